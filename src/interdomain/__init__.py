@@ -1,0 +1,20 @@
+"""Inter-domain inducing variables for GPflow 2.
+
+``import interdomain as idm`` registers the covariances, posteriors and KL divergences of this
+library's types with GPflow's dispatchers; models of GPflow then take these types like its own.
+"""
+
+from importlib.metadata import version
+
+from . import covariances, inducing_variables, kernels, posteriors, sphere
+
+__version__ = version("interdomain")
+
+__all__ = [
+    "__version__",
+    "covariances",
+    "inducing_variables",
+    "kernels",
+    "posteriors",
+    "sphere",
+]

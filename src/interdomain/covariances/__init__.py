@@ -1,0 +1,13 @@
+"""Covariances between inducing variables and f, registered with GPflow's dispatchers.
+
+``Kuu`` and ``Kuf`` are GPflow's own; ``Kuu_operator`` is this library's second dispatcher.
+"""
+
+from gpflow.covariances import Kuf, Kuu
+
+from . import spherical_harmonics
+from .dispatch import Kuu_operator
+
+__all__ = ["Kuf", "Kuu", "Kuu_operator"]
+
+del spherical_harmonics

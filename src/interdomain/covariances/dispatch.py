@@ -1,0 +1,67 @@
+"""The second dispatcher, and what all families share."""
+
+from __future__ import annotations
+
+from typing import Any, NoReturn
+
+import gpflow
+import tensorflow as tf
+from gpflow.covariances import Kuf, Kuu
+from gpflow.inducing_variables import InducingVariables
+from gpflow.kernels import Kernel
+from gpflow.utilities import Dispatcher
+
+from ..inducing_variables import InterDomainInducingVariables
+
+Kuu_operator = Dispatcher("Kuu_operator")
+Kuu_operator.__doc__ = """Kuu as a linear operator that keeps its structure.
+
+``Kuu_operator(inducing_variable, kernel, *, jitter=0.0)`` returns a positive-definite
+``tf.linalg.LinearOperator`` ``[M, M]``: diagonal, block-diagonal or, by default, a full matrix made
+of GPflow's dense ``Kuu``. ``jitter`` is added where a matrix has to be factorised; diagonal
+operators ignore it. The structured posterior and KL divergence are written against this function.
+"""
+
+
+@Kuu_operator.register(InducingVariables, Kernel)
+def Kuu_operator_full_matrix(
+    inducing_variable: InducingVariables, kernel: Kernel, *, jitter: float = 0.0
+) -> tf.linalg.LinearOperator:
+    """No known structure: the dense matrix."""
+    return tf.linalg.LinearOperatorFullMatrix(
+        Kuu(inducing_variable, kernel, jitter=jitter),
+        is_self_adjoint=True,
+        is_positive_definite=True,
+    )
+
+
+def _raise_no_covariance(inducing_variable: InducingVariables, kernel: Kernel) -> NoReturn:
+    name, kernel_name = type(inducing_variable).__name__, type(kernel).__name__
+    if isinstance(kernel, gpflow.kernels.MultioutputKernel):
+        remedy = (
+            "wrap the inducing variable in gpflow.inducing_variables."
+            f"SharedIndependentInducingVariables({name}(...)) or "
+            "SeparateIndependentInducingVariables([...])"
+        )
+    else:
+        remedy = "use a kernel of the family that the inducing variable belongs to"
+    raise ValueError(
+        f"kernel: there is no covariance between {name} and {kernel_name}; {remedy}, see "
+        f"help(interdomain.inducing_variables.{name})."
+    )
+
+
+@Kuu.register(InterDomainInducingVariables, Kernel)
+def Kuu_wrong_kernel(
+    inducing_variable: InterDomainInducingVariables, kernel: Kernel, *, jitter: float = 0.0
+) -> NoReturn:
+    """:raises ValueError: Always; a family registers the kernels it works with."""
+    _raise_no_covariance(inducing_variable, kernel)
+
+
+@Kuf.register(InterDomainInducingVariables, Kernel, object)
+def Kuf_wrong_kernel(
+    inducing_variable: InterDomainInducingVariables, kernel: Kernel, Xnew: Any
+) -> NoReturn:
+    """:raises ValueError: Always; a family registers the kernels it works with."""
+    _raise_no_covariance(inducing_variable, kernel)

@@ -1,0 +1,6 @@
+"""Inducing variables, in the place of those of ``gpflow.inducing_variables``."""
+
+from .base import InterDomainInducingVariables
+from .spherical_harmonics import SphericalHarmonics
+
+__all__ = ["InterDomainInducingVariables", "SphericalHarmonics"]

@@ -1,0 +1,19 @@
+"""What all inter-domain inducing variables of this library share."""
+
+from __future__ import annotations
+
+import abc
+
+import gpflow
+
+
+class InterDomainInducingVariables(gpflow.inducing_variables.InducingVariables, abc.ABC):
+    """Inducing variables that are not values of f at points.
+
+    Every subclass gets the structured posterior and KL divergence, which work with
+    :func:`interdomain.covariances.Kuu_operator`; it has to register ``Kuu`` and ``Kuf`` for the
+    kernels it belongs to, and ``Kuu_operator`` if its ``Kuu`` has structure.
+
+    It does not derive from :class:`gpflow.inducing_variables.InducingPoints`, whose covariances
+    (kernel values between points) it would inherit without a warning.
+    """

@@ -1,0 +1,86 @@
+"""Spherical harmonics as inducing variables (VISH)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from check_shapes import Shape
+
+from ..kernels import ZonalKernel
+from ..sphere import num_harmonics
+from ..sphere.dimensions import validate_degrees, validate_dimension
+from .base import InterDomainInducingVariables
+
+
+class SphericalHarmonics(InterDomainInducingVariables):
+    """The projections of f on the spherical harmonics of some degrees, for zonal kernels.
+
+    ``u_m = <f, phi_m>`` in the RKHS of the kernel, phi_m being an orthonormal harmonic times the
+    kernel's radial factor (Dutordoir et al. 2020, eq. 6). Then ``Kuf[m, n] = phi_m(x_n)``, which
+    does not depend on the kernel's variance or lengthscale, and Kuu is diagonal:
+    ``1 / (variance lambda_l)``. No Cholesky factor of Kuu is needed anywhere.
+
+    :param dimension: Dimension d of the space around the sphere: the number of input columns
+        (after ``active_dims``) plus one.
+    :param degrees: The degrees l of the harmonics, increasing. Every one must have a nonzero
+        eigenvalue under the kernel; :meth:`for_kernel` picks those.
+    :raises ValueError: If ``dimension`` < 2 or ``degrees`` is not increasing.
+    """
+
+    def __init__(self, dimension: int, degrees: Sequence[int], *, name: str | None = None) -> None:
+        super().__init__(name=name)
+        validate_dimension(dimension)
+        self.dimension = int(dimension)
+        self.degrees = validate_degrees(degrees)
+
+    @classmethod
+    def for_kernel(
+        cls, kernel: ZonalKernel, input_dim: int, max_degree: int, *, name: str | None = None
+    ) -> SphericalHarmonics:
+        """All harmonics up to ``max_degree`` that carry variance under the kernel.
+
+        :param kernel: The zonal kernel they will be used with.
+        :param input_dim: Number D of input columns the kernel sees (after ``active_dims``).
+        :param max_degree: The highest degree.
+        :raises ValueError: If the kernel is not zonal, ``input_dim`` < 1 or ``max_degree`` < 0.
+        """
+        if not isinstance(kernel, ZonalKernel):
+            raise ValueError(
+                f"kernel must be a ZonalKernel, found {type(kernel).__name__}; spherical harmonics "
+                "need one of interdomain.kernels.SphericalMatern32, ArcCosine, ..."
+            )
+        if input_dim < 1:
+            raise ValueError(f"input_dim must be 1 or more, found {input_dim}.")
+        if max_degree < 0:
+            raise ValueError(f"max_degree must be 0 or more, found {max_degree}.")
+        dimension = input_dim + 1
+        return cls(dimension, kernel.nonzero_degrees(dimension, max_degree), name=name)
+
+    @property
+    def multiplicities(self) -> tuple[int, ...]:
+        """The number of harmonics of each degree."""
+        return tuple(num_harmonics(self.dimension, degree) for degree in self.degrees)
+
+    @property
+    def num_inducing(self) -> int:
+        """The number M of harmonics."""
+        return sum(self.multiplicities)
+
+    @property
+    def shape(self) -> Shape:
+        """``(M, D, 1)``, D being the number of input columns."""
+        return (self.num_inducing, self.dimension - 1, 1)
+
+    def validate_kernel(self, kernel: ZonalKernel) -> None:
+        """Check that every degree carries variance under the kernel.
+
+        :raises ValueError: If the eigenvalue of a degree is zero, with the degrees to leave out.
+        """
+        nonzero = set(kernel.nonzero_degrees(self.dimension, self.degrees[-1]))
+        missing = [degree for degree in self.degrees if degree not in nonzero]
+        if missing:
+            raise ValueError(
+                f"degrees {missing} have a zero eigenvalue under {type(kernel).__name__} in "
+                f"dimension {self.dimension}; leave them out, or build the inducing variable with "
+                "SphericalHarmonics.for_kernel(kernel, input_dim, max_degree)."
+            )

@@ -1,0 +1,71 @@
+"""Arc-cosine kernels, the limits of wide neural networks with one or more layers."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import tensorflow as tf
+from gpflow.base import TensorType
+from gpflow.kernels.base import ActiveDims
+
+from ..sphere import arc_cosine, arc_cosine_eigenvalues, arc_cosine_has_degree
+from .zonal import ZonalKernel
+
+
+class ArcCosine(ZonalKernel):
+    """The arc-cosine kernel (Cho & Saul 2009), with a known spectrum in every dimension.
+
+    The covariance of an infinitely wide network with the activation ``max(t, 0)^order``: a step
+    (0), a ReLU (1) or its square (2). With ``depth`` above one, the network has as many hidden
+    layers; only the first has the weight and bias variances, the others are bias-free.
+
+    The kernel is divided by its value at coinciding directions, so that
+    ``K(x, x) = variance r^(2 radial_power)`` with ``radial_power = order^depth``. (GPflow's
+    ``ArcCosine`` has the same scale for orders 0 and 1, and is three times as large for order 2.)
+
+    :param order: 0, 1 or 2.
+    :param depth: Number of hidden layers, 1 or more.
+    :raises ValueError: If ``order`` or ``depth`` is not one of these.
+    """
+
+    def __init__(
+        self,
+        order: int = 1,
+        depth: int = 1,
+        *,
+        variance: TensorType = 1.0,
+        weight_variances: TensorType = 1.0,
+        bias_variance: TensorType = 1.0,
+        active_dims: ActiveDims | None = None,
+        name: str | None = None,
+    ) -> None:
+        if order not in (0, 1, 2):
+            raise ValueError(f"order must be 0, 1 or 2, found {order!r}.")
+        if depth < 1 or int(depth) != depth:
+            raise ValueError(f"depth must be an integer of 1 or more, found {depth!r}.")
+        super().__init__(
+            variance=variance,
+            weight_variances=weight_variances,
+            bias_variance=bias_variance,
+            active_dims=active_dims,
+            name=name,
+        )
+        self.order = int(order)
+        self.depth = int(depth)
+        self.radial_power = float(self.order**self.depth)
+
+    def shape_function(self, t: TensorType) -> tf.Tensor:
+        for _ in range(self.depth):
+            t = arc_cosine(t, self.order)
+        return t
+
+    def eigenvalues(self, dimension: int, degrees: Sequence[int]) -> tf.Tensor:
+        values = arc_cosine_eigenvalues(self.order, self.depth, dimension, max(degrees))
+        return tf.constant([values[degree] for degree in degrees], self.variance.dtype)
+
+    def nonzero_degrees(self, dimension: int, max_degree: int) -> tuple[int, ...]:
+        return tuple(
+            degree
+            for degree in range(max_degree + 1)
+            if arc_cosine_has_degree(self.order, self.depth, degree)
+        )

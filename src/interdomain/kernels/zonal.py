@@ -1,0 +1,162 @@
+"""Zonal kernels: data are lifted to a sphere, where the kernel depends on the angle alone."""
+
+from __future__ import annotations
+
+import abc
+from collections.abc import Sequence
+
+import gpflow
+import numpy as np
+import tensorflow as tf
+from check_shapes import check_shapes
+from gpflow.base import TensorType
+from gpflow.kernels.base import ActiveDims
+from gpflow.utilities import positive
+
+from ..sphere import funk_hecke_coefficients
+
+
+def positive_parameter(name: str, value: TensorType) -> gpflow.Parameter:
+    """A positive parameter, from a value that is checked to be one.
+
+    :raises ValueError: Unless every entry of ``value`` is finite and positive.
+    """
+    if isinstance(value, (gpflow.Parameter, tf.Variable)):
+        return gpflow.Parameter(value, transform=positive())
+    array = np.asarray(value, dtype=float)
+    if not np.all(np.isfinite(array)) or np.any(array <= 0):
+        raise ValueError(f"{name} must be finite and positive, found {value!r}.")
+    return gpflow.Parameter(array, transform=positive())
+
+
+class ZonalKernel(gpflow.kernels.Kernel, metaclass=abc.ABCMeta):
+    """A kernel on R^D that is zonal on the sphere S^{d-1} around the lifted data, d = D + 1.
+
+    An input x is scaled and given a bias, ``x~ = (sqrt(weight_variances) x, sqrt(bias_variance))``,
+    and split into its radius r and its direction on the sphere. Then
+
+        K(x, x') = variance (r r')^radial_power kappa(cos of the angle between x~ and x~'),
+
+    with ``kappa(1) = 1`` (Dutordoir et al. 2020, section 3.1). kappa has the eigenfunctions of
+    every zonal kernel, the spherical harmonics, and eigenvalues of its own: kappa(t) is the sum of
+    ``lambda_l N(d, l) P_l(t)``.
+
+    To define a kernel, implement :meth:`shape_function`. If its eigenvalues are known, override
+    :meth:`eigenvalues`; by default they are found by quadrature, to an *absolute* accuracy of
+    about 1e-16. If some are zero, override :meth:`nonzero_degrees`.
+
+    :param variance: Positive; ``K(x, x) = variance r^(2 radial_power)``.
+    :param weight_variances: Positive, scalar or one per input column ``[D]``: large values let the
+        kernel vary faster along a column.
+    :param bias_variance: Positive; larger values bring the inputs closer together on the sphere.
+    :param active_dims: Columns of X to use; all by default.
+    :raises ValueError: If a parameter is not finite and positive, or ``weight_variances`` does not
+        fit ``active_dims``.
+    """
+
+    radial_power: float = 1.0
+    """The power of r r' in the kernel."""
+
+    kinks: tuple[float, ...] = ()
+    """Values of t in (-1, 1) where the shape function is not smooth, for the quadrature."""
+
+    def __init__(
+        self,
+        *,
+        variance: TensorType = 1.0,
+        weight_variances: TensorType = 1.0,
+        bias_variance: TensorType = 1.0,
+        active_dims: ActiveDims | None = None,
+        name: str | None = None,
+    ) -> None:
+        super().__init__(active_dims=active_dims, name=name)
+        self.variance = positive_parameter("variance", variance)
+        self.weight_variances = positive_parameter("weight_variances", weight_variances)
+        self.bias_variance = positive_parameter("bias_variance", bias_variance)
+        if self.weight_variances.shape.rank > 1:
+            raise ValueError(
+                "weight_variances must be a scalar or a vector [D], found shape "
+                f"{tuple(self.weight_variances.shape)}."
+            )
+        self._validate_ard_active_dims(self.weight_variances)
+
+    @property
+    def ard(self) -> bool:
+        """Whether each input column has a weight variance of its own."""
+        return bool(self.weight_variances.shape.rank > 0)
+
+    @abc.abstractmethod
+    def shape_function(self, t: TensorType) -> tf.Tensor:
+        """kappa at inner products t in [-1, 1] of unit vectors; any shape, kappa(1) = 1."""
+
+    def eigenvalues(self, dimension: int, degrees: Sequence[int]) -> tf.Tensor:
+        """The eigenvalues lambda_l of kappa (the variance excluded), ``[len(degrees)]``.
+
+        :param dimension: Dimension d = D + 1 of the space around the sphere.
+        :param degrees: The degrees l.
+        """
+        dtype = self.variance.dtype
+        return funk_hecke_coefficients(
+            self.shape_function, dimension, degrees, breaks=self.kinks, dtype=dtype
+        )
+
+    def nonzero_degrees(self, dimension: int, max_degree: int) -> tuple[int, ...]:
+        """The degrees up to ``max_degree`` whose eigenvalue is not zero, known from the formula."""
+        return tuple(range(max_degree + 1))
+
+    def shape_in_dimension(self, t: tf.Tensor, dimension: int) -> tf.Tensor:
+        """kappa on S^{d-1}; it is the same for every d unless a subclass says otherwise."""
+        return self.shape_function(t)
+
+    @check_shapes(
+        "X: [batch..., N, D]",
+        "return[0]: [batch..., N, 1]",
+        "return[1]: [batch..., N, E]",
+    )
+    def to_sphere(self, X: TensorType) -> tuple[tf.Tensor, tf.Tensor]:
+        """Lift inputs, already sliced to ``active_dims``, to radii and unit vectors.
+
+        :return: radius ``[..., N, 1]`` and unit vectors ``[..., N, D + 1]``.
+        :raises ValueError: If the number of columns is unknown, or is not that of
+            ``weight_variances``.
+        """
+        X = tf.convert_to_tensor(X)
+        num_columns = X.shape[-1]
+        if num_columns is None:
+            raise ValueError(
+                "X must have a known number of columns; pass data with a static last dimension, "
+                "for example through tf.ensure_shape(X, [None, D])."
+            )
+        if self.ard and num_columns != self.weight_variances.shape[0]:
+            raise ValueError(
+                f"X has {num_columns} columns, but weight_variances has "
+                f"{self.weight_variances.shape[0]} entries; pass one entry per column, or a scalar."
+            )
+        scaled = X * tf.sqrt(self.weight_variances)
+        bias = tf.sqrt(self.bias_variance) * tf.ones_like(X[..., :1])
+        lifted = tf.concat([scaled, bias], axis=-1)
+        radius = tf.sqrt(tf.reduce_sum(tf.square(lifted), axis=-1, keepdims=True))
+        return radius, lifted / radius
+
+    def radial_factor(self, radius: tf.Tensor, power: float) -> tf.Tensor:
+        """``radius ** power``, without an operation for the powers zero and one."""
+        if power == 0:
+            return tf.ones_like(radius)
+        return radius if power == 1 else radius**power
+
+    def K(self, X: TensorType, X2: TensorType | None = None) -> tf.Tensor:
+        radius, unit = self.to_sphere(X)
+        scale = self.radial_factor(radius, self.radial_power)
+        if X2 is None:
+            t = tf.matmul(unit, unit, transpose_b=True)
+            scales = scale * tf.linalg.matrix_transpose(scale)
+        else:
+            radius2, unit2 = self.to_sphere(X2)
+            t = tf.tensordot(unit, unit2, [[-1], [-1]])
+            scale2 = self.radial_factor(radius2, self.radial_power)
+            scales = tf.tensordot(scale[..., 0], scale2[..., 0], axes=0)
+        return self.variance * scales * self.shape_in_dimension(t, unit.shape[-1])
+
+    def K_diag(self, X: TensorType) -> tf.Tensor:
+        radius, _ = self.to_sphere(X)
+        return self.variance * self.radial_factor(radius[..., 0], 2 * self.radial_power)

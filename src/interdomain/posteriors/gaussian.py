@@ -1,0 +1,123 @@
+"""Algebra of q(u) = N(q_mu, S) against a structured prior, without GPflow's classes.
+
+L is a square root of Kuu as a linear operator, ``Kuu = L L^T``. Everything is done in terms of the
+whitened variables ``v = L^{-1} u``, whose prior is N(0, I), and of the whitened features
+``A = L^{-1} Kuf``:
+
+    mean = A^T E[v],    var = kff - |A|^2 + A^T Cov[v] A.
+
+``q_sqrt`` is None (S = 0), ``[M, P]`` (S diagonal) or ``[P, M, M]`` (S = q_sqrt q_sqrt^T).
+"""
+
+from __future__ import annotations
+
+import tensorflow as tf
+from check_shapes import check_shapes
+
+
+def is_diagonal(operator: tf.linalg.LinearOperator) -> bool:
+    """Whether the operator is known to be diagonal."""
+    return isinstance(operator, tf.linalg.LinearOperatorDiag)
+
+
+def lower_triangle(q_sqrt: tf.Tensor | None) -> tf.Tensor | None:
+    """``q_sqrt`` with what is above the diagonal of a full one left out, as GPflow does."""
+    if q_sqrt is None or q_sqrt.shape.rank == 2:
+        return q_sqrt
+    return tf.linalg.band_part(q_sqrt, -1, 0)
+
+
+def whiten_q_sqrt(root: tf.linalg.LinearOperator, q_sqrt: tf.Tensor | None) -> tf.Tensor | None:
+    """``L^{-1} q_sqrt``: ``[M, P]`` while both are diagonal, ``[P, M, M]`` otherwise."""
+    if q_sqrt is None:
+        return None
+    if q_sqrt.shape.rank == 3:
+        return root.solve(q_sqrt)
+    if is_diagonal(root):
+        return root.solve(q_sqrt)
+    return root.solve(tf.linalg.diag(tf.linalg.matrix_transpose(q_sqrt)))
+
+
+@check_shapes(
+    "A: [M, N]",
+    "kff: [N]",
+    "features: [M, N]",
+    "return: [N, broadcast P]",
+)
+def marginal_variances(
+    A: tf.Tensor, kff: tf.Tensor, features: tf.Tensor, q_sqrt: tf.Tensor | None
+) -> tf.Tensor:
+    """The variance of f at each point; never negative.
+
+    :param A: Whitened features ``L^{-1} Kuf``.
+    :param kff: Prior variances.
+    :param features: What q_sqrt multiplies: A where q is whitened, ``Kuu^{-1} Kuf`` where not.
+    """
+    # What the features do not explain is not negative; rounding can make it so.
+    unexplained = tf.maximum(kff - tf.reduce_sum(tf.square(A), axis=0), 0)[:, None]
+    if q_sqrt is None:
+        return unexplained
+    if q_sqrt.shape.rank == 2:
+        return unexplained + tf.matmul(tf.square(features), tf.square(q_sqrt), transpose_a=True)
+    if q_sqrt.shape[0] == 1:  # a plain matrix product is faster than a batch of one
+        projected = tf.matmul(q_sqrt[0], features, transpose_a=True)
+        return unexplained + tf.reduce_sum(tf.square(projected), axis=0)[:, None]
+    projected = tf.matmul(q_sqrt, features[None], transpose_a=True)
+    return unexplained + tf.linalg.matrix_transpose(tf.reduce_sum(tf.square(projected), axis=-2))
+
+
+@check_shapes(
+    "A: [batch..., M, N]",
+    "kff: [batch..., N, N]",
+    "features: [batch..., M, N]",
+    "return: [batch..., broadcast P, N, N]",
+)
+def joint_covariance(
+    A: tf.Tensor, kff: tf.Tensor, features: tf.Tensor, q_sqrt: tf.Tensor | None
+) -> tf.Tensor:
+    """The covariance of f over all points; arguments as for :func:`marginal_variances`."""
+    cov = (kff - tf.matmul(A, A, transpose_a=True))[..., None, :, :]
+    if q_sqrt is None:
+        return cov
+    features = features[..., None, :, :]
+    if q_sqrt.shape.rank == 2:
+        projected = tf.transpose(q_sqrt)[:, :, None] * features
+    else:
+        projected = tf.matmul(q_sqrt, features, transpose_a=True)
+    return cov + tf.matmul(projected, projected, transpose_a=True)
+
+
+@check_shapes(
+    "q_mu: [M, P]",
+    "return: []",
+)
+def kl_divergence(
+    q_mu: tf.Tensor, q_sqrt: tf.Tensor, root: tf.linalg.LinearOperator | None
+) -> tf.Tensor:
+    """``KL[N(q_mu, S) || N(0, Kuu)]``, summed over the P columns.
+
+    :param root: L; None for whitened variables, whose prior is N(0, I).
+    """
+    whitened_mean = q_mu if root is None else root.solve(q_mu)
+    if q_sqrt.shape.rank == 2:
+        q_diagonal = q_sqrt
+    else:
+        q_diagonal = tf.linalg.diag_part(q_sqrt)
+    if root is None:
+        trace = tf.reduce_sum(tf.square(q_sqrt))
+    elif is_diagonal(root):
+        # tr(Kuu^{-1} S) needs the row norms of q_sqrt alone.
+        row_axis = 0 if q_sqrt.shape.rank == 2 else 1
+        squares = tf.reduce_sum(
+            tf.square(q_sqrt), axis=[a for a in range(q_sqrt.shape.rank) if a != row_axis]
+        )
+        trace = tf.reduce_sum(squares / tf.square(root.diag_part()))
+    else:
+        trace = tf.reduce_sum(tf.square(whiten_q_sqrt(root, q_sqrt)))
+    log_determinant_q = tf.reduce_sum(tf.math.log(tf.square(q_diagonal)))
+    size = tf.cast(tf.size(q_mu), q_mu.dtype)
+    twice = tf.reduce_sum(tf.square(whitened_mean)) + trace - size - log_determinant_q
+    if root is not None:
+        num_latent = tf.cast(tf.shape(q_mu)[1], q_mu.dtype)
+        twice += 2 * num_latent * root.log_abs_determinant()
+    return twice / 2

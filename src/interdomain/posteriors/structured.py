@@ -1,0 +1,154 @@
+"""The posterior and the prior KL of every inter-domain inducing variable, written once."""
+
+from __future__ import annotations
+
+import tensorflow as tf
+from check_shapes import check_shapes, inherit_check_shapes
+from gpflow.base import MeanAndVariance, TensorType
+from gpflow.config import default_jitter
+from gpflow.covariances import Kuf
+from gpflow.kernels import Kernel
+from gpflow.kullback_leiblers import prior_kl
+from gpflow.posteriors import IndependentPosterior, PrecomputedValue, get_posterior_class
+
+from ..covariances import Kuu_operator
+from ..inducing_variables import InterDomainInducingVariables
+from .gaussian import (
+    is_diagonal,
+    joint_covariance,
+    kl_divergence,
+    lower_triangle,
+    marginal_variances,
+    whiten_q_sqrt,
+)
+
+
+class StructuredPosterior(IndependentPosterior):
+    """A sparse posterior that keeps the structure of ``Kuu_operator``.
+
+    Used by stock GPflow models for every :class:`InterDomainInducingVariables`. A diagonal Kuu
+    costs no Cholesky factor and no triangular solve, a block-diagonal one only those of its blocks.
+    All latent GPs share one factorisation.
+    """
+
+    @inherit_check_shapes
+    def _conditional_fused(
+        self, Xnew: TensorType, full_cov: bool = False, full_output_cov: bool = False
+    ) -> MeanAndVariance:
+        root = Kuu_operator(self.X_data, self.kernel, jitter=default_jitter()).cholesky()
+        columns = self._features(Xnew, full_cov)
+        A = root.solve(columns)
+        features = A if self.whiten else root.solve(A, adjoint=True)
+        mean = tf.matmul(features, self.q_mu, transpose_a=True)
+        cov = self._covariance(Xnew, A, features, lower_triangle(self.q_sqrt), full_cov)
+        return self._to_output(Xnew, mean, cov, full_cov, full_output_cov)
+
+    def _precompute(self) -> tuple[PrecomputedValue, ...]:
+        """``Kuu^{-1} E[u]``, the whitening ``L^{-1}`` and, unless S = 0, the whitened q_sqrt.
+
+        ``L^{-1}`` is a vector if Kuu is diagonal; the whitened q_sqrt is ``[M, P]`` if, moreover, S
+        is. Positions are the same in every case, ranks tell the cases apart.
+        """
+        root = Kuu_operator(self.X_data, self.kernel, jitter=default_jitter()).cholesky()
+        q_mu, q_sqrt = self.q_mu, lower_triangle(self.q_sqrt)
+        if not self.whiten:
+            q_mu, q_sqrt = root.solve(q_mu), whiten_q_sqrt(root, q_sqrt)
+        if is_diagonal(root):
+            whitening = 1 / root.diag_part()
+        else:
+            size = root.domain_dimension_tensor()
+            whitening = root.solve(tf.eye(size, dtype=root.dtype))
+        values = [root.solve(q_mu, adjoint=True), whitening]
+        if q_sqrt is not None:
+            values.append(q_sqrt)
+        return tuple(PrecomputedValue(value, (False,) * value.shape.rank) for value in values)
+
+    @inherit_check_shapes
+    def _conditional_with_precompute(
+        self,
+        cache: tuple[tf.Tensor, ...],
+        Xnew: TensorType,
+        full_cov: bool = False,
+        full_output_cov: bool = False,
+    ) -> MeanAndVariance:
+        alpha, whitening, *rest = cache
+        columns = self._features(Xnew, full_cov)
+        if whitening.shape.rank == 1:
+            A = whitening[:, None] * columns
+        else:
+            A = tf.matmul(whitening, columns)
+        mean = tf.matmul(columns, alpha, transpose_a=True)
+        cov = self._covariance(Xnew, A, A, rest[0] if rest else None, full_cov)
+        return self._to_output(Xnew, mean, cov, full_cov, full_output_cov)
+
+    def _features(self, Xnew: TensorType, full_cov: bool) -> tf.Tensor:
+        """Kuf: ``[M, N]``; leading dimensions of Xnew are kept in front for a full covariance,
+        ``[batch..., M, N]``, and join the columns otherwise."""
+        kuf = Kuf(self.X_data, self.kernel, Xnew)
+        rank = kuf.shape.rank
+        if rank == 2:
+            return kuf
+        if full_cov:
+            return tf.transpose(kuf, [*range(1, rank - 1), 0, rank - 1])
+        return tf.reshape(kuf, [tf.shape(kuf)[0], -1])
+
+    def _covariance(
+        self,
+        Xnew: TensorType,
+        A: tf.Tensor,
+        features: tf.Tensor,
+        q_sqrt: tf.Tensor | None,
+        full_cov: bool,
+    ) -> tf.Tensor:
+        kff = self.kernel(Xnew, full_cov=full_cov)
+        if full_cov:
+            return joint_covariance(A, kff, features, q_sqrt)
+        return marginal_variances(A, tf.reshape(kff, [-1]), features, q_sqrt)
+
+    def _to_output(
+        self,
+        Xnew: TensorType,
+        mean: tf.Tensor,
+        cov: tf.Tensor,
+        full_cov: bool,
+        full_output_cov: bool,
+    ) -> MeanAndVariance:
+        """One covariance a latent GP, and the leading dimensions of Xnew back in place."""
+        if full_cov:
+            shape = tf.concat([tf.shape(cov)[:-3], tf.shape(mean)[-1:], tf.shape(cov)[-2:]], axis=0)
+            cov = tf.broadcast_to(cov, shape)
+        else:
+            shape = tf.concat([tf.shape(Xnew)[:-1], tf.shape(mean)[-1:]], axis=0)
+            cov = tf.reshape(tf.broadcast_to(cov, tf.shape(mean)), shape)
+            mean = tf.reshape(mean, shape)
+        return self._post_process_mean_and_cov(mean, cov, full_cov, full_output_cov)
+
+
+@get_posterior_class.register(Kernel, InterDomainInducingVariables)
+def get_structured_posterior_class(
+    kernel: Kernel, inducing_variable: InterDomainInducingVariables
+) -> type[StructuredPosterior]:
+    """Every inter-domain inducing variable of this library has the structured posterior."""
+    return StructuredPosterior
+
+
+@prior_kl.register(InterDomainInducingVariables, Kernel, object, object)
+@check_shapes(
+    "inducing_variable: [M, D, 1]",
+    "q_mu: [M, P]",
+    "q_sqrt: [M_P_or_P_M_M...]",
+    "return: []",
+)
+def prior_kl_inter_domain(
+    inducing_variable: InterDomainInducingVariables,
+    kernel: Kernel,
+    q_mu: TensorType,
+    q_sqrt: TensorType,
+    whiten: bool = False,
+) -> tf.Tensor:
+    """``KL[q(u) || p(u)]``, with the factorisation of ``Kuu_operator``; none if ``whiten``."""
+    root = None
+    if not whiten:
+        root = Kuu_operator(inducing_variable, kernel, jitter=default_jitter()).cholesky()
+    q_sqrt = lower_triangle(tf.convert_to_tensor(q_sqrt))
+    return kl_divergence(tf.convert_to_tensor(q_mu), q_sqrt, root)

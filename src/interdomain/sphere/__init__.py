@@ -1,0 +1,27 @@
+"""Pure mathematics of the sphere S^{d-1}: harmonics, zonal series, eigenvalues. No GPflow."""
+
+from .arc_cosine import arc_cosine, arc_cosine_eigenvalues, arc_cosine_has_degree
+from .dimensions import num_harmonics
+from .funk_hecke import funk_hecke_coefficients, funk_hecke_rule, power_coefficient
+from .harmonics import spherical_harmonics
+from .laplace_beltrami import (
+    LaplaceBeltramiSpectrum,
+    MaternSpectrum,
+    SquaredExponentialSpectrum,
+)
+from .zonal_series import zonal_series
+
+__all__ = [
+    "LaplaceBeltramiSpectrum",
+    "MaternSpectrum",
+    "SquaredExponentialSpectrum",
+    "arc_cosine",
+    "arc_cosine_eigenvalues",
+    "arc_cosine_has_degree",
+    "funk_hecke_coefficients",
+    "funk_hecke_rule",
+    "num_harmonics",
+    "power_coefficient",
+    "spherical_harmonics",
+    "zonal_series",
+]

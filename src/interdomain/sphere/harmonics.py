@@ -1,0 +1,256 @@
+"""The real spherical harmonics of any dimension and degree, without angles.
+
+The basis is built dimension by dimension (Dai & Xu, *Approximation Theory and Harmonic Analysis on
+Spheres and Balls*, Theorem 1.5.1), but in "solid" form: every column is a homogeneous polynomial
+of the Cartesian coordinates, so nothing is divided by a radius and no angle is computed. Gradients
+are finite everywhere, at the poles and on zero sub-vectors included.
+
+A harmonic of degree ``l`` is a path of degrees ``k_2 <= k_3 <= ... <= k_d = l``, where ``k_j`` is
+its degree in the first ``j`` coordinates. Let ``j`` be the last dimension that raised the degree
+(``k_j > k_{j-1}``), and ``k = k_{j-1}``. With orthonormal columns the three-term recurrence reads
+
+    Y_l = a x_j Y_{l-1} - c r_j^2 Y_{l-2},      r_j^2 = x_1^2 + ... + x_j^2,
+
+where the two earlier columns have the same path below ``j``. Each column is thus written once,
+from two columns of lower degree. Ordering the columns of one degree by ``j`` makes the parents of
+block ``(l, j)`` a *prefix* of degree ``l - 1`` and the grandparents of its tail a prefix of degree
+``l - 2``, so that slices suffice and nothing is gathered.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+import tensorflow as tf
+from check_shapes import check_shapes
+from scipy.special import betaln
+
+from .dimensions import num_harmonics, validate_degrees, validate_dimension
+
+Array = np.ndarray[Any, np.dtype[np.float64]]
+
+
+@dataclass(frozen=True)
+class _Block:
+    """The harmonics of one degree whose degree was last raised by coordinate ``axis``.
+
+    The first ``num_heads`` rows raise the degree by one: they have no grandparent, and share one
+    factor. The ``num_tails`` others have factors of their own.
+    """
+
+    axis: int
+    num_heads: int
+    num_tails: int
+    factor: Array  # a, [num_heads + num_tails, 1]
+    correction: Array  # c, [num_tails, 1]
+
+    @property
+    def num_rows(self) -> int:
+        return self.num_heads + self.num_tails
+
+
+@dataclass(frozen=True)
+class _Level:
+    """How the harmonics of one degree follow from those of the two degrees below."""
+
+    planar_factor: float  # of the two rows that depend on x_1 and x_2 alone
+    blocks: tuple[_Block, ...]
+
+
+def _log_seed_norm(dimension: int, degree: int) -> float:
+    """log of the factor that makes a harmonic of S^{d-2}, unchanged, orthonormal on S^{d-1}."""
+    half = (dimension - 1) / 2
+    return float(betaln(0.5, half) - betaln(0.5, degree + half)) / 2
+
+
+def _jacobi_coefficient(dimension: int, seed_degree: int, m: int) -> float:
+    """b_m of the orthonormal recurrence x p_m = b_{m+1} p_{m+1} + b_m p_{m-1}."""
+    lam = seed_degree + (dimension - 2) / 2
+    return float(np.sqrt(m * (m - 1 + 2 * lam) / (4 * (m + lam) * (m + lam - 1))))
+
+
+def _level(dimension: int, degree: int) -> _Level:
+    # Raising the degree at coordinate j changes the norms that all later coordinates bring:
+    # log_one[j], log_two[j] sum those changes when the parent is one or two degrees lower.
+    log_one, log_two = {dimension: 0.0}, {dimension: 0.0}
+    for j in range(dimension, 2, -1):
+        norm = _log_seed_norm(j, degree)
+        log_one[j - 1] = log_one[j] + norm - _log_seed_norm(j, degree - 1)
+        log_two[j - 1] = log_two[j] + norm - _log_seed_norm(j, max(degree - 2, 0))
+    blocks = []
+    for j in range(3, dimension + 1):
+        num_heads = num_harmonics(j - 1, degree - 1)
+        head_factor = np.exp(log_one[j]) / _jacobi_coefficient(j, degree - 1, 1)
+        factors, corrections = [np.full(num_heads, head_factor)], [np.zeros(0)]
+        for seed_degree in range(degree - 2, -1, -1):
+            b_new = _jacobi_coefficient(j, seed_degree, degree - seed_degree)
+            b_old = _jacobi_coefficient(j, seed_degree, degree - seed_degree - 1)
+            count = num_harmonics(j - 1, seed_degree)
+            factors.append(np.full(count, np.exp(log_one[j]) / b_new))
+            corrections.append(np.full(count, np.exp(log_two[j]) * b_old / b_new))
+        blocks.append(
+            _Block(
+                axis=j - 1,
+                num_heads=num_heads,
+                num_tails=num_harmonics(j, degree - 2) if degree > 1 else 0,
+                factor=np.concatenate(factors)[:, None],
+                correction=np.concatenate(corrections)[:, None],
+            )
+        )
+    planar_factor = np.exp(log_one[2]) * (np.sqrt(2) if degree == 1 else 1.0)
+    return _Level(planar_factor=float(planar_factor), blocks=tuple(blocks))
+
+
+@lru_cache(maxsize=128)
+def _levels(dimension: int, max_degree: int) -> tuple[_Level, ...]:
+    """The recurrences for degrees 1, ..., max_degree."""
+    return tuple(_level(dimension, degree) for degree in range(1, max_degree + 1))
+
+
+def _ascend(levels: tuple[_Level, ...], x: tf.Tensor, r2: tf.Tensor) -> list[tf.Tensor]:
+    """The harmonics of each degree, ``[N(d, l), n]``, from ``x`` and its squared radii."""
+    harmonics = [tf.ones_like(x[:1])]
+    for degree, level in enumerate(levels, start=1):
+        parents = harmonics[-1]
+        planar_x = level.planar_factor * x[:2]
+        if degree == 1:
+            rows = [planar_x]
+        else:
+            x_1, x_2, re, im = planar_x[0:1], planar_x[1:2], parents[0:1], parents[1:2]
+            rows = [x_1 * re - x_2 * im, x_1 * im + x_2 * re]
+        for block in level.blocks:
+            x_j = x[block.axis : block.axis + 1]
+            rows.append((float(block.factor[0, 0]) * x_j) * parents[: block.num_heads])
+            if block.num_tails:
+                factor = tf.constant(block.factor[block.num_heads :], x.dtype)
+                correction = tf.constant(block.correction, x.dtype)
+                r2_j = r2[block.axis : block.axis + 1]
+                rows.append(
+                    factor * (x_j * parents[block.num_heads : block.num_rows])
+                    - correction * (r2_j * harmonics[-2][: block.num_tails])
+                )
+        harmonics.append(tf.concat(rows, axis=0))
+    return harmonics
+
+
+def _descend(
+    levels: tuple[_Level, ...],
+    x: tf.Tensor,
+    r2: tf.Tensor,
+    harmonics: list[tf.Tensor],
+    upstream: dict[int, tf.Tensor],
+) -> tf.Tensor:
+    """The gradient with respect to ``x``, ``[d, n]``, of ``_ascend`` followed by ``upstream``."""
+    gradients = [[upstream[l]] if l in upstream else [] for l in range(len(levels) + 1)]
+    dx: list[list[tf.Tensor]] = [[tf.zeros_like(x[0])] for _ in range(x.shape[0])]
+    dr2 = [tf.zeros_like(x[0]) for _ in range(x.shape[0])]
+    for degree in range(len(levels), 0, -1):
+        level, parents = levels[degree - 1], harmonics[degree - 1]
+        gradient = _sum_of_prefixes(gradients[degree])
+        g_re, g_im = level.planar_factor * gradient[0:1], level.planar_factor * gradient[1:2]
+        if degree == 1:
+            dx[0].append(g_re[0])
+            dx[1].append(g_im[0])
+        else:
+            re, im, x_1, x_2 = parents[0:1], parents[1:2], x[0:1], x[1:2]
+            dx[0].append((re * g_re + im * g_im)[0])
+            dx[1].append((re * g_im - im * g_re)[0])
+            gradients[degree - 1].append(
+                tf.concat([x_1 * g_re + x_2 * g_im, x_1 * g_im - x_2 * g_re], axis=0)
+            )
+        start = 2
+        for block in level.blocks:
+            j = block.axis
+            g = tf.constant(block.factor, x.dtype) * gradient[start : start + block.num_rows]
+            dx[j].append(tf.reduce_sum(g * parents[: block.num_rows], axis=0))
+            if degree > 1:
+                gradients[degree - 1].append(x[j : j + 1] * g)
+            if block.num_tails:
+                g = gradient[start + block.num_heads : start + block.num_rows]
+                g = tf.constant(block.correction, x.dtype) * g
+                dr2[j] -= tf.reduce_sum(g * harmonics[degree - 2][: block.num_tails], axis=0)
+                if degree > 2:
+                    gradients[degree - 2].append(-r2[j : j + 1] * g)
+            start += block.num_rows
+    dx_direct = tf.stack([tf.add_n(terms) for terms in dx])
+    # r_j^2 contains x_i^2 for every i <= j.
+    return dx_direct + 2 * x * tf.cumsum(tf.stack(dr2), axis=0, reverse=True)
+
+
+def _sum_of_prefixes(terms: list[tf.Tensor]) -> tf.Tensor:
+    """The sum of tensors that are aligned at their first rows and reach different lengths.
+
+    A short term is added to the rows it has and to no others, so that the cost is the number of
+    entries given, not the number of terms times the longest.
+    """
+    terms = sorted(terms, key=lambda term: int(term.shape[0]))
+    total = terms.pop()
+    finished = []
+    while terms:
+        term = terms.pop()
+        count = term.shape[0]
+        if count < total.shape[0]:
+            finished.append(total[count:])
+            total = total[:count]
+        total += term
+    return tf.concat([total, *reversed(finished)], axis=0)
+
+
+@lru_cache(maxsize=128)
+def _compiled(
+    dimension: int, degrees: tuple[int, ...], dtype: tf.DType
+) -> Callable[[tf.Tensor], tf.Tensor]:
+    """One traced function per (dimension, degrees, dtype): ``[d, n]`` to ``[M, n]``."""
+    levels = _levels(dimension, degrees[-1])
+
+    @tf.custom_gradient
+    def evaluate(x: tf.Tensor) -> tuple[tf.Tensor, Callable[[tf.Tensor], tf.Tensor]]:
+        r2 = tf.cumsum(tf.square(x), axis=0)
+        harmonics = _ascend(levels, x, r2)
+
+        def gradient(upstream: tf.Tensor) -> tf.Tensor:
+            counts = [num_harmonics(dimension, degree) for degree in degrees]
+            parts = dict(zip(degrees, tf.split(upstream, counts, axis=0), strict=True))
+            return _descend(levels, x, r2, harmonics, parts)
+
+        return tf.concat([harmonics[degree] for degree in degrees], axis=0), gradient
+
+    def harmonics_of_degrees(x: tf.Tensor) -> tf.Tensor:
+        return evaluate(x)
+
+    signature = [tf.TensorSpec([dimension, None], dtype)]
+    return tf.function(harmonics_of_degrees, input_signature=signature, autograph=False)
+
+
+@check_shapes(
+    "X: [batch..., N, D]",
+    "return: [M, batch..., N]",
+)
+def spherical_harmonics(X: tf.Tensor, degrees: Sequence[int]) -> tf.Tensor:
+    """Evaluate all real spherical harmonics of the given degrees on S^{d-1}.
+
+    They are orthonormal under the uniform probability measure of the sphere, so that
+    ``sum_j Y_lj(x) Y_lj(x') = N(d, l) P_l(x . x')`` (the addition theorem; Dai & Xu eq. 1.2.7).
+
+    :param X: Unit vectors; d is the last dimension, and 2 or more. Off the sphere the harmonics
+        are continued as homogeneous polynomials ("solid harmonics").
+    :param degrees: Increasing degrees l.
+    :return: One row a harmonic, degree by degree: the layout of ``Kuf``.
+    :raises ValueError: If ``degrees`` is not increasing or d is not statically known.
+    """
+    degrees = validate_degrees(degrees)
+    X = tf.convert_to_tensor(X)
+    dimension = X.shape[-1]
+    if dimension is None:
+        raise ValueError(
+            "X must have a static last dimension (the columns of X); found an unknown one. "
+            "Use tf.ensure_shape or an input_signature such as [None, D]."
+        )
+    validate_dimension(dimension)
+    flat = X if X.shape.rank == 2 else tf.reshape(X, [-1, dimension])
+    rows = _compiled(dimension, degrees, X.dtype)(tf.transpose(flat))
+    return tf.reshape(rows, tf.concat([[rows.shape[0]], tf.shape(X)[:-1]], axis=0))
