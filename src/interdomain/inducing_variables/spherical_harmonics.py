@@ -68,8 +68,9 @@ class SphericalHarmonics(InterDomainInducingVariables):
 
     @property
     def shape(self) -> Shape:
-        """``(M, D, 1)``, D being the number of input columns."""
-        return (self.num_inducing, self.dimension - 1, 1)
+        """``(M, None, 1)``: X may have any number of columns, for ``active_dims`` selects from them.
+        Those selected must be one fewer than ``dimension``, which ``Kuf`` checks."""
+        return (self.num_inducing, None, 1)
 
     def validate_kernel(self, kernel: ZonalKernel) -> None:
         """Check that every degree carries variance under the kernel.
