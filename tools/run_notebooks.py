@@ -28,8 +28,11 @@ class ThisInterpreter(KernelSpecManager):
     """Starts this very Python, whatever kernels the user has registered under its name."""
 
     def get_kernel_spec(self, kernel_name: str) -> KernelSpec:
+        # The kernel listens on the loopback interface only; its warning that TCP is not
+        # encrypted would stand between the lines of every run.
+        launch = [sys.executable, "-m", "ipykernel_launcher", "--log-level=ERROR"]
         return KernelSpec(
-            argv=[sys.executable, "-m", "ipykernel_launcher", "-f", "{connection_file}"],
+            argv=[*launch, "-f", "{connection_file}"],
             display_name="Python 3",
             language="python",
         )
