@@ -20,13 +20,14 @@ python := $(VENV)/bin/python
 export MPLBACKEND ?= Agg
 export TF_CPP_MIN_LOG_LEVEL ?= 2
 
-.PHONY: help demo test check format notebooks benchmark wheel clean distclean
+.PHONY: help demo test test-lowest check format notebooks benchmark wheel clean distclean
 .NOTPARALLEL:
 .DELETE_ON_ERROR:
 
 help:
 	@echo "make demo        run notebooks/quickstart.py"
 	@echo "make test        run the tests"
+	@echo "make test-lowest the same with the oldest GPflow and TensorFlow allowed"
 	@echo "make check       ruff, mypy, import-linter"
 	@echo "make format      let ruff format and sort the code"
 	@echo "make notebooks   execute every notebook (INTERDOMAIN_SMOKE=1: a short run)"
@@ -44,6 +45,11 @@ demo: $(VENV)/.installed-notebooks
 
 test: $(VENV)/.installed-dev
 	@$(python) -m pytest -n 2 $(PYTEST_ARGS)
+
+# The same tests with the oldest GPflow and TensorFlow allowed, in an environment of its own.
+test-lowest:
+	@PIP_CONSTRAINT="$(CURDIR)/tools/lowest.txt" \
+		$(MAKE) --no-print-directory test VENV="$(VENV)-lowest"
 
 check: $(VENV)/.installed-dev
 	@$(python) -m ruff check .
@@ -72,4 +78,4 @@ clean:
 		2>/dev/null || true
 
 distclean: clean
-	rm -rf "$(VENV)"
+	rm -rf "$(VENV)" "$(VENV)-lowest"
