@@ -55,7 +55,7 @@ check: $(VENV)/.installed-dev
 	@$(python) -m ruff check .
 	@$(python) -m ruff format --check .
 	@$(python) -m mypy
-	@$(VENV)/bin/lint-imports
+	@$(VENV)/bin/lint-imports --no-logo
 
 format: $(VENV)/.installed-dev
 	@$(python) -m ruff check --fix .
