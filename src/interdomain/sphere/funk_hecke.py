@@ -8,16 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import lru_cache
-from typing import Any
 
 import numpy as np
 import tensorflow as tf
 from check_shapes import check_shapes
-from scipy.special import betaln, gammaln
+from scipy.special import betaln, gammaln, roots_legendre
 
+from ._typing import Array
 from .dimensions import validate_dimension
-
-Array = np.ndarray[Any, np.dtype[np.float64]]
 
 
 @lru_cache(maxsize=64)
@@ -40,7 +38,7 @@ def funk_hecke_rule(
         raise ValueError(f"breaks must lie inside (-1, 1), found {breaks}.")
     num_nodes = max(num_nodes, max_degree + dimension)
     edges = np.concatenate([[0.0], np.sort(np.arccos(np.array(breaks, float))), [np.pi]])
-    x, w = np.polynomial.legendre.leggauss(num_nodes)
+    x, w = roots_legendre(num_nodes)
     half = np.diff(edges)[:, None] / 2
     theta = (edges[:-1, None] + half * (x + 1)).ravel()
     t = np.cos(theta)
