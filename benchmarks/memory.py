@@ -1,15 +1,16 @@
 """Peak memory of one call, measured in a process of its own.
 
-The child process builds the work (data, model, traced graph), then notes its resident memory, makes
-the call once, and reports by how much the peak exceeded that. On Linux the kernel's high-water mark
-(`VmHWM`) is reset just before the call, so that neither imports nor building the work can hide it;
-elsewhere `ru_maxrss` before and after is compared, which reports too little when building the work
-needed more than the call. Memory that the call gives back counts; what tracing needed
-beforehand does not.
+The child process builds the work (data, model, traced graph) and makes the call once, so that
+thread pools and graph optimisation are behind it. It then gives freed memory back to the system,
+notes its resident memory, makes the call again, and reports by how much the peak exceeded that. On
+Linux the kernel's high-water mark (`VmHWM`) is reset just before, so that nothing earlier can hide
+the peak. Elsewhere `ru_maxrss` is compared before and after the first call instead: that includes
+the start-up costs, and misses what stays below the peak of building the work.
 """
 
 from __future__ import annotations
 
+import ctypes
 import gc
 import importlib
 import json
@@ -25,6 +26,16 @@ from benchmarks.timing import wait_for
 STATUS = Path("/proc/self/status")
 CLEAR = Path("/proc/self/clear_refs")
 MARK = "peak_bytes="
+
+# The child must give memory back when it is freed, or what an earlier call freed would serve a
+# later one unseen. TensorFlow keeps freed blocks in a pool of its own with its oneDNN kernels and
+# not without them (float64 products are the same kernels either way); glibc returns large blocks at
+# once when its threshold is fixed.
+GIVE_BACK = {
+    "TF_ENABLE_ONEDNN_OPTS": "0",
+    "MALLOC_MMAP_THRESHOLD_": "65536",
+    "MALLOC_MMAP_MAX_": "1000000",
+}
 
 
 def peak_bytes(factory: Callable[..., Callable[[], Any]], **arguments: Any) -> int:
@@ -45,7 +56,7 @@ def peak_bytes(factory: Callable[..., Callable[[], Any]], **arguments: Any) -> i
         text=True,
         cwd=root,
         check=False,
-        env={**os.environ, "PYTHONPATH": os.pathsep.join(search_path)},
+        env={**os.environ, **GIVE_BACK, "PYTHONPATH": os.pathsep.join(search_path)},
     )
     figures = [line for line in child.stdout.splitlines() if line.startswith(MARK)]
     if child.returncode != 0 or not figures:
@@ -59,13 +70,18 @@ def peak_bytes(factory: Callable[..., Callable[[], Any]], **arguments: Any) -> i
 def peak_of_call(call: Callable[[], Any]) -> int:
     """Bytes by which the peak of resident memory during `call()` exceeds that before it."""
     gc.collect()
-    if _reset_high_water_mark():
-        before = _status_bytes("VmRSS")
+    if not _reset_high_water_mark():
+        before = _max_resident_bytes()
         wait_for(call())
-        return max(0, _status_bytes("VmHWM") - before)
-    before = _max_resident_bytes()
+        return max(0, _max_resident_bytes() - before)
     wait_for(call())
-    return max(0, _max_resident_bytes() - before)
+    _return_freed_memory()
+    _reset_high_water_mark()
+    before = _status_bytes("VmRSS")
+    result = wait_for(call())
+    peak = _status_bytes("VmHWM")
+    del result
+    return max(0, peak - before)
 
 
 def _reset_high_water_mark() -> bool:
@@ -74,6 +90,14 @@ def _reset_high_water_mark() -> bool:
     except OSError:
         return False
     return STATUS.exists()
+
+
+def _return_freed_memory() -> None:
+    """Also the small blocks, which glibc keeps."""
+    gc.collect()
+    trim = getattr(ctypes.CDLL(None), "malloc_trim", None)  # glibc
+    if trim is not None:
+        trim(0)
 
 
 def _status_bytes(field: str) -> int:
