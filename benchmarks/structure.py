@@ -187,8 +187,10 @@ def table_of(records: Sequence[Record]) -> str:
                 megabytes(memory["harmonics"]),
             )
         )
-    headers = ("M", "q", "whitened", "points s", "harmonics s", "bare s", "points/harmonics")
-    headers = (*headers, "harmonics/bare", "target", "points MB", "harmonics MB")
+    headers = (
+        *("M", "q", "whitened", "points s", "harmonics s", "bare s"),
+        *("points/harmonics", "harmonics/bare", "target", "points MB", "harmonics MB"),
+    )
     return (
         "elbo + gradient of an SVGP with 8 inputs and 1,024 rows: median [quartiles]; MB is the "
         "peak of one step.\n\n" + markdown(headers, rows)

@@ -12,7 +12,7 @@ from tabulate import tabulate
 def markdown(headers: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
     """A table in GitHub's Markdown; cells appear as given."""
     cells = [["" if cell is None else str(cell) for cell in row] for row in rows]
-    return tabulate(cells, headers=list(headers), tablefmt="github", disable_numparse=True)
+    return str(tabulate(cells, headers=list(headers), tablefmt="github", disable_numparse=True))
 
 
 @dataclass(frozen=True)
