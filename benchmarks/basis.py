@@ -119,9 +119,9 @@ def evaluation(
     import tensorflow as tf
 
     X = tf.constant(points)
-    shape = basis(X[:1]).shape
-    sizes = [rows if size == 1 else size for size in shape]
-    cotangent = tf.constant(np.random.default_rng(seed).normal(size=sizes))
+    count = sum(harmonics_of_degree(dimension, degree) for degree in range(max_degree + 1))
+    shape = (count, rows) if side == "ours" else (rows, count)
+    cotangent = tf.constant(np.random.default_rng(seed).normal(size=shape))
 
     @tf.function
     def forward(X: tf.Tensor, cotangent: tf.Tensor) -> Any:
