@@ -29,6 +29,18 @@ def inducing_points(X: Array, num_inducing: int, seed: int) -> Array:
     return np.concatenate([rows, copies + 0.1 * generator.normal(size=copies.shape)])
 
 
+def start_at_optimal_q(model: gpflow.models.SVGP, data: tuple[Array, Array]) -> None:
+    """Give a whitened SVGP with a Gaussian likelihood the q that is optimal for its parameters."""
+    iv, kernel = model.inducing_variable, model.kernel
+    collapsed = gpflow.models.SGPR(data, kernel, iv, noise_variance=model.likelihood.variance)
+    mean, covariance = collapsed.compute_qu()
+    # u = L v with K_uu = L L^T: q(v) has mean L^-1 m and the triangular root L^-1 chol(S).
+    L = tf.linalg.cholesky(gpflow.covariances.Kuu(iv, kernel, jitter=gpflow.default_jitter()))
+    root = tf.linalg.triangular_solve(L, tf.linalg.cholesky(covariance))
+    model.q_mu.assign(tf.linalg.triangular_solve(L, mean))
+    model.q_sqrt.assign(root[None])
+
+
 def fit_by_lbfgs(
     model: Any, data: tuple[Array, Array] | None, max_iterations: int
 ) -> dict[str, Any]:
