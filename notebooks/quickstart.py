@@ -139,7 +139,8 @@ right.bar(degrees, shares, color=colours)
 right.set(
     xlabel="degree",
     ylabel="share of the prior variance",
-    title=f"{sum(shares[degree] for degree in harmonics.degrees):.0%} in the harmonics used (blue)",
+    yscale="log",
+    title=f"all but {1 - sum(shares[: harmonics.degrees[-1] + 1]):.1e} in the harmonics used (blue)",
 )
 figure.tight_layout()
 output = Path("notebooks" if Path("notebooks").is_dir() else ".") / "output"
