@@ -170,8 +170,20 @@ def test_failed_factorisation_is_the_same_error(data):
         assert model.height.numpy() == 2.0
 
 
-def test_lbfgs_interrupted_holds_an_iterate(data, make_svgp, interrupt_at, interrupted):
-    """... and not the trial point of a line search; the exception itself is passed on."""
+def test_lbfgs_stopped_by_another_error_holds_an_iterate():
+    """... and not the trial point of the line search; the exception itself is passed on."""
+
+    def raise_something_else(height):
+        with tf.control_dependencies([tf.debugging.Assert(height < 1, ["out of cheese"])]):
+            return tf.identity(height)
+
+    model = Cliff(raise_something_else)
+    with pytest.raises(tf.errors.InvalidArgumentError, match="out of cheese"):
+        fit(model, method="l-bfgs", progress=False)
+    assert model.height.numpy() == 0.0
+
+
+def test_lbfgs_callback_sees_the_iterate_and_may_raise(data, make_svgp, interrupt_at, interrupted):
     model = make_svgp()
     seen = {}
 
