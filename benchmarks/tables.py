@@ -31,17 +31,17 @@ class PaperFigure:
     def verdict(self, ours: float) -> str:
         """Whether `ours` (lower is better) is within two of the paper's standard deviations.
 
-        "rounding": only if the mean and deviation are taken at the far ends of what the printed
-        digits allow, which matters where the paper prints a deviation of 0.00.
+        "undecided": only if the mean and deviation are taken at the far ends of what the printed
+        digits allow. A deviation printed as 0.00 may be anything up to 0.005.
         """
         distance = abs(ours - self.mean)
         if distance <= 2 * self.deviation:
             return "yes"
         rounded_mean = 0.5 * 10.0**-self.mean_decimals
         rounded_deviation = 0.5 * 10.0**-self.deviation_decimals
-        if distance <= 2 * (self.deviation + rounded_deviation) + rounded_mean:
-            return "rounding"
-        return "no, better" if ours < self.mean else "no, worse"
+        possible = 2 * (self.deviation + rounded_deviation) + rounded_mean
+        side = "better" if ours < self.mean else "worse"
+        return f"{'undecided' if distance <= possible else 'no'}, {side}"
 
 
 def mean_and_deviation(values: Sequence[float], decimals: int = 3) -> str:

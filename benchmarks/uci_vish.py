@@ -207,8 +207,8 @@ def table_of(records: Sequence[Record]) -> str:
     return (
         "VISH's Table 1: test MSE and NLPD on normalised data, lower is better. Signs of the "
         "paper's NLPD are inferred (see uci_vish.py).\n"
-        '"rounding": within two standard deviations if the paper\'s printed digits are taken at '
-        "the ends of their rounding intervals.\n\n" + markdown(headers, rows)
+        '"undecided": the printed digits do not tell (a deviation of 0.00 may be up to 0.005).\n\n'
+        + markdown(headers, rows)
     )
 
 

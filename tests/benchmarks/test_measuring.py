@@ -60,10 +60,10 @@ def test_verdicts_on_a_papers_figure() -> None:
     figure = PaperFigure(0.122, 0.02)
     assert str(figure) == "0.122 ± 0.02"
     assert figure.verdict(0.160) == "yes"
-    assert figure.verdict(0.170) == "rounding"
+    assert figure.verdict(0.170) == "undecided, worse"
     assert figure.verdict(0.180) == "no, worse"
     assert figure.verdict(0.060) == "no, better"
-    assert PaperFigure(0.004, 0.00).verdict(0.0041) == "rounding"
+    assert PaperFigure(0.004, 0.00).verdict(0.0041) == "undecided, worse"
 
 
 def test_cells() -> None:
@@ -131,7 +131,7 @@ def test_table_of_vish() -> None:
 def test_signs_that_are_in_doubt_are_marked() -> None:
     text, verdict = uci_vish.paper_verdict("power", "vish", "nlpd", 0.06)
     assert text == "-0.005 ± 0.03 (sign?)"
-    assert verdict == "rounding; other sign: yes"
+    assert verdict == "undecided, worse; other sign: yes"
     assert "sign" not in uci_vish.paper_verdict("power", "vish", "mse", 0.05)[0]
 
 
