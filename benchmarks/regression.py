@@ -8,8 +8,8 @@ import gpflow
 import numpy as np
 import tensorflow as tf
 from scipy.cluster.vq import kmeans2
-from tqdm import tqdm
 
+import interdomain as idm
 from benchmarks.data import Array
 from benchmarks.splits import NormalisedSplit
 
@@ -44,28 +44,17 @@ def start_at_optimal_q(model: gpflow.models.SVGP, data: tuple[Array, Array]) -> 
 def fit_by_lbfgs(
     model: Any, data: tuple[Array, Array] | None, max_iterations: int
 ) -> dict[str, Any]:
-    """Minimise the training loss over all trainable variables by L-BFGS, with a progress bar.
+    """Train all parameters on all of the data by L-BFGS, with a progress bar.
 
     :param data: for a model with external data (SVGP); None where the model holds its data.
     :returns: the final objective (bound or marginal likelihood), iterations, and how it ended.
     """
-    loss = model.training_loss_closure(data) if data is not None else model.training_loss_closure()
-    with tqdm(total=max_iterations, desc="L-BFGS", unit="iteration", leave=False) as progress:
-
-        def advance(step: int, variables: Any, values: Any) -> None:
-            progress.update(step + 1 - progress.n)
-
-        outcome = gpflow.optimizers.Scipy().minimize(
-            loss,
-            model.trainable_variables,
-            step_callback=advance,
-            options={"maxiter": max_iterations, "maxfun": 2 * max_iterations},
-        )
+    outcome = idm.training.fit(model, data, method="l-bfgs", steps=max_iterations)
     return {
-        "objective": -float(outcome.fun),
-        "iterations": int(outcome.nit),
-        "converged": bool(outcome.success),
-        "ended": str(outcome.message),
+        "objective": outcome.elbo,
+        "iterations": outcome.steps,
+        "converged": outcome.converged,
+        "ended": outcome.message,
     }
 
 

@@ -117,10 +117,9 @@ for name, rmse, nlpd, elbo, seconds in rows:
 
 # %%
 model = models["SGPR, spherical harmonics"]
-degrees = range(7)
-dimension = num_columns + 1
-eigenvalues = model.kernel.eigenvalues(dimension, degrees).numpy()
-shares = [idm.sphere.num_harmonics(dimension, degree) for degree in degrees] * eigenvalues
+shares = model.kernel.variance_shares(num_columns + 1, max_degree=6).numpy()
+degrees = np.arange(len(shares))
+used = np.isin(degrees, harmonics.degrees)
 
 figure, (left, right) = plt.subplots(1, 2, figsize=(11, 4), width_ratios=(2, 1))
 mean, variance = (moment.numpy()[:, 0] for moment in model.predict_y(X[test]))
@@ -134,13 +133,12 @@ left.plot(ranks, mean[by_mean], label="prediction")
 left.plot(ranks, Y[test][by_mean, 0], "k.", label="observed")
 left.set(xlabel="test patients, by predicted progression", ylabel="progression (standardised)")
 left.legend(loc="upper left")
-colours = ["C0" if degree in harmonics.degrees else "C7" for degree in degrees]
-right.bar(degrees, shares, color=colours)
+right.bar(degrees, shares, color=np.where(used, "C0", "C7"))
 right.set(
     xlabel="degree",
     ylabel="share of the prior variance",
     yscale="log",
-    title=f"all but {1 - sum(shares[: harmonics.degrees[-1] + 1]):.1e} in the harmonics used (blue)",
+    title=f"all but {1 - shares[used].sum():.1e} in the harmonics used (blue)",
 )
 figure.tight_layout()
 output = Path("notebooks" if Path("notebooks").is_dir() else ".") / "output"
