@@ -4,7 +4,7 @@
 library's types with GPflow's dispatchers; models of GPflow then take these types like its own.
 """
 
-from . import covariances, inducing_variables, kernels, posteriors, sphere
+from . import covariances, inducing_variables, kernels, posteriors, sphere, training
 
 __version__ = "0.1.0"
 
@@ -15,4 +15,5 @@ __all__ = [
     "kernels",
     "posteriors",
     "sphere",
+    "training",
 ]

@@ -37,6 +37,7 @@ class SphericalStationary(ZonalKernel, metaclass=abc.ABCMeta):
         weight_variances: TensorType = 1.0,
         bias_variance: TensorType = 1.0,
         radial_power: float = 1.0,
+        max_degree: int | None = None,
         active_dims: ActiveDims | None = None,
         name: str | None = None,
     ) -> None:
@@ -44,6 +45,7 @@ class SphericalStationary(ZonalKernel, metaclass=abc.ABCMeta):
             variance=variance,
             weight_variances=weight_variances,
             bias_variance=bias_variance,
+            max_degree=max_degree,
             active_dims=active_dims,
             name=name,
         )
