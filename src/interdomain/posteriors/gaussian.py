@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import tensorflow as tf
 from check_shapes import check_shapes
+from gpflow.base import TensorType
 
 
 def is_diagonal(operator: tf.linalg.LinearOperator) -> bool:
@@ -20,11 +21,15 @@ def is_diagonal(operator: tf.linalg.LinearOperator) -> bool:
     return isinstance(operator, tf.linalg.LinearOperatorDiag)
 
 
-def lower_triangle(q_sqrt: tf.Tensor | None) -> tf.Tensor | None:
-    """``q_sqrt`` with what is above the diagonal of a full one left out, as GPflow does."""
-    if q_sqrt is None or q_sqrt.shape.rank == 2:
-        return q_sqrt
-    return tf.linalg.band_part(q_sqrt, -1, 0)
+def lower_triangle(q_sqrt: TensorType | None) -> tf.Tensor | None:
+    """``q_sqrt`` with what is above the diagonal of a full one left out, as GPflow does.
+
+    It may be an array or a parameter, and is a tensor afterwards.
+    """
+    if q_sqrt is None:
+        return None
+    q_sqrt = tf.convert_to_tensor(q_sqrt)
+    return q_sqrt if q_sqrt.shape.rank == 2 else tf.linalg.band_part(q_sqrt, -1, 0)
 
 
 def whiten_q_sqrt(root: tf.linalg.LinearOperator, q_sqrt: tf.Tensor | None) -> tf.Tensor | None:

@@ -150,5 +150,5 @@ def prior_kl_inter_domain(
     root = None
     if not whiten:
         root = Kuu_operator(inducing_variable, kernel, jitter=default_jitter()).cholesky()
-    q_sqrt = lower_triangle(tf.convert_to_tensor(q_sqrt))
+    q_sqrt = lower_triangle(q_sqrt)
     return kl_divergence(tf.convert_to_tensor(q_mu), q_sqrt, root)
