@@ -46,6 +46,7 @@ def Kuu_diagonal(inducing_variable: SphericalHarmonics, kernel: ZonalKernel) -> 
     """``1 / (variance lambda_l)``, repeated for the harmonics of each degree."""
     inducing_variable.validate_kernel(kernel)
     eigenvalues = kernel.eigenvalues(inducing_variable.dimension, inducing_variable.degrees)
+    inducing_variable.validate_eigenvalues(eigenvalues)
     levels = 1 / (kernel.variance * eigenvalues)
     diagonal = tf.repeat(levels, inducing_variable.multiplicities)
     return tf.ensure_shape(diagonal, [inducing_variable.num_inducing])
