@@ -48,8 +48,9 @@ def Kuu_diagonal(inducing_variable: SphericalHarmonics, kernel: ZonalKernel) -> 
     inducing_variable.validate_kernel(kernel)
     eigenvalues = kernel.eigenvalues(inducing_variable.dimension, inducing_variable.degrees)
     inducing_variable.validate_eigenvalues(eigenvalues)
-    # An eigenvalue that underflows in the course of training leaves features of no effect, not NaN.
-    least = 1e10 * np.finfo(eigenvalues.dtype.as_numpy_dtype).tiny
+    # An eigenvalue that underflows in the course of training leaves features of no effect, not NaN:
+    # its square, which the gradient takes, has to be a number as well.
+    least = 1e4 * np.sqrt(np.finfo(eigenvalues.dtype.as_numpy_dtype).tiny)
     levels = 1 / (kernel.variance * tf.maximum(eigenvalues, least))
     diagonal = tf.repeat(levels, inducing_variable.multiplicities)
     return tf.ensure_shape(diagonal, [inducing_variable.num_inducing])
