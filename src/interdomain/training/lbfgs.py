@@ -49,9 +49,10 @@ def run_lbfgs(
     interrupted there, so that a resumed fit goes the way of an uninterrupted one.
 
     :param loss: of no arguments: the loss on all of the data.
-    :raises NonFiniteError: see there. Also for a trial point of a line search.
+    :raises NonFiniteError: see there; at the first point of a block, or when a line search ends
+        because no point it tried had finite numbers.
     """
-    scipy = _CheckedScipy()
+    scipy = _ExtendedValueScipy()
     good = LastGood(variables, first_step, store.latest)
     step = first_step
 
@@ -62,6 +63,7 @@ def run_lbfgs(
         values = scipy.unpack_tensors(variables, tf.convert_to_tensor(intermediate_result.x))
         scipy.assign_tensors(variables, values)
         good.keep(good.present_values(), step)
+        scipy.reference = float(intermediate_result.fun)
         recorder.step(-float(intermediate_result.fun))
         recorder.evaluate(step)
 
@@ -72,6 +74,7 @@ def run_lbfgs(
 
     while True:
         iterations = next_block()
+        scipy.reference = None
         try:
             with good.restored_on_breakdown():
                 result = scipy.minimize(
@@ -85,6 +88,8 @@ def run_lbfgs(
                     },
                     tf_fun_args={"jit_compile": True} if jit_compile else {},
                 )
+                if not result.success and scipy.breakdown is not None:
+                    raise scipy.breakdown
         except BaseException:
             good.restore()  # not the trial point of a line search that was interrupted
             raise
@@ -95,11 +100,31 @@ def run_lbfgs(
         good.checkpoint = store.latest
         if converged or stopped or step == steps:
             recorder.evaluate(step, last=True)
-            return LBFGSOutcome(step, converged, str(result.message))
+            return LBFGSOutcome(step, converged, str(result.message) + scipy.remark())
 
 
-class _CheckedScipy(gpflow.optimizers.Scipy):
-    """GPflow's Scipy, whose evaluations stop the run when a number is not finite."""
+class _ExtendedValueScipy(gpflow.optimizers.Scipy):
+    """
+    GPflow's Scipy, for a loss that is not defined everywhere.
+
+    A line search may try a point where a factorisation fails. Such a point is rejected like any
+    other that is worse than the iterate: it is given a larger loss, and the search comes nearer.
+
+    :ivar reference: the loss at the present iterate; None before it is evaluated.
+    :ivar breakdown: what was wrong with the last point evaluated, if anything.
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.reference: float | None = None
+        self.breakdown: NumericalBreakdown | None = None
+        self._rejected = 0
+
+    def remark(self) -> str:
+        """In words, how many points were rejected; empty for none."""
+        if not self._rejected:
+            return ""
+        return f" ({self._rejected} points of line searches had no finite loss and were rejected)"
 
     def eval_func(
         self, *args: Any, **kwargs: Any
@@ -107,12 +132,25 @@ class _CheckedScipy(gpflow.optimizers.Scipy):
         evaluate = super().eval_func(*args, **kwargs)
 
         def checked(x: AnyNDArray) -> tuple[AnyNDArray, AnyNDArray]:
-            with tensorflow_errors_as_breakdowns():
-                loss, gradient = evaluate(x)
-            if not np.isfinite(loss):
-                raise NumericalBreakdown(f"the loss is {loss}")
-            if not np.all(np.isfinite(gradient)):
-                raise NumericalBreakdown("a gradient is not finite")
+            self.breakdown = None
+            try:
+                with tensorflow_errors_as_breakdowns():
+                    loss, gradient = evaluate(x)
+                if not np.isfinite(loss):
+                    raise NumericalBreakdown(f"the loss is {loss}")
+                if not np.all(np.isfinite(gradient)):
+                    raise NumericalBreakdown("a gradient is not finite")
+            except NumericalBreakdown as breakdown:
+                if self.reference is None:
+                    raise
+                self.breakdown = breakdown
+                self._rejected += 1
+                # Above the iterate by about its own size: far more would make the step needlessly
+                # small, less might not be worse than what the line search accepts.
+                worse = self.reference + abs(self.reference) + 1
+                return np.asarray(worse), np.zeros_like(x)
+            if self.reference is None:
+                self.reference = float(loss)
             return loss, gradient
 
         return checked
