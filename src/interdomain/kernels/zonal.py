@@ -185,9 +185,9 @@ class ZonalKernel(gpflow.kernels.Kernel, metaclass=abc.ABCMeta):
     def _select(self, X: TensorType) -> tf.Tensor:
         """The active columns of X, be they selected already or not.
 
-        ``kernel(X)`` selects them and then calls ``K`` or ``K_diag``. But ``K`` of a GPflow ``Sum``,
-        GPflow's posteriors for several outputs and its CGLB call these directly, with all columns.
-        The two are told apart by the number of columns.
+        ``kernel(X)`` selects them and then calls ``K`` or ``K_diag``. But GPflow's ``Sum.K``, its
+        posteriors for several outputs and its CGLB call these directly, with all columns. The two
+        are told apart by the number of columns.
         """
         X = tf.convert_to_tensor(X)
         if X.shape[-1] is None or self.num_active_dims in (None, X.shape[-1]):

@@ -1,0 +1,1 @@
+"""Tests. A package, because GPflow's wheel installs a package `tests` that would be found first."""
