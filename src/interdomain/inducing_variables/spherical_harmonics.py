@@ -73,7 +73,7 @@ class SphericalHarmonics(InterDomainInducingVariables):
 
     @property
     def shape(self) -> Shape:
-        """``(M, None, 1)``: X may have any number of columns, of which ``active_dims`` selects some.
+        """``(M, None, 1)``: X may have any number of columns; ``active_dims`` selects some of them.
         Those selected must be one fewer than ``dimension``, which ``Kuf`` checks."""
         return (self.num_inducing, None, 1)
 

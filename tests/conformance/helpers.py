@@ -1,0 +1,130 @@
+"""Models to compare, and how to compare them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import gpflow
+import numpy as np
+import tensorflow as tf
+from gpflow.covariances import Kuu
+from gpflow.inducing_variables import InducingVariables
+from gpflow.kernels import Kernel
+
+from .cases import Case
+
+NUM_DATA = 13
+Data = tuple[np.ndarray, np.ndarray]
+
+
+def make_data(case: Case, num_outputs: int = 1, num_data: int = NUM_DATA) -> Data:
+    """Standardised inputs and smooth, noisy outputs, in the default float."""
+    rng = np.random.default_rng(len(case.name) + num_outputs)
+    X = rng.normal(size=(num_data, case.input_dim))
+    directions = rng.normal(size=(case.input_dim, num_outputs))
+    Y = np.sin(X @ directions) + 0.1 * rng.normal(size=(num_data, num_outputs))
+    dtype = gpflow.default_float()
+    return X.astype(dtype), Y.astype(dtype)
+
+
+def make_inputs(case: Case, *shape: int) -> np.ndarray:
+    """Inputs ``[*shape, D]`` that are none of :func:`make_data`'s."""
+    rng = np.random.default_rng(99)
+    return rng.normal(size=(*shape, case.input_dim)).astype(gpflow.default_float())
+
+
+def make_q(
+    kernel: Kernel,
+    inducing_variable: InducingVariables,
+    *,
+    whiten: bool,
+    q_diag: bool = False,
+    num_latent_gps: int = 1,
+) -> tuple[np.ndarray, np.ndarray]:
+    """A random q(u) of the prior's scale: q_mu ``[M, P]``, q_sqrt ``[M, P]`` or ``[P, M, M]``."""
+    rng = np.random.default_rng(7)
+    size = int(inducing_variable.num_inducing)
+    mean = rng.normal(size=(size, num_latent_gps))
+    diagonal = rng.uniform(0.3, 0.9, size=(size, num_latent_gps))
+    root = np.eye(size)
+    if not whiten:
+        root = np.linalg.cholesky(Kuu(inducing_variable, kernel).numpy())
+    if q_diag:
+        q_sqrt = np.diag(root)[:, None] * diagonal
+    else:
+        lower = np.tril(rng.normal(size=(num_latent_gps, size, size)), -1) / size
+        q_sqrt = root @ (lower + np.stack([np.diag(d) for d in diagonal.T]))
+    dtype = gpflow.default_float()
+    return (root @ mean).astype(dtype), q_sqrt.astype(dtype)
+
+
+def make_svgp(
+    case: Case,
+    *,
+    whiten: bool = True,
+    q_diag: bool = False,
+    num_latent_gps: int = 1,
+    likelihood: gpflow.likelihoods.Likelihood | None = None,
+) -> gpflow.models.SVGP:
+    """An SVGP with a random q(u) and a mean function."""
+    kernel, inducing_variable = case.build()
+    model = gpflow.models.SVGP(
+        kernel,
+        likelihood or gpflow.likelihoods.Gaussian(0.2),
+        inducing_variable,
+        mean_function=gpflow.mean_functions.Constant(0.3),
+        num_latent_gps=num_latent_gps,
+        whiten=whiten,
+        q_diag=q_diag,
+        num_data=3 * NUM_DATA,
+    )
+    q_mu, q_sqrt = make_q(
+        kernel, inducing_variable, whiten=whiten, q_diag=q_diag, num_latent_gps=num_latent_gps
+    )
+    model.q_mu.assign(q_mu)
+    model.q_sqrt.assign(q_sqrt)
+    return model
+
+
+def value_and_gradients(
+    function: Callable[[], tf.Tensor], variables: tuple[tf.Variable, ...]
+) -> tuple[tf.Tensor, list[tf.Tensor | None]]:
+    with tf.GradientTape() as tape:
+        value = function()
+    return value, tape.gradient(value, variables)
+
+
+def assert_close(
+    actual: Any, desired: Any, *, rtol: float = 1e-8, atol: float = 0.0, message: str = ""
+) -> None:
+    """Equal to ``rtol`` relative to the largest entry, in every part of nested tuples."""
+    actual, desired = tf.nest.flatten(actual), tf.nest.flatten(desired)
+    assert len(actual) == len(desired), message
+    for value, reference in zip(actual, desired, strict=True):
+        reference = np.asarray(reference)
+        scale = float(np.max(np.abs(reference), initial=0.0))
+        assert np.all(np.isfinite(reference)), message
+        np.testing.assert_allclose(
+            value, reference, rtol=0, atol=atol + rtol * scale, err_msg=message
+        )
+
+
+def assert_same_objective(
+    function: Callable[[], tf.Tensor],
+    reference: Callable[[], tf.Tensor],
+    variables: tuple[tf.Variable, ...],
+    *,
+    rtol: float = 1e-8,
+) -> None:
+    """Values and the gradients with respect to each variable agree; no gradient is missing."""
+    assert variables
+    value, gradients = value_and_gradients(function, variables)
+    desired, desired_gradients = value_and_gradients(reference, variables)
+    assert_close(value, desired, rtol=rtol)
+    for variable, gradient, reference_gradient in zip(
+        variables, gradients, desired_gradients, strict=True
+    ):
+        assert reference_gradient is not None, f"the oracle does not depend on {variable.name}"
+        assert gradient is not None, f"no gradient for {variable.name}"
+        assert_close(gradient, reference_gradient, rtol=rtol, message=variable.name)

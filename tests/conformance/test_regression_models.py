@@ -1,0 +1,171 @@
+"""Models with a Gaussian likelihood that use Kuu and Kuf by themselves, and SGPMC."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import gpflow
+import numpy as np
+import pytest
+import tensorflow as tf
+import tensorflow_probability as tfp
+from gpflow.covariances import Kuf, Kuu
+
+from .cases import Case
+from .dense_twin import DenseTwin
+from .helpers import assert_close, assert_same_objective, make_data, make_inputs, make_svgp
+
+NOISE = 0.2
+
+
+def make_pair(case: Case, model_class: type, **options: Any) -> tuple[Any, Any]:
+    """The model, and the same one with the same parameters over the dense twin."""
+    kernel, inducing_variable = case.build()
+    num_outputs = 1 if model_class is gpflow.models.CGLB else 2  # CGLB takes one output only
+    data = make_data(case, num_outputs)
+    model = model_class(
+        data, kernel, inducing_variable=inducing_variable, noise_variance=NOISE, **options
+    )
+    twin = model_class(data, kernel, inducing_variable=DenseTwin(inducing_variable), **options)
+    twin.likelihood = model.likelihood
+    return model, twin
+
+
+def gaussian_log_density(Y: np.ndarray, covariance: np.ndarray) -> float:
+    """Of independent columns."""
+    zero = np.zeros(len(Y))
+    return sum(
+        tfp.distributions.MultivariateNormalFullCovariance(zero, covariance).log_prob(y).numpy()
+        for y in Y.T
+    )
+
+
+@pytest.mark.filterwarnings("ignore:MultivariateNormalFullCovariance")
+def test_bounds_by_brute_force(case: Case) -> None:
+    """SGPR's and FITC's objectives from N x N matrices."""
+    sgpr, _ = make_pair(case, gpflow.models.SGPR)
+    fitc, _ = make_pair(case, gpflow.models.GPRFITC)
+    X, Y = make_data(case, 2)
+    features = Kuf(sgpr.inducing_variable, sgpr.kernel, X).numpy()
+    dense = Kuu(sgpr.inducing_variable, sgpr.kernel).numpy()
+    explained = features.T @ np.linalg.solve(dense, features)
+    missing = sgpr.kernel(X, full_cov=False).numpy() - np.diag(explained)
+    noise = NOISE * np.eye(len(X))
+    bound = gaussian_log_density(Y, explained + noise) - np.sum(missing) / NOISE
+    assert_close(sgpr.elbo(), bound)
+    likelihood = gaussian_log_density(Y, explained + noise + np.diag(missing))
+    assert_close(fitc.fitc_log_marginal_likelihood(), likelihood)
+
+
+@pytest.mark.parametrize("name", ["SGPR", "GPRFITC", "CGLB"])
+def test_objective_and_gradients(case: Case, name: str) -> None:
+    model, twin = make_pair(case, getattr(gpflow.models, name))
+    assert_same_objective(model.training_loss, twin.training_loss, model.trainable_variables)
+
+
+@pytest.mark.parametrize("name", ["SGPR", "GPRFITC", "CGLB"])
+def test_predictions(case: Case, name: str) -> None:
+    model, twin = make_pair(case, getattr(gpflow.models, name))
+    X = make_inputs(case, 6)
+    for full_cov in (False, True):
+        options = {"full_cov": full_cov}
+        if name == "CGLB" and full_cov:
+            continue  # GPflow's CGLB has marginal predictions only
+        prediction = model.predict_f(X, **options)
+        assert_close(prediction, twin.predict_f(X, **options))
+        if name == "SGPR":
+            assert_close(model.posterior().predict_f(X, **options), prediction)
+            assert_close(model.posterior().fused_predict_f(X, **options), prediction)
+    assert_close(model.predict_y(X), twin.predict_y(X))
+    assert_close(model.predict_log_density(model.data), twin.predict_log_density(model.data))
+    assert_close(model.upper_bound(), twin.upper_bound())
+
+
+def test_upper_bound_is_above_the_lower(case: Case) -> None:
+    model, _ = make_pair(case, gpflow.models.SGPR)
+    exact = gpflow.models.GPR(model.data, model.kernel, noise_variance=NOISE)
+    likelihood = exact.log_marginal_likelihood().numpy()
+    rounding = 1e-10 * abs(likelihood)
+    assert model.elbo().numpy() <= likelihood + rounding
+    assert model.upper_bound().numpy() >= likelihood - rounding
+
+
+def test_optimal_q_of_sgpr_is_that_of_svgp(case: Case) -> None:
+    """q(u) from compute_qu, put into an SVGP, gives SGPR's bound and predictions."""
+    sgpr, twin = make_pair(case, gpflow.models.SGPR)
+    mean, covariance = sgpr.compute_qu()
+    assert_close((mean, covariance), twin.compute_qu())
+    root = np.linalg.cholesky(covariance)
+    svgp = gpflow.models.SVGP(
+        sgpr.kernel,
+        sgpr.likelihood,
+        sgpr.inducing_variable,
+        num_latent_gps=2,
+        whiten=False,
+        q_mu=mean,
+        q_sqrt=np.stack([root, root]),
+    )
+    assert_close(svgp.elbo(sgpr.data), sgpr.elbo())
+    X = make_inputs(case, 6)
+    assert_close(svgp.predict_f(X), sgpr.predict_f(X))
+
+
+@pytest.mark.parametrize("whiten", [True, False], ids=["whitened", "unwhitened"])
+def test_natural_gradient_reaches_sgpr(case: Case, whiten: bool) -> None:
+    """One step of length one finds the optimal q(u) of a Gaussian likelihood."""
+    model = make_svgp(case, whiten=whiten, num_latent_gps=2)
+    model.num_data = None
+    data = make_data(case, 2)
+    gpflow.optimizers.NaturalGradient(gamma=1.0).minimize(
+        model.training_loss_closure(data, compile=False), [(model.q_mu, model.q_sqrt)]
+    )
+    sgpr = gpflow.models.SGPR(
+        data, model.kernel, model.inducing_variable, mean_function=model.mean_function
+    )
+    sgpr.likelihood = model.likelihood
+    assert_close(model.elbo(data), sgpr.elbo())
+    X = make_inputs(case, 6)
+    assert_close(model.predict_f(X), sgpr.predict_f(X), rtol=1e-7)
+
+
+def test_sgpmc(case: Case) -> None:
+    kernel, inducing_variable = case.build()
+    data = make_data(case)
+    likelihood = gpflow.likelihoods.Gaussian(0.2)
+    model = gpflow.models.SGPMC(data, kernel, likelihood, inducing_variable=inducing_variable)
+    twin = gpflow.models.SGPMC(
+        data, kernel, likelihood, inducing_variable=DenseTwin(inducing_variable)
+    )
+    model.V.assign(0.3 * np.sin(np.arange(model.V.shape[0]))[:, None])
+    twin.V = model.V
+    assert_same_objective(
+        model.log_posterior_density, twin.log_posterior_density, model.trainable_variables
+    )
+    X = make_inputs(case, 6)
+    assert_close(model.predict_f(X), twin.predict_f(X), atol=1e-13)
+
+
+def test_hmc_on_sgpmc(case: Case) -> None:
+    kernel, inducing_variable = case.build()
+    model = gpflow.models.SGPMC(
+        make_data(case),
+        kernel,
+        gpflow.likelihoods.StudentT(),
+        inducing_variable=inducing_variable,
+    )
+    for part in (kernel, inducing_variable, model.likelihood):
+        gpflow.set_trainable(part, False)
+    helper = gpflow.optimizers.SamplingHelper(model.log_posterior_density, [model.V])
+    hmc = tfp.mcmc.HamiltonianMonteCarlo(
+        helper.target_log_prob_fn, num_leapfrog_steps=3, step_size=0.05
+    )
+    state, results = hmc.one_step(
+        helper.current_state, hmc.bootstrap_results(helper.current_state), seed=(1, 2)
+    )
+    state, results = hmc.one_step(state, results, seed=(3, 4))
+    assert bool(results.is_accepted)
+    assert np.all(np.isfinite(state[0])) and np.max(np.abs(state[0])) > 1e-3
+    model.V.assign(state[0])
+    density = results.accepted_results.target_log_prob
+    assert_close(density, model.log_posterior_density())
+    assert tf.reduce_all(tf.math.is_finite(density))

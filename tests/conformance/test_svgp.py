@@ -1,0 +1,80 @@
+"""SVGP: objective, gradients and predictions, in every form of q(u)."""
+
+from __future__ import annotations
+
+import gpflow
+import pytest
+import tensorflow as tf
+
+from .cases import Case
+from .dense_twin import dense_twin
+from .helpers import assert_close, assert_same_objective, make_data, make_inputs, make_svgp
+
+BOTH = pytest.mark.parametrize("whiten", [True, False], ids=["whitened", "unwhitened"])
+Q_FORMS = pytest.mark.parametrize("q_diag", [True, False], ids=["diagonal-q", "full-q"])
+LATENTS = pytest.mark.parametrize("num_latent_gps", [1, 3])
+
+
+@BOTH
+@Q_FORMS
+@LATENTS
+def test_elbo_and_gradients(case: Case, whiten: bool, q_diag: bool, num_latent_gps: int) -> None:
+    model = make_svgp(case, whiten=whiten, q_diag=q_diag, num_latent_gps=num_latent_gps)
+    twin = dense_twin(model)
+    data = make_data(case, num_latent_gps)
+    assert_same_objective(
+        lambda: model.elbo(data), lambda: twin.elbo(data), model.trainable_variables
+    )
+
+
+@BOTH
+@Q_FORMS
+@LATENTS
+def test_predict_f(case: Case, whiten: bool, q_diag: bool, num_latent_gps: int) -> None:
+    model = make_svgp(case, whiten=whiten, q_diag=q_diag, num_latent_gps=num_latent_gps)
+    twin = dense_twin(model)
+    X = make_inputs(case, 6)
+    for full_cov in (False, True):
+        for full_output_cov in (False, True) if num_latent_gps > 1 else (False,):
+            options = {"full_cov": full_cov, "full_output_cov": full_output_cov}
+            assert_close(
+                model.predict_f(X, **options), twin.predict_f(X, **options), message=str(options)
+            )
+
+
+@BOTH
+@Q_FORMS
+def test_prediction_gradients(case: Case, whiten: bool, q_diag: bool) -> None:
+    """Of a joint prediction, with respect to each parameter and to the inputs."""
+    model = make_svgp(case, whiten=whiten, q_diag=q_diag)
+    twin = dense_twin(model)
+    X = tf.Variable(make_inputs(case, 5))
+
+    def summary(m: gpflow.models.SVGP) -> tf.Tensor:
+        mean, cov = m.predict_f(X, full_cov=True)
+        return tf.reduce_sum(tf.sin(mean)) + tf.reduce_sum(tf.sin(cov))
+
+    likelihood = model.likelihood.variance.unconstrained_variable
+    variables = tuple(v for v in model.trainable_variables if v is not likelihood)
+    assert_same_objective(lambda: summary(model), lambda: summary(twin), (*variables, X))
+
+
+def test_non_gaussian_likelihood(case: Case) -> None:
+    model = make_svgp(case, likelihood=gpflow.likelihoods.Bernoulli())
+    twin = dense_twin(model)
+    X, Y = make_data(case)
+    data = (X, (Y > 0).astype(Y.dtype))
+    assert_same_objective(
+        lambda: model.elbo(data), lambda: twin.elbo(data), model.trainable_variables
+    )
+
+
+def test_minibatch_scaling(case: Case) -> None:
+    """The data term of a third of the data counts three times."""
+    model = make_svgp(case)
+    X, Y = make_data(case)
+    kl = model.prior_kl()
+    model.num_data = None
+    once = model.elbo((X, Y)) + kl
+    model.num_data = 3 * len(X)
+    assert_close(model.elbo((X, Y)) + kl, 3 * once)

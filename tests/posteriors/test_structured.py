@@ -1,0 +1,110 @@
+"""Operators with a dense part, and variances."""
+
+from __future__ import annotations
+
+import gpflow
+import numpy as np
+import pytest
+import tensorflow as tf
+from gpflow.inducing_variables import InducingPoints
+from gpflow.posteriors import IndependentPosteriorSingleOutput, PrecomputeCacheType
+
+from interdomain.inducing_variables import SphericalHarmonics, SumInducingVariables
+from interdomain.kernels import ArcCosine, SphericalMatern12, SphericalMatern52
+from interdomain.posteriors import StructuredPosterior
+from tests.conformance.dense_twin import DenseTwin
+from tests.conformance.helpers import assert_close, make_q
+
+COVARIANCES = [(False, False), (True, False), (True, True), (False, True)]
+Q = pytest.mark.parametrize("q_form", ["none", "diagonal", "full"])
+WHITEN = pytest.mark.parametrize("whiten", [True, False], ids=["whitened", "unwhitened"])
+
+
+def points() -> tuple[gpflow.kernels.Kernel, InducingPoints]:
+    """A dense Kuu without any structure."""
+    return gpflow.kernels.Matern52(), InducingPoints(np.linspace(-2, 2, 6)[:, None])
+
+
+def two_blocks_of_points() -> tuple[gpflow.kernels.Kernel, SumInducingVariables]:
+    """Two dense blocks of different sizes."""
+    kernel = gpflow.kernels.Matern52() + gpflow.kernels.Matern12(lengthscales=0.3)
+    blocks = [InducingPoints(np.linspace(-2, 2, size)[:, None]) for size in (4, 7)]
+    return kernel, SumInducingVariables(blocks)
+
+
+@pytest.mark.parametrize("build", [points, two_blocks_of_points])
+@WHITEN
+@Q
+def test_dense_operators_equal_stock_posterior(build, whiten: bool, q_form: str) -> None:  # noqa: ANN001
+    """With the default jitter, which reaches the factorised blocks of both alike."""
+    kernel, inducing_variable = build()
+    q_mu, q_sqrt = make_q(
+        kernel, inducing_variable, whiten=whiten, q_diag=q_form == "diagonal", num_latent_gps=2
+    )
+    q_mu = tf.constant(q_mu)
+    q_sqrt = None if q_form == "none" else tf.constant(q_sqrt)
+    rest = (q_mu, q_sqrt, whiten, gpflow.mean_functions.Constant(0.5))
+    cache = PrecomputeCacheType.TENSOR
+    structured = StructuredPosterior(kernel, inducing_variable, *rest, precompute_cache=cache)
+    stock = IndependentPosteriorSingleOutput(
+        kernel, DenseTwin(inducing_variable), *rest, precompute_cache=None
+    )
+    X = np.linspace(-2.5, 2.5, 5)[:, None]
+    for full_cov, full_output_cov in COVARIANCES:
+        options = {"full_cov": full_cov, "full_output_cov": full_output_cov}
+        reference = stock.fused_predict_f(X, **options)
+        assert_close(structured.fused_predict_f(X, **options), reference)
+        assert_close(structured.predict_f(X, **options), reference)
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32], ids=["float64", "float32"])
+@pytest.mark.parametrize("input_dim", [1, 2, 8, 19, 30])
+@pytest.mark.parametrize(
+    ("order", "depth"), [(0, 1), (1, 1), (2, 1), (0, 2), (1, 2), (2, 2)], ids=str
+)
+def test_arc_cosine_variances(order: int, depth: int, input_dim: int, dtype: type) -> None:
+    """No NaN and no negative variance, also where the features explain nearly everything."""
+    max_degree = {1: 20, 2: 10, 8: 3}.get(input_dim, 2)
+    with gpflow.config.as_context(gpflow.config.Config(float=dtype)):
+        kernel = ArcCosine(order, depth)
+        assert_variances(kernel, input_dim, max_degree)
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32], ids=["float64", "float32"])
+@pytest.mark.parametrize("kernel_class", [SphericalMatern12, SphericalMatern52])
+def test_finite_rank_variances(kernel_class: type, dtype: type) -> None:
+    """The harmonics explain all of a truncated kernel: rounding alone decides the sign."""
+    with gpflow.config.as_context(gpflow.config.Config(float=dtype)):
+        kernel = kernel_class(max_degree=6)
+        largest = assert_variances(kernel, input_dim=2, max_degree=6)
+        assert largest < 1e3 * np.finfo(dtype).eps
+
+
+def assert_variances(kernel: gpflow.kernels.Kernel, input_dim: int, max_degree: int) -> float:
+    """Of a known u, where nothing is added to what the features leave: its variances are finite
+    and not negative, fused and cached. The largest, relative to the prior's, is returned."""
+    inducing_variable = SphericalHarmonics.for_kernel(kernel, input_dim, max_degree)
+    rng = np.random.default_rng(0)
+    X = np.concatenate(
+        [
+            rng.normal(size=(200, input_dim)),
+            1e-4 * rng.normal(size=(20, input_dim)),
+            1e3 * rng.normal(size=(20, input_dim)),
+            np.zeros((1, input_dim)),
+        ]
+    ).astype(gpflow.default_float())
+    mean = tf.ones([inducing_variable.num_inducing, 1], gpflow.default_float())
+    prior = kernel(X, full_cov=False).numpy()
+    assert np.all(prior > 0)
+    largest = 0.0
+    for whiten in (True, False):
+        posterior = gpflow.posteriors.create_posterior(
+            kernel, inducing_variable, mean, None, whiten
+        )
+        for prediction in (posterior.predict_f(X), posterior.fused_predict_f(X)):
+            mean_f, variance = (part.numpy()[:, 0] for part in prediction)
+            assert np.all(np.isfinite(mean_f)) and np.all(np.isfinite(variance))
+            assert np.all(variance >= 0)
+            assert np.all(variance <= prior)
+            largest = max(largest, float(np.max(variance / prior)))
+    return largest
