@@ -102,9 +102,7 @@ def test_wrong_dimension_counts_active_columns() -> None:
 @pytest.mark.parametrize("wrap", [alone, shared, separate])
 def test_zero_eigenvalue(wrap: Callable[..., Any]) -> None:
     kernel, inducing_variable = wrap(SphericalHarmonics(4, [0, 1, 2, 3, 5]), ArcCosine(1))
-    message = (
-        r"degrees \[3, 5\] have a zero eigenvalue under ArcCosine in dimension 4; .*for_k"
-    )
+    message = r"degrees \[3, 5\] have a zero eigenvalue under ArcCosine in dimension 4; .*for_k"
     with pytest.raises(ValueError, match=message):
         svgp(kernel, inducing_variable, outputs=1 if wrap is alone else 2)
 
