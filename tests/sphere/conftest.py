@@ -4,7 +4,6 @@ from collections.abc import Iterator
 
 import pytest
 from mpmath import mp
-
 from tests.sphere.references import DIGITS
 
 

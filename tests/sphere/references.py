@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import lru_cache
+from functools import cache
+from math import factorial
 from typing import Any
 
 import numpy as np
@@ -40,26 +41,14 @@ def multiplicity(dimension: int, degree: int) -> int:
         return 1
     if dimension == 2:
         return 2
-    d, l = dimension, degree
-    return int((2 * l + d - 2) * mp.factorial(l + d - 3) / mp.factorial(l) / mp.factorial(d - 2))
+    d = dimension
+    below = factorial(degree) * factorial(d - 2)
+    return (2 * degree + d - 2) * factorial(degree + d - 3) // below
 
 
-def legendre_in(dimension: int, degree: int, t: Mpf) -> Mpf:
-    """P_l(t), one at t = 1, from mpmath's own polynomials (hypergeometric sums)."""
-    if dimension == 2:
-        return mp.chebyt(degree, t)
-    if dimension == 3:
-        return mp.legendre(degree, t)
-    alpha = mp.mpf(dimension - 2) / 2
-    return mp.gegenbauer(degree, alpha, t) / mp.binomial(degree + dimension - 3, degree)
-
-
-@lru_cache(maxsize=None)
+@cache
 def monomial_coefficients(dimension: int, degree: int) -> tuple[Mpf, ...]:
-    """The coefficients of P_l(t), constant first: the explicit sum (DLMF 18.5.10), as fractions.
-
-    Cancels; exact enough at the working precision for degrees up to 20.
-    """
+    """The coefficients of P_l(t), constant first: the explicit sum (DLMF 18.5.10)."""
     with mp.workdps(3 * DIGITS):
         alpha = mp.mpf(dimension - 2) / 2
         values = [mp.zero] * (degree + 1)
@@ -76,6 +65,19 @@ def monomial_coefficients(dimension: int, degree: int) -> tuple[Mpf, ...]:
         return tuple(values)
 
 
+def horner(coefficients: tuple[Mpf, ...], t: Mpf) -> Mpf:
+    total = mp.zero
+    for coefficient in reversed(coefficients):
+        total = coefficient + t * total
+    return total
+
+
+def legendre_in(dimension: int, degree: int, t: Mpf) -> Mpf:
+    """P_l(t), one at t = 1, for t in [-1, 1]: the explicit sum, with digits for what cancels."""
+    with mp.workdps(3 * DIGITS):
+        return horner(monomial_coefficients(dimension, degree), t)
+
+
 def funk_hecke(kappa: ZonalFunction, dimension: int, degree: int, angles: tuple[Mpf, ...]) -> Mpf:
     """The eigenvalue of ``kappa``, a function of the angle, by mpmath's tanh-sinh quadrature.
 
@@ -83,17 +85,17 @@ def funk_hecke(kappa: ZonalFunction, dimension: int, degree: int, angles: tuple[
 
     :param angles: From 0 to pi (or to where kappa ends), with the angles where it has kinks.
     """
-    coefficients = monomial_coefficients(dimension, degree)[::-1]
+    coefficients = monomial_coefficients(dimension, degree)  # <= 20 digits cancel to l = 20
 
     def integrand(theta: Mpf) -> Mpf:
         t, sine = cosine_and_sine(theta)
-        return kappa(theta) * mp.polyval(coefficients, t) * sine ** (dimension - 2)
+        return kappa(theta) * horner(coefficients, t) * sine ** (dimension - 2)
 
     area = mp.beta(mp.mpf(1) / 2, mp.mpf(dimension - 1) / 2)
     return mp.quad(integrand, list(angles)) / area
 
 
-@lru_cache(maxsize=None)
+@cache
 def cosine_and_sine(theta: Mpf) -> tuple[Mpf, Mpf]:
     return mp.cos(theta), mp.sin(theta)
 
@@ -109,7 +111,8 @@ def matern_total(dimension: int, nu: float, lengthscale: float) -> Mpf:
     q = curvature - alpha**2
     first = int(mp.ceil(4 * mp.sqrt(abs(q)))) + 10 + d
     total = mp.fsum(
-        multiplicity(d, l) * (1 + l * (l + d - 2) / curvature) ** -s for l in range(first)
+        multiplicity(d, degree) * (1 + degree * (degree + d - 2) / curvature) ** -s
+        for degree in range(first)
     )
     polynomial = [mp.mpf(2)]  # N in powers of x, constant first
     if d > 2:
@@ -137,7 +140,7 @@ def matern_eigenvalues(
     total = matern_total(dimension, nu, lengthscale)
     s = mp.mpf(nu) + mp.mpf(dimension - 1) / 2
     step = mp.mpf(lengthscale) ** 2 / (2 * mp.mpf(nu))
-    return [(1 + l * (l + dimension - 2) * step) ** -s / total for l in degrees]
+    return [(1 + n * (n + dimension - 2) * step) ** -s / total for n in degrees]
 
 
 def squared_exponential_eigenvalues(
@@ -145,14 +148,14 @@ def squared_exponential_eigenvalues(
 ) -> list[Mpf]:
     rate = mp.mpf(lengthscale) ** 2 / 2
 
-    def density(l: int) -> Mpf:
-        return mp.exp(-rate * l * (l + dimension - 2))
+    def density(degree: int) -> Mpf:
+        return mp.exp(-rate * degree * (degree + dimension - 2))
 
-    total, l, term = mp.zero, 0, mp.one
-    while term > mp.mpf(10) ** -DIGITS or l < dimension:
-        term = multiplicity(dimension, l) * density(l)
-        total, l = total + term, l + 1
-    return [density(l) / total for l in degrees]
+    total, degree, term = mp.zero, 0, mp.one
+    while term > mp.mpf(10) ** -DIGITS or degree < dimension:
+        term = multiplicity(dimension, degree) * density(degree)
+        total, degree = total + term, degree + 1
+    return [density(degree) / total for degree in degrees]
 
 
 def relative_error(values: np.ndarray, reference: list[Mpf]) -> float:

@@ -3,10 +3,11 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from mpmath import mp
+from tests.sphere.references import count_monomials_free_of_r2, legendre_in, multiplicity
 
 from interdomain.sphere import num_harmonics
 from interdomain.sphere.dimensions import validate_degrees, validate_dimension
-from tests.sphere.references import count_monomials_free_of_r2
 
 
 @pytest.mark.parametrize("dimension", [2, 3, 4, 5, 6])
@@ -62,3 +63,17 @@ def test_validate_degrees_returns_a_tuple_of_ints() -> None:
 def test_validate_degrees_names_what_is_wrong(degrees: Any, message: str) -> None:
     with pytest.raises(ValueError, match=message):
         validate_degrees(degrees)
+
+
+def test_the_references_agree_with_mpmath() -> None:
+    for t in (mp.mpf("0.3"), mp.mpf("-0.97")):
+        for degree in (0, 1, 7, 62):
+            ours = [legendre_in(dimension, degree, t) for dimension in (2, 3, 9)]
+            at_one = mp.binomial(degree + 6, degree)
+            theirs = [
+                mp.chebyt(degree, t),
+                mp.legendre(degree, t),
+                mp.gegenbauer(degree, mp.mpf(7) / 2, t) / at_one,
+            ]
+            assert max(abs(a - b) for a, b in zip(ours, theirs, strict=True)) < 1e-30
+    assert all(multiplicity(d, n) == num_harmonics(d, n) for d in (2, 3, 9) for n in range(5))
