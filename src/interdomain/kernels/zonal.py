@@ -43,7 +43,7 @@ class ZonalKernel(gpflow.kernels.Kernel, metaclass=abc.ABCMeta):
 
     To define a kernel, implement :meth:`shape_function`. If its eigenvalues are known, override
     :meth:`eigenvalues`; by default they are found by quadrature, to an *absolute* accuracy of
-    about 1e-16. If some are zero, override :meth:`nonzero_degrees`.
+    a few 1e-15. If some are zero, override :meth:`nonzero_degrees`.
 
     :param variance: Positive; ``K(x, x) = variance r^(2 radial_power)``.
     :param weight_variances: Positive, scalar or one per input column ``[D]``: large values let the

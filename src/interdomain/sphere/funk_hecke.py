@@ -70,7 +70,7 @@ def funk_hecke_coefficients(
 ) -> tf.Tensor:
     """Coefficients of any function of t by quadrature, differentiable in its parameters.
 
-    The accuracy is *absolute*, about 1e-16 times the function's largest value: coefficients
+    The accuracy is *absolute*, a few 1e-15 times the function's largest value: coefficients
     smaller than that are noise. Where the function is a square of an activation's expansion,
     integrate the activation and square.
 
