@@ -149,6 +149,9 @@ class ZonalKernel(gpflow.kernels.Kernel, metaclass=abc.ABCMeta):
         scale = self.radial_factor(radius, self.radial_power)
         if X2 is None:
             t = tf.matmul(unit, unit, transpose_b=True)
+            # Exactly one: at one some shape functions have a root, which would turn a rounding
+            # error of 1e-16 into one of 1e-8, and a diverging slope.
+            t = tf.linalg.set_diag(t, tf.ones_like(radius[..., 0]))
             scales = scale * tf.linalg.matrix_transpose(scale)
         else:
             radius2, unit2 = self.to_sphere(X2)
