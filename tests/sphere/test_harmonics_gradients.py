@@ -116,6 +116,7 @@ def test_gradient_is_autodiff_of_the_associated_legendre_harmonics(degree: int) 
 
 @pytest.mark.parametrize("dimension, max_degree", [(2, 4), (3, 3), (5, 2)])
 def test_second_derivatives(dimension: int, max_degree: int) -> None:
+    """Hessian times a direction; points do not interact."""
     X = special_points(dimension)
     total_rows = sum(num_harmonics(dimension, degree) for degree in range(max_degree + 1))
     weights = np.random.default_rng(4).normal(size=(total_rows, len(X)))
@@ -126,23 +127,15 @@ def test_second_derivatives(dimension: int, max_degree: int) -> None:
             total = tf.reduce_sum(weights * spherical_harmonics(points, range(max_degree + 1)))
         return tape.gradient(total, points)
 
+    direction = np.random.default_rng(5).normal(size=X.shape)
     points, step = tf.constant(X), 1e-5
-    with tf.GradientTape(persistent=True) as tape:
+    with tf.GradientTape() as tape:
         tape.watch(points)
-        columns = tf.unstack(gradient(points), axis=-1)
-    # Points do not interact, so the sum over points of a column's gradient is each point's row.
-    hessian = np.stack([tape.gradient(column, points).numpy() for column in columns], axis=-1)
-    differences = np.stack(
-        [
-            (gradient(points + step * axis).numpy() - gradient(points - step * axis).numpy())
-            / (2 * step)
-            for axis in np.eye(dimension)
-        ],
-        axis=1,
+        slope = tf.reduce_sum(direction * gradient(points))
+    forward, backward = (gradient(points + sign * step * direction) for sign in (1, -1))
+    np.testing.assert_allclose(
+        tape.gradient(slope, points), (forward - backward) / (2 * step), rtol=1e-6, atol=1e-6
     )
-    np.testing.assert_allclose(hessian, differences, rtol=1e-6, atol=1e-6)
-    # Harmonic: the trace of the Hessian vanishes.
-    np.testing.assert_allclose(np.trace(hessian, axis1=1, axis2=2), 0, atol=1e-10)
 
 
 def test_gradient_in_single_precision() -> None:
