@@ -4,11 +4,9 @@
 library's types with GPflow's dispatchers; models of GPflow then take these types like its own.
 """
 
-from importlib.metadata import version
+from . import covariances, inducing_variables, kernels, posteriors, sphere, training
 
-from . import covariances, inducing_variables, kernels, posteriors, sphere
-
-__version__ = version("interdomain")
+__version__ = "0.1.0"
 
 __all__ = [
     "__version__",
@@ -17,4 +15,5 @@ __all__ = [
     "kernels",
     "posteriors",
     "sphere",
+    "training",
 ]

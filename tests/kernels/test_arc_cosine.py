@@ -5,9 +5,9 @@ from typing import Any
 import gpflow
 import numpy as np
 import pytest
-from tests.kernels.cases import inputs
 
 from interdomain.kernels import ArcCosine
+from tests.kernels.cases import inputs
 
 
 @pytest.mark.parametrize("order, factor", [(0, 1), (1, 1), (2, 3)])

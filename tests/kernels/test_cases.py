@@ -1,8 +1,7 @@
 from __future__ import annotations
 
-from tests.kernels.cases import CASES, public_kernel_classes
-
 from interdomain import kernels
+from tests.kernels.cases import CASES, public_kernel_classes
 
 
 def test_every_public_kernel_has_a_case() -> None:

@@ -10,6 +10,7 @@ import gpflow
 import numpy as np
 import pytest
 import tensorflow as tf
+
 from tests.kernels.cases import CASES, KernelCase, inputs
 
 each_case = pytest.mark.parametrize("case", CASES, ids=str)

@@ -8,6 +8,9 @@ import tensorflow as tf
 from gpflow import Parameter
 from gpflow.utilities import positive
 from mpmath import mp
+
+from interdomain.kernels import ArcCosine, ChordalSquaredExponential, ZonalKernel
+from interdomain.kernels.spherical_stationary import SphericalMatern
 from tests.kernels.cases import ZONAL_CASES, KernelCase
 from tests.sphere.references import (
     DIGITS,
@@ -22,9 +25,6 @@ from tests.sphere.references import (
     squared_exponential_eigenvalues,
 )
 from tests.sphere.test_arc_cosine import exact_arc_cosine
-
-from interdomain.kernels import ArcCosine, ChordalSquaredExponential, ZonalKernel
-from interdomain.kernels.spherical_stationary import SphericalMatern
 
 each_case = pytest.mark.parametrize("case", ZONAL_CASES, ids=str)
 

@@ -5,8 +5,6 @@ from typing import Any
 import numpy as np
 import pytest
 import tensorflow as tf
-from tests.kernels.cases import inputs
-from tests.sphere.test_laplace_beltrami import wrapped_matern
 
 from interdomain.kernels import (
     ChordalSquaredExponential,
@@ -16,6 +14,8 @@ from interdomain.kernels import (
     SphericalSquaredExponential,
     ZonalKernel,
 )
+from tests.kernels.cases import inputs
+from tests.sphere.test_laplace_beltrami import wrapped_matern
 
 LAPLACE_BELTRAMI = [
     SphericalMatern12,

@@ -8,9 +8,9 @@ import gpflow
 import numpy as np
 import pytest
 import tensorflow as tf
-from tests.kernels.cases import ZONAL_CASES, KernelCase, inputs
 
 from interdomain.kernels import ArcCosine, SphericalMatern32, SphericalSquaredExponential
+from tests.kernels.cases import ZONAL_CASES, KernelCase, inputs
 
 each_case = pytest.mark.parametrize("case", ZONAL_CASES, ids=str)
 

@@ -4,6 +4,7 @@ from collections.abc import Iterator
 
 import pytest
 from mpmath import mp
+
 from tests.sphere.references import DIGITS
 
 

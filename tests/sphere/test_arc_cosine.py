@@ -4,6 +4,13 @@ import numpy as np
 import pytest
 import tensorflow as tf
 from mpmath import mp
+
+from interdomain.sphere import (
+    arc_cosine,
+    arc_cosine_eigenvalues,
+    arc_cosine_has_degree,
+    num_harmonics,
+)
 from tests.sphere.references import (
     EIGENVALUE_DEGREES,
     EIGENVALUE_DIMENSIONS,
@@ -11,13 +18,6 @@ from tests.sphere.references import (
     ZonalFunction,
     funk_hecke,
     relative_error,
-)
-
-from interdomain.sphere import (
-    arc_cosine,
-    arc_cosine_eigenvalues,
-    arc_cosine_has_degree,
-    num_harmonics,
 )
 
 ORDERS = [0, 1, 2]

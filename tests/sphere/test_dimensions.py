@@ -4,10 +4,10 @@ from typing import Any
 
 import pytest
 from mpmath import mp
-from tests.sphere.references import count_monomials_free_of_r2, legendre_in, multiplicity
 
 from interdomain.sphere import num_harmonics
 from interdomain.sphere.dimensions import validate_degrees, validate_dimension
+from tests.sphere.references import count_monomials_free_of_r2, legendre_in, multiplicity
 
 
 @pytest.mark.parametrize("dimension", [2, 3, 4, 5, 6])

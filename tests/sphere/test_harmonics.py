@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 import tensorflow as tf
 from mpmath import mp
-from tests.sphere.references import legendre_in, multiplicity, unit_vectors
 
 from interdomain.sphere import num_harmonics, spherical_harmonics
 from interdomain.sphere.harmonics import _compiled
+from tests.sphere.references import legendre_in, multiplicity, unit_vectors
 
 ACCEPTANCE = [(2, 60), (3, 62), (4, 30), (5, 13), (9, 6), (15, 4), (20, 4), (50, 2), (100, 2)]
 FLOAT32 = [(d, min(max_degree, 34)) for d, max_degree in ACCEPTANCE]

@@ -7,9 +7,9 @@ from math import factorial
 import numpy as np
 import pytest
 import tensorflow as tf
-from tests.sphere.references import unit_vectors
 
 from interdomain.sphere import num_harmonics, spherical_harmonics
+from tests.sphere.references import unit_vectors
 
 
 def special_points(dimension: int) -> np.ndarray:

@@ -8,6 +8,12 @@ import pytest
 import tensorflow as tf
 from mpmath import mp
 from scipy.special import gammaln
+
+from interdomain.sphere import (
+    LaplaceBeltramiSpectrum,
+    MaternSpectrum,
+    SquaredExponentialSpectrum,
+)
 from tests.sphere.references import (
     EIGENVALUE_DEGREES,
     EIGENVALUE_DIMENSIONS,
@@ -17,12 +23,6 @@ from tests.sphere.references import (
     multiplicity,
     relative_error,
     squared_exponential_eigenvalues,
-)
-
-from interdomain.sphere import (
-    LaplaceBeltramiSpectrum,
-    MaternSpectrum,
-    SquaredExponentialSpectrum,
 )
 
 SMOOTHNESS = [0.5, 1.5, 2.5]

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 import tensorflow as tf
 from mpmath import mp
-from tests.sphere.references import horner, legendre_in, monomial_coefficients
 
 from interdomain.sphere import zonal_series
+from tests.sphere.references import horner, legendre_in, monomial_coefficients
 
 DIMENSIONS = [2, 3, 9]
 T = np.array([-1.0, -0.99, -0.5, 0.0, 0.3, 0.98, 1.0])

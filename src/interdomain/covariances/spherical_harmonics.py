@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numpy as np
 import tensorflow as tf
 from check_shapes import check_shapes
 from gpflow.base import TensorType
@@ -46,7 +47,11 @@ def Kuu_diagonal(inducing_variable: SphericalHarmonics, kernel: ZonalKernel) -> 
     """``1 / (variance lambda_l)``, repeated for the harmonics of each degree."""
     inducing_variable.validate_kernel(kernel)
     eigenvalues = kernel.eigenvalues(inducing_variable.dimension, inducing_variable.degrees)
-    levels = 1 / (kernel.variance * eigenvalues)
+    inducing_variable.validate_eigenvalues(eigenvalues)
+    # An eigenvalue that underflows in the course of training leaves features of no effect, not NaN:
+    # its square, which the gradient takes, has to be a number as well.
+    least = 1e4 * np.sqrt(np.finfo(eigenvalues.dtype.as_numpy_dtype).tiny)
+    levels = 1 / (kernel.variance * tf.maximum(eigenvalues, least))
     diagonal = tf.repeat(levels, inducing_variable.multiplicities)
     return tf.ensure_shape(diagonal, [inducing_variable.num_inducing])
 

@@ -2,5 +2,6 @@
 
 from .base import InterDomainInducingVariables
 from .spherical_harmonics import SphericalHarmonics
+from .sums import SumInducingVariables
 
-__all__ = ["InterDomainInducingVariables", "SphericalHarmonics"]
+__all__ = ["InterDomainInducingVariables", "SphericalHarmonics", "SumInducingVariables"]

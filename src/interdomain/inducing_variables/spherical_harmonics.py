@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import numpy as np
+import tensorflow as tf
 from check_shapes import Shape
 
 from ..kernels import ZonalKernel
@@ -42,7 +44,8 @@ class SphericalHarmonics(InterDomainInducingVariables):
         :param kernel: The zonal kernel they will be used with.
         :param input_dim: Number D of input columns the kernel sees (after ``active_dims``).
         :param max_degree: The highest degree.
-        :raises ValueError: If the kernel is not zonal, ``input_dim`` < 1 or ``max_degree`` < 0.
+        :raises ValueError: If the kernel is not zonal, ``input_dim`` < 1, ``max_degree`` < 0, or an
+            eigenvalue is not a positive number.
         """
         if not isinstance(kernel, ZonalKernel):
             raise ValueError(
@@ -54,7 +57,9 @@ class SphericalHarmonics(InterDomainInducingVariables):
         if max_degree < 0:
             raise ValueError(f"max_degree must be 0 or more, found {max_degree}.")
         dimension = input_dim + 1
-        return cls(dimension, kernel.nonzero_degrees(dimension, max_degree), name=name)
+        harmonics = cls(dimension, kernel.nonzero_degrees(dimension, max_degree), name=name)
+        harmonics.validate_eigenvalues(kernel.eigenvalues(dimension, harmonics.degrees))
+        return harmonics
 
     @property
     def multiplicities(self) -> tuple[int, ...]:
@@ -84,3 +89,20 @@ class SphericalHarmonics(InterDomainInducingVariables):
                 f"dimension {self.dimension}; leave them out, or build the inducing variable with "
                 "SphericalHarmonics.for_kernel(kernel, input_dim, max_degree)."
             )
+
+    def validate_eigenvalues(self, eigenvalues: tf.Tensor) -> None:
+        """Check, where values are known (outside of compiled functions), that all are positive.
+
+        :param eigenvalues: One per degree.
+        :raises ValueError: If one has underflowed, or is lost in the error of a quadrature.
+        """
+        values = tf.get_static_value(eigenvalues)
+        if values is None or np.all(values > 0):
+            return
+        degrees = [degree for degree, v in zip(self.degrees, values, strict=True) if not v > 0]
+        raise ValueError(
+            f"degrees {degrees} have eigenvalues that are not positive: "
+            f"{[float(v) for v in values if not v > 0]}. They are too small for the kernel's "
+            "accuracy, or zero: use a lower max_degree, a shorter lengthscale or, in a kernel of "
+            "your own, override has_degree or eigenvalues."
+        )

@@ -36,6 +36,7 @@ class ArcCosine(ZonalKernel):
         variance: TensorType = 1.0,
         weight_variances: TensorType = 1.0,
         bias_variance: TensorType = 1.0,
+        max_degree: int | None = None,
         active_dims: ActiveDims | None = None,
         name: str | None = None,
     ) -> None:
@@ -47,6 +48,7 @@ class ArcCosine(ZonalKernel):
             variance=variance,
             weight_variances=weight_variances,
             bias_variance=bias_variance,
+            max_degree=max_degree,
             active_dims=active_dims,
             name=name,
         )
@@ -63,9 +65,5 @@ class ArcCosine(ZonalKernel):
         values = arc_cosine_eigenvalues(self.order, self.depth, dimension, max(degrees))
         return tf.constant([values[degree] for degree in degrees], self.variance.dtype)
 
-    def nonzero_degrees(self, dimension: int, max_degree: int) -> tuple[int, ...]:
-        return tuple(
-            degree
-            for degree in range(max_degree + 1)
-            if arc_cosine_has_degree(self.order, self.depth, degree)
-        )
+    def has_degree(self, dimension: int, degree: int) -> bool:
+        return arc_cosine_has_degree(self.order, self.depth, degree)

@@ -37,6 +37,7 @@ class SphericalStationary(ZonalKernel, metaclass=abc.ABCMeta):
         weight_variances: TensorType = 1.0,
         bias_variance: TensorType = 1.0,
         radial_power: float = 1.0,
+        max_degree: int | None = None,
         active_dims: ActiveDims | None = None,
         name: str | None = None,
     ) -> None:
@@ -44,6 +45,7 @@ class SphericalStationary(ZonalKernel, metaclass=abc.ABCMeta):
             variance=variance,
             weight_variances=weight_variances,
             bias_variance=bias_variance,
+            max_degree=max_degree,
             active_dims=active_dims,
             name=name,
         )
@@ -101,7 +103,7 @@ class LaplaceBeltrami(SphericalStationary, metaclass=abc.ABCMeta):
 
 
 class SphericalMatern(LaplaceBeltrami, metaclass=abc.ABCMeta):
-    """``lambda_l`` proportional to ``(2 nu / lengthscale^2 + l (l + d - 2))^(-nu - (d - 1) / 2)``."""
+    """``lambda_l ~ (2 nu / lengthscale^2 + l (l + d - 2))^(-nu - (d - 1) / 2)``."""
 
     nu: float
     """Smoothness: samples have derivatives of every order below nu."""
@@ -129,7 +131,7 @@ class SphericalMatern52(SphericalMatern):
 
 
 class SphericalSquaredExponential(LaplaceBeltrami):
-    """``lambda_l`` proportional to ``exp(-lengthscale^2 l (l + d - 2) / 2)``: smooth samples."""
+    """``lambda_l ~ exp(-lengthscale^2 l (l + d - 2) / 2)``: smooth samples."""
 
     def spectrum(self, dimension: int) -> SquaredExponentialSpectrum:
         return SquaredExponentialSpectrum(dimension, tf.convert_to_tensor(self.lengthscale))
@@ -139,7 +141,7 @@ class ChordalSquaredExponential(SphericalStationary):
     """``kappa(t) = exp(-(1 - t) / lengthscale^2)``, a squared exponential of the chord's length.
 
     With alpha = (d - 2) / 2, ``lambda_l = (2 lengthscale^2)^alpha Gamma(alpha + 1)
-    exp(-1 / lengthscale^2) I_{l + alpha}(1 / lengthscale^2)``, I being the modified Bessel function.
+    exp(-1 / lengthscale^2) I_{l + alpha}(1 / lengthscale^2)``, with the modified Bessel function I.
     """
 
     def shape_function(self, t: TensorType) -> tf.Tensor:

@@ -13,7 +13,7 @@ from gpflow.base import TensorType
 from gpflow.kernels.base import ActiveDims
 from gpflow.utilities import positive
 
-from ..sphere import funk_hecke_coefficients
+from ..sphere import funk_hecke_coefficients, num_harmonics, zonal_series
 
 
 def positive_parameter(name: str, value: TensorType) -> gpflow.Parameter:
@@ -43,15 +43,20 @@ class ZonalKernel(gpflow.kernels.Kernel, metaclass=abc.ABCMeta):
 
     To define a kernel, implement :meth:`shape_function`. If its eigenvalues are known, override
     :meth:`eigenvalues`; by default they are found by quadrature, to an *absolute* accuracy of
-    a few 1e-15. If some are zero, override :meth:`nonzero_degrees`.
+    about 1e-15. If some are zero, override :meth:`has_degree`.
 
     :param variance: Positive; ``K(x, x) = variance r^(2 radial_power)``.
     :param weight_variances: Positive, scalar or one per input column ``[D]``: large values let the
         kernel vary faster along a column.
     :param bias_variance: Positive; larger values bring the inputs closer together on the sphere.
+    :param max_degree: If given, the sum over degrees ends here. The kernel then has finite rank:
+        the harmonics up to this degree as inducing variables lose nothing (Qff = Kff), and rough
+        kernels cost no accuracy to what they leave out. It is the model of the experiments of
+        Dutordoir et al. 2020, a Bayesian linear model, with a linear model's confidence where it
+        has no data. The eigenvalues stay as they are, so kappa(1) falls below one.
     :param active_dims: Columns of X to use; all by default.
-    :raises ValueError: If a parameter is not finite and positive, or ``weight_variances`` does not
-        fit ``active_dims``.
+    :raises ValueError: If a parameter is not finite and positive, ``weight_variances`` does not
+        fit ``active_dims``, or ``max_degree`` is negative.
     """
 
     radial_power: float = 1.0
@@ -66,6 +71,7 @@ class ZonalKernel(gpflow.kernels.Kernel, metaclass=abc.ABCMeta):
         variance: TensorType = 1.0,
         weight_variances: TensorType = 1.0,
         bias_variance: TensorType = 1.0,
+        max_degree: int | None = None,
         active_dims: ActiveDims | None = None,
         name: str | None = None,
     ) -> None:
@@ -79,6 +85,9 @@ class ZonalKernel(gpflow.kernels.Kernel, metaclass=abc.ABCMeta):
                 f"{tuple(self.weight_variances.shape)}."
             )
         self._validate_ard_active_dims(self.weight_variances)
+        if max_degree is not None and (max_degree < 0 or int(max_degree) != max_degree):
+            raise ValueError(f"max_degree must be an integer of 0 or more, found {max_degree!r}.")
+        self.max_degree = None if max_degree is None else int(max_degree)
 
     @property
     def ard(self) -> bool:
@@ -100,13 +109,32 @@ class ZonalKernel(gpflow.kernels.Kernel, metaclass=abc.ABCMeta):
             self.shape_function, dimension, degrees, breaks=self.kinks, dtype=dtype
         )
 
+    def has_degree(self, dimension: int, degree: int) -> bool:
+        """Whether the eigenvalue of a degree is not zero, known from the formula."""
+        return True
+
     def nonzero_degrees(self, dimension: int, max_degree: int) -> tuple[int, ...]:
-        """The degrees up to ``max_degree`` whose eigenvalue is not zero, known from the formula."""
-        return tuple(range(max_degree + 1))
+        """The degrees up to ``max_degree`` that carry variance."""
+        last = max_degree if self.max_degree is None else min(max_degree, self.max_degree)
+        return tuple(degree for degree in range(last + 1) if self.has_degree(dimension, degree))
+
+    def variance_shares(self, dimension: int, max_degree: int) -> tf.Tensor:
+        """The share ``N(d, l) lambda_l`` of ``kappa(1)`` of the full kernel that each degree up to
+        ``max_degree`` carries, ``[max_degree + 1]``."""
+        degrees = self.nonzero_degrees(dimension, max_degree)
+        multiplicities = [num_harmonics(dimension, degree) for degree in degrees]
+        eigenvalues = self.eigenvalues(dimension, degrees)
+        shares = tf.constant(multiplicities, eigenvalues.dtype) * eigenvalues
+        return tf.scatter_nd([[degree] for degree in degrees], shares, [max_degree + 1])
 
     def shape_in_dimension(self, t: tf.Tensor, dimension: int) -> tf.Tensor:
-        """kappa on S^{d-1}; it is the same for every d unless a subclass says otherwise."""
+        """kappa on S^{d-1}, of the full kernel; the same for every d unless a subclass says not."""
         return self.shape_function(t)
+
+    def _kappa(self, t: tf.Tensor, dimension: int) -> tf.Tensor:
+        if self.max_degree is None:
+            return self.shape_in_dimension(t, dimension)
+        return zonal_series(t, self.variance_shares(dimension, self.max_degree), dimension)
 
     @check_shapes(
         "X: [batch..., N, D]",
@@ -158,8 +186,11 @@ class ZonalKernel(gpflow.kernels.Kernel, metaclass=abc.ABCMeta):
             t = tf.tensordot(unit, unit2, [[-1], [-1]])
             scale2 = self.radial_factor(radius2, self.radial_power)
             scales = tf.tensordot(scale[..., 0], scale2[..., 0], axes=0)
-        return self.variance * scales * self.shape_in_dimension(t, unit.shape[-1])
+        return self.variance * scales * self._kappa(t, unit.shape[-1])
 
     def K_diag(self, X: TensorType) -> tf.Tensor:
-        radius, _ = self.to_sphere(X)
-        return self.variance * self.radial_factor(radius[..., 0], 2 * self.radial_power)
+        radius, unit = self.to_sphere(X)
+        variance = self.variance * self.radial_factor(radius[..., 0], 2 * self.radial_power)
+        if self.max_degree is None:
+            return variance
+        return variance * tf.reduce_sum(self.variance_shares(unit.shape[-1], self.max_degree))

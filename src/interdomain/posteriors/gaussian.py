@@ -38,6 +38,14 @@ def whiten_q_sqrt(root: tf.linalg.LinearOperator, q_sqrt: tf.Tensor | None) -> t
     return root.solve(tf.linalg.diag(tf.linalg.matrix_transpose(q_sqrt)))
 
 
+def inverse_diagonal(root: tf.linalg.LinearOperator) -> tf.Tensor:
+    """The diagonal of ``Kuu^{-1}``, ``[M]``."""
+    if is_diagonal(root):
+        return 1 / tf.square(root.diag_part())
+    identity = tf.eye(root.domain_dimension_tensor(), dtype=root.dtype)
+    return tf.reduce_sum(tf.square(root.solve(identity)), axis=0)
+
+
 @check_shapes(
     "A: [M, N]",
     "kff: [N]",
@@ -105,15 +113,14 @@ def kl_divergence(
         q_diagonal = tf.linalg.diag_part(q_sqrt)
     if root is None:
         trace = tf.reduce_sum(tf.square(q_sqrt))
-    elif is_diagonal(root):
-        # tr(Kuu^{-1} S) needs the row norms of q_sqrt alone.
-        row_axis = 0 if q_sqrt.shape.rank == 2 else 1
-        squares = tf.reduce_sum(
-            tf.square(q_sqrt), axis=[a for a in range(q_sqrt.shape.rank) if a != row_axis]
-        )
-        trace = tf.reduce_sum(squares / tf.square(root.diag_part()))
+    elif is_diagonal(root) or q_sqrt.shape.rank == 2:
+        # tr(Kuu^{-1} S) needs one diagonal of two: that of Kuu^{-1} and that of S.
+        variances = tf.square(q_sqrt)
+        if q_sqrt.shape.rank == 3:
+            variances = tf.linalg.matrix_transpose(tf.reduce_sum(variances, axis=-1))
+        trace = tf.reduce_sum(inverse_diagonal(root)[:, None] * variances)
     else:
-        trace = tf.reduce_sum(tf.square(whiten_q_sqrt(root, q_sqrt)))
+        trace = tf.reduce_sum(tf.square(root.solve(q_sqrt)))
     log_determinant_q = tf.reduce_sum(tf.math.log(tf.square(q_diagonal)))
     size = tf.cast(tf.size(q_mu), q_mu.dtype)
     twice = tf.reduce_sum(tf.square(whitened_mean)) + trace - size - log_determinant_q

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import lru_cache
+from typing import Any
 
 import numpy as np
 import tensorflow as tf
@@ -88,7 +89,7 @@ def _deep_eigenvalues(order: int, depth: int, dimension: int, max_degree: int) -
     size = num_harmonics(dimension, max_degree) * (max_degree + 1) ** (2 * order + 2 * depth + 3)
     mp.dps = 25 + len(str(size))
 
-    def kappa(theta: object) -> object:
+    def kappa(theta: Any) -> Any:
         for _ in range(depth):
             c, turn = mp.cos(theta), mp.pi - theta
             value = [
@@ -99,7 +100,7 @@ def _deep_eigenvalues(order: int, depth: int, dimension: int, max_degree: int) -
             theta = mp.acos(min(value, mp.one))
         return value
 
-    def sums_over(points: range, step: object) -> list[object]:
+    def sums_over(points: range, step: Any) -> list[Any]:
         """The trapezoidal sum, for each degree, after theta = pi / (1 + exp(-pi sinh(k step)))."""
         sums = [mp.zero] * (max_degree + 1)
         for k in points:

@@ -8,16 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import lru_cache
-from typing import Any
 
 import numpy as np
 import tensorflow as tf
 from check_shapes import check_shapes
-from scipy.special import betaln, gammaln
+from scipy.special import betaln, gammaln, roots_legendre
 
+from ._typing import Array
 from .dimensions import validate_dimension
-
-Array = np.ndarray[Any, np.dtype[np.float64]]
 
 
 @lru_cache(maxsize=64)
@@ -40,7 +38,7 @@ def funk_hecke_rule(
         raise ValueError(f"breaks must lie inside (-1, 1), found {breaks}.")
     num_nodes = max(num_nodes, max_degree + dimension)
     edges = np.concatenate([[0.0], np.sort(np.arccos(np.array(breaks, float))), [np.pi]])
-    x, w = np.polynomial.legendre.leggauss(num_nodes)
+    x, w = roots_legendre(num_nodes)
     half = np.diff(edges)[:, None] / 2
     theta = (edges[:-1, None] + half * (x + 1)).ravel()
     t = np.cos(theta)
@@ -70,9 +68,9 @@ def funk_hecke_coefficients(
 ) -> tf.Tensor:
     """Coefficients of any function of t by quadrature, differentiable in its parameters.
 
-    The accuracy is *absolute*, a few 1e-15 times the function's largest value: coefficients
-    smaller than that are noise. Where the function is a square of an activation's expansion,
-    integrate the activation and square.
+    The accuracy is *absolute*, about 1e-15 times the function's largest value up to degree 60
+    and 2e-14 at degree 150: coefficients smaller than that are noise. Where the function is a
+    square of an activation's expansion, integrate the activation and square.
 
     :param shape_function: From a tensor of values of t to the function's values there.
     :param degrees: The degrees l.

@@ -22,16 +22,14 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any
 
 import numpy as np
 import tensorflow as tf
 from check_shapes import check_shapes
 from scipy.special import betaln
 
+from ._typing import Array
 from .dimensions import num_harmonics, validate_degrees, validate_dimension
-
-Array = np.ndarray[Any, np.dtype[np.float64]]
 
 
 @dataclass(frozen=True)
@@ -223,7 +221,9 @@ def _compiled(
         return evaluate(x)
 
     signature = [tf.TensorSpec([dimension, None], dtype)]
-    return tf.function(harmonics_of_degrees, input_signature=signature, autograph=False)
+    compiled: Callable[[tf.Tensor], tf.Tensor]
+    compiled = tf.function(harmonics_of_degrees, input_signature=signature, autograph=False)
+    return compiled
 
 
 @check_shapes(

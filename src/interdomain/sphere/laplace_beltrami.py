@@ -28,12 +28,12 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from functools import lru_cache
-from typing import Any
 
 import numpy as np
 import tensorflow as tf
-from scipy.special import betaln, digamma, gammaln, gammasgn
+from scipy.special import betaln, digamma, gammaln, gammasgn, roots_legendre
 
+from ._typing import Array
 from .zonal_series import level_multiplicities, zonal_series
 
 NUM_DEGREES = 1024
@@ -42,16 +42,15 @@ NUM_DEGREES = 1024
 SERIES_REACH = 8
 """A Matern series ends at this multiple of the wavenumber at which its spectrum bends."""
 
-Array = np.ndarray[Any, np.dtype[np.float64]]
-
 
 def _log_multiplicity(dimension: int, x: Array) -> Array:
     """log N(d, l) continued to real x = l + (d - 2) / 2 > (d - 2) / 2."""
     alpha = (dimension - 2) / 2
     if dimension == 2:
         return np.full_like(x, np.log(2.0))
-    gammas = gammaln(x + alpha) - gammaln(x - alpha + 1) - gammaln(2 * alpha + 1)
-    return np.log(2 * x) + gammas
+    gammas: Array = gammaln(x + alpha) - gammaln(x - alpha + 1) - gammaln(2 * alpha + 1)
+    gammas += np.log(2 * x)
+    return gammas
 
 
 def _log_multiplicity_slope(dimension: int, x: float) -> float:
@@ -62,7 +61,7 @@ def _log_multiplicity_slope(dimension: int, x: float) -> float:
 def _reciprocal_rule(x_0: float, num_nodes: int = 40) -> tuple[Array, Array]:
     """Gauss-Legendre nodes and weights on [x_0, inf) in the variable 1/x, in which functions that
     decay algebraically are smooth."""
-    nodes, weights = np.polynomial.legendre.leggauss(num_nodes)
+    nodes, weights = roots_legendre(num_nodes)
     x = 2 * x_0 / (nodes + 1)
     return x, weights * x**2 / (2 * x_0)
 
@@ -200,7 +199,8 @@ class MaternSpectrum(LaplaceBeltramiSpectrum):
 def _log_singular_scale(alpha: float, s: Array) -> Array:
     """log |C| for which C (1 - t)^s has the eigenvalues Gamma(l - s) / Gamma(l + s + d - 1)."""
     log_mean = (s + 2 * alpha) * np.log(2) + gammaln(s + alpha + 0.5) + gammaln(alpha + 0.5)
-    return gammaln(-s) + betaln(0.5, alpha + 0.5) - log_mean
+    log_scale: Array = gammaln(-s) + betaln(0.5, alpha + 0.5) - log_mean
+    return log_scale
 
 
 @lru_cache(maxsize=64)
@@ -212,5 +212,7 @@ def _singular_weights(dimension: int, nu: float, count: int) -> Array:
     log_first += betaln(s + alpha + 0.5, alpha + 0.5)
     l = np.arange(NUM_DEGREES - 1)
     ratios = (l - s) / (l + s + 2 * alpha + 1)
-    eigenvalues = np.exp(log_first) * np.cumprod(np.hstack([np.ones_like(s), ratios]), axis=1)
+    eigenvalues: Array = np.exp(log_first) * np.cumprod(
+        np.hstack([np.ones_like(s), ratios]), axis=1
+    )
     return eigenvalues * level_multiplicities(dimension, NUM_DEGREES)

@@ -8,18 +8,23 @@ polynomial coefficients are formed, and nothing is singular at t = -1 or t = 1.
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import lru_cache
 
 import numpy as np
 import tensorflow as tf
 from check_shapes import check_shapes
 
+from ._typing import Array
 from .dimensions import num_harmonics, validate_dimension
 
 
-def level_multiplicities(dimension: int, num_degrees: int) -> np.ndarray:
+@lru_cache(maxsize=64)
+def level_multiplicities(dimension: int, num_degrees: int) -> Array:
     """N(d, 0), ..., N(d, num_degrees - 1) as floats: ``P_l`` times N(d, l) is the level sum
     ``sum_j Y_lj(x) Y_lj(x')`` of orthonormal harmonics."""
-    return np.array([num_harmonics(dimension, degree) for degree in range(num_degrees)], float)
+    counts = np.array([num_harmonics(dimension, degree) for degree in range(num_degrees)], float)
+    counts.setflags(write=False)
+    return counts
 
 
 def _next_polynomial(

@@ -1,0 +1,81 @@
+# Every target builds the environment it needs (.venv, with the first suitable Python of
+# 3.12, 3.11, 3.10) and installs again only after pyproject.toml has changed.
+#
+#   make demo PYTHON=/path/to/python3.11    names the interpreter (of a new environment)
+#   make test VENV=/elsewhere/venv          puts the environment elsewhere
+#   make test PYTEST_ARGS="-k sphere"       hands arguments on; so do
+#   NOTEBOOKS="notebooks/quickstart.py", BENCHMARK_ARGS="..."
+
+SHELL := bash
+VENV ?= .venv
+PYTHON ?=
+PYTEST_ARGS ?=
+NOTEBOOKS ?=
+BENCHMARK_ARGS ?=
+
+python := $(VENV)/bin/python
+
+# For the programs run here, not for the library: figures go to files, and TensorFlow's start-up
+# messages stay out of the output. Both can be set from outside.
+export MPLBACKEND ?= Agg
+export TF_CPP_MIN_LOG_LEVEL ?= 2
+
+.PHONY: help demo test test-lowest check format notebooks benchmark wheel clean distclean
+.NOTPARALLEL:
+.DELETE_ON_ERROR:
+
+help:
+	@echo "make demo        run notebooks/quickstart.py"
+	@echo "make test        run the tests"
+	@echo "make test-lowest the same with the oldest GPflow and TensorFlow allowed"
+	@echo "make check       ruff, mypy, import-linter"
+	@echo "make format      let ruff format and sort the code"
+	@echo "make notebooks   execute every notebook (INTERDOMAIN_SMOKE=1: a short run)"
+	@echo "make benchmark   run the short benchmarks"
+	@echo "make wheel       build the wheel into dist/"
+	@echo "make clean       remove what the targets wrote; distclean: and the environment"
+
+# One environment, one stamp per set of extras: the demo does not wait for development tools.
+$(VENV)/.installed-%: pyproject.toml
+	@tools/make_environment.sh "$(VENV)" "$*" "$(PYTHON)"
+	@touch "$@"
+
+demo: $(VENV)/.installed-notebooks
+	@$(python) notebooks/quickstart.py
+
+test: $(VENV)/.installed-dev
+	@$(python) -m pytest -n 2 $(PYTEST_ARGS)
+
+# The same tests with the oldest GPflow and TensorFlow allowed, in an environment of its own.
+test-lowest:
+	@PIP_CONSTRAINT="$(CURDIR)/tools/lowest.txt" \
+		$(MAKE) --no-print-directory test VENV="$(VENV)-lowest"
+
+check: $(VENV)/.installed-dev
+	@$(python) -m ruff check .
+	@$(python) -m ruff format --check .
+	@$(python) -m mypy
+	@$(VENV)/bin/lint-imports --no-logo
+
+format: $(VENV)/.installed-dev
+	@$(python) -m ruff check --fix .
+	@$(python) -m ruff format .
+
+notebooks: $(VENV)/.installed-dev
+	@$(python) tools/run_notebooks.py $(NOTEBOOKS)
+
+benchmark: $(VENV)/.installed-dev
+	@$(python) -m benchmarks $(BENCHMARK_ARGS)
+
+wheel: $(VENV)/.installed-dev
+	@rm -rf dist
+	@$(python) -m build --wheel --outdir dist
+
+clean:
+	rm -rf build dist notebooks/output .mypy_cache .pytest_cache .ruff_cache \
+		.import_linter_cache .hypothesis
+	find src tests tools benchmarks notebooks -name __pycache__ -prune -exec rm -rf {} + \
+		2>/dev/null || true
+
+distclean: clean
+	rm -rf "$(VENV)" "$(VENV)-lowest"

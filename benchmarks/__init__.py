@@ -1,0 +1,1 @@
+"""Benchmarks of interdomain; `benchmarks/README.md` says how to run and read them."""

@@ -1,0 +1,41 @@
+"""A short version of every benchmark, to see that all of them work: `python -m benchmarks`."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Sequence
+
+from benchmarks.basis import Basis
+from benchmarks.data import add_data_argument
+from benchmarks.runner import Benchmark
+from benchmarks.structure import Structure
+from benchmarks.uci_vish import UciVish
+
+BENCHMARKS: dict[str, type[Benchmark]] = {
+    benchmark.name: benchmark for benchmark in (Basis, Structure, UciVish)
+}
+NEED_DATA = ("uci_vish",)
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run the short versions one after the other; the status is 1 when one of them failed."""
+    parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
+    add_data_argument(parser)
+    parser.add_argument("names", nargs="*", metavar="name", help=f"of {', '.join(BENCHMARKS)}")
+    arguments = parser.parse_args(argv)
+    unknown = set(arguments.names) - set(BENCHMARKS)
+    if unknown:
+        parser.error(f"there are no benchmarks named {sorted(unknown)}")
+    status = 0
+    for name in arguments.names or BENCHMARKS:
+        print(f"\n## {name}\n", flush=True)
+        options = ["--short", "--rerun"]
+        if name in NEED_DATA and arguments.data_dir is not None:
+            options += ["--data-dir", str(arguments.data_dir)]
+        status = max(status, BENCHMARKS[name]().main(options))
+    return status
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,81 @@
+"""What a reader of a figure must know about the machine and the versions behind it."""
+
+from __future__ import annotations
+
+import functools
+import os
+import platform
+import subprocess
+from importlib import metadata
+from pathlib import Path
+from typing import Any
+
+PACKAGES = (
+    "interdomain",
+    "gpflow",
+    "tensorflow",
+    "tensorflow-probability",
+    "numpy",
+    "scipy",
+    "spherical-harmonics-basis",
+    "gpytorch",
+    "torch",
+)
+
+
+def usable_cores() -> int:
+    """The number of cores this process may use."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
+
+
+@functools.cache
+def describe_environment() -> dict[str, Any]:
+    """Versions, processor and commit; holds no path and no host name."""
+    versions = {}
+    for package in PACKAGES:
+        try:
+            versions[package] = metadata.version(package)
+        except metadata.PackageNotFoundError:
+            continue
+    return {
+        "python": platform.python_version(),
+        "system": f"{platform.system()} {platform.machine()}",
+        "processor": _processor(),
+        "cores": usable_cores(),
+        "packages": versions,
+        "commit": _commit(),
+    }
+
+
+def load_average() -> float | None:
+    """Processes that wanted a core during the last minute: well above 0 spoils a timing."""
+    return round(os.getloadavg()[0], 2) if hasattr(os, "getloadavg") else None
+
+
+def _processor() -> str:
+    try:
+        for line in Path("/proc/cpuinfo").read_text().splitlines():
+            if line.startswith("model name"):
+                return line.split(":", 1)[1].strip()
+    except OSError:
+        pass
+    return platform.processor() or "unknown"
+
+
+def _commit() -> str | None:
+    """The commit of this checkout, "+" added when source files differ from it."""
+    folder = Path(__file__).parent
+    try:
+        commit = _git(folder, "rev-parse", "--short=12", "HEAD").strip()
+        changed = _git(folder, "status", "--porcelain", "--", "*.py", ":/src").strip()
+    except (OSError, subprocess.SubprocessError):
+        return None
+    return commit + ("+" if changed else "")
+
+
+def _git(folder: Path, *arguments: str) -> str:
+    return subprocess.run(
+        ["git", *arguments], cwd=folder, check=True, capture_output=True, text=True, timeout=10
+    ).stdout

@@ -1,0 +1,38 @@
+"""Compiled steps, and what compiling them costs."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import Any
+
+import tensorflow as tf
+
+
+def elbo_and_gradient(model: Any, data: tuple[tf.Tensor, tf.Tensor]) -> Callable[[], Any]:
+    """A compiled, already traced step: the loss and its gradient to every trainable variable.
+
+    :param model: a GPflow model whose `training_loss` takes `data` (external data) or nothing.
+    """
+    variables = model.trainable_variables
+    takes_data = not hasattr(model, "data")
+
+    @tf.function
+    def step(X: tf.Tensor, Y: tf.Tensor) -> tuple[tf.Tensor, list[tf.Tensor]]:
+        with tf.GradientTape(watch_accessed_variables=False) as tape:
+            tape.watch(variables)
+            loss = model.training_loss((X, Y)) if takes_data else model.training_loss()
+        return loss, tape.gradient(loss, variables, unconnected_gradients="zero")
+
+    step.get_concrete_function(*data)
+    return lambda: step(*data)
+
+
+def tracing(function: Any, *arguments: Any) -> dict[str, float]:
+    """Seconds to trace a `tf.function`, and the operations in its graph and library."""
+    start = time.perf_counter()
+    graph = function.get_concrete_function(*arguments).graph
+    seconds = time.perf_counter() - start
+    definition = graph.as_graph_def()
+    operations = len(definition.node) + sum(len(f.node_def) for f in definition.library.function)
+    return {"seconds": seconds, "operations": operations}

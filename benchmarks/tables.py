@@ -1,0 +1,74 @@
+"""Tables in Markdown, and a paper's figure beside ours."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from tabulate import tabulate
+
+
+def markdown(headers: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
+    """A table in GitHub's Markdown; cells appear as given."""
+    cells = [["" if cell is None else str(cell) for cell in row] for row in rows]
+    return str(tabulate(cells, headers=list(headers), tablefmt="github", disable_numparse=True))
+
+
+@dataclass(frozen=True)
+class PaperFigure:
+    """A mean and standard deviation as printed, with the number of decimals of each."""
+
+    mean: float
+    deviation: float
+    mean_decimals: int = 3
+    deviation_decimals: int = 2
+
+    def __str__(self) -> str:
+        deviation = f"{self.deviation:.{self.deviation_decimals}f}"
+        return f"{self.mean:.{self.mean_decimals}f} ± {deviation}"
+
+    def verdict(self, ours: float) -> str:
+        """Whether `ours` (lower is better) is within two of the paper's standard deviations.
+
+        "undecided": only if the mean and deviation are taken at the far ends of what the printed
+        digits allow. A deviation printed as 0.00 may be anything up to 0.005.
+        """
+        distance = abs(ours - self.mean)
+        if distance <= 2 * self.deviation:
+            return "yes"
+        rounded_mean = 0.5 * 10.0**-self.mean_decimals
+        rounded_deviation = 0.5 * 10.0**-self.deviation_decimals
+        possible = 2 * (self.deviation + rounded_deviation) + rounded_mean
+        side = "better" if ours < self.mean else "worse"
+        return f"{'undecided' if distance <= possible else 'no'}, {side}"
+
+
+def mean_and_deviation(values: Sequence[float], decimals: int = 3) -> str:
+    """Mean and standard deviation over splits or seeds (with n - 1), if there are two."""
+    mean = f"{np.mean(values):.{decimals}f}"
+    if len(values) < 2:
+        return mean
+    return f"{mean} ± {np.std(values, ddof=1):.{decimals}f}"
+
+
+def spread(summary: dict[str, float], digits: int = 3) -> str:
+    """A median with its quartiles, as `timing.summarise` returns them."""
+    median, lower, upper = (f"{summary[key]:.{digits}g}" for key in ("median", "lower", "upper"))
+    return f"{median} [{lower}, {upper}]"
+
+
+def megabytes(count: float | None) -> str:
+    """Bytes as MB (10^6)."""
+    return "" if count is None else f"{count / 1e6:.0f}"
+
+
+def ranges(numbers: Iterable[int]) -> str:
+    """Numbers in short: 0-4, 7."""
+    parts: list[list[int]] = []
+    for number in sorted(set(numbers)):
+        if parts and number == parts[-1][-1] + 1:
+            parts[-1].append(number)
+        else:
+            parts.append([number])
+    return ", ".join(str(p[0]) if len(p) == 1 else f"{p[0]}-{p[-1]}" for p in parts)

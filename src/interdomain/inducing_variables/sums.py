@@ -1,0 +1,57 @@
+"""One inducing variable per summand of a kernel."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import tensorflow as tf
+from check_shapes import Shape
+from gpflow.inducing_variables import InducingVariables
+
+from .base import InterDomainInducingVariables
+
+
+class SumInducingVariables(InterDomainInducingVariables):
+    """Independent blocks of inducing variables, one for each summand of a sum kernel.
+
+    ``f = sum_i f_i`` with independent ``f_i ~ GP(0, k_i)``; block i describes f_i alone. So Kuu is
+    block-diagonal and Kuf stacks the blocks' own (van der Wilk et al., *Convolutional Gaussian
+    Processes*, 2017, section 4.3). In a stock ``SVGP`` or ``SGPR`` the blocks have a joint q(u).
+
+    Blocks may differ in kind, size and input space; stock ``InducingPoints`` are allowed. The
+    kernel is a ``gpflow.kernels.Sum``, whose summands pick their columns by ``active_dims``.
+
+    :param inducing_variables: One per summand, in the order of ``kernel.kernels``.
+    :raises ValueError: If there are none, or one is not an inducing variable.
+    """
+
+    def __init__(
+        self, inducing_variables: Sequence[InducingVariables], *, name: str | None = None
+    ) -> None:
+        super().__init__(name=name)
+        blocks = list(inducing_variables)
+        if not blocks:
+            raise ValueError("inducing_variables must have one entry per summand, found none.")
+        for block in blocks:
+            if not isinstance(block, InducingVariables):
+                raise ValueError(
+                    "inducing_variables must hold inducing variables, found "
+                    f"{type(block).__name__}; pass for example InducingPoints(Z) for an array Z."
+                )
+        self.inducing_variables = blocks
+
+    @property
+    def num_inducing(self) -> tf.Tensor | int:
+        """The number M of inducing variables in all blocks."""
+        return sum(block.num_inducing for block in self.inducing_variables)
+
+    @property
+    def shape(self) -> Shape:
+        """``(M, None, 1)``: the blocks may live in different spaces."""
+        total = 0
+        for block in self.inducing_variables:
+            size = block.shape[0] if block.shape else None
+            if size is None:
+                return (None, None, 1)
+            total += size
+        return (total, None, 1)

@@ -1,0 +1,7 @@
+"""Types of NumPy arrays."""
+
+from typing import Any
+
+import numpy as np
+
+Array = np.ndarray[Any, np.dtype[np.float64]]

@@ -1,0 +1,172 @@
+"""Where the data of each step come from: everything at once, minibatches of arrays, a Dataset."""
+
+from __future__ import annotations
+
+import zlib
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from typing import Any
+
+import gpflow
+import numpy as np
+import tensorflow as tf
+from gpflow.base import AnyNDArray
+
+Batch = tuple[tf.Tensor, ...]
+Description = dict[str, Any]
+
+
+class Batches(ABC):
+    """
+    The batches of the steps 0, 1, 2, ...
+
+    :cvar exact: whether every batch is all of the data.
+    """
+
+    exact: bool
+
+    @abstractmethod
+    def batch(self, step: int) -> Batch:
+        """The batch of ``step``: (X ``[B, D]``, Y ``[B, P]``), or () when the model holds it."""
+
+    @abstractmethod
+    def signature(self) -> Sequence[tf.TensorSpec]:
+        """What every batch looks like, whatever its number of rows."""
+
+    @abstractmethod
+    def describe(self) -> Description:
+        """What must be the same for a resumed fit to see the same batches."""
+
+    def state(self) -> dict[str, Any]:
+        """What a checkpoint must hold, by name, beside the step."""
+        return {}
+
+
+class InternalData(Batches):
+    """The model holds its data."""
+
+    exact = True
+
+    def batch(self, step: int) -> Batch:
+        """Nothing: the model has them."""
+        return ()
+
+    def signature(self) -> Sequence[tf.TensorSpec]:
+        """No arguments."""
+        return ()
+
+    def describe(self) -> Description:
+        """Nothing that could change between runs."""
+        return {"source": "held by the model"}
+
+
+class FullArrays(Batches):
+    """All of X ``[N, D]`` and Y ``[N, P]``, every step."""
+
+    exact = True
+
+    def __init__(self, X: AnyNDArray, Y: AnyNDArray) -> None:
+        self._arrays = (X, Y)
+        self._batch = (tf.convert_to_tensor(X), tf.convert_to_tensor(Y))
+
+    def batch(self, step: int) -> Batch:
+        """All rows."""
+        return self._batch
+
+    def signature(self) -> Sequence[tf.TensorSpec]:
+        """X and Y of any number of rows."""
+        return tuple(_any_rows(array) for array in self._arrays)
+
+    def describe(self) -> Description:
+        """Their shapes, types and contents."""
+        return _describe_arrays(self._arrays)
+
+
+class MinibatchedArrays(Batches):
+    """
+    ``batch_size`` rows per step, without replacement within an epoch; the ``N % batch_size`` rows
+    at the end of an epoch's order are left out of that epoch, so that every batch weighs the same.
+
+    The order is a function of (seed, step) alone: a resumed fit needs no state to continue it.
+    """
+
+    exact = False
+
+    def __init__(self, X: AnyNDArray, Y: AnyNDArray, batch_size: int, seed: int) -> None:
+        self._arrays = (X, Y)
+        self._batch_size = batch_size
+        self._seed = seed
+        self._batches_per_epoch = len(X) // batch_size
+        self._epoch = -1
+        self._order: AnyNDArray = np.arange(0)
+
+    def batch(self, step: int) -> Batch:
+        """The rows that the order of the step's epoch puts there."""
+        epoch, position = divmod(step, self._batches_per_epoch)
+        if epoch != self._epoch:
+            self._order = np.random.default_rng((self._seed, epoch)).permutation(
+                len(self._arrays[0])
+            )
+            self._epoch = epoch
+        rows = self._order[position * self._batch_size : (position + 1) * self._batch_size]
+        return tuple(tf.convert_to_tensor(array[rows]) for array in self._arrays)
+
+    def signature(self) -> Sequence[tf.TensorSpec]:
+        """X and Y of any number of rows."""
+        return tuple(_any_rows(array) for array in self._arrays)
+
+    def describe(self) -> Description:
+        """The arrays, and what their order depends on."""
+        order = {"batch_size": self._batch_size, "seed": self._seed}
+        return _describe_arrays(self._arrays) | order
+
+
+class DatasetBatches(Batches):
+    """The batches of a ``tf.data.Dataset`` as they come, from the start again when they end."""
+
+    exact = False
+
+    def __init__(self, dataset: tf.data.Dataset) -> None:
+        self._dataset = dataset.map(_as_model_dtypes).repeat()
+        self._iterator = iter(self._dataset)
+
+    def batch(self, step: int) -> Batch:
+        """The next batch; the iterator counts the steps itself."""
+        try:
+            X, Y = next(self._iterator)
+        except StopIteration:
+            raise ValueError("data: the Dataset is empty; pass one with some batches.") from None
+        return X, Y
+
+    def signature(self) -> Sequence[tf.TensorSpec]:
+        """The Dataset's elements, with any number of rows."""
+        return tuple(
+            tf.TensorSpec(None if spec.shape.rank is None else [None, *spec.shape[1:]], spec.dtype)
+            for spec in self._dataset.element_spec
+        )
+
+    def describe(self) -> Description:
+        """What its elements are; what they hold cannot be told without reading them."""
+        return {"source": "Dataset", "elements": str(self._dataset.element_spec)}
+
+    def state(self) -> dict[str, Any]:
+        """The iterator, whose position cannot be had from the step."""
+        return {"iterator": self._iterator}
+
+
+def _as_model_dtypes(X: tf.Tensor, Y: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
+    Y = tf.cast(Y, gpflow.default_float()) if Y.dtype.is_floating else Y
+    return tf.cast(X, gpflow.default_float()), Y
+
+
+def _any_rows(array: AnyNDArray) -> tf.TensorSpec:
+    return tf.TensorSpec([None, *array.shape[1:]], array.dtype)
+
+
+def _describe_arrays(arrays: Sequence[AnyNDArray]) -> Description:
+    return {
+        "source": "arrays",
+        "shapes": [list(array.shape) for array in arrays],
+        "dtypes": [str(array.dtype) for array in arrays],
+        "crc32": [zlib.crc32(np.ascontiguousarray(array).data) for array in arrays],
+    }

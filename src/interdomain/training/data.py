@@ -1,0 +1,173 @@
+"""From the data argument of a fit to its batches, with every check on the way."""
+
+from __future__ import annotations
+
+from typing import Any, TypeAlias
+
+import gpflow
+import numpy as np
+import tensorflow as tf
+from gpflow.base import AnyNDArray
+from gpflow.models.training_mixins import (
+    ExternalDataTrainingLossMixin,
+    InternalDataTrainingLossMixin,
+)
+
+from .batches import Batches, DatasetBatches, FullArrays, InternalData, MinibatchedArrays
+
+Data: TypeAlias = "tuple[Any, Any] | tf.data.Dataset | None"
+
+
+def make_batches(
+    model: Any, data: Data, *, full_batch: bool, batch_size: int | None, seed: int
+) -> Batches:
+    """
+    :param full_batch: whether the method needs all of the data at once; a Dataset is then read
+        once, from start to end, and concatenated in memory.
+    :raises ValueError: for data that do not suit the model, each other, or the batch size.
+    """
+    if isinstance(model, InternalDataTrainingLossMixin):
+        _check_internal(model, data, batch_size)
+        return InternalData()
+    if not isinstance(model, ExternalDataTrainingLossMixin):
+        raise ValueError(
+            f"model: a {type(model).__name__} is neither a gpflow model that is given its data "
+            "(ExternalDataTrainingLossMixin) nor one that holds them "
+            "(InternalDataTrainingLossMixin); pass a gpflow.models.SVGP, SGPR, GPR or the like."
+        )
+    if data is None:
+        raise ValueError(
+            f"data: a {type(model).__name__} holds no data, found None; pass (X, Y) or a "
+            "tf.data.Dataset of such batches."
+        )
+    if isinstance(data, tf.data.Dataset):
+        if batch_size is not None:
+            raise ValueError(
+                f"batch_size: a Dataset is used as given, found {batch_size}; leave batch_size "
+                "out and pass dataset.batch(batch_size)."
+            )
+        _check_dataset(data)
+        if not full_batch:
+            _check_num_data(model, None)
+            return DatasetBatches(data)
+        data = _concatenated(data)
+    X, Y = _checked_arrays(data)
+    if batch_size is None:
+        if getattr(model, "num_data", None) is not None:
+            _check_num_data(model, len(X))
+        return FullArrays(X, Y)
+    if not 1 <= batch_size <= len(X):
+        raise ValueError(
+            f"batch_size: found {batch_size} with {len(X)} rows of data; pass a number from 1 to "
+            f"{len(X)}, or None for full batches."
+        )
+    _check_num_data(model, len(X))
+    return MinibatchedArrays(X, Y, batch_size, seed)
+
+
+def _check_internal(model: Any, data: Data, batch_size: int | None) -> None:
+    kind = type(model).__name__
+    if batch_size is not None:
+        raise ValueError(
+            f"batch_size: a {kind} holds its data and is trained on all of them, found "
+            f"{batch_size}; leave batch_size out."
+        )
+    own = getattr(model, "data", None)
+    if data is None or data is own:
+        return
+    same = (
+        isinstance(data, (tuple, list))
+        and isinstance(own, (tuple, list))
+        and len(data) == len(own)
+        and all(
+            np.array_equal(np.asarray(d), np.asarray(o)) for d, o in zip(data, own, strict=True)
+        )
+    )
+    if not same:
+        raise ValueError(
+            f"data: a {kind} holds its data, and those passed are others; pass data=None, or build "
+            "the model on the data you want."
+        )
+
+
+def _checked_arrays(data: Any) -> tuple[AnyNDArray, AnyNDArray]:
+    """(X, Y) in the default float; an integer Y stays integer, for likelihoods over classes."""
+    if not isinstance(data, (tuple, list)) or len(data) != 2:
+        raise ValueError(
+            f"data: found {_shown(data)}; pass a pair of arrays (X, Y) or a tf.data.Dataset."
+        )
+    X: AnyNDArray = np.asarray(data[0], dtype=gpflow.default_float())
+    Y: AnyNDArray = np.asarray(data[1])
+    if not np.issubdtype(Y.dtype, np.integer):
+        Y = Y.astype(gpflow.default_float(), copy=False)
+    for name, array in {"X": X, "Y": Y}.items():
+        if array.ndim != 2:
+            raise ValueError(
+                f"data: {name} has shape {array.shape}; pass a matrix with one row per "
+                f"observation, for one column {name}[:, None]."
+            )
+        if not np.all(np.isfinite(array)):
+            bad = np.flatnonzero(~np.all(np.isfinite(array), axis=1))
+            raise ValueError(
+                f"data: {name} has NaN or infinity in {len(bad)} of {len(array)} rows, the first "
+                f"is row {bad[0]}; pass finite values only."
+            )
+    if len(X) != len(Y):
+        raise ValueError(
+            f"data: X has {len(X)} rows and Y has {len(Y)}; pass one row of each per observation."
+        )
+    if len(X) == 0:
+        raise ValueError("data: X and Y have no rows; pass at least one observation.")
+    return X, Y
+
+
+def _check_dataset(dataset: tf.data.Dataset) -> None:
+    elements = dataset.element_spec
+    if not (
+        isinstance(elements, tuple)
+        and len(elements) == 2
+        and all(isinstance(spec, tf.TensorSpec) for spec in elements)
+    ):
+        raise ValueError(
+            f"data: the Dataset's elements are {elements}; pass a Dataset of pairs (X, Y)."
+        )
+    if any(spec.shape.rank not in (None, 2) for spec in elements):
+        raise ValueError(
+            f"data: the Dataset's elements have shapes {elements[0].shape} and "
+            f"{elements[1].shape}; pass batches [B, D] and [B, P], such as "
+            "tf.data.Dataset.from_tensor_slices((X, Y)).batch(B)."
+        )
+
+
+def _concatenated(dataset: tf.data.Dataset) -> tuple[AnyNDArray, AnyNDArray]:
+    if dataset.cardinality() == tf.data.INFINITE_CARDINALITY:
+        raise ValueError(
+            "data: method='l-bfgs' reads the whole Dataset once, and this one never ends; take "
+            "away .repeat(), or pass method='adam'."
+        )
+    batches = list(dataset.as_numpy_iterator())
+    if not batches:
+        raise ValueError("data: the Dataset is empty; pass one with some batches.")
+    return np.concatenate([X for X, _ in batches]), np.concatenate([Y for _, Y in batches])
+
+
+def _check_num_data(model: Any, found: int | None) -> None:
+    """With the wrong ``num_data`` the likelihood is weighed wrongly against the KL term."""
+    if not hasattr(model, "num_data"):
+        return
+    if model.num_data is None:
+        remedy = "the number of training rows" if found is None else str(found)
+        raise ValueError(
+            "model.num_data: found None, so that the ELBO of a minibatch would not be scaled to "
+            f"all of the data; build the model with num_data={remedy}, or set model.num_data."
+        )
+    if found is not None and int(model.num_data) != found:
+        raise ValueError(
+            f"model.num_data: found {int(model.num_data)}, but the data have {found} rows; set "
+            f"model.num_data = {found}."
+        )
+
+
+def _shown(value: Any) -> str:
+    shape = getattr(value, "shape", None)
+    return f"a {type(value).__name__}" + ("" if shape is None else f" of shape {tuple(shape)}")

@@ -1,0 +1,79 @@
+"""Keeps the last parameters that had a finite loss, and goes back to them when a step fails."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+
+import tensorflow as tf
+
+from .results import NonFiniteError
+
+# What is raised in place of a NaN: by the factorisations of some TensorFlow versions, and by
+# gpflow.Parameter.assign, through which natural gradients go.
+_RAISED_FOR_NAN = {
+    "Cholesky decomposition was not successful": "a matrix factorisation failed",
+    "not invertible": "a matrix factorisation failed",
+    "has NaN or Inf": "an updated parameter is not finite",
+}
+
+
+class NumericalBreakdown(Exception):
+    """A non-finite number was found; carries the reason in words."""
+
+
+@contextmanager
+def tensorflow_errors_as_breakdowns() -> Iterator[None]:
+    """Errors that TensorFlow or GPflow raise for a NaN mean the same as the NaN itself."""
+    try:
+        yield
+    except tf.errors.InvalidArgumentError as error:
+        for raised, reason in _RAISED_FOR_NAN.items():
+            if raised in str(error):
+                raise NumericalBreakdown(reason) from error
+        raise
+
+
+class LastGood:
+    """
+    The last values of ``variables`` at which the loss was finite.
+
+    Reading a variable shares its buffer, and TensorFlow copies the buffer only when an update would
+    write into it: keeping costs at most one copy of the parameters per step.
+
+    :ivar checkpoint: the path of the last checkpoint, for the error's message.
+    """
+
+    def __init__(self, variables: Sequence[tf.Variable], step: int, checkpoint: str | None) -> None:
+        self._variables = tuple(variables)
+        self.checkpoint = checkpoint
+        self.keep(self.present_values(), step)
+
+    def present_values(self) -> list[tf.Tensor]:
+        """The values now, to be kept once their loss is known."""
+        return [variable.read_value() for variable in self._variables]
+
+    def keep(self, values: Sequence[tf.Tensor], step: int) -> None:
+        """Remember ``values``, those after the update of ``step``, as good."""
+        self._values = values
+        self._step = step
+
+    def restore(self) -> None:
+        """Give the variables the kept values again."""
+        for variable, value in zip(self._variables, self._values, strict=True):
+            variable.assign(value)
+
+    @contextmanager
+    def restored_on_breakdown(self, step: int | None = None) -> Iterator[None]:
+        """
+        Restore when the block breaks down.
+
+        :param step: the one that the block tries; None: the one after the kept values.
+        :raises NonFiniteError: in place of a :class:`NumericalBreakdown`.
+        """
+        try:
+            yield
+        except NumericalBreakdown as error:
+            self.restore()
+            step = self._step + 1 if step is None else step
+            raise NonFiniteError(str(error), step, self._step, self.checkpoint) from error

@@ -1,0 +1,226 @@
+"""``fit``: checks the arguments, chooses the method, and runs the steps."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import gpflow
+import numpy as np
+import tensorflow as tf
+
+from .checkpoints import CheckpointStore
+from .data import Data, make_batches
+from .gradient_steps import run_gradient_steps
+from .lbfgs import run_lbfgs
+from .progress import Callback, Recorder
+from .results import FitResult
+from .settings import Method, gradient_updates, lbfgs_updates, resolve_method
+
+_DEFAULT_CHECKPOINT_EVERY = 100
+
+
+def fit(
+    model: gpflow.models.BayesianModel,
+    data: Data = None,
+    *,
+    method: Method | None = None,
+    steps: int = 1000,
+    batch_size: int | None = None,
+    seed: int = 0,
+    optimizer: Any = None,
+    learning_rate: float | None = None,
+    natural_gradient: float | None = None,
+    options: Mapping[str, Any] | None = None,
+    callbacks: Sequence[Callback] = (),
+    callback_every: int = 100,
+    checkpoint_dir: str | os.PathLike[str] | None = None,
+    checkpoint_every: int | None = None,
+    resume: bool = False,
+    progress: bool = True,
+    jit_compile: bool = False,
+) -> FitResult:
+    """
+    Train a GPflow model: full batches by L-BFGS, or minibatches by Adam and natural gradients.
+
+    >>> fit(model, (X, Y))  # L-BFGS on all of the data
+    >>> fit(model, (X, Y), batch_size=256)  # Adam
+    >>> fit(model, (X, Y), batch_size=256, natural_gradient=0.1)  # ... and natural gradients for q
+    >>> fit(model, (X, Y), batch_size=256, checkpoint_dir="run", resume=True)
+
+    Every trainable parameter is trained; no ``trainable`` flag is changed. What is maximised is
+    ``-model.training_loss``: the ELBO (or log marginal likelihood) plus the log density of priors.
+
+    **Resuming.** A fit that is stopped and run again with ``resume=True`` and the same arguments
+    arrives at the same parameters as one that was not, to the last bit, on the same machine with
+    the same number of threads. The exceptions are not ours to mend: a loss that draws random
+    numbers (Monte Carlo likelihoods), a Dataset shuffled without a seed, and on GPUs operations
+    that are only deterministic after ``tf.config.experimental.enable_op_determinism()``.
+
+    :param model: a model that is given its data (SVGP and its like) or holds them (GPR, SGPR, ...).
+    :param data: (X ``[N, D]``, Y ``[N, P]``), converted to ``gpflow.default_float()`` save for an
+        integer Y, which likelihoods over classes want; or a ``tf.data.Dataset`` of such batches,
+        used as given: batch it, and shuffle it with a seed. A Dataset that ends starts again. None
+        for a model that holds its data.
+    :param method: "l-bfgs" or "adam". By default "adam" for minibatches, a Dataset, an
+        ``optimizer``, a ``learning_rate`` or a ``natural_gradient``, otherwise "l-bfgs". L-BFGS on
+        a Dataset reads it once and holds it in memory.
+    :param steps: updates, or at most so many L-BFGS iterations. Counted from the first run: resumed
+        at step 400, ``steps=1000`` does 600 more.
+    :param batch_size: rows of a minibatch, drawn without replacement from arrays; the ``N %
+        batch_size`` rows left at the end of an epoch's order are skipped. None: all rows, every
+        step.
+    :param seed: of the order of the minibatches, which depends on it and the step only.
+    :param optimizer: an instance of a tf_keras or Keras 3 optimizer, in place of Adam.
+    :param learning_rate: of Adam; 0.01 by default.
+    :param natural_gradient: step size in (0, 1] of a natural gradient step for q, before each
+        Adam step for everything else and on the same batch. q are the pairs in
+        ``model.variational_parameters``, or (``model.q_mu``, ``model.q_sqrt``); q_sqrt must be full
+        (``q_diag=False``). They are updated whether or not they are marked trainable. A step
+        evaluates the loss twice.
+    :param options: for SciPy's L-BFGS-B: ``ftol``, ``gtol``, ``maxcor``, ``maxls``, ``maxfun``.
+    :param callbacks: called as ``callback(step, model)`` every ``callback_every`` steps and at the
+        end. A mapping from names to numbers that one returns is shown on the progress bar and kept
+        in the result. A callback should not change the model.
+    :param checkpoint_dir: where to write checkpoints: at the start, every ``checkpoint_every``
+        steps (100 by default) and at the end; the last three are kept. A checkpoint is written only
+        after a step whose numbers were all finite. Written with ``tf.train.Checkpoint(model=...)``,
+        so that ``tf.train.Checkpoint(model=model).restore(result.checkpoint)`` reads it anywhere.
+    :param checkpoint_every: for L-BFGS also the number of iterations after which it starts afresh
+        without its memory of the curvature, which cannot be stored: each fresh start costs some
+        iterations, so do not choose it below about 50. To stop and resume L-BFGS exactly, let
+        ``steps`` be a multiple of it; being killed at any time is exact anyway.
+    :param resume: continue from the last checkpoint in ``checkpoint_dir``, if there is one.
+    :param progress: show a progress bar with the running ELBO on the standard error stream.
+    :param jit_compile: compile the step with XLA.
+    :raises ValueError: for arguments that are wrong or do not go together: the message names the
+        argument, what was found, and what to pass instead. That includes a model whose ``num_data``
+        is None with minibatches, or is not the number of rows, because its ELBO would be scaled
+        wrongly; and a ``checkpoint_dir`` that holds a checkpoint of another configuration.
+    :raises NonFiniteError: when the loss, a gradient or an updated parameter is NaN or infinite
+        (for L-BFGS: at any point it tries). The model goes back to the last parameters that had a
+        finite loss, the last good checkpoint stays as it is, and the error names both.
+    """
+    started = time.perf_counter()
+    _check_positive_integer("steps", steps)
+    _check_positive_integer("callback_every", callback_every)
+    if checkpoint_every is not None:
+        _check_positive_integer("checkpoint_every", checkpoint_every)
+    if isinstance(seed, bool) or not isinstance(seed, (int, np.integer)) or seed < 0:
+        raise ValueError(f"seed: found {seed!r}; pass an integer of at least 0.")
+    if checkpoint_dir is None and (checkpoint_every is not None or resume):
+        raise ValueError(
+            f"checkpoint_dir: found None with checkpoint_every={checkpoint_every} and "
+            f"resume={resume}; pass the directory for the checkpoints."
+        )
+    if checkpoint_dir is not None and checkpoint_every is None:
+        checkpoint_every = _DEFAULT_CHECKPOINT_EVERY
+    method = resolve_method(
+        method,
+        minibatches=batch_size is not None or isinstance(data, tf.data.Dataset),
+        batch_size=batch_size,
+        gradient_arguments={
+            "optimizer": optimizer,
+            "learning_rate": learning_rate,
+            "natural_gradient": natural_gradient,
+        },
+        options=options,
+    )
+    full_batch = method == "l-bfgs"
+    batches = make_batches(model, data, full_batch=full_batch, batch_size=batch_size, seed=seed)
+    if method == "l-bfgs":
+        updates = lbfgs_updates(model)
+        settings = {"options": dict(options or {}), "checkpoint_every": checkpoint_every}
+    else:
+        updates = gradient_updates(
+            model,
+            optimizer=optimizer,
+            learning_rate=learning_rate,
+            natural_gradient=natural_gradient,
+        )
+        settings = updates.describe()
+    store = CheckpointStore(
+        checkpoint_dir,
+        objects={"model": model, **updates.stored(), **batches.state()},
+        configuration={
+            "method": method,
+            "parameters": _describe_parameters(model),
+            "data": batches.describe(),
+            "jit_compile": jit_compile,
+            **settings,
+        },
+    )
+    first_step = store.start(resume)
+    converged, message = store.converged, "the checkpoint is of a fit that had ended"
+    step = first_step
+    with Recorder(
+        model,
+        first_step=first_step,
+        steps=steps,
+        exact=batches.exact,
+        callbacks=callbacks,
+        callback_every=callback_every,
+        progress=progress,
+    ) as recorder:
+        if converged or store.stopped or first_step >= steps:
+            recorder.evaluate(first_step, last=True)
+        elif method == "l-bfgs":
+            outcome = run_lbfgs(
+                lambda: _loss(model, *batches.batch(0)),
+                updates.variables,
+                options=options or {},
+                first_step=first_step,
+                steps=steps,
+                checkpoint_every=checkpoint_every,
+                store=store,
+                recorder=recorder,
+                jit_compile=jit_compile,
+            )
+            step, converged, message = outcome.step, outcome.converged, outcome.message
+        else:
+            run_gradient_steps(
+                lambda *batch: _loss(model, *batch),
+                batches,
+                optimizer=updates.optimizer,
+                variables=updates.variables,
+                variational_parameters=updates.variational_parameters,
+                natural_gradient=updates.natural_gradient,
+                first_step=first_step,
+                steps=steps,
+                checkpoint_every=checkpoint_every,
+                store=store,
+                recorder=recorder,
+                jit_compile=jit_compile,
+            )
+            step, message = steps, f"all {steps} steps done"
+    return FitResult(
+        steps=step,
+        first_step=first_step,
+        elbos=recorder.elbos,
+        elbo=recorder.running_elbo,
+        metrics=tuple(recorder.metrics),
+        seconds=time.perf_counter() - started,
+        converged=converged,
+        message=message,
+        checkpoint=store.latest,
+    )
+
+
+def _loss(model: Any, *batch: tf.Tensor) -> tf.Tensor:
+    """The training loss on a batch (X, Y), or on the data the model holds for ()."""
+    return model.training_loss(batch) if batch else model.training_loss()
+
+
+def _describe_parameters(model: gpflow.models.BayesianModel) -> dict[str, str]:
+    return {
+        path: f"{parameter.dtype.name} {list(parameter.shape)}"
+        + ("" if parameter.trainable else ", not trainable")
+        for path, parameter in gpflow.utilities.parameter_dict(model).items()
+    }
+
+
+def _check_positive_integer(name: str, value: Any) -> None:
+    if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or value < 1:
+        raise ValueError(f"{name}: found {value!r}; pass an integer of at least 1.")

@@ -1,0 +1,78 @@
+"""What a fit returns, and what it raises when the numbers break down."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from gpflow.base import AnyNDArray
+
+
+@dataclass(frozen=True, eq=False)
+class FitResult:
+    """
+    What :func:`interdomain.training.fit` did.
+
+    :ivar steps: the step the model is at now, counted from the very first run: after a resume it
+        includes the steps of the runs before.
+    :ivar first_step: the step this call started from (0 unless it resumed a checkpoint).
+    :ivar elbos: shape ``[steps - first_step]``, one objective (``-model.training_loss``: the ELBO,
+        or the log marginal likelihood of an exact model, plus the log prior density of parameters
+        that have priors) per step of this call. A minibatch step records the estimate from its
+        batch at the parameters before its update; an L-BFGS iteration records the exact value at
+        the parameters it arrived at.
+    :ivar elbo: the running ELBO the progress bar ended on: a moving average of ``elbos`` for
+        minibatches, their last value for full batches. NaN when this call had no step to do.
+    :ivar metrics: one mapping per evaluation by the callbacks, with the key ``"step"`` and whatever
+        the callbacks returned.
+    :ivar seconds: wall-clock seconds of this call, compilation and callbacks included.
+    :ivar converged: whether L-BFGS met one of its tolerances. Always False for Adam, which has no
+        such test.
+    :ivar message: in words, why the fit ended.
+    :ivar checkpoint: the path of the last checkpoint, for ``tf.train.Checkpoint(model=model)
+        .restore(path)``; None without a ``checkpoint_dir``.
+    """
+
+    steps: int
+    first_step: int
+    elbos: AnyNDArray = field(repr=False)
+    elbo: float
+    metrics: tuple[Mapping[str, float], ...]
+    seconds: float
+    converged: bool
+    message: str
+    checkpoint: str | None
+
+
+class NonFiniteError(FloatingPointError):
+    """
+    The loss, a gradient or an updated parameter was NaN or infinite.
+
+    By the time it reaches the caller, the model holds the last parameters at which the loss was
+    finite, bit for bit, and no checkpoint was written after them. The state of an optimizer
+    instance that the caller passed in is not put back; resuming from ``checkpoint`` does that.
+
+    :ivar step: the step that failed, counted from the very first run.
+    :ivar kept_step: the step whose update led to the parameters the model now holds.
+    :ivar checkpoint: the path of the last good checkpoint, or None without a ``checkpoint_dir``.
+    """
+
+    def __init__(self, reason: str, step: int, kept_step: int, checkpoint: str | None) -> None:
+        kept = (
+            f"the last good checkpoint is {checkpoint}"
+            if checkpoint is not None
+            else "there is no checkpoint (pass checkpoint_dir to keep some)"
+        )
+        super().__init__(
+            f"step {step}: {reason}. The model is back at the parameters after step {kept_step}, "
+            f"the last with a finite loss; {kept}. Usual causes: a learning_rate or "
+            "natural_gradient step that is too large, inputs that are not standardised, nearly "
+            "equal inducing inputs (raise gpflow's jitter), float32."
+        )
+        self._arguments = (reason, step, kept_step, checkpoint)
+        self.step = step
+        self.kept_step = kept_step
+        self.checkpoint = checkpoint
+
+    def __reduce__(self) -> tuple[type[NonFiniteError], tuple[str, int, int, str | None]]:
+        return type(self), self._arguments

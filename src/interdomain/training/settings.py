@@ -1,0 +1,189 @@
+"""The method of a fit and what it updates, resolved from the arguments and checked."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal, TypeAlias
+
+import gpflow
+import numpy as np
+import tensorflow as tf
+from gpflow.keras import tf_keras
+
+Method: TypeAlias = Literal["l-bfgs", "adam"]
+VariationalParameters: TypeAlias = Sequence[tuple[gpflow.Parameter, gpflow.Parameter]]
+
+_DEFAULT_LEARNING_RATE = 0.01
+
+
+def resolve_method(
+    method: Method | None,
+    *,
+    minibatches: bool,
+    batch_size: int | None,
+    gradient_arguments: Mapping[str, Any],
+    options: Mapping[str, Any] | None,
+) -> Method:
+    """
+    :param minibatches: whether the data come in batches.
+    :param gradient_arguments: those that L-BFGS has no use for, by name; None when not given.
+    :raises ValueError: for an unknown method and for arguments of the other method.
+    """
+    given = {name: value for name, value in gradient_arguments.items() if value is not None}
+    if method is None:
+        method = "adam" if minibatches or given else "l-bfgs"
+    if method not in ("l-bfgs", "adam"):
+        raise ValueError(f"method: found {method!r}; pass 'l-bfgs' or 'adam'.")
+    if method == "adam":
+        if options is not None:
+            raise ValueError(
+                f"options: they are for SciPy's L-BFGS, found {dict(options)} with "
+                "method='adam'; leave them out, or pass a configured optimizer."
+            )
+        return method
+    if batch_size is not None:
+        raise ValueError(
+            f"batch_size: L-BFGS needs the exact loss on all of the data, found {batch_size} with "
+            "method='l-bfgs'; leave batch_size out, or pass method='adam'."
+        )
+    for name, value in given.items():
+        raise ValueError(
+            f"{name}: L-BFGS has no use for it, found {value!r} with method='l-bfgs'; leave it "
+            "out, or pass method='adam'."
+        )
+    if options is not None and "maxiter" in options:
+        raise ValueError(
+            f"options: found maxiter={options['maxiter']}; pass the number of iterations as steps."
+        )
+    return method
+
+
+@dataclass(frozen=True)
+class Updates:
+    """
+    What a fit updates, and with what.
+
+    :ivar variables: those the optimizer (or L-BFGS) updates: all trainable ones outside q when
+        there are natural gradients.
+    :ivar optimizer: built on ``variables``; None for L-BFGS, or when there are no variables.
+    :ivar variational_parameters: (q_mu, q_sqrt) pairs for natural gradients of step size
+        ``natural_gradient``; empty without.
+    """
+
+    variables: Sequence[tf.Variable]
+    optimizer: Any = None
+    variational_parameters: VariationalParameters = field(default_factory=tuple)
+    natural_gradient: float | None = None
+
+    def stored(self) -> dict[str, Any]:
+        """What a checkpoint must hold beside the model and the data, by name."""
+        return {} if self.optimizer is None else {"optimizer": self.optimizer}
+
+    def describe(self) -> dict[str, Any]:
+        """What must be the same for a resumed fit, as plain JSON data."""
+        if self.optimizer is None:
+            optimizer = None
+        else:
+            optimizer = {"class": type(self.optimizer).__name__, **self.optimizer.get_config()}
+            optimizer.pop("name", None)  # Keras 3 numbers its instances
+        described: dict[str, Any] = json.loads(
+            json.dumps(
+                {"optimizer": optimizer, "natural_gradient": self.natural_gradient},
+                default=_plain,
+            )
+        )
+        return described
+
+
+def lbfgs_updates(model: Any) -> Updates:
+    """L-BFGS over all trainable variables."""
+    return Updates(_require_some(model, model.trainable_variables))
+
+
+def gradient_updates(
+    model: Any,
+    *,
+    optimizer: Any,
+    learning_rate: float | None,
+    natural_gradient: float | None,
+) -> Updates:
+    """An optimizer, by default Adam, and natural gradients for q if asked for."""
+    if learning_rate is not None and optimizer is not None:
+        raise ValueError(
+            f"learning_rate: found {learning_rate} beside an optimizer, which has its own; leave "
+            "one of them out."
+        )
+    if learning_rate is not None and not (np.isfinite(learning_rate) and learning_rate > 0):
+        raise ValueError(f"learning_rate: found {learning_rate}; pass a positive number.")
+    pairs = () if natural_gradient is None else _natural_pairs(model, natural_gradient)
+    in_q = {id(parameter.unconstrained_variable) for pair in pairs for parameter in pair}
+    variables = tuple(v for v in model.trainable_variables if id(v) not in in_q)
+    if not pairs:
+        _require_some(model, variables)
+    if optimizer is None:
+        optimizer = tf_keras.optimizers.Adam(
+            _DEFAULT_LEARNING_RATE if learning_rate is None else learning_rate
+        )
+    _check_optimizer(optimizer)
+    if not variables:
+        return Updates((), None, pairs, natural_gradient)
+    # Creates the optimizer's own variables: tf.function must not, and a checkpoint restores them.
+    optimizer.build(list(variables))
+    return Updates(variables, optimizer, pairs, natural_gradient)
+
+
+def _natural_pairs(model: Any, natural_gradient: float) -> VariationalParameters:
+    kind = type(model).__name__
+    if not 0 < natural_gradient <= 1:
+        raise ValueError(
+            f"natural_gradient: found a step size of {natural_gradient}; pass a number in (0, 1]."
+        )
+    if hasattr(model, "variational_parameters"):
+        pairs = tuple((q_mu, q_sqrt) for q_mu, q_sqrt in model.variational_parameters)
+    elif hasattr(model, "q_mu") and hasattr(model, "q_sqrt"):
+        pairs = ((model.q_mu, model.q_sqrt),)
+    else:
+        raise ValueError(
+            f"natural_gradient: a {kind} has neither variational_parameters nor q_mu and q_sqrt; "
+            "leave natural_gradient out."
+        )
+    for q_mu, q_sqrt in pairs:
+        if len(q_sqrt.shape) != 3:
+            raise ValueError(
+                f"natural_gradient: needs a full q_sqrt [L, M, M], found shape "
+                f"{tuple(q_sqrt.shape)}, a diagonal one, beside q_mu {tuple(q_mu.shape)}; build "
+                f"the {kind} with q_diag=False, or leave natural_gradient out."
+            )
+    return pairs
+
+
+def _check_optimizer(optimizer: Any) -> None:
+    methods = ("build", "apply_gradients", "get_config")
+    if isinstance(optimizer, gpflow.optimizers.NaturalGradient):
+        raise ValueError(
+            "optimizer: found a NaturalGradient; pass natural_gradient=gamma instead, and an "
+            "optimizer for the other parameters."
+        )
+    if not all(hasattr(optimizer, method) for method in methods):
+        raise ValueError(
+            f"optimizer: found {optimizer!r}; pass an instance of a tf_keras or Keras 3 optimizer, "
+            "such as gpflow.keras.tf_keras.optimizers.Adam(0.01)."
+        )
+
+
+def _require_some(model: Any, variables: Sequence[tf.Variable]) -> Sequence[tf.Variable]:
+    if not variables:
+        raise ValueError(
+            f"model: this {type(model).__name__} has no trainable variables; call "
+            "gpflow.set_trainable(parameter, True) on those to train."
+        )
+    return tuple(variables)
+
+
+def _plain(value: Any) -> Any:
+    """Numbers of NumPy and TensorFlow as Python's; of other objects, what kind they are."""
+    if isinstance(value, (np.generic, np.ndarray, tf.Tensor, tf.Variable)):
+        return np.asarray(value).tolist()
+    return type(value).__name__

@@ -1,0 +1,227 @@
+"""Non-finite numbers: they raise, nothing bad is kept, and the error says what is left."""
+
+import pickle
+
+import gpflow
+import numpy as np
+import pytest
+import tensorflow as tf
+from gpflow.keras import tf_keras
+from gpflow.models.training_mixins import InternalDataTrainingLossMixin
+
+from interdomain.training import NonFiniteError, fit
+
+
+class Cliff(gpflow.models.BayesianModel, InternalDataTrainingLossMixin):
+    """The objective is ``slope * height`` up to height 1, and ``beyond(height)`` past it."""
+
+    def __init__(self, beyond, slope=1.0):
+        super().__init__()
+        self.height = gpflow.Parameter(0.0)
+        self._slope = tf.constant(slope, self.height.dtype)
+        self._beyond = beyond
+
+    def maximum_log_likelihood_objective(self):
+        height = tf.convert_to_tensor(self.height)
+        return tf.cond(height < 1, lambda: self._slope * height, lambda: self._beyond(height))
+
+
+def nan_loss(height):
+    return tf.zeros_like(height) * np.nan
+
+
+@tf.custom_gradient
+def nan_gradient(height):
+    return tf.identity(height), lambda upstream: upstream * np.nan
+
+
+def sgd(rate):
+    """With it the height after each step is known: 0, rate, 2 rate, ... for a slope of 1."""
+    return tf_keras.optimizers.SGD(rate)
+
+
+def test_nan_loss_restores_the_last_parameters_with_a_finite_loss(tmp_path):
+    model = Cliff(nan_loss)
+    with pytest.raises(NonFiniteError, match="step 6: the loss is nan.*after step 4") as caught:
+        # Heights after the steps: 0.24, 0.48, 0.72, 0.96, and 1.2, which step 6 finds out.
+        fit(
+            model,
+            optimizer=sgd(0.24),
+            steps=20,
+            checkpoint_dir=tmp_path,
+            checkpoint_every=3,
+            progress=False,
+        )
+    error = caught.value
+    assert (error.step, error.kept_step) == (6, 4)
+    np.testing.assert_allclose(model.height, 4 * 0.24, rtol=1e-6)
+    assert isinstance(error, FloatingPointError)
+    assert error.checkpoint == tf.train.latest_checkpoint(tmp_path) and "step-3" in error.checkpoint
+    assert error.checkpoint in str(error)
+    restored = Cliff(nan_loss)
+    tf.train.Checkpoint(model=restored).restore(error.checkpoint).expect_partial()
+    np.testing.assert_allclose(restored.height, 3 * 0.24, rtol=1e-6)
+
+
+def test_no_checkpoint_of_finite_parameters_with_a_nan_loss(tmp_path):
+    """Step 5 leads to finite parameters, and a checkpoint is due before they are used."""
+    model = Cliff(nan_loss)
+    with pytest.raises(NonFiniteError, match="step 5: after the update the loss is nan") as caught:
+        fit(
+            model,
+            optimizer=sgd(0.24),
+            steps=20,
+            checkpoint_dir=tmp_path,
+            checkpoint_every=5,
+            progress=False,
+        )
+    assert caught.value.kept_step == 4
+    np.testing.assert_allclose(model.height, 4 * 0.24, rtol=1e-6)
+    assert tf.train.latest_checkpoint(tmp_path).endswith("step-0")
+
+
+def test_last_update_is_checked_without_checkpoints():
+    model = Cliff(nan_loss)
+    with pytest.raises(NonFiniteError, match="step 5: .* there is no checkpoint") as caught:
+        fit(model, optimizer=sgd(0.24), steps=5, progress=False)
+    assert caught.value.checkpoint is None
+    np.testing.assert_allclose(model.height, 4 * 0.24, rtol=1e-6)
+
+
+def test_nan_gradient():
+    model = Cliff(nan_gradient)
+    with pytest.raises(NonFiniteError, match="step 6: a gradient or .* after step 5") as caught:
+        fit(model, optimizer=sgd(0.24), steps=20, progress=False)
+    assert caught.value.kept_step == 5
+    np.testing.assert_allclose(model.height, 5 * 0.24, rtol=1e-6)
+
+
+def test_infinite_update():
+    model = Cliff(nan_loss)
+    with pytest.raises(NonFiniteError, match="step 1: a gradient or an updated parameter"):
+        fit(model, optimizer=sgd(np.inf), steps=20, progress=False)
+    assert model.height.numpy() == 0.0
+
+
+@pytest.mark.parametrize(
+    "beyond, reason", [(nan_loss, "the loss is"), (nan_gradient, "a gradient")]
+)
+def test_lbfgs_without_a_finite_point_to_go_to(beyond, reason, tmp_path):
+    """The slope leads over the edge: rejected points bring the iterates near it, and no further."""
+    model = Cliff(beyond)
+    with pytest.raises(NonFiniteError, match=f"step \\d+: {reason}") as caught:
+        fit(model, method="l-bfgs", checkpoint_dir=tmp_path, progress=False)
+    assert caught.value.kept_step >= 1 and caught.value.checkpoint.endswith("step-0")
+    assert 0.9 < model.height.numpy() <= 1.0
+
+
+class Barrier(Cliff):
+    """height * slope + log(1 - height): its first step overshoots, its maximum lies inside."""
+
+    def maximum_log_likelihood_objective(self):
+        height = tf.convert_to_tensor(self.height)
+        return self._slope * height + tf.math.log(1 - height)
+
+
+def test_lbfgs_rejects_points_without_a_finite_loss():
+    model = Barrier(nan_loss, slope=3.0)
+    result = fit(model, method="l-bfgs", progress=False)
+    assert result.converged and "had no finite loss and were rejected" in result.message
+    np.testing.assert_allclose(model.height, 1 - 1 / 3, rtol=1e-5)
+
+
+def test_lbfgs_starting_at_a_point_without_a_finite_loss():
+    model = Barrier(nan_loss, slope=3.0)
+    model.height.assign(2.0)
+    with pytest.raises(NonFiniteError, match="step 1: the loss is nan"):
+        fit(model, method="l-bfgs", progress=False)
+    assert model.height.numpy() == 2.0
+
+
+def test_lbfgs_keeps_the_last_iterate():
+    class Well(Cliff):
+        """Rosenbrock's valley, without numbers where it is deepest."""
+
+        def __init__(self):
+            super().__init__(nan_loss)
+            self.x = gpflow.Parameter([-1.2, 1.0])
+            gpflow.set_trainable(self.height, False)
+
+        def maximum_log_likelihood_objective(self):
+            x = tf.convert_to_tensor(self.x)
+            value = -((1 - x[0]) ** 2 + 100 * (x[1] - x[0] ** 2) ** 2)
+            return tf.where(value > -4.0, nan_loss(value), value)
+
+    model = Well()
+    result = fit(model, method="l-bfgs", progress=False)
+    assert "rejected" in result.message
+    assert model.maximum_log_likelihood_objective().numpy() == result.elbos[-1]
+
+
+@pytest.mark.parametrize("natural_gradient", [None, 0.2])
+def test_bad_batch_of_a_dataset(natural_gradient, data, make_svgp, assert_same_bits):
+    """q is updated first and Adam's variables second: both go back."""
+    X, Y = data[0].copy(), data[1].copy()
+    Y[17] = np.nan  # in the third batch
+    dataset = tf.data.Dataset.from_tensor_slices((X, Y)).batch(8)
+    arguments = {"learning_rate": 0.05, "natural_gradient": natural_gradient, "progress": False}
+    model, reference = make_svgp(), make_svgp()
+    with pytest.raises(NonFiniteError, match="step 3: ") as caught:
+        fit(model, dataset, steps=5, **arguments)
+    assert caught.value.kept_step == 1
+    fit(reference, dataset, steps=1, **arguments)
+    assert_same_bits(model, reference)
+
+
+def test_failed_factorisation_is_the_same_error(data):
+    """TensorFlow 2.21 returns NaN, earlier ones raise."""
+
+    def raise_as_before(height):
+        message = "Cholesky decomposition was not successful. The input might not be valid."
+        check = tf.debugging.Assert(height < 1, [message])
+        with tf.control_dependencies([check]):
+            return tf.identity(height)
+
+    for method in ("adam", "l-bfgs"):
+        model = Cliff(raise_as_before, slope=3.0)
+        model.height.assign(2.0)
+        with pytest.raises(NonFiniteError, match="step 1: a matrix factorisation failed"):
+            fit(model, method=method, progress=False)
+        assert model.height.numpy() == 2.0
+
+
+def test_lbfgs_stopped_by_another_error_holds_an_iterate():
+    """... and not the trial point of the line search; the exception itself is passed on."""
+
+    def raise_something_else(height):
+        with tf.control_dependencies([tf.debugging.Assert(height < 1, ["out of cheese"])]):
+            return tf.identity(height)
+
+    model = Cliff(raise_something_else)
+    with pytest.raises(tf.errors.InvalidArgumentError, match="out of cheese"):
+        fit(model, method="l-bfgs", progress=False)
+    assert model.height.numpy() == 0.0
+
+
+def test_lbfgs_callback_sees_the_iterate_and_may_raise(data, make_svgp, interrupt_at, interrupted):
+    model = make_svgp()
+    seen = {}
+
+    def look(step, model):
+        seen[step] = model.kernel.lengthscales.numpy()
+
+    with pytest.raises(interrupted):
+        fit(model, data, callbacks=[look, interrupt_at(3)], callback_every=1, progress=False)
+    assert list(seen) == [1, 2, 3]
+    assert model.kernel.lengthscales.numpy() == seen[3] != seen[2]
+
+
+def test_error_survives_pickling():
+    error = NonFiniteError("the loss is nan", 7, 5, "run/step-5")
+    copy = pickle.loads(pickle.dumps(error))
+    assert (str(copy), copy.step, copy.kept_step, copy.checkpoint) == (
+        str(error),
+        7,
+        5,
+        "run/step-5",
+    )

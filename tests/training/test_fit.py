@@ -1,0 +1,287 @@
+"""What a fit does to a model, against GPflow's own loops."""
+
+import gpflow
+import keras
+import numpy as np
+import pytest
+import tensorflow as tf
+from gpflow.keras import tf_keras
+
+from interdomain.training import FitResult, fit
+from interdomain.training.batches import MinibatchedArrays
+
+
+def bound(model, data):
+    return float(model.elbo(data))
+
+
+def test_lbfgs_equals_gpflow(data, make_svgp):
+    ours, theirs = make_svgp(), make_svgp()
+    result = fit(ours, data, steps=15, progress=False)
+    closure = theirs.training_loss_closure(tuple(map(tf.constant, data)))
+    gpflow.optimizers.Scipy().minimize(closure, theirs.trainable_variables, options={"maxiter": 15})
+    for a, b in zip(ours.trainable_variables, theirs.trainable_variables, strict=True):
+        np.testing.assert_allclose(a, b, rtol=1e-6, atol=1e-8)
+    assert isinstance(result, FitResult)
+    assert (result.steps, result.first_step, result.converged) == (15, 0, False)
+    assert len(result.elbos) == 15 and np.all(np.diff(result.elbos) > 0)
+    np.testing.assert_allclose(result.elbo, bound(ours, data), rtol=1e-12)
+    assert result.checkpoint is None and result.seconds > 0
+
+
+def test_lbfgs_stops_when_converged(data):
+    model = gpflow.models.GPR(data, gpflow.kernels.SquaredExponential())
+    result = fit(model, options={"ftol": 1e-14, "gtol": 1e-7}, progress=False)
+    assert result.converged and result.steps == len(result.elbos) < 1000
+    with tf.GradientTape() as tape:
+        loss = model.training_loss()
+    for gradient in tape.gradient(loss, model.trainable_variables):
+        np.testing.assert_allclose(gradient, 0, atol=1e-5)
+
+
+def test_lbfgs_in_blocks_reaches_the_same_optimum(data, tmp_path):
+    def optimum(**arguments):
+        model = gpflow.models.GPR(data, gpflow.kernels.SquaredExponential())
+        result = fit(model, options={"ftol": 1e-14, "gtol": 1e-7}, progress=False, **arguments)
+        assert result.converged
+        return result.elbo
+
+    blocks = optimum(checkpoint_dir=tmp_path, checkpoint_every=7)
+    np.testing.assert_allclose(blocks, optimum(), rtol=1e-10)
+
+
+def test_lbfgs_on_a_dataset_sees_all_of_it(data, make_svgp, assert_same_bits):
+    arrays, batches = make_svgp(), make_svgp()
+    fit(arrays, data, steps=5, progress=False)
+    dataset = tf.data.Dataset.from_tensor_slices(data).batch(7)
+    fit(batches, dataset, method="l-bfgs", steps=5, progress=False)
+    assert_same_bits(arrays, batches)
+
+
+@pytest.mark.parametrize("family", [tf_keras, keras])
+def test_optimizers_equal_a_plain_loop(family, data, make_svgp):
+    """The same optimizer in an eager loop over the same batches."""
+    ours, theirs = make_svgp(), make_svgp()
+    result = fit(
+        ours,
+        data,
+        batch_size=16,
+        seed=2,
+        steps=7,
+        optimizer=family.optimizers.Adam(0.05),
+        progress=False,
+    )
+    optimizer = family.optimizers.Adam(0.05)
+    batches = MinibatchedArrays(*data, 16, seed=2)
+    for step in range(7):
+        with tf.GradientTape() as tape:
+            loss = theirs.training_loss(batches.batch(step))
+        np.testing.assert_allclose(result.elbos[step], -loss, rtol=1e-9)
+        gradients = tape.gradient(loss, theirs.trainable_variables)
+        optimizer.apply_gradients(zip(gradients, theirs.trainable_variables, strict=True))
+    for a, b in zip(ours.trainable_variables, theirs.trainable_variables, strict=True):
+        np.testing.assert_allclose(a, b, rtol=1e-7, atol=1e-9)
+
+
+def test_one_natural_gradient_step_is_the_exact_posterior(data, make_svgp):
+    """Gaussian likelihood, all of the data, step size 1, two latent GPs, and only q trainable."""
+    X, Y = data
+    Y = np.hstack([Y, Y**2])
+    model = make_svgp(num_latent_gps=2)
+    gpflow.set_trainable(model, False)
+    result = fit(model, (X, Y), natural_gradient=1.0, steps=1, progress=False)
+    reference = gpflow.models.SGPR(
+        (X, Y), model.kernel, model.inducing_variable, noise_variance=1.0
+    )
+    np.testing.assert_allclose(bound(model, (X, Y)), reference.elbo(), rtol=1e-7)
+    assert result.elbos[0] < float(reference.elbo()) - 1
+    assert not model.trainable_variables  # the flags are the user's
+
+
+def test_natural_gradients_leave_q_to_themselves(data, make_svgp):
+    """Adam must not move q as well, and the flags of q stay as they were."""
+    model = make_svgp()
+    q = [model.q_mu.numpy(), model.q_sqrt.numpy()]
+    fit(
+        model,
+        data,
+        batch_size=20,
+        natural_gradient=1e-12,
+        learning_rate=0.1,
+        steps=3,
+        progress=False,
+    )
+    np.testing.assert_allclose(model.q_mu, q[0], atol=1e-8)
+    np.testing.assert_allclose(model.q_sqrt, q[1], atol=1e-8)
+    assert abs(model.likelihood.variance.numpy() - 1) > 0.05
+    assert model.q_mu.trainable and model.q_sqrt.trainable
+
+
+class TwoSVGPs(gpflow.models.BayesianModel, gpflow.models.ExternalDataTrainingLossMixin):
+    """Stands for the models with several q's: one per output here."""
+
+    def __init__(self, models):
+        super().__init__()
+        self.models = models
+
+    @property
+    def variational_parameters(self):
+        return [(model.q_mu, model.q_sqrt) for model in self.models]
+
+    def maximum_log_likelihood_objective(self, data):
+        X, Y = data
+        return tf.add_n([m.elbo((X, Y[:, i : i + 1])) for i, m in enumerate(self.models)])
+
+
+def test_variational_parameters_of_several_blocks(data, make_svgp):
+    X, Y = data
+    Y = np.hstack([Y, np.cos(X[:, :1])])
+    model = TwoSVGPs([make_svgp(), make_svgp()])
+    gpflow.set_trainable(model, False)
+    fit(model, (X, Y), natural_gradient=1.0, steps=1, progress=False)
+    for i, part in enumerate(model.models):
+        given = (X, Y[:, i : i + 1])
+        exact = gpflow.models.SGPR(given, part.kernel, part.inducing_variable, noise_variance=1.0)
+        np.testing.assert_allclose(bound(part, given), exact.elbo(), rtol=1e-7)
+
+
+def test_minibatches_are_epochs_and_a_function_of_the_step():
+    X = np.arange(23.0)[:, None]
+    batches = MinibatchedArrays(X, X, 5, seed=1)
+    rows = [np.asarray(batches.batch(step)[0])[:, 0] for step in range(12)]
+    for epoch in range(3):
+        seen = np.concatenate(rows[4 * epoch : 4 * epoch + 4])
+        assert len(seen) == len(set(seen)) == 20
+    assert not np.array_equal(rows[0], rows[4])
+    again = MinibatchedArrays(X, X, 5, seed=1)
+    for step in (11, 2, 7):
+        X_batch, Y_batch = again.batch(step)
+        np.testing.assert_array_equal(X_batch[:, 0], rows[step])
+        np.testing.assert_array_equal(X_batch, Y_batch)
+    other = MinibatchedArrays(X, X, 5, seed=2)
+    assert not np.array_equal(other.batch(0)[0][:, 0], rows[0])
+
+
+def test_step_is_traced_once(data, make_svgp):
+    """Also when the batches of a Dataset differ in size."""
+    traces = []
+
+    class Traced(gpflow.models.SVGP):
+        def elbo(self, data):
+            traces.append(data[0].shape)
+            return super().elbo(data)
+
+    model = Traced(
+        gpflow.kernels.SquaredExponential(),
+        gpflow.likelihoods.Gaussian(),
+        data[0][:5].copy(),
+        num_data=len(data[0]),
+    )
+    dataset = tf.data.Dataset.from_tensor_slices(data).batch(9)  # the last batch has 4 rows
+    fit(model, dataset, steps=12, progress=False)
+    # Once for the steps, once for the check of the last parameters.
+    assert [shape.as_list() for shape in traces] == [[None, 2]] * 2
+
+
+def test_float32_arrays_and_dataset_are_converted(data, make_line):
+    X, Y = (array.astype(np.float32) for array in data)
+    for given, size in [((X, Y), 8), (tf.data.Dataset.from_tensor_slices((X, Y)).batch(8), None)]:
+        result = fit(make_line(), given, batch_size=size, steps=2, progress=False)
+        assert np.all(np.isfinite(result.elbos))
+
+
+def test_default_float32(data):
+    with gpflow.config.as_context(gpflow.config.Config(float=np.float32, jitter=1e-4)):
+        model = gpflow.models.SVGP(
+            gpflow.kernels.SquaredExponential(),
+            gpflow.likelihoods.Gaussian(),
+            data[0][:5].astype(np.float32),
+            num_data=len(data[0]),
+        )
+        for arguments in ({"batch_size": 8, "natural_gradient": 0.1}, {}):
+            before = bound(model, tuple(tf.cast(array, tf.float32) for array in data))
+            fit(model, data, steps=5, progress=False, **arguments)
+            after = bound(model, tuple(tf.cast(array, tf.float32) for array in data))
+            assert after > before
+        assert {v.dtype for v in model.trainable_variables} == {tf.float32}
+
+
+def test_integer_classes_stay_integers(data):
+    X, Y = data
+    model = gpflow.models.SVGP(
+        gpflow.kernels.SquaredExponential(),
+        gpflow.likelihoods.Softmax(2),
+        X[:5].copy(),
+        num_latent_gps=2,
+        num_data=len(X),
+    )
+    result = fit(model, (X, (Y > 0).astype(int)), batch_size=20, steps=2, progress=False)
+    assert np.all(np.isfinite(result.elbos))
+
+
+@pytest.mark.parametrize("method", ["adam", "l-bfgs"])
+def test_jit_compile_computes_the_same(method, data, make_line):
+    plain, compiled = make_line(), make_line()
+    for model, jit_compile in ((plain, False), (compiled, True)):
+        fit(model, data, method=method, steps=3, jit_compile=jit_compile, progress=False)
+    np.testing.assert_allclose(compiled.weights, plain.weights, rtol=1e-9)
+
+
+@pytest.mark.parametrize("method", ["adam", "l-bfgs"])
+def test_callbacks(method, data):
+    """Called on schedule and once at the end, with the parameters of their step."""
+    model = gpflow.models.GPR(data, gpflow.kernels.SquaredExponential())
+    calls = []
+
+    def evaluate(step, given):
+        assert given is model
+        calls.append(step)
+        return {"bound": model.log_marginal_likelihood()}
+
+    result = fit(
+        model,
+        method=method,
+        steps=7,
+        callbacks=[evaluate, lambda step, model: None, lambda step, model: {"twice": 2 * step}],
+        callback_every=3,
+        progress=False,
+    )
+    assert calls == [3, 6, 7]
+    assert [metrics["step"] for metrics in result.metrics] == [3, 6, 7]
+    assert [metrics["twice"] for metrics in result.metrics] == [6, 12, 14]
+    bounds = [metrics["bound"] for metrics in result.metrics]
+    if method == "l-bfgs":  # records the bound it arrived at
+        np.testing.assert_allclose(bounds, result.elbos[[2, 5, 6]], rtol=1e-12)
+    else:  # records the bound it set out from
+        np.testing.assert_allclose(bounds[:2], result.elbos[[3, 6]], rtol=1e-12)
+
+
+def test_progress_bar(data, make_line, capsys):
+    result = fit(
+        make_line(),
+        data,
+        batch_size=8,
+        steps=30,
+        callbacks=[lambda step, model: {"half": step / 2}],
+        callback_every=10,
+    )
+    out, err = capsys.readouterr()
+    assert out == ""
+    last = err.strip().split("\r")[-1]
+    assert "30/30" in last and f"elbo={result.elbo:.6g}" in last and "half=15" in last
+    # An average over recent steps: past the first estimates, and not the last one alone.
+    assert result.elbos.min() < result.elbo < result.elbos.max()
+    assert result.elbo != result.elbos[-1]
+    fit(make_line(), data, batch_size=8, steps=1, progress=False)
+    assert capsys.readouterr().err == ""
+
+
+def test_model_with_its_own_data_may_be_given_them(data, assert_same_bits):
+    def train(given):
+        model = gpflow.models.SGPR(data, gpflow.kernels.SquaredExponential(), data[0][:5].copy())
+        fit(model, given(model), steps=3, progress=False)
+        return model
+
+    expected = train(lambda model: None)
+    assert_same_bits(train(lambda model: model.data), expected)
+    assert_same_bits(train(lambda model: data), expected)

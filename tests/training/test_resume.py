@@ -1,0 +1,226 @@
+"""A fit that is stopped and resumed ends on the same bits as one that is not."""
+
+import subprocess
+import sys
+import textwrap
+
+import gpflow
+import keras
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from interdomain.training import fit
+
+# 18 steps, stopped at 13, go back to the checkpoint of step 10: in the third epoch, in its middle.
+STEPS, STOP, EVERY = 18, 13, 5
+
+METHODS = {
+    "adam": {"method": "adam"},
+    "natural gradients": {"natural_gradient": 0.3, "learning_rate": 0.02},
+    "keras 3": {"optimizer": lambda: keras.optimizers.Adam(0.02)},
+    "l-bfgs": {"method": "l-bfgs"},
+}
+
+
+def arguments_of(method, source):
+    arguments = {
+        name: value() if callable(value) else value for name, value in METHODS[method].items()
+    }
+    if source == "arrays" and method != "l-bfgs":
+        arguments |= {"batch_size": 8, "seed": 5}
+    return {**arguments, "steps": STEPS, "checkpoint_every": EVERY, "progress": False}
+
+
+@pytest.mark.parametrize(
+    "method, source",
+    [
+        ("adam", "arrays"),
+        ("adam", "Dataset"),
+        ("natural gradients", "arrays"),
+        ("natural gradients", "Dataset"),
+        ("keras 3", "arrays"),
+        ("l-bfgs", "arrays"),
+        ("l-bfgs", "Dataset"),
+    ],
+)
+def test_resumed_equals_uninterrupted(
+    method,
+    source,
+    data,
+    make_svgp,
+    make_dataset,
+    interrupt_at,
+    interrupted,
+    assert_same_bits,
+    tmp_path,
+):
+    def run(model, directory, **more):
+        given = data if source == "arrays" else make_dataset()
+        return fit(model, given, checkpoint_dir=directory, **arguments_of(method, source), **more)
+
+    whole, first, second = make_svgp(), make_svgp(), make_svgp()
+    expected = run(whole, tmp_path / "whole")
+    with pytest.raises(interrupted):
+        run(first, tmp_path / "halves", callbacks=[interrupt_at(STOP)], callback_every=1)
+    result = run(second, tmp_path / "halves", resume=True)
+
+    assert (result.first_step, result.steps) == (10, STEPS)
+    assert_same_bits(second, whole)
+    np.testing.assert_array_equal(result.elbos, expected.elbos[10:])
+    # Not because nothing moves any more.
+    assert abs(expected.elbos[-1] - expected.elbos[10]) > 1e-3
+
+
+def test_more_steps_equal_all_at_once(data, make_svgp, assert_same_bits, tmp_path):
+    """Stopping by ``steps`` is stopping, too; here of a model that holds its data, in float32."""
+    with gpflow.config.as_context(gpflow.config.Config(float=np.float32, jitter=1e-4)):
+        X, Y = (array.astype(np.float32) for array in data)
+
+        def run(directory, steps, **more):
+            model = gpflow.models.GPR((X, Y), gpflow.kernels.Matern32())
+            fit(
+                model,
+                steps=steps,
+                checkpoint_dir=directory,
+                checkpoint_every=2,
+                progress=False,
+                **more,
+            )
+            return model
+
+        whole = run(tmp_path / "whole", 6)
+        run(tmp_path / "halves", 4)
+        halves = run(tmp_path / "halves", 6, resume=True)
+    assert halves.kernel.variance.dtype == tf.float32
+    assert_same_bits(halves, whole)
+
+
+@pytest.mark.slow
+def test_killed_process_is_resumed_by_another(
+    data, make_svgp, make_dataset, assert_same_bits, tmp_path
+):
+    """Nothing that the resumed fit needs is left in the first process, and nothing is half-done."""
+    script = textwrap.dedent(
+        f"""
+        import os, signal
+        import numpy as np, gpflow, tensorflow as tf
+        from interdomain.training import fit
+
+        arrays = np.load({str(tmp_path / "data.npz")!r})
+        X, Y = arrays["X"], arrays["Y"]
+        model = gpflow.models.SVGP(
+            gpflow.kernels.SquaredExponential(),
+            gpflow.likelihoods.Gaussian(),
+            gpflow.inducing_variables.InducingPoints(X[:5].copy()),
+            num_data=len(X),
+        )
+        slices = tf.data.Dataset.from_tensor_slices((X, Y))
+        dataset = slices.shuffle(len(X), seed=3, reshuffle_each_iteration=True).batch(8)
+
+        def kill(step, model):
+            if step == {STOP}:
+                os.kill(os.getpid(), signal.SIGKILL)
+
+        fit(model, dataset, steps={STEPS}, learning_rate=0.02, checkpoint_every={EVERY},
+            checkpoint_dir={str(tmp_path / "run")!r}, callbacks=[kill], callback_every=1)
+        """
+    )
+    np.savez(tmp_path / "data.npz", X=data[0], Y=data[1])
+    killed = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
+    assert killed.returncode == -9, killed.stderr
+
+    arguments = {"steps": STEPS, "learning_rate": 0.02, "progress": False}
+    whole, resumed = make_svgp(), make_svgp()
+    fit(whole, make_dataset(), **arguments)
+    result = fit(
+        resumed,
+        make_dataset(),
+        checkpoint_dir=tmp_path / "run",
+        checkpoint_every=EVERY,
+        resume=True,
+        **arguments,
+    )
+    assert result.first_step == 10
+    assert_same_bits(resumed, whole)
+
+
+def test_finished_fits_are_not_continued(data, assert_same_bits, tmp_path):
+    """Resuming what has converged, or done its steps, restores it and does nothing."""
+
+    def run(steps, **more):
+        model = gpflow.models.GPR(data, gpflow.kernels.SquaredExponential())
+        result = fit(model, steps=steps, checkpoint_dir=tmp_path, progress=False, **more)
+        return model, result
+
+    trained, result = run(500)
+    assert result.converged and 0 < result.steps < 500
+    again, resumed = run(900, resume=True)
+    assert resumed.converged and resumed.steps == result.steps and len(resumed.elbos) == 0
+    assert np.isnan(resumed.elbo) and resumed.checkpoint == result.checkpoint
+    assert_same_bits(again, trained)
+
+
+def test_resume_in_an_empty_directory_starts(data, make_line, tmp_path):
+    result = fit(
+        make_line(), data, steps=2, checkpoint_dir=tmp_path / "new", resume=True, progress=False
+    )
+    assert (result.first_step, result.steps) == (0, 2)
+
+
+def test_checkpoint_is_readable_without_fit(data, make_line, assert_same_bits, tmp_path):
+    trained, restored = make_line(), make_line()
+    result = fit(trained, data, steps=4, checkpoint_dir=tmp_path, progress=False)
+    tf.train.Checkpoint(model=restored).restore(result.checkpoint).expect_partial()
+    assert_same_bits(restored, trained)
+
+
+def test_existing_checkpoint_needs_resume(data, make_line, tmp_path):
+    fit(make_line(), data, steps=2, checkpoint_dir=tmp_path, progress=False)
+    with pytest.raises(ValueError, match=r"checkpoint_dir: .* already holds .*step-2.*resume=True"):
+        fit(make_line(), data, steps=2, checkpoint_dir=tmp_path, progress=False)
+
+
+def test_another_configuration_is_refused(data, make_line, make_svgp, tmp_path):
+    arguments = {"batch_size": 8, "steps": 1, "checkpoint_dir": tmp_path, "progress": False}
+    fit(make_line(), data, **arguments)
+    X, Y = data
+    changes = [
+        ({"batch_size": 10}, "data/batch_size was 8, now 10"),
+        ({"seed": 1}, "data/seed was 0, now 1"),
+        ({"data": (X, Y + 1e-9)}, "data/crc32 was "),
+        ({"learning_rate": 0.5}, r"optimizer/learning_rate was 0\.0099\d*, now 0\.5"),
+        ({"jit_compile": True}, "jit_compile was False, now True"),
+        ({"batch_size": None, "method": "l-bfgs"}, "method was adam, now l-bfgs"),
+        (
+            {"model": make_svgp()},
+            r"parameters/\.q_mu was None, now float64 \[5, 1\].*"
+            r"parameters/\.weights was float64 \[2, 1\], now None",
+        ),
+    ]
+    for change, message in changes:
+        given = {"model": make_line(), "data": data, **arguments, "resume": True, **change}
+        with pytest.raises(ValueError, match=f"another configuration: .*{message}"):
+            fit(**given)
+
+
+def test_foreign_checkpoint_is_refused(data, make_line, tmp_path):
+    checkpoint = tf.train.Checkpoint(model=make_line())
+    tf.train.CheckpointManager(checkpoint, str(tmp_path), max_to_keep=1).save()
+    with pytest.raises(ValueError, match="training.fit did not write"):
+        fit(make_line(), data, steps=1, checkpoint_dir=tmp_path, resume=True, progress=False)
+
+
+def test_dataset_without_storable_position_is_refused_before_training(data, make_line, tmp_path):
+    def batches():
+        yield data
+
+    dataset = tf.data.Dataset.from_generator(
+        batches,
+        output_signature=tuple(tf.TensorSpec([None, n], tf.float64) for n in (2, 1)),
+    )
+    model = make_line()
+    with pytest.raises(ValueError, match="data: the position in this Dataset cannot be stored"):
+        fit(model, dataset, steps=1, checkpoint_dir=tmp_path, progress=False)
+    # Without checkpoints it is as good as any.
+    assert fit(model, dataset, steps=2, progress=False).steps == 2
