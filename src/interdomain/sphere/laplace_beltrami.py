@@ -15,10 +15,8 @@ Two infinite sums are made finite, and both remainders are bounded:
   behaves like ``(1 - t)^nu`` times a polynomial in ``1 - t``, and the eigenvalues of
   ``(1 - t)^(nu + k)`` are known and decay at the kernel's own rate times l^(-2k). Matching two or
   three of them to the kernel's eigenvalues above the series leaves a small error. Its measured
-  size, for nu = 1/2, 3/2 and 5/2: at most 1e-7 for d <= 5 and lengthscales of 0.2 and more; at
-  most 2e-7 for d <= 20 and 0.3 and more. Shorter lengthscales in higher dimension, where the
-  kernel is almost white, have more: 1e-6 at 0.1 and 0.2 for d = 9, 2e-5 for d = 20. Below 0.1 it
-  grows further, to 1e-3 at 0.02.
+  size, for nu = 1/2, 3/2 and 5/2 and d <= 20: at most 1e-8 for lengthscales of 0.3 and more, 1e-7
+  at 0.2 and 2e-6 at 0.1. Below that it grows further, and the kernel is almost white.
 
 The spectra are computed in float64 whatever the dtype of the lengthscale, and cast at the end.
 """
@@ -39,7 +37,7 @@ from .zonal_series import level_multiplicities, zonal_series
 NUM_DEGREES = 1024
 """Degrees summed one by one. What lies above is integrated, or negligible."""
 
-SERIES_REACH = 8
+SERIES_REACH = 16
 """A Matern series ends at this multiple of the wavenumber at which its spectrum bends."""
 
 
