@@ -43,7 +43,7 @@ class ZonalKernel(gpflow.kernels.Kernel, metaclass=abc.ABCMeta):
 
     To define a kernel, implement :meth:`shape_function`. If its eigenvalues are known, override
     :meth:`eigenvalues`; by default they are found by quadrature, to an *absolute* accuracy of
-    about 1e-16. If some are zero, override :meth:`has_degree`.
+    about 1e-15. If some are zero, override :meth:`has_degree`.
 
     :param variance: Positive; ``K(x, x) = variance r^(2 radial_power)``.
     :param weight_variances: Positive, scalar or one per input column ``[D]``: large values let the
@@ -199,6 +199,9 @@ class ZonalKernel(gpflow.kernels.Kernel, metaclass=abc.ABCMeta):
         scale = self.radial_factor(radius, self.radial_power)
         if X2 is None:
             t = tf.matmul(unit, unit, transpose_b=True)
+            # Exactly one: at one some shape functions have a root, which would turn a rounding
+            # error of 1e-16 into one of 1e-8, and a diverging slope.
+            t = tf.linalg.set_diag(t, tf.ones_like(radius[..., 0]))
             scales = scale * tf.linalg.matrix_transpose(scale)
         else:
             radius2, unit2 = self.to_sphere(self._select(X2))

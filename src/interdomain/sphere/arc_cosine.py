@@ -26,8 +26,9 @@ def arc_cosine(t: tf.Tensor, order: int) -> tf.Tensor:
     """kappa_n(t), with kappa_n(1) = 1, for order n = 0, 1 or 2.
 
     ``kappa_n' = n^2 / (2n - 1) kappa_{n-1}`` holds for these three, so that gradients are those
-    of a lower order and finite at t = -1 and t = 1. The slope of order 0 diverges there; it is
-    taken as if t were at least one rounding error inside.
+    of a lower order and finite at t = -1 and t = 1. The slope of order 0 diverges there; within a
+    rounding error of the ends it is taken to be zero, because a pair that coincides does so for
+    all hyperparameters.
 
     :param t: Inner products of unit vectors; rounding errors beyond [-1, 1] are clipped.
     """
@@ -41,8 +42,9 @@ def arc_cosine(t: tf.Tensor, order: int) -> tf.Tensor:
         def gradient(upstream: tf.Tensor) -> tf.Tensor:
             if order > 0:
                 return upstream * (order**2 / (2 * order - 1)) * arc_cosine(t, order - 1)
-            least = 4 * np.finfo(t.dtype.as_numpy_dtype).eps
-            return upstream / (np.pi * tf.sqrt(tf.maximum(sine_squared, least)))
+            inside = sine_squared > 4 * np.finfo(t.dtype.as_numpy_dtype).eps
+            slope = 1 / (np.pi * tf.sqrt(tf.where(inside, sine_squared, tf.ones_like(t))))
+            return upstream * tf.where(inside, slope, tf.zeros_like(t))
 
         if order == 0:
             return 1 - theta / np.pi, gradient

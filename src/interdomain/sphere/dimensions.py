@@ -43,8 +43,15 @@ def validate_degrees(degrees: Sequence[int]) -> tuple[int, ...]:
         ) from None
     if not values:
         raise ValueError("degrees must name at least one degree, found none.")
-    if any(int(value) != value or value < 0 for value in values):
+    if not all(_is_integer(value) and value >= 0 for value in values):
         raise ValueError(f"degrees must be integers of 0 or more, found {values}.")
     if any(b <= a for a, b in zip(values, values[1:], strict=False)):
         raise ValueError(f"degrees must increase without repeats, found {values}.")
     return tuple(int(value) for value in values)
+
+
+def _is_integer(value: object) -> bool:
+    try:
+        return bool(int(value) == value)  # type: ignore[call-overload]
+    except (TypeError, ValueError, OverflowError):  # not a number, or not a finite one
+        return False

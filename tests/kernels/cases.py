@@ -1,0 +1,99 @@
+"""One or more ways to build every public kernel, for the tests that run over all of them."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import gpflow
+import numpy as np
+
+import interdomain as idm
+from interdomain.kernels import (
+    ArcCosine,
+    ChordalSquaredExponential,
+    SphericalMatern12,
+    SphericalMatern32,
+    SphericalMatern52,
+    SphericalSquaredExponential,
+    ZonalKernel,
+)
+
+
+@dataclass(frozen=True)
+class KernelCase:
+    """A kernel on D columns, away from the special values of its parameters.
+
+    :param accuracy: How exactly the shape function is known to be computed (relative to one).
+    """
+
+    name: str
+    kernel_class: type[gpflow.kernels.Kernel]
+    build: Callable[[int], gpflow.kernels.Kernel]
+    accuracy: float = 1e-13
+
+    def __str__(self) -> str:
+        return self.name
+
+
+def column_variances(num_columns: int) -> np.ndarray:
+    return np.linspace(0.6, 1.4, num_columns)
+
+
+def _arc_cosine(order: int, depth: int) -> KernelCase:
+    return KernelCase(
+        f"ArcCosine-order{order}-depth{depth}",
+        ArcCosine,
+        lambda D: ArcCosine(order, depth, variance=1.3, weight_variances=0.7, bias_variance=0.8),
+    )
+
+
+def _stationary(
+    kernel_class: type[ZonalKernel], radial_power: float = 1.0, accuracy: float = 1e-13
+) -> KernelCase:
+    return KernelCase(
+        f"{kernel_class.__name__}-power{radial_power:g}",
+        kernel_class,
+        lambda D: kernel_class(
+            variance=1.3,
+            lengthscale=0.83,
+            weight_variances=column_variances(D),
+            bias_variance=0.8,
+            radial_power=radial_power,
+        ),
+        accuracy,
+    )
+
+
+CASES = [
+    *(_arc_cosine(order, depth) for order in (0, 1, 2) for depth in (1, 2)),
+    _arc_cosine(0, 3),
+    _arc_cosine(1, 3),
+    _stationary(SphericalMatern12, accuracy=1e-7),
+    _stationary(SphericalMatern32, accuracy=1e-7),
+    _stationary(SphericalMatern32, radial_power=0.0, accuracy=1e-7),
+    _stationary(SphericalMatern52, accuracy=1e-7),
+    _stationary(SphericalSquaredExponential),
+    _stationary(SphericalSquaredExponential, radial_power=2.0),
+    _stationary(ChordalSquaredExponential),
+    _stationary(ChordalSquaredExponential, radial_power=0.5),
+]
+
+ZONAL_CASES = [case for case in CASES if issubclass(case.kernel_class, ZonalKernel)]
+
+
+def public_kernel_classes() -> set[type[gpflow.kernels.Kernel]]:
+    """All that a user can build."""
+    public = (getattr(idm.kernels, name) for name in idm.kernels.__all__)
+    return {
+        member
+        for member in public
+        if inspect.isclass(member)
+        and issubclass(member, gpflow.kernels.Kernel)
+        and not inspect.isabstract(member)
+    }
+
+
+def inputs(num: int, num_columns: int, seed: int = 0) -> np.ndarray:
+    return np.random.default_rng(seed).normal(size=(num, num_columns))

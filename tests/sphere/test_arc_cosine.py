@@ -1,0 +1,141 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import tensorflow as tf
+from mpmath import mp
+
+from interdomain.sphere import (
+    arc_cosine,
+    arc_cosine_eigenvalues,
+    arc_cosine_has_degree,
+    num_harmonics,
+)
+from tests.sphere.references import (
+    EIGENVALUE_DEGREES,
+    EIGENVALUE_DIMENSIONS,
+    Mpf,
+    ZonalFunction,
+    funk_hecke,
+    relative_error,
+)
+
+ORDERS = [0, 1, 2]
+CASES = [(order, depth) for order in ORDERS for depth in (1, 2, 3)]
+
+
+def exact_arc_cosine(order: int, depth: int) -> ZonalFunction:
+    """Cho & Saul's J_n(theta) / J_n(0), composed; a function of the angle, with a memory."""
+    remembered: dict[Mpf, Mpf] = {}
+
+    def one_layer(theta: Mpf) -> Mpf:
+        s, c, turn = mp.sin(theta), mp.cos(theta), mp.pi - theta
+        return ((turn, s + turn * c, 3 * s * c + turn * (1 + 2 * c**2))[order]) / (
+            mp.pi * (1, 1, 3)[order]
+        )
+
+    def kappa(theta: Mpf) -> Mpf:
+        if theta not in remembered:
+            value = one_layer(theta)
+            for _ in range(depth - 1):
+                value = one_layer(mp.acos(min(value, mp.one)))
+            remembered[theta] = value
+        return remembered[theta]
+
+    return kappa
+
+
+@pytest.mark.parametrize("order, depth", CASES)
+def test_eigenvalues(order: int, depth: int) -> None:
+    kappa = exact_arc_cosine(order, depth)
+    for dimension in EIGENVALUE_DIMENSIONS:
+        values = arc_cosine_eigenvalues(order, depth, dimension, 20)
+        reference = [
+            funk_hecke(kappa, dimension, degree, (mp.zero, mp.pi))
+            if depth > 1 or degree <= order or (degree - order) % 2
+            else mp.zero
+            for degree in EIGENVALUE_DEGREES
+        ]
+        actual = np.array([values[degree] for degree in EIGENVALUE_DEGREES])
+        assert relative_error(actual, reference) <= 1e-10, dimension
+
+
+@pytest.mark.parametrize("order, depth", CASES)
+@pytest.mark.parametrize("dimension", [2, 3, 9])
+def test_zero_eigenvalues_are_those_that_are_named(order: int, depth: int, dimension: int) -> None:
+    values = arc_cosine_eigenvalues(order, depth, dimension, 15)
+    assert all(value >= 0 for value in values)
+    nonzero = [degree for degree in range(16) if arc_cosine_has_degree(order, depth, degree)]
+    assert [degree for degree, value in enumerate(values) if value > 0] == nonzero
+
+
+@pytest.mark.parametrize("order, last", [(1, 60), (2, 40)])
+def test_eigenvalues_sum_to_one(order: int, last: int) -> None:
+    """kappa(1) = 1; what is left out decays as last^-(2 order + 1)."""
+    values = arc_cosine_eigenvalues(order, 1, 3, last)
+    total = sum(num_harmonics(3, degree) * value for degree, value in enumerate(values))
+    assert 1 - 1e-3 * (60 / last) ** 3 < total < 1
+
+
+T = np.array([-1.0, -0.9, -0.2, 0.0, 0.5, 0.999, 1.0])
+
+
+@pytest.mark.parametrize("order", ORDERS)
+def test_values(order: int) -> None:
+    kappa = exact_arc_cosine(order, 1)
+    expected = [float(kappa(mp.acos(mp.mpf(float(v))))) for v in T]
+    np.testing.assert_allclose(arc_cosine(tf.constant(T), order), expected, rtol=0, atol=1e-15)
+
+
+@pytest.mark.parametrize("order", ORDERS)
+def test_rounding_errors_beyond_the_ends_are_clipped(order: int) -> None:
+    t = tf.constant([-1 - 1e-15, 1 + 1e-15], tf.float64)
+    with tf.GradientTape() as tape:
+        tape.watch(t)
+        value = arc_cosine(t, order)
+    np.testing.assert_allclose(value, [0, 1], atol=1e-15)
+    assert np.all(np.isfinite(tape.gradient(value, t)))
+
+
+@pytest.mark.parametrize("order", ORDERS)
+def test_slope(order: int) -> None:
+    t, step = tf.constant(T[1:-1]), 1e-6
+    with tf.GradientTape() as tape:
+        tape.watch(t)
+        value = arc_cosine(t, order)
+    difference = (arc_cosine(t + step, order) - arc_cosine(t - step, order)) / (2 * step)
+    np.testing.assert_allclose(tape.gradient(value, t), difference, rtol=1e-5, atol=1e-9)
+
+
+@pytest.mark.parametrize("order, slopes", [(0, [0.0, 0.0]), (1, [0.0, 1.0]), (2, [0.0, 4 / 3])])
+def test_slope_at_the_ends(order: int, slopes: list[float]) -> None:
+    t = tf.constant([-1.0, 1.0], tf.float64)
+    with tf.GradientTape() as tape:
+        tape.watch(t)
+        value = arc_cosine(t, order)
+    np.testing.assert_allclose(tape.gradient(value, t), slopes, atol=1e-15)
+
+
+@pytest.mark.parametrize("order", [1, 2])
+def test_second_derivative(order: int) -> None:
+    t, step = tf.constant(T[1:-2]), 1e-6
+
+    def slope(t: tf.Tensor) -> tf.Tensor:
+        with tf.GradientTape() as tape:
+            tape.watch(t)
+            value = arc_cosine(t, order)
+        return tape.gradient(value, t)
+
+    with tf.GradientTape() as tape:
+        tape.watch(t)
+        first = slope(t)
+    difference = (slope(t + step) - slope(t - step)) / (2 * step)
+    np.testing.assert_allclose(tape.gradient(first, t), difference, rtol=1e-6, atol=1e-9)
+
+
+@pytest.mark.parametrize("order", ORDERS)
+def test_single_precision(order: int) -> None:
+    single = arc_cosine(tf.constant(T, tf.float32), order)
+    assert single.dtype == tf.float32
+    double = arc_cosine(tf.constant(T.astype(np.float32).astype(float)), order)
+    np.testing.assert_allclose(single, double, atol=1e-6)

@@ -1,0 +1,79 @@
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from mpmath import mp
+
+from interdomain.sphere import num_harmonics
+from interdomain.sphere.dimensions import validate_degrees, validate_dimension
+from tests.sphere.references import count_monomials_free_of_r2, legendre_in, multiplicity
+
+
+@pytest.mark.parametrize("dimension", [2, 3, 4, 5, 6])
+@pytest.mark.parametrize("degree", range(7))
+def test_num_harmonics_is_the_dimension_of_harmonic_polynomials(
+    dimension: int, degree: int
+) -> None:
+    assert num_harmonics(dimension, degree) == count_monomials_free_of_r2(dimension, degree)
+
+
+@pytest.mark.parametrize(
+    "dimension, degree, expected", [(2, 60, 2), (3, 62, 125), (9, 4, 450), (20, 3, 1520)]
+)
+def test_num_harmonics_at_known_values(dimension: int, degree: int, expected: int) -> None:
+    assert num_harmonics(dimension, degree) == expected
+
+
+def test_num_harmonics_rejects_what_is_no_sphere() -> None:
+    with pytest.raises(ValueError, match="dimension must be 2 or more, found 1"):
+        num_harmonics(1, 3)
+    with pytest.raises(ValueError, match="degree must be 0 or more, found -1"):
+        num_harmonics(3, -1)
+
+
+@pytest.mark.parametrize("dimension", [1, 0, -3])
+def test_validate_dimension(dimension: int) -> None:
+    validate_dimension(2)
+    with pytest.raises(ValueError, match=f"dimension must be 2 or more, found {dimension}"):
+        validate_dimension(dimension)
+
+
+def test_validate_degrees_returns_a_tuple_of_ints() -> None:
+    degrees = validate_degrees([0.0, 2, 5])  # type: ignore[list-item]
+    assert degrees == (0, 2, 5)
+    assert all(type(degree) is int for degree in degrees)
+    assert validate_degrees(range(3)) == (0, 1, 2)
+
+
+@pytest.mark.parametrize(
+    "degrees, message",
+    [
+        (4, r"degrees must be a sequence of integers, found 4; .*range\(max_degree \+ 1\)"),
+        ([], "degrees must name at least one degree"),
+        ([0, 1.5], r"degrees must be integers of 0 or more, found \(0, 1.5\)"),
+        ([-1, 0], r"degrees must be integers of 0 or more, found \(-1, 0\)"),
+        ([0, float("inf")], "degrees must be integers of 0 or more"),
+        ([0, float("nan")], "degrees must be integers of 0 or more"),
+        (["one"], "degrees must be integers of 0 or more"),
+        ([0, 0], "degrees must increase without repeats"),
+        ([2, 1], "degrees must increase without repeats"),
+    ],
+)
+def test_validate_degrees_names_what_is_wrong(degrees: Any, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        validate_degrees(degrees)
+
+
+def test_the_references_agree_with_mpmath() -> None:
+    for t in (mp.mpf("0.3"), mp.mpf("-0.97")):
+        for degree in (0, 1, 7, 62):
+            ours = [legendre_in(dimension, degree, t) for dimension in (2, 3, 9)]
+            at_one = mp.binomial(degree + 6, degree)
+            theirs = [
+                mp.chebyt(degree, t),
+                mp.legendre(degree, t),
+                mp.gegenbauer(degree, mp.mpf(7) / 2, t) / at_one,
+            ]
+            assert max(abs(a - b) for a, b in zip(ours, theirs, strict=True)) < 1e-30
+    assert all(multiplicity(d, n) == num_harmonics(d, n) for d in (2, 3, 9) for n in range(5))

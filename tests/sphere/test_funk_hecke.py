@@ -1,0 +1,131 @@
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+import tensorflow as tf
+from mpmath import mp
+
+from interdomain.sphere import funk_hecke_coefficients, funk_hecke_rule, power_coefficient
+from tests.sphere.references import (
+    EIGENVALUE_DEGREES,
+    EIGENVALUE_DIMENSIONS,
+    cosine_and_sine,
+    funk_hecke,
+    relative_error,
+)
+
+
+def is_zero(power: int, degree: int) -> bool:
+    return degree > power and (degree - power) % 2 == 0
+
+
+@pytest.mark.parametrize("dimension", EIGENVALUE_DIMENSIONS)
+@pytest.mark.parametrize("power", [0, 1, 2])
+def test_power_coefficient(power: int, dimension: int) -> None:
+    angles = (mp.zero, mp.pi / 2)
+    reference = [
+        mp.zero
+        if is_zero(power, degree)
+        else funk_hecke(lambda a: cosine_and_sine(a)[0] ** power, dimension, degree, angles)
+        for degree in range(21)
+    ]
+    actual = np.array([power_coefficient(power, dimension, degree) for degree in range(21)])
+    assert relative_error(actual, reference) <= 1e-10
+
+
+@pytest.mark.parametrize("dimension", EIGENVALUE_DIMENSIONS)
+@pytest.mark.parametrize("power", [0, 1, 2])
+def test_power_coefficients_that_vanish_are_exactly_zero(power: int, dimension: int) -> None:
+    for degree in range(60):
+        assert (power_coefficient(power, dimension, degree) == 0) == is_zero(power, degree)
+
+
+@pytest.mark.parametrize("dimension", [2, 3, 20])
+@pytest.mark.parametrize("power", [0, 1, 2])
+def test_power_coefficients_by_the_library_s_quadrature(power: int, dimension: int) -> None:
+    expected = [power_coefficient(power, dimension, degree) for degree in range(41)]
+    actual = funk_hecke_coefficients(
+        lambda t: tf.cast(t > 0, tf.float64) * t**power, dimension, range(41), breaks=(0.0,)
+    )
+    np.testing.assert_allclose(actual, expected, rtol=0, atol=1e-14)
+
+
+FUNCTIONS: list[tuple[Callable[..., object], Callable[..., object], tuple[float, ...]]] = [
+    (lambda t: tf.exp(2 * (t - 1)), lambda t: mp.exp(2 * (t - 1)), ()),
+    (lambda t: tf.abs(t - 0.3), lambda t: abs(t - mp.mpf(0.3)), (0.3,)),
+    (
+        lambda t: tf.maximum(t, 0.5) + tf.maximum(-t, 0.25),
+        lambda t: max(t, mp.mpf(0.5)) + max(-t, mp.mpf(0.25)),
+        (0.5, -0.25),
+    ),
+]
+
+
+@pytest.mark.parametrize("dimension", [2, 3, 9])
+@pytest.mark.parametrize("function, exact, breaks", FUNCTIONS)
+def test_coefficients_of_any_function(
+    function: Callable[[tf.Tensor], tf.Tensor],
+    exact: Callable[[object], object],
+    breaks: tuple[float, ...],
+    dimension: int,
+) -> None:
+    angles = (mp.zero, *sorted(mp.acos(mp.mpf(b)) for b in breaks), mp.pi)
+    actual = funk_hecke_coefficients(function, dimension, EIGENVALUE_DEGREES, breaks=breaks)
+    expected = [
+        float(funk_hecke(lambda a: exact(cosine_and_sine(a)[0]), dimension, degree, angles))
+        for degree in EIGENVALUE_DEGREES
+    ]
+    np.testing.assert_allclose(actual, expected, rtol=0, atol=1e-14)
+
+
+@pytest.mark.parametrize("dimension", [2, 3, 7])
+def test_coefficients_are_differentiable(dimension: int) -> None:
+    rate = tf.constant(1.3, tf.float64)
+
+    def second_coefficient(rate: tf.Tensor) -> tf.Tensor:
+        return funk_hecke_coefficients(lambda t: tf.exp(rate * t), dimension, [2])[0]
+
+    with tf.GradientTape() as tape:
+        tape.watch(rate)
+        value = second_coefficient(rate)
+    step = 1e-5
+    difference = (second_coefficient(rate + step) - second_coefficient(rate - step)) / (2 * step)
+    np.testing.assert_allclose(tape.gradient(value, rate), difference, rtol=1e-8)
+
+
+def test_coefficients_in_single_precision() -> None:
+    single = funk_hecke_coefficients(tf.exp, 4, [0, 1, 2], dtype=tf.float32)
+    assert single.dtype == tf.float32
+    double = funk_hecke_coefficients(tf.exp, 4, [0, 1, 2])
+    np.testing.assert_allclose(single, double, rtol=1e-5)
+
+
+def test_only_the_given_degrees_in_their_order() -> None:
+    everything = funk_hecke_coefficients(tf.exp, 3, range(6)).numpy()
+    some = funk_hecke_coefficients(tf.exp, 3, [1, 4, 5]).numpy()
+    np.testing.assert_allclose(some, everything[[1, 4, 5]], rtol=1e-12, atol=1e-16)
+
+
+@pytest.mark.parametrize(
+    "max_degree, accuracy", [(0, 2e-15), (2, 2e-15), (60, 5e-15), (150, 5e-14)]
+)
+@pytest.mark.parametrize("dimension", [2, 3, 10])
+def test_the_rule_is_orthogonal(dimension: int, max_degree: int, accuracy: float) -> None:
+    """Constant one has only degree zero, with coefficient one; the nodes are inside (-1, 1)."""
+    t, matrix = funk_hecke_rule(dimension, max_degree, (0.2,))
+    assert matrix.shape == (max_degree + 1, len(t))
+    assert np.all(np.abs(t) < 1)
+    np.testing.assert_allclose(matrix.sum(axis=1), np.eye(max_degree + 1)[0], atol=accuracy)
+
+
+@pytest.mark.parametrize("breaks", [(1.0,), (0.0, -1.0), (2.0,), (float("nan"),)])
+def test_breaks_outside_the_interval_are_errors(breaks: tuple[float, ...]) -> None:
+    with pytest.raises(ValueError, match=r"breaks must lie inside \(-1, 1\), found"):
+        funk_hecke_rule(3, 4, breaks)
+
+
+def test_a_dimension_without_a_sphere_is_an_error() -> None:
+    with pytest.raises(ValueError, match="dimension must be 2 or more, found 1"):
+        funk_hecke_rule(1, 4)

@@ -1,0 +1,240 @@
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import cache
+
+import numpy as np
+import pytest
+import tensorflow as tf
+from mpmath import mp
+from scipy.special import gammaln
+
+from interdomain.sphere import (
+    LaplaceBeltramiSpectrum,
+    MaternSpectrum,
+    SquaredExponentialSpectrum,
+)
+from tests.sphere.references import (
+    EIGENVALUE_DEGREES,
+    EIGENVALUE_DIMENSIONS,
+    legendre_in,
+    matern_eigenvalues,
+    matern_total,
+    multiplicity,
+    relative_error,
+    squared_exponential_eigenvalues,
+)
+
+SMOOTHNESS = [0.5, 1.5, 2.5]
+
+
+def matern(dimension: int, nu: float, lengthscale: float) -> MaternSpectrum:
+    return MaternSpectrum(dimension, tf.constant(lengthscale, tf.float64), nu)
+
+
+def squared_exponential(dimension: int, lengthscale: float) -> SquaredExponentialSpectrum:
+    return SquaredExponentialSpectrum(dimension, tf.constant(lengthscale, tf.float64))
+
+
+def lengthscales(dimension: int) -> tuple[float, ...]:
+    return (0.3, 1.0, float(np.sqrt(2 / (dimension - 1))))
+
+
+@pytest.mark.parametrize("dimension", EIGENVALUE_DIMENSIONS)
+@pytest.mark.parametrize("nu", SMOOTHNESS)
+def test_matern_eigenvalues(dimension: int, nu: float) -> None:
+    for lengthscale in lengthscales(dimension):
+        reference = matern_eigenvalues(dimension, nu, lengthscale, EIGENVALUE_DEGREES)
+        actual = matern(dimension, nu, lengthscale).eigenvalues(EIGENVALUE_DEGREES).numpy()
+        assert relative_error(actual, reference) <= 1e-10, lengthscale
+
+
+@pytest.mark.parametrize("dimension", EIGENVALUE_DIMENSIONS)
+def test_squared_exponential_eigenvalues(dimension: int) -> None:
+    for lengthscale in lengthscales(dimension):
+        reference = squared_exponential_eigenvalues(dimension, lengthscale, EIGENVALUE_DEGREES)
+        actual = squared_exponential(dimension, lengthscale).eigenvalues(EIGENVALUE_DEGREES)
+        assert relative_error(actual.numpy(), reference) <= 1e-10, lengthscale
+
+
+@pytest.mark.parametrize("dimension", EIGENVALUE_DIMENSIONS)
+@pytest.mark.parametrize("nu", SMOOTHNESS)
+@pytest.mark.parametrize("lengthscale", [0.02, 0.1, 3.0])
+def test_the_normaliser_is_the_infinite_sum(dimension: int, nu: float, lengthscale: float) -> None:
+    total = matern_total(dimension, nu, lengthscale)
+    first = matern(dimension, nu, lengthscale).eigenvalues([0]).numpy()
+    assert relative_error(first, [1 / total]) <= 1e-11
+
+
+@pytest.mark.parametrize("dimension", EIGENVALUE_DIMENSIONS)
+def test_the_normaliser_of_a_short_squared_exponential(dimension: int) -> None:
+    reference = squared_exponential_eigenvalues(dimension, 0.02, (0,))
+    actual = squared_exponential(dimension, 0.02).eigenvalues([0]).numpy()
+    assert relative_error(actual, reference) <= 1e-11
+
+
+# The shape functions.
+
+ANGLES = np.array([0.01, 0.015, 0.02, 0.03, 0.05, 0.1, 0.2, 0.5, 1.2, 1.57, 2.0, 2.6, 3.0, np.pi])
+
+
+def euclidean_matern(nu: float, scaled: np.ndarray) -> np.ndarray:
+    r = np.sqrt(2 * nu) * np.abs(scaled)
+    polynomial = {0.5: 1.0, 1.5: 1 + r, 2.5: 1 + r + r**2 / 3}[nu]
+    return polynomial * np.exp(-r)
+
+
+def wrapped_matern(nu: float, lengthscale: float, angles: np.ndarray) -> np.ndarray:
+    """On the circle, by Poisson summation: the kernel of the line, summed over all turns."""
+    turns = 2 * np.pi * np.arange(-60, 61)
+    values = euclidean_matern(nu, (angles[:, None] + turns) / lengthscale).sum(axis=1)
+    return values / euclidean_matern(nu, turns / lengthscale).sum()
+
+
+MATERNS = [(nu, lengthscale) for nu in SMOOTHNESS for lengthscale in (0.1, 0.2, 0.3, 0.5, 1.0)]
+
+
+@cache
+def long_series(dimension: int, length: int = 30_000) -> dict[tuple[float, float], np.ndarray]:
+    """All of MATERNS at ANGLES by 30,000 terms, the last half faded out smoothly.
+
+    A sum cut off sharply is wrong by its last terms; one that fades is wrong by less than any
+    power of 1 / (length * angle).
+    """
+    d, alpha = dimension, (dimension - 2) / 2
+    degrees = np.arange(length + 1.0)
+    log_size = np.where(degrees > 0, np.log(2.0), 0.0)
+    if d > 2:
+        log_size = np.log(2 * degrees + d - 2) + gammaln(degrees + d - 2)
+        log_size -= gammaln(degrees + 1) + gammaln(d - 1)
+    s = np.clip(2 * degrees / length - 1, 1e-9, 1 - 1e-9)
+    with np.errstate(over="ignore"):
+        fade = 1 / (1 + np.exp(1 / (1 - s) - 1 / s))
+    weights = []
+    for nu, lengthscale in MATERNS:
+        bend = degrees * (degrees + d - 2) * lengthscale**2 / (2 * nu)
+        shares = np.exp(log_size - (nu + alpha + 0.5) * np.log1p(bend))
+        weights.append(fade * shares / float(matern_total(d, nu, lengthscale)))
+    columns = np.array(weights).T[:, :, None]
+    t = np.cos(ANGLES)
+    p_before, p = np.ones_like(t), t.copy()
+    totals = columns[0] * p_before + columns[1] * p
+    for n in range(1, length):
+        p_before, p = p, ((2 * n + d - 2) * t * p - n * p_before) / max(n + d - 2, 1)
+        totals += columns[n + 1] * p
+    return dict(zip(MATERNS, totals, strict=True))
+
+
+def stated_accuracy(lengthscale: float) -> float:
+    """What the docstring of interdomain.sphere.laplace_beltrami promises."""
+    if lengthscale >= 0.3:
+        return 1e-8
+    return 1e-7 if lengthscale >= 0.2 else 2e-6
+
+
+def test_the_references_agree_on_the_circle() -> None:
+    for (nu, lengthscale), values in long_series(2).items():
+        np.testing.assert_allclose(values, wrapped_matern(nu, lengthscale, ANGLES), atol=2e-10)
+
+
+@pytest.mark.parametrize("nu, lengthscale", MATERNS)
+def test_matern_on_the_circle(nu: float, lengthscale: float) -> None:
+    angles = np.append(ANGLES, [0.0, 1e-6, 1e-4, 1e-3])
+    actual = matern(2, nu, lengthscale).shape_function(tf.constant(np.cos(angles)))
+    # cos rounds away the angle below 1e-8.
+    expected = wrapped_matern(nu, lengthscale, np.arccos(np.cos(angles)))
+    assert np.abs(actual - expected).max() <= stated_accuracy(lengthscale)
+
+
+@pytest.mark.parametrize("dimension", [3, 5, 9, 20])
+def test_matern_on_spheres(dimension: int) -> None:
+    for (nu, lengthscale), expected in long_series(dimension).items():
+        spectrum = matern(dimension, nu, lengthscale)
+        actual = spectrum.shape_function(tf.constant(np.cos(ANGLES))).numpy()
+        error = np.abs(actual - expected).max()
+        assert error <= stated_accuracy(lengthscale), (nu, lengthscale)
+
+
+@pytest.mark.parametrize("dimension", EIGENVALUE_DIMENSIONS)
+@pytest.mark.parametrize("nu, lengthscale", MATERNS)
+def test_matern_at_one(dimension: int, nu: float, lengthscale: float) -> None:
+    value = matern(dimension, nu, lengthscale).shape_function(tf.ones([1], tf.float64)).numpy()
+    np.testing.assert_allclose(value, 1, rtol=0, atol=stated_accuracy(lengthscale))
+
+
+@pytest.mark.parametrize("dimension", EIGENVALUE_DIMENSIONS)
+@pytest.mark.parametrize("lengthscale", [0.1, 0.3, 1.0])
+def test_squared_exponential_is_its_series(dimension: int, lengthscale: float) -> None:
+    t = np.array([-1.0, -0.3, 0.2, 0.9, 0.999, 1.0])
+    degrees = tuple(range(40 if lengthscale >= 0.3 else 120))
+    eigenvalues = squared_exponential_eigenvalues(dimension, lengthscale, degrees)
+    shares = [v * multiplicity(dimension, n) for n, v in zip(degrees, eigenvalues, strict=True)]
+    assert shares[-1] < 1e-16
+    expected = [
+        float(mp.fdot(shares, [legendre_in(dimension, n, mp.mpf(float(v))) for n in degrees]))
+        for v in t
+    ]
+    actual = squared_exponential(dimension, lengthscale).shape_function(tf.constant(t))
+    np.testing.assert_allclose(actual, expected, rtol=0, atol=1e-13)
+    np.testing.assert_allclose(actual[-1], 1, rtol=0, atol=1e-13)
+
+
+# Gradients.
+
+SPECTRA: list[tuple[str, Callable[[int, tf.Tensor], LaplaceBeltramiSpectrum]]] = [
+    ("SE", SquaredExponentialSpectrum),
+    *((f"Matern {nu}", lambda d, scale, nu=nu: MaternSpectrum(d, scale, nu)) for nu in SMOOTHNESS),
+]
+each_spectrum = pytest.mark.parametrize(
+    "build", [build for _, build in SPECTRA], ids=[name for name, _ in SPECTRA]
+)
+
+
+@each_spectrum
+@pytest.mark.parametrize("dimension, lengthscale", [(2, 0.41), (3, 0.52), (9, 0.61), (20, 0.3)])
+def test_gradient_of_the_lengthscale(
+    build: Callable[[int, tf.Tensor], LaplaceBeltramiSpectrum], dimension: int, lengthscale: float
+) -> None:
+    """At lengthscales where the number of degrees summed does not change within the step."""
+    t = tf.constant([-0.9, 0.1, 0.8, 0.99, 1.0], tf.float64)
+
+    def outputs(lengthscale: tf.Tensor) -> tf.Tensor:
+        spectrum = build(dimension, lengthscale)
+        return tf.concat([spectrum.shape_function(t), spectrum.eigenvalues([0, 1, 4])], axis=0)
+
+    scale, step = tf.constant(lengthscale, tf.float64), 1e-4
+    with tf.GradientTape(persistent=True) as tape:
+        tape.watch(scale)
+        values = tf.unstack(outputs(scale))
+    gradients = [tape.gradient(value, scale) for value in values]
+    differences = (outputs(scale + step) - outputs(scale - step)) / (2 * step)
+    np.testing.assert_allclose(gradients, differences, rtol=1e-6, atol=2e-6)
+
+
+@each_spectrum
+@pytest.mark.parametrize("dimension", [2, 3, 9])
+def test_slope(build: Callable[[int, tf.Tensor], LaplaceBeltramiSpectrum], dimension: int) -> None:
+    t, step = tf.constant([-0.99, -0.2, 0.5, 0.97], tf.float64), 1e-5
+    spectrum = build(dimension, tf.constant(0.5, tf.float64))
+    with tf.GradientTape() as tape:
+        tape.watch(t)
+        value = spectrum.shape_function(t)
+    differences = (spectrum.shape_function(t + step) - spectrum.shape_function(t - step)) / step / 2
+    np.testing.assert_allclose(tape.gradient(value, t), differences, rtol=1e-6, atol=1e-6)
+
+
+@each_spectrum
+@pytest.mark.parametrize("dimension", [2, 9])
+@pytest.mark.parametrize("dtype", [tf.float32, tf.float64])
+def test_gradients_are_finite_at_both_ends(
+    build: Callable[[int, tf.Tensor], LaplaceBeltramiSpectrum], dimension: int, dtype: tf.DType
+) -> None:
+    eps = np.finfo(dtype.as_numpy_dtype).eps
+    t = tf.constant([-1 - eps, -1, 1 - eps, 1, 1 + eps], dtype)
+    scale = tf.constant(0.5, dtype)
+    with tf.GradientTape() as tape:
+        tape.watch([t, scale])
+        value = build(dimension, scale).shape_function(t)
+    assert value.dtype == dtype
+    for gradient in (value, *tape.gradient(value, [t, scale])):
+        assert np.all(np.isfinite(gradient))
