@@ -99,9 +99,11 @@ def fit(
         argument, what was found, and what to pass instead. That includes a model whose ``num_data``
         is None with minibatches, or is not the number of rows, because its ELBO would be scaled
         wrongly; and a ``checkpoint_dir`` that holds a checkpoint of another configuration.
-    :raises NonFiniteError: when the loss, a gradient or an updated parameter is NaN or infinite
-        (for L-BFGS: at any point it tries). The model goes back to the last parameters that had a
-        finite loss, the last good checkpoint stays as it is, and the error names both.
+    :raises NonFiniteError: when the loss, a gradient or an updated parameter is NaN or infinite.
+        The model goes back to the last parameters that had a finite loss, the last good checkpoint
+        stays as it is, and the error names both. A line search of L-BFGS may try such a point: it
+        rejects it and comes nearer (``FitResult.message`` counts them), and the error is raised if
+        L-BFGS starts at one or finds no better point without a NaN.
     """
     started = time.perf_counter()
     _check_positive_integer("steps", steps)
