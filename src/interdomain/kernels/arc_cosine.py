@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import tensorflow as tf
+from check_shapes import inherit_check_shapes
 from gpflow.base import TensorType
 from gpflow.kernels.base import ActiveDims
 
@@ -56,11 +57,13 @@ class ArcCosine(ZonalKernel):
         self.depth = int(depth)
         self.radial_power = float(self.order**self.depth)
 
+    @inherit_check_shapes
     def shape_function(self, t: TensorType) -> tf.Tensor:
         for _ in range(self.depth):
             t = arc_cosine(t, self.order)
         return t
 
+    @inherit_check_shapes
     def eigenvalues(self, dimension: int, degrees: Sequence[int]) -> tf.Tensor:
         values = arc_cosine_eigenvalues(self.order, self.depth, dimension, max(degrees))
         return tf.constant([values[degree] for degree in degrees], self.variance.dtype)

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 import numpy as np
 import tensorflow as tf
 import tensorflow_probability as tfp
+from check_shapes import inherit_check_shapes
 from gpflow.base import TensorType
 from gpflow.kernels.base import ActiveDims
 from scipy.special import gammaln
@@ -81,6 +82,7 @@ class LaplaceBeltrami(SphericalStationary, metaclass=abc.ABCMeta):
     def spectrum(self, dimension: int) -> LaplaceBeltramiSpectrum:
         """The spectrum on S^{d-1} at the present lengthscale."""
 
+    @inherit_check_shapes
     def shape_function(self, t: TensorType, dimension: int | None = None) -> tf.Tensor:
         """kappa at inner products t on S^{d-1}.
 
@@ -98,6 +100,7 @@ class LaplaceBeltrami(SphericalStationary, metaclass=abc.ABCMeta):
     def shape_in_dimension(self, t: tf.Tensor, dimension: int) -> tf.Tensor:
         return self.spectrum(dimension).shape_function(t)
 
+    @inherit_check_shapes
     def eigenvalues(self, dimension: int, degrees: Sequence[int]) -> tf.Tensor:
         return self.spectrum(dimension).eigenvalues(degrees)
 
@@ -144,9 +147,11 @@ class ChordalSquaredExponential(SphericalStationary):
     exp(-1 / lengthscale^2) I_{l + alpha}(1 / lengthscale^2)``, with the modified Bessel function I.
     """
 
+    @inherit_check_shapes
     def shape_function(self, t: TensorType) -> tf.Tensor:
         return tf.exp((tf.convert_to_tensor(t) - 1) / tf.square(self.lengthscale))
 
+    @inherit_check_shapes
     def eigenvalues(self, dimension: int, degrees: Sequence[int]) -> tf.Tensor:
         alpha = (dimension - 2) / 2
         squared = tf.square(tf.cast(self.lengthscale, tf.float64))

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import gpflow
 import numpy as np
 import tensorflow as tf
-from check_shapes import check_shapes
+from check_shapes import check_shapes, inherit_check_shapes
 from gpflow.base import TensorType
 from gpflow.kernels.base import ActiveDims
 from gpflow.utilities import positive
@@ -95,9 +95,16 @@ class ZonalKernel(gpflow.kernels.Kernel, metaclass=abc.ABCMeta):
         return bool(self.weight_variances.shape.rank > 0)
 
     @abc.abstractmethod
+    @check_shapes(
+        "t: [any...]",
+        "return: [any...]",
+    )
     def shape_function(self, t: TensorType) -> tf.Tensor:
         """kappa at inner products t in [-1, 1] of unit vectors; any shape, kappa(1) = 1."""
 
+    @check_shapes(
+        "return: [L]",
+    )
     def eigenvalues(self, dimension: int, degrees: Sequence[int]) -> tf.Tensor:
         """The eigenvalues lambda_l of kappa (the variance excluded), ``[len(degrees)]``.
 
@@ -118,6 +125,9 @@ class ZonalKernel(gpflow.kernels.Kernel, metaclass=abc.ABCMeta):
         last = max_degree if self.max_degree is None else min(max_degree, self.max_degree)
         return tuple(degree for degree in range(last + 1) if self.has_degree(dimension, degree))
 
+    @check_shapes(
+        "return: [L]",
+    )
     def variance_shares(self, dimension: int, max_degree: int) -> tf.Tensor:
         """The share ``N(d, l) lambda_l`` of ``kappa(1)`` of the full kernel that each degree up to
         ``max_degree`` carries, ``[max_degree + 1]``."""
@@ -194,6 +204,7 @@ class ZonalKernel(gpflow.kernels.Kernel, metaclass=abc.ABCMeta):
             return X
         return self.slice(X, None)[0]
 
+    @inherit_check_shapes
     def K(self, X: TensorType, X2: TensorType | None = None) -> tf.Tensor:
         radius, unit = self.to_sphere(self._select(X))
         scale = self.radial_factor(radius, self.radial_power)
@@ -210,6 +221,7 @@ class ZonalKernel(gpflow.kernels.Kernel, metaclass=abc.ABCMeta):
             scales = tf.tensordot(scale[..., 0], scale2[..., 0], axes=0)
         return self.variance * scales * self._kappa(t, unit.shape[-1])
 
+    @inherit_check_shapes
     def K_diag(self, X: TensorType) -> tf.Tensor:
         radius, unit = self.to_sphere(self._select(X))
         variance = self.variance * self.radial_factor(radius[..., 0], 2 * self.radial_power)
