@@ -109,10 +109,20 @@ def _levels(dimension: int, max_degree: int) -> tuple[_Level, ...]:
     return tuple(_level(dimension, degree) for degree in range(1, max_degree + 1))
 
 
-def _ascend(levels: tuple[_Level, ...], x: tf.Tensor, r2: tf.Tensor) -> list[tf.Tensor]:
-    """The harmonics of each degree, ``[N(d, l), n]``, from ``x`` and its squared radii."""
-    harmonics = [tf.ones_like(x[:1])]
+def _ascend(
+    levels: tuple[_Level, ...], x: tf.Tensor, r2: tf.Tensor
+) -> tuple[list[tf.Tensor], list[tf.Tensor]]:
+    """The harmonics of each degree but the last, ``[N(d, l), n]``, and the rows of the last.
+
+    The last degree, the largest, is nobody's parent, so that its rows need not be joined twice.
+
+    :param x: Coordinates, ``[d, n]``.
+    :param r2: The squared radii of their prefixes, ``[d, n]``.
+    """
+    rows = [tf.ones_like(x[:1])]
+    harmonics: list[tf.Tensor] = []
     for degree, level in enumerate(levels, start=1):
+        harmonics.append(tf.concat(rows, axis=0))
         parents = harmonics[-1]
         planar_x = level.planar_factor * x[:2]
         if degree == 1:
@@ -131,8 +141,7 @@ def _ascend(levels: tuple[_Level, ...], x: tf.Tensor, r2: tf.Tensor) -> list[tf.
                     factor * (x_j * parents[block.num_heads : block.num_rows])
                     - correction * (r2_j * harmonics[-2][: block.num_tails])
                 )
-        harmonics.append(tf.concat(rows, axis=0))
-    return harmonics
+    return harmonics, rows
 
 
 def _descend(
@@ -208,14 +217,15 @@ def _compiled(
     @tf.custom_gradient
     def evaluate(x: tf.Tensor) -> tuple[tf.Tensor, Callable[[tf.Tensor], tf.Tensor]]:
         r2 = tf.cumsum(tf.square(x), axis=0)
-        harmonics = _ascend(levels, x, r2)
+        harmonics, last_rows = _ascend(levels, x, r2)
 
         def gradient(upstream: tf.Tensor) -> tf.Tensor:
             counts = [num_harmonics(dimension, degree) for degree in degrees]
             parts = dict(zip(degrees, tf.split(upstream, counts, axis=0), strict=True))
             return _descend(levels, x, r2, harmonics, parts)
 
-        return tf.concat([harmonics[degree] for degree in degrees], axis=0), gradient
+        lower = [harmonics[degree] for degree in degrees[:-1]]
+        return tf.concat([*lower, *last_rows], axis=0), gradient
 
     def harmonics_of_degrees(x: tf.Tensor) -> tf.Tensor:
         return evaluate(x)
