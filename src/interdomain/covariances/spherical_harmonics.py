@@ -33,10 +33,8 @@ def Kuf_spherical_harmonics(
             f"plus one, {unit.shape[-1]} here."
         )
     inducing_variable.validate_kernel(kernel)
-    harmonics = spherical_harmonics(unit, inducing_variable.degrees)
-    if kernel.radial_power == 0:
-        return harmonics
-    return kernel.radial_factor(radius[..., 0], kernel.radial_power) * harmonics
+    scale = kernel.radial_factor(radius[..., 0], kernel.radial_power)
+    return spherical_harmonics(unit, inducing_variable.degrees, scale=scale)
 
 
 @check_shapes(

@@ -80,6 +80,39 @@ def marginal_variances(
 
 
 @check_shapes(
+    "columns: [M, N]",
+    "kff: [N]",
+    "kuu: [M]",
+    "q_mu: [M, P]",
+    "return[0]: [N, P]",
+    "return[1]: [N, broadcast P]",
+)
+def diagonal_marginals(
+    columns: tf.Tensor,
+    kff: tf.Tensor,
+    kuu: tf.Tensor,
+    q_mu: tf.Tensor,
+    q_sqrt: tf.Tensor | None,
+    whiten: bool,
+) -> tuple[tf.Tensor, tf.Tensor]:
+    """Mean and variance of f at each point where Kuu and S are diagonal.
+
+    As :func:`marginal_variances`, but the scaling by Kuu goes into the small factors of two matrix
+    products, and Kuf is read twice and squared once: for this case, all the work there is.
+
+    :param columns: Kuf.
+    :param kuu: The diagonal of Kuu.
+    """
+    kuu = kuu[:, None]
+    scaling = tf.math.rsqrt(kuu) if whiten else 1 / kuu
+    mean = tf.matmul(columns, scaling * q_mu, transpose_a=True)
+    weights = 1 / kuu if q_sqrt is None else tf.concat([1 / kuu, (scaling * q_sqrt) ** 2], axis=1)
+    explained = tf.matmul(tf.square(columns), weights, transpose_a=True)
+    unexplained = tf.maximum(kff[:, None] - explained[:, :1], 0)
+    return mean, unexplained if q_sqrt is None else unexplained + explained[:, 1:]
+
+
+@check_shapes(
     "A: [batch..., M, N]",
     "kff: [batch..., N, N]",
     "features: [batch..., M, N]",

@@ -14,6 +14,7 @@ from gpflow.posteriors import IndependentPosterior, PrecomputedValue, get_poster
 from ..covariances import Kuu_operator
 from ..inducing_variables import InterDomainInducingVariables
 from .gaussian import (
+    diagonal_marginals,
     is_diagonal,
     joint_covariance,
     kl_divergence,
@@ -35,12 +36,21 @@ class StructuredPosterior(IndependentPosterior):
     def _conditional_fused(
         self, Xnew: TensorType, full_cov: bool = False, full_output_cov: bool = False
     ) -> MeanAndVariance:
-        root = Kuu_operator(self.X_data, self.kernel, jitter=default_jitter()).cholesky()
+        kuu = Kuu_operator(self.X_data, self.kernel, jitter=default_jitter())
         columns = self._features(Xnew, full_cov)
-        A = root.solve(columns)
-        features = A if self.whiten else root.solve(A, adjoint=True)
-        mean = tf.matmul(features, self.q_mu, transpose_a=True)
-        cov = self._covariance(Xnew, A, features, lower_triangle(self.q_sqrt), full_cov)
+        q_sqrt = lower_triangle(self.q_sqrt)
+        q_is_diagonal = q_sqrt is None or q_sqrt.shape.rank == 2
+        if is_diagonal(kuu) and q_is_diagonal and not full_cov:
+            kff = tf.reshape(self.kernel(Xnew, full_cov=False), [-1])
+            mean, cov = diagonal_marginals(
+                columns, kff, kuu.diag_part(), self.q_mu, q_sqrt, self.whiten
+            )
+        else:
+            root = kuu.cholesky()
+            A = root.solve(columns)
+            features = A if self.whiten else root.solve(A, adjoint=True)
+            mean = tf.matmul(features, self.q_mu, transpose_a=True)
+            cov = self._covariance(Xnew, A, features, q_sqrt, full_cov)
         return self._to_output(Xnew, mean, cov, full_cov, full_output_cov)
 
     def _precompute(self) -> tuple[PrecomputedValue, ...]:
