@@ -21,7 +21,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import lru_cache, partial
 
 import numpy as np
 import tensorflow as tf
@@ -231,12 +231,12 @@ def _compiled(
         lower = [harmonics[degree] for degree in degrees[:-1]]
         return tf.concat([*lower, *last_rows], axis=0), gradient
 
-    def harmonics_of_degrees(x: tf.Tensor, scale: tf.Tensor) -> tf.Tensor:
-        return evaluate(x, scale)
-
+    # TensorFlow counts the traces of all closures of one function together, and would warn after
+    # five (dimension, degrees) that each is traced too often; a partial object counts by itself.
+    traced_once = partial(evaluate)
     signature = [tf.TensorSpec([dimension, None], dtype), tf.TensorSpec([1, None], dtype)]
     compiled: Callable[[tf.Tensor, tf.Tensor], tf.Tensor]
-    compiled = tf.function(harmonics_of_degrees, input_signature=signature, autograph=False)
+    compiled = tf.function(traced_once, input_signature=signature, autograph=False)
     return compiled
 
 
