@@ -62,7 +62,8 @@ def fit(
     :param model: a model that is given its data (SVGP and its like) or holds them (GPR, SGPR, ...).
     :param data: (X ``[N, D]``, Y ``[N, P]``), converted to ``gpflow.default_float()`` save for an
         integer Y, which likelihoods over classes want; or a ``tf.data.Dataset`` of such batches,
-        used as given: batch it, and shuffle it with a seed. A Dataset that ends starts again. None
+        used as given: batch it, and shuffle it with a seed (to resume in another process, under the
+        same ``tf.random.set_seed``, which is part of it). A Dataset that ends starts again. None
         for a model that holds its data.
     :param method: "l-bfgs" or "adam". By default "adam" for minibatches, a Dataset, an
         ``optimizer``, a ``learning_rate`` or a ``natural_gradient``, otherwise "l-bfgs". L-BFGS on
