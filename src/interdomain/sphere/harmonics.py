@@ -253,8 +253,8 @@ def spherical_harmonics(
     They are orthonormal under the uniform probability measure of the sphere, so that
     ``sum_j Y_lj(x) Y_lj(x') = N(d, l) P_l(x . x')`` (the addition theorem; Dai & Xu eq. 1.2.7).
 
-    The work is done on all rows at once: features first, an operation touches long contiguous rows,
-    and evaluating chunks of 1,000 points one after the other was not quicker.
+    The work is done on all points at once: with features first, every operation touches long
+    contiguous rows.
 
     :param X: Unit vectors; d is the last dimension, and 2 or more. Off the sphere the harmonics
         are continued as homogeneous polynomials ("solid harmonics").
