@@ -65,11 +65,12 @@ class CyclicTransform(abc.ABC):
         class SwapHalves(CyclicTransform):
             order = 2
 
-            def __init__(self) -> None:
-                self.verify_order(input_dim=4)
+            def __init__(self, input_dim):
+                self.input_dim = input_dim
+                self.verify_order()
 
             def __call__(self, X):
-                return tf.roll(X, tf.shape(X)[-1] // 2, axis=-1)
+                return tf.roll(X, self.input_dim // 2, axis=-1)
 
     The base class finds :meth:`power` and :meth:`orbit` by iteration, so rounding grows with the
     order; override ``power`` where it has a formula. Set ``input_dim`` or ``min_input_dim`` if the
@@ -97,6 +98,9 @@ class CyclicTransform(abc.ABC):
         :param X: Inputs, with any number of leading dimensions. The type is kept.
         :raises ValueError: If X has a wrong number of columns.
         """
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}(order={getattr(self, 'order', None)})"
 
     @property
     def orders(self) -> tuple[int, ...]:

@@ -49,6 +49,7 @@ class Product(CyclicTransform):
                 f"pass fewer transformations, or of lower order: {MAX_ORDER} elements at most."
             )
         self._set_input_dim()
+        self.verify_order(self.min_input_dim)  # an axis of the user's may not have done it
         with tf.init_scope():
             self._verify_commutation()
             self._verify_independence()
@@ -127,6 +128,7 @@ class Product(CyclicTransform):
                 "transformations made for one and the same X."
             )
         self.input_dim = max(fixed, default=None)
+        self.min_input_dim = self.input_dim or self.min_input_dim
 
     def _verify_commutation(self) -> None:
         # One more column than needed, where that is allowed: some act on all that there are.
