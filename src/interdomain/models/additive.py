@@ -20,9 +20,9 @@ from gpflow.utilities import positive, triangular
 from ..covariances.pairs import flat_blocks
 from ..kernels import HarmonicKernel
 from ..placement import move_parameters, resolve_devices
-from ..posteriors.additive import AdditivePosterior, add_variance, additive_kl, additive_terms
+from ..posteriors.additive import AdditivePosterior
+from ..posteriors.block_terms import add_variance, additive_kl, additive_terms
 from ..sphere._typing import Array
-
 
 _NO_CACHE = (None, "nocache", PrecomputeCacheType.NOCACHE)
 

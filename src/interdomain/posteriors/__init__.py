@@ -1,5 +1,6 @@
-"""Structured posteriors, registered with GPflow: stock models use them by themselves."""
+"""Structured posteriors: stock models use them by themselves, as GPflow's dispatchers know them."""
 
+from .additive import AdditivePosterior
 from .structured import StructuredPosterior
 
-__all__ = ["StructuredPosterior"]
+__all__ = ["AdditivePosterior", "StructuredPosterior"]
