@@ -27,6 +27,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from benchmarks.data import Array, add_data_argument, load_arrays, source_of
+from benchmarks.prediction import Predictor, gaussian_errors
 from benchmarks.results import Record
 from benchmarks.resumable import train, training_folder
 from benchmarks.runner import Benchmark, Configuration, names, result_folder
@@ -98,12 +99,7 @@ class Elevation(Benchmark):
         trained = train(
             model,
             (table.X[table.train], table.Y[table.train]),
-            lambda model: {
-                "lengthscale": float(model.kernel.base_kernel.lengthscales)
-                if hasattr(model.kernel, "base_kernel")
-                else float(model.kernel.lengthscales),
-                "noise_variance": float(model.likelihood.variance),
-            },
+            hyperparameters,
             folder=folder,
             steps=configuration["steps"],
             batch_size=configuration["batch_size"],
@@ -112,8 +108,10 @@ class Elevation(Benchmark):
         )
         start = time.perf_counter()
         test = table.test[: configuration["test_rows"]]
-        predict = Predictor(model)
-        errors = predict.errors(table.X[test], table.Y[test])
+        predict = Predictor(model, input_dim=3)
+        mean, variance = predict(table.X[test])
+        noise_variance = float(model.likelihood.variance.numpy())
+        errors = gaussian_errors(table.Y[test], mean, variance + noise_variance)
         seconds = time.perf_counter() - start
         save_map(map_path(result_folder(arguments), configuration["model"]), predict, table)
         shutil.rmtree(folder)
@@ -170,37 +168,14 @@ def build_model(configuration: Configuration, table: Elevations) -> Any:
     return idm.models.HVGP(kernel, likelihood, points, shift, num_data=num_data)
 
 
-class Predictor:
-    """Means and variances of f from a model whose matrices are factorised once."""
-
-    def __init__(self, model: Any) -> None:
-        import tensorflow as tf
-
-        self._noise_variance = float(model.likelihood.variance)
-        self._predict = tf.function(
-            model.posterior().predict_f,
-            input_signature=[tf.TensorSpec([None, 3], tf.float64)],
-        )
-
-    def __call__(self, X: Array, batch_size: int = 2_000) -> tuple[Array, Array]:
-        means, variances = [], []
-        for start in range(0, len(X), batch_size):
-            mean, variance = self._predict(X[start : start + batch_size])
-            means.append(mean.numpy())
-            variances.append(variance.numpy())
-        return np.concatenate(means), np.concatenate(variances)
-
-    def errors(self, X: Array, Y: Array) -> dict[str, float]:
-        """RMSE and mean negative log predictive density of standardised elevations."""
-        mean, variance = self(X)
-        return gaussian_errors(Y, mean, variance + self._noise_variance)
-
-
-def gaussian_errors(Y: Array, mean: Array, variance: Array) -> dict[str, float]:
-    """Errors of Gaussian predictions of Y."""
-    squared = np.square(Y - mean)
-    log_density = -0.5 * (np.log(2.0 * np.pi * variance) + squared / variance)
-    return {"rmse": float(np.sqrt(squared.mean())), "nll": -float(log_density.mean())}
+def hyperparameters(model: Any) -> dict[str, float]:
+    """What training has made of the kernel and the noise."""
+    kernel = getattr(model.kernel, "base_kernel", model.kernel)
+    return {
+        "lengthscale": float(kernel.lengthscales.numpy()),
+        "variance": float(kernel.variance.numpy()),
+        "noise_variance": float(model.likelihood.variance.numpy()),
+    }
 
 
 def map_path(results: Path, model: str) -> Path:

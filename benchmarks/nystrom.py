@@ -20,6 +20,7 @@ from typing import Any
 import numpy as np
 
 from benchmarks.data import Array, add_data_argument, load_table, source_of
+from benchmarks.negations import axis_negations
 from benchmarks.results import Record
 from benchmarks.runner import Benchmark, Configuration, indices, names
 from benchmarks.tables import markdown, mean_and_deviation, ranges
@@ -109,19 +110,6 @@ def kernel_and_points(
     harmonic = idm.kernels.HarmonicKernel(kernel, transforms)
     return harmonic, idm.inducing_variables.HarmonicInducingPoints.from_data(
         harmonic, X, num_inducing, seed=seed
-    )
-
-
-def axis_negations(X: Array, num_groups: int) -> Any:
-    """The negation of each of `num_groups` groups of neighbouring columns, through their means."""
-    import interdomain as idm
-
-    centre = X.mean(axis=0)
-    return idm.transforms.Product(
-        [
-            idm.transforms.Negation(dims=group.tolist(), centre=centre[group])
-            for group in np.array_split(np.arange(X.shape[1]), num_groups)
-        ]
     )
 
 
