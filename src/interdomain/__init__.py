@@ -4,7 +4,7 @@
 library's types with GPflow's dispatchers; models of GPflow then take these types like its own.
 """
 
-from . import covariances, inducing_variables, kernels, posteriors, sphere, training
+from . import covariances, inducing_variables, kernels, posteriors, sphere, training, transforms
 
 __version__ = "0.1.0"
 
@@ -16,4 +16,5 @@ __all__ = [
     "posteriors",
     "sphere",
     "training",
+    "transforms",
 ]

@@ -1,0 +1,27 @@
+"""Cyclic transformations of the input and their products, for the harmonic kernel decomposition.
+
+They are the T-cyclic transformations of Sun et al. 2021, "Scalable Variational Gaussian Processes
+via Harmonic Kernel Decomposition". No GPflow.
+"""
+
+from .base import CyclicTransform
+from .euclidean import Negation, Orthogonal, Permutation, Rotation
+from .images import ImageFlip, ImageRotation90, ImageTranslation
+from .principal import PrincipalNegation
+from .product import Product
+from .torus import LongitudeShift, Translation
+
+__all__ = [
+    "CyclicTransform",
+    "ImageFlip",
+    "ImageRotation90",
+    "ImageTranslation",
+    "LongitudeShift",
+    "Negation",
+    "Orthogonal",
+    "Permutation",
+    "PrincipalNegation",
+    "Product",
+    "Rotation",
+    "Translation",
+]

@@ -1,0 +1,245 @@
+"""The contract of a cyclic transformation of the input."""
+
+from __future__ import annotations
+
+import abc
+from collections.abc import Sequence
+from typing import Any, TypeAlias
+
+import numpy as np
+import tensorflow as tf
+from check_shapes import check_shapes
+
+from ..sphere._typing import Array
+from ._arguments import as_integer, as_order
+
+TensorLike: TypeAlias = Any
+"""Anything that converts to a tensor of floating-point numbers."""
+
+TOLERANCE = 1e-9
+"""Two points are the same if they differ by no more than this times the largest coordinate."""
+
+NUM_PROBES = 8
+
+
+def to_tensor(X: TensorLike) -> tf.Tensor:
+    """X as a tensor; lists and integers of NumPy become float64.
+
+    :raises ValueError: If X is a tensor of a type other than floating point.
+    """
+    if isinstance(X, (list, tuple)) and not any(tf.is_tensor(x) for x in tf.nest.flatten(X)):
+        X = np.asarray(X)
+    if isinstance(X, np.ndarray) and X.dtype.kind in "iu":
+        X = X.astype(np.float64)
+    X = tf.convert_to_tensor(X)
+    if not X.dtype.is_floating:
+        raise ValueError(
+            f"X must be of a floating-point type, found {X.dtype.name}; pass "
+            "tf.cast(X, tf.float64)."
+        )
+    return X
+
+
+def prime_factors(number: int) -> list[int]:
+    """The primes that divide a number, increasing, each once."""
+    factors, candidate = [], 2
+    while candidate * candidate <= number:
+        if number % candidate == 0:
+            factors.append(candidate)
+            while number % candidate == 0:
+                number //= candidate
+        candidate += 1
+    return factors + ([number] if number > 1 else [])
+
+
+class CyclicTransform(abc.ABC):
+    """A map G of the input space to itself, of finite order: ``G^T x = x`` for every x.
+
+    It is the T-cyclic transformation of Sun et al. 2021, "Scalable Variational Gaussian Processes
+    via Harmonic Kernel Decomposition", Definition 3.2. A kernel that does not change when both its
+    arguments are transformed splits along it into T kernels, orthogonal to one another (eq. 7).
+
+    To define a transformation of one's own, set ``order`` and implement ``__call__``; end the
+    constructor with ``self.verify_order()``, which tries both on random points::
+
+        class SwapHalves(CyclicTransform):
+            order = 2
+
+            def __init__(self, input_dim):
+                self.input_dim = input_dim
+                self.verify_order()
+
+            def __call__(self, X):
+                return tf.roll(X, self.input_dim // 2, axis=-1)
+
+    The base class finds :meth:`power` and :meth:`orbit` by iteration, so rounding grows with the
+    order; override ``power`` where it has a formula. Set ``input_dim`` or ``min_input_dim`` if the
+    number of columns matters, override :meth:`to_domain` if not every point of R^D is an input,
+    and :meth:`wrap` if points that differ by a period are the same.
+    """
+
+    order: int
+    """The smallest T >= 2 with ``G^T`` the identity; for a Product, the number of its elements."""
+
+    input_dim: int | None = None
+    """The number of columns of X; None if any number from ``min_input_dim`` will do."""
+
+    min_input_dim: int = 1
+    """The smallest number of columns of X."""
+
+    @abc.abstractmethod
+    @check_shapes(
+        "X: [batch..., D]",
+        "return: [batch..., D]",
+    )
+    def __call__(self, X: TensorLike) -> tf.Tensor:
+        """G X, row by row.
+
+        :param X: Inputs, with any number of leading dimensions. The type is kept.
+        :raises ValueError: If X has a wrong number of columns.
+        """
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}(order={getattr(self, 'order', None)})"
+
+    @property
+    def orders(self) -> tuple[int, ...]:
+        """The order of each of :attr:`axes`."""
+        return (self.order,)
+
+    @property
+    def axes(self) -> tuple[CyclicTransform, ...]:
+        """The transformations this one is a product of: itself alone, unless it is a Product."""
+        return (self,)
+
+    @check_shapes(
+        "X: [batch..., D]",
+        "return: [batch..., D]",
+    )
+    def power(self, X: TensorLike, exponent: int | Sequence[int]) -> tf.Tensor:
+        """``G^exponent X``.
+
+        :param exponent: An integer (or a tuple with one, as :attr:`orders` has one); negative ones
+            go backwards. A multiple of the order returns X.
+        :raises ValueError: If the exponent is not an integer.
+        """
+        X = self.validate_input(X)
+        for _ in range(self._exponent(exponent)):
+            X = self(X)
+        return X
+
+    @check_shapes(
+        "X: [batch..., D]",
+        "return: [T, batch..., D]",
+    )
+    def orbit(self, X: TensorLike) -> tf.Tensor:
+        """``G^0 X, ..., G^{T-1} X``, stacked. The first is X itself."""
+        elements = [self.validate_input(X)]
+        while len(elements) < self.order:
+            elements.append(self(elements[-1]))
+        return tf.stack(elements)
+
+    def to_domain(self, normals: Array) -> Array:
+        """Points of the transformation's domain, from as many standard normal draws ``[N, D]``."""
+        return normals
+
+    def wrap(self, difference: Array) -> Array:
+        """Differences of points ``[..., D]``, with whole periods taken off."""
+        return difference
+
+    def probes(self, count: int, input_dim: int | None = None, *, seed: int = 0) -> Array:
+        """Random points of the transformation's domain ``[count, D]``, on which to verify it.
+
+        :param input_dim: D, where the transformation's own ``input_dim`` is None; by default the
+            smallest.
+        :raises ValueError: If D is not a number of columns the transformation can have.
+        """
+        columns = input_dim if input_dim is not None else self.input_dim or self.min_input_dim
+        self._validate_columns(columns, f"input_dim={columns}")
+        return self.to_domain(np.random.default_rng(seed).standard_normal((count, columns)))
+
+    def distance(self, X: TensorLike, Y: TensorLike) -> float:
+        """The largest absolute difference of a coordinate, outside of compiled functions. Points
+        that are a period apart are the same, where the domain has one."""
+        difference = np.asarray(X, np.float64) - np.asarray(Y, np.float64)
+        return float(np.max(np.abs(self.wrap(difference)), initial=0.0))
+
+    def validate_input(self, X: TensorLike) -> tf.Tensor:
+        """X as a tensor.
+
+        :raises ValueError: If the number of its columns is unknown, or not one the transformation
+            can have, or its type is not floating point.
+        """
+        X = to_tensor(X)
+        columns = X.shape[-1] if X.shape.rank else None
+        if columns is None:
+            raise ValueError(
+                f"{self!r} needs X with a known number of columns, found shape {X.shape}; pass it "
+                "through tf.ensure_shape(X, [None, D]), for example."
+            )
+        self._validate_columns(columns, f"shape {tuple(X.shape)}")
+        return X
+
+    def verify_order(self, input_dim: int | None = None) -> None:
+        """Check on :meth:`probes` that the order is right, for the end of a constructor.
+
+        :param input_dim: The number of columns to try, where ``input_dim`` is None.
+        :raises ValueError: If ``G^order`` is not the identity, or a smaller power is.
+        """
+        as_order(getattr(self, "order", None))
+        with tf.init_scope():
+            X = self.probes(NUM_PROBES, input_dim)
+            shape = tuple(self(X).shape)
+            if shape != X.shape:
+                raise ValueError(
+                    f"{self!r} maps inputs of shape {X.shape} to {shape}; its __call__ must return "
+                    "the shape it is given."
+                )
+            error = self.distance(self(self.power(X, self.order - 1)), X)
+            if not error <= same(X):
+                raise ValueError(
+                    f"{self!r} is not of order {self.order}: applied {self.order} times it moves a "
+                    f"point by {error:.3g}; pass the order that takes every point back to itself."
+                )
+            order = self.order
+            for prime in prime_factors(self.order):
+                while order % prime == 0:
+                    moved = self.distance(self.power(X, order // prime), X)
+                    if moved > same(X):
+                        break
+                    order //= prime
+        if order == 1:
+            raise ValueError(f"{self!r} is the identity; leave it out, it decomposes nothing.")
+        if order < self.order:
+            raise ValueError(
+                f"{self!r} is not of order {self.order}: its power {order} is the identity "
+                f"already; pass order={order}."
+            )
+
+    def _exponent(self, exponent: int | Sequence[int]) -> int:
+        single = exponent
+        if isinstance(exponent, Sequence) and len(exponent) == 1:
+            single = exponent[0]
+        value = as_integer(single)
+        if value is None:
+            raise ValueError(
+                f"exponent must be an integer for {self!r}, found {exponent!r}; pass one integer."
+            )
+        return value % self.order
+
+    def _validate_columns(self, columns: int, found: str) -> None:
+        if self.input_dim is not None and columns != self.input_dim:
+            needed = f"{self.input_dim}"
+        elif columns < self.min_input_dim:
+            needed = f"at least {self.min_input_dim}"
+        else:
+            return
+        raise ValueError(
+            f"{self!r} needs X with {needed} columns, found {columns} ({found}); pass X with those "
+            "columns, or a transformation made for its own."
+        )
+
+
+def same(X: Array) -> float:
+    """The distance below which images of the points X count as one."""
+    return TOLERANCE * float(np.max(np.abs(X), initial=0.0))

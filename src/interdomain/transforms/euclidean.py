@@ -1,0 +1,233 @@
+"""Transformations of R^D: reflections, rotations, permutations of the columns."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import tensorflow as tf
+
+from ..sphere._typing import Array
+from ._arguments import (
+    IntArray,
+    as_dims,
+    as_integers,
+    as_matrix,
+    as_order,
+    as_vector,
+    short,
+    spread,
+)
+from .base import TOLERANCE
+from .closed_form import ClosedFormTransform, constant
+from .index_permutation import IndexPermutation, gather_columns
+
+MAX_SEARCHED_ORDER = 10_000
+
+
+def around(centre: Array, normals: Array) -> Array:
+    """Standard normal draws moved to a centre, and spread as far as it is away."""
+    points: Array = centre + (1.0 + np.max(np.abs(centre), initial=0.0)) * normals
+    return points
+
+
+class Negation(ClosedFormTransform):
+    """``x -> 2 centre - x`` on some columns: order 2 (Sun et al. 2021, Definition 3.2).
+
+    It splits a kernel into one of even functions and one of odd functions.
+
+    :param dims: The columns that are negated, an int or several; all by default.
+    :param centre: The point that stays, a scalar or one number per negated column.
+    :raises ValueError: If ``dims`` are not different columns, or ``centre`` does not fit them or
+        is not finite.
+    """
+
+    order = 2
+
+    def __init__(
+        self,
+        dims: int | Sequence[int] | None = None,
+        centre: float | Sequence[float] | Array = 0.0,
+    ) -> None:
+        self.dims = None if dims is None else as_dims(dims)
+        size = None if self.dims is None else len(self.dims)
+        self.centre = as_vector("centre", centre, size, "negated column")
+        if self.dims is not None:
+            self.min_input_dim = max(self.dims) + 1
+        elif self.centre.ndim:
+            if self.centre.size == 0:
+                raise ValueError(
+                    "centre must not be empty; pass a scalar or one number per column."
+                )
+            self.input_dim = self.min_input_dim = self.centre.size
+        self.verify_order()
+
+    def __repr__(self) -> str:
+        dims = "" if self.dims is None else f"dims={short(self.dims)}, "
+        return f"Negation({dims}centre={short(self.centre)})"
+
+    def to_domain(self, normals: Array) -> Array:
+        return around(self._row(self.centre, normals.shape[1], 0.0), normals)
+
+    def _row(self, values: Array, num_columns: int, fill: float) -> Array:
+        dims = range(num_columns) if self.dims is None else self.dims
+        return spread(values, dims, num_columns, fill)
+
+    def _powers(self, X: tf.Tensor, exponents: IntArray) -> tf.Tensor:
+        offset = self._row(2.0 * self.centre, X.shape[-1], 0.0)
+        sign = self._row(np.array(-1.0), X.shape[-1], 1.0)
+        return (constant(offset, X) + constant(sign, X) * X)[None]
+
+
+class Rotation(ClosedFormTransform):
+    """The rotation by ``2 pi / order`` in the plane of two columns, about a centre.
+
+    It turns the first of them towards the second; the other columns stay.
+
+    :param order: The order T.
+    :param dims: Two columns.
+    :param centre: A scalar, or one number for each of the two.
+    :raises ValueError: If ``order`` < 2, ``dims`` are not two different columns, or ``centre``
+        does not fit them or is not finite.
+    """
+
+    def __init__(
+        self,
+        order: int,
+        dims: Sequence[int] = (0, 1),
+        centre: float | Sequence[float] | Array = 0.0,
+    ) -> None:
+        self.order = as_order(order)
+        self.dims = as_dims(dims, 2)
+        self.centre = as_vector("centre", centre, 2, "rotated column")
+        self.min_input_dim = max(self.dims) + 1
+        self.verify_order()
+
+    def __repr__(self) -> str:
+        return f"Rotation(order={self.order}, dims={short(self.dims)}, centre={short(self.centre)})"
+
+    def to_domain(self, normals: Array) -> Array:
+        return around(spread(self.centre, self.dims, normals.shape[1], 0.0), normals)
+
+    def _powers(self, X: tf.Tensor, exponents: IntArray) -> tf.Tensor:
+        centre = constant(spread(self.centre, self.dims, X.shape[-1], 0.0), X)
+        return centre + rotate(X - centre, self.dims, exponents, self.order)
+
+
+def rotate(X: tf.Tensor, dims: Sequence[int], exponents: IntArray, order: int) -> tf.Tensor:
+    """X ``[N, D]`` rotated by ``2 pi exponents / order`` in a plane, ``[K, N, D]``."""
+    first, second = dims
+    angles = 2.0 * np.pi * exponents / order
+    cosine, sine = np.cos(angles), np.sin(angles)
+    quarter = 4 * exponents % order == 0  # these are exact: no 6e-17 in place of zero
+    cosine[quarter], sine[quarter] = np.round(cosine[quarter]), np.round(sine[quarter])
+
+    columns = X.shape[-1]
+    swap = np.arange(columns)
+    swap[[first, second]] = second, first
+    own, other = np.ones((len(exponents), 1, columns)), np.zeros((len(exponents), 1, columns))
+    own[:, 0, first] = own[:, 0, second] = cosine
+    other[:, 0, first], other[:, 0, second] = -sine, sine
+    return constant(own, X) * X + constant(other, X) * gather_columns(X, swap[None])
+
+
+class Orthogonal(ClosedFormTransform):
+    """``x -> centre + R (x - centre)`` for an orthogonal matrix R of finite order.
+
+    :param matrix: R ``[D, D]``.
+    :param order: The smallest T with ``R^T = I``; searched up to 10,000 if None.
+    :param centre: The point that stays, a scalar or ``[D]``.
+    :raises ValueError: If R is not square, not finite, not orthogonal to 1e-9, or not of that
+        order; if none is found; or if ``centre`` does not fit or is not finite.
+    """
+
+    def __init__(
+        self,
+        matrix: Sequence[Sequence[float]] | Array,
+        order: int | None = None,
+        centre: float | Sequence[float] | Array = 0.0,
+    ) -> None:
+        self.matrix = as_matrix("matrix", matrix, "pass an orthogonal matrix [D, D]")
+        if self.matrix.shape[0] != self.matrix.shape[1]:
+            raise ValueError(
+                f"matrix must be square, found shape {self.matrix.shape}; pass an orthogonal "
+                "matrix [D, D]."
+            )
+        validate_orthonormal("matrix", self.matrix)
+        self.input_dim = self.min_input_dim = len(self.matrix)
+        self.centre = as_vector("centre", centre, self.input_dim, "column")
+        self._stack: Array | None = None
+        self.order = find_order(self.matrix) if order is None else as_order(order)
+        self.verify_order()
+
+    def __repr__(self) -> str:
+        order = getattr(self, "order", None)
+        return (
+            f"Orthogonal(matrix={short(self.matrix)}, order={order}, centre={short(self.centre)})"
+        )
+
+    def to_domain(self, normals: Array) -> Array:
+        return around(np.broadcast_to(self.centre, normals.shape[1:]), normals)
+
+    def _powers(self, X: tf.Tensor, exponents: IntArray) -> tf.Tensor:
+        if len(exponents) == 1:
+            matrices = np.linalg.matrix_power(self.matrix, int(exponents[0]))[None]
+        else:
+            if self._stack is None:
+                self._stack = np.stack(
+                    [np.linalg.matrix_power(self.matrix, int(k)) for k in exponents]
+                )
+            matrices = self._stack
+        centre = constant(self.centre, X)
+        return centre + tf.matmul((X - centre)[None], constant(matrices, X), transpose_b=True)
+
+
+def find_order(matrix: Array) -> int:
+    """The smallest power, up to 10,000, at which an orthogonal matrix is the identity.
+
+    :raises ValueError: If there is none, or it is one.
+    """
+    angles = np.angle(np.linalg.eigvals(matrix))
+    angles = angles[np.argsort(-np.abs(angles))]
+    candidates = np.arange(1, MAX_SEARCHED_ORDER + 1)
+    for angle in angles:
+        candidates = candidates[np.abs(np.exp(1j * angle * candidates) - 1.0) <= TOLERANCE]
+    if not candidates.size:
+        raise ValueError(
+            f"matrix has no power up to {MAX_SEARCHED_ORDER} that is the identity to {TOLERANCE}; "
+            "pass a matrix of finite order, in float64, and its order if that is larger."
+        )
+    if candidates[0] == 1:
+        raise ValueError("matrix is the identity; leave it out, it decomposes nothing.")
+    return int(candidates[0])
+
+
+def validate_orthonormal(name: str, rows: Array) -> None:
+    """:raises ValueError: Unless the rows are orthonormal, to 1e-9."""
+    error = np.max(np.abs(rows @ rows.T - np.eye(len(rows))))
+    if error > TOLERANCE:
+        raise ValueError(
+            f"{name} must have orthonormal rows, found an error of {error:.3g} in their inner "
+            "products; pass np.linalg.qr(rows.T)[0].T, computed in float64."
+        )
+
+
+class Permutation(IndexPermutation):
+    """A permutation of the columns: column j of the result is column ``indices[j]`` of X.
+
+    :param indices: Each of 0, ..., D - 1 once. The order is the least common multiple of the
+        lengths of the cycles.
+    :raises ValueError: If ``indices`` is not a permutation, or is the identity.
+    """
+
+    def __init__(self, indices: Sequence[int] | Array) -> None:
+        columns = as_integers("indices", indices, "pass each of 0, ..., D - 1 once")
+        if sorted(columns) != list(range(len(columns))):
+            raise ValueError(
+                f"indices must be a permutation, found {short(columns)}; pass each of 0, ..., "
+                f"{len(columns) - 1} once."
+            )
+        super().__init__(np.array(columns))
+
+    def __repr__(self) -> str:
+        return f"Permutation({short(self.indices)})"

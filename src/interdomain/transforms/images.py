@@ -1,0 +1,100 @@
+"""Transformations of images, flattened to rows of X as GPflow's convolutional kernels take them.
+
+An image ``[H, W]`` or ``[H, W, C]`` is a row of ``H W`` or ``H W C`` columns, row-major with the
+channel last. ``image_shape`` may be the shape of a patch as well: the same classes then act on
+patches.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from ._arguments import IntArray, as_integer, as_integers
+from .index_permutation import IndexPermutation
+
+
+def as_image_shape(image_shape: Any) -> tuple[int, ...]:
+    """:raises ValueError: Unless it is (H, W) or (H, W, C), of positive integers."""
+    remedy = "pass (H, W) or (H, W, C), the shape of one image or patch"
+    shape = as_integers("image_shape", image_shape, remedy)
+    if len(shape) not in (2, 3) or min(shape) < 1:
+        raise ValueError(
+            f"image_shape must be two or three positive integers, found {image_shape!r}; {remedy}."
+        )
+    return shape
+
+
+def numbered_pixels(image_shape: Sequence[int]) -> IntArray:
+    """An image whose values are the columns that hold them."""
+    return np.arange(int(np.prod(image_shape))).reshape(image_shape)
+
+
+class ImageFlip(IndexPermutation):
+    """An image flipped: order 2 (Sun et al. 2021, section 6.2).
+
+    :param image_shape: ``(H, W)`` or ``(H, W, C)``, of an image or a patch.
+    :param axis: 0 flips up and down, 1 left and right.
+    :raises ValueError: If ``image_shape`` or ``axis`` is not one of these, or the image has a
+        single pixel along the axis.
+    """
+
+    def __init__(self, image_shape: Sequence[int], axis: int) -> None:
+        self.image_shape = as_image_shape(image_shape)
+        number = as_integer(axis)
+        if number not in (0, 1):
+            raise ValueError(
+                f"axis must be 0 or 1, found {axis!r}; pass 0 to flip up and down, 1 to flip left "
+                "and right."
+            )
+        self.axis = number
+        super().__init__(np.flip(numbered_pixels(self.image_shape), self.axis).ravel())
+
+    def __repr__(self) -> str:
+        return f"ImageFlip({self.image_shape}, axis={self.axis})"
+
+
+class ImageTranslation(IndexPermutation):
+    """A cyclic shift of the pixels, as by ``np.roll``: what leaves at one side enters at the other.
+
+    Its order is the least common multiple of the numbers of shifts after which the rows and the
+    columns are back: ``H / gcd(H, rows)`` and ``W / gcd(W, columns)``.
+
+    :param image_shape: ``(H, W)`` or ``(H, W, C)``, of an image or a patch.
+    :param shift: ``(rows, columns)`` in pixels: downwards and to the right where positive.
+    :raises ValueError: If ``image_shape`` or ``shift`` is not of this form, or nothing moves.
+    """
+
+    def __init__(self, image_shape: Sequence[int], shift: Sequence[int]) -> None:
+        self.image_shape = as_image_shape(image_shape)
+        self.shift = as_integers("shift", shift, "pass (rows, columns) in pixels")
+        if len(self.shift) != 2:
+            raise ValueError(
+                f"shift must be two integers, found {shift!r}; pass (rows, columns) in pixels."
+            )
+        super().__init__(np.roll(numbered_pixels(self.image_shape), self.shift, (0, 1)).ravel())
+
+    def __repr__(self) -> str:
+        return f"ImageTranslation({self.image_shape}, shift={self.shift})"
+
+
+class ImageRotation90(IndexPermutation):
+    """A square image turned by 90 degrees, anticlockwise as by ``np.rot90``: order 4.
+
+    :param image_shape: ``(H, H)`` or ``(H, H, C)``, of an image or a patch.
+    :raises ValueError: If ``image_shape`` is not of this form, or the image is a single pixel.
+    """
+
+    def __init__(self, image_shape: Sequence[int]) -> None:
+        self.image_shape = as_image_shape(image_shape)
+        if self.image_shape[0] != self.image_shape[1]:
+            raise ValueError(
+                f"image_shape must be square, found {self.image_shape}; crop or pad the images, or "
+                "use ImageFlip, which takes any shape."
+            )
+        super().__init__(np.rot90(numbered_pixels(self.image_shape)).ravel())
+
+    def __repr__(self) -> str:
+        return f"ImageRotation90({self.image_shape})"

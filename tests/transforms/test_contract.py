@@ -1,0 +1,199 @@
+"""What holds for every transformation."""
+
+from __future__ import annotations
+
+import copy
+import inspect
+import pickle
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+import interdomain.transforms
+from interdomain.transforms import CyclicTransform
+from tests.transforms.cases import CASES, SINGLE, make
+
+ALL = pytest.mark.parametrize("name", list(CASES))
+ONE = pytest.mark.parametrize("name", SINGLE)
+
+
+def iterate(transform: CyclicTransform, X: np.ndarray, times: int) -> np.ndarray:
+    for _ in range(times):
+        X = transform(X).numpy()
+    return X
+
+
+def equal(transform: CyclicTransform, X: object, Y: object, tolerance: float = 1e-12) -> bool:
+    return transform.distance(X, Y) <= tolerance * max(1.0, np.abs(np.asarray(X)).max())
+
+
+def test_every_transformation_has_a_case() -> None:
+    exported = {getattr(interdomain.transforms, name) for name in interdomain.transforms.__all__}
+    assert {type(make(name)[0]) for name in CASES} - exported == {type(make("own")[0])}
+    assert {c for c in exported if not inspect.isabstract(c)} <= {type(make(n)[0]) for n in CASES}
+    assert interdomain.transforms.__all__ == sorted(interdomain.transforms.__all__)
+
+
+@ONE
+def test_order_by_iteration(name: str) -> None:
+    transform, order, num_columns = make(name)
+    X = transform.probes(5, num_columns)
+    assert transform.order == order
+    assert transform.orders == (order,)
+    assert transform.axes == (transform,)
+    returned = [k for k in range(1, order + 1) if equal(transform, iterate(transform, X, k), X)]
+    assert returned == [order]
+
+
+@ONE
+def test_orbit_is_repeated_application(name: str) -> None:
+    transform, order, num_columns = make(name)
+    X = transform.probes(5, num_columns, seed=1)
+    orbit = transform.orbit(X)
+    assert orbit.shape == (order, 5, num_columns)
+    np.testing.assert_array_equal(orbit[0], X)
+    for k in range(order):
+        assert equal(transform, orbit[k], iterate(transform, X, k))
+
+
+@ONE
+def test_powers(name: str) -> None:
+    transform, order, num_columns = make(name)
+    X = transform.probes(5, num_columns, seed=2)
+    np.testing.assert_array_equal(transform.power(X, 0), X)
+    np.testing.assert_array_equal(transform.power(X, -3 * order), X)
+    for k in range(-order, 2 * order):
+        assert equal(transform, transform.power(X, k), iterate(transform, X, k % order))
+    assert equal(transform, transform(transform.power(X, -1)), X)
+    np.testing.assert_array_equal(transform.power(X, (1,)), transform.power(X, np.int64(1)))
+
+
+@ALL
+@pytest.mark.parametrize("batch", [(), (3,), (2, 1, 3), (0,), (0, 2)])
+def test_leading_dimensions(name: str, batch: tuple[int, ...]) -> None:
+    transform, order, num_columns = make(name)
+    rows = transform.probes(int(np.prod(batch)), num_columns)
+    X = rows.reshape(*batch, num_columns)
+    assert transform(X).shape == X.shape
+    assert transform.orbit(X).shape == (order, *X.shape)
+    np.testing.assert_allclose(
+        transform(X).numpy().reshape(rows.shape), transform(rows), rtol=1e-14, atol=1e-14
+    )
+    np.testing.assert_allclose(
+        transform.orbit(X).numpy().reshape(order, *rows.shape),
+        transform.orbit(rows),
+        rtol=1e-14,
+        atol=1e-14,
+    )
+
+
+@ALL
+def test_float32(name: str) -> None:
+    transform, order, num_columns = make(name)
+    X = transform.probes(5, num_columns)
+    orbit = transform.orbit(X.astype(np.float32))
+    assert orbit.dtype == tf.float32
+    assert transform(X.astype(np.float32)).dtype == tf.float32
+    assert transform.power(X.astype(np.float32), (2,) * len(transform.orders)).dtype == tf.float32
+    assert equal(transform, orbit, transform.orbit(X), 1e-5)
+
+
+@ALL
+def test_unknown_sizes_in_a_compiled_function(name: str) -> None:
+    transform, order, num_columns = make(name)
+    specs = ([None, num_columns], [None, None, None, num_columns], [3, None, num_columns])
+    for shape in specs:
+        signature = [tf.TensorSpec(shape, tf.float64)]
+        call = tf.function(transform, input_signature=signature)
+        orbit = tf.function(transform.orbit, input_signature=signature)
+        sizes = [3 if size is None else size for size in shape]
+        X = transform.probes(int(np.prod(sizes[:-1])), num_columns).reshape(sizes)
+        np.testing.assert_allclose(call(X), transform(X), rtol=1e-14, atol=1e-14)
+        np.testing.assert_allclose(orbit(X), transform.orbit(X), rtol=1e-14, atol=1e-14)
+        static = orbit.get_concrete_function().structured_outputs.shape
+        assert static.as_list() == [order, *shape]
+
+
+@ALL
+def test_gradient_by_finite_differences(name: str) -> None:
+    transform, order, num_columns = make(name)
+    X = transform.probes(2, num_columns, seed=3)
+    rng = np.random.default_rng(4)
+    weights, direction = rng.normal(size=(order, *X.shape)), rng.normal(size=X.shape)
+    variable = tf.Variable(X)
+    with tf.GradientTape() as tape:
+        loss = tf.reduce_sum(weights * transform.orbit(variable))
+    slope = np.sum(tape.gradient(loss, variable).numpy() * direction)
+    step = 1e-6
+    # Every transformation is affine up to periods, which the difference leaves out.
+    later, before = transform.orbit(X + step * direction), transform.orbit(X - step * direction)
+    difference = transform.wrap(later.numpy() - before.numpy())
+    assert slope == pytest.approx(np.sum(weights * difference) / (2 * step), rel=1e-6, abs=1e-7)
+
+
+@ALL
+def test_gradient_of_a_power(name: str) -> None:
+    transform, _, num_columns = make(name)
+    exponent = tuple(range(1, 1 + len(transform.orders)))
+    X = transform.probes(3, num_columns, seed=3)
+    weights = np.random.default_rng(4).normal(size=X.shape)
+    variable = tf.Variable(X)
+    with tf.GradientTape() as tape:
+        loss = tf.reduce_sum(weights * transform.power(variable, exponent))
+    gradient = tape.gradient(loss, variable).numpy()
+    for i, j in [(0, 0), (1, num_columns - 1), (2, 1)]:
+        step = np.zeros_like(X)
+        step[i, j] = 1e-6
+        later, before = transform.power(X + step, exponent), transform.power(X - step, exponent)
+        slope = np.sum(weights * transform.wrap(later.numpy() - before.numpy())) / 2e-6
+        assert gradient[i, j] == pytest.approx(slope, rel=1e-6, abs=1e-7)
+
+
+@ALL
+def test_copies_and_pickles(name: str) -> None:
+    transform, _, num_columns = make(name)
+    X = transform.probes(3, num_columns)
+    orbit = transform.orbit(X)  # may be remembered: it must not stand in the way
+    for twin in (copy.deepcopy(transform), pickle.loads(pickle.dumps(transform))):
+        np.testing.assert_array_equal(twin.orbit(X), orbit)
+        assert twin.orders == transform.orders
+
+
+@ALL
+def test_probes(name: str) -> None:
+    transform, _, num_columns = make(name)
+    X = transform.probes(7, num_columns)
+    assert X.shape == (7, num_columns)
+    np.testing.assert_array_equal(X, transform.probes(7, num_columns))
+    assert not np.allclose(X, transform.probes(7, num_columns, seed=1))
+    assert transform.probes(1).shape == (1, transform.input_dim or transform.min_input_dim)
+
+
+@ALL
+def test_repr_is_short(name: str) -> None:
+    transform = make(name)[0]
+    assert len(transform.axes) * 100 >= len(repr(transform))
+    assert repr(transform).startswith(type(transform).__name__ + "(")
+
+
+@pytest.mark.parametrize("name", [n for n in SINGLE if n not in ("own", "permutation")])
+def test_the_graph_of_an_orbit_does_not_grow_with_the_order(name: str) -> None:
+    """At most some thirty operations, whatever the order is."""
+    transform, _, num_columns = make(name)
+    signature = [tf.TensorSpec([None, num_columns], tf.float64)]
+    graph = tf.function(transform.orbit, input_signature=signature).get_concrete_function().graph
+    computing = [op for op in graph.get_operations() if op.type not in ("Const", "Identity")]
+    assert len(computing) < 30
+
+
+@pytest.mark.parametrize("name", ["rotation-7", "translation", "longitude", "negation-dims"])
+def test_lists_and_integers(name: str) -> None:
+    transform, _, num_columns = make(name)
+    X = np.arange(2 * num_columns).reshape(2, num_columns)
+    expected = transform(X.astype(float))
+    assert expected.dtype == tf.float64
+    np.testing.assert_array_equal(transform(X), expected)
+    np.testing.assert_array_equal(transform(X.tolist()), expected)
+    np.testing.assert_array_equal(transform(X.astype(float).tolist()), expected)
+    np.testing.assert_array_equal(transform([tf.constant(x, tf.float64) for x in X]), expected)

@@ -1,0 +1,145 @@
+from __future__ import annotations
+
+import itertools
+import math
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from interdomain.transforms import Negation, Orthogonal, Permutation, PrincipalNegation, Rotation
+from tests.transforms.cases import block_rotation, random_rows
+
+X = np.random.default_rng(0).normal(size=(6, 4))
+
+
+def test_negation() -> None:
+    np.testing.assert_array_equal(Negation()(X), -X)
+    np.testing.assert_array_equal(Negation(centre=2.0)(X), 4.0 - X)
+    actual = Negation([3, 1], centre=[1.0, -2.0])(X).numpy()
+    np.testing.assert_array_equal(actual[:, [0, 2]], X[:, [0, 2]])
+    np.testing.assert_array_equal(actual[:, 3], 2.0 - X[:, 3])
+    np.testing.assert_array_equal(actual[:, 1], -4.0 - X[:, 1])
+    np.testing.assert_array_equal(Negation(1)(X), X * [1, -1, 1, 1])
+
+
+def test_negation_takes_any_number_of_columns() -> None:
+    assert (Negation().input_dim, Negation().min_input_dim) == (None, 1)
+    assert (Negation([0, 3]).input_dim, Negation([0, 3]).min_input_dim) == (None, 4)
+    assert Negation(centre=[0.0, 1.0]).input_dim == 2
+
+
+def test_rotation_turns_the_first_column_towards_the_second() -> None:
+    actual = Rotation(4, dims=(3, 1))(np.eye(4)).numpy()
+    expected = np.eye(4)
+    expected[3], expected[1] = np.eye(4)[1], -np.eye(4)[3]
+    np.testing.assert_array_equal(actual, expected)  # quarter turns are exact
+
+
+@pytest.mark.parametrize("order", [2, 3, 5, 8, 100])
+def test_rotation_in_polar_coordinates(order: int) -> None:
+    centre = np.array([1.0, -2.0])
+    z = (X[:, 2] - centre[0]) + 1j * (X[:, 0] - centre[1])
+    for k, actual in enumerate(Rotation(order, (2, 0), centre).orbit(X).numpy()):
+        turned = z * np.exp(2j * np.pi * k / order)
+        np.testing.assert_allclose(actual[:, 2], turned.real + centre[0], atol=1e-13)
+        np.testing.assert_allclose(actual[:, 0], turned.imag + centre[1], atol=1e-13)
+        np.testing.assert_array_equal(actual[:, [1, 3]], X[:, [1, 3]])
+
+
+def test_orthogonal() -> None:
+    matrix, centre = block_rotation(3, 4), np.array([1.0, 0.0, -1.0, 2.0])
+    actual = Orthogonal(matrix, centre=centre)(X).numpy()
+    for x, y in zip(X, actual, strict=True):
+        np.testing.assert_allclose(y, centre + matrix @ (x - centre), atol=1e-14)
+
+
+@pytest.mark.parametrize("orders", [(2, 2), (3, 5), (4, 6), (9973, 1), (97, 101)])
+def test_orthogonal_finds_the_order(orders: tuple[int, int]) -> None:
+    assert Orthogonal(block_rotation(*orders)).order == math.lcm(*orders)
+
+
+def test_rounding_does_not_grow_with_the_order() -> None:
+    order = 5000
+    orbit = Rotation(order).orbit(X).numpy()
+    np.testing.assert_allclose(np.linalg.norm(orbit, axis=-1)[-1], np.linalg.norm(X, axis=-1))
+    angles = np.arange(order) * (2 * np.pi / order)
+    expected = np.cos(angles) * X[0, 0] - np.sin(angles) * X[0, 1]
+    np.testing.assert_allclose(orbit[:, 0, 0], expected, rtol=0, atol=3e-15)
+
+
+@pytest.mark.parametrize("indices", list(itertools.permutations(range(4)))[1:])
+def test_permutation(indices: tuple[int, ...]) -> None:
+    transform = Permutation(indices)
+    np.testing.assert_array_equal(transform(X), X[:, indices])
+    matrix = np.eye(4)[list(indices)]
+    powers = (
+        k for k in range(1, 5) if np.array_equal(np.linalg.matrix_power(matrix, k), np.eye(4))
+    )
+    assert transform.order == next(powers)
+
+
+def test_gradient_of_a_permutation_needs_no_scatter() -> None:
+    transform = Permutation(np.roll(np.arange(10), 1))
+
+    @tf.function(input_signature=[tf.TensorSpec([None, 10], tf.float64)])
+    def gradient(X: tf.Tensor) -> tf.Tensor:
+        with tf.GradientTape() as tape:
+            tape.watch(X)
+            loss = tf.reduce_sum(transform.orbit(X) ** 2) + tf.reduce_sum(transform(X) ** 2)
+        return tape.gradient(loss, X)
+
+    types = {op.type for op in gradient.get_concrete_function().graph.get_operations()}
+    assert "GatherV2" in types
+    assert not [name for name in types if "Scatter" in name or "Segment" in name]
+    inputs = np.random.default_rng(0).normal(size=(3, 10))
+    np.testing.assert_allclose(gradient(inputs), 2 * (10 + 1) * inputs)
+
+
+def test_second_derivative_of_a_permutation() -> None:
+    transform = Permutation([1, 2, 0, 3])
+    x = tf.Variable(X[0])
+    with tf.GradientTape() as outer:
+        with tf.GradientTape() as inner:
+            loss = tf.reduce_sum(transform(x) ** 3 * tf.constant([1.0, 2.0, 3.0, 4.0], x.dtype))
+        gradient = inner.gradient(loss, x)
+    expected = np.diag(6 * X[0] * [3.0, 1.0, 2.0, 4.0])
+    np.testing.assert_allclose(outer.jacobian(gradient, x), expected, atol=1e-14)
+
+
+def test_principal_negation_reflects() -> None:
+    directions, centre = random_rows(2, 4), np.array([1.0, 2.0, 3.0, 4.0])
+    transform = PrincipalNegation(directions, centre)
+    moved = transform(X).numpy() - centre
+    np.testing.assert_allclose(moved @ directions.T, -(X - centre) @ directions.T, atol=1e-14)
+    others = np.linalg.svd(directions)[2][2:]
+    np.testing.assert_allclose(moved @ others.T, (X - centre) @ others.T, atol=1e-14)
+    np.testing.assert_allclose(transform(centre[None]), centre[None])
+
+
+@pytest.mark.parametrize("num_groups", [1, 2, 3, 4])
+@pytest.mark.parametrize("num_rows", [3, 50])
+def test_principal_components_are_dealt_round(num_groups: int, num_rows: int) -> None:
+    rng = np.random.default_rng(1)
+    data = rng.normal(size=(num_rows, 4)) @ rng.normal(size=(4, 4)) + [1.0, 2.0, 3.0, 4.0]
+    product = PrincipalNegation.from_data(data, num_groups)
+    assert product.orders == (2,) * num_groups
+    assert product.order == 2**num_groups
+    mean = data.mean(axis=0)
+    np.testing.assert_allclose(product.orbit(mean), np.tile(mean, (2**num_groups, 1)), atol=1e-13)
+
+    variances, vectors = np.linalg.eigh(np.cov(data.T))
+    components = vectors.T[np.argsort(-variances)]
+    seen = []
+    for group, axis in enumerate(product.axes):
+        assert isinstance(axis, PrincipalNegation)
+        V = axis.directions
+        np.testing.assert_allclose(V @ V.T, np.eye(len(V)), atol=1e-12)
+        np.testing.assert_allclose(axis.centre, mean)
+        seen.append(V)
+        # With three rows only two components have variance; the others are any basis of the rest.
+        for direction, component in zip(V, components[group::num_groups], strict=True):
+            if component @ np.cov(data.T) @ component > 1e-10:
+                assert abs(direction @ component) == pytest.approx(1.0)
+    stacked = np.concatenate(seen)
+    np.testing.assert_allclose(stacked @ stacked.T, np.eye(4), atol=1e-12)
