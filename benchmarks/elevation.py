@@ -161,7 +161,7 @@ def build_model(configuration: Configuration, table: Elevations) -> Any:
     if name in MULTIPLES:
         Z = inducing_points(rows, MULTIPLES[name] * num_inducing, seed)
         return gpflow.models.SVGP(kernel, likelihood, Z, num_data=num_data)
-    shift = idm.transforms.LongitudeShift(SHIFTS[name])
+    shift = idm.transforms.LongitudeShift(SHIFTS[name], coordinates="euclidean")
     points = idm.inducing_variables.HarmonicInducingPoints.from_data(
         idm.kernels.HarmonicKernel(kernel, shift), rows, num_inducing, seed=seed
     )
