@@ -162,10 +162,11 @@ def build_model(configuration: Configuration, table: Elevations) -> Any:
         Z = inducing_points(rows, MULTIPLES[name] * num_inducing, seed)
         return gpflow.models.SVGP(kernel, likelihood, Z, num_data=num_data)
     shift = idm.transforms.LongitudeShift(SHIFTS[name], coordinates="euclidean")
+    harmonic = idm.kernels.HarmonicKernel(kernel, shift)
     points = idm.inducing_variables.HarmonicInducingPoints.from_data(
-        idm.kernels.HarmonicKernel(kernel, shift), rows, num_inducing, seed=seed
+        harmonic, rows, num_inducing, seed=seed
     )
-    return idm.models.HVGP(kernel, likelihood, points, shift, num_data=num_data)
+    return idm.models.AdditiveSVGP(harmonic, likelihood, points, num_data=num_data)
 
 
 def hyperparameters(model: Any) -> dict[str, float]:

@@ -72,15 +72,10 @@ def build_model(
     distinct = distinct.reshape(components, num_inducing, INPUT_DIM)
     if side == COREGIONALIZATION:
         return _coregionalization(idm.kernels.HarmonicKernel(kernel, transforms), distinct)
-    if side == SHARED:
-        points = idm.inducing_variables.HarmonicInducingPoints(distinct[0], components)
-    elif side == DISTINCT:
-        points = idm.inducing_variables.HarmonicInducingPoints(distinct)
-    else:
+    if side not in (SHARED, DISTINCT):
         raise ValueError(f"side is {side!r}: no GPflow model has that name")
-    return idm.models.HVGP(
-        kernel, likelihood, points, transforms, num_data=NUM_DATA, devices=devices
-    )
+    Z = distinct[0] if side == SHARED else distinct
+    return idm.models.HVGP(kernel, likelihood, Z, transforms, num_data=NUM_DATA, devices=devices)
 
 
 def training_step(

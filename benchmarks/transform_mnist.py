@@ -176,11 +176,8 @@ def build_model(configuration: Configuration, digits: Digits) -> Any:
     if name in ("svgp_m", "svgp_Tm"):
         points = Z[:m].copy() if name == "svgp_m" else Z
         return gpflow.models.SVGP(kernel, likelihood, points, **settings)
+    points = Z[:m] if name == "matching_shared" else Z.reshape(T, m, -1)
     transforms = transforms_of(task, name, digits.X_train)
-    if name == "matching_shared":
-        points = idm.inducing_variables.HarmonicInducingPoints(Z[:m].copy(), T)
-    else:
-        points = idm.inducing_variables.HarmonicInducingPoints(Z.reshape(T, m, -1))
     return idm.models.HVGP(kernel, likelihood, points, transforms, **settings)
 
 
