@@ -4,15 +4,29 @@
 library's types with GPflow's dispatchers; models of GPflow then take these types like its own.
 """
 
-from . import covariances, inducing_variables, kernels, posteriors, sphere, training, transforms
+from . import (
+    covariances,
+    diagnostics,
+    inducing_variables,
+    kernels,
+    models,
+    placement,
+    posteriors,
+    sphere,
+    training,
+    transforms,
+)
 
 __version__ = "0.1.0"
 
 __all__ = [
     "__version__",
     "covariances",
+    "diagnostics",
     "inducing_variables",
     "kernels",
+    "models",
+    "placement",
     "posteriors",
     "sphere",
     "training",

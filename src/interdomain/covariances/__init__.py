@@ -5,9 +5,9 @@
 
 from gpflow.covariances import Kuf, Kuu
 
-from . import spherical_harmonics, sums
+from . import harmonic, spherical_harmonics, sums
 from .dispatch import Kuu_operator
 
 __all__ = ["Kuf", "Kuu", "Kuu_operator"]
 
-del spherical_harmonics, sums
+del harmonic, spherical_harmonics, sums

@@ -28,10 +28,13 @@ def Kuu_operator_full_matrix(
     inducing_variable: InducingVariables, kernel: Kernel, *, jitter: float = 0.0
 ) -> tf.linalg.LinearOperator:
     """No known structure: the dense matrix."""
+    return full_matrix_operator(Kuu(inducing_variable, kernel, jitter=jitter))
+
+
+def full_matrix_operator(matrix: tf.Tensor) -> tf.linalg.LinearOperatorFullMatrix:
+    """A covariance matrix, or a batch of them, as an operator."""
     return tf.linalg.LinearOperatorFullMatrix(
-        Kuu(inducing_variable, kernel, jitter=jitter),
-        is_self_adjoint=True,
-        is_positive_definite=True,
+        matrix, is_self_adjoint=True, is_positive_definite=True
     )
 
 

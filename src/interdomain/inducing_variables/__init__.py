@@ -1,7 +1,13 @@
 """Inducing variables, in the place of those of ``gpflow.inducing_variables``."""
 
 from .base import InterDomainInducingVariables
+from .harmonic import HarmonicInducingPoints
 from .spherical_harmonics import SphericalHarmonics
 from .sums import SumInducingVariables
 
-__all__ = ["InterDomainInducingVariables", "SphericalHarmonics", "SumInducingVariables"]
+__all__ = [
+    "HarmonicInducingPoints",
+    "InterDomainInducingVariables",
+    "SphericalHarmonics",
+    "SumInducingVariables",
+]

@@ -1,0 +1,105 @@
+"""Independent blocks of inducing variables, in batches of equal size.
+
+The blocks of a sum of kernels need the same algebra each. Those of equal size are put into one
+batch, so that a graph has as many operations for sixteen blocks as for two.
+"""
+
+from __future__ import annotations
+
+import abc
+from collections.abc import Sequence
+
+import tensorflow as tf
+from gpflow.base import TensorType
+from gpflow.covariances import Kuf
+from gpflow.inducing_variables import InducingVariables
+from gpflow.kernels import Kernel, Sum
+from gpflow.utilities import Dispatcher
+
+from ..inducing_variables import SumInducingVariables
+from ..kernels import DecomposedKernel
+from .dispatch import Kuu_operator, Kuu_operator_full_matrix, full_matrix_operator
+from .pairs import Block, flat_blocks, pair_blocks
+
+block_batches = Dispatcher("block_batches")
+block_batches.__doc__ = """The blocks of an inducing variable, as a list of :class:`BlockBatch`.
+
+``block_batches(inducing_variable, kernel)``; a family that computes the covariances of several
+blocks at once registers its own. By default an inducing variable is one block, and those of a sum
+are its summands' (sums of sums are one sum).
+"""
+
+
+class BlockBatch(abc.ABC):
+    """Blocks of equal size that can share their algebra.
+
+    :param positions: Where each block stands in the order of all blocks.
+    """
+
+    def __init__(self, positions: Sequence[int]) -> None:
+        self.positions = tuple(positions)
+
+    @abc.abstractmethod
+    def features(self, X: TensorType) -> tf.Tensor:
+        """Kuf of each block, ``[T, m, N]``, for X ``[N, D]``."""
+
+    @abc.abstractmethod
+    def operator(self, jitter: float) -> tf.linalg.LinearOperator:
+        """Kuu of each block, as an operator ``[T, m, m]``, diagonal or a full matrix."""
+
+
+class StackedBlocks(BlockBatch):
+    """Blocks whose covariances are computed one by one, and then put together."""
+
+    def __init__(self, blocks: Sequence[Block], positions: Sequence[int]) -> None:
+        super().__init__(positions)
+        self.blocks = tuple(blocks)
+
+    def features(self, X: TensorType) -> tf.Tensor:
+        return tf.stack([Kuf(block, kernel, X) for block, kernel in self.blocks])
+
+    def operator(self, jitter: float) -> tf.linalg.LinearOperator:
+        operators = [Kuu_operator(block, kernel, jitter=jitter) for block, kernel in self.blocks]
+        if all(isinstance(operator, tf.linalg.LinearOperatorDiag) for operator in operators):
+            return tf.linalg.LinearOperatorDiag(
+                tf.stack([operator.diag_part() for operator in operators]),
+                is_self_adjoint=True,
+                is_positive_definite=True,
+            )
+        return full_matrix_operator(tf.stack([operator.to_dense() for operator in operators]))
+
+
+@block_batches.register(InducingVariables, Kernel)
+def block_batches_single(inducing_variable: InducingVariables, kernel: Kernel) -> list[BlockBatch]:
+    """One block."""
+    return [StackedBlocks([(inducing_variable, kernel)], [0])]
+
+
+@block_batches.register(SumInducingVariables, (Sum, DecomposedKernel))
+def block_batches_sum(
+    inducing_variable: SumInducingVariables, kernel: Sum | DecomposedKernel
+) -> list[BlockBatch]:
+    """Those of the summands; dense blocks of one size are put together."""
+    batches: list[BlockBatch] = []
+    dense: dict[int, list[tuple[Block, int]]] = {}
+    position = 0
+    for block, summand in pair_blocks(inducing_variable, kernel):
+        inner = block_batches(block, summand)
+        is_single = len(inner) == 1 and isinstance(inner[0], StackedBlocks)
+        size = block.num_inducing
+        if is_single and isinstance(size, int) and _is_dense(block, summand):
+            dense.setdefault(size, []).append(((block, summand), position))
+        else:
+            for batch in inner:
+                batch.positions = tuple(position + other for other in batch.positions)
+                batches.append(batch)
+        position += len(flat_blocks(block, summand))
+    for members in dense.values():
+        blocks, positions = zip(*members, strict=True)
+        batches.append(StackedBlocks(blocks, positions))
+    return batches
+
+
+def _is_dense(block: InducingVariables, kernel: Kernel) -> bool:
+    """Whether Kuu has no structure that is known."""
+    return Kuu_operator.dispatch(type(block), type(kernel)) is Kuu_operator_full_matrix

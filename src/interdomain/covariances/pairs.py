@@ -1,0 +1,45 @@
+"""Blocks of inducing variables and the summands they belong to."""
+
+from __future__ import annotations
+
+from typing import TypeAlias
+
+from gpflow.inducing_variables import InducingVariables
+from gpflow.kernels import Kernel, Sum
+
+from ..inducing_variables import HarmonicInducingPoints, SumInducingVariables
+from ..kernels import DecomposedKernel
+
+Block: TypeAlias = tuple[InducingVariables, Kernel]
+
+
+def pair_blocks(
+    inducing_variable: SumInducingVariables | HarmonicInducingPoints,
+    kernel: Sum | DecomposedKernel,
+) -> list[Block]:
+    """Each block with its summand.
+
+    :raises ValueError: If there are not as many blocks as summands.
+    """
+    blocks, kernels = inducing_variable.inducing_variables, kernel.kernels
+    if len(blocks) != len(kernels):
+        raise ValueError(
+            f"inducing_variables has {len(blocks)} blocks, but the kernel is a sum of "
+            f"{len(kernels)} (gpflow flattens sums of sums); pass one block per summand."
+        )
+    return list(zip(blocks, kernels, strict=True))
+
+
+def flat_blocks(inducing_variable: InducingVariables, kernel: Kernel) -> list[Block]:
+    """All blocks, those of sums inside sums included; the thing itself if it is no sum.
+
+    :raises ValueError: If a sum has not as many blocks as summands.
+    """
+    is_sum = isinstance(inducing_variable, (SumInducingVariables, HarmonicInducingPoints))
+    if not is_sum or not isinstance(kernel, (Sum, DecomposedKernel)):
+        return [(inducing_variable, kernel)]
+    return [
+        flat
+        for block, summand in pair_blocks(inducing_variable, kernel)
+        for flat in flat_blocks(block, summand)
+    ]

@@ -1,0 +1,106 @@
+"""What one looks at to choose inducing variables and transformations."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import tensorflow as tf
+from check_shapes import check_shapes
+from gpflow.base import TensorType
+from gpflow.config import default_jitter
+from gpflow.inducing_variables import InducingPoints, InducingVariables
+from gpflow.kernels import Kernel
+
+from .covariances.blocks import block_batches
+from .inducing_variables import HarmonicInducingPoints
+from .inducing_variables.initialisation import k_means
+from .kernels import HarmonicKernel
+from .transforms import CyclicTransform
+
+
+@check_shapes(
+    "X: [N, D]",
+    "return: []",
+)
+def nystrom_trace_error(
+    kernel: Kernel, inducing_variable: InducingVariables, X: TensorType
+) -> tf.Tensor:
+    """``tr(Kff - Kfu Kuu^{-1} Kuf)``: the prior variance at X that the variables do not explain.
+
+    For a sum of kernels the error is that of all parts together (Sun et al. 2021, eq. 24). It
+    bounds how far the posterior of a sparse GP can be from the exact one, before any y is seen.
+    Gradients flow to the inducing variable and to the kernel.
+
+    :param kernel: The kernel.
+    :param inducing_variable: Any for which GPflow has ``Kuu`` and ``Kuf`` under this kernel.
+    :param X: Inputs.
+    """
+    X = tf.convert_to_tensor(X)
+    error = tf.reduce_sum(kernel(X, full_cov=False))
+    for batch in block_batches(inducing_variable, kernel):
+        root = batch.operator(default_jitter()).cholesky()
+        error -= tf.reduce_sum(tf.square(root.solve(batch.features(X))))
+    return error
+
+
+@dataclass(frozen=True)
+class TransformRanking:
+    """How well a decomposition explains the kernel on the data.
+
+    :ivar transforms: The candidate; None for inducing points without a decomposition.
+    :ivar num_components: The number T of parts.
+    :ivar num_inducing: The number of variables in all parts.
+    :ivar trace_error: :func:`nystrom_trace_error`, divided by the number of rows.
+    """
+
+    transforms: CyclicTransform | Sequence[CyclicTransform] | None
+    num_components: int
+    num_inducing: int
+    trace_error: float
+
+
+def rank_transforms(
+    kernel: Kernel,
+    candidates: Sequence[CyclicTransform | Sequence[CyclicTransform] | None],
+    X: TensorType,
+    *,
+    num_inducing: int,
+    shared: bool = False,
+    seed: int = 0,
+) -> list[TransformRanking]:
+    """Which transformations suit the data: those that leave the smallest Nystrom error first.
+
+    Every candidate gets ``num_inducing`` points for each of its parts, at the centres of k-means. A
+    transformation that moves the data to where there are none wastes its points, and ranks low;
+    the smaller error goes with the better regression (Sun et al. 2021, section 6.3 and Figure 6).
+    Candidates with more parts have more variables: compare ``num_inducing`` too.
+
+    :param kernel: The base kernel, with lengthscales of about the right size.
+    :param candidates: Transformations, lists of those that commute, or None to see what the points
+        explain without a decomposition.
+    :param X: Inputs ``[N, D]``; the error is summed over all rows, so a few thousand will do.
+    :param num_inducing: The number m of points of each part.
+    :param shared: Whether the parts of a candidate share their points.
+    :param seed: Of k-means.
+    :return: One entry for each candidate, the smallest error first.
+    :raises ValueError: If there are no candidates, or the kernel is not invariant to one.
+    """
+    if not candidates:
+        raise ValueError("candidates must not be empty; pass transformations, or None for none.")
+    ranking = []
+    for transforms in candidates:
+        inducing_variable: InducingVariables
+        if transforms is None:
+            summed, count = kernel, 1
+            inducing_variable = InducingPoints(k_means(X, num_inducing, seed=seed))
+        else:
+            summed = HarmonicKernel(kernel, transforms)
+            count = summed.num_components
+            inducing_variable = HarmonicInducingPoints.from_data(
+                summed, X, num_inducing, shared=shared, seed=seed
+            )
+        error = float(nystrom_trace_error(summed, inducing_variable, X)) / len(X)
+        size = count * num_inducing
+        ranking.append(TransformRanking(transforms, count, size, error))
+    return sorted(ranking, key=lambda entry: entry.trace_error)

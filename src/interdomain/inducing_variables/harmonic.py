@@ -1,0 +1,255 @@
+"""Inducing points for the parts of a harmonic kernel (HVGP)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import gpflow
+import numpy as np
+import tensorflow as tf
+from check_shapes import Shape
+from gpflow.base import TensorType
+
+from ..kernels import HarmonicKernel
+from ..sphere._typing import Array
+from .base import InterDomainInducingVariables
+from .initialisation import k_means
+
+
+class ComponentInducingPoints(InterDomainInducingVariables):
+    """The block of one part of a harmonic kernel: values of f_t at Z and, if its multiplicity is
+    above one, at the images of Z under the transformations of the part's paired axes.
+
+    Made by :attr:`HarmonicInducingPoints.inducing_variables`, whose parameters it shares.
+
+    :param Z: ``[m, D]``.
+    :param multiplicity: The number of images of each point, 1 or that of the part.
+    """
+
+    def __init__(self, Z: gpflow.Parameter, multiplicity: int = 1) -> None:
+        super().__init__()
+        self.Z = Z
+        self.multiplicity = multiplicity
+
+    @property
+    def num_inducing(self) -> tf.Tensor | int:
+        """The number of inducing variables, ``multiplicity * m``."""
+        return self.multiplicity * (self.Z.shape[0] or tf.shape(self.Z)[0])
+
+    @property
+    def shape(self) -> Shape:
+        """``(multiplicity * m, D, 1)``."""
+        size = self.Z.shape[0]
+        return (None if size is None else self.multiplicity * size, self.Z.shape[1], 1)
+
+
+class HarmonicInducingPoints(InterDomainInducingVariables):
+    """Values of the parts f_t of a harmonic GP at points: ``u_t = f_t(Z_t)``.
+
+    The parts are independent a priori, so Kuu is block-diagonal with one block for each (Sun et al.
+    2021, section 4.1). Points of their own for each part give T times as many; points shared by
+    all parts cost T times fewer evaluations of the kernel.
+
+    By default each real part has one variable for each of its points. With ``multiplicities`` (see
+    :meth:`for_kernel`, ``complete``) a part that two complex kernels were added in has one at z
+    and one at G z. A joint q(u) over shared points is then that of an SVGP with the whole orbits
+    of Z as its points: Theorem 4.1, which the pairing of section 3.4 otherwise breaks for T > 2.
+
+    :param Z: ``[T, m, D]``, or ``[m, D]`` to share the points among the parts.
+    :param num_components: T; needed where Z is shared.
+    :param multiplicities: For each part, the number of variables at each of its points.
+    :ivar Z: A list of T parameters ``[m, D]``, or one parameter ``[m, D]`` that is shared.
+    :raises ValueError: If Z has another rank or is not finite, or the counts do not agree.
+    """
+
+    def __init__(
+        self,
+        Z: TensorType | Sequence[TensorType],
+        num_components: int | None = None,
+        *,
+        multiplicities: Sequence[int] | None = None,
+        name: str | None = None,
+    ) -> None:
+        super().__init__(name=name)
+        values: Array = np.asarray(Z, dtype=gpflow.default_float())
+        if values.ndim not in (2, 3) or values.size == 0:
+            raise ValueError(
+                "Z must be [T, m, D] with points for each of T components, or [m, D] to share "
+                f"them, found shape {values.shape}."
+            )
+        if not np.all(np.isfinite(values)):
+            raise ValueError("Z must be finite; remove rows with NaN or infinite entries.")
+        if num_components is None:
+            if values.ndim == 2:
+                raise ValueError(
+                    "num_components is needed where Z is [m, D] and shared; pass "
+                    "num_components=kernel.num_components, or Z of shape [T, m, D]."
+                )
+            num_components = len(values)
+        if num_components < 1 or (values.ndim == 3 and len(values) != num_components):
+            raise ValueError(
+                f"num_components is {num_components}, but Z has points for "
+                f"{len(values) if values.ndim == 3 else 'all'} components (shape {values.shape}); "
+                "pass Z[T, m, D] with T = num_components."
+            )
+        self.num_components = int(num_components)
+        self.multiplicities = _validate_multiplicities(multiplicities, self.num_components)
+        self.Z: gpflow.Parameter | list[gpflow.Parameter]
+        if values.ndim == 2:
+            self.Z = gpflow.Parameter(values)
+        else:
+            self.Z = [gpflow.Parameter(block) for block in values]
+
+    @classmethod
+    def for_kernel(
+        cls,
+        kernel: HarmonicKernel,
+        Z: TensorType | Sequence[TensorType],
+        *,
+        complete: bool = False,
+        name: str | None = None,
+    ) -> HarmonicInducingPoints:
+        """With the number of components, and their multiplicities, of a kernel.
+
+        :param kernel: The kernel they will be used with.
+        :param Z: ``[T, m, D]``, or ``[m, D]`` to share the points.
+        :param complete: Whether each paired part also has variables at the images of its points:
+            then the parts have as many variables as the orbits of Z have points.
+        :raises ValueError: If the kernel is not harmonic, or Z does not fit it.
+        """
+        if not isinstance(kernel, HarmonicKernel):
+            raise ValueError(
+                f"kernel must be a HarmonicKernel, found {type(kernel).__name__}; pass "
+                "interdomain.kernels.HarmonicKernel(base_kernel, transforms)."
+            )
+        multiplicities = kernel.multiplicities if complete else None
+        points = cls(
+            Z,
+            num_components=_num_components(Z, kernel),
+            multiplicities=multiplicities,
+            name=name,
+        )
+        points.validate_kernel(kernel)
+        return points
+
+    @classmethod
+    def from_data(
+        cls,
+        kernel: HarmonicKernel,
+        X: TensorType,
+        num_inducing: int,
+        *,
+        shared: bool = False,
+        complete: bool = False,
+        seed: int = 0,
+        name: str | None = None,
+    ) -> HarmonicInducingPoints:
+        """Points at the centres that k-means finds in the data, for each part with other seeds.
+
+        :param kernel: The kernel they will be used with.
+        :param X: Inputs ``[N, D]``; of many rows, a random 10,000 are used.
+        :param num_inducing: The number m of points of each part.
+        :param shared: Whether all parts use the same points.
+        :param complete: As for :meth:`for_kernel`.
+        :param seed: Of the initial centres.
+        :raises ValueError: If X has fewer rows than ``num_inducing``, or does not fit the kernel.
+        """
+        if shared or not isinstance(kernel, HarmonicKernel):
+            Z = k_means(X, num_inducing, seed=seed)
+        else:
+            seeds = range(seed, seed + kernel.num_components)
+            Z = np.stack([k_means(X, num_inducing, seed=s) for s in seeds])
+        return cls.for_kernel(kernel, Z, complete=complete, name=name)
+
+    @property
+    def shared(self) -> bool:
+        """Whether all components have the same points."""
+        return not isinstance(self.Z, list)
+
+    @property
+    def num_points(self) -> int:
+        """The number m of points of each component."""
+        return int((self.Z[0] if isinstance(self.Z, list) else self.Z).shape[0])
+
+    @property
+    def input_dim(self) -> int:
+        """The number D of input columns."""
+        return int((self.Z[0] if isinstance(self.Z, list) else self.Z).shape[1])
+
+    @property
+    def num_inducing(self) -> int:
+        """The number of inducing variables of all components."""
+        return sum(self.multiplicities) * self.num_points
+
+    @property
+    def shape(self) -> Shape:
+        """``(num_inducing, D, 1)``."""
+        return (self.num_inducing, self.input_dim, 1)
+
+    @property
+    def inducing_variables(self) -> tuple[ComponentInducingPoints, ...]:
+        """One block for each component: views made on demand that share the parameters."""
+        if isinstance(self.Z, list):
+            points = self.Z
+        else:
+            points = [self.Z] * self.num_components
+        return tuple(
+            ComponentInducingPoints(Z, multiplicity)
+            for Z, multiplicity in zip(points, self.multiplicities, strict=True)
+        )
+
+    def points(self) -> tf.Tensor:
+        """The points as one tensor: ``[T, m, D]``, or ``[1, m, D]`` if they are shared."""
+        if isinstance(self.Z, list):
+            return tf.stack(self.Z)
+        return tf.convert_to_tensor(self.Z)[None]
+
+    def validate_kernel(self, kernel: HarmonicKernel) -> None:
+        """Check that the components and their multiplicities are those of the kernel.
+
+        :raises ValueError: If they are not.
+        """
+        if self.num_components != kernel.num_components:
+            raise ValueError(
+                f"Z has points for {self.num_components} components, but the kernel has "
+                f"{kernel.num_components}; pass Z of shape [{kernel.num_components}, m, D], or "
+                f"num_components={kernel.num_components} with a shared Z."
+            )
+        single = (1,) * self.num_components
+        if self.multiplicities not in (single, kernel.multiplicities):
+            raise ValueError(
+                f"multiplicities must be {kernel.multiplicities} for this kernel, or all one, "
+                f"found {self.multiplicities}; build the points with for_kernel(kernel, Z, "
+                "complete=True)."
+            )
+        needed = kernel.transform.input_dim
+        fits = (
+            self.input_dim == needed
+            if needed
+            else (self.input_dim >= kernel.transform.min_input_dim)
+        )
+        if not fits:
+            raise ValueError(
+                f"Z has {self.input_dim} columns, but the transformations act on "
+                f"{needed or f'{kernel.transform.min_input_dim} or more'}; pass Z with the columns "
+                "of the data."
+            )
+
+
+def _num_components(Z: TensorType | Sequence[TensorType], kernel: HarmonicKernel) -> int | None:
+    """The kernel's number, where Z leaves it open; what Z has is compared later."""
+    return kernel.num_components if np.ndim(Z) == 2 else None
+
+
+def _validate_multiplicities(
+    multiplicities: Sequence[int] | None, num_components: int
+) -> tuple[int, ...]:
+    if multiplicities is None:
+        return (1,) * num_components
+    values = tuple(int(value) for value in multiplicities)
+    if len(values) != num_components or min(values) < 1:
+        raise ValueError(
+            f"multiplicities must be {num_components} positive integers, one per component, found "
+            f"{multiplicities!r}; build the points with for_kernel(kernel, Z, complete=True)."
+        )
+    return values

@@ -1,0 +1,23 @@
+"""Kernels that are sums of independent parts."""
+
+from __future__ import annotations
+
+import abc
+from collections.abc import Sequence
+
+import gpflow
+from gpflow.kernels import Kernel
+
+
+class DecomposedKernel(gpflow.kernels.Kernel, metaclass=abc.ABCMeta):
+    """A kernel that knows itself to be a sum, ``k = sum_t k_t``, and can be cheaper than it.
+
+    :class:`interdomain.inducing_variables.SumInducingVariables` takes one inducing variable per
+    part, as it does for ``gpflow.kernels.Sum``. This class does not derive from ``Sum``, which
+    GPflow would take apart in ``kernel + other``: the kernel would lose its own ``K``.
+    """
+
+    @property
+    @abc.abstractmethod
+    def kernels(self) -> Sequence[Kernel]:
+        """The parts, each a kernel on the data space. They share this kernel's parameters."""

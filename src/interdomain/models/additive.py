@@ -1,0 +1,196 @@
+"""Sparse variational inference for sums of GPs, with an independent q(u) for each."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Literal
+
+import gpflow
+import numpy as np
+import tensorflow as tf
+from check_shapes import inherit_check_shapes
+from gpflow.base import RegressionData, TensorType
+from gpflow.inducing_variables import InducingVariables
+from gpflow.kernels import Kernel
+from gpflow.likelihoods import Likelihood
+from gpflow.mean_functions import MeanFunction
+from gpflow.posteriors import PrecomputeCacheType
+from gpflow.utilities import positive, triangular
+
+from ..covariances.pairs import flat_blocks
+from ..placement import move_parameters, resolve_devices
+from ..posteriors.additive import AdditivePosterior, add_variance, additive_kl, additive_terms
+from ..sphere._typing import Array
+
+
+class AdditiveSVGP(gpflow.models.SVGP):
+    """SVGP for ``f = sum_t f_t`` with a mean-field ``q(u) = prod_t q_t(u_t)``.
+
+    The f_t are the summands of the kernel, independent a priori, and each has its own block of
+    inducing variables (Sun et al. 2021, section 4.2). With T blocks of m variables a step costs T
+    factorisations of size m instead of one of size T m. A stock ``SVGP`` takes the same kernel and
+    inducing variable, and has a joint q(u).
+
+    It is used as a ``gpflow.models.SVGP``; but ``q_mu`` and ``q_sqrt`` are lists, with one
+    parameter for each block. Several latent GPs share the factorisations. Blocks of equal size are
+    computed in batches, so that the graph does not grow with their number; or, with ``devices``,
+    each on its own device.
+
+    :param kernel: A sum: ``gpflow.kernels.Sum``, :class:`interdomain.kernels.HarmonicKernel`, or a
+        sum of sums. (Another kernel is a sum of one.)
+    :param likelihood: Any of GPflow's.
+    :param inducing_variable: :class:`interdomain.inducing_variables.SumInducingVariables`, or
+        :class:`interdomain.inducing_variables.HarmonicInducingPoints`.
+    :param mean_function: Added to f.
+    :param num_latent_gps: The number P of latent GPs with the same prior.
+    :param q_diag: Whether the covariances of the q_t are diagonal.
+    :param q_mu: For each block initial values ``[m_t, P]``; zeros by default.
+    :param q_sqrt: For each block initial values ``[P, m_t, m_t]``, or ``[m_t, P]`` if ``q_diag``;
+        the identity by default.
+    :param whiten: Whether q_t is over the whitened variables.
+    :param num_data: The number of rows of the whole data set, where minibatches are used.
+    :param devices: Names of devices onto which the blocks are dealt in turn, with their parameters
+        and all their operations, forward and backward; "auto" for all logical GPUs (if there are
+        two or more). Parameters of the inducing variable that belong to one block are made anew
+        there, in place: read them from the model afterwards.
+    :raises ValueError: If blocks and summands do not agree, the kernel has several outputs, q_mu or
+        q_sqrt do not fit, or a device does not exist.
+    """
+
+    def __init__(
+        self,
+        kernel: Kernel,
+        likelihood: Likelihood,
+        inducing_variable: InducingVariables,
+        *,
+        mean_function: MeanFunction | None = None,
+        num_latent_gps: int = 1,
+        q_diag: bool = False,
+        q_mu: Sequence[TensorType] | None = None,
+        q_sqrt: Sequence[TensorType] | None = None,
+        whiten: bool = True,
+        num_data: int | TensorType | None = None,
+        devices: Sequence[str] | Literal["auto"] | None = None,
+    ) -> None:
+        if isinstance(kernel, gpflow.kernels.MultioutputKernel):
+            raise ValueError(
+                f"kernel must have one output, found {type(kernel).__name__}; several latent GPs "
+                "with the same prior come with num_latent_gps."
+            )
+        if not isinstance(inducing_variable, InducingVariables):
+            raise ValueError(
+                "inducing_variable must be an inducing variable, found "
+                f"{type(inducing_variable).__name__}; pass for example SumInducingVariables([...])."
+            )
+        gpflow.models.GPModel.__init__(self, kernel, likelihood, mean_function, num_latent_gps)
+        self.inducing_variable = inducing_variable
+        self.whiten = whiten
+        self.num_data = num_data
+        placed = resolve_devices(devices)
+        self._devices = placed
+        blocks = flat_blocks(inducing_variable, kernel)
+        if placed is not None:
+            move_parameters(inducing_variable, [block for block, _ in blocks], placed)
+            blocks = flat_blocks(inducing_variable, kernel)
+        means, roots = self._initial_q(blocks, q_mu, q_sqrt, q_diag)
+        self.q_mu: list[gpflow.Parameter] = means  # type: ignore[assignment]
+        self.q_sqrt: list[gpflow.Parameter] = roots  # type: ignore[assignment]
+
+    @property
+    def devices(self) -> tuple[str, ...] | None:
+        """The full names of the devices; None if the blocks are not placed."""
+        return self._devices
+
+    @property
+    def num_blocks(self) -> int:
+        """The number of blocks."""
+        return len(self.q_mu)
+
+    @property
+    def variational_parameters(self) -> list[tuple[gpflow.Parameter, gpflow.Parameter]]:
+        """The pairs (q_mu, q_sqrt), as ``NaturalGradient.minimize`` of GPflow takes them."""
+        return list(zip(self.q_mu, self.q_sqrt, strict=True))
+
+    @inherit_check_shapes
+    def prior_kl(self) -> tf.Tensor:
+        return additive_kl(
+            self.inducing_variable,
+            self.kernel,
+            self.q_mu,
+            self.q_sqrt,
+            whiten=self.whiten,
+            devices=self._devices,
+        )
+
+    @inherit_check_shapes
+    def elbo(self, data: RegressionData) -> tf.Tensor:
+        """The evidence lower bound, with one factorisation of each block for all its terms."""
+        X, Y = data
+        mean, change, kl = additive_terms(
+            self.inducing_variable,
+            self.kernel,
+            self.q_mu,
+            self.q_sqrt,
+            X,
+            whiten=self.whiten,
+            devices=self._devices,
+        )
+        variance = add_variance(self.kernel(X, full_cov=False), change)
+        expectations = self.likelihood.variational_expectations(
+            X, mean + self.mean_function(X), variance, Y
+        )
+        scale = tf.cast(1.0, kl.dtype)
+        if self.num_data is not None:
+            scale = tf.cast(self.num_data, kl.dtype) / tf.cast(tf.shape(X)[0], kl.dtype)
+        return tf.reduce_sum(expectations) * scale - kl
+
+    def posterior(
+        self,
+        precompute_cache: PrecomputeCacheType | str | None = PrecomputeCacheType.TENSOR,
+    ) -> AdditivePosterior:
+        """The posterior, for repeated predictions; caches as in GPflow."""
+        return AdditivePosterior(
+            self.kernel,
+            self.inducing_variable,
+            self.q_mu,
+            self.q_sqrt,
+            whiten=self.whiten,
+            mean_function=self.mean_function,
+            precompute_cache=precompute_cache,
+            devices=self._devices,
+        )
+
+    def _initial_q(
+        self,
+        blocks: Sequence[tuple[InducingVariables, Kernel]],
+        q_mu: Sequence[TensorType] | None,
+        q_sqrt: Sequence[TensorType] | None,
+        q_diag: bool,
+    ) -> tuple[list[gpflow.Parameter], list[gpflow.Parameter]]:
+        for name, given in (("q_mu", q_mu), ("q_sqrt", q_sqrt)):
+            if given is not None and len(given) != len(blocks):
+                raise ValueError(
+                    f"{name} must have one entry per block, {len(blocks)}, found {len(given)}."
+                )
+        means, roots = [], []
+        for t, (block, _) in enumerate(blocks):
+            size, latent = int(block.num_inducing), self.num_latent_gps
+            identity = np.ones((size, latent)) if q_diag else np.stack([np.eye(size)] * latent)
+            mean = _checked("q_mu", t, q_mu, np.zeros((size, latent)))
+            root = _checked("q_sqrt", t, q_sqrt, identity)
+            with tf.device(self._devices[t % len(self._devices)] if self._devices else None):
+                means.append(gpflow.Parameter(mean))
+                roots.append(
+                    gpflow.Parameter(root, transform=positive() if q_diag else triangular())
+                )
+        return means, roots
+
+
+def _checked(name: str, t: int, given: Sequence[TensorType] | None, default: Array) -> Array:
+    value = default if given is None else np.asarray(given[t])
+    if value.shape != default.shape:
+        raise ValueError(
+            f"{name}[{t}] must have shape {default.shape}, found {value.shape}; block {t} has "
+            f"{default.shape[-1] if name == 'q_sqrt' else default.shape[0]} inducing variables."
+        )
+    return value.astype(gpflow.default_float())

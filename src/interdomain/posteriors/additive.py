@@ -1,0 +1,357 @@
+"""The posterior of a sum of independent GPs with an independent q(u) for each.
+
+Every block t has its own q_t(u_t), so the mean and the covariance of f are sums over the blocks:
+
+    mean = sum_t A_t^T E[v_t],    cov = Kff + sum_t A_t^T (Cov[v_t] - I) A_t,
+
+with the whitened variables ``v_t = L_t^{-1} u_t`` and features ``A_t = L_t^{-1} Kuf_t``,
+``Kuu_t = L_t L_t^T`` (Sun et al. 2021, eq. 21). Kff is that of the whole kernel: the parts' own are
+never needed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
+
+import gpflow
+import tensorflow as tf
+from check_shapes import inherit_check_shapes
+from gpflow.base import MeanAndVariance, TensorType
+from gpflow.conditionals.util import expand_independent_outputs
+from gpflow.config import default_jitter
+from gpflow.inducing_variables import InducingVariables
+from gpflow.kernels import Kernel
+from gpflow.mean_functions import MeanFunction
+from gpflow.posteriors import (
+    AbstractPosterior,
+    PrecomputeCacheType,
+    PrecomputedValue,
+    _validate_precompute_cache_type,
+)
+from gpflow.utilities import triangular
+
+from ..covariances.blocks import BlockBatch, block_batches
+from ..covariances.pairs import flat_blocks
+from ..placement import pinned
+from .gaussian import is_diagonal, kl_divergence
+from .quadratic_forms import covariance_change, variance_change
+
+
+class Terms(NamedTuple):
+    """What blocks contribute: to the mean ``[N, P]``, to the (co)variance (``[N, P]`` or
+    ``[P, N, N]``, to be added to Kff), and to the KL divergence ``[]``."""
+
+    mean: tf.Tensor
+    change: tf.Tensor
+    kl: tf.Tensor
+
+
+class WhitenedBatch(NamedTuple):
+    """q of a batch of T blocks in terms of variables whose prior is N(0, I).
+
+    ``root`` is L ``[T, m, m]``, None where it is not needed; ``q_mu`` ``[T, m, P]``; ``q_sqrt``
+    ``[T, m, P]`` (diagonal) or ``[T, P, m, m]``.
+    """
+
+    root: tf.linalg.LinearOperator | None
+    q_mu: tf.Tensor
+    q_sqrt: tf.Tensor
+
+
+def whitened_batch(
+    batch: BlockBatch,
+    q_mu: Sequence[TensorType],
+    q_sqrt: Sequence[TensorType],
+    whiten: bool,
+    needs_root: bool = True,
+) -> WhitenedBatch:
+    """The q of the blocks of a batch, picked from the lists for all blocks."""
+    mean = stack([q_mu[position] for position in batch.positions])
+    root_of_s = stack([q_sqrt[position] for position in batch.positions])
+    root = None
+    if needs_root or not whiten:
+        root = batch.operator(default_jitter()).cholesky()
+    if not whiten:
+        assert root is not None
+        mean = root.solve(mean)
+        if root_of_s.shape.rank == 3 and is_diagonal(root):
+            root_of_s = root.solve(root_of_s)
+        else:
+            if root_of_s.shape.rank == 3:
+                root_of_s = tf.linalg.diag(tf.linalg.matrix_transpose(root_of_s))
+            # The roots of the P latent GPs side by side: one solve for all.
+            shape = tf.shape(root_of_s)
+            wide = tf.reshape(tf.transpose(root_of_s, [0, 2, 1, 3]), [shape[0], shape[2], -1])
+            solved = tf.reshape(root.solve(wide), [shape[0], shape[2], shape[1], shape[3]])
+            root_of_s = tf.transpose(solved, [0, 2, 1, 3])
+    return WhitenedBatch(root, mean, root_of_s)
+
+
+def stack(values: Sequence[TensorType]) -> tf.Tensor:
+    """Values or parameters of equal shape, one behind the other.
+
+    Parameters that are triangular are filled in one go, so that a graph has one operation for each
+    (its reading) and not twenty.
+    """
+    if len(values) > 1 and all(_is_triangular(value) for value in values):
+        packed = tf.stack([value.unconstrained_variable for value in values])
+        return triangular().forward(packed)
+    tensors = [tf.convert_to_tensor(value) for value in values]
+    stacked = tf.stack(tensors)
+    return stacked if stacked.shape.rank == 3 else tf.linalg.band_part(stacked, -1, 0)
+
+
+def _is_triangular(value: TensorType) -> bool:
+    return isinstance(value, gpflow.Parameter) and isinstance(value.transform, type(triangular()))
+
+
+def batch_kl(q: WhitenedBatch) -> tf.Tensor:
+    """The KL divergence of all blocks of a batch, their latent GPs taken side by side."""
+    q_mu = tf.reshape(tf.transpose(q.q_mu, [1, 0, 2]), [tf.shape(q.q_mu)[1], -1])
+    if q.q_sqrt.shape.rank == 3:
+        q_sqrt = tf.reshape(tf.transpose(q.q_sqrt, [1, 0, 2]), tf.shape(q_mu))
+    else:
+        size = tf.shape(q.q_sqrt)[-1]
+        q_sqrt = tf.reshape(q.q_sqrt, [-1, size, size])
+    return kl_divergence(q_mu, q_sqrt, None)
+
+
+def batch_terms(
+    batch: BlockBatch, q: WhitenedBatch, X: TensorType, full_cov: bool
+) -> tuple[tf.Tensor, tf.Tensor]:
+    """A batch's contributions to the mean and to the (co)variance at X ``[N, D]``."""
+    assert q.root is not None
+    A = q.root.solve(batch.features(X))
+    mean = tf.reduce_sum(tf.matmul(A, q.q_mu, transpose_a=True), axis=0)
+    change = covariance_change if full_cov else variance_change
+    return mean, change(A, q.q_sqrt)
+
+
+def additive_terms(
+    inducing_variable: InducingVariables,
+    kernel: Kernel,
+    q_mu: Sequence[TensorType],
+    q_sqrt: Sequence[TensorType],
+    X: TensorType,
+    *,
+    whiten: bool,
+    full_cov: bool = False,
+    devices: Sequence[str] | None = None,
+) -> Terms:
+    """The contributions of all blocks, with one factorisation of each Kuu.
+
+    :param inducing_variable: Of a sum; or of a single block.
+    :param kernel: The kernel it belongs to.
+    :param q_mu: For each block ``[m_t, P]``.
+    :param q_sqrt: For each block ``[m_t, P]`` or ``[P, m_t, m_t]``.
+    :param X: ``[N, D]``.
+    :param devices: Where the blocks are computed, in turn; all in batches, and nowhere in
+        particular, by default.
+    """
+    if devices is None:
+        parts = []
+        for batch in block_batches(inducing_variable, kernel):
+            q = whitened_batch(batch, q_mu, q_sqrt, whiten)
+            parts.append(Terms(*batch_terms(batch, q, X, full_cov), batch_kl(q)))
+    else:
+        parts = [
+            _terms_on_device(block, summand, q_mu[t], q_sqrt[t], X, whiten, full_cov, device)
+            for t, (block, summand, device) in enumerate(
+                _with_devices(inducing_variable, kernel, devices)
+            )
+        ]
+    means, changes, kls = zip(*parts, strict=True)
+    return Terms(tf.add_n(means), tf.add_n(changes), tf.add_n(kls))
+
+
+def additive_kl(
+    inducing_variable: InducingVariables,
+    kernel: Kernel,
+    q_mu: Sequence[TensorType],
+    q_sqrt: Sequence[TensorType],
+    *,
+    whiten: bool,
+    devices: Sequence[str] | None = None,
+) -> tf.Tensor:
+    """``sum_t KL[q_t(u_t) || p(u_t)]``; arguments as for :func:`additive_terms`."""
+    if devices is None:
+        return tf.add_n(
+            [
+                batch_kl(whitened_batch(batch, q_mu, q_sqrt, whiten, needs_root=False))
+                for batch in block_batches(inducing_variable, kernel)
+            ]
+        )
+    parts = []
+    for t, (block, summand, device) in enumerate(_with_devices(inducing_variable, kernel, devices)):
+        mean, root = [q_mu[t]], [q_sqrt[t]]
+
+        def of_block(
+            block: InducingVariables = block,
+            summand: Kernel = summand,
+            mean: Sequence[TensorType] = mean,
+            root: Sequence[TensorType] = root,
+        ) -> tuple[tf.Tensor, ...]:
+            (batch,) = block_batches(block, summand)
+            return (batch_kl(whitened_batch(batch, mean, root, whiten, needs_root=False)),)
+
+        parts.append(pinned(of_block, device)[0])
+    return tf.add_n(parts)
+
+
+def _with_devices(
+    inducing_variable: InducingVariables, kernel: Kernel, devices: Sequence[str]
+) -> list[tuple[InducingVariables, Kernel, str]]:
+    return [
+        (block, summand, devices[t % len(devices)])
+        for t, (block, summand) in enumerate(flat_blocks(inducing_variable, kernel))
+    ]
+
+
+def _terms_on_device(
+    block: InducingVariables,
+    summand: Kernel,
+    q_mu: TensorType,
+    q_sqrt: TensorType,
+    X: TensorType,
+    whiten: bool,
+    full_cov: bool,
+    device: str,
+) -> Terms:
+    def of_block(inputs: tf.Tensor) -> tuple[tf.Tensor, ...]:
+        (batch,) = block_batches(block, summand)
+        q = whitened_batch(batch, [q_mu], [q_sqrt], whiten)
+        return (*batch_terms(batch, q, inputs, full_cov), batch_kl(q))
+
+    return Terms(*pinned(of_block, device, X))
+
+
+class AdditivePosterior(AbstractPosterior):
+    """The posterior of :class:`interdomain.models.AdditiveSVGP`, as GPflow's posteriors are.
+
+    :param kernel: The whole kernel.
+    :param inducing_variable: The blocks.
+    :param q_mu: For each block ``[m_t, P]``.
+    :param q_sqrt: For each block ``[m_t, P]`` or ``[P, m_t, m_t]``.
+    :param whiten: Whether q is over the whitened variables.
+    :param mean_function: Added to the mean.
+    :param precompute_cache: "tensor", "variable" or "nocache", as in GPflow.
+    :param devices: Where ``fused_predict_f`` computes the blocks; cached predictions do not.
+    """
+
+    def __init__(
+        self,
+        kernel: Kernel,
+        inducing_variable: InducingVariables,
+        q_mu: Sequence[TensorType],
+        q_sqrt: Sequence[TensorType],
+        *,
+        whiten: bool,
+        mean_function: MeanFunction | None = None,
+        precompute_cache: PrecomputeCacheType | str | None = PrecomputeCacheType.TENSOR,
+        devices: Sequence[str] | None = None,
+    ) -> None:
+        super().__init__(kernel, inducing_variable, mean_function=mean_function)
+        self.q_mu = list(q_mu)
+        self.q_sqrt = list(q_sqrt)
+        self.whiten = whiten
+        self._devices = None if devices is None else tuple(devices)
+        self.update_cache(_validate_precompute_cache_type(precompute_cache))
+
+    def _precompute(self) -> tuple[PrecomputedValue, ...]:
+        """For each batch of blocks: ``L^{-T} E[v]``, ``L^{-1}`` (its diagonal, if that is all) and
+        the whitened q_sqrt."""
+        values = []
+        for batch in block_batches(self.X_data, self.kernel):
+            q = whitened_batch(batch, self.q_mu, self.q_sqrt, self.whiten)
+            assert q.root is not None
+            if is_diagonal(q.root):
+                inverse = 1 / q.root.diag_part()
+            else:
+                size = q.root.domain_dimension_tensor()
+                inverse = q.root.solve(tf.eye(size, dtype=q.root.dtype))
+            values += [q.root.solve(q.q_mu, adjoint=True), inverse, q.q_sqrt]
+        return tuple(PrecomputedValue(value, (False,) * value.shape.rank) for value in values)
+
+    @inherit_check_shapes
+    def _conditional_fused(
+        self, Xnew: TensorType, full_cov: bool = False, full_output_cov: bool = False
+    ) -> MeanAndVariance:
+        def terms(X: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
+            mean, change, _ = additive_terms(
+                self.X_data,
+                self.kernel,
+                self.q_mu,
+                self.q_sqrt,
+                X,
+                whiten=self.whiten,
+                full_cov=full_cov,
+                devices=self._devices,
+            )
+            return mean, change
+
+        return self._conditional(terms, Xnew, full_cov, full_output_cov)
+
+    @inherit_check_shapes
+    def _conditional_with_precompute(
+        self,
+        cache: tuple[tf.Tensor, ...],
+        Xnew: TensorType,
+        full_cov: bool = False,
+        full_output_cov: bool = False,
+    ) -> MeanAndVariance:
+        batches = block_batches(self.X_data, self.kernel)
+
+        def terms(X: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
+            means, changes = [], []
+            for k, batch in enumerate(batches):
+                alpha, inverse, q_sqrt = cache[3 * k : 3 * k + 3]
+                columns = batch.features(X)
+                A = inverse[:, :, None] * columns if inverse.shape.rank == 2 else inverse @ columns
+                means.append(tf.reduce_sum(tf.matmul(columns, alpha, transpose_a=True), axis=0))
+                change = covariance_change if full_cov else variance_change
+                changes.append(change(A, q_sqrt))
+            return tf.add_n(means), tf.add_n(changes)
+
+        return self._conditional(terms, Xnew, full_cov, full_output_cov)
+
+    def _conditional(
+        self,
+        terms: Callable[[tf.Tensor], tuple[tf.Tensor, tf.Tensor]],
+        Xnew: TensorType,
+        full_cov: bool,
+        full_output_cov: bool,
+    ) -> MeanAndVariance:
+        """Kff and the terms together, in the shapes GPflow asks for."""
+        Xnew = tf.convert_to_tensor(Xnew)
+        if full_cov:
+            mean, cov = _over_batches(terms, Xnew)
+            cov = self.kernel(Xnew)[..., None, :, :] + cov
+        else:
+            mean, change = terms(tf.reshape(Xnew, [-1, Xnew.shape[-1]]))
+            cov = add_variance(self.kernel(Xnew, full_cov=False), change)
+            shape = tf.concat([tf.shape(Xnew)[:-1], tf.shape(mean)[-1:]], axis=0)
+            mean, cov = tf.reshape(mean, shape), tf.reshape(cov, shape)
+        return mean, expand_independent_outputs(cov, full_cov, full_output_cov)
+
+
+def add_variance(kff: tf.Tensor, change: tf.Tensor) -> tf.Tensor:
+    """Prior variances of any shape and a change ``[N, P]``; never negative."""
+    # What all features together do not explain is not negative; rounding can make it so.
+    return tf.maximum(tf.reshape(kff, [-1, 1]) + change, 0)
+
+
+def _over_batches(
+    terms: Callable[[tf.Tensor], tuple[tf.Tensor, tf.Tensor]], Xnew: tf.Tensor
+) -> tuple[tf.Tensor, tf.Tensor]:
+    """``terms`` for each leading index of Xnew ``[batch..., N, D]``."""
+    if Xnew.shape.rank == 2:
+        return terms(Xnew)
+    leading = tf.shape(Xnew)[:-2]
+    flat = tf.reshape(Xnew, tf.concat([[-1], tf.shape(Xnew)[-2:]], axis=0))
+    flat = tf.ensure_shape(flat, [None, *Xnew.shape[-2:]])
+    mean, cov = tf.map_fn(terms, flat, fn_output_signature=(Xnew.dtype, Xnew.dtype))
+    return (
+        tf.reshape(mean, tf.concat([leading, tf.shape(mean)[1:]], axis=0)),
+        tf.reshape(cov, tf.concat([leading, tf.shape(cov)[1:]], axis=0)),
+    )
