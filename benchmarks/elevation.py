@@ -74,6 +74,13 @@ class Elevation(Benchmark):
         parser.add_argument("--num-inducing", type=int, default=None, help="m, default 300")
         parser.add_argument("--steps", type=int, default=None, help="default 1000")
         parser.add_argument("--learning-rate", type=float, default=0.01, help="of Adam")
+        parser.add_argument(
+            "--natural-gradient",
+            type=float,
+            default=None,
+            help="step size in (0, 1] of natural gradients for q, with Adam for the rest; without "
+            "it Adam trains q too, as in the paper",
+        )
         parser.add_argument("--seed", type=int, default=0, help="of split, centres and batches")
 
     def configurations(self, arguments: argparse.Namespace) -> Iterable[Configuration]:
@@ -85,6 +92,7 @@ class Elevation(Benchmark):
                 "steps": arguments.steps or (20 if short else 1_000),
                 "batch_size": BATCH_SIZE,
                 "learning_rate": arguments.learning_rate,
+                "natural_gradient": arguments.natural_gradient,
                 "test_rows": 2_000 if short else None,  # None: all
                 "seed": arguments.seed,
                 "source": source_of(arguments.data_dir),
@@ -104,6 +112,7 @@ class Elevation(Benchmark):
             steps=configuration["steps"],
             batch_size=configuration["batch_size"],
             learning_rate=configuration["learning_rate"],
+            natural_gradient=configuration["natural_gradient"],
             seed=configuration["seed"],
         )
         start = time.perf_counter()

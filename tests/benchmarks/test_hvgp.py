@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from benchmarks import elevation, hvgp_scaling, nystrom, transform_mnist
+from benchmarks import elevation, hvgp_scaling, nystrom, transform_mnist, transformed_digits
 from benchmarks.hvgp_sides import COREGIONALIZATION, DISTINCT, GPYTORCH, SHARED, SIDES, SVGP_LARGE
 from benchmarks.prediction import gaussian_errors
 
@@ -36,8 +36,8 @@ def test_gaussian_errors() -> None:
 
 def test_images_are_flipped_and_shifted_whole() -> None:
     images = np.random.default_rng(0).normal(size=(40, 4, 4))
-    flipped = transform_mnist.randomly_flipped(images, np.random.default_rng(1))
-    shifted = transform_mnist.randomly_shifted(images, np.random.default_rng(1))
+    flipped = transformed_digits.randomly_flipped(images, np.random.default_rng(1))
+    shifted = transformed_digits.randomly_shifted(images, np.random.default_rng(1))
     turned = set()
     for i in range(len(images)):
         flips = [images[i][::up, ::left] for up in (1, -1) for left in (1, -1)]
@@ -45,6 +45,14 @@ def test_images_are_flipped_and_shifted_whole() -> None:
         rolls = [np.roll(images[i], (a, b), axis=(0, 1)) for a in range(4) for b in range(4)]
         assert any((roll == shifted[i]).all() for roll in rolls)
     assert turned == {0, 1, 2, 3}
+
+
+def test_images_are_halved_by_means() -> None:
+    images = np.arange(32.0).reshape(2, 4, 4)
+    (first, _) = transformed_digits.flattened(images, 2) * 255.0
+    np.testing.assert_allclose(first, [2.5, 4.5, 10.5, 12.5])
+    whole = transformed_digits.flattened(images, 4) * 255.0
+    np.testing.assert_allclose(whole, images.reshape(2, 16))
 
 
 def test_sides_of_the_scaling_benchmark() -> None:
@@ -107,7 +115,8 @@ def test_table_of_nystrom_takes_means_over_seeds() -> None:
 
 
 def test_table_of_transformed_images_states_the_claim() -> None:
-    run = {"task": "translate", "num_inducing": 50, "images": 1_000, "steps": 10, "seed": 0}
+    run = {"task": "translate", "pixels": 14, "num_inducing": 50, "images": 1_000, "steps": 10}
+    run |= {"seed": 0}
     run |= {"batch_size": 200, "learning_rate": 0.01, "source": "files"}
     records = [
         {
