@@ -72,7 +72,7 @@ class Elevation(Benchmark):
         add_data_argument(parser)
         parser.add_argument("--models", type=names(MODELS, "models"), default=None)
         parser.add_argument("--num-inducing", type=int, default=None, help="m, default 300")
-        parser.add_argument("--steps", type=int, default=None, help="default 1000")
+        parser.add_argument("--steps", type=int, default=None, help="default 700")
         parser.add_argument("--learning-rate", type=float, default=0.01, help="of Adam")
         parser.add_argument(
             "--natural-gradient",
@@ -89,7 +89,7 @@ class Elevation(Benchmark):
             yield {
                 "model": model,
                 "num_inducing": arguments.num_inducing or (20 if short else 300),
-                "steps": arguments.steps or (20 if short else 1_000),
+                "steps": arguments.steps or (20 if short else 700),
                 "batch_size": BATCH_SIZE,
                 "learning_rate": arguments.learning_rate,
                 "natural_gradient": arguments.natural_gradient,
@@ -122,7 +122,7 @@ class Elevation(Benchmark):
         noise_variance = float(model.likelihood.variance.numpy())
         errors = gaussian_errors(table.Y[test], mean, variance + noise_variance)
         seconds = time.perf_counter() - start
-        save_map(map_path(result_folder(arguments), configuration["model"]), predict, table)
+        save_map(result_folder(arguments), configuration, predict, table)
         shutil.rmtree(folder)
         return {**errors, **trained, "num_train": len(table.train), "test_seconds": seconds}
 
@@ -188,13 +188,10 @@ def hyperparameters(model: Any) -> dict[str, float]:
     }
 
 
-def map_path(results: Path, model: str) -> Path:
-    """Where the map of a model is kept."""
-    return results / f"elevation_{model}.png"
-
-
-def save_map(path: Path, predict: Predictor, table: Elevations) -> None:
-    """Draw the predictive mean on the grid, next to the truth."""
+def save_map(
+    results: Path, configuration: Configuration, predict: Predictor, table: Elevations
+) -> None:
+    """Draw the predictive mean on the grid, next to the truth: `elevation_<model>.png`."""
     from matplotlib.figure import Figure
 
     cells = np.arange(table.shape[0] * table.shape[1]).reshape(table.shape)
@@ -204,13 +201,13 @@ def save_map(path: Path, predict: Predictor, table: Elevations) -> None:
     for axes, values, title in zip(
         figure.subplots(1, 2),
         (table.Y[:, 0][cells], mean),
-        ("elevation", "predictive mean"),
+        ("elevation", "{model}, m = {num_inducing}, {steps} steps".format(**configuration)),
         strict=True,
     ):
         axes.imshow(values, origin="lower", vmin=-2.5, vmax=2.5, cmap="terrain")
         axes.set_title(title)
         axes.set_axis_off()
-    figure.savefig(path, dpi=80)
+    figure.savefig(results / f"elevation_{configuration['model']}.png", dpi=80)
 
 
 def table_of(records: Sequence[Record]) -> str:
@@ -219,11 +216,13 @@ def table_of(records: Sequence[Record]) -> str:
     for record in sorted(records, key=_position):
         run, result = record["configuration"], record["result"]
         size, rmse, nll, hours = PAPER[run["model"]]
+        gamma = run["natural_gradient"]
         rows.append(
             (
                 run["model"],
                 run["num_inducing"],
                 f"{run['steps']:,}",
+                "Adam" if gamma is None else f"natural {gamma:g}",
                 _number(result["rmse"]),
                 _number(result["nll"]),
                 f"{result['seconds_per_step']:.3f}",
@@ -235,7 +234,7 @@ def table_of(records: Sequence[Record]) -> str:
             )
         )
     headers = (
-        *("model", "m", "steps", "RMSE", "NLL", "s per step", "training s"),
+        *("model", "m", "steps", "q by", "RMSE", "NLL", "s per step", "training s"),
         *("paper's size", "paper's RMSE", "paper's NLL", "paper's hours"),
     )
     _, rmse, nll, hours = PAPER["svgp_5m"]
@@ -251,9 +250,10 @@ def _number(value: float | None) -> str:
     return "not finite" if value is None else f"{value:.3f}"
 
 
-def _position(record: Record) -> tuple[int, int, int, int]:
+def _position(record: Record) -> tuple[int, float, int, int, int]:
     run = record["configuration"]
-    return run["num_inducing"], run["steps"], MODELS.index(run["model"]), run["seed"]
+    size = (run["num_inducing"], run["natural_gradient"] or 0.0, run["steps"])
+    return *size, MODELS.index(run["model"]), run["seed"]
 
 
 if __name__ == "__main__":

@@ -92,10 +92,11 @@ def test_table_of_scaling_shows_the_targets() -> None:
 
 def test_table_of_elevation() -> None:
     run = {"model": "hvgp_7xm", "num_inducing": 300, "steps": 1_000, "seed": 0}
+    run |= {"natural_gradient": 0.1}
     result = {"rmse": 0.2, "nll": None, "seconds_per_step": 0.5, "train_seconds": 500.0}
     (row,) = rows_of(elevation.table_of([{"configuration": run, "result": result}]))
     assert row[3:] == [
-        *("0.200", "not finite", "0.500", "500"),
+        *("natural 0.1", "0.200", "not finite", "0.500", "500"),
         *("7x1k", "0.189", "-0.246", "1.55"),
     ]
 
