@@ -16,6 +16,7 @@ from .covariances.blocks import block_batches
 from .inducing_variables import HarmonicInducingPoints
 from .inducing_variables.initialisation import k_means
 from .kernels import HarmonicKernel
+from .posteriors.gaussian import square_root
 from .transforms import CyclicTransform
 
 
@@ -39,7 +40,7 @@ def nystrom_trace_error(
     X = tf.convert_to_tensor(X)
     error = tf.reduce_sum(kernel(X, full_cov=False))
     for batch in block_batches(inducing_variable, kernel):
-        root = batch.operator(default_jitter()).cholesky()
+        root = square_root(batch.operator(default_jitter()))
         error -= tf.reduce_sum(tf.square(root.solve(batch.features(X))))
     return error
 

@@ -19,7 +19,10 @@ class SumInducingVariables(InterDomainInducingVariables):
     Processes*, 2017, section 4.3). In a stock ``SVGP`` or ``SGPR`` the blocks have a joint q(u).
 
     Blocks may differ in kind, size and input space; stock ``InducingPoints`` are allowed. The
-    kernel is a ``gpflow.kernels.Sum``, whose summands pick their columns by ``active_dims``.
+    kernel is a ``gpflow.kernels.Sum``, whose summands pick their columns by ``active_dims``, or a
+    :class:`interdomain.kernels.DecomposedKernel`. A summand may itself be such a sum, with a sum of
+    inducing variables. :class:`interdomain.models.AdditiveSVGP` has an independent q for each
+    block instead of the joint one.
 
     :param inducing_variables: One per summand, in the order of ``kernel.kernels``.
     :raises ValueError: If there are none, or one is not an inducing variable.

@@ -18,9 +18,13 @@ from gpflow.posteriors import PrecomputeCacheType
 from gpflow.utilities import positive, triangular
 
 from ..covariances.pairs import flat_blocks
+from ..kernels import HarmonicKernel
 from ..placement import move_parameters, resolve_devices
 from ..posteriors.additive import AdditivePosterior, add_variance, additive_kl, additive_terms
 from ..sphere._typing import Array
+
+
+_NO_CACHE = (None, "nocache", PrecomputeCacheType.NOCACHE)
 
 
 class AdditiveSVGP(gpflow.models.SVGP):
@@ -148,7 +152,17 @@ class AdditiveSVGP(gpflow.models.SVGP):
         self,
         precompute_cache: PrecomputeCacheType | str | None = PrecomputeCacheType.TENSOR,
     ) -> AdditivePosterior:
-        """The posterior, for repeated predictions; caches as in GPflow."""
+        """The posterior, for repeated predictions; caches as in GPflow.
+
+        Where a cache is computed, outside of compiled functions, harmonic kernels are validated
+        first.
+
+        :raises ValueError: If training has made a kernel lose its invariance.
+        """
+        if precompute_cache not in _NO_CACHE and tf.executing_eagerly():
+            for module in (self.kernel, *self.kernel.submodules):
+                if isinstance(module, HarmonicKernel):
+                    module.validate()
         return AdditivePosterior(
             self.kernel,
             self.inducing_variable,

@@ -34,8 +34,13 @@ from gpflow.utilities import triangular
 from ..covariances.blocks import BlockBatch, block_batches
 from ..covariances.pairs import flat_blocks
 from ..placement import pinned
-from .gaussian import is_diagonal, kl_divergence
-from .quadratic_forms import covariance_change, variance_change
+from .gaussian import is_diagonal, kl_divergence, square_root
+from .quadratic_forms import (
+    covariance_change,
+    dense_marginals,
+    mean_of_blocks,
+    variance_change,
+)
 
 
 class Terms(NamedTuple):
@@ -71,7 +76,7 @@ def whitened_batch(
     root_of_s = stack([q_sqrt[position] for position in batch.positions])
     root = None
     if needs_root or not whiten:
-        root = batch.operator(default_jitter()).cholesky()
+        root = square_root(batch.operator(default_jitter()))
     if not whiten:
         assert root is not None
         mean = root.solve(mean)
@@ -122,10 +127,12 @@ def batch_terms(
 ) -> tuple[tf.Tensor, tf.Tensor]:
     """A batch's contributions to the mean and to the (co)variance at X ``[N, D]``."""
     assert q.root is not None
-    A = q.root.solve(batch.features(X))
-    mean = tf.reduce_sum(tf.matmul(A, q.q_mu, transpose_a=True), axis=0)
+    columns = batch.features(X)
+    if not (full_cov or is_diagonal(q.root) or q.q_sqrt.shape.rank == 3):
+        return dense_marginals(q.root.to_dense(), columns, q.q_mu, q.q_sqrt)
+    A = q.root.solve(columns)
     change = covariance_change if full_cov else variance_change
-    return mean, change(A, q.q_sqrt)
+    return mean_of_blocks(A, q.q_mu), change(A, q.q_sqrt)
 
 
 def additive_terms(
@@ -308,7 +315,7 @@ class AdditivePosterior(AbstractPosterior):
                 alpha, inverse, q_sqrt = cache[3 * k : 3 * k + 3]
                 columns = batch.features(X)
                 A = inverse[:, :, None] * columns if inverse.shape.rank == 2 else inverse @ columns
-                means.append(tf.reduce_sum(tf.matmul(columns, alpha, transpose_a=True), axis=0))
+                means.append(mean_of_blocks(columns, alpha))
                 change = covariance_change if full_cov else variance_change
                 changes.append(change(A, q_sqrt))
             return tf.add_n(means), tf.add_n(changes)

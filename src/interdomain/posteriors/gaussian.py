@@ -11,6 +11,8 @@ whitened variables ``v = L^{-1} u``, whose prior is N(0, I), and of the whitened
 
 from __future__ import annotations
 
+from typing import Any
+
 import tensorflow as tf
 from check_shapes import check_shapes
 from gpflow.base import TensorType
@@ -19,6 +21,33 @@ from gpflow.base import TensorType
 def is_diagonal(operator: tf.linalg.LinearOperator) -> bool:
     """Whether the operator is known to be diagonal."""
     return isinstance(operator, tf.linalg.LinearOperatorDiag)
+
+
+def square_root(operator: tf.linalg.LinearOperator) -> tf.linalg.LinearOperator:
+    """L with ``operator = L L^T``, lower triangular, block-diagonal or diagonal."""
+    if isinstance(operator, tf.linalg.LinearOperatorFullMatrix):
+        return tf.linalg.LinearOperatorLowerTriangular(_cholesky(operator.to_dense()))
+    return operator.cholesky()
+
+
+@tf.custom_gradient
+def _cholesky(matrix: tf.Tensor) -> Any:
+    """The Cholesky factor, of one matrix or a batch, with a gradient by triangular solves.
+
+    TensorFlow's gradient inverts the factor and takes two more products; both follow Murray 2016,
+    "Differentiation of the Cholesky decomposition", eq. 10.
+    """
+    root = tf.linalg.cholesky(matrix)
+
+    def gradient(upstream: tf.Tensor) -> tf.Tensor:
+        middle = tf.linalg.band_part(tf.matmul(root, upstream, transpose_a=True), -1, 0)
+        middle += tf.linalg.matrix_transpose(tf.linalg.band_part(middle, -1, 0))
+        middle = tf.linalg.set_diag(middle, tf.linalg.diag_part(middle) / 2)
+        half = tf.linalg.triangular_solve(root, middle, adjoint=True)
+        whole = tf.linalg.triangular_solve(root, tf.linalg.matrix_transpose(half), adjoint=True)
+        return (whole + tf.linalg.matrix_transpose(whole)) / 4
+
+    return root, gradient
 
 
 def lower_triangle(q_sqrt: TensorType | None) -> tf.Tensor | None:

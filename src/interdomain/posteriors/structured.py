@@ -20,6 +20,7 @@ from .gaussian import (
     kl_divergence,
     lower_triangle,
     marginal_variances,
+    square_root,
     whiten_q_sqrt,
 )
 
@@ -46,7 +47,7 @@ class StructuredPosterior(IndependentPosterior):
                 columns, kff, kuu.diag_part(), self.q_mu, q_sqrt, self.whiten
             )
         else:
-            root = kuu.cholesky()
+            root = square_root(kuu)
             A = root.solve(columns)
             features = A if self.whiten else root.solve(A, adjoint=True)
             mean = tf.matmul(features, self.q_mu, transpose_a=True)
@@ -59,7 +60,7 @@ class StructuredPosterior(IndependentPosterior):
         ``L^{-1}`` is a vector if Kuu is diagonal; the whitened q_sqrt is ``[M, P]`` if, moreover, S
         is. Positions are the same in every case, ranks tell the cases apart.
         """
-        root = Kuu_operator(self.X_data, self.kernel, jitter=default_jitter()).cholesky()
+        root = square_root(Kuu_operator(self.X_data, self.kernel, jitter=default_jitter()))
         q_mu, q_sqrt = self.q_mu, lower_triangle(self.q_sqrt)
         if not self.whiten:
             q_mu, q_sqrt = root.solve(q_mu), whiten_q_sqrt(root, q_sqrt)
@@ -159,6 +160,6 @@ def prior_kl_inter_domain(
     """``KL[q(u) || p(u)]``, with the factorisation of ``Kuu_operator``; none if ``whiten``."""
     root = None
     if not whiten:
-        root = Kuu_operator(inducing_variable, kernel, jitter=default_jitter()).cholesky()
+        root = square_root(Kuu_operator(inducing_variable, kernel, jitter=default_jitter()))
     q_sqrt = lower_triangle(q_sqrt)
     return kl_divergence(tf.convert_to_tensor(q_mu), q_sqrt, root)
