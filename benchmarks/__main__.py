@@ -8,14 +8,19 @@ from collections.abc import Sequence
 
 from benchmarks.basis import Basis
 from benchmarks.data import add_data_argument
+from benchmarks.elevation import Elevation
+from benchmarks.hvgp_scaling import HvgpScaling
+from benchmarks.nystrom import Nystrom
 from benchmarks.runner import Benchmark
 from benchmarks.structure import Structure
+from benchmarks.transform_mnist import TransformMnist
 from benchmarks.uci_vish import UciVish
 
 BENCHMARKS: dict[str, type[Benchmark]] = {
-    benchmark.name: benchmark for benchmark in (Basis, Structure, UciVish)
+    benchmark.name: benchmark
+    for benchmark in (Basis, Structure, UciVish, HvgpScaling, Elevation, Nystrom, TransformMnist)
 }
-NEED_DATA = ("uci_vish",)
+NEED_DATA = ("uci_vish", "elevation", "nystrom", "transform_mnist")
 
 
 def main(argv: Sequence[str] | None = None) -> int:

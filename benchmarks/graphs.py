@@ -9,8 +9,8 @@ from typing import Any
 import tensorflow as tf
 
 
-def elbo_and_gradient(model: Any, data: tuple[tf.Tensor, tf.Tensor]) -> Callable[[], Any]:
-    """A compiled, already traced step: the loss and its gradient to every trainable variable.
+def step_function(model: Any) -> Any:
+    """A `tf.function` of (X, Y), not yet traced: the loss and its gradient to all that is trained.
 
     :param model: a GPflow model whose `training_loss` takes `data` (external data) or nothing.
     """
@@ -24,6 +24,12 @@ def elbo_and_gradient(model: Any, data: tuple[tf.Tensor, tf.Tensor]) -> Callable
             loss = model.training_loss((X, Y)) if takes_data else model.training_loss()
         return loss, tape.gradient(loss, variables, unconnected_gradients="zero")
 
+    return step
+
+
+def elbo_and_gradient(model: Any, data: tuple[tf.Tensor, tf.Tensor]) -> Callable[[], Any]:
+    """The compiled, already traced `step_function` of `model` on `data`."""
+    step = step_function(model)
     step.get_concrete_function(*data)
     return lambda: step(*data)
 

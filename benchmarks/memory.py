@@ -12,20 +12,16 @@ from __future__ import annotations
 
 import ctypes
 import gc
-import importlib
-import json
-import os
-import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from benchmarks.child import from_child, function_named, target_of
 from benchmarks.timing import wait_for
 
 STATUS = Path("/proc/self/status")
 CLEAR = Path("/proc/self/clear_refs")
-MARK = "peak_bytes="
 
 # The child must give memory back when it is freed, or what an earlier call freed would serve a
 # later one unseen. TensorFlow keeps freed blocks in a pool of its own with its oneDNN kernels and
@@ -44,27 +40,9 @@ def peak_bytes(factory: Callable[..., Callable[[], Any]], **arguments: Any) -> i
     :param factory: a function at the top level of a module; `arguments` are JSON values.
     :raises RuntimeError: when the child process fails; the message ends with its output.
     """
-    root = str(Path(__file__).parent.parent)
-    search_path = [root, *(entry for entry in sys.path if entry)]
-    module = factory.__module__
-    if module == "__main__":  # python -m benchmarks.<name>: the child must import it by its name
-        module = sys.modules["__main__"].__spec__.name  # type: ignore[union-attr]
-    child = subprocess.run(
-        [sys.executable, "-m", "benchmarks.memory", f"{module}:{factory.__name__}"],
-        input=json.dumps(arguments),
-        capture_output=True,
-        text=True,
-        cwd=root,
-        check=False,
-        env={**os.environ, **GIVE_BACK, "PYTHONPATH": os.pathsep.join(search_path)},
+    return int(
+        from_child(_peak_of, environment=GIVE_BACK, target=target_of(factory), arguments=arguments)
     )
-    figures = [line for line in child.stdout.splitlines() if line.startswith(MARK)]
-    if child.returncode != 0 or not figures:
-        raise RuntimeError(
-            f"measuring the memory of {factory.__name__}({arguments}) failed with exit status "
-            f"{child.returncode}:\n{child.stderr[-2000:]}"
-        )
-    return int(figures[-1][len(MARK) :])
 
 
 def peak_of_call(call: Callable[[], Any]) -> int:
@@ -114,12 +92,5 @@ def _max_resident_bytes() -> int:
     return largest if sys.platform == "darwin" else largest * 1024
 
 
-def _child(target: str) -> None:
-    module, _, name = target.partition(":")
-    factory = getattr(importlib.import_module(module), name)
-    call = factory(**json.load(sys.stdin))
-    print(f"{MARK}{peak_of_call(call)}")
-
-
-if __name__ == "__main__":
-    _child(sys.argv[1])
+def _peak_of(target: str, arguments: dict[str, Any]) -> int:
+    return peak_of_call(function_named(target)(**arguments))

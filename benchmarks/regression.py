@@ -8,6 +8,7 @@ import gpflow
 import numpy as np
 import tensorflow as tf
 from scipy.cluster.vq import kmeans2
+from scipy.spatial.distance import pdist
 
 import interdomain as idm
 from benchmarks.data import Array
@@ -27,6 +28,12 @@ def inducing_points(X: Array, num_inducing: int, seed: int) -> Array:
     generator = np.random.default_rng(seed)
     copies = rows[generator.integers(len(rows), size=num_inducing - len(rows))]
     return np.concatenate([rows, copies + 0.1 * generator.normal(size=copies.shape)])
+
+
+def median_distance(X: Array, seed: int, max_rows: int = 3_000) -> float:
+    """The median heuristic for a lengthscale: the median distance between rows of X."""
+    rows = np.random.default_rng(seed).permutation(len(X))[:max_rows]
+    return float(np.median(pdist(X[rows])))
 
 
 def start_at_optimal_q(model: gpflow.models.SVGP, data: tuple[Array, Array]) -> None:

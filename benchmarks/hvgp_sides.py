@@ -1,0 +1,194 @@
+"""The models that `hvgp_scaling` compares, and one training step of each.
+
+Data: `rows` random rows of 8 inputs, as a minibatch of a million. Kernel: gpflow's Matern-3/2 with
+one lengthscale. J = log2(T) groups of principal directions are negated, which gives T components.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from benchmarks.data import Array
+
+INPUT_DIM = 8
+NUM_DATA = 1_000_000  # the data set of which the rows are a minibatch
+LENGTHSCALE = 2.0
+NOISE_VARIANCE = 0.1
+
+SVGP, SVGP_LARGE = "svgp m", "svgp Tm"
+SHARED, DISTINCT = "hvgp shared", "hvgp distinct"
+COREGIONALIZATION, GPYTORCH = "coregionalization", "gpytorch Tm"
+SIDES = (SVGP, SVGP_LARGE, SHARED, DISTINCT, COREGIONALIZATION, GPYTORCH)
+
+
+def random_data(rows: int, seed: int) -> tuple[Array, Array]:
+    """Inputs and outputs without structure: the time of a step does not depend on them."""
+    generator = np.random.default_rng(seed)
+    return generator.normal(size=(rows, INPUT_DIM)), generator.normal(size=(rows, 1))
+
+
+def random_points(count: int, seed: int) -> Array:
+    """Inducing points, [count, 8]."""
+    return np.random.default_rng(seed + 1).normal(size=(count, INPUT_DIM))
+
+
+def negations(components: int, seed: int) -> Any:
+    """The PCA negations that decompose a kernel into so many components, a power of two."""
+    import interdomain as idm
+
+    groups = components.bit_length() - 1
+    if 2**groups != components:
+        raise ValueError(f"components is {components}: pass a power of two")
+    return idm.transforms.PrincipalNegation.from_data(
+        np.random.default_rng(seed + 2).normal(size=(1_000, INPUT_DIM)), groups
+    )
+
+
+def build_model(
+    side: str,
+    *,
+    components: int,
+    num_inducing: int,
+    seed: int,
+    devices: list[str] | None = None,
+) -> Any:
+    """The GPflow model of one side at its initial parameters."""
+    import gpflow
+
+    import interdomain as idm
+
+    kernel = gpflow.kernels.Matern32(lengthscales=LENGTHSCALE)
+    likelihood = gpflow.likelihoods.Gaussian(variance=NOISE_VARIANCE)
+    if side in (SVGP, SVGP_LARGE):
+        count = num_inducing if side == SVGP else components * num_inducing
+        Z = gpflow.inducing_variables.InducingPoints(random_points(count, seed))
+        return gpflow.models.SVGP(kernel, likelihood, Z, num_data=NUM_DATA)
+
+    transforms = negations(components, seed)
+    distinct = random_points(components * num_inducing, seed)
+    distinct = distinct.reshape(components, num_inducing, INPUT_DIM)
+    if side == COREGIONALIZATION:
+        return _coregionalization(idm.kernels.HarmonicKernel(kernel, transforms), distinct)
+    if side not in (SHARED, DISTINCT):
+        raise ValueError(f"side is {side!r}: no GPflow model has that name")
+    Z = distinct[0] if side == SHARED else distinct
+    return idm.models.HVGP(kernel, likelihood, Z, transforms, num_data=NUM_DATA, devices=devices)
+
+
+def training_step(
+    *, side: str, components: int, num_inducing: int, rows: int, seed: int
+) -> Callable[[], Any]:
+    """The elbo + gradient step of one side, traced where there is a graph."""
+    X, Y = random_data(rows, seed)
+    if side == GPYTORCH:
+        from benchmarks.gpytorch_side import gpytorch_step
+
+        return gpytorch_step(X, Y, random_points(components * num_inducing, seed))
+    import tensorflow as tf
+
+    from benchmarks.graphs import elbo_and_gradient
+
+    model = build_model(side, components=components, num_inducing=num_inducing, seed=seed)
+    return elbo_and_gradient(model, (tf.constant(X), tf.constant(Y)))
+
+
+def traced(
+    *, side: str, components: int, num_inducing: int, rows: int, seed: int
+) -> dict[str, float]:
+    """Seconds to trace the step, and the operations in its graph; to be run in a fresh process."""
+    import tensorflow as tf
+
+    from benchmarks.graphs import step_function, tracing
+
+    X, Y = random_data(rows, seed)
+    model = build_model(side, components=components, num_inducing=num_inducing, seed=seed)
+    return tracing(step_function(model), tf.constant(X), tf.constant(Y))
+
+
+def on_devices(
+    *, components: int, num_inducing: int, rows: int, seed: int, rounds: int
+) -> dict[str, list[float]]:
+    """Seconds per step with the blocks on one and on two logical CPU devices; in a fresh process.
+
+    Each operation has one thread, and two operations may run at a time: what is gained is gained
+    by placing blocks side by side.
+    """
+    import tensorflow as tf
+
+    tf.config.threading.set_intra_op_parallelism_threads(1)
+    tf.config.threading.set_inter_op_parallelism_threads(2)
+    (cpu,) = tf.config.list_physical_devices("CPU")
+    tf.config.set_logical_device_configuration(cpu, [tf.config.LogicalDeviceConfiguration()] * 2)
+    return _timed_placements(
+        {"one device": ["CPU:0"], "two devices": ["CPU:0", "CPU:1"]},
+        components=components,
+        num_inducing=num_inducing,
+        rows=rows,
+        seed=seed,
+        rounds=rounds,
+    )
+
+
+def not_placed(
+    *, components: int, num_inducing: int, rows: int, seed: int, rounds: int
+) -> dict[str, list[float]]:
+    """Seconds per step of the same model without placement, TensorFlow's threads as they are."""
+    return _timed_placements(
+        {"not placed": None},
+        components=components,
+        num_inducing=num_inducing,
+        rows=rows,
+        seed=seed,
+        rounds=rounds,
+    )
+
+
+def _timed_placements(
+    placements: dict[str, list[str] | None],
+    *,
+    components: int,
+    num_inducing: int,
+    rows: int,
+    seed: int,
+    rounds: int,
+) -> dict[str, list[float]]:
+    import tensorflow as tf
+
+    from benchmarks.graphs import elbo_and_gradient
+    from benchmarks.timing import alternate
+
+    X, Y = random_data(rows, seed)
+    steps = {
+        name: elbo_and_gradient(
+            build_model(
+                DISTINCT,
+                components=components,
+                num_inducing=num_inducing,
+                seed=seed,
+                devices=devices,
+            ),
+            (tf.constant(X), tf.constant(Y)),
+        )
+        for name, devices in placements.items()
+    }
+    return alternate(steps, rounds=rounds)
+
+
+def _coregionalization(kernel: Any, Z: Array) -> Any:
+    """What GPflow offers for a sum of kernels with inducing points of their own.
+
+    The components are latent GPs that a row of ones adds up to one output.
+    """
+    import gpflow
+
+    points = [gpflow.inducing_variables.InducingPoints(block) for block in Z]
+    return gpflow.models.SVGP(
+        gpflow.kernels.LinearCoregionalization(list(kernel.kernels), W=np.ones((1, len(Z)))),
+        gpflow.likelihoods.Gaussian(variance=NOISE_VARIANCE),
+        gpflow.inducing_variables.SeparateIndependentInducingVariables(points),
+        num_latent_gps=len(Z),
+        num_data=NUM_DATA,
+    )
