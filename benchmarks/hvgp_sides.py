@@ -109,72 +109,43 @@ def traced(
 
 
 def on_devices(
-    *, components: int, num_inducing: int, rows: int, seed: int, rounds: int
-) -> dict[str, list[float]]:
-    """Seconds per step with the blocks on one and on two logical CPU devices; in a fresh process.
-
-    Each operation has one thread, and two operations may run at a time: what is gained is gained
-    by placing blocks side by side.
-    """
-    import tensorflow as tf
-
-    tf.config.threading.set_intra_op_parallelism_threads(1)
-    tf.config.threading.set_inter_op_parallelism_threads(2)
-    (cpu,) = tf.config.list_physical_devices("CPU")
-    tf.config.set_logical_device_configuration(cpu, [tf.config.LogicalDeviceConfiguration()] * 2)
-    return _timed_placements(
-        {"one device": ["CPU:0"], "two devices": ["CPU:0", "CPU:1"]},
-        components=components,
-        num_inducing=num_inducing,
-        rows=rows,
-        seed=seed,
-        rounds=rounds,
-    )
-
-
-def not_placed(
-    *, components: int, num_inducing: int, rows: int, seed: int, rounds: int
-) -> dict[str, list[float]]:
-    """Seconds per step of the same model without placement, TensorFlow's threads as they are."""
-    return _timed_placements(
-        {"not placed": None},
-        components=components,
-        num_inducing=num_inducing,
-        rows=rows,
-        seed=seed,
-        rounds=rounds,
-    )
-
-
-def _timed_placements(
-    placements: dict[str, list[str] | None],
     *,
+    num_devices: int,
+    placed: bool,
     components: int,
     num_inducing: int,
     rows: int,
     seed: int,
     rounds: int,
-) -> dict[str, list[float]]:
+) -> list[float]:
+    """Seconds per step on one or two logical CPU devices, one thread for each; in a fresh process.
+
+    Threads are set for a process: each operation has one, and as many operations run at a time as
+    there are devices.
+
+    :param placed: Whether the blocks are dealt onto the devices, or computed in batches.
+    """
     import tensorflow as tf
 
+    tf.config.threading.set_intra_op_parallelism_threads(1)
+    tf.config.threading.set_inter_op_parallelism_threads(num_devices)
+    (cpu,) = tf.config.list_physical_devices("CPU")
+    tf.config.set_logical_device_configuration(
+        cpu, [tf.config.LogicalDeviceConfiguration()] * num_devices
+    )
     from benchmarks.graphs import elbo_and_gradient
     from benchmarks.timing import alternate
 
     X, Y = random_data(rows, seed)
-    steps = {
-        name: elbo_and_gradient(
-            build_model(
-                DISTINCT,
-                components=components,
-                num_inducing=num_inducing,
-                seed=seed,
-                devices=devices,
-            ),
-            (tf.constant(X), tf.constant(Y)),
-        )
-        for name, devices in placements.items()
-    }
-    return alternate(steps, rounds=rounds)
+    model = build_model(
+        DISTINCT,
+        components=components,
+        num_inducing=num_inducing,
+        seed=seed,
+        devices=[f"CPU:{k}" for k in range(num_devices)] if placed else None,
+    )
+    step = elbo_and_gradient(model, (tf.constant(X), tf.constant(Y)))
+    return alternate({"step": step}, rounds=rounds)["step"]
 
 
 def _coregionalization(kernel: Any, Z: Array) -> Any:
