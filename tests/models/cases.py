@@ -145,13 +145,16 @@ def make_additive(
     num_data: int | None = 3 * NUM_DATA,
 ) -> AdditiveSVGP:
     kernel, inducing_variable = case.build()
-    q_mu, q_sqrt = make_q(case.sizes, num_latent_gps, q_diag) if random_q else (None, None)
+    latent = num_latent_gps
+    q_mu, q_sqrt = make_q(case.sizes, latent, q_diag) if random_q else (None, None)
     return AdditiveSVGP(
         kernel,
         likelihood or gpflow.likelihoods.Gaussian(0.2),
         inducing_variable,
-        mean_function=gpflow.mean_functions.Linear(0.1 * np.ones((3, 1)), [0.3]),
-        num_latent_gps=num_latent_gps,
+        mean_function=gpflow.mean_functions.Linear(
+            0.1 * np.ones((3, latent)), 0.3 * np.ones(latent)
+        ),
+        num_latent_gps=latent,
         q_diag=q_diag,
         q_mu=q_mu,
         q_sqrt=q_sqrt,

@@ -7,8 +7,10 @@ import numpy as np
 import pytest
 import tensorflow as tf
 from check_shapes import disable_check_shapes
-from gpflow.posteriors import PrecomputeCacheType
+from gpflow.inducing_variables import InducingPoints
+from gpflow.posteriors import PrecomputeCacheType as Cache
 
+from interdomain.inducing_variables import SumInducingVariables
 from interdomain.models import AdditiveSVGP
 from tests.conformance.helpers import assert_close, value_and_gradients
 
@@ -89,36 +91,41 @@ def test_predictions(case: Case, whiten: bool, q_diag: bool, latent: int) -> Non
     model = make_additive(case, whiten=whiten, q_diag=q_diag, num_latent_gps=latent)
     joint = joint_svgp(model, case.sizes)
     X = points(6, seed=3)
-    posteriors = [
-        model.posterior(cache)
-        for cache in (
-            PrecomputeCacheType.TENSOR,
-            PrecomputeCacheType.VARIABLE,
-            PrecomputeCacheType.NOCACHE,
-        )
-    ]
+    cached = [model.posterior(kind) for kind in (Cache.TENSOR, Cache.VARIABLE)]
+    uncached = model.posterior(Cache.NOCACHE)
     for full_cov, full_output_cov in COVARIANCES:
         options = {"full_cov": full_cov, "full_output_cov": full_output_cov}
         expected = joint.predict_f(X, **options)
         assert_close(model.predict_f(X, **options), expected)
-        for posterior in posteriors:
+        assert_close(uncached.fused_predict_f(X, **options), expected)
+        for posterior in cached:
             assert_close(posterior.predict_f(X, **options), expected)
-            assert_close(posterior.fused_predict_f(X, **options), expected)
+    with pytest.raises(ValueError, match="Cache has not been precomputed"):
+        uncached.predict_f(X)
 
 
-@SOME_CASES
-@Q
-def test_batched_inputs(case: Case, whiten: bool, q_diag: bool, latent: int) -> None:
+@pytest.mark.parametrize(
+    ("name", "whiten", "q_diag", "latent"),
+    [
+        ("distinct", True, True, 1),
+        ("complete", False, False, 3),
+        ("mixed", True, False, 3),
+        ("diagonal", False, True, 3),
+    ],
+)
+def test_batched_inputs(name: str, whiten: bool, q_diag: bool, latent: int) -> None:
     """Leading dimensions of Xnew: each batch by itself, as if alone."""
+    case = BY_NAME[name]
     model = make_additive(case, whiten=whiten, q_diag=q_diag, num_latent_gps=latent)
     joint = joint_svgp(model, case.sizes)
-    X = points(2, 3, 4, seed=4)
-    posteriors = [model.posterior(), model.posterior(PrecomputeCacheType.NOCACHE)]
-    for full_cov, full_output_cov in COVARIANCES:
+    X = points(2, 2, 4, seed=4)
+    posterior = model.posterior()
+    # GPflow does not expand a joint covariance of several outputs for batches.
+    for full_cov, full_output_cov in [(False, False), (True, False), (False, True)]:
         options = {"full_cov": full_cov, "full_output_cov": full_output_cov}
         alone = [[joint.predict_f(x, **options) for x in row] for row in X]
         expected = [np.array([[pair[k] for pair in row] for row in alone]) for k in range(2)]
-        for predict in (model.predict_f, *(p.predict_f for p in posteriors)):
+        for predict in (model.predict_f, posterior.predict_f):
             mean, cov = predict(X, **options)
             assert mean.shape == expected[0].shape and cov.shape == expected[1].shape
             assert_close((mean, cov), expected)
@@ -212,13 +219,10 @@ def test_variances_are_not_negative(dtype: type, cached: bool) -> None:
     with gpflow.config.as_context(gpflow.config.Config(float=dtype, jitter=1e-6)):
         X = np.linspace(-1, 1, 30, dtype=dtype)[:, None] * np.ones(3, dtype)
         kernel = gpflow.kernels.SquaredExponential() + gpflow.kernels.Matern12(variance=1e-8)
-        points = gpflow.inducing_variables.InducingPoints
-        from interdomain.inducing_variables import SumInducingVariables
-
         model = AdditiveSVGP(
             kernel,
             gpflow.likelihoods.Gaussian(),
-            SumInducingVariables([points(X), points(X)]),
+            SumInducingVariables([InducingPoints(X), InducingPoints(X)]),
             q_sqrt=[1e-8 * np.eye(30)[None]] * 2,
         )
         source = model.posterior() if cached else model
