@@ -86,8 +86,8 @@ def block_batches_sum(
     for block, summand in pair_blocks(inducing_variable, kernel):
         inner = block_batches(block, summand)
         is_single = len(inner) == 1 and isinstance(inner[0], StackedBlocks)
-        size = block.num_inducing
-        if is_single and isinstance(size, int) and _is_dense(block, summand):
+        size = block.shape[0] if block.shape else None
+        if is_single and size is not None and _is_dense(block, summand):
             dense.setdefault(size, []).append(((block, summand), position))
         else:
             for batch in inner:

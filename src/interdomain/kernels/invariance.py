@@ -43,7 +43,7 @@ def validate_invariance(
                 f"{transform!r} acts on: {error}"
             ) from error
     difference = float(np.max(np.abs(before - after) / scale, initial=0.0))
-    tolerance = _TOLERANCE.get(gpflow.default_float(), 1e-6)
+    tolerance = _TOLERANCE[tf.as_dtype(gpflow.default_float())]
     if not difference <= tolerance:
         raise ValueError(
             f"base_kernel ({type(kernel).__name__}) is not invariant to {transform!r}: the "

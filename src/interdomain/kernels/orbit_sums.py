@@ -38,7 +38,7 @@ def orbit_sums(kernel: Kernel, orbits: tf.Tensor, X: tf.Tensor, weights: tf.Tens
     :param X: ``[N, D]``, or ``[U, N, D]`` to pair each set with points of its own.
     :param weights: For each set, P rows of weights.
     """
-    weights = tf.cast(weights, orbits.dtype)
+    X, weights = tf.convert_to_tensor(X), tf.cast(weights, orbits.dtype)
     profile = radial_profile(kernel)
     if profile is None:
         return _generic_sums(kernel, orbits, X, weights)

@@ -190,8 +190,8 @@ class AdditiveSVGP(gpflow.models.SVGP):
         for t, (block, _) in enumerate(blocks):
             size, latent = int(block.num_inducing), self.num_latent_gps
             identity = np.ones((size, latent)) if q_diag else np.stack([np.eye(size)] * latent)
-            mean = _checked("q_mu", t, q_mu, np.zeros((size, latent)))
-            root = _checked("q_sqrt", t, q_sqrt, identity)
+            mean = _checked("q_mu", t, q_mu, np.zeros((size, latent)), size)
+            root = _checked("q_sqrt", t, q_sqrt, identity, size)
             with tf.device(self._devices[t % len(self._devices)] if self._devices else None):
                 means.append(gpflow.Parameter(mean))
                 roots.append(
@@ -200,11 +200,13 @@ class AdditiveSVGP(gpflow.models.SVGP):
         return means, roots
 
 
-def _checked(name: str, t: int, given: Sequence[TensorType] | None, default: Array) -> Array:
+def _checked(
+    name: str, t: int, given: Sequence[TensorType] | None, default: Array, size: int
+) -> Array:
     value = default if given is None else np.asarray(given[t])
     if value.shape != default.shape:
         raise ValueError(
             f"{name}[{t}] must have shape {default.shape}, found {value.shape}; block {t} has "
-            f"{default.shape[-1] if name == 'q_sqrt' else default.shape[0]} inducing variables."
+            f"{size} inducing variables."
         )
     return value.astype(gpflow.default_float())

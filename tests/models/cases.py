@@ -1,0 +1,193 @@
+"""Sums of kernels with their blocks, and an AdditiveSVGP next to the joint SVGP it is to equal."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import gpflow
+import numpy as np
+import scipy.linalg
+from gpflow.inducing_variables import InducingPoints, InducingVariables
+from gpflow.kernels import Kernel
+
+from interdomain.inducing_variables import (
+    HarmonicInducingPoints,
+    SphericalHarmonics,
+    SumInducingVariables,
+)
+from interdomain.kernels import HarmonicKernel, SphericalMatern32
+from interdomain.models import AdditiveSVGP
+from interdomain.transforms import Negation, Rotation
+from tests.conformance.dense_twin import DenseTwin
+
+NUM_DATA = 11
+Data = tuple[np.ndarray, np.ndarray]
+
+
+@dataclass(frozen=True)
+class Case:
+    """``build`` makes a kernel and an inducing variable for inputs with three columns."""
+
+    name: str
+    build: Callable[[], tuple[Kernel, InducingVariables]]
+    sizes: tuple[int, ...]
+
+
+def points(*shape: int, seed: int = 0) -> np.ndarray:
+    return np.random.default_rng(seed).normal(size=(*shape, 3)).astype(gpflow.default_float())
+
+
+def matern(**arguments: Any) -> Kernel:
+    return gpflow.kernels.Matern32(variance=1.4, **{"lengthscales": 1.2, **arguments})
+
+
+def distinct() -> tuple[Kernel, InducingVariables]:
+    kernel = HarmonicKernel(
+        gpflow.kernels.SquaredExponential(lengthscales=[1.0, 1.5, 0.7]), [Negation(0), Negation(1)]
+    )
+    return kernel, HarmonicInducingPoints(points(4, 3))
+
+
+def shared() -> tuple[Kernel, InducingVariables]:
+    kernel = HarmonicKernel(matern(), Rotation(4))
+    return kernel, HarmonicInducingPoints.for_kernel(kernel, points(4))
+
+
+def complete() -> tuple[Kernel, InducingVariables]:
+    """T = 3: the second part has twice as many variables."""
+    kernel = HarmonicKernel(matern(), Rotation(3))
+    return kernel, HarmonicInducingPoints.for_kernel(kernel, points(2, 3), complete=True)
+
+
+def stock() -> tuple[Kernel, InducingVariables]:
+    kernel = (
+        matern(lengthscales=0.6, active_dims=[0])
+        + gpflow.kernels.SquaredExponential(active_dims=[1, 2])
+        + gpflow.kernels.RationalQuadratic(variance=0.4)
+    )
+    return kernel, SumInducingVariables(
+        [InducingPoints(points(size, seed=size)) for size in (3, 5, 3)]
+    )
+
+
+def mixed() -> tuple[Kernel, InducingVariables]:
+    """A diagonal and two dense blocks."""
+    first = SphericalMatern32(lengthscale=0.9, active_dims=[0, 2])
+    return first + matern() + matern(lengthscales=0.5, active_dims=[1]), SumInducingVariables(
+        [
+            SphericalHarmonics.for_kernel(first, input_dim=2, max_degree=2),
+            InducingPoints(points(4)),
+            InducingPoints(points(4, seed=1)),
+        ]
+    )
+
+
+def diagonal() -> tuple[Kernel, InducingVariables]:
+    first = SphericalMatern32(lengthscale=0.9, active_dims=[0, 2])
+    second = SphericalMatern32(variance=0.7, active_dims=[0, 1])
+    return first + second, SumInducingVariables(
+        [SphericalHarmonics.for_kernel(k, input_dim=2, max_degree=2) for k in (first, second)]
+    )
+
+
+def nested() -> tuple[Kernel, InducingVariables]:
+    harmonic = HarmonicKernel(matern(), Negation([0, 1]))
+    return harmonic + gpflow.kernels.SquaredExponential(lengthscales=2.0), SumInducingVariables(
+        [HarmonicInducingPoints(points(2, 3)), InducingPoints(points(5, seed=2))]
+    )
+
+
+CASES = [
+    Case("distinct", distinct, (3, 3, 3, 3)),
+    Case("shared", shared, (4, 4, 4)),
+    Case("complete", complete, (3, 6)),
+    Case("stock", stock, (3, 5, 3)),
+    Case("mixed", mixed, (9, 4, 4)),
+    Case("diagonal", diagonal, (9, 9)),
+    Case("nested", nested, (3, 3, 5)),
+]
+BY_NAME = {case.name: case for case in CASES}
+
+
+def make_data(num_outputs: int = 1, num_data: int = NUM_DATA) -> Data:
+    rng = np.random.default_rng(num_outputs)
+    X = rng.normal(size=(num_data, 3))
+    Y = np.sin(X @ rng.normal(size=(3, num_outputs))) + 0.1 * rng.normal(size=(num_data, 1))
+    return X.astype(gpflow.default_float()), Y.astype(gpflow.default_float())
+
+
+def make_q(
+    sizes: Sequence[int], latent: int, q_diag: bool
+) -> tuple[list[np.ndarray], list[np.ndarray]]:
+    rng = np.random.default_rng(5)
+    means, roots = [], []
+    for size in sizes:
+        means.append(rng.normal(size=(size, latent)))
+        if q_diag:
+            roots.append(rng.uniform(0.3, 0.9, size=(size, latent)))
+        else:
+            lower = np.tril(rng.normal(size=(latent, size, size)), -1) / size
+            diagonals = rng.uniform(0.3, 0.9, size=(latent, size))
+            roots.append(lower + np.stack([np.diag(d) for d in diagonals]))
+    return means, roots
+
+
+def make_additive(
+    case: Case,
+    *,
+    whiten: bool = True,
+    q_diag: bool = False,
+    num_latent_gps: int = 1,
+    likelihood: gpflow.likelihoods.Likelihood | None = None,
+    random_q: bool = True,
+    num_data: int | None = 3 * NUM_DATA,
+) -> AdditiveSVGP:
+    kernel, inducing_variable = case.build()
+    latent = num_latent_gps
+    q_mu, q_sqrt = make_q(case.sizes, latent, q_diag) if random_q else (None, None)
+    return AdditiveSVGP(
+        kernel,
+        likelihood or gpflow.likelihoods.Gaussian(0.2),
+        inducing_variable,
+        mean_function=gpflow.mean_functions.Linear(
+            0.1 * np.ones((3, latent)), 0.3 * np.ones(latent)
+        ),
+        num_latent_gps=latent,
+        q_diag=q_diag,
+        q_mu=q_mu,
+        q_sqrt=q_sqrt,
+        whiten=whiten,
+        num_data=num_data,
+    )
+
+
+def joint_svgp(model: AdditiveSVGP, sizes: Sequence[int]) -> gpflow.models.SVGP:
+    """The stock SVGP whose joint q is block-diagonal. GPflow's own dense algebra: it is shown the
+    whole Kuu and Kuf. It shares every parameter with the model but q's."""
+    assert [mean.shape[0] for mean in model.q_mu] == list(sizes)
+    q_mu = np.concatenate([mean.numpy() for mean in model.q_mu])
+    roots = [root.numpy() for root in model.q_sqrt]
+    q_diag = roots[0].ndim == 2
+    if q_diag:
+        q_sqrt = np.concatenate(roots)
+    else:
+        q_sqrt = np.stack(
+            [
+                scipy.linalg.block_diag(*(root[p] for root in roots))
+                for p in range(model.num_latent_gps)
+            ]
+        )
+    return gpflow.models.SVGP(
+        model.kernel,
+        model.likelihood,
+        DenseTwin(model.inducing_variable),
+        mean_function=model.mean_function,
+        num_latent_gps=model.num_latent_gps,
+        q_diag=q_diag,
+        q_mu=q_mu,
+        q_sqrt=q_sqrt,
+        whiten=model.whiten,
+        num_data=model.num_data,
+    )

@@ -1,0 +1,156 @@
+"""What AdditiveSVGP and HVGP refuse, and the models they build."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import gpflow
+import numpy as np
+import pytest
+from gpflow.inducing_variables import InducingPoints
+
+from interdomain.inducing_variables import HarmonicInducingPoints, SumInducingVariables
+from interdomain.kernels import HarmonicKernel
+from interdomain.models import HVGP, AdditiveSVGP
+from interdomain.transforms import Negation, Rotation
+from tests.conformance.helpers import assert_close
+
+from .cases import matern, points
+
+
+def additive(blocks: int = 2, **arguments: Any) -> AdditiveSVGP:
+    """Two summands, with three and four inducing points."""
+    sizes = (3, 4, 5)[:blocks]
+    return AdditiveSVGP(
+        matern() + gpflow.kernels.Matern52(),
+        gpflow.likelihoods.Gaussian(),
+        SumInducingVariables([InducingPoints(points(size)) for size in sizes]),
+        **arguments,
+    )
+
+
+def over(kernel: Any, inducing_variable: Any) -> AdditiveSVGP:
+    return AdditiveSVGP(kernel, gpflow.likelihoods.Gaussian(), inducing_variable)
+
+
+def hvgp(Z: Any, transforms: Any, kernel: Any = None, **arguments: Any) -> HVGP:
+    return HVGP(kernel or matern(), gpflow.likelihoods.Gaussian(), Z, transforms, **arguments)
+
+
+def several_outputs() -> gpflow.kernels.MultioutputKernel:
+    return gpflow.kernels.SharedIndependent(matern(), output_dim=2)
+
+
+ERRORS: dict[str, tuple[Callable[[], Any], str]] = {
+    "too few blocks": (lambda: additive(1), "has 1 blocks, but the kernel is a sum of 2"),
+    "too many blocks": (lambda: additive(3), "has 3 blocks, but the kernel is a sum of 2"),
+    "q_mu entries": (
+        lambda: additive(q_mu=[np.zeros((3, 1))]),
+        r"q_mu must have one entry per block, 2, found 1\.",
+    ),
+    "q_sqrt entries": (
+        lambda: additive(q_sqrt=[np.eye(3)[None]] * 3),
+        r"q_sqrt must have one entry per block, 2, found 3\.",
+    ),
+    "q_mu shape": (
+        lambda: additive(q_mu=[np.zeros((3, 1)), np.zeros((3, 1))]),
+        r"q_mu\[1\] must have shape \(4, 1\), found \(3, 1\); block 1 has 4 inducing",
+    ),
+    "q_mu latent": (
+        lambda: additive(q_mu=[np.zeros((3, 1)), np.zeros((4, 1))], num_latent_gps=2),
+        r"q_mu\[0\] must have shape \(3, 2\), found \(3, 1\)",
+    ),
+    "q_sqrt shape": (
+        lambda: additive(q_sqrt=[np.eye(4)[None], np.eye(4)[None]]),
+        r"q_sqrt\[0\] must have shape \(1, 3, 3\), found \(1, 4, 4\); block 0 has 3 inducing",
+    ),
+    "q_sqrt of q_diag": (
+        lambda: additive(q_sqrt=[np.eye(3)[None], np.eye(4)[None]], q_diag=True),
+        r"q_sqrt\[0\] must have shape \(3, 1\), found \(1, 3, 3\); block 0 has 3 inducing",
+    ),
+    "several outputs": (
+        lambda: over(several_outputs(), InducingPoints(points(3))),
+        "kernel must have one output, found SharedIndependent; .* num_latent_gps",
+    ),
+    "an array": (
+        lambda: over(matern(), points(3)),
+        "inducing_variable must be an inducing variable, found ndarray; pass",
+    ),
+    "unknown device": (
+        lambda: additive(devices=["CPU:0", "GPU:7"]),
+        r"there is no device 'GPU:7'; there are \['CPU:0'.*set_logical_device_configuration",
+    ),
+    "a string": (
+        lambda: additive(devices="CPU:0"),
+        r"devices must be a list of names, \"auto\" or None, found 'CPU:0'; pass \['CPU:0'\]",
+    ),
+    "no devices": (lambda: additive(devices=[]), "devices must not be empty"),
+    "Z of rank 1": (
+        lambda: hvgp(np.zeros(3), Negation(0)),
+        r"Z must be \[T, m, D\] .* found shape \(3,\)",
+    ),
+    "Z of rank 4": (
+        lambda: hvgp(np.zeros((1, 2, 3, 3)), Negation(0)),
+        r"Z must be \[T, m, D\] .* found shape \(1, 2, 3, 3\)",
+    ),
+    "components": (
+        lambda: hvgp(points(3, 2), Negation(0)),
+        r"Z has points for 3 components, but the kernel has 2; pass Z of shape \[2, m, D\]",
+    ),
+    "too few columns": (
+        lambda: hvgp(points(4)[:, :2], Negation(2)),
+        "Z has 2 columns, but the transformations act on 3 or more",
+    ),
+    "a rotation of unequal lengthscales": (
+        lambda: hvgp(points(3), Rotation(4), matern(lengthscales=[1.0, 2.0, 3.0])),
+        "is not invariant to Rotation.*lengthscales differ from column to column",
+    ),
+    "points of another kernel": (
+        lambda: over(HarmonicKernel(matern(), Rotation(4)), HarmonicInducingPoints(points(2, 3))),
+        "Z has|has 2 blocks",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", ERRORS)
+def test_errors(name: str) -> None:
+    build, message = ERRORS[name]
+    with pytest.raises(ValueError, match=message):
+        build()
+
+
+def test_hvgp_equals_what_is_built_by_hand() -> None:
+    """For a list of transformations, shared points and each part's own, complete or not."""
+    transforms = [Negation(0), Rotation(3, (1, 2))]
+    for Z in (points(4), points(4, 2)):
+        for complete in (False, True):
+            model = hvgp(Z, transforms, complete=complete, num_data=7, num_latent_gps=2)
+            kernel = HarmonicKernel(matern(), transforms)
+            assert kernel.multiplicities == (1, 2, 1, 2)
+            points_of = HarmonicInducingPoints.for_kernel(kernel, Z, complete=complete)
+            by_hand = AdditiveSVGP(
+                kernel, gpflow.likelihoods.Gaussian(), points_of, num_data=7, num_latent_gps=2
+            )
+            size = Z.shape[-2]
+            sizes = [size * (m if complete else 1) for m in kernel.multiplicities]
+            assert [tuple(mean.shape) for mean in model.q_mu] == [(s, 2) for s in sizes]
+            assert [tuple(root.shape) for root in model.q_sqrt] == [(2, s, s) for s in sizes]
+            assert model.inducing_variable.shared == (Z.ndim == 2)
+            assert_close(model.predict_f(points(5)), by_hand.predict_f(points(5)), rtol=1e-12)
+
+
+def test_initial_q_is_the_prior() -> None:
+    model = hvgp(points(4), Rotation(3), complete=True)
+    assert abs(float(model.prior_kl())) < 1e-12
+    X = points(5, seed=9)
+    mean, cov = model.predict_f(X, full_cov=True)
+    np.testing.assert_allclose(mean, 0.0, atol=1e-14)
+    np.testing.assert_allclose(cov[0], model.kernel(X), atol=1e-12)
+
+
+def test_devices_by_default() -> None:
+    assert additive().devices is None
+    assert additive(devices="auto").devices is None  # no GPUs here
+    (name,) = additive(devices=["CPU:0"]).devices
+    assert name.endswith("/device:CPU:0")

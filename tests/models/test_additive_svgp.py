@@ -1,0 +1,230 @@
+"""AdditiveSVGP equals a stock SVGP whose joint q(u) is block-diagonal."""
+
+from __future__ import annotations
+
+import gpflow
+import numpy as np
+import pytest
+import tensorflow as tf
+from check_shapes import disable_check_shapes
+from gpflow.inducing_variables import InducingPoints
+from gpflow.posteriors import PrecomputeCacheType as Cache
+
+from interdomain.inducing_variables import SumInducingVariables
+from interdomain.models import AdditiveSVGP
+from tests.conformance.helpers import assert_close, value_and_gradients
+
+from .cases import BY_NAME, CASES, Case, joint_svgp, make_additive, make_data, points
+
+COVARIANCES = [(False, False), (True, False), (True, True), (False, True)]
+# Every option with every case, and every pair of options with several.
+OPTIONS = [(True, True, 3), (True, False, 1), (False, True, 1), (False, False, 3)]
+Q = pytest.mark.parametrize(
+    ("whiten", "q_diag", "latent"),
+    OPTIONS,
+    ids=["white-diagonal-P3", "white-full-P1", "unwhitened-diagonal-P1", "unwhitened-full-P3"],
+)
+EACH_CASE = pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
+# One of each kind: all blocks equal, blocks of several sizes, and diagonal beside dense ones.
+SOME_CASES = pytest.mark.parametrize(
+    "case", [BY_NAME[n] for n in ("distinct", "complete", "mixed")], ids=lambda case: case.name
+)
+
+
+def q_gradients(gradients: list[tf.Tensor], parameters: list[gpflow.Parameter]) -> list[np.ndarray]:
+    """In the shape of the parameter: a triangular one's transform only moves the entries."""
+    return [
+        gradient.numpy() if parameter.shape.rank == 2 else parameter.transform.forward(gradient)
+        for gradient, parameter in zip(gradients, parameters, strict=True)
+    ]
+
+
+def assert_same_elbo(model: AdditiveSVGP, case: Case, data: tuple, rtol: float = 1e-8) -> None:
+    joint = joint_svgp(model, case.sizes)
+    q = [*model.q_mu, *model.q_sqrt]
+    of_q = {id(p.unconstrained_variable) for p in q}
+    common = [v for v in model.trainable_variables if id(v) not in of_q]
+    assert len(common) >= 5  # kernel, likelihood, inducing points, mean function
+    value, gradients = value_and_gradients(
+        lambda: model.elbo(data), (*common, *(p.unconstrained_variable for p in q))
+    )
+    with disable_check_shapes():
+        expected, expected_gradients = value_and_gradients(
+            lambda: joint.elbo(data),
+            (*common, joint.q_mu.unconstrained_variable, joint.q_sqrt.unconstrained_variable),
+        )
+    assert_close(value, expected, rtol=rtol)
+    for variable, gradient, reference in zip(common, gradients, expected_gradients, strict=False):
+        assert gradient is not None, variable.name
+        assert np.any(np.abs(reference) > 1e-6), variable.name
+        assert_close(gradient, reference, rtol=rtol, message=variable.name)
+    blocks = q_gradients(gradients[len(common) :], q)
+    to_mean, to_root = q_gradients(expected_gradients[len(common) :], [joint.q_mu, joint.q_sqrt])
+    start = 0
+    for t, size in enumerate(case.sizes):
+        rows = slice(start, start + size)
+        assert_close(blocks[t], to_mean[rows], rtol=rtol)
+        of_block = to_root[rows] if to_root.ndim == 2 else np.tril(to_root[:, rows, rows])
+        assert_close(blocks[model.num_blocks + t], of_block, rtol=rtol)
+        start += size
+
+
+@EACH_CASE
+@Q
+def test_elbo_and_gradients(case: Case, whiten: bool, q_diag: bool, latent: int) -> None:
+    model = make_additive(case, whiten=whiten, q_diag=q_diag, num_latent_gps=latent)
+    assert model.num_blocks == len(case.sizes)
+    assert_same_elbo(model, case, make_data(latent))
+
+
+@EACH_CASE
+@Q
+def test_kl(case: Case, whiten: bool, q_diag: bool, latent: int) -> None:
+    model = make_additive(case, whiten=whiten, q_diag=q_diag, num_latent_gps=latent)
+    assert_close(model.prior_kl(), joint_svgp(model, case.sizes).prior_kl())
+
+
+@EACH_CASE
+@Q
+def test_predictions(case: Case, whiten: bool, q_diag: bool, latent: int) -> None:
+    """Fused, and from each kind of cache."""
+    model = make_additive(case, whiten=whiten, q_diag=q_diag, num_latent_gps=latent)
+    joint = joint_svgp(model, case.sizes)
+    X = points(6, seed=3)
+    cached = [model.posterior(kind) for kind in (Cache.TENSOR, Cache.VARIABLE)]
+    uncached = model.posterior(Cache.NOCACHE)
+    for full_cov, full_output_cov in COVARIANCES:
+        options = {"full_cov": full_cov, "full_output_cov": full_output_cov}
+        expected = joint.predict_f(X, **options)
+        assert_close(model.predict_f(X, **options), expected)
+        assert_close(uncached.fused_predict_f(X, **options), expected)
+        for posterior in cached:
+            assert_close(posterior.predict_f(X, **options), expected)
+    with pytest.raises(ValueError, match="Cache has not been precomputed"):
+        uncached.predict_f(X)
+
+
+@pytest.mark.parametrize(
+    ("name", "whiten", "q_diag", "latent"),
+    [
+        ("distinct", True, True, 1),
+        ("complete", False, False, 3),
+        ("mixed", True, False, 3),
+        ("diagonal", False, True, 3),
+    ],
+)
+def test_batched_inputs(name: str, whiten: bool, q_diag: bool, latent: int) -> None:
+    """Leading dimensions of Xnew: each batch by itself, as if alone."""
+    case = BY_NAME[name]
+    model = make_additive(case, whiten=whiten, q_diag=q_diag, num_latent_gps=latent)
+    joint = joint_svgp(model, case.sizes)
+    X = points(2, 2, 4, seed=4)
+    posterior = model.posterior()
+    # GPflow does not expand a joint covariance of several outputs for batches.
+    for full_cov, full_output_cov in [(False, False), (True, False), (False, True)]:
+        options = {"full_cov": full_cov, "full_output_cov": full_output_cov}
+        alone = [[joint.predict_f(x, **options) for x in row] for row in X]
+        expected = [np.array([[pair[k] for pair in row] for row in alone]) for k in range(2)]
+        for predict in (model.predict_f, posterior.predict_f):
+            mean, cov = predict(X, **options)
+            assert mean.shape == expected[0].shape and cov.shape == expected[1].shape
+            assert_close((mean, cov), expected)
+
+
+@SOME_CASES
+@pytest.mark.parametrize("latent", [1, 3])
+def test_likelihood_predictions(case: Case, latent: int) -> None:
+    model = make_additive(case, num_latent_gps=latent)
+    joint = joint_svgp(model, case.sizes)
+    X, Y = make_data(latent)
+    assert_close(model.predict_y(X), joint.predict_y(X))
+    assert_close(model.predict_log_density((X, Y)), joint.predict_log_density((X, Y)), rtol=1e-8)
+
+
+@SOME_CASES
+@pytest.mark.parametrize("full_cov", [False, True], ids=["marginal", "joint"])
+def test_samples(case: Case, full_cov: bool) -> None:
+    """Their mean and variance are those of predict_f."""
+    model = make_additive(case, num_latent_gps=2)
+    X = points(5, seed=3)
+    tf.random.set_seed(0)
+    samples = model.predict_f_samples(X, num_samples=4000, full_cov=full_cov).numpy()
+    assert samples.shape == (4000, 5, 2)
+    mean, variance = (part.numpy() for part in model.predict_f(X))
+    deviations = (samples.mean(axis=0) - mean) / np.sqrt(variance / 4000)
+    assert np.max(np.abs(deviations)) < 5
+    np.testing.assert_allclose(samples.var(axis=0), variance, rtol=0.15)
+    assert model.predict_f_samples(X, full_cov=full_cov).shape == (5, 2)
+
+
+@pytest.mark.parametrize("name", ["distinct", "stock", "nested"])
+@pytest.mark.parametrize("kind", ["bernoulli", "multiclass"])
+def test_classification(name: str, kind: str) -> None:
+    latent = 1 if kind == "bernoulli" else 3
+    rng = np.random.default_rng(0)
+    X = make_data()[0]
+    labels = rng.integers(0, latent + (latent == 1), size=(len(X), 1))
+    if kind == "bernoulli":
+        likelihood, Y = gpflow.likelihoods.Bernoulli(), labels.astype(float)
+    else:
+        likelihood, Y = gpflow.likelihoods.MultiClass(3), labels
+    case = BY_NAME[name]
+    model = make_additive(case, num_latent_gps=latent, likelihood=likelihood)
+    assert_same_elbo(model, case, (X, Y))
+    joint = joint_svgp(model, case.sizes)
+    assert_close(model.predict_y(X), joint.predict_y(X))
+    assert_close(model.predict_log_density((X, Y)), joint.predict_log_density((X, Y)))
+
+
+@pytest.mark.parametrize("num_data", [None, 50])
+def test_minibatches(num_data: int | None) -> None:
+    """The mean of the elbos of all batches is that of the whole, with ``num_data`` only."""
+    model = make_additive(BY_NAME["stock"], num_data=num_data)
+    X, Y = make_data(num_data=50)
+    whole = model.elbo((X, Y)).numpy()
+    parts = [model.elbo((X[k : k + 10], Y[k : k + 10])).numpy() for k in range(0, 50, 10)]
+    if num_data is None:
+        kl = model.prior_kl().numpy()
+        assert sum(parts) + 4 * kl == pytest.approx(whole, rel=1e-10)
+    else:
+        assert np.mean(parts) == pytest.approx(whole, rel=1e-10)
+
+
+@EACH_CASE
+def test_float32(case: Case) -> None:
+    expected = make_additive(case, num_latent_gps=2)
+    data, X = make_data(2), points(200, seed=3)
+    reference = expected.elbo(data), *expected.predict_f(X)
+    with gpflow.config.as_context(gpflow.config.Config(float=np.float32, jitter=1e-5)):
+        model = make_additive(case, num_latent_gps=2)
+        assert {p.dtype for p in model.parameters} == {tf.float32}
+        data32, X32 = make_data(2), X.astype(np.float32)
+        value, gradients = value_and_gradients(
+            lambda: model.elbo(data32), model.trainable_variables
+        )
+        predictions = model.predict_f(X32), model.posterior().predict_f(X32)
+        joint = model.predict_f(X32[:5], full_cov=True)
+    assert all(np.all(np.isfinite(g)) and g.dtype == tf.float32 for g in gradients)
+    assert np.all(np.isfinite(joint[1]))
+    assert_close(value, reference[0], rtol=1e-2)
+    for mean, variance in predictions:
+        assert np.all(variance.numpy() >= 0)
+        assert_close((mean, variance), reference[1:], rtol=1e-2)
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32], ids=["float64", "float32"])
+@pytest.mark.parametrize("cached", [False, True], ids=["fused", "cached"])
+def test_variances_are_not_negative(dtype: type, cached: bool) -> None:
+    """u all but known at as many points as there are data: rounding decides the sign."""
+    with gpflow.config.as_context(gpflow.config.Config(float=dtype, jitter=1e-6)):
+        X = np.linspace(-1, 1, 30, dtype=dtype)[:, None] * np.ones(3, dtype)
+        kernel = gpflow.kernels.SquaredExponential() + gpflow.kernels.Matern12(variance=1e-8)
+        model = AdditiveSVGP(
+            kernel,
+            gpflow.likelihoods.Gaussian(),
+            SumInducingVariables([InducingPoints(X), InducingPoints(X)]),
+            q_sqrt=[1e-8 * np.eye(30)[None]] * 2,
+        )
+        source = model.posterior() if cached else model
+        variance = source.predict_f(X)[1].numpy()
+    assert np.all(np.isfinite(variance)) and np.all(variance >= 0) and np.all(variance < 1e-2)
