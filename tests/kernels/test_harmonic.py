@@ -47,7 +47,8 @@ BASES = [
     Base("Polynomial", lambda: gpflow.kernels.Polynomial(3, variance=0.5, offset=0.4)),
     Base("ArcCosine", lambda: gpflow.kernels.ArcCosine(1, variance=1.3)),
     Base("ZonalArcCosine", lambda: ArcCosine(1, 2, variance=1.3, bias_variance=0.6)),
-    Base("SphericalMatern32", lambda: SphericalMatern32(lengthscale=0.7)),
+    # Of a number near one the arc cosine loses digits.
+    Base("SphericalMatern32", lambda: SphericalMatern32(lengthscale=0.7), accuracy=1e-10),
 ]
 GROUPS: dict[str, tuple[Callable[[], list[CyclicTransform]], int, int]] = {
     "rotation-2": (lambda: [Rotation(2)], 2, 2),
@@ -60,7 +61,9 @@ GROUPS: dict[str, tuple[Callable[[], list[CyclicTransform]], int, int]] = {
     "flips": (lambda: [ImageFlip((3, 4), 0), ImageFlip((3, 4), 1)], 12, 4),
     "shifts": (lambda: [ImageTranslation((3, 4), (1, 0))], 12, 2),
 }
-each_base = pytest.mark.parametrize("base", BASES, ids=str)
+COMMON = ("rotation-3", "negations")
+"""Tested with every base kernel."""
+
 each_group = pytest.mark.parametrize("group", GROUPS)
 
 
@@ -79,12 +82,14 @@ def fourier_sum(
     """Eq. 10 for t and, in every axis, T - t too: complex, over all elements of the group."""
     orders = transform.orders
     both = [sorted({t, (T - t) % T}) for t, T in zip(frequency, orders, strict=True)]
-    total = tf.zeros([len(X), len(X2)], tf.complex128)
-    for s in itertools.product(*(range(T) for T in orders)):
-        values = tf.cast(base(X, transform.power(X2, s)), tf.complex128)
+    elements = list(itertools.product(*(range(T) for T in orders)))
+    images = tf.concat([transform.power(X2, s) for s in elements], axis=0)
+    values = tf.split(tf.cast(base(X, images), tf.complex128), len(elements), axis=1)
+    total = tf.zeros([X.shape[0], X2.shape[0]], tf.complex128)
+    for s, value in zip(elements, values, strict=True):
         for t in itertools.product(*both):
             phase = sum(a * b / T for a, b, T in zip(t, s, orders, strict=True))
-            total += np.exp(-2j * np.pi * phase) / np.prod(orders) * values
+            total += np.exp(-2j * np.pi * phase) / np.prod(orders) * value
     np.testing.assert_allclose(tf.math.imag(total), 0, atol=1e-7)
     return tf.math.real(total)
 
@@ -98,8 +103,14 @@ def test_number_of_components(group: str) -> None:
     assert sum(kernel.multiplicities) == kernel.transform.order
 
 
-@each_base
-@each_group
+@pytest.mark.parametrize(
+    ("base", "group"),
+    [
+        *((base, group) for base in BASES for group in COMMON),
+        *((base, group) for base in BASES[2:10:6] for group in GROUPS if group not in COMMON),
+    ],
+    ids=str,
+)
 def test_parts_are_fourier_sums_and_sum_to_the_kernel(base: Base, group: str) -> None:
     plain = base.build()
     kernel, num_columns = make(group, plain)
@@ -190,9 +201,7 @@ def test_active_dims_of_the_base_kernel(kernel_class: type[Kernel]) -> None:
     X, X2, columns = inputs(4, 5), inputs(3, 5, seed=1), [3, 1]
     for part, expected in zip(sliced.kernels, plain.kernels, strict=True):
         np.testing.assert_allclose(part(X), expected(X[:, columns]), atol=1e-14)
-        np.testing.assert_allclose(
-            part(X, X2), expected(X[:, columns], X2[:, columns]), atol=1e-14
-        )
+        np.testing.assert_allclose(part(X, X2), expected(X[:, columns], X2[:, columns]), atol=1e-14)
         np.testing.assert_allclose(
             part(X, full_cov=False), expected(X[:, columns], full_cov=False), atol=1e-14
         )
@@ -249,7 +258,7 @@ def test_parameters_are_those_of_the_base_kernel_shown_once() -> None:
 )
 @pytest.mark.parametrize("group", ["rotation-3", "negation-rotation"])
 def test_gradients_of_parts(base: Base, group: str) -> None:
-    """Of hyperparameters, X and X2 against central differences of the complex sums."""
+    """Of hyperparameters, X and X2 against TensorFlow's, of the complex sums."""
     plain = base.build()
     kernel, num_columns = make(group, plain)
     part, frequency = kernel.kernels[1], kernel.frequencies[1]
@@ -261,30 +270,23 @@ def test_gradients_of_parts(base: Base, group: str) -> None:
         objective += tf.reduce_sum(part(X)[0]) + part(X2, full_cov=False)[1]
     gradients = tape.gradient(objective, variables)
 
-    def oracle() -> float:
-        arguments = plain, kernel.transform, frequency
-        cross = fourier_sum(*arguments, X.numpy(), X2.numpy())
-        full = fourier_sum(*arguments, X.numpy(), X.numpy())
-        other = fourier_sum(*arguments, X2.numpy(), X2.numpy())
-        return float(tf.reduce_sum(weights * cross) + tf.reduce_sum(full[0]) + other[1, 1])
-
-    np.testing.assert_allclose(objective, oracle(), rtol=1e-10)
-    step = 1e-5
-    for variable, gradient in zip(variables, gradients, strict=True):
-        start = np.array(variable.numpy())
-        for index in list(np.ndindex(*start.shape))[:4]:
-            ends = []
-            for sign in (1, -1):
-                moved = start.copy()
-                moved[index] += sign * step
-                variable.assign(moved)
-                ends.append(oracle())
-            variable.assign(start)
-            difference = (ends[0] - ends[1]) / (2 * step)
-            actual = tf.convert_to_tensor(gradient).numpy()[index]
-            np.testing.assert_allclose(
-                actual, difference, rtol=1e-6, atol=1e-7, err_msg=variable.name
-            )
+    with tf.GradientTape() as tape:
+        cross, full, other = (
+            fourier_sum(plain, kernel.transform, frequency, *points)
+            for points in ((X, X2), (X, X), (X2, X2))
+        )
+        expected = tf.reduce_sum(weights * cross) + tf.reduce_sum(full[0]) + other[1, 1]
+    np.testing.assert_allclose(objective, expected, rtol=1e-10)
+    for variable, actual, desired in zip(
+        variables, gradients, tape.gradient(expected, variables), strict=True
+    ):
+        np.testing.assert_allclose(
+            tf.convert_to_tensor(actual),
+            tf.convert_to_tensor(desired),
+            rtol=1e-8,
+            atol=1e-9,
+            err_msg=variable.name,
+        )
 
 
 @pytest.mark.parametrize("t", [1, 2, 3])
