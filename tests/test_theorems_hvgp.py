@@ -58,9 +58,9 @@ def test_joint_q_is_that_of_the_orbits(group: str) -> None:
         harmonic.predict_f(X, full_cov=True), stock.predict_f(X, full_cov=True), strict=True
     ):
         np.testing.assert_allclose(actual, desired, rtol=0, atol=1e-8)
-    # There is something to explain, and the points explain it: not prior against prior.
-    prior = gpflow.models.GPR(data, kernel.base_kernel, noise_variance=NOISE)
-    assert stock.elbo() > prior.log_marginal_likelihood() - 100
+    # There is something to compare: the points explain a part of the prior, and predict.
+    trace = float(tf.reduce_sum(kernel(data[0], full_cov=False)))
+    assert 0.2 < explained(kernel, points, data[0]) / trace < 0.9
     assert np.abs(stock.predict_f(X)[0]).max() > 0.3
 
 
@@ -108,7 +108,7 @@ def test_blocks_become_independent_on_symmetric_data() -> None:
     the data does, N^(-1/2); elsewhere a mean-field q(u) stays wrong."""
     rng = np.random.default_rng(0)
     symmetric = [
-        np.mean([largest_correlation(rng.normal(size=(num, 1))) for _ in range(5)])
+        np.mean([largest_correlation(rng.normal(size=(num, 1))) for _ in range(3)])
         for num in (100, 1000, 10_000)
     ]
     assert symmetric[0] > 2 * symmetric[1] > 4 * symmetric[2]

@@ -24,9 +24,8 @@ class PlainSquaredExponential(SquaredExponential):
 
 CLOSED = [SquaredExponential, Matern12, Matern32, Matern52]
 ALL = [*CLOSED, Plain, PlainSquaredExponential, gpflow.kernels.RationalQuadratic]
-SHAPES = pytest.mark.parametrize(
-    ("num_sets", "shared"), [(1, True), (1, False), (3, True), (3, False)]
-)
+SHAPES = [(1, True), (1, False), (3, True), (3, False)]
+"""The number of sets, and whether they share the inputs."""
 
 
 def arguments(num_sets: int, shared: bool) -> tuple[tf.Variable, tf.Variable, tf.Tensor]:
@@ -59,9 +58,14 @@ def test_which_kernels_have_a_closed_form() -> None:
     assert radial_profile(Plain()) is radial_profile(PlainSquaredExponential()) is None
 
 
-@SHAPES
-@pytest.mark.parametrize("kernel_class", ALL, ids=lambda c: c.__name__)
-@pytest.mark.parametrize("entries", [2**18, 40], ids=["one-chunk", "chunks"])
+@pytest.mark.parametrize(
+    ("kernel_class", "num_sets", "shared", "entries"),
+    [
+        *((k, *shape, 2**18) for k in (Matern32, Plain) for shape in SHAPES),
+        *((k, 3, shared, 40) for k in CLOSED for shared in (True, False)),
+        *((k, 1, True, 40) for k in ALL if k is not Plain),
+    ],
+)
 def test_values_and_gradients(
     kernel_class: type[Kernel],
     num_sets: int,
