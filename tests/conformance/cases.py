@@ -13,8 +13,18 @@ import numpy as np
 from gpflow.inducing_variables import InducingPoints, InducingVariables
 from gpflow.kernels import Kernel
 
-from interdomain.inducing_variables import SphericalHarmonics, SumInducingVariables
-from interdomain.kernels import ArcCosine, ChordalSquaredExponential, SphericalMatern32
+from interdomain.inducing_variables import (
+    HarmonicInducingPoints,
+    SphericalHarmonics,
+    SumInducingVariables,
+)
+from interdomain.kernels import (
+    ArcCosine,
+    ChordalSquaredExponential,
+    HarmonicKernel,
+    SphericalMatern32,
+)
+from interdomain.transforms import Negation, Rotation
 
 
 @dataclass(frozen=True)
@@ -88,6 +98,40 @@ def sum_with_points() -> tuple[Kernel, InducingVariables]:
     return first + second, SumInducingVariables(blocks)
 
 
+POINTS = np.array([[0.9, 0.2], [0.4, -0.8], [-1.1, 1.5]])
+"""Away from each other, from their images, and from the centres of the transformations."""
+
+
+def harmonic_negations() -> tuple[Kernel, InducingVariables]:
+    """Points of their own for each of four parts."""
+    base = gpflow.kernels.Matern32(variance=1.2, lengthscales=[0.9, 1.3])
+    kernel = HarmonicKernel(base, [Negation(0), Negation(1, centre=0.3)])
+    Z = POINTS * np.array([1.0, 1.2, 0.8, 0.9])[:, None, None]
+    return kernel, HarmonicInducingPoints(Z)
+
+
+def harmonic_rotation(*, complete: bool) -> tuple[Kernel, InducingVariables]:
+    """Points that the parts share; if complete, those of the paired part have an image too."""
+    base = gpflow.kernels.SquaredExponential(variance=1.2, lengthscales=0.9)
+    kernel = HarmonicKernel(base, Rotation(3))
+    return kernel, HarmonicInducingPoints.for_kernel(kernel, POINTS, complete=complete)
+
+
+def harmonic_nested() -> tuple[Kernel, InducingVariables]:
+    base = gpflow.kernels.Matern52(variance=0.9, lengthscales=1.1)
+    first = HarmonicKernel(base, Rotation(3, centre=[0.1, -0.2]))
+    second = gpflow.kernels.SquaredExponential(variance=0.5, lengthscales=1.2)
+    points = HarmonicInducingPoints(np.stack([POINTS, 0.8 * POINTS]))
+    return first + second, SumInducingVariables([points, InducingPoints(1.1 * POINTS)])
+
+
+def harmonic_stock_points() -> tuple[Kernel, InducingVariables]:
+    """The parts as kernels on the data space, with GPflow's points of unequal numbers."""
+    kernel = HarmonicKernel(gpflow.kernels.Matern32(variance=1.2, lengthscales=1.3), Rotation(3))
+    blocks = [InducingPoints(POINTS), InducingPoints(1.1 * POINTS[:2])]
+    return kernel, SumInducingVariables(blocks)
+
+
 CASES = (
     Case("harmonics-matern32-ard", matern32, input_dim=2),
     # The angle is the arc cosine of a number near one, whose rounding errors it takes the root of.
@@ -98,4 +142,29 @@ CASES = (
     Case("harmonics-truncated", truncated, input_dim=2),
     Case("sum-of-harmonics", sum_of_harmonics, input_dim=3),
     Case("sum-with-points", sum_with_points, input_dim=2, diagonal=False, num_factorisations=1),
+    Case(
+        "harmonic-negations", harmonic_negations, input_dim=2, diagonal=False, num_factorisations=4
+    ),
+    Case(
+        "harmonic-shared",
+        lambda: harmonic_rotation(complete=False),
+        input_dim=2,
+        diagonal=False,
+        num_factorisations=2,
+    ),
+    Case(
+        "harmonic-complete",
+        lambda: harmonic_rotation(complete=True),
+        input_dim=2,
+        diagonal=False,
+        num_factorisations=2,
+    ),
+    Case("harmonic-nested", harmonic_nested, input_dim=2, diagonal=False, num_factorisations=3),
+    Case(
+        "harmonic-stock-points",
+        harmonic_stock_points,
+        input_dim=2,
+        diagonal=False,
+        num_factorisations=2,
+    ),
 )

@@ -21,6 +21,7 @@ from gpflow.kernels import (
     SeparateIndependent,
     SharedIndependent,
 )
+from gpflow.utilities import parameter_dict
 
 from .cases import Case
 from .dense_twin import dense_twin
@@ -35,8 +36,10 @@ COVARIANCES = [(False, False), (True, True)]
 def second_kernel(case: Case) -> Kernel:
     """Another kernel of the same family: each of its variances is doubled."""
     kernel, _ = case.build()
-    for part in getattr(kernel, "kernels", [kernel]):
-        part.variance.assign(2 * part.variance)
+    variances = [p for path, p in parameter_dict(kernel).items() if path.endswith(".variance")]
+    assert variances
+    for variance in variances:
+        variance.assign(2 * variance)
     return kernel
 
 

@@ -13,12 +13,14 @@ import interdomain as idm
 from interdomain.kernels import (
     ArcCosine,
     ChordalSquaredExponential,
+    HarmonicKernel,
     SphericalMatern12,
     SphericalMatern32,
     SphericalMatern52,
     SphericalSquaredExponential,
     ZonalKernel,
 )
+from interdomain.transforms import Negation
 
 
 @dataclass(frozen=True)
@@ -66,6 +68,20 @@ def _stationary(
     )
 
 
+def _harmonic() -> KernelCase:
+    """What its base kernel is; the parts are tested in test_harmonic.py."""
+    return KernelCase(
+        "Harmonic-ArcCosine-order1",
+        HarmonicKernel,
+        lambda D: HarmonicKernel(ArcCosine(1, variance=1.3, bias_variance=0.8), Negation(0)),
+    )
+
+
+def core(kernel: gpflow.kernels.Kernel) -> gpflow.kernels.Kernel:
+    """The kernel that has the parameters."""
+    return kernel.base_kernel if isinstance(kernel, HarmonicKernel) else kernel
+
+
 CASES = [
     *(_arc_cosine(order, depth) for order in (0, 1, 2) for depth in (1, 2)),
     _arc_cosine(0, 3),
@@ -78,6 +94,7 @@ CASES = [
     _stationary(SphericalSquaredExponential, radial_power=2.0),
     _stationary(ChordalSquaredExponential),
     _stationary(ChordalSquaredExponential, radial_power=0.5),
+    _harmonic(),
 ]
 
 ZONAL_CASES = [case for case in CASES if issubclass(case.kernel_class, ZonalKernel)]

@@ -1,0 +1,262 @@
+"""Inducing points of harmonic kernels, and their covariances against loops over the parts."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import gpflow
+import numpy as np
+import pytest
+import tensorflow as tf
+from gpflow.covariances import Kuf, Kuu
+
+from interdomain.covariances import Kuu_operator
+from interdomain.inducing_variables import HarmonicInducingPoints
+from interdomain.inducing_variables.initialisation import k_means
+from interdomain.kernels import HarmonicKernel
+from interdomain.transforms import CyclicTransform, ImageFlip, Negation, Rotation
+
+GROUPS: dict[str, list[CyclicTransform]] = {
+    "negation": [Negation(0)],
+    "rotation-3": [Rotation(3)],
+    "rotation-4": [Rotation(4)],
+    "rotation-7": [Rotation(7, centre=0.2)],
+    "negation-rotation": [Negation(2), Rotation(3)],
+    "rotations-3-5": [Rotation(3), Rotation(5, (2, 3))],
+}
+STYLES = pytest.mark.parametrize("style", ["distinct", "shared", "complete", "distinct-complete"])
+NUM_POINTS, NUM_COLUMNS = 3, 4
+
+
+def inputs(num: int, seed: int = 0, num_columns: int = NUM_COLUMNS) -> np.ndarray:
+    return np.random.default_rng(seed).normal(size=(num, num_columns))
+
+
+def make(
+    group: str, style: str, base: str = "Matern52"
+) -> tuple[HarmonicKernel, HarmonicInducingPoints]:
+    kernel = HarmonicKernel(getattr(gpflow.kernels, base)(1.3, 1.7), GROUPS[group])
+    if style.startswith("distinct"):
+        Z = np.stack([inputs(NUM_POINTS, seed=t + 1) for t in range(kernel.num_components)])
+    else:
+        Z = inputs(NUM_POINTS)
+    complete = style.endswith("complete")
+    return kernel, HarmonicInducingPoints.for_kernel(kernel, Z, complete=complete)
+
+
+def placed_points(kernel: HarmonicKernel, points: HarmonicInducingPoints) -> list[np.ndarray]:
+    """Where the variables of each part are: the images one after the other, of all points each."""
+    transform, places = kernel.transform, []
+    complete = max(points.multiplicities) > 1
+    for t, frequency in enumerate(kernel.frequencies):
+        Z = points.Z if points.shared else points.Z[t]
+        shifts = [()]
+        for f, T in zip(frequency, transform.orders, strict=True):
+            choices = (0, 1) if complete and f not in (0, T / 2) else (0,)
+            shifts = [(*shift, s) for shift in shifts for s in choices]
+        places.append(np.concatenate([transform.power(Z, shift) for shift in shifts]))
+    return places
+
+
+def test_multiplicities() -> None:
+    """One of each for frequency 0 and T / 2, two for every axis between."""
+    assert make("rotation-7", "complete")[1].multiplicities == (1, 2, 2, 2)
+    assert make("rotation-4", "complete")[1].multiplicities == (1, 2, 1)
+    assert make("negation-rotation", "complete")[1].multiplicities == (1, 2, 1, 2)
+    assert make("rotations-3-5", "complete")[1].multiplicities == (1, 2, 2, 2, 4, 4)
+    assert make("rotation-7", "distinct")[1].multiplicities == (1, 1, 1, 1)
+
+
+@STYLES
+@pytest.mark.parametrize("group", ["rotation-7", "negation-rotation"])
+def test_shapes(group: str, style: str) -> None:
+    kernel, points = make(group, style)
+    T = kernel.num_components
+    number = kernel.transform.order if style.endswith("complete") else T
+    assert points.shared == (not style.startswith("distinct"))
+    assert points.num_components == len(points.inducing_variables) == T
+    assert points.num_points == NUM_POINTS and points.input_dim == NUM_COLUMNS
+    assert points.num_inducing == NUM_POINTS * number
+    assert points.shape == (points.num_inducing, NUM_COLUMNS, 1)
+    assert points.points().shape == (1 if points.shared else T, NUM_POINTS, NUM_COLUMNS)
+    assert len(points.trainable_variables) == (1 if points.shared else T)
+    assert sum(block.num_inducing for block in points.inducing_variables) == points.num_inducing
+    for block in points.inducing_variables:
+        assert block.shape == (block.num_inducing, NUM_COLUMNS, 1)
+
+
+@pytest.mark.parametrize(
+    ("group", "style", "base"),
+    [
+        *((group, "distinct", "Matern52") for group in ("negation", "rotation-3", "rotation-7")),
+        *((group, "shared", "Matern52") for group in ("rotation-4", "negation-rotation")),
+        *((group, "complete", "Matern52") for group in GROUPS),
+        ("rotation-3", "distinct-complete", "Matern52"),
+        ("rotations-3-5", "distinct-complete", "Matern52"),
+        *(("negation-rotation", s, "RationalQuadratic") for s in ("distinct", "complete")),
+    ],
+)
+def test_covariances(group: str, base: str, style: str) -> None:
+    kernel, points = make(group, style, base)
+    X = inputs(5, seed=9)
+    places = placed_points(kernel, points)
+    parts = list(zip(kernel.kernels, places, strict=True))
+    features = np.concatenate([part(place, X) for part, place in parts])
+    np.testing.assert_allclose(Kuf(points, kernel, X), features, atol=1e-13)
+    blocks = [part(place).numpy() for part, place in parts]
+    dense = tf.linalg.LinearOperatorBlockDiag(
+        [tf.linalg.LinearOperatorFullMatrix(block) for block in blocks]
+    ).to_dense()
+    actual = Kuu(points, kernel, jitter=0.1).numpy()
+    np.testing.assert_allclose(actual, dense + 0.1 * np.eye(len(dense)), atol=1e-13)
+    np.testing.assert_array_equal(actual, actual.T)
+    operator = Kuu_operator(points, kernel, jitter=0.1)
+    assert isinstance(operator, tf.linalg.LinearOperatorBlockDiag)
+    np.testing.assert_array_equal(operator.to_dense(), actual)
+    # One part by itself, as the blocks of a sum are.
+    last = kernel.num_components - 1
+    block, part = points.inducing_variables[last], kernel.kernels[last]
+    np.testing.assert_allclose(Kuu(block, part), blocks[last], atol=1e-13)
+    np.testing.assert_allclose(Kuf(block, part, X), part(places[last], X), atol=1e-13)
+
+
+@STYLES
+@pytest.mark.parametrize("group", ["negation-rotation"])
+def test_gradients_of_covariances(group: str, style: str) -> None:
+    """To Z, X and hyperparameters: GPflow's through the parts at the places, for the oracle."""
+    kernel, points = make(group, style)
+    generic = HarmonicKernel(Plain(1.3, 1.7), GROUPS[group])
+    X = tf.Variable(inputs(5, seed=9))
+    own = [*points.trainable_variables, X]
+    results = []
+    for k in (kernel, generic):
+        with tf.GradientTape() as tape:
+            objective = tf.reduce_sum(tf.sin(Kuf(points, k, tf.identity(X))))
+            objective += tf.reduce_sum(tf.cos(3 * Kuu(points, k)))
+        results.append([objective, *tape.gradient(objective, [*own, *k.trainable_variables])])
+    for actual, desired in zip(*results, strict=True):
+        scale = np.abs(desired).max()
+        assert scale > 0
+        np.testing.assert_allclose(actual, desired, rtol=0, atol=1e-10 * scale)
+
+
+class Plain(gpflow.kernels.Matern52):
+    """Has no closed form."""
+
+
+def test_blocks_share_the_parameters() -> None:
+    for style, count in (("shared", 1), ("distinct", 4)):
+        _, points = make("rotation-7", style)
+        paths = gpflow.utilities.parameter_dict(points)
+        assert len(paths) == count
+        own = {id(parameter) for parameter in points.parameters}
+        assert {id(block.Z) for block in points.inducing_variables} == own
+
+
+Z2, Z3 = np.zeros((3, 2)), np.zeros((4, 3, 2))
+KERNEL = HarmonicKernel(gpflow.kernels.Matern52(), Rotation(7))
+FLIP = HarmonicKernel(gpflow.kernels.Matern52(), ImageFlip((3, 4), 0))
+POINTS_ERRORS: list[tuple[dict[str, Any], str]] = [
+    ({"Z": np.zeros(3)}, r"Z must be \[T, m, D\] .* found shape \(3,\)"),
+    ({"Z": np.zeros((0, 2)), "num_components": 2}, r"found shape \(0, 2\)"),
+    ({"Z": np.full((3, 2), np.nan), "num_components": 2}, "Z must be finite; remove rows"),
+    ({"Z": Z2}, r"num_components is needed where Z is \[m, D\] and shared; pass num_comp"),
+    ({"Z": Z3, "num_components": 3}, r"num_components is 3, but Z has points for 4 components"),
+    ({"Z": Z2, "num_components": 0}, r"num_components is 0, but Z has points for all"),
+    ({"Z": Z3, "multiplicities": [1, 2]}, "multiplicities must be 4 positive integers, one per"),
+    ({"Z": Z3, "multiplicities": [1, 2, 0, 2]}, r"found \[1, 2, 0, 2\]; build the points with"),
+]
+
+
+@pytest.mark.parametrize(("options", "message"), POINTS_ERRORS)
+def test_errors(options: dict[str, Any], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        HarmonicInducingPoints(**options)
+
+
+@pytest.mark.parametrize(
+    ("kernel", "Z", "message"),
+    [
+        (gpflow.kernels.RBF(), Z2, "kernel must be a HarmonicKernel, found SquaredExponential"),
+        (KERNEL, Z3[:3], r"points for 3 components, but the kernel has 4; pass Z of shape \[4, m"),
+        (KERNEL, Z2[:, :1], "Z has 1 columns, but the transformations act on 2 or more; pass Z"),
+        (FLIP, Z2, "Z has 2 columns, but the transformations act on 12; pass Z with the columns"),
+    ],
+)
+def test_errors_of_for_kernel(kernel: gpflow.kernels.Kernel, Z: np.ndarray, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        HarmonicInducingPoints.for_kernel(kernel, Z)
+
+
+@pytest.mark.parametrize("covariance", [Kuu, Kuu_operator, lambda u, k: Kuf(u, k, Z2)])
+def test_points_of_another_kernel(covariance: Any) -> None:
+    with pytest.raises(ValueError, match="points for 3 components, but the kernel has 4"):
+        covariance(HarmonicInducingPoints(Z3[:3]), KERNEL)
+    with pytest.raises(ValueError, match=r"multiplicities must be \(1, 2, 2, 2\) for this kernel"):
+        covariance(HarmonicInducingPoints(Z3, multiplicities=[1, 1, 2, 2]), KERNEL)
+    with pytest.raises(ValueError, match="no covariance between HarmonicInducingPoints and Mat"):
+        covariance(HarmonicInducingPoints(Z3), KERNEL.base_kernel)
+
+
+def test_from_data() -> None:
+    X = inputs(200, num_columns=2)
+    points = HarmonicInducingPoints.from_data(KERNEL, X, 6, complete=True)
+    assert points.multiplicities == KERNEL.multiplicities
+    blocks = [Z.numpy() for Z in points.Z]
+    assert len(blocks) == 4 and blocks[0].shape == (6, 2)
+    # Other seeds find other centres: not the same ones in another order either.
+    for s in range(4):
+        for t in range(s):
+            apart = np.abs(np.sort(blocks[s][:, 0]) - np.sort(blocks[t][:, 0])).max()
+            assert apart > 1e-3
+    again = HarmonicInducingPoints.from_data(KERNEL, X, 6, complete=True)
+    np.testing.assert_array_equal(again.points(), points.points())
+    other = HarmonicInducingPoints.from_data(KERNEL, X, 6, seed=10)
+    assert np.abs(other.points() - points.points()).max() > 1e-3
+    shared = HarmonicInducingPoints.from_data(KERNEL, X, 6, shared=True)
+    assert shared.shared and shared.num_components == 4
+    assert shared.multiplicities == (1, 1, 1, 1)
+    with pytest.raises(ValueError, match="kernel must be a HarmonicKernel, found Matern52"):
+        HarmonicInducingPoints.from_data(KERNEL.base_kernel, X, 6)
+
+
+def test_k_means_finds_clusters() -> None:
+    centres = np.array([[0.0, 0.0], [10.0, 0.0], [0.0, 10.0]])
+    X = np.repeat(centres, 50, axis=0) + 0.1 * inputs(150, num_columns=2)
+    for seed in range(20):
+        found = k_means(X, 3, seed=seed)
+        distances = np.linalg.norm(found[:, None] - centres, axis=-1)
+        if sorted(distances.argmin(1)) == [0, 1, 2]:  # k-means may end in a local optimum
+            assert distances.min(1).max() < 0.1
+            break
+    else:
+        pytest.fail("no seed finds the clusters")
+
+
+def test_k_means_with_repeated_rows() -> None:
+    """Clusters of no points stay at rows of the data; nothing is NaN, and nothing is warned."""
+    rows = np.array([[0.0, 1.0], [2.0, 3.0]])
+    found = k_means(np.repeat(rows, 20, axis=0), 5)
+    assert found.shape == (5, 2)
+    assert {tuple(row) for row in found.round(12)} <= {tuple(row) for row in rows}
+
+
+def test_k_means_takes_a_sample_of_many_rows() -> None:
+    X = inputs(12_000, num_columns=1)
+    found = k_means(X, 4)
+    assert np.all(np.isfinite(found)) and np.ptp(found) > 1
+    assert len(np.unique(k_means(X[:50], 50))) == 50
+
+
+@pytest.mark.parametrize(
+    ("X", "number", "message"),
+    [
+        (np.zeros(3), 1, r"X must be \[N, D\], found shape \(3,\)"),
+        (np.full((3, 1), np.inf), 1, "X must be finite; remove rows"),
+        (np.zeros((3, 1)), 4, "between 1 and the number of rows of X, 3, found 4"),
+        (np.zeros((3, 1)), 0, "found 0"),
+    ],
+)
+def test_k_means_errors(X: np.ndarray, number: int, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        k_means(X, number)

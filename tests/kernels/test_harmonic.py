@@ -1,0 +1,312 @@
+"""The parts of harmonic kernels against the complex Fourier sums of Sun et al. 2021."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import gpflow
+import numpy as np
+import pytest
+import tensorflow as tf
+from gpflow.kernels import Kernel
+
+from interdomain.kernels import ArcCosine, HarmonicKernel, SphericalMatern32
+from interdomain.transforms import (
+    CyclicTransform,
+    ImageFlip,
+    ImageTranslation,
+    Negation,
+    Product,
+    Rotation,
+)
+from tests.posteriors.graph_ops import count_ops
+
+
+@dataclass(frozen=True)
+class Base:
+    """A base kernel, and how exactly two ways to compute the same entry agree."""
+
+    name: str
+    build: Callable[[], Kernel]
+    accuracy: float = 1e-12
+
+    def __str__(self) -> str:
+        return self.name
+
+
+BASES = [
+    Base("SquaredExponential", lambda: gpflow.kernels.SquaredExponential(1.3, 0.8)),
+    # The distance of a point from itself is the root of a rounding error: 1e-8, not 1e-16.
+    Base("Matern12", lambda: gpflow.kernels.Matern12(1.3, 0.8), accuracy=1e-7),
+    Base("Matern32", lambda: gpflow.kernels.Matern32(1.3, 0.8)),
+    Base("Matern52", lambda: gpflow.kernels.Matern52(1.3, 0.8)),
+    Base("RationalQuadratic", lambda: gpflow.kernels.RationalQuadratic(1.3, 0.8, 1.7)),
+    Base("Linear", lambda: gpflow.kernels.Linear(0.7)),
+    Base("Polynomial", lambda: gpflow.kernels.Polynomial(3, variance=0.5, offset=0.4)),
+    Base("ArcCosine", lambda: gpflow.kernels.ArcCosine(1, variance=1.3)),
+    Base("ZonalArcCosine", lambda: ArcCosine(1, 2, variance=1.3, bias_variance=0.6)),
+    # Of a number near one the arc cosine loses digits.
+    Base("SphericalMatern32", lambda: SphericalMatern32(lengthscale=0.7), accuracy=1e-10),
+]
+GROUPS: dict[str, tuple[Callable[[], list[CyclicTransform]], int, int]] = {
+    "rotation-2": (lambda: [Rotation(2)], 2, 2),
+    "rotation-3": (lambda: [Rotation(3)], 2, 2),
+    "rotation-4": (lambda: [Rotation(4)], 2, 3),
+    "rotation-7": (lambda: [Rotation(7)], 2, 4),
+    "negations": (lambda: [Negation(0), Negation(1), Negation(2)], 3, 8),
+    "rotations-7-7": (lambda: [Rotation(7, (0, 1)), Rotation(7, (3, 2))], 4, 16),
+    "negation-rotation": (lambda: [Negation(2), Rotation(3)], 3, 4),
+    "flips": (lambda: [ImageFlip((3, 4), 0), ImageFlip((3, 4), 1)], 12, 4),
+    "shifts": (lambda: [ImageTranslation((3, 4), (1, 0))], 12, 2),
+}
+COMMON = ("rotation-3", "negations")
+"""Tested with every base kernel."""
+
+each_group = pytest.mark.parametrize("group", GROUPS)
+
+
+def make(group: str, base: Kernel | None = None) -> tuple[HarmonicKernel, int]:
+    build, num_columns, _ = GROUPS[group]
+    return HarmonicKernel(base or gpflow.kernels.Matern32(1.3, 0.8), build()), num_columns
+
+
+def inputs(num: int, num_columns: int, seed: int = 0) -> np.ndarray:
+    return np.random.default_rng(seed).normal(size=(num, num_columns))
+
+
+def fourier_sum(
+    base: Kernel, transform: Product, frequency: Sequence[int], X: np.ndarray, X2: np.ndarray
+) -> tf.Tensor:
+    """Eq. 10 for t and, in every axis, T - t too: complex, over all elements of the group."""
+    orders = transform.orders
+    both = [sorted({t, (T - t) % T}) for t, T in zip(frequency, orders, strict=True)]
+    elements = list(itertools.product(*(range(T) for T in orders)))
+    images = tf.concat([transform.power(X2, s) for s in elements], axis=0)
+    values = tf.split(tf.cast(base(X, images), tf.complex128), len(elements), axis=1)
+    total = tf.zeros([X.shape[0], X2.shape[0]], tf.complex128)
+    for s, value in zip(elements, values, strict=True):
+        for t in itertools.product(*both):
+            phase = sum(a * b / T for a, b, T in zip(t, s, orders, strict=True))
+            total += np.exp(-2j * np.pi * phase) / np.prod(orders) * value
+    np.testing.assert_allclose(tf.math.imag(total), 0, atol=1e-7)
+    return tf.math.real(total)
+
+
+@each_group
+def test_number_of_components(group: str) -> None:
+    kernel, _ = make(group)
+    assert kernel.num_components == len(kernel.kernels) == len(kernel.frequencies)
+    assert kernel.num_components == GROUPS[group][2]
+    # Each of the T complex kernels is in one part.
+    assert sum(kernel.multiplicities) == kernel.transform.order
+
+
+@pytest.mark.parametrize(
+    ("base", "group"),
+    [
+        *((base, group) for base in BASES for group in COMMON),
+        *((base, group) for base in BASES[2:10:6] for group in GROUPS if group not in COMMON),
+    ],
+    ids=str,
+)
+def test_parts_are_fourier_sums_and_sum_to_the_kernel(base: Base, group: str) -> None:
+    plain = base.build()
+    kernel, num_columns = make(group, plain)
+    X, X2 = inputs(5, num_columns), inputs(4, num_columns, seed=1)
+    scale = np.max(plain(X, full_cov=False))
+    tolerance = {"rtol": 0, "atol": base.accuracy * scale}
+    full, cross, diagonal = np.zeros((5, 5)), np.zeros((5, 4)), np.zeros(5)
+    chosen = {0, 1, kernel.num_components - 1}  # for the oracle, which takes T^2 evaluations
+    for t, part in enumerate(kernel.kernels):
+        K = part(X).numpy()
+        np.testing.assert_array_equal(K, K.T)
+        assert np.linalg.eigvalsh(K)[0] > -1e-9 * scale
+        np.testing.assert_allclose(part(X, full_cov=False), np.diag(K), **tolerance)
+        full, cross = full + K, cross + part(X, X2)
+        diagonal = diagonal + part(X, full_cov=False)
+        if t in chosen:
+            expected = fourier_sum(plain, kernel.transform, kernel.frequencies[t], X, X2)
+            np.testing.assert_allclose(part(X, X2), expected, **tolerance)
+            expected = fourier_sum(plain, kernel.transform, kernel.frequencies[t], X, X)
+            np.testing.assert_allclose(K, expected, **tolerance)
+    np.testing.assert_allclose(full, plain(X), **tolerance)
+    np.testing.assert_allclose(cross, plain(X, X2), **tolerance)
+    np.testing.assert_allclose(diagonal, plain(X, full_cov=False), **tolerance)
+    for of_sum, of_base in [
+        (kernel(X), plain(X)),
+        (kernel(X, X2), plain(X, X2)),
+        (kernel(X, full_cov=False), plain(X, full_cov=False)),
+    ]:
+        np.testing.assert_array_equal(of_sum, of_base)
+
+
+@pytest.mark.parametrize("group", ["rotation-3", "rotation-4", "rotation-7", "negations", "flips"])
+def test_parts_are_orthogonal(group: str) -> None:
+    """Lemma 3.6 on a finite set that the group maps to itself: there the inner product of the
+    functions k_s(., a) and k_t(., b) in the RKHS of k is that entry of K_s K^{-1} K_t."""
+    kernel, num_columns = make(group)
+    X = tf.reshape(kernel.transform.orbit(inputs(3, num_columns)), [-1, num_columns]).numpy()
+    K = kernel(X).numpy()
+    parts = [part(X).numpy() for part in kernel.kernels]
+    for s, t in itertools.product(range(len(parts)), repeat=2):
+        product = parts[s] @ np.linalg.solve(K, parts[t])
+        expected = parts[s] if s == t else np.zeros_like(K)
+        np.testing.assert_allclose(product, expected, atol=1e-10)
+
+
+def test_the_sum_costs_one_evaluation_of_the_base_kernel() -> None:
+    kernel, _ = make("rotation-7")
+    X, X2 = tf.constant(inputs(4, 2)), tf.constant(inputs(3, 2))
+    calls: tuple[Callable[[Kernel], tf.Tensor], ...] = (
+        lambda k: k(X),
+        lambda k: k(X, X2),
+        lambda k: k(X, full_cov=False),
+    )
+    for call in calls:
+        of_sum, of_base = (
+            tf.function(lambda k=k, call=call: call(k)).get_concrete_function()
+            for k in (kernel, kernel.base_kernel)
+        )
+        for names in (("Exp",), ("MatMul",), ("Sqrt",)):
+            assert count_ops(of_sum, names) == count_ops(of_base, names)
+    part = tf.function(lambda: kernel.kernels[1](X)).get_concrete_function()
+    of_base = tf.function(lambda: kernel.base_kernel(X)).get_concrete_function()
+    assert len(part.graph.get_operations()) > len(of_base.graph.get_operations())
+
+
+@pytest.mark.parametrize("name", ["Matern32", "RationalQuadratic"])
+@pytest.mark.parametrize("group", ["rotation-3", "negations"])
+def test_batch_dimensions(group: str, name: str) -> None:
+    base = next(base for base in BASES if base.name == name)
+    kernel, D = make(group, base.build())
+    X, X2 = inputs(24, D).reshape(2, 3, 4, D), inputs(10, D, seed=1).reshape(2, 5, D)
+    for part in (kernel, kernel.kernels[0], kernel.kernels[1]):
+        K, cross, diagonal = part(X), part(X, X2), part(X, full_cov=False)
+        assert K.shape == (2, 3, 4, 4)
+        assert cross.shape == (2, 3, 4, 2, 5)
+        assert diagonal.shape == (2, 3, 4)
+        for i, j in itertools.product(range(2), range(3)):
+            np.testing.assert_allclose(K[i, j], part(X[i, j]), atol=1e-13)
+            np.testing.assert_allclose(diagonal[i, j], part(X[i, j], full_cov=False), atol=1e-13)
+            for k in range(2):
+                np.testing.assert_allclose(cross[i, j, :, k], part(X[i, j], X2[k]), atol=1e-13)
+
+
+@pytest.mark.parametrize("kernel_class", [gpflow.kernels.Matern32, gpflow.kernels.Linear])
+def test_active_dims_of_the_base_kernel(kernel_class: type[Kernel]) -> None:
+    sliced = HarmonicKernel(kernel_class(active_dims=[3, 1]), Rotation(3, (3, 1)))
+    plain = HarmonicKernel(kernel_class(), Rotation(3))
+    X, X2, columns = inputs(4, 5), inputs(3, 5, seed=1), [3, 1]
+    for part, expected in zip(sliced.kernels, plain.kernels, strict=True):
+        np.testing.assert_allclose(part(X), expected(X[:, columns]), atol=1e-14)
+        np.testing.assert_allclose(part(X, X2), expected(X[:, columns], X2[:, columns]), atol=1e-14)
+        np.testing.assert_allclose(
+            part(X, full_cov=False), expected(X[:, columns], full_cov=False), atol=1e-14
+        )
+
+
+def test_active_dims_of_the_harmonic_kernel() -> None:
+    """The columns are selected before the transformation acts."""
+    kernel = HarmonicKernel(gpflow.kernels.Matern32(), Negation(0))
+    summed = HarmonicKernel(gpflow.kernels.Matern32(), Negation(0)) + gpflow.kernels.RBF()
+    assert isinstance(summed.kernels[0], HarmonicKernel) and len(summed.kernels) == 2
+    X = inputs(4, 2)
+    expected = kernel.base_kernel(X) + gpflow.kernels.RBF()(X)
+    np.testing.assert_allclose(summed(X), expected, rtol=1e-14)
+
+
+@pytest.mark.parametrize("kernel_class", [gpflow.kernels.Matern52, gpflow.kernels.Polynomial])
+def test_single_precision(kernel_class: type[Kernel]) -> None:
+    transforms = [Rotation(3), Negation(2)]
+    X = inputs(5, 3)
+    expected = [part(X).numpy() for part in HarmonicKernel(kernel_class(), transforms).kernels]
+    with gpflow.config.as_context(gpflow.config.Config(float=np.float32)):
+        kernel = HarmonicKernel(kernel_class(), transforms)
+        single = X.astype(np.float32)
+        scale = np.abs(expected).max()
+        for part, K in zip(kernel.kernels, expected, strict=True):
+            for value, reference in [
+                (part(single), K),
+                (part(single, single[:2]), K[:, :2]),
+                (part(single, full_cov=False), np.diag(K)),
+            ]:
+                assert value.dtype == np.float32
+                np.testing.assert_allclose(value, reference, rtol=0, atol=1e-5 * scale)
+
+
+def test_parameters_are_those_of_the_base_kernel_shown_once() -> None:
+    kernel, _ = make("negations")
+    kernel.kernels[3](inputs(2, 3))
+    assert sorted(gpflow.utilities.parameter_dict(kernel)) == [
+        ".base_kernel.lengthscales",
+        ".base_kernel.variance",
+    ]
+    own = kernel.base_kernel.trainable_variables
+    for part in (kernel, *kernel.kernels):
+        assert [id(v) for v in part.trainable_variables] == [id(v) for v in own]
+    before = kernel.kernels[1](inputs(2, 3)).numpy()
+    kernel.base_kernel.variance.assign(2 * kernel.base_kernel.variance)
+    np.testing.assert_allclose(kernel.kernels[1](inputs(2, 3)), 2 * before, rtol=1e-12)
+
+
+@pytest.mark.parametrize(
+    "base",
+    [b for b in BASES if b.name in ("Matern52", "RationalQuadratic", "SphericalMatern32")],
+    ids=str,
+)
+@pytest.mark.parametrize("group", ["rotation-3", "negation-rotation"])
+def test_gradients_of_parts(base: Base, group: str) -> None:
+    """Of hyperparameters, X and X2 against TensorFlow's, of the complex sums."""
+    plain = base.build()
+    kernel, num_columns = make(group, plain)
+    part, frequency = kernel.kernels[1], kernel.frequencies[1]
+    X, X2 = tf.Variable(inputs(3, num_columns)), tf.Variable(inputs(2, num_columns, seed=1))
+    weights = np.random.default_rng(2).normal(size=(3, 2))
+    variables = [*kernel.trainable_variables, X, X2]
+    with tf.GradientTape() as tape:
+        objective = tf.reduce_sum(weights * part(X, X2))
+        objective += tf.reduce_sum(part(X)[0]) + part(X2, full_cov=False)[1]
+    gradients = tape.gradient(objective, variables)
+
+    with tf.GradientTape() as tape:
+        cross, full, other = (
+            fourier_sum(plain, kernel.transform, frequency, *points)
+            for points in ((X, X2), (X, X), (X2, X2))
+        )
+        expected = tf.reduce_sum(weights * cross) + tf.reduce_sum(full[0]) + other[1, 1]
+    np.testing.assert_allclose(objective, expected, rtol=1e-10)
+    for variable, actual, desired in zip(
+        variables, gradients, tape.gradient(expected, variables), strict=True
+    ):
+        np.testing.assert_allclose(
+            tf.convert_to_tensor(actual),
+            tf.convert_to_tensor(desired),
+            rtol=1e-8,
+            atol=1e-9,
+            err_msg=variable.name,
+        )
+
+
+@pytest.mark.parametrize("t", [1, 2, 3])
+def test_parts_but_the_first_vanish_at_fixed_points(t: int) -> None:
+    """f_t(G z) = f_t(z) times a root of unity: zero where G z = z."""
+    kernel = HarmonicKernel(gpflow.kernels.Matern52(), Rotation(7, centre=[0.4, -1.0]))
+    X, z = inputs(6, 2), np.array([[0.4, -1.0]])
+    np.testing.assert_allclose(kernel.kernels[t](z, X), 0, atol=1e-15)
+    np.testing.assert_allclose(kernel.kernels[0](z, X), kernel.base_kernel(z, X), rtol=1e-13)
+    assert np.abs(kernel.kernels[t](X, X)).max() > 0.01
+
+
+@pytest.mark.parametrize("group", ["rotation-7", "negation-rotation"])
+def test_compiled_with_an_unknown_number_of_points(group: str) -> None:
+    kernel, num_columns = make(group)
+    part = kernel.kernels[1]
+    signature = [tf.TensorSpec([None, num_columns], tf.float64)] * 2
+    compiled = tf.function(lambda X, X2: (part(X, X2), part(X)), input_signature=signature)
+    for num in (1, 5):
+        X, X2 = inputs(num, num_columns), inputs(num + 2, num_columns, seed=1)
+        cross, full = compiled(X, X2)
+        np.testing.assert_allclose(cross, part(X, X2), atol=1e-14)
+        np.testing.assert_allclose(full, part(X), atol=1e-14)

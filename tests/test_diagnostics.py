@@ -1,0 +1,171 @@
+"""The Nystrom error against dense linear algebra, and the ranking of transformations."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+import gpflow
+import numpy as np
+import pytest
+import tensorflow as tf
+from gpflow.inducing_variables import InducingPoints, InducingVariables
+from gpflow.kernels import RBF, Kernel, Matern32
+
+from interdomain.diagnostics import nystrom_trace_error, rank_transforms
+from interdomain.inducing_variables import (
+    HarmonicInducingPoints,
+    SphericalHarmonics,
+    SumInducingVariables,
+)
+from interdomain.kernels import HarmonicKernel, SphericalMatern32
+from interdomain.transforms import Negation, PrincipalNegation, Rotation
+
+X = np.random.default_rng(0).normal(size=(40, 2))
+Z = np.array([[0.9, 0.2], [0.4, -0.8], [-1.1, 1.5]])
+Pair = tuple[Kernel, InducingVariables]
+
+
+@pytest.fixture(autouse=True)
+def no_jitter() -> Iterator[None]:
+    with gpflow.config.as_context(gpflow.config.Config(jitter=0.0)):
+        yield
+
+
+def unexplained(kernel: Kernel, points: np.ndarray) -> float:
+    """tr(Kff - Kfu Kuu^{-1} Kuf) for values of the kernel's own process at points."""
+    Kfu = kernel(X, points).numpy()
+    return float(np.trace(kernel(X).numpy() - Kfu @ np.linalg.solve(kernel(points).numpy(), Kfu.T)))
+
+
+def points() -> tuple[Pair, float]:
+    kernel = RBF(1.3, [0.8, 1.2])
+    return (kernel, InducingPoints(Z)), unexplained(kernel, Z)
+
+
+def distinct() -> tuple[Pair, float]:
+    kernel = HarmonicKernel(Matern32(1.3, [0.8, 1.2]), [Negation(0), Negation(1)])
+    places = [scale * Z for scale in (1.0, 1.1, 0.9, 1.2)]
+    error = sum(unexplained(k, z) for k, z in zip(kernel.kernels, places, strict=True))
+    return (kernel, HarmonicInducingPoints(places)), error
+
+
+def shared() -> tuple[Pair, float]:
+    kernel = HarmonicKernel(RBF(1.3, 0.8), Rotation(3))
+    error = sum(unexplained(k, Z) for k in kernel.kernels)
+    return (kernel, HarmonicInducingPoints.for_kernel(kernel, Z)), error
+
+
+def complete() -> tuple[Pair, float]:
+    """As many variables as the orbits have points: the error is theirs (Theorem 4.1)."""
+    kernel = HarmonicKernel(RBF(1.3, 0.8), Rotation(3))
+    orbit = tf.reshape(kernel.transform.orbit(Z), [-1, 2]).numpy()
+    error = unexplained(kernel.base_kernel, orbit)
+    return (kernel, HarmonicInducingPoints.for_kernel(kernel, Z, complete=True)), error
+
+
+def summed() -> tuple[Pair, float]:
+    first, second = HarmonicKernel(RBF(1.3, 0.8), Negation(0)), Matern32(0.5, 1.4)
+    blocks = [HarmonicInducingPoints([Z, 1.1 * Z]), InducingPoints(0.9 * Z)]
+    error = unexplained(first.kernels[0], Z) + unexplained(first.kernels[1], 1.1 * Z)
+    error += unexplained(second, 0.9 * Z)
+    return (first + second, SumInducingVariables(blocks)), error
+
+
+def harmonics() -> tuple[Pair, float]:
+    """Enough values of a process of finitely many harmonics determine it: nothing is left."""
+    kernel = SphericalMatern32(lengthscale=0.8, max_degree=3)
+    return (kernel, SphericalHarmonics.for_kernel(kernel, input_dim=2, max_degree=3)), 0.0
+
+
+PAIRS = [points, distinct, shared, complete, summed, harmonics]
+
+
+@pytest.mark.parametrize("pair", PAIRS, ids=lambda pair: pair.__name__)
+def test_trace_error(pair: Callable[[], tuple[Pair, float]]) -> None:
+    (kernel, inducing_variable), expected = pair()
+    error = nystrom_trace_error(kernel, inducing_variable, X)
+    total = tf.reduce_sum(kernel(X, full_cov=False)).numpy()
+    np.testing.assert_allclose(error, expected, rtol=1e-9, atol=1e-11 * total)
+    assert expected == 0.0 or expected > 0.1
+    compiled = tf.function(lambda inputs: nystrom_trace_error(kernel, inducing_variable, inputs))
+    np.testing.assert_allclose(compiled(tf.constant(X)), error, atol=1e-10 * total)
+
+
+def test_fewer_harmonics_leave_more() -> None:
+    kernel = SphericalMatern32(lengthscale=0.8)
+    errors = [
+        float(nystrom_trace_error(kernel, SphericalHarmonics.for_kernel(kernel, 2, degree), X))
+        for degree in (1, 3, 6)
+    ]
+    total = float(tf.reduce_sum(kernel(X, full_cov=False)))
+    assert total > errors[0] > 1.5 * errors[1] > 2 * errors[2] > 0
+
+
+@pytest.mark.parametrize("pair", [points, distinct, complete], ids=lambda pair: pair.__name__)
+def test_gradient_to_the_points(pair: Callable[[], tuple[Pair, float]]) -> None:
+    (kernel, inducing_variable), _ = pair()
+    variable = inducing_variable.trainable_variables[0]
+    with tf.GradientTape() as tape:
+        error = nystrom_trace_error(kernel, inducing_variable, X)
+    gradient, step, start = tape.gradient(error, variable), 1e-5, variable.numpy()
+    for index in [(0, 0), (1, 1), (2, 0)]:
+        ends = []
+        for sign in (1, -1):
+            moved = start.copy()
+            moved[index] += sign * step
+            variable.assign(moved)
+            ends.append(float(nystrom_trace_error(kernel, inducing_variable, X)))
+        variable.assign(start)
+        difference = (ends[0] - ends[1]) / (2 * step)
+        assert abs(difference) > 1e-3
+        np.testing.assert_allclose(gradient[index], difference, rtol=1e-5)
+
+
+def test_transformations_that_match_the_data_rank_first() -> None:
+    half = np.random.default_rng(1).normal(size=(100, 2)) + [2.0, 0.0]
+    data = np.concatenate([half, half * [-1.0, 1.0]])  # symmetric in the first column alone
+    matching, elsewhere = Negation(0), Negation(0, centre=6.0)
+    kernel = RBF(1.0, 1.0)
+    with gpflow.config.as_context(gpflow.config.Config(jitter=1e-10)):
+        ranking = rank_transforms(
+            kernel, [None, elsewhere, matching, [matching, Negation(1)]], data, num_inducing=6
+        )
+        plain = nystrom_trace_error(
+            HarmonicKernel(kernel, matching),
+            HarmonicInducingPoints.from_data(HarmonicKernel(kernel, matching), data, 6),
+            data,
+        )
+    errors = [entry.trace_error for entry in ranking]
+    assert errors == sorted(errors) and len(errors) == 4
+    by_candidate = {str(entry.transforms): entry for entry in ranking}
+    single, none = by_candidate[str(matching)], by_candidate["None"]
+    assert single.trace_error < 0.8 * by_candidate[str(elsewhere)].trace_error
+    assert single.trace_error < none.trace_error
+    np.testing.assert_allclose(single.trace_error, plain / 200, rtol=1e-10)
+    assert (single.num_components, single.num_inducing) == (2, 12)
+    assert (none.num_components, none.num_inducing) == (1, 6)
+    assert ranking[0].transforms == [matching, by_candidate and ranking[0].transforms[1]]
+    assert (ranking[0].num_components, ranking[0].num_inducing) == (4, 24)
+
+
+def test_negations_about_the_mean_of_the_data() -> None:
+    """A negation about the origin moves shifted data to where there are none."""
+    data = X + 1.5
+    centred = PrincipalNegation.from_data(data, 2)
+    uncentred = [PrincipalNegation(axis.directions, 0.0) for axis in centred.axes]
+    with gpflow.config.as_context(gpflow.config.Config(jitter=1e-10)):
+        for share in (False, True):
+            ranking = rank_transforms(
+                RBF(), [uncentred, centred], data, num_inducing=4, shared=share
+            )
+            assert ranking[0].transforms is centred
+            assert ranking[0].trace_error < 0.7 * ranking[1].trace_error
+
+
+def test_errors_of_the_ranking() -> None:
+    with pytest.raises(ValueError, match="candidates must not be empty; pass transformations"):
+        rank_transforms(RBF(), [], X, num_inducing=3)
+    with pytest.raises(ValueError, match="is not invariant to Rotation"):
+        rank_transforms(RBF(1.0, [0.5, 1.0]), [Rotation(3)], X, num_inducing=3)
+    with pytest.raises(ValueError, match="number of rows of X, 40, found 41"):
+        rank_transforms(RBF(), [Rotation(3)], X, num_inducing=41)
