@@ -10,7 +10,7 @@ from gpflow.kernels import Kernel
 from ..sphere._typing import Array
 from ..transforms import CyclicTransform
 
-_TOLERANCE = {np.dtype(np.float64): 1e-6, np.dtype(np.float32): 1e-3}
+_TOLERANCE = {np.dtype(np.float64): 1e-6, np.dtype(np.float32): 1e-2}
 _PER_COLUMN = ("lengthscales", "weight_variances", "variance")
 """Parameters that may have an entry for each column."""
 
