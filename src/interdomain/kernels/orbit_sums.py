@@ -65,6 +65,8 @@ def _generic_sums(kernel: Kernel, orbits: tf.Tensor, X: tf.Tensor, weights: tf.T
         return tf.reshape(sums, [num_sets, -1, num_points, tf.shape(X)[0]])
     if orbits.shape[0] == 1:
         return one_set((orbits[0], X[0], weights[0]))[None]
+    if tf.executing_eagerly():  # map_fn would have AutoGraph convert all of the kernel's code first
+        return tf.stack([one_set((orbits[u], X[u], weights[u])) for u in range(orbits.shape[0])])
     return tf.map_fn(one_set, (orbits, X, weights), fn_output_signature=orbits.dtype)
 
 
