@@ -8,6 +8,9 @@ svgp_m, svgp_3m     gpflow's SVGP with m and 3m inducing points;
 hvgp_7xm, hvgp_13xm HVGP under shifts of 30 and 15 degrees of longitude (order 12 and 24, which
                     give 7 and 13 components), m inducing points for each component.
 
+step_times times a step (elbo + gradient) of these models and of SVGP with as many points as HVGP,
+the models taking turns.
+
 A map of each model's predictive mean is written beside the results. A training that was
 interrupted continues from its last checkpoint.
 """
@@ -31,11 +34,13 @@ from benchmarks.prediction import Predictor, gaussian_errors
 from benchmarks.results import Record
 from benchmarks.resumable import train, training_folder
 from benchmarks.runner import Benchmark, Configuration, names, result_folder
-from benchmarks.tables import markdown
+from benchmarks.tables import markdown, spread
+from benchmarks.timing import alternate, ratio, summarise
 
 SHIFTS = {"hvgp_7xm": 12, "hvgp_13xm": 24}  # the order of the longitude shift
-MULTIPLES = {"svgp_m": 1, "svgp_3m": 3}
 MODELS = ("svgp_m", "svgp_3m", "hvgp_7xm", "hvgp_13xm")
+STEP_TIMES = "step_times"
+TIMED = {"svgp_m": 1, "svgp_3m": 3, "svgp_7m": 7, "hvgp_7xm": 7, "svgp_13m": 13, "hvgp_13xm": 13}
 TRAINING_FRACTION, VALIDATION_FRACTION = 0.72, 0.08
 INITIAL_LENGTHSCALE = 0.15
 BATCH_SIZE = 1_000
@@ -70,7 +75,7 @@ class Elevation(Benchmark):
 
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
         add_data_argument(parser)
-        parser.add_argument("--models", type=names(MODELS, "models"), default=None)
+        parser.add_argument("--models", type=names((*MODELS, STEP_TIMES), "models"), default=None)
         parser.add_argument("--num-inducing", type=int, default=None, help="m, default 300")
         parser.add_argument("--steps", type=int, default=None, help="default 700")
         parser.add_argument("--learning-rate", type=float, default=0.01, help="of Adam")
@@ -85,7 +90,18 @@ class Elevation(Benchmark):
 
     def configurations(self, arguments: argparse.Namespace) -> Iterable[Configuration]:
         short = arguments.short
-        for model in arguments.models or (["svgp_m", "hvgp_7xm"] if short else MODELS):
+        models = ("svgp_m", "hvgp_7xm") if short else (*MODELS, STEP_TIMES)
+        for model in arguments.models or models:
+            if model == STEP_TIMES:
+                yield {
+                    "model": model,
+                    "num_inducing": arguments.num_inducing or 300,
+                    "batch_size": BATCH_SIZE,
+                    "rounds": 3,
+                    "seed": arguments.seed,
+                    "source": source_of(arguments.data_dir),
+                }
+                continue
             yield {
                 "model": model,
                 "num_inducing": arguments.num_inducing or (20 if short else 300),
@@ -100,6 +116,8 @@ class Elevation(Benchmark):
 
     def run(self, configuration: Configuration, arguments: argparse.Namespace) -> dict[str, Any]:
         table = load_elevations(arguments.data_dir, configuration["seed"])
+        if configuration["model"] == STEP_TIMES:
+            return time_steps(configuration, table)
         model = build_model(configuration, table)
         folder = training_folder(
             result_folder(arguments), self.name, configuration, start_afresh=arguments.rerun
@@ -167,8 +185,8 @@ def build_model(configuration: Configuration, table: Elevations) -> Any:
     likelihood = gpflow.likelihoods.Gaussian(variance=0.1)
     rows = table.X[table.train[:ROWS_FOR_CENTRES]]  # the order of the rows is random
     num_data, seed = len(table.train), configuration["seed"]
-    if name in MULTIPLES:
-        Z = inducing_points(rows, MULTIPLES[name] * num_inducing, seed)
+    if name.startswith("svgp"):
+        Z = inducing_points(rows, TIMED[name] * num_inducing, seed)
         return gpflow.models.SVGP(kernel, likelihood, Z, num_data=num_data)
     shift = idm.transforms.LongitudeShift(SHIFTS[name], coordinates="euclidean")
     harmonic = idm.kernels.HarmonicKernel(kernel, shift)
@@ -176,6 +194,32 @@ def build_model(configuration: Configuration, table: Elevations) -> Any:
         harmonic, rows, num_inducing, seed=seed
     )
     return idm.models.AdditiveSVGP(harmonic, likelihood, points, num_data=num_data)
+
+
+def time_steps(configuration: Configuration, table: Elevations) -> dict[str, Any]:
+    """Seconds of a step of each model."""
+    import tensorflow as tf
+
+    from benchmarks.graphs import elbo_and_gradient
+
+    rows = table.train[: configuration["batch_size"]]
+    batch = tf.constant(table.X[rows]), tf.constant(table.Y[rows])
+    samples = alternate(
+        {
+            name: elbo_and_gradient(build_model({**configuration, "model": name}, table), batch)
+            for name in TIMED
+        },
+        rounds=configuration["rounds"],
+        warm_up=1,
+        description="rounds",
+    )
+    return {
+        "seconds": {name: summarise(values) for name, values in samples.items()},
+        "ratios": {
+            "svgp_7m / hvgp_7xm": ratio(samples, "svgp_7m", "hvgp_7xm"),
+            "svgp_13m / hvgp_13xm": ratio(samples, "svgp_13m", "hvgp_13xm"),
+        },
+    }
 
 
 def hyperparameters(model: Any) -> dict[str, float]:
@@ -212,8 +256,11 @@ def save_map(
 
 def table_of(records: Sequence[Record]) -> str:
     """One row per model and size, the paper's figures beside ours."""
-    rows = []
-    for record in sorted(records, key=_position):
+    rows, step_times = [], ""
+    for record in (r for r in records if r["configuration"]["model"] == STEP_TIMES):
+        step_times = _step_times(record)
+    trained = [r for r in records if r["configuration"]["model"] != STEP_TIMES]
+    for record in sorted(trained, key=_position):
         run, result = record["configuration"], record["result"]
         size, rmse, nll, hours = PAPER[run["model"]]
         gamma = run["natural_gradient"]
@@ -243,7 +290,16 @@ def table_of(records: Sequence[Record]) -> str:
         "another grid, m = 1,000 and 100,000 steps: compare the order of the models, not the "
         f"figures.\nThe paper also has SVGP 5k: {rmse:.3f}, {nll:.3f}, {hours:.2f} h.\n\n"
         + markdown(headers, rows)
+        + step_times
     )
+
+
+def _step_times(record: Record) -> str:
+    result = record["result"]
+    seconds = ", ".join(f"{name} {spread(value)}" for name, value in result["seconds"].items())
+    ratios = ", ".join(f"{name} {spread(value)}" for name, value in result["ratios"].items())
+    m = record["configuration"]["num_inducing"]
+    return f"\n\nelbo + gradient, m = {m}, seconds: {seconds}.\nWith as many points: {ratios}."
 
 
 def _number(value: float | None) -> str:
