@@ -75,17 +75,17 @@ def test_elbo_and_gradients(case: Case, whiten: bool, q_diag: bool, latent: int)
     model = make_additive(case, whiten=whiten, q_diag=q_diag, num_latent_gps=latent)
     assert model.num_blocks == len(case.sizes)
     assert_same_elbo(model, case, make_data(latent))
-
-
-@EACH_CASE
-@Q
-def test_kl(case: Case, whiten: bool, q_diag: bool, latent: int) -> None:
-    model = make_additive(case, whiten=whiten, q_diag=q_diag, num_latent_gps=latent)
     assert_close(model.prior_kl(), joint_svgp(model, case.sizes).prior_kl())
 
 
-@EACH_CASE
-@Q
+@pytest.mark.parametrize(
+    ("case", "whiten", "q_diag", "latent"),
+    [
+        pytest.param(case, *OPTIONS[(k + shift) % 4], id=f"{case.name}-{(k + shift) % 4}")
+        for k, case in enumerate(CASES)
+        for shift in (0, 1)
+    ],
+)
 def test_predictions(case: Case, whiten: bool, q_diag: bool, latent: int) -> None:
     """Fused, and from each kind of cache."""
     model = make_additive(case, whiten=whiten, q_diag=q_diag, num_latent_gps=latent)
@@ -190,7 +190,7 @@ def test_minibatches(num_data: int | None) -> None:
         assert np.mean(parts) == pytest.approx(whole, rel=1e-10)
 
 
-@EACH_CASE
+@SOME_CASES
 def test_float32(case: Case) -> None:
     expected = make_additive(case, num_latent_gps=2)
     data, X = make_data(2), points(200, seed=3)

@@ -43,7 +43,9 @@ def stock(**arguments) -> AdditiveSVGP:  # noqa: ANN003
     return AdditiveSVGP(kernel, gpflow.likelihoods.Gaussian(0.1), blocks, **arguments)
 
 
-BUILD = pytest.mark.parametrize("build", [harmonic, stock])
+BUILD_Q = pytest.mark.parametrize(
+    ("build", "whiten"), [(harmonic, True), (stock, False)], ids=["harmonic", "stock"]
+)
 
 
 def train_q_only(model: AdditiveSVGP) -> None:
@@ -55,13 +57,12 @@ def scipy(model: gpflow.models.SVGP, data: tuple, iterations: int = 2000) -> flo
     gpflow.optimizers.Scipy().minimize(
         model.training_loss_closure(data),
         model.trainable_variables,
-        options={"maxiter": iterations, "ftol": 1e-14, "gtol": 1e-8},
+        options={"maxiter": iterations, "ftol": 1e-13, "gtol": 1e-6},
     )
     return float(model.elbo(data))
 
 
-@BUILD
-@pytest.mark.parametrize("whiten", [True, False], ids=["whitened", "unwhitened"])
+@BUILD_Q
 def test_optima(build: Callable[..., AdditiveSVGP], whiten: bool, data: tuple) -> None:
     """Natural gradients and L-BFGS find the same mean-field optimum; it is below the optimum of
     a joint q(u), which is that of an SGPR, and both are below the evidence."""
@@ -69,17 +70,20 @@ def test_optima(build: Callable[..., AdditiveSVGP], whiten: bool, data: tuple) -
     train_q_only(other)
     by_scipy = scipy(other, data)
 
-    closure = model.training_loss_closure(data)
+    closure = model.training_loss_closure(data, compile=False)
     natural = gpflow.optimizers.NaturalGradient(gamma=0.5)
-    elbos = [float(model.elbo(data))]
-    for _ in range(150):
+
+    @tf.function(autograph=False)
+    def sweep() -> tf.Tensor:
         natural.minimize(closure, model.variational_parameters)
-        elbos.append(float(model.elbo(data)))
+        return model.elbo(data)
+
+    elbos = [float(model.elbo(data)), *(float(sweep()) for _ in range(800))]
     assert np.all(np.diff(elbos) > -1e-8), elbos
     assert elbos[-1] > elbos[0] + 10
     assert abs(elbos[-1] - by_scipy) < 1e-4
 
-    noise = float(model.likelihood.variance)
+    noise = float(model.likelihood.variance.numpy())
     twin = DenseTwin(model.inducing_variable)
     joint = gpflow.models.SGPR(data, model.kernel, twin, noise_variance=noise).elbo()
     exact = gpflow.models.GPR(data, model.kernel, noise_variance=noise).log_marginal_likelihood()
@@ -87,34 +91,35 @@ def test_optima(build: Callable[..., AdditiveSVGP], whiten: bool, data: tuple) -
     assert joint < exact
 
 
-@BUILD
-@pytest.mark.parametrize("whiten", [True, False], ids=["whitened", "unwhitened"])
+@BUILD_Q
 def test_one_block_at_a_time(build: Callable[..., AdditiveSVGP], whiten: bool, data: tuple) -> None:
     """A step of size one for one block is its exact optimum given the others: coordinate ascent.
     For all blocks at once it is too far, as they explain the same data."""
     model = build(whiten=whiten)
-    closure = model.training_loss_closure(data)
+    variables = [p.unconstrained_variable for pair in model.variational_parameters for p in pair]
+    evaluate = tf.function(
+        lambda: value_and_gradients(lambda: model.elbo(data), variables), autograph=False
+    )
     natural = gpflow.optimizers.NaturalGradient(gamma=1.0)
     elbos = [float(model.elbo(data))]
     for _ in range(3):
-        for pair in model.variational_parameters:
-            natural.minimize(closure, [pair])
-            elbos.append(float(model.elbo(data)))
-            block = [parameter.unconstrained_variable for parameter in pair]
-            _, gradients = value_and_gradients(lambda: model.elbo(data), block)
-            assert max(float(np.max(np.abs(g))) for g in gradients) < 1e-5
+        for t, pair in enumerate(model.variational_parameters):
+            natural.minimize(model.training_loss_closure(data, compile=False), [pair])
+            value, gradients = evaluate()
+            elbos.append(float(value))
+            assert max(float(np.max(np.abs(g))) for g in gradients[2 * t : 2 * t + 2]) < 1e-5
     assert np.all(np.diff(elbos) > -1e-8), elbos
 
 
-@BUILD
 @pytest.mark.parametrize(
-    "options",
+    ("build", "options"),
     [
-        {"method": "adam", "learning_rate": 0.05},
-        {"natural_gradient": 0.3, "learning_rate": 0.05, "batch_size": 10},
-        {"method": "l-bfgs"},
+        (stock, {"method": "adam", "learning_rate": 0.05}),
+        (harmonic, {"natural_gradient": 0.3, "learning_rate": 0.05, "batch_size": 10}),
+        (stock, {"natural_gradient": 0.3, "learning_rate": 0.05}),
+        (harmonic, {"method": "l-bfgs"}),
     ],
-    ids=["adam", "natural-gradients", "l-bfgs"],
+    ids=["adam", "natural-gradients-minibatches", "natural-gradients", "l-bfgs"],
 )
 def test_fit(build: Callable[..., AdditiveSVGP], options: dict, data: tuple) -> None:
     model = build(num_data=NUM_DATA)
