@@ -3,4 +3,4 @@
 from .additive import AdditiveSVGP
 from .hvgp import HVGP
 
-__all__ = ["HVGP", "AdditiveSVGP"]
+__all__ = ["AdditiveSVGP", "HVGP"]
