@@ -53,6 +53,7 @@ def _generic_sums(kernel: Kernel, orbits: tf.Tensor, X: tf.Tensor, weights: tf.T
     shape = tf.shape(orbits)
     num_sets, num_images, num_points = shape[0], shape[1], shape[2]
 
+    @tf.autograph.experimental.do_not_convert
     def one_set(arguments: tuple[tf.Tensor, tf.Tensor, tf.Tensor]) -> tf.Tensor:
         points, inputs, rows = arguments
         values = kernel(tf.reshape(points, [-1, points.shape[-1]]), inputs)
@@ -188,6 +189,7 @@ def _map_over_chunks(
     chunks = _into_chunks(orbits, _chunk_rows(orbits, X))
     num_sets = orbits.shape[0]
 
+    @tf.autograph.experimental.do_not_convert
     def one(arguments: tuple[tf.Tensor, tf.Tensor]) -> tf.Tensor:
         points, of_set = arguments
         inputs = X if X.shape.rank == 2 else X[of_set]
@@ -210,6 +212,7 @@ def _gradient_over_chunks(
     chunks = _into_chunks(orbits, rows)
     num_sets = orbits.shape[0]
 
+    @tf.autograph.experimental.do_not_convert
     def one(
         arguments: tuple[tf.Tensor, tf.Tensor, tf.Tensor],
     ) -> tuple[tf.Tensor, tf.Tensor]:

@@ -142,6 +142,7 @@ def _over_batches(
     leading = tf.shape(Xnew)[:-2]
     flat = tf.reshape(Xnew, tf.concat([[-1], tf.shape(Xnew)[-2:]], axis=0))
     flat = tf.ensure_shape(flat, [None, *Xnew.shape[-2:]])
+    terms = tf.autograph.experimental.do_not_convert(terms)  # map_fn would, and takes seconds
     mean, cov = tf.map_fn(terms, flat, fn_output_signature=(Xnew.dtype, Xnew.dtype))
     return (
         tf.reshape(mean, tf.concat([leading, tf.shape(mean)[1:]], axis=0)),
