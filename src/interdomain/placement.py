@@ -28,7 +28,7 @@ HEAVY_OPERATIONS = (
 
 
 def resolve_devices(devices: Sequence[str] | Literal["auto"] | None) -> tuple[str, ...] | None:
-    """The full names of devices; None if blocks are not to be placed.
+    """The names of devices as TensorFlow lists them; None if blocks are not to be placed.
 
     :param devices: Names such as "GPU:0" or "/device:CPU:1"; "auto" for all logical GPUs, if there
         are two or more; None.
@@ -78,7 +78,7 @@ def move_parameters(module: tf.Module, blocks: Sequence[tf.Module], devices: Seq
 
     :param module: Holds the blocks, or the parameters that the blocks are views of.
     :param blocks: In the order in which devices are dealt.
-    :param devices: Full names.
+    :param devices: Names as :func:`resolve_devices` returns them.
     """
     uses: dict[int, list[int]] = {}
     for t, block in enumerate(blocks):
@@ -101,7 +101,7 @@ def move_parameters(module: tf.Module, blocks: Sequence[tf.Module], devices: Seq
 
 def _on_device(parameter: gpflow.Parameter, targets: dict[int, str]) -> gpflow.Parameter:
     device = targets.get(id(parameter))
-    if device is None or parameter.unconstrained_variable.device == device:
+    if device is None or parameter.unconstrained_variable.device.endswith(device):
         return parameter
     with tf.device(device):
         return gpflow.Parameter(
@@ -121,7 +121,7 @@ def pinned(
     The gradient is taken by a tape of its own, inside ``tf.device``.
 
     :param function: From tensors to a tuple of tensors; it may read variables.
-    :param device: A full name.
+    :param device: A name as :func:`resolve_devices` returns them.
     :param inputs: Tensors, to which gradients flow as well.
     """
 

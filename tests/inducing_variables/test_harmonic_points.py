@@ -11,10 +11,11 @@ import tensorflow as tf
 from gpflow.covariances import Kuf, Kuu
 
 from interdomain.covariances import Kuu_operator
+from interdomain.diagnostics import nystrom_trace_error
 from interdomain.inducing_variables import HarmonicInducingPoints
-from interdomain.inducing_variables.initialisation import k_means
+from interdomain.inducing_variables.initialisation import fold_orbits, k_means
 from interdomain.kernels import HarmonicKernel
-from interdomain.transforms import CyclicTransform, ImageFlip, Negation, Rotation
+from interdomain.transforms import CyclicTransform, ImageFlip, Negation, Product, Rotation
 
 GROUPS: dict[str, list[CyclicTransform]] = {
     "negation": [Negation(0)],
@@ -260,3 +261,25 @@ def test_k_means_takes_a_sample_of_many_rows() -> None:
 def test_k_means_errors(X: np.ndarray, number: int, message: str) -> None:
     with pytest.raises(ValueError, match=message):
         k_means(X, number)
+
+
+def test_folding_makes_images_equal_and_explains_more_of_symmetric_data() -> None:
+    rng = np.random.default_rng(0)
+    quarter = rng.normal(size=(400, 2))
+    group = Product([Negation(0, centre=0.3), Negation(1, centre=-0.2)])
+    X = group.orbit(quarter).numpy().reshape(-1, 2)
+    folded = fold_orbits(group, X)
+    np.testing.assert_allclose(folded, np.tile(folded[:400], (4, 1)), atol=1e-12)
+    for row, image in zip(quarter[:20], folded[:20], strict=True):
+        assert np.min(np.abs(group.orbit(row[None]).numpy()[:, 0] - image).max(axis=1)) < 1e-12
+
+    kernel = HarmonicKernel(gpflow.kernels.Matern32(lengthscales=0.7), group)
+    errors = [
+        float(
+            nystrom_trace_error(
+                kernel, HarmonicInducingPoints.from_data(kernel, X, 12, fold=fold), X
+            )
+        )
+        for fold in (True, False)
+    ]
+    assert errors[0] < 0.9 * errors[1]

@@ -13,7 +13,7 @@ from gpflow.base import TensorType
 from ..kernels import HarmonicKernel
 from ..sphere._typing import Array
 from .base import InterDomainInducingVariables
-from .initialisation import k_means
+from .initialisation import fold_orbits, k_means, sample_rows
 
 
 class ComponentInducingPoints(InterDomainInducingVariables):
@@ -141,19 +141,27 @@ class HarmonicInducingPoints(InterDomainInducingVariables):
         *,
         shared: bool = False,
         complete: bool = False,
+        fold: bool = False,
         seed: int = 0,
         name: str | None = None,
     ) -> HarmonicInducingPoints:
         """Points at the centres that k-means finds in the data, for each part with other seeds.
+
+        A point of a part stands for all its images. Where the data are symmetric under the
+        transformations, ``fold`` spares points that would come to lie on each other's images.
 
         :param kernel: The kernel they will be used with.
         :param X: Inputs ``[N, D]``; of many rows, a random 10,000 are used.
         :param num_inducing: The number m of points of each part.
         :param shared: Whether all parts use the same points.
         :param complete: As for :meth:`for_kernel`.
+        :param fold: Whether each row is first replaced by that of its images which is nearest to
+            some row of the data, the same for all.
         :param seed: Of the initial centres.
         :raises ValueError: If X has fewer rows than ``num_inducing``, or does not fit the kernel.
         """
+        if fold and isinstance(kernel, HarmonicKernel):
+            X = fold_orbits(kernel.transform, sample_rows(X, num_inducing, seed), seed=seed)
         if shared or not isinstance(kernel, HarmonicKernel):
             Z = k_means(X, num_inducing, seed=seed)
         else:

@@ -10,8 +10,47 @@ from gpflow.base import TensorType
 from scipy.cluster.vq import kmeans2
 
 from ..sphere._typing import Array
+from ..transforms import CyclicTransform
 
 _MAX_ROWS = 10_000
+_MAX_IMAGES = 10_000
+
+
+def sample_rows(X: TensorType, num_centres: int, seed: int) -> Array:
+    """X as an array; of many rows a random sample. Arguments and errors as for :func:`k_means`."""
+    values = np.asarray(X, dtype=float)
+    if values.ndim != 2:
+        raise ValueError(f"X must be [N, D], found shape {values.shape}.")
+    if not np.all(np.isfinite(values)):
+        raise ValueError("X must be finite; remove rows with NaN or infinite entries.")
+    if not 1 <= num_centres <= len(values):
+        raise ValueError(
+            f"num_centres must be between 1 and the number of rows of X, {len(values)}, found "
+            f"{num_centres}."
+        )
+    limit = max(_MAX_ROWS, 10 * num_centres)
+    if len(values) > limit:
+        rows = np.random.default_rng(seed).choice(len(values), limit, replace=False)
+        values = values[rows]
+    return values
+
+
+def fold_orbits(transform: CyclicTransform, X: Array, *, seed: int = 0) -> Array:
+    """Each row replaced by the image under the group that is nearest to one row of the data.
+
+    :param transform: The group; its elements keep distances.
+    :param X: ``[N, D]``.
+    :param seed: Chooses the row that images are to be near to.
+    :return: ``[N, D]``; rows that are images of each other become equal.
+    """
+    reference = X[np.random.default_rng(seed).integers(len(X))]
+    rows = max(1, _MAX_IMAGES // transform.order)
+    folded = []
+    for start in range(0, len(X), rows):
+        images = transform.orbit(X[start : start + rows]).numpy()
+        nearest = np.argmin(np.sum(np.square(images - reference), axis=-1), axis=0)
+        folded.append(images[nearest, np.arange(images.shape[1])])
+    return np.concatenate(folded)
 
 
 def k_means(X: TensorType, num_centres: int, *, seed: int = 0) -> Array:
@@ -24,20 +63,8 @@ def k_means(X: TensorType, num_centres: int, *, seed: int = 0) -> Array:
     :return: ``[num_centres, D]``.
     :raises ValueError: If X is not ``[N, D]``, is not finite, or has fewer rows than centres.
     """
-    values = np.asarray(X, dtype=float)
-    if values.ndim != 2:
-        raise ValueError(f"X must be [N, D], found shape {values.shape}.")
-    if not np.all(np.isfinite(values)):
-        raise ValueError("X must be finite; remove rows with NaN or infinite entries.")
-    if not 1 <= num_centres <= len(values):
-        raise ValueError(
-            f"num_centres must be between 1 and the number of rows of X, {len(values)}, found "
-            f"{num_centres}."
-        )
+    values = sample_rows(X, num_centres, seed)
     rng = np.random.default_rng(seed)
-    limit = max(_MAX_ROWS, 10 * num_centres)
-    if len(values) > limit:
-        values = values[rng.choice(len(values), limit, replace=False)]
     # Repeated rows can leave k-means with clusters of no points: its centres start, and those stay,
     # at rows of the data.
     start = values[rng.choice(len(values), num_centres, replace=False)]

@@ -102,7 +102,7 @@ class AdditiveSVGP(gpflow.models.SVGP):
 
     @property
     def devices(self) -> tuple[str, ...] | None:
-        """The full names of the devices; None if the blocks are not placed."""
+        """The devices as TensorFlow names them; None if the blocks are not placed."""
         return self._devices
 
     @property
