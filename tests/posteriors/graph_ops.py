@@ -6,14 +6,13 @@ from collections.abc import Sequence
 
 from tensorflow.types.experimental import ConcreteFunction
 
+from interdomain.placement import graph_nodes
+
 
 def count_ops(function: ConcreteFunction, parts_of_names: Sequence[str]) -> int:
     """How many operations have a type that contains one of the names, nested functions included.
 
     The bodies of loops, branches and inner tf.functions are in the graph's function library.
     """
-    definition = function.graph.as_graph_def()
-    nodes = list(definition.node)
-    for nested in definition.library.function:
-        nodes.extend(nested.node_def)
+    nodes = graph_nodes(function.graph)
     return sum(any(part in node.op for part in parts_of_names) for node in nodes)

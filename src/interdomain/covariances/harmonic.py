@@ -24,7 +24,7 @@ from .sums import block_diagonal
 class HarmonicBlocks(BlockBatch):
     """Components of one multiplicity: their covariances are computed in one go.
 
-    :param points: The points ``[T, m, D]``, or ``[1, m, D]`` if they are shared.
+    :param inducing_variable: Holds the points of these components, and maybe of others.
     :param kernel: The kernel.
     :param components: Which of its components.
     :param positions: Where the blocks stand among all blocks of the model.
