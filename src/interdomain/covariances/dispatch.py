@@ -22,6 +22,13 @@ of GPflow's dense ``Kuu``. ``jitter`` is added where a matrix has to be factoris
 operators ignore it. The structured posterior and KL divergence are written against this function.
 """
 
+Kvu = Dispatcher("Kvu")
+Kvu.__doc__ = """The covariance between two sets of inducing variables, ``[K, M]``.
+
+``Kvu(iv_v, iv_u, kernel)``, for v of ``iv_v`` and u of ``iv_u`` (Tiao et al. 2023, Appendix A).
+One of the two may always be ``InducingPoints``; pairs of others are registered by their families.
+"""
+
 
 @Kuu_operator.register(InducingVariables, Kernel)
 def Kuu_operator_full_matrix(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import numpy as np
 import tensorflow as tf
 from check_shapes import check_shapes
 from gpflow.base import TensorType
@@ -12,6 +11,7 @@ from ..inducing_variables import SphericalHarmonics
 from ..kernels import ZonalKernel
 from ..sphere import spherical_harmonics
 from .dispatch import Kuu_operator
+from .zonal import inverse_eigenvalues, radial_and_unit
 
 
 @Kuf.register(SphericalHarmonics, ZonalKernel, object)
@@ -24,16 +24,8 @@ def Kuf_spherical_harmonics(
     inducing_variable: SphericalHarmonics, kernel: ZonalKernel, Xnew: TensorType
 ) -> tf.Tensor:
     """``radius^p Y_m(x / radius)``, p being the kernel's radial power."""
-    X, _ = kernel.slice(tf.convert_to_tensor(Xnew), None)
-    radius, unit = kernel.to_sphere(X)
-    if unit.shape[-1] != inducing_variable.dimension:
-        raise ValueError(
-            f"the kernel sees {unit.shape[-1] - 1} columns of Xnew, but the inducing variable has "
-            f"dimension {inducing_variable.dimension}; dimension must be the number of columns "
-            f"plus one, {unit.shape[-1]} here."
-        )
+    scale, unit = radial_and_unit(inducing_variable, kernel, Xnew)
     inducing_variable.validate_kernel(kernel)
-    scale = kernel.radial_factor(radius[..., 0], kernel.radial_power)
     return spherical_harmonics(unit, inducing_variable.degrees, scale=scale)
 
 
@@ -46,10 +38,7 @@ def Kuu_diagonal(inducing_variable: SphericalHarmonics, kernel: ZonalKernel) -> 
     inducing_variable.validate_kernel(kernel)
     eigenvalues = kernel.eigenvalues(inducing_variable.dimension, inducing_variable.degrees)
     inducing_variable.validate_eigenvalues(eigenvalues)
-    # An eigenvalue that underflows in the course of training leaves features of no effect, not NaN:
-    # its square, which the gradient takes, has to be a number as well.
-    least = 1e4 * np.sqrt(np.finfo(eigenvalues.dtype.as_numpy_dtype).tiny)
-    levels = 1 / (kernel.variance * tf.maximum(eigenvalues, least))
+    levels = inverse_eigenvalues(kernel, eigenvalues)
     diagonal = tf.repeat(levels, inducing_variable.multiplicities)
     return tf.ensure_shape(diagonal, [inducing_variable.num_inducing])
 

@@ -2,5 +2,6 @@
 
 from .additive import AdditiveSVGP
 from .hvgp import HVGP
+from .orthogonal import OrthogonalSVGP
 
-__all__ = ["AdditiveSVGP", "HVGP"]
+__all__ = ["AdditiveSVGP", "HVGP", "OrthogonalSVGP"]

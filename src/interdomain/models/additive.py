@@ -6,28 +6,26 @@ from collections.abc import Sequence
 from typing import Literal
 
 import gpflow
-import numpy as np
 import tensorflow as tf
 from check_shapes import inherit_check_shapes
-from gpflow.base import RegressionData, TensorType
+from gpflow.base import TensorType
 from gpflow.inducing_variables import InducingVariables
 from gpflow.kernels import Kernel
 from gpflow.likelihoods import Likelihood
 from gpflow.mean_functions import MeanFunction
 from gpflow.posteriors import PrecomputeCacheType
-from gpflow.utilities import positive, triangular
 
 from ..covariances.pairs import flat_blocks
 from ..kernels import HarmonicKernel
 from ..placement import move_parameters, resolve_devices
 from ..posteriors.additive import AdditivePosterior
 from ..posteriors.block_terms import add_variance, additive_kl, additive_terms
-from ..sphere._typing import Array
+from .one_pass import OnePassSVGP, variational_pair
 
 _NO_CACHE = (None, "nocache", PrecomputeCacheType.NOCACHE)
 
 
-class AdditiveSVGP(gpflow.models.SVGP):
+class AdditiveSVGP(OnePassSVGP):
     """SVGP for ``f = sum_t f_t`` with a mean-field ``q(u) = prod_t q_t(u_t)``.
 
     The f_t are the summands of the kernel, independent a priori, and each has its own block of
@@ -76,20 +74,15 @@ class AdditiveSVGP(gpflow.models.SVGP):
         num_data: int | TensorType | None = None,
         devices: Sequence[str] | Literal["auto"] | None = None,
     ) -> None:
-        if isinstance(kernel, gpflow.kernels.MultioutputKernel):
-            raise ValueError(
-                f"kernel must have one output, found {type(kernel).__name__}; several latent GPs "
-                "with the same prior come with num_latent_gps."
-            )
-        if not isinstance(inducing_variable, InducingVariables):
-            raise ValueError(
-                "inducing_variable must be an inducing variable, found "
-                f"{type(inducing_variable).__name__}; pass for example SumInducingVariables([...])."
-            )
-        gpflow.models.GPModel.__init__(self, kernel, likelihood, mean_function, num_latent_gps)
-        self.inducing_variable = inducing_variable
-        self.whiten = whiten
-        self.num_data = num_data
+        super().__init__(
+            kernel,
+            likelihood,
+            inducing_variable,
+            mean_function=mean_function,
+            num_latent_gps=num_latent_gps,
+            whiten=whiten,
+            num_data=num_data,
+        )
         placed = resolve_devices(devices)
         self._devices = placed
         blocks = flat_blocks(inducing_variable, kernel)
@@ -112,7 +105,6 @@ class AdditiveSVGP(gpflow.models.SVGP):
 
     @property
     def variational_parameters(self) -> list[tuple[gpflow.Parameter, gpflow.Parameter]]:
-        """The pairs (q_mu, q_sqrt), as ``NaturalGradient.minimize`` of GPflow takes them."""
         return list(zip(self.q_mu, self.q_sqrt, strict=True))
 
     @inherit_check_shapes
@@ -126,10 +118,7 @@ class AdditiveSVGP(gpflow.models.SVGP):
             devices=self._devices,
         )
 
-    @inherit_check_shapes
-    def elbo(self, data: RegressionData) -> tf.Tensor:
-        """The evidence lower bound, with one factorisation of each block for all its terms."""
-        X, Y = data
+    def marginals_and_kl(self, X: TensorType) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
         mean, change, kl = additive_terms(
             self.inducing_variable,
             self.kernel,
@@ -139,14 +128,7 @@ class AdditiveSVGP(gpflow.models.SVGP):
             whiten=self.whiten,
             devices=self._devices,
         )
-        variance = add_variance(self.kernel(X, full_cov=False), change)
-        expectations = self.likelihood.variational_expectations(
-            X, mean + self.mean_function(X), variance, Y
-        )
-        scale = tf.cast(1.0, kl.dtype)
-        if self.num_data is not None:
-            scale = tf.cast(self.num_data, kl.dtype) / tf.cast(tf.shape(X)[0], kl.dtype)
-        return tf.reduce_sum(expectations) * scale - kl
+        return mean, add_variance(self.kernel(X, full_cov=False), change), kl
 
     def posterior(
         self,
@@ -188,25 +170,15 @@ class AdditiveSVGP(gpflow.models.SVGP):
                 )
         means, roots = [], []
         for t, (block, _) in enumerate(blocks):
-            size, latent = int(block.num_inducing), self.num_latent_gps
-            identity = np.ones((size, latent)) if q_diag else np.stack([np.eye(size)] * latent)
-            mean = _checked("q_mu", t, q_mu, np.zeros((size, latent)), size)
-            root = _checked("q_sqrt", t, q_sqrt, identity, size)
             with tf.device(self._devices[t % len(self._devices)] if self._devices else None):
-                means.append(gpflow.Parameter(mean))
-                roots.append(
-                    gpflow.Parameter(root, transform=positive() if q_diag else triangular())
+                mean, root = variational_pair(
+                    (f"q_mu[{t}]", f"q_sqrt[{t}]"),
+                    int(block.num_inducing),
+                    self.num_latent_gps,
+                    q_diag=q_diag,
+                    q_mu=None if q_mu is None else q_mu[t],
+                    q_sqrt=None if q_sqrt is None else q_sqrt[t],
                 )
+            means.append(mean)
+            roots.append(root)
         return means, roots
-
-
-def _checked(
-    name: str, t: int, given: Sequence[TensorType] | None, default: Array, size: int
-) -> Array:
-    value = default if given is None else np.asarray(given[t])
-    if value.shape != default.shape:
-        raise ValueError(
-            f"{name}[{t}] must have shape {default.shape}, found {value.shape}; block {t} has "
-            f"{size} inducing variables."
-        )
-    return value.astype(gpflow.default_float())

@@ -1,6 +1,7 @@
 """Structured posteriors: stock models use them by themselves, as GPflow's dispatchers know them."""
 
 from .additive import AdditivePosterior
+from .orthogonal import OrthogonalPosterior
 from .structured import StructuredPosterior
 
-__all__ = ["AdditivePosterior", "StructuredPosterior"]
+__all__ = ["AdditivePosterior", "OrthogonalPosterior", "StructuredPosterior"]

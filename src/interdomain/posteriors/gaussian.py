@@ -97,15 +97,22 @@ def marginal_variances(
     """
     # What the features do not explain is not negative; rounding can make it so.
     unexplained = tf.maximum(kff - tf.reduce_sum(tf.square(A), axis=0), 0)[:, None]
-    if q_sqrt is None:
-        return unexplained
+    return unexplained if q_sqrt is None else unexplained + projected_variances(features, q_sqrt)
+
+
+@check_shapes(
+    "features: [M, N]",
+    "return: [N, P]",
+)
+def projected_variances(features: tf.Tensor, q_sqrt: tf.Tensor) -> tf.Tensor:
+    """The diagonals of ``features^T S features``, for each of the P latent GPs."""
     if q_sqrt.shape.rank == 2:
-        return unexplained + tf.matmul(tf.square(features), tf.square(q_sqrt), transpose_a=True)
+        return tf.matmul(tf.square(features), tf.square(q_sqrt), transpose_a=True)
     if q_sqrt.shape[0] == 1:  # a plain matrix product is faster than a batch of one
         projected = tf.matmul(q_sqrt[0], features, transpose_a=True)
-        return unexplained + tf.reduce_sum(tf.square(projected), axis=0)[:, None]
+        return tf.reduce_sum(tf.square(projected), axis=0)[:, None]
     projected = tf.matmul(q_sqrt, features[None], transpose_a=True)
-    return unexplained + tf.linalg.matrix_transpose(tf.reduce_sum(tf.square(projected), axis=-2))
+    return tf.linalg.matrix_transpose(tf.reduce_sum(tf.square(projected), axis=-2))
 
 
 @check_shapes(

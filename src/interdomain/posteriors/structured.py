@@ -6,7 +6,6 @@ import tensorflow as tf
 from check_shapes import check_shapes, inherit_check_shapes
 from gpflow.base import MeanAndVariance, TensorType
 from gpflow.config import default_jitter
-from gpflow.covariances import Kuf
 from gpflow.kernels import Kernel
 from gpflow.kullback_leiblers import prior_kl
 from gpflow.posteriors import IndependentPosterior, PrecomputedValue, get_posterior_class
@@ -23,6 +22,7 @@ from .gaussian import (
     square_root,
     whiten_q_sqrt,
 )
+from .shapes import covariances_with, mean_and_covariance, prior_covariances
 
 
 class StructuredPosterior(IndependentPosterior):
@@ -38,11 +38,11 @@ class StructuredPosterior(IndependentPosterior):
         self, Xnew: TensorType, full_cov: bool = False, full_output_cov: bool = False
     ) -> MeanAndVariance:
         kuu = Kuu_operator(self.X_data, self.kernel, jitter=default_jitter())
-        columns = self._features(Xnew, full_cov)
+        columns = covariances_with(self.X_data, self.kernel, Xnew, full_cov)
         q_sqrt = lower_triangle(self.q_sqrt)
         q_is_diagonal = q_sqrt is None or q_sqrt.shape.rank == 2
         if is_diagonal(kuu) and q_is_diagonal and not full_cov:
-            kff = tf.reshape(self.kernel(Xnew, full_cov=False), [-1])
+            kff = prior_covariances(self.kernel, Xnew, full_cov=False)
             mean, cov = diagonal_marginals(
                 columns, kff, kuu.diag_part(), self.q_mu, q_sqrt, self.whiten
             )
@@ -83,7 +83,7 @@ class StructuredPosterior(IndependentPosterior):
         full_output_cov: bool = False,
     ) -> MeanAndVariance:
         alpha, whitening, *rest = cache
-        columns = self._features(Xnew, full_cov)
+        columns = covariances_with(self.X_data, self.kernel, Xnew, full_cov)
         if whitening.shape.rank == 1:
             A = whitening[:, None] * columns
         else:
@@ -91,17 +91,6 @@ class StructuredPosterior(IndependentPosterior):
         mean = tf.matmul(columns, alpha, transpose_a=True)
         cov = self._covariance(Xnew, A, A, rest[0] if rest else None, full_cov)
         return self._to_output(Xnew, mean, cov, full_cov, full_output_cov)
-
-    def _features(self, Xnew: TensorType, full_cov: bool) -> tf.Tensor:
-        """Kuf: ``[M, N]``; leading dimensions of Xnew are kept in front for a full covariance,
-        ``[batch..., M, N]``, and join the columns otherwise."""
-        kuf = Kuf(self.X_data, self.kernel, Xnew)
-        rank = kuf.shape.rank
-        if rank == 2:
-            return kuf
-        if full_cov:
-            return tf.transpose(kuf, [*range(1, rank - 1), 0, rank - 1])
-        return tf.reshape(kuf, [tf.shape(kuf)[0], -1])
 
     def _covariance(
         self,
@@ -111,10 +100,9 @@ class StructuredPosterior(IndependentPosterior):
         q_sqrt: tf.Tensor | None,
         full_cov: bool,
     ) -> tf.Tensor:
-        kff = self.kernel(Xnew, full_cov=full_cov)
-        if full_cov:
-            return joint_covariance(A, kff, features, q_sqrt)
-        return marginal_variances(A, tf.reshape(kff, [-1]), features, q_sqrt)
+        kff = prior_covariances(self.kernel, Xnew, full_cov)
+        covariance = joint_covariance if full_cov else marginal_variances
+        return covariance(A, kff, features, q_sqrt)
 
     def _to_output(
         self,
@@ -124,14 +112,7 @@ class StructuredPosterior(IndependentPosterior):
         full_cov: bool,
         full_output_cov: bool,
     ) -> MeanAndVariance:
-        """One covariance a latent GP, and the leading dimensions of Xnew back in place."""
-        if full_cov:
-            shape = tf.concat([tf.shape(cov)[:-3], tf.shape(mean)[-1:], tf.shape(cov)[-2:]], axis=0)
-            cov = tf.broadcast_to(cov, shape)
-        else:
-            shape = tf.concat([tf.shape(Xnew)[:-1], tf.shape(mean)[-1:]], axis=0)
-            cov = tf.reshape(tf.broadcast_to(cov, tf.shape(mean)), shape)
-            mean = tf.reshape(mean, shape)
+        mean, cov = mean_and_covariance(Xnew, mean, cov, full_cov)
         return self._post_process_mean_and_cov(mean, cov, full_cov, full_output_cov)
 
 

@@ -1,5 +1,15 @@
 """Pure mathematics of the sphere S^{d-1}: harmonics, zonal series, eigenvalues. No GPflow."""
 
+from .activations import (
+    GELU,
+    Activation,
+    CustomActivation,
+    Erf,
+    ReLU,
+    SmoothActivation,
+    Softplus,
+    resolve_activation,
+)
 from .arc_cosine import arc_cosine, arc_cosine_eigenvalues, arc_cosine_has_degree
 from .dimensions import num_harmonics
 from .funk_hecke import funk_hecke_coefficients, funk_hecke_rule, power_coefficient
@@ -12,8 +22,15 @@ from .laplace_beltrami import (
 from .zonal_series import zonal_series
 
 __all__ = [
+    "GELU",
+    "Activation",
+    "CustomActivation",
+    "Erf",
     "LaplaceBeltramiSpectrum",
     "MaternSpectrum",
+    "ReLU",
+    "SmoothActivation",
+    "Softplus",
     "SquaredExponentialSpectrum",
     "arc_cosine",
     "arc_cosine_eigenvalues",
@@ -22,6 +39,7 @@ __all__ = [
     "funk_hecke_rule",
     "num_harmonics",
     "power_coefficient",
+    "resolve_activation",
     "spherical_harmonics",
     "zonal_series",
 ]

@@ -12,9 +12,9 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 from check_shapes import check_shapes
-from mpmath.ctx_mp import MPContext
 
 from .dimensions import num_harmonics
+from .extended_precision import extended_coefficients
 from .funk_hecke import power_coefficient
 
 
@@ -84,12 +84,7 @@ def arc_cosine_eigenvalues(
 
 @lru_cache(maxsize=64)
 def _deep_eigenvalues(order: int, depth: int, dimension: int, max_degree: int) -> tuple[float, ...]:
-    mp = MPContext()
-    # lambda_l is above 1 / (N(d, l) (l + 1)^(2 order + 2 depth + 3)) or so; 25 digits remain.
-    size = num_harmonics(dimension, max_degree) * (max_degree + 1) ** (2 * order + 2 * depth + 3)
-    mp.dps = 25 + len(str(size))
-
-    def kappa(theta: Any) -> Any:
+    def kappa(mp: Any, theta: Any) -> Any:
         for _ in range(depth):
             c, turn = mp.cos(theta), mp.pi - theta
             value = [
@@ -100,36 +95,8 @@ def _deep_eigenvalues(order: int, depth: int, dimension: int, max_degree: int) -
             theta = mp.acos(min(value, mp.one))
         return value
 
-    def sums_over(points: range, step: Any) -> list[Any]:
-        """The trapezoidal sum, for each degree, after theta = pi / (1 + exp(-pi sinh(k step)))."""
-        sums = [mp.zero] * (max_degree + 1)
-        for k in points:
-            decay = mp.exp(-mp.pi * mp.sinh(k * step))
-            theta = mp.pi / (1 + decay)
-            weight = mp.cosh(k * step) * mp.pi**2 * decay / (1 + decay) ** 2
-            weight *= kappa(theta) * mp.sin(theta) ** (dimension - 2)
-            p, p_before, t = mp.one, mp.zero, mp.cos(theta)
-            for l in range(max_degree + 1):
-                sums[l] += weight * p
-                divisor = l + dimension - 2
-                p_next = (
-                    ((2 * l + dimension - 2) * t * p - l * p_before) / divisor if divisor else t
-                )
-                p, p_before = p_next, p
-        return sums
-
-    # Halve the step until all relative changes are below a float's precision.
-    reach = mp.asinh((mp.dps + 2) * mp.log(10) / mp.pi)
-    step, half = reach / 8, 8
-    totals = sums_over(range(-half, half + 1), step)
-    while True:
-        step, half = step / 2, 2 * half
-        finer = [
-            a + b for a, b in zip(totals, sums_over(range(1 - half, half, 2), step), strict=True)
-        ]
-        change = max(abs(2 * a - b) / abs(b) for a, b in zip(totals, finer, strict=True))
-        totals = finer
-        if change < 1e-18:
-            break
-    norm = step / mp.beta(mp.mpf(1) / 2, mp.mpf(dimension - 1) / 2)
-    return tuple(float(norm * total) for total in totals)
+    # lambda_l is above 1 / (N(d, l) (l + 1)^(2 order + 2 depth + 3)) or so; 25 digits remain.
+    size = num_harmonics(dimension, max_degree) * (max_degree + 1) ** (2 * order + 2 * depth + 3)
+    return extended_coefficients(
+        kappa, dimension, range(max_degree + 1), digits=25 + len(str(size))
+    )

@@ -1,0 +1,181 @@
+"""Covariances between two sets of inducing variables: Tiao et al. 2023, Appendix A."""
+
+from __future__ import annotations
+
+from typing import NoReturn
+
+import numpy as np
+import tensorflow as tf
+from check_shapes import check_shapes
+from gpflow.covariances import Kuf
+from gpflow.inducing_variables import InducingPoints, InducingVariables
+from gpflow.kernels import Kernel, Sum
+
+from ..inducing_variables import (
+    ActivationFeatures,
+    InterDomainInducingVariables,
+    SphericalHarmonics,
+    SumInducingVariables,
+)
+from ..kernels import DecomposedKernel, ZonalKernel
+from ..sphere import spherical_harmonics
+from .activation_features import inner_products
+from .dispatch import Kvu
+from .pairs import pair_blocks
+from .spherical_harmonics import Kuu_diagonal
+
+
+@Kvu.register(InducingVariables, InducingVariables, Kernel)
+def Kvu_unknown(iv_v: InducingVariables, iv_u: InducingVariables, kernel: Kernel) -> NoReturn:
+    """:raises ValueError: Always; families register the pairs they know."""
+    raise ValueError(
+        f"iv_v, iv_u: there is no covariance between {type(iv_v).__name__} and "
+        f"{type(iv_u).__name__} under {type(kernel).__name__}; use InducingPoints for one of them."
+    )
+
+
+@Kvu.register(InducingPoints, InducingPoints, Kernel)
+@check_shapes(
+    "iv_v: [K, D, 1]",
+    "iv_u: [M, D, 1]",
+    "return: [K, M]",
+)
+def Kvu_points_points(iv_v: InducingPoints, iv_u: InducingPoints, kernel: Kernel) -> tf.Tensor:
+    """``k(w, z)`` (eq. 25)."""
+    return kernel(iv_v.Z, iv_u.Z)
+
+
+@Kvu.register(InducingPoints, InterDomainInducingVariables, Kernel)
+@check_shapes(
+    "iv_v: [K, D, 1]",
+    "iv_u: [M, E, 1]",
+    "return: [K, M]",
+)
+def Kvu_points_inter_domain(
+    iv_v: InducingPoints, iv_u: InterDomainInducingVariables, kernel: Kernel
+) -> tf.Tensor:
+    """v is f itself at points, so this is Kuf there (eqs. 36 and 47)."""
+    return tf.linalg.matrix_transpose(Kuf(iv_u, kernel, iv_v.Z))
+
+
+@Kvu.register(InterDomainInducingVariables, InducingPoints, Kernel)
+@check_shapes(
+    "iv_v: [K, D, 1]",
+    "iv_u: [M, E, 1]",
+    "return: [K, M]",
+)
+def Kvu_inter_domain_points(
+    iv_v: InterDomainInducingVariables, iv_u: InducingPoints, kernel: Kernel
+) -> tf.Tensor:
+    """u is f itself at points, so this is Kuf there (eq. 28)."""
+    return Kuf(iv_v, kernel, iv_u.Z)
+
+
+@Kvu.register(SphericalHarmonics, SphericalHarmonics, ZonalKernel)
+@check_shapes(
+    "iv_v: [K, D, 1]",
+    "iv_u: [M, D, 1]",
+    "return: [K, M]",
+)
+def Kvu_harmonics_harmonics(
+    iv_v: SphericalHarmonics, iv_u: SphericalHarmonics, kernel: ZonalKernel
+) -> tf.Tensor:
+    """``1 / (variance lambda_l)`` where v and u are the same harmonic, zero elsewhere (eq. 39)."""
+    _validate_dimensions(iv_v, iv_u)
+    same = np.equal.outer(_harmonic_labels(iv_v), _harmonic_labels(iv_u))
+    diagonal = Kuu_diagonal(iv_v, kernel)
+    return diagonal[:, None] * tf.constant(same.astype(float), diagonal.dtype)
+
+
+@Kvu.register(ActivationFeatures, SphericalHarmonics, ZonalKernel)
+@check_shapes(
+    "iv_v: [K, D, 1]",
+    "iv_u: [M, D, 1]",
+    "return: [K, M]",
+)
+def Kvu_activations_harmonics(
+    iv_v: ActivationFeatures, iv_u: SphericalHarmonics, kernel: ZonalKernel
+) -> tf.Tensor:
+    """``a_l Y_m(w) / (variance lambda_l)``, with the activation's coefficient a_l (eq. 42)."""
+    _validate_dimensions(iv_v, iv_u)
+    common = set(iv_v.degrees(kernel))
+    found = dict.fromkeys(iv_u.degrees, 0.0)
+    degrees = [degree for degree in iv_u.degrees if degree in common]
+    found.update(
+        zip(degrees, iv_v.activation.coefficients(iv_v.dimension, degrees), strict=True)
+        if degrees
+        else ()
+    )
+    diagonal = Kuu_diagonal(iv_u, kernel)
+    coefficients = np.repeat(list(found.values()), iv_u.multiplicities)
+    harmonics = spherical_harmonics(iv_v.directions, iv_u.degrees)
+    rows = tf.constant(coefficients, diagonal.dtype) * diagonal
+    return tf.linalg.matrix_transpose(rows[:, None] * harmonics)
+
+
+@Kvu.register(SphericalHarmonics, ActivationFeatures, ZonalKernel)
+@check_shapes(
+    "iv_v: [K, D, 1]",
+    "iv_u: [M, D, 1]",
+    "return: [K, M]",
+)
+def Kvu_harmonics_activations(
+    iv_v: SphericalHarmonics, iv_u: ActivationFeatures, kernel: ZonalKernel
+) -> tf.Tensor:
+    """The other way around (eq. 49)."""
+    return tf.linalg.matrix_transpose(Kvu_activations_harmonics(iv_u, iv_v, kernel))
+
+
+@Kvu.register(ActivationFeatures, ActivationFeatures, ZonalKernel)
+@check_shapes(
+    "iv_v: [K, D, 1]",
+    "iv_u: [M, D, 1]",
+    "return: [K, M]",
+)
+def Kvu_activations_activations(
+    iv_v: ActivationFeatures, iv_u: ActivationFeatures, kernel: ZonalKernel
+) -> tf.Tensor:
+    """``sum_l a_l b_l / lambda_l N(d, l) P_l(w^T z) / variance`` over the degrees of both; the
+    activations may differ (eq. 53)."""
+    _validate_dimensions(iv_v, iv_u)
+    return inner_products(iv_v, iv_u, kernel)
+
+
+@Kvu.register(SumInducingVariables, SumInducingVariables, (Sum, DecomposedKernel))
+@check_shapes(
+    "iv_v: [K, D, 1]",
+    "iv_u: [M, E, 1]",
+    "return: [K, M]",
+)
+def Kvu_sums(
+    iv_v: SumInducingVariables, iv_u: SumInducingVariables, kernel: Sum | DecomposedKernel
+) -> tf.Tensor:
+    """Block-diagonal: different summands are independent."""
+    blocks = [
+        Kvu(block_v, block_u, summand)
+        for (block_v, summand), (block_u, _) in zip(
+            pair_blocks(iv_v, kernel), pair_blocks(iv_u, kernel), strict=True
+        )
+    ]
+    operators = [tf.linalg.LinearOperatorFullMatrix(block) for block in blocks]
+    return tf.linalg.LinearOperatorBlockDiag(operators).to_dense()
+
+
+def _harmonic_labels(harmonics: SphericalHarmonics) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
+    """A number for each harmonic, the same for the same harmonic of another inducing variable."""
+    labels = [
+        degree * 10**9 + order
+        for degree, count in zip(harmonics.degrees, harmonics.multiplicities, strict=True)
+        for order in range(count)
+    ]
+    return np.array(labels, dtype=np.int64)
+
+
+def _validate_dimensions(
+    iv_v: SphericalHarmonics | ActivationFeatures, iv_u: SphericalHarmonics | ActivationFeatures
+) -> None:
+    if iv_v.dimension != iv_u.dimension:
+        raise ValueError(
+            f"iv_v has dimension {iv_v.dimension}, but iv_u has {iv_u.dimension}; both must live "
+            "on the sphere of the kernel's inputs."
+        )

@@ -1,0 +1,188 @@
+"""Hidden units of a neural network as inducing variables."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import gpflow
+import numpy as np
+import tensorflow as tf
+from check_shapes import Shape
+from gpflow.base import TensorType
+
+from ..kernels import ZonalKernel
+from ..sphere import Activation, num_harmonics, resolve_activation
+from ..sphere._typing import Array
+from ..sphere.dimensions import validate_dimension
+from .base import InterDomainInducingVariables
+from .initialisation import k_means
+
+
+class ActivationFeatures(InterDomainInducingVariables):
+    """The projections of f on hidden units ``sigma(z^T x)`` of a network, for zonal kernels.
+
+    ``u_m = <f, phi_m>`` in the RKHS of the kernel (Dutordoir et al. 2021; Tiao et al. 2023, eqs. 6
+    and 7). phi_m is the unit with the direction z_m, times the kernel's radial factor, and summed
+    over the degrees up to ``max_degree`` that both the activation and the kernel have:
+
+        Kuf[m, n] = r^p sum_l a_l N(d, l) P_l(z_m^T x_n / r),
+        Kuu[m, n] = sum_l a_l^2 / lambda_l N(d, l) P_l(z_m^T z_n) / variance,
+
+    with the coefficients a_l of the activation and the eigenvalues lambda_l of the kernel. So phi
+    is what a network with this activation computes, as smooth as ``max_degree`` makes it. (The
+    whole activation in Kuf, beside a sum in Kuu that has to end, would be an invalid prior with
+    negative variances: both sums end at the same degree here.)
+
+    What the units cannot represent stays in the variance of f: degrees that the kernel has and the
+    activation lacks, and those above ``max_degree``. :func:`interdomain.diagnostics.spectrum` shows
+    how much that is; :class:`interdomain.models.OrthogonalSVGP` recovers it with a second set of
+    inducing variables.
+
+    Only the directions of Z matter, all lengths being set to one at the start. A gradient has no
+    part along z, so that steps of an optimiser lengthen it a little and never shrink it.
+
+    :param Z: Directions of the units ``[M, d]``, d being the number of input columns (after
+        ``active_dims``) plus one: the last entry multiplies the bias.
+    :param activation: "relu", "softplus", "gelu" or "erf"; one of :mod:`interdomain.sphere` such as
+        ``Softplus(sharpness=3.0)``; or any function of a tensor (see
+        :class:`interdomain.sphere.CustomActivation`, which takes its kinks, too).
+    :param max_degree: The highest degree of the sums.
+    :raises ValueError: If Z is not a matrix of finite, nonzero rows with d >= 2, the activation is
+        unknown, or there are more units than the degrees have harmonics.
+    """
+
+    def __init__(
+        self,
+        Z: TensorType,
+        activation: str | Activation | Callable[[tf.Tensor], tf.Tensor],
+        max_degree: int,
+        *,
+        name: str | None = None,
+    ) -> None:
+        super().__init__(name=name)
+        self.activation = resolve_activation(activation)
+        if max_degree < 0 or int(max_degree) != max_degree:
+            raise ValueError(f"max_degree must be an integer of 0 or more, found {max_degree!r}.")
+        self.max_degree = int(max_degree)
+        if isinstance(Z, (gpflow.Parameter, tf.Variable)):
+            _unit_rows(Z.numpy())
+            self.Z = Z if isinstance(Z, gpflow.Parameter) else gpflow.Parameter(Z)
+        else:
+            self.Z = gpflow.Parameter(_unit_rows(Z))
+        degrees = self.activation.nonzero_degrees(self.dimension, self.max_degree)
+        self._validate_rank(degrees, "the activation has")
+
+    @classmethod
+    def from_data(
+        cls,
+        kernel: ZonalKernel,
+        X: TensorType,
+        num_inducing: int,
+        activation: str | Activation | Callable[[tf.Tensor], tf.Tensor],
+        max_degree: int,
+        *,
+        seed: int = 0,
+        name: str | None = None,
+    ) -> ActivationFeatures:
+        """Units that point at the data: the directions of the centres of k-means on the sphere.
+
+        :param kernel: The zonal kernel they will be used with; its weight and bias variances place
+            the data on the sphere.
+        :param X: Inputs ``[N, D]``.
+        :param num_inducing: The number M of units.
+        :param seed: Of k-means.
+        :raises ValueError: If the kernel is not zonal, or X has fewer rows than M; and as the
+            constructor.
+        """
+        if not isinstance(kernel, ZonalKernel):
+            raise ValueError(
+                f"kernel must be a ZonalKernel, found {type(kernel).__name__}; activation features "
+                "need one of interdomain.kernels.ArcCosine, SphericalMatern32, ..."
+            )
+        columns, _ = kernel.slice(tf.convert_to_tensor(X, gpflow.default_float()), None)
+        _, unit = kernel.to_sphere(columns)
+        return cls(k_means(unit, num_inducing, seed=seed), activation, max_degree, name=name)
+
+    @classmethod
+    def random(
+        cls,
+        input_dim: int,
+        num_inducing: int,
+        activation: str | Activation | Callable[[tf.Tensor], tf.Tensor],
+        max_degree: int,
+        *,
+        seed: int = 0,
+        name: str | None = None,
+    ) -> ActivationFeatures:
+        """Units in all directions, uniformly on the sphere.
+
+        :param input_dim: Number D of input columns the kernel sees (after ``active_dims``).
+        :param num_inducing: The number M of units.
+        :param seed: Of the directions.
+        :raises ValueError: If ``input_dim`` < 1 or M < 1; and as the constructor.
+        """
+        if input_dim < 1:
+            raise ValueError(f"input_dim must be 1 or more, found {input_dim}.")
+        if num_inducing < 1:
+            raise ValueError(f"num_inducing must be 1 or more, found {num_inducing}.")
+        directions = np.random.default_rng(seed).normal(size=(num_inducing, input_dim + 1))
+        return cls(directions, activation, max_degree, name=name)
+
+    @property
+    def dimension(self) -> int:
+        """The dimension d of the space around the sphere."""
+        return int(self.Z.shape[-1])
+
+    @property
+    def num_inducing(self) -> int:
+        """The number M of units."""
+        return int(self.Z.shape[0])
+
+    @property
+    def shape(self) -> Shape:
+        """``(M, None, 1)``, as for
+        :class:`interdomain.inducing_variables.SphericalHarmonics`."""
+        return (self.num_inducing, None, 1)
+
+    @property
+    def directions(self) -> tf.Tensor:
+        """The directions of the units as unit vectors, ``[M, d]``."""
+        return tf.math.l2_normalize(self.Z, axis=-1, epsilon=0.0)
+
+    def degrees(self, kernel: ZonalKernel) -> tuple[int, ...]:
+        """The degrees up to ``max_degree`` that both the activation and the kernel have.
+
+        :raises ValueError: If they have fewer harmonics than there are units.
+        """
+        carried = set(kernel.nonzero_degrees(self.dimension, self.max_degree))
+        own = self.activation.nonzero_degrees(self.dimension, self.max_degree)
+        degrees = tuple(degree for degree in own if degree in carried)
+        self._validate_rank(degrees, f"the activation has in common with {type(kernel).__name__}")
+        return degrees
+
+    def _validate_rank(self, degrees: tuple[int, ...], whose: str) -> None:
+        rank = sum(num_harmonics(self.dimension, degree) for degree in degrees)
+        if self.num_inducing > rank:
+            raise ValueError(
+                f"Z has {self.num_inducing} rows, but the degrees up to max_degree = "
+                f"{self.max_degree} that {whose}, {list(degrees)}, have {rank} harmonics in "
+                f"dimension {self.dimension}, and no more units can be linearly independent; pass "
+                f"at most {rank} rows, or a higher max_degree."
+            )
+
+
+def _unit_rows(Z: TensorType) -> Array:
+    values: Array = np.asarray(Z, dtype=gpflow.default_float())
+    if values.ndim != 2:
+        raise ValueError(f"Z must be [M, d], found shape {values.shape}.")
+    validate_dimension(values.shape[1])
+    if not np.all(np.isfinite(values)):
+        raise ValueError("Z must be finite; remove rows with NaN or infinite entries.")
+    lengths = np.linalg.norm(values, axis=1, keepdims=True)
+    if np.any(lengths == 0):
+        raise ValueError(
+            f"Z has {np.count_nonzero(lengths == 0)} rows of zeros, which have no direction; "
+            "remove them."
+        )
+    unit: Array = values / lengths
+    return unit

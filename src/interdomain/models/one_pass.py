@@ -1,0 +1,112 @@
+"""What the models of this library add to GPflow's SVGP: one factorisation for the whole bound."""
+
+from __future__ import annotations
+
+import abc
+
+import gpflow
+import numpy as np
+import tensorflow as tf
+from check_shapes import inherit_check_shapes
+from gpflow.base import RegressionData, TensorType
+from gpflow.inducing_variables import InducingVariables
+from gpflow.kernels import Kernel
+from gpflow.likelihoods import Likelihood
+from gpflow.mean_functions import MeanFunction
+from gpflow.utilities import positive, triangular
+
+from ..sphere._typing import Array
+
+
+class OnePassSVGP(gpflow.models.SVGP, abc.ABC):
+    """A sparse variational GP with several q's, whose bound is computed in one pass.
+
+    A subclass makes its q's in its constructor, and implements :meth:`marginals_and_kl`,
+    ``prior_kl`` and ``posterior``.
+    """
+
+    def __init__(
+        self,
+        kernel: Kernel,
+        likelihood: Likelihood,
+        inducing_variable: InducingVariables,
+        *,
+        mean_function: MeanFunction | None,
+        num_latent_gps: int,
+        whiten: bool,
+        num_data: int | TensorType | None,
+    ) -> None:
+        if isinstance(kernel, gpflow.kernels.MultioutputKernel):
+            raise ValueError(
+                f"kernel must have one output, found {type(kernel).__name__}; several latent GPs "
+                "with the same prior come with num_latent_gps."
+            )
+        validate_inducing_variable("inducing_variable", inducing_variable)
+        gpflow.models.GPModel.__init__(self, kernel, likelihood, mean_function, num_latent_gps)
+        self.inducing_variable = inducing_variable
+        self.whiten = whiten
+        self.num_data = num_data
+
+    @property
+    @abc.abstractmethod
+    def variational_parameters(self) -> list[tuple[gpflow.Parameter, gpflow.Parameter]]:
+        """The pairs (q_mu, q_sqrt), as ``NaturalGradient.minimize`` of GPflow takes them."""
+
+    @abc.abstractmethod
+    def marginals_and_kl(self, X: TensorType) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
+        """Mean and variance of f (its mean function left out) at X, ``[N, P]``, and the KL."""
+
+    @inherit_check_shapes
+    def elbo(self, data: RegressionData) -> tf.Tensor:
+        """The evidence lower bound, with one factorisation of each Kuu for all its terms."""
+        X, Y = data
+        mean, variance, kl = self.marginals_and_kl(X)
+        expectations = self.likelihood.variational_expectations(
+            X, mean + self.mean_function(X), variance, Y
+        )
+        scale = tf.cast(1.0, kl.dtype)
+        if self.num_data is not None:
+            scale = tf.cast(self.num_data, kl.dtype) / tf.cast(tf.shape(X)[0], kl.dtype)
+        return tf.reduce_sum(expectations) * scale - kl
+
+
+def validate_inducing_variable(name: str, inducing_variable: InducingVariables) -> None:
+    """:raises ValueError: If it is none."""
+    if not isinstance(inducing_variable, InducingVariables):
+        raise ValueError(
+            f"{name} must be an inducing variable, found {type(inducing_variable).__name__}; pass "
+            "for example gpflow.inducing_variables.InducingPoints(Z) for an array Z."
+        )
+
+
+def variational_pair(
+    names: tuple[str, str],
+    size: int,
+    num_latent_gps: int,
+    *,
+    q_diag: bool,
+    q_mu: TensorType | None,
+    q_sqrt: TensorType | None,
+) -> tuple[gpflow.Parameter, gpflow.Parameter]:
+    """The parameters of one q(u): zero mean and identity covariance by default.
+
+    :param names: What q_mu and q_sqrt are called in messages.
+    :param size: The number of inducing variables.
+    :raises ValueError: If a given value has another shape.
+    """
+    identity = np.eye(size)
+    roots = np.ones((size, num_latent_gps)) if q_diag else np.stack([identity] * num_latent_gps)
+    mean = _checked(names[0], q_mu, np.zeros((size, num_latent_gps)))
+    root = _checked(names[1], q_sqrt, roots)
+    transform = positive() if q_diag else triangular()
+    return gpflow.Parameter(mean), gpflow.Parameter(root, transform=transform)
+
+
+def _checked(name: str, given: TensorType | None, default: Array) -> Array:
+    value = default if given is None else np.asarray(given)
+    if value.shape != default.shape:
+        raise ValueError(
+            f"{name} must have shape {default.shape}, found {value.shape}; there are "
+            f"{default.shape[-2]} inducing variables."
+        )
+    return value.astype(gpflow.default_float())

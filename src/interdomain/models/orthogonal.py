@@ -1,0 +1,183 @@
+"""Sparse variational inference with a second, orthogonal set of inducing variables."""
+
+from __future__ import annotations
+
+import warnings
+from typing import Literal
+
+import gpflow
+import numpy as np
+import tensorflow as tf
+from check_shapes import inherit_check_shapes
+from gpflow.base import TensorType
+from gpflow.inducing_variables import InducingVariables
+from gpflow.kernels import Kernel
+from gpflow.likelihoods import Likelihood
+from gpflow.mean_functions import MeanFunction
+from gpflow.posteriors import PrecomputeCacheType
+
+from ..posteriors.orthogonal import OrthogonalPosterior
+from ..posteriors.orthogonal_terms import (
+    OrthogonalPair,
+    Variational,
+    orthogonal_kl,
+    orthogonal_marginals,
+    residual_shares,
+)
+from .one_pass import OnePassSVGP, validate_inducing_variable, variational_pair
+
+
+class OrthogonalSVGP(OnePassSVGP):
+    """SVGP with orthogonally decoupled inducing variables: SOLVE-GP and ODVGP, for any two sets.
+
+    u, the base, explains f as in an SVGP. What it leaves, ``h = f - E[f | u]``, is independent of u
+    a priori, and a second inducing variable v' describes h: ``q(u, v') = q(u) q(v')`` (Shi et al.
+    2020; Tiao et al. 2023, eqs. 8-12). M base and K orthogonal variables cost two factorisations,
+    of sizes M and K, where an SVGP with all of them has one of size M + K. A base of
+    :class:`interdomain.inducing_variables.SphericalHarmonics` costs none. Points as orthogonal
+    variables recover what activation features or harmonics leave out.
+
+    It is used as a ``gpflow.models.SVGP``; ``q_mu`` and ``q_sqrt`` belong to u,
+    ``q_mu_orthogonal`` and ``q_sqrt_orthogonal`` to v'.
+
+    :param kernel: With one output.
+    :param likelihood: Any of GPflow's.
+    :param inducing_variable: The base u, for which there are ``Kuu`` and ``Kuf``.
+    :param orthogonal_inducing_variable: v; with the base it needs a registered
+        :func:`interdomain.covariances.Kvu` (if one of the two is ``InducingPoints``, there is one).
+    :param variant: "solve": q(v') has a covariance of its own (SOLVE-GP). "odvgp": it is the
+        prior's, so that v' adds to the mean alone (Salimbeni et al. 2018); there is no
+        ``q_sqrt_orthogonal`` then.
+    :param mean_function: Added to f.
+    :param num_latent_gps: The number P of latent GPs with the same prior.
+    :param q_diag: Whether the covariances of both q's are diagonal.
+    :param q_mu: Initial values ``[M, P]``; zeros by default.
+    :param q_sqrt: Initial values ``[P, M, M]``, or ``[M, P]`` if ``q_diag``; the identity by
+        default.
+    :param q_mu_orthogonal: Initial values ``[K, P]``; zeros by default.
+    :param q_sqrt_orthogonal: Initial values ``[P, K, K]``, or ``[K, P]`` if ``q_diag``; the
+        identity by default.
+    :param whiten: Whether both q's are over the whitened variables.
+    :param num_data: The number of rows of the whole data set, where minibatches are used.
+    :raises ValueError: If there is no covariance between the two sets, they do not fit the kernel,
+        the kernel has several outputs, ``variant`` is unknown, or a q does not fit.
+    :warns UserWarning: If u determines some or all of the orthogonal variables (S_vf = 0 for them:
+        they change nothing). Two sets of harmonics with shared degrees are such a case.
+    """
+
+    def __init__(
+        self,
+        kernel: Kernel,
+        likelihood: Likelihood,
+        inducing_variable: InducingVariables,
+        orthogonal_inducing_variable: InducingVariables,
+        *,
+        variant: Literal["solve", "odvgp"] = "solve",
+        mean_function: MeanFunction | None = None,
+        num_latent_gps: int = 1,
+        q_diag: bool = False,
+        q_mu: TensorType | None = None,
+        q_sqrt: TensorType | None = None,
+        q_mu_orthogonal: TensorType | None = None,
+        q_sqrt_orthogonal: TensorType | None = None,
+        whiten: bool = True,
+        num_data: int | TensorType | None = None,
+    ) -> None:
+        super().__init__(
+            kernel,
+            likelihood,
+            inducing_variable,
+            mean_function=mean_function,
+            num_latent_gps=num_latent_gps,
+            whiten=whiten,
+            num_data=num_data,
+        )
+        if variant not in ("solve", "odvgp"):
+            raise ValueError(f"variant must be 'solve' or 'odvgp', found {variant!r}.")
+        if variant == "odvgp" and q_sqrt_orthogonal is not None:
+            raise ValueError(
+                "q_sqrt_orthogonal: with variant='odvgp' the covariance of q(v') is the prior's; "
+                "leave it out, or pass variant='solve'."
+            )
+        validate_inducing_variable("orthogonal_inducing_variable", orthogonal_inducing_variable)
+        self.variant = variant
+        self.orthogonal_inducing_variable = orthogonal_inducing_variable
+        self._warn_of_determined_variables()
+        self.q_mu, self.q_sqrt = variational_pair(
+            ("q_mu", "q_sqrt"),
+            int(inducing_variable.num_inducing),
+            num_latent_gps,
+            q_diag=q_diag,
+            q_mu=q_mu,
+            q_sqrt=q_sqrt,
+        )
+        self.q_mu_orthogonal, root = variational_pair(
+            ("q_mu_orthogonal", "q_sqrt_orthogonal"),
+            int(orthogonal_inducing_variable.num_inducing),
+            num_latent_gps,
+            q_diag=q_diag,
+            q_mu=q_mu_orthogonal,
+            q_sqrt=q_sqrt_orthogonal,
+        )
+        self.q_sqrt_orthogonal: gpflow.Parameter | None = root if variant == "solve" else None
+
+    @property
+    def variational_parameters(self) -> list[tuple[gpflow.Parameter, gpflow.Parameter]]:
+        """The pairs (q_mu, q_sqrt), as ``NaturalGradient.minimize`` of GPflow takes them.
+
+        That of u alone for "odvgp", whose q(v') has no covariance to be trained; its mean is left
+        to the other optimizer.
+        """
+        pairs = [(self.q_mu, self.q_sqrt)]
+        if self.q_sqrt_orthogonal is not None:
+            pairs.append((self.q_mu_orthogonal, self.q_sqrt_orthogonal))
+        return pairs
+
+    def marginals_and_kl(self, X: TensorType) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
+        return orthogonal_marginals(self._pair, self.kernel, self._q, X, whiten=self.whiten)
+
+    @inherit_check_shapes
+    def prior_kl(self) -> tf.Tensor:
+        return orthogonal_kl(self._pair, self.kernel, self._q, whiten=self.whiten)
+
+    def posterior(
+        self,
+        precompute_cache: PrecomputeCacheType | str | None = PrecomputeCacheType.TENSOR,
+    ) -> OrthogonalPosterior:
+        """The posterior, for repeated predictions; caches as in GPflow."""
+        return OrthogonalPosterior(
+            self.kernel,
+            *self._pair,
+            *self._q,
+            whiten=self.whiten,
+            mean_function=self.mean_function,
+            precompute_cache=precompute_cache,
+        )
+
+    @property
+    def _pair(self) -> OrthogonalPair:
+        return OrthogonalPair(self.inducing_variable, self.orthogonal_inducing_variable)
+
+    @property
+    def _q(self) -> Variational:
+        return Variational(self.q_mu, self.q_sqrt, self.q_mu_orthogonal, self.q_sqrt_orthogonal)
+
+    def _warn_of_determined_variables(self) -> None:
+        shares = tf.get_static_value(residual_shares(self._pair, self.kernel))
+        if shares is None:  # built inside a compiled function
+            return
+        least = max(1e-5, 1e3 * np.finfo(shares.dtype).eps)
+        determined = np.flatnonzero(shares < least)
+        if len(determined) == 0:
+            return
+        if len(determined) == len(shares):
+            effect = "S_vf = 0, and the model is no more than an SVGP with the base"
+        else:
+            effect = f"S_vf = 0 for them (rows {determined[:10].tolist()}...), and they add nothing"
+        base, orthogonal = (type(part).__name__ for part in self._pair)
+        warnings.warn(
+            f"orthogonal_inducing_variable: the base ({base}) determines {len(determined)} of its "
+            f"{len(shares)} variables ({orthogonal}): {effect}. Choose variables that the base "
+            "lacks, such as points elsewhere or harmonics of other degrees.",
+            stacklevel=3,
+        )

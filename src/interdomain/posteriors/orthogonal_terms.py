@@ -1,0 +1,215 @@
+"""Algebra of two sets of inducing variables, the second of which describes what the first leaves.
+
+f = g + h, where g is what u determines and h the rest, independent of g: its covariance is
+``S = Kff - Kfu Kuu^{-1} Kuf``. The orthogonal variables v' are those of ``iv_v`` applied to h, with
+the prior covariance ``C = Kvv - Kvu Kuu^{-1} Kuv`` (Shi et al. 2020; Tiao et al. 2023, eqs. 8-12).
+With ``Kuu = L_u L_u^T`` and ``C = L_v L_v^T``,
+
+    A = L_u^{-1} Kuf,    B = L_u^{-1} Kuv,    D = L_v^{-1} (Kvf - B^T A),
+
+and q's of the whitened variables, the posterior is
+
+    mean = A^T m_u + D^T m_v,
+    cov = Kff - A^T A - D^T D + A^T S_u A + D^T S_v D.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import tensorflow as tf
+from gpflow.base import TensorType
+from gpflow.config import default_jitter
+from gpflow.covariances import Kuf, Kuu
+from gpflow.inducing_variables import InducingVariables
+from gpflow.kernels import Kernel
+
+from ..covariances import Kuu_operator, Kvu
+from .gaussian import (
+    joint_covariance,
+    kl_divergence,
+    lower_triangle,
+    projected_variances,
+    square_root,
+    whiten_q_sqrt,
+)
+
+
+class OrthogonalPair(NamedTuple):
+    """The base inducing variable and the orthogonal one."""
+
+    base: InducingVariables
+    orthogonal: InducingVariables
+
+
+class Variational(NamedTuple):
+    """q(u) and q(v'): means ``[M, P]`` and ``[K, P]``; roots ``[M, P]`` or ``[P, M, M]``.
+
+    ``q_sqrt_orthogonal`` is None where q(v') has the prior's covariance: then it adds to the mean
+    alone.
+    """
+
+    q_mu: TensorType
+    q_sqrt: TensorType
+    q_mu_orthogonal: TensorType
+    q_sqrt_orthogonal: TensorType | None
+
+
+class Roots(NamedTuple):
+    """L_u as an operator, B ``[M, K]``, and L_v as an operator."""
+
+    base: tf.linalg.LinearOperator
+    cross: tf.Tensor
+    orthogonal: tf.linalg.LinearOperator
+
+
+def factorise(pair: OrthogonalPair, kernel: Kernel) -> Roots:
+    """Both square roots; that of Kuu keeps its structure, and costs no Cholesky if diagonal."""
+    jitter = default_jitter()
+    base = square_root(Kuu_operator(pair.base, kernel, jitter=jitter))
+    cross = base.solve(tf.linalg.matrix_transpose(Kvu(pair.orthogonal, pair.base, kernel)))
+    residual = Kuu(pair.orthogonal, kernel, jitter=jitter) - _gram(cross)
+    orthogonal = square_root(
+        tf.linalg.LinearOperatorFullMatrix(
+            residual, is_self_adjoint=True, is_positive_definite=True
+        )
+    )
+    return Roots(base, cross, orthogonal)
+
+
+@tf.custom_gradient
+def _gram(matrix: tf.Tensor) -> Any:
+    """``B^T B``, with one product in its gradient where TensorFlow's own has two."""
+
+    def gradient(upstream: tf.Tensor) -> tf.Tensor:
+        return tf.matmul(matrix, upstream + tf.linalg.matrix_transpose(upstream))
+
+    return tf.matmul(matrix, matrix, transpose_a=True), gradient
+
+
+def residual_shares(pair: OrthogonalPair, kernel: Kernel) -> tf.Tensor:
+    """The share of the prior variance of each orthogonal variable that u leaves to it, ``[K]``.
+
+    Where it is zero, S_vf is as well: u determines the variable.
+    """
+    base = square_root(Kuu_operator(pair.base, kernel, jitter=default_jitter()))
+    cross = base.solve(tf.linalg.matrix_transpose(Kvu(pair.orthogonal, pair.base, kernel)))
+    variances = tf.linalg.diag_part(Kuu(pair.orthogonal, kernel))
+    return 1 - tf.reduce_sum(tf.square(cross), axis=0) / variances
+
+
+def whitened_variational(roots: Roots | None, q: Variational) -> Variational:
+    """q of the whitened variables, as tensors.
+
+    :param roots: Of the prior covariances; None if q is that of the whitened variables already.
+    """
+    q = Variational(
+        tf.convert_to_tensor(q.q_mu),
+        lower_triangle(q.q_sqrt),
+        tf.convert_to_tensor(q.q_mu_orthogonal),
+        lower_triangle(q.q_sqrt_orthogonal),
+    )
+    if roots is None:
+        return q
+    return Variational(
+        roots.base.solve(q.q_mu),
+        whiten_q_sqrt(roots.base, q.q_sqrt),
+        roots.orthogonal.solve(q.q_mu_orthogonal),
+        whiten_q_sqrt(roots.orthogonal, q.q_sqrt_orthogonal),
+    )
+
+
+def whitened_kl(q: Variational) -> tf.Tensor:
+    """``KL[q(u) || p(u)] + KL[q(v') || p(v')]`` for q of whitened variables."""
+    q_sqrt_orthogonal = q.q_sqrt_orthogonal
+    if q_sqrt_orthogonal is None:
+        q_sqrt_orthogonal = tf.ones_like(q.q_mu_orthogonal)
+    kl = kl_divergence(q.q_mu, q.q_sqrt, None)
+    return kl + kl_divergence(q.q_mu_orthogonal, q_sqrt_orthogonal, None)
+
+
+def whitened_residuals(roots: Roots, A: tf.Tensor, columns: tf.Tensor) -> tf.Tensor:
+    """``L_v^{-1} S_vf``: D, from A and Kvf."""
+    return roots.orthogonal.solve(columns - tf.matmul(roots.cross, A, transpose_a=True))
+
+
+def posterior_mean(A: tf.Tensor, D: tf.Tensor, q: Variational) -> tf.Tensor:
+    """``A^T m_u + D^T m_v``."""
+    mean = tf.matmul(A, q.q_mu, transpose_a=True)
+    return mean + tf.matmul(D, q.q_mu_orthogonal, transpose_a=True)
+
+
+def posterior_variances(A: tf.Tensor, D: tf.Tensor, kff: tf.Tensor, q: Variational) -> tf.Tensor:
+    """The variance of f at each point, ``[N, P]``; never negative.
+
+    :param kff: Prior variances ``[N]``.
+    """
+    terms = variance_terms(A, D, kff, q)
+    # What both sets do not explain is not negative; rounding can make it so.
+    unexplained = tf.maximum(terms.prior - terms.explained - terms.orthogonal_explained, 0)
+    return unexplained + terms.uncertain + terms.orthogonal_uncertain
+
+
+class VarianceTerms(NamedTuple):
+    """What the posterior variance of f is made of, each ``[N, P]`` or to be broadcast to it.
+
+    ``prior - explained - orthogonal_explained`` is what no inducing variable explains; the others
+    are added to it (Tiao et al. 2023, eq. 12 and Figure 5).
+
+    :ivar prior: Kff.
+    :ivar explained: Qff, what u explains.
+    :ivar uncertain: The uncertainty about u.
+    :ivar orthogonal_explained: ``S_fv S_vv^{-1} S_vf``, what the orthogonal variables explain.
+    :ivar orthogonal_uncertain: The uncertainty about them.
+    """
+
+    prior: tf.Tensor
+    explained: tf.Tensor
+    uncertain: tf.Tensor
+    orthogonal_explained: tf.Tensor
+    orthogonal_uncertain: tf.Tensor
+
+
+def variance_terms(A: tf.Tensor, D: tf.Tensor, kff: tf.Tensor, q: Variational) -> VarianceTerms:
+    """The terms of the posterior variance at each point."""
+    orthogonal_explained = tf.reduce_sum(tf.square(D), axis=0)[:, None]
+    if q.q_sqrt_orthogonal is None:
+        orthogonal_uncertain = orthogonal_explained
+    else:
+        orthogonal_uncertain = projected_variances(D, q.q_sqrt_orthogonal)
+    return VarianceTerms(
+        kff[:, None],
+        tf.reduce_sum(tf.square(A), axis=0)[:, None],
+        projected_variances(A, q.q_sqrt),
+        orthogonal_explained,
+        orthogonal_uncertain,
+    )
+
+
+def posterior_covariance(A: tf.Tensor, D: tf.Tensor, kff: tf.Tensor, q: Variational) -> tf.Tensor:
+    """The covariance of f over all points, ``[batch..., P, N, N]``."""
+    cov = joint_covariance(A, kff, A, q.q_sqrt)
+    if q.q_sqrt_orthogonal is None:
+        return cov
+    return cov + joint_covariance(D, tf.zeros_like(kff), D, q.q_sqrt_orthogonal)
+
+
+def orthogonal_marginals(
+    pair: OrthogonalPair, kernel: Kernel, q: Variational, X: TensorType, *, whiten: bool
+) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
+    """Mean and variance of f at X ``[N, D]``, each ``[N, P]``, and the KL divergence of both q's,
+    with one factorisation of each prior covariance."""
+    roots = factorise(pair, kernel)
+    whitened = whitened_variational(None if whiten else roots, q)
+    A = roots.base.solve(Kuf(pair.base, kernel, X))
+    D = whitened_residuals(roots, A, Kuf(pair.orthogonal, kernel, X))
+    kff = kernel(X, full_cov=False)
+    mean, variance = posterior_mean(A, D, whitened), posterior_variances(A, D, kff, whitened)
+    return mean, tf.broadcast_to(variance, tf.shape(mean)), whitened_kl(whitened)
+
+
+def orthogonal_kl(
+    pair: OrthogonalPair, kernel: Kernel, q: Variational, *, whiten: bool
+) -> tf.Tensor:
+    """The KL divergence of both q's; nothing is factorised if they are whitened."""
+    return whitened_kl(whitened_variational(None if whiten else factorise(pair, kernel), q))
