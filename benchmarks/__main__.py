@@ -11,6 +11,7 @@ from benchmarks.data import add_data_argument
 from benchmarks.elevation import Elevation
 from benchmarks.hvgp_scaling import HvgpScaling
 from benchmarks.nystrom import Nystrom
+from benchmarks.orthogonal import Orthogonal
 from benchmarks.runner import Benchmark
 from benchmarks.structure import Structure
 from benchmarks.transform_mnist import TransformMnist
@@ -18,7 +19,16 @@ from benchmarks.uci_vish import UciVish
 
 BENCHMARKS: dict[str, type[Benchmark]] = {
     benchmark.name: benchmark
-    for benchmark in (Basis, Structure, UciVish, HvgpScaling, Elevation, Nystrom, TransformMnist)
+    for benchmark in (
+        Basis,
+        Structure,
+        UciVish,
+        HvgpScaling,
+        Elevation,
+        Nystrom,
+        TransformMnist,
+        Orthogonal,
+    )
 }
 NEED_DATA = ("uci_vish", "elevation", "nystrom", "transform_mnist")
 

@@ -173,6 +173,7 @@ class AdditiveSVGP(OnePassSVGP):
             with tf.device(self._devices[t % len(self._devices)] if self._devices else None):
                 mean, root = variational_pair(
                     (f"q_mu[{t}]", f"q_sqrt[{t}]"),
+                    f"block {t}",
                     int(block.num_inducing),
                     self.num_latent_gps,
                     q_diag=q_diag,

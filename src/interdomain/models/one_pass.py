@@ -81,6 +81,7 @@ def validate_inducing_variable(name: str, inducing_variable: InducingVariables) 
 
 def variational_pair(
     names: tuple[str, str],
+    owner: str,
     size: int,
     num_latent_gps: int,
     *,
@@ -91,22 +92,24 @@ def variational_pair(
     """The parameters of one q(u): zero mean and identity covariance by default.
 
     :param names: What q_mu and q_sqrt are called in messages.
+    :param owner: Whose q it is, for messages.
     :param size: The number of inducing variables.
     :raises ValueError: If a given value has another shape.
     """
     identity = np.eye(size)
     roots = np.ones((size, num_latent_gps)) if q_diag else np.stack([identity] * num_latent_gps)
-    mean = _checked(names[0], q_mu, np.zeros((size, num_latent_gps)))
-    root = _checked(names[1], q_sqrt, roots)
+    mean = _checked(names[0], owner, q_mu, np.zeros((size, num_latent_gps)))
+    root = _checked(names[1], owner, q_sqrt, roots)
     transform = positive() if q_diag else triangular()
     return gpflow.Parameter(mean), gpflow.Parameter(root, transform=transform)
 
 
-def _checked(name: str, given: TensorType | None, default: Array) -> Array:
+def _checked(name: str, owner: str, given: TensorType | None, default: Array) -> Array:
     value = default if given is None else np.asarray(given)
     if value.shape != default.shape:
+        size = default.shape[0] if default.ndim == 2 else default.shape[1]
         raise ValueError(
-            f"{name} must have shape {default.shape}, found {value.shape}; there are "
-            f"{default.shape[-2]} inducing variables."
+            f"{name} must have shape {default.shape}, found {value.shape}; {owner} has {size} "
+            "inducing variables."
         )
     return value.astype(gpflow.default_float())

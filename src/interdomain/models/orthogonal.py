@@ -105,6 +105,7 @@ class OrthogonalSVGP(OnePassSVGP):
         self._warn_of_determined_variables()
         self.q_mu, self.q_sqrt = variational_pair(
             ("q_mu", "q_sqrt"),
+            "inducing_variable",
             int(inducing_variable.num_inducing),
             num_latent_gps,
             q_diag=q_diag,
@@ -113,6 +114,7 @@ class OrthogonalSVGP(OnePassSVGP):
         )
         self.q_mu_orthogonal, root = variational_pair(
             ("q_mu_orthogonal", "q_sqrt_orthogonal"),
+            "orthogonal_inducing_variable",
             int(orthogonal_inducing_variable.num_inducing),
             num_latent_gps,
             q_diag=q_diag,
