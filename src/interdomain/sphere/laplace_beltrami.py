@@ -18,7 +18,9 @@ Two infinite sums are made finite, and both remainders are bounded:
   size, for nu = 1/2, 3/2 and 5/2 and d <= 20: at most 1e-8 for lengthscales of 0.3 and more, 1e-7
   at 0.2 and 2e-6 at 0.1. Below that it grows further, and the kernel is almost white.
 
-The spectra are computed in float64 whatever the dtype of the lengthscale, and cast at the end.
+The spectra, and the functions they sum to, are computed in float64 whatever the dtype of the
+lengthscale, and cast at the end: series and remainder can be large and cancel. For many values of t
+the function is tabulated, and interpolated in the angle, in which it is smooth.
 """
 
 from __future__ import annotations
@@ -32,13 +34,17 @@ import tensorflow as tf
 from scipy.special import betaln, digamma, gammaln, gammasgn, roots_legendre
 
 from ._typing import Array
-from .zonal_series import level_multiplicities, zonal_series
+from .angle_table import ANGLES, NUM_INTERVALS, AtNodes, tabulated
+from .zonal_series import derivative_weights, level_multiplicities, zonal_series
 
 NUM_DEGREES = 1024
 """Degrees summed one by one. What lies above is integrated, or negligible."""
 
 SERIES_REACH = 16
 """A Matern series ends at this multiple of the wavenumber at which its spectrum bends."""
+
+_LEAST_TABULATED = 4 * NUM_INTERVALS
+"""For fewer values of t, known in advance, the series is summed at each of them."""
 
 
 def _log_multiplicity(dimension: int, x: Array) -> Array:
@@ -91,17 +97,36 @@ class LaplaceBeltramiSpectrum(ABC):
     def _normaliser_tail(self) -> tf.Tensor:
         """The sum of N(d, l) S over the degrees from NUM_DEGREES on."""
 
-    @abstractmethod
     def shape_function(self, t: tf.Tensor) -> tf.Tensor:
         """The kernel as a function of the inner product t of two unit vectors."""
+        size = t.shape.num_elements()
+        if size is not None and size < _LEAST_TABULATED:
+            return tf.cast(self._sum(tf.cast(t, tf.float64)), t.dtype)
+        return self._interpolate(t)
+
+    @abstractmethod
+    def _sum(self, t: tf.Tensor) -> tf.Tensor:
+        """The kernel, in float64, by summing its series at each t."""
+
+    @abstractmethod
+    def _interpolate(self, t: tf.Tensor) -> tf.Tensor:
+        """The kernel from a table of it."""
 
     def eigenvalues(self, degrees: Sequence[int]) -> tf.Tensor:
         """lambda_l for each degree, with sum_l N(d, l) lambda_l = 1 over all degrees."""
         x = np.asarray(degrees, float) + self.alpha
         return tf.cast(tf.exp(self._log_density(x) - self._log_normaliser), self.dtype)
 
-    def _series(self, t: tf.Tensor, weights: tf.Tensor, num_levels: tf.Tensor) -> tf.Tensor:
-        return zonal_series(t, tf.cast(weights, t.dtype), self.dimension, num_levels=num_levels)
+    def _series_at_nodes(
+        self, weights: tf.Tensor, num_levels: tf.Tensor
+    ) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
+        """A series and its first two derivatives with respect to t, at the nodes of a table."""
+        t, values = tf.constant(np.cos(ANGLES)), []
+        for order in range(3):
+            dimension = self.dimension + 2 * order
+            values.append(zonal_series(t, weights, dimension, num_levels=num_levels - order))
+            weights = derivative_weights(weights, dimension)
+        return values[0], values[1], values[2]
 
 
 class SquaredExponentialSpectrum(LaplaceBeltramiSpectrum):
@@ -113,10 +138,17 @@ class SquaredExponentialSpectrum(LaplaceBeltramiSpectrum):
     def _normaliser_tail(self) -> tf.Tensor:
         return tf.zeros([], tf.float64)
 
-    def shape_function(self, t: tf.Tensor) -> tf.Tensor:
+    def _num_levels(self) -> tf.Tensor:
         remaining = tf.cumsum(self._weights, reverse=True)
-        num_levels = tf.reduce_sum(tf.cast(remaining > 1e-18, tf.int32))
-        return self._series(t, self._weights, num_levels)
+        return tf.reduce_sum(tf.cast(remaining > 1e-18, tf.int32))
+
+    def _sum(self, t: tf.Tensor) -> tf.Tensor:
+        return zonal_series(t, self._weights, self.dimension, num_levels=self._num_levels())
+
+    def _interpolate(self, t: tf.Tensor) -> tf.Tensor:
+        values, first, second = self._series_at_nodes(self._weights, self._num_levels())
+        sine = np.sin(ANGLES)
+        return tabulated(t, AtNodes(values, -sine * first), AtNodes(first, -sine * second))
 
 
 class MaternSpectrum(LaplaceBeltramiSpectrum):
@@ -151,17 +183,43 @@ class MaternSpectrum(LaplaceBeltramiSpectrum):
         slope -= 2 * self._exponent * x_0 / (x_0**2 + curvature)
         return tf.tensordot(values[:-1], weights, 1) + values[-1] * slope / 24
 
-    def shape_function(self, t: tf.Tensor) -> tf.Tensor:
+    def _sum(self, t: tf.Tensor) -> tf.Tensor:
         num_levels, singular = self._match_tail()
-        known = _singular_weights(self.dimension, self.nu, self.num_singular)
-        smooth = self._weights - tf.linalg.matvec(known, singular, transpose_a=True)
         # A coincident pair has gap 0, where the root has no slope and its inputs do not vary.
         gap = tf.maximum(1 - t, tf.constant(1e-36, t.dtype))
         powers = tf.zeros_like(t)
-        for coefficient in reversed(tf.unstack(tf.cast(singular, t.dtype))):
+        for coefficient in reversed(tf.unstack(singular)):
             powers = coefficient + gap * powers
         powers *= tf.sqrt(gap) * gap ** int(self.nu - 0.5)
-        return self._series(t, smooth, num_levels) + powers
+        weights = self._smooth_weights(singular)
+        return zonal_series(t, weights, self.dimension, num_levels=num_levels) + powers
+
+    def _smooth_weights(self, singular: tf.Tensor) -> tf.Tensor:
+        """N(d, l) times the eigenvalues of what is left beside the powers of 1 - t."""
+        known = _singular_weights(self.dimension, self.nu, self.num_singular)
+        return self._weights - tf.linalg.matvec(known, singular, transpose_a=True)
+
+    def _interpolate(self, t: tf.Tensor) -> tf.Tensor:
+        """With s = sin(angle / 2), ``1 - t = 2 s^2``: its half-integer powers are smooth in the
+        angle, and so is the kernel."""
+        num_levels, singular = self._match_tail()
+        values, first, second = self._series_at_nodes(self._smooth_weights(singular), num_levels)
+        sine, s, c = np.sin(ANGLES), np.sin(ANGLES / 2), np.cos(ANGLES / 2)
+        slopes, second = -sine * first, -sine * second
+        # The derivative of (1 - t)^(1/2) diverges at t = 1: what is tabulated is 2^(1/2) s times
+        # the derivative of the kernel.
+        root = self.nu < 1
+        if root:
+            first, second = np.sqrt(2) * s * first, np.sqrt(2) * (s * second + c / 2 * first)
+        for k, coefficient in enumerate(tf.unstack(singular)):
+            p = self.nu + k
+            values += coefficient * (2**p * s ** (2 * p))
+            slopes += coefficient * (2**p * p * s ** (2 * p - 1) * c)
+            q = p - 0.5 if root else p - 1
+            first -= coefficient * (p * 2**q * s ** (2 * q))
+            if q > 0:
+                second -= coefficient * (p * 2**q * q * s ** (2 * q - 1) * c)
+        return tabulated(t, AtNodes(values, slopes), AtNodes(first, second), root=root)
 
     def _match_tail(self) -> tuple[tf.Tensor, tf.Tensor]:
         """How many degrees to sum, and the factors of (1 - t)^(nu + k) for the degrees above.

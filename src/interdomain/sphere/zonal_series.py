@@ -84,14 +84,19 @@ def zonal_series(
         )
 
         def gradient(upstream: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
-            l = tf.range(1, size, dtype=t.dtype)
-            slopes = weights[1:] * l * (l + dimension - 2) / (dimension - 1)
+            slopes = derivative_weights(weights, dimension)
             dt = upstream * zonal_series(t, slopes, dimension + 2, num_levels=count - 1)
             return dt, _inner_products(upstream, t, dimension, count, size)
 
         return total, gradient
 
     return evaluate(t, weights)
+
+
+def derivative_weights(weights: tf.Tensor, dimension: int) -> tf.Tensor:
+    """The weights of a series' derivative, which is a series in dimension d + 2, ``[L - 1]``."""
+    l = tf.range(1, weights.shape[0], dtype=weights.dtype)
+    return weights[1:] * l * (l + dimension - 2) / (dimension - 1)
 
 
 def _inner_products(
