@@ -14,13 +14,23 @@ from benchmarks.nystrom import Nystrom
 from benchmarks.runner import Benchmark
 from benchmarks.structure import Structure
 from benchmarks.transform_mnist import TransformMnist
+from benchmarks.uci_orthogonal import UciOrthogonal
 from benchmarks.uci_vish import UciVish
 
 BENCHMARKS: dict[str, type[Benchmark]] = {
     benchmark.name: benchmark
-    for benchmark in (Basis, Structure, UciVish, HvgpScaling, Elevation, Nystrom, TransformMnist)
+    for benchmark in (
+        Basis,
+        Structure,
+        UciVish,
+        UciOrthogonal,
+        HvgpScaling,
+        Elevation,
+        Nystrom,
+        TransformMnist,
+    )
 }
-NEED_DATA = ("uci_vish", "elevation", "nystrom", "transform_mnist")
+NEED_DATA = ("uci_vish", "uci_orthogonal", "elevation", "nystrom", "transform_mnist")
 
 
 def main(argv: Sequence[str] | None = None) -> int:
