@@ -48,9 +48,9 @@ MAX_DEGREE = 5  # the paper's L = 6 levels: 0, ..., 5
 
 # Data set: (splits, iterations of the two phases) of the default run.
 DATASETS = {
-    "yacht": (5, 50, 200),
-    "energy": (5, 50, 150),
-    "concrete": (5, 50, 100),
+    "yacht": (5, 50, 500),
+    "energy": (5, 50, 200),
+    "concrete": (5, 30, 120),
     "kin8nm": (1, 10, 30),
     "power": (1, 10, 30),
 }
