@@ -67,6 +67,8 @@ class OptimalQ(gpflow.models.BayesianModel, gpflow.models.InternalDataTrainingLo
         model = self.model
         q = [model.q_mu, model.q_sqrt]
         if isinstance(model, OrthogonalSVGP):
+            if model.q_sqrt_orthogonal is None:
+                raise ValueError("model must be of the variant 'solve': q(v') needs a covariance.")
             q += [model.q_mu_orthogonal, model.q_sqrt_orthogonal]
         return q
 

@@ -353,12 +353,12 @@ def table_of(records: Sequence[Record]) -> str:
             values = [record["result"][metric] for record in found]
             figures = PAPER.get((dataset, kernel, iv, M, K))
             paper = figures[i] if figures else None
+            compared[metric][1] += paper is not None
             if any(value is None for value in values):
                 row += ["not finite", str(paper or ""), "no, worse"]
                 continue
             verdict = paper.verdict(float(np.mean(values))) if paper else ""
             compared[metric][0] += verdict == "yes"
-            compared[metric][1] += paper is not None
             row += [mean_and_deviation(values), str(paper or ""), verdict]
         seconds = np.mean([record["result"]["fit_seconds"] for record in found])
         row += [
