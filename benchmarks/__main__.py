@@ -15,6 +15,7 @@ from benchmarks.orthogonal import Orthogonal
 from benchmarks.runner import Benchmark
 from benchmarks.structure import Structure
 from benchmarks.transform_mnist import TransformMnist
+from benchmarks.uci_orthogonal import UciOrthogonal
 from benchmarks.uci_vish import UciVish
 
 BENCHMARKS: dict[str, type[Benchmark]] = {
@@ -23,6 +24,7 @@ BENCHMARKS: dict[str, type[Benchmark]] = {
         Basis,
         Structure,
         UciVish,
+        UciOrthogonal,
         HvgpScaling,
         Elevation,
         Nystrom,
@@ -30,7 +32,7 @@ BENCHMARKS: dict[str, type[Benchmark]] = {
         Orthogonal,
     )
 }
-NEED_DATA = ("uci_vish", "elevation", "nystrom", "transform_mnist")
+NEED_DATA = ("uci_vish", "uci_orthogonal", "elevation", "nystrom", "transform_mnist")
 
 
 def main(argv: Sequence[str] | None = None) -> int:
