@@ -40,14 +40,45 @@ def _cholesky(matrix: tf.Tensor) -> Any:
     root = tf.linalg.cholesky(matrix)
 
     def gradient(upstream: tf.Tensor) -> tf.Tensor:
-        middle = tf.linalg.band_part(tf.matmul(root, upstream, transpose_a=True), -1, 0)
-        middle += tf.linalg.matrix_transpose(tf.linalg.band_part(middle, -1, 0))
-        middle = tf.linalg.set_diag(middle, tf.linalg.diag_part(middle) / 2)
-        half = tf.linalg.triangular_solve(root, middle, adjoint=True)
-        whole = tf.linalg.triangular_solve(root, tf.linalg.matrix_transpose(half), adjoint=True)
-        return (whole + tf.linalg.matrix_transpose(whole)) / 4
+        return _cholesky_gradient(root, tf.matmul(root, upstream, transpose_a=True))
 
     return root, gradient
+
+
+def _cholesky_gradient(root: tf.Tensor, product: tf.Tensor) -> tf.Tensor:
+    """The gradient to ``L L^T``, from the product of L^T and the gradient to L; what is above the
+    diagonal of it does not matter."""
+    middle = tf.linalg.band_part(product, -1, 0)
+    middle += tf.linalg.matrix_transpose(tf.linalg.band_part(middle, -1, 0))
+    middle = tf.linalg.set_diag(middle, tf.linalg.diag_part(middle) / 2)
+    half = tf.linalg.triangular_solve(root, middle, adjoint=True)
+    whole = tf.linalg.triangular_solve(root, tf.linalg.matrix_transpose(half), adjoint=True)
+    return (whole + tf.linalg.matrix_transpose(whole)) / 4
+
+
+def whitened_columns(operator: tf.linalg.LinearOperator, columns: tf.Tensor) -> tf.Tensor:
+    """``L^{-1} columns``, where L itself is not needed.
+
+    For a full matrix the two gradients, of the solution and of the factor, are one: the gradient to
+    L is ``-L^{-T} dA A^T``, and that of the factorisation multiplies it by L^T. Neither the solve
+    nor the product are then needed.
+    """
+    if isinstance(operator, tf.linalg.LinearOperatorFullMatrix):
+        return _solve_with_factor(operator.to_dense(), columns)
+    return square_root(operator).solve(columns)
+
+
+@tf.custom_gradient
+def _solve_with_factor(matrix: tf.Tensor, columns: tf.Tensor) -> Any:
+    root = tf.linalg.cholesky(matrix)
+    A = tf.linalg.triangular_solve(root, columns)
+
+    def gradient(upstream: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
+        product = -tf.matmul(upstream, A, transpose_b=True)
+        d_columns = tf.linalg.triangular_solve(root, upstream, adjoint=True)
+        return _cholesky_gradient(root, product), d_columns
+
+    return A, gradient
 
 
 def lower_triangle(q_sqrt: TensorType | None) -> tf.Tensor | None:

@@ -25,6 +25,7 @@ from gpflow.inducing_variables import InducingVariables
 from gpflow.kernels import Kernel
 
 from ..covariances import Kuu_operator, Kvu
+from ..covariances.dispatch import full_matrix_operator
 from .gaussian import (
     joint_covariance,
     kl_divergence,
@@ -32,6 +33,7 @@ from .gaussian import (
     projected_variances,
     square_root,
     whiten_q_sqrt,
+    whitened_columns,
 )
 
 
@@ -65,16 +67,26 @@ class Roots(NamedTuple):
 
 def factorise(pair: OrthogonalPair, kernel: Kernel) -> Roots:
     """Both square roots; that of Kuu keeps its structure, and costs no Cholesky if diagonal."""
-    jitter = default_jitter()
-    base = square_root(Kuu_operator(pair.base, kernel, jitter=jitter))
-    cross = base.solve(tf.linalg.matrix_transpose(Kvu(pair.orthogonal, pair.base, kernel)))
-    residual = Kuu(pair.orthogonal, kernel, jitter=jitter) - _gram(cross)
-    orthogonal = square_root(
-        tf.linalg.LinearOperatorFullMatrix(
-            residual, is_self_adjoint=True, is_positive_definite=True
-        )
-    )
-    return Roots(base, cross, orthogonal)
+    base = square_root(_base_operator(pair, kernel))
+    cross = base.solve(_cross_covariance(pair, kernel))
+    return Roots(base, cross, square_root(_residual_operator(pair, kernel, cross)))
+
+
+def _base_operator(pair: OrthogonalPair, kernel: Kernel) -> tf.linalg.LinearOperator:
+    return Kuu_operator(pair.base, kernel, jitter=default_jitter())
+
+
+def _cross_covariance(pair: OrthogonalPair, kernel: Kernel) -> tf.Tensor:
+    """Kuv ``[M, K]``."""
+    return tf.linalg.matrix_transpose(Kvu(pair.orthogonal, pair.base, kernel))
+
+
+def _residual_operator(
+    pair: OrthogonalPair, kernel: Kernel, cross: tf.Tensor
+) -> tf.linalg.LinearOperatorFullMatrix:
+    """C, the prior covariance of v'."""
+    covariance = Kuu(pair.orthogonal, kernel, jitter=default_jitter())
+    return full_matrix_operator(covariance - _gram(cross))
 
 
 @tf.custom_gradient
@@ -92,8 +104,7 @@ def residual_shares(pair: OrthogonalPair, kernel: Kernel) -> tf.Tensor:
 
     Where it is zero, S_vf is as well: u determines the variable.
     """
-    base = square_root(Kuu_operator(pair.base, kernel, jitter=default_jitter()))
-    cross = base.solve(tf.linalg.matrix_transpose(Kvu(pair.orthogonal, pair.base, kernel)))
+    cross = whitened_columns(_base_operator(pair, kernel), _cross_covariance(pair, kernel))
     variances = tf.linalg.diag_part(Kuu(pair.orthogonal, kernel))
     return 1 - tf.reduce_sum(tf.square(cross), axis=0) / variances
 
@@ -126,6 +137,18 @@ def whitened_kl(q: Variational) -> tf.Tensor:
         q_sqrt_orthogonal = tf.ones_like(q.q_mu_orthogonal)
     kl = kl_divergence(q.q_mu, q.q_sqrt, None)
     return kl + kl_divergence(q.q_mu_orthogonal, q_sqrt_orthogonal, None)
+
+
+def _whitened_features(
+    pair: OrthogonalPair, kernel: Kernel, columns: tf.Tensor, orthogonal_columns: tf.Tensor
+) -> tuple[tf.Tensor, tf.Tensor]:
+    """A and D, from Kuf and Kvf, for a training step: the roots are not needed."""
+    num_data = tf.shape(columns)[1]
+    both = tf.concat([columns, _cross_covariance(pair, kernel)], axis=1)
+    both = whitened_columns(_base_operator(pair, kernel), both)
+    A, cross = both[:, :num_data], both[:, num_data:]
+    residuals = orthogonal_columns - tf.matmul(cross, A, transpose_a=True)
+    return A, whitened_columns(_residual_operator(pair, kernel, cross), residuals)
 
 
 def whitened_residuals(roots: Roots, A: tf.Tensor, columns: tf.Tensor) -> tf.Tensor:
@@ -199,10 +222,15 @@ def orthogonal_marginals(
 ) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
     """Mean and variance of f at X ``[N, D]``, each ``[N, P]``, and the KL divergence of both q's,
     with one factorisation of each prior covariance."""
-    roots = factorise(pair, kernel)
-    whitened = whitened_variational(None if whiten else roots, q)
-    A = roots.base.solve(Kuf(pair.base, kernel, X))
-    D = whitened_residuals(roots, A, Kuf(pair.orthogonal, kernel, X))
+    columns, orthogonal_columns = Kuf(pair.base, kernel, X), Kuf(pair.orthogonal, kernel, X)
+    if whiten:
+        A, D = _whitened_features(pair, kernel, columns, orthogonal_columns)
+        whitened = whitened_variational(None, q)
+    else:
+        roots = factorise(pair, kernel)
+        A = roots.base.solve(columns)
+        D = whitened_residuals(roots, A, orthogonal_columns)
+        whitened = whitened_variational(roots, q)
     kff = kernel(X, full_cov=False)
     mean, variance = posterior_mean(A, D, whitened), posterior_variances(A, D, kff, whitened)
     return mean, tf.broadcast_to(variance, tf.shape(mean)), whitened_kl(whitened)
