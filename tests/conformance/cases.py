@@ -14,6 +14,7 @@ from gpflow.inducing_variables import InducingPoints, InducingVariables
 from gpflow.kernels import Kernel
 
 from interdomain.inducing_variables import (
+    ActivationFeatures,
     HarmonicInducingPoints,
     SphericalHarmonics,
     SumInducingVariables,
@@ -23,7 +24,9 @@ from interdomain.kernels import (
     ChordalSquaredExponential,
     HarmonicKernel,
     SphericalMatern32,
+    SphericalMatern52,
 )
+from interdomain.sphere import Softplus
 from interdomain.transforms import Negation, Rotation
 
 
@@ -75,6 +78,19 @@ def truncated() -> tuple[Kernel, InducingVariables]:
     """The harmonics explain the whole kernel."""
     kernel = SphericalMatern32(lengthscale=0.8, weight_variances=[0.6, 1.7], max_degree=4)
     return kernel, SphericalHarmonics.for_kernel(kernel, input_dim=2, max_degree=4)
+
+
+def relu_units() -> tuple[Kernel, InducingVariables]:
+    """The kernel has all of a ReLU's degrees and no others."""
+    kernel = ArcCosine(1, variance=0.7, weight_variances=[1.2, 0.5, 2.0], bias_variance=1.5)
+    return kernel, ActivationFeatures.random(3, 6, "relu", 6, seed=1)
+
+
+def softplus_units() -> tuple[Kernel, InducingVariables]:
+    kernel = SphericalMatern52(
+        variance=1.1, lengthscale=0.9, weight_variances=[0.8, 1.4], active_dims=[0, 2]
+    )
+    return kernel, ActivationFeatures.random(2, 5, Softplus(3.0), 4, seed=0)
 
 
 def sum_of_harmonics() -> tuple[Kernel, InducingVariables]:
@@ -140,6 +156,8 @@ CASES = (
     Case("harmonics-chordal", chordal, input_dim=1),
     Case("harmonics-active-dims", active_dims, input_dim=4),
     Case("harmonics-truncated", truncated, input_dim=2),
+    Case("activation-relu", relu_units, input_dim=3, diagonal=False, num_factorisations=1),
+    Case("activation-softplus", softplus_units, input_dim=4, diagonal=False, num_factorisations=1),
     Case("sum-of-harmonics", sum_of_harmonics, input_dim=3),
     Case("sum-with-points", sum_with_points, input_dim=2, diagonal=False, num_factorisations=1),
     Case(

@@ -19,6 +19,7 @@ from interdomain.inducing_variables import (
 )
 from interdomain.kernels import HarmonicKernel, SphericalMatern32
 from interdomain.models import AdditiveSVGP
+from interdomain.models.one_pass import OnePassSVGP
 from interdomain.transforms import Negation, Rotation
 from tests.conformance.dense_twin import DenseTwin
 
@@ -134,6 +135,12 @@ def make_q(
     return means, roots
 
 
+def linear(latent: int) -> gpflow.mean_functions.Linear:
+    """Of its own for each latent GP: a common scale and shift do not matter to an argmax."""
+    slopes = 0.1 * np.arange(1, 3 * latent + 1).reshape(3, latent)
+    return gpflow.mean_functions.Linear(slopes, 0.3 * np.ones(latent))
+
+
 def make_additive(
     case: Case,
     *,
@@ -151,11 +158,7 @@ def make_additive(
         kernel,
         likelihood or gpflow.likelihoods.Gaussian(0.2),
         inducing_variable,
-        mean_function=gpflow.mean_functions.Linear(
-            # Of its own for each latent GP: a common scale and shift do not matter to an argmax.
-            0.1 * np.arange(1, 3 * latent + 1).reshape(3, latent),
-            0.3 * np.ones(latent),
-        ),
+        mean_function=linear(latent),
         num_latent_gps=latent,
         q_diag=q_diag,
         q_mu=q_mu,
@@ -169,22 +172,33 @@ def joint_svgp(model: AdditiveSVGP, sizes: Sequence[int]) -> gpflow.models.SVGP:
     """The stock SVGP whose joint q is block-diagonal. GPflow's own dense algebra: it is shown the
     whole Kuu and Kuf. It shares every parameter with the model but q's."""
     assert [mean.shape[0] for mean in model.q_mu] == list(sizes)
-    q_mu = np.concatenate([mean.numpy() for mean in model.q_mu])
-    roots = [root.numpy() for root in model.q_sqrt]
-    q_diag = roots[0].ndim == 2
+    return block_svgp(model, DenseTwin(model.inducing_variable), model.q_mu, model.q_sqrt)
+
+
+def block_svgp(
+    model: OnePassSVGP,
+    inducing_variable: InducingVariables,
+    means: Sequence[gpflow.Parameter],
+    roots: Sequence[gpflow.Parameter],
+) -> gpflow.models.SVGP:
+    """The stock SVGP over another inducing variable, whose q is block-diagonal with these blocks.
+    It shares every parameter with the model but q's."""
+    q_mu = np.concatenate([mean.numpy() for mean in means])
+    values = [root.numpy() for root in roots]
+    q_diag = values[0].ndim == 2
     if q_diag:
-        q_sqrt = np.concatenate(roots)
+        q_sqrt = np.concatenate(values)
     else:
         q_sqrt = np.stack(
             [
-                scipy.linalg.block_diag(*(root[p] for root in roots))
+                scipy.linalg.block_diag(*(root[p] for root in values))
                 for p in range(model.num_latent_gps)
             ]
         )
     return gpflow.models.SVGP(
         model.kernel,
         model.likelihood,
-        DenseTwin(model.inducing_variable),
+        inducing_variable,
         mean_function=model.mean_function,
         num_latent_gps=model.num_latent_gps,
         q_diag=q_diag,

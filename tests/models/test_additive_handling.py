@@ -2,21 +2,21 @@
 
 from __future__ import annotations
 
-import copy
-import pickle
-from collections import Counter
 from pathlib import Path
 
 import gpflow
 import numpy as np
 import pytest
 import tensorflow as tf
-from gpflow.utilities import multiple_assign, parameter_dict, read_values
 
-from interdomain.models import AdditiveSVGP
 from tests.conformance.helpers import assert_close, value_and_gradients
 
 from .cases import BY_NAME, Case, make_additive, make_data, points
+from .handling import (
+    assert_copies_are_equal_and_independent,
+    assert_exports,
+    assert_parameters_are_shown_once,
+)
 
 
 @pytest.fixture(params=["shared", "mixed"])
@@ -24,24 +24,10 @@ def case(request: pytest.FixtureRequest) -> Case:
     return BY_NAME[request.param]
 
 
-def change(model: AdditiveSVGP) -> None:
-    for parameter in model.parameters:
-        variable = parameter.unconstrained_variable
-        variable.assign_add(0.1 * tf.ones_like(variable))
-
-
 def test_each_parameter_is_shown_once(case: Case, capsys) -> None:  # noqa: ANN001
-    model = make_additive(case)
-    model.elbo(make_data())
-    model.posterior().predict_f(points(2))
-    parameters = parameter_dict(model)
-    assert max(Counter(id(p) for p in parameters.values()).values()) == 1
-    assert len(parameters) == len(model.parameters)
-    assert {f".q_mu[{t}]" for t in range(model.num_blocks)} <= set(parameters)
-    gpflow.utilities.print_summary(model, fmt="plain")
-    lines = capsys.readouterr().out.splitlines()  # values take several
-    shown = [line.split()[0] for line in lines if line.startswith("AdditiveSVGP.")]
-    assert sorted(shown) == sorted("AdditiveSVGP" + path for path in parameters)
+    blocks = range(len(case.sizes))
+    names = [f".{q}[{t}]" for q in ("q_mu", "q_sqrt") for t in blocks]
+    assert_parameters_are_shown_once(make_additive(case), names, capsys)
 
 
 def test_set_trainable(case: Case) -> None:
@@ -56,46 +42,13 @@ def test_set_trainable(case: Case) -> None:
 
 
 def test_copies(case: Case, tmp_path: Path) -> None:
-    """deepcopy, pickle, freeze, multiple_assign, checkpoints: the same, and independent."""
-    model, X = make_additive(case), points(4, seed=8)
-    before = model.predict_f(X)
-    saved = tf.train.Checkpoint(model=model).save(str(tmp_path / "checkpoint"))
-    values = read_values(model)
-    copies = {
-        "deepcopy": copy.deepcopy(model),
-        "pickle": pickle.loads(pickle.dumps(model)),
-        "freeze": gpflow.utilities.freeze(model),
-    }
-    assert copies["freeze"].trainable_variables == ()
-    change(model)
-    assert np.max(np.abs(model.predict_f(X)[0] - before[0])) > 1e-3
-    for name, other in copies.items():
-        assert_close(other.predict_f(X), before, rtol=1e-12, message=name)
-    for name in ("assigned", "restored"):
-        other = make_additive(case)
-        change(other)
-        if name == "assigned":
-            multiple_assign(other, values)
-        else:
-            status = tf.train.Checkpoint(model=other).restore(saved)
-            status.assert_existing_objects_matched()
-        assert_close(other.predict_f(X), before, rtol=1e-12, message=name)
+    assert_copies_are_equal_and_independent(
+        make_additive(case), lambda: make_additive(case), tmp_path
+    )
 
 
 def test_unknown_number_of_rows_and_export(case: Case, tmp_path: Path) -> None:
-    """Compiled predictions, direct and from a posterior; and reloaded without our classes."""
-    model = make_additive(case, num_latent_gps=2)
-    rows = [tf.TensorSpec([None, 3], gpflow.default_float())]
-    posterior = model.posterior(gpflow.posteriors.PrecomputeCacheType.VARIABLE)
-    model.predict = tf.function(model.predict_f, input_signature=rows)
-    posterior.predict = tf.function(posterior.predict_f, input_signature=rows)
-    expected = {n: model.predict_f(points(n, seed=8)) for n in (1, 6)}
-    for name, module in (("model", model), ("posterior", posterior)):
-        tf.saved_model.save(module, str(tmp_path / name))
-        loaded = tf.saved_model.load(str(tmp_path / name))
-        for n, prediction in expected.items():
-            assert_close(module.predict(points(n, seed=8)), prediction, message=name)
-            assert_close(loaded.predict(points(n, seed=8)), prediction, message=name)
+    assert_exports(make_additive(case, num_latent_gps=2), tmp_path)
 
 
 def test_xla(case: Case) -> None:

@@ -123,6 +123,7 @@ def Kvu_harmonics_activations(
     iv_v: SphericalHarmonics, iv_u: ActivationFeatures, kernel: ZonalKernel
 ) -> tf.Tensor:
     """The other way around (eq. 49)."""
+    _validate_dimensions(iv_v, iv_u)
     return tf.linalg.matrix_transpose(Kvu_activations_harmonics(iv_u, iv_v, kernel))
 
 

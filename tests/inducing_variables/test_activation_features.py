@@ -1,0 +1,238 @@
+"""ActivationFeatures: what they are made of, what they refuse, and that only directions matter."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import gpflow
+import numpy as np
+import pytest
+import tensorflow as tf
+from gpflow.covariances import Kuf, Kuu
+from gpflow.utilities import parameter_dict
+
+from interdomain.covariances import Kuu_operator
+from interdomain.inducing_variables import ActivationFeatures
+from interdomain.kernels import ArcCosine, SphericalMatern32, SphericalMatern52
+from interdomain.sphere import CustomActivation, Softplus
+from tests.conformance.helpers import assert_close, value_and_gradients
+
+RNG = np.random.default_rng(0)
+X = RNG.normal(size=(6, 2))
+Z = RNG.normal(size=(5, 3))
+ACTIVATIONS: dict[str, Any] = {
+    "relu": "relu",
+    "softplus": Softplus(3.0),
+    "gelu": "gelu",
+    "erf": "erf",
+    "own": CustomActivation(lambda t: tf.maximum(t, 0.3), [0.3]),
+    "function": tf.exp,
+}
+EACH = pytest.mark.parametrize("name", ACTIVATIONS)
+
+
+@pytest.fixture(autouse=True)
+def no_jitter() -> Iterator[None]:
+    with gpflow.config.as_context(gpflow.config.Config(jitter=0.0)):
+        yield
+
+
+def kernel() -> SphericalMatern52:
+    return SphericalMatern52(variance=1.3, weight_variances=[0.6, 1.7], bias_variance=0.8)
+
+
+def features(name: str = "softplus", directions: Any = Z, max_degree: int = 6) -> Any:
+    return ActivationFeatures(directions, ACTIVATIONS[name], max_degree)
+
+
+@EACH
+def test_only_directions_matter(name: str) -> None:
+    """At the start lengths are set to one; later, a change of them changes nothing."""
+    units, scales = features(name), np.array([[0.1], [2.0], [1.0], [30.0], [0.7]])
+    np.testing.assert_allclose(np.linalg.norm(units.Z, axis=1), 1.0, rtol=1e-15)
+    np.testing.assert_allclose(units.directions, Z / np.linalg.norm(Z, axis=1, keepdims=True))
+    before = Kuu(units, kernel()), Kuf(units, kernel(), X)
+    assert_close(features(name, scales * Z).Z, units.Z, rtol=1e-15)
+    units.Z.assign(scales * units.Z)
+    assert_close((Kuu(units, kernel()), Kuf(units, kernel(), X)), before, rtol=1e-13)
+
+
+@EACH
+def test_the_gradient_has_no_part_along_z(name: str) -> None:
+    units, weights = features(name), RNG.normal(size=(5, 11))
+    units.Z.assign(1.5 * units.Z)
+    for columns in (slice(None, 5), slice(5, None)):
+
+        def weighted_sum(columns: slice = columns) -> tf.Tensor:
+            both = tf.concat([Kuu(units, kernel()), Kuf(units, kernel(), X)], axis=1)
+            return tf.reduce_sum((both * weights)[:, columns])
+
+        _, (gradient,) = value_and_gradients(weighted_sum, units.trainable_variables)
+        lengths = np.linalg.norm(gradient, axis=1)
+        assert np.all(lengths > 1e-3)
+        along = np.sum(gradient * units.Z, axis=1)
+        np.testing.assert_allclose(along, 0.0, atol=1e-13 * lengths.max())
+
+
+@EACH
+def test_jitter_and_operator(name: str) -> None:
+    """A full matrix, positive definite by itself, to whose diagonal jitter is added."""
+    dense = Kuu(features(name), kernel()).numpy()
+    assert_close(Kuu(features(name), kernel(), jitter=0.25) - dense, 0.25 * np.eye(5), rtol=1e-12)
+    operator = Kuu_operator(features(name), kernel(), jitter=0.25)
+    assert isinstance(operator, tf.linalg.LinearOperatorFullMatrix)
+    assert_close(operator.to_dense(), dense + 0.25 * np.eye(5), rtol=1e-15)
+    assert np.linalg.eigvalsh(dense).min() > 1e-9 * dense.max()
+
+
+def test_parameters() -> None:
+    units = features()
+    assert list(parameter_dict(units)) == [".Z"]
+    assert units.trainable_variables == (units.Z.unconstrained_variable,)
+    assert (units.num_inducing, units.dimension, units.shape) == (5, 3, (5, None, 1))
+    gpflow.set_trainable(units, False)
+    assert units.trainable_variables == ()
+    shared = ActivationFeatures(units.Z, "relu", 6)
+    assert shared.Z is units.Z
+    with gpflow.config.as_context(gpflow.config.Config(float=np.float32)):
+        assert features().Z.dtype == tf.float32
+
+
+@EACH
+def test_copies(name: str) -> None:
+    units = features(name)
+    other, before = copy.deepcopy(units), Kuu(units, kernel())
+    assert other.activation == units.activation
+    units.Z.assign(units.Z[::-1])
+    assert np.max(np.abs(Kuu(units, kernel()) - before)) > 1e-3
+    assert_close(Kuu(other, kernel()), before, rtol=1e-15)
+
+
+def test_degrees() -> None:
+    """Those of the activation, of the kernel, and up to both limits."""
+    assert features("relu").degrees(kernel()) == (0, 1, 2, 4, 6)
+    assert features("erf", max_degree=5).degrees(ArcCosine(2)) == (1, 3, 5)
+    assert features("erf", Z[:3], 5).degrees(ArcCosine(1)) == (1,)
+    assert features("relu", Z[:4]).degrees(ArcCosine(0)) == (0, 1)
+    assert features("relu").degrees(SphericalMatern32(max_degree=3)) == (0, 1, 2)
+
+
+def test_from_data() -> None:
+    """Where k-means finds the data on the sphere: here in three far directions."""
+    arc = ArcCosine(weight_variances=[4.0, 0.25], bias_variance=2.0, active_dims=[2, 0])
+    centres = np.array([[8.0, 9.0, 0.0], [-8.0, 9.0, 3.0], [0.0, 9.0, -3.0]])
+    data = np.repeat(centres, 10, axis=0) + 1e-3 * RNG.normal(size=(30, 3))
+    units = ActivationFeatures.from_data(arc, data, 3, "relu", 4, seed=5)
+    lifted = np.stack([2 * centres[:, 2], 0.5 * centres[:, 0], np.full(3, np.sqrt(2))], axis=1)
+    expected = lifted / np.linalg.norm(lifted, axis=1, keepdims=True)
+    cosines = units.directions.numpy() @ expected.T
+    np.testing.assert_allclose(np.sort(cosines, axis=0)[-1], 1.0, atol=1e-5)
+    again = ActivationFeatures.from_data(arc, data, 3, "relu", 4, seed=5)
+    np.testing.assert_array_equal(units.Z, again.Z)
+
+
+def test_random() -> None:
+    """Uniform: the mean of the directions is zero, and that of z z^T is I / d."""
+    units = ActivationFeatures.random(2, 4000, "relu", 100, seed=3)
+    directions = units.directions.numpy()
+    assert units.dimension == 3
+    standard_error = 1 / np.sqrt(3 * 4000)
+    np.testing.assert_allclose(directions.mean(axis=0), 0, atol=4 * standard_error)
+    np.testing.assert_allclose(directions.T @ directions / 4000, np.eye(3) / 3, atol=0.02)
+    same, other = (ActivationFeatures.random(2, 5, "relu", 6, seed=seed) for seed in (3, 4))
+    np.testing.assert_allclose(same.Z[:5], directions[:5], rtol=1e-14)
+    assert not np.any(np.isclose(same.Z, other.Z))
+
+
+def with_row(value: float) -> np.ndarray:
+    changed = Z.copy()
+    changed[2] = value
+    return changed
+
+
+ERRORS: dict[str, tuple[Callable[[], Any], str]] = {
+    "a vector": (lambda: features(directions=Z[0]), r"Z must be \[M, d\], found shape \(3,\)"),
+    "an array": (lambda: features(directions=Z[None]), r"Z must be \[M, d\], found shape \(1, 5"),
+    "a column": (lambda: features(directions=Z[:, :1]), "dimension must be 2 or more, found 1"),
+    "zeros": (lambda: features(directions=with_row(0.0)), "Z has 1 rows of zeros, .* remove"),
+    "NaN": (lambda: features(directions=with_row(np.nan)), "Z must be finite; remove rows with"),
+    "infinity": (lambda: features(directions=with_row(np.inf)), "Z must be finite"),
+    "a parameter": (
+        lambda: features(directions=gpflow.Parameter(with_row(0.0))),
+        "Z has 1 rows of zeros",
+    ),
+    "name": (
+        lambda: ActivationFeatures(Z, "swish", 6),
+        "activation must be one of 'relu', 'softplus', 'gelu', 'erf', .* found 'swish'",
+    ),
+    "negative degree": (lambda: features(max_degree=-1), "max_degree must be .*, found -1"),
+    "half a degree": (
+        lambda: ActivationFeatures(Z, "relu", 2.5),  # type: ignore[arg-type]
+        r"max_degree must be an integer of 0 or more, found 2\.5",
+    ),
+    "rank": (
+        lambda: features("relu", max_degree=1),
+        r"Z has 5 rows, but the degrees up to max_degree = 1 that the activation has, \[0, 1\], "
+        "have 4 harmonics in dimension 3, .* pass at most 4 rows, or a higher max_degree",
+    ),
+    "rank without a degree": (
+        lambda: features("erf", max_degree=0),
+        r"the activation has, \[\], have 0 harmonics",
+    ),
+    "random columns": (
+        lambda: ActivationFeatures.random(0, 3, "relu", 2),
+        "input_dim must be 1 or more, found 0",
+    ),
+    "random units": (
+        lambda: ActivationFeatures.random(2, 0, "relu", 2),
+        "num_inducing must be 1 or more, found 0",
+    ),
+    "random rank": (lambda: ActivationFeatures.random(2, 9, "erf", 2), r"\[1\], have 3 harmonics"),
+    "kernel of the data": (
+        lambda: ActivationFeatures.from_data(gpflow.kernels.RBF(), X, 3, "relu", 2),
+        "kernel must be a ZonalKernel, found SquaredExponential; .*ArcCosine",
+    ),
+    "rows of the data": (
+        lambda: ActivationFeatures.from_data(kernel(), X, 7, "relu", 4),
+        "between 1 and the number of rows of X, 6, found 7",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", ERRORS)
+def test_errors(name: str) -> None:
+    build, message = ERRORS[name]
+    with pytest.raises(ValueError, match=message):
+        build()
+
+
+COVARIANCES = pytest.mark.parametrize(
+    "covariance", [Kuu, Kuu_operator, lambda iv, k: Kuf(iv, k, X)], ids=["Kuu", "operator", "Kuf"]
+)
+
+
+@COVARIANCES
+def test_rank_under_the_kernel(covariance: Callable[..., Any]) -> None:
+    """Enough for the activation, but the kernel lacks its degrees 3 and 5."""
+    units = features("erf", max_degree=5)
+    message = (
+        r"Z has 5 rows, .* the activation has in common with ArcCosine, \[1\], have 3 harmonics"
+    )
+    with pytest.raises(ValueError, match=message):
+        covariance(units, ArcCosine(1))
+    covariance(units, ArcCosine(0))
+
+
+@COVARIANCES
+def test_wrong_kernel(covariance: Callable[..., Any]) -> None:
+    with pytest.raises(ValueError, match="no covariance between ActivationFeatures and Matern32"):
+        covariance(features(), gpflow.kernels.Matern32())
+
+
+@pytest.mark.parametrize("columns", [1, 3])
+def test_wrong_dimension(columns: int) -> None:
+    message = f"kernel sees {columns} columns of Xnew, but the inducing variable has dimension 3"
+    with pytest.raises(ValueError, match=message):
+        Kuf(features(), SphericalMatern52(), np.ones((4, columns)))

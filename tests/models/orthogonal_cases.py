@@ -1,0 +1,183 @@
+"""Pairs of inducing variables for an OrthogonalSVGP, and the stock SVGP that it is to equal."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import gpflow
+import numpy as np
+import tensorflow as tf
+from check_shapes import Shape
+from gpflow.base import TensorType
+from gpflow.covariances import Kuf, Kuu
+from gpflow.inducing_variables import InducingPoints, InducingVariables
+from gpflow.kernels import Kernel
+
+from interdomain.covariances import Kvu
+from interdomain.inducing_variables import (
+    ActivationFeatures,
+    SphericalHarmonics,
+    SumInducingVariables,
+)
+from interdomain.kernels import SphericalMatern52
+from interdomain.models import OrthogonalSVGP
+
+from .cases import NUM_DATA, block_svgp, linear, make_q, matern, points
+
+Triple = tuple[Kernel, InducingVariables, InducingVariables]
+
+
+@dataclass(frozen=True)
+class Case:
+    """``build`` makes a kernel, a base and an orthogonal inducing variable for three columns."""
+
+    name: str
+    build: Callable[[], Triple]
+
+
+def zonal() -> SphericalMatern52:
+    """Ending at a degree that nothing here reaches, as a series of hundreds takes its time."""
+    return SphericalMatern52(
+        variance=1.3, weight_variances=[0.5, 1.0, 2.0], lengthscale=0.9, max_degree=8
+    )
+
+
+def units(num_units: int, activation: str, seed: int) -> ActivationFeatures:
+    return ActivationFeatures.random(3, num_units, activation, 4, seed=seed)
+
+
+def points_points() -> Triple:
+    return (
+        matern(lengthscales=[1.0, 1.5, 0.7]),
+        InducingPoints(points(5)),
+        InducingPoints(points(4, seed=1)),
+    )
+
+
+def harmonics_points() -> Triple:
+    return zonal(), SphericalHarmonics(4, [0, 1, 3]), InducingPoints(points(4))
+
+
+def activations_points() -> Triple:
+    return zonal(), units(5, "softplus", 0), InducingPoints(points(4))
+
+
+def harmonics_activations() -> Triple:
+    return zonal(), SphericalHarmonics(4, [0, 2]), units(3, "gelu", 1)
+
+
+def activations_harmonics() -> Triple:
+    return zonal(), units(4, "relu", 2), SphericalHarmonics(4, [1, 3])
+
+
+def sum_points() -> Triple:
+    """A base of a diagonal and a dense block: its square root is block-diagonal."""
+    first = zonal()
+    base = SumInducingVariables([SphericalHarmonics(4, [0, 1]), InducingPoints(points(3))])
+    return first + matern(), base, InducingPoints(points(4, seed=2))
+
+
+CASES = [
+    Case("points-points", points_points),
+    Case("harmonics-points", harmonics_points),
+    Case("activations-points", activations_points),
+    Case("harmonics-activations", harmonics_activations),
+    Case("activations-harmonics", activations_harmonics),
+    Case("sum-points", sum_points),
+]
+BY_NAME = {case.name: case for case in CASES}
+
+
+class Blocks(InducingVariables):
+    """The oracle's inducing variable: u and v', which are independent a priori."""
+
+    def __init__(self, base: InducingVariables, orthogonal: InducingVariables) -> None:
+        super().__init__()
+        self.base, self.orthogonal = base, orthogonal
+
+    @property
+    def num_inducing(self) -> int:
+        return int(self.base.num_inducing) + int(self.orthogonal.num_inducing)
+
+    @property
+    def shape(self) -> Shape:
+        return (self.num_inducing, None, 1)
+
+
+def residuals(blocks: Blocks, kernel: Kernel, of_v: tf.Tensor, of_u: tf.Tensor) -> tf.Tensor:
+    """``of_v - Kvu Kuu^{-1} of_u`` by a general solver."""
+    Cvu = Kvu(blocks.orthogonal, blocks.base, kernel)
+    return of_v - Cvu @ tf.linalg.solve(Kuu(blocks.base, kernel), of_u)
+
+
+@Kuu.register(Blocks, Kernel)
+def kuu_blocks(blocks: Blocks, kernel: Kernel, *, jitter: float = 0.0) -> tf.Tensor:
+    of_u = tf.transpose(Kvu(blocks.orthogonal, blocks.base, kernel))
+    residual = residuals(blocks, kernel, Kuu(blocks.orthogonal, kernel), of_u)
+    above = tf.concat([Kuu(blocks.base, kernel), tf.zeros_like(of_u)], axis=1)
+    dense = tf.concat([above, tf.concat([tf.zeros_like(tf.transpose(of_u)), residual], 1)], axis=0)
+    return dense + jitter * tf.eye(dense.shape[0], dtype=dense.dtype)
+
+
+@Kuf.register(Blocks, Kernel, object)
+def kuf_blocks(blocks: Blocks, kernel: Kernel, Xnew: TensorType) -> tf.Tensor:
+    of_u = Kuf(blocks.base, kernel, Xnew)
+    of_v = Kuf(blocks.orthogonal, kernel, Xnew)
+    return tf.concat([of_u, residuals(blocks, kernel, of_v, of_u)], axis=0)
+
+
+def make_orthogonal(
+    case: Case,
+    *,
+    whiten: bool = True,
+    q_diag: bool = False,
+    num_latent_gps: int = 1,
+    variant: str = "solve",
+    likelihood: gpflow.likelihoods.Likelihood | None = None,
+    random_q: bool = True,
+    num_data: int | None = 3 * NUM_DATA,
+) -> OrthogonalSVGP:
+    kernel, base, orthogonal = case.build()
+    q: dict[str, Any] = {}
+    if random_q:
+        sizes = [int(part.num_inducing) for part in (base, orthogonal)]
+        (q["q_mu"], q["q_mu_orthogonal"]), (q["q_sqrt"], q["q_sqrt_orthogonal"]) = make_q(
+            sizes, num_latent_gps, q_diag
+        )
+        if variant == "odvgp":
+            del q["q_sqrt_orthogonal"]
+    return OrthogonalSVGP(
+        kernel,
+        likelihood or gpflow.likelihoods.Gaussian(0.2),
+        base,
+        orthogonal,
+        variant=variant,
+        mean_function=linear(num_latent_gps),
+        num_latent_gps=num_latent_gps,
+        q_diag=q_diag,
+        whiten=whiten,
+        num_data=num_data,
+        **q,
+    )
+
+
+def means_and_roots(model: OrthogonalSVGP) -> list[gpflow.Parameter]:
+    """Both means and then both roots."""
+    assert model.q_sqrt_orthogonal is not None
+    return [model.q_mu, model.q_mu_orthogonal, model.q_sqrt, model.q_sqrt_orthogonal]
+
+
+def block_oracle(model: OrthogonalSVGP) -> gpflow.models.SVGP:
+    blocks = Blocks(model.inducing_variable, model.orthogonal_inducing_variable)
+    q = means_and_roots(model)
+    return block_svgp(model, blocks, q[:2], q[2:])
+
+
+def residual_covariance(model: OrthogonalSVGP) -> np.ndarray:
+    """C_vv, the prior covariance of v'."""
+    size = int(model.inducing_variable.num_inducing)
+    return kuu_blocks(
+        Blocks(model.inducing_variable, model.orthogonal_inducing_variable), model.kernel
+    ).numpy()[size:, size:]

@@ -1,0 +1,174 @@
+"""What OrthogonalSVGP refuses, and what it warns of."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable
+from typing import Any
+
+import gpflow
+import numpy as np
+import pytest
+from gpflow.inducing_variables import InducingPoints
+
+from interdomain.inducing_variables import (
+    ActivationFeatures,
+    HarmonicInducingPoints,
+    SphericalHarmonics,
+)
+from interdomain.models import OrthogonalSVGP
+
+from .cases import matern, points
+from .orthogonal_cases import CASES, Case, make_orthogonal, zonal
+
+U, V = points(4), points(3, seed=1)
+
+
+def model(**arguments: Any) -> OrthogonalSVGP:
+    kernel = arguments.pop("kernel", matern())
+    base = arguments.pop("base", InducingPoints(U))
+    orthogonal = arguments.pop("orthogonal", InducingPoints(V))
+    return OrthogonalSVGP(kernel, gpflow.likelihoods.Gaussian(), base, orthogonal, **arguments)
+
+
+ERRORS: dict[str, tuple[Callable[[], Any], str]] = {
+    "variant": (
+        lambda: model(variant="svgp"),
+        "variant must be 'solve' or 'odvgp', found 'svgp'",
+    ),
+    "a root for odvgp": (
+        lambda: model(variant="odvgp", q_sqrt_orthogonal=np.eye(3)[None]),
+        "q_sqrt_orthogonal: with variant='odvgp' the covariance .* is the prior's; leave it out",
+    ),
+    "q_mu": (
+        lambda: model(q_mu=np.zeros((3, 1))),
+        r"q_mu must have shape \(4, 1\), found \(3, 1\); there are 4 inducing variables",
+    ),
+    "q_sqrt": (
+        lambda: model(q_sqrt=np.eye(4)),
+        r"q_sqrt must have shape \(1, 4, 4\), found \(4, 4\); there are 4 inducing",
+    ),
+    "q_mu_orthogonal": (
+        lambda: model(q_mu_orthogonal=np.zeros((3, 1)), num_latent_gps=2),
+        r"q_mu_orthogonal must have shape \(3, 2\), found \(3, 1\)",
+    ),
+    "q_sqrt_orthogonal": (
+        lambda: model(q_sqrt_orthogonal=np.eye(4)[None]),
+        r"q_sqrt_orthogonal must have shape \(1, 3, 3\), found \(1, 4, 4\)",
+    ),
+    "q_sqrt_orthogonal of q_diag": (
+        lambda: model(q_sqrt_orthogonal=np.eye(3)[None], q_diag=True),
+        r"q_sqrt_orthogonal must have shape \(3, 1\), found \(1, 3, 3\)",
+    ),
+    "several outputs": (
+        lambda: model(kernel=gpflow.kernels.SharedIndependent(matern(), output_dim=2)),
+        "kernel must have one output, found SharedIndependent; .* num_latent_gps",
+    ),
+    "an array for the base": (
+        lambda: OrthogonalSVGP(matern(), gpflow.likelihoods.Gaussian(), U, InducingPoints(V)),
+        "^inducing_variable must be an inducing variable, found ndarray; pass",
+    ),
+    "an array": (
+        lambda: OrthogonalSVGP(matern(), gpflow.likelihoods.Gaussian(), InducingPoints(U), V),
+        "^orthogonal_inducing_variable must be an inducing variable, found ndarray; pass",
+    ),
+    "pair": (
+        lambda: model(
+            kernel=zonal(),
+            base=SphericalHarmonics(4, [0]),
+            orthogonal=HarmonicInducingPoints(points(2, 3)),
+        ),
+        "no covariance between HarmonicInducingPoints and SphericalHarmonics under SphericalMat",
+    ),
+    "kernel of the base": (
+        lambda: model(base=SphericalHarmonics(4, [0])),
+        "no covariance between SphericalHarmonics and Matern32",
+    ),
+    "dimension": (
+        lambda: model(kernel=zonal(), base=SphericalHarmonics(3, [0])),
+        "kernel sees 3 columns of Xnew, but the inducing variable has dimension 3",
+    ),
+    "dimensions": (
+        lambda: model(
+            kernel=zonal(),
+            base=SphericalHarmonics(4, [0]),
+            orthogonal=ActivationFeatures.random(2, 3, "relu", 4),
+        ),
+        "iv_v has dimension 3, but iv_u has 4",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", ERRORS)
+def test_errors(name: str) -> None:
+    build, message = ERRORS[name]
+    with pytest.raises(ValueError, match=message):
+        build()
+
+
+def harmonics(degrees: list[int], base: list[int]) -> Callable[[], OrthogonalSVGP]:
+    return lambda: model(
+        kernel=zonal(),
+        base=SphericalHarmonics(4, base),
+        orthogonal=SphericalHarmonics(4, degrees),
+    )
+
+
+def same_units() -> OrthogonalSVGP:
+    units = ActivationFeatures.random(3, 3, "relu", 2)
+    return model(kernel=zonal(), base=SphericalHarmonics(4, [0, 1, 2]), orthogonal=units)
+
+
+DETERMINED: dict[str, tuple[Callable[[], OrthogonalSVGP], str]] = {
+    "all harmonics": (
+        harmonics([0, 1], [0, 1, 2]),
+        r"the base \(SphericalHarmonics\) determines 5 of its 5 variables \(SphericalHarmonics\): "
+        "S_vf = 0, and the model is no more than an SVGP with the base. .*of other degrees",
+    ),
+    "some harmonics": (
+        harmonics([0, 3], [0, 1]),
+        r"determines 1 of its 17 variables .*S_vf = 0 for them \(rows \[0\]\.\.\.\)",
+    ),
+    "the same points": (
+        lambda: model(orthogonal=InducingPoints(U)),
+        "determines 4 of its 4 variables .*no more than an SVGP",
+    ),
+    "a point of the base": (
+        lambda: model(orthogonal=InducingPoints(np.concatenate([V, U[2:3]]))),
+        r"determines 1 of its 4 variables .*rows \[3\]",
+    ),
+    "units of the base's degrees": (same_units, "determines 3 of its 3 variables"),
+}
+
+
+@pytest.mark.parametrize("jitter", [0.0, 1e-6])
+@pytest.mark.parametrize("name", DETERMINED)
+def test_variables_that_the_base_determines(name: str, jitter: float) -> None:
+    build, message = DETERMINED[name]
+    config = gpflow.config.Config(jitter=jitter)
+    with gpflow.config.as_context(config), pytest.warns(UserWarning, match=message) as caught:
+        build()
+    (warning,) = (w for w in caught if "orthogonal_inducing_variable" in str(w.message))
+    assert warning.filename == __file__  # where the model is made
+
+
+def test_the_collapse_is_what_the_warning_says() -> None:
+    """All determined: with the usual jitter predictions are those of the SVGP with the base."""
+    with gpflow.config.as_context(gpflow.config.Config(jitter=1e-6)), pytest.warns(UserWarning):
+        both = harmonics([0, 1], [0, 1, 2])()
+        rng = np.random.default_rng(0)
+        both.q_mu.assign(rng.normal(size=both.q_mu.shape))
+        both.q_mu_orthogonal.assign(rng.normal(size=(5, 1)))
+        svgp = gpflow.models.SVGP(
+            both.kernel, both.likelihood, both.inducing_variable, q_mu=both.q_mu.numpy()
+        )
+        for part, expected in zip(both.predict_f(U), svgp.predict_f(U), strict=True):
+            np.testing.assert_allclose(part, expected, atol=1e-6)
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
+def test_no_warning_otherwise(case: Case) -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        make_orthogonal(case)
+        harmonics([1, 3], [0, 2])()

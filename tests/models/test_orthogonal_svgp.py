@@ -1,0 +1,273 @@
+"""OrthogonalSVGP equals a stock SVGP over u and v', with a block-diagonal prior and q."""
+
+from __future__ import annotations
+
+import gpflow
+import numpy as np
+import pytest
+import tensorflow as tf
+from gpflow.covariances import Kuf, Kuu
+from gpflow.posteriors import PrecomputeCacheType as Cache
+
+from interdomain.covariances import Kvu
+from interdomain.models import OrthogonalSVGP
+from tests.conformance.helpers import assert_close, assert_same_objective, value_and_gradients
+
+from .bounds import assert_same_bound
+from .cases import make_data, points
+from .orthogonal_cases import (
+    BY_NAME,
+    CASES,
+    Case,
+    block_oracle,
+    make_orthogonal,
+    means_and_roots,
+    residual_covariance,
+)
+
+COVARIANCES = [(False, False), (True, False), (True, True), (False, True)]
+OPTIONS = [(True, True, 3), (True, False, 1), (False, True, 1), (False, False, 3)]
+# Two of the four options with each case, and each option with several cases.
+PAIRINGS = pytest.mark.parametrize(
+    ("case", "whiten", "q_diag", "latent"),
+    [
+        pytest.param(case, *OPTIONS[(k + shift) % 4], id=f"{case.name}-{(k + shift) % 4}")
+        for k, case in enumerate(CASES)
+        for shift in (0, 2)
+    ],
+)
+
+
+@PAIRINGS
+def test_elbo_and_gradients(case: Case, whiten: bool, q_diag: bool, latent: int) -> None:
+    model = make_orthogonal(case, whiten=whiten, q_diag=q_diag, num_latent_gps=latent)
+    joint = block_oracle(model)
+    assert_same_bound(model, joint, means_and_roots(model), make_data(latent))
+    assert_close(model.prior_kl(), joint.prior_kl())
+
+
+@PAIRINGS
+def test_predictions(case: Case, whiten: bool, q_diag: bool, latent: int) -> None:
+    """Fused, and from each kind of cache."""
+    model = make_orthogonal(case, whiten=whiten, q_diag=q_diag, num_latent_gps=latent)
+    joint, X = block_oracle(model), points(6, seed=3)
+    cached = [model.posterior(kind) for kind in (Cache.TENSOR, Cache.VARIABLE)]
+    uncached = model.posterior(Cache.NOCACHE)
+    for full_cov, full_output_cov in COVARIANCES:
+        options = {"full_cov": full_cov, "full_output_cov": full_output_cov}
+        expected = joint.predict_f(X, **options)
+        assert_close(model.predict_f(X, **options), expected)
+        assert_close(uncached.fused_predict_f(X, **options), expected)
+        for posterior in cached:
+            assert_close(posterior.predict_f(X, **options), expected)
+    with pytest.raises(ValueError, match="Cache has not been precomputed"):
+        uncached.predict_f(X)
+
+
+@pytest.mark.parametrize(
+    ("name", "whiten", "q_diag", "latent", "variant"),
+    [
+        ("points-points", False, False, 3, "solve"),
+        ("harmonics-points", True, True, 1, "solve"),
+        ("sum-points", True, False, 2, "odvgp"),
+    ],
+)
+def test_batched_inputs(name: str, whiten: bool, q_diag: bool, latent: int, variant: str) -> None:
+    """Leading dimensions of Xnew: each batch by itself, as if alone."""
+    model = make_orthogonal(
+        BY_NAME[name], whiten=whiten, q_diag=q_diag, num_latent_gps=latent, variant=variant
+    )
+    X = points(2, 2, 4, seed=4)
+    posterior = model.posterior()
+    for full_cov, full_output_cov in [(False, False), (True, False), (False, True)]:
+        options = {"full_cov": full_cov, "full_output_cov": full_output_cov}
+        alone = [[model.predict_f(x, **options) for x in row] for row in X]
+        expected = [np.array([[pair[k] for pair in row] for row in alone]) for k in range(2)]
+        for predict in (model.predict_f, posterior.predict_f):
+            mean, cov = predict(X, **options)
+            assert mean.shape == expected[0].shape and cov.shape == expected[1].shape
+            assert_close((mean, cov), expected)
+
+
+@pytest.mark.parametrize("latent", [1, 3])
+def test_likelihood_predictions(latent: int) -> None:
+    model = make_orthogonal(BY_NAME["activations-points"], num_latent_gps=latent)
+    joint, (X, Y) = block_oracle(model), make_data(latent)
+    assert_close(model.predict_y(X), joint.predict_y(X))
+    assert_close(model.predict_log_density((X, Y)), joint.predict_log_density((X, Y)))
+    tf.random.set_seed(0)
+    samples = model.predict_f_samples(X[:4], num_samples=4000, full_cov=True).numpy()
+    mean, variance = (part.numpy() for part in joint.predict_f(X[:4]))
+    assert np.max(np.abs(samples.mean(axis=0) - mean) / np.sqrt(variance / 4000)) < 5
+    np.testing.assert_allclose(samples.var(axis=0), variance, rtol=0.15)
+
+
+LIKELIHOODS = {
+    "bernoulli": (gpflow.likelihoods.Bernoulli, 1),
+    "poisson": (gpflow.likelihoods.Poisson, 1),
+    "multiclass": (lambda: gpflow.likelihoods.MultiClass(3), 3),
+}
+
+
+@pytest.mark.parametrize("kind", LIKELIHOODS)
+def test_other_likelihoods(kind: str) -> None:
+    make, latent = LIKELIHOODS[kind]
+    rng, X = np.random.default_rng(0), make_data()[0]
+    Y = rng.integers(0, 2 if kind == "bernoulli" else 3, size=(len(X), 1))
+    Y = Y if kind == "multiclass" else Y.astype(float)
+    model = make_orthogonal(
+        BY_NAME["harmonics-points"], num_latent_gps=latent, likelihood=make(), whiten=False
+    )
+    joint = block_oracle(model)
+    assert_same_bound(model, joint, means_and_roots(model), (X, Y))
+    assert_close(model.predict_y(X), joint.predict_y(X))
+    assert_close(model.predict_log_density((X, Y)), joint.predict_log_density((X, Y)))
+
+
+@pytest.mark.parametrize("num_data", [None, 50])
+def test_minibatches(num_data: int | None) -> None:
+    """The mean of the elbos of all batches is that of the whole, with ``num_data`` only."""
+    model = make_orthogonal(BY_NAME["points-points"], num_data=num_data)
+    X, Y = make_data(num_data=50)
+    whole = model.elbo((X, Y)).numpy()
+    parts = [model.elbo((X[k : k + 10], Y[k : k + 10])).numpy() for k in range(0, 50, 10)]
+    if num_data is None:
+        assert sum(parts) + 4 * model.prior_kl().numpy() == pytest.approx(whole, rel=1e-10)
+    else:
+        assert np.mean(parts) == pytest.approx(whole, rel=1e-10)
+
+
+@pytest.mark.parametrize("whiten", [True, False])
+@pytest.mark.parametrize("q_diag", [True, False])
+def test_odvgp_is_solve_with_the_prior_s_covariance(whiten: bool, q_diag: bool) -> None:
+    """S_v = C_vv: q_sqrt_orthogonal is the identity, or unwhitened the Cholesky factor."""
+    case, data = BY_NAME["activations-points"], make_data(2)
+    model = make_orthogonal(case, whiten=whiten, q_diag=q_diag, num_latent_gps=2, variant="odvgp")
+    assert model.q_sqrt_orthogonal is None and len(model.variational_parameters) == 1
+    solve = make_orthogonal(case, whiten=whiten, num_latent_gps=2)
+    solve.q_mu, solve.q_mu_orthogonal = model.q_mu, model.q_mu_orthogonal
+    solve.kernel, solve.likelihood = model.kernel, model.likelihood
+    solve.inducing_variable = model.inducing_variable
+    solve.orthogonal_inducing_variable = model.orthogonal_inducing_variable
+    root = model.q_sqrt.numpy()
+    solve.q_sqrt.assign(np.stack([np.diag(column) for column in root.T]) if q_diag else root)
+    prior = np.eye(4) if whiten else np.linalg.cholesky(residual_covariance(model))
+    solve.q_sqrt_orthogonal.assign(np.stack([prior, prior]))
+    X = points(6, seed=3)
+    for full_cov in (False, True):
+        expected = solve.predict_f(X, full_cov=full_cov)
+        assert_close(model.predict_f(X, full_cov=full_cov), expected)
+        assert_close(model.posterior().predict_f(X, full_cov=full_cov), expected)
+    assert_close(model.elbo(data), solve.elbo(data))
+    assert_close(model.prior_kl(), solve.prior_kl())
+    # The root of the prior depends on the kernel: with q_sqrt_orthogonal held, gradients differ.
+    if whiten:
+        variables = [
+            p.unconstrained_variable
+            for p in (model.q_mu, model.q_mu_orthogonal, *model.kernel.parameters)
+        ]
+        assert_same_objective(lambda: model.elbo(data), lambda: solve.elbo(data), tuple(variables))
+
+
+def test_odvgp_s_own_equations() -> None:
+    """Salimbeni et al. 2018, eqs. 6-8 for coupled bases (their Kb, Sb and Ka): a mean over u and v
+    with weights a_v, and a covariance over u alone. Here a_v = C_vv^{-1} m_v."""
+    model = make_orthogonal(BY_NAME["points-points"], whiten=False, variant="odvgp")
+    model.mean_function = gpflow.mean_functions.Zero()
+    u, v, k = model.inducing_variable, model.orthogonal_inducing_variable, model.kernel
+    X, data = points(6, seed=3), make_data()
+    Ku, Kv = Kuu(u, k).numpy(), Kuu(v, k).numpy()
+    Kux, Kvx, C = Kuf(u, k, X).numpy(), Kuf(v, k, X).numpy(), Kvu(v, u, k).numpy()
+    a_v = np.linalg.solve(Kv - C @ np.linalg.solve(Ku, C.T), model.q_mu_orthogonal.numpy())
+    S = model.q_sqrt.numpy()[0] @ model.q_sqrt.numpy()[0].T
+    a_u = np.linalg.solve(Ku, model.q_mu.numpy() - C.T @ a_v)
+    mean = Kux.T @ a_u + Kvx.T @ a_v
+    P = np.linalg.solve(Ku, Kux)
+    cov = k(X).numpy() - Kux.T @ P + P.T @ S @ P
+    assert_close(model.predict_f(X, full_cov=True), (mean, cov[None]))
+    # KL: the squared RKHS norm of the mean, and the terms of a covariance over u.
+    m_v = model.q_mu_orthogonal.numpy()
+    norm = np.vdot(model.q_mu, np.linalg.solve(Ku, model.q_mu.numpy())) + np.vdot(m_v, a_v)
+    logs = np.linalg.slogdet(Ku)[1] - np.linalg.slogdet(S)[1]
+    kl = (norm + np.trace(np.linalg.solve(Ku, S)) - len(Ku) + logs) / 2
+    assert_close(model.prior_kl(), kl)
+    assert np.isfinite(model.elbo(data))
+
+
+@pytest.mark.parametrize("variant", ["solve", "odvgp"])
+@pytest.mark.parametrize("whiten", [True, False])
+def test_without_what_v_says_it_is_an_svgp(whiten: bool, variant: str) -> None:
+    """m_v = 0 and S_v the prior's: the base alone, be v what it may."""
+    model = make_orthogonal(
+        BY_NAME["harmonics-points"], whiten=whiten, num_latent_gps=2, variant=variant
+    )
+    model.q_mu_orthogonal.assign(np.zeros((4, 2)))
+    if variant == "solve":
+        prior = np.eye(4) if whiten else np.linalg.cholesky(residual_covariance(model))
+        model.q_sqrt_orthogonal.assign(np.stack([prior, prior]))
+    svgp = gpflow.models.SVGP(
+        model.kernel,
+        model.likelihood,
+        model.inducing_variable,
+        mean_function=model.mean_function,
+        num_latent_gps=2,
+        q_mu=model.q_mu.numpy(),
+        q_sqrt=model.q_sqrt.numpy(),
+        whiten=whiten,
+        num_data=model.num_data,
+    )
+    data, X = make_data(2), points(6, seed=3)
+    assert_close(model.elbo(data), svgp.elbo(data), rtol=1e-11)
+    assert_close(model.prior_kl(), svgp.prior_kl(), rtol=1e-11)
+    for options in ({}, {"full_cov": True}):
+        assert_close(model.predict_f(X, **options), svgp.predict_f(X, **options), rtol=1e-11)
+
+
+@pytest.mark.parametrize("variant", ["solve", "odvgp"])
+def test_initial_q_is_the_prior(variant: str) -> None:
+    model = make_orthogonal(BY_NAME["activations-harmonics"], random_q=False, variant=variant)
+    assert abs(float(model.prior_kl())) < 1e-12
+    X = points(5, seed=9)
+    mean, cov = model.predict_f(X, full_cov=True)
+    assert_close(mean, model.mean_function(X), rtol=1e-13)
+    assert_close(cov[0], model.kernel(X), rtol=1e-12)
+
+
+def test_float32() -> None:
+    case, data, X = BY_NAME["activations-points"], make_data(2), points(100, seed=3)
+    expected = make_orthogonal(case, num_latent_gps=2)
+    reference = expected.elbo(data), *expected.predict_f(X)
+    with gpflow.config.as_context(gpflow.config.Config(float=np.float32, jitter=1e-5)):
+        model = make_orthogonal(case, num_latent_gps=2)
+        assert {p.dtype for p in model.parameters} == {tf.float32}
+        data32, X32 = make_data(2), X.astype(np.float32)
+        value, gradients = value_and_gradients(
+            lambda: model.elbo(data32), model.trainable_variables
+        )
+        predictions = model.predict_f(X32), model.posterior().predict_f(X32)
+    assert all(np.all(np.isfinite(g)) and g.dtype == tf.float32 for g in gradients)
+    assert_close(value, reference[0], rtol=1e-2)
+    for mean, variance in predictions:
+        assert np.all(variance.numpy() >= 0)
+        assert_close((mean, variance), reference[1:], rtol=1e-2)
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32], ids=["float64", "float32"])
+@pytest.mark.parametrize("cached", [False, True], ids=["fused", "cached"])
+def test_variances_are_not_negative(dtype: type, cached: bool) -> None:
+    """u and v' all but known at as many points as there are data: rounding decides the sign."""
+    with gpflow.config.as_context(gpflow.config.Config(float=dtype, jitter=1e-6)):
+        X = np.linspace(-1, 1, 30, dtype=dtype)[:, None] * np.ones(3, dtype)
+        u, v = (gpflow.inducing_variables.InducingPoints(rows) for rows in (X[::2], X[1::2]))
+        known = 1e-8 * np.eye(15)[None]
+        model = OrthogonalSVGP(
+            gpflow.kernels.Matern52(),
+            gpflow.likelihoods.Gaussian(),
+            u,
+            v,
+            q_sqrt=known,
+            q_sqrt_orthogonal=known,
+        )
+        source = model.posterior() if cached else model
+        variance = source.predict_f(X)[1].numpy()
+    assert np.all(np.isfinite(variance)) and np.all(variance >= 0) and np.all(variance < 1e-4)

@@ -1,0 +1,257 @@
+"""Activation functions on the sphere: their coefficients, down to the very small ones."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import cache
+from typing import Any
+
+import numpy as np
+import pytest
+import tensorflow as tf
+from mpmath import mp
+
+from interdomain.sphere import (
+    GELU,
+    Activation,
+    CustomActivation,
+    Erf,
+    ReLU,
+    Softplus,
+    extended_precision,
+    resolve_activation,
+)
+from interdomain.sphere.extended_precision import extended_coefficients
+from tests.sphere.references import (
+    EIGENVALUE_DIMENSIONS,
+    cosine_and_sine,
+    funk_hecke,
+    legendre_in,
+    multiplicity,
+    relative_error,
+)
+
+DEGREES = (0, 1, 2, 3, 8, 13, 20)
+EXACT: dict[Activation, Callable[[Any], Any]] = {
+    ReLU(): lambda t: max(t, mp.zero),
+    Softplus(): lambda t: mp.log(1 + mp.exp(t)),
+    Softplus(10.0): lambda t: mp.log(1 + mp.exp(10 * t)) / 10,
+    GELU(): lambda t: t * mp.ncdf(t),
+    GELU(4.0): lambda t: t * mp.ncdf(4 * t),
+    Erf(): mp.erf,
+    Erf(2.5): lambda t: mp.erf(mp.mpf(2.5) * t),
+}
+EACH = pytest.mark.parametrize("activation", EXACT, ids=repr)
+
+
+def is_zero(activation: Activation, degree: int) -> bool:
+    """sigma(t) - sigma(-t) is t for all but Erf, which is odd."""
+    return degree % 2 == 0 if isinstance(activation, Erf) else degree > 1 and degree % 2 == 1
+
+
+def exact_coefficients(
+    exact: Callable[[Any], Any], dimension: int, degrees: tuple[int, ...], kink: Any = 0
+) -> list[Any]:
+    remembered = cache(lambda angle: exact(cosine_and_sine(angle)[0]))
+    angles = (mp.zero, mp.acos(kink), mp.pi)
+    return [funk_hecke(remembered, dimension, degree, angles) for degree in degrees]
+
+
+@pytest.mark.parametrize(
+    ("activation", "dimension"),
+    [
+        (activation, dimension)
+        for activation in EXACT
+        for dimension in EIGENVALUE_DIMENSIONS
+        if activation not in (GELU(4.0), Erf(2.5)) or dimension == 3
+    ],
+    ids=repr,
+)
+def test_coefficients(activation: Activation, dimension: int) -> None:
+    """To full relative accuracy, however small: mpmath has 60 digits, and they are above 1e-25."""
+    with mp.workdps(60):
+        cosine_and_sine.cache_clear()  # its values have the digits they were made with
+        reference = exact_coefficients(EXACT[activation], dimension, DEGREES)
+        cosine_and_sine.cache_clear()
+        for degree, value in zip(DEGREES, reference, strict=True):
+            assert (abs(value) < mp.mpf(10) ** -50) == is_zero(activation, degree)
+        reference = [r if abs(r) > mp.mpf(10) ** -50 else mp.zero for r in reference]
+        actual = activation.coefficients(dimension, DEGREES)
+        # Those of ReLU are sums of logarithms of the gamma function, up to 1e2, in float64.
+        tolerance = 1e-12 if activation == ReLU() else 4e-16
+        assert relative_error(actual, reference) <= tolerance
+
+
+def test_the_smallest_coefficients_are_far_below_what_float64_resolves() -> None:
+    assert 0 < abs(Softplus().coefficients(20, [20])[0]) < 1e-24
+
+
+@EACH
+@pytest.mark.parametrize("dimension", [2, 3, 20])
+def test_degrees_that_vanish(activation: Activation, dimension: int) -> None:
+    """By the formula, and so are their coefficients; all others are there."""
+    expected = tuple(degree for degree in range(13) if not is_zero(activation, degree))
+    assert activation.nonzero_degrees(dimension, 12) == expected
+    values = activation.coefficients(dimension, range(13))
+    assert tuple(np.flatnonzero(values)) == expected
+    assert activation.nonzero_degrees(dimension, 0) == expected[: int(0 in expected)]
+
+
+@pytest.mark.parametrize("activation", [Softplus(), GELU(), Erf()], ids=repr)
+@pytest.mark.parametrize("dimension", [2, 9])
+def test_the_series_is_the_function(activation: Activation, dimension: int) -> None:
+    """The nearest poles are those of Softplus at +-i pi: its terms fall like 6.4^-l."""
+    degrees = activation.nonzero_degrees(dimension, 28)
+    values = activation.coefficients(dimension, degrees)
+    t = np.array([-1.0, -0.71, -0.2, 0.05, 0.6, 1.0])
+    series = [
+        float(
+            mp.fsum(
+                a * multiplicity(dimension, n) * legendre_in(dimension, n, mp.mpf(x))
+                for a, n in zip(values, degrees, strict=True)
+            )
+        )
+        for x in t
+    ]
+    np.testing.assert_allclose(activation(tf.constant(t)), series, rtol=0, atol=1e-14)
+
+
+@EACH
+def test_values(activation: Activation) -> None:
+    """The function that is evaluated, next to the one that has been integrated."""
+    t = np.linspace(-1, 1, 9)
+    expected = [float(EXACT[activation](mp.mpf(x))) for x in t]
+    np.testing.assert_allclose(activation(tf.constant(t)), expected, rtol=1e-14, atol=1e-16)
+    single = activation(tf.constant(t, tf.float32))
+    assert single.dtype == tf.float32
+    np.testing.assert_allclose(single, expected, rtol=1e-6, atol=1e-7)
+
+
+def test_the_order_of_degrees_and_the_highest_do_not_matter() -> None:
+    for activation in (ReLU(), GELU(), CustomActivation(tf.exp)):
+        whole = activation.coefficients(3, range(9))
+        np.testing.assert_allclose(activation.coefficients(3, [4, 0, 2]), whole[[4, 0, 2]], 1e-14)
+
+
+def swish(t: tf.Tensor) -> tf.Tensor:
+    return t * tf.sigmoid(3 * t)
+
+
+def leaky(t: tf.Tensor) -> tf.Tensor:
+    return tf.maximum(t, 0.1 * t)  # tf.nn.leaky_relu rounds 0.1 to single precision
+
+
+def step_at(t: tf.Tensor) -> tf.Tensor:
+    return tf.cast(t > 0.3, t.dtype) + t
+
+
+CUSTOM: dict[str, tuple[CustomActivation, Callable[[Any], Any], float]] = {
+    "swish": (CustomActivation(swish), lambda t: t / (1 + mp.exp(-3 * t)), 0.0),
+    "leaky": (CustomActivation(leaky), lambda t: max(t, t / mp.mpf(10)), 0.0),
+    "kink": (
+        CustomActivation(lambda t: tf.maximum(t, 0.3), kinks=(0.3,)),
+        lambda t: max(t, mp.mpf(0.3)),
+        0.3,
+    ),
+    "jump": (CustomActivation(step_at, [0.3]), lambda t: t + (t > mp.mpf(0.3)), 0.3),
+}
+
+
+@pytest.mark.parametrize("name", CUSTOM)
+@pytest.mark.parametrize("dimension", EIGENVALUE_DIMENSIONS)
+def test_any_function(name: str, dimension: int) -> None:
+    """To a few rounding errors of the function; what is exactly zero has no degree."""
+    activation, exact, kink = CUSTOM[name]
+    degrees = tuple(range(14))
+    reference = exact_coefficients(exact, dimension, degrees, mp.mpf(kink))
+    actual = activation.coefficients(dimension, degrees)
+    np.testing.assert_allclose(actual, np.array(reference, float), rtol=0, atol=1e-14)
+    # To be told from zero a coefficient has to exceed the noise: (10 + 13) eps 1.3 at the most.
+    above = tuple(n for n in degrees if abs(reference[n]) > 8e-15)
+    below = {n for n in degrees if abs(reference[n]) < 1e-30}
+    found = activation.nonzero_degrees(dimension, 13)
+    assert set(above) <= set(found) and not below & set(found)
+    np.testing.assert_array_equal(np.flatnonzero(actual), found)
+    if name in ("swish", "leaky"):  # half of t, more or less, and an even function
+        assert below == {3, 5, 7, 9, 11, 13}
+
+
+def test_a_kink_that_is_not_named_costs_accuracy() -> None:
+    """So the split at kinks is at work above."""
+    activation, _, _ = CUSTOM["kink"]
+    unnamed = CustomActivation(activation.function)
+    difference = unnamed.coefficients(3, range(14)) - activation.coefficients(3, range(14))
+    assert np.max(np.abs(difference)) > 1e-6
+
+
+def test_coefficients_inside_a_compiled_function() -> None:
+    """Values at once, that are the same for all calls: the cache holds arrays."""
+
+    @tf.function
+    def compiled(t: tf.Tensor) -> tf.Tensor:
+        return t * CustomActivation(tf.cos).coefficients(3, [0, 1, 2])
+
+    np.testing.assert_allclose(
+        compiled(tf.ones(3, tf.float64)), CustomActivation(tf.cos).coefficients(3, [0, 1, 2])
+    )
+
+
+@pytest.mark.parametrize(
+    ("function", "message"),
+    [
+        (tf.math.log, "finite values of the same shape, .* 100 of them not finite"),
+        (tf.reduce_sum, r"same shape, found \(\) for \(200,\), 0 of them not finite"),
+        (lambda t: t[:3], r"same shape, found \(3,\) for \(200,\)"),
+    ],
+    ids=["not-finite", "scalar", "shape"],
+)
+def test_functions_that_are_none(function: Callable[[tf.Tensor], tf.Tensor], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        CustomActivation(function).coefficients(3, [0, 1])
+    with pytest.raises(ValueError, match=message):
+        CustomActivation(function).nonzero_degrees(3, 1)
+
+
+@pytest.mark.parametrize("kinks", [(1.0,), (0.2, -1.5), (float("nan"),)])
+def test_kinks_outside(kinks: tuple[float, ...]) -> None:
+    with pytest.raises(ValueError, match=r"kinks must lie inside \(-1, 1\), found"):
+        CustomActivation(tf.abs, kinks)
+
+
+@pytest.mark.parametrize("sharpness", [0.0, -1.0, np.inf, np.nan])
+@pytest.mark.parametrize("smooth", [Softplus, GELU, Erf])
+def test_sharpness(smooth: Callable[[float], Activation], sharpness: float) -> None:
+    message = f"sharpness must be finite and positive, found {sharpness}"
+    with pytest.raises(ValueError, match=message):
+        smooth(sharpness)
+
+
+def test_names() -> None:
+    names = {"relu": ReLU(), "softplus": Softplus(), "gelu": GELU(), "erf": Erf()}
+    for name, activation in names.items():
+        assert resolve_activation(name) == activation
+    mine = Softplus(3.0)
+    assert resolve_activation(mine) is mine
+    assert resolve_activation(tf.exp) == CustomActivation(tf.exp)
+
+
+@pytest.mark.parametrize("unknown", ["ReLU", "swish", ""])
+def test_an_unknown_name(unknown: str) -> None:
+    message = f"one of 'relu', 'softplus', 'gelu', 'erf', .*Softplus.* found '{unknown}'"
+    with pytest.raises(ValueError, match=message):
+        resolve_activation(unknown)
+
+
+@pytest.mark.parametrize("other", [3.0, None, ReLU])
+def test_what_is_no_function(other: Any) -> None:
+    with pytest.raises(ValueError, match="must be a name, .* or a function of a tensor, found"):
+        resolve_activation(other)
+
+
+def test_coefficients_that_are_zero_cannot_be_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    """cos(theta) has no degree two: no number of digits tells its coefficient from zero."""
+    monkeypatch.setattr(extended_precision, "_MAX_DIGITS", 80)  # with 1,000 it takes 15 seconds
+    with pytest.raises(ValueError, match=r"a coefficient among \(1, 2\) in dimension 3 is too sm"):
+        extended_coefficients(lambda mp, theta: mp.cos(theta), 3, [1, 2])
+    assert extended_coefficients(lambda mp, theta: mp.cos(theta), 3, [1]) == (1 / 3,)
+    assert extended_coefficients(lambda mp, theta: mp.one, 3, []) == ()
