@@ -12,15 +12,25 @@ from benchmarks.elevation import Elevation
 from benchmarks.hvgp_scaling import HvgpScaling
 from benchmarks.nystrom import Nystrom
 from benchmarks.runner import Benchmark
+from benchmarks.snelson import Snelson
 from benchmarks.structure import Structure
 from benchmarks.transform_mnist import TransformMnist
 from benchmarks.uci_vish import UciVish
 
 BENCHMARKS: dict[str, type[Benchmark]] = {
     benchmark.name: benchmark
-    for benchmark in (Basis, Structure, UciVish, HvgpScaling, Elevation, Nystrom, TransformMnist)
+    for benchmark in (
+        Basis,
+        Structure,
+        UciVish,
+        HvgpScaling,
+        Elevation,
+        Nystrom,
+        TransformMnist,
+        Snelson,
+    )
 }
-NEED_DATA = ("uci_vish", "elevation", "nystrom", "transform_mnist")
+NEED_DATA = ("uci_vish", "elevation", "nystrom", "transform_mnist", "snelson")
 
 
 def main(argv: Sequence[str] | None = None) -> int:
