@@ -48,6 +48,7 @@ def spectrum(spectrum: Spectrum, ax: Axes | None = None) -> Axes:
             label=f"missing: {spectrum.missing_share:.2g} of the variance",
         )
     ax.set_yscale("log")
+    ax.locator_params(axis="x", integer=True)
     ax.set_xlabel(r"level $\ell$")
     ax.set_ylabel("coefficient")
     ax.legend(fontsize="small")

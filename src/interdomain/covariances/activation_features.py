@@ -49,7 +49,7 @@ def inner_products(
     """
     dimension = first.dimension
     if first is second:
-        degrees: tuple[int, ...] = first.degrees(kernel)
+        degrees = first.degrees(kernel)
         t = tf.matmul(first.directions, first.directions, transpose_b=True)
     else:
         common = set(second.degrees(kernel))

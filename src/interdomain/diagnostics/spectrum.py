@@ -209,27 +209,27 @@ def _diverges(log_terms: Array) -> bool:
 
 
 def _warnings(found: Spectrum) -> Iterator[str]:
-    orthogonal = "OrthogonalSVGP, with points as orthogonal inducing variables,"
+    orthogonal = "OrthogonalSVGP with points as orthogonal inducing variables"
     if found.missing_share > NOTABLE_SHARE:
         yield (
-            f"Missing levels: {found.activation} lacks the degrees {_listed(found.missing)} of "
-            f"{found.kernel}, which carry {_percent(found.missing_share)} of the prior variance; "
-            f"no number of units explains it. {orthogonal} recovers it; a kernel without these "
-            "degrees does not need to."
+            f"Missing levels: {found.activation} lacks {_listed(found.missing)} of {found.kernel}, "
+            f"with {_percent(found.missing_share)} of the prior variance, which no number of units "
+            "explains. Take a kernel without these degrees, such as ArcCosine() for ReLU and "
+            f"softplus, or {orthogonal}, which can explain it."
         )
     if found.diverging:
         yield (
             f"Diverging RKHS norm: up to degree {found.reach}, the terms a_l^2 N(d, l) / lambda_l "
             f"of {found.activation} under {found.kernel} do not decay faster than 1/l. Kuu grows "
-            "with max_degree, and a given number of units explains less; take a smoother "
-            "activation or a rougher kernel."
+            "with max_degree, and a given number of units explains less. Take a smoother "
+            "activation, a rougher kernel, or a low max_degree."
         )
     if found.truncated_share > NOTABLE_SHARE:
         yield (
             f"Truncation: {_percent(found.truncated_share)} of the prior variance is in degrees "
-            f"above max_degree = {found.max_degree}, and {_percent(found.recoverable_share)} in "
-            f"those up to {found.reach} that {found.activation} has; a higher max_degree recovers "
-            f"the latter, {orthogonal} both."
+            f"above max_degree = {found.max_degree}, {_percent(found.recoverable_share)} in those "
+            f"up to {found.reach} that {found.activation} has. A higher max_degree brings the "
+            f"latter within reach of the units; {orthogonal} can explain both."
         )
 
 
@@ -241,7 +241,9 @@ def _name(activation: Activation) -> str:
 
 def _listed(degrees: tuple[int, ...], count: int = 4) -> str:
     text = ", ".join(str(degree) for degree in degrees[:count])
-    return text + (", ..." if len(degrees) > count else "")
+    if len(degrees) > count:
+        text += ", ..."
+    return f"the degrees {text}" if len(degrees) > 1 else f"the degree {text}"
 
 
 def _percent(share: float) -> str:
