@@ -101,7 +101,7 @@ def test_relu_under_matern_misses_the_odd_degrees(dimension: int, lengthscale: f
     )
     first = found.warnings[0]
     assert "ReLU() lacks the degrees 3, 5, 7 of SphericalMatern52" in first
-    assert f"{100 * shares[[3, 5, 7]].sum():.2g}% of the prior variance" in first
+    assert f"with {100 * shares[[3, 5, 7]].sum():.2g}% of the prior variance" in first
 
 
 def test_missing_levels_are_named_briefly() -> None:
@@ -201,7 +201,7 @@ def test_a_truncated_kernel_has_no_more_to_lose() -> None:
 def test_truncation_names_what_a_higher_degree_recovers() -> None:
     found = spectrum(SphericalMatern12(lengthscale=0.5), "relu", 2, 2)
     (sentence,) = [text for text in found.warnings if text.startswith("Truncation")]
-    assert f"{100 * found.truncated_share:.2g}%" in sentence
+    assert f"{100 * found.truncated_share:.2g}% of the prior" in sentence
     assert "above max_degree = 2" in sentence and "those up to 40 that ReLU() has" in sentence
     fine = spectrum(SphericalMatern52(lengthscale=1.0), "relu", 2, 15)
     assert "Truncation" not in kinds(fine)
