@@ -189,6 +189,22 @@ def test_every_kernel(name: str, activation: object) -> None:
     assert len(found.warnings) == len(set(found.warnings))
 
 
+class Quadratic(ZonalKernel):
+    """Degrees 0, 1 and 2, which only its shape function knows: eigenvalues by quadrature."""
+
+    def shape_function(self, t: tf.Tensor) -> tf.Tensor:
+        return ((1 + t) / 2) ** 2
+
+
+def test_eigenvalues_by_quadrature() -> None:
+    """((1 + t) / 2)^2 = 1/3 + t/2 + P_2(t) / 6 in three dimensions."""
+    found = spectrum(Quadratic(), "relu", 3, 7)
+    np.testing.assert_allclose(found.variance_shares, [1 / 3, 1 / 2, 1 / 6] + 5 * [0], atol=1e-14)
+    np.testing.assert_allclose(found.represented_share, 1.0, rtol=1e-12)
+    assert found.missing_share < 1e-14
+    assert kinds(found) == ["Diverging RKHS norm"]  # ReLU has degrees that the kernel does not
+
+
 def test_a_truncated_kernel_has_no_more_to_lose() -> None:
     kernel = SphericalMatern12(max_degree=4)
     found = spectrum(kernel, "relu", 3, 4)
