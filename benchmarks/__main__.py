@@ -13,6 +13,7 @@ from benchmarks.hvgp_scaling import HvgpScaling
 from benchmarks.nystrom import Nystrom
 from benchmarks.orthogonal import Orthogonal
 from benchmarks.runner import Benchmark
+from benchmarks.snelson import Snelson
 from benchmarks.structure import Structure
 from benchmarks.transform_mnist import TransformMnist
 from benchmarks.uci_orthogonal import UciOrthogonal
@@ -24,15 +25,16 @@ BENCHMARKS: dict[str, type[Benchmark]] = {
         Basis,
         Structure,
         UciVish,
-        UciOrthogonal,
         HvgpScaling,
         Elevation,
         Nystrom,
         TransformMnist,
         Orthogonal,
+        UciOrthogonal,
+        Snelson,
     )
 }
-NEED_DATA = ("uci_vish", "uci_orthogonal", "elevation", "nystrom", "transform_mnist")
+NEED_DATA = ("uci_vish", "uci_orthogonal", "elevation", "nystrom", "transform_mnist", "snelson")
 
 
 def main(argv: Sequence[str] | None = None) -> int:

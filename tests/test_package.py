@@ -100,3 +100,9 @@ def test_version_is_that_of_the_distribution() -> None:
 
 def test_py_typed_is_part_of_the_package() -> None:
     assert importlib.resources.files("interdomain").joinpath("py.typed").is_file()
+
+
+def test_all_is_sorted_and_complete() -> None:
+    modules = [name for name in interdomain.__all__ if not name.startswith("_")]
+    assert modules == sorted(modules) and "plotting" in modules
+    assert all(hasattr(interdomain, name) for name in interdomain.__all__)

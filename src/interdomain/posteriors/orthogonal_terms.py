@@ -167,10 +167,7 @@ def posterior_variances(A: tf.Tensor, D: tf.Tensor, kff: tf.Tensor, q: Variation
 
     :param kff: Prior variances ``[N]``.
     """
-    terms = variance_terms(A, D, kff, q)
-    # What both sets do not explain is not negative; rounding can make it so.
-    unexplained = tf.maximum(terms.prior - terms.explained - terms.orthogonal_explained, 0)
-    return unexplained + terms.uncertain + terms.orthogonal_uncertain
+    return variance_terms(A, D, kff, q).variance
 
 
 class VarianceTerms(NamedTuple):
@@ -191,6 +188,13 @@ class VarianceTerms(NamedTuple):
     uncertain: tf.Tensor
     orthogonal_explained: tf.Tensor
     orthogonal_uncertain: tf.Tensor
+
+    @property
+    def variance(self) -> tf.Tensor:
+        """What the terms add up to, ``[N, P]``: the variance of f; never negative."""
+        # What both sets do not explain is not negative; rounding can make it so.
+        unexplained = tf.maximum(self.prior - self.explained - self.orthogonal_explained, 0)
+        return unexplained + self.uncertain + self.orthogonal_uncertain
 
 
 def variance_terms(A: tf.Tensor, D: tf.Tensor, kff: tf.Tensor, q: Variational) -> VarianceTerms:

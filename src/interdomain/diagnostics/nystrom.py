@@ -1,4 +1,4 @@
-"""What one looks at to choose inducing variables and transformations."""
+"""How much prior variance inducing variables leave, and which transformations leave least."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from gpflow.config import default_jitter
 from gpflow.inducing_variables import InducingPoints, InducingVariables
 from gpflow.kernels import Kernel
 
-from .covariances.blocks import block_batches
-from .inducing_variables import HarmonicInducingPoints
-from .inducing_variables.initialisation import k_means
-from .kernels import HarmonicKernel
-from .posteriors.gaussian import square_root
-from .transforms import CyclicTransform
+from ..covariances.blocks import block_batches
+from ..inducing_variables import HarmonicInducingPoints
+from ..inducing_variables.initialisation import k_means
+from ..kernels import HarmonicKernel
+from ..posteriors.gaussian import square_root
+from ..transforms import CyclicTransform
 
 
 @check_shapes(

@@ -1,0 +1,353 @@
+"""Figures 3 to 6 of activation features with orthogonal variables, in one picture.
+
+Snelson's 200 noisy points on a line, inputs and outputs standardised. Four combinations of a kernel
+and an activation, each with
+L8       8 levels (max_degree 7) and no orthogonal variables;
+L16      16 levels (max_degree 15);
+L8_K8    8 levels and K = 8 points as orthogonal variables (OrthogonalSVGP).
+M = 8 units in all of them: on a line (d = 2) the degrees 0, 1, 2, 4 and 6 that ReLU and softplus
+have up to 7 hold 9 harmonics, and no more units than that can be independent.
+
+Every parameter is trained by L-BFGS (interdomain.training.fit). Recorded are the ELBO, the
+iterations and their throughput and, for the first seed, the predictions and the terms of their
+variance. step_times times elbo + gradient of all models, taking turns. The picture, snelson.png, is
+drawn from the records.
+
+Unlike the paper's, the sum of Kuf ends at the same degree as that of Kuu: a valid prior.
+"""
+
+from __future__ import annotations
+
+import argparse
+import itertools
+import sys
+import time
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from benchmarks.data import Array, DataError, add_data_argument, load_arrays, source_of
+from benchmarks.results import Record, ResultFile
+from benchmarks.runner import Benchmark, Configuration, indices, names, result_folder
+from benchmarks.tables import markdown, mean_and_deviation, ranges, spread
+from benchmarks.timing import alternate, summarise
+
+KERNELS = ("matern52", "arc_cosine")
+ACTIVATIONS = ("relu", "softplus")
+VARIANTS = {"L8": (7, 0), "L16": (15, 0), "L8_K8": (7, 8)}  # max_degree, orthogonal points
+STEP_TIMES = "step_times"
+NUM_UNITS = 8
+COLOURS = {"L8": "C0", "L16": "C1", "L8_K8": "C2"}
+KERNEL_NAMES = {"matern52": "Matern-5/2", "arc_cosine": "arc-cosine"}
+
+
+class Snelson(Benchmark):
+    __doc__ = __doc__
+    name = "snelson"
+
+    def add_arguments(self, parser: argparse.ArgumentParser) -> None:
+        add_data_argument(parser)
+        parser.add_argument("--kernels", type=names(KERNELS, "kernels"), default=None)
+        parser.add_argument("--activations", type=names(ACTIVATIONS, "activations"), default=None)
+        parser.add_argument(
+            "--variants", type=names((*VARIANTS, STEP_TIMES), "variants"), default=None
+        )
+        parser.add_argument("--max-iterations", type=int, default=None, help="default 200")
+        parser.add_argument("--seeds", type=indices, default=None, help="default 0-4")
+
+    def configurations(self, arguments: argparse.Namespace) -> Iterable[Configuration]:
+        short = arguments.short
+        source = source_of(arguments.data_dir)
+        variants = arguments.variants or ([*VARIANTS] if short else [*VARIANTS, STEP_TIMES])
+        # First: with the models of many trainings in memory, the collector is slow.
+        if STEP_TIMES in variants:
+            yield {
+                "variant": STEP_TIMES,
+                "num_units": NUM_UNITS,
+                "rounds": 15,
+                "seed": 0,
+                "source": source,
+            }
+        combinations = itertools.product(
+            arguments.seeds or ([0] if short else range(5)),
+            arguments.kernels or (KERNELS[:1] if short else KERNELS),
+            arguments.activations or (ACTIVATIONS[:1] if short else ACTIVATIONS),
+            (variant for variant in variants if variant != STEP_TIMES),
+        )
+        for seed, kernel, activation, variant in combinations:
+            yield {
+                "kernel": kernel,
+                "activation": activation,
+                "variant": variant,
+                "num_units": NUM_UNITS,
+                "max_iterations": arguments.max_iterations or (30 if short else 200),
+                "seed": seed,
+                "source": source,
+            }
+
+    def run(self, configuration: Configuration, arguments: argparse.Namespace) -> dict[str, Any]:
+        X, Y, X_test = standardised(arguments.data_dir)
+        if configuration["variant"] == STEP_TIMES:
+            return time_steps(configuration, X, Y)
+        model = build_model(configuration, X)
+        result = train(model, (X, Y), configuration["max_iterations"])
+        if configuration["seed"] == 0:
+            result["curves"] = curves_of(model, X_test[::3])
+        return result
+
+    def table(self, records: Sequence[Record]) -> str:
+        return table_of(records)
+
+    def main(self, argv: Sequence[str] | None = None) -> int:
+        """The command line of all benchmarks; then the picture, if the data are at hand."""
+        status = super().main(argv)
+        arguments = self._parser().parse_args(argv)
+        if not arguments.table:
+            folder = result_folder(arguments)
+            records = ResultFile(folder / f"{self.name}.jsonl").records()
+            try:
+                X, Y, X_test = standardised(arguments.data_dir)
+            except DataError:  # reported by each configuration
+                return status
+            draw(folder, _trained(records), (X, Y), X_test[::3])
+        return status
+
+
+def standardised(data_dir: Path | None) -> tuple[Array, Array, Array]:
+    """X, Y and X_test of `snelson1d`, standardised by X and Y.
+
+    :raises DataError: without `data_dir`, or when its file has no such arrays.
+    """
+    arrays = load_arrays("snelson1d", data_dir)
+    missing = {"X", "Y", "X_test"} - set(arrays)
+    if missing:
+        raise DataError(f"data set 'snelson1d' lacks the arrays {sorted(missing)}")
+    X, Y, X_test = (np.asarray(arrays[name], dtype=np.float64) for name in ("X", "Y", "X_test"))
+    centre, scale = X.mean(axis=0), X.std(axis=0)
+    return (X - centre) / scale, (Y - Y.mean(axis=0)) / Y.std(axis=0), (X_test - centre) / scale
+
+
+def build_model(configuration: Mapping[str, Any], X: Array) -> Any:
+    """One model at its initial parameters; directions of units are random, points by k-means."""
+    import gpflow
+
+    import interdomain as idm
+    from benchmarks.regression import inducing_points
+
+    kernel = {
+        "matern52": lambda: idm.kernels.SphericalMatern52(lengthscale=0.5),
+        "arc_cosine": lambda: idm.kernels.ArcCosine(order=1),
+    }[configuration["kernel"]]()
+    max_degree, num_points = VARIANTS[configuration["variant"]]
+    seed = configuration["seed"]
+    units = idm.inducing_variables.ActivationFeatures.random(
+        1, configuration["num_units"], configuration["activation"], max_degree, seed=seed
+    )
+    likelihood = gpflow.likelihoods.Gaussian(0.1)
+    if num_points == 0:
+        return gpflow.models.SVGP(kernel, likelihood, units)
+    points = gpflow.inducing_variables.InducingPoints(inducing_points(X, num_points, seed))
+    return idm.models.OrthogonalSVGP(kernel, likelihood, units, points)
+
+
+def train(model: Any, data: tuple[Array, Array], max_iterations: int) -> dict[str, Any]:
+    """Train by L-BFGS; the throughput is that of the median iteration, compilation left out."""
+    import gpflow
+
+    import interdomain as idm
+
+    times: list[float] = []
+    outcome = idm.training.fit(
+        model,
+        data,
+        method="l-bfgs",
+        steps=max_iterations,
+        callbacks=[lambda step, model: times.append(time.perf_counter())],
+        callback_every=1,
+    )
+    return {
+        "elbo": outcome.elbo,
+        "iterations": outcome.steps,
+        "converged": outcome.converged,
+        "ended": outcome.message,
+        "iterations_per_second": 1 / float(np.median(np.diff(times))),
+        "fit_seconds": round(outcome.seconds, 2),
+        "noise_variance": float(model.likelihood.variance.numpy()),
+        "kernel": {
+            name.lstrip("."): parameter.numpy().tolist()
+            for name, parameter in gpflow.utilities.parameter_dict(model.kernel).items()
+        },
+    }
+
+
+def curves_of(model: Any, X_test: Array) -> dict[str, list[float]]:
+    """The mean of f, and the terms of its variance, at the test inputs.
+
+    Nine digits: the terms are far larger than what they add up to.
+    """
+    import interdomain as idm
+
+    terms = idm.diagnostics.variance_terms(model, X_test)
+    mean = model.predict_f(X_test)[0]
+    curves = {"mean": mean, **terms._asdict()}
+    return {
+        name: [float(f"{value:.9g}") for value in values.numpy()[:, 0]]
+        for name, values in curves.items()
+    }
+
+
+def time_steps(configuration: Configuration, X: Array, Y: Array) -> dict[str, Any]:
+    """Seconds of elbo + gradient of all models, which take turns."""
+    import tensorflow as tf
+
+    from benchmarks.graphs import elbo_and_gradient
+
+    data = tf.constant(X), tf.constant(Y)
+    sides = {}
+    for kernel in KERNELS:
+        for activation in ACTIVATIONS:
+            for variant in VARIANTS:
+                chosen = {"kernel": kernel, "activation": activation, "variant": variant}
+                model = build_model({**configuration, **chosen}, X)
+                sides["/".join(chosen.values())] = elbo_and_gradient(model, data)
+    samples = alternate(sides, rounds=configuration["rounds"], description="rounds")
+    return {"seconds": {name: summarise(values) for name, values in samples.items()}}
+
+
+def table_of(records: Sequence[Record]) -> str:
+    """One row per combination and variant: means over the seeds."""
+    step_times: dict[str, Any] = {}
+    for record in records:
+        if record["configuration"]["variant"] == STEP_TIMES:
+            step_times = record["result"]["seconds"]
+    rows = []
+    for key, found in _grouped(records).items():
+        results = [record["result"] for record in found]
+        unfinished = sum(not result["converged"] for result in results)
+        milliseconds = step_times.get("/".join(key[:3]))
+        rows.append(
+            (
+                KERNEL_NAMES[key[0]],
+                *key[1:3],
+                mean_and_deviation([result["elbo"] for result in results], decimals=1),
+                f"{max(result['elbo'] for result in results):.1f}",
+                mean_and_deviation([result["noise_variance"] for result in results]),
+                f"{np.mean([result['iterations'] for result in results]):.0f}",
+                f"{unfinished} of {len(found)} at {key[3]}",
+                f"{np.mean([result['iterations_per_second'] for result in results]):.0f}",
+                _milliseconds(milliseconds),
+                ranges(record["configuration"]["seed"] for record in found),
+            )
+        )
+    headers = (
+        *("kernel", "activation", "variant", "ELBO", "best ELBO", "noise variance"),
+        *("iterations", "not converged", "iterations / s", "elbo + gradient, ms", "seeds"),
+    )
+    return (
+        "Snelson's data: means ± standard deviations over the seeds. The ELBO is that of "
+        "standardised outputs, higher is better; the paper's Figure 6 gives no numbers.\n\n"
+        + markdown(headers, rows)
+    )
+
+
+def draw(folder: Path, records: Sequence[Record], data: tuple[Array, Array], X_test: Array) -> None:
+    """Figures 3 and 4 (predictions), 5 (terms of the variance) and 6 (ELBO, throughput)."""
+    from matplotlib.figure import Figure
+
+    groups = _grouped(records)
+    combinations = list(dict.fromkeys(key[:2] for key in groups))
+    if not combinations:
+        return
+    figure = Figure(figsize=(19.0, 2.7 * len(combinations)), layout="constrained")
+    axes = figure.subplots(len(combinations), 6, squeeze=False)
+    for row, combination in zip(axes, combinations, strict=True):
+        title = f"{KERNEL_NAMES[combination[0]]}, {combination[1]}"
+        for key, found in groups.items():
+            if key[:2] != combination:
+                continue
+            variant = key[2]
+            first = [record for record in found if "curves" in record["result"]]
+            column = list(VARIANTS).index(variant)
+            if first:
+                _draw_prediction(row[column], data, X_test, first[0]["result"])
+                if variant != "L16":
+                    _draw_terms(row[3 + (variant == "L8_K8")], X_test, first[0]["result"])
+            _draw_throughput(row[5], variant, [record["result"] for record in found])
+        for axis, name in zip(row, (*VARIANTS, "L8: variance", "L8_K8: variance"), strict=False):
+            axis.set_title(f"{title}: {name}", fontsize=9)
+        row[5].set_title(f"{title}: throughput, ELBO", fontsize=9)
+    for axis in axes[0, 3:]:
+        axis.legend(fontsize=6)
+    figure.savefig(folder / "snelson.png", dpi=70)
+
+
+def _draw_prediction(axis: Any, data: tuple[Array, Array], X_test: Array, result: Any) -> None:
+    import interdomain as idm
+
+    curves = {name: np.array(values) for name, values in result["curves"].items()}
+    mean = curves.pop("mean")
+    deviation = np.sqrt(idm.diagnostics.VarianceTerms(**curves).variance + result["noise_variance"])
+    x = X_test[:, 0]
+    axis.plot(*(values[:, 0] for values in data), "k.", ms=2)
+    axis.plot(x, mean, "C0")
+    axis.fill_between(x, mean - 2 * deviation, mean + 2 * deviation, color="C0", alpha=0.25, lw=0)
+    axis.set_ylim(-4.0, 4.0)
+    elbo, iterations = result["elbo"], result["iterations"]
+    axis.text(0.02, 0.03, f"ELBO {elbo:.0f}, {iterations} it.", transform=axis.transAxes, size=7)
+
+
+def _draw_terms(axis: Any, X_test: Array, result: Any) -> None:
+    import tensorflow as tf
+
+    import interdomain as idm
+
+    columns = {
+        name: tf.constant(values, tf.float64)[:, None]
+        for name, values in result["curves"].items()
+        if name != "mean"
+    }
+    idm.plotting.variance_terms(X_test, idm.diagnostics.VarianceTerms(**columns), axis)
+    axis.get_legend().remove()
+    among_data = np.abs(X_test[:, 0]) < 1.8
+    highest = max(np.max(line.get_ydata()[among_data], initial=0.0) for line in axis.lines)
+    axis.set_ylim(0.0, 1.3 * highest or 1.0)
+
+
+def _draw_throughput(axis: Any, variant: str, results: Sequence[Any]) -> None:
+    points = np.array([[r["iterations_per_second"], r["elbo"]] for r in results])
+    axis.plot(*points.T, "o", color=COLOURS[variant], alpha=0.3, ms=4)
+    axis.plot(*points.mean(axis=0), "X", color=COLOURS[variant], ms=8, label=variant)
+    axis.set_xlabel("iterations per second", fontsize=7)
+
+
+def _trained(records: Sequence[Record]) -> list[Record]:
+    return [r for r in records if r["configuration"]["variant"] != STEP_TIMES]
+
+
+def _grouped(records: Sequence[Record]) -> dict[tuple[str, str, str, int, str], list[Record]]:
+    """The trainings by kernel, activation, variant, iterations and source, in a fixed order."""
+    groups: dict[tuple[str, str, str, int, str], list[Record]] = {}
+    for record in _trained(records):
+        run = record["configuration"]
+        key = (run["kernel"], run["activation"], run["variant"], run["max_iterations"])
+        groups.setdefault((*key, run["source"]), []).append(record)
+    order = (KERNELS, ACTIVATIONS, tuple(VARIANTS))
+    return {
+        key: groups[key]
+        for key in sorted(
+            groups,
+            key=lambda k: (*(names.index(n) for names, n in zip(order, k[:3], strict=True)), k[3:]),
+        )
+    }
+
+
+def _milliseconds(seconds: Mapping[str, float] | None) -> str:
+    if seconds is None:
+        return ""
+    return spread({name: 1e3 * value for name, value in seconds.items()})
+
+
+if __name__ == "__main__":
+    sys.exit(Snelson().main())

@@ -1,0 +1,254 @@
+"""Does an activation fit a kernel? Their coefficients on the sphere, level by level."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+import tensorflow as tf
+from numpy.typing import NDArray
+
+from ..kernels import ZonalKernel
+from ..sphere import Activation, CustomActivation, num_harmonics, resolve_activation
+from ..sphere._typing import Array
+from ..sphere.dimensions import validate_dimension
+
+LEAST_REACH = 40
+"""Up to this degree at least, and to twice ``max_degree``, the series of the norm is followed."""
+
+NOTABLE_SHARE = 1e-3
+"""Shares of the prior variance below this one are not worth a warning."""
+
+# The series of 1/l diverges; the exponent is that of a finite range of degrees, and errs by a few
+# hundredths where the decay is algebraic.
+_SLOWEST_CONVERGENT_EXPONENT = -1.2
+
+
+@dataclass(frozen=True, eq=False)
+class Spectrum:
+    """The coefficients of a kernel and of an activation, as :func:`spectrum` compares them.
+
+    The arrays have one entry for each of the degrees 0 to ``max_degree``, ``[max_degree + 1]``. The
+    shares are fractions of the prior variance on the sphere; ``represented_share``,
+    ``missing_share`` and ``truncated_share`` add up to one.
+
+    :ivar kernel: What the kernel is called.
+    :ivar activation: What the activation is called.
+    :ivar dimension: The dimension d of the space around the sphere.
+    :ivar max_degree: The highest degree of the features.
+    :ivar degrees: The degrees l.
+    :ivar kernel_roots: ``sqrt(lambda_l)`` of the kernel's kappa; zero where it has no such degree.
+    :ivar activation_coefficients: ``|a_l|``; zero where the activation has no such degree.
+    :ivar variance_shares: ``N(d, l) lambda_l``, as a share of the prior variance.
+    :ivar norm_terms: ``a_l^2 N(d, l) / lambda_l`` for the degrees that both have, zero for the
+        others. Divided by the kernel's variance, they add up to the diagonal of Kuu: the squared
+        RKHS norm of a unit (Tiao et al. 2023, eq. 7). Infinite where an eigenvalue underflows.
+    :ivar missing: The degrees that the kernel has and the activation lacks.
+    :ivar unused: The degrees that the activation has and the kernel lacks; the features do without.
+    :ivar represented_share: What the features can represent at most, if there are enough of them.
+    :ivar missing_share: What is in the degrees ``missing``.
+    :ivar truncated_share: What is in degrees above ``max_degree``.
+    :ivar recoverable_share: The part of ``truncated_share`` in degrees up to ``reach`` that the
+        activation has: what features up to this degree would represent in addition.
+    :ivar reach: The degree up to which the series of the norm was followed.
+    :ivar diverging: Whether the terms of the norm between the degrees ``reach / 2`` and ``reach``
+        do not decay faster than 1/l. See :func:`spectrum` for what this can tell.
+    :ivar warnings: In words, what is wrong with the combination; empty if nothing is.
+    """
+
+    kernel: str
+    activation: str
+    dimension: int
+    max_degree: int
+    degrees: NDArray[np.intp] = field(repr=False)
+    kernel_roots: Array = field(repr=False)
+    activation_coefficients: Array = field(repr=False)
+    variance_shares: Array = field(repr=False)
+    norm_terms: Array = field(repr=False)
+    missing: tuple[int, ...]
+    unused: tuple[int, ...]
+    represented_share: float
+    missing_share: float
+    truncated_share: float
+    recoverable_share: float
+    reach: int
+    diverging: bool
+    warnings: tuple[str, ...]
+
+
+def spectrum(
+    kernel: ZonalKernel,
+    activation: str | Activation | Callable[[tf.Tensor], tf.Tensor],
+    dimension: int,
+    max_degree: int,
+) -> Spectrum:
+    """Compare a kernel's spectrum with that of an activation (Tiao et al. 2023, section 3).
+
+    ``Spectrum.warnings`` names what :class:`interdomain.inducing_variables.ActivationFeatures` of
+    this activation will suffer from under this kernel:
+
+    - missing levels: the kernel has degrees that the activation lacks ("spectra mismatch"). Their
+      variance is left unexplained by any number of units;
+    - a diverging RKHS norm: the unit itself, not truncated, is no function of the RKHS. Kuu grows
+      without limit with ``max_degree``, and a given number of units explains less and less;
+    - truncation: the variance above ``max_degree``.
+
+    Whether a norm diverges is judged by the exponent of l with which its terms decay between
+    ``reach / 2`` and ``reach``, ``reach`` being ``max(2 max_degree, 40)``. It tells what happens
+    when ``max_degree`` is raised that far, and is the truth about the whole series where the decay
+    is algebraic. A series that turns further up is not found out: that of softplus under a squared
+    exponential kernel with a small lengthscale always diverges in the end, but until then its
+    terms are negligible. A kernel with a ``max_degree`` of its own has finitely many terms.
+
+    Eigenvalues that a kernel finds by quadrature (the default of ``ZonalKernel``) have an absolute
+    accuracy of about 1e-15: the shares are right, but where eigenvalues are smaller, the terms of
+    the norm, and what is judged by them, are those of the features as they would be computed.
+
+    The figures are those of the kernel's present parameters. For a smooth activation with a name
+    the first call in a dimension takes some seconds: its coefficients come from extended precision.
+
+    :param kernel: The kernel.
+    :param activation: A name, an activation of :mod:`interdomain.sphere`, or any function of a
+        tensor, as for ``ActivationFeatures``.
+    :param dimension: The dimension d of the space around the sphere: the number of input columns
+        the kernel sees, plus one.
+    :param max_degree: The highest degree of the features.
+    :raises ValueError: If the kernel is not zonal or does not fit the dimension, the activation is
+        unknown, ``dimension`` < 2, or ``max_degree`` is not an integer of 0 or more.
+    """
+    activation = resolve_activation(activation)
+    _validate(kernel, dimension, max_degree)
+    max_degree = int(max_degree)
+    reach = max(2 * max_degree, LEAST_REACH)
+    counts = np.array([float(num_harmonics(dimension, degree)) for degree in range(reach + 1)])
+
+    carried = kernel.nonzero_degrees(dimension, reach)
+    eigenvalues = np.zeros(reach + 1)
+    eigenvalues[list(carried)] = kernel.eigenvalues(dimension, carried).numpy()
+    own = activation.nonzero_degrees(dimension, reach)
+    coefficients = np.zeros(reach + 1)
+    if own:
+        coefficients[list(own)] = np.abs(activation.coefficients(dimension, own))
+
+    shares = counts * np.maximum(eigenvalues, 0) / _total_variance(kernel, dimension)
+    is_common = np.isin(np.arange(reach + 1), sorted(set(carried) & set(own)))
+    log_terms = _log_norm_terms(coefficients, counts, eigenvalues, is_common)
+    missing = tuple(sorted({degree for degree in carried if degree <= max_degree} - set(own)))
+    unused = tuple(sorted({degree for degree in own if degree <= max_degree} - set(carried)))
+    kept = slice(max_degree + 1)
+    found = Spectrum(
+        kernel=type(kernel).__name__,
+        activation=_name(activation),
+        dimension=int(dimension),
+        max_degree=max_degree,
+        degrees=np.arange(max_degree + 1),
+        kernel_roots=np.sqrt(np.maximum(eigenvalues[kept], 0)),
+        activation_coefficients=coefficients[kept],
+        variance_shares=shares[kept],
+        norm_terms=np.exp(log_terms[kept]),
+        missing=missing,
+        unused=unused,
+        represented_share=float(np.sum(shares[kept][is_common[kept]])),
+        missing_share=float(np.sum(shares[list(missing)])),
+        truncated_share=max(0.0, 1.0 - float(np.sum(shares[kept]))),
+        recoverable_share=float(np.sum(shares[max_degree + 1 :][is_common[max_degree + 1 :]])),
+        reach=reach,
+        diverging=kernel.max_degree is None and _diverges(log_terms),
+        warnings=(),
+    )
+    return replace(found, warnings=tuple(_warnings(found)))
+
+
+def _validate(kernel: ZonalKernel, dimension: int, max_degree: int) -> None:
+    if not isinstance(kernel, ZonalKernel):
+        raise ValueError(
+            f"kernel must be a ZonalKernel, found {type(kernel).__name__}; only kernels on the "
+            "sphere have a spectrum: pass one of interdomain.kernels.ArcCosine, "
+            "SphericalMatern52, ..."
+        )
+    validate_dimension(dimension)
+    if kernel.ard and dimension != kernel.weight_variances.shape[0] + 1:
+        columns = kernel.weight_variances.shape[0]
+        raise ValueError(
+            f"dimension must be the number of input columns plus one: found {dimension}, but the "
+            f"kernel has weight_variances for {columns} columns; pass {columns + 1}."
+        )
+    if max_degree < 0 or int(max_degree) != max_degree:
+        raise ValueError(f"max_degree must be an integer of 0 or more, found {max_degree!r}.")
+
+
+def _total_variance(kernel: ZonalKernel, dimension: int) -> float:
+    """``kappa(1)`` of the prior, which is less than one if the kernel's own sum ends."""
+    if kernel.max_degree is None:
+        return 1.0
+    return float(tf.reduce_sum(kernel.variance_shares(dimension, kernel.max_degree)))
+
+
+def _log_norm_terms(
+    coefficients: Array, counts: Array, eigenvalues: Array, is_common: NDArray[np.bool_]
+) -> Array:
+    """``log(a_l^2 N(d, l) / lambda_l)``: squares and quotients of what is left of 1e-300 would
+    underflow. Minus infinity where there is no term, infinity where lambda_l is lost."""
+    terms = np.full(len(counts), -np.inf)
+    is_term = is_common & (coefficients > 0)
+    terms[is_term & (eigenvalues <= 0)] = np.inf
+    regular = is_term & (eigenvalues > 0)
+    terms[regular] = 2 * np.log(coefficients[regular]) + np.log(counts[regular])
+    terms[regular] -= np.log(eigenvalues[regular])
+    return terms
+
+
+def _diverges(log_terms: Array) -> bool:
+    """Whether the terms of the upper half of the degrees decay no faster than 1/l."""
+    degrees = np.arange(len(log_terms))
+    considered = (degrees > len(log_terms) // 2) & (log_terms > -np.inf)
+    terms = log_terms[considered]
+    if len(terms) < 2:  # a polynomial, or coefficients below what rounding leaves of them
+        return False
+    if np.any(np.isinf(terms)):
+        return True
+    exponent = np.polyfit(np.log(degrees[considered]), terms, 1)[0]
+    return bool(exponent > _SLOWEST_CONVERGENT_EXPONENT)
+
+
+def _warnings(found: Spectrum) -> Iterator[str]:
+    orthogonal = "OrthogonalSVGP with points as orthogonal inducing variables"
+    if found.missing_share > NOTABLE_SHARE:
+        yield (
+            f"Missing levels: {found.activation} lacks {_listed(found.missing)} of {found.kernel}, "
+            f"with {_percent(found.missing_share)} of the prior variance, which no number of units "
+            "explains. Take a kernel without these degrees, such as ArcCosine() for ReLU and "
+            f"softplus, or {orthogonal}, which can explain it."
+        )
+    if found.diverging:
+        yield (
+            f"Diverging RKHS norm: up to degree {found.reach}, the terms a_l^2 N(d, l) / lambda_l "
+            f"of {found.activation} under {found.kernel} do not decay faster than 1/l. Kuu grows "
+            "with max_degree, and a given number of units explains less. Take a smoother "
+            "activation, a rougher kernel, or a low max_degree."
+        )
+    if found.truncated_share > NOTABLE_SHARE:
+        yield (
+            f"Truncation: {_percent(found.truncated_share)} of the prior variance is in degrees "
+            f"above max_degree = {found.max_degree}, {_percent(found.recoverable_share)} in those "
+            f"up to {found.reach} that {found.activation} has. A higher max_degree brings the "
+            f"latter within reach of the units; {orthogonal} can explain both."
+        )
+
+
+def _name(activation: Activation) -> str:
+    if not isinstance(activation, CustomActivation):
+        return repr(activation)
+    return str(getattr(activation.function, "__name__", "the activation"))
+
+
+def _listed(degrees: tuple[int, ...], count: int = 4) -> str:
+    text = ", ".join(str(degree) for degree in degrees[:count])
+    if len(degrees) > count:
+        text += ", ..."
+    return f"the degrees {text}" if len(degrees) > 1 else f"the degree {text}"
+
+
+def _percent(share: float) -> str:
+    return f"{100 * share:.2g}%" if share < 0.995 else f"{100 * share:.4g}%"

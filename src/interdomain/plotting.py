@@ -1,0 +1,113 @@
+"""Pictures of what :mod:`interdomain.diagnostics` finds.
+
+They need matplotlib, the extra ``plot``, which is imported by the first call and not before.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+from gpflow.base import TensorType
+
+from .diagnostics import Spectrum, VarianceTerms
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+
+def spectrum(spectrum: Spectrum, ax: Axes | None = None) -> Axes:
+    """Draw a kernel's spectrum beside that of an activation (Tiao et al. 2023, Figure 2).
+
+    The roots of the kernel's eigenvalues and the absolute coefficients of the activation, by level,
+    on a logarithmic scale. Levels that the kernel has and the activation lacks are marked.
+
+    :param spectrum: From :func:`interdomain.diagnostics.spectrum`; with a ``max_degree`` of 35 it
+        has the levels of the paper's figure.
+    :param ax: Where to draw; a new figure by default.
+    :return: The axes.
+    :raises ImportError: If there is no matplotlib.
+    """
+    ax = _new_axes() if ax is None else ax
+    roots, coefficients = spectrum.kernel_roots, spectrum.activation_coefficients
+    for values, marker, label in (
+        (roots, "o", rf"$\sqrt{{\lambda_\ell}}$ of {spectrum.kernel}"),
+        (coefficients, "s", rf"$|a_\ell|$ of {spectrum.activation}"),
+    ):
+        carried = values > 0
+        ax.plot(spectrum.degrees[carried], values[carried], marker, ms=4, label=label)
+    if spectrum.missing:
+        missing = list(spectrum.missing)
+        ax.plot(
+            missing,
+            roots[missing],
+            "o",
+            ms=9,
+            mfc="none",
+            mec="C3",
+            label=f"missing: {spectrum.missing_share:.2g} of the variance",
+        )
+    ax.set_yscale("log")
+    ax.locator_params(axis="x", integer=True)
+    ax.set_xlabel(r"level $\ell$")
+    ax.set_ylabel("coefficient")
+    ax.legend(fontsize="small")
+    return ax
+
+
+def variance_terms(
+    x: TensorType, terms: VarianceTerms, ax: Axes | None = None, *, latent: int = 0
+) -> Axes:
+    """Draw the terms of a posterior variance along a line (Tiao et al. 2023, Figure 5).
+
+    Terms that are added are solid, those that are subtracted dashed; those of the base are blue,
+    those of the orthogonal variables orange; the variance they add up to is black.
+
+    :param x: Where the points are along the line, ``[N]`` or ``[N, 1]``, in any order.
+    :param terms: From :func:`interdomain.diagnostics.variance_terms`.
+    :param ax: Where to draw; a new figure by default.
+    :param latent: Which of the latent GPs.
+    :return: The axes.
+    :raises ImportError: If there is no matplotlib.
+    :raises ValueError: If there is not one x for each point, or there is no such latent GP.
+    """
+    position = np.asarray(x, dtype=float)
+    num_points, num_latent = terms.explained.shape
+    if position.shape not in ((num_points,), (num_points, 1)):
+        raise ValueError(
+            f"x must be [N] or [N, 1] with N = {num_points}, the number of points of the terms, "
+            f"found shape {position.shape}; pass one coordinate for each point."
+        )
+    if not 0 <= latent < num_latent:
+        raise ValueError(f"latent must be from 0 to {num_latent - 1}, found {latent}.")
+    ax = _new_axes() if ax is None else ax
+    order = np.argsort(position.ravel())
+    along = position.ravel()[order]
+    prior, explained, uncertain, orthogonal_explained, orthogonal_uncertain = (
+        np.broadcast_to(term, (num_points, num_latent))[order, latent] for term in terms
+    )
+    ax.plot(along, prior - explained, color="darkblue", label=r"$+\,(K_{ff} - Q_{ff})$")
+    ax.plot(along, uncertain, color="cornflowerblue", label="+ uncertainty of u")
+    if np.any(orthogonal_explained):
+        ax.plot(
+            along,
+            orthogonal_explained,
+            "--",
+            color="darkorange",
+            label=r"$-\,S_{fv} S_{vv}^{-1} S_{vf}$",
+        )
+        ax.plot(along, orthogonal_uncertain, color="orange", label="+ uncertainty of v'")
+    ax.plot(along, terms.variance.numpy()[order, latent], color="black", label="variance of f")
+    ax.set_ylabel("variance")
+    ax.legend(fontsize="small")
+    return ax
+
+
+def _new_axes() -> Axes:
+    try:
+        from matplotlib import pyplot
+    except ImportError as error:
+        raise ImportError(
+            "interdomain.plotting needs matplotlib: pip install 'interdomain[plot]'."
+        ) from error
+    return pyplot.subplots(layout="constrained")[1]

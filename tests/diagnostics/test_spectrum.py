@@ -1,0 +1,250 @@
+"""Spectra against closed forms, and the three warnings of Tiao et al. 2023, section 3."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+import tensorflow as tf
+from gpflow.covariances import Kuu
+from scipy.special import ive
+
+from interdomain.diagnostics import Spectrum, spectrum
+from interdomain.inducing_variables import ActivationFeatures
+from interdomain.kernels import (
+    ArcCosine,
+    ChordalSquaredExponential,
+    SphericalMatern12,
+    SphericalMatern32,
+    SphericalMatern52,
+    SphericalSquaredExponential,
+    ZonalKernel,
+)
+from interdomain.sphere import CustomActivation, Erf, ReLU, Softplus, num_harmonics
+
+KERNELS: dict[str, Callable[[], ZonalKernel]] = {
+    "arc-cosine 0": lambda: ArcCosine(0),
+    "arc-cosine 1": ArcCosine,
+    "arc-cosine 2": lambda: ArcCosine(2),
+    "two layers": lambda: ArcCosine(depth=2),
+    "Matern-1/2": SphericalMatern12,
+    "Matern-3/2": SphericalMatern32,
+    "Matern-5/2": SphericalMatern52,
+    "squared exponential": SphericalSquaredExponential,
+    "chordal": ChordalSquaredExponential,
+    "truncated": lambda: SphericalMatern12(max_degree=5),
+}
+
+
+def cubic(t: tf.Tensor) -> tf.Tensor:
+    return t**3 + 0.5
+
+
+def kinds(found: Spectrum) -> list[str]:
+    """What the warnings are about."""
+    return [sentence.split(":")[0] for sentence in found.warnings]
+
+
+@pytest.mark.parametrize("dimension", [2, 3, 9])
+def test_relu_under_arc_cosine(dimension: int) -> None:
+    """lambda_l = 2 d a_l^2: every degree adds N(d, l) / (2 d) to the norm, which diverges."""
+    found = spectrum(ArcCosine(), "relu", dimension, 12)
+    for degree, term in enumerate(found.norm_terms):
+        carried = degree == 1 or degree % 2 == 0
+        expected = num_harmonics(dimension, degree) / (2 * dimension) if carried else 0.0
+        np.testing.assert_allclose(term, expected, rtol=1e-12)
+    np.testing.assert_allclose(
+        found.kernel_roots, np.sqrt(2 * dimension) * found.activation_coefficients, rtol=1e-12
+    )
+    assert found.missing == found.unused == ()
+    assert found.diverging
+    assert kinds(found)[0] == "Diverging RKHS norm"
+    assert "ReLU() under ArcCosine" in found.warnings[0]
+
+
+@pytest.mark.parametrize("dimension", [2, 5])
+def test_softplus_under_arc_cosine(dimension: int) -> None:
+    """The one combination of the four that the paper finds nothing wrong with, but truncation."""
+    found = spectrum(ArcCosine(), "softplus", dimension, 11)
+    assert found.missing == () and not found.diverging
+    assert kinds(found) in ([], ["Truncation"])
+    assert np.all(np.diff(found.norm_terms[2::2]) < 0)
+
+
+def matern_shares(dimension: int, lengthscale: float, num_degrees: int) -> np.ndarray:
+    """N(d, l) lambda_l of Matern-5/2, normalised by a long sum."""
+    degrees = np.arange(20_000)
+    density = (5 / lengthscale**2 + degrees * (degrees + dimension - 2.0)) ** (
+        -2.5 - (dimension - 1) / 2
+    )
+    if dimension == 2:
+        counts = np.where(degrees == 0, 1, 2)
+    else:
+        assert dimension == 3
+        counts = 2 * degrees + 1
+    shares = counts * density
+    return (shares / shares.sum())[:num_degrees]
+
+
+@pytest.mark.parametrize(("dimension", "lengthscale"), [(2, 0.3), (3, 0.5)])
+def test_relu_under_matern_misses_the_odd_degrees(dimension: int, lengthscale: float) -> None:
+    found = spectrum(SphericalMatern52(lengthscale=lengthscale), ReLU(), dimension, 8)
+    shares = matern_shares(dimension, lengthscale, 41)
+    assert found.missing == (3, 5, 7)
+    np.testing.assert_allclose(found.variance_shares, shares[:9], rtol=1e-9)
+    np.testing.assert_allclose(found.missing_share, shares[[3, 5, 7]].sum(), rtol=1e-9)
+    np.testing.assert_allclose(found.truncated_share, 1 - shares[:9].sum(), rtol=1e-6)
+    np.testing.assert_allclose(found.recoverable_share, shares[10:41:2].sum(), rtol=1e-9)
+    np.testing.assert_allclose(
+        found.represented_share + found.missing_share + found.truncated_share, 1.0, rtol=1e-12
+    )
+    first = found.warnings[0]
+    assert "ReLU() lacks the degrees 3, 5, 7 of SphericalMatern52" in first
+    assert f"with {100 * shares[[3, 5, 7]].sum():.2g}% of the prior variance" in first
+
+
+def test_missing_levels_are_named_briefly() -> None:
+    found = spectrum(SphericalMatern12(), "erf", 3, 30)
+    assert found.missing == tuple(range(0, 31, 2))
+    assert "lacks the degrees 0, 2, 4, 6, ... of SphericalMatern12" in found.warnings[0]
+
+
+def test_degrees_the_kernel_lacks_are_no_failure() -> None:
+    found = spectrum(ArcCosine(), "erf", 4, 6)
+    assert found.unused == (3, 5) and found.missing == (0, 2, 4, 6)
+    np.testing.assert_array_equal(found.norm_terms > 0, [False, True] + 5 * [False])
+    np.testing.assert_allclose(found.represented_share, found.variance_shares[1])
+
+
+@pytest.mark.parametrize("lengthscale", [0.4, 1.0])
+def test_norm_of_erf_in_the_chordal_squared_exponential(lengthscale: float) -> None:
+    """On the circle both sides are Bessel functions: lambda_l = exp(-1/s^2) I_l(1/s^2), and erf(t)
+    has a_l = (-1)^((l-1)/2) exp(-1/2) (I_((l-1)/2) + I_((l+1)/2))(1/2) / (l sqrt(pi))."""
+    found = spectrum(ChordalSquaredExponential(lengthscale=lengthscale), Erf(), 2, 9)
+    for degree in (1, 3, 5, 7, 9):
+        below, above = (degree - 1) / 2, (degree + 1) / 2
+        coefficient = (ive(below, 0.5) + ive(above, 0.5)) / (degree * np.sqrt(np.pi))
+        eigenvalue = ive(degree, lengthscale**-2)
+        np.testing.assert_allclose(found.kernel_roots[degree] ** 2, eigenvalue, rtol=1e-10)
+        np.testing.assert_allclose(found.activation_coefficients[degree], coefficient, rtol=1e-10)
+        np.testing.assert_allclose(
+            found.norm_terms[degree], 2 * coefficient**2 / eigenvalue, rtol=1e-9
+        )
+    # The ratio of terms tends to lengthscale^2; at one the terms decay as l^(-3/2).
+    assert not found.diverging
+
+
+DIVERGENCE = [
+    # ReLU's coefficients squared decay as l^(-d-2), Matern's eigenvalues as l^(-2 nu - d + 1): the
+    # terms as l^(2 nu + d - 5).
+    (SphericalMatern12, "relu", 2, False),
+    (SphericalMatern12, "relu", 3, True),
+    (SphericalMatern32, "relu", 2, True),
+    (SphericalMatern52, "relu", 2, True),
+    (SphericalMatern52, "softplus", 4, False),
+    (SphericalMatern52, "gelu", 4, False),
+    (SphericalSquaredExponential, "softplus", 2, True),
+    (SphericalSquaredExponential, "softplus", 6, True),
+    (ChordalSquaredExponential, "softplus", 3, True),
+    (SphericalSquaredExponential, "relu", 3, True),
+    (lambda: SphericalSquaredExponential(lengthscale=2.0), "gelu", 3, True),  # underflows
+    (lambda: ArcCosine(0), "relu", 2, False),
+    (lambda: SphericalMatern32(max_degree=9), "relu", 2, False),  # finitely many terms
+    (SphericalSquaredExponential, cubic, 3, False),  # so here
+    (SphericalMatern12, lambda t: tf.nn.relu(t), 2, False),
+    (SphericalMatern32, lambda t: tf.nn.relu(t), 2, True),
+]
+
+
+@pytest.mark.parametrize(("kernel", "activation", "dimension", "diverging"), DIVERGENCE)
+def test_divergence(
+    kernel: Callable[[], ZonalKernel], activation: object, dimension: int, diverging: bool
+) -> None:
+    found = spectrum(kernel(), activation, dimension, 8)
+    assert found.diverging is diverging
+    assert ("Diverging RKHS norm" in kinds(found)) is diverging
+
+
+def test_an_eigenvalue_that_underflows_makes_the_norm_infinite() -> None:
+    found = spectrum(SphericalSquaredExponential(lengthscale=3.0), "softplus", 3, 20)
+    assert found.norm_terms[0] < 1 < found.norm_terms[10] < found.norm_terms[20] == np.inf
+
+
+@pytest.mark.parametrize("name", KERNELS)
+@pytest.mark.parametrize("activation", ["relu", Softplus(2.0), cubic], ids=str)
+def test_every_kernel(name: str, activation: object) -> None:
+    """The terms of the norm are the diagonal of Kuu, over the degrees the features use."""
+    kernel, dimension, max_degree = KERNELS[name](), 3, 6
+    found = spectrum(kernel, activation, dimension, max_degree)
+    features = ActivationFeatures([[0.3, -0.4, 1.0]], activation, max_degree)
+    used = np.flatnonzero(found.norm_terms)
+    assert tuple(used) == features.degrees(kernel)
+    kernel.variance.assign(1.7)
+    np.testing.assert_allclose(Kuu(features, kernel), [[found.norm_terms.sum() / 1.7]], rtol=1e-10)
+    total = found.represented_share + found.missing_share + found.truncated_share
+    np.testing.assert_allclose(total, 1.0, rtol=1e-9)
+    assert 0 <= found.recoverable_share <= found.truncated_share + 1e-12
+    assert set(found.missing).isdisjoint(used) and set(found.unused).isdisjoint(used)
+    assert len(found.warnings) == len(set(found.warnings))
+
+
+class Quadratic(ZonalKernel):
+    """Degrees 0, 1 and 2, which only its shape function knows: eigenvalues by quadrature."""
+
+    def shape_function(self, t: tf.Tensor) -> tf.Tensor:
+        return ((1 + t) / 2) ** 2
+
+
+def test_eigenvalues_by_quadrature() -> None:
+    """((1 + t) / 2)^2 = 1/3 + t/2 + P_2(t) / 6 in three dimensions."""
+    found = spectrum(Quadratic(), "relu", 3, 7)
+    np.testing.assert_allclose(found.variance_shares, [1 / 3, 1 / 2, 1 / 6] + 5 * [0], atol=1e-14)
+    np.testing.assert_allclose(found.represented_share, 1.0, rtol=1e-12)
+    assert found.missing_share < 1e-14
+    assert kinds(found) == ["Diverging RKHS norm"]  # ReLU has degrees that the kernel does not
+
+
+def test_a_truncated_kernel_has_no_more_to_lose() -> None:
+    kernel = SphericalMatern12(max_degree=4)
+    found = spectrum(kernel, "relu", 3, 4)
+    assert found.truncated_share < 1e-12 and found.recoverable_share == 0
+    shares = kernel.variance_shares(3, 4).numpy()
+    np.testing.assert_allclose(found.missing_share, shares[3] / shares.sum(), rtol=1e-12)
+    assert kinds(found) == ["Missing levels"]
+
+
+def test_truncation_names_what_a_higher_degree_recovers() -> None:
+    found = spectrum(SphericalMatern12(lengthscale=0.5), "relu", 2, 2)
+    (sentence,) = [text for text in found.warnings if text.startswith("Truncation")]
+    assert f"{100 * found.truncated_share:.2g}% of the prior" in sentence
+    assert "above max_degree = 2" in sentence and "those up to 40 that ReLU() has" in sentence
+    fine = spectrum(SphericalMatern52(lengthscale=1.0), "relu", 2, 15)
+    assert "Truncation" not in kinds(fine)
+
+
+def test_names_of_activations() -> None:
+    kernel = ArcCosine()
+    assert spectrum(kernel, Softplus(3.0), 2, 3).activation == "Softplus(sharpness=3.0)"
+    assert spectrum(kernel, cubic, 2, 3).activation == "cubic"
+    step = CustomActivation(lambda t: tf.cast(t > 0.5, t.dtype), kinks=(0.5,))
+    assert spectrum(kernel, step, 2, 3).activation == "<lambda>"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ((tf.nn.relu, "relu", 2, 3), "kernel must be a ZonalKernel, found"),
+        ((ArcCosine(), "tanh", 2, 3), "activation must be one of 'relu', .* found 'tanh'"),
+        ((ArcCosine(), "relu", 1, 3), "dimension must be 2 or more, found 1"),
+        ((ArcCosine(), "relu", 2, -1), "max_degree must be an integer of 0 or more, found -1"),
+        ((ArcCosine(), "relu", 2, 2.5), "max_degree must be an integer of 0 or more, found 2.5"),
+        (
+            (ArcCosine(weight_variances=[1.0, 2.0]), "relu", 2, 3),
+            "found 2, but the kernel has weight_variances for 2 columns; pass 3",
+        ),
+    ],
+)
+def test_errors(arguments: tuple[object, ...], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        spectrum(*arguments)

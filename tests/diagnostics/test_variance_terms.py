@@ -1,0 +1,150 @@
+"""The terms of a posterior variance add up to it, and are what they are called."""
+
+from __future__ import annotations
+
+import gpflow
+import numpy as np
+import pytest
+import tensorflow as tf
+from gpflow.inducing_variables import InducingPoints, InducingVariables
+from gpflow.kernels import RBF, Kernel
+
+import interdomain as idm
+from interdomain.diagnostics import VarianceTerms, variance_terms
+from interdomain.inducing_variables import (
+    ActivationFeatures,
+    HarmonicInducingPoints,
+    SphericalHarmonics,
+    SumInducingVariables,
+)
+from interdomain.kernels import ArcCosine, HarmonicKernel, SphericalMatern52
+from interdomain.models import AdditiveSVGP, OrthogonalSVGP
+from interdomain.transforms import Rotation
+
+rng = np.random.default_rng(0)
+X = rng.normal(size=(30, 2))
+Z = rng.normal(size=(5, 2))
+P = 2
+
+
+def points() -> tuple[Kernel, InducingVariables]:
+    return RBF(1.3, [0.8, 1.2]), InducingPoints(Z)
+
+
+def activation_features() -> tuple[Kernel, InducingVariables]:
+    return SphericalMatern52(variance=1.3), ActivationFeatures.random(2, 6, "relu", 5)
+
+
+def harmonics() -> tuple[Kernel, InducingVariables]:
+    kernel = ArcCosine(variance=0.7)
+    return kernel, SphericalHarmonics.for_kernel(kernel, 2, 2)
+
+
+def blocks() -> tuple[Kernel, InducingVariables]:
+    kernel = HarmonicKernel(RBF(1.3, 0.8), Rotation(4))
+    return kernel, HarmonicInducingPoints.for_kernel(kernel, Z)
+
+
+def summed() -> tuple[Kernel, InducingVariables]:
+    first, iv = points()
+    return first + ArcCosine(), SumInducingVariables([iv, ActivationFeatures(np.eye(3), "relu", 2)])
+
+
+CASES = [points, activation_features, harmonics, blocks, summed]
+
+
+def randomise(*parameters: gpflow.Parameter | None) -> None:
+    """Values of q at random: full roots are triangular, diagonal ones positive."""
+    for parameter in parameters:
+        if parameter is not None:
+            noise = rng.normal(size=parameter.shape)
+            parameter.assign(np.tril(noise) if noise.ndim == 3 else 0.1 + np.abs(noise))
+
+
+def total(terms: VarianceTerms) -> np.ndarray:
+    value = terms.prior - terms.explained + terms.uncertain
+    return (value - terms.orthogonal_explained + terms.orthogonal_uncertain).numpy()
+
+
+@pytest.mark.parametrize("q_diag", [False, True], ids=["full", "diagonal"])
+@pytest.mark.parametrize("whiten", [False, True], ids=["plain", "whitened"])
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case.__name__)
+def test_svgp(case: object, whiten: bool, q_diag: bool) -> None:
+    kernel, iv = case()
+    likelihood = gpflow.likelihoods.Gaussian()
+    model = gpflow.models.SVGP(
+        kernel, likelihood, iv, num_latent_gps=P, whiten=whiten, q_diag=q_diag
+    )
+    randomise(model.q_mu, model.q_sqrt)
+    terms = variance_terms(model, X)
+    variance = model.predict_f(X)[1].numpy()
+    assert all(term.shape == (30, P) for term in terms)
+    np.testing.assert_allclose(total(terms), variance, rtol=1e-10, atol=1e-10)
+    np.testing.assert_allclose(terms.variance, variance, rtol=1e-10, atol=1e-10)
+    assert not np.any(terms.orthogonal_explained) and not np.any(terms.orthogonal_uncertain)
+    np.testing.assert_allclose(terms.prior[:, 1], kernel(X, full_cov=False), rtol=1e-12)
+    # With S = 0, what is left is what u does not explain.
+    model.q_sqrt.assign(1e-12 * tf.ones_like(model.q_sqrt) if q_diag else 0 * model.q_sqrt)
+    unexplained = model.predict_f(X)[1].numpy()
+    np.testing.assert_allclose(terms.prior - terms.explained, unexplained, atol=1e-10)
+
+
+@pytest.mark.parametrize("variant", ["solve", "odvgp"])
+@pytest.mark.parametrize("q_diag", [False, True], ids=["full", "diagonal"])
+@pytest.mark.parametrize("whiten", [False, True], ids=["plain", "whitened"])
+@pytest.mark.parametrize("case", CASES[:3], ids=lambda case: case.__name__)
+def test_orthogonal(case: object, whiten: bool, q_diag: bool, variant: str) -> None:
+    kernel, iv = case()
+    model = OrthogonalSVGP(
+        kernel,
+        gpflow.likelihoods.Gaussian(),
+        iv,
+        InducingPoints(Z + 1.0),
+        variant=variant,
+        num_latent_gps=P,
+        whiten=whiten,
+        q_diag=q_diag,
+    )
+    randomise(model.q_mu, model.q_sqrt, model.q_sqrt_orthogonal)
+    terms = variance_terms(model, X)
+    variance = model.predict_f(X)[1].numpy()
+    assert all(term.shape == (30, P) for term in terms)
+    np.testing.assert_allclose(total(terms), variance, rtol=1e-10, atol=1e-10)
+    np.testing.assert_allclose(terms.variance, variance, rtol=1e-10, atol=1e-10)
+    assert np.all(terms.orthogonal_explained > 0)
+    if variant == "odvgp":
+        np.testing.assert_array_equal(terms.orthogonal_uncertain, terms.orthogonal_explained)
+    else:
+        # S_fv S_vv^{-1} S_vf by dense algebra; S is what the base leaves.
+        both = np.concatenate([X, Z + 1.0])
+        base = gpflow.models.SVGP(kernel, gpflow.likelihoods.Gaussian(), iv, whiten=True)
+        base.q_sqrt.assign(0 * base.q_sqrt)
+        S = base.predict_f(both, full_cov=True)[1].numpy()[0]
+        S_fv, S_vv = S[:30, 30:], S[30:, 30:] + 1e-6 * np.eye(5)
+        expected = np.einsum("nk,nk->n", S_fv, np.linalg.solve(S_vv, S_fv.T).T)
+        np.testing.assert_allclose(terms.orthogonal_explained[:, 0], expected, rtol=1e-6, atol=1e-9)
+
+
+def test_compiled() -> None:
+    kernel, iv = points()
+    model = gpflow.models.SVGP(kernel, gpflow.likelihoods.Gaussian(), iv)
+    compiled = tf.function(lambda inputs: variance_terms(model, inputs))
+    terms = compiled(tf.constant(X))
+    np.testing.assert_allclose(terms.variance, variance_terms(model, X).variance, rtol=1e-12)
+
+
+def test_errors() -> None:
+    likelihood = gpflow.likelihoods.Gaussian()
+    with pytest.raises(ValueError, match="an SVGP with one q.u., found AdditiveSVGP; pass"):
+        variance_terms(AdditiveSVGP(blocks()[0], likelihood, blocks()[1]), X)
+    with pytest.raises(ValueError, match="an SVGP with one q.u., found GPR; pass"):
+        variance_terms(gpflow.models.GPR((X, X[:, :1]), RBF()), X)
+    shared = gpflow.kernels.SharedIndependent(RBF(), output_dim=2)
+    iv = gpflow.inducing_variables.SharedIndependentInducingVariables(InducingPoints(Z))
+    model = gpflow.models.SVGP(shared, likelihood, iv, num_latent_gps=2)
+    with pytest.raises(ValueError, match="one prior for all .* found SharedIndependent"):
+        variance_terms(model, X)
+
+
+def test_public_names() -> None:
+    assert idm.diagnostics.VarianceTerms is VarianceTerms

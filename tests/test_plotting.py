@@ -1,0 +1,113 @@
+"""The pictures hold the data they are given."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Iterator
+
+import gpflow
+import matplotlib
+import numpy as np
+import pytest
+from gpflow.kernels import RBF
+
+from interdomain import diagnostics, plotting
+from interdomain.kernels import ArcCosine, SphericalMatern52
+from interdomain.models import OrthogonalSVGP
+
+matplotlib.use("Agg")
+from matplotlib import pyplot  # noqa: E402
+from matplotlib.axes import Axes  # noqa: E402
+
+X = np.random.default_rng(0).normal(size=(12, 1))
+Z = gpflow.inducing_variables.InducingPoints(np.linspace(-1.0, 1.0, 4)[:, None])
+W = gpflow.inducing_variables.InducingPoints(np.linspace(-1.7, 1.5, 3)[:, None])
+
+
+@pytest.fixture(autouse=True)
+def close_figures() -> Iterator[None]:
+    yield
+    pyplot.close("all")
+
+
+def drawn(ax: Axes) -> dict[str, np.ndarray]:
+    """The points of every line, by its label."""
+    return {str(line.get_label()): np.stack(line.get_data(), axis=1) for line in ax.lines}
+
+
+def test_spectrum() -> None:
+    found = diagnostics.spectrum(SphericalMatern52(), "relu", 2, 8)
+    figure, given = pyplot.subplots()
+    assert plotting.spectrum(found, given) is given
+    kernel, activation, missing = drawn(given).values()
+    np.testing.assert_array_equal(kernel, np.stack([found.degrees, found.kernel_roots], axis=1))
+    used = [0, 1, 2, 4, 6, 8]
+    np.testing.assert_array_equal(activation[:, 0], used)
+    np.testing.assert_array_equal(activation[:, 1], found.activation_coefficients[used])
+    np.testing.assert_array_equal(missing[:, 0], [3, 5, 7])
+    assert given.get_yscale() == "log"
+    labels = [text.get_text() for text in given.get_legend().get_texts()]
+    assert "SphericalMatern52" in labels[0] and "ReLU()" in labels[1]
+    assert labels[2] == f"missing: {found.missing_share:.2g} of the variance"
+    figure.canvas.draw()  # that the labels are mathematics that can be drawn
+
+
+def test_spectrum_without_missing_levels_on_new_axes() -> None:
+    ax = plotting.spectrum(diagnostics.spectrum(ArcCosine(), "relu", 3, 6))
+    assert len(ax.lines) == 2 and pyplot.get_fignums()
+
+
+def test_variance_terms() -> None:
+    likelihood = gpflow.likelihoods.Gaussian()
+    model = OrthogonalSVGP(RBF(lengthscales=0.5), likelihood, Z, W, num_latent_gps=2)
+    model.q_sqrt.assign(np.stack([0.3 * np.eye(4), 0.6 * np.eye(4)]))
+    model.q_sqrt_orthogonal.assign(np.stack([0.5 * np.eye(3), 0.8 * np.eye(3)]))
+    terms = diagnostics.variance_terms(model, X)
+    ax = plotting.variance_terms(X, terms, latent=1)
+    order = np.argsort(X[:, 0])
+    expected = [
+        terms.prior - terms.explained,
+        terms.uncertain,
+        terms.orthogonal_explained,
+        terms.orthogonal_uncertain,
+        model.predict_f(X)[1],
+    ]
+    lines = list(drawn(ax).values())
+    assert len(lines) == len(expected)
+    for line, values in zip(lines, expected, strict=True):
+        np.testing.assert_array_equal(line[:, 0], X[order, 0])
+        np.testing.assert_allclose(line[:, 1], values.numpy()[order, 1], atol=1e-12)
+    assert [line.get_linestyle() for line in ax.lines] == ["-", "-", "--", "-", "-"]
+    ax.figure.canvas.draw()
+
+
+def test_variance_terms_without_orthogonal_variables() -> None:
+    model = gpflow.models.SVGP(RBF(), gpflow.likelihoods.Gaussian(), Z)
+    ax = plotting.variance_terms(X[:, 0], diagnostics.variance_terms(model, X))
+    assert len(ax.lines) == 3
+
+
+def test_errors() -> None:
+    model = gpflow.models.SVGP(RBF(), gpflow.likelihoods.Gaussian(), Z)
+    terms = diagnostics.variance_terms(model, X)
+    with pytest.raises(ValueError, match=r"x must be \[N\] or .* N = 12, .* found shape \(5, 1\)"):
+        plotting.variance_terms(X[:5], terms)
+    with pytest.raises(ValueError, match="latent must be from 0 to 0, found 1"):
+        plotting.variance_terms(X, terms, latent=1)
+
+
+def test_without_matplotlib(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "matplotlib", None)
+    found = diagnostics.spectrum(ArcCosine(), "relu", 2, 3)
+    with pytest.raises(ImportError, match=r"needs matplotlib: pip install 'interdomain\[plot\]'"):
+        plotting.spectrum(found)
+
+
+def test_import_of_the_library_leaves_matplotlib_alone() -> None:
+    code = (
+        "import sys, gpflow; before = 'matplotlib' in sys.modules; import interdomain; "
+        "print('matplotlib' in sys.modules and not before)"
+    )
+    process = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert process.stdout.strip() == "False", process.stderr
