@@ -83,7 +83,7 @@ def truncated() -> tuple[Kernel, InducingVariables]:
 def relu_units() -> tuple[Kernel, InducingVariables]:
     """The kernel has all of a ReLU's degrees and no others."""
     kernel = ArcCosine(1, variance=0.7, weight_variances=[1.2, 0.5, 2.0], bias_variance=1.5)
-    return kernel, ActivationFeatures.random(3, 6, "relu", 6, seed=1)
+    return kernel, ActivationFeatures.random(3, 6, "relu", 2, seed=1)
 
 
 def softplus_units() -> tuple[Kernel, InducingVariables]:

@@ -76,10 +76,6 @@ def possible(*arguments: Any) -> tuple[ZonalKernel, ActivationFeatures, np.ndarr
     return kernel, units, X
 
 
-def condition(units: ActivationFeatures, kernel: ZonalKernel, jitter: float) -> float:
-    return float(np.linalg.cond(Kuu(units, kernel, jitter=jitter).numpy().astype(float)))
-
-
 def unexplained(units: ActivationFeatures, kernel: ZonalKernel, X: np.ndarray) -> np.ndarray:
     """``Kff - Kfu (Kuu + jitter)^{-1} Kuf``, in units of the standard deviations: not clipped."""
     root = tf.linalg.cholesky(Kuu(units, kernel, jitter=default_jitter()))
@@ -91,13 +87,14 @@ def unexplained(units: ActivationFeatures, kernel: ZonalKernel, X: np.ndarray) -
 
 
 # 30 points: rounding moves an eigenvalue of a matrix with trace <= 30 by some multiples of 30 eps,
-# 7e-15 or 4e-6, where the solve adds none of its own.
+# 7e-15 or 4e-6, and the solve with Kuu adds up to eps times its condition number, which the jitter,
+# relative to Kuu, bounds by 30 / jitter: 7e-9 and 0.02. Both are very rarely approached.
 @pytest.mark.parametrize(
     ("dtype", "jitter", "tolerance"),
-    [(np.float64, 1e-6, 1e-12), (np.float32, 1e-5, 1e-4)],
+    [(np.float64, 1e-6, 1e-10), (np.float32, 1e-4, 2e-3)],
     ids=["float64", "float32"],
 )
-@settings(max_examples=20, deadline=None, derandomize=True, database=None)
+@settings(max_examples=40, deadline=None, derandomize=True, database=None)
 @given(
     kernel=st.sampled_from(sorted(KERNELS)),
     activation=st.sampled_from(sorted(ACTIVATIONS)),
@@ -119,10 +116,6 @@ def test_variances_are_not_negative(
 ) -> None:
     with gpflow.config.as_context(gpflow.config.Config(float=dtype, jitter=jitter)):
         zonal, units, X = possible(kernel, activation, dimension, max_degree, num_units, seed)
-        if dtype is np.float32:
-            # Cholesky factors want condition numbers far below 1 / eps = 8e6. (The smooth
-            # activations' Kuu can have any, and so can that of points.)
-            assume(condition(units, zonal, jitter) < 1e5)
         smallest = np.linalg.eigvalsh(unexplained(units, zonal, X)).min()
         assert smallest > -tolerance
         others = InducingPoints(np.random.default_rng(seed).normal(size=(5, dimension - 1)))
@@ -143,7 +136,4 @@ def test_variances_are_not_negative(
         for model in models:
             mean, variance = (part.numpy() for part in model.predict_f(X))
             assert np.all(np.isfinite(mean)) and np.all(np.isfinite(variance))
-            if isinstance(model, OrthogonalSVGP):
-                assert np.all(variance >= 0)
-            else:  # GPflow's own does not clip
-                assert np.all(variance >= -tolerance * zonal(X, full_cov=False))
+            assert np.all(variance >= 0)

@@ -77,6 +77,10 @@ def inner_products(
 def Kuu_activation_features(
     inducing_variable: ActivationFeatures, kernel: ZonalKernel, *, jitter: float = 0.0
 ) -> tf.Tensor:
-    """``sum_l a_l^2 / lambda_l N(d, l) P_l(z^T z') / variance``, over the degrees of Kuf."""
+    """``sum_l a_l^2 / lambda_l N(d, l) P_l(z^T z') / variance``, over the degrees of Kuf.
+
+    ``jitter`` is relative to the diagonal: its scale is that of the activation in the RKHS, from
+    less than one to more than 1e12, where that of a kernel matrix is the kernel's variance.
+    """
     kuu = inner_products(inducing_variable, inducing_variable, kernel)
-    return tf.linalg.set_diag(kuu, tf.linalg.diag_part(kuu) + jitter)
+    return tf.linalg.set_diag(kuu, (1 + jitter) * tf.linalg.diag_part(kuu))

@@ -33,8 +33,10 @@ def radial_and_unit(
 def inverse_eigenvalues(kernel: ZonalKernel, eigenvalues: tf.Tensor) -> tf.Tensor:
     """``1 / (variance lambda_l)``, for the eigenvalues lambda_l of some degrees.
 
-    An eigenvalue that underflows in the course of training leaves features of no effect, not NaN:
-    its square, which the gradient takes, has to be a number as well.
+    An eigenvalue that underflows leaves features of no effect, not NaN. One whose square does, of
+    which the gradient to it is made, has none.
     """
-    least = 1e4 * np.sqrt(np.finfo(eigenvalues.dtype.as_numpy_dtype).tiny)
-    return 1 / (kernel.variance * tf.maximum(eigenvalues, least))
+    tiny = float(np.finfo(eigenvalues.dtype.as_numpy_dtype).tiny)
+    with_gradient = tf.maximum(eigenvalues, 1e4 * np.sqrt(tiny))
+    ratio = with_gradient / tf.maximum(eigenvalues, tiny**0.8)
+    return tf.stop_gradient(ratio) / (kernel.variance * with_gradient)

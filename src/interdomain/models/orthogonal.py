@@ -128,7 +128,9 @@ class OrthogonalSVGP(OnePassSVGP):
         """The pairs (q_mu, q_sqrt), as ``NaturalGradient.minimize`` of GPflow takes them.
 
         That of u alone for "odvgp", whose q(v') has no covariance to be trained; its mean is left
-        to the other optimizer.
+        to the other optimizer. A step moves both q's at once, each as if the other stood still.
+        For a Gaussian likelihood and all of the data that converges for every step size up to one;
+        for others, and for minibatches, take half of what an SVGP bears, or less.
         """
         pairs = [(self.q_mu, self.q_sqrt)]
         if self.q_sqrt_orthogonal is not None:
