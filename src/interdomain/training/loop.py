@@ -80,7 +80,9 @@ def fit(
         Adam step for everything else and on the same batch. q are the pairs in
         ``model.variational_parameters``, or (``model.q_mu``, ``model.q_sqrt``); q_sqrt must be full
         (``q_diag=False``). They are updated whether or not they are marked trainable. A step
-        evaluates the loss twice.
+        evaluates the loss twice. Several pairs move at once, each as if the others stood still:
+        where they explain the same data (a base and its orthogonal variables, the blocks of a
+        sum), n of them bear the n-th part of the step that one bears.
     :param options: for SciPy's L-BFGS-B: ``ftol``, ``gtol``, ``maxcor``, ``maxls``, ``maxfun``.
     :param callbacks: called as ``callback(step, model)`` every ``callback_every`` steps and at the
         end. A mapping from names to numbers that one returns is shown on the progress bar and kept
