@@ -172,7 +172,9 @@ def test_an_eigenvalue_that_underflows_makes_the_norm_infinite() -> None:
 
 
 @pytest.mark.parametrize("name", KERNELS)
-@pytest.mark.parametrize("activation", ["relu", Softplus(2.0), cubic], ids=str)
+@pytest.mark.parametrize(
+    "activation", ["relu", Softplus(2.0), cubic], ids=["relu", "softplus", "own"]
+)
 def test_every_kernel(name: str, activation: object) -> None:
     """The terms of the norm are the diagonal of Kuu, over the degrees the features use."""
     kernel, dimension, max_degree = KERNELS[name](), 3, 6
