@@ -94,7 +94,7 @@ def unexplained(units: ActivationFeatures, kernel: ZonalKernel, X: np.ndarray) -
     [(np.float64, 1e-6, 1e-10), (np.float32, 1e-4, 2e-3)],
     ids=["float64", "float32"],
 )
-@settings(max_examples=40, deadline=None, derandomize=True, database=None)
+@settings(max_examples=25, deadline=None, derandomize=True, database=None)
 @given(
     kernel=st.sampled_from(sorted(KERNELS)),
     activation=st.sampled_from(sorted(ACTIVATIONS)),

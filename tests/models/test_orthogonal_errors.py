@@ -42,11 +42,11 @@ ERRORS: dict[str, tuple[Callable[[], Any], str]] = {
     ),
     "q_mu": (
         lambda: model(q_mu=np.zeros((3, 1))),
-        r"q_mu must have shape \(4, 1\), found \(3, 1\); there are 4 inducing variables",
+        r"q_mu must have shape \(4, 1\), found \(3, 1\); inducing_variable has 4 inducing variables",
     ),
     "q_sqrt": (
         lambda: model(q_sqrt=np.eye(4)),
-        r"q_sqrt must have shape \(1, 4, 4\), found \(4, 4\); there are 4 inducing",
+        r"q_sqrt must have shape \(1, 4, 4\), found \(4, 4\); inducing_variable has 4 inducing",
     ),
     "q_mu_orthogonal": (
         lambda: model(q_mu_orthogonal=np.zeros((3, 1)), num_latent_gps=2),

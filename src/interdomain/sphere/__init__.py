@@ -22,10 +22,10 @@ from .laplace_beltrami import (
 from .zonal_series import zonal_series
 
 __all__ = [
-    "GELU",
     "Activation",
     "CustomActivation",
     "Erf",
+    "GELU",
     "LaplaceBeltramiSpectrum",
     "MaternSpectrum",
     "ReLU",
