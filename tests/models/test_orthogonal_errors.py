@@ -42,7 +42,7 @@ ERRORS: dict[str, tuple[Callable[[], Any], str]] = {
     ),
     "q_mu": (
         lambda: model(q_mu=np.zeros((3, 1))),
-        r"q_mu must have shape \(4, 1\), found \(3, 1\); inducing_variable has 4 inducing variables",
+        r"q_mu must have shape \(4, 1\), found \(3, 1\); inducing_variable has 4 inducing",
     ),
     "q_sqrt": (
         lambda: model(q_sqrt=np.eye(4)),
