@@ -60,7 +60,7 @@ def inner_products(
     products = first.activation.coefficients(dimension, degrees)
     products = products * second.activation.coefficients(dimension, degrees)
     products *= [num_harmonics(dimension, degree) for degree in degrees]
-    inverse = inverse_eigenvalues(kernel, kernel.eigenvalues(dimension, degrees))
+    inverse = inverse_eigenvalues(kernel, kernel.eigenvalues(dimension, degrees), squared=False)
     weights = tf.scatter_nd(
         [[degree] for degree in degrees],
         tf.constant(products, inverse.dtype) * inverse,

@@ -30,13 +30,19 @@ def radial_and_unit(
     return kernel.radial_factor(radius[..., 0], kernel.radial_power), unit
 
 
-def inverse_eigenvalues(kernel: ZonalKernel, eigenvalues: tf.Tensor) -> tf.Tensor:
+def inverse_eigenvalues(
+    kernel: ZonalKernel, eigenvalues: tf.Tensor, *, squared: bool = True
+) -> tf.Tensor:
     """``1 / (variance lambda_l)``, for the eigenvalues lambda_l of some degrees.
 
     An eigenvalue that underflows leaves features of no effect, not NaN. One whose square does, of
-    which the gradient to it is made, has none.
+    which the gradient to it is made, has no gradient.
+
+    :param squared: Whether the squares of the result have to be numbers, too: it is then bounded.
     """
     tiny = float(np.finfo(eigenvalues.dtype.as_numpy_dtype).tiny)
-    with_gradient = tf.maximum(eigenvalues, 1e4 * np.sqrt(tiny))
-    ratio = with_gradient / tf.maximum(eigenvalues, tiny**0.8)
-    return tf.stop_gradient(ratio) / (kernel.variance * with_gradient)
+    bounded = tf.maximum(eigenvalues, 1e4 * np.sqrt(tiny))
+    inverse = 1 / (kernel.variance * bounded)
+    if squared:
+        return inverse
+    return inverse * tf.stop_gradient(bounded / tf.maximum(eigenvalues, tiny**0.8))
