@@ -73,7 +73,7 @@ def test_values_and_gradients(
     entries: int,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(module, "_CHUNK_ENTRIES", entries)
+    monkeypatch.setattr(module, "CHUNK_ENTRIES", entries)
     kernel = kernel_class(variance=1.4, lengthscales=[0.6, 1.1, 0.9])
     orbits, X, weights = arguments(num_sets, shared)
     rows = module._chunk_rows(orbits, X)
@@ -95,7 +95,7 @@ def test_values_and_gradients(
 def test_compiled_with_an_unknown_number_of_inputs(
     kernel_class: type[Kernel], num_sets: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(module, "_CHUNK_ENTRIES", 2 * 4 * module._TYPICAL_COLUMNS)
+    monkeypatch.setattr(module, "CHUNK_ENTRIES", 2 * 4 * module._TYPICAL_COLUMNS)
     kernel = kernel_class()
     orbits, X, weights = arguments(num_sets, shared=True)
 

@@ -5,9 +5,9 @@
 
 from gpflow.covariances import Kuf, Kuu
 
-from . import activation_features, harmonic, pairings, spherical_harmonics, sums
+from . import activation_features, harmonic, pairings, responses, spherical_harmonics, sums
 from .dispatch import Kuu_operator, Kvu
 
 __all__ = ["Kuf", "Kuu", "Kuu_operator", "Kvu"]
 
-del activation_features, harmonic, pairings, spherical_harmonics, sums
+del activation_features, harmonic, pairings, responses, spherical_harmonics, sums

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -12,7 +14,7 @@ from gpflow.covariances import Kuf, Kuu
 
 from ..inducing_variables import HarmonicInducingPoints
 from ..inducing_variables.harmonic import ComponentInducingPoints
-from ..kernels import HarmonicKernel
+from ..kernels import HarmonicKernel, ResponseSum
 from ..kernels.harmonic import HarmonicComponent
 from ..kernels.orbit_sums import orbit_sums
 from ..sphere._typing import Array
@@ -59,8 +61,10 @@ class HarmonicBlocks(BlockBatch):
             [self.kernel.orbit_weights(t, shift) for shift in self.shifts[t]]
             for t in self.components
         ]
-        points = self._points()
-        return self._sums(points, X, np.asarray(weights))
+        base = self.kernel.base_kernel
+        if isinstance(base, ResponseSum):
+            return self._sums(partial(_response_sums, base), X, np.asarray(weights))
+        return self._sums(partial(orbit_sums, base), X, np.asarray(weights))
 
     def operator(self, jitter: float) -> tf.linalg.LinearOperator:
         """``k_t(G^p z, G^q z')`` for all shifts p and q; it depends on p - q.
@@ -77,8 +81,8 @@ class HarmonicBlocks(BlockBatch):
                 for q in self.shifts[t]
             ]
             weights.append(rows)
-        points = self._points()
-        sums = self._sums(points, points, np.asarray(weights), representatives, split=True)
+        of_base = partial(orbit_sums, self.kernel.transformed_kernel)
+        sums = self._sums(of_base, self._points(), np.asarray(weights), representatives, split=True)
         matrix = sums + tf.linalg.matrix_transpose(sums)
         diagonal = tf.linalg.diag_part(matrix) + jitter
         return full_matrix_operator(tf.linalg.set_diag(matrix, diagonal))
@@ -94,21 +98,21 @@ class HarmonicBlocks(BlockBatch):
 
     def _sums(
         self,
-        points: tf.Tensor,
+        sums_over: Callable[..., tf.Tensor],
         X: TensorType,
         weights: Array,
         elements: Array | None = None,
         split: bool = False,
     ) -> tf.Tensor:
         """``[T, P m, N]``, or with ``split`` ``[T, P m, P m]`` from weights of P^2 rows."""
+        points = self._points()
         orbits = tf.transpose(self.kernel.transform.orbit(points), [1, 0, 2, 3])  # [U, S, m, D]
         if elements is not None and len(elements) < orbits.shape[1]:
             orbits = tf.gather(orbits, elements, axis=1)
         num_blocks, num_rows = weights.shape[:2]
         if orbits.shape[0] != num_blocks:  # shared: all blocks from the same kernel values
             weights = weights.reshape(1, num_blocks * num_rows, -1)
-        constant = tf.constant(weights, points.dtype)
-        sums = orbit_sums(self.kernel.base_kernel, orbits, X, constant)
+        sums = sums_over(orbits, X, tf.constant(weights, points.dtype))
         size, columns = tf.shape(sums)[-2], tf.shape(sums)[-1]
         if not split:
             return tf.reshape(sums, [num_blocks, num_rows * size, columns])
@@ -136,20 +140,36 @@ def block_batches_harmonic(
     return batches
 
 
-@block_batches.register(ComponentInducingPoints, HarmonicComponent)
+@block_batches.register(ComponentInducingPoints, (HarmonicComponent, ResponseSum))
 def block_batches_component(
-    inducing_variable: ComponentInducingPoints, kernel: HarmonicComponent
+    inducing_variable: ComponentInducingPoints, kernel: HarmonicComponent | ResponseSum
 ) -> list[BlockBatch]:
     """One component by itself."""
+    component = kernel.response_kernel if isinstance(kernel, ResponseSum) else kernel
+    if not isinstance(component, HarmonicComponent):
+        raise ValueError(
+            f"kernel must be a part of a HarmonicKernel, found {type(kernel).__name__}; use "
+            "InducingPatches or OrbitInducingPoints with it."
+        )
     return [
         HarmonicBlocks(
             inducing_variable,
-            kernel.parent,
-            (kernel.component,),
+            component.parent,
+            (component.component,),
             (0,),
             inducing_variable.multiplicity > 1,
         )
     ]
+
+
+def _response_sums(
+    base: ResponseSum, orbits: tf.Tensor, X: tf.Tensor, weights: tf.Tensor
+) -> tf.Tensor:
+    """:func:`orbit_sums` for points in the space of responses and inputs X ``[N, D]``."""
+    shape = tf.shape(orbits)
+    covariances = base.response_covariance(tf.reshape(orbits, [-1, orbits.shape[-1]]), X)
+    sums = tf.matmul(weights, tf.reshape(covariances, [shape[0], shape[1], -1]))
+    return tf.reshape(sums, [shape[0], -1, shape[2], tf.shape(X)[0]])
 
 
 def _difference(first: tuple[int, ...], second: tuple[int, ...]) -> tuple[int, ...]:
@@ -157,7 +177,7 @@ def _difference(first: tuple[int, ...], second: tuple[int, ...]) -> tuple[int, .
 
 
 HarmonicPoints = (HarmonicInducingPoints, ComponentInducingPoints)
-HarmonicKernels = (HarmonicKernel, HarmonicComponent)
+HarmonicKernels = (HarmonicKernel, HarmonicComponent, ResponseSum)
 
 
 def _ordered(batches: list[BlockBatch], parts: list[list[Any]]) -> list[Any]:
@@ -175,7 +195,7 @@ def _ordered(batches: list[BlockBatch], parts: list[list[Any]]) -> list[Any]:
 )
 def Kuf_harmonic(
     inducing_variable: HarmonicInducingPoints | ComponentInducingPoints,
-    kernel: HarmonicKernel | HarmonicComponent,
+    kernel: HarmonicKernel | HarmonicComponent | ResponseSum,
     Xnew: TensorType,
 ) -> tf.Tensor:
     """``k_t(z, x)`` for the points of each component, one component below the other."""
@@ -193,7 +213,7 @@ def Kuf_harmonic(
 @Kuu_operator.register(HarmonicPoints, HarmonicKernels)
 def Kuu_operator_harmonic(
     inducing_variable: HarmonicInducingPoints | ComponentInducingPoints,
-    kernel: HarmonicKernel | HarmonicComponent,
+    kernel: HarmonicKernel | HarmonicComponent | ResponseSum,
     *,
     jitter: float = 0.0,
 ) -> tf.linalg.LinearOperator:
@@ -211,7 +231,7 @@ def Kuu_operator_harmonic(
 )
 def Kuu_harmonic(
     inducing_variable: HarmonicInducingPoints | ComponentInducingPoints,
-    kernel: HarmonicKernel | HarmonicComponent,
+    kernel: HarmonicKernel | HarmonicComponent | ResponseSum,
     *,
     jitter: float = 0.0,
 ) -> tf.Tensor:

@@ -24,7 +24,9 @@ class SumInducingVariables(InterDomainInducingVariables):
     inducing variables. :class:`interdomain.models.AdditiveSVGP` has an independent q for each
     block instead of the joint one.
 
-    :param inducing_variables: One per summand, in the order of ``kernel.kernels``.
+    :param inducing_variables: One per summand, in the order of ``kernel.kernels``. The same object
+        several times shares its parameters, not its variables: these belong to each summand.
+    :ivar blocks: The different ones among them.
     :raises ValueError: If there are none, or one is not an inducing variable.
     """
 
@@ -41,7 +43,15 @@ class SumInducingVariables(InterDomainInducingVariables):
                     "inducing_variables must hold inducing variables, found "
                     f"{type(block).__name__}; pass for example InducingPoints(Z) for an array Z."
                 )
-        self.inducing_variables = blocks
+        # Each once, so that GPflow's listings show each parameter once.
+        self.blocks = list({id(block): block for block in blocks}.values())
+        positions = {id(block): i for i, block in enumerate(self.blocks)}
+        self._order = tuple(positions[id(block)] for block in blocks)
+
+    @property
+    def inducing_variables(self) -> tuple[InducingVariables, ...]:
+        """One per summand; the same object may belong to several."""
+        return tuple(self.blocks[i] for i in self._order)
 
     @property
     def num_inducing(self) -> tf.Tensor | int:

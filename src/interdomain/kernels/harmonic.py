@@ -18,6 +18,7 @@ from ..transforms import CyclicTransform, Product
 from .decomposed import DecomposedKernel
 from .invariance import validate_invariance
 from .orbit_sums import orbit_sums
+from .responses import ResponseSum
 
 
 class HarmonicKernel(DecomposedKernel):
@@ -33,9 +34,12 @@ class HarmonicKernel(DecomposedKernel):
     give the products of the cosines (section 3.5). The RKHSs of the parts are orthogonal.
 
     ``K`` and ``K_diag`` are the base kernel's own. The transformations act on all columns that
-    this kernel sees; the base kernel then selects its ``active_dims``.
+    this kernel sees; the base kernel then selects its ``active_dims``. If the base kernel is a
+    :class:`ResponseSum` such as :class:`Convolutional`, they act on its points (the patches), and
+    its response function g is split: ``f_t(x) = sum_p w_p g_t(x_p)`` (section 6.4).
 
-    :param base_kernel: A kernel that the transformations leave as it is. Stationary kernels are
+    :param base_kernel: A kernel that the transformations leave as it is, or a sum of responses
+        whose ``response_kernel`` they leave as it is. Stationary kernels are
         invariant to negations and, if periodic, to translations; isotropic ones and functions of
         inner products to every orthogonal map.
     :param transforms: One of :mod:`interdomain.transforms`, or a list of those that commute.
@@ -91,9 +95,19 @@ class HarmonicKernel(DecomposedKernel):
         return tuple(2 ** len(self._paired_axes(t)) for t in range(self.num_components))
 
     @property
-    def kernels(self) -> tuple[HarmonicComponent, ...]:
+    def transformed_kernel(self) -> Kernel:
+        """The kernel whose inputs are transformed: the base kernel, or that of its responses."""
+        if isinstance(self.base_kernel, ResponseSum):
+            return self.base_kernel.response_kernel
+        return self.base_kernel
+
+    @property
+    def kernels(self) -> tuple[HarmonicComponent | ResponseSum, ...]:
         """The real parts, views made on demand that share this kernel's parameters."""
-        return tuple(HarmonicComponent(self, t) for t in range(self.num_components))
+        parts = tuple(HarmonicComponent(self, t) for t in range(self.num_components))
+        if isinstance(self.base_kernel, ResponseSum):
+            return tuple(self.base_kernel.with_response_kernel(part) for part in parts)
+        return parts
 
     def orbit_weights(self, component: int, shift: Sequence[int]) -> Array:
         """The weights ``[T]`` for ``k_t(G^shift z, x)`` from the values ``k(G^s z, x)``."""
@@ -115,7 +129,7 @@ class HarmonicKernel(DecomposedKernel):
         :raises ValueError: If the kernel is not invariant to one of the transformations.
         """
         for axis in self.transform.axes:
-            validate_invariance(self.base_kernel, axis, self.transform)
+            validate_invariance(self.transformed_kernel, axis, self.transform)
 
     @inherit_check_shapes
     def K(self, X: TensorType, X2: TensorType | None = None) -> tf.Tensor:
@@ -136,7 +150,8 @@ class HarmonicKernel(DecomposedKernel):
 class HarmonicComponent(gpflow.kernels.Kernel):
     """One real part of a :class:`HarmonicKernel`, made by its ``kernels``.
 
-    :param parent: The decomposed kernel, whose parameters this one uses.
+    :param parent: The decomposed kernel, whose parameters this one uses. If it is of a sum of
+        responses, this is the part of the response function.
     :param component: Which part.
     """
 
@@ -173,7 +188,9 @@ class HarmonicComponent(gpflow.kernels.Kernel):
 
     def _cross(self, X: tf.Tensor, X2: tf.Tensor) -> tf.Tensor:
         orbits = self.parent.transform.orbit(X)[None]
-        return orbit_sums(self.parent.base_kernel, orbits, X2, self.weights[None, None])[0, 0]
+        return orbit_sums(self.parent.transformed_kernel, orbits, X2, self.weights[None, None])[
+            0, 0
+        ]
 
     def _batched_K(self, X: tf.Tensor) -> tf.Tensor:
         values = self._between(self.parent.transform.orbit(X), X)
@@ -187,7 +204,7 @@ class HarmonicComponent(gpflow.kernels.Kernel):
         """
         X = tf.broadcast_to(X, tf.shape(orbit))
         num_points = tf.shape(X)[-2]
-        both = self.parent.base_kernel(tf.concat([orbit, X], axis=-2))
+        both = self.parent.transformed_kernel(tf.concat([orbit, X], axis=-2))
         return both[..., :num_points, num_points:]
 
 

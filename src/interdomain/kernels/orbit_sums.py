@@ -15,10 +15,8 @@ import tensorflow as tf
 from check_shapes import check_shapes
 from gpflow.kernels import Kernel
 
-from .radial import RadialProfile, radial_profile
-
-_CHUNK_ENTRIES = 2**18
-"""Kernel values computed at a time, so that they stay in a processor's cache."""
+from .chunks import CHUNK_ENTRIES
+from .radial import RadialProfile, distance_gradients, radial_profile, squared_distances
 
 _TYPICAL_COLUMNS = 1024
 """Assumed where the number of points x is not known before the graph runs."""
@@ -112,12 +110,7 @@ def _kernel_values(
 ) -> tuple[tf.Tensor, tf.Tensor]:
     """rho and its slope between points ``[S, m, D]`` and X ``[N, D]``, each ``[S m, N]``."""
     points = tf.reshape(points, [-1, points.shape[-1]])
-    # |z - x|^2 as one product of (-2 z, |z|^2, 1) and (x, 1, |x|^2): no passes for the additions.
-    norms = tf.reduce_sum(tf.square(points), axis=-1, keepdims=True)
-    norms2 = tf.reduce_sum(tf.square(X), axis=-1, keepdims=True)
-    left = tf.concat([-2 * points, norms, tf.ones_like(norms)], axis=-1)
-    right = tf.concat([X, tf.ones_like(norms2), norms2], axis=-1)
-    return profile.value_and_slope(tf.matmul(left, right, transpose_b=True))
+    return profile.value_and_slope(squared_distances(points, X))
 
 
 def _weighted(weights: tf.Tensor, values: tf.Tensor, points: tf.Tensor, X: tf.Tensor) -> tf.Tensor:
@@ -135,14 +128,9 @@ def _distance_gradients(
     num_rows = tf.shape(weights)[0]
     d_values = tf.matmul(weights, tf.reshape(upstream, [num_rows, -1]), transpose_a=True)
     d_squares = slopes * tf.reshape(d_values, tf.shape(slopes))
-    # d |z - x|^2 = 2 (z - x) (dz - dx): sums over x of d (z, 1) and over z of d (x, 1) are needed.
     flat = tf.reshape(points, [-1, points.shape[-1]])
-    over_x = tf.matmul(d_squares, tf.concat([X, tf.ones_like(X[:, :1])], axis=-1))
-    over_z = tf.matmul(
-        d_squares, tf.concat([flat, tf.ones_like(flat[:, :1])], axis=-1), transpose_a=True
-    )
-    d_points = 2 * (flat * over_x[:, -1:] - over_x[:, :-1])
-    return tf.reshape(d_points, shape), 2 * (X * over_z[:, -1:] - over_z[:, :-1])
+    d_points, d_X = distance_gradients(d_squares, flat, X)
+    return tf.reshape(d_points, shape), d_X
 
 
 def _chunk_rows(orbits: tf.Tensor, X: tf.Tensor) -> int:
@@ -154,7 +142,7 @@ def _chunk_rows(orbits: tf.Tensor, X: tf.Tensor) -> int:
             "shape."
         )
     columns = X.shape[-2] or _TYPICAL_COLUMNS
-    limit = max(1, _CHUNK_ENTRIES // (num_images * columns))
+    limit = max(1, CHUNK_ENTRIES // (num_images * columns))
     divisors = [d for d in range(1, num_points + 1) if num_points % d == 0]
     fitting = max(d for d in divisors if d <= limit)
     # A number with few divisors must not end in a loop over single points.

@@ -14,6 +14,7 @@ from gpflow.kernels.base import ActiveDims
 from gpflow.utilities import positive
 
 from ..sphere import funk_hecke_coefficients, num_harmonics, zonal_series
+from .columns import select_columns
 
 
 def positive_parameter(name: str, value: TensorType) -> gpflow.Parameter:
@@ -182,31 +183,9 @@ class ZonalKernel(gpflow.kernels.Kernel, metaclass=abc.ABCMeta):
             return tf.ones_like(radius)
         return radius if power == 1 else radius**power
 
-    @property
-    def num_active_dims(self) -> int | None:
-        """How many columns ``active_dims`` selects, if that does not depend on X."""
-        if not isinstance(self.active_dims, slice):
-            return len(self.active_dims)
-        stop = self.active_dims.stop
-        if stop is None or stop < 0:
-            return None
-        return len(range(*self.active_dims.indices(stop)))
-
-    def _select(self, X: TensorType) -> tf.Tensor:
-        """The active columns of X, be they selected already or not.
-
-        ``kernel(X)`` selects them and then calls ``K`` or ``K_diag``. But GPflow's ``Sum.K``, its
-        posteriors for several outputs and its CGLB call these directly, with all columns. The two
-        are told apart by the number of columns.
-        """
-        X = tf.convert_to_tensor(X)
-        if X.shape[-1] is None or self.num_active_dims in (None, X.shape[-1]):
-            return X
-        return self.slice(X, None)[0]
-
     @inherit_check_shapes
     def K(self, X: TensorType, X2: TensorType | None = None) -> tf.Tensor:
-        radius, unit = self.to_sphere(self._select(X))
+        radius, unit = self.to_sphere(select_columns(self, X))
         scale = self.radial_factor(radius, self.radial_power)
         if X2 is None:
             t = tf.matmul(unit, unit, transpose_b=True)
@@ -215,7 +194,7 @@ class ZonalKernel(gpflow.kernels.Kernel, metaclass=abc.ABCMeta):
             t = tf.linalg.set_diag(t, tf.ones_like(radius[..., 0]))
             scales = scale * tf.linalg.matrix_transpose(scale)
         else:
-            radius2, unit2 = self.to_sphere(self._select(X2))
+            radius2, unit2 = self.to_sphere(select_columns(self, X2))
             t = tf.tensordot(unit, unit2, [[-1], [-1]])
             scale2 = self.radial_factor(radius2, self.radial_power)
             scales = tf.tensordot(scale[..., 0], scale2[..., 0], axes=0)
@@ -223,7 +202,7 @@ class ZonalKernel(gpflow.kernels.Kernel, metaclass=abc.ABCMeta):
 
     @inherit_check_shapes
     def K_diag(self, X: TensorType) -> tf.Tensor:
-        radius, unit = self.to_sphere(self._select(X))
+        radius, unit = self.to_sphere(select_columns(self, X))
         variance = self.variance * self.radial_factor(radius[..., 0], 2 * self.radial_power)
         if self.max_degree is None:
             return variance

@@ -1,0 +1,121 @@
+"""Functions of many rows, computed a few rows at a time: bounded memory, forward and backward."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import tensorflow as tf
+
+CHUNK_ENTRIES = 2**18
+"""Numbers held at a time: as many as stay in a processor's cache."""
+
+_PARALLEL_CHUNKS = 4
+"""Chunks that may be under way at once; each has its own intermediate results."""
+
+
+def rows_per_chunk(entries_per_row: int) -> int:
+    """How many rows to take at a time if each needs so many numbers."""
+    return max(1, CHUNK_ENTRIES // max(1, entries_per_row))
+
+
+def map_rows(
+    function: Callable[..., tf.Tensor], rows: tf.Tensor, shared: Sequence[tf.Tensor], chunk: int
+) -> tf.Tensor:
+    """``function(rows, *shared)``, computed for ``chunk`` rows at a time.
+
+    The gradient computes each chunk again instead of keeping what it needs. It reaches the rows,
+    the shared tensors and the variables that the function reads; no other tensor may carry one
+    into the function.
+
+    :param function: From ``[n, ...]`` to ``[n, ...]``, row by row, for any n.
+    :param rows: ``[N, ...]``.
+    :param shared: Tensors that all rows need.
+    :param chunk: How many rows to take.
+    """
+    if rows.shape[0] is not None and rows.shape[0] <= chunk:
+        return function(rows, *shared)
+    num_rows = tf.shape(rows)[0]
+    chunks = into_chunks(rows, chunk)
+    num_chunks = tf.shape(chunks)[0]
+
+    @tf.custom_gradient
+    def mapped(chunks: tf.Tensor, *shared: tf.Tensor) -> tuple[tf.Tensor, Callable[..., Any]]:
+        def one(part: tf.Tensor) -> tf.Tensor:
+            return function(part, *shared)
+
+        values = map_chunks(one, chunks, chunks.dtype)
+
+        def gradient(
+            upstream: tf.Tensor, variables: Sequence[tf.Variable] | None = None
+        ) -> tuple[Any, ...]:
+            @tf.autograph.experimental.do_not_convert
+            def body(i: tf.Tensor, parts: tf.TensorArray, totals: tuple[tf.Tensor, ...]) -> Any:
+                # Copies: the same tensor may be shared twice, and each gets its own gradient.
+                part, *inputs = [tf.identity(value) for value in (chunks[i], *shared)]
+                with tf.GradientTape() as tape:
+                    tape.watch([part, *inputs])
+                    value = function(part, *inputs)
+                first, *others = tape.gradient(
+                    value,
+                    [part, *inputs, *(variables or ())],
+                    output_gradients=upstream[i],
+                    unconnected_gradients=tf.UnconnectedGradients.ZERO,
+                )
+                summed = tuple(
+                    total + tf.convert_to_tensor(other)
+                    for total, other in zip(totals, others, strict=True)
+                )
+                return i + 1, parts.write(i, first), summed
+
+            parts = tf.TensorArray(
+                chunks.dtype, size=num_chunks, element_shape=chunks.shape[1:], infer_shape=False
+            )
+            zeros = tuple(tf.zeros_like(value) for value in (*shared, *(variables or ())))
+            _, parts, totals = tf.while_loop(
+                tf.autograph.experimental.do_not_convert(lambda i, *_: i < num_chunks),
+                body,
+                (tf.constant(0), parts, zeros),
+                parallel_iterations=_PARALLEL_CHUNKS,
+                maximum_iterations=num_chunks,
+            )
+            to_tensors = (parts.stack(), *totals[: len(shared)])
+            if variables is None:
+                return to_tensors
+            return to_tensors, list(totals[len(shared) :])
+
+        return values, gradient
+
+    return from_chunks(mapped(chunks, *shared), num_rows)
+
+
+def map_chunks(function: Callable[[Any], Any], chunks: Any, dtypes: Any) -> Any:
+    """``tf.map_fn`` over chunks, without AutoGraph and with a bound on what runs at once."""
+    return tf.map_fn(
+        tf.autograph.experimental.do_not_convert(function),
+        chunks,
+        fn_output_signature=dtypes,
+        parallel_iterations=_PARALLEL_CHUNKS,
+    )
+
+
+def into_chunks(rows: tf.Tensor, chunk: int) -> tf.Tensor:
+    """``[N, ...] -> [ceil(N / chunk), chunk, ...]``; the last row is repeated to fill the last."""
+    if chunk == 1:
+        return rows[:, None]
+    num_rows = tf.shape(rows)[0]
+    missing = (-num_rows) % chunk
+    # A repeated row, not zeros: zeros may be outside the domain of a kernel's gradient.
+    last = rows[-1:]
+    repeats = tf.concat([[missing], tf.ones([rows.shape.rank - 1], tf.int32)], axis=0)
+    filled = tf.concat([rows, tf.tile(last, repeats)], axis=0)
+    shape = tf.concat([[-1, chunk], tf.shape(rows)[1:]], axis=0)
+    return tf.ensure_shape(tf.reshape(filled, shape), [None, chunk, *rows.shape[1:]])
+
+
+def from_chunks(values: tf.Tensor, num_rows: tf.Tensor | int) -> tf.Tensor:
+    """``[chunks, chunk, ...] -> [num_rows, ...]``, leaving out what was filled in."""
+    shape = tf.shape(values)
+    # Without -1: there may be no rows.
+    flat = tf.reshape(values, tf.concat([[shape[0] * shape[1]], shape[2:]], axis=0))
+    return flat[:num_rows]

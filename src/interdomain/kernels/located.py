@@ -1,0 +1,58 @@
+"""The kernel of a function of a patch and of its place."""
+
+from __future__ import annotations
+
+import gpflow
+import tensorflow as tf
+from check_shapes import inherit_check_shapes
+from gpflow.base import TensorType
+from gpflow.kernels import Kernel
+
+from .radial import HasRadialTerms, RadialTerm, is_squared_exponential, radial_terms
+
+
+class LocatedKernel(HasRadialTerms, gpflow.kernels.Kernel):
+    """``k(patch, patch') k_loc(place, place')``, for rows of a patch and then its place.
+
+    :param base_kernel: The kernel on patches.
+    :param location_kernel: The kernel on places.
+    :param patch_size: The number of columns of a patch.
+    """
+
+    def __init__(self, base_kernel: Kernel, location_kernel: Kernel, patch_size: int) -> None:
+        super().__init__()
+        self.base_kernel = base_kernel
+        self.location_kernel = location_kernel
+        self.patch_size = patch_size
+
+    @inherit_check_shapes
+    def K(self, X: TensorType, X2: TensorType | None = None) -> tf.Tensor:
+        (patch, place), (patch2, place2) = self._split(X), self._split(X2)
+        return self.base_kernel(patch, patch2) * self.location_kernel(place, place2)
+
+    @inherit_check_shapes
+    def K_diag(self, X: TensorType) -> tf.Tensor:
+        patch, place = self._split(X)
+        return self.base_kernel(patch, full_cov=False) * self.location_kernel(place, full_cov=False)
+
+    def radial_terms(self) -> list[RadialTerm] | None:
+        """Of the product of squared exponentials, which is one of both inputs together."""
+        factors = radial_terms(self.base_kernel), radial_terms(self.location_kernel)
+        if factors[0] is None or factors[1] is None:
+            return None
+        pairs = [(first, second) for first in factors[0] for second in factors[1]]
+        if not all(is_squared_exponential(term) for pair in pairs for term in pair):
+            return None
+        return [self._product(first, second) for first, second in pairs]
+
+    def _product(self, first: RadialTerm, second: RadialTerm) -> RadialTerm:
+        def scaled(X: tf.Tensor) -> tf.Tensor:
+            patch, place = self._split(X)
+            return tf.concat([first.scaled(patch), second.scaled(place)], axis=-1)
+
+        return RadialTerm(first.variance * second.variance, first.value_and_slope, scaled)
+
+    def _split(self, X: TensorType | None) -> tuple[tf.Tensor | None, tf.Tensor | None]:
+        if X is None:
+            return None, None
+        return X[..., : self.patch_size], X[..., self.patch_size :]

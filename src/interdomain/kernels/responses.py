@@ -1,0 +1,162 @@
+"""Kernels of functions that are sums of responses of one function to many points."""
+
+from __future__ import annotations
+
+import abc
+
+import gpflow
+import tensorflow as tf
+from check_shapes import check_shapes, inherit_check_shapes
+from gpflow.base import TensorType
+from gpflow.kernels import Kernel
+
+from .chunks import map_rows
+from .columns import select_columns
+from .response_sums import cross_sums, double_sums, quadratic_sums
+
+_MAX_POINT_ENTRIES = 2**26
+"""Numbers in all points of the inputs that are held at a time."""
+
+_TYPICAL_ROWS = 1024
+"""Assumed where the number of inputs is not known before the graph runs."""
+
+
+class ResponseSum(gpflow.kernels.Kernel, metaclass=abc.ABCMeta):
+    """The kernel of ``f(x) = sum_p w_p g(x_p)``, for ``g ~ GP(0, k_g)`` and P points x_p of each x.
+
+    ``k(x, x') = sum_p sum_q w_p w_q k_g(x_p, x'_q)``. With the patches of an image as its points
+    this is a convolutional kernel (van der Wilk et al., *Convolutional Gaussian Processes*, 2017,
+    eqs. 14 and 18), with its orbit under a group the kernel of an invariant function (eq. D.29).
+    Inducing variables are best placed in g: ``cov(g(z), f(x)) = sum_p w_p k_g(z, x_p)`` takes P
+    evaluations of k_g where ``k(x, x')`` takes P^2.
+
+    The sums are computed for a few inputs at a time, forward and backward, so that memory grows
+    with neither P^2 nor the P^2 N^2 of a matrix. For squared exponential and Matern kernels (sums
+    of them included) gradients are in closed form; for others each part is computed a second time.
+
+    To define such a kernel of one's own, implement the four members below.
+    """
+
+    @property
+    @abc.abstractmethod
+    def response_kernel(self) -> Kernel:
+        """k_g, on the space of the points."""
+
+    @property
+    @abc.abstractmethod
+    def response_dim(self) -> int | None:
+        """The number E of columns of a point; None if it is that of X."""
+
+    @property
+    @abc.abstractmethod
+    def response_weights(self) -> tf.Tensor:
+        """``[P]``, the w_p."""
+
+    @abc.abstractmethod
+    @check_shapes(
+        "X: [N, D]",
+        "return: [N, P, E]",
+    )
+    def points(self, X: tf.Tensor) -> tf.Tensor:
+        """The points x_p of each input, from its active columns. P and E are known statically."""
+
+    @inherit_check_shapes
+    def K(self, X: TensorType, X2: TensorType | None = None) -> tf.Tensor:
+        X = select_columns(self, X)
+        if X2 is None:
+            if X.shape.rank > 2:
+                return self._batched_K(X)
+            points = self.points(X)
+            matrix = self._double_sums(points, points)
+            # Symmetric but for the order of the sums.
+            return (matrix + tf.linalg.matrix_transpose(matrix)) / 2
+        X2 = select_columns(self, X2)
+        matrix = self._double_sums(self.points(_flat(X)), self.points(_flat(X2)))
+        return tf.reshape(matrix, tf.concat([tf.shape(X)[:-1], tf.shape(X2)[:-1]], axis=0))
+
+    @inherit_check_shapes
+    def K_diag(self, X: TensorType) -> tf.Tensor:
+        X = select_columns(self, X)
+        return tf.reshape(self._variances(_flat(X)), tf.shape(X)[:-1])
+
+    @check_shapes(
+        "Z: [M, E]",
+        "X: [batch..., N, D]",
+        "return: [M, batch..., N]",
+    )
+    def response_covariance(self, Z: TensorType, X: TensorType) -> tf.Tensor:
+        """``cov(g(z), f(x)) = sum_p w_p k_g(z, x_p)`` (eqs. 15, 19 and D.31)."""
+        X, Z = select_columns(self, X), tf.convert_to_tensor(Z)
+        covariances = self._cross(Z, _flat(X))
+        return tf.reshape(covariances, tf.concat([tf.shape(Z)[:1], tf.shape(X)[:-1]], axis=0))
+
+    def with_response_kernel(self, response_kernel: Kernel) -> ResponseSum:
+        """The same sum over the same points for another g: a view that shares the parameters."""
+        return ResponseView(self, response_kernel)
+
+    def _double_sums(self, points: tf.Tensor, points2: tf.Tensor) -> tf.Tensor:
+        weights = self.response_weights
+        return double_sums(self.response_kernel, points, points2, weights, weights)
+
+    def _batched_K(self, X: tf.Tensor) -> tf.Tensor:
+        matrices = map_rows(lambda part: self.K(part[0])[None], _flat(X, 2), [], 1)
+        return tf.reshape(matrices, tf.concat([tf.shape(X)[:-1], tf.shape(X)[-2:-1]], axis=0))
+
+    def _variances(self, X: tf.Tensor) -> tf.Tensor:
+        def of_rows(rows: tf.Tensor) -> tf.Tensor:
+            return quadratic_sums(self.response_kernel, self.points(rows), self.response_weights)
+
+        return map_rows(of_rows, X, [], self._rows_at_a_time(X))
+
+    def _cross(self, Z: tf.Tensor, X: tf.Tensor) -> tf.Tensor:
+        def of_rows(rows: tf.Tensor, Z: tf.Tensor) -> tf.Tensor:
+            points, weights = self.points(rows), self.response_weights
+            return tf.transpose(cross_sums(self.response_kernel, Z, points, weights))
+
+        return tf.transpose(map_rows(of_rows, X, [Z], self._rows_at_a_time(X)))
+
+    def _rows_at_a_time(self, X: tf.Tensor) -> int:
+        """How many inputs' points may be held at a time: all, unless there are very many."""
+        per_row = (self.response_dim or X.shape[-1]) * int(self.response_weights.shape[0])
+        num_rows = X.shape[0] or _TYPICAL_ROWS
+        if num_rows * per_row <= _MAX_POINT_ENTRIES:
+            return X.shape[0] or 2**31 - 1
+        return max(1, _MAX_POINT_ENTRIES // per_row)
+
+
+class ResponseView(ResponseSum):
+    """A :class:`ResponseSum` with another kernel for g.
+
+    :param parent: Whose points and weights are used.
+    :param response_kernel: The kernel of g, on the space of the points.
+    """
+
+    def __init__(self, parent: ResponseSum, response_kernel: Kernel) -> None:
+        super().__init__(name=f"{parent.name}_{response_kernel.name}")
+        self.parent = parent
+        self._response_kernel = response_kernel
+        self.active_dims = parent.active_dims
+
+    @property
+    def response_kernel(self) -> Kernel:
+        return self._response_kernel
+
+    @property
+    def response_dim(self) -> int | None:
+        return self.parent.response_dim
+
+    @property
+    def response_weights(self) -> tf.Tensor:
+        return self.parent.response_weights
+
+    @inherit_check_shapes
+    def points(self, X: tf.Tensor) -> tf.Tensor:
+        return self.parent.points(X)
+
+
+def _flat(X: tf.Tensor, keep: int = 1) -> tf.Tensor:
+    """All dimensions before the last ``keep`` as one."""
+    if X.shape.rank == keep + 1:
+        return X
+    shape = tf.concat([[tf.reduce_prod(tf.shape(X)[:-keep])], tf.shape(X)[-keep:]], axis=0)
+    return tf.ensure_shape(tf.reshape(X, shape), [None, *X.shape[-keep:]])
