@@ -43,8 +43,8 @@ def _squared_exponential(r2: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
 def _matern12(r2: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
     distance = _root(r2)
     value = tf.exp(-distance)
-    # As in GPflow, a distance of zero passes no gradient on: there the kernel has a kink. Its square
-    # may come out as 1e-14 through rounding, and must not give a slope of 1e7.
+    # As in GPflow, a distance of zero passes no gradient on: there the kernel has a kink. Rounding
+    # may make its square 1e-14, and must not give a slope of 1e7.
     return value, tf.where(r2 > 1e-12, -0.5 * value / distance, 0)
 
 
