@@ -7,6 +7,7 @@ import sys
 from collections.abc import Sequence
 
 from benchmarks.basis import Basis
+from benchmarks.conv_covariances import ConvCovariances
 from benchmarks.data import add_data_argument
 from benchmarks.elevation import Elevation
 from benchmarks.hvgp_scaling import HvgpScaling
@@ -32,6 +33,7 @@ BENCHMARKS: dict[str, type[Benchmark]] = {
         Orthogonal,
         UciOrthogonal,
         Snelson,
+        ConvCovariances,
     )
 }
 NEED_DATA = ("uci_vish", "uci_orthogonal", "elevation", "nystrom", "transform_mnist", "snelson")
