@@ -248,13 +248,13 @@ def one_per_channel(base_kernels: Kernel | Sequence[Kernel], num_channels: int) 
     :raises ValueError: If there are others than kernels, or not as many as channels.
     """
     kernels = [base_kernels] if isinstance(base_kernels, Kernel) else list(base_kernels)
-    if len({id(kernel) for kernel in kernels}) == 1:
-        kernels = kernels[:1]
     if len(kernels) not in (1, num_channels):
         raise ValueError(
             f"base_kernels must be one kernel, or one for each of {num_channels} channels, found "
             f"{len(kernels)}."
         )
+    if len({id(kernel) for kernel in kernels}) == 1:
+        kernels = kernels[:1]
     return [validate_single_output("base_kernels", kernel) for kernel in kernels]
 
 

@@ -85,8 +85,17 @@ class ResponseSum(gpflow.kernels.Kernel, metaclass=abc.ABCMeta):
         "return: [M, batch..., N]",
     )
     def response_covariance(self, Z: TensorType, X: TensorType) -> tf.Tensor:
-        """``cov(g(z), f(x)) = sum_p w_p k_g(z, x_p)`` (eqs. 15, 19 and D.31)."""
+        """``cov(g(z), f(x)) = sum_p w_p k_g(z, x_p)`` (eqs. 15, 19 and D.31).
+
+        :raises ValueError: If Z is not in the space of the points.
+        """
         X, Z = select_columns(self, X), tf.convert_to_tensor(Z)
+        columns = self.response_dim or X.shape[-1]
+        if Z.shape[-1] != columns:
+            raise ValueError(
+                f"Z must have {columns} columns for this {type(self).__name__}, as many as a point "
+                f"that g responds to, found {Z.shape[-1]}."
+            )
         covariances = self._cross(Z, _flat(X))
         return tf.reshape(covariances, tf.concat([tf.shape(Z)[:1], tf.shape(X)[:-1]], axis=0))
 
