@@ -24,6 +24,7 @@ def map_rows(
     rows: tf.Tensor,
     shared: Sequence[tf.Tensor],
     chunk: int,
+    gradient_of: Callable[..., Sequence[tf.Tensor]] | None = None,
 ) -> tf.Tensor:
     """``function(rows, *shared)``, computed for ``chunk`` rows at a time.
 
@@ -35,9 +36,11 @@ def map_rows(
     :param rows: ``[N, ...]``.
     :param shared: Tensors that all rows need.
     :param chunk: How many rows to take.
+    :param gradient_of: The function's gradient: from one to its values, the rows and the shared
+        tensors to those of the rows and of each shared tensor. Without it, TensorFlow's is taken.
     """
     if rows.shape[0] is not None and rows.shape[0] <= chunk:
-        return function(rows, *shared)
+        return _with_gradient(function, gradient_of)(rows, *shared)
     num_rows = tf.shape(rows)[0]
     chunks = into_chunks(rows, chunk)
     num_chunks = tf.shape(chunks)[0]
@@ -55,16 +58,11 @@ def map_rows(
             @tf.autograph.experimental.do_not_convert
             def body(i: tf.Tensor, parts: tf.TensorArray, totals: tuple[tf.Tensor, ...]) -> Any:
                 # Copies: the same tensor may be shared twice, and each gets its own gradient.
-                part, *inputs = [tf.identity(value) for value in (chunks[i], *shared)]
-                with tf.GradientTape() as tape:
-                    tape.watch([part, *inputs])
-                    value = function(part, *inputs)
-                first, *others = tape.gradient(
-                    value,
-                    [part, *inputs, *(variables or ())],
-                    output_gradients=upstream[i],
-                    unconnected_gradients=tf.UnconnectedGradients.ZERO,
-                )
+                inputs = [tf.identity(value) for value in (chunks[i], *shared)]
+                if gradient_of is None:
+                    first, *others = _gradient(function, upstream[i], inputs, variables or ())
+                else:
+                    first, *others = gradient_of(upstream[i], *inputs)
                 summed = tuple(
                     total + tf.convert_to_tensor(other)
                     for total, other in zip(totals, others, strict=True)
@@ -90,6 +88,36 @@ def map_rows(
         return values, gradient
 
     return from_chunks(mapped(chunks, *shared), num_rows)
+
+
+def _with_gradient(
+    function: Callable[..., tf.Tensor], gradient_of: Callable[..., Sequence[tf.Tensor]] | None
+) -> Callable[..., tf.Tensor]:
+    if gradient_of is None:
+        return function
+
+    def with_gradient(*inputs: tf.Tensor) -> tuple[tf.Tensor, Callable[..., Any]]:
+        return function(*inputs), lambda upstream: gradient_of(upstream, *inputs)
+
+    wrapped: Callable[..., tf.Tensor] = tf.custom_gradient(with_gradient)
+    return wrapped
+
+
+def _gradient(
+    function: Callable[..., tf.Tensor],
+    upstream: tf.Tensor,
+    inputs: Sequence[tf.Tensor],
+    variables: Sequence[tf.Variable],
+) -> Any:
+    with tf.GradientTape() as tape:
+        tape.watch(inputs)
+        values = function(*inputs)
+    return tape.gradient(
+        values,
+        [*inputs, *variables],
+        output_gradients=upstream,
+        unconnected_gradients=tf.UnconnectedGradients.ZERO,
+    )
 
 
 def map_chunks(function: Callable[[Any], Any], chunks: Any, dtypes: Any) -> Any:

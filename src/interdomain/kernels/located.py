@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from itertools import product
+
 import gpflow
 import tensorflow as tf
 from check_shapes import inherit_check_shapes
 from gpflow.base import TensorType
 from gpflow.kernels import Kernel
 
-from .radial import HasRadialTerms, RadialTerm, is_squared_exponential, radial_terms
+from .radial import HasRadialTerms, RadialTerm, product_of_terms, radial_terms
 
 
 class LocatedKernel(HasRadialTerms, gpflow.kernels.Kernel):
@@ -40,17 +42,13 @@ class LocatedKernel(HasRadialTerms, gpflow.kernels.Kernel):
         factors = radial_terms(self.base_kernel), radial_terms(self.location_kernel)
         if factors[0] is None or factors[1] is None:
             return None
-        pairs = [(first, second) for first in factors[0] for second in factors[1]]
-        if not all(is_squared_exponential(term) for pair in pairs for term in pair):
-            return None
-        return [self._product(first, second) for first, second in pairs]
-
-    def _product(self, first: RadialTerm, second: RadialTerm) -> RadialTerm:
-        def scaled(X: tf.Tensor) -> tf.Tensor:
-            patch, place = self._split(X)
-            return tf.concat([first.scaled(patch), second.scaled(place)], axis=-1)
-
-        return RadialTerm(first.variance * second.variance, first.value_and_slope, scaled)
+        products = []
+        for first, second in product(factors[0], factors[1]):
+            term = product_of_terms(first, second, self._split)
+            if term is None:
+                return None
+            products.append(term)
+        return products
 
     def _split(self, X: TensorType | None) -> tuple[tf.Tensor | None, tf.Tensor | None]:
         if X is None:

@@ -8,8 +8,7 @@ part of the value: with it the gradient costs one more pass.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, replace
 
 import gpflow
 import tensorflow as tf
@@ -40,6 +39,12 @@ def _squared_exponential(r2: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
     return value, -value
 
 
+def _exponential(minus_r2: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
+    """The same of minus r2, the derivative with respect to that: no passes for signs."""
+    value = tf.exp(minus_r2)
+    return value, value
+
+
 def _matern12(r2: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
     distance = _root(r2)
     value = tf.exp(-distance)
@@ -57,8 +62,8 @@ def _matern32(r2: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
 def _matern52(r2: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
     distance = _root(r2)
     decay = tf.exp(-distance)
-    linear = (1 + distance) * decay
-    return linear + r2 / 3 * decay, -linear / 6
+    linear = 1 + distance
+    return (linear + r2 * (1 / 3)) * decay, linear * decay * (-1 / 6)
 
 
 # By exact type: a subclass may compute something else.
@@ -77,16 +82,23 @@ def radial_profile(kernel: Kernel) -> RadialProfile | None:
 
 @dataclass(frozen=True)
 class RadialTerm:
-    """A summand ``variance * rho(|a - b|^2)`` of a kernel, a and b being its scaled inputs.
+    """A summand ``variance * rho(squared_scale * |a - b|^2)`` of a kernel, a and b being inputs.
 
     :param variance: The factor.
     :param value_and_slope: rho and its derivative.
-    :param scaled: From the kernel's inputs ``[..., D]`` to a, in the columns that count.
+    :param inputs: From the kernel's inputs ``[..., D]`` to a, in the columns that count.
+    :param squared_scale: Of the distance; may be negative. Columns that have scales of their own
+        are scaled by ``inputs``; the gradient of one that they share is cheaper here.
     """
 
     variance: tf.Tensor
     value_and_slope: ValueAndSlope
-    scaled: Callable[[tf.Tensor], tf.Tensor]
+    inputs: Callable[[tf.Tensor], tf.Tensor]
+    squared_scale: tf.Tensor
+
+    def scaled(self, X: tf.Tensor) -> tf.Tensor:
+        """The inputs whose squared distance, but for its sign, rho takes as it is."""
+        return tf.sqrt(tf.abs(self.squared_scale)) * self.inputs(X)
 
 
 def radial_terms(kernel: Kernel) -> list[RadialTerm] | None:
@@ -99,17 +111,35 @@ def radial_terms(kernel: Kernel) -> list[RadialTerm] | None:
     profile = radial_profile(kernel)
     if profile is None:
         return None
-    scale = profile.squared_scale**0.5
+    value_and_slope, scale = profile.value_and_slope, profile.squared_scale
+    if value_and_slope is _squared_exponential:
+        value_and_slope, scale = _exponential, -scale
 
-    def scaled(X: tf.Tensor) -> tf.Tensor:
-        return scale * kernel.scale(kernel.slice(X, None)[0])
+    def inputs(X: tf.Tensor) -> tf.Tensor:
+        columns = kernel.slice(X, None)[0]
+        return kernel.scale(columns) if kernel.ard else columns
 
-    return [RadialTerm(tf.convert_to_tensor(kernel.variance), profile.value_and_slope, scaled)]
+    variance, lengthscales = tf.convert_to_tensor(kernel.variance), kernel.lengthscales
+    shared = tf.ones_like(variance) if kernel.ard else tf.convert_to_tensor(lengthscales)
+    return [RadialTerm(variance, value_and_slope, inputs, scale / tf.square(shared))]
 
 
-def is_squared_exponential(term: RadialTerm) -> bool:
-    """Whether products of such terms are again such a term."""
-    return term.value_and_slope is _squared_exponential
+def product_of_terms(
+    first: RadialTerm, second: RadialTerm, split: Callable[[tf.Tensor], tuple[tf.Tensor, tf.Tensor]]
+) -> RadialTerm | None:
+    """The product of two terms of different columns; None if it is no such term.
+
+    :param split: From the inputs of the product to those of either.
+    """
+    if not first.value_and_slope is second.value_and_slope is _exponential:
+        return None
+
+    def inputs(X: tf.Tensor) -> tf.Tensor:
+        left, right = split(X)
+        return tf.concat([first.scaled(left), second.scaled(right)], axis=-1)
+
+    variance = first.variance * second.variance
+    return RadialTerm(variance, _exponential, inputs, -tf.ones_like(variance))
 
 
 class HasRadialTerms:
@@ -134,54 +164,57 @@ def sum_of_terms(
         if inner is None:
             return None
         for term in inner:
-            terms.append(
-                RadialTerm(term.variance, term.value_and_slope, _inside(whole, inputs, term))
-            )
+            terms.append(replace(term, inputs=_inside(whole, inputs, term)))
     return terms
 
 
 def _inside(
     whole: Kernel, inputs: Callable[[tf.Tensor], tf.Tensor], term: RadialTerm
 ) -> Callable[[tf.Tensor], tf.Tensor]:
-    return lambda X: term.scaled(inputs(whole.slice(X, None)[0]))
+    return lambda X: term.inputs(inputs(whole.slice(X, None)[0]))
 
 
-def squared_distances(A: tf.Tensor, B: tf.Tensor) -> tf.Tensor:
+def squared_distances(
+    A: tf.Tensor, B: tf.Tensor, squared_scale: tf.Tensor | None = None
+) -> tf.Tensor:
     """``|a - b|^2`` for a of A ``[..., m, D]`` and b of B ``[..., n, D]``: ``[..., m, n]``.
 
-    As one product of (-2 a, |a|^2, 1) and (b, 1, |b|^2): no passes for the additions.
+    :param squared_scale: What they are multiplied by.
+    """
+    left, right = distance_factors(A, B, squared_scale)
+    return tf.matmul(left, right, transpose_b=True)
+
+
+def distance_factors(
+    A: tf.Tensor, B: tf.Tensor, squared_scale: tf.Tensor | None = None
+) -> tuple[tf.Tensor, tf.Tensor]:
+    """(-2 a, |a|^2, 1) and (b, 1, |b|^2), whose products are the squared distances.
+
+    One product of matrices: no passes for the additions, nor for a scale.
     """
     norms = tf.reduce_sum(tf.square(A), axis=-1, keepdims=True)
     norms2 = tf.reduce_sum(tf.square(B), axis=-1, keepdims=True)
     left = tf.concat([-2 * A, norms, tf.ones_like(norms)], axis=-1)
-    right = tf.concat([B, tf.ones_like(norms2), norms2], axis=-1)
-    return tf.matmul(left, right, transpose_b=True)
+    if squared_scale is not None:
+        left = squared_scale * left
+    return left, tf.concat([B, tf.ones_like(norms2), norms2], axis=-1)
+
+
+def with_one(A: tf.Tensor) -> tf.Tensor:
+    """(a, 1) for a of A."""
+    return tf.concat([A, tf.ones_like(A[..., :1])], axis=-1)
+
+
+def differences(A: tf.Tensor, sums: tf.Tensor) -> tf.Tensor:
+    """``sum_b c_ab (a - b)``, of the sums ``sum_b c_ab (b, 1)``."""
+    return A * sums[..., -1:] - sums[..., :-1]
 
 
 def distance_gradients(
     d_squares: tf.Tensor, A: tf.Tensor, B: tf.Tensor
 ) -> tuple[tf.Tensor, tf.Tensor]:
     """Gradients to A and B from one to their squared distances."""
-    # d |a - b|^2 = 2 (a - b) (da - db): sums over b of d (b, 1) and over a of d (a, 1) are needed.
-    over_b = tf.matmul(d_squares, tf.concat([B, tf.ones_like(B[..., :1])], axis=-1))
-    over_a = tf.matmul(
-        d_squares, tf.concat([A, tf.ones_like(A[..., :1])], axis=-1), transpose_a=True
-    )
-    d_A = 2 * (A * over_b[..., -1:] - over_b[..., :-1])
-    d_B = 2 * (B * over_a[..., -1:] - over_a[..., :-1])
-    return d_A, d_B
-
-
-def radial_values(value_and_slope: ValueAndSlope, A: tf.Tensor, B: tf.Tensor) -> tf.Tensor:
-    """rho of all squared distances between A ``[m, D]`` and B ``[n, D]``."""
-
-    @tf.custom_gradient
-    def values(A: tf.Tensor, B: tf.Tensor) -> tuple[tf.Tensor, Any]:
-        rho, slopes = value_and_slope(squared_distances(A, B))
-
-        def gradient(upstream: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
-            return distance_gradients(slopes * upstream, A, B)
-
-        return rho, gradient
-
-    return values(A, B)
+    # d |a - b|^2 = 2 (a - b) (da - db).
+    over_b = tf.matmul(d_squares, with_one(B))
+    over_a = tf.matmul(d_squares, with_one(A), transpose_a=True)
+    return 2 * differences(A, over_b), 2 * differences(B, over_a)
