@@ -86,7 +86,8 @@ class ResponseSum(gpflow.kernels.Kernel, metaclass=abc.ABCMeta):
     )
     def response_covariance(self, Z: TensorType, X: TensorType) -> tf.Tensor:
         """``cov(g(z), f(x)) = sum_p w_p k_g(z, x_p)`` (eqs. 15, 19 and D.31)."""
-        X, Z = select_columns(self, X), tf.convert_to_tensor(Z)
+        # All columns come here, unlike in K: active_dims may be a permutation of them.
+        X, Z = self.slice(tf.convert_to_tensor(X), None)[0], tf.convert_to_tensor(Z)
         covariances = self._cross(Z, _flat(X))
         return tf.reshape(covariances, tf.concat([tf.shape(Z)[:1], tf.shape(X)[:-1]], axis=0))
 
