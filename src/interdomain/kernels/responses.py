@@ -90,7 +90,8 @@ class ResponseSum(gpflow.kernels.Kernel, metaclass=abc.ABCMeta):
 
         :raises ValueError: If Z is not in the space of the points.
         """
-        X, Z = select_columns(self, X), tf.convert_to_tensor(Z)
+        # All columns come here, unlike in K: active_dims may be a permutation of them.
+        X, Z = self.slice(tf.convert_to_tensor(X), None)[0], tf.convert_to_tensor(Z)
         columns = self.response_dim or X.shape[-1]
         if Z.shape[-1] != columns:
             raise ValueError(
