@@ -86,7 +86,7 @@ def few_at_a_time(monkeypatch: pytest.MonkeyPatch, entries: int) -> None:
     """All that is done in parts is done in several: groups, the points of a group, Z and inputs."""
     monkeypatch.setattr(chunks, "CHUNK_ENTRIES", entries)
     monkeypatch.setattr(responses, "_MAX_POINT_ENTRIES", entries)
-    monkeypatch.setattr(responses, "_TYPICAL_ROWS", NUM_X)
+    monkeypatch.setattr(responses, "_MINIBATCH", NUM_X)
 
 
 def assert_same(actual: Any, desired: Any, accuracy: float, message: str = "") -> None:
