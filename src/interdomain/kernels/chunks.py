@@ -122,13 +122,12 @@ def _gradient(
 
 def map_chunks(function: Callable[[Any], Any], chunks: Any, dtypes: Any) -> Any:
     """``tf.map_fn`` over chunks, without AutoGraph and with a bound on what runs at once."""
-    if tf.executing_eagerly():  # one by one; it warns if asked for more
-        return tf.map_fn(function, chunks, fn_output_signature=dtypes)
     return tf.map_fn(
         tf.autograph.experimental.do_not_convert(function),
         chunks,
         fn_output_signature=dtypes,
-        parallel_iterations=_PARALLEL_CHUNKS,
+        # An eager map_fn goes one by one, and warns if asked for more.
+        parallel_iterations=None if tf.executing_eagerly() else _PARALLEL_CHUNKS,
     )
 
 
