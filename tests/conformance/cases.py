@@ -16,13 +16,18 @@ from gpflow.kernels import Kernel
 from interdomain.inducing_variables import (
     ActivationFeatures,
     HarmonicInducingPoints,
+    InducingPatches,
+    OrbitInducingPoints,
     SphericalHarmonics,
     SumInducingVariables,
 )
 from interdomain.kernels import (
     ArcCosine,
     ChordalSquaredExponential,
+    Convolutional,
     HarmonicKernel,
+    Invariant,
+    MultiChannelConvolutional,
     SphericalMatern32,
     SphericalMatern52,
 )
@@ -150,6 +155,41 @@ def harmonic_stock_points() -> tuple[Kernel, InducingVariables]:
     return kernel, SumInducingVariables(blocks)
 
 
+PATCHES = 1.2 * np.array([[1.0, 0.2], [-0.3, 1.1], [-1.0, -0.4], [0.3, -1.2]])
+
+
+def patches() -> tuple[Kernel, InducingVariables]:
+    """Of 3 x 2 pixels."""
+    base = gpflow.kernels.SquaredExponential(variance=4.0, lengthscales=[1.6, 2.1])
+    kernel = Convolutional(base, (3, 2), (2, 1), weights=[0.8, 1.3, 1.1, 0.6])
+    return kernel, InducingPatches(PATCHES)
+
+
+def patches_and_points() -> tuple[Kernel, InducingVariables]:
+    first = Convolutional(
+        gpflow.kernels.Matern32(variance=3.0, lengthscales=2.0), (2, 2), (1, 2), weights=False
+    )
+    second = gpflow.kernels.SquaredExponential(variance=0.8, lengthscales=1.9)
+    Z = np.concatenate([PATCHES, -PATCHES[::-1]], axis=1)
+    return first + second, SumInducingVariables([InducingPatches(PATCHES), InducingPoints(Z)])
+
+
+def channels() -> tuple[Kernel, InducingVariables]:
+    """Of 2 x 1 pixels and two channels, which share their patches."""
+    bases = [
+        gpflow.kernels.Matern52(variance=3.0, lengthscales=1.1),
+        gpflow.kernels.SquaredExponential(variance=2.0, lengthscales=1.2),
+    ]
+    kernel = MultiChannelConvolutional(bases, (2, 1, 2), (1, 1))
+    return kernel, SumInducingVariables([InducingPatches([[-1.3], [0.1], [1.2]])] * 2)
+
+
+def orbits() -> tuple[Kernel, InducingVariables]:
+    """The base kernel is not invariant itself."""
+    base = gpflow.kernels.Matern32(variance=2.0, lengthscales=[0.9, 1.4])
+    return Invariant(base, Rotation(3)), OrbitInducingPoints(POINTS)
+
+
 CASES = (
     Case("harmonics-matern32-ard", matern32, input_dim=2),
     # The angle is the arc cosine of a number near one, whose rounding errors it takes the root of.
@@ -201,4 +241,10 @@ CASES = (
         diagonal=False,
         num_factorisations=2,
     ),
+    Case("patches", patches, input_dim=6, diagonal=False, num_factorisations=1),
+    Case(
+        "patches-and-points", patches_and_points, input_dim=4, diagonal=False, num_factorisations=2
+    ),
+    Case("channels", channels, input_dim=4, diagonal=False, num_factorisations=2),
+    Case("orbits", orbits, input_dim=2, diagonal=False, num_factorisations=1),
 )

@@ -78,12 +78,12 @@ def test_shapes(group: str, style: str) -> None:
     assert points.num_components == len(points.inducing_variables) == T
     assert points.num_points == NUM_POINTS and points.input_dim == NUM_COLUMNS
     assert points.num_inducing == NUM_POINTS * number
-    assert points.shape == (points.num_inducing, NUM_COLUMNS, 1)
+    assert points.shape == (points.num_inducing, None, 1)
     assert points.points().shape == (1 if points.shared else T, NUM_POINTS, NUM_COLUMNS)
     assert len(points.trainable_variables) == (1 if points.shared else T)
     assert sum(block.num_inducing for block in points.inducing_variables) == points.num_inducing
     for block in points.inducing_variables:
-        assert block.shape == (block.num_inducing, NUM_COLUMNS, 1)
+        assert block.shape == (block.num_inducing, None, 1)
 
 
 @pytest.mark.parametrize(

@@ -12,8 +12,12 @@ import numpy as np
 import interdomain as idm
 from interdomain.kernels import (
     ArcCosine,
+    ChannelAdditive,
     ChordalSquaredExponential,
+    Convolutional,
     HarmonicKernel,
+    Invariant,
+    MultiChannelConvolutional,
     SphericalMatern12,
     SphericalMatern32,
     SphericalMatern52,
@@ -77,9 +81,41 @@ def _harmonic() -> KernelCase:
     )
 
 
+def _plain() -> gpflow.kernels.Kernel:
+    """A kernel with a closed form for its sums, on any columns."""
+    return gpflow.kernels.Matern52(variance=1.3, lengthscales=1.7)
+
+
+def _channels(num_columns: int) -> int:
+    return next((count for count in (2, 3) if num_columns % count == 0), 1)
+
+
+def _convolutional(num_columns: int) -> Convolutional:
+    """Of images of one row; how its patches are cut is tested in test_convolutional.py."""
+    patch_shape = (1, (num_columns + 1) // 2)
+    num_patches = num_columns - patch_shape[1] + 1
+    return Convolutional(
+        _plain(), (1, num_columns), patch_shape, weights=column_variances(num_patches)
+    )
+
+
+def _multi_channel(num_columns: int) -> MultiChannelConvolutional:
+    channels = _channels(num_columns)
+    image_shape = (1, num_columns // channels, channels)
+    patch_shape = (1, (image_shape[1] + 1) // 2)
+    return MultiChannelConvolutional(_plain(), image_shape, patch_shape)
+
+
+def _channel_additive(num_columns: int) -> ChannelAdditive:
+    channels = _channels(num_columns)
+    return ChannelAdditive(_plain(), (1, num_columns // channels, channels))
+
+
 def core(kernel: gpflow.kernels.Kernel) -> gpflow.kernels.Kernel:
     """The kernel that has the parameters."""
-    return kernel.base_kernel if isinstance(kernel, HarmonicKernel) else kernel
+    if isinstance(kernel, (MultiChannelConvolutional, ChannelAdditive)):
+        return kernel.base_kernels[0]
+    return getattr(kernel, "base_kernel", kernel)
 
 
 CASES = [
@@ -95,6 +131,12 @@ CASES = [
     _stationary(ChordalSquaredExponential),
     _stationary(ChordalSquaredExponential, radial_power=0.5),
     _harmonic(),
+    KernelCase("Convolutional", Convolutional, _convolutional, accuracy=1e-12),
+    KernelCase("MultiChannel", MultiChannelConvolutional, _multi_channel, accuracy=1e-12),
+    KernelCase("ChannelAdditive", ChannelAdditive, _channel_additive, accuracy=1e-12),
+    KernelCase(
+        "Invariant", Invariant, lambda D: Invariant(_plain(), Negation(0, 0.3)), accuracy=1e-12
+    ),
 ]
 
 ZONAL_CASES = [case for case in CASES if issubclass(case.kernel_class, ZonalKernel)]

@@ -12,6 +12,7 @@ from gpflow.kernels import Kernel
 from gpflow.utilities import Dispatcher
 
 from ..inducing_variables import InterDomainInducingVariables
+from ..kernels import DecomposedKernel
 
 Kuu_operator = Dispatcher("Kuu_operator")
 Kuu_operator.__doc__ = """Kuu as a linear operator that keeps its structure.
@@ -52,6 +53,11 @@ def _raise_no_covariance(inducing_variable: InducingVariables, kernel: Kernel) -
             "wrap the inducing variable in gpflow.inducing_variables."
             f"SharedIndependentInducingVariables({name}(...)) or "
             "SeparateIndependentInducingVariables([...])"
+        )
+    elif isinstance(kernel, (gpflow.kernels.Sum, DecomposedKernel)):
+        remedy = (
+            f"the kernel is a sum of {len(kernel.kernels)}: pass SumInducingVariables([...]) with "
+            "an inducing variable for each of its parts"
         )
     else:
         remedy = "use a kernel of the family that the inducing variable belongs to"

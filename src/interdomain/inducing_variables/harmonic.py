@@ -38,9 +38,9 @@ class ComponentInducingPoints(InterDomainInducingVariables):
 
     @property
     def shape(self) -> Shape:
-        """``(multiplicity * m, D, 1)``."""
+        """``(multiplicity * m, None, 1)``: patches, for example, are not in the space of X."""
         size = self.Z.shape[0]
-        return (None if size is None else self.multiplicity * size, self.Z.shape[1], 1)
+        return (None if size is None else self.multiplicity * size, None, 1)
 
 
 class HarmonicInducingPoints(InterDomainInducingVariables):
@@ -191,8 +191,8 @@ class HarmonicInducingPoints(InterDomainInducingVariables):
 
     @property
     def shape(self) -> Shape:
-        """``(num_inducing, D, 1)``."""
-        return (self.num_inducing, self.input_dim, 1)
+        """``(num_inducing, None, 1)``: patches, for example, are not in the space of X."""
+        return (self.num_inducing, None, 1)
 
     @property
     def inducing_variables(self) -> tuple[ComponentInducingPoints, ...]:

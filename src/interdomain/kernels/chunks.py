@@ -126,22 +126,29 @@ def map_chunks(function: Callable[[Any], Any], chunks: Any, dtypes: Any) -> Any:
         tf.autograph.experimental.do_not_convert(function),
         chunks,
         fn_output_signature=dtypes,
-        parallel_iterations=_PARALLEL_CHUNKS,
+        # An eager map_fn goes one by one, and warns if asked for more.
+        parallel_iterations=None if tf.executing_eagerly() else _PARALLEL_CHUNKS,
     )
 
 
 def into_chunks(rows: tf.Tensor, chunk: int) -> tf.Tensor:
-    """``[N, ...] -> [ceil(N / chunk), chunk, ...]``; the last row is repeated to fill the last."""
+    """``[N, ...] -> [chunks, n, ...]`` with n <= chunk, about the same for all; the last row is
+    repeated to fill the last chunk."""
     if chunk == 1:
         return rows[:, None]
-    num_rows = tf.shape(rows)[0]
-    missing = (-num_rows) % chunk
+    num_rows = rows.shape[0] if rows.shape[0] is not None else tf.shape(rows)[0]
+    num_chunks = -(-num_rows // chunk)
+    # At least one chunk, if of no rows.
+    num_chunks = tf.maximum(num_chunks, 1) if tf.is_tensor(num_chunks) else max(num_chunks, 1)
+    size = -(-num_rows // num_chunks)
     # A repeated row, not zeros: zeros may be outside the domain of a kernel's gradient.
-    last = rows[-1:]
+    missing = num_chunks * size - num_rows
     repeats = tf.concat([[missing], tf.ones([rows.shape.rank - 1], tf.int32)], axis=0)
-    filled = tf.concat([rows, tf.tile(last, repeats)], axis=0)
-    shape = tf.concat([[-1, chunk], tf.shape(rows)[1:]], axis=0)
-    return tf.ensure_shape(tf.reshape(filled, shape), [None, chunk, *rows.shape[1:]])
+    filled = tf.concat([rows, tf.tile(rows[-1:], repeats)], axis=0)
+    shape = tf.concat([[num_chunks, size], tf.shape(rows)[1:]], axis=0)
+    return tf.ensure_shape(
+        tf.reshape(filled, shape), [None, None if tf.is_tensor(size) else size, *rows.shape[1:]]
+    )
 
 
 def from_chunks(values: tf.Tensor, num_rows: tf.Tensor | int) -> tf.Tensor:

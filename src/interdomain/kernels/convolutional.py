@@ -13,7 +13,6 @@ from gpflow.base import TensorType
 from gpflow.kernels import Kernel
 
 from ..sphere._typing import Array
-from .columns import select_columns
 from .decomposed import DecomposedKernel
 from .located import LocatedKernel
 from .patches import PatchGrid
@@ -98,7 +97,7 @@ class Convolutional(ResponseSum):
 
     @inherit_check_shapes
     def points(self, X: tf.Tensor) -> tf.Tensor:
-        patches = self.get_patches(X)
+        patches = self.grid.extract(validate_images(X, self.grid))
         if self.location_kernel is None:
             return patches
         positions = tf.constant(self.grid.positions, patches.dtype)
@@ -114,7 +113,8 @@ class Convolutional(ResponseSum):
 
         :raises ValueError: If X has not as many columns as an image has entries.
         """
-        return self.grid.extract(validate_images(select_columns(self, X), self.grid))
+        X, _ = self.slice(tf.convert_to_tensor(X), None)
+        return self.grid.extract(validate_images(X, self.grid))
 
 
 class MultiChannelConvolutional(DecomposedKernel):
@@ -182,8 +182,8 @@ class MultiChannelConvolutional(DecomposedKernel):
 
         :raises ValueError: If X has not as many columns as an image has entries.
         """
-        parts = [part.points(select_columns(self, X)) for part in self.kernels]
-        return tf.concat(parts, axis=1)
+        X, _ = self.slice(tf.convert_to_tensor(X), None)
+        return tf.concat([part.points(X) for part in self.kernels], axis=1)
 
     @inherit_check_shapes
     def K(self, X: TensorType, X2: TensorType | None = None) -> tf.Tensor:
@@ -248,13 +248,13 @@ def one_per_channel(base_kernels: Kernel | Sequence[Kernel], num_channels: int) 
     :raises ValueError: If there are others than kernels, or not as many as channels.
     """
     kernels = [base_kernels] if isinstance(base_kernels, Kernel) else list(base_kernels)
-    if len({id(kernel) for kernel in kernels}) == 1:
-        kernels = kernels[:1]
     if len(kernels) not in (1, num_channels):
         raise ValueError(
             f"base_kernels must be one kernel, or one for each of {num_channels} channels, found "
             f"{len(kernels)}."
         )
+    if len({id(kernel) for kernel in kernels}) == 1:
+        kernels = kernels[:1]
     return [validate_single_output("base_kernels", kernel) for kernel in kernels]
 
 

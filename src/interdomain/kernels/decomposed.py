@@ -21,3 +21,9 @@ class DecomposedKernel(gpflow.kernels.Kernel, metaclass=abc.ABCMeta):
     @abc.abstractmethod
     def kernels(self) -> Sequence[Kernel]:
         """The parts, each a kernel on the data space. They share this kernel's parameters."""
+
+    def validate(self) -> None:  # noqa: B027 - most have nothing to check
+        """Check what training may have broken; nothing, unless a family says otherwise.
+
+        :raises ValueError: If the parts do not sum to the kernel any more.
+        """

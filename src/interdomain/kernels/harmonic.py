@@ -67,6 +67,7 @@ class HarmonicKernel(DecomposedKernel):
             transforms = [transforms]
         self.base_kernel = base_kernel
         self.transform = Product(transforms)
+        self._validate_space()
         self._weights = _cosine_weights(self.transform.orders)
         self.validate()
 
@@ -138,6 +139,18 @@ class HarmonicKernel(DecomposedKernel):
     @inherit_check_shapes
     def K_diag(self, X: TensorType) -> tf.Tensor:
         return self.base_kernel(X, full_cov=False)
+
+    def _validate_space(self) -> None:
+        """The transformations of a sum of responses act on its points, not on X."""
+        if not isinstance(self.base_kernel, ResponseSum):
+            return
+        needed, found = self.base_kernel.response_dim, self.transform.input_dim
+        if None not in (needed, found) and needed != found:
+            raise ValueError(
+                f"transforms act on {found} columns, but the points whose responses the "
+                f"{type(self.base_kernel).__name__} adds up have {needed}; pass transformations of "
+                "those, such as ImageFlip(patch_shape, axis)."
+            )
 
     def _paired_axes(self, component: int) -> tuple[int, ...]:
         orders = self.transform.orders

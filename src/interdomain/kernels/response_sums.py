@@ -70,7 +70,7 @@ def double_sums(
         groups: tf.Tensor, points2: tf.Tensor, weights: tf.Tensor, weights2: tf.Tensor
     ) -> tf.Tensor:
         cross = cross_sums(kernel, tf.reshape(groups, [-1, dim]), points2, weights2)
-        by_group = tf.reshape(cross, [-1, num_points, tf.shape(points2)[0]])
+        by_group = tf.reshape(cross, [tf.shape(groups)[0], num_points, tf.shape(points2)[0]])
         return tf.tensordot(by_group, weights, [[1], [0]])
 
     chunk = rows_per_chunk(num_points * (points2.shape[0] or _TYPICAL_ROWS))
@@ -123,7 +123,8 @@ def _generic_cross(
     def of_groups(groups: tf.Tensor, Z: tf.Tensor, weights: tf.Tensor) -> tf.Tensor:
         values = kernel(Z, tf.reshape(groups, [-1, dim]))
         sums = tf.linalg.matvec(tf.reshape(values, [-1, num_points]), weights)
-        return tf.transpose(tf.reshape(sums, [tf.shape(Z)[0], -1]))
+        # Without -1, here and above: there may be no groups.
+        return tf.transpose(tf.reshape(sums, [tf.shape(Z)[0], tf.shape(groups)[0]]))
 
     return map_rows(of_groups, points, [Z, weights], chunk)
 

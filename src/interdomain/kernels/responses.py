@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import abc
+from collections.abc import Callable
 
 import gpflow
 import tensorflow as tf
@@ -14,11 +15,11 @@ from .chunks import map_rows
 from .columns import select_columns
 from .response_sums import cross_sums, double_sums, quadratic_sums
 
-_MAX_POINT_ENTRIES = 2**26
+_MAX_POINT_ENTRIES = 2**24
 """Numbers in all points of the inputs that are held at a time."""
 
-_TYPICAL_ROWS = 1024
-"""Assumed where the number of inputs is not known before the graph runs."""
+_MINIBATCH = 256
+"""The number of inputs where it is not known before the graph runs."""
 
 
 class ResponseSum(gpflow.kernels.Kernel, metaclass=abc.ABCMeta):
@@ -85,8 +86,18 @@ class ResponseSum(gpflow.kernels.Kernel, metaclass=abc.ABCMeta):
         "return: [M, batch..., N]",
     )
     def response_covariance(self, Z: TensorType, X: TensorType) -> tf.Tensor:
-        """``cov(g(z), f(x)) = sum_p w_p k_g(z, x_p)`` (eqs. 15, 19 and D.31)."""
-        X, Z = select_columns(self, X), tf.convert_to_tensor(Z)
+        """``cov(g(z), f(x)) = sum_p w_p k_g(z, x_p)`` (eqs. 15, 19 and D.31).
+
+        :raises ValueError: If Z is not in the space of the points.
+        """
+        # All columns come here, unlike in K: active_dims may be a permutation of them.
+        X, Z = self.slice(tf.convert_to_tensor(X), None)[0], tf.convert_to_tensor(Z)
+        columns = self.response_dim or X.shape[-1]
+        if Z.shape[-1] != columns:
+            raise ValueError(
+                f"Z must have {columns} columns for this {type(self).__name__}, as many as a point "
+                f"that g responds to, found {Z.shape[-1]}."
+            )
         covariances = self._cross(Z, _flat(X))
         return tf.reshape(covariances, tf.concat([tf.shape(Z)[:1], tf.shape(X)[:-1]], axis=0))
 
@@ -106,22 +117,28 @@ class ResponseSum(gpflow.kernels.Kernel, metaclass=abc.ABCMeta):
         def of_rows(rows: tf.Tensor) -> tf.Tensor:
             return quadratic_sums(self.response_kernel, self.points(rows), self.response_weights)
 
-        return map_rows(of_rows, X, [], self._rows_at_a_time(X))
+        return self._map_inputs(of_rows, X)
 
     def _cross(self, Z: tf.Tensor, X: tf.Tensor) -> tf.Tensor:
         def of_rows(rows: tf.Tensor, Z: tf.Tensor) -> tf.Tensor:
             points, weights = self.points(rows), self.response_weights
             return tf.transpose(cross_sums(self.response_kernel, Z, points, weights))
 
-        return tf.transpose(map_rows(of_rows, X, [Z], self._rows_at_a_time(X)))
+        return tf.transpose(self._map_inputs(of_rows, X, Z))
 
-    def _rows_at_a_time(self, X: tf.Tensor) -> int:
-        """How many inputs' points may be held at a time: all, unless there are very many."""
+    def _map_inputs(
+        self, function: Callable[..., tf.Tensor], X: tf.Tensor, *shared: tf.Tensor
+    ) -> tf.Tensor:
+        """All inputs at once, unless their points are very many.
+
+        To go over parts is slower, as the gradient computes each again. An unknown number of inputs
+        is taken for that of a minibatch.
+        """
         per_row = (self.response_dim or X.shape[-1]) * int(self.response_weights.shape[0])
-        num_rows = X.shape[0] or _TYPICAL_ROWS
-        if num_rows * per_row <= _MAX_POINT_ENTRIES:
-            return X.shape[0] or 2**31 - 1
-        return max(1, _MAX_POINT_ENTRIES // per_row)
+        chunk = max(1, _MAX_POINT_ENTRIES // per_row)
+        if X.shape[0] is None and chunk >= _MINIBATCH:
+            return function(X, *shared)
+        return map_rows(function, X, shared, chunk)
 
 
 class ResponseView(ResponseSum):

@@ -16,7 +16,7 @@ from gpflow.mean_functions import MeanFunction
 from gpflow.posteriors import PrecomputeCacheType
 
 from ..covariances.pairs import flat_blocks
-from ..kernels import HarmonicKernel
+from ..kernels import DecomposedKernel
 from ..placement import move_parameters, resolve_devices
 from ..posteriors.additive import AdditivePosterior
 from ..posteriors.block_terms import add_variance, additive_kl, additive_terms
@@ -136,14 +136,14 @@ class AdditiveSVGP(OnePassSVGP):
     ) -> AdditivePosterior:
         """The posterior, for repeated predictions; caches as in GPflow.
 
-        Where a cache is computed, outside of compiled functions, harmonic kernels are validated
+        Where a cache is computed, outside of compiled functions, decomposed kernels are validated
         first.
 
-        :raises ValueError: If training has made a kernel lose its invariance.
+        :raises ValueError: If training has made a harmonic kernel lose its invariance.
         """
         if precompute_cache not in _NO_CACHE and tf.executing_eagerly():
             for module in (self.kernel, *self.kernel.submodules):
-                if isinstance(module, HarmonicKernel):
+                if isinstance(module, DecomposedKernel):
                     module.validate()
         return AdditivePosterior(
             self.kernel,

@@ -1,0 +1,342 @@
+"""Convolutional kernels by brute force: patches by loops over pixels, kernels by their formulas."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+import gpflow
+import numpy as np
+import tensorflow as tf
+import tensorflow.experimental.numpy as tnp
+from gpflow import kernels as gk
+from gpflow.base import TensorType
+from gpflow.kernels import Kernel
+
+from interdomain.inducing_variables import InducingPatches
+from interdomain.kernels import ChannelAdditive, Convolutional
+
+NUM_Z = 4
+
+
+def evaluate(kernel: Kernel, a: TensorType, b: TensorType, xp: Any = np) -> Any:
+    """k(a, b) over the last axis, from the difference of a and b.
+
+    :param xp: ``numpy``, or TensorFlow's version of it for gradients.
+    """
+    if isinstance(kernel, gk.Sum):
+        return sum(evaluate(part, a, b, xp) for part in kernel.kernels)
+    if isinstance(kernel, ChannelAdditive):
+        height, width, channels = kernel.patch_shape
+        total = 0.0
+        for c in range(channels):
+            own = [(i * width + j) * channels + c for i in range(height) for j in range(width)]
+            part = kernel.base_kernels[c if len(kernel.base_kernels) > 1 else 0]
+            total += evaluate(part, xp.take(a, own, axis=-1), xp.take(b, own, axis=-1), xp)
+        return total
+    if not isinstance(kernel.active_dims, slice):
+        a, b = (xp.take(x, list(kernel.active_dims), axis=-1) for x in (a, b))
+    variance = _array(kernel.variance, xp)
+    if isinstance(kernel, gk.ArcCosine):
+        weights, bias = _array(kernel.weight_variances, xp), _array(kernel.bias_variance, xp)
+        norms = [xp.sqrt(xp.sum(weights * x * x, axis=-1) + bias) for x in (a, b)]
+        cosine = (xp.sum(weights * a * b, axis=-1) + bias) / (norms[0] * norms[1])
+        angle = xp.arccos(1e-15 + (1 - 2e-15) * cosine)  # as GPflow has it: no infinite slope
+        shape = xp.sin(angle) + (np.pi - angle) * xp.cos(angle)
+        return variance / np.pi * norms[0] * norms[1] * shape
+    r2 = xp.sum(xp.square((a - b) / _array(kernel.lengthscales, xp)), axis=-1)
+    r = xp.where(r2 > 0, xp.sqrt(xp.where(r2 > 0, r2, 1.0)), 0.0)
+    formulas: dict[type[Kernel], Callable[[], Any]] = {
+        gk.SquaredExponential: lambda: xp.exp(-r2 / 2),
+        gk.Matern12: lambda: xp.exp(-r),
+        gk.Matern32: lambda: (1 + np.sqrt(3) * r) * xp.exp(-np.sqrt(3) * r),
+        gk.Matern52: lambda: (1 + np.sqrt(5) * r + 5 / 3 * r2) * xp.exp(-np.sqrt(5) * r),
+        gk.RationalQuadratic: lambda: (
+            (1 + r2 / (2 * _array(kernel.alpha, xp))) ** -_array(kernel.alpha, xp)
+        ),
+    }
+    return variance * formulas[type(kernel)]()
+
+
+def _array(parameter: gpflow.Parameter, xp: Any) -> Any:
+    return parameter.numpy() if xp is np else tf.convert_to_tensor(parameter)
+
+
+def starts(size: int, patch: int, stride: int, padding: str) -> list[int]:
+    """Where patches begin along one axis; as many zeros before the image as after, or one less."""
+    if padding == "VALID":
+        return [first for first in range(0, size, stride) if first + patch <= size]
+    number = int(np.ceil(size / stride))
+    zeros = max((number - 1) * stride + patch - size, 0)
+    return [k * stride - zeros // 2 for k in range(number)]
+
+
+def numbered_patches(
+    image_shape: tuple[int, ...],
+    patch_shape: tuple[int, int],
+    stride: int | tuple[int, int] = 1,
+    padding: str = "VALID",
+    separate_channels: bool = False,
+) -> tuple[np.ndarray, np.ndarray]:
+    """The columns of X that make up each patch ``[P, E]``, D standing for a zero beyond the border;
+    and the places of the patches' centres ``[P, 2]``."""
+    (H, W), C = image_shape[:2], image_shape[2] if len(image_shape) == 3 else 1
+    steps = (stride, stride) if isinstance(stride, int) else stride
+    patches, places = [], []
+    for channels in [[c] for c in range(C)] if separate_channels else [list(range(C))]:
+        for top in starts(H, patch_shape[0], steps[0], padding):
+            for left in starts(W, patch_shape[1], steps[1], padding):
+                columns = []
+                for y in range(top, top + patch_shape[0]):
+                    for x in range(left, left + patch_shape[1]):
+                        inside = 0 <= y < H and 0 <= x < W
+                        columns += [(y * W + x) * C + c if inside else H * W * C for c in channels]
+                patches.append(columns)
+                places.append([top + (patch_shape[0] - 1) / 2, left + (patch_shape[1] - 1) / 2])
+    return np.array(patches), np.array(places)
+
+
+@dataclass(frozen=True)
+class Case:
+    """A convolutional kernel.
+
+    :param accuracy: How exactly two ways to compute a covariance agree.
+    """
+
+    name: str
+    base: Callable[[], Kernel]
+    image_shape: tuple[int, ...]
+    patch_shape: tuple[int, int]
+    options: dict[str, Any] = field(default_factory=dict)
+    location: Callable[[], Kernel] | None = None
+    weighted: bool = True
+    accuracy: float = 1e-10
+
+    def __str__(self) -> str:
+        return self.name
+
+    @property
+    def input_dim(self) -> int:
+        return int(np.prod(self.image_shape))
+
+    def patches(self) -> tuple[np.ndarray, np.ndarray]:
+        return numbered_patches(self.image_shape, self.patch_shape, **self.options)
+
+    def build(self) -> tuple[Convolutional, InducingPatches]:
+        """The kernel, and inducing patches for it."""
+        columns, _ = self.patches()
+        rng = np.random.default_rng(len(self.name))
+        kernel = Convolutional(
+            self.base(),
+            self.image_shape,
+            self.patch_shape,
+            weights=rng.normal(size=len(columns)) if self.weighted else False,
+            location_kernel=None if self.location is None else self.location(),
+            **self.options,
+        )
+        Z = rng.normal(size=(NUM_Z, columns.shape[1]))
+        places = rng.uniform(0, 3, size=(NUM_Z, 2))
+        return kernel, InducingPatches(Z, None if self.location is None else places)
+
+    def images(self, *shape: int, seed: int = 0) -> np.ndarray:
+        return np.random.default_rng(seed).normal(size=(*shape, self.input_dim))
+
+
+CASES = [
+    Case("se", lambda: gk.SquaredExponential(1.3, 1.9), (4, 3), (2, 2)),
+    Case(
+        "se-ard-same-strided",
+        lambda: gk.SquaredExponential(0.8, np.linspace(1, 3, 6)),
+        (5, 4),
+        (2, 3),
+        {"stride": 2, "padding": "SAME"},
+    ),
+    # The distance of a patch from itself is the root of a rounding error: 1e-8, not 1e-16.
+    Case(
+        "matern12-strided",
+        lambda: gk.Matern12(1.3, 1.9),
+        (4, 4),
+        (2, 2),
+        {"stride": (2, 1)},
+        weighted=False,
+        accuracy=1e-7,
+    ),
+    Case("matern32-colour", lambda: gk.Matern32(0.7, 2.2), (3, 4, 3), (2, 2)),
+    Case(
+        "matern52-ard-separate-same",
+        lambda: gk.Matern52(0.7, np.linspace(1, 3, 4)),
+        (3, 2, 3),
+        (2, 2),
+        {"separate_channels": True, "padding": "SAME"},
+    ),
+    Case(
+        "rational-quadratic-same",
+        lambda: gk.RationalQuadratic(1.2, 1.7, 0.8),
+        (4, 3),
+        (2, 2),
+        {"padding": "SAME"},
+    ),
+    Case("arc-cosine", lambda: gk.ArcCosine(1, 0.9, weight_variances=0.7), (3, 4), (3, 2)),
+    Case(
+        "channel-additive",
+        lambda: ChannelAdditive(
+            [gk.SquaredExponential(1.3, 1.4), gk.Matern32(0.6, np.linspace(1, 2, 4))], (2, 2)
+        ),
+        (3, 3, 2),
+        (2, 2),
+    ),
+    Case(
+        "channel-additive-generic",
+        lambda: ChannelAdditive(
+            [gk.SquaredExponential(1.3, 1.4), gk.RationalQuadratic(0.6, 1.2)], (2, 2)
+        ),
+        (3, 3, 2),
+        (2, 2),
+        weighted=False,
+    ),
+    Case(
+        "channel-additive-shared",
+        lambda: ChannelAdditive(gk.Matern52(1.3, 1.4), (1, 2, 3)),
+        (2, 3, 3),
+        (1, 2),
+    ),
+    Case(
+        "sum-with-active-dims",
+        lambda: (
+            gk.SquaredExponential(1.3, 1.4, active_dims=[0, 1])
+            + gk.Matern52(0.6, [1.2, 0.9], active_dims=[3, 1])
+        ),
+        (3, 4),
+        (2, 2),
+    ),
+    Case(
+        "base-with-active-dims",
+        lambda: gk.Matern32(1.3, 1.4, active_dims=[3, 0]),
+        (3, 4),
+        (2, 2),
+        weighted=False,
+    ),
+    Case(
+        "located",
+        lambda: gk.SquaredExponential(1.3, [1.4, 2.0, 1.1, 0.9]),
+        (3, 3),
+        (2, 2),
+        {"padding": "SAME"},
+        location=lambda: gk.SquaredExponential(0.8, 2.3),
+    ),
+    Case(
+        "located-sum",
+        lambda: gk.SquaredExponential(1.3, 1.4, active_dims=[1]) + gk.SquaredExponential(0.3, 2.4),
+        (3, 2, 2),
+        (2, 1),
+        {"separate_channels": True},
+        location=lambda: gk.SquaredExponential(0.8, [2.3, 1.1]),
+        weighted=False,
+    ),
+    Case(
+        "located-matern",
+        lambda: gk.SquaredExponential(1.3, 1.4),
+        (4, 3),
+        (2, 2),
+        location=lambda: gk.Matern32(0.8, [2.3, 1.1]),
+    ),
+    Case("whole-image", lambda: gk.SquaredExponential(1.3, 1.4), (3, 2), (3, 2)),
+    Case("pixels", lambda: gk.Matern52(1.3, 0.6), (3, 4), (1, 1)),
+]
+BY_NAME = {case.name: case for case in CASES}
+
+
+def point_weights(kernel: Convolutional, num_patches: int) -> TensorType:
+    """w_p / P."""
+    weights = np.ones(num_patches) if kernel.weights is None else kernel.weights
+    return tf.convert_to_tensor(weights) / num_patches
+
+
+def by_loops(
+    case: Case, kernel: Convolutional, points: InducingPatches, X: np.ndarray, X2: np.ndarray
+) -> list[np.ndarray]:
+    """K(X), K(X, X2), K_diag(X), Kuf(X) and Kuu, one patch after the other."""
+    columns, places = case.patches()
+    weights = point_weights(kernel, len(columns)).numpy()
+
+    def between(first: list[Any], second: list[Any]) -> np.ndarray:
+        """k_g, with the location kernel's factor, of a patch and its place and several others."""
+        values = evaluate(kernel.base_kernel, first[0], second[0])
+        if kernel.location_kernel is not None:
+            values = values * evaluate(kernel.location_kernel, first[1], second[1])
+        return values
+
+    def responses(x: np.ndarray) -> list[Any]:
+        return [np.stack([np.append(x, 0.0)[patch] for patch in columns]), places]
+
+    def entry(x: np.ndarray, x2: np.ndarray) -> float:
+        total = 0.0
+        for w, patch, place in zip(weights, *responses(x), strict=True):
+            total += w * np.sum(weights * between([patch, place], responses(x2)))
+        return total
+
+    Z = points.Z.numpy()
+    locations = np.zeros((len(Z), 2)) if points.locations is None else points.locations.numpy()
+    inducing = [list(pair) for pair in zip(Z, locations, strict=True)]
+    results = [
+        [[entry(x, x2) for x2 in X] for x in X],
+        [[entry(x, x2) for x2 in X2] for x in X],
+        [entry(x, x) for x in X],
+        [[np.sum(weights * between(z, responses(x))) for x in X] for z in inducing],
+        [between(z, [Z, locations]) for z in inducing],
+    ]
+    return [np.array(result) for result in results]
+
+
+def by_broadcasting(
+    case: Case, kernel: Convolutional, points: InducingPatches, X: tf.Tensor, X2: tf.Tensor
+) -> list[tf.Tensor]:
+    """The same with all pairs of patches at once, for TensorFlow to differentiate."""
+    columns, places = case.patches()
+    weights = point_weights(kernel, len(columns))
+
+    def responses(x: tf.Tensor) -> list[Any]:
+        patches = tf.gather(tf.concat([x, tf.zeros_like(x[:, :1])], axis=1), columns, axis=1)
+        return [patches, tf.broadcast_to(places, [*patches.shape[:2], 2])]
+
+    def kernel_values(first: list[Any], second: list[Any]) -> tf.Tensor:
+        """``[..., n, n2]`` of ``[..., n, E]`` and ``[..., n2, E]``."""
+        parts = [(kernel.base_kernel, 0)]
+        if kernel.location_kernel is not None:
+            parts.append((kernel.location_kernel, 1))
+        values = [
+            tf.convert_to_tensor(
+                evaluate(part, first[i][..., :, None, :], second[i][..., None, :, :], tnp)
+            )
+            for part, i in parts
+        ]
+        return values[0] if len(values) == 1 else values[0] * values[1]
+
+    def flat(pair: list[Any]) -> list[Any]:
+        return [tf.reshape(x, [-1, x.shape[-1]]) for x in pair]
+
+    def matrix(x: tf.Tensor, x2: tf.Tensor) -> tf.Tensor:
+        values = kernel_values(flat(responses(x)), flat(responses(x2)))
+        split = tf.reshape(values, [x.shape[0], len(columns), x2.shape[0], len(columns)])
+        return tf.einsum("npmq,p,q->nm", split, weights, weights)
+
+    of_X = responses(X)
+    inducing = [tf.convert_to_tensor(points.Z)]
+    if points.locations is not None:
+        inducing.append(tf.convert_to_tensor(points.locations))
+    cross = tf.reshape(
+        kernel_values(inducing, flat(of_X)), [points.Z.shape[0], X.shape[0], len(columns)]
+    )
+    return [
+        matrix(X, X),
+        matrix(X, X2),
+        tf.einsum("npq,p,q->n", kernel_values(of_X, of_X), weights, weights),
+        tf.linalg.matvec(cross, weights),
+        kernel_values(inducing, inducing),
+    ]
+
+
+def value(parameter: Any) -> np.ndarray:
+    """A gradient, which may be a slice of rows, as an array."""
+    return tf.convert_to_tensor(parameter).numpy()
