@@ -119,11 +119,14 @@ for name, kernel, inducing_variable in [
     print(f"{name:28}{errors(model, test)}")
 
 # %% [markdown]
+# The digits are small and all in the same place, which suits the RBF kernel. An inducing patch has
+# 9 numbers where an inducing image has 64.
+#
 # ## What the patches say
 #
 # With two classes there is one function g, and each inducing patch z has one value u = g(z): how
-# much it speaks for one class or the other where it appears. The model is whitened, so its `q_mu`
-# is the mean of the white variables v with u = L v, L being the Cholesky factor of Kuu.
+# much it speaks for a 1, or for a 0 at places with a negative weight. The model is whitened, so its
+# `q_mu` is the mean of the white variables v with u = L v, L being the Cholesky factor of Kuu.
 
 # %%
 targets = (Y == 1.0).astype(float)
@@ -157,13 +160,13 @@ for axis, i in zip(axes.ravel(), ranks, strict=True):
     axis.imshow(model.inducing_variable.Z.numpy()[i].reshape(PATCH), cmap="gray", vmin=0, vmax=1)
     axis.set_title(f"{means[i]:.1f}", fontsize="x-small")
     axis.axis("off")
-figure.suptitle("inducing patches by E[u]: from those of a 0 to those of a 1", fontsize="small")
+figure.suptitle("inducing patches, ordered by E[u]", fontsize="small")
 figure.savefig(output / "convolutional_patches.png", dpi=120)
 print(f"E[u] from {means.min():.1f} to {means.max():.1f}")
 print(f"figure: {output / 'convolutional_patches.png'}")
 
 # %% [markdown]
-# The weights tell where in the image patches count.
+# The weights tell where in the image patches count, and with which sign.
 
 # %%
 weights = kernel.weights.numpy().reshape(kernel.grid.grid_shape)
