@@ -181,13 +181,13 @@ def channels() -> tuple[Kernel, InducingVariables]:
         gpflow.kernels.SquaredExponential(variance=2.0, lengthscales=1.2),
     ]
     kernel = MultiChannelConvolutional(bases, (2, 1, 2), (1, 1))
-    return kernel, SumInducingVariables([InducingPatches([[-1.3], [0.1], [1.2]])] * 2)
+    return kernel, SumInducingVariables([InducingPatches([[-1.4], [-0.3], [0.6], [1.5]])] * 2)
 
 
 def orbits() -> tuple[Kernel, InducingVariables]:
     """The base kernel is not invariant itself."""
     base = gpflow.kernels.Matern32(variance=2.0, lengthscales=[0.9, 1.4])
-    return Invariant(base, Rotation(3)), OrbitInducingPoints(POINTS)
+    return Invariant(base, Rotation(3)), OrbitInducingPoints([*POINTS, [-0.6, -0.9]])
 
 
 CASES = (

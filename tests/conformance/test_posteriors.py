@@ -17,6 +17,12 @@ Q = pytest.mark.parametrize(
     [(True, True), (True, False), (False, True), (False, False)],
     ids=["whitened-diagonal", "whitened-full", "unwhitened-diagonal", "unwhitened-full"],
 )
+# Where how q is given and what is done with it do not depend on each other: each form once.
+TWO = pytest.mark.parametrize(
+    ("whiten", "q_diag"),
+    [(True, True), (False, False)],
+    ids=["whitened-diagonal", "unwhitened-full"],
+)
 COVARIANCES = [(False, False), (True, False), (True, True), (False, True)]
 
 
@@ -37,7 +43,7 @@ def test_cached_and_fused_predictions(case: Case, whiten: bool, q_diag: bool) ->
         nocache.predict_f(X)
 
 
-@Q
+@TWO
 def test_variable_cache_follows_the_parameters(case: Case, whiten: bool, q_diag: bool) -> None:
     """A compiled function of a VARIABLE cache sees update_cache; a TENSOR cache stays."""
     model = make_svgp(case, whiten=whiten, q_diag=q_diag)
@@ -77,7 +83,7 @@ def test_tensor_cache_is_differentiable(case: Case, whiten: bool, q_diag: bool) 
     assert_close(gradients(model), gradients(twin))
 
 
-@Q
+@TWO
 @pytest.mark.parametrize("full_cov", [False, True], ids=["marginal", "joint"])
 def test_batched_inputs(case: Case, whiten: bool, q_diag: bool, full_cov: bool) -> None:
     """Leading dimensions of Xnew: as if each batch were predicted by itself."""
@@ -109,7 +115,7 @@ def test_conditional(case: Case, whiten: bool, q_diag: bool) -> None:
         assert_close(actual, desired, message=str(options))
 
 
-@Q
+@TWO
 def test_posterior_from_arrays(case: Case, whiten: bool, q_diag: bool) -> None:
     kernel, inducing_variable = case.build()
     q_mu, q_sqrt = make_q(kernel, inducing_variable, whiten=whiten, q_diag=q_diag)
