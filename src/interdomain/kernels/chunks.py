@@ -20,7 +20,10 @@ def rows_per_chunk(entries_per_row: int) -> int:
 
 
 def map_rows(
-    function: Callable[..., tf.Tensor], rows: tf.Tensor, shared: Sequence[tf.Tensor], chunk: int
+    function: Callable[..., tf.Tensor],
+    rows: tf.Tensor,
+    shared: Sequence[tf.Tensor],
+    chunk: int | None,
 ) -> tf.Tensor:
     """``function(rows, *shared)``, computed for ``chunk`` rows at a time.
 
@@ -31,9 +34,9 @@ def map_rows(
     :param function: From ``[n, ...]`` to ``[n, ...]``, row by row, for any n.
     :param rows: ``[N, ...]``.
     :param shared: Tensors that all rows need.
-    :param chunk: How many rows to take.
+    :param chunk: How many rows to take; None for all of them.
     """
-    if rows.shape[0] is not None and rows.shape[0] <= chunk:
+    if chunk is None or (rows.shape[0] is not None and rows.shape[0] <= chunk):
         return function(rows, *shared)
     num_rows = tf.shape(rows)[0]
     chunks = into_chunks(rows, chunk)

@@ -115,12 +115,12 @@ class ResponseSum(gpflow.kernels.Kernel, metaclass=abc.ABCMeta):
 
         return tf.transpose(map_rows(of_rows, X, [Z], self._rows_at_a_time(X)))
 
-    def _rows_at_a_time(self, X: tf.Tensor) -> int:
-        """How many inputs' points may be held at a time: all, unless there are very many."""
+    def _rows_at_a_time(self, X: tf.Tensor) -> int | None:
+        """How many inputs' points may be held at a time: all (None), unless there are very many."""
         per_row = (self.response_dim or X.shape[-1]) * int(self.response_weights.shape[0])
         num_rows = X.shape[0] or _TYPICAL_ROWS
         if num_rows * per_row <= _MAX_POINT_ENTRIES:
-            return X.shape[0] or 2**31 - 1
+            return None
         return max(1, _MAX_POINT_ENTRIES // per_row)
 
 
