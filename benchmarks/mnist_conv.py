@@ -9,8 +9,8 @@ patches of training images, the RBF's inducing points are training images. "weig
 joint q of all 2M variables, as in the paper's code for Table 1; "weighted_rbf_mean_field", run only
 when asked for, has not. Training is by Adam; the learning rate is divided by the cube root of ten
 three times, as in the paper's code. `--paper` takes the sizes of Table 1 (M = 750, stride 1,
-minibatches of 200, learning rate 0.001, a patch kernel of variance and lengthscale one at first): days without a
-GPU.
+minibatches of 200, learning rate 0.001, variance and lengthscale of the patch kernel one at first):
+days without a GPU.
 """
 
 from __future__ import annotations
