@@ -7,12 +7,15 @@ import sys
 from collections.abc import Sequence
 
 from benchmarks.basis import Basis
+from benchmarks.colour_conv import ColourConv
 from benchmarks.conv_covariances import ConvCovariances
 from benchmarks.data import add_data_argument
 from benchmarks.elevation import Elevation
 from benchmarks.hvgp_scaling import HvgpScaling
+from benchmarks.mnist_conv import MnistConv
 from benchmarks.nystrom import Nystrom
 from benchmarks.orthogonal import Orthogonal
+from benchmarks.rectangles import Rectangles
 from benchmarks.runner import Benchmark
 from benchmarks.snelson import Snelson
 from benchmarks.structure import Structure
@@ -34,9 +37,15 @@ BENCHMARKS: dict[str, type[Benchmark]] = {
         UciOrthogonal,
         Snelson,
         ConvCovariances,
+        Rectangles,
+        MnistConv,
+        ColourConv,
     )
 }
-NEED_DATA = ("uci_vish", "uci_orthogonal", "elevation", "nystrom", "transform_mnist", "snelson")
+NEED_DATA = (
+    *("uci_vish", "uci_orthogonal", "elevation", "nystrom", "transform_mnist", "snelson"),
+    *("rectangles", "mnist_conv", "colour_conv"),
+)
 
 
 def main(argv: Sequence[str] | None = None) -> int:

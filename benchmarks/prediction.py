@@ -5,19 +5,23 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from benchmarks.data import Array
 
 
 class Predictor:
-    """Means and variances of f, [N, P] each; the model's matrices are factorised once."""
+    """Means and variances of f, [N, P] each; the model's matrices are factorised once.
 
-    def __init__(self, model: Any, input_dim: int) -> None:
+    :param cached: False to factorise them for every batch: for a model that is still trained.
+    """
+
+    def __init__(self, model: Any, input_dim: int, *, cached: bool = True) -> None:
         import tensorflow as tf
 
-        posterior = model.posterior()
+        predicting = model.posterior() if cached else model
         self._predict = tf.function(
-            lambda X: posterior.predict_f(X),
+            lambda X: predicting.predict_f(X),
             input_signature=[tf.TensorSpec([None, input_dim], tf.float64)],
         )
 
@@ -35,3 +39,17 @@ def gaussian_errors(Y: Array, mean: Array, variance: Array) -> dict[str, float]:
     squared = np.square(Y - mean)
     log_density = -0.5 * (np.log(2.0 * np.pi * variance) + squared / variance)
     return {"rmse": float(np.sqrt(squared.mean())), "nll": -float(log_density.mean())}
+
+
+def class_errors(
+    model: Any, X: Array, Y: NDArray[Any], predict: Predictor | None = None
+) -> dict[str, float]:
+    """Accuracy and mean negative log probability of the classes Y [N, 1] (0 and 1 for a Bernoulli
+    likelihood); with a Predictor of the model, if there is one already."""
+    mean, variance = (predict or Predictor(model, X.shape[1]))(X)
+    probabilities = np.asarray(model.likelihood.predict_mean_and_var(X, mean, variance)[0])
+    log_density = model.likelihood.predict_log_density(X, mean, variance, Y)
+    single = probabilities.shape[1] == 1
+    chosen = probabilities[:, 0] > 0.5 if single else np.argmax(probabilities, axis=1)
+    accuracy = np.mean(chosen == Y[:, 0])
+    return {"accuracy": float(accuracy), "nll": -float(np.mean(log_density))}

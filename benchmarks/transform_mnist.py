@@ -37,7 +37,7 @@ from numpy.typing import NDArray
 
 from benchmarks.data import Array, add_data_argument, source_of
 from benchmarks.negations import axis_negations
-from benchmarks.prediction import Predictor
+from benchmarks.prediction import Predictor, class_errors
 from benchmarks.results import Record
 from benchmarks.resumable import train, training_folder
 from benchmarks.runner import Benchmark, Configuration, names, result_folder
@@ -124,7 +124,7 @@ class TransformMnist(Benchmark):
             seed=configuration["seed"],
             natural_gradient=NATURAL_GRADIENT if configuration.get("one_hot") else None,
         )
-        errors = class_errors(model, digits)
+        errors = digit_errors(model, digits)
         shutil.rmtree(folder)
         return {**errors, **trained}
 
@@ -203,21 +203,18 @@ def loss_per_image(digits: Digits) -> Callable[[Any], dict[str, float]]:
     return evaluate
 
 
-def class_errors(model: Any, digits: Digits) -> dict[str, float]:
+def digit_errors(model: Any, digits: Digits) -> dict[str, float]:
     """Accuracy and mean negative log probability of the test images' classes (or, with one-hot
     labels, their mean negative log density)."""
     import gpflow
 
-    mean, variance = Predictor(model, digits.X_test.shape[1])(digits.X_test)
     X, Y = digits.X_test, digits.Y_test
-    if isinstance(model.likelihood, gpflow.likelihoods.Gaussian):
-        right = np.argmax(mean, axis=1) == Y[:, 0]
-        density = model.likelihood.predict_log_density(X, mean, variance, one_hot(Y))
-        return {"accuracy": float(right.mean()), "nll": -float(np.mean(density))}
-    probabilities, _ = model.likelihood.predict_mean_and_var(X, mean, variance)
-    log_density = model.likelihood.predict_log_density(X, mean, variance, Y)
-    right = np.argmax(np.asarray(probabilities), axis=1) == Y[:, 0]
-    return {"accuracy": float(right.mean()), "nll": -float(np.mean(log_density))}
+    if not isinstance(model.likelihood, gpflow.likelihoods.Gaussian):
+        return class_errors(model, X, Y)
+    mean, variance = Predictor(model, X.shape[1])(X)
+    right = np.argmax(mean, axis=1) == Y[:, 0]
+    density = model.likelihood.predict_log_density(X, mean, variance, one_hot(Y))
+    return {"accuracy": float(right.mean()), "nll": -float(np.mean(density))}
 
 
 def table_of(records: Sequence[Record]) -> str:
