@@ -184,7 +184,7 @@ print(f"figure: {output / 'convolutional_weights.png'}")
 #
 # A function of patches alone may be too narrow; adding an RBF kernel on whole images leaves room
 # for the rest. The sum has inducing patches for one part and inducing images for the other
-# (section 4.3 of the paper), in a stock `SVGP`. As both have their own variables, the posterior
+# (section 3.3 of the paper), in a stock `SVGP`. As both have their own variables, the posterior
 # mean of each part can be had by itself.
 
 # %%
