@@ -43,9 +43,8 @@ def radial_cross(
     def of_groups(
         groups: tf.Tensor, Z: tf.Tensor, weights: tf.Tensor, scale: tf.Tensor
     ) -> tf.Tensor:
-        return tf.linalg.matvec(
-            term.value_and_slope(squared_distances(Z, groups, scale))[0], weights
-        )
+        values, _ = term.value_and_slope(squared_distances(for_each(Z, groups), groups, scale))
+        return tf.tensordot(values, weights, 1)
 
     def gradient(
         upstream: tf.Tensor,
@@ -54,7 +53,7 @@ def radial_cross(
         weights: tf.Tensor,
         scale: tf.Tensor,
     ) -> tuple[tf.Tensor, ...]:
-        r2 = squared_distances(Z, groups, scale)
+        r2 = squared_distances(for_each(Z, groups), groups, scale)
         values, slopes = term.value_and_slope(r2)
         by_Z = tf.einsum(
             "nm,nme->me", upstream, tf.matmul(slopes, weights[:, None] * with_one(groups))
@@ -64,7 +63,7 @@ def radial_cross(
             2 * scale * weights[:, None] * differences(groups, by_point),
             2 * scale * differences(Z, by_Z),
             tf.reduce_sum(tf.matmul(upstream[:, None], values), axis=[0, 1]),
-            tf.reduce_sum(upstream * tf.linalg.matvec(slopes * r2, weights)) / scale,
+            tf.reduce_sum(upstream * tf.tensordot(slopes * r2, weights, 1)) / scale,
         )
 
     shared = [term.inputs(Z), weights, term.squared_scale]
@@ -110,11 +109,12 @@ def _of_groups(
     """
     num_points = points.shape[1]
     pairs = _BlockPairs(num_points)
-    weights = pairs.pad(weights[None, :, None])
-    row_weights, partner_weights = pairs.rows(weights), pairs.once(pairs.partners(weights))
+    padded_weights = pairs.pad(weights[None, :, None])[0]
 
     def of_chunk(groups: tf.Tensor) -> tuple[tf.Tensor, ...]:
         groups = pairs.pad(groups)
+        weights = for_each(padded_weights, groups)
+        row_weights, partner_weights = pairs.rows(weights), pairs.once(pairs.partners(weights))
         left, right = distance_factors(groups, groups, scale)
         r2 = tf.matmul(pairs.rows(left), pairs.partners(right), transpose_b=True)
         rho, slopes = value_and_slope(r2)
@@ -177,6 +177,15 @@ def _of_large_groups(
         tf.linalg.matvec(radii, weights),
         flows[:, :num_points],
     )
+
+
+def for_each(matrix: tf.Tensor, groups: tf.Tensor) -> tf.Tensor:
+    """A matrix repeated for each group.
+
+    Products of batches are not left to repeat it: those of float32 then corrupt memory (TensorFlow
+    2.21 on a CPU, from six matrices on).
+    """
+    return tf.tile(matrix[None], [tf.shape(groups)[0], 1, 1])
 
 
 class _BlockPairs:

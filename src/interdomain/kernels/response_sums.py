@@ -134,7 +134,7 @@ def _generic_quadratic(kernel: Kernel, points: tf.Tensor, weights: tf.Tensor) ->
     num_points = points.shape[1]
 
     def of_groups(groups: tf.Tensor, weights: tf.Tensor) -> tf.Tensor:
-        return tf.linalg.matvec(tf.linalg.matvec(kernel(groups), weights), weights)
+        return tf.linalg.matvec(tf.tensordot(kernel(groups), weights, 1), weights)
 
     def of_large_group(group: tf.Tensor, weights: tf.Tensor) -> tf.Tensor:
         """One group ``[1, P, D]``, its points a few at a time."""
