@@ -244,6 +244,7 @@ class PaperErrors:
 
     error: float | None = None
     nlpp: float | None = None
+    decimals: int = 2  # of the error
 
 
 def rows_of_table(
@@ -263,7 +264,7 @@ def rows_of_table(
                 method_of(run),
                 f"{run['steps']:,}",
                 run["seed"],
-                "" if printed.error is None else f"{printed.error:.{_decimals(printed)}f}",
+                "" if printed.error is None else f"{printed.error:.{printed.decimals}f}",
                 f"{100 * (1 - result['accuracy']):.2f}",
                 "" if printed.nlpp is None else f"{printed.nlpp:.3f}",
                 "not finite" if result["nll"] is None else f"{result['nll']:.3f}",
@@ -295,7 +296,3 @@ def method_of(run: Configuration) -> str:
     if run["natural_gradient"] is not None:
         text += f", natural {run['natural_gradient']:g}"
     return text
-
-
-def _decimals(printed: PaperErrors) -> int:
-    return 1 if round(printed.error or 0, 1) == printed.error else 2

@@ -32,7 +32,7 @@ DEFAULT_MODELS = {
 }
 MODELS = (*DEFAULT_MODELS["ten"], "weighted_rbf_mean_field")
 PAPER = {
-    "zero_one": {"invariant": PaperErrors(0.3)},
+    "zero_one": {"invariant": PaperErrors(0.3, decimals=1)},
     "ten": {
         "rbf": PaperErrors(1.90, 0.068),
         "invariant": PaperErrors(2.08, 0.077),

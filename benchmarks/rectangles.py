@@ -25,9 +25,9 @@ from benchmarks.results import Record
 from benchmarks.runner import Benchmark, Configuration, indices, names
 
 PAPER = {
-    "invariant": PaperErrors(1.4, 0.055),
-    "weighted": PaperErrors(0.0, 0.005),
-    "rbf_full": PaperErrors(5.0, 0.258),
+    "invariant": PaperErrors(1.4, 0.055, decimals=1),
+    "weighted": PaperErrors(0.0, 0.005, decimals=1),
+    "rbf_full": PaperErrors(5.0, 0.258, decimals=1),
 }
 MODELS = tuple(PAPER)
 DEFAULT_STEPS = {"invariant": 2_000, "weighted": 3_000, "rbf_full": 500}
