@@ -62,9 +62,8 @@ class HarmonicBlocks(BlockBatch):
             for t in self.components
         ]
         base = self.kernel.base_kernel
-        if isinstance(base, ResponseSum):
-            return self._sums(partial(_response_sums, base), X, np.asarray(weights))
-        return self._sums(partial(orbit_sums, base), X, np.asarray(weights))
+        sums_over = _response_sums if isinstance(base, ResponseSum) else orbit_sums
+        return self._sums(partial(sums_over, base), self._points(), X, np.asarray(weights))
 
     def operator(self, jitter: float) -> tf.linalg.LinearOperator:
         """``k_t(G^p z, G^q z')`` for all shifts p and q; it depends on p - q.
@@ -82,7 +81,8 @@ class HarmonicBlocks(BlockBatch):
             ]
             weights.append(rows)
         of_base = partial(orbit_sums, self.kernel.transformed_kernel)
-        sums = self._sums(of_base, self._points(), np.asarray(weights), representatives, split=True)
+        points = self._points()
+        sums = self._sums(of_base, points, points, np.asarray(weights), representatives, split=True)
         matrix = sums + tf.linalg.matrix_transpose(sums)
         diagonal = tf.linalg.diag_part(matrix) + jitter
         return full_matrix_operator(tf.linalg.set_diag(matrix, diagonal))
@@ -99,13 +99,13 @@ class HarmonicBlocks(BlockBatch):
     def _sums(
         self,
         sums_over: Callable[..., tf.Tensor],
+        points: tf.Tensor,
         X: TensorType,
         weights: Array,
         elements: Array | None = None,
         split: bool = False,
     ) -> tf.Tensor:
         """``[T, P m, N]``, or with ``split`` ``[T, P m, P m]`` from weights of P^2 rows."""
-        points = self._points()
         orbits = tf.transpose(self.kernel.transform.orbit(points), [1, 0, 2, 3])  # [U, S, m, D]
         if elements is not None and len(elements) < orbits.shape[1]:
             orbits = tf.gather(orbits, elements, axis=1)
