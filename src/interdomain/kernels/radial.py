@@ -7,6 +7,7 @@ part of the value: with it the gradient costs one more pass.
 
 from __future__ import annotations
 
+import abc
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
@@ -142,12 +143,12 @@ def product_of_terms(
     return RadialTerm(variance, _exponential, inputs, -tf.ones_like(variance))
 
 
-class HasRadialTerms:
+class HasRadialTerms(abc.ABC):
     """A kernel that knows its radial terms by itself."""
 
+    @abc.abstractmethod
     def radial_terms(self) -> list[RadialTerm] | None:
         """As :func:`radial_terms`, of this kernel."""
-        raise NotImplementedError
 
 
 def sum_of_terms(
