@@ -21,7 +21,13 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from benchmarks.data import add_data_argument, load_images, source_of
-from benchmarks.image_models import PaperErrors, labelled_rows, table_of, train_and_judge
+from benchmarks.image_models import (
+    PaperErrors,
+    add_training_arguments,
+    labelled_rows,
+    table_of,
+    train_and_judge,
+)
 from benchmarks.results import Record
 from benchmarks.runner import Benchmark, Configuration, names
 
@@ -44,15 +50,15 @@ class ColourConv(Benchmark):
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
         add_data_argument(parser)
         parser.add_argument("--models", type=names(MODELS, "models"), default=None)
-        parser.add_argument("--num-inducing", type=int, default=None, help="M, default 100")
-        parser.add_argument("--images", type=int, default=None, help="to train on, default 5000")
-        parser.add_argument("--stride", type=int, default=None, help="default 3")
-        parser.add_argument("--steps", type=int, default=None, help="default 2000")
-        parser.add_argument("--batch-size", type=int, default=None, help="default 50")
-        parser.add_argument("--learning-rate", type=float, default=None, help="default 0.01")
-        parser.add_argument("--natural-gradient", type=float, default=None, help="for q")
-        parser.add_argument("--paper", action="store_true", help="the sizes of Figure 3")
-        parser.add_argument("--seed", type=int, default=0)
+        add_training_arguments(
+            parser,
+            "Figure 3",
+            num_inducing="100",
+            images="5000",
+            stride="3",
+            steps="2000",
+            batch_size="50",
+        )
 
     def configurations(self, arguments: argparse.Namespace) -> Iterable[Configuration]:
         short, paper = arguments.short, arguments.paper

@@ -55,6 +55,21 @@ CURVE_POINTS = 10
 CURVE_ROWS = 1_000  # test images on which the curves are evaluated
 
 
+def add_training_arguments(parser: argparse.ArgumentParser, paper: str, **defaults: str) -> None:
+    """The options of a benchmark of several models.
+
+    :param paper: what `--paper` sets.
+    :param defaults: the defaults in words: of num_inducing, images, stride, steps, batch_size.
+    """
+    for name in ("num_inducing", "images", "stride", "steps", "batch_size"):
+        option = f"--{name.replace('_', '-')}"
+        parser.add_argument(option, type=int, default=None, help=f"default {defaults[name]}")
+    parser.add_argument("--learning-rate", type=float, default=None, help="default 0.01")
+    parser.add_argument("--natural-gradient", type=float, default=None, help="for q")
+    parser.add_argument("--paper", action="store_true", help=f"the sizes of {paper}")
+    parser.add_argument("--seed", type=int, default=0)
+
+
 @dataclass(frozen=True)
 class LabelledRows:
     """Images as rows, pixels between 0 and 1, and their classes."""

@@ -21,7 +21,13 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from benchmarks.data import Images, add_data_argument, load_images, source_of
-from benchmarks.image_models import PaperErrors, labelled_rows, table_of, train_and_judge
+from benchmarks.image_models import (
+    PaperErrors,
+    add_training_arguments,
+    labelled_rows,
+    table_of,
+    train_and_judge,
+)
 from benchmarks.results import Record
 from benchmarks.runner import Benchmark, Configuration, names
 
@@ -63,17 +69,17 @@ class MnistConv(Benchmark):
         add_data_argument(parser)
         parser.add_argument("--tasks", type=names(TASKS, "tasks"), default=None)
         parser.add_argument("--models", type=names(MODELS, "models"), default=None)
-        parser.add_argument("--num-inducing", type=int, default=None, help="M: 50, 200 (ten)")
-        parser.add_argument("--images", type=int, default=None, help="to train on, default: all")
-        parser.add_argument("--stride", type=int, default=None, help="default 1, 2 (ten)")
-        parser.add_argument("--steps", type=int, default=None, help="default 1000, 3000 (ten)")
-        parser.add_argument("--batch-size", type=int, default=None, help="default 100")
-        parser.add_argument("--learning-rate", type=float, default=None, help="default 0.01")
-        parser.add_argument("--natural-gradient", type=float, default=None, help="for q")
+        add_training_arguments(
+            parser,
+            "Table 1",
+            num_inducing="50, 200 (ten)",
+            images="all",
+            stride="1, 2 (ten)",
+            steps="1000, 3000 (ten)",
+            batch_size="100",
+        )
         parser.add_argument("--variance", type=float, default=None, help="of patches, at first")
         parser.add_argument("--lengthscale", type=float, default=None, help="of patches, at first")
-        parser.add_argument("--paper", action="store_true", help="the sizes of Table 1")
-        parser.add_argument("--seed", type=int, default=0)
 
     def configurations(self, arguments: argparse.Namespace) -> Iterable[Configuration]:
         short, paper = arguments.short, arguments.paper

@@ -16,7 +16,7 @@ from ..sphere._typing import Array
 from .decomposed import DecomposedKernel
 from .located import LocatedKernel
 from .patches import PatchGrid
-from .responses import ResponseSum
+from .responses import ResponseSum, mean_weights
 
 
 class Convolutional(ResponseSum):
@@ -93,7 +93,7 @@ class Convolutional(ResponseSum):
 
     @property
     def response_weights(self) -> tf.Tensor:
-        return _mean_weights(self.weights, self.num_patches)
+        return mean_weights(self.num_patches, self.weights)
 
     @inherit_check_shapes
     def points(self, X: tf.Tensor) -> tf.Tensor:
@@ -220,7 +220,7 @@ class ChannelConvolutional(ResponseSum):
     def response_weights(self) -> tf.Tensor:
         weights = self.parent.weights
         of_channel = None if weights is None else weights[:, self.channel]
-        return _mean_weights(of_channel, self.parent.num_patches)
+        return mean_weights(self.parent.num_patches, of_channel)
 
     @inherit_check_shapes
     def points(self, X: tf.Tensor) -> tf.Tensor:
@@ -281,9 +281,3 @@ def validate_images(X: tf.Tensor, grid: PatchGrid, channels: int = 1) -> tf.Tens
             "flatten the images to rows, or pass active_dims."
         )
     return X
-
-
-def _mean_weights(weights: TensorType | None, num_patches: int) -> tf.Tensor:
-    if weights is None:
-        return tf.fill([num_patches], tf.constant(1 / num_patches, gpflow.default_float()))
-    return tf.convert_to_tensor(weights) / num_patches

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-import gpflow
 import numpy as np
 import tensorflow as tf
 from check_shapes import inherit_check_shapes
@@ -14,7 +13,7 @@ from ..transforms import CyclicTransform, Product
 from ..transforms._arguments import as_integer
 from .convolutional import validate_single_output
 from .response_sums import cross_sums, quadratic_sums
-from .responses import ResponseSum
+from .responses import ResponseSum, mean_weights
 
 
 class Invariant(ResponseSum):
@@ -93,7 +92,7 @@ class Invariant(ResponseSum):
 
     @property
     def response_weights(self) -> tf.Tensor:
-        return _mean_weights(self.transform.order)
+        return mean_weights(self.transform.order)
 
     @inherit_check_shapes
     def points(self, X: tf.Tensor) -> tf.Tensor:
@@ -103,7 +102,7 @@ class Invariant(ResponseSum):
     def _cross(self, Z: tf.Tensor, X: tf.Tensor) -> tf.Tensor:
         if self.num_samples is None:
             return super()._cross(Z, X)
-        weights = _mean_weights(self.num_samples)
+        weights = mean_weights(self.num_samples)
         return cross_sums(self.base_kernel, Z, self._sample(X, self.num_samples), weights)
 
     def _variances(self, X: tf.Tensor) -> tf.Tensor:
@@ -113,7 +112,7 @@ class Invariant(ResponseSum):
         size, order = self.num_samples, self.transform.order
         points = self._sample(X, size)
         variances = tf.reduce_mean(self.base_kernel(points, full_cov=False), axis=-1)
-        pairs = quadratic_sums(self.base_kernel, points, _mean_weights(size))
+        pairs = quadratic_sums(self.base_kernel, points, mean_weights(size))
         distinct = (size * pairs - variances) / (size - 1)
         return variances / order + (1 - 1 / order) * distinct
 
@@ -136,7 +135,3 @@ def _powers(axis: CyclicTransform, X: tf.Tensor, exponents: tf.Tensor) -> tf.Ten
         applied = (exponents // 2**digit) % 2 == 1
         X = tf.where(applied[..., None], axis.power(X, 2**digit), X)
     return X
-
-
-def _mean_weights(size: int) -> tf.Tensor:
-    return tf.fill([size], tf.constant(1 / size, gpflow.default_float()))

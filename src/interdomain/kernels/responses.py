@@ -171,6 +171,13 @@ class ResponseView(ResponseSum):
         return self.parent.points(X)
 
 
+def mean_weights(size: int, weights: TensorType | None = None) -> tf.Tensor:
+    """``weights / size``, or ``1 / size`` each: those of a (weighted) mean over so many points."""
+    if weights is None:
+        return tf.fill([size], tf.constant(1 / size, gpflow.default_float()))
+    return tf.convert_to_tensor(weights) / size
+
+
 def _flat(X: tf.Tensor, keep: int = 1) -> tf.Tensor:
     """All dimensions before the last ``keep`` as one."""
     if X.shape.rank == keep + 1:
