@@ -13,8 +13,9 @@ from gpflow.covariances import Kuf, Kuu
 from interdomain.covariances import Kuu_operator
 from interdomain.diagnostics import nystrom_trace_error
 from interdomain.inducing_variables import HarmonicInducingPoints
-from interdomain.inducing_variables.initialisation import fold_orbits, k_means
+from interdomain.inducing_variables.initialisation import fold_orbits
 from interdomain.kernels import HarmonicKernel
+from interdomain.kernels.clustering import k_means
 from interdomain.transforms import CyclicTransform, ImageFlip, Negation, Product, Rotation
 
 GROUPS: dict[str, list[CyclicTransform]] = {

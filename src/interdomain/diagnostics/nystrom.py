@@ -14,8 +14,8 @@ from gpflow.kernels import Kernel
 
 from ..covariances.blocks import block_batches
 from ..inducing_variables import HarmonicInducingPoints
-from ..inducing_variables.initialisation import k_means
 from ..kernels import HarmonicKernel
+from ..kernels.clustering import k_means
 from ..posteriors.gaussian import square_root
 from ..transforms import CyclicTransform
 

@@ -11,11 +11,11 @@ from check_shapes import Shape
 from gpflow.base import TensorType
 
 from ..kernels import ZonalKernel
+from ..kernels.clustering import k_means
 from ..sphere import Activation, num_harmonics, resolve_activation
 from ..sphere._typing import Array
 from ..sphere.dimensions import validate_dimension
 from .base import InterDomainInducingVariables
-from .initialisation import k_means
 
 
 class ActivationFeatures(InterDomainInducingVariables):

@@ -11,9 +11,10 @@ from check_shapes import Shape
 from gpflow.base import TensorType
 
 from ..kernels import HarmonicKernel
+from ..kernels.clustering import k_means, sample_rows
 from ..sphere._typing import Array
 from .base import InterDomainInducingVariables
-from .initialisation import fold_orbits, k_means, sample_rows
+from .initialisation import fold_orbits
 
 
 class ComponentInducingPoints(InterDomainInducingVariables):

@@ -1,38 +1,13 @@
-"""Initial places for inducing variables."""
+"""Initial places for inducing variables of kernels with symmetries."""
 
 from __future__ import annotations
 
-import warnings
-
-import gpflow
 import numpy as np
-from gpflow.base import TensorType
-from scipy.cluster.vq import kmeans2
 
 from ..sphere._typing import Array
 from ..transforms import CyclicTransform
 
-_MAX_ROWS = 10_000
 _MAX_IMAGES = 10_000
-
-
-def sample_rows(X: TensorType, num_centres: int, seed: int) -> Array:
-    """X as an array; of many rows a random sample. Arguments and errors as for :func:`k_means`."""
-    values = np.asarray(X, dtype=float)
-    if values.ndim != 2:
-        raise ValueError(f"X must be [N, D], found shape {values.shape}.")
-    if not np.all(np.isfinite(values)):
-        raise ValueError("X must be finite; remove rows with NaN or infinite entries.")
-    if not 1 <= num_centres <= len(values):
-        raise ValueError(
-            f"num_centres must be between 1 and the number of rows of X, {len(values)}, found "
-            f"{num_centres}."
-        )
-    limit = max(_MAX_ROWS, 10 * num_centres)
-    if len(values) > limit:
-        rows = np.random.default_rng(seed).choice(len(values), limit, replace=False)
-        values = values[rows]
-    return values
 
 
 def fold_orbits(transform: CyclicTransform, X: Array, *, seed: int = 0) -> Array:
@@ -51,27 +26,3 @@ def fold_orbits(transform: CyclicTransform, X: Array, *, seed: int = 0) -> Array
         nearest = np.argmin(np.sum(np.square(images - reference), axis=-1), axis=0)
         folded.append(images[nearest, np.arange(images.shape[1])])
     return np.concatenate(folded)
-
-
-def k_means(X: TensorType, num_centres: int, *, seed: int = 0) -> Array:
-    """Centres that k-means finds in the data.
-
-    :param X: Inputs ``[N, D]``. Of more than 10,000 rows a random sample is used (or one of ten
-        rows per centre, if that is more).
-    :param num_centres: How many centres.
-    :param seed: Of the sample and of the initial centres.
-    :return: ``[num_centres, D]``.
-    :raises ValueError: If X is not ``[N, D]``, is not finite, or has fewer rows than centres.
-    """
-    values = sample_rows(X, num_centres, seed)
-    rng = np.random.default_rng(seed)
-    # Repeated rows can leave k-means with clusters of no points: its centres start, and those stay,
-    # at rows of the data.
-    start = values[rng.choice(len(values), num_centres, replace=False)]
-    with warnings.catch_warnings():
-        warnings.filterwarnings("ignore", message="One of the clusters is empty")
-        centres, labels = kmeans2(values, start, iter=20, minit="matrix")
-    empty = np.bincount(labels, minlength=num_centres) == 0
-    centres[empty] = start[empty]
-    result: Array = centres.astype(gpflow.default_float())
-    return result

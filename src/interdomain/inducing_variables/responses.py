@@ -11,11 +11,11 @@ import tensorflow as tf
 from check_shapes import Shape
 from gpflow.base import TensorType
 
+from ..kernels.clustering import k_means
 from ..kernels.convolutional import Convolutional, MultiChannelConvolutional
 from ..kernels.responses import ResponseSum
 from ..sphere._typing import Array
 from .base import InterDomainInducingVariables
-from .initialisation import k_means
 
 _MAX_PATCHES = 100_000
 
