@@ -75,7 +75,7 @@ class MnistConv(Benchmark):
             num_inducing="50, 200 (ten)",
             images="all",
             stride="1, 2 (ten)",
-            steps="1000, 3000 (ten)",
+            steps="3000",
             batch_size="100",
         )
         parser.add_argument("--variance", type=float, default=None, help="of patches, at first")
@@ -88,8 +88,8 @@ class MnistConv(Benchmark):
             for model in arguments.models or DEFAULT_MODELS[task]:
                 if short and arguments.models is None and model in ("rbf", "weighted"):
                     continue
-                default_steps = PAPER_STEPS.get(model, 80_000) if paper else 3_000
-                steps = arguments.steps or (5 if short else default_steps if ten else 1_000)
+                default_steps = PAPER_STEPS.get(model, 80_000) if paper and ten else 3_000
+                steps = arguments.steps or (5 if short else default_steps)
                 yield {
                     "task": task,
                     "model": model,
