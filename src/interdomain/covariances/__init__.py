@@ -5,9 +5,27 @@
 
 from gpflow.covariances import Kuf, Kuu
 
-from . import activation_features, harmonic, pairings, responses, spherical_harmonics, sums
+from . import (
+    activation_features,
+    fourier_features,
+    harmonic,
+    interval_fourier_features,
+    pairings,
+    responses,
+    spherical_harmonics,
+    sums,
+)
 from .dispatch import Kuu_operator, Kvu
 
 __all__ = ["Kuf", "Kuu", "Kuu_operator", "Kvu"]
 
-del activation_features, harmonic, pairings, responses, spherical_harmonics, sums
+del (
+    activation_features,
+    fourier_features,
+    harmonic,
+    interval_fourier_features,
+    pairings,
+    responses,
+    spherical_harmonics,
+    sums,
+)

@@ -18,7 +18,7 @@ from gpflow.utilities import Dispatcher
 
 from ..inducing_variables import SumInducingVariables
 from ..kernels import DecomposedKernel
-from .dispatch import Kuu_operator, Kuu_operator_full_matrix, full_matrix_operator
+from .dispatch import Kuu_operator, full_matrix_operator
 from .pairs import Block, flat_blocks, pair_blocks
 
 block_batches = Dispatcher("block_batches")
@@ -66,7 +66,26 @@ class StackedBlocks(BlockBatch):
                 is_self_adjoint=True,
                 is_positive_definite=True,
             )
+        if all(
+            isinstance(operator, tf.linalg.LinearOperatorLowRankUpdate) for operator in operators
+        ):
+            return _stack_updates(operators)
         return full_matrix_operator(tf.stack([operator.to_dense() for operator in operators]))
+
+
+def _stack_updates(
+    operators: Sequence[tf.linalg.LinearOperatorLowRankUpdate],
+) -> tf.linalg.LinearOperatorLowRankUpdate:
+    """Diagonals plus low ranks; where ranks differ, columns of zeros make up for it."""
+    rank = max(operator.u.shape[-1] for operator in operators)
+    updates = [tf.pad(o.u, [[0, 0], [0, rank - o.u.shape[-1]]]) for o in operators]
+    diagonals = tf.stack([operator.base_operator.diag_part() for operator in operators])
+    return tf.linalg.LinearOperatorLowRankUpdate(
+        tf.linalg.LinearOperatorDiag(diagonals, is_self_adjoint=True, is_positive_definite=True),
+        tf.stack(updates),
+        is_self_adjoint=True,
+        is_positive_definite=True,
+    )
 
 
 @block_batches.register(InducingVariables, Kernel)
@@ -79,27 +98,23 @@ def block_batches_single(inducing_variable: InducingVariables, kernel: Kernel) -
 def block_batches_sum(
     inducing_variable: SumInducingVariables, kernel: Sum | DecomposedKernel
 ) -> list[BlockBatch]:
-    """Those of the summands; dense blocks of one size are put together."""
+    """Those of the summands; single blocks of one size and one kind are put together."""
     batches: list[BlockBatch] = []
-    dense: dict[int, list[tuple[Block, int]]] = {}
+    alike: dict[tuple[int, object], list[tuple[Block, int]]] = {}
     position = 0
     for block, summand in pair_blocks(inducing_variable, kernel):
         inner = block_batches(block, summand)
-        is_single = len(inner) == 1 and isinstance(inner[0], StackedBlocks)
+        count = len(flat_blocks(block, summand))
         size = block.shape[0] if block.shape else None
-        if is_single and size is not None and _is_dense(block, summand):
-            dense.setdefault(size, []).append(((block, summand), position))
+        if count == 1 and isinstance(inner[0], StackedBlocks) and size is not None:
+            kind = Kuu_operator.dispatch(type(block), type(summand))
+            alike.setdefault((size, kind), []).append(((block, summand), position))
         else:
             for batch in inner:
                 batch.positions = tuple(position + other for other in batch.positions)
                 batches.append(batch)
-        position += len(flat_blocks(block, summand))
-    for members in dense.values():
+        position += count
+    for members in alike.values():
         blocks, positions = zip(*members, strict=True)
         batches.append(StackedBlocks(blocks, positions))
     return batches
-
-
-def _is_dense(block: InducingVariables, kernel: Kernel) -> bool:
-    """Whether Kuu has no structure that is known."""
-    return Kuu_operator.dispatch(type(block), type(kernel)) is Kuu_operator_full_matrix

@@ -2,16 +2,20 @@
 
 from .activation_features import ActivationFeatures
 from .base import InterDomainInducingVariables
+from .fourier_features import FourierFeatures
 from .harmonic import HarmonicInducingPoints
+from .interval_fourier_features import IntervalFourierFeatures
 from .responses import InducingPatches, OrbitInducingPoints
 from .spherical_harmonics import SphericalHarmonics
 from .sums import SumInducingVariables
 
 __all__ = [
     "ActivationFeatures",
+    "FourierFeatures",
     "HarmonicInducingPoints",
     "InducingPatches",
     "InterDomainInducingVariables",
+    "IntervalFourierFeatures",
     "OrbitInducingPoints",
     "SphericalHarmonics",
     "SumInducingVariables",

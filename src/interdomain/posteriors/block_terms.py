@@ -114,7 +114,8 @@ def batch_terms(
     """A batch's contributions to the mean and to the (co)variance at X ``[N, D]``."""
     assert q.root is not None
     columns = batch.features(X)
-    if not (full_cov or is_diagonal(q.root) or q.q_sqrt.shape.rank == 3):
+    is_triangular = isinstance(q.root, tf.linalg.LinearOperatorLowerTriangular)
+    if is_triangular and not (full_cov or q.q_sqrt.shape.rank == 3):
         return dense_marginals(q.root.to_dense(), columns, q.q_mu, q.q_sqrt)
     A = q.root.solve(columns)
     change = covariance_change if full_cov else variance_change

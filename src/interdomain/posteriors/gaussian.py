@@ -24,10 +24,43 @@ def is_diagonal(operator: tf.linalg.LinearOperator) -> bool:
 
 
 def square_root(operator: tf.linalg.LinearOperator) -> tf.linalg.LinearOperator:
-    """L with ``operator = L L^T``, lower triangular, block-diagonal or diagonal."""
+    """L with ``operator = L L^T``: lower triangular for a full matrix, of the operator's own
+    structure otherwise (block-diagonal, diagonal, diagonal times identity plus low rank)."""
     if isinstance(operator, tf.linalg.LinearOperatorFullMatrix):
         return tf.linalg.LinearOperatorLowerTriangular(_cholesky(operator.to_dense()))
+    if isinstance(operator, tf.linalg.LinearOperatorBlockDiag):
+        return tf.linalg.LinearOperatorBlockDiag([square_root(o) for o in operator.operators])
+    if isinstance(operator, tf.linalg.LinearOperatorLowRankUpdate):
+        return _root_of_update(operator)
     return operator.cholesky()
+
+
+def _root_of_update(
+    operator: tf.linalg.LinearOperatorLowRankUpdate,
+) -> tf.linalg.LinearOperatorComposition:
+    """A root of ``D + U U^T``, for M rows and r columns of U at a cost of ``M r^2``.
+
+    ``D^{1/2} (I + V Y^{-1} V^T)`` for ``V = D^{-1/2} U`` and ``Y = I + C``, where
+    ``C C^T = I + V^T V``: the product of the bracket and its transpose is ``I + V V^T`` because
+    ``Y Y^T - Y - Y^T + I = (Y - I)(Y - I)^T = I + V^T V``.
+    """
+    deviations = tf.sqrt(operator.base_operator.diag_part())
+    V = operator.u / deviations[..., None]
+    identity = tf.eye(V.shape[-1], dtype=V.dtype)
+    C = tf.linalg.cholesky(identity + tf.matmul(V, V, transpose_a=True))
+    solved = tf.linalg.triangular_solve(identity + C, tf.linalg.matrix_transpose(V))
+    bracket = tf.linalg.LinearOperatorLowRankUpdate(
+        tf.linalg.LinearOperatorIdentity(
+            tf.shape(V)[-2],
+            batch_shape=tf.shape(V)[:-2] if V.shape.rank > 2 else None,
+            dtype=V.dtype,
+        ),
+        V,
+        v=tf.linalg.matrix_transpose(solved),
+        is_non_singular=True,
+    )
+    diagonal = tf.linalg.LinearOperatorDiag(deviations, is_non_singular=True)
+    return tf.linalg.LinearOperatorComposition([diagonal, bracket], is_non_singular=True)
 
 
 @tf.custom_gradient

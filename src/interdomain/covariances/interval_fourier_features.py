@@ -1,0 +1,166 @@
+"""Covariances of Fourier features on an interval: Hensman et al. 2018, sections 3 and 4.
+
+A Matern process of order p + 1/2 solves ``(d/dx + l)^(p+1) f = white noise`` of density q, so that
+the inner product of its RKHS on [a, b] is
+
+    <g, h> = 1/q int (Lg)(Lh) dx + v(g)^T P^-1 v(h),    L = (d/dx + l)^(p+1),
+
+v being value and first p derivatives at a, and P their covariance for f. Sines and cosines of whole
+periods are orthogonal under the integral: it gives Kuu's diagonal, the second term its low rank.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+
+import gpflow
+import numpy as np
+import tensorflow as tf
+from check_shapes import check_shapes
+from gpflow.base import TensorType
+from gpflow.covariances import Kuf, Kuu
+from gpflow.kernels import Matern12, Matern32, Matern52, Stationary
+
+from ..inducing_variables import IntervalFourierFeatures
+from ..kernels.columns import select_columns
+from ..sphere._typing import Array
+from .dispatch import Kuu_operator
+
+_MATERNS = (Matern12, Matern32, Matern52)
+
+
+def _order(kernel: Stationary) -> int:
+    """p, of a Matern kernel of p + 1/2."""
+    return next(p for p, kind in enumerate(_MATERNS) if isinstance(kernel, kind))
+
+
+def _rate(kernel: Stationary) -> tf.Tensor:
+    return math.sqrt(2 * _order(kernel) + 1) / kernel.lengthscales
+
+
+def _derivatives_at_ends(inducing_variable: IntervalFourierFeatures, order: int) -> Array:
+    """Value and derivatives of the features at an end of the interval, ``[M, order + 1]``: the same
+    at both, as they are periodic."""
+    w = inducing_variable.angular_frequencies
+    zero = np.zeros_like(w)
+    columns = []
+    for derivative in range(order + 1):
+        cosines, sines = [(w**0, zero), (zero, w), (-(w**2), zero)][derivative]
+        columns.append(np.concatenate([[1.0 if derivative == 0 else 0.0], cosines, sines]))
+    return np.stack(columns, axis=1)
+
+
+@Kuf.register(IntervalFourierFeatures, _MATERNS, object)
+@check_shapes(
+    "inducing_variable: [M, D, 1]",
+    "Xnew: [batch..., N, E]",
+    "return: [M, batch..., N]",
+)
+def Kuf_interval_fourier_features(
+    inducing_variable: IntervalFourierFeatures, kernel: Stationary, Xnew: TensorType
+) -> tf.Tensor:
+    """The features; beyond an end, what f's value and derivatives there say of f.
+
+    A polynomial of degree p times ``exp(-l r)``, r being the distance from the end, that continues
+    value and derivatives: the process is Markov in them (the paper's section 3.4 for p = 0).
+    """
+    inducing_variable.validate_kernel(kernel)
+    Xnew = select_columns(kernel, Xnew)
+    if Xnew.shape[-1] != 1:
+        raise ValueError(
+            f"X must have one column, found {Xnew.shape[-1]}; select it with the kernel's "
+            "active_dims, or pass a sum of kernels on one column each."
+        )
+    x = tf.squeeze(Xnew, axis=-1)
+    below = inducing_variable.lower - x
+    above = x - inducing_variable.upper
+    w = tf.constant(inducing_variable.angular_frequencies, x.dtype)
+    w = tf.reshape(w, tf.concat([[-1], tf.ones([tf.rank(x)], tf.int32)], axis=0))
+    angle = -w * below
+    inside = tf.concat([tf.ones_like(x)[None], tf.cos(angle), tf.sin(angle)], axis=0)
+    outside = tf.zeros_like(inside)
+    order, rate = _order(kernel), _rate(kernel)
+    derivatives = tf.constant(_derivatives_at_ends(inducing_variable, order), x.dtype)
+    for distance, sign in ((below, -1.0), (above, 1.0)):
+        r = tf.maximum(distance, 0)
+        # Derivatives along r, and from them the coefficients of the polynomial.
+        along = [sign**n * derivatives[:, n] for n in range(order + 1)]
+        coefficients = [along[0]]
+        if order > 0:
+            coefficients.append(along[1] + rate * along[0])
+        if order > 1:
+            coefficients.append((along[2] - rate**2 * along[0]) / 2 + rate * coefficients[1])
+        polynomial = tf.add_n(
+            [tf.tensordot(coefficient, r**n, axes=0) for n, coefficient in enumerate(coefficients)]
+        )
+        outside = tf.where(distance > 0, tf.exp(-rate * r) * polynomial, outside)
+    return tf.where((below > 0) | (above > 0), outside, inside)
+
+
+@Kuu.register(IntervalFourierFeatures, _MATERNS)
+@check_shapes(
+    "inducing_variable: [M, D, 1]",
+    "return: [M, M]",
+)
+def Kuu_interval_fourier_features(
+    inducing_variable: IntervalFourierFeatures, kernel: Stationary, *, jitter: float = 0.0
+) -> tf.Tensor:
+    """The dense matrix, for consumers that need one; ``jitter`` is added as GPflow asks."""
+    matrix = Kuu_operator_interval_fourier_features(inducing_variable, kernel).to_dense()
+    diagonal = tf.linalg.diag_part(matrix) + tf.cast(jitter, gpflow.default_float())
+    return tf.linalg.set_diag(matrix, diagonal)
+
+
+@Kuu_operator.register(IntervalFourierFeatures, _MATERNS)
+def Kuu_operator_interval_fourier_features(
+    inducing_variable: IntervalFourierFeatures, kernel: Stationary, *, jitter: float = 0.0
+) -> tf.linalg.LinearOperatorLowRankUpdate:
+    """Diagonal plus low rank; ``jitter`` is not added, because nothing of M rows is factorised."""
+    inducing_variable.validate_kernel(kernel)
+    order, rate = _order(kernel), _rate(kernel)
+    dtype = rate.dtype
+    w = tf.constant(inducing_variable.angular_frequencies, dtype)
+    # The density q of the white noise that gives f its variance.
+    factor = 2.0 ** (2 * order + 1) * math.factorial(order) ** 2 / math.factorial(2 * order)
+    noise = kernel.variance * factor * rate ** (2 * order + 1)
+    length = inducing_variable.length
+    constant = length * rate ** (2 * order + 2) / noise
+    waves = length / 2 * (rate**2 + w**2) ** (order + 1) / noise
+    diagonal = tf.concat([constant[None], waves, waves], axis=0)
+    derivatives = tf.constant(_derivatives_at_ends(inducing_variable, order), dtype)
+    update = tf.linalg.matmul(derivatives, _INVERSE_ROOTS[order](rate))
+    return tf.linalg.LinearOperatorLowRankUpdate(
+        tf.linalg.LinearOperatorDiag(diagonal, is_self_adjoint=True, is_positive_definite=True),
+        update / tf.sqrt(kernel.variance),
+        is_self_adjoint=True,
+        is_positive_definite=True,
+    )
+
+
+def _inverse_root12(rate: tf.Tensor) -> tf.Tensor:
+    return tf.ones([1, 1], rate.dtype)
+
+
+def _inverse_root32(rate: tf.Tensor) -> tf.Tensor:
+    return tf.linalg.diag(tf.stack([tf.ones_like(rate), 1 / rate]))
+
+
+def _inverse_root52(rate: tf.Tensor) -> tf.Tensor:
+    """Of the covariance ``[[1, 0, -l^2/3], [0, l^2/3, 0], [-l^2/3, 0, l^4]]``: columns c with
+    ``sum c c^T`` its inverse."""
+    zero, one = tf.zeros_like(rate), tf.ones_like(rate)
+    columns = [
+        [one, zero, zero],
+        [zero, math.sqrt(3) / rate, zero],
+        [math.sqrt(1 / 8) * one, zero, math.sqrt(9 / 8) / rate**2],
+    ]
+    return tf.linalg.matrix_transpose(tf.stack([tf.stack(column) for column in columns]))
+
+
+_INVERSE_ROOTS: tuple[Callable[[tf.Tensor], tf.Tensor], ...] = (
+    _inverse_root12,
+    _inverse_root32,
+    _inverse_root52,
+)
+"""For variance one, a matrix whose product with its transpose is P^-1."""

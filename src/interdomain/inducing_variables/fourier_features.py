@@ -1,0 +1,114 @@
+"""Fourier transforms of a harmonizable process as inducing variables: Shen et al. 2019."""
+
+from __future__ import annotations
+
+import gpflow
+import numpy as np
+import tensorflow as tf
+from check_shapes import Shape
+from gpflow.base import TensorType
+
+from ..kernels.harmonizable import HarmonizableMixture
+from ..kernels.harmonizable_component import HarmonizableComponent
+from ..kernels.spectral_arguments import finite_array
+from ..sphere._typing import Array
+from .base import InterDomainInducingVariables
+from .frequency_selection import select_frequencies
+from .sums import SumInducingVariables
+
+
+class FourierFeatures(InterDomainInducingVariables):
+    """Real and imaginary parts of the Fourier transform of f at some frequencies.
+
+    ``u = int f(x + centre) exp(-2 pi i w^T x) dx``, for a
+    :class:`interdomain.kernels.HarmonizableComponent`, whose sample functions have such a
+    transform (Shen, Heinonen and Kaski 2019, eqs. 29 to 36). For a mixture, one set for each
+    component: :meth:`for_kernel` makes them.
+
+    The paper's complex features at w and -w are the two real ones at w, whose order here is all
+    real parts, then all imaginary ones. At w = 0 there is no imaginary part. Each variable is
+    divided by its standard deviation, so that ``Kuu`` has a diagonal of ones whatever the units.
+
+    :param frequencies: ``[m, D]``, in cycles per unit of x, trainable.
+    :raises ValueError: If it is not a finite matrix, or two frequencies are equal or negatives of
+        each other, whose variables are the same but for a sign.
+    """
+
+    def __init__(self, frequencies: TensorType, *, name: str | None = None) -> None:
+        super().__init__(name=name)
+        values = finite_array("frequencies", frequencies, (2,), "a matrix [m, D]")
+        if 0 in values.shape:
+            raise ValueError(f"frequencies must be [m, D], found shape {values.shape}.")
+        _validate_distinct(values)
+        self.frequencies = gpflow.Parameter(values, name="frequencies")
+        self._with_imaginary = tuple(np.flatnonzero(np.any(values != 0, axis=1)).tolist())
+
+    @classmethod
+    def for_kernel(
+        cls, kernel: HarmonizableComponent | HarmonizableMixture, num_frequencies: int
+    ) -> FourierFeatures | SumInducingVariables:
+        """Frequencies that say most about the process, as the kernel is now.
+
+        One after the other, those at which the transform of f has most variance left, given those
+        that are there; their integral is what is not known of f in the mean over its window.
+
+        :param kernel: A component; or a mixture, for a set for each component.
+        :param num_frequencies: How many, for each component: one or two variables each.
+        :return: For a mixture, :class:`SumInducingVariables`.
+        :raises ValueError: If num_frequencies is not positive, or the kernel is neither.
+        """
+        if isinstance(kernel, HarmonizableMixture):
+            return SumInducingVariables(
+                [cls(select_frequencies(part, num_frequencies)) for part in kernel.kernels]
+            )
+        if not isinstance(kernel, HarmonizableComponent):
+            raise ValueError(
+                "kernel must be a HarmonizableMixture or a HarmonizableComponent, found "
+                f"{type(kernel).__name__}, which has no Fourier transform in closed form."
+            )
+        return cls(select_frequencies(kernel, num_frequencies))
+
+    @property
+    def with_imaginary_part(self) -> tuple[int, ...]:
+        """Which frequencies have an imaginary part: all but zero. Training leaves a zero where it
+        is, since everything is even in it."""
+        return self._with_imaginary
+
+    @property
+    def num_inducing(self) -> int:
+        """The number M of real variables."""
+        return int(self.frequencies.shape[0]) + len(self.with_imaginary_part)
+
+    @property
+    def shape(self) -> Shape:
+        """``(M, None, 1)``: X may have more columns, of which ``active_dims`` selects D."""
+        return (self.num_inducing, None, 1)
+
+    def validate_kernel(self, kernel: HarmonizableComponent) -> tf.Tensor:
+        """The frequencies, for the kernel they are used with.
+
+        :raises ValueError: If they have not the kernel's number of columns.
+        """
+        found = self.frequencies.shape[1]
+        if found != kernel.dimension:
+            raise ValueError(
+                f"frequencies must have {kernel.dimension} columns, as those of the kernel have, "
+                f"found {found}."
+            )
+        return tf.convert_to_tensor(self.frequencies)
+
+
+def _validate_distinct(frequencies: Array) -> None:
+    """:raises ValueError: If two are equal or negatives of each other."""
+    scale = np.max(np.abs(frequencies))
+    for first in range(len(frequencies)):
+        for second in range(first):
+            for sign, relation in ((1, "equal"), (-1, "negatives of each other")):
+                difference = frequencies[first] - sign * frequencies[second]
+                if np.all(np.abs(difference) <= 1e-10 * scale):
+                    raise ValueError(
+                        f"frequencies {second} and {first} are {relation}, "
+                        f"{frequencies[second].tolist()} and {frequencies[first].tolist()}: their "
+                        "inducing variables are the same but for a sign, and Kuu is singular. "
+                        "Pass each pair once."
+                    )

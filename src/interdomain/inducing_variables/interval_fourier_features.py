@@ -1,0 +1,106 @@
+"""Fourier features of a Matern process on an interval: Hensman et al. 2018."""
+
+from __future__ import annotations
+
+import gpflow
+import numpy as np
+from check_shapes import Shape
+from gpflow.base import TensorType
+
+from ..kernels.spectral_arguments import finite_array
+from ..sphere._typing import Array
+from ..transforms._arguments import as_integer
+from .base import InterDomainInducingVariables
+
+
+class IntervalFourierFeatures(InterDomainInducingVariables):
+    """The projections of a Matern process on sines and cosines over an interval.
+
+    ``u = <f, phi>`` in the RKHS of a Matern-1/2, 3/2 or 5/2 kernel on [lower, upper], for
+    ``phi = 1, cos(w_m (x - lower)), sin(w_m (x - lower))``, ``w_m = 2 pi m / (upper - lower)``,
+    m = 1, ..., num_frequencies, in this order (Hensman, Durrande and Solin, *Variational Fourier
+    features for Gaussian processes*, 2018, sections 3 and 4). ``Kuf`` is phi and knows no
+    parameter of the kernel; ``Kuu`` is a diagonal plus a matrix of rank 1, 2 or 3, which
+    :func:`interdomain.covariances.Kuu_operator` keeps: no factorisation grows with M.
+
+    For kernels of one column. Several: a sum of kernels on one column each (``active_dims``), with
+    one of these for each in a :class:`interdomain.inducing_variables.SumInducingVariables`. Outside
+    of the interval f is what its value and derivatives at the end say of it, and the features fade;
+    choose an interval somewhat longer than the data, so that f need not be periodic on it.
+
+    :param lower: Where the interval begins.
+    :param upper: Where it ends.
+    :param num_frequencies: The number of sines, and of cosines.
+    :raises ValueError: If the interval is empty or not finite, or the number is negative.
+    """
+
+    def __init__(
+        self, lower: float, upper: float, num_frequencies: int, *, name: str | None = None
+    ) -> None:
+        super().__init__(name=name)
+        ends = [
+            float(finite_array(argument, value, (0,), "a number"))
+            for argument, value in (("lower", lower), ("upper", upper))
+        ]
+        if not ends[0] < ends[1]:
+            raise ValueError(f"upper must be above lower, {ends[0]}, found {ends[1]}.")
+        count = as_integer(num_frequencies)
+        if count is None or count < 0:
+            raise ValueError(
+                f"num_frequencies must be an integer of 0 or more, found {num_frequencies!r}."
+            )
+        self.lower, self.upper = ends
+        self.num_frequencies = count
+
+    @classmethod
+    def from_data(
+        cls, X: TensorType, num_frequencies: int, *, margin: float = 0.25
+    ) -> IntervalFourierFeatures:
+        """An interval around the data.
+
+        :param X: One column, ``[N, 1]`` or ``[N]``.
+        :param margin: How far beyond the data it reaches, on either side, in lengths of the data's
+            range.
+        :raises ValueError: If X has several columns, is not finite or does not vary, or the margin
+            is negative.
+        """
+        values = finite_array("X", X, (1, 2), "one column [N, 1]")
+        if values.ndim == 2 and values.shape[1] != 1 or not values.size:
+            raise ValueError(f"X must be one column [N, 1], found shape {values.shape}.")
+        if not margin >= 0:
+            raise ValueError(f"margin must be 0 or more, found {margin}.")
+        lower, upper = float(np.min(values)), float(np.max(values))
+        if lower == upper:
+            raise ValueError(f"X must vary, but is {lower} throughout; leave the column out.")
+        reach = margin * (upper - lower)
+        return cls(lower - reach, upper + reach, num_frequencies)
+
+    @property
+    def length(self) -> float:
+        """The length of the interval."""
+        return self.upper - self.lower
+
+    @property
+    def angular_frequencies(self) -> Array:
+        """w_m, ``[num_frequencies]``, in radians per unit of x."""
+        frequencies: Array = 2 * np.pi * np.arange(1, self.num_frequencies + 1) / self.length
+        return frequencies
+
+    @property
+    def num_inducing(self) -> int:
+        """The number ``M = 2 num_frequencies + 1`` of features."""
+        return 2 * self.num_frequencies + 1
+
+    @property
+    def shape(self) -> Shape:
+        """``(M, None, 1)``: X may have more columns, of which ``active_dims`` selects one."""
+        return (self.num_inducing, None, 1)
+
+    def validate_kernel(self, kernel: gpflow.kernels.Stationary) -> None:
+        """:raises ValueError: If the kernel has several lengthscales."""
+        if kernel.lengthscales.shape.rank:
+            raise ValueError(
+                f"kernel.lengthscales must be one number, found shape {kernel.lengthscales.shape}: "
+                "these features are for one column. Pass a sum of kernels on one column each, "
+                "with SumInducingVariables."
+            )

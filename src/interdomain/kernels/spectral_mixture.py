@@ -1,0 +1,155 @@
+"""The spectral mixture kernel: Wilson and Adams 2013."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import gpflow
+import numpy as np
+import tensorflow as tf
+from check_shapes import check_shapes, inherit_check_shapes
+from gpflow.base import TensorType
+from gpflow.utilities import positive
+
+from .columns import select_columns
+from .decomposed import DecomposedKernel
+from .gaussian_factors import (
+    definite_parameter,
+    gaussian_of_lag,
+    normal_density_of_differences,
+    outer_product,
+    phases,
+    scaled_matrix,
+    scaled_root,
+)
+from .spectral_arguments import finite_array, per_column, validate_components, validate_definite
+
+
+class SpectralComponent(gpflow.kernels.Kernel):
+    """A cosine whose memory fades: a Gaussian peak of the spectrum, and its mirror image.
+
+    ``k(x, x') = variance exp(-2 pi^2 t^T lag t) cos(2 pi frequency^T t)`` for ``t = x - x'`` (Shen
+    et al. 2019, eq. 4): a :class:`HarmonizableComponent` of one frequency whose window is as wide
+    as can be (``envelope`` 0), and which therefore has no Fourier features.
+
+    :param frequency: ``[D]``, in cycles per unit of x.
+    :param variance: Positive.
+    :param lag: Sigma, the covariance of the peak: a number, a diagonal ``[D]`` or ``[D, D]``.
+    :raises ValueError: If shapes do not fit, an entry is not finite, or the variance or the matrix
+        is not positive.
+    """
+
+    def __init__(
+        self,
+        frequency: TensorType,
+        *,
+        variance: TensorType = 1.0,
+        lag: TensorType = 0.1,
+        active_dims: slice | list[int] | None = None,
+        name: str | None = None,
+    ) -> None:
+        super().__init__(active_dims=active_dims, name=name)
+        values = np.atleast_1d(finite_array("frequency", frequency, (0, 1), "a number or [D]"))
+        self.frequency = gpflow.Parameter(per_column("frequency", values, len(values)))
+        power = finite_array("variance", variance, (0,), "a number")
+        if not power > 0:
+            raise ValueError(f"variance must be positive, found {float(power)}.")
+        self.variance = gpflow.Parameter(power, transform=positive())
+        self.lag = definite_parameter(validate_definite("lag", lag, len(values)), "lag")
+
+    @property
+    def dimension(self) -> int:
+        """The number D of columns the kernel works on."""
+        return int(self.frequency.shape[0])
+
+    @inherit_check_shapes
+    def K(self, X: TensorType, X2: TensorType | None = None) -> tf.Tensor:
+        X, waves = self._waves(X)
+        lag = tf.convert_to_tensor(self.lag)
+        root = scaled_root(lag, tf.ones([self.dimension], lag.dtype))
+        if X2 is None:
+            product = tf.linalg.matmul(waves, waves, transpose_b=True)
+            return gaussian_of_lag(X, None, root) * product
+        X2, waves2 = self._waves(X2)
+        return gaussian_of_lag(X, X2, root) * outer_product(waves, waves2)
+
+    @inherit_check_shapes
+    def K_diag(self, X: TensorType) -> tf.Tensor:
+        X = select_columns(self, X)
+        return tf.fill(tf.shape(X)[:-1], tf.convert_to_tensor(self.variance))
+
+    @check_shapes(
+        "w: [k, D]",
+        "return: [k]",
+    )
+    def spectral_density(self, w: TensorType) -> tf.Tensor:
+        """``variance (N(w | frequency, lag) + N(w | -frequency, lag)) / 2`` (eq. 7)."""
+        w = tf.cast(tf.convert_to_tensor(w), gpflow.default_float())
+        lag = tf.convert_to_tensor(self.lag)
+        covariance = scaled_matrix(lag, tf.ones([self.dimension], lag.dtype))
+        means = tf.stack([tf.convert_to_tensor(self.frequency), -self.frequency])
+        densities = normal_density_of_differences(w, means, covariance)
+        return self.variance * tf.reduce_mean(densities, axis=1)
+
+    def _waves(self, X: TensorType) -> tuple[tf.Tensor, tf.Tensor]:
+        """The active columns, and cosine and sine at each input, ``[..., N, 2]``.
+
+        :raises ValueError: If X has not the number of columns of the frequency.
+        """
+        X = select_columns(self, X)
+        if X.shape[-1] != self.dimension:
+            raise ValueError(
+                f"X must have {self.dimension} columns, as frequency has, found {X.shape[-1]}; "
+                "select columns with active_dims."
+            )
+        angle = phases(X, self.frequency[None, :])
+        waves = tf.concat([tf.cos(angle), tf.sin(angle)], axis=-1)
+        return X, tf.sqrt(self.variance) * waves
+
+
+class SpectralMixture(DecomposedKernel):
+    """A stationary kernel whose spectrum is a mixture of Gaussians (Wilson and Adams, *Gaussian
+    process kernels for pattern discovery and extrapolation*, 2013; Shen et al. 2019, eq. 4).
+
+    The limit of a :class:`HarmonizableMixture` with endless windows. Inducing variables for it are
+    points, of the whole or (:class:`interdomain.inducing_variables.SumInducingVariables`) of each
+    component: a stationary process has no Fourier transform.
+
+    :param components: One for each peak; the same number of columns each.
+    :raises ValueError: If there are none, or one is not a component, or they differ in columns.
+    """
+
+    def __init__(self, components: Sequence[SpectralComponent], *, name: str | None = None) -> None:
+        super().__init__(name=name)
+        self.components = validate_components(components, SpectralComponent)
+
+    @property
+    def kernels(self) -> tuple[SpectralComponent, ...]:
+        """The components, which hold the parameters."""
+        return tuple(self.components)
+
+    @inherit_check_shapes
+    def K(self, X: TensorType, X2: TensorType | None = None) -> tf.Tensor:
+        return tf.add_n([part.K(X, X2) for part in self.components])
+
+    @inherit_check_shapes
+    def K_diag(self, X: TensorType) -> tf.Tensor:
+        return tf.add_n([part.K_diag(X) for part in self.components])
+
+    @check_shapes(
+        "w: [k, D]",
+        "return: [k]",
+    )
+    def spectral_density(self, w: TensorType) -> tf.Tensor:
+        """The sum of the components' (eq. 7)."""
+        return tf.add_n([part.spectral_density(w) for part in self.components])
+
+    @check_shapes(
+        "x: [n, D]",
+        "w: [k, D]",
+        "return: [n, k]",
+    )
+    def wigner(self, x: TensorType, w: TensorType) -> tf.Tensor:
+        """The Wigner distribution: the spectral density, everywhere the same."""
+        density = self.spectral_density(w)
+        return tf.broadcast_to(density, [tf.shape(x)[0], tf.shape(w)[0]])

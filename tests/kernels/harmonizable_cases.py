@@ -1,0 +1,118 @@
+"""Random harmonizable components, and their kernel written from the paper in complex numbers."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from interdomain.kernels import HarmonizableComponent
+
+
+@dataclass(frozen=True)
+class Form:
+    """Which of the forms of its parameters a component has."""
+
+    name: str
+    dimension: int
+    num_frequencies: int
+    envelope: str
+    lag: str
+    complex_amplitudes: bool = True
+    rank: int | None = None
+
+    def __str__(self) -> str:
+        return self.name
+
+
+FORMS = (
+    Form("1d", 1, 3, "scalar", "scalar"),
+    Form("1d-real", 1, 2, "scalar", "diagonal", complex_amplitudes=False),
+    Form("1d-rank-one", 1, 3, "full", "scalar", rank=1),
+    Form("1d-one-frequency", 1, 1, "scalar", "scalar"),
+    Form("2d-scalar", 2, 2, "scalar", "scalar"),
+    Form("2d-mixed", 2, 2, "diagonal", "scalar", rank=1),
+    Form("2d-full", 2, 3, "full", "full"),
+    Form("2d-full-lag", 2, 2, "scalar", "full", complex_amplitudes=False),
+)
+
+
+def definite(form: str, dimension: int, rng: np.random.Generator, size: float) -> np.ndarray:
+    if form == "scalar":
+        return np.asarray(size * rng.uniform(0.8, 1.2))
+    if form == "diagonal":
+        return size * rng.uniform(0.7, 1.3, dimension)
+    root = rng.normal(size=[dimension, dimension])
+    root /= np.linalg.norm(root)
+    return size * (np.eye(dimension) + root @ root.T)
+
+
+def as_matrix(value: np.ndarray, dimension: int) -> np.ndarray:
+    return value if value.ndim == 2 else value * np.eye(dimension)
+
+
+def component(form: Form, seed: int = 0, **keywords: object) -> HarmonizableComponent:
+    """With everything away from its default."""
+    rng = np.random.default_rng(seed)
+    Q, D = form.num_frequencies, form.dimension
+    W = rng.normal(size=[Q, form.rank or Q])
+    if form.complex_amplitudes:
+        W = W + 1j * rng.normal(size=W.shape)
+    return HarmonizableComponent(
+        rng.uniform(-0.6, 0.6, size=[Q, D]),
+        amplitudes=W @ W.conj().T,
+        rank=form.rank,
+        centre=rng.normal(size=D),
+        scales=rng.uniform(0.8, 1.3, size=D),
+        envelope=definite(form.envelope, D, rng, 0.05),
+        lag=definite(form.lag, D, rng, 0.06),
+        **keywords,
+    )
+
+
+@dataclass(frozen=True)
+class Values:
+    """The paper's parameters, as arrays."""
+
+    frequencies: np.ndarray
+    B: np.ndarray
+    centre: np.ndarray
+    scales: np.ndarray
+    envelope: np.ndarray
+    lag: np.ndarray
+
+    @classmethod
+    def of(cls, kernel: HarmonizableComponent) -> Values:
+        D = kernel.dimension
+        return cls(
+            kernel.frequencies.numpy(),
+            kernel.amplitudes.numpy(),
+            kernel.centre.numpy(),
+            kernel.scales.numpy(),
+            as_matrix(kernel.envelope.numpy(), D),
+            as_matrix(kernel.lag.numpy(), D),
+        )
+
+
+def complex_kernel(values: Values, X: np.ndarray, X2: np.ndarray) -> np.ndarray:
+    """k_p of eqs. 9 and 14, with the conjugate that eq. 14 lacks, for all pairs of rows."""
+    Y, Y2 = X - values.centre, X2 - values.centre
+    scaled, scaled2 = (Y * values.scales)[:, None], (Y2 * values.scales)[None]
+    mean, lag = (scaled + scaled2) / 2, scaled - scaled2
+    exponent = np.einsum("nkd,de,nke->nk", mean, values.envelope, mean)
+    exponent += np.einsum("nkd,de,nke->nk", lag, values.lag, lag)
+    waves = np.exp(2j * np.pi * Y @ values.frequencies.T)
+    waves2 = np.exp(2j * np.pi * Y2 @ values.frequencies.T)
+    return np.exp(-2 * np.pi**2 * exponent) * (waves @ values.B @ waves2.conj().T)
+
+
+def real_kernel(values: Values, X: np.ndarray, X2: np.ndarray) -> np.ndarray:
+    return complex_kernel(values, X, X2).real
+
+
+def grid(dimension: int, half_width: float, count: int) -> tuple[np.ndarray, float]:
+    """Points of a square grid about zero, and the volume of its cells. The trapezoid rule on it is
+    exact to rounding for what has decayed at its ends."""
+    axis = np.linspace(-half_width, half_width, count)
+    points = np.stack(np.meshgrid(*[axis] * dimension, indexing="ij"), axis=-1)
+    return points.reshape(-1, dimension), (axis[1] - axis[0]) ** dimension
