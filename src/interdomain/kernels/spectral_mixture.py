@@ -22,6 +22,7 @@ from .gaussian_factors import (
     scaled_matrix,
     scaled_root,
 )
+from .mixture_initialisation import guess_peaks
 from .spectral_arguments import finite_array, per_column, validate_components, validate_definite
 
 
@@ -122,6 +123,38 @@ class SpectralMixture(DecomposedKernel):
     def __init__(self, components: Sequence[SpectralComponent], *, name: str | None = None) -> None:
         super().__init__(name=name)
         self.components = validate_components(components, SpectralComponent)
+
+    @classmethod
+    def from_data(
+        cls,
+        X: TensorType,
+        Y: TensorType,
+        num_components: int,
+        *,
+        active_dims: slice | list[int] | None = None,
+        seed: int = 0,
+        name: str | None = None,
+    ) -> SpectralMixture:
+        """A mixture with the frequencies that explain most of the data (zero is one).
+
+        They lose their memory over the data's standard deviation at first, and together have the
+        variance of the data. See :meth:`HarmonizableMixture.from_data`.
+
+        :param X: Inputs ``[N, D]``, those of ``active_dims`` only.
+        :param Y: Outputs ``[N]`` or ``[N, P]``.
+        :param num_components: The number of components, of one frequency each.
+        :raises ValueError: If the number is not positive, shapes do not fit, an entry is not
+            finite, or a column of X is constant.
+        """
+        peaks, widths = guess_peaks(X, Y, num_components, seed)
+        lag = 1 / np.square(2 * np.pi * widths)
+        return cls(
+            [
+                SpectralComponent(frequency, variance=power, lag=lag, active_dims=active_dims)
+                for frequency, power in zip(peaks.frequencies, peaks.powers, strict=True)
+            ],
+            name=name,
+        )
 
     @property
     def kernels(self) -> tuple[SpectralComponent, ...]:
