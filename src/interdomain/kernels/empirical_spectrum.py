@@ -75,6 +75,8 @@ def find_peaks(rows: Rows, window: Array, widths: Array, num_peaks: int) -> Peak
         explained = _explained(candidates, rows.X, residual, weights)
         best = candidates[np.argmax(explained)]
         best = _refine(best, rows.X, residual, weights, widths)
+        if _indistinct(best, np.zeros_like(best), widths):
+            best = np.zeros_like(best)
         if any(_indistinct(best, other, widths) for other in chosen):
             # What is left of a peak that has been taken: the next one is elsewhere.
             apart = np.array(
