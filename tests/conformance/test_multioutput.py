@@ -36,10 +36,15 @@ COVARIANCES = [(False, False), (True, True)]
 def second_kernel(case: Case) -> Kernel:
     """Another kernel of the same family: each of its variances is doubled."""
     kernel, _ = case.build()
-    variances = [p for path, p in parameter_dict(kernel).items() if path.endswith(".variance")]
-    assert variances
-    for variance in variances:
-        variance.assign(2 * variance)
+    factors = {"variance": 2.0, "amplitudes_real": 2**0.5, "amplitudes_imaginary": 2**0.5}
+    parameters = [
+        (parameter, factors[name])
+        for path, parameter in parameter_dict(kernel).items()
+        if (name := path.rsplit(".", 1)[-1]) in factors
+    ]
+    assert parameters
+    for parameter, factor in parameters:
+        parameter.assign(factor * parameter)
     return kernel
 
 
