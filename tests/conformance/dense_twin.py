@@ -3,9 +3,9 @@
 GPflow then uses its own posterior, KL divergence, conditional and Cholesky factors.
 
 Whitened variables are ``L^{-1} u``, and stand for another u with another root L of Kuu. Where this
-library's is not GPflow's Cholesky factor (diagonal plus low rank), a twin that is used with whitened
-variables has these as its own: Kuu is I, and Kuf is ``L^{-1} Kuf`` with a dense L. (That L L^T is
-Kuu is tested in tests/covariances/test_interval_fourier_features.py.)
+library's is not GPflow's Cholesky factor (diagonal plus low rank), a twin that is used with
+whitened variables has these as its own: Kuu is I, and Kuf is ``L^{-1} Kuf`` with a dense L. (That
+L L^T is Kuu is tested in tests/covariances/test_interval_fourier_features.py.)
 """
 
 from __future__ import annotations

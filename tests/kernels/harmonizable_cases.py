@@ -140,7 +140,7 @@ def grid(dimension: int, half_width: float, step: float) -> tuple[np.ndarray, fl
     return points.reshape(-1, dimension), step**dimension
 
 
-HALF_WIDTH, STEP = 4.0, 0.175
+HALF_WIDTH, STEP = 4.0, 0.165
 """About the centre of a component, of the plane's integrals."""
 
 

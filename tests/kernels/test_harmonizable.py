@@ -93,9 +93,7 @@ def test_active_dims_and_sums(kind: str) -> None:
     total = sliced + other
     expected = plain(X[:, columns], X2[:, columns]) + other(X, X2)
     assert_close(total(X, X2), expected, rtol=1e-14)
-    assert_close(
-        total(X, full_cov=False), plain(X[:, columns], full_cov=False) + 1.0, rtol=1e-13
-    )
+    assert_close(total(X, full_cov=False), plain(X[:, columns], full_cov=False) + 1.0, rtol=1e-13)
 
 
 @pytest.mark.parametrize("dimension", [1, 2])

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import gpflow
 import numpy as np
 import pytest
@@ -11,6 +9,7 @@ import tensorflow as tf
 
 from interdomain.kernels import HarmonizableComponent
 from tests.conformance.helpers import assert_close
+from tests.differences import assert_gradients
 
 from .harmonizable_cases import (
     FORMS,
@@ -77,28 +76,6 @@ def test_wigner_distribution_integrates_to_the_variance() -> None:
     w, volume = grid(1, 6.0, 0.05)
     total = volume * np.sum(kernel.wigner(x, w), axis=1)
     assert_close(total, kernel(x, full_cov=False), rtol=1e-10)
-
-
-def assert_gradients(
-    function: Callable[[], tf.Tensor], variables: tuple[tf.Variable, ...], step: float = 1e-5
-) -> None:
-    """Of each entry of the vector ``function()``, against central differences."""
-    with tf.GradientTape(persistent=True) as tape:
-        parts = tf.unstack(function())
-    gradients = [tape.gradient(part, variables, unconnected_gradients="zero") for part in parts]
-    compiled = tf.function(function, autograph=False)
-    for k, variable in enumerate(variables):
-        start = variable.numpy()
-        differences = np.zeros([len(parts), *start.shape])
-        for index in np.ndindex(*start.shape):
-            for sign in (1, -1):
-                moved = np.array(start)
-                moved[index] += sign * step
-                variable.assign(moved)
-                differences[(slice(None), *index)] += sign * compiled().numpy() / (2 * step)
-        variable.assign(start)
-        for gradient, expected in zip(gradients, differences, strict=True):
-            assert_close(gradient[k], expected, rtol=1e-6, atol=1e-7, message=variable.name)
 
 
 @pytest.mark.parametrize("form", [f for f in FORMS if f.name in ("1d", "2d-full")], ids=str)
