@@ -30,19 +30,19 @@ def generalized(dimension: int) -> GeneralizedSpectralMixture:
 
 def by_entries(kernel: GeneralizedSpectralMixture, X: np.ndarray, X2: np.ndarray) -> np.ndarray:
     """Eqs. 72 and 73."""
-    w, length, mu = (
-        lambda x, f=f: f(x[None]).numpy()[0]
-        for f in (kernel.amplitude, kernel.lengthscale, kernel.frequency)
-    )
+    D = X.shape[1]
+    functions = [
+        [part.numpy() for part in (kernel.amplitude(x), kernel.lengthscale(x), kernel.frequency(x))]
+        for x in (X, X2)
+    ]
+    (w, length, mu), (w2, length2, mu2) = functions
     K = np.zeros([len(X), len(X2)])
-    for n, x in enumerate(X):
-        for k, y in enumerate(X2):
-            for q in range(2):
-                squares = length(x)[q] ** 2 + length(y)[q] ** 2
-                gibbs = (2 * length(x)[q] * length(y)[q] / squares) ** (len(x) / 2)
-                gibbs *= np.exp(-np.sum((x - y) ** 2) / squares)
-                angle = np.dot(mu(x)[q], x) - np.dot(mu(y)[q], y)
-                K[n, k] += w(x)[q] * w(y)[q] * gibbs * np.cos(2 * np.pi * angle)
+    for n, k, q in np.ndindex(len(X), len(X2), 2):
+        l1, l2 = length[n, q], length2[k, q]
+        gibbs = (2 * l1 * l2 / (l1**2 + l2**2)) ** (D / 2)
+        gibbs *= np.exp(-np.sum((X[n] - X2[k]) ** 2) / (l1**2 + l2**2))
+        angle = np.sum(mu[n, q] * X[n]) - np.sum(mu2[k, q] * X2[k])
+        K[n, k] += w[n, q] * w2[k, q] * gibbs * np.cos(2 * np.pi * angle)
     return K
 
 
