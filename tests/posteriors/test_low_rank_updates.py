@@ -22,22 +22,28 @@ ENDS = (-5.0, 6.0)
 # evidence that is reached to a hundredth and not to rounding.
 
 
-def svgp(whiten: bool, additive: bool) -> gpflow.models.SVGP:
-    kernels = [MATERNS[order](lengthscales=0.7) for order in (2, 1)]
-    features = [IntervalFourierFeatures(*ENDS, 11), IntervalFourierFeatures(*ENDS, 9)]
+def svgp(whiten: bool, sizes: tuple[int, ...]) -> gpflow.models.SVGP:
+    """Stock for one block, additive for several."""
+    kernels = [MATERNS[order](lengthscales=0.7) for order in (2, 1)][: len(sizes)]
+    blocks = [IntervalFourierFeatures(*ENDS, size) for size in sizes]
     likelihood = gpflow.likelihoods.Gaussian(0.1)
-    if additive:
-        return AdditiveSVGP(
-            kernels[0] + kernels[1], likelihood, SumInducingVariables(features), whiten=whiten
-        )
-    return gpflow.models.SVGP(kernels[0], likelihood, features[0], whiten=whiten)
+    if len(sizes) == 1:
+        return gpflow.models.SVGP(kernels[0], likelihood, blocks[0], whiten=whiten)
+    return AdditiveSVGP(
+        gpflow.kernels.Sum(kernels), likelihood, SumInducingVariables(blocks), whiten=whiten
+    )
 
 
-@pytest.mark.parametrize("additive", [False, True], ids=["stock", "additive"])
-@pytest.mark.parametrize("whiten", [True, False], ids=["whitened", "unwhitened"])
-def test_nothing_large_is_factorised(whiten: bool, additive: bool) -> None:
+@pytest.mark.parametrize(
+    ("whiten", "sizes", "num_batches"),
+    [(True, (11,), 1), (False, (11,), 1), (True, (11, 11), 1), (False, (11, 9), 2)],
+    ids=["whitened", "unwhitened", "additive-one-batch", "additive-unequal-unwhitened"],
+)
+def test_nothing_large_is_factorised(
+    whiten: bool, sizes: tuple[int, ...], num_batches: int
+) -> None:
     """In the graph of a training step and in that of a prediction: matrices of rank rows only."""
-    model, (X, Y) = svgp(whiten, additive), data()
+    model, (X, Y) = svgp(whiten, sizes), data()
     step = tf.function(
         lambda: value_and_gradients(lambda: model.elbo((X, Y)), model.trainable_variables),
         autograph=False,
@@ -52,7 +58,8 @@ def test_nothing_large_is_factorised(whiten: bool, additive: bool) -> None:
         ]
         # None in functions within, whose shapes are not seen here.
         assert len(found) == count_ops(graph, FACTORISATIONS)
-        assert any(operation.type == "Cholesky" for operation in found)
+        uses = 1 if whiten or len(sizes) > 1 or function is predict else 2  # of Kuu
+        assert count_ops(graph, ("Cholesky",)) == uses * num_batches
         for operation in found:
             assert max(operation.inputs[0].shape[-2:]) <= 3, operation
 
