@@ -171,15 +171,22 @@ def _spectral(num_columns: int) -> SpectralComponent:
 
 
 class _Function(tf.Module):
-    """Of two values for each input, with parameters of its own."""
+    """Of two values for each input, with parameters of its own, named after it."""
 
     def __init__(self, num_columns: int, constants: list[float]) -> None:
         super().__init__()
-        self.slopes = gpflow.Parameter(np.stack([column_variances(num_columns)] * 2, axis=1) / 4)
-        self.constants = gpflow.Parameter(constants)
+        self._prefix = type(self).__name__.lower()
+        slopes = np.stack([column_variances(num_columns)] * 2, axis=1) / 4
+        setattr(self, f"{self._prefix}_slopes", gpflow.Parameter(slopes))
+        setattr(self, f"{self._prefix}_constants", gpflow.Parameter(constants))
+
+    @property
+    def constants(self) -> gpflow.Parameter:
+        return getattr(self, f"{self._prefix}_constants")
 
     def waves(self, X: tf.Tensor) -> tf.Tensor:
-        return tf.tanh(tf.tensordot(X, tf.convert_to_tensor(self.slopes), axes=[[-1], [0]]))
+        slopes = tf.convert_to_tensor(getattr(self, f"{self._prefix}_slopes"))
+        return tf.tanh(tf.tensordot(X, slopes, axes=[[-1], [0]]))
 
 
 class Amplitude(_Function):

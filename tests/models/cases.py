@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -107,7 +108,7 @@ def nested() -> tuple[Kernel, InducingVariables]:
     )
 
 
-def fourier() -> tuple[Kernel, InducingVariables]:
+def mixture() -> HarmonizableMixture:
     first = HarmonizableComponent(
         [[0.3, -0.2], [0.1, 0.5]],
         amplitudes=[[1.1, 0.3j], [-0.3j, 0.7]],
@@ -118,8 +119,17 @@ def fourier() -> tuple[Kernel, InducingVariables]:
     second = HarmonizableComponent(
         [[0.4, 0.2]], centre=0.5, envelope=[0.1, 0.2], lag=0.08, active_dims=[1, 2]
     )
-    mixture = HarmonizableMixture([first, second])
-    return mixture, FourierFeatures.for_kernel(mixture, 3)
+    return HarmonizableMixture([first, second])
+
+
+@functools.cache
+def picked_frequencies() -> tuple[np.ndarray, ...]:
+    blocks = FourierFeatures.for_kernel(mixture(), 3).inducing_variables
+    return tuple(block.frequencies.numpy() for block in blocks)
+
+
+def fourier() -> tuple[Kernel, InducingVariables]:
+    return mixture(), SumInducingVariables([FourierFeatures(w) for w in picked_frequencies()])
 
 
 def interval(kernels: Sequence[Kernel], counts: Sequence[int]) -> tuple[Kernel, InducingVariables]:
