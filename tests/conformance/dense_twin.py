@@ -84,15 +84,14 @@ def dense_twin(model: gpflow.models.SVGP) -> gpflow.models.SVGP:
 
 
 def densify(inducing_variable: InducingVariables, *, whiten: bool) -> InducingVariables:
-    """The dense twin; the multi-output wrappers are kept, and their contents replaced."""
+    """The dense twin; the multi-output wrappers are kept, and their contents replaced. What is
+    wrapped is used by GPflow's own posteriors, which whiten with the Cholesky factor."""
     if isinstance(inducing_variable, gpflow.inducing_variables.SharedIndependentInducingVariables):
-        return type(inducing_variable)(
-            DenseTwin(inducing_variable.inducing_variable, whiten=whiten)
-        )
+        return type(inducing_variable)(DenseTwin(inducing_variable.inducing_variable))
     if isinstance(
         inducing_variable, gpflow.inducing_variables.SeparateIndependentInducingVariables
     ):
         return type(inducing_variable)(
-            [DenseTwin(inner, whiten=whiten) for inner in inducing_variable.inducing_variable_list]
+            [DenseTwin(inner) for inner in inducing_variable.inducing_variable_list]
         )
     return DenseTwin(inducing_variable, whiten=whiten)

@@ -17,6 +17,8 @@ import tensorflow as tf
 from check_shapes import check_shapes
 from gpflow.base import TensorType
 
+from .low_rank_update import LowRankUpdateRoot
+
 
 def is_diagonal(operator: tf.linalg.LinearOperator) -> bool:
     """Whether the operator is known to be diagonal."""
@@ -31,36 +33,8 @@ def square_root(operator: tf.linalg.LinearOperator) -> tf.linalg.LinearOperator:
     if isinstance(operator, tf.linalg.LinearOperatorBlockDiag):
         return tf.linalg.LinearOperatorBlockDiag([square_root(o) for o in operator.operators])
     if isinstance(operator, tf.linalg.LinearOperatorLowRankUpdate):
-        return _root_of_update(operator)
+        return LowRankUpdateRoot(operator.base_operator.diag_part(), operator.u)
     return operator.cholesky()
-
-
-def _root_of_update(
-    operator: tf.linalg.LinearOperatorLowRankUpdate,
-) -> tf.linalg.LinearOperatorComposition:
-    """A root of ``D + U U^T``, for M rows and r columns of U at a cost of ``M r^2``.
-
-    ``D^{1/2} (I + V Y^{-1} V^T)`` for ``V = D^{-1/2} U`` and ``Y = I + C``, where
-    ``C C^T = I + V^T V``: the product of the bracket and its transpose is ``I + V V^T`` because
-    ``Y Y^T - Y - Y^T + I = (Y - I)(Y - I)^T = I + V^T V``.
-    """
-    deviations = tf.sqrt(operator.base_operator.diag_part())
-    V = operator.u / deviations[..., None]
-    identity = tf.eye(V.shape[-1], dtype=V.dtype)
-    C = tf.linalg.cholesky(identity + tf.matmul(V, V, transpose_a=True))
-    solved = tf.linalg.triangular_solve(identity + C, tf.linalg.matrix_transpose(V))
-    bracket = tf.linalg.LinearOperatorLowRankUpdate(
-        tf.linalg.LinearOperatorIdentity(
-            tf.shape(V)[-2],
-            batch_shape=tf.shape(V)[:-2] if V.shape.rank > 2 else None,
-            dtype=V.dtype,
-        ),
-        V,
-        v=tf.linalg.matrix_transpose(solved),
-        is_non_singular=True,
-    )
-    diagonal = tf.linalg.LinearOperatorDiag(deviations, is_non_singular=True)
-    return tf.linalg.LinearOperatorComposition([diagonal, bracket], is_non_singular=True)
 
 
 @tf.custom_gradient
@@ -140,7 +114,7 @@ def is_triangular(root: tf.linalg.LinearOperator) -> bool:
     """Whether a result of :func:`square_root` is lower triangular."""
     if isinstance(root, tf.linalg.LinearOperatorBlockDiag):
         return all(is_triangular(block) for block in root.operators)
-    return not isinstance(root, tf.linalg.LinearOperatorComposition)
+    return not isinstance(root, LowRankUpdateRoot)
 
 
 def log_determinant_of_whitened(
