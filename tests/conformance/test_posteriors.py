@@ -106,7 +106,7 @@ def test_conditional(case: Case, whiten: bool, q_diag: bool) -> None:
     q_mu, q_sqrt = make_q(kernel, inducing_variable, whiten=whiten, q_diag=q_diag, num_latent_gps=2)
     X = make_inputs(case, 5)
     q_mu, q_sqrt = tf.constant(q_mu), tf.constant(q_sqrt)
-    twin = DenseTwin(inducing_variable)
+    twin = DenseTwin(inducing_variable, whiten=whiten)
     for full_cov, full_output_cov in COVARIANCES:
         options = {"full_cov": full_cov, "full_output_cov": full_output_cov, "white": whiten}
         options["q_sqrt"] = q_sqrt
@@ -122,7 +122,7 @@ def test_posterior_from_arrays(case: Case, whiten: bool, q_diag: bool) -> None:
     X = make_inputs(case, 5)
     predictions = [
         gpflow.posteriors.create_posterior(kernel, u, q_mu, q_sqrt, whiten).predict_f(X)
-        for u in (inducing_variable, DenseTwin(inducing_variable))
+        for u in (inducing_variable, DenseTwin(inducing_variable, whiten=whiten))
     ]
     assert_close(*predictions)
 
@@ -132,7 +132,7 @@ def test_conditional_on_known_values(case: Case, whiten: bool) -> None:
     """q_sqrt=None: u is known; also as a cached posterior, and for a batch of inputs."""
     kernel, inducing_variable = case.build()
     q_mu, _ = make_q(kernel, inducing_variable, whiten=whiten, num_latent_gps=2)
-    twin = DenseTwin(inducing_variable)
+    twin = DenseTwin(inducing_variable, whiten=whiten)
     X, batch = make_inputs(case, 5), make_inputs(case, 3, 4)
     posterior = gpflow.posteriors.create_posterior(
         kernel, inducing_variable, q_mu, None, whiten, None, "tensor"

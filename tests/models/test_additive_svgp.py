@@ -98,6 +98,25 @@ def test_batched_inputs(name: str, whiten: bool, q_diag: bool, latent: int) -> N
             assert_close((mean, cov), expected)
 
 
+@pytest.mark.parametrize("name", ["fourier", "interval-equal"])
+def test_blocks_on_devices(name: str) -> None:
+    """One by one they are what they are in batches, ranks of their own included."""
+    model = make_additive(BY_NAME[name], whiten=False)
+    placed = AdditiveSVGP(
+        model.kernel,
+        model.likelihood,
+        model.inducing_variable,
+        mean_function=model.mean_function,
+        q_mu=[mean.numpy() for mean in model.q_mu],
+        q_sqrt=[root.numpy() for root in model.q_sqrt],
+        whiten=False,
+        num_data=model.num_data,
+        devices=["CPU:0"],
+    )
+    assert_close(placed.elbo(make_data()), model.elbo(make_data()), rtol=1e-12)
+    assert_close(placed.predict_f(points(4)), model.predict_f(points(4)), rtol=1e-11)
+
+
 @SOME_CASES
 @pytest.mark.parametrize("latent", [1, 3])
 def test_likelihood_predictions(case: Case, latent: int) -> None:

@@ -18,6 +18,7 @@ from .cases import make_data, points
 from .orthogonal_cases import (
     BY_NAME,
     CASES,
+    INTERVAL,
     Case,
     block_oracle,
     make_orthogonal,
@@ -44,6 +45,16 @@ def test_elbo_and_gradients(case: Case, whiten: bool, q_diag: bool, latent: int)
     joint = block_oracle(model)
     assert_same_bound(model, joint, means_and_roots(model), make_data(latent))
     assert_close(model.prior_kl(), joint.prior_kl())
+
+
+@pytest.mark.parametrize("q_diag", [True, False], ids=["diagonal", "full"])
+def test_base_with_a_root_that_is_not_triangular(q_diag: bool) -> None:
+    model = make_orthogonal(INTERVAL, whiten=False, q_diag=q_diag, num_latent_gps=2)
+    joint, X = block_oracle(model), points(6, seed=3)
+    assert_same_bound(model, joint, means_and_roots(model), make_data(2))
+    assert_close(model.prior_kl(), joint.prior_kl())
+    for predict in (model.predict_f, model.posterior().predict_f):
+        assert_close(predict(X, full_cov=True), joint.predict_f(X, full_cov=True))
 
 
 @PAIRINGS

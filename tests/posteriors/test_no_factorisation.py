@@ -86,7 +86,9 @@ def test_latent_gps_share_factorisations(case: Case, whiten: bool, q_diag: bool)
         )
         for number in (1, 3)
     ]
-    assert counts == [uses * case.num_factorisations] * 2
+    assert counts[0] == counts[1]
+    if case.num_factorisations is not None:
+        assert counts[0] == uses * case.num_factorisations
 
 
 def test_points_in_a_structured_posterior_are_factorised_once() -> None:

@@ -197,7 +197,7 @@ class HarmonizableComponent(gpflow.kernels.Kernel):
 
     @check_shapes(
         "w: [m, D]",
-        "X: [N, D]",
+        "X: [N, E]",
         "return[0]: [m, N]",
         "return[1]: [m, N]",
     )
