@@ -22,6 +22,7 @@ from benchmarks.structure import Structure
 from benchmarks.transform_mnist import TransformMnist
 from benchmarks.uci_orthogonal import UciOrthogonal
 from benchmarks.uci_vish import UciVish
+from benchmarks.vff_additive import VffAdditive
 
 BENCHMARKS: dict[str, type[Benchmark]] = {
     benchmark.name: benchmark
@@ -29,6 +30,7 @@ BENCHMARKS: dict[str, type[Benchmark]] = {
         Basis,
         Structure,
         UciVish,
+        VffAdditive,
         HvgpScaling,
         Elevation,
         Nystrom,
@@ -44,7 +46,7 @@ BENCHMARKS: dict[str, type[Benchmark]] = {
 }
 NEED_DATA = (
     *("uci_vish", "uci_orthogonal", "elevation", "nystrom", "transform_mnist", "snelson"),
-    *("rectangles", "mnist_conv", "colour_conv"),
+    *("vff_additive", "rectangles", "mnist_conv", "colour_conv"),
 )
 
 
