@@ -34,6 +34,7 @@ from .gaussian import (
     square_root,
     whiten_q_sqrt,
     whitened_columns,
+    whitened_log_determinant,
 )
 
 
@@ -48,13 +49,15 @@ class Variational(NamedTuple):
     """q(u) and q(v'): means ``[M, P]`` and ``[K, P]``; roots ``[M, P]`` or ``[P, M, M]``.
 
     ``q_sqrt_orthogonal`` is None where q(v') has the prior's covariance: then it adds to the mean
-    alone.
+    alone. ``log_determinant`` is that of all covariances of q(u), None where the diagonals of
+    q_sqrt tell.
     """
 
     q_mu: TensorType
     q_sqrt: TensorType
     q_mu_orthogonal: TensorType
     q_sqrt_orthogonal: TensorType | None
+    log_determinant: tf.Tensor | None = None
 
 
 class Roots(NamedTuple):
@@ -122,11 +125,13 @@ def whitened_variational(roots: Roots | None, q: Variational) -> Variational:
     )
     if roots is None:
         return q
+    diagonals = q.q_sqrt if q.q_sqrt.shape.rank == 2 else tf.linalg.diag_part(q.q_sqrt)
     return Variational(
         roots.base.solve(q.q_mu),
         whiten_q_sqrt(roots.base, q.q_sqrt),
         roots.orthogonal.solve(q.q_mu_orthogonal),
         whiten_q_sqrt(roots.orthogonal, q.q_sqrt_orthogonal),
+        whitened_log_determinant(roots.base, diagonals, tf.shape(q.q_mu)[-1]),
     )
 
 
@@ -135,7 +140,7 @@ def whitened_kl(q: Variational) -> tf.Tensor:
     q_sqrt_orthogonal = q.q_sqrt_orthogonal
     if q_sqrt_orthogonal is None:
         q_sqrt_orthogonal = tf.ones_like(q.q_mu_orthogonal)
-    kl = kl_divergence(q.q_mu, q.q_sqrt, None)
+    kl = kl_divergence(q.q_mu, q.q_sqrt, None, q.log_determinant)
     return kl + kl_divergence(q.q_mu_orthogonal, q_sqrt_orthogonal, None)
 
 
