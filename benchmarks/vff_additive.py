@@ -120,8 +120,8 @@ class VffAdditive(Benchmark):
     def table(self, records: Sequence[Record]) -> str:
         trainings = [r for r in records if r["configuration"]["method"] != STEP_TIMES]
         steps = [r for r in records if r["configuration"]["method"] == STEP_TIMES]
-        tables = [accuracy_table(trainings)] * bool(trainings) + [step_table(steps)] * bool(steps)
-        return "\n\n".join(tables)
+        tables = [(accuracy_table, trainings), (step_table, steps)]
+        return "\n\n".join(table(found) for table, found in tables if found)
 
 
 def train(configuration: Configuration, split: NormalisedSplit) -> dict[str, Any]:

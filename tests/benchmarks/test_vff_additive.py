@@ -85,6 +85,19 @@ def test_a_vff_reaches_exact_regression_from_below(split: NormalisedSplit) -> No
     assert gaps[0] > gaps[1] > gaps[2] > 0 and gaps[2] < 0.1
 
 
+@pytest.mark.parametrize(("margin", "lost"), [(1.0, 0.15), (2.0, 0.015), (2.5, 0.004)])
+def test_what_a_margin_costs(margin: float, lost: float) -> None:
+    """The figures of IntervalFourierFeatures.from_data: a margin in lengthscales."""
+    lengthscale = 0.4
+    X = np.array([[0.0], [1.0]])
+    features = vff_additive.fourier_features(X, 500, margin * lengthscale)
+    kernel = gpflow.kernels.Sum([gpflow.kernels.Matern32(1.0, lengthscale)])
+    columns = gpflow.covariances.Kuf(features, kernel, X)
+    prior = gpflow.covariances.Kuu(features, kernel)
+    explained = np.sum(columns * np.linalg.solve(prior, columns), axis=0)
+    np.testing.assert_allclose(1 - explained, lost, rtol=0.1)
+
+
 def test_mean_field_is_optimal_and_below_the_joint_bound(split: NormalisedSplit) -> None:
     unit = vff_additive.unit_inputs(split)
     data = (unit.X_train, unit.Y_train)
@@ -147,7 +160,9 @@ def test_tables() -> None:
             "difference": None,
         },
     }
-    text = vff_additive.VffAdditive().table([trained, timed])
+    benchmark = vff_additive.VffAdditive()
+    text = benchmark.table([trained, timed])
+    assert text == f"{benchmark.table([trained])}\n\n{benchmark.table([timed])}"
     rows = [
         [cell.strip() for cell in line.strip("|").split("|")]
         for line in text.splitlines()
