@@ -14,7 +14,6 @@ from gpflow.kernels import Kernel
 
 from interdomain.inducing_variables import (
     HarmonicInducingPoints,
-    IntervalFourierFeatures,
     SphericalHarmonics,
     SumInducingVariables,
 )
@@ -101,18 +100,6 @@ def nested() -> tuple[Kernel, InducingVariables]:
     )
 
 
-def intervals() -> tuple[Kernel, InducingVariables]:
-    """Diagonals plus low ranks: roots that are not triangular."""
-    kernels = [
-        gpflow.kernels.Matern12(lengthscales=0.8, active_dims=[0]),
-        matern(active_dims=[1]),
-        gpflow.kernels.Matern52(variance=0.6, active_dims=[2]),
-    ]
-    return gpflow.kernels.Sum(kernels), SumInducingVariables(
-        [IntervalFourierFeatures(-2.5, 3.0, count) for count in (2, 1, 2)]
-    )
-
-
 CASES = [
     Case("distinct", distinct, (3, 3, 3, 3)),
     Case("shared", shared, (4, 4, 4)),
@@ -123,8 +110,6 @@ CASES = [
     Case("nested", nested, (3, 3, 5)),
 ]
 BY_NAME = {case.name: case for case in CASES}
-# Whitened by another root than the oracle's Cholesky factor: comparable where it is not whitened.
-INTERVALS = Case("intervals", intervals, (5, 3, 5))
 
 
 def make_data(num_outputs: int = 1, num_data: int = NUM_DATA) -> Data:

@@ -18,7 +18,6 @@ from gpflow.kernels import Kernel
 from interdomain.covariances import Kvu
 from interdomain.inducing_variables import (
     ActivationFeatures,
-    IntervalFourierFeatures,
     SphericalHarmonics,
     SumInducingVariables,
 )
@@ -80,13 +79,6 @@ def sum_points() -> Triple:
     return first + matern(), base, InducingPoints(points(4, seed=2))
 
 
-def intervals_points() -> Triple:
-    """A root of the base's blocks that is not triangular."""
-    kernel = matern(active_dims=[0]) + matern(active_dims=[2], lengthscales=0.8)
-    base = SumInducingVariables([IntervalFourierFeatures(-2.5, 3.0, count) for count in (1, 2)])
-    return kernel, base, InducingPoints(points(4))
-
-
 CASES = [
     Case("points-points", points_points),
     Case("harmonics-points", harmonics_points),
@@ -96,8 +88,6 @@ CASES = [
     Case("sum-points", sum_points),
 ]
 BY_NAME = {case.name: case for case in CASES}
-# Whitened by another root than the oracle's Cholesky factor: comparable where it is not whitened.
-INTERVALS = Case("intervals-points", intervals_points)
 
 
 class Blocks(InducingVariables):

@@ -14,16 +14,7 @@ from interdomain.models import AdditiveSVGP
 from tests.conformance.helpers import assert_close, value_and_gradients
 
 from .bounds import assert_same_bound
-from .cases import (
-    BY_NAME,
-    CASES,
-    INTERVALS,
-    Case,
-    joint_svgp,
-    make_additive,
-    make_data,
-    points,
-)
+from .cases import BY_NAME, CASES, Case, joint_svgp, make_additive, make_data, points
 
 COVARIANCES = [(False, False), (True, False), (True, True), (False, True)]
 # Every option with every case, and every pair of options with several.
@@ -52,16 +43,6 @@ def test_elbo_and_gradients(case: Case, whiten: bool, q_diag: bool, latent: int)
     assert model.num_blocks == len(case.sizes)
     assert_same_elbo(model, case, make_data(latent))
     assert_close(model.prior_kl(), joint_svgp(model, case.sizes).prior_kl())
-
-
-@pytest.mark.parametrize(("q_diag", "latent"), [(True, 1), (False, 3)])
-def test_roots_that_are_not_triangular(q_diag: bool, latent: int) -> None:
-    """The whitened q_sqrt is not triangular then, and its determinant not that of its diagonal."""
-    model = make_additive(INTERVALS, whiten=False, q_diag=q_diag, num_latent_gps=latent)
-    joint = joint_svgp(model, INTERVALS.sizes)
-    assert_same_elbo(model, INTERVALS, make_data(latent))
-    assert_close(model.prior_kl(), joint.prior_kl())
-    assert_close(model.predict_f(points(6, seed=3)), joint.predict_f(points(6, seed=3)))
 
 
 @pytest.mark.parametrize(

@@ -136,21 +136,6 @@ def whiten_q_sqrt(root: tf.linalg.LinearOperator, q_sqrt: tf.Tensor | None) -> t
     return root.solve(tf.linalg.diag(tf.linalg.matrix_transpose(q_sqrt)))
 
 
-def whitened_log_determinant(
-    root: tf.linalg.LinearOperator, diagonals: tf.Tensor, num_latent: tf.Tensor
-) -> tf.Tensor:
-    """``log |L^{-1} S L^{-T}|``, summed over P latent GPs and, in a batch, over its blocks.
-
-    ``L^{-1} q_sqrt`` is triangular only if L is, so that its diagonal may not tell.
-
-    :param diagonals: Those of all q_sqrt, before they were whitened.
-    :param num_latent: P.
-    """
-    log_determinant = tf.reduce_sum(tf.math.log(tf.square(diagonals)))
-    scale = 2 * tf.cast(num_latent, log_determinant.dtype)
-    return log_determinant - scale * tf.reduce_sum(root.log_abs_determinant())
-
-
 def inverse_diagonal(root: tf.linalg.LinearOperator) -> tf.Tensor:
     """The diagonal of ``Kuu^{-1}``, ``[M]``."""
     if is_diagonal(root):
@@ -253,16 +238,11 @@ def joint_covariance(
     "return: []",
 )
 def kl_divergence(
-    q_mu: tf.Tensor,
-    q_sqrt: tf.Tensor,
-    root: tf.linalg.LinearOperator | None,
-    log_determinant_q: tf.Tensor | None = None,
+    q_mu: tf.Tensor, q_sqrt: tf.Tensor, root: tf.linalg.LinearOperator | None
 ) -> tf.Tensor:
     """``KL[N(q_mu, S) || N(0, Kuu)]``, summed over the P columns.
 
     :param root: L; None for whitened variables, whose prior is N(0, I).
-    :param log_determinant_q: ``log |S|``, summed over the P columns; by default what the diagonal
-        of q_sqrt says, which has to be triangular then.
     """
     whitened_mean = q_mu if root is None else root.solve(q_mu)
     if q_sqrt.shape.rank == 2:
@@ -279,8 +259,7 @@ def kl_divergence(
         trace = tf.reduce_sum(inverse_diagonal(root)[:, None] * variances)
     else:
         trace = tf.reduce_sum(tf.square(root.solve(q_sqrt)))
-    if log_determinant_q is None:
-        log_determinant_q = tf.reduce_sum(tf.math.log(tf.square(q_diagonal)))
+    log_determinant_q = tf.reduce_sum(tf.math.log(tf.square(q_diagonal)))
     size = tf.cast(tf.size(q_mu), q_mu.dtype)
     twice = tf.reduce_sum(tf.square(whitened_mean)) + trace - size - log_determinant_q
     if root is not None:

@@ -34,7 +34,6 @@ from .gaussian import (
     square_root,
     whiten_q_sqrt,
     whitened_columns,
-    whitened_log_determinant,
 )
 
 
@@ -131,23 +130,13 @@ def whitened_variational(roots: Roots | None, q: Variational) -> Variational:
     )
 
 
-def variational_kl(roots: Roots | None, q: Variational, whitened: Variational) -> tf.Tensor:
-    """``KL[q(u) || p(u)] + KL[q(v') || p(v')]``.
-
-    :param roots: Of the prior covariances; None if q is that of the whitened variables already.
-    :param whitened: q in terms of the whitened variables.
-    """
-    log_determinant = None
-    if roots is not None:
-        q_sqrt = tf.convert_to_tensor(q.q_sqrt)
-        diagonals = q_sqrt if q_sqrt.shape.rank == 2 else tf.linalg.diag_part(q_sqrt)
-        num_latent = tf.shape(whitened.q_mu)[-1]
-        log_determinant = whitened_log_determinant(roots.base, diagonals, num_latent)
-    q_sqrt_orthogonal = whitened.q_sqrt_orthogonal
+def whitened_kl(q: Variational) -> tf.Tensor:
+    """``KL[q(u) || p(u)] + KL[q(v') || p(v')]`` for q of whitened variables."""
+    q_sqrt_orthogonal = q.q_sqrt_orthogonal
     if q_sqrt_orthogonal is None:
-        q_sqrt_orthogonal = tf.ones_like(whitened.q_mu_orthogonal)
-    kl = kl_divergence(whitened.q_mu, whitened.q_sqrt, None, log_determinant)
-    return kl + kl_divergence(whitened.q_mu_orthogonal, q_sqrt_orthogonal, None)
+        q_sqrt_orthogonal = tf.ones_like(q.q_mu_orthogonal)
+    kl = kl_divergence(q.q_mu, q.q_sqrt, None)
+    return kl + kl_divergence(q.q_mu_orthogonal, q_sqrt_orthogonal, None)
 
 
 def _whitened_features(
@@ -238,22 +227,21 @@ def orthogonal_marginals(
     """Mean and variance of f at X ``[N, D]``, each ``[N, P]``, and the KL divergence of both q's,
     with one factorisation of each prior covariance."""
     columns, orthogonal_columns = Kuf(pair.base, kernel, X), Kuf(pair.orthogonal, kernel, X)
-    roots = None
     if whiten:
         A, D = _whitened_features(pair, kernel, columns, orthogonal_columns)
+        whitened = whitened_variational(None, q)
     else:
         roots = factorise(pair, kernel)
         A = roots.base.solve(columns)
         D = whitened_residuals(roots, A, orthogonal_columns)
-    whitened = whitened_variational(roots, q)
+        whitened = whitened_variational(roots, q)
     kff = kernel(X, full_cov=False)
     mean, variance = posterior_mean(A, D, whitened), posterior_variances(A, D, kff, whitened)
-    return mean, tf.broadcast_to(variance, tf.shape(mean)), variational_kl(roots, q, whitened)
+    return mean, tf.broadcast_to(variance, tf.shape(mean)), whitened_kl(whitened)
 
 
 def orthogonal_kl(
     pair: OrthogonalPair, kernel: Kernel, q: Variational, *, whiten: bool
 ) -> tf.Tensor:
     """The KL divergence of both q's; nothing is factorised if they are whitened."""
-    roots = None if whiten else factorise(pair, kernel)
-    return variational_kl(roots, q, whitened_variational(roots, q))
+    return whitened_kl(whitened_variational(None if whiten else factorise(pair, kernel), q))
