@@ -18,6 +18,7 @@ from benchmarks.orthogonal import Orthogonal
 from benchmarks.rectangles import Rectangles
 from benchmarks.runner import Benchmark
 from benchmarks.snelson import Snelson
+from benchmarks.solar import Solar
 from benchmarks.structure import Structure
 from benchmarks.transform_mnist import TransformMnist
 from benchmarks.uci_orthogonal import UciOrthogonal
@@ -42,11 +43,12 @@ BENCHMARKS: dict[str, type[Benchmark]] = {
         Rectangles,
         MnistConv,
         ColourConv,
+        Solar,
     )
 }
 NEED_DATA = (
     *("uci_vish", "uci_orthogonal", "elevation", "nystrom", "transform_mnist", "snelson"),
-    *("vff_additive", "rectangles", "mnist_conv", "colour_conv"),
+    *("vff_additive", "rectangles", "mnist_conv", "colour_conv", "solar"),
 )
 
 

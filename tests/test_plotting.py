@@ -5,6 +5,7 @@ from __future__ import annotations
 import subprocess
 import sys
 from collections.abc import Iterator
+from typing import Any
 
 import gpflow
 import matplotlib
@@ -13,7 +14,15 @@ import pytest
 from gpflow.kernels import RBF
 
 from interdomain import diagnostics, plotting
-from interdomain.kernels import ArcCosine, SphericalMatern52
+from interdomain.inducing_variables import FourierFeatures, SumInducingVariables
+from interdomain.kernels import (
+    ArcCosine,
+    HarmonizableComponent,
+    HarmonizableMixture,
+    SpectralComponent,
+    SpectralMixture,
+    SphericalMatern52,
+)
 from interdomain.models import OrthogonalSVGP
 
 matplotlib.use("Agg")
@@ -111,3 +120,71 @@ def test_import_of_the_library_leaves_matplotlib_alone() -> None:
     )
     process = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
     assert process.stdout.strip() == "False", process.stderr
+
+
+MIXTURE = HarmonizableMixture(
+    [
+        HarmonizableComponent([[0.5], [1.2]], centre=-0.4, envelope=0.3, lag=0.2),
+        HarmonizableComponent([[0.9]], centre=1.1, envelope=0.3, lag=0.2),
+    ]
+)
+PLACES = np.linspace(-2.0, 2.0, 7)
+FREQUENCIES = np.linspace(0.0, 2.0, 5)
+
+
+def image(ax: Axes) -> np.ndarray:
+    (mesh,) = ax.collections
+    return np.asarray(mesh.get_array())
+
+
+def test_kernel_matrix() -> None:
+    ax = plotting.kernel_matrix(MIXTURE, PLACES)
+    np.testing.assert_allclose(image(ax), MIXTURE(PLACES[:, None]))
+
+
+@pytest.mark.parametrize(
+    ("part", "function"), [("real", np.real), ("imaginary", np.imag), ("absolute", np.abs)]
+)
+def test_generalized_spectral_density(part: Any, function: Any) -> None:
+    w = FREQUENCIES[:, None]
+    ax = plotting.generalized_spectral_density(MIXTURE, w, part=part, colour_bar=False)
+    density = MIXTURE.generalized_spectral_density(w, w).numpy()
+    np.testing.assert_allclose(image(ax), function(density))
+
+
+def test_wigner_with_the_frequencies_of_each_component_over_its_centre() -> None:
+    blocks = [FourierFeatures([[0.5], [-1.3]]), FourierFeatures([[0.8]])]
+    ax = plotting.wigner(
+        MIXTURE, PLACES, FREQUENCIES, inducing_variable=SumInducingVariables(blocks)
+    )
+    expected = MIXTURE.wigner(PLACES[:, None], FREQUENCIES[:, None]).numpy()
+    np.testing.assert_allclose(image(ax), expected.T)
+    first, second = (np.stack(line.get_data(), axis=1) for line in ax.lines)
+    np.testing.assert_allclose(first, [[-0.4, 0.5], [-0.4, 1.3]])
+    np.testing.assert_allclose(second, [[1.1, 0.8]])
+
+
+def test_wigner_of_a_stationary_kernel_is_the_same_everywhere() -> None:
+    kernel = SpectralMixture([SpectralComponent([0.7], lag=0.05)])
+    values = image(plotting.wigner(kernel, PLACES, FREQUENCIES))
+    np.testing.assert_allclose(values, np.repeat(values[:, :1], len(PLACES), axis=1))
+    assert np.argmax(values[:, 0]) == 1  # 0.5, the nearest to 0.7 but for 1.0
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda: plotting.kernel_matrix(MIXTURE, np.zeros([3, 2])), "x must be"),
+        (lambda: plotting.generalized_spectral_density(MIXTURE, PLACES, part="phase"), "part"),
+        (
+            lambda: plotting.wigner(
+                MIXTURE, PLACES, FREQUENCIES, inducing_variable=FourierFeatures([[0.5]])
+            ),
+            "each of the 2",
+        ),
+    ],
+    ids=["columns", "part", "features"],
+)
+def test_spectral_kernel_errors(call: Any, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        call()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Literal
 
 import tensorflow as tf
 from check_shapes import check_shapes, inherit_check_shapes
@@ -10,6 +11,7 @@ from gpflow.base import TensorType
 
 from .decomposed import DecomposedKernel
 from .harmonizable_component import HarmonizableComponent
+from .mixture_initialisation import guess_components
 from .spectral_arguments import validate_components
 
 
@@ -33,6 +35,54 @@ class HarmonizableMixture(DecomposedKernel):
     ) -> None:
         super().__init__(name=name)
         self.components = validate_components(components, HarmonizableComponent)
+
+    @classmethod
+    def from_data(
+        cls,
+        X: TensorType,
+        Y: TensorType,
+        num_components: int,
+        num_frequencies: int,
+        *,
+        centres: Literal["k-means", "grid"] | TensorType = "k-means",
+        complex_amplitudes: bool = False,
+        active_dims: slice | list[int] | None = None,
+        seed: int = 0,
+        name: str | None = None,
+    ) -> HarmonizableMixture:
+        """A mixture that training can start from, with what the data have where.
+
+        A window at each centre, about as wide as the way to the next ones; and for each, the
+        frequencies that explain most of the data under it (a periodogram of the windowed data,
+        which may be gridded or scattered; zero is a frequency). The amplitudes of a component vary
+        independently at first, and lose their memory over about the width of its window; together
+        the components have the variance of the data. Of more than 4,000 rows a sample is used.
+
+        :param X: Inputs ``[N, D]``, those of ``active_dims`` only.
+        :param Y: Outputs ``[N]`` or ``[N, P]``; for two classes, pass -1 and 1.
+        :param num_components: The number of components.
+        :param num_frequencies: Of each component.
+        :param centres: "k-means"; "grid", the centres of equal cells of the box around the data;
+            or an array ``[num_components, D]``.
+        :param complex_amplitudes: Whether B may become complex in training.
+        :raises ValueError: If a number is not positive, shapes do not fit, an entry is not finite,
+            a column of X is constant, or a grid cannot have that many cells.
+        """
+        guesses = guess_components(X, Y, num_components, num_frequencies, centres, seed)
+        return cls(
+            [
+                HarmonizableComponent(
+                    guess.frequencies,
+                    amplitudes=guess.variances.astype(complex if complex_amplitudes else float),
+                    centre=guess.centre,
+                    envelope=guess.envelope,
+                    lag=guess.envelope,
+                    active_dims=active_dims,
+                )
+                for guess in guesses
+            ],
+            name=name,
+        )
 
     @property
     def kernels(self) -> tuple[HarmonizableComponent, ...]:

@@ -1,7 +1,4 @@
-"""Pictures of what :mod:`interdomain.diagnostics` finds.
-
-They need matplotlib, the extra ``plot``, which is imported by the first call and not before.
-"""
+"""Pictures of what :mod:`interdomain.diagnostics` finds."""
 
 from __future__ import annotations
 
@@ -10,7 +7,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 from gpflow.base import TensorType
 
-from .diagnostics import Spectrum, VarianceTerms
+from ..diagnostics import Spectrum, VarianceTerms
+from .axes import new_axes
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -28,7 +26,7 @@ def spectrum(spectrum: Spectrum, ax: Axes | None = None) -> Axes:
     :return: The axes.
     :raises ImportError: If there is no matplotlib.
     """
-    ax = _new_axes() if ax is None else ax
+    ax = new_axes() if ax is None else ax
     roots, coefficients = spectrum.kernel_roots, spectrum.activation_coefficients
     for values, marker, label in (
         (roots, "o", rf"$\sqrt{{\lambda_\ell}}$ of {spectrum.kernel}"),
@@ -80,7 +78,7 @@ def variance_terms(
         )
     if not 0 <= latent < num_latent:
         raise ValueError(f"latent must be from 0 to {num_latent - 1}, found {latent}.")
-    ax = _new_axes() if ax is None else ax
+    ax = new_axes() if ax is None else ax
     order = np.argsort(position.ravel())
     along = position.ravel()[order]
     prior, explained, uncertain, orthogonal_explained, orthogonal_uncertain = (
@@ -101,13 +99,3 @@ def variance_terms(
     ax.set_ylabel("variance")
     ax.legend(fontsize="small")
     return ax
-
-
-def _new_axes() -> Axes:
-    try:
-        from matplotlib import pyplot
-    except ImportError as error:
-        raise ImportError(
-            "interdomain.plotting needs matplotlib: pip install 'interdomain[plot]'."
-        ) from error
-    return pyplot.subplots(layout="constrained")[1]

@@ -1,0 +1,173 @@
+"""Pictures of spectral kernels of one input: Shen et al. 2019, Figures 1 and 4."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Literal
+
+import numpy as np
+from gpflow.base import TensorType
+from gpflow.inducing_variables import InducingVariables
+from gpflow.kernels import Kernel
+
+from ..inducing_variables import FourierFeatures, SumInducingVariables
+from ..kernels import (
+    HarmonizableComponent,
+    HarmonizableMixture,
+    SpectralMixture,
+)
+from ..sphere._typing import Array
+from .axes import new_axes
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+Harmonizable = HarmonizableComponent | HarmonizableMixture
+
+
+def kernel_matrix(
+    kernel: Kernel, x: TensorType, ax: Axes | None = None, *, colour_bar: bool = True
+) -> Axes:
+    """Draw k(x, x') for places on a line (Shen et al. 2019, Figure 1, first row).
+
+    :param kernel: Any kernel of one input.
+    :param x: Places ``[N]`` or ``[N, 1]``, in order and at equal distances.
+    :param ax: Where to draw; a new figure by default.
+    :param colour_bar: Whether there is one beside the picture.
+    :return: The axes.
+    :raises ImportError: If there is no matplotlib.
+    :raises ValueError: If x is not one column.
+    """
+    places = _column("x", x)
+    values = np.asarray(kernel(places[:, None]))
+    ax = _image(values, places, places, ax, colour_bar)
+    ax.set_xlabel("x'")
+    ax.set_ylabel("x")
+    ax.invert_yaxis()
+    return ax
+
+
+def generalized_spectral_density(
+    kernel: Harmonizable,
+    w: TensorType,
+    ax: Axes | None = None,
+    *,
+    part: Literal["real", "imaginary", "absolute"] = "real",
+    colour_bar: bool = True,
+) -> Axes:
+    """Draw the generalized spectral density S(w, v) (Shen et al. 2019, Figure 1, last rows).
+
+    A stationary process has one on the diagonal alone; what is beside it says which frequencies
+    vary together, and how.
+
+    :param kernel: Of one input.
+    :param w: Frequencies ``[N]`` or ``[N, 1]``, in order and at equal distances.
+    :param ax: Where to draw; a new figure by default.
+    :param part: Which part of it.
+    :param colour_bar: Whether there is one beside the picture.
+    :return: The axes.
+    :raises ImportError: If there is no matplotlib.
+    :raises ValueError: If w is not one column, or there is no such part.
+    """
+    if part not in ("real", "imaginary", "absolute"):
+        raise ValueError(f'part must be "real", "imaginary" or "absolute", found {part!r}.')
+    frequencies = _column("w", w)
+    column = frequencies[:, None]
+    density = kernel.generalized_spectral_density(column, column).numpy()
+    values = {"real": density.real, "imaginary": density.imag, "absolute": np.abs(density)}[part]
+    ax = _image(values, frequencies, frequencies, ax, colour_bar)
+    ax.set_xlabel("frequency v")
+    ax.set_ylabel("frequency w")
+    return ax
+
+
+def wigner(
+    kernel: Harmonizable | SpectralMixture,
+    x: TensorType,
+    w: TensorType,
+    ax: Axes | None = None,
+    *,
+    inducing_variable: InducingVariables | None = None,
+    colour_bar: bool = True,
+) -> Axes:
+    """Draw the Wigner distribution: which frequencies there are where (Figures 1 and 4).
+
+    :param kernel: Of one input.
+    :param x: Places ``[N]`` or ``[N, 1]``, in order and at equal distances.
+    :param w: Frequencies ``[K]`` or ``[K, 1]``, likewise.
+    :param ax: Where to draw; a new figure by default.
+    :param inducing_variable: Fourier features of the kernel, whose frequencies are drawn as crosses
+        over the centres of their components.
+    :param colour_bar: Whether there is one beside the picture.
+    :return: The axes.
+    :raises ImportError: If there is no matplotlib.
+    :raises ValueError: If x or w is not one column, or there is not a set of Fourier features for
+        each component.
+    """
+    places, frequencies = _column("x", x), _column("w", w)
+    features = () if inducing_variable is None else _features(kernel, inducing_variable)
+    values = kernel.wigner(places[:, None], frequencies[:, None]).numpy()
+    ax = _image(values.T, places, frequencies, ax, colour_bar)
+    for component, block in features:
+        marks = np.abs(block.frequencies.numpy()[:, 0])
+        centre = np.full_like(marks, component.centre.numpy()[0])
+        ax.plot(centre, marks, "kx", ms=5, mew=1)
+    ax.set_xlim(places[0], places[-1])
+    ax.set_ylim(frequencies[0], frequencies[-1])
+    ax.set_xlabel("x")
+    ax.set_ylabel("frequency")
+    return ax
+
+
+def _features(
+    kernel: Kernel, inducing_variable: InducingVariables
+) -> list[tuple[HarmonizableComponent, FourierFeatures]]:
+    """:raises ValueError: If they are not Fourier features, one set for each component."""
+    components = kernel.kernels if isinstance(kernel, HarmonizableMixture) else (kernel,)
+    blocks: tuple[InducingVariables, ...] = (inducing_variable,)
+    if isinstance(inducing_variable, SumInducingVariables):
+        blocks = inducing_variable.inducing_variables
+    pairs = [
+        (component, block)
+        for component, block in zip(components, blocks, strict=False)
+        if isinstance(component, HarmonizableComponent) and isinstance(block, FourierFeatures)
+    ]
+    if not len(pairs) == len(components) == len(blocks):
+        raise ValueError(
+            f"inducing_variable must be FourierFeatures for each of the {len(components)} "
+            "components; pass FourierFeatures.for_kernel(kernel, num_frequencies), or None."
+        )
+    return pairs
+
+
+def _image(
+    values: Array, horizontal: Array, vertical: Array, ax: Axes | None, colour_bar: bool
+) -> Axes:
+    """Values ``[vertical, horizontal]``, zero in white."""
+    ax = new_axes() if ax is None else ax
+    limit = np.max(np.abs(values)) or 1.0
+    mesh = ax.pcolormesh(
+        horizontal,
+        vertical,
+        values,
+        cmap="RdBu_r",
+        vmin=-limit,
+        vmax=limit,
+        shading="nearest",
+        rasterized=True,
+    )
+    if colour_bar:
+        ax.figure.colorbar(mesh, ax=ax)
+    return ax
+
+
+def _column(name: str, values: TensorType) -> Array:
+    """:raises ValueError: If they are not one column of two values or more."""
+    array = np.asarray(values, dtype=float)
+    if array.ndim == 2 and array.shape[1] == 1:
+        array = array[:, 0]
+    if array.ndim != 1 or len(array) < 2:
+        raise ValueError(
+            f"{name} must be [N] or [N, 1], with two values or more, found shape {array.shape}: "
+            "these pictures are of kernels of one input."
+        )
+    return array
