@@ -23,6 +23,7 @@ from benchmarks.structure import Structure
 from benchmarks.transform_mnist import TransformMnist
 from benchmarks.uci_orthogonal import UciOrthogonal
 from benchmarks.uci_vish import UciVish
+from benchmarks.vff_additive import VffAdditive
 
 BENCHMARKS: dict[str, type[Benchmark]] = {
     benchmark.name: benchmark
@@ -30,6 +31,7 @@ BENCHMARKS: dict[str, type[Benchmark]] = {
         Basis,
         Structure,
         UciVish,
+        VffAdditive,
         HvgpScaling,
         Elevation,
         Nystrom,
@@ -46,7 +48,7 @@ BENCHMARKS: dict[str, type[Benchmark]] = {
 }
 NEED_DATA = (
     *("uci_vish", "uci_orthogonal", "elevation", "nystrom", "transform_mnist", "snelson"),
-    *("rectangles", "mnist_conv", "colour_conv", "solar"),
+    *("vff_additive", "rectangles", "mnist_conv", "colour_conv", "solar"),
 )
 
 

@@ -1,17 +1,19 @@
-"""The bound of SVGP and OrthogonalSVGP with the q that is optimal for a Gaussian likelihood.
+"""The bound of a sparse variational GP with the q that is optimal for a Gaussian likelihood.
 
-With ``f = C^T w`` plus what the inducing variables leave, w being the whitened variables and C the
-rows ``A = L_u^{-1} Kuf`` and, for orthogonal variables, ``D = L_v^{-1} (Kvf - Kvu Kuu^{-1} Kuf)``,
-and the noise variance s, the optimum is
+The model is SVGP, OrthogonalSVGP or AdditiveSVGP. With ``f = C^T w`` plus what the inducing
+variables leave, w being the whitened variables, C the rows ``A_1, A_2, ...`` that belong to its
+independent q's, and the noise variance s, the optimum is
 
-    mean (s I + C C^T)^{-1} C y,   covariances s (s I + A A^T)^{-1} and s (s I + D D^T)^{-1}.
+    mean (s I + C C^T)^{-1} C y,   covariances s (s I + A_i A_i^T)^{-1}.
 
-Both means are found together; the covariances are those of q(u) and q(v') one by one, because
-q(u, v') = q(u) q(v').
+All means are found together; the covariances one by one, because q is a product. SVGP has one q,
+with ``A = L_u^{-1} Kuf``; OrthogonalSVGP another one with ``L_v^{-1} (Kvf - Kvu Kuu^{-1} Kuf)``;
+AdditiveSVGP one for each block, with ``L_i^{-1} Kuf_i``.
 """
 
 from __future__ import annotations
 
+import itertools
 from typing import Any, NamedTuple
 
 import gpflow
@@ -20,12 +22,14 @@ import tensorflow as tf
 from gpflow.covariances import Kuf, Kuu
 
 from benchmarks.data import Array
-from interdomain.models import OrthogonalSVGP
+from interdomain.covariances.blocks import block_batches
+from interdomain.models import AdditiveSVGP, OrthogonalSVGP
+from interdomain.posteriors.gaussian import square_root
 from interdomain.posteriors.orthogonal_terms import OrthogonalPair, factorise, whitened_residuals
 
 
 class _Terms(NamedTuple):
-    """The roots of ``I + A A^T / s`` and ``I + D D^T / s``, the optimal means, and the bound."""
+    """The roots of ``I + A_i A_i^T / s``, the optimal means, and the bound."""
 
     roots: list[tf.Tensor]
     means: list[tf.Tensor]
@@ -38,8 +42,8 @@ class OptimalQ(gpflow.models.BayesianModel, gpflow.models.InternalDataTrainingLo
     Maximising it leads to the same places as maximising ``elbo`` over q too, without a gradient
     step ever being spent on q.
 
-    :param model: SVGP or OrthogonalSVGP, whitened, with one output, a Gaussian likelihood, no mean
-        function and one latent GP. Its q is marked as not trainable.
+    :param model: SVGP, OrthogonalSVGP or AdditiveSVGP, whitened, with one output, a Gaussian
+        likelihood, no mean function and one latent GP. Its q is marked as not trainable.
     :param data: All of the data.
     """
 
@@ -49,8 +53,8 @@ class OptimalQ(gpflow.models.BayesianModel, gpflow.models.InternalDataTrainingLo
             raise ValueError("model must be whitened and have a Gaussian likelihood.")
         self.model = model
         self.data = tuple(tf.convert_to_tensor(part, gpflow.default_float()) for part in data)
-        for parameter in self._q():
-            gpflow.set_trainable(parameter, False)
+        for pair in self._q():
+            gpflow.set_trainable(pair, False)
 
     def maximum_log_likelihood_objective(self) -> tf.Tensor:
         return self._terms().bound
@@ -58,19 +62,21 @@ class OptimalQ(gpflow.models.BayesianModel, gpflow.models.InternalDataTrainingLo
     def assign_q(self) -> None:
         """Give the model its optimal q."""
         terms = self._terms()
-        for i, (root, mean) in enumerate(zip(terms.roots, terms.means, strict=True)):
+        for (q_mu, q_sqrt), root, mean in zip(self._q(), terms.roots, terms.means, strict=True):
             covariance = tf.linalg.cholesky_solve(root, tf.eye(len(root), dtype=root.dtype))
-            self._q()[2 * i].assign(mean)
-            self._q()[2 * i + 1].assign(tf.linalg.cholesky(covariance)[None])
+            q_mu.assign(mean)
+            q_sqrt.assign(tf.linalg.cholesky(covariance)[None])
 
-    def _q(self) -> list[gpflow.Parameter]:
+    def _q(self) -> list[tuple[gpflow.Parameter, gpflow.Parameter]]:
         model = self.model
-        q = [model.q_mu, model.q_sqrt]
         if isinstance(model, OrthogonalSVGP):
             if model.q_sqrt_orthogonal is None:
                 raise ValueError("model must be of the variant 'solve': q(v') needs a covariance.")
-            q += [model.q_mu_orthogonal, model.q_sqrt_orthogonal]
-        return q
+            orthogonal = (model.q_mu_orthogonal, model.q_sqrt_orthogonal)
+            return [(model.q_mu, model.q_sqrt), orthogonal]
+        if isinstance(model, AdditiveSVGP):
+            return model.variational_parameters
+        return [(model.q_mu, model.q_sqrt)]
 
     def _terms(self) -> _Terms:
         X, Y = self.data
@@ -78,20 +84,14 @@ class OptimalQ(gpflow.models.BayesianModel, gpflow.models.InternalDataTrainingLo
         rows = _projections(self.model, X)
         features = tf.concat(rows, axis=0)
         gram = tf.matmul(features, features, transpose_b=True) / noise
-        identity = tf.eye(tf.shape(gram)[0], dtype=gram.dtype)
-        joint = tf.linalg.cholesky(identity + gram)
+        joint = _unit_root(gram)
         target = tf.matmul(features, Y) / noise
         mean = tf.linalg.cholesky_solve(joint, target)
-        if len(rows) == 1:
-            roots, means = [joint], [mean]
-        else:
-            sizes = [tf.shape(part)[0] for part in rows]
-            blocks = [gram[: sizes[0], : sizes[0]], gram[sizes[0] :, sizes[0] :]]
-            roots = [
-                tf.linalg.cholesky(tf.eye(size, dtype=gram.dtype) + block)
-                for size, block in zip(sizes, blocks, strict=True)
-            ]
-            means = tf.split(mean, sizes)
+        sizes = [part.shape[0] for part in rows]
+        starts = np.cumsum([0, *sizes])
+        within = [slice(*ends) for ends in itertools.pairwise(starts)]
+        roots = [joint] if len(rows) == 1 else [_unit_root(gram[own, own]) for own in within]
+        means = tf.split(mean, sizes)
         num_rows = tf.cast(tf.shape(X)[0], gram.dtype)
         prior = tf.reduce_sum(self.model.kernel(X, full_cov=False))
         bound = -0.5 * (
@@ -106,9 +106,21 @@ class OptimalQ(gpflow.models.BayesianModel, gpflow.models.InternalDataTrainingLo
         return _Terms(roots, means, bound)
 
 
+def _unit_root(gram: tf.Tensor) -> tf.Tensor:
+    """The Cholesky factor of ``I + gram``."""
+    return tf.linalg.cholesky(gram + tf.eye(tf.shape(gram)[0], dtype=gram.dtype))
+
+
 def _projections(model: Any, X: tf.Tensor) -> list[tf.Tensor]:
-    """A, and D where the model has orthogonal variables."""
+    """The whitened features of each q, ``[M_i, N]``."""
     base, kernel = model.inducing_variable, model.kernel
+    if isinstance(model, AdditiveSVGP):
+        rows = {}
+        for batch in block_batches(base, kernel):
+            root = square_root(batch.operator(gpflow.default_jitter()))
+            A = root.solve(batch.features(X))
+            rows.update({position: A[i] for i, position in enumerate(batch.positions)})
+        return [rows[position] for position in sorted(rows)]
     if not isinstance(model, OrthogonalSVGP):
         root = tf.linalg.cholesky(Kuu(base, kernel, jitter=gpflow.default_jitter()))
         return [tf.linalg.triangular_solve(root, Kuf(base, kernel, X))]

@@ -36,6 +36,26 @@ def median_distance(X: Array, seed: int, max_rows: int = 3_000) -> float:
     return float(np.median(pdist(X[rows])))
 
 
+def vish_model(
+    data: tuple[Array, Array], num_inducing: int, max_degree: int, *, truncated: bool
+) -> gpflow.models.SGPR:
+    """VISH of the paper's size, at its initial parameters: unit scales, noise variance 0.1.
+
+    :param truncated: whether the kernel, too, ends at `max_degree`.
+    """
+    input_dim = data[0].shape[1]
+    kernel = idm.kernels.SphericalMatern32(
+        weight_variances=np.ones(input_dim), max_degree=max_degree if truncated else None
+    )
+    harmonics = idm.inducing_variables.SphericalHarmonics.for_kernel(kernel, input_dim, max_degree)
+    if int(harmonics.num_inducing) != num_inducing:
+        raise RuntimeError(
+            f"degree {max_degree} gives {int(harmonics.num_inducing)} harmonics, "
+            f"the paper has {num_inducing}"
+        )
+    return gpflow.models.SGPR(data, kernel, harmonics, noise_variance=0.1)
+
+
 def start_at_optimal_q(model: gpflow.models.SVGP, data: tuple[Array, Array]) -> None:
     """Give a whitened SVGP with a Gaussian likelihood the q that is optimal for its parameters."""
     iv, kernel = model.inducing_variable, model.kernel

@@ -15,7 +15,6 @@ gpr   exact regression, where there are at most 2,000 rows.
 from __future__ import annotations
 
 import argparse
-import dataclasses
 import sys
 import time
 from collections.abc import Iterable, Sequence
@@ -27,43 +26,11 @@ from benchmarks.data import add_data_argument, load_table, source_of
 from benchmarks.results import Record
 from benchmarks.runner import Benchmark, Configuration, indices, names
 from benchmarks.splits import NormalisedSplit, normalise, take_split
-from benchmarks.tables import PaperFigure, markdown, mean_and_deviation, ranges
+from benchmarks.tables import markdown, mean_and_deviation, ranges
+from benchmarks.vish_table import SIZES, paper_verdict
 
 METHODS = ("vish", "vish_truncated", "svgp", "sgpr", "gpr")
 MAX_EXACT_ROWS = 2_000
-
-# Data set: (number of inducing variables M, maximum degree), as in the paper's Table 1.
-SIZES = {
-    "yacht": (294, 4),  # D = 6
-    "energy": (210, 3),  # D = 8
-    "concrete": (210, 3),  # D = 8
-    "kin8nm": (210, 3),  # D = 8
-    "power": (336, 6),  # D = 4
-}
-
-# Table 1 of the paper (paper 001: Dutordoir, Durrande, Hensman, ICML 2020): (MSE, NLPD).
-# Signs of the NLPD were INFERRED: the text we have lost the minus signs. A Gaussian prediction that
-# is calibrated has NLPD = log(2 pi e MSE) / 2, so each figure got the sign that is nearer to that.
-# It leaves no doubt except for power, where that value is -0.04 (vish), 0.00 and -0.03 (svgp) and
-# the printed figures are 0.005 and 0.029: there either sign is possible.
-PAPER = {
-    ("yacht", "vish"): (PaperFigure(0.004, 0.00), PaperFigure(-1.698, 0.21)),
-    ("yacht", "svgp"): (PaperFigure(0.002, 0.00), PaperFigure(-1.72, 0.12, 2)),
-    ("yacht", "gpr"): (PaperFigure(0.001, 0.00), PaperFigure(-2.420, 0.15)),
-    ("energy", "vish"): (PaperFigure(0.003, 0.00), PaperFigure(-1.575, 0.13)),
-    ("energy", "svgp"): (PaperFigure(0.013, 0.00), PaperFigure(-0.61, 0.04, 2)),
-    ("energy", "gpr"): (PaperFigure(0.003, 0.00), PaperFigure(-1.461, 0.12)),
-    ("concrete", "vish"): (PaperFigure(0.122, 0.02), PaperFigure(0.336, 0.07)),
-    ("concrete", "svgp"): (PaperFigure(0.128, 0.01), PaperFigure(0.374, 0.03)),
-    ("concrete", "gpr"): (PaperFigure(0.096, 0.01), PaperFigure(0.228, 0.12)),
-    ("kin8nm", "vish"): (PaperFigure(0.219, 0.01), PaperFigure(0.612, 0.02)),
-    ("kin8nm", "svgp"): (PaperFigure(0.116, 0.01), PaperFigure(0.381, 0.03)),
-    ("kin8nm", "gpr"): (PaperFigure(0.076, 0.00), PaperFigure(0.116, 0.02)),
-    ("power", "vish"): (PaperFigure(0.054, 0.00), PaperFigure(-0.005, 0.03)),
-    ("power", "svgp"): (PaperFigure(0.055, 0.00), PaperFigure(-0.029, 0.03)),
-    ("power", "gpr"): (PaperFigure(0.046, 0.00), PaperFigure(-0.114, 0.04)),
-}
-DOUBTFUL_SIGNS = {("power", "vish"), ("power", "svgp")}
 
 
 class UciVish(Benchmark):
@@ -118,26 +85,12 @@ def build_model(
     """The model of one method at its initial parameters: unit scales, noise variance 0.1."""
     import gpflow
 
-    from benchmarks.regression import inducing_points, start_at_optimal_q
+    from benchmarks.regression import inducing_points, start_at_optimal_q, vish_model
 
     data = (split.X_train, split.Y_train)
     num_rows, input_dim = split.X_train.shape
     if method in ("vish", "vish_truncated"):
-        import interdomain as idm
-
-        kernel = idm.kernels.SphericalMatern32(
-            weight_variances=np.ones(input_dim),
-            max_degree=max_degree if method == "vish_truncated" else None,
-        )
-        harmonics = idm.inducing_variables.SphericalHarmonics.for_kernel(
-            kernel, input_dim, max_degree
-        )
-        if int(harmonics.num_inducing) != num_inducing:
-            raise RuntimeError(
-                f"degree {max_degree} gives {int(harmonics.num_inducing)} harmonics, "
-                f"the paper has {num_inducing}"
-            )
-        return gpflow.models.SGPR(data, kernel, harmonics, noise_variance=0.1)
+        return vish_model(data, num_inducing, max_degree, truncated=method == "vish_truncated")
 
     kernel = gpflow.kernels.Matern32(lengthscales=np.ones(input_dim))
     if method == "gpr":
@@ -155,21 +108,6 @@ def build_model(
     )
     start_at_optimal_q(model, data)
     return model
-
-
-def paper_verdict(dataset: str, method: str, metric: str, ours: float) -> tuple[str, str]:
-    """The paper's figure as text, and whether ours is within two of its standard deviations."""
-    method = method.removesuffix("_truncated")
-    figures = PAPER.get((dataset, method))
-    if figures is None:
-        return "", ""
-    figure = figures[("mse", "nlpd").index(metric)]
-    text, verdict = str(figure), figure.verdict(ours)
-    if metric == "nlpd" and (dataset, method) in DOUBTFUL_SIGNS:
-        opposite = dataclasses.replace(figure, mean=-figure.mean).verdict(ours)
-        text += " (sign?)"
-        verdict = verdict if verdict == opposite else f"{verdict}; other sign: {opposite}"
-    return text, verdict
 
 
 def table_of(records: Sequence[Record]) -> str:
@@ -213,7 +151,7 @@ def table_of(records: Sequence[Record]) -> str:
     )
     return (
         "VISH's Table 1: test MSE and NLPD on normalised data, lower is better. Signs of the "
-        "paper's NLPD are inferred (see uci_vish.py).\n"
+        "paper's NLPD are inferred (see vish_table.py).\n"
         '"undecided": the printed digits do not tell (a deviation of 0.00 may be up to 0.005).\n\n'
         + markdown(headers, rows)
     )

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from scipy.special import eval_gegenbauer
 
-from benchmarks import basis, structure, uci_vish
+from benchmarks import basis, structure, uci_vish, vish_table
 from benchmarks.memory import peak_bytes
 from benchmarks.tables import PaperFigure, markdown, mean_and_deviation, ranges
 from benchmarks.timing import alternate, ratio, summarise
@@ -81,7 +81,7 @@ def test_numbers_of_harmonics() -> None:
         for degree in range(6):
             assert sum(counts[: degree + 1]) == structure.number_of_harmonics(dimension, degree)
     assert [structure.number_of_harmonics(9, degree) for degree in (3, 4, 5)] == [210, 660, 1782]
-    for _, (num_inducing, max_degree) in uci_vish.SIZES.items():
+    for _, (num_inducing, max_degree) in vish_table.SIZES.items():
         assert num_inducing in {
             structure.number_of_harmonics(dimension, max_degree) for dimension in (5, 7, 9)
         }
@@ -129,10 +129,10 @@ def test_table_of_vish() -> None:
 
 
 def test_signs_that_are_in_doubt_are_marked() -> None:
-    text, verdict = uci_vish.paper_verdict("power", "vish", "nlpd", 0.06)
+    text, verdict = vish_table.paper_verdict("power", "vish", "nlpd", 0.06)
     assert text == "-0.005 ± 0.03 (sign?)"
     assert verdict == "undecided, worse; other sign: yes"
-    assert "sign" not in uci_vish.paper_verdict("power", "vish", "mse", 0.05)[0]
+    assert "sign" not in vish_table.paper_verdict("power", "vish", "mse", 0.05)[0]
 
 
 def test_tables_of_timings_show_the_targets() -> None:
