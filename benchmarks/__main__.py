@@ -12,6 +12,7 @@ from benchmarks.conv_covariances import ConvCovariances
 from benchmarks.data import add_data_argument
 from benchmarks.elevation import Elevation
 from benchmarks.hvgp_scaling import HvgpScaling
+from benchmarks.kernel_recovery import KernelRecovery
 from benchmarks.mnist_conv import MnistConv
 from benchmarks.nystrom import Nystrom
 from benchmarks.orthogonal import Orthogonal
@@ -40,6 +41,7 @@ BENCHMARKS: dict[str, type[Benchmark]] = {
         Rectangles,
         MnistConv,
         ColourConv,
+        KernelRecovery,
     )
 }
 NEED_DATA = (
