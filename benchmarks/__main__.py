@@ -6,6 +6,7 @@ import argparse
 import sys
 from collections.abc import Sequence
 
+from benchmarks.banana_hmk import BananaHmk
 from benchmarks.basis import Basis
 from benchmarks.colour_conv import ColourConv
 from benchmarks.conv_covariances import ConvCovariances
@@ -42,11 +43,12 @@ BENCHMARKS: dict[str, type[Benchmark]] = {
         MnistConv,
         ColourConv,
         KernelRecovery,
+        BananaHmk,
     )
 }
 NEED_DATA = (
     *("uci_vish", "uci_orthogonal", "elevation", "nystrom", "transform_mnist", "snelson"),
-    *("rectangles", "mnist_conv", "colour_conv"),
+    *("rectangles", "mnist_conv", "colour_conv", "banana_hmk"),
 )
 
 
