@@ -43,7 +43,7 @@ SIZES = {
     "fourier_joint": (2, 4, 6, 8),
 }
 FULL = "full"
-MODELS = (FULL, *SIZES)
+KERNELS = ("fixed", "trained")
 NUM_COMPONENTS = 4
 GRID = 60  # predictions are stored on a grid of GRID x GRID inputs
 MARGIN = 0.5  # around the training inputs
@@ -59,9 +59,14 @@ class BananaHmk(Benchmark):
         add_data_argument(parser)
         parser.add_argument("--models", type=names(tuple(SIZES), "sparse models"), default=None)
         parser.add_argument("--num-frequencies", type=int, default=2, help="of each component")
-        parser.add_argument("--full-steps", type=int, default=None, help="of the VGP, default 500")
+        parser.add_argument("--full-steps", type=int, default=None, help="of the VGP, default 200")
         parser.add_argument("--rounds", type=int, default=None, help="default 700")
-        parser.add_argument("--fixed-kernel", action="store_true", help="keep the VGP's kernel")
+        parser.add_argument(
+            "--kernels",
+            type=names(KERNELS, "ways with the kernel"),
+            default=None,
+            help="in phase 2",
+        )
         parser.add_argument("--seeds", type=indices, default=None, help="restarts, default 0-4")
 
     def configurations(self, arguments: argparse.Namespace) -> Iterable[Configuration]:
@@ -70,24 +75,25 @@ class BananaHmk(Benchmark):
             "model": FULL,
             "num_components": NUM_COMPONENTS,
             "num_frequencies": arguments.num_frequencies,
-            "full_steps": arguments.full_steps or (5 if short else 500),
+            "full_steps": arguments.full_steps or (5 if short else 200),
             "learning_rate": 0.01,
             "natural_gradient": 0.1,
             "source": source_of(arguments.data_dir),
         }
         yield full
         for seed in arguments.seeds or ([0] if short else range(5)):
-            for model in arguments.models or tuple(SIZES):
-                for size in SIZES[model][: 1 if short else None]:
-                    yield {
-                        **full,
-                        "model": model,
-                        "size": size,
-                        "q_steps": 5 if short else 200,
-                        "rounds": arguments.rounds or (5 if short else 700),
-                        "kernel": "fixed" if arguments.fixed_kernel else "trained",
-                        "seed": seed,
-                    }
+            for kernel in arguments.kernels or KERNELS[: 1 if short else None]:
+                for model in arguments.models or tuple(SIZES):
+                    for size in SIZES[model][: 1 if short else None]:
+                        yield {
+                            **full,
+                            "model": model,
+                            "size": size,
+                            "q_steps": 5 if short else 200,
+                            "rounds": arguments.rounds or (5 if short else 700),
+                            "kernel": kernel,
+                            "seed": seed,
+                        }
 
     def run(self, configuration: Configuration, arguments: argparse.Namespace) -> dict[str, Any]:
         data = banana(arguments.data_dir)
