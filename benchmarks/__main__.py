@@ -20,6 +20,7 @@ from benchmarks.orthogonal import Orthogonal
 from benchmarks.rectangles import Rectangles
 from benchmarks.runner import Benchmark
 from benchmarks.snelson import Snelson
+from benchmarks.solar import Solar
 from benchmarks.structure import Structure
 from benchmarks.transform_mnist import TransformMnist
 from benchmarks.uci_orthogonal import UciOrthogonal
@@ -44,11 +45,12 @@ BENCHMARKS: dict[str, type[Benchmark]] = {
         ColourConv,
         KernelRecovery,
         BananaHmk,
+        Solar,
     )
 }
 NEED_DATA = (
     *("uci_vish", "uci_orthogonal", "elevation", "nystrom", "transform_mnist", "snelson"),
-    *("rectangles", "mnist_conv", "colour_conv", "banana_hmk"),
+    *("rectangles", "mnist_conv", "colour_conv", "banana_hmk", "solar"),
 )
 
 

@@ -15,8 +15,10 @@ from gpflow.kernels import Kernel
 
 from interdomain.inducing_variables import (
     ActivationFeatures,
+    FourierFeatures,
     HarmonicInducingPoints,
     InducingPatches,
+    IntervalFourierFeatures,
     OrbitInducingPoints,
     SphericalHarmonics,
     SumInducingVariables,
@@ -26,6 +28,8 @@ from interdomain.kernels import (
     ChordalSquaredExponential,
     Convolutional,
     HarmonicKernel,
+    HarmonizableComponent,
+    HarmonizableMixture,
     Invariant,
     MultiChannelConvolutional,
     SphericalMatern32,
@@ -43,7 +47,8 @@ class Case:
     :param build: Makes the kernel and the inducing variable, in GPflow's present default float.
     :param input_dim: Number of columns of X.
     :param diagonal: Whether Kuu is diagonal, so that nothing needs a Cholesky factor.
-    :param num_factorisations: Cholesky factors that one use of Kuu may take.
+    :param num_factorisations: Cholesky factors that one use of Kuu may take; None if the kernel
+        takes some itself, of matrices of its parameters.
     :param relative_jitter: Whether jitter is relative to the diagonal of Kuu.
     :param kernel_rtol: How far two ways to compute the same entry of the kernel may differ.
     """
@@ -52,7 +57,7 @@ class Case:
     build: Callable[[], tuple[Kernel, InducingVariables]]
     input_dim: int
     diagonal: bool = True
-    num_factorisations: int = 0
+    num_factorisations: int | None = 0
     kernel_rtol: float = 1e-8
     relative_jitter: bool = False
 
@@ -190,6 +195,56 @@ def orbits() -> tuple[Kernel, InducingVariables]:
     return Invariant(base, Rotation(3)), OrbitInducingPoints([*POINTS, [-0.6, -0.9]])
 
 
+def trained_in_all(kernel: Kernel) -> Kernel:
+    gpflow.set_trainable(kernel, True)
+    return kernel
+
+
+def fourier_features() -> tuple[Kernel, InducingVariables]:
+    """A complex B, and a zero among the frequencies."""
+    kernel = HarmonizableComponent(
+        [[0.15], [0.5]],
+        amplitudes=[[1.2, 0.4 + 0.5j], [0.4 - 0.5j, 0.9]],
+        centre=0.2,
+        scales=1.1,
+        envelope=0.1,
+        lag=0.06,
+    )
+    return trained_in_all(kernel), FourierFeatures([[0.0], [0.3], [0.6]])
+
+
+def harmonizable_mixture() -> tuple[Kernel, InducingVariables]:
+    """Unequal numbers of frequencies, in the kernel and in the features."""
+    first = HarmonizableComponent(
+        [[0.2, -0.1]], amplitudes=[1.5], centre=[0.3, -0.2], envelope=[0.1, 0.14], lag=0.05
+    )
+    second = HarmonizableComponent(
+        [[0.1, 0.3], [-0.2, 0.2]],
+        amplitudes=[[1.0, 0.3j], [-0.3j, 0.8]],
+        centre=[-0.4, 0.5],
+        envelope=0.1,
+        lag=[[0.06, 0.01], [0.01, 0.05]],
+    )
+    blocks = [
+        FourierFeatures([[0.2, -0.1], [0.0, 0.3]]),
+        FourierFeatures([[0.1, 0.3], [-0.2, 0.2], [0.3, 0.0]]),
+    ]
+    return trained_in_all(HarmonizableMixture([first, second])), SumInducingVariables(blocks)
+
+
+def interval_matern52() -> tuple[Kernel, InducingVariables]:
+    kernel = gpflow.kernels.Matern52(variance=1.3, lengthscales=0.9)
+    return kernel, IntervalFourierFeatures(-4.0, 3.5, 4)
+
+
+def interval_additive() -> tuple[Kernel, InducingVariables]:
+    kernel = gpflow.kernels.Matern12(variance=1.3, active_dims=[0]) + gpflow.kernels.Matern32(
+        variance=0.7, lengthscales=0.8, active_dims=[1]
+    )
+    blocks = [IntervalFourierFeatures(-3.0, 3.5, 3), IntervalFourierFeatures(-4.0, 4.0, 5)]
+    return kernel, SumInducingVariables(blocks)
+
+
 CASES = (
     Case("harmonics-matern32-ard", matern32, input_dim=2),
     # The angle is the arc cosine of a number near one, whose rounding errors it takes the root of.
@@ -247,4 +302,17 @@ CASES = (
     ),
     Case("channels", channels, input_dim=4, diagonal=False, num_factorisations=2),
     Case("orbits", orbits, input_dim=2, diagonal=False, num_factorisations=1),
+    Case(
+        "fourier-features", fourier_features, input_dim=1, diagonal=False, num_factorisations=None
+    ),
+    Case(
+        "harmonizable-mixture",
+        harmonizable_mixture,
+        input_dim=2,
+        diagonal=False,
+        num_factorisations=None,
+    ),
+    # One of as many rows as the low rank has, for each block.
+    Case("interval-matern52", interval_matern52, input_dim=1, diagonal=False, num_factorisations=1),
+    Case("interval-additive", interval_additive, input_dim=2, diagonal=False, num_factorisations=2),
 )

@@ -5,7 +5,6 @@ from __future__ import annotations
 from pathlib import Path
 
 import gpflow
-import pytest
 import tensorflow as tf
 from gpflow.posteriors import PrecomputeCacheType
 
@@ -23,7 +22,9 @@ def rows(case: Case) -> tf.TensorSpec:
     return tf.TensorSpec([None, case.input_dim], gpflow.default_float())
 
 
-def test_unknown_number_of_rows(case: Case) -> None:
+def test_unknown_number_of_rows_and_xla(case: Case) -> None:
+    """Objective with gradients, unwhitened with a full q: it has most to do. XLA compiles the same
+    graph, as tracing takes long, and a prediction."""
     model = make_svgp(case, whiten=False)
     variables = model.trainable_variables
     outputs = tf.TensorSpec([None, 1], gpflow.default_float())
@@ -35,57 +36,47 @@ def test_unknown_number_of_rows(case: Case) -> None:
     for num_data in (4, 9):
         data = make_data(case, num_data=num_data)
         expected = value_and_gradients(lambda: model.elbo(data), variables)  # noqa: B023
-        assert_close(compiled(*data)[0], expected[0])
-        for gradient, expected_gradient in zip(compiled(*data)[1], expected[1], strict=True):
+        value, gradients = compiled(*data)
+        assert_close(value, expected[0])
+        for gradient, expected_gradient in zip(gradients, expected[1], strict=True):
             assert_close(gradient, expected_gradient)
 
-
-@pytest.mark.parametrize("full_cov", [False, True], ids=["marginal", "joint"])
-def test_compiled_posterior(case: Case, full_cov: bool) -> None:
-    model = make_svgp(case, num_latent_gps=2)
-    posterior = model.posterior()
-    cached = tf.function(
-        lambda X: posterior.predict_f(X, full_cov=full_cov), input_signature=[rows(case)]
-    )
-    direct = tf.function(
-        lambda X: model.predict_f(X, full_cov=full_cov), input_signature=[rows(case)]
-    )
-    for num_rows in (1, 6):
-        X = make_inputs(case, num_rows)
-        expected = model.predict_f(X, full_cov=full_cov)
-        assert_close(cached(X), expected, rtol=case.kernel_rtol)
-        assert_close(direct(X), expected, rtol=case.kernel_rtol)
-
-
-def test_xla(case: Case) -> None:
-    """Objective with gradients and a prediction, unwhitened with a full q: it has most to do."""
-    model = make_svgp(case, whiten=False)
-    data = make_data(case)
     X = make_inputs(case, 6)
-
-    @tf.function(jit_compile=True)
-    def compiled() -> tuple[tf.Tensor, list[tf.Tensor], tuple[tf.Tensor, tf.Tensor]]:
-        value, gradients = value_and_gradients(lambda: model.elbo(data), model.trainable_variables)
-        return value, gradients, model.predict_f(X)
-
-    value, gradients, prediction = compiled()
-    expected = value_and_gradients(lambda: model.elbo(data), model.trainable_variables)
+    by_xla = tf.function(lambda: (*compiled(*data), model.predict_f(X)), jit_compile=True)
+    value, gradients, prediction = by_xla()
     assert_close(value, expected[0])
     for gradient, expected_gradient in zip(gradients, expected[1], strict=True):
         assert_close(gradient, expected_gradient, rtol=1e-7)
     assert_close(prediction, model.predict_f(X))
 
 
+def test_compiled_posterior(case: Case) -> None:
+    """Joint predictions; marginal ones are compiled in test_saved_model."""
+    model = make_svgp(case, num_latent_gps=2)
+    posterior = model.posterior()
+    cached, direct = (
+        tf.function(lambda X, m=m: m.predict_f(X, full_cov=True), input_signature=[rows(case)])
+        for m in (posterior, model)
+    )
+    for num_rows in (1, 6):
+        X = make_inputs(case, num_rows)
+        expected = model.predict_f(X, full_cov=True)
+        assert_close(cached(X), expected, rtol=case.kernel_rtol)
+        assert_close(direct(X), expected, rtol=case.kernel_rtol)
+
+
 def test_saved_model(case: Case, tmp_path: Path) -> None:
-    """A model exported with its prediction and one with a VARIABLE cache, reloaded without
-    this library's classes."""
+    """A model exported with its compiled prediction and one with a VARIABLE cache, reloaded
+    without this library's classes."""
     model = make_svgp(case, num_latent_gps=2)
     posterior = model.posterior(PrecomputeCacheType.VARIABLE)
     model.predict = tf.function(model.predict_f, input_signature=[rows(case)])
     posterior.predict = tf.function(posterior.predict_f, input_signature=[rows(case)])
-    X = make_inputs(case, 6)
-    expected = model.predict_f(X)
+    inputs = [make_inputs(case, num_rows) for num_rows in (1, 6)]
+    expected = [model.predict_f(X) for X in inputs]
     for name, module in (("model", model), ("posterior", posterior)):
         tf.saved_model.save(module, str(tmp_path / name))
         loaded = tf.saved_model.load(str(tmp_path / name))
-        assert_close(loaded.predict(X), expected, message=name)
+        for X, prediction in zip(inputs, expected, strict=True):
+            assert_close(module.predict(X), prediction, rtol=case.kernel_rtol, message=name)
+            assert_close(loaded.predict(X), prediction, message=name)

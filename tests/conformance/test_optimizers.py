@@ -10,6 +10,7 @@ import keras
 import numpy as np
 import pytest
 import tensorflow as tf
+from check_shapes import disable_check_shapes
 
 from .cases import Case
 from .dense_twin import dense_twin
@@ -25,12 +26,6 @@ def scipy_steps(loss: Loss, model: gpflow.models.SVGP) -> None:
     )
 
 
-def tf_keras_steps(loss: Loss, model: gpflow.models.SVGP) -> None:
-    optimizer = gpflow.keras.tf_keras.optimizers.Adam(0.01)
-    for _ in range(2):
-        optimizer.minimize(loss, model.trainable_variables)
-
-
 def keras_steps(loss: Loss, model: gpflow.models.SVGP) -> None:
     optimizer = keras.optimizers.Adam(0.01)
     variables = model.trainable_variables
@@ -41,7 +36,7 @@ def keras_steps(loss: Loss, model: gpflow.models.SVGP) -> None:
 
 
 def natural_and_adam_steps(loss: Loss, model: gpflow.models.SVGP) -> None:
-    """Natural gradients for q, Adam for the rest, in turns."""
+    """Natural gradients for q, Adam (of tf_keras) for the rest, in turns."""
     gpflow.set_trainable(model.q_mu, False)
     gpflow.set_trainable(model.q_sqrt, False)
     adam = gpflow.keras.tf_keras.optimizers.Adam(0.01)
@@ -51,17 +46,16 @@ def natural_and_adam_steps(loss: Loss, model: gpflow.models.SVGP) -> None:
         adam.minimize(loss, model.trainable_variables)
 
 
-@pytest.mark.parametrize(
-    "steps", [scipy_steps, tf_keras_steps, keras_steps, natural_and_adam_steps]
-)
+@pytest.mark.parametrize("steps", [scipy_steps, keras_steps, natural_and_adam_steps])
 def test_steps(case: Case, steps: Step) -> None:
     model = make_svgp(case, likelihood=gpflow.likelihoods.StudentT())
     twin = dense_twin(copy.deepcopy(model))
     data = make_data(case)
     before = model.training_loss(data).numpy()
     parameters = gpflow.utilities.read_values(model)
-    for m in (model, twin):
-        steps(m.training_loss_closure(data, compile=False), m)
+    steps(model.training_loss_closure(data, compile=False), model)
+    with disable_check_shapes():
+        steps(twin.training_loss_closure(data, compile=False), twin)
     after = model.training_loss(data).numpy()
     assert after < before - 1e-3
     assert_close(after, twin.training_loss(data), rtol=1e-6)

@@ -6,6 +6,7 @@ import gpflow
 import numpy as np
 import pytest
 import tensorflow as tf
+from check_shapes import disable_check_shapes
 from gpflow.posteriors import PrecomputeCacheType
 
 from .cases import Case
@@ -23,7 +24,15 @@ TWO = pytest.mark.parametrize(
     [(True, True), (False, False)],
     ids=["whitened-diagonal", "unwhitened-full"],
 )
-COVARIANCES = [(False, False), (True, False), (True, True), (False, True)]
+
+
+def covariances(whiten: bool, q_diag: bool, other: bool = False) -> list[dict[str, bool]]:
+    """Two of the four kinds of covariance for each form of q, or the other two: any three of the
+    four options occur in every combination."""
+    return [
+        {"full_cov": full_cov, "full_output_cov": full_cov ^ whiten ^ q_diag ^ other}
+        for full_cov in (False, True)
+    ]
 
 
 @Q
@@ -33,9 +42,9 @@ def test_cached_and_fused_predictions(case: Case, whiten: bool, q_diag: bool) ->
     nocache = model.posterior(PrecomputeCacheType.NOCACHE)
     twin = dense_twin(model)
     X = make_inputs(case, 5)
-    for full_cov, full_output_cov in COVARIANCES:
-        options = {"full_cov": full_cov, "full_output_cov": full_output_cov}
-        reference = twin.predict_f(X, **options)
+    for options in covariances(whiten, q_diag):
+        with disable_check_shapes():
+            reference = twin.predict_f(X, **options)
         assert_close(tensor.predict_f(X, **options), reference, message=f"cached {options}")
         assert_close(nocache.fused_predict_f(X, **options), reference, message=f"fused {options}")
     assert nocache.cache is None
@@ -67,8 +76,9 @@ def test_variable_cache_follows_the_parameters(case: Case, whiten: bool, q_diag:
     assert_close(fixed.predict_f(X)[0], before[0] - 0.3)  # the mean function is not cached
 
 
-@Q
+@TWO
 def test_tensor_cache_is_differentiable(case: Case, whiten: bool, q_diag: bool) -> None:
+    """Those of fused predictions in test_svgp.py take the other two forms of q."""
     model = make_svgp(case, whiten=whiten, q_diag=q_diag)
     twin = dense_twin(model)
     X = tf.Variable(make_inputs(case, 4))
@@ -83,21 +93,30 @@ def test_tensor_cache_is_differentiable(case: Case, whiten: bool, q_diag: bool) 
     assert_close(gradients(model), gradients(twin))
 
 
+def split(prediction: tuple[tf.Tensor, tf.Tensor], *batch: int) -> tuple[np.ndarray, np.ndarray]:
+    """What a joint prediction ``[N, P]``, ``[P, N, N]`` says of the N points in equal batches."""
+    mean, cov = (part.numpy() for part in prediction)
+    number, latent = int(np.prod(batch)), mean.shape[1]
+    size = len(mean) // number
+    between = cov.reshape(latent, number, size, number, size)
+    within = np.stack([between[:, k, :, k] for k in range(number)])
+    return mean.reshape(*batch, size, latent), within.reshape(*batch, latent, size, size)
+
+
 @TWO
-@pytest.mark.parametrize("full_cov", [False, True], ids=["marginal", "joint"])
-def test_batched_inputs(case: Case, whiten: bool, q_diag: bool, full_cov: bool) -> None:
+def test_batched_inputs(case: Case, whiten: bool, q_diag: bool) -> None:
     """Leading dimensions of Xnew: as if each batch were predicted by itself."""
     model = make_svgp(case, whiten=whiten, q_diag=q_diag, num_latent_gps=2)
     posterior = model.posterior()
-    twin = dense_twin(model)
     X = make_inputs(case, 2, 3, 4)
-    rows = [[twin.predict_f(x, full_cov=full_cov) for x in batch] for batch in X]
-    reference = tuple(np.array([[entry[i] for entry in row] for row in rows]) for i in (0, 1))
-    assert reference[0].shape == (2, 3, 4, 2)
+    mean, cov = split(dense_twin(model).predict_f(X.reshape(24, -1), full_cov=True), 2, 3)
+    var = np.moveaxis(np.diagonal(cov, axis1=-2, axis2=-1), -1, -2)
+    assert mean.shape == var.shape == (2, 3, 4, 2) and cov.shape == (2, 3, 2, 4, 4)
     rtol = case.kernel_rtol
-    assert_close(posterior.fused_predict_f(X, full_cov=full_cov), reference, rtol=rtol)
-    assert_close(posterior.predict_f(X, full_cov=full_cov), reference, rtol=rtol)
-    assert_close(model.predict_f(X, full_cov=full_cov), reference, rtol=rtol)
+    for full_cov, reference in ((False, (mean, var)), (True, (mean, cov))):
+        assert_close(posterior.fused_predict_f(X, full_cov=full_cov), reference, rtol=rtol)
+        assert_close(posterior.predict_f(X, full_cov=full_cov), reference, rtol=rtol)
+        assert_close(model.predict_f(X, full_cov=full_cov), reference, rtol=rtol)
 
 
 @Q
@@ -106,10 +125,9 @@ def test_conditional(case: Case, whiten: bool, q_diag: bool) -> None:
     q_mu, q_sqrt = make_q(kernel, inducing_variable, whiten=whiten, q_diag=q_diag, num_latent_gps=2)
     X = make_inputs(case, 5)
     q_mu, q_sqrt = tf.constant(q_mu), tf.constant(q_sqrt)
-    twin = DenseTwin(inducing_variable)
-    for full_cov, full_output_cov in COVARIANCES:
-        options = {"full_cov": full_cov, "full_output_cov": full_output_cov, "white": whiten}
-        options["q_sqrt"] = q_sqrt
+    twin = DenseTwin(inducing_variable, whiten=whiten)
+    for kinds in covariances(whiten, q_diag, other=True):
+        options = {**kinds, "white": whiten, "q_sqrt": q_sqrt}
         actual = gpflow.conditionals.conditional(X, inducing_variable, kernel, q_mu, **options)
         desired = gpflow.conditionals.conditional(X, twin, kernel, q_mu, **options)
         assert_close(actual, desired, message=str(options))
@@ -122,7 +140,7 @@ def test_posterior_from_arrays(case: Case, whiten: bool, q_diag: bool) -> None:
     X = make_inputs(case, 5)
     predictions = [
         gpflow.posteriors.create_posterior(kernel, u, q_mu, q_sqrt, whiten).predict_f(X)
-        for u in (inducing_variable, DenseTwin(inducing_variable))
+        for u in (inducing_variable, DenseTwin(inducing_variable, whiten=whiten))
     ]
     assert_close(*predictions)
 
@@ -132,8 +150,9 @@ def test_conditional_on_known_values(case: Case, whiten: bool) -> None:
     """q_sqrt=None: u is known; also as a cached posterior, and for a batch of inputs."""
     kernel, inducing_variable = case.build()
     q_mu, _ = make_q(kernel, inducing_variable, whiten=whiten, num_latent_gps=2)
-    twin = DenseTwin(inducing_variable)
-    X, batch = make_inputs(case, 5), make_inputs(case, 3, 4)
+    twin = DenseTwin(inducing_variable, whiten=whiten)
+    batch = make_inputs(case, 3, 4)
+    X = batch.reshape(12, -1)
     posterior = gpflow.posteriors.create_posterior(
         kernel, inducing_variable, q_mu, None, whiten, None, "tensor"
     )
@@ -144,9 +163,9 @@ def test_conditional_on_known_values(case: Case, whiten: bool) -> None:
         actual = gpflow.conditionals.conditional(X, inducing_variable, kernel, q_mu, **options)
         assert_close(actual, desired, atol=atol)
         assert_close(posterior.predict_f(X, full_cov=full_cov), desired, atol=atol)
-        mean, cov = gpflow.conditionals.conditional(
-            batch, inducing_variable, kernel, q_mu, **options
-        )
-        for i in range(3):
-            entry = gpflow.conditionals.conditional(batch[i], twin, kernel, q_mu, **options)
-            assert_close((mean[i], cov[i]), entry, rtol=case.kernel_rtol, atol=atol)
+        batches = gpflow.conditionals.conditional(batch, inducing_variable, kernel, q_mu, **options)
+        if full_cov:
+            desired = split(desired, 3)
+        else:
+            desired = tuple(tf.reshape(part, [3, 4, 2]) for part in desired)
+        assert_close(batches, desired, rtol=case.kernel_rtol, atol=atol)

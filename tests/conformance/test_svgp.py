@@ -2,30 +2,28 @@
 
 from __future__ import annotations
 
+import itertools
+
 import gpflow
 import pytest
 import tensorflow as tf
 
-from .cases import Case
+from .cases import CASES, Case
 from .dense_twin import dense_twin
 from .helpers import assert_close, assert_same_objective, make_data, make_inputs, make_svgp
 
-BOTH = pytest.mark.parametrize("whiten", [True, False], ids=["whitened", "unwhitened"])
-Q_FORMS = pytest.mark.parametrize("q_diag", [True, False], ids=["diagonal-q", "full-q"])
 # Half of the eight: every two of the three options in every combination.
-PAIRWISE = pytest.mark.parametrize(
-    ("whiten", "q_diag", "num_latent_gps"),
-    [(True, True, 1), (True, False, 3), (False, True, 3), (False, False, 1)],
-    ids=[
-        "whitened-diagonal-1",
-        "whitened-full-3",
-        "unwhitened-diagonal-3",
-        "unwhitened-full-1",
-    ],
+PAIRWISE = {
+    "whitened-diagonal-1": (True, True, 1),
+    "whitened-full-3": (True, False, 3),
+    "unwhitened-diagonal-3": (False, True, 3),
+    "unwhitened-full-1": (False, False, 1),
+}
+
+
+@pytest.mark.parametrize(
+    ("whiten", "q_diag", "num_latent_gps"), PAIRWISE.values(), ids=list(PAIRWISE)
 )
-
-
-@PAIRWISE
 def test_elbo_and_gradients(case: Case, whiten: bool, q_diag: bool, num_latent_gps: int) -> None:
     model = make_svgp(case, whiten=whiten, q_diag=q_diag, num_latent_gps=num_latent_gps)
     twin = dense_twin(model)
@@ -35,9 +33,16 @@ def test_elbo_and_gradients(case: Case, whiten: bool, q_diag: bool, num_latent_g
     )
 
 
-@PAIRWISE
+@pytest.mark.parametrize(
+    ("case", "whiten", "q_diag", "num_latent_gps"),
+    [
+        pytest.param(case, *options, id=f"{case.name}-{name}")
+        for case, (name, options) in zip(CASES, itertools.cycle(PAIRWISE.items()), strict=False)
+    ],
+)
 def test_predict_f(case: Case, whiten: bool, q_diag: bool, num_latent_gps: int) -> None:
-    """All options with two latent GPs are in test_posteriors.py: the same fused prediction."""
+    """Each case in every form, with two latent GPs, is in test_posteriors.py: the same fused
+    prediction. Here other numbers of latent GPs, in one form for each case."""
     model = make_svgp(case, whiten=whiten, q_diag=q_diag, num_latent_gps=num_latent_gps)
     twin = dense_twin(model)
     X = make_inputs(case, 6)
@@ -49,10 +54,14 @@ def test_predict_f(case: Case, whiten: bool, q_diag: bool, num_latent_gps: int) 
             )
 
 
-@BOTH
-@Q_FORMS
+@pytest.mark.parametrize(
+    ("whiten", "q_diag"),
+    [(True, False), (False, True)],
+    ids=["whitened-full", "unwhitened-diagonal"],
+)
 def test_prediction_gradients(case: Case, whiten: bool, q_diag: bool) -> None:
-    """Of a joint prediction, with respect to each parameter and to the inputs."""
+    """Of a joint prediction, with respect to each parameter and to the inputs. Those of a cached
+    prediction in test_posteriors.py take the other two forms of q."""
     model = make_svgp(case, whiten=whiten, q_diag=q_diag)
     twin = dense_twin(model)
     X = tf.Variable(make_inputs(case, 5))

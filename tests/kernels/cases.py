@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 import gpflow
 import numpy as np
+import tensorflow as tf
 
 import interdomain as idm
 from interdomain.kernels import (
@@ -15,13 +16,20 @@ from interdomain.kernels import (
     ChannelAdditive,
     ChordalSquaredExponential,
     Convolutional,
+    GeneralizedSpectralMixture,
     HarmonicKernel,
+    HarmonizableComponent,
+    HarmonizableMixture,
     Invariant,
+    LocallyStationaryGaussian,
     MultiChannelConvolutional,
+    SpectralComponent,
+    SpectralMixture,
     SphericalMatern12,
     SphericalMatern32,
     SphericalMatern52,
     SphericalSquaredExponential,
+    TimeInvertedFractionalBrownianMotion,
     ZonalKernel,
 )
 from interdomain.transforms import Negation
@@ -29,18 +37,33 @@ from interdomain.transforms import Negation
 
 @dataclass(frozen=True)
 class KernelCase:
-    """A kernel on D columns, away from the special values of its parameters.
+    """A kernel on D columns, away from the special values of its parameters; all are trained.
 
     :param accuracy: How exactly the shape function is known to be computed (relative to one).
+    :param max_columns: What D may be at most.
+    :param positive: Whether inputs must be.
     """
 
     name: str
     kernel_class: type[gpflow.kernels.Kernel]
     build: Callable[[int], gpflow.kernels.Kernel]
     accuracy: float = 1e-13
+    max_columns: int = 100
+    positive: bool = False
 
     def __str__(self) -> str:
         return self.name
+
+    def columns(self, num_columns: int) -> int:
+        """That many, or as many as there can be."""
+        return min(num_columns, self.max_columns)
+
+    def valid(self, X: np.ndarray) -> np.ndarray:
+        """Inputs of this kernel, made from any."""
+        return np.abs(X) + 0.1 if self.positive else X
+
+    def inputs(self, num: int, num_columns: int, seed: int = 0) -> np.ndarray:
+        return self.valid(inputs(num, num_columns, seed))
 
 
 def column_variances(num_columns: int) -> np.ndarray:
@@ -111,11 +134,125 @@ def _channel_additive(num_columns: int) -> ChannelAdditive:
     return ChannelAdditive(_plain(), (1, num_columns // channels, channels))
 
 
+def _trained(kernel: gpflow.kernels.Kernel) -> gpflow.kernels.Kernel:
+    gpflow.set_trainable(kernel, True)
+    return kernel
+
+
+def _harmonizable(num_columns: int) -> HarmonizableComponent:
+    """Of two frequencies, with a complex B; tested in test_harmonizable.py."""
+    frequencies = np.stack([column_variances(num_columns), -0.5 * column_variances(num_columns)])
+    return _trained(
+        HarmonizableComponent(
+            0.2 * frequencies,
+            amplitudes=[[1.3, 0.2 + 0.4j], [0.2 - 0.4j, 0.9]],
+            centre=0.2,
+            scales=1.1,
+            envelope=0.005 * column_variances(num_columns),
+            lag=0.02,
+        )
+    )
+
+
+def _locally_stationary(num_columns: int) -> LocallyStationaryGaussian:
+    return _trained(
+        LocallyStationaryGaussian(
+            num_columns,
+            variance=1.3,
+            centre=0.2,
+            envelope=0.01,
+            lag=0.01 + 0.01 * np.eye(num_columns),
+        )
+    )
+
+
+def _spectral(num_columns: int) -> SpectralComponent:
+    return SpectralComponent(0.3 * column_variances(num_columns), variance=1.3, lag=0.02)
+
+
+class _Function(tf.Module):
+    """Of two values for each input, with parameters of its own, named after it."""
+
+    def __init__(self, num_columns: int, constants: list[float]) -> None:
+        super().__init__()
+        self._prefix = type(self).__name__.lower()
+        slopes = np.stack([column_variances(num_columns)] * 2, axis=1) / 4
+        setattr(self, f"{self._prefix}_slopes", gpflow.Parameter(slopes))
+        setattr(self, f"{self._prefix}_constants", gpflow.Parameter(constants))
+
+    @property
+    def constants(self) -> gpflow.Parameter:
+        return getattr(self, f"{self._prefix}_constants")
+
+    def waves(self, X: tf.Tensor) -> tf.Tensor:
+        slopes = tf.convert_to_tensor(getattr(self, f"{self._prefix}_slopes"))
+        return tf.tanh(tf.tensordot(X, slopes, axes=[[-1], [0]]))
+
+
+class Amplitude(_Function):
+    def __init__(self, num_columns: int) -> None:
+        super().__init__(num_columns, [1.1, 0.6])
+
+    def __call__(self, X: tf.Tensor) -> tf.Tensor:
+        return self.constants * (1 + 0.3 * self.waves(X))
+
+
+class Lengthscale(_Function):
+    def __init__(self, num_columns: int) -> None:
+        super().__init__(num_columns, [0.3, -0.2])
+
+    def __call__(self, X: tf.Tensor) -> tf.Tensor:
+        return tf.exp(self.constants + 0.5 * self.waves(X))
+
+
+class Frequency(_Function):
+    """``[..., 2, D]``, or ``[..., 2]`` for one column."""
+
+    def __init__(self, num_columns: int) -> None:
+        super().__init__(num_columns, [0.3, -0.1])
+        self.num_columns = num_columns
+
+    def __call__(self, X: tf.Tensor) -> tf.Tensor:
+        values = self.constants + 0.2 * self.waves(X)
+        if self.num_columns == 1:
+            return values
+        directions = tf.constant(column_variances(self.num_columns), values.dtype)
+        return values[..., None] * directions
+
+
+def _generalized(num_columns: int) -> GeneralizedSpectralMixture:
+    return GeneralizedSpectralMixture(
+        Amplitude(num_columns), Lengthscale(num_columns), Frequency(num_columns)
+    )
+
+
+def _brownian(num_columns: int) -> TimeInvertedFractionalBrownianMotion:
+    assert num_columns == 1
+    return _trained(TimeInvertedFractionalBrownianMotion(0.7, variance=1.3))
+
+
 def core(kernel: gpflow.kernels.Kernel) -> gpflow.kernels.Kernel:
     """The kernel that has the parameters."""
     if isinstance(kernel, (MultiChannelConvolutional, ChannelAdditive)):
         return kernel.base_kernels[0]
+    if isinstance(kernel, (HarmonizableMixture, SpectralMixture)):
+        return kernel.components[0]
     return getattr(kernel, "base_kernel", kernel)
+
+
+def double(kernel: gpflow.kernels.Kernel) -> None:
+    """Make all its values twice as large."""
+    kernel = core(kernel)
+    if isinstance(kernel, HarmonizableComponent):
+        roots = [kernel.amplitudes_real, kernel.amplitudes_imaginary]
+    elif isinstance(kernel, GeneralizedSpectralMixture):
+        roots = [kernel.amplitude.constants]
+    else:
+        kernel.variance.assign(2 * kernel.variance)
+        return
+    for root in roots:
+        if root is not None:
+            root.assign(np.sqrt(2) * root.numpy())
 
 
 CASES = [
@@ -136,6 +273,30 @@ CASES = [
     KernelCase("ChannelAdditive", ChannelAdditive, _channel_additive, accuracy=1e-12),
     KernelCase(
         "Invariant", Invariant, lambda D: Invariant(_plain(), Negation(0, 0.3)), accuracy=1e-12
+    ),
+    KernelCase("Harmonizable", HarmonizableComponent, _harmonizable, accuracy=1e-12),
+    KernelCase(
+        "HarmonizableMixture",
+        HarmonizableMixture,
+        lambda D: HarmonizableMixture([_harmonizable(D)]),
+        accuracy=1e-12,
+    ),
+    KernelCase("LocallyStationary", LocallyStationaryGaussian, _locally_stationary, accuracy=1e-12),
+    KernelCase("Spectral", SpectralComponent, _spectral, accuracy=1e-12),
+    KernelCase(
+        "SpectralMixture",
+        SpectralMixture,
+        lambda D: SpectralMixture([_spectral(D)]),
+        accuracy=1e-12,
+    ),
+    KernelCase("GeneralizedSpectral", GeneralizedSpectralMixture, _generalized, accuracy=1e-12),
+    KernelCase(
+        "BrownianMotion",
+        TimeInvertedFractionalBrownianMotion,
+        _brownian,
+        accuracy=1e-12,
+        max_columns=1,
+        positive=True,
     ),
 ]
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from typing import TypeAlias
 
 import numpy as np
 
@@ -64,8 +66,8 @@ def component(form: Form, seed: int = 0, **keywords: object) -> HarmonizableComp
         rank=form.rank,
         centre=rng.normal(size=D),
         scales=rng.uniform(0.8, 1.3, size=D),
-        envelope=definite(form.envelope, D, rng, 0.05),
-        lag=definite(form.lag, D, rng, 0.06),
+        envelope=definite(form.envelope, D, rng, 0.2),
+        lag=definite(form.lag, D, rng, 0.15),
         **keywords,
     )
 
@@ -94,25 +96,76 @@ class Values:
         )
 
 
+Kernel: TypeAlias = Callable[[Values, np.ndarray, np.ndarray], np.ndarray]
+
+
+def window(values: Values, Y: np.ndarray, Y2: np.ndarray) -> np.ndarray:
+    """k_LSG, for Y and Y2 ``[..., D]``."""
+    mean, lag = values.scales * (Y + Y2) / 2, values.scales * (Y - Y2)
+    D = len(values.centre)
+    exponent = sum(
+        values.envelope[d, e] * mean[..., d] * mean[..., e]
+        + values.lag[d, e] * lag[..., d] * lag[..., e]
+        for d in range(D)
+        for e in range(D)
+    )
+    return np.exp(-2 * np.pi**2 * exponent)
+
+
 def complex_kernel(values: Values, X: np.ndarray, X2: np.ndarray) -> np.ndarray:
     """k_p of eqs. 9 and 14, with the conjugate that eq. 14 lacks, for all pairs of rows."""
     Y, Y2 = X - values.centre, X2 - values.centre
-    scaled, scaled2 = (Y * values.scales)[:, None], (Y2 * values.scales)[None]
-    mean, lag = (scaled + scaled2) / 2, scaled - scaled2
-    exponent = np.einsum("nkd,de,nke->nk", mean, values.envelope, mean)
-    exponent += np.einsum("nkd,de,nke->nk", lag, values.lag, lag)
     waves = np.exp(2j * np.pi * Y @ values.frequencies.T)
     waves2 = np.exp(2j * np.pi * Y2 @ values.frequencies.T)
-    return np.exp(-2 * np.pi**2 * exponent) * (waves @ values.B @ waves2.conj().T)
+    return window(values, Y[:, None], Y2[None]) * (waves @ values.B @ waves2.conj().T)
+
+
+def complex_kernel_of_pairs(values: Values, X: np.ndarray, X2: np.ndarray) -> np.ndarray:
+    """For each row of X and the same of X2."""
+    Y, Y2 = X - values.centre, X2 - values.centre
+    waves = np.exp(2j * np.pi * Y @ values.frequencies.T)
+    waves2 = np.exp(2j * np.pi * Y2 @ values.frequencies.T)
+    return window(values, Y, Y2) * np.einsum("ni,ij,nj->n", waves, values.B, waves2.conj())
 
 
 def real_kernel(values: Values, X: np.ndarray, X2: np.ndarray) -> np.ndarray:
     return complex_kernel(values, X, X2).real
 
 
-def grid(dimension: int, half_width: float, count: int) -> tuple[np.ndarray, float]:
+def grid(dimension: int, half_width: float, step: float) -> tuple[np.ndarray, float]:
     """Points of a square grid about zero, and the volume of its cells. The trapezoid rule on it is
-    exact to rounding for what has decayed at its ends."""
-    axis = np.linspace(-half_width, half_width, count)
+    exact to rounding for what has decayed at its ends, in the integrand and in its transform."""
+    axis = np.arange(-np.ceil(half_width / step), np.ceil(half_width / step) + 1) * step
     points = np.stack(np.meshgrid(*[axis] * dimension, indexing="ij"), axis=-1)
-    return points.reshape(-1, dimension), (axis[1] - axis[0]) ** dimension
+    return points.reshape(-1, dimension), step**dimension
+
+
+HALF_WIDTH, STEP = 4.0, 0.165
+"""About the centre of a component, of the plane's integrals."""
+
+
+def transform_with_process(
+    values: Values, w: np.ndarray, X: np.ndarray, kernel: Kernel = real_kernel
+) -> np.ndarray:
+    """The covariances ``[m, N]`` of ``int f(x) exp(-2 pi i w^T x) dx`` with f(x), for a process
+    of covariance ``kernel``."""
+    points, volume = grid(len(values.centre), HALF_WIDTH, STEP)
+    points = points + values.centre
+    return volume * np.exp(-2j * np.pi * w @ points.T) @ kernel(values, points, X)
+
+
+def transform_with_itself(
+    values: Values, w: np.ndarray, v: np.ndarray, kernel: Kernel = real_kernel
+) -> np.ndarray:
+    """The covariances ``E[f(w) conj f(v)]`` of the process's transform at w and at v."""
+    points, volume = grid(len(values.centre), HALF_WIDTH, STEP)
+    points = points + values.centre
+    waves = volume * np.exp(2j * np.pi * points @ v.T)
+    return sum(
+        transform_with_process(values, w, rows, kernel) @ waves_of_rows
+        for rows, waves_of_rows in zip(
+            np.array_split(points, len(points) // 500 + 1),
+            np.array_split(waves, len(points) // 500 + 1),
+            strict=True,
+        )
+    )

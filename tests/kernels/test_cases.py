@@ -19,7 +19,7 @@ def test_the_public_kernels_are_found() -> None:
 def test_cases_build_what_they_say() -> None:
     assert len({case.name for case in CASES}) == len(CASES)
     for case in CASES:
-        assert type(case.build(2)) is case.kernel_class
+        assert type(case.build(case.columns(2))) is case.kernel_class
 
 
 def test_all_is_sorted_and_complete() -> None:

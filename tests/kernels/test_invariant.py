@@ -109,12 +109,13 @@ def test_means_over_the_group(group: str, base: str, monkeypatch: pytest.MonkeyP
         rows = [[np.mean(g(orbit(elements, a), orbit(elements, b))) for b in B] for a in A]
         return np.array(rows)
 
+    full, cross = matrix(X, X), matrix(X, X2)
+    features = [[np.mean(g(z[None], orbit(elements, x))) for x in X] for z in Z]
     for entries in (2**18, 30):
         monkeypatch.setattr(chunks, "CHUNK_ENTRIES", entries)
-        close(kernel(X), matrix(X, X))
-        close(kernel(X, X2), matrix(X, X2))
-        close(kernel(X, full_cov=False), np.diag(matrix(X, X)))
-        features = [[np.mean(g(z[None], orbit(elements, x))) for x in X] for z in Z]
+        close(kernel(X), full)
+        close(kernel(X, X2), cross)
+        close(kernel(X, full_cov=False), np.diag(full))
         close(Kuf(points, kernel, X), features)
         close(Kuu(points, kernel, jitter=0.5), g(Z) + 0.5 * np.eye(5))
 
@@ -160,14 +161,14 @@ def test_gradients(base: str, monkeypatch: pytest.MonkeyPatch) -> None:
         )
     ]
 
-    def by_loops(X: tf.Tensor, X2: tf.Tensor) -> list[tf.Tensor]:
-        orbits, orbits2 = ([x @ m.T for m in turned] for x in (X, X2))
-        return [
-            tf.add_n([g(a, b) for a in orbits for b in orbits]) / 36,
-            tf.add_n([g(a, b) for a in orbits for b in orbits2]) / 36,
-            tf.add_n([tf.linalg.diag_part(g(a, b)) for a in orbits for b in orbits]) / 36,
-            tf.add_n([g(tf.convert_to_tensor(Z), b) for b in orbits]) / 6,
+    def by_definition(X: tf.Tensor, X2: tf.Tensor) -> list[tf.Tensor]:
+        images, images2 = (tf.concat([x @ m.T for m in turned], axis=0) for x in (X, X2))
+        means = [
+            tf.reduce_mean(tf.reshape(g(images, other), [6, 4, 6, -1]), axis=[0, 2])
+            for other in (images, images2)
         ]
+        features = tf.reshape(g(tf.convert_to_tensor(Z), images), [5, 6, 4])
+        return [*means, tf.linalg.diag_part(means[0]), tf.reduce_mean(features, axis=1)]
 
     def own(k: Invariant) -> Callable[..., list[tf.Tensor]]:
         return lambda X, X2: [k(X), k(X, X2), k(X, full_cov=False), Kuf(points, k, X)]
@@ -175,7 +176,7 @@ def test_gradients(base: str, monkeypatch: pytest.MonkeyPatch) -> None:
     variables = [*g.trainable_variables, *points.trainable_variables]
     sampled.base_kernel = g
     results = []
-    for function in (by_loops, own(kernel), own(sampled)):
+    for function in (by_definition, own(kernel), own(sampled)):
         with tf.GradientTape() as tape:
             tape.watch([X, X2])
             values = function(X, X2)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -13,11 +14,18 @@ from gpflow.inducing_variables import InducingPoints, InducingVariables
 from gpflow.kernels import Kernel
 
 from interdomain.inducing_variables import (
+    FourierFeatures,
     HarmonicInducingPoints,
+    IntervalFourierFeatures,
     SphericalHarmonics,
     SumInducingVariables,
 )
-from interdomain.kernels import HarmonicKernel, SphericalMatern32
+from interdomain.kernels import (
+    HarmonicKernel,
+    HarmonizableComponent,
+    HarmonizableMixture,
+    SphericalMatern32,
+)
 from interdomain.models import AdditiveSVGP
 from interdomain.models.one_pass import OnePassSVGP
 from interdomain.transforms import Negation, Rotation
@@ -100,6 +108,50 @@ def nested() -> tuple[Kernel, InducingVariables]:
     )
 
 
+def mixture() -> HarmonizableMixture:
+    first = HarmonizableComponent(
+        [[0.3, -0.2], [0.1, 0.5]],
+        amplitudes=[[1.1, 0.3j], [-0.3j, 0.7]],
+        envelope=0.1,
+        lag=0.05,
+        active_dims=[0, 2],
+    )
+    second = HarmonizableComponent(
+        [[0.4, 0.2]], centre=0.5, envelope=[0.1, 0.2], lag=0.08, active_dims=[1, 2]
+    )
+    return HarmonizableMixture([first, second])
+
+
+@functools.cache
+def picked_frequencies() -> tuple[np.ndarray, ...]:
+    blocks = FourierFeatures.for_kernel(mixture(), 3).inducing_variables
+    return tuple(block.frequencies.numpy() for block in blocks)
+
+
+def fourier() -> tuple[Kernel, InducingVariables]:
+    return mixture(), SumInducingVariables([FourierFeatures(w) for w in picked_frequencies()])
+
+
+def interval(kernels: Sequence[Kernel], counts: Sequence[int]) -> tuple[Kernel, InducingVariables]:
+    blocks = [IntervalFourierFeatures(-3.0 - k, 3.5, count) for k, count in enumerate(counts)]
+    return gpflow.kernels.Sum(kernels), SumInducingVariables(blocks)
+
+
+def interval_equal() -> tuple[Kernel, InducingVariables]:
+    """Three in one batch, of ranks 1, 2 and 3."""
+    kernels = [
+        gpflow.kernels.Matern12(variance=1.3, active_dims=[0]),
+        gpflow.kernels.Matern32(lengthscales=0.8, active_dims=[1]),
+        gpflow.kernels.Matern52(variance=0.6, active_dims=[2]),
+    ]
+    return interval(kernels, (3, 3, 3))
+
+
+def interval_unequal() -> tuple[Kernel, InducingVariables]:
+    kernels = [matern(active_dims=[0]), gpflow.kernels.Matern52(variance=0.6, active_dims=[2])]
+    return interval(kernels, (2, 3))
+
+
 CASES = [
     Case("distinct", distinct, (3, 3, 3, 3)),
     Case("shared", shared, (4, 4, 4)),
@@ -108,6 +160,9 @@ CASES = [
     Case("mixed", mixed, (9, 4, 4)),
     Case("diagonal", diagonal, (9, 9)),
     Case("nested", nested, (3, 3, 5)),
+    Case("fourier", fourier, (5, 5)),
+    Case("interval-equal", interval_equal, (7, 7, 7)),
+    Case("interval-unequal", interval_unequal, (5, 7)),
 ]
 BY_NAME = {case.name: case for case in CASES}
 
@@ -172,7 +227,9 @@ def joint_svgp(model: AdditiveSVGP, sizes: Sequence[int]) -> gpflow.models.SVGP:
     """The stock SVGP whose joint q is block-diagonal. GPflow's own dense algebra: it is shown the
     whole Kuu and Kuf. It shares every parameter with the model but q's."""
     assert [mean.shape[0] for mean in model.q_mu] == list(sizes)
-    return block_svgp(model, DenseTwin(model.inducing_variable), model.q_mu, model.q_sqrt)
+    return block_svgp(
+        model, DenseTwin(model.inducing_variable, whiten=model.whiten), model.q_mu, model.q_sqrt
+    )
 
 
 def block_svgp(

@@ -18,6 +18,7 @@ from gpflow.kernels import Kernel
 from interdomain.covariances import Kvu
 from interdomain.inducing_variables import (
     ActivationFeatures,
+    IntervalFourierFeatures,
     SphericalHarmonics,
     SumInducingVariables,
 )
@@ -79,6 +80,14 @@ def sum_points() -> Triple:
     return first + matern(), base, InducingPoints(points(4, seed=2))
 
 
+def interval_points() -> Triple:
+    """Kuu is diagonal plus low rank, and its square root not triangular: not whitened as GPflow
+    does, so that only an unwhitened q is the same."""
+    kernel = matern(active_dims=[1])
+    return kernel, IntervalFourierFeatures(-3.0, 3.5, 3), InducingPoints(points(3))
+
+
+INTERVAL = Case("interval-points", interval_points)
 CASES = [
     Case("points-points", points_points),
     Case("harmonics-points", harmonics_points),

@@ -56,15 +56,14 @@ def _unscaled_matrix(
     ``Re(s - c) / 2`` between imaginary ones, ``Im(c - s) / 2`` and ``Im(s + c) / 2`` between a real
     and an imaginary one and the other way round."""
     w = inducing_variable.validate_kernel(kernel)
-    same, same_imaginary = kernel.density_about_centre(w, w)
-    opposite, opposite_imaginary = kernel.density_about_centre(w, -w)
-    if same_imaginary is None or opposite_imaginary is None:
-        real_imaginary = imaginary_real = tf.zeros_like(same)
+    found = kernel.densities_about_centre(w, w)
+    if found.same_imaginary is None or found.opposite_imaginary is None:
+        real_imaginary = imaginary_real = tf.zeros_like(found.same)
     else:
-        real_imaginary = (opposite_imaginary - same_imaginary) / 2
-        imaginary_real = (opposite_imaginary + same_imaginary) / 2
-    real = tf.concat([(same + opposite) / 2, real_imaginary], axis=1)
-    imaginary = tf.concat([imaginary_real, (same - opposite) / 2], axis=1)
+        real_imaginary = (found.opposite_imaginary - found.same_imaginary) / 2
+        imaginary_real = (found.opposite_imaginary + found.same_imaginary) / 2
+    real = tf.concat([(found.same + found.opposite) / 2, real_imaginary], axis=1)
+    imaginary = tf.concat([imaginary_real, (found.same - found.opposite) / 2], axis=1)
     rows = _stack(inducing_variable, real, imaginary)
     columns = _stack(inducing_variable, *tf.split(tf.linalg.matrix_transpose(rows), 2, axis=0))
     return (columns + tf.linalg.matrix_transpose(columns)) / 2

@@ -71,7 +71,7 @@ class FourierFeatures(InterDomainInducingVariables):
     @property
     def with_imaginary_part(self) -> tuple[int, ...]:
         """Which frequencies have an imaginary part: all but zero. Training leaves a zero where it
-        is, since everything is even in it."""
+        is: everything is even in it, and the rounding errors of its gradient are not passed on."""
         return self._with_imaginary
 
     @property
@@ -95,7 +95,10 @@ class FourierFeatures(InterDomainInducingVariables):
                 f"frequencies must have {kernel.dimension} columns, as those of the kernel have, "
                 f"found {found}."
             )
-        return tf.convert_to_tensor(self.frequencies)
+        frequencies = tf.convert_to_tensor(self.frequencies)
+        is_trained = np.zeros([frequencies.shape[0], 1], dtype=bool)
+        is_trained[list(self.with_imaginary_part)] = True
+        return tf.where(is_trained, frequencies, tf.stop_gradient(frequencies))
 
 
 def _validate_distinct(frequencies: Array) -> None:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import gpflow
 import numpy as np
+import tensorflow as tf
 from scipy.stats import qmc
 
 from ..kernels.harmonizable_component import HarmonizableComponent
@@ -25,7 +27,7 @@ def select_frequencies(kernel: HarmonizableComponent, num_frequencies: int) -> A
         raise ValueError(
             f"num_frequencies must be between 1 and {len(candidates)}, found {num_frequencies}."
         )
-    same, opposite = (_complex(kernel, candidates, sign * candidates) for sign in (1.0, -1.0))
+    same, opposite = _densities(kernel, candidates)
     residual = np.block(
         [
             [(same + opposite).real, (opposite - same).imag],
@@ -48,19 +50,22 @@ def select_frequencies(kernel: HarmonizableComponent, num_frequencies: int) -> A
     return selected
 
 
-def _complex(kernel: HarmonizableComponent, w: Array, v: Array) -> ComplexArray:
-    real, imaginary = kernel.density_about_centre(w, v)
-    density: ComplexArray = real.numpy().astype(complex)
-    if imaginary is not None:
-        density.imag = imaginary.numpy()
-    return density
+def _densities(kernel: HarmonizableComponent, w: Array) -> tuple[ComplexArray, ComplexArray]:
+    """At (w, w') and at (w, -w'), for all pairs."""
+    found = kernel.densities_about_centre(tf.constant(w, gpflow.default_float()), w)
+    same, opposite = (part.numpy().astype(complex) for part in found[:2])
+    if found.same_imaginary is not None and found.opposite_imaginary is not None:
+        same.imag = found.same_imaginary.numpy()
+        opposite.imag = found.opposite_imaginary.numpy()
+    return same, opposite
 
 
 def _candidates(kernel: HarmonizableComponent) -> Array:
     """A box about each frequency of the kernel, as wide as its density, in the half space that
     holds one of w and -w; and zero."""
-    deviations = np.sqrt(np.diag(kernel.scaled_lag().numpy()))
-    centres = kernel.frequencies.numpy()
+    component = kernel.tensors()
+    deviations = np.sqrt(np.diag(component.excess + component.envelope / 4))
+    centres = component.frequencies.numpy()
     per_centre = max(1, _CANDIDATES // len(centres))
     if kernel.dimension == 1:
         unit = np.linspace(-1, 1, per_centre + 1)[:, None]

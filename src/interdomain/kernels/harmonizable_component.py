@@ -15,12 +15,16 @@ from .columns import select_columns
 from .gaussian_factors import (
     definite_parameter,
     gaussian_of_lag,
-    normal_density,
-    normal_density_of_differences,
     outer_product,
-    phases,
     scaled_matrix,
-    scaled_root,
+)
+from .harmonizable_algebra import (
+    ComponentTensors,
+    Densities,
+    densities,
+    fourier_covariance,
+    wigner,
+    windowed_features,
 )
 from .spectral_arguments import (
     excess_of_lag,
@@ -119,33 +123,30 @@ class HarmonizableComponent(gpflow.kernels.Kernel):
         """Sigma_2 ``= excess + envelope / 4``, in the form of ``excess``."""
         envelope = tf.convert_to_tensor(self.envelope)
         if self.excess.shape.rank == 2 and envelope.shape.rank < 2:
-            envelope = scaled_matrix(envelope, tf.ones([self.dimension], envelope.dtype))
+            envelope = envelope * tf.eye(self.dimension, dtype=envelope.dtype)
         return self.excess + envelope / 4
-
-    def scaled_lag(self) -> tf.Tensor:
-        """Sigma_2 in units of x, ``diag(scales) lag diag(scales)`` ``[D, D]``."""
-        return scaled_matrix(self.lag, self.scales)
 
     @property
     def amplitudes(self) -> tf.Tensor:
         """B ``[Q, Q]``, complex if the kernel was made with a complex one."""
-        real, imaginary = self._amplitudes()
+        real, imaginary = self.tensors().amplitudes
         return real if imaginary is None else tf.complex(real, imaginary)
 
     @inherit_check_shapes
     def K(self, X: TensorType, X2: TensorType | None = None) -> tf.Tensor:
-        Y = self._centred(X)
-        features = self._windowed_features(Y)
-        root = scaled_root(self._excess_tensor(), self.scales)
+        Y, component = self._centred(X), self.tensors()
+        features = windowed_features(component, Y)
         if X2 is None:
             product = tf.linalg.matmul(features, features, transpose_b=True)
-            return gaussian_of_lag(Y, None, root) * product
+            return gaussian_of_lag(Y, None, component.excess) * product
         Y2 = self._centred(X2)
-        return gaussian_of_lag(Y, Y2, root) * outer_product(features, self._windowed_features(Y2))
+        product = outer_product(features, windowed_features(component, Y2))
+        return gaussian_of_lag(Y, Y2, component.excess) * product
 
     @inherit_check_shapes
     def K_diag(self, X: TensorType) -> tf.Tensor:
-        return tf.reduce_sum(tf.square(self._windowed_features(self._centred(X))), axis=-1)
+        features = windowed_features(self.tensors(), self._centred(X))
+        return tf.reduce_sum(tf.square(features), axis=-1)
 
     @check_shapes(
         "w: [n, D]",
@@ -163,11 +164,12 @@ class HarmonizableComponent(gpflow.kernels.Kernel):
         :return: Complex.
         """
         w, v = _tensor(w), _tensor(v)
-        real, imaginary = self.density_about_centre(w, v)
-        centre = self.centre[None, :]
-        turn = phases(w, centre) - tf.transpose(phases(v, centre))
-        rotation = tf.exp(tf.complex(tf.zeros_like(turn), -turn))
-        return tf.complex(real, tf.zeros_like(real) if imaginary is None else imaginary) * rotation
+        found = self.densities_about_centre(w, v)
+        centre = self.centre[:, None]
+        turn = 2 * math.pi * (tf.matmul(w, centre) - tf.transpose(tf.matmul(v, centre)))
+        imaginary = found.same_imaginary
+        density = tf.complex(found.same, tf.zeros_like(turn) if imaginary is None else imaginary)
+        return density * tf.complex(tf.cos(turn), -tf.sin(turn))
 
     @check_shapes(
         "x: [n, D]",
@@ -183,63 +185,19 @@ class HarmonizableComponent(gpflow.kernels.Kernel):
         :param x: Places, on the kernel's active columns.
         :param w: Frequencies, in cycles per unit of x.
         """
-        y, w = _tensor(x) - self.centre, _tensor(w)
-        scaled = scaled_matrix(tf.convert_to_tensor(self.envelope), self.scales)
-        window = tf.exp(-2 * math.pi**2 * tf.reduce_sum(tf.linalg.matmul(y, scaled) * y, axis=-1))
-        means = (self.frequencies[:, None, :] + self.frequencies[None, :, :]) / 2
-        means = tf.reshape(means, [-1, self.dimension])
-        lag = self.scaled_lag()
-        density = normal_density_of_differences(w, means, lag)
-        density = (density + normal_density_of_differences(-w, means, lag)) / 2
-        real, imaginary = self._amplitudes()
-        angle = phases(y, self.frequencies)
-        difference = angle[:, :, None] - angle[:, None, :]
-        power = real * tf.cos(difference)
-        if imaginary is not None:
-            power -= imaginary * tf.sin(difference)
-        power = tf.reshape(power, [-1, self.num_frequencies**2])
-        return window[:, None] * tf.linalg.matmul(power, density, transpose_b=True)
+        return wigner(self.tensors(), _tensor(x) - self.centre, _tensor(w))
 
     @check_shapes(
         "w: [n, D]",
         "v: [k, D]",
-        "return[0]: [n, k]",
     )
-    def density_about_centre(
-        self, w: tf.Tensor, v: tf.Tensor
-    ) -> tuple[tf.Tensor, tf.Tensor | None]:
-        """Real and imaginary part of the density of the process about its centre.
-
-        The kernel being a real part, ``(S(w, v) + conj S(-w, -v)) / 2`` with the sums of eq. 16.
-        There is no imaginary part (None) if B is real.
-        """
-        real, imaginary = self._spectral_sums(w, v)
-        other_real, other_imaginary = self._spectral_sums(-w, -v)
-        real = (real + other_real) / 2
-        if imaginary is None or other_imaginary is None:
-            return real, None
-        return real, (imaginary - other_imaginary) / 2
-
-    def _spectral_sums(self, w: tf.Tensor, v: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor | None]:
-        """Real and imaginary part of ``sum_ij B_ij N((p + q)/2 | 0, lag) N(p - q | 0, envelope)``,
-        ``p = w - frequency_i``, ``q = v - frequency_j``."""
-        p = tf.reshape(w[:, None, :] - self.frequencies, [-1, self.dimension])
-        q = tf.reshape(v[:, None, :] - self.frequencies, [-1, self.dimension])
-        lag = self.scaled_lag()
-        envelope = scaled_matrix(tf.convert_to_tensor(self.envelope), self.scales)
-        densities = normal_density_of_differences(p / 2, -q / 2, lag)
-        densities *= normal_density_of_differences(p, q, envelope)
-        count = self.num_frequencies
-        blocks = tf.reshape(densities, [tf.shape(w)[0], count, tf.shape(v)[0], count])
-        real, imaginary = self._amplitudes()
-        return (
-            tf.einsum("nikj,ij->nk", blocks, real),
-            None if imaginary is None else tf.einsum("nikj,ij->nk", blocks, imaginary),
-        )
+    def densities_about_centre(self, w: tf.Tensor, v: tf.Tensor) -> Densities:
+        """The generalized spectral density of f about its centre, at (w, v) and at (w, -v)."""
+        return densities(self.tensors(), w, v)
 
     @check_shapes(
         "w: [m, D]",
-        "X: [N, D]",
+        "X: [N, E]",
         "return[0]: [m, N]",
         "return[1]: [m, N]",
     )
@@ -247,71 +205,22 @@ class HarmonizableComponent(gpflow.kernels.Kernel):
         """The covariances of f(x) with the real and with the imaginary part of the Fourier
         transform of f about the centre, ``int f(x + centre) exp(-2 pi i w^T x) dx``.
 
-        For ``a = lag + envelope / 4`` and ``T = a^-1 excess``, the paper's eqs. 63 and 64 put
-        right are sums over the frequencies i of ``N(w - frequency_i | 0, a)`` and
-        ``exp(-2 pi i (w - frequency_i)^T T y)``: a product of matrices ``[m, Q]`` and ``[Q, N]``,
-        turned by ``exp(-2 pi i w^T T y)``. The real part of the kernel takes the mean over w and
-        -w, which adds and subtracts the densities and leaves everything else.
-
         :param w: Frequencies.
         :param X: Inputs; the active columns are selected here.
         """
-        y = self._centred(X)
-        excess = scaled_matrix(self._excess_tensor(), self.scales)
-        spread = excess + scaled_matrix(tf.convert_to_tensor(self.envelope), self.scales) / 2
-        shrunk = tf.linalg.matmul(y, tf.linalg.solve(spread, excess), transpose_b=True)
-        # y^T R y for R = a - b a^-1 b, a and b being spread and excess.
-        decay = tf.reduce_sum(
-            tf.linalg.matmul(y, spread) * y - tf.linalg.matmul(y, excess) * shrunk, axis=-1
-        )
-        real, imaginary = self._modulations(y, shrunk)
-        window = tf.exp(-2 * math.pi**2 * decay) / 2
-        plus, minus = (
-            tf.reshape(
-                normal_density(
-                    tf.reshape(sign * w[:, None, :] - self.frequencies, [-1, self.dimension]),
-                    spread,
-                ),
-                [-1, self.num_frequencies],
-            )
-            for sign in (1, -1)
-        )
-        even = tf.linalg.matmul(plus + minus, window * real)
-        odd = tf.linalg.matmul(plus - minus, window * imaginary)
-        turn = phases(w, shrunk)
-        cosine, sine = tf.cos(turn), tf.sin(turn)
-        return cosine * even + sine * odd, cosine * odd - sine * even
+        return fourier_covariance(self.tensors(), w, self._centred(X))
 
-    def _modulations(self, y: tf.Tensor, shrunk: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
-        """Real and imaginary part, ``[Q, N]``, of ``exp(2 pi i frequency_i^T shrunk)
-        sum_j B_ij exp(-2 pi i frequency_j^T y)``."""
-        real, imaginary = self._amplitudes()
-        angle = phases(self.frequencies, y)
-        cosine, sine = tf.cos(angle), tf.sin(angle)
-        inner_real, inner_imaginary = tf.linalg.matmul(real, cosine), -tf.linalg.matmul(real, sine)
-        if imaginary is not None:
-            inner_real += tf.linalg.matmul(imaginary, sine)
-            inner_imaginary += tf.linalg.matmul(imaginary, cosine)
-        angle = phases(self.frequencies, shrunk)
-        cosine, sine = tf.cos(angle), tf.sin(angle)
-        return (
-            cosine * inner_real - sine * inner_imaginary,
-            cosine * inner_imaginary + sine * inner_real,
+    def tensors(self) -> ComponentTensors:
+        """The values of the parameters, with the scales in envelope and excess."""
+        scales = tf.convert_to_tensor(self.scales)
+        imaginary = self.amplitudes_imaginary
+        return ComponentTensors(
+            tf.convert_to_tensor(self.frequencies),
+            tf.convert_to_tensor(self.amplitudes_real),
+            None if imaginary is None else tf.convert_to_tensor(imaginary),
+            scaled_matrix(tf.convert_to_tensor(self.envelope), scales),
+            scaled_matrix(tf.convert_to_tensor(self.excess), scales),
         )
-
-    def _amplitudes(self) -> tuple[tf.Tensor, tf.Tensor | None]:
-        """Real and imaginary part of ``B = W W^H``."""
-        real = tf.convert_to_tensor(self.amplitudes_real)
-        square = tf.linalg.matmul(real, real, transpose_b=True)
-        if self.amplitudes_imaginary is None:
-            return square, None
-        imaginary = tf.convert_to_tensor(self.amplitudes_imaginary)
-        cross = tf.linalg.matmul(imaginary, real, transpose_b=True)
-        square += tf.linalg.matmul(imaginary, imaginary, transpose_b=True)
-        return square, cross - tf.linalg.matrix_transpose(cross)
-
-    def _excess_tensor(self) -> tf.Tensor:
-        return tf.convert_to_tensor(self.excess)
 
     def _centred(self, X: TensorType) -> tf.Tensor:
         """:raises ValueError: If X has not the number of columns of the frequencies."""
@@ -322,20 +231,6 @@ class HarmonizableComponent(gpflow.kernels.Kernel):
                 "select columns with active_dims."
             )
         return X - self.centre
-
-    def _windowed_features(self, Y: tf.Tensor) -> tf.Tensor:
-        """``[..., N, 2 R]``, the window times real and imaginary part of ``W^T exp(2 pi i mu y)``;
-        their products are what multiplies the squared exponential."""
-        scaled = scaled_matrix(tf.convert_to_tensor(self.envelope), self.scales)
-        window = tf.exp(-(math.pi**2) * tf.reduce_sum(tf.linalg.matmul(Y, scaled) * Y, axis=-1))
-        angle = phases(Y, self.frequencies)
-        cosine, sine = tf.cos(angle), tf.sin(angle)
-        real = tf.linalg.matmul(cosine, self.amplitudes_real)
-        imaginary = tf.linalg.matmul(sine, self.amplitudes_real)
-        if self.amplitudes_imaginary is not None:
-            real -= tf.linalg.matmul(sine, self.amplitudes_imaginary)
-            imaginary += tf.linalg.matmul(cosine, self.amplitudes_imaginary)
-        return window[..., None] * tf.concat([real, imaginary], axis=-1)
 
 
 def _tensor(value: TensorType) -> tf.Tensor:

@@ -16,11 +16,10 @@ from .decomposed import DecomposedKernel
 from .gaussian_factors import (
     definite_parameter,
     gaussian_of_lag,
-    normal_density_of_differences,
+    normal_densities,
     outer_product,
-    phases,
     scaled_matrix,
-    scaled_root,
+    turns,
 )
 from .mixture_initialisation import guess_peaks
 from .spectral_arguments import finite_array, per_column, validate_components, validate_definite
@@ -66,13 +65,12 @@ class SpectralComponent(gpflow.kernels.Kernel):
     @inherit_check_shapes
     def K(self, X: TensorType, X2: TensorType | None = None) -> tf.Tensor:
         X, waves = self._waves(X)
-        lag = tf.convert_to_tensor(self.lag)
-        root = scaled_root(lag, tf.ones([self.dimension], lag.dtype))
+        lag = self._lag_matrix()
         if X2 is None:
             product = tf.linalg.matmul(waves, waves, transpose_b=True)
-            return gaussian_of_lag(X, None, root) * product
+            return gaussian_of_lag(X, None, lag) * product
         X2, waves2 = self._waves(X2)
-        return gaussian_of_lag(X, X2, root) * outer_product(waves, waves2)
+        return gaussian_of_lag(X, X2, lag) * outer_product(waves, waves2)
 
     @inherit_check_shapes
     def K_diag(self, X: TensorType) -> tf.Tensor:
@@ -86,10 +84,8 @@ class SpectralComponent(gpflow.kernels.Kernel):
     def spectral_density(self, w: TensorType) -> tf.Tensor:
         """``variance (N(w | frequency, lag) + N(w | -frequency, lag)) / 2`` (eq. 7)."""
         w = tf.cast(tf.convert_to_tensor(w), gpflow.default_float())
-        lag = tf.convert_to_tensor(self.lag)
-        covariance = scaled_matrix(lag, tf.ones([self.dimension], lag.dtype))
         means = tf.stack([tf.convert_to_tensor(self.frequency), -self.frequency])
-        densities = normal_density_of_differences(w, means, covariance)
+        densities = normal_densities(w, means, self._lag_matrix())
         return self.variance * tf.reduce_mean(densities, axis=1)
 
     def _waves(self, X: TensorType) -> tuple[tf.Tensor, tf.Tensor]:
@@ -103,9 +99,12 @@ class SpectralComponent(gpflow.kernels.Kernel):
                 f"X must have {self.dimension} columns, as frequency has, found {X.shape[-1]}; "
                 "select columns with active_dims."
             )
-        angle = phases(X, self.frequency[None, :])
-        waves = tf.concat([tf.cos(angle), tf.sin(angle)], axis=-1)
+        waves = tf.concat(turns(X, self.frequency[None, :]), axis=-1)
         return X, tf.sqrt(self.variance) * waves
+
+    def _lag_matrix(self) -> tf.Tensor:
+        lag = tf.convert_to_tensor(self.lag)
+        return scaled_matrix(lag, tf.ones([self.dimension], lag.dtype))
 
 
 class SpectralMixture(DecomposedKernel):

@@ -25,7 +25,12 @@ from gpflow.utilities import triangular
 from ..covariances.blocks import BlockBatch, block_batches
 from ..covariances.pairs import flat_blocks
 from ..placement import pinned
-from .gaussian import is_diagonal, kl_divergence, square_root
+from .gaussian import (
+    is_diagonal,
+    kl_divergence,
+    log_determinant_of_whitened,
+    square_root,
+)
 from .quadratic_forms import covariance_change, dense_marginals, mean_of_blocks, variance_change
 
 
@@ -42,12 +47,14 @@ class WhitenedBatch(NamedTuple):
     """q of a batch of T blocks in terms of variables whose prior is N(0, I).
 
     ``root`` is L ``[T, m, m]``, None where it is not needed; ``q_mu`` ``[T, m, P]``; ``q_sqrt``
-    ``[T, m, P]`` (diagonal) or ``[T, P, m, m]``.
+    ``[T, m, P]`` (diagonal) or ``[T, P, m, m]``; ``log_determinant``, that of all S, is there if
+    whitening left no triangle of q_sqrt.
     """
 
     root: tf.linalg.LinearOperator | None
     q_mu: tf.Tensor
     q_sqrt: tf.Tensor
+    log_determinant: tf.Tensor | None = None
 
 
 def whitened_batch(
@@ -60,11 +67,12 @@ def whitened_batch(
     """The q of the blocks of a batch, picked from the lists for all blocks."""
     mean = stack([q_mu[position] for position in batch.positions])
     root_of_s = stack([q_sqrt[position] for position in batch.positions])
-    root = None
+    root, log_determinant = None, None
     if needs_root or not whiten:
         root = square_root(batch.operator(default_jitter()))
     if not whiten:
         assert root is not None
+        log_determinant = log_determinant_of_whitened(root, mean, root_of_s)
         mean = root.solve(mean)
         if root_of_s.shape.rank == 3 and is_diagonal(root):
             root_of_s = root.solve(root_of_s)
@@ -76,7 +84,7 @@ def whitened_batch(
             wide = tf.reshape(tf.transpose(root_of_s, [0, 2, 1, 3]), [shape[0], shape[2], -1])
             solved = tf.reshape(root.solve(wide), [shape[0], shape[2], shape[1], shape[3]])
             root_of_s = tf.transpose(solved, [0, 2, 1, 3])
-    return WhitenedBatch(root, mean, root_of_s)
+    return WhitenedBatch(root, mean, root_of_s, log_determinant)
 
 
 def stack(values: Sequence[TensorType]) -> tf.Tensor:
@@ -105,7 +113,7 @@ def batch_kl(q: WhitenedBatch) -> tf.Tensor:
     else:
         size = tf.shape(q.q_sqrt)[-1]
         q_sqrt = tf.reshape(q.q_sqrt, [-1, size, size])
-    return kl_divergence(q_mu, q_sqrt, None)
+    return kl_divergence(q_mu, q_sqrt, None, q.log_determinant)
 
 
 def batch_terms(

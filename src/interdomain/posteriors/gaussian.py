@@ -17,6 +17,8 @@ import tensorflow as tf
 from check_shapes import check_shapes
 from gpflow.base import TensorType
 
+from .low_rank_update import LowRankUpdateRoot
+
 
 def is_diagonal(operator: tf.linalg.LinearOperator) -> bool:
     """Whether the operator is known to be diagonal."""
@@ -31,36 +33,8 @@ def square_root(operator: tf.linalg.LinearOperator) -> tf.linalg.LinearOperator:
     if isinstance(operator, tf.linalg.LinearOperatorBlockDiag):
         return tf.linalg.LinearOperatorBlockDiag([square_root(o) for o in operator.operators])
     if isinstance(operator, tf.linalg.LinearOperatorLowRankUpdate):
-        return _root_of_update(operator)
+        return LowRankUpdateRoot(operator.base_operator.diag_part(), operator.u)
     return operator.cholesky()
-
-
-def _root_of_update(
-    operator: tf.linalg.LinearOperatorLowRankUpdate,
-) -> tf.linalg.LinearOperatorComposition:
-    """A root of ``D + U U^T``, for M rows and r columns of U at a cost of ``M r^2``.
-
-    ``D^{1/2} (I + V Y^{-1} V^T)`` for ``V = D^{-1/2} U`` and ``Y = I + C``, where
-    ``C C^T = I + V^T V``: the product of the bracket and its transpose is ``I + V V^T`` because
-    ``Y Y^T - Y - Y^T + I = (Y - I)(Y - I)^T = I + V^T V``.
-    """
-    deviations = tf.sqrt(operator.base_operator.diag_part())
-    V = operator.u / deviations[..., None]
-    identity = tf.eye(V.shape[-1], dtype=V.dtype)
-    C = tf.linalg.cholesky(identity + tf.matmul(V, V, transpose_a=True))
-    solved = tf.linalg.triangular_solve(identity + C, tf.linalg.matrix_transpose(V))
-    bracket = tf.linalg.LinearOperatorLowRankUpdate(
-        tf.linalg.LinearOperatorIdentity(
-            tf.shape(V)[-2],
-            batch_shape=tf.shape(V)[:-2] if V.shape.rank > 2 else None,
-            dtype=V.dtype,
-        ),
-        V,
-        v=tf.linalg.matrix_transpose(solved),
-        is_non_singular=True,
-    )
-    diagonal = tf.linalg.LinearOperatorDiag(deviations, is_non_singular=True)
-    return tf.linalg.LinearOperatorComposition([diagonal, bracket], is_non_singular=True)
 
 
 @tf.custom_gradient
@@ -134,6 +108,26 @@ def whiten_q_sqrt(root: tf.linalg.LinearOperator, q_sqrt: tf.Tensor | None) -> t
     if is_diagonal(root):
         return root.solve(q_sqrt)
     return root.solve(tf.linalg.diag(tf.linalg.matrix_transpose(q_sqrt)))
+
+
+def is_triangular(root: tf.linalg.LinearOperator) -> bool:
+    """Whether a result of :func:`square_root` is lower triangular."""
+    if isinstance(root, tf.linalg.LinearOperatorBlockDiag):
+        return all(is_triangular(block) for block in root.operators)
+    return not isinstance(root, LowRankUpdateRoot)
+
+
+def log_determinant_of_whitened(
+    root: tf.linalg.LinearOperator, q_mu: tf.Tensor, q_sqrt: tf.Tensor
+) -> tf.Tensor | None:
+    """``log det(L^{-1} S L^{-T})``, summed over the latent GPs (and blocks, if there are several),
+    where L is not triangular; None where the diagonal of ``L^{-1} q_sqrt`` says it."""
+    if is_triangular(root):
+        return None
+    q_diagonal = q_sqrt if q_sqrt.shape.rank == q_mu.shape.rank else tf.linalg.diag_part(q_sqrt)
+    num_latent = tf.cast(tf.shape(q_mu)[-1], q_mu.dtype)
+    log_determinant = tf.reduce_sum(tf.math.log(tf.square(q_diagonal)))
+    return log_determinant - 2 * num_latent * tf.reduce_sum(root.log_abs_determinant())
 
 
 def inverse_diagonal(root: tf.linalg.LinearOperator) -> tf.Tensor:
@@ -238,11 +232,15 @@ def joint_covariance(
     "return: []",
 )
 def kl_divergence(
-    q_mu: tf.Tensor, q_sqrt: tf.Tensor, root: tf.linalg.LinearOperator | None
+    q_mu: tf.Tensor,
+    q_sqrt: tf.Tensor,
+    root: tf.linalg.LinearOperator | None,
+    log_determinant: tf.Tensor | None = None,
 ) -> tf.Tensor:
     """``KL[N(q_mu, S) || N(0, Kuu)]``, summed over the P columns.
 
     :param root: L; None for whitened variables, whose prior is N(0, I).
+    :param log_determinant: The sum of those of S, if q_sqrt is not triangular.
     """
     whitened_mean = q_mu if root is None else root.solve(q_mu)
     if q_sqrt.shape.rank == 2:
@@ -259,9 +257,10 @@ def kl_divergence(
         trace = tf.reduce_sum(inverse_diagonal(root)[:, None] * variances)
     else:
         trace = tf.reduce_sum(tf.square(root.solve(q_sqrt)))
-    log_determinant_q = tf.reduce_sum(tf.math.log(tf.square(q_diagonal)))
+    if log_determinant is None:
+        log_determinant = tf.reduce_sum(tf.math.log(tf.square(q_diagonal)))
     size = tf.cast(tf.size(q_mu), q_mu.dtype)
-    twice = tf.reduce_sum(tf.square(whitened_mean)) + trace - size - log_determinant_q
+    twice = tf.reduce_sum(tf.square(whitened_mean)) + trace - size - log_determinant
     if root is not None:
         num_latent = tf.cast(tf.shape(q_mu)[1], q_mu.dtype)
         twice += 2 * num_latent * root.log_abs_determinant()

@@ -29,6 +29,7 @@ from ..covariances.dispatch import full_matrix_operator
 from .gaussian import (
     joint_covariance,
     kl_divergence,
+    log_determinant_of_whitened,
     lower_triangle,
     projected_variances,
     square_root,
@@ -130,13 +131,20 @@ def whitened_variational(roots: Roots | None, q: Variational) -> Variational:
     )
 
 
-def whitened_kl(q: Variational) -> tf.Tensor:
-    """``KL[q(u) || p(u)] + KL[q(v') || p(v')]`` for q of whitened variables."""
-    q_sqrt_orthogonal = q.q_sqrt_orthogonal
+def whitened_kl(whitened: Variational, q: Variational, roots: Roots | None) -> tf.Tensor:
+    """``KL[q(u) || p(u)] + KL[q(v') || p(v')]``.
+
+    :param whitened: q of whitened variables, made from ``q`` by the ``roots``, if there are any.
+    """
+    log_determinant = None
+    if roots is not None:
+        q_sqrt = lower_triangle(q.q_sqrt)
+        log_determinant = log_determinant_of_whitened(roots.base, whitened.q_mu, q_sqrt)
+    q_sqrt_orthogonal = whitened.q_sqrt_orthogonal
     if q_sqrt_orthogonal is None:
-        q_sqrt_orthogonal = tf.ones_like(q.q_mu_orthogonal)
-    kl = kl_divergence(q.q_mu, q.q_sqrt, None)
-    return kl + kl_divergence(q.q_mu_orthogonal, q_sqrt_orthogonal, None)
+        q_sqrt_orthogonal = tf.ones_like(whitened.q_mu_orthogonal)
+    kl = kl_divergence(whitened.q_mu, whitened.q_sqrt, None, log_determinant)
+    return kl + kl_divergence(whitened.q_mu_orthogonal, q_sqrt_orthogonal, None)
 
 
 def _whitened_features(
@@ -227,21 +235,22 @@ def orthogonal_marginals(
     """Mean and variance of f at X ``[N, D]``, each ``[N, P]``, and the KL divergence of both q's,
     with one factorisation of each prior covariance."""
     columns, orthogonal_columns = Kuf(pair.base, kernel, X), Kuf(pair.orthogonal, kernel, X)
+    roots = None
     if whiten:
         A, D = _whitened_features(pair, kernel, columns, orthogonal_columns)
-        whitened = whitened_variational(None, q)
     else:
         roots = factorise(pair, kernel)
         A = roots.base.solve(columns)
         D = whitened_residuals(roots, A, orthogonal_columns)
-        whitened = whitened_variational(roots, q)
+    whitened = whitened_variational(roots, q)
     kff = kernel(X, full_cov=False)
     mean, variance = posterior_mean(A, D, whitened), posterior_variances(A, D, kff, whitened)
-    return mean, tf.broadcast_to(variance, tf.shape(mean)), whitened_kl(whitened)
+    return mean, tf.broadcast_to(variance, tf.shape(mean)), whitened_kl(whitened, q, roots)
 
 
 def orthogonal_kl(
     pair: OrthogonalPair, kernel: Kernel, q: Variational, *, whiten: bool
 ) -> tf.Tensor:
     """The KL divergence of both q's; nothing is factorised if they are whitened."""
-    return whitened_kl(whitened_variational(None if whiten else factorise(pair, kernel), q))
+    roots = None if whiten else factorise(pair, kernel)
+    return whitened_kl(whitened_variational(roots, q), q, roots)

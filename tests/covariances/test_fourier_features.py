@@ -1,0 +1,175 @@
+"""Fourier features: covariances against integrals of the real kernel, by the trapezoid rule."""
+
+from __future__ import annotations
+
+import gpflow
+import numpy as np
+import pytest
+import tensorflow as tf
+from gpflow.covariances import Kuf, Kuu
+
+from interdomain.inducing_variables import FourierFeatures
+from interdomain.kernels import HarmonizableComponent
+from tests.conformance.helpers import assert_close, value_and_gradients
+from tests.differences import assert_gradients
+from tests.kernels.harmonizable_cases import (
+    FORMS,
+    HALF_WIDTH,
+    STEP,
+    Form,
+    Values,
+    component,
+    grid,
+    real_kernel,
+    transform_with_itself,
+    transform_with_process,
+)
+
+EACH_FORM = pytest.mark.parametrize("form", FORMS, ids=str)
+BY_NAME = {form.name: form for form in FORMS}
+SOME_FORMS = pytest.mark.parametrize("name", ["1d", "2d-full"])
+
+
+def frequencies(count: int, dimension: int) -> np.ndarray:
+    """Zero among them, and the others well away from each other and their negatives."""
+    w = np.random.default_rng(0).uniform(-0.2, 0.2, size=[count, dimension])
+    w[:, 0] += 0.4 * np.arange(count)
+    w[0] = 0.0
+    return w[::-1].copy()
+
+
+def inputs(kernel: HarmonizableComponent, count: int) -> np.ndarray:
+    shape = (count, kernel.dimension)
+    return kernel.centre.numpy() + np.random.default_rng(1).uniform(-1, 1, size=shape)
+
+
+def by_integrals(values: Values, w: np.ndarray, X: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """The covariances of ``int f(x + centre) cos(2 pi w^T x) dx`` and of the same with -sin, but
+    for w = 0, with themselves and with f(X)."""
+    y, volume = grid(len(values.centre), HALF_WIDTH, STEP)
+    angle = 2 * np.pi * w @ y.T
+    waves = volume * np.concatenate([np.cos(angle), -np.sin(angle)[np.any(w != 0, axis=1)]])
+    points = y + values.centre
+    with_itself = sum(
+        waves @ real_kernel(values, points, points[rows]) @ waves[:, rows].T
+        for rows in np.array_split(np.arange(len(points)), len(points) // 500 + 1)
+    )
+    return waves @ real_kernel(values, points, X), with_itself
+
+
+@EACH_FORM
+def test_covariances(form: Form) -> None:
+    kernel = component(form)
+    w, X = frequencies(3, form.dimension), inputs(kernel, 6)
+    features = FourierFeatures(w)
+    assert features.num_inducing == 5
+    with_process, with_itself = by_integrals(Values.of(kernel), w, X)
+    deviations = np.sqrt(np.diag(with_itself))
+    kuf, kuu = Kuf(features, kernel, X).numpy(), Kuu(features, kernel).numpy()
+    assert_close(kuf, with_process / deviations[:, None], rtol=1e-9)
+    assert_close(kuu, with_itself / np.outer(deviations, deviations), rtol=1e-9)
+    np.testing.assert_allclose(np.diag(kuu), 1.0, rtol=1e-14)
+    joint = np.block([[kuu, kuf], [kuf.T, kernel(X).numpy()]])
+    eigenvalues = np.linalg.eigvalsh(joint)
+    assert eigenvalues[0] >= -1e-12 * eigenvalues[-1]
+
+
+@EACH_FORM
+def test_the_span_of_complex_features(form: Form) -> None:
+    """The paper's complex features at w and -w explain what the real ones at w do (in complex
+    algebra, by integrals)."""
+    kernel = component(form)
+    values, X = Values.of(kernel), inputs(kernel, 6)
+    w = frequencies(2, form.dimension)
+    both = np.concatenate([w, -w[:1]])  # the last is zero
+    cross = transform_with_process(values, both, X)
+    complex_kuu = transform_with_itself(values, both, both)
+    expected = cross.conj().T @ np.linalg.solve(complex_kuu, cross)
+    assert np.max(np.abs(expected.imag)) < 1e-10 * np.max(np.abs(expected))
+    features = FourierFeatures(w)
+    kuf = Kuf(features, kernel, X).numpy()
+    explained = kuf.T @ np.linalg.solve(Kuu(features, kernel).numpy(), kuf)
+    assert_close(explained, expected.real, rtol=1e-9)
+    assert np.trace(explained) > 0.02 * np.trace(kernel(X))
+
+
+@pytest.mark.parametrize("name", ["1d", "1d-real", "1d-one-frequency"])
+def test_many_frequencies_explain_the_kernel(name: str) -> None:
+    kernel = component(BY_NAME[name])
+    X = kernel.centre.numpy() + np.linspace(-0.7, 0.7, 15)[:, None]
+    missing = []
+    for count in (4, 8, 13):
+        features = FourierFeatures(0.25 * np.arange(count)[:, None])
+        kuf, dense = Kuf(features, kernel, X).numpy(), Kuu(features, kernel).numpy()
+        explained = kuf.T @ np.linalg.solve(dense, kuf)
+        missing.append(np.max(np.abs(kernel(X) - explained)) / np.max(kernel(X)))
+    assert missing[0] > missing[1] > missing[2]
+    assert missing[-1] < 1e-6
+
+
+def test_without_an_imaginary_part() -> None:
+    """w = 0 alone is one variable, the integral of f."""
+    kernel = component(BY_NAME["2d-full"])
+    X = inputs(kernel, 4)
+    features = FourierFeatures(np.zeros([1, 2]))
+    with_process, with_itself = by_integrals(Values.of(kernel), np.zeros([1, 2]), X)
+    assert_close(Kuf(features, kernel, X), with_process / np.sqrt(with_itself), rtol=1e-9)
+    assert_close(Kuu(features, kernel), np.ones([1, 1]), rtol=1e-14)
+
+
+@pytest.mark.parametrize("size", [1e-3, 1e-7, 1e-12, 1e-200])
+@pytest.mark.parametrize("dtype", [np.float64, np.float32], ids=["float64", "float32"])
+@SOME_FORMS
+def test_nearly_zero_frequency(name: str, size: float, dtype: type) -> None:
+    """Its imaginary part has a variance that rounding swallows: still numbers."""
+    with gpflow.config.as_context(gpflow.config.Config(float=dtype)):
+        kernel = component(BY_NAME[name])
+        w = np.full([2, kernel.dimension], [[size], [0.4]])
+        features, X = FourierFeatures(w), inputs(kernel, 4).astype(dtype)
+
+        def total() -> tf.Tensor:
+            covariances = Kuf(features, kernel, X), Kuu(features, kernel)
+            return tf.add_n([tf.reduce_sum(tf.sin(part)) for part in covariances])
+
+        variables = (*kernel.trainable_variables, *features.trainable_variables)
+        value, gradients = value_and_gradients(total, variables)
+        assert np.isfinite(value)
+        for gradient in gradients:
+            assert np.all(np.isfinite(gradient))
+
+
+@SOME_FORMS
+def test_gradients(name: str) -> None:
+    """To the kernel's parameters, the frequencies and X."""
+    kernel = component(BY_NAME[name])
+    gpflow.set_trainable(kernel, True)
+    # Without a zero, whose neighbours have an imaginary part and itself has none.
+    features = FourierFeatures(frequencies(3, kernel.dimension)[:2])
+    X = tf.Variable(inputs(kernel, 3))
+    rng = np.random.default_rng(2)
+    A, B = rng.normal(size=(4, 3)), rng.normal(size=(4, 4))
+
+    def sums() -> tf.Tensor:
+        return tf.stack(
+            [
+                tf.reduce_sum(A * Kuf(features, kernel, X)),
+                tf.reduce_sum(B * Kuu(features, kernel)),
+            ]
+        )
+
+    assert_gradients(
+        sums, (*kernel.trainable_variables, *features.trainable_variables, X), step=1e-6
+    )
+
+
+def test_batches_and_active_columns() -> None:
+    form = BY_NAME["2d-full"]
+    plain, sliced = component(form), component(form, active_dims=[2, 0])
+    features = FourierFeatures(frequencies(3, 2))
+    X = np.random.default_rng(3).normal(size=(2, 3, 4, 3))
+    covariances = Kuf(features, sliced, X)
+    assert covariances.shape == (5, 2, 3, 4)
+    assert_close(covariances[:, 1, 2], Kuf(features, plain, X[1, 2][:, [2, 0]]), rtol=1e-13)
+    assert_close(Kuu(features, sliced), Kuu(features, plain), rtol=1e-14)
+    jittered = Kuu(features, plain, jitter=1.0)
+    assert_close(jittered - Kuu(features, plain), np.eye(5), rtol=1e-10)

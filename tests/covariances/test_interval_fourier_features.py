@@ -1,0 +1,189 @@
+"""Matern features on an interval: RKHS inner products computed apart, structure against dense."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+import tensorflow as tf
+from gpflow.covariances import Kuf, Kuu
+
+from interdomain.covariances import Kuu_operator
+from interdomain.covariances.blocks import block_batches
+from interdomain.inducing_variables import IntervalFourierFeatures, SumInducingVariables
+from interdomain.posteriors.gaussian import square_root
+from tests.conformance.helpers import assert_close, assert_same_objective
+from tests.differences import assert_gradients
+
+from .interval_cases import LOWER, UPPER, by_quadrature, features, kernel, on_grids, phi
+
+EACH = pytest.mark.parametrize("order", [0, 1, 2], ids=["matern12", "matern32", "matern52"])
+BEYOND = np.array([-1.5, -0.4, 2.0, 2.7, 4.0])[:, None]
+
+
+def scaled(matrix: np.ndarray) -> np.ndarray:
+    return matrix / np.sqrt(np.outer(np.diag(matrix), np.diag(matrix)))
+
+
+@EACH
+@pytest.mark.parametrize("count", [0, 1, 6])
+def test_inner_products_by_quadrature(order: int, count: int) -> None:
+    k, iv = kernel(order), features(count)
+    expected = by_quadrature(iv, order, k)
+    assert_close(scaled(Kuu(iv, k).numpy()), scaled(expected), rtol=1e-12)
+    np.testing.assert_allclose(np.diag(Kuu(iv, k)), np.diag(expected), rtol=1e-12)
+
+
+@EACH
+def test_inner_products_on_grids(order: int) -> None:
+    """Of functions of which the values at ever more points are known: ``phi^T K^-1 phi``, and what
+    they say of f beyond the ends."""
+    k, iv = kernel(order), features()
+    inner, cross = on_grids(iv, k, BEYOND)
+    assert_close(Kuu(iv, k), inner, rtol=2e-4)
+    assert_close(Kuf(iv, k, BEYOND), cross, rtol=2e-3 if order else 1e-10)
+
+
+@EACH
+def test_features_inside(order: int) -> None:
+    """Whatever the kernel's parameters."""
+    k, iv, x = kernel(order), features(5), np.linspace(LOWER, UPPER, 9)
+    assert_close(Kuf(iv, k, x[:, None]), phi(iv, x), rtol=1e-13)
+    with tf.GradientTape() as tape:
+        total = tf.reduce_sum(tf.sin(Kuf(iv, k, x[1:-1, None])))
+    gradients = tape.gradient(total, k.trainable_variables, unconnected_gradients="zero")
+    np.testing.assert_array_equal(gradients, 0.0)
+
+
+@EACH
+def test_features_explain_no_more_than_there_is(order: int) -> None:
+    """The joint covariance with f, inside and beyond."""
+    k, iv = kernel(order), features()
+    X = np.concatenate([BEYOND, np.linspace(LOWER, UPPER, 10)[:, None]])
+    kuf = Kuf(iv, k, X).numpy()
+    joint = np.block([[Kuu(iv, k).numpy(), kuf], [kuf.T, k(X).numpy()]])
+    eigenvalues = np.linalg.eigvalsh(scaled(joint))
+    assert eigenvalues[0] >= -1e-13 * eigenvalues[-1]
+
+
+@EACH
+def test_derivatives_are_continued_at_the_ends(order: int) -> None:
+    """p of them: the process is Markov in its value and these."""
+    k, iv, step = kernel(order), features(), 1e-3
+    for end in (LOWER, UPPER):
+        x = end + step * np.arange(-4, 5)
+        values = Kuf(iv, k, x[:, None]).numpy()
+        assert_close(values[:, 4], phi(iv, np.array([end]))[:, 0], rtol=1e-12)
+        for n in range(1, order + 1):
+            left, right = _one_sided(x - end, values, n)
+            assert_close(left, right, rtol=1e-5)
+
+
+def _one_sided(x: np.ndarray, values: np.ndarray, order: int) -> tuple[np.ndarray, np.ndarray]:
+    """The derivatives at zero of the polynomials through the points on either side."""
+    return tuple(
+        np.array(
+            [np.polynomial.Polynomial.fit(x[s], row[s], 4).deriv(order)(0.0) for row in values]
+        )
+        for s in (slice(0, 5), slice(4, 9))
+    )
+
+
+@EACH
+def test_gradients(order: int) -> None:
+    """To the kernel's parameters and X, within and beyond."""
+    k, iv = kernel(order), features(2)
+    X = tf.Variable(np.array([[-1.1], [-0.5], [0.3], [1.1], [2.2]]))
+    rng = np.random.default_rng(0)
+    A, B = rng.normal(size=(5, 5)), rng.normal(size=(5, 5))
+
+    def sums() -> tf.Tensor:
+        return tf.stack([tf.reduce_sum(A * Kuf(iv, k, X)), tf.reduce_sum(B * Kuu(iv, k)) / 100])
+
+    assert_gradients(sums, (*k.trainable_variables, X))
+
+
+def test_batches_and_active_columns() -> None:
+    plain, sliced, iv = kernel(1), kernel(1, active_dims=[2]), features()
+    X = np.random.default_rng(3).normal(size=(2, 3, 4, 3))
+    covariances = Kuf(iv, sliced, X)
+    assert covariances.shape == (7, 2, 3, 4)
+    assert_close(covariances[:, 1, 2], Kuf(iv, plain, X[1, 2][:, 2:]), rtol=1e-14)
+    assert_close(Kuu(iv, plain, jitter=1.0) - Kuu(iv, plain), np.eye(7), rtol=1e-10)
+
+
+@EACH
+def test_operator(order: int) -> None:
+    """A diagonal plus rank p + 1; the dense matrix is Kuu."""
+    k, iv = kernel(order), features()
+    operator = Kuu_operator(iv, k)
+    assert isinstance(operator, tf.linalg.LinearOperatorLowRankUpdate)
+    assert isinstance(operator.base_operator, tf.linalg.LinearOperatorDiag)
+    assert operator.u.shape == (7, order + 1)
+    assert_close(operator.to_dense(), Kuu(iv, k), rtol=1e-15)
+
+
+def operator_and_variables(kind: str) -> tuple[Callable, tuple[tf.Variable, ...]]:
+    """Of one block; or of a batch, whose ranks may differ."""
+    if kind.startswith("matern"):
+        k, iv = kernel({"matern12": 0, "matern52": 2}[kind]), features()
+        return lambda: Kuu_operator(iv, k), k.trainable_variables
+    orders = {"batch": (1, 1), "ranks": (0, 2)}[kind]
+    total = kernel(orders[0], active_dims=[0]) + kernel(orders[1], active_dims=[1])
+    blocks = SumInducingVariables([features(), IntervalFourierFeatures(-2.0, 3.0, 3)])
+    (batch,) = block_batches(blocks, total)
+    return lambda: batch.operator(0.0), total.trainable_variables
+
+
+@pytest.mark.parametrize("kind", ["matern12", "matern52", "batch", "ranks"])
+def test_square_root(kind: str) -> None:
+    """Values and gradients of what posteriors ask of it, against dense algebra."""
+    build, variables = operator_and_variables(kind)
+    dense = build().to_dense().numpy()
+    assert dense.shape == ((2, 7, 7) if kind in ("batch", "ranks") else (7, 7))
+    root = square_root(build())
+    L = root.to_dense().numpy()
+    transposed = np.swapaxes(L, -1, -2)
+    rng = np.random.default_rng(0)
+    B, weights = rng.normal(size=(2, *dense.shape[:-1], 4))
+    assert_close(L @ transposed, dense, rtol=1e-13)
+    assert_close(root.matmul(B), L @ B, rtol=1e-13)
+    assert_close(root.solve(B), np.linalg.solve(L, B), rtol=1e-11)
+    assert_close(root.solve(B, adjoint=True), np.linalg.solve(transposed, B), rtol=1e-11)
+    assert_close(root.log_abs_determinant(), np.linalg.slogdet(dense)[1] / 2, rtol=1e-13)
+    inverse = root.solve(root.solve(B), adjoint=True)
+    assert_close(inverse, np.linalg.solve(dense, B), rtol=1e-11)
+
+    def by_root() -> tf.Tensor:
+        root = square_root(build())
+        solved = tf.reduce_sum(tf.square(root.solve(B)))
+        back = tf.reduce_sum(weights * root.solve(root.solve(B), adjoint=True))
+        return solved + back + tf.reduce_sum(root.log_abs_determinant())
+
+    def by_dense() -> tf.Tensor:
+        dense = build().to_dense()
+        solved = tf.linalg.solve(dense, tf.constant(B))
+        log_determinant = tf.reduce_sum(tf.linalg.slogdet(dense)[1]) / 2
+        return tf.reduce_sum((B + weights) * solved) + log_determinant
+
+    assert_same_objective(by_root, by_dense, variables, rtol=1e-9)
+
+
+def test_every_root_is_that_of_its_block() -> None:
+    """In a sum, the roots stand side by side."""
+    blocks = SumInducingVariables([features(), features(5)])
+    total = kernel(0, active_dims=[0]) + kernel(2, active_dims=[1])
+    root = square_root(Kuu_operator(blocks, total))
+    assert isinstance(root, tf.linalg.LinearOperatorBlockDiag)
+    L = root.to_dense().numpy()
+    assert_close(L @ L.T, Kuu(blocks, total), rtol=1e-13)
+    np.testing.assert_array_equal(L[:7, 7:], 0.0)
+
+
+def test_log_determinant_of_the_variance() -> None:
+    """Kuu is proportional to 1 / variance."""
+    iv, first, second = features(), kernel(2), kernel(2)
+    second.variance.assign(2 * first.variance)
+    change = [square_root(Kuu_operator(iv, k)).log_abs_determinant() for k in (first, second)]
+    assert_close(change[0] - change[1], 7 / 2 * np.log(2), rtol=1e-11)

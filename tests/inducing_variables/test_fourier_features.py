@@ -1,0 +1,137 @@
+"""Fourier features: what is refused, the frequency zero, and which frequencies are picked."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import gpflow
+import numpy as np
+import pytest
+import tensorflow as tf
+from gpflow.covariances import Kuf, Kuu
+
+from interdomain.inducing_variables import FourierFeatures, SumInducingVariables
+from interdomain.kernels import HarmonizableComponent, HarmonizableMixture
+from tests.kernels.harmonizable_cases import FORMS, component
+
+
+@pytest.mark.parametrize(
+    ("frequencies", "message"),
+    [
+        ([0.1, 0.2], r"frequencies must be a matrix \[m, D\], found shape \(2,\)"),
+        (np.zeros([0, 2]), r"frequencies must be \[m, D\], found shape \(0, 2\)"),
+        (np.zeros([2, 0]), r"frequencies must be \[m, D\], found shape \(2, 0\)"),
+        ([["a"]], r"frequencies must be a matrix \[m, D\] of real numbers, found"),
+        ([[0.1], [np.nan]], "frequencies must be finite; remove NaN and infinite entries"),
+        ([[0.1], [0.3], [0.1]], r"frequencies 0 and 2 are equal, \[0.1\] and .* Pass each pair"),
+        (
+            [[0.1, -0.2], [-0.1, 0.2]],
+            r"frequencies 0 and 1 are negatives of each other, \[0.1, -0.2\] and .* singular",
+        ),
+        ([[0.0], [0.0]], "frequencies 0 and 1 are equal"),
+    ],
+)
+def test_bad_frequencies(frequencies: Any, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        FourierFeatures(frequencies)
+
+
+def test_wrong_kernels() -> None:
+    features = FourierFeatures([[0.1], [0.3]])
+    kernel = HarmonizableComponent([[0.1, 0.2]])
+    message = "frequencies must have 2 columns, as those of the kernel have, found 1"
+    with pytest.raises(ValueError, match=message):
+        Kuu(features, kernel)
+    with pytest.raises(ValueError, match=message):
+        Kuf(features, kernel, np.zeros([3, 2]))
+    with pytest.raises(ValueError, match="no covariance between FourierFeatures and Matern32"):
+        Kuu(features, gpflow.kernels.Matern32())
+    with pytest.raises(ValueError, match="pass SumInducingVariables"):
+        Kuu(features, HarmonizableMixture([kernel]))
+    with pytest.raises(ValueError, match="X must have 1 columns, as frequencies have, found 2"):
+        Kuf(features, HarmonizableComponent([[0.1]]), np.zeros([3, 2]))
+
+
+@pytest.mark.parametrize(
+    ("kernel", "count", "message"),
+    [
+        (gpflow.kernels.Matern32(), 3, "must be a HarmonizableMixture or .*, found Matern32"),
+        (component(FORMS[0]), 0, "num_frequencies must be between 1 and [0-9]+, found 0"),
+        (component(FORMS[0]), 10**6, "num_frequencies must be between 1 and [0-9]+, found 1000000"),
+    ],
+)
+def test_nothing_to_pick(kernel: Any, count: int, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        FourierFeatures.for_kernel(kernel, count)
+
+
+def test_zero_has_no_imaginary_part_and_stays() -> None:
+    """Its gradient is zero, whatever depends on the features."""
+    kernel = component(FORMS[0])
+    features = FourierFeatures([[0.3], [0.0], [0.7]])
+    assert features.with_imaginary_part == (0, 2)
+    assert features.num_inducing == features.shape[0] == 5
+    X = np.random.default_rng(0).normal(size=(8, 1))
+    model = gpflow.models.SGPR((X, np.sin(3 * X)), kernel, features)
+    before = features.frequencies.numpy()
+    optimizer = gpflow.keras.tf_keras.optimizers.Adam(0.01)
+    for _ in range(2):
+        optimizer.minimize(model.training_loss, model.trainable_variables)
+    after = features.frequencies.numpy()
+    assert after[1, 0] == 0.0
+    assert np.all(np.abs(after - before)[[0, 2]] > 1e-3)
+    assert Kuu(features, kernel).shape == (5, 5)
+
+
+def unexplained(kernel: Any, features: FourierFeatures, X: np.ndarray) -> float:
+    """``tr(Kff - Kfu Kuu^-1 Kuf)``, of features that may depend on each other."""
+    kuf, dense = Kuf(features, kernel, X).numpy(), Kuu(features, kernel).numpy()
+    explained = kuf.T @ np.linalg.pinv(dense, rcond=1e-12, hermitian=True) @ kuf
+    return float(np.trace(kernel(X).numpy() - explained))
+
+
+@pytest.mark.parametrize("form", [f for f in FORMS if f.name in ("1d", "2d-full")], ids=str)
+def test_picked_frequencies(form: Any) -> None:
+    """All distinct; the first where the transform's variance is largest, each next one a gain."""
+    kernel = component(form)
+    w = FourierFeatures.for_kernel(kernel, 6).frequencies.numpy()
+    assert w.shape == (6, form.dimension)
+    both = np.concatenate([w, -w])
+    distances = np.linalg.norm(both[:, None] - both, axis=-1) + np.eye(12)
+    zeros = np.linalg.norm(both, axis=1) == 0
+    assert np.min(distances[~zeros]) > 1e-3
+    axis = np.linspace(-1.5, 1.5, 601 if form.dimension == 1 else 61)
+    mesh = np.stack(np.meshgrid(*[axis] * form.dimension, indexing="ij"), axis=-1)
+    everywhere = mesh.reshape(-1, form.dimension)
+    chunks = np.array_split(everywhere, 40)
+    densities = [np.diag(kernel.generalized_spectral_density(c, c).numpy().real) for c in chunks]
+    first = kernel.generalized_spectral_density(w[:1], w[:1]).numpy().real.item()
+    assert first > (0.999 if form.dimension == 1 else 0.9) * np.max(np.concatenate(densities))
+    # Each prefix is what fewer would have been.
+    np.testing.assert_array_equal(FourierFeatures.for_kernel(kernel, 3).frequencies, w[:3])
+
+
+def test_picked_frequencies_beat_equally_spaced_ones() -> None:
+    """Peaks far apart, of unequal height: over the window, in the mean."""
+    kernel = HarmonizableComponent(
+        [[0.5], [3.0]], amplitudes=[1.0, 0.6], envelope=0.02, lag=0.01, centre=0.4
+    )
+    X = np.linspace(-4.0, 4.8, 60)[:, None]
+    picked = FourierFeatures.for_kernel(kernel, 6)
+    spaced = FourierFeatures(np.linspace(0.0, 3.5, 6)[:, None])
+    assert unexplained(kernel, picked, X) < 0.7 * unexplained(kernel, spaced, X)
+
+
+def test_for_a_mixture() -> None:
+    """A set for each component, as for the component alone."""
+    parts = [component(form, seed) for seed, form in enumerate(FORMS) if form.dimension == 1]
+    features = FourierFeatures.for_kernel(HarmonizableMixture(parts), 3)
+    assert isinstance(features, SumInducingVariables)
+    assert len(features.inducing_variables) == len(parts)
+    for part, block in zip(parts, features.inducing_variables, strict=True):
+        alone = FourierFeatures.for_kernel(part, 3)
+        np.testing.assert_array_equal(block.frequencies, alone.frequencies)
+    with tf.GradientTape() as tape:
+        total = tf.reduce_sum(tf.square(Kuf(features, HarmonizableMixture(parts), np.ones([2, 1]))))
+    for gradient in tape.gradient(total, features.trainable_variables):
+        assert np.all(np.isfinite(gradient))

@@ -1,0 +1,212 @@
+"""Harmonizable kernels: values against the paper's formula in complex numbers, limits, validity."""
+
+from __future__ import annotations
+
+import functools
+
+import gpflow
+import numpy as np
+import pytest
+import tensorflow as tf
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from interdomain.kernels import (
+    HarmonizableComponent,
+    HarmonizableMixture,
+    LocallyStationaryGaussian,
+    SpectralComponent,
+)
+from tests.conformance.helpers import assert_close
+
+from .harmonizable_cases import FORMS, Form, Values, as_matrix, component, real_kernel
+
+EACH_FORM = pytest.mark.parametrize("form", FORMS, ids=str)
+
+
+def inputs(*shape: int, seed: int = 0) -> np.ndarray:
+    return np.random.default_rng(seed).normal(size=shape)
+
+
+def mixture(dimension: int, **keywords: object) -> HarmonizableMixture:
+    forms = [form for form in FORMS if form.dimension == dimension]
+    return HarmonizableMixture(
+        [component(form, seed, **keywords) for seed, form in enumerate(forms)]
+    )
+
+
+@EACH_FORM
+def test_kernel(form: Form) -> None:
+    """Of X alone, of X and X2, and its diagonal."""
+    kernel = component(form)
+    values = Values.of(kernel)
+    X, X2 = inputs(7, form.dimension), inputs(4, form.dimension, seed=1)
+    assert_close(kernel(X), real_kernel(values, X, X), rtol=1e-13)
+    assert_close(kernel(X, X2), real_kernel(values, X, X2), rtol=1e-13)
+    assert_close(kernel(X, full_cov=False), np.diag(real_kernel(values, X, X)), rtol=1e-13)
+
+
+@EACH_FORM
+def test_parameters_are_those_asked_for(form: Form) -> None:
+    """The same random numbers as in :func:`component`: B = W W^H and lag survive their storage."""
+    kernel = component(form)
+    Q, D = form.num_frequencies, form.dimension
+    assert (kernel.num_frequencies, kernel.dimension) == (Q, D)
+    assert kernel.amplitudes_real.shape == (Q, form.rank or Q)
+    assert (kernel.amplitudes_imaginary is not None) == form.complex_amplitudes
+    again = HarmonizableComponent(
+        kernel.frequencies.numpy(),
+        amplitudes=kernel.amplitudes.numpy(),
+        rank=form.rank,
+        centre=kernel.centre.numpy(),
+        scales=kernel.scales.numpy(),
+        envelope=kernel.envelope.numpy(),
+        lag=kernel.lag.numpy(),
+    )
+    assert_close(again.amplitudes, kernel.amplitudes, rtol=1e-13)
+    assert_close(again.lag, kernel.lag, rtol=1e-13)
+    X = inputs(5, D)
+    assert_close(again(X), kernel(X), rtol=1e-12)
+
+
+def test_batches_of_inputs() -> None:
+    kernel = component(FORMS[-2])
+    X, X2 = inputs(2, 3, 4, 2), inputs(2, 5, 2, seed=1)
+    cross = kernel(X, X2)
+    assert cross.shape == (2, 3, 4, 2, 5)
+    assert_close(kernel(X)[1, 2], kernel(X[1, 2]), rtol=1e-13)
+    assert_close(cross[1, 2, :, 0], kernel(X[1, 2], X2[0]), rtol=1e-13)
+    assert_close(kernel(X, full_cov=False)[1], tf.stack([kernel(x, full_cov=False) for x in X[1]]))
+
+
+@pytest.mark.parametrize("kind", ["component", "mixture"])
+def test_active_dims_and_sums(kind: str) -> None:
+    """GPflow's Sum hands all columns to K."""
+    if kind == "component":
+        plain, sliced = component(FORMS[4]), component(FORMS[4], active_dims=[3, 1])
+    else:
+        plain, sliced = mixture(2), mixture(2, active_dims=[3, 1])
+    other = gpflow.kernels.Matern32(active_dims=[0])
+    X, X2 = inputs(5, 4), inputs(3, 4, seed=1)
+    columns = [3, 1]
+    assert_close(sliced(X), plain(X[:, columns]), rtol=1e-14)
+    total = sliced + other
+    expected = plain(X[:, columns], X2[:, columns]) + other(X, X2)
+    assert_close(total(X, X2), expected, rtol=1e-14)
+    assert_close(total(X, full_cov=False), plain(X[:, columns], full_cov=False) + 1.0, rtol=1e-13)
+
+
+@pytest.mark.parametrize("dimension", [1, 2])
+def test_mixtures_are_sums(dimension: int) -> None:
+    kernel = mixture(dimension)
+    assert len(kernel.kernels) >= 4
+    X, X2 = inputs(5, dimension), inputs(3, dimension, seed=1)
+    w, v = 0.5 * inputs(4, dimension, seed=2), 0.5 * inputs(2, dimension, seed=3)
+    parts = kernel.kernels
+    expected = sum(real_kernel(Values.of(part), X, X2) for part in parts)
+    assert_close(kernel(X, X2), expected, rtol=1e-12)
+    assert_close(kernel(X, full_cov=False), np.diag(kernel(X)), rtol=1e-12)
+    density = sum(part.generalized_spectral_density(w, v).numpy() for part in parts)
+    assert_close(kernel.generalized_spectral_density(w, v), density, rtol=1e-12)
+    assert_close(kernel.wigner(X, w), sum(part.wigner(X, w).numpy() for part in parts), rtol=1e-12)
+
+
+@pytest.mark.parametrize("form", ["scalar", "diagonal", "full"])
+def test_endless_window_is_a_spectral_component(form: str) -> None:
+    """envelope -> 0 at the same lag: stationary, wherever the centre."""
+    lag = {"scalar": 0.1, "diagonal": [0.1, 0.2], "full": [[0.2, 0.05], [0.05, 0.1]]}[form]
+    frequency = [0.4, -0.3]
+    windowed = HarmonizableComponent(
+        [frequency], amplitudes=[1.7], centre=[0.3, -2.0], envelope=1e-14, lag=lag
+    )
+    stationary = SpectralComponent(frequency, variance=1.7, lag=lag)
+    X = inputs(8, 2)
+    assert_close(windowed(X), stationary(X), rtol=1e-11)
+    assert_close(windowed(X, full_cov=False), stationary(X, full_cov=False), rtol=1e-11)
+
+
+@pytest.mark.parametrize("form", ["scalar", "diagonal", "full"])
+def test_no_frequency_is_a_locally_stationary_gaussian(form: str) -> None:
+    lag = {"scalar": 0.1, "diagonal": [0.1, 0.2], "full": [[0.2, 0.05], [0.05, 0.1]]}[form]
+    centre = np.array([0.3, -0.2])
+    arguments = {"centre": centre, "envelope": [0.2, 0.3], "lag": lag}
+    kernel = LocallyStationaryGaussian(2, variance=1.7, **arguments)
+    several = HarmonizableComponent(
+        np.zeros([3, 2]), amplitudes=np.full([3, 3], 1.7 / 9), rank=1, **arguments
+    )
+    X, X2 = inputs(6, 2), inputs(5, 2, seed=1)
+    mean, difference = (X[:, None] + X2) / 2 - centre, X[:, None] - X2
+    exponent = np.einsum("nkd,de,nke->nk", mean, np.diag([0.2, 0.3]), mean)
+    exponent += np.einsum("nkd,de,nke->nk", difference, as_matrix(np.array(lag), 2), difference)
+    expected = 1.7 * np.exp(-2 * np.pi**2 * exponent)
+    assert_close(kernel(X, X2), expected, rtol=1e-13)
+    assert_close(several(X, X2), expected, rtol=1e-13)
+    assert kernel.variance.numpy() == pytest.approx(1.7)
+    assert not kernel.frequencies.trainable
+
+
+def test_default_has_variance_one_at_the_centre() -> None:
+    for rank in (None, 1, 2, 3):
+        kernel = HarmonizableComponent([[0.1], [0.4], [0.9]], rank=rank, centre=2.0)
+        if rank is None:
+            assert_close(kernel.amplitudes, np.eye(3) / 3, rtol=1e-14)
+        assert kernel(np.array([[2.0]]), full_cov=False).numpy()[0] == pytest.approx(1.0)
+
+
+def smallest_relative_eigenvalue(matrix: np.ndarray) -> float:
+    values = np.linalg.eigvalsh(matrix)
+    return values[0] / values[-1]
+
+
+class Drawn:
+    """A component whose variables are set at random; its matrices at twelve inputs."""
+
+    def __init__(self, form: Form) -> None:
+        self.kernel = component(form)
+        self.matrices = tf.function(self._matrices, autograph=False)
+
+    def _matrices(self, X: tf.Tensor) -> tuple[tf.Tensor, ...]:
+        kernel = self.kernel
+        return kernel.K(X), kernel.lag, tf.convert_to_tensor(kernel.envelope), kernel.amplitudes
+
+    def __call__(self, size: float, rng: np.random.Generator) -> list[np.ndarray]:
+        for parameter in self.kernel.parameters:
+            variable = parameter.unconstrained_variable
+            variable.assign(size * rng.normal(size=variable.shape))
+        X = rng.exponential() * rng.normal(size=(12, self.kernel.dimension))
+        return [matrix.numpy() for matrix in self.matrices(tf.constant(X))]
+
+
+@functools.cache
+def drawn(form: Form) -> Drawn:
+    return Drawn(form)
+
+
+@given(
+    form=st.sampled_from(
+        [form for form in FORMS if form.name in ("1d", "1d-rank-one", "2d-mixed", "2d-full")]
+    ),
+    seed=st.integers(0, 2**32 - 1),
+    size=st.floats(0.01, 3.0),
+)
+@settings(max_examples=1000, deadline=None)
+def test_valid_for_every_value_of_the_variables(form: Form, seed: int, size: float) -> None:
+    """Random unconstrained variables, inputs of every spread."""
+    K, lag, envelope, amplitudes = drawn(form)(size, np.random.default_rng(seed))
+    assert np.all(np.isfinite(K))
+    assert np.linalg.eigvalsh(K)[0] >= -1e-10 * np.max(np.diag(K))
+    margin = as_matrix(4 * lag, form.dimension) - as_matrix(envelope, form.dimension)
+    assert smallest_relative_eigenvalue(margin) >= -1e-13
+    assert smallest_relative_eigenvalue(amplitudes) >= -1e-13
+
+
+def test_beyond_the_bound_the_formula_is_not_valid() -> None:
+    """Why lag must be above envelope / 4: the paper's kernel with a ratio of 1.01 is no kernel,
+    and the constructor refuses it."""
+    values = Values(
+        np.zeros([1, 1]), np.eye(1), np.zeros(1), np.ones(1), np.eye(1), np.eye(1) / 4.04
+    )
+    X = np.linspace(-1.5, 1.5, 40)[:, None]
+    assert smallest_relative_eigenvalue(real_kernel(values, X, X)) < -1e-4
+    with pytest.raises(ValueError, match="lag must be above envelope / 4"):
+        HarmonizableComponent([[0.0]], envelope=1.0, lag=1 / 4.04)

@@ -1,0 +1,111 @@
+"""Bad input to harmonizable kernels: what is said."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import gpflow
+import numpy as np
+import pytest
+
+from interdomain.kernels import (
+    HarmonizableComponent,
+    HarmonizableMixture,
+    LocallyStationaryGaussian,
+)
+
+TWO = [[0.1, 0.2], [0.3, -0.4]]
+"""Two frequencies in two dimensions."""
+
+INDEFINITE = [[1.0, 2.0], [2.0, 1.0]]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"frequencies": [0.1]}, r"frequencies must be a matrix \[Q, D\], found shape \(1,\)"),
+        ({"frequencies": np.zeros([0, 2])}, r"frequencies must be \[Q, D\], found shape \(0, 2\)"),
+        ({"frequencies": [[np.inf, 0.0]]}, "frequencies must be finite; remove NaN and infinite"),
+        ({"frequencies": [[1j]]}, r"frequencies must be a matrix \[Q, D\] of real numbers, found"),
+        ({"centre": [0.0]}, "centre must have 2 entries, found 1"),
+        ({"centre": [0.0, np.nan]}, "centre must be finite"),
+        ({"centre": TWO}, r"centre must be a number or \[2\], found shape \(2, 2\)"),
+        ({"scales": [1.0, 0.0]}, r"scales must be positive, found \[1. 0.\]"),
+        ({"scales": [1.0, 1.0, 1.0]}, "scales must have 2 entries, found 3"),
+        (
+            {"amplitudes": [1.0]},
+            r"amplitudes must be \[2\] or \[2, 2\], one row for each frequency, found shape \(1,\)",
+        ),
+        ({"amplitudes": [1.0, np.nan]}, "amplitudes must be finite"),
+        ({"amplitudes": [[1.0, 0.5], [0.2, 1.0]]}, "amplitudes must be Hermitian: equal to its"),
+        ({"amplitudes": [[1.0, 0.5j], [0.5j, 1.0]]}, "amplitudes must be Hermitian"),
+        (
+            {"amplitudes": INDEFINITE},
+            r"amplitudes must be positive semi-definite and not zero, .* pass for example W W\^H",
+        ),
+        ({"amplitudes": [0.0, 0.0]}, "amplitudes must be positive semi-definite and not zero"),
+        ({"amplitudes": [1.0, -1.0]}, "amplitudes must be positive semi-definite and not zero"),
+        (
+            {"amplitudes": [1.0, 1.0], "rank": 1},
+            "amplitudes has rank 2, above rank=1; pass amplitudes of that rank, for example W W",
+        ),
+        ({"rank": 0}, "rank must be between 1 and 2, found 0"),
+        ({"rank": 3}, "rank must be between 1 and 2, found 3"),
+        (
+            {"envelope": [0.1]},
+            r"envelope must be a number, \[2\] or \[2, 2\], found shape \(1,\)",
+        ),
+        ({"lag": np.eye(3)}, r"lag must be a number, \[2\] or \[2, 2\], found shape \(3, 3\)"),
+        ({"envelope": [[1.0, 0.5], [0.2, 1.0]]}, "envelope must be symmetric, found"),
+        ({"lag": INDEFINITE}, "lag must be positive definite, its smallest eigenvalue is -1"),
+        ({"envelope": 0.0}, "envelope must be positive definite, found 0"),
+        ({"lag": [0.1, -0.2]}, "lag must be positive definite, found -0.2"),
+        ({"lag": np.nan}, "lag must be finite"),
+        (
+            {"envelope": 0.41, "lag": 0.1},
+            "lag must be above envelope / 4 .* -0.0025; pass a larger lag or a smaller envelope",
+        ),
+        (
+            {"envelope": [[0.5, 0.3], [0.3, 0.5]], "lag": [0.15, 0.19]},
+            "lag must be above envelope / 4",
+        ),
+    ],
+)
+def test_bad_components(arguments: dict[str, Any], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        HarmonizableComponent(**{"frequencies": TWO, **arguments})
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"variance": 0.0}, "variance must be positive, found 0.0"),
+        ({"variance": [1.0, 2.0]}, r"variance must be a number, found shape \(2,\)"),
+        ({"envelope": 0.5, "lag": 0.1}, "lag must be above envelope / 4"),
+    ],
+)
+def test_bad_locally_stationary_gaussians(arguments: dict[str, Any], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        LocallyStationaryGaussian(2, **arguments)
+
+
+def test_bad_mixtures() -> None:
+    component = HarmonizableComponent(TWO)
+    with pytest.raises(ValueError, match="components must have at least one entry, found none"):
+        HarmonizableMixture([])
+    message = r"must be HarmonizableComponent, found Matern32; add other kernels .* with \+"
+    with pytest.raises(ValueError, match=message):
+        HarmonizableMixture([component, gpflow.kernels.Matern32()])
+    message = r"components must have equal numbers of columns, found \[1, 2\]"
+    with pytest.raises(ValueError, match=message):
+        HarmonizableMixture([component, HarmonizableComponent([[0.1]])])
+
+
+def test_bad_inputs() -> None:
+    message = "X must have 2 columns, as frequencies have, found 3; select columns with active_dims"
+    kernel = HarmonizableComponent(TWO)
+    for call in (kernel, HarmonizableMixture([kernel])):
+        with pytest.raises(ValueError, match=message):
+            call(np.zeros([4, 3]))
+        with pytest.raises(ValueError, match=message):
+            call(np.zeros([4, 3]), full_cov=False)

@@ -1,0 +1,104 @@
+"""Spectra of harmonizable kernels against integrals of the real kernel, by the trapezoid rule."""
+
+from __future__ import annotations
+
+import gpflow
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from interdomain.kernels import HarmonizableComponent
+from tests.conformance.helpers import assert_close
+from tests.differences import assert_gradients
+
+from .harmonizable_cases import (
+    FORMS,
+    Form,
+    Values,
+    complex_kernel_of_pairs,
+    component,
+    grid,
+    real_kernel,
+    transform_with_itself,
+)
+
+EACH_FORM = pytest.mark.parametrize("form", FORMS, ids=str)
+
+
+def frequencies(count: int, dimension: int, seed: int = 0) -> np.ndarray:
+    return np.random.default_rng(seed).uniform(-0.8, 0.8, size=[count, dimension])
+
+
+@EACH_FORM
+def test_generalized_spectral_density(form: Form) -> None:
+    kernel = component(form)
+    w, v = frequencies(5, form.dimension), frequencies(3, form.dimension, seed=1)
+    w[0] = 0.0
+    expected = transform_with_itself(Values.of(kernel), w, v)
+    assert np.max(np.abs(expected.imag)) > 0.01 * np.max(np.abs(expected))
+    density = kernel.generalized_spectral_density(w, v).numpy()
+    assert_close(density, expected, rtol=1e-9)
+    assert_close(kernel.generalized_spectral_density(v, w), density.conj().T, rtol=1e-13)
+    assert_close(kernel.generalized_spectral_density(-w, -v), density.conj(), rtol=1e-13)
+
+
+@pytest.mark.parametrize("form", [f for f in FORMS if f.dimension == 1], ids=str)
+def test_the_density_gives_the_kernel_back(form: Form) -> None:
+    """k(x, x') = int int exp(2 pi i (w x - v x')) S(w, v) dw dv."""
+    kernel = component(form)
+    X = kernel.centre.numpy() + np.linspace(-1.2, 1.5, 6)[:, None]
+    w, volume = grid(1, 6.0, 0.1)
+    waves = np.exp(2j * np.pi * X @ w.T)
+    density = kernel.generalized_spectral_density(w, w).numpy()
+    K = volume**2 * waves @ density @ waves.conj().T
+    assert_close(K, real_kernel(Values.of(kernel), X, X), rtol=1e-10)
+
+
+@EACH_FORM
+def test_wigner_distribution(form: Form) -> None:
+    """``W(x, w) = int k(x + t/2, x - t/2) exp(-2 pi i w^T t) dt``."""
+    kernel = component(form)
+    values = Values.of(kernel)
+    x = values.centre + frequencies(4, form.dimension)
+    w = frequencies(5, form.dimension, seed=1)
+    lags, volume = grid(form.dimension, 6.0, 0.1)
+    waves = volume * np.exp(-2j * np.pi * lags @ w.T)
+    expected = np.stack(
+        [complex_kernel_of_pairs(values, row + lags / 2, row - lags / 2).real @ waves for row in x]
+    )
+    assert_close(expected.imag, np.zeros_like(expected.imag), atol=1e-9)
+    assert_close(kernel.wigner(x, w), expected.real, rtol=1e-9)
+
+
+def test_wigner_distribution_integrates_to_the_variance() -> None:
+    kernel = component(FORMS[0])
+    x = kernel.centre.numpy() + np.linspace(-1, 1, 5)[:, None]
+    w, volume = grid(1, 6.0, 0.05)
+    total = volume * np.sum(kernel.wigner(x, w), axis=1)
+    assert_close(total, kernel(x, full_cov=False), rtol=1e-10)
+
+
+@pytest.mark.parametrize("form", [f for f in FORMS if f.name in ("1d", "2d-full")], ids=str)
+def test_gradients(form: Form) -> None:
+    """Of the kernel, its density and its Wigner distribution, to every parameter."""
+    kernel: HarmonizableComponent = component(form)
+    gpflow.set_trainable(kernel, True)
+    rng = np.random.default_rng(0)
+    X = tf.constant(kernel.centre.numpy() + rng.normal(size=(4, form.dimension)))
+    w, v = frequencies(3, form.dimension), frequencies(4, form.dimension, seed=1)
+    weights = rng.normal(size=(3, 4))
+
+    def sums() -> tf.Tensor:
+        density = kernel.generalized_spectral_density(w, v)
+        return tf.stack(
+            [
+                tf.reduce_sum(weights * kernel(X)[:3]),
+                tf.reduce_sum(weights * kernel(X[:3], X)),
+                tf.reduce_sum(weights * tf.math.real(density)),
+                tf.reduce_sum(weights * tf.math.imag(density)),
+                tf.reduce_sum(weights * tf.transpose(kernel.wigner(X, w))),
+            ]
+        )
+
+    assert len(kernel.trainable_variables) == 7
+    assert_gradients(sums, kernel.trainable_variables)
