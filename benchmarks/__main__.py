@@ -6,12 +6,14 @@ import argparse
 import sys
 from collections.abc import Sequence
 
+from benchmarks.banana_hmk import BananaHmk
 from benchmarks.basis import Basis
 from benchmarks.colour_conv import ColourConv
 from benchmarks.conv_covariances import ConvCovariances
 from benchmarks.data import add_data_argument
 from benchmarks.elevation import Elevation
 from benchmarks.hvgp_scaling import HvgpScaling
+from benchmarks.kernel_recovery import KernelRecovery
 from benchmarks.mnist_conv import MnistConv
 from benchmarks.nystrom import Nystrom
 from benchmarks.orthogonal import Orthogonal
@@ -43,12 +45,14 @@ BENCHMARKS: dict[str, type[Benchmark]] = {
         Rectangles,
         MnistConv,
         ColourConv,
+        KernelRecovery,
+        BananaHmk,
         Solar,
     )
 }
 NEED_DATA = (
     *("uci_vish", "uci_orthogonal", "elevation", "nystrom", "transform_mnist", "snelson"),
-    *("vff_additive", "rectangles", "mnist_conv", "colour_conv", "solar"),
+    *("vff_additive", "rectangles", "mnist_conv", "colour_conv", "banana_hmk", "solar"),
 )
 
 
