@@ -242,7 +242,8 @@ def add_noise(places: Any, kernel: Any, generator: np.random.Generator) -> None:
     """Move the frequencies of each component a little; zero stays, since it has one variable."""
     for block, component in zip(places.inducing_variables, kernel.kernels, strict=True):
         frequencies = block.frequencies.numpy()
-        deviations = np.sqrt(np.diag(component.scaled_lag().numpy()))
+        tensors = component.tensors()
+        deviations = np.sqrt(np.diag(tensors.excess + tensors.envelope / 4))
         noise = FREQUENCY_NOISE * deviations * generator.normal(size=frequencies.shape)
         block.frequencies.assign(frequencies + noise * np.any(frequencies != 0, axis=1)[:, None])
 
