@@ -105,18 +105,8 @@ class BananaHmk(Benchmark):
     def table(self, records: Sequence[Record]) -> str:
         return table_of(records)
 
-    def main(self, argv: Sequence[str] | None = None) -> int:
-        """The command line of all benchmarks; then the picture, if the data are at hand."""
-        status = super().main(argv)
-        arguments = self._parser().parse_args(argv)
-        if not arguments.table:
-            folder = result_folder(arguments)
-            try:
-                data = banana(arguments.data_dir)
-            except DataError:  # reported by each configuration
-                return status
-            draw(folder, ResultFile(folder / f"{self.name}.jsonl").records(), data)
-        return status
+    def draw(self, folder: Path, records: Sequence[Record], arguments: argparse.Namespace) -> None:
+        draw(folder, records, banana(arguments.data_dir))
 
 
 def banana(data_dir: Path | None) -> dict[str, Array]:

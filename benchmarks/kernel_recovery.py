@@ -33,8 +33,8 @@ from typing import Any
 import numpy as np
 
 from benchmarks.data import Array
-from benchmarks.results import Record, ResultFile
-from benchmarks.runner import Benchmark, Configuration, indices, names, result_folder
+from benchmarks.results import Record
+from benchmarks.runner import Benchmark, Configuration, indices, names
 from benchmarks.tables import markdown, ranges
 
 
@@ -105,14 +105,8 @@ class KernelRecovery(Benchmark):
     def table(self, records: Sequence[Record]) -> str:
         return table_of(records)
 
-    def main(self, argv: Sequence[str] | None = None) -> int:
-        """The command line of all benchmarks; then the pictures."""
-        status = super().main(argv)
-        arguments = self._parser().parse_args(argv)
-        if not arguments.table:
-            folder = result_folder(arguments)
-            draw(folder, ResultFile(folder / f"{self.name}.jsonl").records())
-        return status
+    def draw(self, folder: Path, records: Sequence[Record], arguments: argparse.Namespace) -> None:
+        draw(folder, records)
 
 
 def stationary_size(num_components: int, num_frequencies: int) -> int:

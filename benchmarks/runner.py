@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import abc
 import argparse
+import contextlib
 import inspect
 import sys
 import time
@@ -60,6 +61,12 @@ class Benchmark(abc.ABC):
     def table(self, records: Sequence[Record]) -> str:
         """The stored results as Markdown, the paper's figures or the targets beside ours."""
 
+    def draw(  # noqa: B027 - most have no picture
+        self, folder: Path, records: Sequence[Record], arguments: argparse.Namespace
+    ) -> None:
+        """Draw the pictures of the stored results into their folder, after a run; none unless
+        overridden. A DataError means that there is none: the configurations have reported it."""
+
     def main(self, argv: Sequence[str] | None = None) -> int:
         """The command line; the exit status is 1 when a configuration failed."""
         arguments = self._parser().parse_args(argv)
@@ -67,6 +74,9 @@ class Benchmark(abc.ABC):
         status = 0 if arguments.table else run_configurations(self, arguments, file)
         records = file.records()
         print(self.table(records) if records else f"There are no results of {self.name} yet.")
+        if records and not arguments.table:
+            with contextlib.suppress(DataError):
+                self.draw(result_folder(arguments), records, arguments)
         return status
 
     def _parser(self) -> argparse.ArgumentParser:

@@ -29,8 +29,8 @@ from typing import Any
 import numpy as np
 
 from benchmarks.data import Array, DataError, add_data_argument, load_arrays, source_of
-from benchmarks.results import Record, ResultFile
-from benchmarks.runner import Benchmark, Configuration, indices, names, result_folder
+from benchmarks.results import Record
+from benchmarks.runner import Benchmark, Configuration, indices, names
 from benchmarks.tables import markdown, mean_and_deviation, ranges, spread
 from benchmarks.timing import alternate, summarise
 
@@ -100,19 +100,9 @@ class Snelson(Benchmark):
     def table(self, records: Sequence[Record]) -> str:
         return table_of(records)
 
-    def main(self, argv: Sequence[str] | None = None) -> int:
-        """The command line of all benchmarks; then the picture, if the data are at hand."""
-        status = super().main(argv)
-        arguments = self._parser().parse_args(argv)
-        if not arguments.table:
-            folder = result_folder(arguments)
-            records = ResultFile(folder / f"{self.name}.jsonl").records()
-            try:
-                X, Y, X_test = standardised(arguments.data_dir)
-            except DataError:  # reported by each configuration
-                return status
-            draw(folder, _trained(records), (X, Y), X_test[::3])
-        return status
+    def draw(self, folder: Path, records: Sequence[Record], arguments: argparse.Namespace) -> None:
+        X, Y, X_test = standardised(arguments.data_dir)
+        draw(folder, _trained(records), (X, Y), X_test[::3])
 
 
 def standardised(data_dir: Path | None) -> tuple[Array, Array, Array]:

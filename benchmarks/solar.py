@@ -28,8 +28,8 @@ import numpy as np
 
 from benchmarks.data import Array, DataError, add_data_argument, load_arrays, source_of
 from benchmarks.prediction import Predictor, gaussian_errors
-from benchmarks.results import Record, ResultFile
-from benchmarks.runner import Benchmark, Configuration, indices, names, result_folder
+from benchmarks.results import Record
+from benchmarks.runner import Benchmark, Configuration, indices, names
 from benchmarks.tables import markdown
 
 MODELS = ("se", "sm", "hmk", "se_exact", "sm_exact", "hmk_points", "hmk_exact")
@@ -93,19 +93,8 @@ class Solar(Benchmark):
     def table(self, records: Sequence[Record]) -> str:
         return table_of(records)
 
-    def main(self, argv: Sequence[str] | None = None) -> int:
-        """The command line of all benchmarks; then the picture, if the data are at hand."""
-        status = super().main(argv)
-        arguments = self._parser().parse_args(argv)
-        if not arguments.table:
-            folder = result_folder(arguments)
-            records = ResultFile(folder / f"{self.name}.jsonl").records()
-            try:
-                years = load_years(arguments.data_dir)
-            except DataError:  # reported by each configuration
-                return status
-            draw(folder, records, years)
-        return status
+    def draw(self, folder: Path, records: Sequence[Record], arguments: argparse.Namespace) -> None:
+        draw(folder, records, load_years(arguments.data_dir))
 
 
 class Years(NamedTuple):

@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Literal
 
 import tensorflow as tf
-from check_shapes import check_shapes, inherit_check_shapes
+from check_shapes import check_shapes
 from gpflow.base import TensorType
 
-from .decomposed import DecomposedKernel
 from .harmonizable_component import HarmonizableComponent
+from .mixture import MixtureKernel
 from .mixture_initialisation import guess_components
-from .spectral_arguments import validate_components
 
 
-class HarmonizableMixture(DecomposedKernel):
+class HarmonizableMixture(MixtureKernel[HarmonizableComponent]):
     """A sum of windowed sinusoids about different centres (Shen et al. 2019, eq. 13).
 
     With enough of them it comes near any harmonizable covariance (Theorem 3): local patterns, each
@@ -30,11 +28,9 @@ class HarmonizableMixture(DecomposedKernel):
     :raises ValueError: If there are none, or one is not a component, or they differ in columns.
     """
 
-    def __init__(
-        self, components: Sequence[HarmonizableComponent], *, name: str | None = None
-    ) -> None:
-        super().__init__(name=name)
-        self.components = validate_components(components, HarmonizableComponent)
+    @classmethod
+    def _component_class(cls) -> type[HarmonizableComponent]:
+        return HarmonizableComponent
 
     @classmethod
     def from_data(
@@ -83,19 +79,6 @@ class HarmonizableMixture(DecomposedKernel):
             ],
             name=name,
         )
-
-    @property
-    def kernels(self) -> tuple[HarmonizableComponent, ...]:
-        """The components, which hold the parameters."""
-        return tuple(self.components)
-
-    @inherit_check_shapes
-    def K(self, X: TensorType, X2: TensorType | None = None) -> tf.Tensor:
-        return tf.add_n([part.K(X, X2) for part in self.components])
-
-    @inherit_check_shapes
-    def K_diag(self, X: TensorType) -> tf.Tensor:
-        return tf.add_n([part.K_diag(X) for part in self.components])
 
     @check_shapes(
         "w: [n, D]",

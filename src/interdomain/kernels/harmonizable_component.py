@@ -26,6 +26,7 @@ from .harmonizable_algebra import (
     wigner,
     windowed_features,
 )
+from .mixture import MixtureComponent
 from .spectral_arguments import (
     excess_of_lag,
     finite_array,
@@ -35,7 +36,7 @@ from .spectral_arguments import (
 )
 
 
-class HarmonizableComponent(gpflow.kernels.Kernel):
+class HarmonizableComponent(MixtureComponent):
     """Sinusoids under a Gaussian window: a non-stationary kernel with a spectrum in closed form.
 
     With ``y = x - centre`` (Shen, Heinonen and Kaski, *Harmonizable mixture kernels with

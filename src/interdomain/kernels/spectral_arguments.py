@@ -2,15 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any, TypeVar
-
 import numpy as np
 from gpflow.base import TensorType
 
 from ..sphere._typing import Array
-
-Part = TypeVar("Part")
 
 
 def finite_array(name: str, value: TensorType, ranks: tuple[int, ...], form: str) -> Array:
@@ -125,25 +120,3 @@ def _default_root(count: int, rank: int) -> Array:
     root = np.zeros([count, rank])
     root[np.arange(count), columns] = 1 / np.bincount(columns)[columns] / np.sqrt(rank)
     return root
-
-
-def validate_components(components: Sequence[Any], kind: type[Part]) -> list[Part]:
-    """The components of a mixture.
-
-    :raises ValueError: If there are none, or one is of another kind, or they differ in columns.
-    """
-    parts = list(components)
-    if not parts:
-        raise ValueError("components must have at least one entry, found none.")
-    for part in parts:
-        if not isinstance(part, kind):
-            raise ValueError(
-                f"components must be {kind.__name__}, found {type(part).__name__}; add other "
-                "kernels to the mixture with +."
-            )
-    dimensions = {part.dimension for part in parts}
-    if len(dimensions) > 1:
-        raise ValueError(
-            f"components must have equal numbers of columns, found {sorted(dimensions)}."
-        )
-    return parts

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import gpflow
 import numpy as np
 import tensorflow as tf
@@ -12,7 +10,6 @@ from gpflow.base import TensorType
 from gpflow.utilities import positive
 
 from .columns import select_columns
-from .decomposed import DecomposedKernel
 from .gaussian_factors import (
     definite_parameter,
     gaussian_of_lag,
@@ -21,11 +18,12 @@ from .gaussian_factors import (
     scaled_matrix,
     turns,
 )
+from .mixture import MixtureComponent, MixtureKernel
 from .mixture_initialisation import guess_peaks
-from .spectral_arguments import finite_array, per_column, validate_components, validate_definite
+from .spectral_arguments import finite_array, per_column, validate_definite
 
 
-class SpectralComponent(gpflow.kernels.Kernel):
+class SpectralComponent(MixtureComponent):
     """A cosine whose memory fades: a Gaussian peak of the spectrum, and its mirror image.
 
     ``k(x, x') = variance exp(-2 pi^2 t^T lag t) cos(2 pi frequency^T t)`` for ``t = x - x'`` (Shen
@@ -107,7 +105,7 @@ class SpectralComponent(gpflow.kernels.Kernel):
         return scaled_matrix(lag, tf.ones([self.dimension], lag.dtype))
 
 
-class SpectralMixture(DecomposedKernel):
+class SpectralMixture(MixtureKernel[SpectralComponent]):
     """A stationary kernel whose spectrum is a mixture of Gaussians (Wilson and Adams, *Gaussian
     process kernels for pattern discovery and extrapolation*, 2013; Shen et al. 2019, eq. 4).
 
@@ -119,9 +117,9 @@ class SpectralMixture(DecomposedKernel):
     :raises ValueError: If there are none, or one is not a component, or they differ in columns.
     """
 
-    def __init__(self, components: Sequence[SpectralComponent], *, name: str | None = None) -> None:
-        super().__init__(name=name)
-        self.components = validate_components(components, SpectralComponent)
+    @classmethod
+    def _component_class(cls) -> type[SpectralComponent]:
+        return SpectralComponent
 
     @classmethod
     def from_data(
@@ -154,19 +152,6 @@ class SpectralMixture(DecomposedKernel):
             ],
             name=name,
         )
-
-    @property
-    def kernels(self) -> tuple[SpectralComponent, ...]:
-        """The components, which hold the parameters."""
-        return tuple(self.components)
-
-    @inherit_check_shapes
-    def K(self, X: TensorType, X2: TensorType | None = None) -> tf.Tensor:
-        return tf.add_n([part.K(X, X2) for part in self.components])
-
-    @inherit_check_shapes
-    def K_diag(self, X: TensorType) -> tf.Tensor:
-        return tf.add_n([part.K_diag(X) for part in self.components])
 
     @check_shapes(
         "w: [k, D]",

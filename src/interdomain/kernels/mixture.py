@@ -1,0 +1,70 @@
+"""What mixtures of spectral components share."""
+
+from __future__ import annotations
+
+import abc
+from collections.abc import Sequence
+from typing import Generic, TypeVar
+
+import gpflow
+import tensorflow as tf
+from check_shapes import inherit_check_shapes
+from gpflow.base import TensorType
+
+from .decomposed import DecomposedKernel
+
+
+class MixtureComponent(gpflow.kernels.Kernel, metaclass=abc.ABCMeta):
+    """A kernel that knows its number of columns."""
+
+    @property
+    @abc.abstractmethod
+    def dimension(self) -> int:
+        """The number D of columns the kernel works on."""
+
+
+Part = TypeVar("Part", bound=MixtureComponent)
+
+
+class MixtureKernel(DecomposedKernel, Generic[Part], metaclass=abc.ABCMeta):
+    """A sum of components of one kind, which hold the parameters.
+
+    :param components: One or more; the same number of columns each.
+    :raises ValueError: If there are none, or one is of another kind, or they differ in columns.
+    """
+
+    def __init__(self, components: Sequence[Part], *, name: str | None = None) -> None:
+        super().__init__(name=name)
+        parts = list(components)
+        if not parts:
+            raise ValueError("components must have at least one entry, found none.")
+        for part in parts:
+            if not isinstance(part, self._component_class()):
+                raise ValueError(
+                    f"components must be {self._component_class().__name__}, found "
+                    f"{type(part).__name__}; add other kernels to the mixture with +."
+                )
+        dimensions = {part.dimension for part in parts}
+        if len(dimensions) > 1:
+            raise ValueError(
+                f"components must have equal numbers of columns, found {sorted(dimensions)}."
+            )
+        self.components = parts
+
+    @classmethod
+    @abc.abstractmethod
+    def _component_class(cls) -> type[Part]:
+        """The kind of component."""
+
+    @property
+    def kernels(self) -> tuple[Part, ...]:
+        """The components."""
+        return tuple(self.components)
+
+    @inherit_check_shapes
+    def K(self, X: TensorType, X2: TensorType | None = None) -> tf.Tensor:
+        return tf.add_n([part.K(X, X2) for part in self.components])
+
+    @inherit_check_shapes
+    def K_diag(self, X: TensorType) -> tf.Tensor:
+        return tf.add_n([part.K_diag(X) for part in self.components])
