@@ -5,10 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 
 import gpflow
+import pytest
 import tensorflow as tf
 from gpflow.posteriors import PrecomputeCacheType
 
-from .cases import Case
+from .cases import CASES, Case
 from .helpers import (
     assert_close,
     make_data,
@@ -23,8 +24,8 @@ def rows(case: Case) -> tf.TensorSpec:
 
 
 def test_unknown_number_of_rows_and_xla(case: Case) -> None:
-    """Objective with gradients, unwhitened with a full q: it has most to do. XLA compiles the same
-    graph, as tracing takes long, and a prediction."""
+    """Objective with gradients, unwhitened with a full q: it has most to do, marginal predictions
+    included. XLA compiles the same graph, as tracing takes long."""
     model = make_svgp(case, whiten=False)
     variables = model.trainable_variables
     outputs = tf.TensorSpec([None, 1], gpflow.default_float())
@@ -41,42 +42,48 @@ def test_unknown_number_of_rows_and_xla(case: Case) -> None:
         for gradient, expected_gradient in zip(gradients, expected[1], strict=True):
             assert_close(gradient, expected_gradient)
 
-    X = make_inputs(case, 6)
-    by_xla = tf.function(lambda: (*compiled(*data), model.predict_f(X)), jit_compile=True)
-    value, gradients, prediction = by_xla()
+    value, gradients = tf.function(lambda: compiled(*data), jit_compile=True)()
     assert_close(value, expected[0])
     for gradient, expected_gradient in zip(gradients, expected[1], strict=True):
         assert_close(gradient, expected_gradient, rtol=1e-7)
-    assert_close(prediction, model.predict_f(X))
 
 
-def test_compiled_posterior(case: Case) -> None:
-    """Joint predictions; marginal ones are compiled in test_saved_model."""
+@pytest.mark.parametrize(
+    ("case", "cached"),
+    [
+        pytest.param(case, bool(k % 2), id=f"{case.name}-{('fused', 'cached')[k % 2]}")
+        for k, case in enumerate(CASES)
+    ],
+)
+def test_compiled_posterior(case: Case, cached: bool) -> None:
+    """Joint predictions, of every other case from a cache; test_saved_model compiles marginal
+    ones, both ways."""
     model = make_svgp(case, num_latent_gps=2)
-    posterior = model.posterior()
-    cached, direct = (
-        tf.function(lambda X, m=m: m.predict_f(X, full_cov=True), input_signature=[rows(case)])
-        for m in (posterior, model)
+    source = model.posterior() if cached else model
+    compiled = tf.function(
+        lambda X: source.predict_f(X, full_cov=True), input_signature=[rows(case)]
     )
     for num_rows in (1, 6):
         X = make_inputs(case, num_rows)
         expected = model.predict_f(X, full_cov=True)
-        assert_close(cached(X), expected, rtol=case.kernel_rtol)
-        assert_close(direct(X), expected, rtol=case.kernel_rtol)
+        assert_close(compiled(X), expected, rtol=case.kernel_rtol)
 
 
 def test_saved_model(case: Case, tmp_path: Path) -> None:
-    """A model exported with its compiled prediction and one with a VARIABLE cache, reloaded
-    without this library's classes."""
+    """A model with its compiled prediction and a posterior with a VARIABLE cache, exported and
+    reloaded without this library's classes."""
     model = make_svgp(case, num_latent_gps=2)
-    posterior = model.posterior(PrecomputeCacheType.VARIABLE)
     model.predict = tf.function(model.predict_f, input_signature=[rows(case)])
+    posterior = model.posterior(PrecomputeCacheType.VARIABLE)
     posterior.predict = tf.function(posterior.predict_f, input_signature=[rows(case)])
-    inputs = [make_inputs(case, num_rows) for num_rows in (1, 6)]
-    expected = [model.predict_f(X) for X in inputs]
-    for name, module in (("model", model), ("posterior", posterior)):
-        tf.saved_model.save(module, str(tmp_path / name))
-        loaded = tf.saved_model.load(str(tmp_path / name))
-        for X, prediction in zip(inputs, expected, strict=True):
-            assert_close(module.predict(X), prediction, rtol=case.kernel_rtol, message=name)
-            assert_close(loaded.predict(X), prediction, message=name)
+    both = tf.Module()
+    both.model, both.posterior = model, posterior
+    tf.saved_model.save(both, str(tmp_path))
+    loaded = tf.saved_model.load(str(tmp_path))
+    for num_rows in (1, 6):
+        X = make_inputs(case, num_rows)
+        expected = model.predict_f(X)
+        for name in ("model", "posterior"):
+            actual = getattr(both, name).predict(X)
+            assert_close(actual, expected, rtol=case.kernel_rtol, message=name)
+            assert_close(getattr(loaded, name).predict(X), expected, message=name)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+
 import gpflow
 import numpy as np
 import pytest
@@ -9,15 +11,17 @@ import tensorflow as tf
 from check_shapes import disable_check_shapes
 from gpflow.posteriors import PrecomputeCacheType
 
-from .cases import Case
+from .cases import CASES, Case
 from .dense_twin import DenseTwin, dense_twin
 from .helpers import assert_close, make_inputs, make_q, make_svgp
 
-Q = pytest.mark.parametrize(
-    ("whiten", "q_diag"),
-    [(True, True), (True, False), (False, True), (False, False)],
-    ids=["whitened-diagonal", "whitened-full", "unwhitened-diagonal", "unwhitened-full"],
-)
+FORMS = {
+    "whitened-diagonal": (True, True),
+    "whitened-full": (True, False),
+    "unwhitened-diagonal": (False, True),
+    "unwhitened-full": (False, False),
+}
+Q = pytest.mark.parametrize(("whiten", "q_diag"), FORMS.values(), ids=list(FORMS))
 # Where how q is given and what is done with it do not depend on each other: each form once.
 TWO = pytest.mark.parametrize(
     ("whiten", "q_diag"),
@@ -52,9 +56,16 @@ def test_cached_and_fused_predictions(case: Case, whiten: bool, q_diag: bool) ->
         nocache.predict_f(X)
 
 
-@TWO
+@pytest.mark.parametrize(
+    ("case", "whiten", "q_diag"),
+    [
+        pytest.param(case, *q, id=f"{case.name}-{name}")
+        for case, (name, q) in zip(CASES, itertools.cycle(FORMS.items()), strict=False)
+    ],
+)
 def test_variable_cache_follows_the_parameters(case: Case, whiten: bool, q_diag: bool) -> None:
-    """A compiled function of a VARIABLE cache sees update_cache; a TENSOR cache stays."""
+    """A compiled function of a VARIABLE cache sees update_cache; a TENSOR cache stays. One form of
+    q for each case: what the cache holds is in test_cached_and_fused_predictions."""
     model = make_svgp(case, whiten=whiten, q_diag=q_diag)
     posterior = model.posterior(PrecomputeCacheType.VARIABLE)
     fixed = model.posterior("tensor")
