@@ -129,8 +129,7 @@ def test_a_short_training(split: NormalisedSplit, method: str) -> None:
     assert len(result["lengthscales"]) == 2
 
 
-@pytest.mark.parametrize("model", ["additive", "joint"])
-@pytest.mark.parametrize("q", ["full", "diagonal"])
+@pytest.mark.parametrize(("model", "q"), [("additive", "full"), ("joint", "diagonal")])
 def test_steps_to_be_timed_are_the_same(model: str, q: str) -> None:
     work = {"model": model, "q": q, "whiten": False, "frequencies": 2, "rows": 20, "columns": 2}
     (loss, gradient), (other_loss, other_gradient) = (
