@@ -9,9 +9,9 @@ points              SVGP with 6, 8, 12, 18 and 24 inducing points, at first by k
 fourier             AdditiveSVGP with 2, 4, 6 and 8 frequencies for each component: q is mean-field;
 fourier_joint       SVGP with the same features and a joint q.
 200 natural gradient steps for q alone are followed by 700 rounds of a natural gradient step for q
-and an Adam step for everything else (the kernel too; --fixed-kernel: all but the kernel). Of five
-restarts, other k-means or frequencies with some noise, the one with the highest training accuracy
-counts (of equal ones that with the highest bound).
+and an Adam step for everything else (the kernel too; with `--kernels fixed` all but the kernel).
+Of five restarts, other k-means or frequencies with some noise, the one with the highest training
+accuracy counts (of equal ones that with the highest bound).
 
 Compared are models of equal numbers of variational parameters: M + M (M + 1) / 2 for each block of
 M variables, a frequency having two, or one if it is zero.
