@@ -335,10 +335,9 @@ def draw(folder: Path, records: Sequence[Record], data: Mapping[str, Array]) -> 
     """The paper's Figure 2: decision boundaries of each size, the VGP's dashed."""
     from matplotlib.figure import Figure
 
-    best: dict[tuple[str, int], Record] = {}
-    for key, found in _grouped(records).items():
-        if key[2] == "trained":
-            best[key[0], key[1]] = chosen(found)
+    groups = _grouped(records)
+    kernel = "trained" if any(key[2] == "trained" for key in groups) else "fixed"
+    best = {key[:2]: chosen(found) for key, found in groups.items() if key[2] == kernel}
     if not best:
         return
     full = [record for record in records if record["configuration"]["model"] == FULL]
