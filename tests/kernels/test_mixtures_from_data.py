@@ -30,7 +30,7 @@ def test_peaks_of_gridded_and_scattered_data(X: np.ndarray) -> None:
     peaks = find_peaks(Rows(X, Y), np.ones(len(X)), np.std(X, axis=0), 3)
     # What the windowed data resolve is 1 / (2 pi 2.9): a constant and a slow wave are nearly one.
     np.testing.assert_allclose(peaks.frequencies[:, 0], [1.31, 0.0, 3.87], atol=0.02)
-    np.testing.assert_allclose(peaks.powers, [2.0, 0.64, 0.245], rtol=0.15)
+    np.testing.assert_allclose(peaks.powers[[0, 2]], [2.0, 0.245], rtol=0.15)
 
 
 def test_peaks_in_two_dimensions_and_of_two_outputs() -> None:
