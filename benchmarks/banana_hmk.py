@@ -332,13 +332,17 @@ def table_of(records: Sequence[Record]) -> str:
 
 
 def draw(folder: Path, records: Sequence[Record], data: Mapping[str, Array]) -> None:
-    """The paper's Figure 2: decision boundaries of each size, the VGP's dashed."""
+    """The paper's Figure 2: decision boundaries of each size, the VGP's dashed; with the VGP's
+    kernel, or one that was trained further where there is no other record."""
     from matplotlib.figure import Figure
 
-    best: dict[tuple[str, int], Record] = {}
-    for key, found in _grouped(records).items():
-        if key[2] == "trained":
-            best[key[0], key[1]] = chosen(found)
+    groups = _grouped(records)
+    best = {
+        key[:2]: chosen(groups[key])
+        for kernel in reversed(KERNELS)
+        for key in groups
+        if key[2] == kernel
+    }
     if not best:
         return
     full = [record for record in records if record["configuration"]["model"] == FULL]
