@@ -219,13 +219,13 @@ def fourier_features() -> tuple[Kernel, InducingVariables]:
 def harmonizable_mixture() -> tuple[Kernel, InducingVariables]:
     """Unequal numbers of frequencies, in the kernel and in the features."""
     first = HarmonizableComponent(
-        [[0.2, -0.1]], amplitudes=[1.5], centre=[0.3, -0.2], envelope=[0.01, 0.014], lag=0.05
+        [[0.2, -0.1]], amplitudes=[1.5], centre=[0.3, -0.2], envelope=[0.015, 0.02], lag=0.05
     )
     second = HarmonizableComponent(
         [[0.1, 0.3], [-0.2, 0.2]],
         amplitudes=[[1.0, 0.3j], [-0.3j, 0.8]],
         centre=[-0.4, 0.5],
-        envelope=0.01,
+        envelope=0.015,
         lag=[[0.06, 0.01], [0.01, 0.05]],
     )
     blocks = [
