@@ -45,7 +45,7 @@ class BlockBatch(abc.ABC):
 
     @abc.abstractmethod
     def operator(self, jitter: float) -> tf.linalg.LinearOperator:
-        """Kuu of each block, as an operator ``[T, m, m]``, diagonal or a full matrix."""
+        """Kuu of each block, as an operator ``[T, m, m]``: diagonal, plus low rank, or full."""
 
 
 class StackedBlocks(BlockBatch):

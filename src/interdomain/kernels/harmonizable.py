@@ -18,7 +18,7 @@ class HarmonizableMixture(MixtureKernel[HarmonizableComponent]):
 
     With enough of them it comes near any harmonizable covariance (Theorem 3): local patterns, each
     with frequencies of its own, that fade into each other. It is real. :meth:`from_data` finds
-    centres, windows and frequencies in data, without which training rarely finds good ones.
+    centres, windows and frequencies in data, a far better start than random frequencies are.
 
     Inducing variables for it are one :class:`interdomain.inducing_variables.FourierFeatures` for
     each component, in a :class:`~interdomain.inducing_variables.SumInducingVariables`:

@@ -11,7 +11,6 @@ from check_shapes import check_shapes, inherit_check_shapes
 from gpflow.base import TensorType
 from gpflow.utilities import positive
 
-from .columns import select_columns
 from .gaussian_factors import (
     definite_parameter,
     gaussian_of_lag,
@@ -224,14 +223,7 @@ class HarmonizableComponent(MixtureComponent):
         )
 
     def _centred(self, X: TensorType) -> tf.Tensor:
-        """:raises ValueError: If X has not the number of columns of the frequencies."""
-        X = select_columns(self, X)
-        if X.shape[-1] != self.dimension:
-            raise ValueError(
-                f"X must have {self.dimension} columns, as frequencies have, found {X.shape[-1]}; "
-                "select columns with active_dims."
-            )
-        return X - self.centre
+        return self._columns(X) - self.centre
 
 
 def _tensor(value: TensorType) -> tf.Tensor:

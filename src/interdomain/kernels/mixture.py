@@ -11,6 +11,7 @@ import tensorflow as tf
 from check_shapes import inherit_check_shapes
 from gpflow.base import TensorType
 
+from .columns import select_columns
 from .decomposed import DecomposedKernel
 
 
@@ -21,6 +22,20 @@ class MixtureComponent(gpflow.kernels.Kernel, metaclass=abc.ABCMeta):
     @abc.abstractmethod
     def dimension(self) -> int:
         """The number D of columns the kernel works on."""
+
+    def _columns(self, X: TensorType, source: str = "frequencies have") -> tf.Tensor:
+        """The active columns.
+
+        :param source: What says how many there are, and its verb, for the message.
+        :raises ValueError: If they are not as many as the frequencies have.
+        """
+        X = select_columns(self, X)
+        if X.shape[-1] != self.dimension:
+            raise ValueError(
+                f"X must have {self.dimension} columns, as {source}, found {X.shape[-1]}; "
+                "select columns with active_dims."
+            )
+        return X
 
 
 Part = TypeVar("Part", bound=MixtureComponent)

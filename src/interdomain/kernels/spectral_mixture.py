@@ -20,7 +20,7 @@ from .gaussian_factors import (
 )
 from .mixture import MixtureComponent, MixtureKernel
 from .mixture_initialisation import guess_peaks
-from .spectral_arguments import finite_array, per_column, validate_definite
+from .spectral_arguments import finite_array, validate_definite
 
 
 class SpectralComponent(MixtureComponent):
@@ -48,7 +48,7 @@ class SpectralComponent(MixtureComponent):
     ) -> None:
         super().__init__(active_dims=active_dims, name=name)
         values = np.atleast_1d(finite_array("frequency", frequency, (0, 1), "a number or [D]"))
-        self.frequency = gpflow.Parameter(per_column("frequency", values, len(values)))
+        self.frequency = gpflow.Parameter(values)
         power = finite_array("variance", variance, (0,), "a number")
         if not power > 0:
             raise ValueError(f"variance must be positive, found {float(power)}.")
@@ -87,16 +87,8 @@ class SpectralComponent(MixtureComponent):
         return self.variance * tf.reduce_mean(densities, axis=1)
 
     def _waves(self, X: TensorType) -> tuple[tf.Tensor, tf.Tensor]:
-        """The active columns, and cosine and sine at each input, ``[..., N, 2]``.
-
-        :raises ValueError: If X has not the number of columns of the frequency.
-        """
-        X = select_columns(self, X)
-        if X.shape[-1] != self.dimension:
-            raise ValueError(
-                f"X must have {self.dimension} columns, as frequency has, found {X.shape[-1]}; "
-                "select columns with active_dims."
-            )
+        """The active columns, and cosine and sine at each input, ``[..., N, 2]``."""
+        X = self._columns(X, "frequency has")
         waves = tf.concat(turns(X, self.frequency[None, :]), axis=-1)
         return X, tf.sqrt(self.variance) * waves
 
