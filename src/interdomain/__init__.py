@@ -14,6 +14,7 @@ from . import (
     plotting,
     posteriors,
     sphere,
+    streaming,
     training,
     transforms,
 )
@@ -31,6 +32,7 @@ __all__ = [
     "plotting",
     "posteriors",
     "sphere",
+    "streaming",
     "training",
     "transforms",
 ]

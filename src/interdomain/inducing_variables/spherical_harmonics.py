@@ -33,7 +33,7 @@ class SphericalHarmonics(InterDomainInducingVariables):
         super().__init__(name=name)
         validate_dimension(dimension)
         self.dimension = int(dimension)
-        self.degrees = validate_degrees(degrees)
+        self._degrees = validate_degrees(degrees)
 
     @classmethod
     def for_kernel(
@@ -60,6 +60,12 @@ class SphericalHarmonics(InterDomainInducingVariables):
         harmonics = cls(dimension, kernel.nonzero_degrees(dimension, max_degree), name=name)
         harmonics.validate_eigenvalues(kernel.eigenvalues(dimension, harmonics.degrees))
         return harmonics
+
+    @property
+    def degrees(self) -> tuple[int, ...]:
+        """The degrees of the harmonics, which stay as they are: what was computed with them, in a
+        compiled function or as statistics of data, stays valid."""
+        return self._degrees
 
     @property
     def multiplicities(self) -> tuple[int, ...]:

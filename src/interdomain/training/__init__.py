@@ -1,7 +1,15 @@
 """Training of GPflow models: L-BFGS, Adam and natural gradients, with checkpoints that resume."""
 
 from .loop import fit
+from .out_of_core import OutOfCoreFit, fit_out_of_core
 from .progress import Callback
 from .results import FitResult, NonFiniteError
 
-__all__ = ["Callback", "FitResult", "NonFiniteError", "fit"]
+__all__ = [
+    "Callback",
+    "FitResult",
+    "NonFiniteError",
+    "OutOfCoreFit",
+    "fit",
+    "fit_out_of_core",
+]

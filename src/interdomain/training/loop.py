@@ -109,10 +109,10 @@ def fit(
         L-BFGS starts at one or finds no better point without a NaN.
     """
     started = time.perf_counter()
-    _check_positive_integer("steps", steps)
-    _check_positive_integer("callback_every", callback_every)
+    check_positive_integer("steps", steps)
+    check_positive_integer("callback_every", callback_every)
     if checkpoint_every is not None:
-        _check_positive_integer("checkpoint_every", checkpoint_every)
+        check_positive_integer("checkpoint_every", checkpoint_every)
     if isinstance(seed, bool) or not isinstance(seed, (int, np.integer)) or seed < 0:
         raise ValueError(f"seed: found {seed!r}; pass an integer of at least 0.")
     if checkpoint_dir is None and (checkpoint_every is not None or resume):
@@ -226,6 +226,7 @@ def _describe_parameters(model: gpflow.models.BayesianModel) -> dict[str, str]:
     }
 
 
-def _check_positive_integer(name: str, value: Any) -> None:
+def check_positive_integer(name: str, value: Any) -> None:
+    """:raises ValueError: if it is none."""
     if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or value < 1:
         raise ValueError(f"{name}: found {value!r}; pass an integer of at least 1.")

@@ -1,0 +1,300 @@
+"""Sparse regression on any number of rows: the collapsed bound from streamed sums."""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+import gpflow
+import tensorflow as tf
+from check_shapes import check_shapes, inherit_check_shapes
+from gpflow.base import InputData, MeanAndVariance, TensorData
+from gpflow.functions import Function
+from gpflow.inducing_variables import InducingVariables
+from gpflow.kernels import Kernel
+from gpflow.likelihoods import Gaussian
+from gpflow.mean_functions import MeanFunction, Zero
+from gpflow.models.training_mixins import InternalDataTrainingLossMixin
+from gpflow.models.util import InducingPointsLike, inducingpoint_wrapper
+from gpflow.posteriors import PrecomputeCacheType
+
+from ..covariances import Kuu_operator
+from ..posteriors import CollapsedPosterior
+from ..posteriors.gaussian import is_triangular
+from ..streaming import SufficientStatistics
+from ..streaming.features import StreamedFeatures
+from ..streaming.provider import StatisticsProvider
+from .collapsed import Collapsed, DataSums, bound, collapse, optimal_q
+from .one_pass import validate_inducing_variable
+
+
+class OutOfCoreSGPR(gpflow.models.GPModel, InternalDataTrainingLossMixin):
+    """``gpflow.models.SGPR`` for data that need not fit into memory.
+
+    Bound, predictions and gradients are those of ``SGPR`` (Titsias 2009), but the data enter
+    through sums over their rows alone, :class:`interdomain.streaming.SufficientStatistics`, which
+    are taken a batch at a time: memory is O(batch_size M + M^2), whatever the number of rows.
+
+    **When the data are read.** The features Kuf depend on some of the parameters, those in
+    :attr:`feature_parameters`, found in the graph that computes them. While these keep their values
+    the sums are valid, and nothing touches the data. When they change, the sums are taken again
+    before anything uses them. So:
+
+    * For :class:`~interdomain.inducing_variables.SphericalHarmonics` they are the kernel's
+      ``weight_variances`` and ``bias_variance`` (Dutordoir et al. 2020, section 4.3). Freeze
+      these, and after one pass every step of an optimiser costs O(M^3), for any number of rows.
+      :func:`interdomain.training.fit_out_of_core` does this.
+    * Where a feature parameter is trainable (points, activation features, patches; or weight
+      variances), each evaluation is one pass over the data, each gradient a second one, in which
+      every batch of features is computed again instead of kept. The gradients are exact.
+
+    :param data: (X ``[N, D]``, Y ``[N, P]``) as arrays, memory-mapped arrays or anything of that
+        shape that can be sliced; a ``tf.data.Dataset`` of batches (X, Y) that ends; or
+        :class:`~interdomain.streaming.SufficientStatistics` of rows that are not at hand.
+    :param kernel: A kernel of one output.
+    :param inducing_variable: Any inducing variable the kernel has covariances with, or points
+        ``[M, D]``.
+    :param mean_function: Zero by default. Parameters of a constant or linear mean need no pass.
+    :param noise_variance: Initial noise variance, 1 by default.
+    :param likelihood: A Gaussian likelihood in place of ``noise_variance``; its variance is one
+        parameter.
+    :param batch_size: Rows to take at a time; by default so many that products run at full speed
+        (between 256 and 8,192). A Dataset is cut into such batches.
+    :param on_invalid: What to do with rows that have NaN or infinite numbers: "raise" an
+        :class:`~interdomain.streaming.InvalidRowsError` that lists them, or "skip" them
+        (``statistics.num_skipped`` counts them).
+    :param checkpoint_path: A file in which a pass with frozen feature parameters keeps what is done
+        (every minute, when it is interrupted and when it ends). A model of the same features and
+        data that finds it goes on from there, and arrives at the same bits. Rows that are done are
+        read again, to compare their checksum, but their features are not computed again.
+    :param progress: Show a progress bar in passes that take more than a second.
+    :raises ValueError: For arguments that are wrong or do not go together.
+    """
+
+    def __init__(
+        self,
+        data: Any,
+        kernel: Kernel,
+        inducing_variable: InducingPointsLike,
+        *,
+        mean_function: MeanFunction | None = None,
+        noise_variance: TensorData | None = None,
+        likelihood: Gaussian | None = None,
+        batch_size: int | None = None,
+        on_invalid: str = "raise",
+        checkpoint_path: str | os.PathLike[str] | None = None,
+        progress: bool = True,
+    ) -> None:
+        inducing_variable = inducingpoint_wrapper(inducing_variable)
+        validate_inducing_variable("inducing_variable", inducing_variable)
+        if isinstance(kernel, gpflow.kernels.MultioutputKernel):
+            raise ValueError(
+                f"kernel must have one output, found {type(kernel).__name__}; the columns of Y "
+                "share the kernel, and are independent."
+            )
+        likelihood = _gaussian(noise_variance, likelihood)
+        provider = StatisticsProvider(
+            data,
+            int(inducing_variable.num_inducing),
+            batch_size=batch_size,
+            on_invalid=on_invalid,
+            checkpoint_path=checkpoint_path,
+            progress=progress,
+        )
+        num_outputs = provider.num_outputs
+        mean_function = Zero(num_outputs) if mean_function is None else mean_function
+        super().__init__(kernel, likelihood, mean_function, num_latent_gps=num_outputs)
+        self.inducing_variable: InducingVariables = inducing_variable
+        self._provider = provider
+
+    @property
+    def statistics(self) -> SufficientStatistics:
+        """The statistics of all rows, for the present values of :attr:`feature_parameters`; in a
+        pass over the data, if they have changed."""
+        return self._provider.statistics(self._features)
+
+    @property
+    def num_data(self) -> int:
+        """The number N of rows, without those that were skipped."""
+        return self.statistics.num_rows
+
+    @property
+    def feature_parameters(self) -> dict[str, gpflow.Parameter | tf.Variable]:
+        """What the features depend on, by name; when one changes, the data are read again."""
+        return dict(self._features.parameters)
+
+    @property
+    def _features(self) -> StreamedFeatures:
+        return self._provider.features(self.kernel, self.inducing_variable, self.mean_function)
+
+    @property
+    def checkpoint_path(self) -> str | os.PathLike[str] | None:
+        """Where a pass keeps what is done, if anywhere; can be set."""
+        return self._provider.path
+
+    @checkpoint_path.setter
+    def checkpoint_path(self, path: str | os.PathLike[str] | None) -> None:
+        self._provider.path = path
+
+    def accumulate(self, data: Any) -> SufficientStatistics:
+        """The statistics of other rows, for the same features; the model stays as it is.
+
+        :param data: As for the constructor, with the same columns.
+        """
+        return self._provider.accumulate(self._features, data)
+
+    def extend(self, data: Any) -> None:
+        """Add rows, reading only these.
+
+        Functions that were compiled before and need gradients of the features must be compiled
+        again: they say so.
+
+        :param data: As for the constructor, with the same columns.
+        """
+        self._provider.change(self._features, data, 1)
+
+    def remove(self, data: Any) -> None:
+        """Take rows away, reading only these.
+
+        :param data: Rows that are among the model's, with the same columns.
+        :raises ValueError: If they are more than the model has.
+        """
+        self._provider.change(self._features, data, -1)
+
+    def subset_model(self, size: int, *, seed: int = 0) -> OutOfCoreSGPR:
+        """A model of ``size`` rows drawn at random that shares all parameters with this one.
+
+        :raises ValueError: If the rows are not at hand, or some were taken away.
+        """
+        return OutOfCoreSGPR(
+            self._provider.subset(size, seed),
+            self.kernel,
+            self.inducing_variable,
+            mean_function=self.mean_function,
+            likelihood=self.likelihood,
+            progress=False,
+        )
+
+    @inherit_check_shapes
+    def maximum_log_likelihood_objective(self) -> tf.Tensor:
+        return self.elbo()
+
+    @check_shapes(
+        "return: []",
+    )
+    def elbo(self) -> tf.Tensor:
+        """The collapsed lower bound on the log marginal likelihood (Titsias 2009, eq. 9)."""
+        sums, collapsed = self._collapsed()
+        value = bound(collapsed, sums, self._noise_variance())
+        return tf.cast(value, gpflow.default_float())
+
+    def _collapsed(self) -> tuple[DataSums, Collapsed]:
+        features = self._features
+        gram, diagonal, num_rows = self._provider.sums(features)
+        sums = DataSums.from_gram(
+            gram,
+            tf.cast(features.mean.weights(), tf.float64),
+            features.num_outputs,
+            tf.reduce_sum(tf.cast(features.diagonal_factors(), tf.float64) * diagonal),
+            num_rows,
+        )
+        kuu = Kuu_operator(
+            self.inducing_variable, self.kernel, jitter=gpflow.config.default_jitter()
+        )
+        return sums, collapse(kuu, sums, self._noise_variance())
+
+    def _noise_variance(self) -> tf.Tensor:
+        somewhere = tf.zeros([1, 1], gpflow.default_float())
+        return tf.cast(tf.reshape(self.likelihood.variance_at(somewhere), []), tf.float64)
+
+    def _whitened_q(self) -> tuple[tf.Tensor, tf.Tensor]:
+        mean, root = optimal_q(self._collapsed()[1])
+        dtype = gpflow.default_float()
+        return tf.cast(mean, dtype), tf.cast(root, dtype)[None]
+
+    @check_shapes(
+        "return[0]: [M, P]",
+        "return[1]: [M, M]",
+    )
+    def compute_qu(self) -> tuple[tf.Tensor, tf.Tensor]:
+        """Mean and covariance of the optimal q(u); the covariance is that of every output."""
+        _, collapsed = self._collapsed()
+        mean, root = optimal_q(collapsed)
+        mean, root = collapsed.root.matmul(mean), collapsed.root.matmul(root)
+        dtype = gpflow.default_float()
+        return tf.cast(mean, dtype), tf.cast(tf.matmul(root, root, transpose_b=True), dtype)
+
+    @inherit_check_shapes
+    def predict_f(
+        self, Xnew: InputData, full_cov: bool = False, full_output_cov: bool = False
+    ) -> MeanAndVariance:
+        """Mean and (co)variance of f at new points, everything computed anew.
+
+        :meth:`posterior` keeps what does not depend on the points.
+        """
+        posterior = self.posterior(PrecomputeCacheType.NOCACHE)
+        return posterior.fused_predict_f(Xnew, full_cov, full_output_cov)
+
+    def posterior(
+        self,
+        precompute_cache: PrecomputeCacheType | str | None = PrecomputeCacheType.TENSOR,
+    ) -> CollapsedPosterior:
+        """The posterior, for fast predictions: see ``gpflow.models.SGPR.posterior``."""
+        if precompute_cache is not None:
+            precompute_cache = PrecomputeCacheType(precompute_cache)
+        return CollapsedPosterior(
+            self.kernel,
+            self.inducing_variable,
+            self._whitened_q,
+            mean_function=self.mean_function,
+            precompute_cache=precompute_cache,
+        )
+
+    def to_svgp(self) -> gpflow.models.SVGP:
+        """A stock ``gpflow.models.SVGP`` with the optimal q, whitened, to serve predictions from or
+        to train further with minibatches. It holds no data, and shares the kernel, the likelihood,
+        the mean function and the inducing variable with this model."""
+        _, collapsed = self._collapsed()
+        q_mu, q_sqrt = optimal_q(collapsed)
+        if not is_triangular(collapsed.root):
+            # GPflow whitens with a Cholesky factor: q(u) is the same, v is rotated.
+            factor = tf.linalg.cholesky(
+                tf.matmul(collapsed.root.to_dense(), collapsed.root.to_dense(), transpose_b=True)
+            )
+            rotation = tf.linalg.triangular_solve(factor, collapsed.root.to_dense())
+            q_mu, rotated = tf.matmul(rotation, q_mu), tf.matmul(rotation, q_sqrt)
+            q_sqrt = tf.linalg.cholesky(tf.matmul(rotated, rotated, transpose_b=True))
+        num_outputs = self.num_latent_gps
+        return gpflow.models.SVGP(
+            self.kernel,
+            self.likelihood,
+            self.inducing_variable,
+            mean_function=self.mean_function,
+            num_latent_gps=num_outputs,
+            q_mu=tf.cast(q_mu, gpflow.default_float()).numpy(),
+            q_sqrt=tf.tile(tf.cast(q_sqrt, gpflow.default_float())[None], [num_outputs, 1, 1]),
+            whiten=True,
+            num_data=self.num_data,
+        )
+
+
+def _gaussian(noise_variance: TensorData | None, likelihood: Gaussian | None) -> Gaussian:
+    if likelihood is None:
+        return Gaussian(1.0 if noise_variance is None else noise_variance)
+    if noise_variance is not None:
+        raise ValueError(
+            f"noise_variance: found {noise_variance!r} beside a likelihood, which has its own; "
+            "pass one of the two."
+        )
+    if not isinstance(likelihood, Gaussian):
+        raise ValueError(
+            f"likelihood must be gpflow.likelihoods.Gaussian, found {type(likelihood).__name__}; "
+            "for another one use gpflow.models.SVGP with minibatches."
+        )
+    noise = likelihood.scale if likelihood.variance is None else likelihood.variance
+    if isinstance(noise, Function):
+        raise ValueError(
+            f"likelihood: its noise is a {type(noise).__name__} of X, and the sums over the data "
+            "hold for one noise variance; pass Gaussian(variance), or use gpflow.models.SVGP."
+        )
+    return likelihood

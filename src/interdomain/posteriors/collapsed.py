@@ -1,0 +1,68 @@
+"""The posterior of a model whose q is optimal, and therefore follows from its parameters."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable
+
+import tensorflow as tf
+from check_shapes import inherit_check_shapes
+from gpflow.base import MeanAndVariance, TensorType
+from gpflow.inducing_variables import InducingVariables
+from gpflow.kernels import Kernel
+from gpflow.mean_functions import MeanFunction
+from gpflow.posteriors import AbstractPosterior, PrecomputeCacheType, PrecomputedValue
+
+from .structured import StructuredPosterior
+
+Q = tuple[tf.Tensor, tf.Tensor]
+
+
+class CollapsedPosterior(StructuredPosterior):
+    """The structured posterior with a whitened q that is computed when it is needed.
+
+    ``update_cache`` takes changes of the model's parameters, and of its data, into account.
+
+    :param optimal_q: Gives q_mu ``[M, P]`` and q_sqrt, ``[1, M, M]`` for all outputs alike, both
+        whitened by the root of ``Kuu_operator``.
+    """
+
+    def __init__(
+        self,
+        kernel: Kernel,
+        inducing_variable: InducingVariables,
+        optimal_q: Callable[[], Q],
+        *,
+        mean_function: MeanFunction,
+        precompute_cache: PrecomputeCacheType | None,
+    ) -> None:
+        AbstractPosterior.__init__(self, kernel, inducing_variable, mean_function=mean_function)
+        self.whiten = True
+        self._optimal_q = optimal_q
+        self._q: Q | None = None
+        if precompute_cache is not None:
+            self.update_cache(precompute_cache)
+
+    @property
+    def q_mu(self) -> tf.Tensor:
+        return (self._q or self._optimal_q())[0]
+
+    @property
+    def q_sqrt(self) -> tf.Tensor:
+        return (self._q or self._optimal_q())[1]
+
+    def _at_optimum(self) -> CollapsedPosterior:
+        """This posterior with q computed once."""
+        copied = copy.copy(self)
+        copied._q = self._optimal_q()
+        return copied
+
+    @inherit_check_shapes
+    def _conditional_fused(
+        self, Xnew: TensorType, full_cov: bool = False, full_output_cov: bool = False
+    ) -> MeanAndVariance:
+        fused = StructuredPosterior._conditional_fused
+        return fused(self._at_optimum(), Xnew, full_cov, full_output_cov)
+
+    def _precompute(self) -> tuple[PrecomputedValue, ...]:
+        return StructuredPosterior._precompute(self._at_optimum())

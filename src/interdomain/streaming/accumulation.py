@@ -1,0 +1,299 @@
+"""One pass over rows of data: features, their products, checks, and checkpoints on the way."""
+
+from __future__ import annotations
+
+import sys
+import time
+import zlib
+from dataclasses import dataclass, replace
+from typing import Any, NoReturn
+
+import numpy as np
+from tqdm import tqdm
+
+from ..sphere._typing import Array
+from .features import StreamedFeatures
+from .identity import Identity, identify
+from .pass_files import PassFile, Position
+from .sources import RowSource, finite_rows
+from .statistics import SufficientStatistics
+from .sums import CompensatedSum
+
+_BATCHES_PER_BLOCK = 8
+"""Products summed plainly before they join the compensated sum, which costs several times more."""
+
+_ROWS_NAMED = 10
+_DELAY = 1.0
+"""Seconds before a progress bar appears: short passes need none."""
+
+
+class InvalidRowsError(ValueError):
+    """Rows of data that are not finite.
+
+    :ivar rows: Their numbers, counted from zero in the order of the data.
+    """
+
+    def __init__(self, rows: Any, saved: str) -> None:
+        self.rows = rows
+        named = ", ".join(str(row) for row in rows[:_ROWS_NAMED])
+        more = "" if len(rows) <= _ROWS_NAMED else f" and {len(rows) - _ROWS_NAMED} more"
+        super().__init__(
+            f"data: {len(rows)} rows have NaN or infinite numbers: {named}{more} (counted from "
+            f'zero); mend them, or pass on_invalid="skip" to leave them out.{saved}'
+        )
+
+
+@dataclass(frozen=True)
+class Sums:
+    """The sums over some rows.
+
+    :ivar gram: Of the products of stacked features, ``[K, K]``.
+    :ivar diagonal: Of the diagonal's terms, ``[T]``.
+    :ivar num_rows: How many rows.
+    """
+
+    gram: CompensatedSum
+    diagonal: CompensatedSum
+    num_rows: int = 0
+
+    @classmethod
+    def empty(cls, num_stacked: int, num_terms: int) -> Sums:
+        """Of no rows."""
+        zeros = CompensatedSum.zeros
+        return cls(zeros(num_stacked, num_stacked), zeros(num_terms))
+
+    def plus(self, other: Sums, sign: int) -> Sums:
+        """With other rows added (1) or taken away (-1)."""
+        return Sums(
+            self.gram.plus(other.gram, sign),
+            self.diagonal.plus(other.diagonal, sign),
+            self.num_rows + sign * other.num_rows,
+        )
+
+
+class Accumulator:
+    """Sums from batch to batch. Some batches are summed plainly in a block, which then joins the
+    compensated sums.
+
+    :ivar sums: Those of the blocks that are complete; replaced as a whole, so that whatever
+        interrupts the pass finds them consistent.
+    """
+
+    def __init__(self, sums: Sums) -> None:
+        self.sums = sums
+        self._block = np.zeros_like(sums.gram.high)
+        self._block_diagonal = np.zeros_like(sums.diagonal.high)
+        self._block_rows = 0
+        self._product = np.empty_like(self._block)
+        self._pending = 0
+
+    def add(self, stacked: Array, terms: Array) -> None:
+        """Add a batch, ``[K, n]`` and ``[T, n]``: products and sums of it are taken in float64."""
+        stacked = stacked.astype(np.float64, copy=False)
+        # NumPy knows that this is symmetric, and computes half of it.
+        np.matmul(stacked, stacked.T, out=self._product)
+        self._block += self._product
+        self._block_diagonal += np.sum(terms, axis=1, dtype=np.float64)
+        self._block_rows += stacked.shape[1]
+        self._pending += 1
+
+    @property
+    def is_full(self) -> bool:
+        """Whether the block should end."""
+        return self._pending == _BATCHES_PER_BLOCK
+
+    def end_block(self) -> Sums:
+        """The sums with the block, which begins anew."""
+        if self._pending:
+            block = Sums(
+                CompensatedSum(self._block), CompensatedSum(self._block_diagonal), self._block_rows
+            )
+            self.sums = self.sums.plus(block, 1)
+            self._block[:], self._block_diagonal[:], self._block_rows = 0, 0, 0
+            self._pending = 0
+        return self.sums
+
+
+def accumulate(
+    features: StreamedFeatures,
+    source: RowSource,
+    *,
+    on_invalid: str,
+    progress: bool,
+    file: PassFile | None = None,
+) -> SufficientStatistics:
+    """The statistics of all rows of a source.
+
+    :param on_invalid: "raise", or "skip" to leave out rows that are not finite.
+    :param file: Where to keep what is done; what it has already is not done again.
+    :raises InvalidRowsError: For rows that are not finite, all of them found, and after what was
+        done has been saved.
+    :raises ValueError: If features are not finite, no row is left, or the file is of other rows or
+        features.
+    """
+    with tqdm(
+        total=source.num_rows,
+        desc="pass",
+        unit="row",
+        unit_scale=True,
+        file=sys.stderr,
+        disable=not progress,
+        delay=_DELAY,
+        dynamic_ncols=True,
+        mininterval=0.1 if sys.stderr.isatty() else 2.0,
+    ) as bar:
+        return _Pass(features, source, on_invalid, file).run(bar)
+
+
+class _Pass:
+    """The state of one pass.
+
+    ``_position`` counts the batches that were read; ``_summed`` holds sums of complete blocks and
+    the position they reach to. The latter is what is saved, so that a pass that goes on adds the
+    same blocks, and arrives at the same bits, as one that was never interrupted.
+    """
+
+    def __init__(
+        self,
+        features: StreamedFeatures,
+        source: RowSource,
+        on_invalid: str,
+        file: PassFile | None,
+    ) -> None:
+        self._features, self._source, self._on_invalid = features, source, on_invalid
+        self._file = file
+        self._identity: Identity | None = None
+        self._seconds = {"read": 0.0, "features": 0.0, "products": 0.0}
+        self._position = self._done = Position()
+        sums = Sums.empty(features.num_stacked, features.num_terms)
+        self._accumulator = Accumulator(sums)
+        self._summed = sums, self._position
+
+    def run(self, bar: Any) -> SufficientStatistics:
+        self._restore()
+        try:
+            self._run(bar)
+        except BaseException:
+            self._save()
+            raise
+        if self._identity is None:
+            raise ValueError(
+                f"data: no row is left, {self._position.skipped} were skipped; pass rows with "
+                "finite numbers."
+            )
+        self._end_block()
+        self._save(complete=True)
+        return self._statistics()
+
+    def _run(self, bar: Any) -> None:
+        batches = self._source.batches()
+        while True:
+            start = time.perf_counter()
+            batch = next(batches, None)
+            if batch is None:
+                break
+            first_row = self._position.rows
+            X, Y, valid = self._read(*batch)
+            self._seconds["read"] += time.perf_counter() - start
+            if self._position.batch > self._done.batch:
+                self._add(X, Y, valid, first_row)
+            bar.update(len(valid))
+        if self._position.batch < self._done.batch:
+            assert self._file is not None
+            self._file.refuse(f"it has {self._done.rows} rows, the data {self._position.rows}")
+
+    def _restore(self) -> None:
+        found = None if self._file is None else self._file.load(self._features, self._source)
+        if found is not None:
+            statistics, self._done = found
+            self._identity = statistics.identity
+            sums = Sums(statistics.gram, statistics.diagonal, statistics.num_rows)
+            self._accumulator = Accumulator(sums)
+            self._summed = sums, self._done
+
+    def _read(self, X: Array, Y: Array) -> tuple[Array, Array, Array]:
+        """Go on by one batch; rows that were read by an earlier pass have to be the same."""
+        before = self._position
+        valid = finite_rows(X, Y)
+        num_invalid = len(X) - int(np.count_nonzero(valid))
+        checksum = 0
+        if self._file is not None:
+            checksum = zlib.crc32(_bytes(Y), before.checksum)
+            checksum = zlib.crc32(_bytes(X), checksum)
+        self._position = Position(
+            before.batch + 1, before.rows + len(X), before.skipped + num_invalid, checksum
+        )
+        if self._position.batch == self._done.batch and not self._position.same(self._done):
+            assert self._file is not None
+            self._file.refuse("the rows that it is of are not those of the data")
+        return X, Y, valid
+
+    def _add(self, X: Array, Y: Array, valid: Array, first_row: int) -> None:
+        if self._done.complete:
+            assert self._file is not None
+            self._file.refuse(f"it is complete with {self._done.rows} rows, the data have more")
+        if not np.all(valid):
+            if self._on_invalid == "raise":
+                self._raise_invalid(first_row + np.flatnonzero(~valid))
+            X, Y = X[valid], Y[valid]
+        if len(X):
+            self._add_valid(X, Y, first_row)
+        if self._accumulator.is_full:
+            self._end_block()
+            if self._file is not None and self._file.due():
+                self._save()
+
+    def _end_block(self) -> None:
+        self._summed = self._accumulator.end_block(), self._position
+
+    def _add_valid(self, X: Array, Y: Array, first_row: int) -> None:
+        start = time.perf_counter()
+        if self._identity is None:
+            self._identity = identify(self._features, X)
+        stacked, terms = self._features.evaluate(X, Y)
+        self._seconds["features"] += time.perf_counter() - start
+        start = time.perf_counter()
+        # The sum first: it is finite if everything is, but for an overflow.
+        if not np.isfinite(np.sum(stacked) + np.sum(terms)):
+            finite = np.all(np.isfinite(stacked), axis=0) & np.all(np.isfinite(terms), axis=0)
+            if not np.all(finite):
+                raise ValueError(
+                    f"kernel: the features of {np.count_nonzero(~finite)} finite rows among rows "
+                    f"{first_row} to {first_row + len(X) - 1} are NaN or infinite; check the "
+                    "kernel's parameters and the scale of X."
+                )
+        self._accumulator.add(stacked, terms)
+        self._seconds["products"] += time.perf_counter() - start
+
+    def _raise_invalid(self, rows: Any) -> NoReturn:
+        """Look for all other such rows, and report them together."""
+        found, count = [rows], self._position.rows
+        for index, (X, Y) in enumerate(self._source.batches()):
+            if index >= self._position.batch:
+                found.append(count + np.flatnonzero(~finite_rows(X, Y)))
+                count += len(X)
+        saved, done = "", self._summed[1]
+        if self._file is not None and done.rows:
+            saved = f" The first {done.rows} rows are done, and saved in {self._file.path}."
+        raise InvalidRowsError(np.concatenate(found), saved)
+
+    def _save(self, *, complete: bool = False) -> None:
+        position = replace(self._summed[1], complete=complete)
+        if self._file is not None and position.batch > self._done.batch:
+            self._file.save(self._statistics(), position, self._source)
+
+    def _statistics(self) -> SufficientStatistics:
+        assert self._identity is not None
+        sums, position = self._summed
+        return SufficientStatistics(
+            num_rows=sums.num_rows,
+            num_skipped=position.skipped,
+            gram=sums.gram,
+            diagonal=sums.diagonal,
+            identity=self._identity,
+            seconds=dict(self._seconds),
+        )
+
+
+def _bytes(array: Array) -> Any:
+    return np.ascontiguousarray(array)

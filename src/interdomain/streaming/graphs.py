@@ -1,0 +1,144 @@
+"""Passes over the data inside of compiled functions: statistics that are due, and gradients."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import tensorflow as tf
+
+from ..sphere._typing import Array
+from .accumulation import Accumulator, Sums
+from .features import StreamedFeatures
+from .sources import RowSource
+
+SignedSources = Sequence[tuple[RowSource, int]]
+"""Rows that are added (1) and taken away (-1)."""
+
+
+def streamed_sums(
+    features: StreamedFeatures,
+    sources: SignedSources,
+    keep: Callable[..., tuple[Array, Array, Array]],
+    values: Sequence[tf.Tensor],
+) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
+    """The matrix ``[K, K]``, the diagonal's terms ``[T]`` and the number of rows, all in float64.
+
+    Batches are read and their features computed in the graph. The sums are those of
+    :class:`Accumulator`, kept in Python between batches under a number that is passed along; Python
+    calls nothing of TensorFlow there, which could wait for a thread that waits for it.
+
+    :param keep: Called with the sums and the values; gives the result.
+    :param values: What ``keep`` has to know besides.
+    """
+    running: dict[int, list[tuple[Accumulator, int]]] = {}
+    numbers = itertools.count()
+
+    def empty() -> Sums:
+        return Sums.empty(features.num_stacked, features.num_terms)
+
+    def start() -> int:
+        number = next(numbers)
+        running[number] = []
+        return number
+
+    def begin_source(number: int, sign: int) -> int:
+        running[int(number)].append((Accumulator(empty()), int(sign)))
+        return number
+
+    def add(number: int, stacked: Array, terms: Array) -> int:
+        accumulator, _ = running[int(number)][-1]
+        if stacked.shape[1]:
+            accumulator.add(stacked, terms)
+        if accumulator.is_full:
+            accumulator.end_block()
+        return number
+
+    def finish(number: int, *values: Array) -> tuple[Array, Array, Array]:
+        total = empty()
+        for accumulator, sign in running.pop(int(number)):
+            total = total.plus(accumulator.end_block(), sign)
+        return keep(total, *values)
+
+    def step(number: tf.Tensor, batch: tuple[tf.Tensor, tf.Tensor]) -> tf.Tensor:
+        return tf.numpy_function(add, [number, *features.stack(*batch)], tf.int64)
+
+    number = tf.numpy_function(start, [], tf.int64)
+    for source, sign in sources:
+        number = tf.numpy_function(begin_source, [number, tf.constant(sign, tf.int64)], tf.int64)
+        number = _over_batches(source, step, number)
+    sums = tf.numpy_function(finish, [number, *values], [tf.float64, tf.float64, tf.float64])
+    gram, diagonal, num_rows = sums
+    return gram, diagonal, num_rows
+
+
+def streamed_gradients(
+    features: StreamedFeatures,
+    sources: SignedSources,
+    gram_gradient: tf.Tensor,
+    diagonal_gradient: tf.Tensor,
+) -> list[tf.Tensor]:
+    """From the gradients to the sums, those to the features' variables; each batch of features is
+    computed again, and forgotten.
+
+    :return: One for each of ``features.variables``; zero for those that are not trainable.
+    """
+    variables = [v for v in features.variables if v.trainable]
+    upstream = gram_gradient + tf.linalg.matrix_transpose(gram_gradient)
+
+    def step(totals: tuple[tf.Tensor, ...], batch: tuple[tf.Tensor, tf.Tensor]) -> Any:
+        with tf.GradientTape(watch_accessed_variables=False) as tape:
+            tape.watch(variables)
+            stacked, terms = features.stack(*batch)
+        from_gram = tf.matmul(tf.cast(upstream, stacked.dtype), stacked)
+        from_terms = tf.cast(diagonal_gradient, terms.dtype)[:, None] * tf.ones_like(terms)
+        gradients = tape.gradient(
+            [stacked, terms],
+            variables,
+            output_gradients=[from_gram, from_terms],
+            unconnected_gradients=tf.UnconnectedGradients.ZERO,
+        )
+        return tuple(
+            total + tf.cast(tf.convert_to_tensor(gradient), total.dtype)
+            for total, gradient in zip(totals, gradients, strict=True)
+        )
+
+    totals = tuple(tf.zeros(v.shape, tf.float64) for v in variables)
+    for source, sign in sources:
+        zeros = tuple(tf.zeros_like(total) for total in totals)
+        sums = _over_batches(source, step, zeros)
+        totals = tuple(total + sign * one for total, one in zip(totals, sums, strict=True))
+    found = {id(v): total for v, total in zip(variables, totals, strict=True)}
+    return [
+        tf.cast(found[id(v)], v.dtype) if id(v) in found else tf.zeros(v.shape, v.dtype)
+        for v in features.variables
+    ]
+
+
+def _over_batches(source: RowSource, step: Callable[[Any, Any], Any], state: Any) -> Any:
+    """``Dataset.reduce`` as a loop of the graph itself: tf.data would prepare the step anew at each
+    call, which takes longer than thousands of rows, and run it on one thread."""
+    batches = iter(source.dataset())
+
+    def body(batch: tf.experimental.Optional, state: Any) -> Any:
+        return batches.get_next_as_optional(), step(state, batch.get_value())
+
+    _, state = tf.while_loop(
+        tf.autograph.experimental.do_not_convert(lambda batch, _: batch.has_value()),
+        tf.autograph.experimental.do_not_convert(body),
+        (batches.get_next_as_optional(), state),
+        parallel_iterations=1,
+    )
+    return state
+
+
+def with_shapes(
+    features: StreamedFeatures, gram: tf.Tensor, diagonal: tf.Tensor, num_rows: tf.Tensor
+) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
+    """The shapes that ``tf.numpy_function`` has forgotten."""
+    return (
+        tf.ensure_shape(gram, [features.num_stacked] * 2),
+        tf.ensure_shape(diagonal, [features.num_terms]),
+        tf.ensure_shape(num_rows, []),
+    )

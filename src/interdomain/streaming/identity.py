@@ -1,0 +1,108 @@
+"""Which features statistics are sums of, so that they are never taken for those of others."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+import gpflow
+import numpy as np
+
+from ..sphere._typing import Array
+from .features import StreamedFeatures
+
+_MAX_PROBES = 32
+_PROBES_PER_PASS = 4
+
+
+@dataclass(frozen=True)
+class Identity:
+    """Which features statistics are sums of: their parameters, and their values at a few rows.
+
+    :ivar parameters: What the features depend on, by name.
+    :ivar mean: The kind of the mean function's columns.
+    :ivar num_outputs: Columns P of Y.
+    :ivar probes: Some rows of X, ``[k, D]``.
+    :ivar stacked: Their columns, Y being zero, ``[M + P + H, k]``.
+    :ivar terms: The terms of their diagonal, ``[T, k]``.
+    """
+
+    parameters: Mapping[str, Array]
+    mean: str
+    num_outputs: int
+    probes: Array
+    stacked: Array
+    terms: Array
+
+    def joined(self, other: Identity) -> Identity:
+        """The same features, known at the rows of both."""
+        room = max(0, _MAX_PROBES - len(self.probes))
+        return replace(
+            self,
+            probes=np.concatenate([self.probes, other.probes[:room]]),
+            stacked=np.concatenate([self.stacked, other.stacked[:, :room]], axis=1),
+            terms=np.concatenate([self.terms, other.terms[:, :room]], axis=1),
+        )
+
+
+def differing_parameter(
+    one: Mapping[str, Array], other: Mapping[str, Array], dtype: Any = np.float64
+) -> str | None:
+    """In words, the first parameter that is not the same in both, if there is one.
+
+    Values may differ by the rounding of a transform and its inverse.
+    """
+    tolerance = 64 * float(np.finfo(dtype).eps)
+    for name in sorted({*one, *other}):
+        if name not in one or name not in other:
+            return f"{name} is among the parameters of one only"
+        a, b = np.asarray(one[name]), np.asarray(other[name])
+        if a.shape != b.shape:
+            return f"{name} has shape {a.shape} in one and {b.shape} in the other"
+        if not np.allclose(a, b, rtol=tolerance, atol=0.0):
+            where = np.unravel_index(np.argmax(np.abs(a - b)), a.shape) if a.ndim else ()
+            return f"{name} is {a[where]:.17g} in one and {b[where]:.17g} in the other" + (
+                f" at {[int(i) for i in where]}" if a.ndim else ""
+            )
+    return None
+
+
+def identify(features: StreamedFeatures, X: Array) -> Identity:
+    """The identity of features, with the first few rows of X as probes."""
+    probes = np.array(X[:_PROBES_PER_PASS], np.float64)
+    stacked, terms = features.evaluate(probes, np.zeros((len(probes), features.num_outputs)))
+    return Identity(
+        parameters=features.values(),
+        mean=features.mean.kind,
+        num_outputs=features.num_outputs,
+        probes=probes,
+        stacked=stacked.astype(np.float64),
+        terms=terms.astype(np.float64),
+    )
+
+
+def mismatch(identity: Identity, features: StreamedFeatures) -> str | None:
+    """In words, how features differ from those that statistics are of; None if they do not."""
+    if identity.probes.shape[1] != features.num_columns:
+        return f"X had {identity.probes.shape[1]} columns, and has {features.num_columns}"
+    if identity.num_outputs != features.num_outputs:
+        return f"Y had {identity.num_outputs} columns, and has {features.num_outputs}"
+    if identity.mean != features.mean.kind:
+        return f"the mean function was {identity.mean}, and is {features.mean.kind}"
+    if len(identity.stacked) != features.num_stacked or len(identity.terms) != features.num_terms:
+        return (
+            f"there were {len(identity.stacked)} columns in sum and {len(identity.terms)} terms of "
+            f"the diagonal, and are {features.num_stacked} and {features.num_terms}"
+        )
+    dtype = gpflow.default_float()
+    difference = differing_parameter(identity.parameters, features.values(), dtype)
+    if difference is not None:
+        return difference
+    outputs = np.zeros((len(identity.probes), features.num_outputs))
+    now = features.evaluate(identity.probes, outputs)
+    tolerance = float(np.finfo(dtype).eps) ** 0.6
+    for then, values in zip((identity.stacked, identity.terms), now, strict=True):
+        if not np.allclose(then, values, rtol=tolerance, atol=tolerance * np.max(np.abs(then))):
+            return "the features have other values at rows that they were computed for"
+    return None

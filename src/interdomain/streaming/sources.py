@@ -1,0 +1,201 @@
+"""Rows of data that need not fit into memory: arrays, memory-mapped arrays and datasets."""
+
+from __future__ import annotations
+
+import abc
+from collections.abc import Iterator
+from typing import Any
+
+import gpflow
+import numpy as np
+import tensorflow as tf
+
+from ..sphere._typing import Array
+
+_BATCH_ENTRIES = 2**22
+"""Numbers in the features of a batch: 32 MB, enough rows for products at full speed."""
+
+
+class RowSource(abc.ABC):
+    """Rows (x, y) in a fixed order, a batch at a time.
+
+    :ivar num_columns: Columns of X.
+    :ivar num_outputs: Columns of Y.
+    :ivar num_rows: How many rows, valid or not; None if only a pass can tell.
+    :ivar batch_size: Rows of a batch; the last may have fewer.
+    """
+
+    num_columns: int
+    num_outputs: int
+    num_rows: int | None
+    batch_size: int
+
+    @abc.abstractmethod
+    def batches(self) -> Iterator[tuple[Array, Array]]:
+        """The batches (X, Y) in order, as they are stored."""
+
+    @abc.abstractmethod
+    def dataset(self) -> tf.data.Dataset:
+        """The batches in ``gpflow.default_float()``, without rows that are not finite."""
+
+    def describe(self) -> dict[str, int | None]:
+        """What must be the same for a pass that goes on where another ended."""
+        return {
+            "rows": self.num_rows,
+            "columns": self.num_columns,
+            "outputs": self.num_outputs,
+            "batch_size": self.batch_size,
+        }
+
+    def subset(self, size: int, seed: int) -> tuple[Array, Array]:
+        """``size`` rows drawn at random without replacement, or all if there are fewer; rows that
+        are not finite are left out. Reads every row once and keeps ``size`` of them."""
+        rng = np.random.default_rng(seed)
+        kept: tuple[Array, Array, Array] | None = None
+        for X, Y in self.batches():
+            valid = finite_rows(X, Y)
+            drawn = (rng.random(len(X))[valid], X[valid], Y[valid])
+            if kept is not None:
+                drawn = tuple(np.concatenate(pair) for pair in zip(kept, drawn, strict=True))
+            smallest = np.sort(np.argsort(drawn[0], kind="stable")[:size])
+            kept = tuple(part[smallest] for part in drawn)
+        if kept is None:
+            raise ValueError("data: there are no rows; pass at least one observation.")
+        return kept[1], kept[2]
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> RowSource:
+        """The rows are never changed, and may not fit into memory twice."""
+        return self
+
+
+class ArraySource(RowSource):
+    """Arrays, memory-mapped arrays, or anything with a shape whose rows can be sliced.
+
+    :raises ValueError: For arrays that are not matrices of as many rows.
+    """
+
+    def __init__(self, X: Any, Y: Any, batch_size: int) -> None:
+        for name, array in {"X": X, "Y": Y}.items():
+            if not hasattr(array, "shape") or not hasattr(array, "__getitem__"):
+                raise ValueError(
+                    f"data: {name} is a {type(array).__name__}; pass an array, a memory-mapped "
+                    "array, or a tf.data.Dataset of batches (X, Y)."
+                )
+            if len(array.shape) != 2:
+                raise ValueError(
+                    f"data: {name} has shape {tuple(array.shape)}; pass a matrix with one row per "
+                    f"observation, for one column {name}[:, None]."
+                )
+        if X.shape[0] != Y.shape[0]:
+            raise ValueError(
+                f"data: X has {X.shape[0]} rows and Y has {Y.shape[0]}; pass one row of each per "
+                "observation."
+            )
+        if X.shape[0] == 0:
+            raise ValueError("data: X and Y have no rows; pass at least one observation.")
+        self._X, self._Y = X, Y
+        self.num_rows, self.num_columns = (int(size) for size in X.shape)
+        self.num_outputs = int(Y.shape[1])
+        self.batch_size = min(batch_size, self.num_rows)
+
+    def batches(self) -> Iterator[tuple[Array, Array]]:
+        assert self.num_rows is not None
+        for start in range(0, self.num_rows, self.batch_size):
+            yield self._read(start)
+
+    def _read(self, start: int) -> tuple[Array, Array]:
+        rows = slice(start, start + self.batch_size)
+        return np.asarray(self._X[rows]), np.asarray(self._Y[rows])
+
+    def dataset(self) -> tf.data.Dataset:
+        dtype = gpflow.default_float()
+
+        def read(start: Array) -> tuple[Array, Array]:
+            X, Y = self._read(int(start))
+            valid = finite_rows(X, Y)
+            if not np.all(valid):
+                X, Y = X[valid], Y[valid]
+            return X.astype(dtype, copy=False), Y.astype(dtype, copy=False)
+
+        def read_in_graph(start: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
+            X, Y = tf.numpy_function(read, [start], [dtype, dtype], stateful=False)
+            return (
+                tf.ensure_shape(X, [None, self.num_columns]),
+                tf.ensure_shape(Y, [None, self.num_outputs]),
+            )
+
+        starts = tf.data.Dataset.range(0, self.num_rows, self.batch_size)
+        return starts.map(read_in_graph).prefetch(1)
+
+
+class DatasetSource(RowSource):
+    """A ``tf.data.Dataset`` of batches (X, Y), cut again into batches of one size.
+
+    :raises ValueError: For elements that are not pairs of matrices with known numbers of columns,
+        and for a dataset without end.
+    """
+
+    def __init__(self, dataset: tf.data.Dataset, batch_size: int) -> None:
+        specs = dataset.element_spec
+        if not (
+            isinstance(specs, tuple)
+            and len(specs) == 2
+            and all(isinstance(spec, tf.TensorSpec) for spec in specs)
+            and all(spec.shape.rank == 2 and spec.shape[1] is not None for spec in specs)
+        ):
+            raise ValueError(
+                f"data: the Dataset's elements are {specs}; pass a Dataset of batches (X [B, D], "
+                "Y [B, P]) with known D and P, such as "
+                "tf.data.Dataset.from_tensor_slices((X, Y)).batch(B)."
+            )
+        if dataset.cardinality() == tf.data.INFINITE_CARDINALITY:
+            raise ValueError(
+                "data: every row is read once, and this Dataset never ends; take away .repeat()."
+            )
+        self.num_columns, self.num_outputs = (int(spec.shape[1]) for spec in specs)
+        self.num_rows = None
+        self.batch_size = batch_size
+        self._dataset = dataset.rebatch(batch_size)
+
+    def batches(self) -> Iterator[tuple[Array, Array]]:
+        yield from self._dataset.as_numpy_iterator()
+
+    def dataset(self) -> tf.data.Dataset:
+        dtype = gpflow.default_float()
+
+        def valid_rows(X: tf.Tensor, Y: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
+            X, Y = tf.cast(X, dtype), tf.cast(Y, dtype)
+            values = tf.concat([X, Y], axis=1)
+            valid = tf.reduce_all(tf.math.is_finite(values), axis=1)
+            return tf.boolean_mask(X, valid), tf.boolean_mask(Y, valid)
+
+        return self._dataset.map(valid_rows).prefetch(1)
+
+
+def finite_rows(X: Array, Y: Array) -> Array:
+    """Which rows have finite numbers only, ``[N]``."""
+    valid: Array = np.all(np.isfinite(X), axis=1) & np.all(np.isfinite(Y), axis=1)
+    return valid
+
+
+def make_source(data: Any, batch_size: int | None, num_inducing: int) -> RowSource:
+    """
+    :param data: (X ``[N, D]``, Y ``[N, P]``) or a ``tf.data.Dataset`` of such batches.
+    :param batch_size: Rows to take at a time; by default as many as are fast.
+    :raises ValueError: For other data, or a batch size below one.
+    """
+    if batch_size is None:
+        batch_size = max(256, min(8192, _BATCH_ENTRIES // max(1, num_inducing)))
+    elif isinstance(batch_size, bool) or int(batch_size) != batch_size or batch_size < 1:
+        raise ValueError(
+            f"batch_size: found {batch_size!r}; pass an integer of at least 1, or None."
+        )
+    if isinstance(data, tf.data.Dataset):
+        return DatasetSource(data, int(batch_size))
+    if not isinstance(data, (tuple, list)) or len(data) != 2:
+        raise ValueError(
+            f"data: found a {type(data).__name__}; pass a pair of arrays (X, Y), a tf.data.Dataset "
+            "of such batches, or SufficientStatistics."
+        )
+    X, Y = data
+    return ArraySource(X, Y, int(batch_size))

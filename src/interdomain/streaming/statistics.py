@@ -1,0 +1,212 @@
+"""All that a collapsed bound needs to know of the data, whatever their number."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from ..sphere._typing import Array
+from .identity import Identity, differing_parameter
+from .sums import CompensatedSum
+
+_FORMAT = 1
+
+
+@dataclass(frozen=True)
+class SufficientStatistics:
+    """Sums over rows of data, from which :class:`interdomain.models.OutOfCoreSGPR` is computed.
+
+    With features ``Kuf`` ``[M, N]`` and ``s_n = (Kuf[:, n], y_n, h_n)``, h being the columns of the
+    mean function (a one; for a linear mean x and a one), they hold the sum of ``s_n s_n^T`` and
+    those of the terms of ``K(x_n, x_n)``, in float64 with compensated summation. Statistics of
+    different rows can be added, and rows can be taken away:
+
+    >>> model.statistics + model.accumulate((X_tuesday, Y_tuesday))
+    >>> SufficientStatistics.load("monday.npz") + SufficientStatistics.load("tuesday.npz")
+    >>> model.statistics - model.accumulate((X_withdrawn, Y_withdrawn))
+
+    They know the parameters that the features depend on, and what the features are at some rows: a
+    model with other features refuses them.
+
+    :ivar num_rows: The number N of rows.
+    :ivar num_skipped: Rows left out because they had NaN or infinite numbers.
+    :ivar seconds: What the passes took, by part: "read", "features", "products".
+    """
+
+    num_rows: int
+    num_skipped: int
+    gram: CompensatedSum
+    diagonal: CompensatedSum
+    identity: Identity
+    seconds: Mapping[str, float] = field(default_factory=dict)
+
+    @property
+    def num_outputs(self) -> int:
+        """The number P of columns of Y."""
+        return self.identity.num_outputs
+
+    def __add__(self, other: SufficientStatistics) -> SufficientStatistics:
+        """The statistics of the rows of both.
+
+        :raises ValueError: If they are of different features.
+        """
+        total: SufficientStatistics = self._combined(other, 1)
+        return total
+
+    def __sub__(self, other: SufficientStatistics) -> SufficientStatistics:
+        """The statistics without the rows of ``other``, which must be among these rows.
+
+        :raises ValueError: If they are of different features, or ``other`` has more rows.
+        """
+        if isinstance(other, SufficientStatistics) and other.num_rows > self.num_rows:
+            raise ValueError(
+                f"other: found {other.num_rows} rows to take away from {self.num_rows}; pass the "
+                "statistics of rows that are among these."
+            )
+        rest: SufficientStatistics = self._combined(other, -1)
+        return rest
+
+    def _combined(self, other: Any, sign: int) -> Any:
+        if not isinstance(other, SufficientStatistics):
+            return NotImplemented
+        self._check_same_features(other)
+        seconds = {
+            part: self.seconds.get(part, 0.0) + other.seconds.get(part, 0.0)
+            for part in {**self.seconds, **other.seconds}
+        }
+        return SufficientStatistics(
+            num_rows=self.num_rows + sign * other.num_rows,
+            num_skipped=max(0, self.num_skipped + sign * other.num_skipped),
+            gram=self.gram.plus(other.gram, sign),
+            diagonal=self.diagonal.plus(other.diagonal, sign),
+            identity=self.identity.joined(other.identity) if sign > 0 else self.identity,
+            seconds=seconds,
+        )
+
+    def _check_same_features(self, other: SufficientStatistics) -> None:
+        ours, theirs = self.identity, other.identity
+        shapes = (
+            (self.gram.high.shape, ours.num_outputs, ours.mean, self.diagonal.high.shape),
+            (other.gram.high.shape, theirs.num_outputs, theirs.mean, other.diagonal.high.shape),
+        )
+        if shapes[0] != shapes[1]:
+            raise ValueError(
+                "other: the statistics have different sizes (matrix, outputs, mean function, terms "
+                f"of the diagonal): {shapes[0]} and {shapes[1]}; add only statistics of models "
+                "with the same inducing variable, kernel, mean function and outputs."
+            )
+        difference = differing_parameter(ours.parameters, theirs.parameters)
+        if difference is not None:
+            raise ValueError(
+                f"other: the statistics are of different features: {difference}; compute both with "
+                "the same values of the parameters that the features depend on."
+            )
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write them to one file (NumPy's .npz, at exactly this path), whole or not at all."""
+        write_archive(path, self.to_arrays())
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str]) -> SufficientStatistics:
+        """Read what :meth:`save` wrote.
+
+        :raises ValueError: If the file holds something else, or a pass that has not ended.
+        """
+        arrays = read_archive(path)
+        position = json.loads(str(arrays["position"])) if "position" in arrays else None
+        if position is not None and not position["complete"]:
+            raise ValueError(
+                f"path: {os.fspath(path)} is of a pass that ended after {position['rows']} rows; "
+                "pass it to OutOfCoreSGPR as checkpoint_path, with the data, to go on."
+            )
+        return cls.from_arrays(arrays)
+
+    def to_arrays(self) -> dict[str, Array]:
+        """Everything, as named arrays."""
+        header = {
+            "format": _FORMAT,
+            "num_rows": self.num_rows,
+            "num_skipped": self.num_skipped,
+            "num_outputs": self.num_outputs,
+            "mean": self.identity.mean,
+            "seconds": dict(self.seconds),
+            "parameters": list(self.identity.parameters),
+        }
+        parameters = enumerate(self.identity.parameters.values())
+        return {
+            "header": np.array(json.dumps(header)),
+            "gram": np.stack([self.gram.high, self.gram.low]),
+            "diagonal": np.stack([self.diagonal.high, self.diagonal.low]),
+            "probes": self.identity.probes,
+            "stacked": self.identity.stacked,
+            "terms": self.identity.terms,
+            **{f"parameter_{i}": np.asarray(value) for i, value in parameters},
+        }
+
+    @classmethod
+    def from_arrays(cls, arrays: Mapping[str, Array]) -> SufficientStatistics:
+        """The opposite of :meth:`to_arrays`."""
+        header = json.loads(str(arrays["header"]))
+        names = header["parameters"]
+        return cls(
+            num_rows=header["num_rows"],
+            num_skipped=header["num_skipped"],
+            gram=CompensatedSum(*arrays["gram"]),
+            diagonal=CompensatedSum(*arrays["diagonal"]),
+            identity=Identity(
+                parameters={name: arrays[f"parameter_{i}"] for i, name in enumerate(names)},
+                mean=header["mean"],
+                num_outputs=header["num_outputs"],
+                probes=arrays["probes"],
+                stacked=arrays["stacked"],
+                terms=arrays["terms"],
+            ),
+            seconds=header["seconds"],
+        )
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> SufficientStatistics:
+        """They are never changed, and may be large."""
+        return self
+
+
+def write_archive(path: str | os.PathLike[str], arrays: Mapping[str, Array]) -> None:
+    """Write arrays to one file, which is never seen half written."""
+    target = Path(path)
+    temporary = target.with_name(f"{target.name}.{os.getpid()}.tmp")
+    try:
+        with temporary.open("wb") as file:
+            np.savez(file, allow_pickle=False, **arrays)
+            file.flush()
+            os.fsync(file.fileno())
+        temporary.replace(target)
+    finally:
+        temporary.unlink(missing_ok=True)
+
+
+def read_archive(path: str | os.PathLike[str]) -> dict[str, Array]:
+    """Read what :func:`write_archive` wrote.
+
+    :raises ValueError: If the file is none of this library's.
+    """
+    try:
+        with np.load(path, allow_pickle=False) as archive:
+            arrays = dict(archive)
+        known = json.loads(str(arrays["header"]))["format"] == _FORMAT
+    except FileNotFoundError:
+        raise
+    except Exception as error:
+        raise ValueError(
+            f"path: {os.fspath(path)} holds no sufficient statistics ({error}); pass a file that "
+            "SufficientStatistics.save or a pass with checkpoint_path has written."
+        ) from error
+    if not known:
+        raise ValueError(
+            f"path: {os.fspath(path)} is of another format; write it again with this version."
+        )
+    return arrays

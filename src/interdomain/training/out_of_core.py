@@ -1,0 +1,119 @@
+"""The recipe for data out of core: features from a subset, one pass, and no data afterwards."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import gpflow
+
+from ..models import OutOfCoreSGPR
+from .loop import check_positive_integer, fit
+from .results import FitResult
+
+
+@dataclass(frozen=True)
+class OutOfCoreFit:
+    """
+    What :func:`fit_out_of_core` did.
+
+    :ivar subset: the fit of all parameters on the subset; None if no feature parameter was
+        trainable.
+    :ivar frozen: the names of the feature parameters that were trained on the subset and are not
+        trainable any more.
+    :ivar result: the fit of the others on the statistics of all rows.
+    :ivar subset_seconds: what drawing the subset and the fit on it took.
+    :ivar pass_seconds: what the pass over all rows took.
+    :ivar seconds: of everything.
+    """
+
+    subset: FitResult | None
+    frozen: tuple[str, ...]
+    result: FitResult
+    subset_seconds: float
+    pass_seconds: float
+    seconds: float
+
+
+def fit_out_of_core(
+    model: OutOfCoreSGPR,
+    *,
+    subset_size: int = 10_000,
+    subset_steps: int = 100,
+    steps: int = 1000,
+    seed: int = 0,
+    options: Mapping[str, Any] | None = None,
+    checkpoint_dir: str | os.PathLike[str] | None = None,
+    resume: bool = False,
+    progress: bool = True,
+) -> OutOfCoreFit:
+    """
+    Train an :class:`~interdomain.models.OutOfCoreSGPR` with one pass over its data.
+
+    1. All trainable parameters are trained by L-BFGS on a random subset.
+    2. Those that the features depend on, ``model.feature_parameters``, keep these values: they are
+       marked not trainable, and stay so. For spherical harmonics these are the scaling of the
+       inputs, ``weight_variances`` and ``bias_variance``, which a subset determines well.
+    3. One pass over all rows.
+    4. L-BFGS on the statistics for the others, such as the kernel's variance and lengthscale and
+       the noise: exact for all rows, at O(M^3) a step.
+
+    With features that depend on every parameter of the kernel, such as points, only the noise and a
+    mean function are left for step 4; :func:`fit` then trains everything on all rows, at one or two
+    passes a step.
+
+    :param model: its parameters are trained in place.
+    :param subset_size: rows to draw, without replacement; all, if there are fewer.
+    :param subset_steps: L-BFGS iterations on the subset, at most.
+    :param steps: L-BFGS iterations on the statistics, at most.
+    :param seed: of the subset.
+    :param options: for SciPy's L-BFGS-B, both times; see :func:`fit`.
+    :param checkpoint_dir: a folder for the checkpoints of both fits and of the pass; the pass is
+        kept in ``statistics.npz`` there, unless the model has a ``checkpoint_path`` of its own.
+    :param resume: go on from what is in ``checkpoint_dir``.
+    :param progress: show progress bars.
+    :raises ValueError: for wrong arguments, a model of another class, or one without its rows while
+        a feature parameter is trainable.
+    """
+    started = time.perf_counter()
+    if not isinstance(model, OutOfCoreSGPR):
+        raise ValueError(
+            f"model: found a {type(model).__name__}; pass an interdomain.models.OutOfCoreSGPR, or "
+            "call interdomain.training.fit."
+        )
+    check_positive_integer("subset_size", subset_size)
+    check_positive_integer("subset_steps", subset_steps)
+    folders: dict[str, Path | None] = {"subset": None, "fit": None}
+    if checkpoint_dir is not None:
+        folders = {name: Path(checkpoint_dir) / name for name in folders}
+        if model.checkpoint_path is None:
+            model.checkpoint_path = Path(checkpoint_dir) / "statistics.npz"
+    arguments: dict[str, Any] = {"options": options, "resume": resume, "progress": progress}
+    trainable = {n: p for n, p in model.feature_parameters.items() if p.trainable}
+    subset = None
+    if trainable:
+        subset = fit(
+            model.subset_model(subset_size, seed=seed),
+            method="l-bfgs",
+            steps=subset_steps,
+            checkpoint_dir=folders["subset"],
+            **arguments,
+        )
+        for parameter in trainable.values():
+            gpflow.set_trainable(parameter, False)
+    subset_done = time.perf_counter()
+    _ = model.statistics
+    pass_done = time.perf_counter()
+    result = fit(model, method="l-bfgs", steps=steps, checkpoint_dir=folders["fit"], **arguments)
+    return OutOfCoreFit(
+        subset=subset,
+        frozen=tuple(trainable),
+        result=result,
+        subset_seconds=subset_done - started,
+        pass_seconds=pass_done - subset_done,
+        seconds=time.perf_counter() - started,
+    )
