@@ -6,6 +6,7 @@ import os
 from typing import Any
 
 import gpflow
+import numpy as np
 import tensorflow as tf
 from check_shapes import check_shapes, inherit_check_shapes
 from gpflow.base import InputData, MeanAndVariance, TensorData
@@ -20,7 +21,6 @@ from gpflow.posteriors import PrecomputeCacheType
 
 from ..covariances import Kuu_operator
 from ..posteriors import CollapsedPosterior
-from ..posteriors.gaussian import is_triangular
 from ..streaming import SufficientStatistics
 from ..streaming.features import StreamedFeatures
 from ..streaming.provider import StatisticsProvider
@@ -85,7 +85,8 @@ class OutOfCoreSGPR(gpflow.models.GPModel, InternalDataTrainingLossMixin):
         checkpoint_path: str | os.PathLike[str] | None = None,
         progress: bool = True,
     ) -> None:
-        inducing_variable = inducingpoint_wrapper(inducing_variable)
+        if isinstance(inducing_variable, (np.ndarray, tf.Tensor, tf.Variable, gpflow.Parameter)):
+            inducing_variable = inducingpoint_wrapper(inducing_variable)
         validate_inducing_variable("inducing_variable", inducing_variable)
         if isinstance(kernel, gpflow.kernels.MultioutputKernel):
             raise ValueError(
@@ -254,16 +255,7 @@ class OutOfCoreSGPR(gpflow.models.GPModel, InternalDataTrainingLossMixin):
         """A stock ``gpflow.models.SVGP`` with the optimal q, whitened, to serve predictions from or
         to train further with minibatches. It holds no data, and shares the kernel, the likelihood,
         the mean function and the inducing variable with this model."""
-        _, collapsed = self._collapsed()
-        q_mu, q_sqrt = optimal_q(collapsed)
-        if not is_triangular(collapsed.root):
-            # GPflow whitens with a Cholesky factor: q(u) is the same, v is rotated.
-            factor = tf.linalg.cholesky(
-                tf.matmul(collapsed.root.to_dense(), collapsed.root.to_dense(), transpose_b=True)
-            )
-            rotation = tf.linalg.triangular_solve(factor, collapsed.root.to_dense())
-            q_mu, rotated = tf.matmul(rotation, q_mu), tf.matmul(rotation, q_sqrt)
-            q_sqrt = tf.linalg.cholesky(tf.matmul(rotated, rotated, transpose_b=True))
+        q_mu, q_sqrt = self._whitened_q()
         num_outputs = self.num_latent_gps
         return gpflow.models.SVGP(
             self.kernel,
@@ -271,8 +263,8 @@ class OutOfCoreSGPR(gpflow.models.GPModel, InternalDataTrainingLossMixin):
             self.inducing_variable,
             mean_function=self.mean_function,
             num_latent_gps=num_outputs,
-            q_mu=tf.cast(q_mu, gpflow.default_float()).numpy(),
-            q_sqrt=tf.tile(tf.cast(q_sqrt, gpflow.default_float())[None], [num_outputs, 1, 1]),
+            q_mu=q_mu,
+            q_sqrt=tf.tile(q_sqrt, [num_outputs, 1, 1]),
             whiten=True,
             num_data=self.num_data,
         )

@@ -29,6 +29,9 @@ class StreamedFeatures:
     points, all of the kernel's parameters that its covariances use and the points.
 
     :ivar parameters: Those parameters by name, such as "kernel.weight_variances".
+    :ivar num_inducing: M.
+    :ivar num_stacked: The length of s, ``M + P + H``.
+    :ivar num_terms: The number T of terms of the diagonal.
     """
 
     def __init__(
@@ -50,6 +53,9 @@ class StreamedFeatures:
             "mean_function": mean_function,
         }
         self._identities = self._parameter_identities()
+        self.num_inducing = int(inducing_variable.num_inducing)
+        self.num_terms = len(self._terms)
+        self.num_stacked = self.num_inducing + num_outputs + self.mean.num_columns(num_columns)
         dtype = gpflow.default_float()
         self._compiled = tf.function(
             self.stack,
@@ -62,22 +68,11 @@ class StreamedFeatures:
         graph = self._compiled.get_concrete_function().graph
         self.variables: tuple[tf.Variable, ...] = tuple(graph.variables)
         self.parameters = self._named(self.variables)
-        self.num_stacked = int(graph.structured_outputs[0].shape[0])
-        self.num_terms = len(self._terms)
-
-    @property
-    def num_inducing(self) -> int:
-        """The number M of inducing variables."""
-        return self.num_stacked - self.num_outputs - self.num_mean_columns
-
-    @property
-    def num_mean_columns(self) -> int:
-        """The number H of the mean function's columns."""
-        return self.num_columns + 1 if self.mean.kind == "linear" else 1
 
     def stack(self, X: tf.Tensor, Y: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
         """The columns s, ``[M + P + H, n]``, and the terms of the diagonal, ``[T, n]``."""
         features = Kuf(self.inducing_variable, self.kernel, X)
+        features = tf.ensure_shape(features, [self.num_inducing, None])
         targets = Y - self._mean_function(X) if self.mean.residual else Y
         rows = tf.concat([targets, self.mean.columns(X)], axis=1)
         stacked = tf.concat([features, tf.linalg.matrix_transpose(rows)], axis=0)

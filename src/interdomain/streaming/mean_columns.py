@@ -26,6 +26,10 @@ class MeanColumns:
     weights: Callable[[], tf.Tensor]
     residual: bool = False
 
+    def num_columns(self, input_dim: int) -> int:
+        """The number H of columns, for X with ``input_dim``."""
+        return input_dim + 1 if self.kind == "linear" else 1
+
 
 def mean_columns(mean_function: MeanFunction, num_outputs: int) -> MeanColumns:
     """Zero and constant means have a column of ones, linear ones those of X as well."""

@@ -1,0 +1,347 @@
+"""OutOfCoreSGPR against GPflow's SGPR: every family, any batches, compiled or not."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import gpflow
+import numpy as np
+import pytest
+import tensorflow as tf
+from check_shapes import disable_check_shapes
+from gpflow.kernels import Kernel
+
+import interdomain as idm
+from interdomain.inducing_variables import ActivationFeatures, SphericalHarmonics
+from interdomain.models import OutOfCoreSGPR
+from tests.conformance.cases import CASES, Case
+from tests.conformance.helpers import assert_close, make_data, make_inputs
+
+NUM_ROWS, NUM_COLUMNS = 41, 2
+Parts = tuple[Kernel, Any]
+
+
+def make_rows(num_outputs: int = 1, num_rows: int = NUM_ROWS) -> tuple[np.ndarray, np.ndarray]:
+    rng = np.random.default_rng(5)
+    X = rng.normal(size=(num_rows, NUM_COLUMNS))
+    directions = rng.normal(size=(NUM_COLUMNS, num_outputs))
+    return X, np.sin(2 * X @ directions) + 0.1 * rng.normal(size=(num_rows, num_outputs))
+
+
+def harmonics() -> Parts:
+    kernel = idm.kernels.SphericalMatern32(weight_variances=[0.6, 1.4], lengthscale=0.8)
+    return kernel, SphericalHarmonics.for_kernel(kernel, NUM_COLUMNS, 3)
+
+
+def points() -> Parts:
+    kernel = gpflow.kernels.Matern32(lengthscales=[0.9, 1.3])
+    Z = np.random.default_rng(1).normal(size=(9, NUM_COLUMNS))
+    return kernel, gpflow.inducing_variables.InducingPoints(Z)
+
+
+def activations() -> Parts:
+    kernel = idm.kernels.SphericalMatern52(weight_variances=[0.8, 1.2])
+    return kernel, ActivationFeatures.random(NUM_COLUMNS, 5, "softplus", 4, seed=0)
+
+
+FAMILIES: dict[str, Callable[[], Parts]] = {
+    "harmonics": harmonics,
+    "points": points,
+    "activations": activations,
+}
+
+
+def make_pair(
+    parts: Parts, data: Any, streamed: Any = None, **arguments: Any
+) -> tuple[gpflow.models.SGPR, OutOfCoreSGPR]:
+    """GPflow's model and ours, with the same parameters."""
+    kernel, inducing_variable = parts
+    mean_function = arguments.pop("mean_function", None)
+    sgpr = gpflow.models.SGPR(
+        data, kernel, inducing_variable, noise_variance=0.2, mean_function=mean_function
+    )
+    model = OutOfCoreSGPR(
+        data if streamed is None else streamed,
+        kernel,
+        inducing_variable,
+        likelihood=sgpr.likelihood,
+        mean_function=sgpr.mean_function,
+        progress=False,
+        **arguments,
+    )
+    return sgpr, model
+
+
+def loss_and_gradients(model: Any, variables: Any) -> list[tf.Tensor]:
+    with disable_check_shapes(), tf.GradientTape() as tape:  # it takes most of the time
+        loss = model.training_loss()
+    gradients = tape.gradient(loss, variables, unconnected_gradients="zero")
+    return [tf.convert_to_tensor(value) for value in (loss, *gradients)]
+
+
+def assert_same_model(model: OutOfCoreSGPR, sgpr: gpflow.models.SGPR, X: np.ndarray) -> None:
+    """Bound, gradients, q(u) and predictions."""
+    variables = sgpr.trainable_variables
+    assert_close(loss_and_gradients(model, variables), loss_and_gradients(sgpr, variables))
+    with disable_check_shapes():
+        assert_same_predictions(model, sgpr, X)
+
+
+def assert_same_predictions(model: OutOfCoreSGPR, sgpr: gpflow.models.SGPR, X: np.ndarray) -> None:
+    assert_close(model.compute_qu(), sgpr.compute_qu())
+    for full_cov in (False, True):
+        expected = sgpr.predict_f(X, full_cov=full_cov)
+        assert_close(model.predict_f(X, full_cov=full_cov), expected)
+        assert_close(model.posterior().predict_f(X, full_cov=full_cov), expected)
+        assert_close(model.to_svgp().predict_f(X, full_cov=full_cov), expected)
+    assert_close(model.predict_y(X), sgpr.predict_y(X))
+    new = (X, sgpr.data[1][: len(X)])
+    assert_close([model.predict_log_density(new)], [sgpr.predict_log_density(new)])
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
+def test_every_family(case: Case) -> None:
+    """Two outputs, batches of five for 13 rows, more inducing variables than rows in most."""
+    sgpr, model = make_pair(case.build(), make_data(case, 2), batch_size=5)
+    variables = sgpr.trainable_variables
+    assert_close(loss_and_gradients(model, variables), loss_and_gradients(sgpr, variables))
+    X = make_inputs(case, 4)
+    with disable_check_shapes():
+        assert_close(model.predict_f(X), sgpr.predict_f(X))
+        assert_close(model.to_svgp().predict_f(X), sgpr.predict_f(X))
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_predictions_and_q(family: str) -> None:
+    sgpr, model = make_pair(FAMILIES[family](), make_rows(2), batch_size=10)
+    assert_same_model(model, sgpr, make_rows()[0][:4])
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+@pytest.mark.parametrize("num_rows", [1, 4, NUM_ROWS])
+def test_one_row_few_rows_and_batches_that_do_not_divide(family: str, num_rows: int) -> None:
+    data = make_rows(1, num_rows)
+    sgpr, model = make_pair(FAMILIES[family](), data, batch_size=7)
+    variables = sgpr.trainable_variables
+    assert_close(loss_and_gradients(model, variables), loss_and_gradients(sgpr, variables))
+    X = make_rows()[0][:3]
+    assert_close(model.predict_f(X), sgpr.predict_f(X))
+
+
+MEANS: dict[str, Callable[[], Any]] = {
+    "constant": lambda: gpflow.mean_functions.Constant([0.3, -0.4]),
+    "linear": lambda: gpflow.mean_functions.Linear(np.array([[0.2, 0.1], [-0.3, 0.5]])),
+    "polynomial": lambda: gpflow.mean_functions.Polynomial(2, NUM_COLUMNS, 2),
+    "identity": lambda: gpflow.mean_functions.Identity(),
+}
+
+
+@pytest.mark.parametrize("name", MEANS)
+def test_mean_functions(name: str) -> None:
+    sgpr, model = make_pair(harmonics(), make_rows(2), batch_size=10, mean_function=MEANS[name]())
+    assert_same_model(model, sgpr, make_rows()[0][:3])
+    # Where the mean is linear in its parameters they are none of the features'.
+    known = any("mean_function" in path for path in model.feature_parameters)
+    assert known == (name == "polynomial")
+
+
+def test_the_features_of_a_dataset_are_trained_exactly() -> None:
+    data = make_rows()
+    dataset = tf.data.Dataset.from_tensor_slices(data).batch(9)
+    sgpr, model = make_pair(harmonics(), data, dataset, batch_size=4)
+    variables = sgpr.trainable_variables
+    assert_close(loss_and_gradients(model, variables), loss_and_gradients(sgpr, variables))
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_compiled(family: str) -> None:
+    """One compiled function, called at values of the features' parameters that it has not seen."""
+    sgpr, model = make_pair(FAMILIES[family](), make_rows(), batch_size=10)
+    variables = sgpr.trainable_variables
+
+    @tf.function(autograph=False)
+    def compiled() -> Any:
+        with tf.GradientTape() as tape:
+            loss = model.training_loss()
+        return [loss, *tape.gradient(loss, variables)]
+
+    for shift in (0.0, 0.3, -0.2, -0.2):
+        for variable in variables:
+            variable.assign_add(shift * tf.ones_like(variable))
+        expected = loss_and_gradients(sgpr, variables)
+        assert_close([tf.convert_to_tensor(value) for value in compiled()], expected)
+
+
+def count_passes(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """Batches whose features are computed outside of compiled functions."""
+    computed: list[int] = []
+    original = idm.streaming.features.StreamedFeatures.evaluate
+
+    def counted(self: Any, X: Any, Y: Any) -> Any:
+        computed.append(len(X))
+        return original(self, X, Y)
+
+    monkeypatch.setattr("interdomain.streaming.features.StreamedFeatures.evaluate", counted)
+    return computed
+
+
+def freeze_features(model: OutOfCoreSGPR) -> None:
+    for parameter in model.feature_parameters.values():
+        gpflow.set_trainable(parameter, False)
+
+
+def test_training_with_frozen_features_touches_no_data(monkeypatch: pytest.MonkeyPatch) -> None:
+    sgpr, model = make_pair(
+        harmonics(), make_rows(), batch_size=10, mean_function=gpflow.mean_functions.Constant(0.1)
+    )
+    freeze_features(model)
+    computed = count_passes(monkeypatch)
+    model.elbo()
+    assert sum(computed) == NUM_ROWS + 4  # and four that identify the features
+    computed.clear()
+    before = model.elbo()
+    # Reading any more would fail.
+    monkeypatch.setattr("interdomain.streaming.sources.ArraySource._read", None)
+    result = idm.training.fit(model, steps=20, progress=False)
+    assert result.elbo > before + 1
+    assert computed == []
+    assert_close([model.elbo()], [sgpr.elbo()])
+    X = make_rows()[0][:3]
+    assert_close(model.predict_f(X), sgpr.predict_f(X))
+
+
+@pytest.mark.parametrize("name", ["weight_variances", "bias_variance"])
+def test_statistics_are_never_stale(name: str) -> None:
+    """Frozen parameters that are changed by hand, in eager and in compiled functions."""
+    sgpr, model = make_pair(harmonics(), make_rows(), batch_size=10)
+    freeze_features(model)
+    compiled = tf.function(model.training_loss, autograph=False)
+    posterior = model.posterior()
+    assert_close([compiled()], [sgpr.training_loss()])
+    parameter = getattr(model.kernel, name)
+    parameter.assign(2 * parameter)
+    assert_close([compiled()], [sgpr.training_loss()])
+    assert_close([model.training_loss()], [sgpr.training_loss()])
+    X = make_rows()[0][:3]
+    posterior.update_cache()
+    assert_close(posterior.predict_f(X), sgpr.predict_f(X))
+    parameter.assign(0.5 * parameter)  # and back
+    assert_close([compiled()], [sgpr.training_loss()])
+
+
+def test_other_parameters_in_the_place_of_the_old() -> None:
+    """A parameter that is replaced, an inducing variable that is replaced."""
+    sgpr, model = make_pair(harmonics(), make_rows(), batch_size=10)
+    freeze_features(model)
+    compiled = tf.function(model.training_loss, autograph=False)
+    compiled()
+    model.kernel.weight_variances = gpflow.Parameter([0.3, 0.9], trainable=False)
+    assert_close([model.training_loss()], [sgpr.training_loss()])
+    with pytest.raises(tf.errors.OpError, match="compile it again"):
+        compiled()
+    fewer = SphericalHarmonics.for_kernel(model.kernel, NUM_COLUMNS, 2)
+    sgpr.inducing_variable = model.inducing_variable = fewer
+    assert_close([model.training_loss()], [sgpr.training_loss()])
+
+
+def test_rows_come_and_go() -> None:
+    X, Y = make_rows()
+    _, model = make_pair(harmonics(), (X[:30], Y[:30]), batch_size=10)
+    compiled = tf.function(lambda: tf.gradients(model.training_loss(), model.trainable_variables))
+    compiled()
+    model.extend((X[30:], Y[30:]))
+    model.remove((X[:5], Y[:5]))
+    assert model.num_data == 36
+    sgpr = gpflow.models.SGPR((X[5:], Y[5:]), model.kernel, model.inducing_variable)
+    sgpr.likelihood = model.likelihood
+    variables = model.trainable_variables
+    for _ in range(2):
+        assert_close(loss_and_gradients(model, variables), loss_and_gradients(sgpr, variables))
+        model.kernel.weight_variances.assign([0.9, 0.7])  # new sums, of all parts
+    with pytest.raises(tf.errors.OpError, match="compile it again"):
+        compiled()
+    with pytest.raises(ValueError, match="to take away"):
+        model.remove((np.tile(X, [2, 1]), np.tile(Y, [2, 1])))
+
+
+def test_a_model_of_statistics_alone() -> None:
+    data = make_rows(2)
+    kernel, iv = harmonics()
+    for parameter in (kernel.weight_variances, kernel.bias_variance):
+        gpflow.set_trainable(parameter, False)
+    _, with_rows = make_pair((kernel, iv), data)
+    sgpr, model = make_pair((kernel, iv), data, with_rows.statistics)
+    assert_same_model(model, sgpr, data[0][:4])
+    compiled = tf.function(model.training_loss, autograph=False)
+    assert_close([compiled()], [sgpr.training_loss()])
+    kernel.bias_variance.assign(3.0)
+    for evaluate, error in ((compiled, tf.errors.OpError), (model.training_loss, ValueError)):
+        with pytest.raises(error, match="kernel.bias_variance is 1 in one and 3"):
+            evaluate()
+    gpflow.set_trainable(kernel.bias_variance, True)
+    kernel.bias_variance.assign(1.0)
+    with pytest.raises(ValueError, match=r"on kernel.bias_variance, trainable.*set_trainable"):
+        model.training_loss()
+
+
+def test_minibatches_go_on_where_the_optimum_is() -> None:
+    """The SVGP has the collapsed bound, and its gradient to q is zero."""
+    data = make_rows(2)
+    _, model = make_pair(points(), data, batch_size=10)
+    svgp = model.to_svgp()
+    assert type(svgp) is gpflow.models.SVGP
+    assert svgp.num_data == NUM_ROWS
+    with tf.GradientTape() as tape:
+        bound = svgp.elbo(data)
+    gradients = tape.gradient(bound, [svgp.q_mu.unconstrained_variable])
+    np.testing.assert_allclose(bound, model.elbo(), rtol=1e-8)
+    assert np.max(np.abs(gradients[0])) < 1e-6 * abs(bound)
+
+
+def test_float32() -> None:
+    """The bound is a difference of large numbers: it is summed up in float64."""
+    X, Y = make_rows(1, 2_000)
+    expected = make_pair(harmonics(), (X, Y))[1].elbo()
+    with gpflow.config.as_context(gpflow.config.Config(float=np.float32, jitter=0.0)):
+        data = X.astype(np.float32), Y.astype(np.float32)
+        _, model = make_pair(harmonics(), data, batch_size=100)
+        assert {p.dtype for p in model.parameters} == {tf.float32}
+        results = loss_and_gradients(model, model.trainable_variables)
+        predictions = model.predict_f(data[0][:5])
+        compiled = tf.function(model.training_loss, autograph=False)()
+    assert {value.dtype for value in results} == {tf.float32}
+    assert predictions[0].dtype == tf.float32
+    np.testing.assert_allclose(-results[0], expected, rtol=1e-5)
+    np.testing.assert_allclose(-compiled, expected, rtol=1e-5)
+
+
+def test_copies_go_their_own_way() -> None:
+    sgpr, model = make_pair(harmonics(), make_rows(), batch_size=10)
+    before = model.elbo()
+    copied = gpflow.utilities.deepcopy(model)
+    copied.kernel.weight_variances.assign([2.0, 2.0])
+    assert model.elbo() == before
+    sgpr.kernel.weight_variances.assign([2.0, 2.0])
+    assert_close([copied.elbo()], [sgpr.elbo()])
+
+
+def test_checkpoints_of_tensorflow(tmp_path: Any) -> None:
+    _, model = make_pair(harmonics(), make_rows())
+    bound = model.elbo()
+    path = tf.train.Checkpoint(model=model).save(str(tmp_path / "model"))
+    model.kernel.weight_variances.assign([3.0, 3.0])
+    tf.train.Checkpoint(model=model).restore(path).assert_existing_objects_matched()
+    assert model.elbo() == bound
+
+
+def test_a_posterior_with_variables_follows_the_model() -> None:
+    _, model = make_pair(points(), make_rows(2))
+    posterior = model.posterior(gpflow.posteriors.PrecomputeCacheType.VARIABLE)
+    predict = tf.function(posterior.predict_f, autograph=False)
+    X = make_rows()[0][:3]
+    predict(X)
+    model.likelihood.variance.assign(0.7)
+    posterior.update_cache()
+    assert_close(predict(X), model.predict_f(X))
+    assert_close([posterior.q_mu], [model.posterior(None).q_mu])

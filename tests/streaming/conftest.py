@@ -1,0 +1,35 @@
+"""Rows and models of them: as small as what is tested allows."""
+
+from collections.abc import Callable
+from typing import Any
+
+import gpflow
+import numpy as np
+import pytest
+
+import interdomain as idm
+
+NUM_ROWS, NUM_COLUMNS = 211, 2
+FEATURE_PARAMETERS = {"kernel.weight_variances", "kernel.bias_variance"}
+
+
+@pytest.fixture(scope="module")
+def rows() -> tuple[np.ndarray, np.ndarray]:
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(NUM_ROWS, NUM_COLUMNS))
+    return X, np.sin(2 * X[:, :1]) + 0.1 * rng.normal(size=(NUM_ROWS, 1))
+
+
+@pytest.fixture
+def make_model() -> Callable[..., idm.models.OutOfCoreSGPR]:
+    """A model with harmonics whose features are frozen, unless ``frozen=False``."""
+
+    def make(data: Any, *, frozen: bool = True, scale: float = 0.7, **arguments: Any) -> Any:
+        kernel = idm.kernels.SphericalMatern32(weight_variances=np.full(NUM_COLUMNS, scale))
+        harmonics = idm.inducing_variables.SphericalHarmonics.for_kernel(kernel, NUM_COLUMNS, 3)
+        gpflow.set_trainable(kernel.weight_variances, not frozen)
+        gpflow.set_trainable(kernel.bias_variance, not frozen)
+        defaults = {"noise_variance": 0.1, "batch_size": 10, "progress": False}
+        return idm.models.OutOfCoreSGPR(data, kernel, harmonics, **(defaults | arguments))
+
+    return make

@@ -1,0 +1,142 @@
+"""The recipe: features from a subset, one pass, and no data afterwards."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import gpflow
+import numpy as np
+import pytest
+import tensorflow as tf
+
+import interdomain as idm
+from interdomain.training import fit_out_of_core
+
+NUM_ROWS = 400
+
+
+def make_data(num_rows: int = NUM_ROWS) -> tuple[np.ndarray, np.ndarray]:
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(num_rows, 2))
+    return X, np.sin(3 * X[:, :1]) + 0.05 * X[:, 1:] + 0.1 * rng.normal(size=(num_rows, 1))
+
+
+def make_model(data: Any = None) -> idm.models.OutOfCoreSGPR:
+    kernel = idm.kernels.SphericalMatern32(weight_variances=np.ones(2))
+    harmonics = idm.inducing_variables.SphericalHarmonics.for_kernel(kernel, 2, 4)
+    return idm.models.OutOfCoreSGPR(
+        make_data() if data is None else data, kernel, harmonics, noise_variance=0.5, batch_size=64
+    )
+
+
+def values(model: idm.models.OutOfCoreSGPR) -> dict[str, np.ndarray]:
+    return {k: p.numpy() for k, p in gpflow.utilities.parameter_dict(model).items()}
+
+
+@pytest.fixture(autouse=True)
+def no_jitter() -> Iterator[None]:
+    """GPflow's SGPR adds it to a diagonal Kuu as well."""
+    with gpflow.config.as_context(gpflow.config.Config(jitter=0.0)):
+        yield
+
+
+def test_the_recipe(monkeypatch: pytest.MonkeyPatch) -> None:
+    model = make_model()
+    start = values(model)
+    read: list[int] = []
+    original = idm.streaming.features.StreamedFeatures.evaluate
+
+    def counted(self: Any, X: Any, Y: Any) -> Any:
+        read.append(len(X))
+        return original(self, X, Y)
+
+    monkeypatch.setattr("interdomain.streaming.features.StreamedFeatures.evaluate", counted)
+    fitted = fit_out_of_core(model, subset_size=100, subset_steps=15, steps=30, progress=False)
+    # What the features depend on is trained on the subset, and frozen; the rest on all rows.
+    assert set(fitted.frozen) == {"kernel.weight_variances", "kernel.bias_variance"}
+    scales = model.kernel.weight_variances
+    assert not scales.trainable and not model.kernel.bias_variance.trainable
+    assert scales[0] > 2 * scales[1]  # the target varies along the first column
+    assert not np.allclose(scales, start[".kernel.weight_variances"])
+    assert fitted.subset is not None and fitted.subset.steps <= 15
+    assert sum(n for n in read if n > 4) >= 100 + NUM_ROWS
+    # The result is a maximum of the bound of all rows.
+    stock = gpflow.models.SGPR(make_data(), model.kernel, model.inducing_variable)
+    stock.likelihood = model.likelihood
+    np.testing.assert_allclose(fitted.result.elbo, stock.elbo(), rtol=1e-5)
+    with tf.GradientTape() as tape:
+        loss = stock.training_loss()
+    gradients = tape.gradient(loss, model.trainable_variables)
+    assert len(gradients) == 3  # variance, lengthscale, noise
+    assert all(abs(gradient) < 1e-2 * abs(loss) for gradient in gradients)
+    assert fitted.seconds >= fitted.subset_seconds + fitted.pass_seconds
+
+
+def test_what_is_frozen_already_needs_no_subset() -> None:
+    model = make_model()
+    for parameter in model.feature_parameters.values():
+        gpflow.set_trainable(parameter, False)
+    statistics = idm.models.OutOfCoreSGPR(
+        model.statistics, model.kernel, model.inducing_variable, noise_variance=0.5
+    )
+    fitted = fit_out_of_core(statistics, steps=10, progress=False)
+    assert fitted.subset is None and fitted.frozen == ()
+    assert fitted.result.steps == 10
+
+
+def test_an_interrupted_recipe_goes_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It ends where one that was not interrupted ends; the pass is not made twice."""
+    settings: dict[str, Any] = {
+        "subset_size": 50,
+        "subset_steps": 4,
+        "steps": 5,
+        "progress": False,
+    }
+    whole = make_model()
+    fit_out_of_core(whole, checkpoint_dir=tmp_path / "whole", **settings)
+
+    model, folder = make_model(), tmp_path / "interrupted"
+    with monkeypatch.context() as patch:
+        original = idm.training.out_of_core.fit
+
+        def fit_the_subset_only(model: Any, **arguments: Any) -> Any:
+            if arguments["checkpoint_dir"].name == "fit":
+                raise KeyboardInterrupt
+            return original(model, **arguments)
+
+        patch.setattr("interdomain.training.out_of_core.fit", fit_the_subset_only)
+        with pytest.raises(KeyboardInterrupt):
+            fit_out_of_core(model, checkpoint_dir=folder, **settings)
+    assert (folder / "statistics.npz").exists()
+    resumed = make_model()
+    fit_out_of_core(resumed, checkpoint_dir=folder, resume=True, **settings)
+    assert resumed.statistics.seconds["features"] == 0.0
+    for path, value in values(whole).items():
+        np.testing.assert_array_equal(values(resumed)[path], value)
+
+
+def test_subsets_are_drawn_without_replacement_from_all_rows() -> None:
+    X, Y = make_data()
+    Y = np.arange(NUM_ROWS, dtype=float)[:, None]
+    X[7] = np.nan
+    model = make_model((X, Y))
+    drawn = model.subset_model(100, seed=3)._provider.subset(1000, 0)[1][:, 0]
+    assert len(set(drawn)) == len(drawn) == 100
+    assert drawn.min() < 40 and drawn.max() > 360
+    others = model.subset_model(100, seed=4)._provider.subset(1000, 0)[1][:, 0]
+    assert set(others) != set(drawn)
+    everything = model.subset_model(10_000)
+    assert everything.num_data == NUM_ROWS - 1
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"subset_size": 0}, "subset_size: found 0"),
+        ({"subset_steps": 1.5}, "subset_steps: found 1.5"),
+        ({"model": None}, "model: found a NoneType"),
+    ],
+)
+def test_wrong_arguments(arguments: dict[str, Any], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        fit_out_of_core(**({"model": make_model()} | arguments))
