@@ -1,8 +1,13 @@
-"""Optimisers: the first steps lead where they lead the dense twin."""
+"""Optimisers: the first steps lead where they lead the dense twin.
+
+An optimiser sees no more of a model than its loss, gradients and variables. The first two are
+compared for each case in test_svgp.py; here each case has one optimiser in turn.
+"""
 
 from __future__ import annotations
 
 import copy
+import itertools
 from collections.abc import Callable
 
 import gpflow
@@ -12,7 +17,7 @@ import pytest
 import tensorflow as tf
 from check_shapes import disable_check_shapes
 
-from .cases import Case
+from .cases import CASES, Case
 from .dense_twin import dense_twin
 from .helpers import assert_close, make_data, make_inputs, make_svgp
 
@@ -46,7 +51,16 @@ def natural_and_adam_steps(loss: Loss, model: gpflow.models.SVGP) -> None:
         adam.minimize(loss, model.trainable_variables)
 
 
-@pytest.mark.parametrize("steps", [scipy_steps, keras_steps, natural_and_adam_steps])
+STEPS = (scipy_steps, keras_steps, natural_and_adam_steps)
+
+
+@pytest.mark.parametrize(
+    ("case", "steps"),
+    [
+        pytest.param(case, steps, id=f"{case.name}-{steps.__name__}")
+        for case, steps in zip(CASES, itertools.cycle(STEPS), strict=False)
+    ],
+)
 def test_steps(case: Case, steps: Step) -> None:
     model = make_svgp(case, likelihood=gpflow.likelihoods.StudentT())
     twin = dense_twin(copy.deepcopy(model))
