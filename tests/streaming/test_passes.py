@@ -41,9 +41,7 @@ def test_arrays_maps_of_files_and_datasets_give_the_same(
 
 
 @pytest.mark.parametrize("batch_size", [1, 97, 211, 10_000, None])
-def test_any_batch_size(
-    rows: Rows, make_model: Make, batch_size: int | None
-) -> None:
+def test_any_batch_size(rows: Rows, make_model: Make, batch_size: int | None) -> None:
     expected = make_model(rows).statistics.gram.value
     found = make_model(rows, batch_size=batch_size).statistics
     assert found.num_rows == len(rows[0])
