@@ -1,6 +1,6 @@
 """Execute percent-format notebooks as notebooks, one kernel each.
 
-    python tools/run_notebooks.py [notebooks/one.py ...]
+    python tools/run_notebooks.py [--jobs 2] [notebooks/one.py ...]
 
 Without arguments: every `notebooks/*.py`. The executed notebooks, outputs included, are written
 to `notebooks/output/` even when a cell fails. As in Jupyter, the working directory is the
@@ -12,6 +12,7 @@ import argparse
 import os
 import sys
 import time
+from concurrent.futures import ThreadPoolExecutor, as_completed
 from pathlib import Path
 
 import jupytext
@@ -62,6 +63,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("notebooks", nargs="*", type=Path)
     parser.add_argument("--timeout", type=float, default=1800.0, help="seconds for one cell")
+    parser.add_argument("--jobs", type=int, default=2, help="notebooks at a time")
     arguments = parser.parse_args()
 
     paths = [path.resolve() for path in arguments.notebooks] or sorted(FOLDER.glob("*.py"))
@@ -70,15 +72,21 @@ def main() -> int:
         return 1
 
     smoke = " (smoke run)" if os.environ.get("INTERDOMAIN_SMOKE") == "1" else ""
-    failed = []
-    for path in paths:
-        print(f"{path.name}{smoke} ...", end=" ", flush=True)
+
+    def timed(path: Path) -> tuple[str | None, float]:
         start = time.perf_counter()
-        error = execute(path, arguments.timeout)
-        print(f"{'FAILED' if error else 'ok'} in {time.perf_counter() - start:.1f} s", flush=True)
-        if error:
-            failed.append(path.name)
-            print(error, file=sys.stderr)
+        return execute(path, arguments.timeout), time.perf_counter() - start
+
+    failed = []
+    with ThreadPoolExecutor(max(1, arguments.jobs)) as executor:
+        running = {executor.submit(timed, path): path for path in paths}
+        for future in as_completed(running):
+            name = running[future].name
+            error, seconds = future.result()
+            print(f"{name}{smoke} ... {'FAILED' if error else 'ok'} in {seconds:.1f} s", flush=True)
+            if error:
+                failed.append(name)
+                print(error, file=sys.stderr)
     if failed:
         print(f"{len(failed)} of {len(paths)} notebooks failed: {', '.join(failed)}.")
     return 1 if failed else 0

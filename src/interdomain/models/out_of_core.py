@@ -189,6 +189,7 @@ class OutOfCoreSGPR(gpflow.models.GPModel, InternalDataTrainingLossMixin):
         value = bound(collapsed, sums, self._noise_variance())
         return tf.cast(value, gpflow.default_float())
 
+    @tf.autograph.experimental.do_not_convert
     def _collapsed(self) -> tuple[DataSums, Collapsed]:
         features = self._features
         gram, diagonal, num_rows = self._provider.sums(features)
