@@ -6,6 +6,7 @@ import argparse
 import sys
 from collections.abc import Sequence
 
+from benchmarks.airline_scale import AirlineScale
 from benchmarks.banana_hmk import BananaHmk
 from benchmarks.basis import Basis
 from benchmarks.colour_conv import ColourConv
@@ -48,11 +49,13 @@ BENCHMARKS: dict[str, type[Benchmark]] = {
         KernelRecovery,
         BananaHmk,
         Solar,
+        AirlineScale,
     )
 }
 NEED_DATA = (
     *("uci_vish", "uci_orthogonal", "elevation", "nystrom", "transform_mnist", "snelson"),
     *("vff_additive", "rectangles", "mnist_conv", "colour_conv", "banana_hmk", "solar"),
+    "airline_scale",
 )
 
 

@@ -62,6 +62,12 @@ def peak_of_call(call: Callable[[], Any]) -> int:
     return max(0, peak - before)
 
 
+def peak_of_process() -> int:
+    """Bytes: the most memory that was resident in this process until now. Pages of memory-mapped
+    files count, which the system can take back at any time."""
+    return _status_bytes("VmHWM") if STATUS.exists() else _max_resident_bytes()
+
+
 def _reset_high_water_mark() -> bool:
     try:
         CLEAR.write_text("5")

@@ -1,0 +1,153 @@
+"""The rival: stock SVGP with inducing points on minibatches of memory-mapped rows.
+
+It is trained until its log density on a sample of the test rows is another model's, or its time is
+up.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import gpflow
+import numpy as np
+import tensorflow as tf
+
+import interdomain as idm
+from benchmarks.airline_data import open_rows
+from benchmarks.airline_fit import INITIAL_NOISE, SAMPLE_ROWS, errors_of, noisy_errors
+from benchmarks.data import Array
+from benchmarks.memory import peak_of_process
+from benchmarks.prediction import Predictor
+from benchmarks.regression import inducing_points, median_distance
+
+_NO_END = 10**9  # steps
+
+
+class RaceOverError(Exception):
+    """Raised by the callback that judges a training, to end it."""
+
+
+class Race:
+    """A callback of `fit` that ends it when `evaluate` returns an "nlpd" that is low enough, or
+    when the training, evaluations excluded, has taken its time.
+
+    :ivar curve: "step", "seconds" and what the evaluation returned, of each evaluation.
+    :ivar reached: whether the target was reached.
+    """
+
+    def __init__(
+        self,
+        evaluate: Callable[[], Mapping[str, float]],
+        *,
+        target: float,
+        budget: float,
+        clock: Callable[[], float] = time.perf_counter,
+    ) -> None:
+        self._evaluate, self._target, self._budget = evaluate, target, budget
+        self._clock, self._since = clock, clock()
+        self._seconds = 0.0
+        self.curve: list[dict[str, float]] = []
+        self.reached = False
+
+    def __call__(self, step: int, model: Any) -> None:
+        self._seconds += self._clock() - self._since
+        values = dict(self._evaluate())
+        self.curve.append({"step": step, "seconds": self._seconds, **values})
+        self.reached = values["nlpd"] <= self._target
+        if self.reached or self._seconds >= self._budget:
+            raise RaceOverError
+        self._since = self._clock()
+
+
+def minibatches(X: Array, Y: Array, batch_size: int, seed: int) -> tf.data.Dataset:
+    """Neighbouring rows (the files are shuffled), the batches of every epoch in a new order; rows
+    that do not fill a batch are left out. Endless."""
+
+    def read(index: int) -> tuple[Array, Array]:
+        rows = slice(index * batch_size, (index + 1) * batch_size)
+        return np.array(X[rows]), np.array(Y[rows])
+
+    def read_in_graph(index: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
+        inputs, targets = tf.numpy_function(read, [index], [tf.float64, tf.float64])
+        return (
+            tf.ensure_shape(inputs, [batch_size, X.shape[1]]),
+            tf.ensure_shape(targets, [batch_size, Y.shape[1]]),
+        )
+
+    batches = len(X) // batch_size
+    order = tf.data.Dataset.range(batches).shuffle(batches, seed=seed).repeat()
+    return order.map(read_in_graph).prefetch(2)
+
+
+def race(
+    folder: str,
+    num_inducing: int,
+    batch_size: int,
+    learning_rate: float,
+    natural_gradient: float,
+    every: int,
+    target_nlpd: float,
+    budget_seconds: float,
+    seed: int,
+) -> dict[str, Any]:
+    """The training, from the choice of inducing points on; in a process of its own.
+
+    :param every: steps from one evaluation to the next.
+    """
+    before = peak_of_process()
+    rows = open_rows(Path(folder))
+    X, Y = rows.X_test[:SAMPLE_ROWS], rows.Y_test[:SAMPLE_ROWS]
+    found: dict[str, Any] = {}
+
+    def evaluate() -> dict[str, float]:
+        return noisy_errors(found["model"], found["predict"], X, Y)
+
+    contest = Race(evaluate, target=target_nlpd, budget=budget_seconds)
+    model = svgp_model(rows.X_train, num_inducing, seed)
+    found["model"] = model
+    found["predict"] = Predictor(model, X.shape[1], cached=False)
+    try:
+        idm.training.fit(
+            model,
+            minibatches(rows.X_train, rows.Y_train, batch_size, seed),
+            steps=_NO_END,
+            seed=seed,
+            learning_rate=learning_rate,
+            natural_gradient=natural_gradient,
+            callbacks=[contest],
+            callback_every=every,
+            progress=False,
+        )
+    except RaceOverError:
+        pass
+    last = contest.curve[-1]
+    return {
+        "num_rows": len(rows.X_train),
+        "test_rows": len(rows.X_test),
+        "num_inducing": num_inducing,
+        "target_nlpd": target_nlpd,
+        "budget_seconds": budget_seconds,
+        "reached": contest.reached,
+        "seconds": last["seconds"],
+        "steps": last["step"],
+        "curve": contest.curve,
+        "peak_bytes_before": before,
+        "peak_bytes": peak_of_process(),
+        **errors_of(model, rows),
+    }
+
+
+def svgp_model(X: Array, num_inducing: int, seed: int) -> gpflow.models.SVGP:
+    """Matern-3/2 with a lengthscale per column, whitened; the points are the centres of k-means of
+    the first rows, the lengthscales the median distance of these, the noise starts as VISH's."""
+    sample = np.array(X[: 20 * num_inducing])
+    lengthscales = np.full(X.shape[1], median_distance(sample, seed))
+    return gpflow.models.SVGP(
+        gpflow.kernels.Matern32(lengthscales=lengthscales),
+        gpflow.likelihoods.Gaussian(variance=INITIAL_NOISE),
+        inducing_points(sample, num_inducing, seed),
+        num_data=len(X),
+    )
