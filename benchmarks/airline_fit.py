@@ -20,7 +20,6 @@ from benchmarks.data import Array
 from benchmarks.memory import peak_of_process
 from benchmarks.prediction import Predictor, gaussian_errors
 from benchmarks.timing import alternate, summarise
-from interdomain.streaming.sources import make_source
 
 SAMPLE_ROWS = 10_000  # the first test rows: what SVGP is judged by on its way
 INITIAL_NOISE = 0.5  # of targets with variance one; of both tables noise is the larger part
@@ -146,7 +145,7 @@ def bound_and_gradient(model: Any) -> Any:
 def pass_parts(model: Any, data: tuple[Array, Array], rounds: int) -> dict[str, Any]:
     """The seconds of the last pass by parts, and those that bare products of its shapes take."""
     statistics = model.statistics
-    batch_size = make_source(data, None, int(model.inducing_variable.num_inducing)).batch_size
+    batch_size = model.batch_size
     floor = product_floor(len(statistics.gram.high), batch_size, len(data[0]), rounds)
     products = statistics.seconds["products"]
     return {

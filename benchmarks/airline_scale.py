@@ -52,8 +52,8 @@ class AirlineScale(Benchmark):
         parser.add_argument(
             "--full-kernel", action="store_true", help="do not end the kernel at the degree"
         )
-        parser.add_argument("--subset-size", type=int, default=None, help="default 10,000")
-        parser.add_argument("--subset-steps", type=int, default=None, help="default 100")
+        parser.add_argument("--subset-size", type=int, default=None, help="default 5,000")
+        parser.add_argument("--subset-steps", type=int, default=None, help="default 50")
         parser.add_argument("--steps", type=int, default=None, help="default 500")
         parser.add_argument("--num-inducing", type=int, default=None, help="of svgp, default 500")
         parser.add_argument(
@@ -163,8 +163,8 @@ def _fits(arguments: argparse.Namespace) -> Iterable[Configuration]:
             yield {
                 **_table_of(data, arguments),
                 "max_degree": degree,
-                "subset_size": arguments.subset_size or (2_000 if short else 10_000),
-                "subset_steps": arguments.subset_steps or (5 if short else 100),
+                "subset_size": arguments.subset_size or (2_000 if short else 5_000),
+                "subset_steps": arguments.subset_steps or (5 if short else 50),
                 "steps": arguments.steps or (20 if short else 500),
                 "floor_rounds": FLOOR_ROUNDS,
             }

@@ -345,3 +345,14 @@ def test_a_posterior_with_variables_follows_the_model() -> None:
     posterior.update_cache()
     assert_close(predict(X), model.predict_f(X))
     assert_close([posterior.q_mu], [model.posterior(None).q_mu])
+
+
+def test_an_optimiser_may_try_values_without_finite_features() -> None:
+    """The loss is NaN there, for it to reject; the same compiled function goes on."""
+    sgpr, model = make_pair(harmonics(), make_rows(), batch_size=10)
+    compiled = tf.function(model.training_loss, autograph=False)
+    compiled()
+    model.kernel.weight_variances.assign([1e308, 1.0])
+    assert np.isnan(compiled())
+    model.kernel.weight_variances.assign([0.4, 1.0])
+    assert_close([compiled()], [sgpr.training_loss()])

@@ -115,6 +115,19 @@ def test_an_interrupted_recipe_goes_on(tmp_path: Path, monkeypatch: pytest.Monke
         np.testing.assert_array_equal(values(resumed)[path], value)
 
 
+def test_subsets_of_several_parts_are_drawn_from_all_their_rows() -> None:
+    """In proportion to their sizes: 40 rows and 4,000."""
+    X, Y = make_data(4_040)
+    model = make_model((X[:40], np.ones((40, 1))))
+    model.extend((X[40:], np.zeros((4_000, 1))))
+    drawn = [model._provider.subset(100, seed)[1] for seed in range(20)]
+    assert all(len(rows) == 100 for rows in drawn)
+    assert 5 <= sum(int(np.sum(rows)) for rows in drawn) <= 40  # 20 are expected
+    with pytest.raises(ValueError, match="without removed ones"):
+        model.remove((X[:5], Y[:5]))
+        model.subset_model(10)
+
+
 def test_subsets_are_drawn_without_replacement_from_all_rows() -> None:
     X, Y = make_data()
     Y = np.arange(NUM_ROWS, dtype=float)[:, None]

@@ -129,6 +129,11 @@ class OutOfCoreSGPR(gpflow.models.GPModel, InternalDataTrainingLossMixin):
         return self._provider.features(self.kernel, self.inducing_variable, self.mean_function)
 
     @property
+    def batch_size(self) -> int:
+        """How many rows are taken at a time."""
+        return self._provider.batch_size
+
+    @property
     def checkpoint_path(self) -> str | os.PathLike[str] | None:
         """Where a pass keeps what is done, if anywhere; can be set."""
         return self._provider.path

@@ -15,7 +15,7 @@ from ..sphere._typing import Array
 from .features import StreamedFeatures
 from .identity import Identity, identify
 from .pass_files import PassFile, Position
-from .sources import RowSource, finite_rows
+from .sources import BoolArray, RowSource, finite_rows
 from .statistics import SufficientStatistics
 from .sums import CompensatedSum
 
@@ -87,15 +87,24 @@ class Accumulator:
         self._product = np.empty_like(self._block)
         self._pending = 0
 
-    def add(self, stacked: Array, terms: Array) -> None:
-        """Add a batch, ``[K, n]`` and ``[T, n]``: products and sums of it are taken in float64."""
+    def add(self, stacked: Array, terms: Array) -> bool:
+        """Add a batch, ``[K, n]`` and ``[T, n]``: products and sums of it are taken in float64.
+
+        :return: Whether it was added; not if it has NaN or infinite numbers, or their sums have.
+        """
         stacked = stacked.astype(np.float64, copy=False)
-        # NumPy knows that this is symmetric, and computes half of it.
-        np.matmul(stacked, stacked.T, out=self._product)
+        with np.errstate(over="ignore", invalid="ignore"):  # looked for below
+            # NumPy knows that this is symmetric, and computes half of it.
+            np.matmul(stacked, stacked.T, out=self._product)
+            term_sums = np.sum(terms, axis=1, dtype=np.float64)
+        # The squares on the diagonal tell of every number, and are few.
+        if not np.all(np.isfinite([*np.diagonal(self._product), *term_sums])):
+            return False
         self._block += self._product
-        self._block_diagonal += np.sum(terms, axis=1, dtype=np.float64)
+        self._block_diagonal += term_sums
         self._block_rows += stacked.shape[1]
         self._pending += 1
+        return True
 
     @property
     def is_full(self) -> bool:
@@ -211,7 +220,7 @@ class _Pass:
             self._accumulator = Accumulator(sums)
             self._summed = sums, self._done
 
-    def _read(self, X: Array, Y: Array) -> tuple[Array, Array, Array]:
+    def _read(self, X: Array, Y: Array) -> tuple[Array, Array, BoolArray]:
         """Go on by one batch; rows that were read by an earlier pass have to be the same."""
         before = self._position
         valid = finite_rows(X, Y)
@@ -228,7 +237,7 @@ class _Pass:
             self._file.refuse("the rows that it is of are not those of the data")
         return X, Y, valid
 
-    def _add(self, X: Array, Y: Array, valid: Array, first_row: int) -> None:
+    def _add(self, X: Array, Y: Array, valid: BoolArray, first_row: int) -> None:
         if self._done.complete:
             assert self._file is not None
             self._file.refuse(f"it is complete with {self._done.rows} rows, the data have more")
@@ -253,16 +262,13 @@ class _Pass:
         stacked, terms = self._features.evaluate(X, Y)
         self._seconds["features"] += time.perf_counter() - start
         start = time.perf_counter()
-        # The sum first: it is finite if everything is, but for an overflow.
-        if not np.isfinite(np.sum(stacked) + np.sum(terms)):
-            finite = np.all(np.isfinite(stacked), axis=0) & np.all(np.isfinite(terms), axis=0)
-            if not np.all(finite):
-                raise ValueError(
-                    f"kernel: the features of {np.count_nonzero(~finite)} finite rows among rows "
-                    f"{first_row} to {first_row + len(X) - 1} are NaN or infinite; check the "
-                    "kernel's parameters and the scale of X."
-                )
-        self._accumulator.add(stacked, terms)
+        if not self._accumulator.add(stacked, terms):
+            squares = np.sum(np.square(stacked), axis=0) + np.sum(terms, axis=0)
+            raise ValueError(
+                f"kernel: the features of {np.count_nonzero(~np.isfinite(squares))} finite rows "
+                f"among rows {first_row} to {first_row + len(X) - 1} are NaN, infinite, or too "
+                "large to be squared; check the kernel's parameters and the scale of X."
+            )
         self._seconds["products"] += time.perf_counter() - start
 
     def _raise_invalid(self, rows: Any) -> NoReturn:

@@ -6,6 +6,7 @@ import itertools
 from collections.abc import Callable, Sequence
 from typing import Any
 
+import numpy as np
 import tensorflow as tf
 
 from ..sphere._typing import Array
@@ -29,10 +30,13 @@ def streamed_sums(
     :class:`Accumulator`, kept in Python between batches under a number that is passed along; Python
     calls nothing of TensorFlow there, which could wait for a thread that waits for it.
 
+    Features that are not finite make the sums NaN.
+
     :param keep: Called with the sums and the values; gives the result.
     :param values: What ``keep`` has to know besides.
     """
     running: dict[int, list[tuple[Accumulator, int]]] = {}
+    failed: set[int] = set()
     numbers = itertools.count()
 
     def empty() -> Sums:
@@ -49,8 +53,8 @@ def streamed_sums(
 
     def add(number: int, stacked: Array, terms: Array) -> int:
         accumulator, _ = running[int(number)][-1]
-        if stacked.shape[1]:
-            accumulator.add(stacked, terms)
+        if stacked.shape[1] and not accumulator.add(stacked, terms):
+            failed.add(int(number))
         if accumulator.is_full:
             accumulator.end_block()
         return number
@@ -59,6 +63,9 @@ def streamed_sums(
         total = empty()
         for accumulator, sign in running.pop(int(number)):
             total = total.plus(accumulator.end_block(), sign)
+        if int(number) in failed:  # an optimiser that tried such values finds that they are none
+            failed.discard(int(number))
+            return np.full_like(total.gram.high, np.nan), total.diagonal.value, np.asarray(np.nan)
         return keep(total, *values)
 
     def step(number: tf.Tensor, batch: tuple[tf.Tensor, tf.Tensor]) -> tf.Tensor:

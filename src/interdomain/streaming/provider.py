@@ -20,7 +20,7 @@ from .features import StreamedFeatures
 from .graphs import SignedSources, streamed_gradients, streamed_sums, with_shapes
 from .identity import differing_parameter, mismatch
 from .pass_files import PassFile
-from .sources import RowSource, make_source
+from .sources import RowSource, draw_rows, make_source, resolve_batch_size
 from .statistics import SufficientStatistics
 
 Tensors = tuple[tf.Tensor, tf.Tensor, tf.Tensor]
@@ -50,7 +50,7 @@ class StatisticsProvider:
     ) -> None:
         if on_invalid not in ("raise", "skip"):
             raise ValueError(f"on_invalid: found {on_invalid!r}; pass 'raise' or 'skip'.")
-        self._batch_size, self._num_inducing = batch_size, num_inducing
+        self.batch_size = resolve_batch_size(batch_size, num_inducing)
         self._on_invalid, self._progress = on_invalid, progress
         self.path = checkpoint_path
         self._sources: SignedSources = ()
@@ -86,7 +86,7 @@ class StatisticsProvider:
 
         :raises ValueError: If they have other columns than this provider's rows.
         """
-        source = make_source(data, self._batch_size, self._num_inducing)
+        source = make_source(data, self.batch_size)
         if self._sources or self._statistics is not None:
             for name, columns, known in (
                 ("X", source.num_columns, self._num_columns),
@@ -197,7 +197,7 @@ class StatisticsProvider:
         self._gradients = None
 
     def subset(self, size: int, seed: int) -> tuple[Array, Array]:
-        """Rows at random, as :meth:`RowSource.subset`.
+        """Rows at random, as :func:`draw_rows`.
 
         :raises ValueError: If there are no rows at hand, or rows were taken away.
         """
@@ -206,10 +206,7 @@ class StatisticsProvider:
                 "data: rows can only be drawn from data that are all at hand; build the model "
                 "from the rows themselves, without removed ones."
             )
-        parts = [source.subset(size, seed + i) for i, (source, _) in enumerate(self._sources)]
-        X, Y = (np.concatenate(arrays) for arrays in zip(*parts, strict=True))
-        chosen = np.sort(np.random.default_rng(seed).permutation(len(X))[:size])
-        return X[chosen], Y[chosen]
+        return draw_rows([source for source, _ in self._sources], size, seed)
 
     def sums(self, features: StreamedFeatures) -> Tensors:
         """The matrix ``[K, K]``, the diagonal's terms ``[T]`` and the number of rows, in float64,

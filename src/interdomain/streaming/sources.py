@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import abc
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import gpflow
@@ -11,6 +11,8 @@ import numpy as np
 import tensorflow as tf
 
 from ..sphere._typing import Array
+
+BoolArray = np.ndarray[Any, np.dtype[np.bool_]]
 
 _BATCH_ENTRIES = 2**22
 """Numbers in the features of a batch: 32 MB, enough rows for products at full speed."""
@@ -46,22 +48,6 @@ class RowSource(abc.ABC):
             "outputs": self.num_outputs,
             "batch_size": self.batch_size,
         }
-
-    def subset(self, size: int, seed: int) -> tuple[Array, Array]:
-        """``size`` rows drawn at random without replacement, or all if there are fewer; rows that
-        are not finite are left out. Reads every row once and keeps ``size`` of them."""
-        rng = np.random.default_rng(seed)
-        kept: tuple[Array, Array, Array] | None = None
-        for X, Y in self.batches():
-            valid = finite_rows(X, Y)
-            drawn = (rng.random(len(X))[valid], X[valid], Y[valid])
-            if kept is not None:
-                drawn = tuple(np.concatenate(pair) for pair in zip(kept, drawn, strict=True))
-            smallest = np.sort(np.argsort(drawn[0], kind="stable")[:size])
-            kept = tuple(part[smallest] for part in drawn)
-        if kept is None:
-            raise ValueError("data: there are no rows; pass at least one observation.")
-        return kept[1], kept[2]
 
     def __deepcopy__(self, memo: dict[int, Any]) -> RowSource:
         """The rows are never changed, and may not fit into memory twice."""
@@ -172,30 +158,66 @@ class DatasetSource(RowSource):
         return self._dataset.map(valid_rows).prefetch(1)
 
 
-def finite_rows(X: Array, Y: Array) -> Array:
+def finite_rows(X: Array, Y: Array) -> BoolArray:
     """Which rows have finite numbers only, ``[N]``."""
-    valid: Array = np.all(np.isfinite(X), axis=1) & np.all(np.isfinite(Y), axis=1)
+    valid: BoolArray = np.all(np.isfinite(X), axis=1) & np.all(np.isfinite(Y), axis=1)
     return valid
 
 
-def make_source(data: Any, batch_size: int | None, num_inducing: int) -> RowSource:
+def draw_rows(sources: Sequence[RowSource], size: int, seed: int) -> tuple[Array, Array]:
+    """``size`` rows of all sources, drawn at random without replacement, in their order.
+
+    All rows, if there are fewer; rows that are not finite are left out. Each row is read once, and
+    has a random number: those with the smallest are kept.
+
+    :raises ValueError: If no row is finite.
     """
-    :param data: (X ``[N, D]``, Y ``[N, P]``) or a ``tf.data.Dataset`` of such batches.
-    :param batch_size: Rows to take at a time; by default as many as are fast.
-    :raises ValueError: For other data, or a batch size below one.
+    rng = np.random.default_rng(seed)
+    kept: tuple[Array, ...] | None = None
+    bound = np.inf
+    for X, Y in (batch for source in sources for batch in source.batches()):
+        numbers = rng.random(len(X))
+        candidates = finite_rows(X, Y) & (numbers < bound)
+        if not np.any(candidates):
+            continue
+        drawn: tuple[Array, ...] = (numbers[candidates], X[candidates], Y[candidates])
+        if kept is not None:
+            drawn = tuple(np.concatenate(pair) for pair in zip(kept, drawn, strict=True))
+        smallest = np.sort(np.argsort(drawn[0])[:size])
+        kept = tuple(part[smallest] for part in drawn)
+        if len(smallest) == size:
+            bound = float(np.max(kept[0]))
+    if kept is None:
+        raise ValueError("data: no row is finite; pass rows with finite numbers.")
+    return kept[1], kept[2]
+
+
+def resolve_batch_size(batch_size: int | None, num_inducing: int) -> int:
+    """The number of rows to take at a time; by default as many as are fast.
+
+    :raises ValueError: If it is no number of rows.
     """
     if batch_size is None:
-        batch_size = max(256, min(8192, _BATCH_ENTRIES // max(1, num_inducing)))
-    elif isinstance(batch_size, bool) or int(batch_size) != batch_size or batch_size < 1:
+        return max(256, min(8192, _BATCH_ENTRIES // max(1, num_inducing)))
+    if isinstance(batch_size, bool) or int(batch_size) != batch_size or batch_size < 1:
         raise ValueError(
             f"batch_size: found {batch_size!r}; pass an integer of at least 1, or None."
         )
+    return int(batch_size)
+
+
+def make_source(data: Any, batch_size: int) -> RowSource:
+    """
+    :param data: (X ``[N, D]``, Y ``[N, P]``) or a ``tf.data.Dataset`` of such batches.
+    :param batch_size: Rows to take at a time.
+    :raises ValueError: For other data.
+    """
     if isinstance(data, tf.data.Dataset):
-        return DatasetSource(data, int(batch_size))
+        return DatasetSource(data, batch_size)
     if not isinstance(data, (tuple, list)) or len(data) != 2:
         raise ValueError(
             f"data: found a {type(data).__name__}; pass a pair of arrays (X, Y), a tf.data.Dataset "
             "of such batches, or SufficientStatistics."
         )
     X, Y = data
-    return ArraySource(X, Y, int(batch_size))
+    return ArraySource(X, Y, batch_size)

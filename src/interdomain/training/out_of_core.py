@@ -42,8 +42,8 @@ class OutOfCoreFit:
 def fit_out_of_core(
     model: OutOfCoreSGPR,
     *,
-    subset_size: int = 10_000,
-    subset_steps: int = 100,
+    subset_size: int = 5_000,
+    subset_steps: int = 50,
     steps: int = 1000,
     seed: int = 0,
     options: Mapping[str, Any] | None = None,
