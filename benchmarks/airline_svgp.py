@@ -87,7 +87,7 @@ def race(
     num_inducing: int,
     batch_size: int,
     learning_rate: float,
-    natural_gradient: float,
+    natural_gradient: float | None,
     every: int,
     target_nlpd: float,
     budget_seconds: float,
@@ -95,6 +95,7 @@ def race(
 ) -> dict[str, Any]:
     """The training, from the choice of inducing points on; in a process of its own.
 
+    :param natural_gradient: the step for q; None for Adam alone.
     :param every: steps from one evaluation to the next.
     """
     before = peak_of_process()
