@@ -1,9 +1,12 @@
-"""What makes the whole suite faster and changes nothing of what it tests."""
+"""What makes the whole suite faster and changes nothing of what it tests; and what all share."""
 
 from __future__ import annotations
 
 import gc
 import os
+from typing import Any
+
+import pytest
 
 # Before TensorFlow reads them. The tests compile with XLA to see whether and what it computes; how
 # well LLVM optimises the machine code does not matter, and takes about a sixth of the time.
@@ -17,3 +20,19 @@ def pytest_collection_finish() -> None:
     gc.collect()
     gc.freeze()
     gc.set_threshold(10_000, 10, 10)
+
+
+@pytest.fixture
+def computed_rows(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """How many rows had their features computed in passes over data, batch by batch."""
+    from interdomain.streaming.features import StreamedFeatures
+
+    computed: list[int] = []
+    original = StreamedFeatures.evaluate
+
+    def counted(self: Any, X: Any, Y: Any) -> Any:
+        computed.append(len(X))
+        return original(self, X, Y)
+
+    monkeypatch.setattr(StreamedFeatures, "evaluate", counted)
+    return computed

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 import time
 import zlib
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, NoReturn
 
 import numpy as np
@@ -17,10 +17,7 @@ from .identity import Identity, identify
 from .pass_files import PassFile, Position
 from .sources import BoolArray, RowSource, finite_rows
 from .statistics import SufficientStatistics
-from .sums import CompensatedSum
-
-_BATCHES_PER_BLOCK = 8
-"""Products summed plainly before they join the compensated sum, which costs several times more."""
+from .sums import Accumulator, Sums
 
 _ROWS_NAMED = 10
 _DELAY = 1.0
@@ -41,86 +38,6 @@ class InvalidRowsError(ValueError):
             f"data: {len(rows)} rows have NaN or infinite numbers: {named}{more} (counted from "
             f'zero); mend them, or pass on_invalid="skip" to leave them out.{saved}'
         )
-
-
-@dataclass(frozen=True)
-class Sums:
-    """The sums over some rows.
-
-    :ivar gram: Of the products of stacked features, ``[K, K]``.
-    :ivar diagonal: Of the diagonal's terms, ``[T]``.
-    :ivar num_rows: How many rows.
-    """
-
-    gram: CompensatedSum
-    diagonal: CompensatedSum
-    num_rows: int = 0
-
-    @classmethod
-    def empty(cls, num_stacked: int, num_terms: int) -> Sums:
-        """Of no rows."""
-        zeros = CompensatedSum.zeros
-        return cls(zeros(num_stacked, num_stacked), zeros(num_terms))
-
-    def plus(self, other: Sums, sign: int) -> Sums:
-        """With other rows added (1) or taken away (-1)."""
-        return Sums(
-            self.gram.plus(other.gram, sign),
-            self.diagonal.plus(other.diagonal, sign),
-            self.num_rows + sign * other.num_rows,
-        )
-
-
-class Accumulator:
-    """Sums from batch to batch. Some batches are summed plainly in a block, which then joins the
-    compensated sums.
-
-    :ivar sums: Those of the blocks that are complete; replaced as a whole, so that whatever
-        interrupts the pass finds them consistent.
-    """
-
-    def __init__(self, sums: Sums) -> None:
-        self.sums = sums
-        self._block = np.zeros_like(sums.gram.high)
-        self._block_diagonal = np.zeros_like(sums.diagonal.high)
-        self._block_rows = 0
-        self._product = np.empty_like(self._block)
-        self._pending = 0
-
-    def add(self, stacked: Array, terms: Array) -> bool:
-        """Add a batch, ``[K, n]`` and ``[T, n]``: products and sums of it are taken in float64.
-
-        :return: Whether it was added; not if it has NaN or infinite numbers, or their sums have.
-        """
-        stacked = stacked.astype(np.float64, copy=False)
-        with np.errstate(over="ignore", invalid="ignore"):  # looked for below
-            # NumPy knows that this is symmetric, and computes half of it.
-            np.matmul(stacked, stacked.T, out=self._product)
-            term_sums = np.sum(terms, axis=1, dtype=np.float64)
-        # The squares on the diagonal tell of every number, and are few.
-        if not np.all(np.isfinite([*np.diagonal(self._product), *term_sums])):
-            return False
-        self._block += self._product
-        self._block_diagonal += term_sums
-        self._block_rows += stacked.shape[1]
-        self._pending += 1
-        return True
-
-    @property
-    def is_full(self) -> bool:
-        """Whether the block should end."""
-        return self._pending == _BATCHES_PER_BLOCK
-
-    def end_block(self) -> Sums:
-        """The sums with the block, which begins anew."""
-        if self._pending:
-            block = Sums(
-                CompensatedSum(self._block), CompensatedSum(self._block_diagonal), self._block_rows
-            )
-            self.sums = self.sums.plus(block, 1)
-            self._block[:], self._block_diagonal[:], self._block_rows = 0, 0, 0
-            self._pending = 0
-        return self.sums
 
 
 def accumulate(

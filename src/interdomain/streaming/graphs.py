@@ -10,9 +10,9 @@ import numpy as np
 import tensorflow as tf
 
 from ..sphere._typing import Array
-from .accumulation import Accumulator, Sums
 from .features import StreamedFeatures
 from .sources import RowSource
+from .sums import Accumulator, Sums
 
 SignedSources = Sequence[tuple[RowSource, int]]
 """Rows that are added (1) and taken away (-1)."""

@@ -15,13 +15,14 @@ from gpflow.kernels import Kernel
 from gpflow.mean_functions import MeanFunction
 
 from ..sphere._typing import Array
-from .accumulation import Sums, accumulate
+from .accumulation import accumulate
 from .features import StreamedFeatures
 from .graphs import SignedSources, streamed_gradients, streamed_sums, with_shapes
 from .identity import differing_parameter, mismatch
 from .pass_files import PassFile
 from .sources import RowSource, draw_rows, make_source, resolve_batch_size
 from .statistics import SufficientStatistics
+from .sums import Sums
 
 Tensors = tuple[tf.Tensor, tf.Tensor, tf.Tensor]
 Arrays = tuple[Array, Array, Array]

@@ -1,10 +1,15 @@
-"""Sums of many arrays in float64, with what rounding loses kept beside them."""
+"""Sums over many rows in float64, with what rounding loses kept beside them."""
 
 from __future__ import annotations
+
+from dataclasses import dataclass
 
 import numpy as np
 
 from ..sphere._typing import Array
+
+_BATCHES_PER_BLOCK = 8
+"""Products summed plainly before they join the compensated sum, which costs several times more."""
 
 
 class CompensatedSum:
@@ -45,3 +50,83 @@ class CompensatedSum:
         total.add(sign * other.high)
         total.low += sign * other.low
         return total
+
+
+@dataclass(frozen=True)
+class Sums:
+    """The sums over some rows.
+
+    :ivar gram: Of the products of stacked features, ``[K, K]``.
+    :ivar diagonal: Of the diagonal's terms, ``[T]``.
+    :ivar num_rows: How many rows.
+    """
+
+    gram: CompensatedSum
+    diagonal: CompensatedSum
+    num_rows: int = 0
+
+    @classmethod
+    def empty(cls, num_stacked: int, num_terms: int) -> Sums:
+        """Of no rows."""
+        zeros = CompensatedSum.zeros
+        return cls(zeros(num_stacked, num_stacked), zeros(num_terms))
+
+    def plus(self, other: Sums, sign: int) -> Sums:
+        """With other rows added (1) or taken away (-1)."""
+        return Sums(
+            self.gram.plus(other.gram, sign),
+            self.diagonal.plus(other.diagonal, sign),
+            self.num_rows + sign * other.num_rows,
+        )
+
+
+class Accumulator:
+    """Sums from batch to batch. Some batches are summed plainly in a block, which then joins the
+    compensated sums.
+
+    :ivar sums: Those of the blocks that are complete; replaced as a whole, so that whatever
+        interrupts the pass finds them consistent.
+    """
+
+    def __init__(self, sums: Sums) -> None:
+        self.sums = sums
+        self._block = np.zeros_like(sums.gram.high)
+        self._block_diagonal = np.zeros_like(sums.diagonal.high)
+        self._block_rows = 0
+        self._product = np.empty_like(self._block)
+        self._pending = 0
+
+    def add(self, stacked: Array, terms: Array) -> bool:
+        """Add a batch, ``[K, n]`` and ``[T, n]``: products and sums of it are taken in float64.
+
+        :return: Whether it was added; not if it has NaN or infinite numbers, or their sums have.
+        """
+        stacked = stacked.astype(np.float64, copy=False)
+        with np.errstate(over="ignore", invalid="ignore"):  # looked for below
+            # NumPy knows that this is symmetric, and computes half of it.
+            np.matmul(stacked, stacked.T, out=self._product)
+            term_sums = np.sum(terms, axis=1, dtype=np.float64)
+        # The squares on the diagonal tell of every number, and are few.
+        if not np.all(np.isfinite([*np.diagonal(self._product), *term_sums])):
+            return False
+        self._block += self._product
+        self._block_diagonal += term_sums
+        self._block_rows += stacked.shape[1]
+        self._pending += 1
+        return True
+
+    @property
+    def is_full(self) -> bool:
+        """Whether the block should end."""
+        return self._pending == _BATCHES_PER_BLOCK
+
+    def end_block(self) -> Sums:
+        """The sums with the block, which begins anew."""
+        if self._pending:
+            block = Sums(
+                CompensatedSum(self._block), CompensatedSum(self._block_diagonal), self._block_rows
+            )
+            self.sums = self.sums.plus(block, 1)
+            self._block[:], self._block_diagonal[:], self._block_rows = 0, 0, 0
+            self._pending = 0
+        return self.sums
