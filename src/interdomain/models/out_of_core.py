@@ -33,7 +33,8 @@ class OutOfCoreSGPR(gpflow.models.GPModel, InternalDataTrainingLossMixin):
 
     Bound, predictions and gradients are those of ``SGPR`` (Titsias 2009), but the data enter
     through sums over their rows alone, :class:`interdomain.streaming.SufficientStatistics`, which
-    are taken a batch at a time: memory is O(batch_size M + M^2), whatever the number of rows.
+    are taken a batch at a time: memory is O(batch_size M + M^2), whatever the number of rows. A
+    diagonal Kuu gets no jitter here; ``SGPR`` adds GPflow's.
 
     **When the data are read.** The features Kuf depend on some of the parameters, those in
     :attr:`feature_parameters`, found in the graph that computes them. While these keep their values
