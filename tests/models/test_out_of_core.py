@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 from collections.abc import Callable
 from typing import Any
 
@@ -312,6 +313,17 @@ def test_copies_go_their_own_way() -> None:
     assert model.elbo() == before
     sgpr.kernel.weight_variances.assign([2.0, 2.0])
     assert_close([copied.elbo()], [sgpr.elbo()])
+
+
+def test_pickle() -> None:
+    """The rows travel with the model, or their sums alone."""
+    sgpr, model = make_pair(harmonics(), make_rows(), batch_size=10)
+    model.elbo()
+    unpickled = pickle.loads(pickle.dumps(model))
+    variables = unpickled.trainable_variables
+    expected = loss_and_gradients(sgpr, sgpr.trainable_variables)
+    assert_close(loss_and_gradients(unpickled, variables), expected)
+    assert unpickled.inducing_variable.degrees == model.inducing_variable.degrees
 
 
 def test_checkpoints_of_tensorflow(tmp_path: Any) -> None:

@@ -75,12 +75,10 @@ class StatisticsProvider:
         self._tensors: Tensors | None = None
         self._gradients: tuple[Any, Callable[..., Any]] | None = None
 
-    def __deepcopy__(self, memo: dict[int, Any]) -> StatisticsProvider:
-        """A provider for a copy of the model: the same rows and sums, its own graphs."""
-        copied = object.__new__(StatisticsProvider)
-        copied.__dict__.update(self.__dict__)
-        copied._forget_graphs()
-        return copied
+    def __getstate__(self) -> dict[str, Any]:
+        """Rows and sums, without graphs: a copy of the model makes its own."""
+        graphs = {"_features": None, "_tensors": None, "_gradients": None}
+        return {**self.__dict__, **graphs, "_recent": None}
 
     def source(self, data: Any) -> RowSource:
         """Data as rows, with this provider's settings.
