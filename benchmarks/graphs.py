@@ -7,15 +7,16 @@ from collections.abc import Callable
 from typing import Any
 
 import tensorflow as tf
+from gpflow.models.training_mixins import ExternalDataTrainingLossMixin
 
 
 def step_function(model: Any) -> Any:
     """A `tf.function` of (X, Y), not yet traced: the loss and its gradient to all that is trained.
 
-    :param model: a GPflow model whose `training_loss` takes `data` (external data) or nothing.
+    :param model: a GPflow model that is given its data, or holds them and does without X and Y.
     """
     variables = model.trainable_variables
-    takes_data = not hasattr(model, "data")
+    takes_data = isinstance(model, ExternalDataTrainingLossMixin)
 
     @tf.function
     def step(X: tf.Tensor, Y: tf.Tensor) -> tuple[tf.Tensor, list[tf.Tensor]]:

@@ -47,6 +47,6 @@ def _squared_radii(kernel: ZonalKernel, X: tf.Tensor) -> tf.Tensor:
 def _zonal_factor(kernel: ZonalKernel, num_columns: int) -> tf.Tensor:
     if kernel.max_degree is None:
         return tf.convert_to_tensor(kernel.variance)
-    one_row = kernel.slice(tf.zeros([1, num_columns], kernel.variance.dtype), None)[0]
+    one_row = select_columns(kernel, tf.zeros([1, num_columns], kernel.variance.dtype))
     shares = kernel.variance_shares(one_row.shape[-1] + 1, kernel.max_degree)
     return kernel.variance * tf.reduce_sum(shares)

@@ -248,8 +248,6 @@ class OutOfCoreSGPR(gpflow.models.GPModel, InternalDataTrainingLossMixin):
         precompute_cache: PrecomputeCacheType | str | None = PrecomputeCacheType.TENSOR,
     ) -> CollapsedPosterior:
         """The posterior, for fast predictions: see ``gpflow.models.SGPR.posterior``."""
-        if precompute_cache is not None:
-            precompute_cache = PrecomputeCacheType(precompute_cache)
         return CollapsedPosterior(
             self.kernel,
             self.inducing_variable,

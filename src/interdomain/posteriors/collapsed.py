@@ -11,7 +11,12 @@ from gpflow.base import MeanAndVariance, TensorType
 from gpflow.inducing_variables import InducingVariables
 from gpflow.kernels import Kernel
 from gpflow.mean_functions import MeanFunction
-from gpflow.posteriors import AbstractPosterior, PrecomputeCacheType, PrecomputedValue
+from gpflow.posteriors import (
+    AbstractPosterior,
+    PrecomputeCacheType,
+    PrecomputedValue,
+    _validate_precompute_cache_type,
+)
 
 from .structured import StructuredPosterior
 
@@ -25,6 +30,7 @@ class CollapsedPosterior(StructuredPosterior):
 
     :param optimal_q: Gives q_mu ``[M, P]`` and q_sqrt, ``[1, M, M]`` for all outputs alike, both
         whitened by the root of ``Kuu_operator``.
+    :param precompute_cache: "tensor", "variable" or "nocache", as in GPflow.
     """
 
     def __init__(
@@ -34,14 +40,13 @@ class CollapsedPosterior(StructuredPosterior):
         optimal_q: Callable[[], Q],
         *,
         mean_function: MeanFunction,
-        precompute_cache: PrecomputeCacheType | None,
+        precompute_cache: PrecomputeCacheType | str | None = PrecomputeCacheType.TENSOR,
     ) -> None:
         AbstractPosterior.__init__(self, kernel, inducing_variable, mean_function=mean_function)
         self.whiten = True
         self._optimal_q = optimal_q
         self._q: Q | None = None
-        if precompute_cache is not None:
-            self.update_cache(precompute_cache)
+        self.update_cache(_validate_precompute_cache_type(precompute_cache))
 
     @property
     def q_mu(self) -> tf.Tensor:

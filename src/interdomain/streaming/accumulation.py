@@ -88,6 +88,7 @@ class _Pass:
     ) -> None:
         self._features, self._source, self._on_invalid = features, source, on_invalid
         self._file = file
+        self._batches = source.batches()
         self._identity: Identity | None = None
         self._seconds = {"read": 0.0, "features": 0.0, "products": 0.0}
         self._position = self._done = Position()
@@ -112,10 +113,9 @@ class _Pass:
         return self._statistics()
 
     def _run(self, bar: Any) -> None:
-        batches = self._source.batches()
         while True:
             start = time.perf_counter()
-            batch = next(batches, None)
+            batch = next(self._batches, None)
             if batch is None:
                 break
             first_row = self._position.rows
@@ -189,12 +189,11 @@ class _Pass:
         self._seconds["products"] += time.perf_counter() - start
 
     def _raise_invalid(self, rows: Any) -> NoReturn:
-        """Look for all other such rows, and report them together."""
+        """Read on, to report all such rows together."""
         found, count = [rows], self._position.rows
-        for index, (X, Y) in enumerate(self._source.batches()):
-            if index >= self._position.batch:
-                found.append(count + np.flatnonzero(~finite_rows(X, Y)))
-                count += len(X)
+        for X, Y in self._batches:
+            found.append(count + np.flatnonzero(~finite_rows(X, Y)))
+            count += len(X)
         saved, done = "", self._summed[1]
         if self._file is not None and done.rows:
             saved = f" The first {done.rows} rows are done, and saved in {self._file.path}."

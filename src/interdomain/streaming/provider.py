@@ -66,7 +66,6 @@ class StatisticsProvider:
             self._sources = ((source, 1),)
             self._num_columns, self.num_outputs = source.num_columns, source.num_outputs
         self._verified = self._wrote_file = False
-        self._recent: tuple[Mapping[str, Array], Arrays] | None = None
         self._version = 0
         self._forget_graphs()
 
@@ -74,11 +73,12 @@ class StatisticsProvider:
         self._features: StreamedFeatures | None = None
         self._tensors: Tensors | None = None
         self._gradients: tuple[Any, Callable[..., Any]] | None = None
+        self._recent: tuple[Mapping[str, Array], Arrays] | None = None
 
     def __getstate__(self) -> dict[str, Any]:
         """Rows and sums, without graphs: a copy of the model makes its own."""
-        graphs = {"_features": None, "_tensors": None, "_gradients": None}
-        return {**self.__dict__, **graphs, "_recent": None}
+        of_graphs = ("_features", "_tensors", "_gradients", "_recent")
+        return {**self.__dict__, **dict.fromkeys(of_graphs)}
 
     def source(self, data: Any) -> RowSource:
         """Data as rows, with this provider's settings.
@@ -112,7 +112,7 @@ class StatisticsProvider:
         if features is None or not features.is_current(kernel, inducing_variable, mean_function):
             self._forget_graphs()
             self._version += 1
-            self._verified, self._recent = False, None
+            self._verified = False
             features = self._features = StreamedFeatures(
                 kernel, inducing_variable, mean_function, self._num_columns, self.num_outputs
             )
@@ -189,9 +189,10 @@ class StatisticsProvider:
 
     def change(self, features: StreamedFeatures, data: Any, sign: int) -> None:
         """Add rows (1) or take rows away (-1), reading only these."""
-        statistics, other = self.statistics(features), self.accumulate(features, data)
+        source = self.source(data)
+        statistics, other = self.statistics(features), self._accumulate(features, source)
         self._keep(statistics + other if sign > 0 else statistics - other)
-        self._sources = (*self._sources, (self.source(data), sign))
+        self._sources = (*self._sources, (source, sign))
         self._version += 1
         self._gradients = None
 

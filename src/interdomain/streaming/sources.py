@@ -67,18 +67,7 @@ class ArraySource(RowSource):
                     f"data: {name} is a {type(array).__name__}; pass an array, a memory-mapped "
                     "array, or a tf.data.Dataset of batches (X, Y)."
                 )
-            if len(array.shape) != 2:
-                raise ValueError(
-                    f"data: {name} has shape {tuple(array.shape)}; pass a matrix with one row per "
-                    f"observation, for one column {name}[:, None]."
-                )
-        if X.shape[0] != Y.shape[0]:
-            raise ValueError(
-                f"data: X has {X.shape[0]} rows and Y has {Y.shape[0]}; pass one row of each per "
-                "observation."
-            )
-        if X.shape[0] == 0:
-            raise ValueError("data: X and Y have no rows; pass at least one observation.")
+        check_shapes_of_rows(X, Y)
         self._X, self._Y = X, Y
         self.num_rows, self.num_columns = (int(size) for size in X.shape)
         self.num_outputs = int(Y.shape[1])
@@ -158,6 +147,23 @@ class DatasetSource(RowSource):
         return self._dataset.map(valid_rows).prefetch(1)
 
 
+def check_shapes_of_rows(X: Any, Y: Any) -> None:
+    """:raises ValueError: Unless X and Y are matrices of as many rows, and some."""
+    for name, array in {"X": X, "Y": Y}.items():
+        if len(array.shape) != 2:
+            raise ValueError(
+                f"data: {name} has shape {tuple(array.shape)}; pass a matrix with one row per "
+                f"observation, for one column {name}[:, None]."
+            )
+    if X.shape[0] != Y.shape[0]:
+        raise ValueError(
+            f"data: X has {X.shape[0]} rows and Y has {Y.shape[0]}; pass one row of each per "
+            "observation."
+        )
+    if X.shape[0] == 0:
+        raise ValueError("data: X and Y have no rows; pass at least one observation.")
+
+
 def finite_rows(X: Array, Y: Array) -> BoolArray:
     """Which rows have finite numbers only, ``[N]``."""
     valid: BoolArray = np.all(np.isfinite(X), axis=1) & np.all(np.isfinite(Y), axis=1)
@@ -216,8 +222,8 @@ def make_source(data: Any, batch_size: int) -> RowSource:
         return DatasetSource(data, batch_size)
     if not isinstance(data, (tuple, list)) or len(data) != 2:
         raise ValueError(
-            f"data: found a {type(data).__name__}; pass a pair of arrays (X, Y), a tf.data.Dataset "
-            "of such batches, or SufficientStatistics."
+            f"data: found a {type(data).__name__}; pass a pair of arrays (X, Y) or a "
+            "tf.data.Dataset of such batches."
         )
     X, Y = data
     return ArraySource(X, Y, batch_size)

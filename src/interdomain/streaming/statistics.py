@@ -181,7 +181,7 @@ def write_archive(path: str | os.PathLike[str], arrays: Mapping[str, Array]) -> 
     temporary = target.with_name(f"{target.name}.{os.getpid()}.tmp")
     try:
         with temporary.open("wb") as file:
-            np.savez(file, allow_pickle=False, **arrays)
+            np.savez(file, **arrays)
             file.flush()
             os.fsync(file.fileno())
         temporary.replace(target)

@@ -13,6 +13,7 @@ from gpflow.models.training_mixins import (
     InternalDataTrainingLossMixin,
 )
 
+from ..streaming.sources import check_shapes_of_rows
 from .batches import Batches, DatasetBatches, FullArrays, InternalData, MinibatchedArrays
 
 Data: TypeAlias = "tuple[Any, Any] | tf.data.Dataset | None"
@@ -100,24 +101,14 @@ def _checked_arrays(data: Any) -> tuple[AnyNDArray, AnyNDArray]:
     Y: AnyNDArray = np.asarray(data[1])
     if not np.issubdtype(Y.dtype, np.integer):
         Y = Y.astype(gpflow.default_float(), copy=False)
+    check_shapes_of_rows(X, Y)
     for name, array in {"X": X, "Y": Y}.items():
-        if array.ndim != 2:
-            raise ValueError(
-                f"data: {name} has shape {array.shape}; pass a matrix with one row per "
-                f"observation, for one column {name}[:, None]."
-            )
         if not np.all(np.isfinite(array)):
             bad = np.flatnonzero(~np.all(np.isfinite(array), axis=1))
             raise ValueError(
                 f"data: {name} has NaN or infinity in {len(bad)} of {len(array)} rows, the first "
                 f"is row {bad[0]}; pass finite values only."
             )
-    if len(X) != len(Y):
-        raise ValueError(
-            f"data: X has {len(X)} rows and Y has {len(Y)}; pass one row of each per observation."
-        )
-    if len(X) == 0:
-        raise ValueError("data: X and Y have no rows; pass at least one observation.")
     return X, Y
 
 

@@ -57,7 +57,7 @@ def fit_out_of_core(
     1. All trainable parameters are trained by L-BFGS on a random subset.
     2. Those that the features depend on, ``model.feature_parameters``, keep these values: they are
        marked not trainable, and stay so. For spherical harmonics these are the scaling of the
-       inputs, ``weight_variances`` and ``bias_variance``, which a subset determines well.
+       inputs, ``weight_variances`` and ``bias_variance``.
     3. One pass over all rows.
     4. L-BFGS on the statistics for the others, such as the kernel's variance and lengthscale and
        the noise: exact for all rows, at O(M^3) a step.
