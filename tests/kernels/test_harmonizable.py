@@ -8,7 +8,7 @@ import gpflow
 import numpy as np
 import pytest
 import tensorflow as tf
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from interdomain.kernels import (
@@ -189,12 +189,17 @@ def drawn(form: Form) -> Drawn:
     seed=st.integers(0, 2**32 - 1),
     size=st.floats(0.01, 3.0),
 )
-@settings(max_examples=1000, deadline=None)
+@example(
+    form=next(f for f in FORMS if f.name == "2d-mixed"), seed=5279, size=1.3125
+)  # all variances below 1e-303, most are 0
+@settings(max_examples=1000, deadline=None, derandomize=True, database=None)
 def test_valid_for_every_value_of_the_variables(form: Form, seed: int, size: float) -> None:
     """Random unconstrained variables, inputs of every spread."""
     K, lag, envelope, amplitudes = drawn(form)(size, np.random.default_rng(seed))
     assert np.all(np.isfinite(K))
-    assert np.linalg.eigvalsh(K)[0] >= -1e-10 * np.max(np.diag(K))
+    # An entry below the smallest normal number becomes 0, which moves an eigenvalue by as much.
+    underflow = len(K) * np.finfo(K.dtype).tiny
+    assert np.linalg.eigvalsh(K)[0] >= -1e-10 * np.max(np.diag(K)) - underflow
     margin = as_matrix(4 * lag, form.dimension) - as_matrix(envelope, form.dimension)
     assert smallest_relative_eigenvalue(margin) >= -1e-13
     assert smallest_relative_eigenvalue(amplitudes) >= -1e-13
