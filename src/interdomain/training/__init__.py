@@ -3,13 +3,14 @@
 from .loop import fit
 from .out_of_core import OutOfCoreFit, fit_out_of_core
 from .progress import Callback
-from .results import FitResult, NonFiniteError
+from .results import FitResult, NonFiniteError, WorkerLostError
 
 __all__ = [
     "Callback",
     "FitResult",
     "NonFiniteError",
     "OutOfCoreFit",
+    "WorkerLostError",
     "fit",
     "fit_out_of_core",
 ]

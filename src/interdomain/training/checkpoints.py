@@ -22,6 +22,8 @@ class CheckpointStore:
 
     Each holds ``objects``, the step and how the fit ended. ``configuration.json`` beside them says
     whose they are; it must be plain JSON data.
+
+    :param writes: whether this process writes them; one that does not reads what another wrote.
     """
 
     _RUNNING, _CONVERGED, _STOPPED = range(3)
@@ -31,7 +33,10 @@ class CheckpointStore:
         directory: str | os.PathLike[str] | None,
         objects: Mapping[str, Any],
         configuration: Configuration,
+        *,
+        writes: bool = True,
     ) -> None:
+        self._writes = writes
         self._configuration = configuration
         self._directory = None if directory is None else Path(directory)
         if self._directory is None:
@@ -80,7 +85,7 @@ class CheckpointStore:
 
     def save(self, step: int, *, converged: bool = False, stopped: bool = False) -> None:
         """Write a checkpoint of ``step``, which must be good."""
-        if self._directory is None:
+        if self._directory is None or not self._writes:
             return
         status = self._CONVERGED if converged else self._STOPPED if stopped else self._RUNNING
         self._step.assign(step)

@@ -13,6 +13,7 @@ from .batches import Batches
 from .checkpoints import CheckpointStore
 from .guard import LastGood, NumericalBreakdown, tensorflow_errors_as_breakdowns
 from .progress import Recorder
+from .replicas import Replicas
 from .settings import VariationalParameters
 
 Loss = Callable[..., tf.Tensor]
@@ -22,6 +23,7 @@ def run_gradient_steps(
     loss: Loss,
     batches: Batches,
     *,
+    replicas: Replicas,
     optimizer: Any,
     variables: Sequence[tf.Variable],
     variational_parameters: VariationalParameters,
@@ -40,25 +42,37 @@ def run_gradient_steps(
     A checkpoint is written only once the loss at its parameters, on the batch just seen, is finite.
 
     :param loss: maps the tensors of a batch to the scalar loss.
+    :param replicas: those that share each batch.
     :param optimizer: built on ``variables``, which it updates.
     :param variational_parameters: those that natural gradients of size ``natural_gradient`` update.
     :raises NonFiniteError: see there.
     """
-    signature = batches.signature()
+    # What a strategy distributes carries its own types.
+    signature = batches.signature() if replicas.strategy is None else None
     updated = _updated_variables(variables, variational_parameters)
     take_step = tf.function(
-        _step_function(loss, optimizer, variables, variational_parameters, natural_gradient),
+        _step_function(
+            loss, replicas, optimizer, variables, variational_parameters, natural_gradient
+        ),
         input_signature=signature,
         jit_compile=jit_compile or None,
     )
-    evaluate = tf.function(loss, input_signature=signature, jit_compile=jit_compile or None)
+    evaluate = tf.function(
+        lambda *batch: replicas.run(lambda *rows: replicas.loss(loss, rows), batch),
+        input_signature=signature,
+        jit_compile=jit_compile or None,
+    )
     good = LastGood(updated, first_step, store.latest)
     for step in range(first_step + 1, steps + 1):
-        batch = batches.batch(step - 1)
+        batch = replicas.distribute(batches.batch(step - 1))
         last = step == steps
         commit = last or (checkpoint_every is not None and step % checkpoint_every == 0)
         before = good.present_values()
-        with good.restored_on_breakdown(step), tensorflow_errors_as_breakdowns():
+        with (
+            replicas.losses_named(step, store),
+            good.restored_on_breakdown(step),
+            tensorflow_errors_as_breakdowns(),
+        ):
             value, finite = take_step(*batch)
             _require_finite(float(value), "the loss is")
             good.keep(before, step - 1)
@@ -76,6 +90,7 @@ def run_gradient_steps(
 
 def _step_function(
     loss: Loss,
+    replicas: Replicas,
     optimizer: Any,
     variables: Sequence[tf.Variable],
     variational_parameters: VariationalParameters,
@@ -92,33 +107,46 @@ def _step_function(
         if natural_gradient is None
         else gpflow.optimizers.NaturalGradient(gamma=natural_gradient)
     )
+    in_q = _updated_variables((), variational_parameters)
 
-    def step(*batch: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
+    def step(*batch: Any) -> tuple[tf.Tensor, tf.Tensor]:
         losses: list[tf.Tensor] = []
         gradients: list[tf.Tensor] = []
-
-        def recorded_loss() -> tf.Tensor:
-            losses.append(loss(*batch))
-            return losses[-1]
-
         if natural is not None:
-            natural.minimize(recorded_loss, variational_parameters)
+            value, of_q = replicas.run(lambda *rows: summed_gradients(in_q, rows), batch)
+            losses.append(value)
+            # GPflow's optimizer takes gradients itself: of a function that has these.
+            natural.minimize(
+                lambda: tf.add_n([tf.reduce_sum(g * v) for g, v in zip(of_q, in_q, strict=True)]),
+                variational_parameters,
+            )
         if variables:
-            with tf.GradientTape(watch_accessed_variables=False) as tape:
-                tape.watch(variables)
-                recorded_loss()
-            gradients = _connected_gradients(tape, losses[-1], variables)
-            optimizer.apply_gradients(zip(gradients, variables, strict=True))
+            value, gradients = replicas.run(update, batch)
+            losses.append(value)
         updated = _updated_variables(variables, variational_parameters)
         return losses[0], _all_finite([*losses, *gradients, *updated])
+
+    def update(*rows: tf.Tensor) -> tuple[tf.Tensor, list[tf.Tensor]]:
+        value, gradients = summed_gradients(variables, rows)
+        if replicas.strategy is None:
+            optimizer.apply_gradients(zip(gradients, variables, strict=True))
+        else:  # they are sums over the replicas already
+            pairs = zip(gradients, variables, strict=True)
+            optimizer.apply_gradients(pairs, skip_gradients_aggregation=True)
+        return value, gradients
+
+    def summed_gradients(
+        variables: Sequence[tf.Variable], rows: Sequence[tf.Tensor]
+    ) -> tuple[tf.Tensor, list[tf.Tensor]]:
+        value, gradients = replicas.loss_and_gradients(loss, variables, rows)
+        return value, _connected(gradients, variables)
 
     return step
 
 
-def _connected_gradients(
-    tape: tf.GradientTape, loss: tf.Tensor, variables: Sequence[tf.Variable]
+def _connected(
+    gradients: Sequence[tf.Tensor | None], variables: Sequence[tf.Variable]
 ) -> list[tf.Tensor]:
-    gradients = tape.gradient(loss, variables)
     unused = [v for v, gradient in zip(variables, gradients, strict=True) if gradient is None]
     if unused:
         shown = ", ".join(f"{v.name} of shape {tuple(v.shape)}" for v in unused)

@@ -16,6 +16,7 @@ from .data import Data, make_batches
 from .gradient_steps import run_gradient_steps
 from .lbfgs import run_lbfgs
 from .progress import Callback, Recorder
+from .replicas import Replicas
 from .results import FitResult
 from .settings import Method, gradient_updates, lbfgs_updates, resolve_method
 
@@ -41,6 +42,7 @@ def fit(
     resume: bool = False,
     progress: bool = True,
     jit_compile: bool = False,
+    strategy: tf.distribute.Strategy | None = None,
 ) -> FitResult:
     """
     Train a GPflow model: full batches by L-BFGS, or minibatches by Adam and natural gradients.
@@ -98,10 +100,16 @@ def fit(
     :param resume: continue from the last checkpoint in ``checkpoint_dir``, if there is one.
     :param progress: show a progress bar with the running ELBO on the standard error stream.
     :param jit_compile: compile the step with XLA.
+    :param strategy: a ``tf.distribute`` strategy, such as ``MirroredStrategy`` or
+        ``MultiWorkerMirroredStrategy``, in whose scope the model was built (and an ``optimizer``,
+        of tf_keras). The rows of each batch are spread over its replicas; loss and gradients are
+        those of one device on the whole batch. The chief alone writes checkpoints and shows
+        progress; all workers see the same ``checkpoint_dir``, and resume from it. Not for L-BFGS.
     :raises ValueError: for arguments that are wrong or do not go together: the message names the
         argument, what was found, and what to pass instead. That includes a model whose ``num_data``
         is None with minibatches, or is not the number of rows, because its ELBO would be scaled
         wrongly; and a ``checkpoint_dir`` that holds a checkpoint of another configuration.
+    :raises WorkerLostError: when another worker of the strategy ends or cannot be reached.
     :raises NonFiniteError: when the loss, a gradient or an updated parameter is NaN or infinite.
         The model goes back to the last parameters that had a finite loss, the last good checkpoint
         stays as it is, and the error names both. A line search of L-BFGS may try such a point: it
@@ -133,18 +141,27 @@ def fit(
         },
         options=options,
     )
+    if strategy is not None and method == "l-bfgs":
+        raise ValueError(
+            "strategy: L-BFGS runs on one device, found a "
+            f"{type(strategy).__name__}; pass method='adam', or leave strategy out."
+        )
+    replicas = Replicas(strategy)
+    replicas.check_model(model)
     full_batch = method == "l-bfgs"
     batches = make_batches(model, data, full_batch=full_batch, batch_size=batch_size, seed=seed)
     if method == "l-bfgs":
         updates = lbfgs_updates(model)
         settings = {"options": dict(options or {}), "checkpoint_every": checkpoint_every}
     else:
-        updates = gradient_updates(
-            model,
-            optimizer=optimizer,
-            learning_rate=learning_rate,
-            natural_gradient=natural_gradient,
-        )
+        with replicas.scope():
+            updates = gradient_updates(
+                model,
+                optimizer=optimizer,
+                learning_rate=learning_rate,
+                natural_gradient=natural_gradient,
+            )
+        replicas.check_optimizer(updates.optimizer)
         settings = updates.describe()
     store = CheckpointStore(
         checkpoint_dir,
@@ -156,8 +173,9 @@ def fit(
             "jit_compile": jit_compile,
             **settings,
         },
+        writes=replicas.is_chief,
     )
-    first_step = store.start(resume)
+    first_step = replicas.start(store, resume)
     converged, message = store.converged, "the checkpoint is of a fit that had ended"
     step = first_step
     with Recorder(
@@ -167,7 +185,7 @@ def fit(
         exact=batches.exact,
         callbacks=callbacks,
         callback_every=callback_every,
-        progress=progress,
+        progress=progress and replicas.is_chief,
     ) as recorder:
         if converged or store.stopped or first_step >= steps:
             recorder.evaluate(first_step, last=True)
@@ -188,6 +206,7 @@ def fit(
             run_gradient_steps(
                 lambda *batch: _loss(model, *batch),
                 batches,
+                replicas=replicas,
                 optimizer=updates.optimizer,
                 variables=updates.variables,
                 variational_parameters=updates.variational_parameters,
