@@ -20,6 +20,7 @@ from gpflow.models.util import InducingPointsLike, inducingpoint_wrapper
 from gpflow.posteriors import PrecomputeCacheType
 
 from ..covariances import Kuu_operator
+from ..placement import Workers
 from ..posteriors import CollapsedPosterior
 from ..streaming import SufficientStatistics
 from ..streaming.features import StreamedFeatures
@@ -49,9 +50,16 @@ class OutOfCoreSGPR(gpflow.models.GPModel, InternalDataTrainingLossMixin):
       variances), each evaluation is one pass over the data, each gradient a second one, in which
       every batch of features is computed again instead of kept. The gradients are exact.
 
+    **Several machines.** With a ``strategy`` every worker builds the same model, outside of the
+    strategy's scope, and calls the same methods in the same order. Each reads its own part of the
+    rows; the sums travel, exactly, and are added in the same order everywhere, so that every worker
+    has the same statistics to the last bit. Feature parameters cannot be trained on all rows then.
+
     :param data: (X ``[N, D]``, Y ``[N, P]``) as arrays, memory-mapped arrays or anything of that
-        shape that can be sliced; a ``tf.data.Dataset`` of batches (X, Y) that ends; or
-        :class:`~interdomain.streaming.SufficientStatistics` of rows that are not at hand.
+        shape that can be sliced; a ``tf.data.Dataset`` of batches (X, Y) that ends; such data in
+        parts, :class:`~interdomain.streaming.Shards`; or
+        :class:`~interdomain.streaming.SufficientStatistics` of rows that are not at hand. The same
+        on all workers: they share arrays in consecutive rows, and the parts of shards.
     :param kernel: A kernel of one output.
     :param inducing_variable: Any inducing variable the kernel has covariances with, or points
         ``[M, D]``.
@@ -67,8 +75,11 @@ class OutOfCoreSGPR(gpflow.models.GPModel, InternalDataTrainingLossMixin):
     :param checkpoint_path: A file in which a pass with frozen feature parameters keeps what is done
         (every minute, when it is interrupted and when it ends). A model of the same features and
         data that finds it goes on from there, and arrives at the same bits. Rows that are done are
-        read again, to compare their checksum, but their features are not computed again.
-    :param progress: Show a progress bar in passes that take more than a second.
+        read again, to compare their checksum, but their features are not computed again. Of data
+        in parts, or shared by workers, it is a folder with a file for each part: what a worker had
+        done before it died, any worker can use that sees the folder.
+    :param progress: Show a progress bar in passes that take more than a second; of the chief only.
+    :param strategy: A ``tf.distribute`` strategy whose workers share the rows.
     :raises ValueError: For arguments that are wrong or do not go together.
     """
 
@@ -85,7 +96,13 @@ class OutOfCoreSGPR(gpflow.models.GPModel, InternalDataTrainingLossMixin):
         on_invalid: str = "raise",
         checkpoint_path: str | os.PathLike[str] | None = None,
         progress: bool = True,
+        strategy: tf.distribute.Strategy | None = None,
     ) -> None:
+        if tf.distribute.has_strategy():
+            raise ValueError(
+                "strategy: OutOfCoreSGPR shares sums among workers, not variables; build it and "
+                "its parts outside of strategy.scope(), on every worker, and pass strategy."
+            )
         if isinstance(inducing_variable, (np.ndarray, tf.Tensor, tf.Variable, gpflow.Parameter)):
             inducing_variable = inducingpoint_wrapper(inducing_variable)
         validate_inducing_variable("inducing_variable", inducing_variable)
@@ -102,6 +119,7 @@ class OutOfCoreSGPR(gpflow.models.GPModel, InternalDataTrainingLossMixin):
             on_invalid=on_invalid,
             checkpoint_path=checkpoint_path,
             progress=progress,
+            workers=Workers(strategy),
         )
         num_outputs = provider.num_outputs
         mean_function = Zero(num_outputs) if mean_function is None else mean_function
@@ -168,8 +186,32 @@ class OutOfCoreSGPR(gpflow.models.GPModel, InternalDataTrainingLossMixin):
         """
         self._provider.change(self._features, data, -1)
 
+    @property
+    def workers(self) -> Workers:
+        """The processes that share the rows."""
+        return self._provider.workers
+
+    @property
+    def keeps_parts(self) -> bool:
+        """Whether :attr:`checkpoint_path` is a folder with a file for each part of the rows."""
+        return self._provider.in_parts
+
+    def broadcast_parameters(self) -> None:
+        """Give the parameters of every worker the chief's values, for workers whose processors
+        round differently."""
+        variables = [parameter.unconstrained_variable for parameter in self.parameters]
+        with self.workers.losses_named("the exchange of parameters", lambda: None, ""):
+            shared = self.workers.share(
+                lambda: {str(k): v.numpy() for k, v in enumerate(variables)}
+            )
+            chief, *_ = shared
+        if self.workers.index > 0:
+            for k, variable in enumerate(variables):
+                variable.assign(chief[str(k)])
+
     def subset_model(self, size: int, *, seed: int = 0) -> OutOfCoreSGPR:
-        """A model of ``size`` rows drawn at random that shares all parameters with this one.
+        """A model of ``size`` rows drawn at random, from those of all workers and the same on
+        each, that shares all parameters with this one.
 
         :raises ValueError: If the rows are not at hand, or some were taken away.
         """

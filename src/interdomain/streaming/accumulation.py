@@ -28,15 +28,16 @@ class InvalidRowsError(ValueError):
     """Rows of data that are not finite.
 
     :ivar rows: Their numbers, counted from zero in the order of the data.
+    :ivar part: The name of the part of the data, where they are in parts.
     """
 
-    def __init__(self, rows: Any, saved: str) -> None:
-        self.rows = rows
+    def __init__(self, rows: Any, saved: str, part: str = "") -> None:
+        self.rows, self.part = rows, part
         named = ", ".join(str(row) for row in rows[:_ROWS_NAMED])
         more = "" if len(rows) <= _ROWS_NAMED else f" and {len(rows) - _ROWS_NAMED} more"
         super().__init__(
-            f"data: {len(rows)} rows have NaN or infinite numbers: {named}{more} (counted from "
-            f'zero); mend them, or pass on_invalid="skip" to leave them out.{saved}'
+            f"{_shown(part)}: {len(rows)} rows have NaN or infinite numbers: {named}{more} "
+            f'(counted from zero); mend them, or pass on_invalid="skip" to leave them out.{saved}'
         )
 
 
@@ -47,11 +48,13 @@ def accumulate(
     on_invalid: str,
     progress: bool,
     file: PassFile | None = None,
+    name: str = "",
 ) -> SufficientStatistics:
     """The statistics of all rows of a source.
 
     :param on_invalid: "raise", or "skip" to leave out rows that are not finite.
     :param file: Where to keep what is done; what it has already is not done again.
+    :param name: Of the source, where there are several.
     :raises InvalidRowsError: For rows that are not finite, all of them found, and after what was
         done has been saved.
     :raises ValueError: If features are not finite, no row is left, or the file is of other rows or
@@ -59,7 +62,7 @@ def accumulate(
     """
     with tqdm(
         total=source.num_rows,
-        desc="pass",
+        desc=f"pass {name}".strip(),
         unit="row",
         unit_scale=True,
         file=sys.stderr,
@@ -68,7 +71,7 @@ def accumulate(
         dynamic_ncols=True,
         mininterval=0.1 if sys.stderr.isatty() else 2.0,
     ) as bar:
-        return _Pass(features, source, on_invalid, file).run(bar)
+        return _Pass(features, source, on_invalid, file, name).run(bar)
 
 
 class _Pass:
@@ -85,7 +88,9 @@ class _Pass:
         source: RowSource,
         on_invalid: str,
         file: PassFile | None,
+        name: str,
     ) -> None:
+        self._name = name
         self._features, self._source, self._on_invalid = features, source, on_invalid
         self._file = file
         self._batches = source.batches()
@@ -105,8 +110,8 @@ class _Pass:
             raise
         if self._identity is None:
             raise ValueError(
-                f"data: no row is left, {self._position.skipped} were skipped; pass rows with "
-                "finite numbers."
+                f"{_shown(self._name)}: no row is left, {self._position.skipped} were skipped; "
+                "pass rows with finite numbers."
             )
         self._end_block()
         self._save(complete=True)
@@ -197,7 +202,7 @@ class _Pass:
         saved, done = "", self._summed[1]
         if self._file is not None and done.rows:
             saved = f" The first {done.rows} rows are done, and saved in {self._file.path}."
-        raise InvalidRowsError(np.concatenate(found), saved)
+        raise InvalidRowsError(np.concatenate(found), saved, self._name)
 
     def _save(self, *, complete: bool = False) -> None:
         position = replace(self._summed[1], complete=complete)
@@ -215,6 +220,10 @@ class _Pass:
             identity=self._identity,
             seconds=dict(self._seconds),
         )
+
+
+def _shown(name: str) -> str:
+    return f"data[{name!r}]" if name else "data"
 
 
 def _bytes(array: Array) -> Any:

@@ -14,13 +14,13 @@ from gpflow.inducing_variables import InducingVariables
 from gpflow.kernels import Kernel
 from gpflow.mean_functions import MeanFunction
 
+from ..placement import Workers
 from ..sphere._typing import Array
-from .accumulation import accumulate
 from .features import StreamedFeatures
 from .graphs import SignedSources, streamed_gradients, streamed_sums, with_shapes
 from .identity import differing_parameter, mismatch
-from .pass_files import PassFile
-from .sources import RowSource, draw_rows, make_source, resolve_batch_size
+from .rows import PassSettings, Rows, draw
+from .sources import resolve_batch_size
 from .statistics import SufficientStatistics
 from .sums import Sums
 
@@ -36,6 +36,7 @@ class StatisticsProvider:
     :param on_invalid: "raise" or "skip", for rows that are not finite.
     :param checkpoint_path: Where a pass keeps what is done, if anywhere (``path``).
     :param progress: Whether long passes show a progress bar.
+    :param workers: Those that share the rows.
     :raises ValueError: For data or settings that are none.
     """
 
@@ -48,23 +49,24 @@ class StatisticsProvider:
         on_invalid: str,
         checkpoint_path: str | os.PathLike[str] | None,
         progress: bool,
+        workers: Workers,
     ) -> None:
         if on_invalid not in ("raise", "skip"):
             raise ValueError(f"on_invalid: found {on_invalid!r}; pass 'raise' or 'skip'.")
         self.batch_size = resolve_batch_size(batch_size, num_inducing)
-        self._on_invalid, self._progress = on_invalid, progress
+        self.workers = workers
+        self._settings = PassSettings(self.batch_size, on_invalid, progress, workers)
         self.path = checkpoint_path
-        self._sources: SignedSources = ()
+        self._rows: tuple[tuple[Rows, int], ...] = ()
         self._statistics: SufficientStatistics | None = None
         self._rows_at_hand = not isinstance(data, SufficientStatistics)
         if isinstance(data, SufficientStatistics):
             self._statistics = data
-            self._num_columns = int(data.identity.probes.shape[1])
-            self.num_outputs = data.num_outputs
+            self._columns = int(data.identity.probes.shape[1]), data.num_outputs
         else:
-            source = self.source(data)
-            self._sources = ((source, 1),)
-            self._num_columns, self.num_outputs = source.num_columns, source.num_outputs
+            rows = Rows(data, self._settings)
+            self._rows = ((rows, 1),)
+            self._columns = rows.columns
         self._verified = self._wrote_file = False
         self._version = 0
         self._forget_graphs()
@@ -80,23 +82,19 @@ class StatisticsProvider:
         of_graphs = ("_features", "_tensors", "_gradients", "_recent")
         return {**self.__dict__, **dict.fromkeys(of_graphs)}
 
-    def source(self, data: Any) -> RowSource:
-        """Data as rows, with this provider's settings.
+    @property
+    def num_outputs(self) -> int:
+        """The columns of Y."""
+        return self._columns[1]
 
-        :raises ValueError: If they have other columns than this provider's rows.
-        """
-        source = make_source(data, self.batch_size)
-        if self._sources or self._statistics is not None:
-            for name, columns, known in (
-                ("X", source.num_columns, self._num_columns),
-                ("Y", source.num_outputs, self.num_outputs),
-            ):
-                if columns != known:
-                    raise ValueError(
-                        f"data: {name} has {columns} columns, the model's has {known}; pass rows "
-                        "of the same kind."
-                    )
-        return source
+    @property
+    def in_parts(self) -> bool:
+        """Whether ``path`` is a folder, with a file for each part of the rows."""
+        return bool(self._rows) and self._rows[0][0].in_parts
+
+    def _sources(self) -> SignedSources:
+        """All that this worker reads."""
+        return [(source, sign) for rows, sign in self._rows for _, source in rows.sources()]
 
     def features(
         self, kernel: Kernel, inducing_variable: InducingVariables, mean_function: MeanFunction
@@ -114,7 +112,7 @@ class StatisticsProvider:
             self._version += 1
             self._verified = False
             features = self._features = StreamedFeatures(
-                kernel, inducing_variable, mean_function, self._num_columns, self.num_outputs
+                kernel, inducing_variable, mean_function, *self._columns
             )
         return features
 
@@ -140,33 +138,34 @@ class StatisticsProvider:
                 return known
             self._check_rows_at_hand(difference)
         statistics: SufficientStatistics | None = None
-        for source, sign in self._sources:
-            file = self._pass_file(features) if statistics is None else None
-            part = self._accumulate(features, source, file)
+        for rows, sign in self._rows:
             if statistics is None:
-                statistics = part
+                statistics = self._first_statistics(features, rows)
             else:
+                part = self._accumulate(features, rows)
                 statistics = statistics + part if sign > 0 else statistics - part
         assert statistics is not None
         self._keep(statistics)
         return statistics
 
-    def _pass_file(self, features: StreamedFeatures) -> PassFile | None:
-        """None while the features are trained: each evaluation is then a pass of its own."""
+    def _first_statistics(self, features: StreamedFeatures, rows: Rows) -> SufficientStatistics:
+        """With a file, except while the features are trained: each evaluation is then a pass."""
         if self.path is None or features.trainable():
-            return None
+            return self._accumulate(features, rows)
         # What this provider wrote is of features that it has left.
-        file = PassFile(self.path, fresh=self._wrote_file)
-        self._wrote_file = True
-        return file
+        fresh, self._wrote_file = self._wrote_file, True
+        return self._accumulate(features, rows, self.path, fresh=fresh)
 
     def _accumulate(
-        self, features: StreamedFeatures, source: RowSource, file: PassFile | None = None
+        self,
+        features: StreamedFeatures,
+        rows: Rows,
+        path: str | os.PathLike[str] | None = None,
+        *,
+        fresh: bool = False,
     ) -> SufficientStatistics:
         with tf.init_scope():
-            return accumulate(
-                features, source, on_invalid=self._on_invalid, progress=self._progress, file=file
-            )
+            return rows.accumulate(features, path, fresh=fresh)
 
     def _keep(self, statistics: SufficientStatistics) -> None:
         self._statistics, self._verified = statistics, True
@@ -185,28 +184,28 @@ class StatisticsProvider:
 
     def accumulate(self, features: StreamedFeatures, data: Any) -> SufficientStatistics:
         """The statistics of other rows, for the same features."""
-        return self._accumulate(features, self.source(data))
+        return self._accumulate(features, Rows(data, self._settings, self._columns))
 
     def change(self, features: StreamedFeatures, data: Any, sign: int) -> None:
         """Add rows (1) or take rows away (-1), reading only these."""
-        source = self.source(data)
-        statistics, other = self.statistics(features), self._accumulate(features, source)
+        rows = Rows(data, self._settings, self._columns)
+        statistics, other = self.statistics(features), self._accumulate(features, rows)
         self._keep(statistics + other if sign > 0 else statistics - other)
-        self._sources = (*self._sources, (source, sign))
+        self._rows = (*self._rows, (rows, sign))
         self._version += 1
         self._gradients = None
 
     def subset(self, size: int, seed: int) -> tuple[Array, Array]:
-        """Rows at random, as :func:`draw_rows`.
+        """Rows at random, as :func:`draw`.
 
         :raises ValueError: If there are no rows at hand, or rows were taken away.
         """
-        if not self._rows_at_hand or any(sign < 0 for _, sign in self._sources):
+        if not self._rows_at_hand or any(sign < 0 for _, sign in self._rows):
             raise ValueError(
                 "data: rows can only be drawn from data that are all at hand; build the model "
                 "from the rows themselves, without removed ones."
             )
-        return draw_rows([source for source, _ in self._sources], size, seed)
+        return draw([rows for rows, _ in self._rows], size, seed, self.workers)
 
     def sums(self, features: StreamedFeatures) -> Tensors:
         """The matrix ``[K, K]``, the diagonal's terms ``[T]`` and the number of rows, in float64,
@@ -222,6 +221,12 @@ class StatisticsProvider:
                 f"data: the features depend on {', '.join(trainable)}, trainable, and the model "
                 "was built from SufficientStatistics; freeze these with "
                 "gpflow.set_trainable(parameter, False), or build the model from the rows."
+            )
+        if trainable and self.workers.number > 1:
+            raise ValueError(
+                f"strategy: the features depend on {', '.join(trainable)}, trainable, and their "
+                "gradients are not summed over workers; freeze these with gpflow.set_trainable("
+                "parameter, False), or train them on a subset (training.fit_out_of_core does)."
             )
         # Also while a graph is made: in the caller's hands, with a bar and with clear errors.
         statistics = self.statistics(features)
@@ -263,7 +268,7 @@ class StatisticsProvider:
                     return (True, *sums)
             assert difference is not None
             self._check_rows_at_hand(difference)
-            check(version == self._version)
+            check(version == self._version and self.workers.number == 1)
             return False, np.zeros((0, 0)), np.zeros(0), np.zeros(())
 
         def keep(total: Sums, *values: Array) -> Arrays:
@@ -273,12 +278,12 @@ class StatisticsProvider:
 
         values = [tf.convert_to_tensor(p) for p in features.parameters.values()]
         found, *sums = tf.numpy_function(look_up, values, [tf.bool, *[tf.float64] * 3])
-        if not self._rows_at_hand:
+        if not self._rows_at_hand or self.workers.number > 1:
             return with_shapes(features, *sums)
         result: Tensors = tf.cond(
             found,
             lambda: with_shapes(features, *sums),
-            lambda: with_shapes(features, *streamed_sums(features, self._sources, keep, values)),
+            lambda: with_shapes(features, *streamed_sums(features, self._sources(), keep, values)),
         )
         return result
 
@@ -296,7 +301,7 @@ class StatisticsProvider:
     ) -> tuple[tf.Tensor, tf.Tensor]:
         key = (self._version, *features.trainable())
         if self._gradients is None or self._gradients[0] != key:
-            sources = self._sources
+            sources = self._sources()
             # Traced once, also where gradients are taken eagerly.
             compiled = tf.function(
                 lambda *upstream: streamed_gradients(features, sources, *upstream), autograph=False

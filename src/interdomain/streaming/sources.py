@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import abc
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 import gpflow
@@ -170,32 +170,34 @@ def finite_rows(X: Array, Y: Array) -> BoolArray:
     return valid
 
 
-def draw_rows(sources: Sequence[RowSource], size: int, seed: int) -> tuple[Array, Array]:
+def draw_rows(
+    sources: Iterable[RowSource], size: int, rng: np.random.Generator
+) -> tuple[Array, Array, Array]:
     """``size`` rows of all sources, drawn at random without replacement, in their order.
 
     All rows, if there are fewer; rows that are not finite are left out. Each row is read once, and
     has a random number: those with the smallest are kept.
 
-    :raises ValueError: If no row is finite.
+    :return: The rows' random numbers, X and Y; without rows, if none is finite.
     """
-    rng = np.random.default_rng(seed)
     kept: tuple[Array, ...] | None = None
     bound = np.inf
     for X, Y in (batch for source in sources for batch in source.batches()):
         numbers = rng.random(len(X))
         candidates = finite_rows(X, Y) & (numbers < bound)
-        if not np.any(candidates):
-            continue
         drawn: tuple[Array, ...] = (numbers[candidates], X[candidates], Y[candidates])
-        if kept is not None:
-            drawn = tuple(np.concatenate(pair) for pair in zip(kept, drawn, strict=True))
+        if kept is None:
+            kept = tuple(part[:0] for part in drawn)
+        if not len(drawn[0]):
+            continue
+        drawn = tuple(np.concatenate(pair) for pair in zip(kept, drawn, strict=True))
         smallest = np.sort(np.argsort(drawn[0])[:size])
         kept = tuple(part[smallest] for part in drawn)
         if len(smallest) == size:
             bound = float(np.max(kept[0]))
     if kept is None:
-        raise ValueError("data: no row is finite; pass rows with finite numbers.")
-    return kept[1], kept[2]
+        return np.empty(0), np.empty((0, 0)), np.empty((0, 0))
+    return kept[0], kept[1], kept[2]
 
 
 def resolve_batch_size(batch_size: int | None, num_inducing: int) -> int:

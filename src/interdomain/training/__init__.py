@@ -1,9 +1,10 @@
 """Training of GPflow models: L-BFGS, Adam and natural gradients, with checkpoints that resume."""
 
+from ..placement import WorkerLostError
 from .loop import fit
 from .out_of_core import OutOfCoreFit, fit_out_of_core
 from .progress import Callback
-from .results import FitResult, NonFiniteError, WorkerLostError
+from .results import FitResult, NonFiniteError
 
 __all__ = [
     "Callback",

@@ -21,9 +21,11 @@ class Batches(ABC):
     The batches of the steps 0, 1, 2, ...
 
     :cvar exact: whether every batch is all of the data.
+    :cvar sharded: whether batches come as what each replica of a strategy sees of them.
     """
 
     exact: bool
+    sharded = False
 
     @abstractmethod
     def batch(self, step: int) -> Batch:
@@ -132,11 +134,7 @@ class DatasetBatches(Batches):
 
     def batch(self, step: int) -> Batch:
         """The next batch; the iterator counts the steps itself."""
-        try:
-            X, Y = next(self._iterator)
-        except StopIteration:
-            raise ValueError("data: the Dataset is empty; pass one with some batches.") from None
-        return X, Y
+        return _next_of(self._iterator)
 
     def signature(self) -> Sequence[tf.TensorSpec]:
         """The Dataset's elements, with any number of rows."""
@@ -152,6 +150,42 @@ class DatasetBatches(Batches):
     def state(self) -> dict[str, Any]:
         """The iterator, whose position cannot be had from the step."""
         return {"iterator": self._iterator}
+
+
+class ShardedDatasetBatches(DatasetBatches):
+    """The same under a strategy: tf.data splits each batch among the replicas, or the files among
+    the workers, as the Dataset's ``auto_shard_policy`` says.
+
+    Such an iterator cannot be stored. The batches before a step are skipped instead.
+    """
+
+    sharded = True
+
+    def __init__(self, dataset: tf.data.Dataset, strategy: tf.distribute.Strategy) -> None:
+        self._dataset = dataset.map(_as_model_dtypes).repeat()
+        self._strategy = strategy
+        self._iterator: Any = None
+        self._next = 0
+
+    def batch(self, step: int) -> Batch:
+        """The parts of each replica of this process."""
+        if self._iterator is None or step != self._next:
+            rest = self._dataset.skip(step)
+            self._iterator = iter(self._strategy.experimental_distribute_dataset(rest))
+        self._next = step + 1
+        return _next_of(self._iterator)
+
+    def state(self) -> dict[str, Any]:
+        """Nothing beside the step."""
+        return {}
+
+
+def _next_of(iterator: Any) -> Batch:
+    try:
+        X, Y = next(iterator)
+    except StopIteration:
+        raise ValueError("data: the Dataset is empty; pass one with some batches.") from None
+    return X, Y
 
 
 def _as_model_dtypes(X: tf.Tensor, Y: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:

@@ -14,21 +14,41 @@ from gpflow.models.training_mixins import (
 )
 
 from ..streaming.sources import check_shapes_of_rows
-from .batches import Batches, DatasetBatches, FullArrays, InternalData, MinibatchedArrays
+from .batches import (
+    Batches,
+    DatasetBatches,
+    FullArrays,
+    InternalData,
+    MinibatchedArrays,
+    ShardedDatasetBatches,
+)
 
 Data: TypeAlias = "tuple[Any, Any] | tf.data.Dataset | None"
 
 
 def make_batches(
-    model: Any, data: Data, *, full_batch: bool, batch_size: int | None, seed: int
+    model: Any,
+    data: Data,
+    *,
+    full_batch: bool,
+    batch_size: int | None,
+    seed: int,
+    strategy: tf.distribute.Strategy | None = None,
 ) -> Batches:
     """
+    :param strategy: among whose replicas the batches are to be shared.
     :param full_batch: whether the method needs all of the data at once; a Dataset is then read
         once, from start to end, and concatenated in memory.
     :raises ValueError: for data that do not suit the model, each other, or the batch size.
     """
     if isinstance(model, InternalDataTrainingLossMixin):
         _check_internal(model, data, batch_size)
+        if strategy is not None:
+            raise ValueError(
+                f"strategy: a {type(model).__name__} holds its data, which cannot be spread over "
+                "replicas; leave strategy out, or use a model that is given its data, such as "
+                "gpflow.models.SVGP (for OutOfCoreSGPR pass strategy to the model)."
+            )
         return InternalData()
     if not isinstance(model, ExternalDataTrainingLossMixin):
         raise ValueError(
@@ -50,7 +70,9 @@ def make_batches(
         _check_dataset(data)
         if not full_batch:
             _check_num_data(model, None)
-            return DatasetBatches(data)
+            return (
+                DatasetBatches(data) if strategy is None else ShardedDatasetBatches(data, strategy)
+            )
         data = _concatenated(data)
     X, Y = _checked_arrays(data)
     if batch_size is None:

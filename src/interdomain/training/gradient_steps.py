@@ -64,7 +64,7 @@ def run_gradient_steps(
     )
     good = LastGood(updated, first_step, store.latest)
     for step in range(first_step + 1, steps + 1):
-        batch = replicas.distribute(batches.batch(step - 1))
+        batch = replicas.batch(batches, step - 1)
         last = step == steps
         commit = last or (checkpoint_every is not None and step % checkpoint_every == 0)
         before = good.present_values()
@@ -130,7 +130,7 @@ def _step_function(
         value, gradients = summed_gradients(variables, rows)
         if replicas.strategy is None:
             optimizer.apply_gradients(zip(gradients, variables, strict=True))
-        else:  # they are sums over the replicas already
+        else:  # they are of the whole batch already
             pairs = zip(gradients, variables, strict=True)
             optimizer.apply_gradients(pairs, skip_gradients_aggregation=True)
         return value, gradients

@@ -149,7 +149,9 @@ def fit(
     replicas = Replicas(strategy)
     replicas.check_model(model)
     full_batch = method == "l-bfgs"
-    batches = make_batches(model, data, full_batch=full_batch, batch_size=batch_size, seed=seed)
+    batches = make_batches(
+        model, data, full_batch=full_batch, batch_size=batch_size, seed=seed, strategy=strategy
+    )
     if method == "l-bfgs":
         updates = lbfgs_updates(model)
         settings = {"options": dict(options or {}), "checkpoint_every": checkpoint_every}
@@ -173,7 +175,7 @@ def fit(
             "jit_compile": jit_compile,
             **settings,
         },
-        writes=replicas.is_chief,
+        writes=replicas.workers.is_chief,
     )
     first_step = replicas.start(store, resume)
     converged, message = store.converged, "the checkpoint is of a fit that had ended"
@@ -185,7 +187,7 @@ def fit(
         exact=batches.exact,
         callbacks=callbacks,
         callback_every=callback_every,
-        progress=progress and replicas.is_chief,
+        progress=progress and replicas.workers.is_chief,
     ) as recorder:
         if converged or store.stopped or first_step >= steps:
             recorder.evaluate(first_step, last=True)

@@ -66,6 +66,10 @@ def fit_out_of_core(
     mean function are left for step 4; :func:`fit` then trains everything on all rows, at one or two
     passes a step.
 
+    Where workers share the rows (the model's ``strategy``), all call this: the subset is drawn from
+    the rows of all, the pass is shared, the fits are the same on each, and in the end all have the
+    chief's parameters.
+
     :param model: its parameters are trained in place.
     :param subset_size: rows to draw, without replacement; all, if there are fewer.
     :param subset_steps: L-BFGS iterations on the subset, at most.
@@ -73,7 +77,8 @@ def fit_out_of_core(
     :param seed: of the subset.
     :param options: for SciPy's L-BFGS-B, both times; see :func:`fit`.
     :param checkpoint_dir: a folder for the checkpoints of both fits and of the pass; the pass is
-        kept in ``statistics.npz`` there, unless the model has a ``checkpoint_path`` of its own.
+        kept in ``statistics.npz`` there (``statistics``, if the rows are in parts), unless the
+        model has a ``checkpoint_path`` of its own.
     :param resume: go on from what is in ``checkpoint_dir``.
     :param progress: show progress bars.
     :raises ValueError: for wrong arguments, a model of another class, or one without its rows while
@@ -88,10 +93,14 @@ def fit_out_of_core(
     check_positive_integer("subset_size", subset_size)
     check_positive_integer("subset_steps", subset_steps)
     folders: dict[str, Path | None] = {"subset": None, "fit": None}
+    workers = model.workers
     if checkpoint_dir is not None:
-        folders = {name: Path(checkpoint_dir) / name for name in folders}
+        own = Path(checkpoint_dir) / ("" if workers.is_chief else f"worker-{workers.index}")
+        folders = {name: own / name for name in folders}
         if model.checkpoint_path is None:
-            model.checkpoint_path = Path(checkpoint_dir) / "statistics.npz"
+            name = "statistics" if model.keeps_parts else "statistics.npz"
+            model.checkpoint_path = Path(checkpoint_dir) / name
+    progress = progress and workers.is_chief
     arguments: dict[str, Any] = {"options": options, "resume": resume, "progress": progress}
     trainable = {n: p for n, p in model.feature_parameters.items() if p.trainable}
     subset = None
@@ -103,12 +112,14 @@ def fit_out_of_core(
             checkpoint_dir=folders["subset"],
             **arguments,
         )
+        model.broadcast_parameters()
         for parameter in trainable.values():
             gpflow.set_trainable(parameter, False)
     subset_done = time.perf_counter()
     _ = model.statistics
     pass_done = time.perf_counter()
     result = fit(model, method="l-bfgs", steps=steps, checkpoint_dir=folders["fit"], **arguments)
+    model.broadcast_parameters()
     return OutOfCoreFit(
         subset=subset,
         frozen=tuple(trainable),

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
+import numpy as np
 import tensorflow as tf
 from gpflow.keras import tf_keras
 
-from .batches import Batch
+from ..placement import Workers
+from ..sphere._typing import Array
+from .batches import Batches
 from .checkpoints import CheckpointStore
-from .results import WorkerLostError
 
 Loss = Callable[..., tf.Tensor]
 
@@ -30,13 +32,7 @@ class Replicas:
 
     def __init__(self, strategy: tf.distribute.Strategy | None) -> None:
         self.strategy = strategy
-
-    @property
-    def is_chief(self) -> bool:
-        """Whether this process is the one that writes checkpoints and shows progress."""
-        if self.strategy is None:
-            return True
-        return bool(self.strategy.extended.should_checkpoint)
+        self.workers = Workers(strategy)
 
     def scope(self) -> AbstractContextManager[Any]:
         """Where variables are made for all replicas."""
@@ -75,42 +71,37 @@ class Replicas:
             )
 
     def start(self, store: CheckpointStore, resume: bool) -> int:
-        """The step to go on from: the chief's, which the others read after it has started."""
-        if self.is_chief:
-            first_step = store.start(resume)
-            self.wait()
-            return first_step
-        self.wait()
-        return store.start(resume=True)
+        """The step to go on from: the chief's, whose checkpoint the others read after it.
 
-    def wait(self) -> None:
-        """For the replicas of all processes."""
-        if self.strategy is None:
-            return
+        :raises ValueError: If they do not find the same one.
+        """
+        steps: dict[str, Array] = {}
 
-        def meet() -> tf.Tensor:
-            context = tf.distribute.get_replica_context()
-            return context.all_reduce(tf.distribute.ReduceOp.SUM, tf.ones([]))
+        def begin(turn_of_chief: bool) -> dict[str, Array]:
+            if self.workers.is_chief == turn_of_chief:
+                steps["step"] = np.asarray(store.start(resume or not turn_of_chief))
+            return steps
 
-        strategy = self.strategy
-        tf.function(lambda: strategy.run(meet), autograph=False)()
-
-    @contextmanager
-    def losses_named(self, step: int, store: CheckpointStore) -> Iterator[None]:
-        """:raises WorkerLostError: In place of what TensorFlow raises when a worker is lost."""
-        try:
-            yield
-        except (tf.errors.UnavailableError, tf.errors.AbortedError, tf.errors.CancelledError) as e:
-            if self.strategy is None:
-                raise
-            reason = next(
-                (line for line in str(e).splitlines() if "task" in line), type(e).__name__
+        with self.losses_named(0, store):
+            list(self.workers.share(lambda: begin(True)))
+            found = [int(one["step"]) for one in self.workers.share(lambda: begin(False))]
+        if len(set(found)) > 1:
+            raise ValueError(
+                f"checkpoint_dir: the workers find checkpoints of the steps {found}; pass one "
+                "folder that all of them see."
             )
-            raise WorkerLostError(step, store.latest, reason.strip()) from e
+        return found[0]
 
-    def distribute(self, batch: Batch) -> tuple[Any, ...]:
-        """The rows of a whole batch for each replica of this process: every R-th."""
-        if self.strategy is None:
+    def losses_named(self, step: int, store: CheckpointStore) -> AbstractContextManager[None]:
+        """:raises WorkerLostError: In place of what TensorFlow raises when a worker is lost."""
+        remedy = "Start all workers again with resume=True: they go on from {}."
+        return self.workers.losses_named(f"step {step}", lambda: store.latest, remedy)
+
+    def batch(self, batches: Batches, step: int) -> tuple[Any, ...]:
+        """What each replica of this process sees of a step's batch: of arrays every R-th row; of a
+        Dataset what tf.data deals out."""
+        batch = batches.batch(step)
+        if self.strategy is None or batches.sharded:
             return batch
         number = self.strategy.num_replicas_in_sync
 
@@ -139,35 +130,45 @@ class Replicas:
         :param loss: of the tensors of a batch.
         :return: a gradient of None where the loss does not depend on a variable.
         """
-        rows, weight = self._weighted(rows)
+        rows, count = self._filled(rows)
         with tf.GradientTape(watch_accessed_variables=False) as tape:
             tape.watch(variables)
-            value = loss(*rows) * weight if weight is not None else loss(*rows)
+            value = loss(*rows)
         gradients = tape.gradient(value, variables)
-        if weight is None:
+        if self.strategy is None:
             return value, gradients
-        context = tf.distribute.get_replica_context()
         present = [tf.convert_to_tensor(g) for g in gradients if g is not None]
-        value, *present = context.all_reduce(tf.distribute.ReduceOp.SUM, [value, *present])
-        summed = iter(present)
-        return value, [None if g is None else next(summed) for g in gradients]
+        value, *present = self._weighted_mean([value, *present], count)
+        averaged = iter(present)
+        return value, [None if g is None else next(averaged) for g in gradients]
 
     def loss(self, loss: Loss, rows: Sequence[tf.Tensor]) -> tf.Tensor:
         """In a replica: the loss of the whole batch."""
-        rows, weight = self._weighted(rows)
-        if weight is None:
-            return loss(*rows)
-        context = tf.distribute.get_replica_context()
-        return context.all_reduce(tf.distribute.ReduceOp.SUM, loss(*rows) * weight)
-
-    def _weighted(self, rows: Sequence[tf.Tensor]) -> tuple[Sequence[tf.Tensor], tf.Tensor | None]:
+        rows, count = self._filled(rows)
         if self.strategy is None:
-            return rows, None
+            return loss(*rows)
+        return self._weighted_mean([loss(*rows)], count)[0]
+
+    def _filled(self, rows: Sequence[tf.Tensor]) -> tuple[Sequence[tf.Tensor], tf.Tensor]:
+        """The rows and their number; a replica without rows gets one of zeros, which does not
+        count."""
+        if self.strategy is None:
+            return rows, tf.ones([])
         count = tf.shape(rows[0])[0]
-        dtype = rows[0].dtype
-        context = tf.distribute.get_replica_context()
-        total = context.all_reduce(tf.distribute.ReduceOp.SUM, tf.cast(count, dtype))
-        # A replica without rows computes on one of zeros, which does not count.
         missing = tf.cast(tf.equal(count, 0), tf.int32)
         filled = [tf.pad(r, [[0, missing], *[[0, 0]] * (r.shape.rank - 1)]) for r in rows]
-        return filled, tf.cast(count, dtype) / total
+        return filled, count
+
+    @staticmethod
+    def _weighted_mean(tensors: Sequence[tf.Tensor], count: tf.Tensor) -> list[tf.Tensor]:
+        """Over the replicas, each with the weight ``count``, in one message."""
+        dtype = tensors[0].dtype
+        weight = tf.cast(count, dtype)
+        flat = [tf.reshape(tf.cast(tensor, dtype), [-1]) * weight for tensor in tensors]
+        context = tf.distribute.get_replica_context()
+        sums = context.all_reduce(tf.distribute.ReduceOp.SUM, tf.concat([weight[None], *flat], 0))
+        parts = tf.split(sums[1:] / sums[0], [tf.size(one) for one in flat])
+        return [
+            tf.cast(tf.reshape(part, tf.shape(tensor)), tensor.dtype)
+            for part, tensor in zip(parts, tensors, strict=True)
+        ]

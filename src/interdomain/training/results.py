@@ -76,23 +76,3 @@ class NonFiniteError(FloatingPointError):
 
     def __reduce__(self) -> tuple[type[NonFiniteError], tuple[str, int, int, str | None]]:
         return type(self), self._arguments
-
-
-class WorkerLostError(RuntimeError):
-    """
-    Another process of a distributed fit has ended, or cannot be reached.
-
-    The parameters in this process may be in the midst of a step; those of the last checkpoint are
-    not.
-
-    :ivar checkpoint: the path of the last checkpoint, None without a ``checkpoint_dir``.
-    """
-
-    def __init__(self, step: int, checkpoint: str | None, reason: str) -> None:
-        remedy = (
-            "Without a checkpoint_dir there is nothing to go on from."
-            if checkpoint is None
-            else f"Start all workers again with resume=True: they go on from {checkpoint}."
-        )
-        super().__init__(f"step {step} lost another worker ({reason}). {remedy}")
-        self.checkpoint = checkpoint

@@ -1,0 +1,182 @@
+"""The rows of a model: this worker's parts of them, and the sums over those of all workers."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import tensorflow as tf
+
+from ..placement import Workers
+from ..sphere._typing import Array
+from .accumulation import accumulate
+from .features import StreamedFeatures
+from .pass_files import PassFile
+from .shards import Shards
+from .sources import RowSource, draw_rows, make_source
+from .statistics import SufficientStatistics
+
+_REMEDY = "Start all workers again with the same data: parts that are done are in {}."
+
+
+@dataclass(frozen=True)
+class PassSettings:
+    """How rows are read.
+
+    :ivar batch_size: Rows to take at a time.
+    :ivar on_invalid: "raise" or "skip", for rows that are not finite.
+    :ivar progress: Whether long passes show a progress bar.
+    :ivar workers: Those that share the rows.
+    """
+
+    batch_size: int
+    on_invalid: str
+    progress: bool
+    workers: Workers
+
+
+class Rows:
+    """Data that are one piece, or in parts that the workers share.
+
+    :param data: Arrays, a ``tf.data.Dataset``, or :class:`Shards`. Several workers share arrays in
+        consecutive rows.
+    :param columns: Of X and of Y, as they have to be; None for any.
+    :raises ValueError: For other data or columns, or a dataset that several workers cannot share.
+    """
+
+    def __init__(
+        self, data: Any, settings: PassSettings, columns: tuple[int, int] | None = None
+    ) -> None:
+        self._settings, self._columns = settings, columns
+        number = settings.workers.number
+        if number > 1 and isinstance(data, tf.data.Dataset):
+            raise ValueError(
+                f"data: found one tf.data.Dataset for {number} workers; pass interdomain.streaming."
+                "Shards, a dataset for each file or group of files."
+            )
+        if number > 1 and isinstance(data, (tuple, list)) and len(data) == 2:
+            data = Shards.split((data[0], data[1]), number)
+        self._shards = data if isinstance(data, Shards) else None
+        self._whole = None if isinstance(data, Shards) else self._source("data", data)
+        first = self._whole
+        if first is None:
+            assert self._shards is not None
+            name = (*self._own_names(), *self._shards.names)[0]  # a worker may have no part
+            first = self._opened(name)
+        self._columns = (first.num_columns, first.num_outputs)
+
+    @property
+    def columns(self) -> tuple[int, int]:
+        """Of X and of Y."""
+        assert self._columns is not None
+        return self._columns
+
+    @property
+    def in_parts(self) -> bool:
+        """Whether the sums of each part are kept in a file of a folder."""
+        return self._shards is not None
+
+    def sources(self) -> Iterator[tuple[str, RowSource]]:
+        """The name and rows of each of this worker's parts; the name is empty for one piece."""
+        if self._whole is not None:
+            yield "", self._whole
+            return
+        for name in self._own_names():
+            yield name, self._opened(name)
+
+    def accumulate(
+        self, features: StreamedFeatures, path: str | os.PathLike[str] | None, *, fresh: bool
+    ) -> SufficientStatistics:
+        """The statistics of all rows.
+
+        :param path: The file for what is done, or the folder for the files of the parts.
+        :param fresh: Whether to do again what is done.
+        :raises WorkerLostError: If another worker is.
+        """
+        workers = self._settings.workers
+        if workers.number == 1:
+            total = self._own_sums(features, path, fresh)
+        else:
+            total = None
+            named = workers.losses_named(
+                "the pass over the data", lambda: None if path is None else os.fspath(path), _REMEDY
+            )
+            with named:
+                for arrays in workers.share(lambda: self._own_arrays(features, path, fresh)):
+                    if arrays:
+                        part = SufficientStatistics.from_arrays(arrays)
+                        total = part if total is None else total + part
+        assert total is not None, "there is a part, and an empty one has raised an error"
+        return total
+
+    def _own_arrays(self, *arguments: Any) -> dict[str, Array]:
+        own = self._own_sums(*arguments)
+        return {} if own is None else own.to_arrays()
+
+    def _own_sums(
+        self, features: StreamedFeatures, path: str | os.PathLike[str] | None, fresh: bool
+    ) -> SufficientStatistics | None:
+        total: SufficientStatistics | None = None
+        for name, source in self.sources():
+            file = None
+            if path is not None:
+                where = Path(path)
+                if name:
+                    where.mkdir(parents=True, exist_ok=True)
+                    where = where / f"{name}.npz"
+                file = PassFile(where, fresh=fresh)
+            part = accumulate(
+                features,
+                source,
+                on_invalid=self._settings.on_invalid,
+                progress=self._settings.progress and self._settings.workers.is_chief,
+                file=file,
+                name=name,
+            )
+            total = part if total is None else total + part
+        return total
+
+    def _own_names(self) -> tuple[str, ...]:
+        assert self._shards is not None
+        workers = self._settings.workers
+        return self._shards.of_worker(workers.index, workers.number)
+
+    def _opened(self, name: str) -> RowSource:
+        assert self._shards is not None
+        return self._source(f"data[{name!r}]", self._shards.open(name))
+
+    def _source(self, what: str, data: Any) -> RowSource:
+        source = make_source(data, self._settings.batch_size)
+        found = (source.num_columns, source.num_outputs)
+        for name, number, known in zip(("X", "Y"), found, self._columns or found, strict=True):
+            if number != known:
+                raise ValueError(
+                    f"{what}: {name} has {number} columns, the model's has {known}; pass rows of "
+                    "the same kind."
+                )
+        return source
+
+
+def draw(parts: list[Rows], size: int, seed: int, workers: Workers) -> tuple[Array, Array]:
+    """Rows of all workers at random, the same on each, as :func:`draw_rows`.
+
+    :raises ValueError: If no row is finite.
+    """
+
+    def own() -> dict[str, Array]:
+        rng = np.random.default_rng(seed if workers.number == 1 else (seed, workers.index))
+        numbers, X, Y = draw_rows((s for rows in parts for _, s in rows.sources()), size, rng)
+        return {"numbers": numbers, "X": X, "Y": Y}
+
+    remedy = "Start all workers again; {} is kept."
+    with workers.losses_named("drawing rows", lambda: None, remedy):
+        drawn = [arrays for arrays in workers.share(own) if len(arrays["numbers"])]
+    if not drawn:
+        raise ValueError("data: no row is finite; pass rows with finite numbers.")
+    numbers, X, Y = (np.concatenate([one[k] for one in drawn]) for k in ("numbers", "X", "Y"))
+    smallest = np.sort(np.argsort(numbers)[:size])
+    return X[smallest], Y[smallest]

@@ -1,0 +1,82 @@
+"""Rows in parts with names, of which each worker reads its own."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from .sources import check_shapes_of_rows
+
+
+class Shards:
+    """Rows of data in parts, such as files. Of W workers, worker w reads every W-th part from w on.
+
+    >>> Shards({path.stem: functools.partial(read, path) for path in sorted(folder.glob("*.npy"))})
+
+    A part's sums are taken, and kept, on their own: see
+    :class:`interdomain.models.OutOfCoreSGPR`, ``checkpoint_path``.
+
+    :param parts: By name, in order: data as :class:`interdomain.models.OutOfCoreSGPR` takes them,
+        or a function without arguments that returns them. It is called when the part's turn comes,
+        and its data are forgotten afterwards. The same on all workers.
+    :raises ValueError: If there are none, or a name could not be that of a file.
+    """
+
+    def __init__(self, parts: Mapping[str, Any | Callable[[], Any]]) -> None:
+        if not isinstance(parts, Mapping) or not parts:
+            raise ValueError(
+                f"parts: found {parts!r}; pass a mapping from names to data, or to functions that "
+                "return them."
+            )
+        for name in parts:
+            if not isinstance(name, str) or not name or name.startswith(".") or "/" in name:
+                raise ValueError(
+                    f"parts: {name!r} is no name for a part; pass one that a file could have, "
+                    "such as '2019-07'."
+                )
+        self._parts = dict(parts)
+
+    @classmethod
+    def split(cls, data: tuple[Any, Any], number: int) -> Shards:
+        """Consecutive rows of arrays, in as many parts of almost equal size.
+
+        :param data: (X ``[N, D]``, Y ``[N, P]``), as arrays or memory-mapped arrays.
+        :raises ValueError: If there are fewer rows.
+        """
+        X, Y = data
+        check_shapes_of_rows(X, Y)
+        num_rows = int(X.shape[0])
+        if not 1 <= number <= num_rows:
+            raise ValueError(
+                f"number: found {number} for {num_rows} rows; pass a number from 1 to {num_rows}."
+            )
+        ends = [num_rows * k // number for k in range(number + 1)]
+
+        def rows(start: int, end: int) -> tuple[Any, Any]:
+            return X[start:end], Y[start:end]
+
+        return cls(
+            {
+                f"rows-{start}-{end - 1}": functools.partial(rows, start, end)
+                for start, end in zip(ends[:-1], ends[1:], strict=True)
+            }
+        )
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """In order."""
+        return tuple(self._parts)
+
+    def of_worker(self, index: int, number: int) -> tuple[str, ...]:
+        """The names of the parts that one worker of ``number`` reads."""
+        return self.names[index::number]
+
+    def open(self, name: str) -> Any:
+        """The data of one part."""
+        part = self._parts[name]
+        return part() if callable(part) else part
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Shards:
+        """Rows are never changed, and may not fit into memory twice."""
+        return self
