@@ -1,4 +1,4 @@
-"""Models and data for fits under a strategy, and how far two models are apart."""
+"""Models and data for fits under a strategy, and how far what they learn is apart."""
 
 from collections.abc import Callable
 from typing import Any
@@ -12,38 +12,62 @@ RNG = np.random.default_rng(0)
 X = RNG.normal(size=(101, 2))
 Y = np.sin(2 * X[:, :1]) + 0.1 * RNG.normal(size=(101, 1))
 
+Arrays = list[np.ndarray]
 
-def svgp() -> gpflow.models.SVGP:
+
+def stirred(model: Any) -> Any:
+    """Away from the prior, where some gradients are zero."""
+    rng = np.random.default_rng(1)
+    for variable in model.trainable_variables:
+        variable.assign(variable.numpy() + 0.1 * rng.normal(size=variable.shape))
+    return model
+
+
+def svgp() -> Any:
     kernel = idm.kernels.SphericalMatern32(weight_variances=np.ones(2))
     harmonics = idm.inducing_variables.SphericalHarmonics.for_kernel(kernel, 2, 3)
-    return gpflow.models.SVGP(kernel, gpflow.likelihoods.Gaussian(0.2), harmonics, num_data=len(X))
+    model = gpflow.models.SVGP(kernel, gpflow.likelihoods.Gaussian(0.2), harmonics, num_data=len(X))
+    return stirred(model)
 
 
-def hvgp() -> idm.models.HVGP:
-    return idm.models.HVGP(
+def hvgp(devices: Any = None) -> Any:
+    model = idm.models.HVGP(
         gpflow.kernels.Matern32(),
         gpflow.likelihoods.Gaussian(0.2),
         np.array([[0.9, 0.2], [0.4, -0.8], [-1.1, 1.5]]),
         [idm.transforms.Negation(0)],
         num_data=len(X),
+        devices=devices,
     )
+    return stirred(model)
 
 
-def orthogonal() -> idm.models.OrthogonalSVGP:
+def orthogonal() -> Any:
     kernel = idm.kernels.SphericalMatern32(weight_variances=np.ones(2))
     harmonics = idm.inducing_variables.SphericalHarmonics.for_kernel(kernel, 2, 2)
     points = gpflow.inducing_variables.InducingPoints(X[:4].copy())
-    return idm.models.OrthogonalSVGP(
+    model = idm.models.OrthogonalSVGP(
         kernel, gpflow.likelihoods.Gaussian(0.2), harmonics, points, num_data=len(X)
     )
+    return stirred(model)
 
 
 MODELS: dict[str, Callable[[], Any]] = {"svgp": svgp, "hvgp": hvgp, "orthogonal": orthogonal}
 
 
-def difference(model: Any, other: Any) -> float:
-    """The largest, relative to each parameter's largest number."""
+def unconstrained(model: Any) -> Arrays:
+    return [variable.numpy() for variable in model.trainable_variables]
+
+
+def moves(model: Any, start: Arrays) -> Arrays:
+    """What training has added to the unconstrained parameters: after one step of gradient descent
+    the gradients, but for the learning rate."""
+    return [now - before for now, before in zip(unconstrained(model), start, strict=True)]
+
+
+def difference(ours: Arrays, theirs: Arrays) -> float:
+    """The largest, relative to the largest number of each array; none of which may be all zero."""
+    assert all(np.any(b) for b in theirs)
     return max(
-        float(np.max(np.abs(a.numpy() - b.numpy())) / np.max(np.abs(b.numpy())))
-        for a, b in zip(model.parameters, other.parameters, strict=True)
+        float(np.max(np.abs(a - b)) / np.max(np.abs(b))) for a, b in zip(ours, theirs, strict=True)
     )

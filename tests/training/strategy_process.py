@@ -2,6 +2,7 @@
 
 import json
 import sys
+from typing import Any
 
 import tensorflow as tf
 
@@ -11,43 +12,79 @@ tf.config.set_logical_device_configuration(
     [tf.config.LogicalDeviceConfiguration()] * NUM_DEVICES,
 )
 
+import gpflow  # noqa: E402
+import numpy as np  # noqa: E402
 from gpflow.keras import tf_keras  # noqa: E402
 
 import interdomain as idm  # noqa: E402
-from tests.training.strategy_models import MODELS, X, Y, difference, svgp  # noqa: E402
+from tests.training.strategy_models import (  # noqa: E402
+    MODELS,
+    Arrays,
+    X,
+    Y,
+    difference,
+    moves,
+    svgp,
+    unconstrained,
+)
 
+STEPS = 2
 strategy = tf.distribute.MirroredStrategy([f"CPU:{i}" for i in range(NUM_DEVICES)])
-found: dict[str, object] = {"replicas": strategy.num_replicas_in_sync}
-cases = {
-    "svgp": {"batch_size": 33},
-    "svgp, natural gradients": {"batch_size": 33, "natural_gradient": 0.3},
-    "svgp, fewer rows than devices": {"batch_size": 3},
-    "hvgp, natural gradients": {"batch_size": 33, "natural_gradient": 0.3},
-    "orthogonal": {},
-}
-for name, arguments in cases.items():
-    build = MODELS[name.split(",")[0]]
-    fitted = []
-    for used in (strategy, None):
-        with strategy.scope() if used else tf.name_scope(""):
-            model = build()
-            optimizer = tf_keras.optimizers.SGD(1e-4)
-        idm.training.fit(
-            model, (X, Y), optimizer=optimizer, steps=5, strategy=used, progress=False, **arguments
-        )
-        fitted.append(model)
-    found[f"case {name}"] = difference(*fitted)
+found: dict[str, Any] = {"replicas": strategy.num_replicas_in_sync}
 
-outside = svgp()
-with strategy.scope():
-    inside = svgp()
-for name, model, arguments in (
-    ("model outside", outside, {"batch_size": 33}),
-    ("optimizer outside", inside, {"optimizer": tf_keras.optimizers.SGD(1e-4)}),
-    ("l-bfgs", inside, {"method": "l-bfgs"}),
-):
-    try:
-        idm.training.fit(model, (X, Y), strategy=strategy, progress=False, **arguments)
-    except ValueError as error:
-        found[name] = str(error)
+
+def dataset() -> tf.data.Dataset:
+    """Batches of 40, 40 and 21 rows."""
+    return tf.data.Dataset.from_tensor_slices((X, Y)).batch(40)
+
+
+def learnt(name: str, data: Any, used: Any, **arguments: Any) -> Arrays:
+    with strategy.scope() if used else tf.name_scope(""):
+        model = MODELS[name]()
+        optimizer = tf_keras.optimizers.SGD(1e-4)
+    start = unconstrained(model)
+    idm.training.fit(model, data, optimizer=optimizer, strategy=used, progress=False, **arguments)
+    return moves(model, start)
+
+
+cases: dict[str, tuple[str, Any, dict[str, Any]]] = {
+    "gradients": ("svgp", (X, Y), {"batch_size": 33, "steps": 1}),
+    "natural gradients": ("svgp", (X, Y), {"batch_size": 33, "natural_gradient": 0.3}),
+    "fewer rows than devices": ("svgp", (X, Y), {"batch_size": NUM_DEVICES - 1}),
+}
+if NUM_DEVICES == 2:
+    cases |= {
+        "hvgp": ("hvgp", (X, Y), {"batch_size": 33, "natural_gradient": 0.3}),
+        "orthogonal": ("orthogonal", (X, Y), {}),
+        "dataset": ("svgp", dataset(), {"steps": 5}),
+    }
+for case, (name, data, arguments) in cases.items():
+    arguments = {"steps": STEPS, **arguments}
+    found[f"case {case}"] = difference(
+        learnt(name, data, strategy, **arguments), learnt(name, data, None, **arguments)
+    )
+
+if NUM_DEVICES == 2:
+    outside = svgp()
+    with strategy.scope():
+        inside = svgp()
+        holder = gpflow.models.GPR((X, Y), gpflow.kernels.Matern32())
+        too_fast = tf_keras.optimizers.SGD(1e200)
+    wrong: dict[str, tuple[Any, Any, dict[str, Any]]] = {
+        "model outside": (outside, (X, Y), {"batch_size": 33}),
+        "optimizer outside": (inside, (X, Y), {"optimizer": tf_keras.optimizers.SGD(1e-4)}),
+        "l-bfgs": (inside, (X, Y), {"method": "l-bfgs"}),
+        "xla": (inside, (X, Y), {"method": "adam", "jit_compile": True}),
+        "data held": (holder, None, {"method": "adam"}),
+        "not finite": (inside, (X, Y), {"optimizer": too_fast, "steps": 3}),
+    }
+    start = unconstrained(inside)
+    for name, (model, data, arguments) in wrong.items():
+        try:
+            idm.training.fit(model, data, strategy=strategy, progress=False, **arguments)
+        except (ValueError, idm.training.NonFiniteError) as error:
+            found[name] = str(error)
+    found["as before"] = all(
+        np.array_equal(a, b) for a, b in zip(unconstrained(inside), start, strict=True)
+    )
 print(json.dumps(found))

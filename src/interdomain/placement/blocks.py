@@ -36,7 +36,7 @@ def resolve_devices(devices: Sequence[str] | Literal["auto"] | None) -> tuple[st
     """
     if devices is None:
         return None
-    available = {device.name: device for device in tf.config.list_logical_devices()}
+    available = _devices_of_this_process()
     if isinstance(devices, str):
         if devices != "auto":
             raise ValueError(
@@ -58,6 +58,15 @@ def resolve_devices(devices: Sequence[str] | Literal["auto"] | None) -> tuple[st
     if not names:
         raise ValueError('devices must not be empty; pass names, "auto", or None.')
     return tuple(names)
+
+
+def _devices_of_this_process() -> dict[str, Any]:
+    """By name; a worker of a cluster sees those of the others as well."""
+    with tf.init_scope():
+        process = tf.zeros([]).device.rsplit("/device:", 1)[0]
+    devices = tf.config.list_logical_devices()
+    own = {device.name: device for device in devices if device.name.startswith(f"{process}/")}
+    return own or {device.name: device for device in devices}
 
 
 def _short_name(device: str) -> str:

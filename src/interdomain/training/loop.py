@@ -103,8 +103,13 @@ def fit(
     :param strategy: a ``tf.distribute`` strategy, such as ``MirroredStrategy`` or
         ``MultiWorkerMirroredStrategy``, in whose scope the model was built (and an ``optimizer``,
         of tf_keras). The rows of each batch are spread over its replicas; loss and gradients are
-        those of one device on the whole batch. The chief alone writes checkpoints and shows
-        progress; all workers see the same ``checkpoint_dir``, and resume from it. Not for L-BFGS.
+        those of one device on the whole batch. Arrays, and their order, are the same on all
+        workers. A Dataset has batches of all replicas together, and tf.data splits them by its
+        ``auto_shard_policy``: by files where it finds some, so that batches have other rows than on
+        one device, or each batch (DATA); whatever it shuffles needs a seed, and a resumed fit
+        skips what was seen. The chief alone writes checkpoints and shows progress; all workers see
+        the same ``checkpoint_dir``, and resume from it. Not for L-BFGS and XLA, nor for models that
+        hold their data.
     :raises ValueError: for arguments that are wrong or do not go together: the message names the
         argument, what was found, and what to pass instead. That includes a model whose ``num_data``
         is None with minibatches, or is not the number of rows, because its ELBO would be scaled
@@ -145,6 +150,11 @@ def fit(
         raise ValueError(
             "strategy: L-BFGS runs on one device, found a "
             f"{type(strategy).__name__}; pass method='adam', or leave strategy out."
+        )
+    if strategy is not None and jit_compile:
+        raise ValueError(
+            "jit_compile: XLA cannot compile a step that is spread over replicas; leave it out "
+            "with a strategy."
         )
     replicas = Replicas(strategy)
     replicas.check_model(model)

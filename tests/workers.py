@@ -1,0 +1,59 @@
+"""Processes that tests start: scripts with several devices, and workers on the loopback
+interface."""
+
+from __future__ import annotations
+
+import json
+import os
+import socket
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+
+def start(script: Path, *arguments: str, **environment: str) -> subprocess.Popen[str]:
+    return subprocess.Popen(
+        [sys.executable, str(script), *arguments],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env={**os.environ, "TF_CPP_MIN_LOG_LEVEL": "3", **environment},
+    )
+
+
+def finish(process: subprocess.Popen[str], timeout: float = 240.0) -> dict[str, Any]:
+    """The last line of its output, as JSON."""
+    try:
+        output, errors = process.communicate(timeout=timeout)
+    finally:
+        process.kill()
+    lines = output.strip().splitlines()
+    assert lines, f"exit {process.returncode}: {errors[-2000:]}"
+    found: dict[str, Any] = json.loads(lines[-1])
+    return found
+
+
+def start_workers(script: Path, *arguments: str) -> list[subprocess.Popen[str]]:
+    """Two, the chief first."""
+    addresses = [f"127.0.0.1:{port}" for port in free_ports(2)]
+    return [
+        start(
+            script,
+            *arguments,
+            TF_CONFIG=json.dumps(
+                {"cluster": {"worker": addresses}, "task": {"type": "worker", "index": index}}
+            ),
+        )
+        for index in range(2)
+    ]
+
+
+def free_ports(number: int) -> list[int]:
+    listeners = [socket.socket() for _ in range(number)]
+    for listener in listeners:
+        listener.bind(("127.0.0.1", 0))
+    ports: list[int] = [listener.getsockname()[1] for listener in listeners]
+    for listener in listeners:
+        listener.close()
+    return ports
