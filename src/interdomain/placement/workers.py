@@ -52,15 +52,15 @@ class Workers:
             self.number = strategy.num_replicas_in_sync // len(ids)
 
     def _replica_ids(self) -> list[int]:
-        def own() -> tf.Tensor:
-            return tf.convert_to_tensor(
-                tf.distribute.get_replica_context().replica_id_in_sync_group
-            )
+        ids: list[int] = []
+
+        def note(context: Any) -> tf.Tensor:
+            ids.append(int(context.replica_id_in_sync_group))
+            return tf.zeros([])
 
         assert self.strategy is not None
-        strategy = self.strategy
-        found = tf.function(lambda: strategy.run(own), autograph=False)()
-        return sorted(int(i) for i in strategy.experimental_local_results(found))
+        self.strategy.experimental_distribute_values_from_function(note)
+        return sorted(ids)
 
     @property
     def is_chief(self) -> bool:
