@@ -28,11 +28,16 @@ _ROWS_AT_ONCE = 200_000
 
 
 def harmonic_model(
-    data: tuple[Array, Array], max_degree: int, *, truncated: bool
+    data: tuple[Array, Array],
+    max_degree: int,
+    *,
+    truncated: bool,
+    strategy: tf.distribute.Strategy | None = None,
 ) -> idm.models.OutOfCoreSGPR:
     """A model of the rows with all harmonics up to a degree, at its initial parameters.
 
     :param truncated: whether the kernel, too, ends at `max_degree`.
+    :param strategy: whose workers share the rows.
     """
     input_dim = data[0].shape[1]
     kernel = idm.kernels.SphericalMatern32(
@@ -41,7 +46,12 @@ def harmonic_model(
     )
     harmonics = idm.inducing_variables.SphericalHarmonics.for_kernel(kernel, input_dim, max_degree)
     return idm.models.OutOfCoreSGPR(
-        data, kernel, harmonics, noise_variance=INITIAL_NOISE, progress=False
+        data,
+        kernel,
+        harmonics,
+        noise_variance=INITIAL_NOISE,
+        progress=False,
+        strategy=strategy,
     )
 
 

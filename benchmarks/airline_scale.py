@@ -9,7 +9,9 @@ growth  the pass and a step of L-BFGS after it (bound and gradient), for M = 54 
         rows to all flights, with a picture;
 svgp    gpflow's SVGP with 500 points on minibatches: how long until its log density on a sample of
         10,000 test rows is that of vish with degree 3, whose stored result it looks up? It gives up
-        after ten times the seconds of that fit (`--budget`).
+        after ten times the seconds of that fit (`--budget`);
+workers the pass by one process on one core, and by several that share the rows (`--workers`), with a
+        core each: seconds, and whether the sums are the same.
 
 Every configuration runs in a fresh process. The flights (0.4 GB) are kept in `--work-dir`.
 """
@@ -31,7 +33,7 @@ from benchmarks.flight_table import TRAIN_ROWS
 from benchmarks.results import Record, ResultFile
 from benchmarks.runner import Benchmark, Configuration, indices, names, result_folder
 
-KINDS = ("vish", "growth", "svgp")
+KINDS = ("vish", "growth", "svgp", "workers")
 RIVAL_DEGREE = 3
 BUDGET = 10.0  # times the seconds of the fit that svgp is compared with
 FLOOR_ROUNDS = 50
@@ -62,6 +64,7 @@ class AirlineScale(Benchmark):
         parser.add_argument(
             "--budget", type=float, default=None, help=f"of svgp, in fits; default {BUDGET:g}"
         )
+        parser.add_argument("--workers", type=int, default=2, help="of workers, default 2")
         parser.add_argument("--seed", type=int, default=0)
         parser.add_argument(
             "--work-dir",
@@ -71,14 +74,14 @@ class AirlineScale(Benchmark):
         )
 
     def configurations(self, arguments: argparse.Namespace) -> Iterable[Configuration]:
-        makers = {"vish": _fits, "growth": _growth, "svgp": _rivals}
+        makers = {"vish": _fits, "growth": _growth, "svgp": _rivals, "workers": _shared}
         for kind in arguments.kinds or KINDS:
             for configuration in makers[kind](arguments):
                 yield {"kind": kind, **configuration, "seed": arguments.seed}
 
     def run(self, configuration: Configuration, arguments: argparse.Namespace) -> dict[str, Any]:
         # Here, as they need TensorFlow: `--table` and `--help` are quick.
-        from benchmarks import airline_fit, airline_svgp
+        from benchmarks import airline_fit, airline_svgp, airline_workers
 
         settings = dict(configuration)
         kind, data, train_rows = (settings.pop(name) for name in ("kind", "data", "train_rows"))
@@ -101,6 +104,9 @@ class AirlineScale(Benchmark):
         if kind == "growth":
             del settings["seed"]
             return dict(from_child(airline_fit.growth, folder=str(folder), **settings))
+        if kind == "workers":
+            del settings["seed"]
+            return airline_workers.compare(str(folder), **settings)
         assert rival is not None
         del settings["target_degree"], settings["truncated"]
         seconds = rival["fit_seconds"]
@@ -184,6 +190,17 @@ def _growth(arguments: argparse.Namespace) -> Iterable[Configuration]:
                 "rounds": 3 if short else 7,
                 "floor_rounds": FLOOR_ROUNDS,
             }
+
+
+def _shared(arguments: argparse.Namespace) -> Iterable[Configuration]:
+    short = arguments.short
+    for degree in arguments.degrees or ([2] if short else [3, 4]):
+        yield {
+            **_table_of(SYNTHETIC, arguments),
+            "max_degree": degree,
+            "workers": arguments.workers,
+            "rounds": 1 if short else 3,
+        }
 
 
 def _rivals(arguments: argparse.Namespace) -> Iterable[Configuration]:

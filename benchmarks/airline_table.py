@@ -14,18 +14,24 @@ TARGET_FLOOR = 1.5  # the products of a pass / bare ones
 TARGET_SECONDS = {210: 25.0, 660: 75.0}  # of the fit of the whole flight table
 TARGET_BYTES = 2 * 2**30  # resident while fitting
 TARGET_RATIO = 100.0  # svgp's seconds / vish's, to the same log density
+TARGET_DIFFERENCE = 1e-12  # of the sums of several workers and of one process
 _PASS = ("read_seconds", "features_seconds", "products_seconds", "pass_seconds")
 _FLOORS = ("floor_seconds", "full_product_seconds")
 
 
 def table_of(records: Sequence[Record]) -> str:
-    """Fits and their parts, the growth, the race with svgp; what there is of them."""
+    """Fits and their parts, the growth, the race with svgp, the workers; what there is of them."""
     kinds: dict[str, list[Record]] = {}
     for record in sorted(records, key=_position):
         kinds.setdefault(record["configuration"]["kind"], []).append(record)
     parts = [
         part(kinds[kind])
-        for kind, part in (("vish", _fits), ("growth", _growth), ("svgp", _races))
+        for kind, part in (
+            ("vish", _fits),
+            ("growth", _growth),
+            ("svgp", _races),
+            ("workers", _shared),
+        )
         if kind in kinds
     ]
     return "\n\n".join(parts)
@@ -160,6 +166,34 @@ def _races(records: Sequence[Record]) -> str:
         "svgp, until its log density is that of vish with degree 3.\n\n"
         + markdown(headers, rows)
         + "".join(f"\n\n{line}" for line in lines)
+    )
+
+
+def _shared(records: Sequence[Record]) -> str:
+    rows = []
+    for record in records:
+        run, result = record["configuration"], record["result"]
+        seconds, difference = result["seconds"], result["difference"]
+        rows.append(
+            (
+                f"{result['num_rows']:,}",
+                f"{result['num_inducing']:,}",
+                str(run["workers"]),
+                spread(seconds["one"]),
+                spread(seconds["shared"]),
+                spread(result["ratio"]),
+                f"{difference:.1e} ({_met(difference <= TARGET_DIFFERENCE)})",
+                "yes" if result["same_bits_on_all_workers"] else "NO",
+                megabytes(result["bytes_shared"]),
+            )
+        )
+    headers = (
+        *("rows", "M", "workers", "one process, one core s", "workers, a core each s", "ratio"),
+        *("difference of the sums", "same bits on all workers", "MB that travel"),
+    )
+    return (
+        "The pass by one process, and shared by workers (medians of rounds). The difference is "
+        f"relative, aim {TARGET_DIFFERENCE:g}.\n\n" + markdown(headers, rows)
     )
 
 

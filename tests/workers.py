@@ -11,14 +11,17 @@ import sys
 from pathlib import Path
 from typing import Any
 
+ROOT = str(Path(__file__).parent.parent)  # scripts import tests.*, of which there are others
+
 
 def start(script: Path, *arguments: str, **environment: str) -> subprocess.Popen[str]:
+    search_path = os.pathsep.join([ROOT, *filter(None, [os.environ.get("PYTHONPATH")])])
     return subprocess.Popen(
         [sys.executable, str(script), *arguments],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
-        env={**os.environ, "TF_CPP_MIN_LOG_LEVEL": "3", **environment},
+        env={**os.environ, "TF_CPP_MIN_LOG_LEVEL": "3", "PYTHONPATH": search_path, **environment},
     )
 
 
