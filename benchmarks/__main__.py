@@ -12,6 +12,7 @@ from benchmarks.basis import Basis
 from benchmarks.colour_conv import ColourConv
 from benchmarks.conv_covariances import ConvCovariances
 from benchmarks.data import add_data_argument
+from benchmarks.distributed import Distributed
 from benchmarks.elevation import Elevation
 from benchmarks.hvgp_scaling import HvgpScaling
 from benchmarks.kernel_recovery import KernelRecovery
@@ -50,6 +51,7 @@ BENCHMARKS: dict[str, type[Benchmark]] = {
         BananaHmk,
         Solar,
         AirlineScale,
+        Distributed,
     )
 }
 NEED_DATA = (

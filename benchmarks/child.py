@@ -1,20 +1,27 @@
 """Calling a function in a process of its own: nothing built or compiled before can help or hinder.
 
 from_child(function, environment={"NAME": "value"}, argument=1)
+from_children(function, [Call({"argument": 1}, {}), Call({"argument": 2}, {})], timeout=60.0)
 """
 
 from __future__ import annotations
 
+import contextlib
 import importlib
 import json
 import os
 import subprocess
 import sys
-from collections.abc import Callable, Mapping
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 MARK = "returned="
+ROOT = str(Path(__file__).parent.parent)
+POLL_SECONDS = 0.2
 
 
 def from_child(
@@ -26,22 +33,116 @@ def from_child(
     :param environment: variables that the child has beside those of this process.
     :raises RuntimeError: when the child process fails; the message ends with its output.
     """
-    root = str(Path(__file__).parent.parent)
-    search_path = [root, *(entry for entry in sys.path if entry)]
     child = subprocess.run(
-        [sys.executable, "-m", "benchmarks.child", target_of(function)],
+        _command(function),
         input=json.dumps(arguments),
         capture_output=True,
         text=True,
-        cwd=root,
+        cwd=ROOT,
         check=False,
-        env={**os.environ, **(environment or {}), "PYTHONPATH": os.pathsep.join(search_path)},
+        env=_environment(environment),
     )
-    returned = [line for line in child.stdout.splitlines() if line.startswith(MARK)]
-    if child.returncode != 0 or not returned:
+    return _returned(function, arguments, child.returncode, child.stdout, child.stderr)
+
+
+@dataclass(frozen=True)
+class Call:
+    """The arguments of a function for one of several processes, and that process's variables."""
+
+    arguments: Mapping[str, Any]
+    environment: Mapping[str, str]
+
+
+def from_children(
+    function: Callable[..., Any], calls: Sequence[Call], *, timeout: float
+) -> list[Any]:
+    """What the calls return in fresh processes that run at the same time.
+
+    No process is left when this returns or raises.
+
+    :param timeout: seconds for all of them together.
+    :raises RuntimeError: when a process fails, or the time is over: the others may wait for it.
+    """
+    deadline = time.monotonic() + timeout
+    with contextlib.ExitStack() as stack:
+        children = [stack.enter_context(_started(function, call)) for call in calls]
+        while True:
+            states = [child.process.poll() for child in children]
+            ended = all(state is not None for state in states)
+            # Where one has failed, the others may wait for it forever.
+            if ended or any(states) or time.monotonic() > deadline:
+                break
+            time.sleep(POLL_SECONDS)
+        if any(state != 0 for state in states):
+            raise RuntimeError(
+                f"{function.__name__} failed in {len(calls)} processes of its own within "
+                f"{timeout:g} s, exit status {states} (None: stopped here):\n"
+                + "\n".join(_text(child.stderr)[-2000:] for child in children)
+            )
+        return [
+            _returned(function, call.arguments, 0, _text(child.stdout), _text(child.stderr))
+            for call, child in zip(calls, children, strict=True)
+        ]
+
+
+@dataclass(frozen=True)
+class _Child:
+    process: subprocess.Popen[bytes]
+    stdout: IO[bytes]
+    stderr: IO[bytes]
+
+
+@contextlib.contextmanager
+def _started(function: Callable[..., Any], call: Call) -> Iterator[_Child]:
+    """A process that is killed at the end, if it still runs; files, as nobody empties its pipes."""
+    with (
+        tempfile.TemporaryFile() as stdin,
+        tempfile.TemporaryFile() as stdout,
+        tempfile.TemporaryFile() as stderr,
+    ):
+        stdin.write(json.dumps(dict(call.arguments)).encode())
+        stdin.seek(0)
+        process = subprocess.Popen(
+            _command(function),
+            stdin=stdin,
+            stdout=stdout,
+            stderr=stderr,
+            cwd=ROOT,
+            env=_environment(call.environment),
+        )
+        try:
+            yield _Child(process, stdout, stderr)
+        finally:
+            process.kill()
+            process.wait()
+
+
+def _text(file: IO[bytes]) -> str:
+    """All of a file without moving its position, which is where the child writes."""
+    return os.pread(file.fileno(), os.fstat(file.fileno()).st_size, 0).decode(errors="replace")
+
+
+def _command(function: Callable[..., Any]) -> list[str]:
+    return [sys.executable, "-m", "benchmarks.child", target_of(function)]
+
+
+def _environment(more: Mapping[str, str] | None) -> dict[str, str]:
+    search_path = [ROOT, *(entry for entry in sys.path if entry)]
+    return {**os.environ, **(more or {}), "PYTHONPATH": os.pathsep.join(search_path)}
+
+
+def _returned(
+    function: Callable[..., Any],
+    arguments: Mapping[str, Any],
+    status: int,
+    stdout: str,
+    stderr: str,
+) -> Any:
+    returned = [line for line in stdout.splitlines() if line.startswith(MARK)]
+    if status != 0 or not returned:
         raise RuntimeError(
-            f"{function.__name__}({arguments}) failed in a process of its own with exit status "
-            f"{child.returncode}:\n{child.stderr[-2000:]}"
+            f"{function.__name__}({dict(arguments)}) failed in a process of its own with exit "
+            f"status {status}:\n{stderr[-2000:]}"
         )
     return json.loads(returned[-1][len(MARK) :])
 
