@@ -10,7 +10,7 @@ growth  the pass and a step of L-BFGS after it (bound and gradient), for M = 54 
 svgp    gpflow's SVGP with 500 points on minibatches: how long until its log density on a sample of
         10,000 test rows is that of vish with degree 3, whose stored result it looks up? It gives up
         after ten times the seconds of that fit (`--budget`);
-workers the pass by one process on one core, and by several that share the rows (`--workers`), with a
+workers the pass by one process on one core, and by `--workers` that share the rows, with a
         core each: seconds, and whether the sums are the same.
 
 Every configuration runs in a fresh process. The flights (0.4 GB) are kept in `--work-dir`.

@@ -21,10 +21,6 @@ all-reduces, counted and as loopback has carried them (others' included, if ther
 from __future__ import annotations
 
 import argparse
-import contextlib
-import json
-import os
-import socket
 import statistics
 import sys
 from collections.abc import Iterable, Sequence
@@ -36,6 +32,7 @@ from tqdm import tqdm
 from benchmarks.child import Call, from_children
 from benchmarks.distributed_cost import Network
 from benchmarks.distributed_table import table_of
+from benchmarks.processes import ONE_THREAD, cores_of_this_process, worker_variables
 from benchmarks.results import Record
 from benchmarks.runner import Benchmark, Configuration, indices, names
 from benchmarks.timing import ratio, summarise
@@ -49,12 +46,6 @@ PAIRS = (  # of which the ratio is taken
     ("1 worker", "2 workers"),
     ("no strategy", "2 workers"),
 )
-VARIABLES = {
-    "OMP_NUM_THREADS": "1",
-    "OPENBLAS_NUM_THREADS": "1",
-    "CUDA_VISIBLE_DEVICES": "-1",
-    "TF_CPP_MIN_LOG_LEVEL": "3",
-}
 
 
 @dataclass(frozen=True)
@@ -175,46 +166,27 @@ def run_side(side: Side, settings: dict[str, Any]) -> dict[str, Any]:
     given = dict(settings)
     device_threads = given.pop("device_threads")
     given |= {"engine": side.engine, "replicas": side.replicas}
-    processes = processes_of(side, usable_cores())
-    workers = [f"127.0.0.1:{port}" for port in free_ports(len(processes))]
+    processes = processes_of(side)
+    of_workers = worker_variables(len(processes))
     calls = []
     for index, cores in enumerate(processes):
-        task = {"cluster": {"worker": workers}, "task": {"type": "worker", "index": index}}
-        variables = {"TF_CONFIG": json.dumps(task)} if side.engine == "workers" else {}
+        variables = of_workers[index] if side.engine == "workers" else {}
         # With one, a process of one replica neither waits for itself nor is slower than with two.
         threads = device_threads if len(cores) > 1 else 1
-        calls.append(Call({**given, "cores": cores, "threads": threads}, VARIABLES | variables))
+        calls.append(Call({**given, "cores": cores, "threads": threads}, ONE_THREAD | variables))
     chief = dict(from_children(timed_fits, calls, timeout=TIMEOUT)[0])
     if chief["replicas"] != side.replicas:
         raise RuntimeError(f"{side} ran on {chief['replicas']} replicas")
     return chief
 
 
-def processes_of(side: Side, cores: Sequence[int]) -> list[list[int]]:
+def processes_of(side: Side) -> list[list[int]]:
     """The cores of each process of a side: one for each replica.
 
     :raises RuntimeError: if there are too few.
     """
-    if len(cores) < side.replicas:
-        raise RuntimeError(f"{side} needs {side.replicas} cores, this process may use {len(cores)}")
-    mine = list(cores[: side.replicas])
+    mine = cores_of_this_process(side.replicas)
     return [[core] for core in mine] if side.engine == "workers" else [mine]
-
-
-def usable_cores() -> list[int]:
-    """The cores that this process may use, by number."""
-    if hasattr(os, "sched_getaffinity"):
-        return sorted(os.sched_getaffinity(0))
-    return list(range(os.cpu_count() or 1))
-
-
-def free_ports(count: int) -> list[int]:
-    """Different ports of 127.0.0.1 on which nobody listens now."""
-    with contextlib.ExitStack() as stack:
-        listeners = [stack.enter_context(socket.socket()) for _ in range(count)]
-        for listener in listeners:
-            listener.bind(("127.0.0.1", 0))
-        return [int(listener.getsockname()[1]) for listener in listeners]
 
 
 def summary_of(processes: dict[str, list[dict[str, Any]]], i: int) -> dict[str, Any]:

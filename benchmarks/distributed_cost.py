@@ -8,8 +8,8 @@ The seconds of a step on B rows that W workers share are
 a     what every worker repeats: Kuu and its factor, the KL divergence, the optimizer, overheads;
 b     what each row costs;
 c(W)  a ring all-reduce of the gradients: each worker sends 2 (W - 1) messages, one after the other,
-      of the W-th part of the bytes; k all-reduces wait for each other in a step (the numbers of
-      rows, then the loss and all gradients in one), of which only the last has bytes to speak of.
+      of the W-th part of the bytes. A step has k of them: one, of the number of rows, the loss and
+      all gradients together (natural gradients have another).
 
 a and b are fitted to the steps of one worker at several B by least squares of the relative errors;
 neither is negative. Assumed are workers as quick as the core measured, each with a core, caches and
@@ -36,12 +36,12 @@ class Network:
     """
     :param bandwidth: bits per second of each worker's link, in either direction.
     :param latency: seconds from the start of a message until the next worker has it.
-    :param all_reduces: those of a step that wait for each other.
+    :param all_reduces: those of a step, one after the other.
     """
 
     bandwidth: float = 10e9
     latency: float = 50e-6
-    all_reduces: int = 2
+    all_reduces: int = 1
 
     def seconds(self, workers: int, num_bytes: float) -> float:
         """Of the all-reduces of a step."""

@@ -5,11 +5,12 @@ from __future__ import annotations
 
 import json
 import os
-import socket
 import subprocess
 import sys
 from pathlib import Path
 from typing import Any
+
+from benchmarks.processes import worker_variables
 
 ROOT = str(Path(__file__).parent.parent)  # scripts import tests.*, of which there are others
 
@@ -39,24 +40,4 @@ def finish(process: subprocess.Popen[str], timeout: float = 240.0) -> dict[str, 
 
 def start_workers(script: Path, *arguments: str) -> list[subprocess.Popen[str]]:
     """Two, the chief first."""
-    addresses = [f"127.0.0.1:{port}" for port in free_ports(2)]
-    return [
-        start(
-            script,
-            *arguments,
-            TF_CONFIG=json.dumps(
-                {"cluster": {"worker": addresses}, "task": {"type": "worker", "index": index}}
-            ),
-        )
-        for index in range(2)
-    ]
-
-
-def free_ports(number: int) -> list[int]:
-    listeners = [socket.socket() for _ in range(number)]
-    for listener in listeners:
-        listener.bind(("127.0.0.1", 0))
-    ports: list[int] = [listener.getsockname()[1] for listener in listeners]
-    for listener in listeners:
-        listener.close()
-    return ports
+    return [start(script, *arguments, **variables) for variables in worker_variables(2)]

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import argparse
+import re
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
-from benchmarks import airline_data, airline_scale, airline_table
+from benchmarks import airline_data, airline_scale, airline_table, airline_workers
 from benchmarks.airline_svgp import Race, RaceOverError, minibatches
 from benchmarks.data import DataError
 from benchmarks.flight_table import COLUMNS, flights, smooth_and_threshold
@@ -107,7 +108,12 @@ def vish(configuration: dict[str, Any], **result: Any) -> dict[str, Any]:
 
 def test_tables_and_picture(tmp_path: Path) -> None:
     runs = list(airline_scale.AirlineScale().configurations(given()))
-    assert [run["kind"] for run in runs] == 4 * ["vish"] + 16 * ["growth"] + 4 * ["svgp"]
+    assert [run["kind"] for run in runs if run["kind"] != "workers"] == (
+        4 * ["vish"] + 16 * ["growth"] + 4 * ["svgp"]
+    )
+    shared = [run for run in runs if run["kind"] == "workers"]
+    assert [(run["max_degree"], run["workers"]) for run in shared] == [(3, 2), (4, 2)]
+    runs = runs[:24]
     race = {"reached": False, "ratio": 10.2, "seconds": 20.4, "budget_seconds": 20.0}
     own = {**race, "vish_seconds": 2.0, "target_nlpd": 1.25, "sample_nlpd": 1.3}
     records = [
@@ -137,3 +143,28 @@ def test_svgp_is_compared_with_the_newest_fit_of_the_same_rows() -> None:
     assert airline_scale.rival_of(rival, [again, *stored])["fit_seconds"] == 50.0
     with pytest.raises(DataError, match="run --kinds vish first"):
         airline_scale.rival_of(rival, stored[1:])
+
+
+def test_sums_of_workers_beside_those_of_one_process() -> None:
+    gram, terms = np.array([[4.0, 1e-9], [1e-9, 9.0]]), np.array([2.0, 5.0])
+    assert airline_workers.difference((gram, terms), (gram, terms)) == 0.0
+    # Of an entry beside what it could be (6), not beside the little that it is.
+    moved = gram + np.array([[0.0, 6e-13], [0.0, 0.0]])
+    assert airline_workers.difference((gram, terms), (moved, terms)) == pytest.approx(1e-13)
+    assert airline_workers.difference((gram, terms), (gram, terms * (1 + 1e-9))) > 0.9e-9
+    spread = {"median": 2.0, "lower": 1.9, "upper": 2.1}
+    record = {
+        "configuration": {"kind": "workers", "data": "synthetic", "workers": 2, "truncated": True},
+        "result": {
+            "num_rows": 1000,
+            "num_inducing": 210,
+            "seconds": {"one": spread, "shared": spread},
+            "ratio": spread,
+            "difference": 3e-16,
+            "same_bits_on_all_workers": True,
+            "bytes_shared": 2e6,
+        },
+    }
+    assert re.search(r"3.0e-16 \(met\) +\| yes", airline_table.table_of([record]))
+    record["result"] |= {"difference": 2e-12, "same_bits_on_all_workers": False}  # type: ignore[operator]
+    assert re.search(r"2.0e-12 \(NOT met\) +\| NO", airline_table.table_of([record]))

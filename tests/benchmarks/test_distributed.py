@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import argparse
+import json
+import os
 import time
 from pathlib import Path
 from typing import Any
@@ -21,6 +23,7 @@ from benchmarks.distributed_cost import (
 )
 from benchmarks.distributed_table import table_of
 from benchmarks.distributed_worker import Clock, carried_bytes
+from benchmarks.processes import worker_variables
 
 
 def given(*options: str) -> argparse.Namespace:
@@ -77,15 +80,21 @@ def test_configurations_are_one_for_each_model_and_batch() -> None:
     assert chosen["batch_sizes"] == [512] and "max_degree" not in chosen
 
 
-def test_a_core_for_each_replica() -> None:
-    cores = {
-        name: distributed.processes_of(side, [3, 5]) for name, side in distributed.SIDES.items()
-    }
+def test_a_core_for_each_replica(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(os, "sched_getaffinity", lambda _: {5, 3}, raising=False)
+    cores = {name: distributed.processes_of(side) for name, side in distributed.SIDES.items()}
     assert cores["no strategy"] == cores["1 device"] == cores["1 worker"] == [[3]]
     assert cores["2 devices"] == [[3, 5]] and cores["2 workers"] == [[3], [5]]
-    with pytest.raises(RuntimeError, match="needs 2 cores, this process may use 1"):
-        distributed.processes_of(distributed.SIDES["2 workers"], [3])
-    assert len(set(distributed.free_ports(3))) == 3
+    monkeypatch.setattr(os, "sched_getaffinity", lambda _: {3}, raising=False)
+    with pytest.raises(RuntimeError, match="2 cores are needed, this process may use 1"):
+        distributed.processes_of(distributed.SIDES["2 workers"])
+
+
+def test_the_environment_of_workers() -> None:
+    found = [json.loads(one["TF_CONFIG"]) for one in worker_variables(3)]
+    assert [one["task"] for one in found] == [{"type": "worker", "index": k} for k in range(3)]
+    assert all(one["cluster"] == found[0]["cluster"] for one in found)
+    assert len(set(found[0]["cluster"]["worker"])) == 3
 
 
 def process(*seconds: float, carried: float | None) -> dict[str, Any]:
@@ -162,7 +171,7 @@ def test_the_tables() -> None:
     # Of the steps of 0.1 and 0.9 s: 0.05 s for every step, and 0.48 with half of the rows.
     (check,) = [row for row in cells if row[1:3] == ["16,384", "0.9"]]
     assert check[3:] == ["0.9", "0.4733", "0.6", "126.67", "+27%"]
-    assert "2 x 2 (W - 1) 50 microseconds" in text and "(10 Gbit/s)" in text
+    assert "1 x 2 (W - 1) 50 microseconds" in text and "(10 Gbit/s)" in text
     assert "needs one worker's steps with two batch sizes" in table_of(records[:1], Network())
 
 

@@ -1,0 +1,51 @@
+"""What processes that are measured side by side need: cores, threads, addresses."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import socket
+
+ONE_THREAD = {
+    "OMP_NUM_THREADS": "1",
+    "OPENBLAS_NUM_THREADS": "1",
+    "CUDA_VISIBLE_DEVICES": "-1",
+    "TF_CPP_MIN_LOG_LEVEL": "3",
+}
+
+
+def cores_of_this_process(number: int) -> list[int]:
+    """So many of the cores that this process may use, by number.
+
+    :raises RuntimeError: if there are fewer.
+    """
+    if hasattr(os, "sched_getaffinity"):
+        cores = sorted(os.sched_getaffinity(0))
+    else:
+        cores = list(range(os.cpu_count() or 1))
+    if len(cores) < number:
+        raise RuntimeError(f"{number} cores are needed, this process may use {len(cores)}")
+    return cores[:number]
+
+
+def worker_variables(number: int) -> list[dict[str, str]]:
+    """The environment of each worker of a cluster on 127.0.0.1, as TensorFlow reads it."""
+    workers = [f"127.0.0.1:{port}" for port in free_ports(number)]
+    return [
+        {
+            "TF_CONFIG": json.dumps(
+                {"cluster": {"worker": workers}, "task": {"type": "worker", "index": index}}
+            )
+        }
+        for index in range(number)
+    ]
+
+
+def free_ports(number: int) -> list[int]:
+    """Different ports of 127.0.0.1 on which nobody listens now."""
+    with contextlib.ExitStack() as stack:
+        listeners = [stack.enter_context(socket.socket()) for _ in range(number)]
+        for listener in listeners:
+            listener.bind(("127.0.0.1", 0))
+        return [int(listener.getsockname()[1]) for listener in listeners]
