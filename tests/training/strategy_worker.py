@@ -61,6 +61,7 @@ def killed_or_resumed() -> dict[str, Any]:
     idm.training.fit(single, (X, Y), progress=False, **SETTINGS)
     return {
         "first_step": result.first_step,
+        "checkpoint": result.checkpoint,
         "difference": difference(moves(model, start), moves(single, start)),
         "bar": "fit:" in shown.getvalue(),
     }

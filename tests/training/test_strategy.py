@@ -42,6 +42,7 @@ def test_two_workers_one_of_which_is_killed(tmp_path: Path) -> None:
     for result in results:
         assert result["replicas"] == 2
         assert result["first_step"] == 20
+        assert result["checkpoint"].endswith("step-40")
         for name in ("difference", "blocks on devices", "dataset"):
             assert result[name] < 1e-10, name
         assert "already holds the checkpoint" in result["refused"]

@@ -53,7 +53,11 @@ class CheckpointStore:
         """The path of the last checkpoint."""
         if self._directory is None:
             return None
-        path: str | None = self._manager.latest_checkpoint
+        path: str | None = (
+            self._manager.latest_checkpoint
+            if self._writes
+            else tf.train.latest_checkpoint(str(self._directory))  # another process writes
+        )
         return path
 
     def start(self, resume: bool) -> int:

@@ -86,6 +86,7 @@ def run_gradient_steps(
             store.save(step)
             good.checkpoint = store.latest
         recorder.evaluate(step, last=last)
+    replicas.meet(steps, store)
 
 
 def _step_function(

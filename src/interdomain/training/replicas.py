@@ -92,6 +92,11 @@ class Replicas:
             )
         return found[0]
 
+    def meet(self, step: int, store: CheckpointStore) -> None:
+        """Wait until all workers have come here, and the chief has written its checkpoint."""
+        with self.losses_named(step, store):
+            list(self.workers.share(dict))
+
     def losses_named(self, step: int, store: CheckpointStore) -> AbstractContextManager[None]:
         """:raises WorkerLostError: In place of what TensorFlow raises when a worker is lost."""
         remedy = "Start all workers again with resume=True: they go on from {}."
