@@ -106,6 +106,7 @@ for parameter, value in zip(one_process.parameters, values, strict=True):
 found["bound of one process"] = float(one_process.elbo())
 
 split.extend((X, Y))
+split.extend((X[:1], Y[:1]))  # a row less than there are workers
 found["extended"] = split.num_data
 
 spoilt = X[:50].copy()

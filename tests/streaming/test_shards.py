@@ -146,7 +146,7 @@ def test_two_workers_one_of_which_is_killed(rows: Rows, tmp_path: Path) -> None:
     assert one["split difference"] < 1e-12
     assert one["subset"] == two["subset"] and one["fitted"] == two["fitted"]
     assert one["bound"] == pytest.approx(one["bound of one process"], rel=1e-10)
-    assert one["extended"] == two["extended"] == 2 * one["rows"]
+    assert one["extended"] == two["extended"] == 2 * one["rows"] + 1
     assert one["invalid"].startswith("RuntimeError: worker 1 failed: InvalidRowsError: data['b']")
     assert two["invalid"].startswith("InvalidRowsError: data['b']: 1 rows")
     for message in (one["dataset"], two["dataset"]):

@@ -79,9 +79,11 @@ if NUM_DEVICES == 2:
         "not finite": (inside, (X, Y), {"optimizer": too_fast, "steps": 3}),
     }
     start = unconstrained(inside)
+    wrong["no strategy"] = (inside, (X, Y), {"method": "adam", "strategy": "mirrored"})
     for name, (model, data, arguments) in wrong.items():
+        arguments = {"strategy": strategy, "progress": False, **arguments}
         try:
-            idm.training.fit(model, data, strategy=strategy, progress=False, **arguments)
+            idm.training.fit(model, data, **arguments)
         except (ValueError, idm.training.NonFiniteError) as error:
             found[name] = str(error)
     found["as before"] = all(

@@ -25,6 +25,7 @@ def test_devices_of_one_process(num_devices: int, num_cases: int) -> None:
         assert "L-BFGS runs on one device" in found["l-bfgs"]
         assert found["xla"].startswith("jit_compile: ")
         assert "GPR holds its data" in found["data held"]
+        assert found["no strategy"].startswith("strategy: found 'mirrored'")
         assert "step 1" in found["not finite"] and "after step 0" in found["not finite"]
         assert found["as before"]
 

@@ -77,7 +77,8 @@ class OutOfCoreSGPR(gpflow.models.GPModel, InternalDataTrainingLossMixin):
         data that finds it goes on from there, and arrives at the same bits. Rows that are done are
         read again, to compare their checksum, but their features are not computed again. Of data
         in parts, or shared by workers, it is a folder with a file for each part: what a worker had
-        done before it died, any worker can use that sees the folder.
+        done before it died, any worker can use that sees the folder (but if arrays are shared by
+        another number of workers, the parts are others).
     :param progress: Show a progress bar in passes that take more than a second; of the chief only.
     :param strategy: A ``tf.distribute`` strategy whose workers share the rows.
     :raises ValueError: For arguments that are wrong or do not go together.
@@ -200,7 +201,7 @@ class OutOfCoreSGPR(gpflow.models.GPModel, InternalDataTrainingLossMixin):
         """Give the parameters of every worker the chief's values, for workers whose processors
         round differently."""
         variables = [parameter.unconstrained_variable for parameter in self.parameters]
-        with self.workers.losses_named("the exchange of parameters", lambda: None, ""):
+        with self.workers.losses_named("the exchange of parameters"):
             shared = self.workers.share(
                 lambda: {str(k): v.numpy() for k, v in enumerate(variables)}
             )

@@ -39,11 +39,18 @@ class Workers:
 
     :param strategy: None for this process alone. What every process of a
         ``MultiWorkerMirroredStrategy`` calls here, all have to call, in the same order.
+    :raises ValueError: If it is no strategy, or one whose workers do not run the same steps.
     :ivar index: Which of the workers this process is; 0 is the chief.
     :ivar number: How many there are.
     """
 
     def __init__(self, strategy: tf.distribute.Strategy | None) -> None:
+        known = strategy is None or hasattr(strategy, "extended")
+        if not known or isinstance(strategy, tf.distribute.ParameterServerStrategy):
+            raise ValueError(
+                f"strategy: found {strategy!r}; pass a synchronous tf.distribute.Strategy, such as "
+                "MirroredStrategy or MultiWorkerMirroredStrategy, or None."
+            )
         self.strategy = strategy
         self.index, self.number = 0, 1
         if strategy is not None:
@@ -126,12 +133,12 @@ class Workers:
 
     @contextmanager
     def losses_named(
-        self, what: str, checkpoint: Callable[[], str | None], remedy: str
+        self, what: str, checkpoint: Callable[[], str | None] = lambda: None, remedy: str = ""
     ) -> Iterator[None]:
         """:raises WorkerLostError: In place of what TensorFlow raises when a worker is lost.
 
         :param what: The subject of the message.
-        :param checkpoint: Where to go on from, found out then.
+        :param checkpoint: Where to go on from, if anywhere; asked when a worker is lost.
         :param remedy: What to do if there is a checkpoint, "{}" being its path.
         """
         try:
@@ -140,7 +147,7 @@ class Workers:
             if self.strategy is None:
                 raise
             kept = checkpoint()
-            nothing = "Without a checkpoint there is nothing to go on from: pass a path for one."
+            nothing = "Start all workers again; nothing was kept to go on from."
             reason = next(
                 (line for line in str(error).splitlines() if "task" in line), type(error).__name__
             )

@@ -17,7 +17,7 @@ from .accumulation import accumulate
 from .features import StreamedFeatures
 from .pass_files import PassFile
 from .shards import Shards
-from .sources import RowSource, draw_rows, make_source
+from .sources import ArraySource, RowSource, draw_rows, make_source
 from .statistics import SufficientStatistics
 
 _REMEDY = "Start all workers again with the same data: parts that are done are in {}."
@@ -59,7 +59,8 @@ class Rows:
                 "Shards, a dataset for each file or group of files."
             )
         if number > 1 and isinstance(data, (tuple, list)) and len(data) == 2:
-            data = Shards.split((data[0], data[1]), number)
+            num_rows = ArraySource(data[0], data[1], 1).num_rows
+            data = Shards.split((data[0], data[1]), min(number, num_rows))
         self._shards = data if isinstance(data, Shards) else None
         self._whole = None if isinstance(data, Shards) else self._source("data", data)
         first = self._whole
@@ -172,8 +173,7 @@ def draw(parts: list[Rows], size: int, seed: int, workers: Workers) -> tuple[Arr
         numbers, X, Y = draw_rows((s for rows in parts for _, s in rows.sources()), size, rng)
         return {"numbers": numbers, "X": X, "Y": Y}
 
-    remedy = "Start all workers again; {} is kept."
-    with workers.losses_named("drawing rows", lambda: None, remedy):
+    with workers.losses_named("drawing rows"):
         drawn = [arrays for arrays in workers.share(own) if len(arrays["numbers"])]
     if not drawn:
         raise ValueError("data: no row is finite; pass rows with finite numbers.")

@@ -6,7 +6,7 @@ import functools
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from .sources import check_shapes_of_rows
+from .sources import ArraySource
 
 
 class Shards:
@@ -42,11 +42,10 @@ class Shards:
         """Consecutive rows of arrays, in as many parts of almost equal size.
 
         :param data: (X ``[N, D]``, Y ``[N, P]``), as arrays or memory-mapped arrays.
-        :raises ValueError: If there are fewer rows.
+        :raises ValueError: If there are fewer rows, or they are no arrays.
         """
         X, Y = data
-        check_shapes_of_rows(X, Y)
-        num_rows = int(X.shape[0])
+        num_rows = ArraySource(X, Y, 1).num_rows
         if not 1 <= number <= num_rows:
             raise ValueError(
                 f"number: found {number} for {num_rows} rows; pass a number from 1 to {num_rows}."

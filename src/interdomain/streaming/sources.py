@@ -69,6 +69,7 @@ class ArraySource(RowSource):
                 )
         check_shapes_of_rows(X, Y)
         self._X, self._Y = X, Y
+        self.num_rows: int
         self.num_rows, self.num_columns = (int(size) for size in X.shape)
         self.num_outputs = int(Y.shape[1])
         self.batch_size = min(batch_size, self.num_rows)

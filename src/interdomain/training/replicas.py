@@ -169,7 +169,11 @@ class Replicas:
         """Over the replicas, each with the weight ``count``, in one message."""
         dtype = tensors[0].dtype
         weight = tf.cast(count, dtype)
-        flat = [tf.reshape(tf.cast(tensor, dtype), [-1]) * weight for tensor in tensors]
+        # What does not count may be NaN: the row of zeros is none of the data.
+        flat = [
+            tf.math.multiply_no_nan(tf.reshape(tf.cast(tensor, dtype), [-1]), weight)
+            for tensor in tensors
+        ]
         context = tf.distribute.get_replica_context()
         sums = context.all_reduce(tf.distribute.ReduceOp.SUM, tf.concat([weight[None], *flat], 0))
         parts = tf.split(sums[1:] / sums[0], [tf.size(one) for one in flat])
