@@ -20,7 +20,8 @@ from benchmarks.tables import markdown, spread
 
 TARGET = 1.7  # times as quick on two
 NO_STRATEGY = "no strategy"
-SIDES = (NO_STRATEGY, "1 device", "2 devices", "1 worker", "2 workers")
+HALVES = "2 halves"
+SIDES = (NO_STRATEGY, "1 device", "2 devices", "1 worker", "2 workers", HALVES)
 RIVALS = {"2 devices": "1 device", "2 workers": "1 worker"}
 # How a fit is run, and not what is fitted.
 _RUN = ("batch_sizes", "device_threads", "warm_up", "steps", "rounds", "seed")
@@ -82,15 +83,20 @@ def _throughput(batches: Sequence[Batch]) -> str:
     rows = []
     for batch in batches:
         for side in SIDES:
+            if side not in batch.result["seconds"]:  # results that are older than this side
+                continue
             seconds = batch.result["seconds"][side]
             rivals = [RIVALS[side], NO_STRATEGY] if side in RIVALS else []
             ratios = [batch.result["ratios"][f"{rival} / {side}"] for rival in rivals]
             verdicts = ["met" if gain["median"] >= TARGET else "NOT met" for gain in ratios]
+            gains = [spread(gain) for gain in ratios] or ["", ""]
+            if side == HALVES:
+                gains = ["", spread(batch.result["ratios"][f"{NO_STRATEGY} / {HALVES}"])]
             rows.append(
                 (
                     *(batch.model, f"{batch.rows:,}", side, spread(seconds)),
                     f"{batch.rows / seconds['median']:,.0f}",
-                    *([spread(gain) for gain in ratios] or ["", ""]),
+                    *gains,
                     "; ".join(verdicts),
                 )
             )
@@ -100,7 +106,8 @@ def _throughput(batches: Sequence[Batch]) -> str:
     )
     return (
         "Steps with the same batch: median [quartiles] over rounds. Speedups of two devices or "
-        f"workers against one of the same strategy, and against {NO_STRATEGY}.\n\n"
+        f"workers against one of the same strategy, and against {NO_STRATEGY}; {HALVES}: two "
+        "processes with half of the rows each and no strategy, as quick as the machine allows.\n\n"
         + markdown(headers, rows)
     )
 

@@ -84,7 +84,8 @@ def test_a_core_for_each_replica(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(os, "sched_getaffinity", lambda _: {5, 3}, raising=False)
     cores = {name: distributed.processes_of(side) for name, side in distributed.SIDES.items()}
     assert cores["no strategy"] == cores["1 device"] == cores["1 worker"] == [[3]]
-    assert cores["2 devices"] == [[3, 5]] and cores["2 workers"] == [[3], [5]]
+    assert cores["2 devices"] == [[3, 5]]
+    assert cores["2 workers"] == cores["2 halves"] == [[3], [5]]
     monkeypatch.setattr(os, "sched_getaffinity", lambda _: {3}, raising=False)
     with pytest.raises(RuntimeError, match="2 cores are needed, this process may use 1"):
         distributed.processes_of(distributed.SIDES["2 workers"])
@@ -110,6 +111,24 @@ def test_medians_of_processes_and_ratios_of_rounds() -> None:
     assert summary["loopback_bytes"] == 200.0
     rounds["2 workers"] = rounds["1 worker"]
     assert distributed.summary_of(rounds, 0)["loopback_bytes"] is None
+
+
+def test_the_slower_half_counts(monkeypatch: pytest.MonkeyPatch) -> None:
+    calls: list[Call] = []
+
+    def started(function: Any, given: list[Call], timeout: float) -> list[dict[str, Any]]:
+        calls.extend(given)
+        return [{"replicas": 1, **process(float(k), carried=None)} for k in range(1, 3)]
+
+    monkeypatch.setattr(distributed, "from_children", started)
+    monkeypatch.setattr(distributed, "cores_of_this_process", lambda number: [3, 5][:number])
+    side, settings = distributed.SIDES["2 halves"], {"device_threads": 2, "batch_sizes": [512, 64]}
+    assert distributed.run_side(side, settings)["fits"][0]["seconds"] == [2.0]
+    assert [call.arguments["cores"] for call in calls] == [[3], [5]]
+    assert all(call.arguments["batch_sizes"] == [256, 32] for call in calls)
+    assert not any("TF_CONFIG" in call.environment for call in calls)
+    with pytest.raises(RuntimeError, match="ran on 1 replicas"):
+        distributed.run_side(distributed.SIDES["2 workers"], settings)
 
 
 def test_the_bytes_of_an_interface(tmp_path: Path) -> None:
