@@ -88,7 +88,8 @@ def fit(
     :param options: for SciPy's L-BFGS-B: ``ftol``, ``gtol``, ``maxcor``, ``maxls``, ``maxfun``.
     :param callbacks: called as ``callback(step, model)`` every ``callback_every`` steps and at the
         end. A mapping from names to numbers that one returns is shown on the progress bar and kept
-        in the result. A callback should not change the model.
+        in the result. A callback should not change the model. With a strategy every worker calls
+        them.
     :param checkpoint_dir: where to write checkpoints: at the start, every ``checkpoint_every``
         steps (100 by default) and at the end; the last three are kept. A checkpoint is written only
         after a step whose numbers were all finite. Written with ``tf.train.Checkpoint(model=...)``,
