@@ -87,6 +87,10 @@ found: dict[str, Any] = {
     "rows of d": ENDS["d"][1] - ENDS["d"][0],
     "checksum": checksum(statistics.gram.high, statistics.gram.low, statistics.diagonal.value),
 }
+computed.clear()
+alone = make_model(shards, strategy=None, checkpoint_path=FOLDER)
+found["rows of one process"] = alone.num_data
+found["computed by one process"] = sum(computed)
 single = make_model((X, Y), strategy=None)
 found["difference"] = difference(model, single)
 split = make_model((X, Y))

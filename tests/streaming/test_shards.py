@@ -141,6 +141,8 @@ def test_two_workers_one_of_which_is_killed(rows: Rows, tmp_path: Path) -> None:
     one, two = (finish(worker) for worker in start_workers(script, str(tmp_path), "whole"))
     # Four probes a part, and the rows of d, which worker 1 had not done.
     assert one["computed"] == 3 * 4 and two["computed"] == 2 * 4 + two["rows of d"]
+    # One process alone uses what two have done.
+    assert one["rows of one process"] == one["rows"] and one["computed by one process"] == 5 * 4
     assert one["difference"] < 1e-12
     assert one["checksum"] == two["checksum"]  # of the sums, to the last bit
     assert one["split difference"] < 1e-12
