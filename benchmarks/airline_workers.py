@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import tempfile
 import time
 import zlib
@@ -14,7 +13,7 @@ import numpy as np
 
 from benchmarks.child import Call, from_children
 from benchmarks.data import Array
-from benchmarks.processes import ONE_THREAD, cores_of_this_process, worker_variables
+from benchmarks.processes import ONE_THREAD, bind_to, cores_of_this_process, worker_variables
 from benchmarks.timing import ratio, summarise
 
 TIMEOUT = 900.0  # seconds, of the processes of one pass
@@ -70,8 +69,7 @@ def timed_pass(
 
     :param output: where to save the statistics.
     """
-    if hasattr(os, "sched_setaffinity"):
-        os.sched_setaffinity(0, [core])  # before TensorFlow starts its threads
+    bind_to([core])
     import tensorflow as tf
 
     tf.config.threading.set_intra_op_parallelism_threads(1)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import os
 import time
 from collections.abc import Sequence
 from pathlib import Path
@@ -12,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from benchmarks.data import Array
+from benchmarks.processes import bind_to
 
 INPUT_DIM = 8
 NOISE_DEVIATION = 0.2
@@ -45,8 +45,7 @@ def timed_fits(
     :param threads: operations that it may run at a time, each of which has one thread.
     :param sizes: of the model, see `build_model`.
     """
-    if hasattr(os, "sched_setaffinity"):
-        os.sched_setaffinity(0, cores)  # before TensorFlow starts its threads
+    bind_to(cores)
     strategy = make_strategy(engine, replicas, threads)  # before any operation
     import interdomain as idm
     from benchmarks.runner import set_seeds

@@ -10,6 +10,8 @@ from importlib import metadata
 from pathlib import Path
 from typing import Any
 
+from benchmarks.processes import usable_cores
+
 PACKAGES = (
     "interdomain",
     "gpflow",
@@ -21,13 +23,6 @@ PACKAGES = (
     "gpytorch",
     "torch",
 )
-
-
-def usable_cores() -> int:
-    """The number of cores this process may use."""
-    if hasattr(os, "sched_getaffinity"):
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count() or 1
 
 
 @functools.cache
@@ -43,7 +38,7 @@ def describe_environment() -> dict[str, Any]:
         "python": platform.python_version(),
         "system": f"{platform.system()} {platform.machine()}",
         "processor": _processor(),
-        "cores": usable_cores(),
+        "cores": len(usable_cores()),
         "packages": versions,
         "commit": _commit(),
     }

@@ -6,6 +6,7 @@ import contextlib
 import json
 import os
 import socket
+from collections.abc import Sequence
 
 ONE_THREAD = {
     "OMP_NUM_THREADS": "1",
@@ -15,15 +16,25 @@ ONE_THREAD = {
 }
 
 
+def usable_cores() -> list[int]:
+    """The cores that this process may use, by number."""
+    if hasattr(os, "sched_getaffinity"):
+        return sorted(os.sched_getaffinity(0))
+    return list(range(os.cpu_count() or 1))
+
+
+def bind_to(cores: Sequence[int]) -> None:
+    """Keep this process on these cores, where the system can; before TensorFlow starts threads."""
+    if hasattr(os, "sched_setaffinity"):
+        os.sched_setaffinity(0, cores)
+
+
 def cores_of_this_process(number: int) -> list[int]:
-    """So many of the cores that this process may use, by number.
+    """So many of the cores that this process may use.
 
     :raises RuntimeError: if there are fewer.
     """
-    if hasattr(os, "sched_getaffinity"):
-        cores = sorted(os.sched_getaffinity(0))
-    else:
-        cores = list(range(os.cpu_count() or 1))
+    cores = usable_cores()
     if len(cores) < number:
         raise RuntimeError(f"{number} cores are needed, this process may use {len(cores)}")
     return cores[:number]

@@ -15,7 +15,6 @@ from ..sphere._typing import Array
 
 _Integers = np.ndarray[Any, np.dtype[np.int64]]
 _LOST = (tf.errors.UnavailableError, tf.errors.AbortedError, tf.errors.CancelledError)
-_FAILED = -1
 _WORD = 8  # bytes of the numbers that travel
 
 
@@ -52,22 +51,12 @@ class Workers:
                 "MirroredStrategy or MultiWorkerMirroredStrategy, or None."
             )
         self.strategy = strategy
-        self.index, self.number = 0, 1
+        self.index, self.number, self._first_replica = 0, 1, 0
         if strategy is not None:
-            ids = self._replica_ids()
-            self.index = ids[0] // len(ids)
+            ids = _local_replicas(strategy)
+            self._first_replica = min(ids)
+            self.index = self._first_replica // len(ids)
             self.number = strategy.num_replicas_in_sync // len(ids)
-
-    def _replica_ids(self) -> list[int]:
-        ids: list[int] = []
-
-        def note(context: Any) -> tf.Tensor:
-            ids.append(int(context.replica_id_in_sync_group))
-            return tf.zeros([])
-
-        assert self.strategy is not None
-        self.strategy.experimental_distribute_values_from_function(note)
-        return sorted(ids)
 
     @property
     def is_chief(self) -> bool:
@@ -91,9 +80,9 @@ class Workers:
         except Exception as error:
             failure, own = error, f"{type(error).__name__}: {error}".encode()
         table = np.zeros((2, self.number), np.int64)
-        table[:, self.index] = len(own), 0 if failure is None else _FAILED
-        lengths, statuses = self._sum(table.ravel()).reshape(table.shape)
-        failed = np.flatnonzero(statuses == _FAILED)
+        table[:, self.index] = len(own), failure is not None
+        lengths, failures = self._sum(table.ravel()).reshape(table.shape)
+        failed = np.flatnonzero(failures)
         for index, length in enumerate(lengths):
             if len(failed) and index != failed[0]:
                 continue  # only the first error is told
@@ -115,7 +104,7 @@ class Workers:
     @functools.cached_property
     def _sum_function(self) -> Callable[[tf.Tensor], tf.Tensor]:
         assert self.strategy is not None
-        strategy, first = self.strategy, self._replica_ids()[0]
+        strategy, first = self.strategy, self._first_replica
 
         def total(words: tf.Tensor) -> tf.Tensor:
             def of_replica() -> tf.Tensor:
@@ -166,6 +155,18 @@ class Workers:
             "a model whose data are spread over the workers of a strategy cannot be pickled; save "
             "model.statistics and the parameters."
         )
+
+
+def _local_replicas(strategy: tf.distribute.Strategy) -> list[int]:
+    """The numbers of this process's replicas among all."""
+    ids: list[int] = []
+
+    def note(context: Any) -> tf.Tensor:
+        ids.append(int(context.replica_id_in_sync_group))
+        return tf.zeros([])
+
+    strategy.experimental_distribute_values_from_function(note)
+    return ids
 
 
 def _raise_failure(own: Exception | None, index: int, message: str) -> NoReturn:
