@@ -18,6 +18,10 @@ from . import (
     training,
     transforms,
 )
+from ._tracing import leave_unconverted
+
+leave_unconverted(__name__)
+del leave_unconverted
 
 __version__ = "0.1.0"
 

@@ -168,7 +168,8 @@ def test_step_is_traced_once(data, make_svgp):
 
     class Traced(gpflow.models.SVGP):
         def elbo(self, data):
-            traces.append(data[0].shape)
+            if not tf.executing_eagerly():
+                traces.append(data[0].shape)
             return super().elbo(data)
 
     model = Traced(
@@ -179,8 +180,7 @@ def test_step_is_traced_once(data, make_svgp):
     )
     dataset = tf.data.Dataset.from_tensor_slices(data).batch(9)  # the last batch has 4 rows
     fit(model, dataset, steps=12, progress=False)
-    # Once for the steps, once for the check of the last parameters.
-    assert [shape.as_list() for shape in traces] == [[None, 2]] * 2
+    assert [shape.as_list() for shape in traces] == [[None, 2]]
 
 
 def test_float32_arrays_and_dataset_are_converted(data, make_line):

@@ -7,6 +7,8 @@ from typing import Any
 
 import tensorflow as tf
 
+from .._tracing import map_fn
+
 CHUNK_ENTRIES = 2**18
 """Numbers held at a time: as many as stay in a processor's cache."""
 
@@ -55,7 +57,6 @@ def map_rows(
         def gradient(
             upstream: tf.Tensor, variables: Sequence[tf.Variable] | None = None
         ) -> tuple[Any, ...]:
-            @tf.autograph.experimental.do_not_convert
             def body(i: tf.Tensor, parts: tf.TensorArray, totals: tuple[tf.Tensor, ...]) -> Any:
                 # Copies: the same tensor may be shared twice, and each gets its own gradient.
                 inputs = [tf.identity(value) for value in (chunks[i], *shared)]
@@ -74,7 +75,7 @@ def map_rows(
             )
             zeros = tuple(tf.zeros_like(value) for value in (*shared, *(variables or ())))
             _, parts, totals = tf.while_loop(
-                tf.autograph.experimental.do_not_convert(lambda i, *_: i < num_chunks),
+                lambda i, *_: i < num_chunks,
                 body,
                 (tf.constant(0), parts, zeros),
                 parallel_iterations=_PARALLEL_CHUNKS,
@@ -121,9 +122,9 @@ def _gradient(
 
 
 def map_chunks(function: Callable[[Any], Any], chunks: Any, dtypes: Any) -> Any:
-    """``tf.map_fn`` over chunks, without AutoGraph and with a bound on what runs at once."""
-    return tf.map_fn(
-        tf.autograph.experimental.do_not_convert(function),
+    """``tf.map_fn`` over chunks, with a bound on what runs at once."""
+    return map_fn(
+        function,
         chunks,
         fn_output_signature=dtypes,
         # An eager map_fn goes one by one, and warns if asked for more.

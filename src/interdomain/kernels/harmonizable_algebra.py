@@ -12,21 +12,12 @@ y and y' being inputs less the centre, t their difference, ``B = W W^H``, and
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
-from typing import Any, NamedTuple, TypeVar
+from typing import NamedTuple
 
 import tensorflow as tf
 from gpflow.utilities.ops import square_distance
 
 from .gaussian_factors import log_normaliser, normal_densities, turns
-
-Function = TypeVar("Function", bound=Callable[..., Any])
-
-
-def _plain(function: Function) -> Function:
-    """There is no control flow for AutoGraph to convert, and looking for it takes seconds."""
-    converted: Function = tf.autograph.experimental.do_not_convert(function)
-    return converted
 
 
 class ComponentTensors(NamedTuple):
@@ -63,7 +54,6 @@ class Densities(NamedTuple):
     opposite_imaginary: tf.Tensor | None
 
 
-@_plain
 def windowed_features(component: ComponentTensors, Y: tf.Tensor) -> tf.Tensor:
     """``[..., N, 2 R]``: the window times real and imaginary part of ``W^T phi(y)``, whose products
     are what multiplies the squared exponential."""
@@ -78,7 +68,6 @@ def windowed_features(component: ComponentTensors, Y: tf.Tensor) -> tf.Tensor:
     return window * tf.concat([real, imaginary], axis=-1)
 
 
-@_plain
 def densities(component: ComponentTensors, w: tf.Tensor, v: tf.Tensor) -> Densities:
     """The generalized spectral density at (w, v) and (w, -v), for all pairs of rows.
 
@@ -121,7 +110,6 @@ def _means_of_signs(sums: tf.Tensor, sign: float) -> tuple[tf.Tensor, tf.Tensor]
     return (same + sign * same_too) / 2, (mixed + sign * mixed_too) / 2
 
 
-@_plain
 def fourier_covariance(
     component: ComponentTensors, w: tf.Tensor, Y: tf.Tensor
 ) -> tuple[tf.Tensor, tf.Tensor]:
@@ -166,7 +154,6 @@ def _modulations(
     )
 
 
-@_plain
 def wigner(component: ComponentTensors, Y: tf.Tensor, w: tf.Tensor) -> tf.Tensor:
     """The Wigner distribution ``[n, k]`` (eqs. 19 and 20, with B_ij inside the real part)."""
     scaled = tf.matmul(Y, component.envelope)

@@ -15,6 +15,7 @@ import tensorflow as tf
 from check_shapes import check_shapes
 from gpflow.kernels import Kernel
 
+from .._tracing import map_fn
 from .chunks import CHUNK_ENTRIES
 from .radial import RadialProfile, distance_gradients, radial_profile, squared_distances
 
@@ -51,7 +52,6 @@ def _generic_sums(kernel: Kernel, orbits: tf.Tensor, X: tf.Tensor, weights: tf.T
     shape = tf.shape(orbits)
     num_sets, num_images, num_points = shape[0], shape[1], shape[2]
 
-    @tf.autograph.experimental.do_not_convert
     def one_set(arguments: tuple[tf.Tensor, tf.Tensor, tf.Tensor]) -> tf.Tensor:
         points, inputs, rows = arguments
         values = kernel(tf.reshape(points, [-1, points.shape[-1]]), inputs)
@@ -64,9 +64,7 @@ def _generic_sums(kernel: Kernel, orbits: tf.Tensor, X: tf.Tensor, weights: tf.T
         return tf.reshape(sums, [num_sets, -1, num_points, tf.shape(X)[0]])
     if orbits.shape[0] == 1:
         return one_set((orbits[0], X[0], weights[0]))[None]
-    if tf.executing_eagerly():  # map_fn would have AutoGraph convert all of the kernel's code first
-        return tf.stack([one_set((orbits[u], X[u], weights[u])) for u in range(orbits.shape[0])])
-    return tf.map_fn(one_set, (orbits, X, weights), fn_output_signature=orbits.dtype)
+    return map_fn(one_set, (orbits, X, weights), fn_output_signature=orbits.dtype)
 
 
 def _radial_sums(
@@ -177,14 +175,13 @@ def _map_over_chunks(
     chunks = _into_chunks(orbits, _chunk_rows(orbits, X))
     num_sets = orbits.shape[0]
 
-    @tf.autograph.experimental.do_not_convert
     def one(arguments: tuple[tf.Tensor, tf.Tensor]) -> tf.Tensor:
         points, of_set = arguments
         inputs = X if X.shape.rank == 2 else X[of_set]
         values, _ = _kernel_values(profile, points, inputs)
         return _weighted(weights[of_set], values, points, inputs)
 
-    sums = tf.map_fn(one, (chunks, _chunk_sets(chunks, num_sets)), fn_output_signature=orbits.dtype)
+    sums = map_fn(one, (chunks, _chunk_sets(chunks, num_sets)), fn_output_signature=orbits.dtype)
     return _from_chunks(sums, num_sets)
 
 
@@ -200,7 +197,6 @@ def _gradient_over_chunks(
     chunks = _into_chunks(orbits, rows)
     num_sets = orbits.shape[0]
 
-    @tf.autograph.experimental.do_not_convert
     def one(
         arguments: tuple[tf.Tensor, tf.Tensor, tf.Tensor],
     ) -> tuple[tf.Tensor, tf.Tensor]:
@@ -209,7 +205,7 @@ def _gradient_over_chunks(
         _, slopes = _kernel_values(profile, points, inputs)
         return _distance_gradients(slopes, weights[of_set], points, inputs, d_sums)
 
-    d_chunks, d_X = tf.map_fn(
+    d_chunks, d_X = map_fn(
         one,
         (chunks, _chunk_sets(chunks, num_sets), _into_chunks(upstream, rows)),
         fn_output_signature=(orbits.dtype, orbits.dtype),

@@ -12,6 +12,7 @@ from check_shapes import inherit_check_shapes
 from gpflow.base import TensorType
 from gpflow.utilities import positive, set_trainable
 
+from .._tracing import map_fn
 from .columns import select_columns
 from .gaussian_factors import outer_product
 from .spectral_arguments import finite_array
@@ -68,7 +69,7 @@ class GeneralizedSpectralMixture(gpflow.kernels.Kernel):
         X = select_columns(self, X)
         if X2 is None:
             if X.shape.rank > 2:
-                return tf.map_fn(lambda rows: self.K(rows), X)
+                return map_fn(self.K, X)
             return self._matrix(X, X)
         X2 = select_columns(self, X2)
         dimension = X.shape[-1]

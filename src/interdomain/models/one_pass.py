@@ -15,6 +15,7 @@ from gpflow.likelihoods import Likelihood
 from gpflow.mean_functions import MeanFunction
 from gpflow.utilities import positive, triangular
 
+from .._tracing import calls_user_code
 from ..sphere._typing import Array
 
 
@@ -57,6 +58,7 @@ class OnePassSVGP(gpflow.models.SVGP, abc.ABC):
         """Mean and variance of f (its mean function left out) at X, ``[N, P]``, and the KL."""
 
     @inherit_check_shapes
+    @calls_user_code
     def elbo(self, data: RegressionData) -> tf.Tensor:
         """The evidence lower bound, with one factorisation of each Kuu for all its terms."""
         X, Y = data

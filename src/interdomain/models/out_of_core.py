@@ -148,6 +148,10 @@ class OutOfCoreSGPR(gpflow.models.GPModel, InternalDataTrainingLossMixin):
     def _features(self) -> StreamedFeatures:
         return self._provider.features(self.kernel, self.inducing_variable, self.mean_function)
 
+    def _traced_state(self) -> Any:
+        """What a compiled bound has built in besides attributes: the features, and which rows."""
+        return self._features, self._provider.version
+
     @property
     def batch_size(self) -> int:
         """How many rows are taken at a time."""
@@ -238,7 +242,6 @@ class OutOfCoreSGPR(gpflow.models.GPModel, InternalDataTrainingLossMixin):
         value = bound(collapsed, sums, self._noise_variance())
         return tf.cast(value, gpflow.default_float())
 
-    @tf.autograph.experimental.do_not_convert
     def _collapsed(self) -> tuple[DataSums, Collapsed]:
         features = self._features
         gram, diagonal, num_rows = self._provider.sums(features)

@@ -18,6 +18,7 @@ from gpflow.posteriors import (
     _validate_precompute_cache_type,
 )
 
+from .._tracing import map_fn
 from ..covariances.blocks import block_batches
 from .block_terms import add_variance, additive_terms, whitened_batch
 from .gaussian import is_diagonal
@@ -142,8 +143,7 @@ def _over_batches(
     leading = tf.shape(Xnew)[:-2]
     flat = tf.reshape(Xnew, tf.concat([[-1], tf.shape(Xnew)[-2:]], axis=0))
     flat = tf.ensure_shape(flat, [None, *Xnew.shape[-2:]])
-    terms = tf.autograph.experimental.do_not_convert(terms)  # map_fn would, and takes seconds
-    mean, cov = tf.map_fn(terms, flat, fn_output_signature=(Xnew.dtype, Xnew.dtype))
+    mean, cov = map_fn(terms, flat, fn_output_signature=(Xnew.dtype, Xnew.dtype))
     return (
         tf.reshape(mean, tf.concat([leading, tf.shape(mean)[1:]], axis=0)),
         tf.reshape(cov, tf.concat([leading, tf.shape(cov)[1:]], axis=0)),

@@ -132,8 +132,8 @@ def _over_batches(source: RowSource, step: Callable[[Any, Any], Any], state: Any
         return batches.get_next_as_optional(), step(state, batch.get_value())
 
     _, state = tf.while_loop(
-        tf.autograph.experimental.do_not_convert(lambda batch, _: batch.has_value()),
-        tf.autograph.experimental.do_not_convert(body),
+        lambda batch, _: batch.has_value(),
+        body,
         (batches.get_next_as_optional(), state),
         parallel_iterations=1,
     )

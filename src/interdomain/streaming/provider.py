@@ -92,6 +92,11 @@ class StatisticsProvider:
         """Whether ``path`` is a folder, with a file for each part of the rows."""
         return bool(self._rows) and self._rows[0][0].in_parts
 
+    @property
+    def version(self) -> int:
+        """Grows whenever rows or features become others."""
+        return self._version
+
     def _sources(self) -> SignedSources:
         """All that this worker reads."""
         return [(source, sign) for rows, sign in self._rows for _, source in rows.sources()]

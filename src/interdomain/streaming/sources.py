@@ -10,6 +10,7 @@ import gpflow
 import numpy as np
 import tensorflow as tf
 
+from .._tracing import map_dataset
 from ..sphere._typing import Array
 
 BoolArray = np.ndarray[Any, np.dtype[np.bool_]]
@@ -101,7 +102,7 @@ class ArraySource(RowSource):
             )
 
         starts = tf.data.Dataset.range(0, self.num_rows, self.batch_size)
-        return starts.map(read_in_graph).prefetch(1)
+        return map_dataset(starts, read_in_graph).prefetch(1)
 
 
 class DatasetSource(RowSource):
@@ -145,7 +146,7 @@ class DatasetSource(RowSource):
             valid = tf.reduce_all(tf.math.is_finite(values), axis=1)
             return tf.boolean_mask(X, valid), tf.boolean_mask(Y, valid)
 
-        return self._dataset.map(valid_rows).prefetch(1)
+        return map_dataset(self._dataset, valid_rows).prefetch(1)
 
 
 def check_shapes_of_rows(X: Any, Y: Any) -> None:

@@ -3,7 +3,7 @@
 from ..placement import WorkerLostError
 from .loop import fit
 from .out_of_core import OutOfCoreFit, fit_out_of_core
-from .progress import Callback
+from .progress import Callback, StopFit
 from .results import FitResult, NonFiniteError
 
 __all__ = [
@@ -11,6 +11,7 @@ __all__ = [
     "FitResult",
     "NonFiniteError",
     "OutOfCoreFit",
+    "StopFit",
     "WorkerLostError",
     "fit",
     "fit_out_of_core",

@@ -12,6 +12,8 @@ import numpy as np
 import tensorflow as tf
 from gpflow.base import AnyNDArray
 
+from .._tracing import map_dataset
+
 Batch = tuple[tf.Tensor, ...]
 Description = dict[str, Any]
 
@@ -35,6 +37,12 @@ class Batches(ABC):
     def signature(self) -> Sequence[tf.TensorSpec]:
         """What every batch looks like, whatever its number of rows."""
 
+    def columns(self) -> tuple[int | None, int | None]:
+        """Those of X and Y; None where they are not known."""
+        found = [spec.shape[1] if spec.shape.rank == 2 else None for spec in self.signature()]
+        num_inputs, num_outputs = found or (None, None)
+        return num_inputs, num_outputs
+
     @abstractmethod
     def describe(self) -> Description:
         """What must be the same for a resumed fit to see the same batches."""
@@ -49,6 +57,9 @@ class InternalData(Batches):
 
     exact = True
 
+    def __init__(self, data: Any) -> None:
+        self._data = data
+
     def batch(self, step: int) -> Batch:
         """Nothing: the model has them."""
         return ()
@@ -56,6 +67,13 @@ class InternalData(Batches):
     def signature(self) -> Sequence[tf.TensorSpec]:
         """No arguments."""
         return ()
+
+    def columns(self) -> tuple[int | None, int | None]:
+        """Those of X, where the model's data are a pair; Y is what it was built for."""
+        if isinstance(self._data, (tuple, list)) and len(self._data) == 2:
+            shape = np.shape(self._data[0])
+            return (shape[1] if len(shape) == 2 else None), None
+        return None, None
 
     def describe(self) -> Description:
         """Nothing that could change between runs."""
@@ -129,7 +147,7 @@ class DatasetBatches(Batches):
     exact = False
 
     def __init__(self, dataset: tf.data.Dataset) -> None:
-        self._dataset = dataset.map(_as_model_dtypes).repeat()
+        self._dataset = map_dataset(dataset, _as_model_dtypes).repeat()
         self._iterator = iter(self._dataset)
 
     def batch(self, step: int) -> Batch:
@@ -162,7 +180,7 @@ class ShardedDatasetBatches(DatasetBatches):
     sharded = True
 
     def __init__(self, dataset: tf.data.Dataset, strategy: tf.distribute.Strategy) -> None:
-        self._dataset = dataset.map(_as_model_dtypes).repeat()
+        self._dataset = map_dataset(dataset, _as_model_dtypes).repeat()
         self._strategy = strategy
         self._iterator: Any = None
         self._next = 0

@@ -49,7 +49,7 @@ def make_batches(
                 "replicas; leave strategy out, or use a model that is given its data, such as "
                 "gpflow.models.SVGP (for OutOfCoreSGPR pass strategy to the model)."
             )
-        return InternalData()
+        return InternalData(getattr(model, "data", None))
     if not isinstance(model, ExternalDataTrainingLossMixin):
         raise ValueError(
             f"model: a {type(model).__name__} is neither a gpflow model that is given its data "

@@ -2,100 +2,184 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 import gpflow
 import numpy as np
 import tensorflow as tf
 
+from .._tracing import Traced, compiled
 from .batches import Batches
 from .checkpoints import CheckpointStore
+from .compiled import CompiledFunctions, connected, training_loss_of
+from .endings import Ending, Endings
 from .guard import LastGood, NumericalBreakdown, tensorflow_errors_as_breakdowns
 from .progress import Recorder
 from .replicas import Replicas
-from .settings import VariationalParameters
+from .settings import Updates
 
 Loss = Callable[..., tf.Tensor]
+ValueAndGradients = tuple[tf.Tensor, list[tf.Tensor]]
+Gradients = Callable[[Sequence[tf.Variable], Sequence[tf.Tensor]], ValueAndGradients]
+"""From variables and the rows of a batch to the loss and its gradients."""
 
 
 def run_gradient_steps(
-    loss: Loss,
+    model: Any,
     batches: Batches,
     *,
     replicas: Replicas,
-    optimizer: Any,
-    variables: Sequence[tf.Variable],
-    variational_parameters: VariationalParameters,
-    natural_gradient: float | None,
+    updates: Updates,
     first_step: int,
-    steps: int,
     checkpoint_every: int | None,
     store: CheckpointStore,
     recorder: Recorder,
+    endings: Endings,
     jit_compile: bool,
-) -> None:
+) -> tuple[int, Ending]:
     """
-    Steps ``first_step + 1, ..., steps``, with a checkpoint at multiples of ``checkpoint_every`` and
-    at the last.
+    The steps after ``first_step``, with a checkpoint at multiples of ``checkpoint_every`` and at
+    the last.
 
     A checkpoint is written only once the loss at its parameters, on the batch just seen, is finite.
 
-    :param loss: maps the tensors of a batch to the scalar loss.
     :param replicas: those that share each batch.
-    :param optimizer: built on ``variables``, which it updates.
-    :param variational_parameters: those that natural gradients of size ``natural_gradient`` update.
+    :returns: the last step, and why it was the last.
     :raises NonFiniteError: see there.
     """
-    # What a strategy distributes carries its own types.
-    signature = batches.signature() if replicas.strategy is None else None
-    updated = _updated_variables(variables, variational_parameters)
-    take_step = tf.function(
-        _step_function(
-            loss, replicas, optimizer, variables, variational_parameters, natural_gradient
-        ),
-        input_signature=signature,
-        jit_compile=jit_compile or None,
-    )
-    evaluate = tf.function(
-        lambda *batch: replicas.run(lambda *rows: replicas.loss(loss, rows), batch),
-        input_signature=signature,
-        jit_compile=jit_compile or None,
-    )
-    good = LastGood(updated, first_step, store.latest)
-    for step in range(first_step + 1, steps + 1):
-        batch = replicas.batch(batches, step - 1)
-        last = step == steps
-        commit = last or (checkpoint_every is not None and step % checkpoint_every == 0)
-        before = good.present_values()
+    functions = _StepFunctions(model, batches, replicas, updates, jit_compile)
+    good = LastGood(updates.all_variables(), first_step, store.latest)
+
+    @contextmanager
+    def guarded(step: int) -> Iterator[None]:
         with (
             replicas.losses_named(step, store),
             good.restored_on_breakdown(step),
             tensorflow_errors_as_breakdowns(),
         ):
-            value, finite = take_step(*batch)
+            yield
+
+    def commit(step: int, batch: Sequence[Any]) -> None:
+        with guarded(step):
+            loss = functions.loss(batch, once=checkpoint_every is None)
+            _require_finite(loss, "after the update the loss is")
+            good.keep(good.present_values(), step)
+        store.save(step)
+        good.checkpoint = store.latest
+
+    step, ending = first_step, None
+    while ending is None:
+        step += 1
+        batch = replicas.batch(batches, step - 1)
+        before = good.present_values()
+        with guarded(step):
+            value, finite = functions.take_step(*batch)
             _require_finite(float(value), "the loss is")
             good.keep(before, step - 1)
             if not finite:
                 raise NumericalBreakdown("a gradient or an updated parameter is not finite")
-            if commit:
-                _require_finite(float(evaluate(*batch)), "after the update the loss is")
-                good.keep(good.present_values(), step)
         recorder.step(-float(value))
-        if commit:
-            store.save(step)
-            good.checkpoint = store.latest
-        recorder.evaluate(step, last=last)
-    replicas.meet(steps, store)
+        ending = endings.after_step(step)
+        due = checkpoint_every is not None and step % checkpoint_every == 0
+        if ending is not None or due:
+            commit(step, batch)
+        recorder.evaluate(step, last=ending is not None)
+        if ending is None:
+            ending = endings.after_callbacks(step)
+            if ending is not None and not due:
+                commit(step, batch)
+    replicas.meet(step, store)
+    return step, ending
+
+
+class _StepFunctions:
+    """
+    What a fit compiles, or finds compiled by an earlier fit of the same model.
+
+    The loss and its gradients, which take long to compile, depend on no optimizer and are compiled
+    apart from the updates; under a strategy, whose replicas trace them, together.
+    """
+
+    def __init__(
+        self,
+        model: Any,
+        batches: Batches,
+        replicas: Replicas,
+        updates: Updates,
+        jit_compile: bool,
+    ) -> None:
+        self._functions = CompiledFunctions.of(model)
+        self._replicas, self._updates = replicas, updates
+        self._user_loss = training_loss_of(model)
+        # What a strategy distributes carries its own types.
+        signature = tuple(batches.signature()) if replicas.strategy is None else None
+        self._options: dict[str, Any] = {"input_signature": signature}
+        self._key = (signature, replicas.strategy)
+        self._compile_with_xla = {"jit_compile": True} if jit_compile else {}
+        key = ("step", *self._key, *updates.key(), jit_compile)
+        self.take_step = self._functions.get(key, self._compiled_step)
+
+    def loss(self, batch: Sequence[Any], *, once: bool) -> float:
+        """
+        The loss on a batch, which its replicas share.
+
+        :param once: whether it is asked for once, so that compiling would not pay.
+        """
+        if self._replicas.strategy is not None:
+            return float(self._functions.get(("loss", *self._key), self._compiled_loss)(*batch))
+        if once:
+            return float(self._user_loss(*batch))
+        value, _ = self._compiled_gradients(self._updates.last_updated(), batch)
+        return float(value)
+
+    def _compiled_step(self) -> Callable[..., tuple[tf.Tensor, tf.Tensor]]:
+        replicas, updates = self._replicas, self._updates
+        options = {**self._options, **self._compile_with_xla}
+        if replicas.strategy is None:
+            step = _step_function(replicas, updates, self._compiled_gradients)
+            take_step: Callable[..., Any] = compiled(step, **options)
+            return take_step
+
+        def build(loss: Loss) -> Callable[..., Any]:
+            return _step_function(replicas, updates, _gradients_of(loss, replicas))
+
+        return Traced(build, self._user_loss, **options)
+
+    def _compiled_loss(self) -> Callable[..., tf.Tensor]:
+        replicas = self._replicas
+
+        def build(loss: Loss) -> Callable[..., tf.Tensor]:
+            return lambda *batch: replicas.run(lambda *rows: replicas.loss(loss, rows), batch)
+
+        return Traced(build, self._user_loss, **self._options)
+
+    def _compiled_gradients(
+        self, variables: Sequence[tf.Variable], rows: Sequence[tf.Tensor]
+    ) -> ValueAndGradients:
+        replicas, user_loss, options = self._replicas, self._user_loss, self._options
+
+        def build(loss: Loss) -> Callable[..., ValueAndGradients]:
+            return lambda *rows: _gradients_of(loss, replicas)(variables, rows)
+
+        names = tuple(v.ref() for v in variables)
+        key = ("gradients", *self._key, names)
+        traced = self._functions.get(key, lambda: Traced(build, user_loss, **options))
+        result: ValueAndGradients = traced(*rows)
+        return result
+
+
+def _gradients_of(loss: Loss, replicas: Replicas) -> Gradients:
+    def gradients(variables: Sequence[tf.Variable], rows: Sequence[tf.Tensor]) -> ValueAndGradients:
+        value, gradients = replicas.loss_and_gradients(loss, variables, rows)
+        return value, connected(gradients, variables)
+
+    return gradients
 
 
 def _step_function(
-    loss: Loss,
-    replicas: Replicas,
-    optimizer: Any,
-    variables: Sequence[tf.Variable],
-    variational_parameters: VariationalParameters,
-    natural_gradient: float | None,
+    replicas: Replicas, updates: Updates, gradients_of: Gradients
 ) -> Callable[..., tuple[tf.Tensor, tf.Tensor]]:
     """
     One update from one batch. Returns the loss before it, and whether all numbers were finite.
@@ -103,32 +187,32 @@ def _step_function(
     Nothing here is conditional: optimizers cannot merge the gradients of several replicas inside a
     ``tf.cond``. A bad update does go through, and the caller takes it back.
     """
+    optimizer, variables = updates.optimizer, updates.variables
     natural = (
         None
-        if natural_gradient is None
-        else gpflow.optimizers.NaturalGradient(gamma=natural_gradient)
+        if updates.natural_gradient is None
+        else gpflow.optimizers.NaturalGradient(gamma=updates.natural_gradient)
     )
-    in_q = _updated_variables((), variational_parameters)
+    in_q = updates.q_variables()
 
     def step(*batch: Any) -> tuple[tf.Tensor, tf.Tensor]:
         losses: list[tf.Tensor] = []
         gradients: list[tf.Tensor] = []
         if natural is not None:
-            value, of_q = replicas.run(lambda *rows: summed_gradients(in_q, rows), batch)
+            value, of_q = replicas.run(lambda *rows: gradients_of(in_q, rows), batch)
             losses.append(value)
             # GPflow's optimizer takes gradients itself: of a function that has these.
             natural.minimize(
                 lambda: tf.add_n([tf.reduce_sum(g * v) for g, v in zip(of_q, in_q, strict=True)]),
-                variational_parameters,
+                updates.variational_parameters,
             )
         if variables:
             value, gradients = replicas.run(update, batch)
             losses.append(value)
-        updated = _updated_variables(variables, variational_parameters)
-        return losses[0], _all_finite([*losses, *gradients, *updated])
+        return losses[0], _all_finite([*losses, *gradients, *variables, *in_q])
 
-    def update(*rows: tf.Tensor) -> tuple[tf.Tensor, list[tf.Tensor]]:
-        value, gradients = summed_gradients(variables, rows)
+    def update(*rows: tf.Tensor) -> ValueAndGradients:
+        value, gradients = gradients_of(variables, rows)
         if replicas.strategy is None:
             optimizer.apply_gradients(zip(gradients, variables, strict=True))
         else:  # they are of the whole batch already
@@ -136,33 +220,7 @@ def _step_function(
             optimizer.apply_gradients(pairs, skip_gradients_aggregation=True)
         return value, gradients
 
-    def summed_gradients(
-        variables: Sequence[tf.Variable], rows: Sequence[tf.Tensor]
-    ) -> tuple[tf.Tensor, list[tf.Tensor]]:
-        value, gradients = replicas.loss_and_gradients(loss, variables, rows)
-        return value, _connected(gradients, variables)
-
     return step
-
-
-def _connected(
-    gradients: Sequence[tf.Tensor | None], variables: Sequence[tf.Variable]
-) -> list[tf.Tensor]:
-    unused = [v for v, gradient in zip(variables, gradients, strict=True) if gradient is None]
-    if unused:
-        shown = ", ".join(f"{v.name} of shape {tuple(v.shape)}" for v in unused)
-        raise ValueError(
-            f"model: the loss does not depend on the trainable variables {shown}; exclude their "
-            "parameters with gpflow.set_trainable(parameter, False)."
-        )
-    return [tf.convert_to_tensor(gradient) for gradient in gradients]
-
-
-def _updated_variables(
-    variables: Sequence[tf.Variable], variational_parameters: VariationalParameters
-) -> list[tf.Variable]:
-    q = [parameter.unconstrained_variable for pair in variational_parameters for parameter in pair]
-    return [*variables, *q]
 
 
 def _all_finite(tensors: Sequence[tf.Tensor]) -> tf.Tensor:

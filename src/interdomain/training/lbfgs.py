@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import gpflow
@@ -12,7 +11,11 @@ import tensorflow as tf
 from gpflow.base import AnyNDArray
 from scipy.optimize import OptimizeResult
 
+from .._tracing import Traced
+from .batches import Batch
 from .checkpoints import CheckpointStore
+from .compiled import CompiledFunctions, connected, training_loss_of
+from .endings import Ending, Endings
 from .guard import LastGood, NumericalBreakdown, tensorflow_errors_as_breakdowns
 from .progress import Recorder
 
@@ -20,17 +23,17 @@ from .progress import Recorder
 _EVALUATIONS_PER_ITERATION = 25
 
 
-@dataclass(frozen=True)
-class LBFGSOutcome:
-    """Where L-BFGS ended (``step``), whether it met a tolerance, and its last words."""
+class _Ended(Exception):
+    """Leaves SciPy when a fit ends before SciPy would end it."""
 
-    step: int
-    converged: bool
-    message: str
+    def __init__(self, ending: Ending) -> None:
+        super().__init__(ending)
+        self.ending = ending
 
 
 def run_lbfgs(
-    loss: Callable[[], tf.Tensor],
+    model: Any,
+    batch: Batch,
     variables: Sequence[tf.Variable],
     *,
     options: Mapping[str, Any],
@@ -39,8 +42,9 @@ def run_lbfgs(
     checkpoint_every: int | None,
     store: CheckpointStore,
     recorder: Recorder,
+    endings: Endings,
     jit_compile: bool,
-) -> LBFGSOutcome:
+) -> tuple[int, Ending]:
     """
     Iterations ``first_step + 1, ..., steps`` at most.
 
@@ -48,11 +52,13 @@ def run_lbfgs(
     ``checkpoint_every`` it is dropped at every multiple of it, whether or not the fit is
     interrupted there, so that a resumed fit goes the way of an uninterrupted one.
 
-    :param loss: of no arguments: the loss on all of the data.
+    :param batch: all of the data, or () if the model holds them.
+    :returns: the last iteration, and why it was the last.
     :raises NonFiniteError: see there; at the first point of a block, or when a line search ends
         because no point it tried had finite numbers.
     """
-    scipy = _ExtendedValueScipy()
+    evaluate = _compiled_evaluation(model, batch, variables, jit_compile)
+    scipy = _ExtendedValueScipy(lambda x: evaluate(x, *batch))
     good = LastGood(variables, first_step, store.latest)
     step = first_step
 
@@ -65,7 +71,12 @@ def run_lbfgs(
         good.keep(good.present_values(), step)
         scipy.reference = float(intermediate_result.fun)
         recorder.step(-float(intermediate_result.fun))
-        recorder.evaluate(step)
+        ending = endings.after_step(step)
+        if ending is None:
+            recorder.evaluate(step)
+            ending = endings.after_callbacks(step)
+        if ending is not None and ending.reason != "steps":  # SciPy counts these itself
+            raise _Ended(ending)
 
     def next_block() -> int:
         if checkpoint_every is None:
@@ -75,10 +86,11 @@ def run_lbfgs(
     while True:
         iterations = next_block()
         scipy.reference = None
+        result, ending = None, None
         try:
             with good.restored_on_breakdown():
                 result = scipy.minimize(
-                    loss,
+                    evaluate,
                     variables,
                     callback=after_iteration,
                     options={
@@ -86,21 +98,60 @@ def run_lbfgs(
                         **options,
                         "maxiter": iterations,
                     },
-                    tf_fun_args={"jit_compile": True} if jit_compile else {},
                 )
                 if not result.success and scipy.breakdown is not None:
                     raise scipy.breakdown
+        except _Ended as ended:
+            ending = ended.ending
         except BaseException:
             good.restore()  # not the trial point of a line search that was interrupted
             raise
         good.keep(good.present_values(), step)
-        converged = bool(result.success)
-        stopped = not converged and result.nit < iterations
-        store.save(step, converged=converged, stopped=stopped)
+        if result is not None:
+            ending = _ending_of(result, iterations, str(result.message) + scipy.remark())
+        reason = None if ending is None else ending.reason
+        store.save(step, converged=reason == "converged", stopped=reason == "stalled")
         good.checkpoint = store.latest
-        if converged or stopped or step == steps:
+        if ending is None and step == steps:
+            assert result is not None
+            ending = Ending("steps", str(result.message) + scipy.remark())
+        if ending is not None:
             recorder.evaluate(step, last=True)
-            return LBFGSOutcome(step, converged, str(result.message) + scipy.remark())
+            return step, ending
+
+
+def _ending_of(result: OptimizeResult, iterations: int, message: str) -> Ending | None:
+    """Why SciPy ended; None if it did the iterations it was asked for."""
+    if result.success:
+        return Ending("converged", message)
+    return Ending("stalled", message) if result.nit < iterations else None
+
+
+def _compiled_evaluation(
+    model: Any, batch: Batch, variables: Sequence[tf.Variable], jit_compile: bool
+) -> Callable[..., tuple[tf.Tensor, tf.Tensor]]:
+    """From all variables as one vector, and a batch, to the loss and its gradient."""
+    scipy = gpflow.optimizers.Scipy
+    variables = tuple(variables)
+
+    def build(loss: Callable[..., tf.Tensor]) -> Callable[..., tuple[tf.Tensor, tf.Tensor]]:
+        def evaluate(x: tf.Tensor, *rows: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
+            scipy.assign_tensors(variables, scipy.unpack_tensors(variables, x))
+            with tf.GradientTape(watch_accessed_variables=False) as tape:
+                tape.watch(variables)
+                value = loss(*rows)
+            return value, scipy.pack_tensors(connected(tape.gradient(value, variables), variables))
+
+        return evaluate
+
+    names = tuple(v.ref() for v in variables)
+    specs = tuple(tf.TensorSpec([None, *rows.shape[1:]], rows.dtype) for rows in batch)
+    flat = tf.TensorSpec([sum(v.shape.num_elements() for v in variables)], tf.float64)
+    options: dict[str, Any] = {"jit_compile": True} if jit_compile else {}
+    options["input_signature"] = (flat, *specs)
+    key = ("l-bfgs", names, specs, jit_compile)
+    functions = CompiledFunctions.of(model)
+    return functions.get(key, lambda: Traced(build, training_loss_of(model), **options))
 
 
 class _ExtendedValueScipy(gpflow.optimizers.Scipy):
@@ -114,8 +165,9 @@ class _ExtendedValueScipy(gpflow.optimizers.Scipy):
     :ivar breakdown: what was wrong with the last point evaluated, if anything.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, evaluate: Callable[[tf.Tensor], tuple[tf.Tensor, tf.Tensor]]) -> None:
         super().__init__()
+        self._evaluate = evaluate
         self.reference: float | None = None
         self.breakdown: NumericalBreakdown | None = None
         self._rejected = 0
@@ -129,13 +181,12 @@ class _ExtendedValueScipy(gpflow.optimizers.Scipy):
     def eval_func(
         self, *args: Any, **kwargs: Any
     ) -> Callable[[AnyNDArray], tuple[AnyNDArray, AnyNDArray]]:
-        evaluate = super().eval_func(*args, **kwargs)
-
         def checked(x: AnyNDArray) -> tuple[AnyNDArray, AnyNDArray]:
             self.breakdown = None
             try:
                 with tensorflow_errors_as_breakdowns():
-                    loss, gradient = evaluate(x)
+                    value, slope = self._evaluate(tf.convert_to_tensor(x, tf.float64))
+                    loss, gradient = (t.numpy().astype(np.float64) for t in (value, slope))
                 if not np.isfinite(loss):
                     raise NumericalBreakdown(f"the loss is {loss}")
                 if not np.all(np.isfinite(gradient)):

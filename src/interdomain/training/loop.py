@@ -13,12 +13,14 @@ import tensorflow as tf
 
 from .checkpoints import CheckpointStore
 from .data import Data, make_batches
+from .endings import Ending, Endings
 from .gradient_steps import run_gradient_steps
 from .lbfgs import run_lbfgs
 from .progress import Callback, Recorder
 from .replicas import Replicas
 from .results import FitResult
 from .settings import Method, gradient_updates, lbfgs_updates, resolve_method
+from .validation import check_columns
 
 _DEFAULT_CHECKPOINT_EVERY = 100
 
@@ -29,6 +31,7 @@ def fit(
     *,
     method: Method | None = None,
     steps: int = 1000,
+    max_seconds: float | None = None,
     batch_size: int | None = None,
     seed: int = 0,
     optimizer: Any = None,
@@ -52,6 +55,9 @@ def fit(
     >>> fit(model, (X, Y), batch_size=256, natural_gradient=0.1)  # ... and natural gradients for q
     >>> fit(model, (X, Y), batch_size=256, checkpoint_dir="run", resume=True)
 
+    What is compiled is kept with the model and used by the next fit of it, as long as the model's
+    structure, its ``trainable`` flags and the columns of the data are the same.
+
     Every trainable parameter is trained; no ``trainable`` flag is changed. What is maximised is
     ``-model.training_loss``: the ELBO (or log marginal likelihood) plus the log density of priors.
 
@@ -72,6 +78,9 @@ def fit(
         a Dataset reads it once and holds it in memory.
     :param steps: updates, or at most so many L-BFGS iterations. Counted from the first run: resumed
         at step 400, ``steps=1000`` does 600 more.
+    :param max_seconds: end after the step in which so many seconds of this call are over,
+        compilation included; at least one step is done. None: never. ``resume=True`` goes on from
+        there. Several workers of a strategy look at the clock every ``callback_every`` steps.
     :param batch_size: rows of a minibatch, drawn without replacement from arrays; the ``N %
         batch_size`` rows left at the end of an epoch's order are skipped. None: all rows, every
         step.
@@ -88,8 +97,9 @@ def fit(
     :param options: for SciPy's L-BFGS-B: ``ftol``, ``gtol``, ``maxcor``, ``maxls``, ``maxfun``.
     :param callbacks: called as ``callback(step, model)`` every ``callback_every`` steps and at the
         end. A mapping from names to numbers that one returns is shown on the progress bar and kept
-        in the result. A callback should not change the model. With a strategy every worker calls
-        them.
+        in the result. One that raises :class:`StopFit` ends the fit after this step. A callback
+        should not change the model. With a strategy every worker calls them, and the first that
+        ends the fit ends it on all.
     :param checkpoint_dir: where to write checkpoints: at the start, every ``checkpoint_every``
         steps (100 by default) and at the end; the last three are kept. A checkpoint is written only
         after a step whose numbers were all finite. Written with ``tf.train.Checkpoint(model=...)``,
@@ -127,6 +137,8 @@ def fit(
     check_positive_integer("callback_every", callback_every)
     if checkpoint_every is not None:
         check_positive_integer("checkpoint_every", checkpoint_every)
+    if max_seconds is not None and not (np.isfinite(max_seconds) and max_seconds > 0):
+        raise ValueError(f"max_seconds: found {max_seconds}; pass a positive number, or None.")
     if isinstance(seed, bool) or not isinstance(seed, (int, np.integer)) or seed < 0:
         raise ValueError(f"seed: found {seed!r}; pass an integer of at least 0.")
     if checkpoint_dir is None and (checkpoint_every is not None or resume):
@@ -163,6 +175,7 @@ def fit(
     batches = make_batches(
         model, data, full_batch=full_batch, batch_size=batch_size, seed=seed, strategy=strategy
     )
+    check_columns(model, batches.columns())
     if method == "l-bfgs":
         updates = lbfgs_updates(model)
         settings = {"options": dict(options or {}), "checkpoint_every": checkpoint_every}
@@ -189,8 +202,7 @@ def fit(
         writes=replicas.workers.is_chief,
     )
     first_step = replicas.start(store, resume)
-    converged, message = store.converged, "the checkpoint is of a fit that had ended"
-    step = first_step
+    step, ending = first_step, _ended_before(store, first_step, steps)
     with Recorder(
         model,
         first_step=first_step,
@@ -200,11 +212,20 @@ def fit(
         callback_every=callback_every,
         progress=progress and replicas.workers.is_chief,
     ) as recorder:
-        if converged or store.stopped or first_step >= steps:
+        endings = Endings(
+            recorder,
+            replicas.workers,
+            started=started,
+            steps=steps,
+            max_seconds=max_seconds,
+            every=callback_every,
+        )
+        if ending is not None:
             recorder.evaluate(first_step, last=True)
         elif method == "l-bfgs":
-            outcome = run_lbfgs(
-                lambda: _loss(model, *batches.batch(0)),
+            step, ending = run_lbfgs(
+                model,
+                batches.batch(0),
                 updates.variables,
                 options=options or {},
                 first_step=first_step,
@@ -212,26 +233,22 @@ def fit(
                 checkpoint_every=checkpoint_every,
                 store=store,
                 recorder=recorder,
+                endings=endings,
                 jit_compile=jit_compile,
             )
-            step, converged, message = outcome.step, outcome.converged, outcome.message
         else:
-            run_gradient_steps(
-                lambda *batch: _loss(model, *batch),
+            step, ending = run_gradient_steps(
+                model,
                 batches,
                 replicas=replicas,
-                optimizer=updates.optimizer,
-                variables=updates.variables,
-                variational_parameters=updates.variational_parameters,
-                natural_gradient=updates.natural_gradient,
+                updates=updates,
                 first_step=first_step,
-                steps=steps,
                 checkpoint_every=checkpoint_every,
                 store=store,
                 recorder=recorder,
+                endings=endings,
                 jit_compile=jit_compile,
             )
-            step, message = steps, f"all {steps} steps done"
     return FitResult(
         steps=step,
         first_step=first_step,
@@ -239,15 +256,20 @@ def fit(
         elbo=recorder.running_elbo,
         metrics=tuple(recorder.metrics),
         seconds=time.perf_counter() - started,
-        converged=converged,
-        message=message,
+        reason=ending.reason,
+        message=ending.message,
         checkpoint=store.latest,
     )
 
 
-def _loss(model: Any, *batch: tf.Tensor) -> tf.Tensor:
-    """The training loss on a batch (X, Y), or on the data the model holds for ()."""
-    return model.training_loss(batch) if batch else model.training_loss()
+def _ended_before(store: CheckpointStore, first_step: int, steps: int) -> Ending | None:
+    """How the fit of a checkpoint had ended, if there is nothing left to do."""
+    message = "the checkpoint is of a fit that had ended"
+    if store.converged:
+        return Ending("converged", message)
+    if store.stopped:
+        return Ending("stalled", message)
+    return Ending("steps", message) if first_step >= steps else None
 
 
 def _describe_parameters(model: gpflow.models.BayesianModel) -> dict[str, str]:

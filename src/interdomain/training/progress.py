@@ -13,6 +13,23 @@ from tqdm import tqdm
 
 Callback = Callable[[int, Any], Mapping[str, float] | None]
 
+
+class StopFit(Exception):
+    """
+    Raise it in a callback to end the fit after the step.
+
+    The callbacks that come after it are still called, a checkpoint is written as at any end, and
+    ``FitResult.reason`` is "callback".
+
+    :param reason: in words, for ``FitResult.message``.
+    :param metrics: numbers by name, as a callback returns them.
+    """
+
+    def __init__(self, reason: str = "no reason given", metrics: Mapping[str, float] | None = None):
+        super().__init__(reason)
+        self.metrics = metrics
+
+
 _SMOOTHING = 0.95  # of the running ELBO: an average over about the last 20 minibatches
 
 
@@ -22,6 +39,8 @@ class Recorder:
     holds the progress bar open.
 
     :param exact: whether each recorded ELBO is the exact one, and needs no averaging.
+    :ivar evaluated_step: the step after which callbacks were called last.
+    :ivar wish_to_stop: why a callback wants the fit to end, if one does.
     """
 
     def __init__(
@@ -41,7 +60,8 @@ class Recorder:
         self._elbos: list[float] = []
         self._callbacks = tuple(callbacks)
         self._callback_every = callback_every
-        self._evaluated_step: int | None = None
+        self.evaluated_step: int | None = None
+        self.wish_to_stop: str | None = None
         self.metrics: list[Mapping[str, float]] = []
         # Plain tqdm, not tqdm.auto: the same line in terminals, notebooks and executed notebooks,
         # without ipywidgets. Redrawn less often where lines pile up in a log.
@@ -90,14 +110,19 @@ class Recorder:
     def evaluate(self, step: int, *, last: bool = False) -> None:
         """Run the callbacks if ``step`` is one of theirs, or the last one."""
         due = last or step % self._callback_every == 0
-        if not self._callbacks or not due or step == self._evaluated_step:
+        if not self._callbacks or not due or step == self.evaluated_step:
             return
         metrics: dict[str, float] = {"step": step}
         for callback in self._callbacks:
             try:
                 returned = callback(step, self._model)
+            except StopFit as wish:
+                self.wish_to_stop, returned = str(wish), wish.metrics
             except StopIteration as error:  # SciPy would take it for a wish to stop
-                raise RuntimeError(f"callbacks: {callback!r} raised StopIteration") from error
+                raise RuntimeError(
+                    f"callbacks: {callback!r} raised StopIteration; to end a fit, raise "
+                    "interdomain.training.StopFit."
+                ) from error
             if returned is None:
                 continue
             try:
@@ -107,7 +132,7 @@ class Recorder:
                     "callbacks: a callback must return a mapping from names to numbers, or None; "
                     f"{callback!r} returned {returned!r}."
                 ) from error
-        self._evaluated_step = step
+        self.evaluated_step = step
         self.metrics.append(metrics)
         self._show()
 

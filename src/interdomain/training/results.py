@@ -7,6 +7,8 @@ from dataclasses import dataclass, field
 
 from gpflow.base import AnyNDArray
 
+from .endings import EndReason
+
 
 @dataclass(frozen=True, eq=False)
 class FitResult:
@@ -26,9 +28,10 @@ class FitResult:
     :ivar metrics: one mapping per evaluation by the callbacks, with the key ``"step"`` and whatever
         the callbacks returned.
     :ivar seconds: wall-clock seconds of this call, compilation and callbacks included.
-    :ivar converged: whether L-BFGS met one of its tolerances. Always False for Adam, which has no
-        such test.
-    :ivar message: in words, why the fit ended.
+    :ivar reason: why the fit ended: "steps" (all were done), "converged" (L-BFGS met one of its
+        tolerances), "stalled" (L-BFGS found no better point), "max_seconds", or "callback" (one
+        raised :class:`StopFit`). After the last two, ``resume=True`` goes on.
+    :ivar message: the same in words.
     :ivar checkpoint: the path of the last checkpoint, for ``tf.train.Checkpoint(model=model)
         .restore(path)``; None without a ``checkpoint_dir``.
     """
@@ -39,9 +42,15 @@ class FitResult:
     elbo: float
     metrics: tuple[Mapping[str, float], ...]
     seconds: float
-    converged: bool
+    reason: EndReason
     message: str
     checkpoint: str | None
+
+    @property
+    def converged(self) -> bool:
+        """Whether L-BFGS met one of its tolerances. Always False for Adam, which has no such
+        test."""
+        return self.reason == "converged"
 
 
 class NonFiniteError(FloatingPointError):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, TypeAlias
 
@@ -11,6 +11,8 @@ import gpflow
 import numpy as np
 import tensorflow as tf
 from gpflow.keras import tf_keras
+
+from .compiled import CompiledFunctions
 
 Method: TypeAlias = Literal["l-bfgs", "adam"]
 VariationalParameters: TypeAlias = Sequence[tuple[gpflow.Parameter, gpflow.Parameter]]
@@ -77,6 +79,26 @@ class Updates:
     variational_parameters: VariationalParameters = field(default_factory=tuple)
     natural_gradient: float | None = None
 
+    def q_variables(self) -> list[tf.Variable]:
+        """Those that natural gradients update."""
+        return [
+            parameter.unconstrained_variable
+            for pair in self.variational_parameters
+            for parameter in pair
+        ]
+
+    def all_variables(self) -> list[tf.Variable]:
+        """All that a step updates."""
+        return [*self.variables, *self.q_variables()]
+
+    def last_updated(self) -> Sequence[tf.Variable]:
+        """Those that the second half of a step updates, or the only one."""
+        return self.variables or self.q_variables()
+
+    def key(self) -> tuple[Hashable, ...]:
+        """What a compiled step depends on."""
+        return self.optimizer, self.natural_gradient
+
     def stored(self) -> dict[str, Any]:
         """What a checkpoint must hold beside the model and the data, by name."""
         return {} if self.optimizer is None else {"optimizer": self.optimizer}
@@ -109,7 +131,11 @@ def gradient_updates(
     learning_rate: float | None,
     natural_gradient: float | None,
 ) -> Updates:
-    """An optimizer, by default Adam, and natural gradients for q if asked for."""
+    """An optimizer, by default Adam, and natural gradients for q if asked for.
+
+    The Adam is the same in every fit of a model, so that its steps are compiled once, and begins
+    every fit without memory.
+    """
     if learning_rate is not None and optimizer is not None:
         raise ValueError(
             f"learning_rate: found {learning_rate} beside an optimizer, which has its own; leave "
@@ -122,15 +148,21 @@ def gradient_updates(
     variables = tuple(v for v in model.trainable_variables if id(v) not in in_q)
     if not pairs:
         _require_some(model, variables)
-    if optimizer is None:
-        optimizer = tf_keras.optimizers.Adam(
-            _DEFAULT_LEARNING_RATE if learning_rate is None else learning_rate
-        )
-    _check_optimizer(optimizer)
+    if optimizer is not None:
+        _check_optimizer(optimizer)
     if not variables:
         return Updates((), None, pairs, natural_gradient)
-    # Creates the optimizer's own variables: tf.function must not, and a checkpoint restores them.
-    optimizer.build(list(variables))
+    if optimizer is None:
+        rate = _DEFAULT_LEARNING_RATE if learning_rate is None else learning_rate
+        key = ("adam", *(v.ref() for v in variables))
+        optimizer = CompiledFunctions.of(model).get(key, tf_keras.optimizers.Adam)
+        optimizer.build(list(variables))
+        for variable in optimizer.variables:
+            variable.assign(tf.zeros_like(variable))
+        optimizer.learning_rate = rate
+    else:
+        # Creates its variables: tf.function must not, and a checkpoint restores them.
+        optimizer.build(list(variables))
     return Updates(variables, optimizer, pairs, natural_gradient)
 
 

@@ -1,0 +1,204 @@
+"""How this library's functions become graphs: traced as they stand, without AutoGraph.
+
+AutoGraph rewrites Python functions before they are traced, so that a Python ``if`` or ``for`` may
+depend on a tensor. Nothing here needs that, and rewriting takes longer than tracing. Three things
+follow, all of them in this file:
+
+* :func:`leave_unconverted`: in a ``tf.function`` of a user, AutoGraph calls the functions of this
+  library and does not rewrite them.
+* :class:`Traced`: what the library compiles itself. It is traced without AutoGraph, and once more
+  with it where the code of a user turns out to need it.
+* :func:`map_fn` and :func:`map_dataset`, for the two operations of TensorFlow that bring AutoGraph
+  back in.
+"""
+
+from __future__ import annotations
+
+import functools
+import importlib
+import inspect
+import linecache
+import pkgutil
+import sys
+import traceback
+from collections.abc import Callable, Iterator, Mapping
+from types import FunctionType, TracebackType
+from typing import Any, TypeVar
+
+import tensorflow as tf
+
+Function = TypeVar("Function", bound=Callable[..., Any])
+
+_LIBRARY = __name__.partition(".")[0]
+_FRAMEWORKS = (_LIBRARY, "tensorflow", "tensorflow_probability", "gpflow", "check_shapes")
+_CALLS_USER_CODE = "_calls_user_code"
+
+
+def calls_user_code(function: Function) -> Function:
+    """Mark a function that calls what a user may have written, such as a likelihood.
+
+    AutoGraph goes on through it, so that it reaches the user's function.
+    """
+    setattr(function, _CALLS_USER_CODE, True)
+    return function
+
+
+def leave_unconverted(package: str) -> None:
+    """Have AutoGraph call the functions of a package, and of its subpackages, as they are.
+
+    Every function and method gets the mark that ``tf.autograph.experimental.do_not_convert`` puts
+    on what it returns. The functions stay the same objects: dispatchers, pickles and tracebacks do
+    not change. Those that :func:`calls_user_code` are left out.
+    """
+    mark = _mark_of_do_not_convert()
+    root = importlib.import_module(package)
+    # What is imported on demand is not imported here.
+    names = [m.name for m in pkgutil.walk_packages(root.__path__, f"{package}.", onerror=_ignore)]
+    for name in (package, *names):
+        if name in sys.modules:
+            for function in _functions_of(vars(sys.modules[name]), name):
+                if not hasattr(function, _CALLS_USER_CODE):
+                    function.__dict__.update(mark)
+
+
+def _ignore(name: str) -> None:
+    """A subpackage that cannot be imported is none of ours to mark."""
+
+
+def _mark_of_do_not_convert() -> dict[str, Any]:
+    def nothing() -> None:
+        """Only to be decorated."""
+
+    marked: Any = tf.autograph.experimental.do_not_convert(nothing)
+    return {name: value for name, value in vars(marked).items() if name != "__wrapped__"}
+
+
+def _functions_of(namespace: Mapping[str, Any], module: str) -> Iterator[FunctionType]:
+    """The functions that a module or class defines, those of its classes and properties included;
+    not what it imports."""
+    for value in list(namespace.values()):
+        if inspect.isclass(value):
+            if value.__module__ == module:
+                yield from _functions_of(vars(value), module)
+            continue
+        if isinstance(value, property):
+            accessors: list[Any] = [value.fget, value.fset, value.fdel]
+        elif isinstance(value, (classmethod, staticmethod)):
+            accessors = [value.__func__]
+        else:
+            accessors = [getattr(value, "func", value)]  # that of a functools.cached_property
+        for function in accessors:
+            if isinstance(function, FunctionType) and function.__module__ == module:
+                yield function
+
+
+def map_fn(function: Callable[[Any], Any], elements: Any, **options: Any) -> Any:
+    """``tf.map_fn`` of a function that AutoGraph leaves as it is."""
+    return tf.map_fn(tf.autograph.experimental.do_not_convert(function), elements, **options)
+
+
+def map_dataset(dataset: tf.data.Dataset, function: Callable[..., Any]) -> tf.data.Dataset:
+    """``Dataset.map`` of a function that AutoGraph leaves as it is."""
+    return dataset.map(tf.autograph.experimental.do_not_convert(function))
+
+
+def compiled(function: Callable[..., Any], **options: Any) -> Any:
+    """A ``tf.function`` without AutoGraph.
+
+    TensorFlow warns of code that is traced again and again, which code that serves many models has
+    to be. A partial function has no code by which TensorFlow could know it again.
+    """
+    return tf.function(functools.partial(function), autograph=False, **options)
+
+
+class Traced:
+    """A compiled function that calls code which a user may have written.
+
+    It is traced without AutoGraph. If that code cannot be traced so (an ``if`` on a tensor, a loop
+    over one), it is traced again with AutoGraph converting that code alone; later calls know it.
+
+    :param build: From the user's function to the function to be compiled, which calls it.
+    :param user_function: What may have to be converted. For AutoGraph to get there, it is itself
+        not a function that :func:`leave_unconverted` has marked.
+    :param options: Of ``tf.function``.
+    :raises Exception: At a call, what tracing raises. Where the user's code cannot be traced either
+        way, the error of its own code, with the line of it first.
+    """
+
+    def __init__(
+        self,
+        build: Callable[[Callable[..., Any]], Callable[..., Any]],
+        user_function: Callable[..., Any],
+        **options: Any,
+    ) -> None:
+        self._build, self._user_function, self._options = build, user_function, options
+        self._needs_autograph = False
+        self._function, self._failures = self._compile()
+
+    def __call__(self, *arguments: Any) -> Any:
+        """The compiled function's value."""
+        return self._attempt(lambda function: function(*arguments))
+
+    def concrete_function(self, *specs: tf.TensorSpec) -> Any:
+        """The concrete function for such arguments; of an ``input_signature``, for none."""
+        return self._attempt(lambda function: function.get_concrete_function(*specs))
+
+    def _attempt(self, use: Callable[[Any], Any]) -> Any:
+        self._failures.clear()
+        try:
+            return use(self._function)
+        except TypeError as error:  # of an `if`, a loop, len() or int() on a tensor
+            if self._needs_autograph or not self._failures:
+                raise
+            original = error
+        self._needs_autograph = True
+        function, failures = self._compile()
+        try:
+            value = use(function)
+        except Exception as error:
+            if not failures:
+                raise  # it can be traced, and fails when it is computed
+            self._needs_autograph = False
+            raise _with_own_line(original, error) from original
+        self._function, self._failures = function, failures
+        return value
+
+    def _compile(self) -> tuple[Any, list[BaseException]]:
+        user_function = self._user_function
+        if self._needs_autograph:
+            user_function = tf.function(user_function, autograph=True)
+        built = self._build(user_function)
+        failures: list[BaseException] = []
+
+        def traced(*arguments: Any) -> Any:
+            failures.clear()
+            try:
+                return built(*arguments)
+            except Exception as error:
+                failures.append(error)
+                raise
+
+        return compiled(traced, **self._options), failures
+
+
+def _with_own_line(original: Exception, with_autograph: Exception) -> Exception:
+    """The original error, its message with the line of the user's code on top."""
+    line = _line_of_user(original.__traceback__)
+    said = str(with_autograph).strip().splitlines() or [type(with_autograph).__name__]
+    message = (
+        f"{line}{original}\n(AutoGraph could not convert this code either: {said[-1].strip()})"
+    )
+    try:
+        return type(original)(message)
+    except Exception:  # an error of the user's own, with other arguments
+        return original
+
+
+def _line_of_user(trace: TracebackType | None) -> str:
+    """The innermost line that is none of a framework's, as "file:line, in function: code"."""
+    for frame, number in reversed(list(traceback.walk_tb(trace))):
+        module = str(frame.f_globals.get("__name__", ""))
+        if module.partition(".")[0] not in _FRAMEWORKS:
+            file, name = frame.f_code.co_filename, frame.f_code.co_name
+            return f"{file}:{number}, in {name}: {linecache.getline(file, number).strip()}\n"
+    return ""

@@ -1,0 +1,187 @@
+"""What was compiled for a model: kept with it, and used again while the model is the same."""
+
+from __future__ import annotations
+
+import enum
+import functools
+import types
+import weakref
+import zlib
+from collections import OrderedDict
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from typing import Any, TypeVar
+
+import gpflow
+import numpy as np
+import tensorflow as tf
+
+Value = TypeVar("Value")
+
+_ATTRIBUTE = "_compiled_by_interdomain"
+_MOST = 8  # of kept functions: a fit needs two or three
+_PLAIN = (type(None), bool, int, float, complex, str, bytes, enum.Enum, slice, range, np.generic)
+
+
+class CompiledFunctions:
+    """
+    The functions compiled for one model, an attribute of it: they go when it goes.
+
+    A graph has the Python values of a model built in: ``num_data``, which parameters are trainable,
+    what its kernel is. The functions are therefore those of a description of the model, and are
+    forgotten when it differs. Copies and pickles of a model begin with none.
+    """
+
+    def __init__(self) -> None:
+        self._description: list[Any] = []
+        self._functions: OrderedDict[Hashable, Any] = OrderedDict()
+
+    @classmethod
+    def of(cls, model: tf.Module) -> CompiledFunctions:
+        """Those of a model, as it is now."""
+        functions: CompiledFunctions | None = vars(model).get(_ATTRIBUTE)
+        if functions is None:
+            functions = cls()
+            setattr(model, _ATTRIBUTE, functions)
+        description = _describe(model)
+        if not _same(description, functions._description):
+            functions._description = description
+            functions._functions.clear()
+        return functions
+
+    def get(self, key: Hashable, build: Callable[[], Value]) -> Value:
+        """What ``build`` returned for this key; the least recently used are forgotten.
+
+        :param key: What the function depends on besides the model. Objects in it are compared by
+            identity or equality, and kept.
+        """
+        if key not in self._functions:
+            self._functions[key] = build()
+            if len(self._functions) > _MOST:
+                self._functions.popitem(last=False)
+        self._functions.move_to_end(key)
+        value: Value = self._functions[key]
+        return value
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> CompiledFunctions:
+        return type(self)()
+
+    def __reduce__(self) -> Any:
+        return type(self), ()
+
+
+def training_loss_of(model: Any) -> Callable[..., tf.Tensor]:
+    """The training loss on a batch (X, Y), or for () on the data that the model holds.
+
+    The function does not keep the model alive: what is compiled from it belongs to the model.
+    """
+    reference = weakref.ref(model)
+
+    def training_loss(*batch: tf.Tensor) -> tf.Tensor:
+        model: Any = reference()
+        if len(batch) == 0:
+            return model.training_loss()
+        return model.training_loss(batch)
+
+    return training_loss
+
+
+def connected(
+    gradients: Sequence[tf.Tensor | None], variables: Sequence[tf.Variable]
+) -> list[tf.Tensor]:
+    """The gradients as tensors.
+
+    :raises ValueError: If one is None: the loss does not depend on its variable.
+    """
+    unused = [v for v, gradient in zip(variables, gradients, strict=True) if gradient is None]
+    if unused:
+        shown = ", ".join(f"{v.name} of shape {tuple(v.shape)}" for v in unused)
+        raise ValueError(
+            f"model: the loss does not depend on the trainable variables {shown}; exclude their "
+            "parameters with gpflow.set_trainable(parameter, False)."
+        )
+    return [tf.convert_to_tensor(gradient) for gradient in gradients]
+
+
+def _describe(model: tf.Module) -> list[Any]:
+    """What the graphs of a model may have built in, flat: plain values, and the objects (kept, so
+    that no other can have their identity)."""
+    described: list[Any] = [gpflow.config.config()]
+    seen: set[int] = set()
+
+    def add(value: Any) -> None:
+        if isinstance(value, _PLAIN):
+            described.extend((type(value), value))
+        elif isinstance(value, (tuple, list)):
+            described.extend((type(value), len(value)))
+            for item in value:
+                add(item)
+        elif isinstance(value, Mapping):
+            described.extend((type(value), len(value)))
+            for key, item in value.items():
+                add(key)
+                add(item)
+        else:
+            described.append(_Identity(value))
+            if id(value) not in seen:
+                seen.add(id(value))
+                add_contents(value)
+
+    def add_contents(value: Any) -> None:
+        if isinstance(value, np.ndarray):
+            described.extend((value.shape, zlib.crc32(np.ascontiguousarray(value).data)))
+        elif isinstance(value, gpflow.Parameter):
+            add((value.unconstrained_variable, value.transform, value.prior, value.prior_on))
+        elif isinstance(value, tf.Variable):
+            add(value.trainable)
+        elif isinstance(value, tf.Module) and _is_described(type(value)):
+            if hasattr(value, "_traced_state"):
+                add(value._traced_state())
+            for name, attribute in vars(value).items():
+                if not _is_bookkeeping(type(value), name):
+                    add(name)
+                    add(attribute)
+
+    seen.add(id(model))
+    add_contents(model)
+    return described
+
+
+class _Identity:
+    """An object that equals itself alone (and a bound method of the same object)."""
+
+    def __init__(self, value: Any) -> None:
+        self._value = value
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, _Identity):
+            return NotImplemented
+        one, another = self._value, other._value
+        if isinstance(one, types.MethodType) and isinstance(another, types.MethodType):
+            return one.__self__ is another.__self__ and one.__func__ is another.__func__
+        return one is another
+
+    __hash__ = None  # type: ignore[assignment]
+
+
+def _is_described(kind: type) -> bool:
+    """Whether the attributes of such modules count. Those of TensorFlow's, such as bijectors and
+    distributions, are theirs: caches that come and go."""
+    return kind.__module__.partition(".")[0] not in ("tensorflow", "tensorflow_probability")
+
+
+def _is_bookkeeping(kind: type, name: str) -> bool:
+    """Whether an attribute says nothing of what a module computes: TensorFlow's for checkpoints,
+    caches, and what is kept here."""
+    return (
+        name == _ATTRIBUTE
+        or name.startswith(("_self_", "_obj_reference"))
+        or name in tf.Module._TF_MODULE_IGNORED_PROPERTIES
+        or isinstance(getattr(kind, name, None), functools.cached_property)
+    )
+
+
+def _same(one: list[Any], other: list[Any]) -> bool:
+    """Equal, with NaN equal to itself."""
+    return len(one) == len(other) and all(
+        a is b or (type(a) is type(b) and bool(a == b)) for a, b in zip(one, other, strict=True)
+    )

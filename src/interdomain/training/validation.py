@@ -1,0 +1,119 @@
+"""What can be wrong with a model and its data, found on one row before anything is compiled."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import Any
+
+import gpflow
+import numpy as np
+import tensorflow as tf
+from check_shapes.exceptions import ShapeMismatchError
+from gpflow.covariances import Kuf
+from gpflow.likelihoods import MultiClass, ScalarLikelihood, Softmax, SwitchedLikelihood
+
+# How TensorFlow, check_shapes and the dispatchers say that shapes or types do not fit.
+_MISFITS = (ValueError, NotImplementedError, ShapeMismatchError, tf.errors.InvalidArgumentError)
+
+
+def check_columns(model: Any, columns: Sequence[int | None]) -> None:
+    """
+    Whether a model takes data with so many columns.
+
+    :param columns: of X and Y; None where it is not known.
+    :raises ValueError: for an inducing variable and a kernel that do not belong together, for X
+        that they do not take, and for Y that the likelihood does not take.
+    """
+    num_inputs, num_outputs = columns
+    if num_inputs is not None:
+        _check_inputs(model, num_inputs)
+    if num_outputs is not None and hasattr(model, "likelihood"):
+        _check_outputs(model, num_outputs)
+
+
+def _check_inputs(model: Any, num_columns: int) -> None:
+    kernel = getattr(model, "kernel", None)
+    if not isinstance(kernel, gpflow.kernels.Kernel):
+        return
+    row = tf.ones([1, num_columns], gpflow.default_float())
+    names = [
+        name
+        for name in ("inducing_variable", "orthogonal_inducing_variable")
+        if isinstance(getattr(model, name, None), gpflow.inducing_variables.InducingVariables)
+    ]
+    for name in names or ["kernel"]:
+        part = getattr(model, name)
+        try:
+            _ = part(row) if part is kernel else Kuf(part, kernel, row)
+        except _MISFITS as error:
+            if type(error) is ValueError and _is_of_library(error):
+                raise  # it says more than could be said here
+            raise _misfit(name, part, kernel, num_columns, error) from error
+
+
+def _misfit(name: str, part: Any, kernel: Any, num_columns: int, error: Exception) -> ValueError:
+    kinds = " and ".join(dict.fromkeys([type(part).__name__, type(kernel).__name__]))
+    if isinstance(error, NotImplementedError):
+        return ValueError(
+            f"{name}: there is no covariance between {kinds}; pass an inducing variable of the "
+            "kernel's family."
+        )
+    shape = getattr(part, "shape", None)
+    made_for = None if shape is None or len(shape) < 2 else shape[1]
+    remedy = (
+        f"pass X with {made_for} columns, or build the {name} for {num_columns}"
+        if made_for not in (None, num_columns)
+        else "build them for the columns of X"
+    )
+    return ValueError(
+        f"data: X has {num_columns} columns, which do not fit {kinds}; {remedy}. "
+        f"({_first_line(error)})"
+    )
+
+
+def _is_of_library(error: Exception) -> bool:
+    trace = error.__traceback__
+    while trace is not None and trace.tb_next is not None:
+        trace = trace.tb_next
+    module = "" if trace is None else str(trace.tb_frame.f_globals.get("__name__", ""))
+    return module.partition(".")[0] == __name__.partition(".")[0]
+
+
+def _first_line(error: Exception) -> str:
+    """What the error says, without the names of TensorFlow's operations."""
+    text = re.sub(r"{{.*?}}|\[Op:.*|name:$", "", str(getattr(error, "message", None) or error))
+    lines = [line.strip() for line in text.splitlines() if line.strip()]
+    return lines[0][:200] if lines else type(error).__name__
+
+
+def _check_outputs(model: Any, num_columns: int) -> None:
+    likelihood, num_functions = model.likelihood, _num_functions(model)
+    kind = type(likelihood).__name__
+    latent = getattr(likelihood, "latent_dim", None)
+    if latent is not None and num_functions is not None and latent != num_functions:
+        raise ValueError(
+            f"model.num_latent_gps: found {num_functions}, but a {kind} likelihood is of {latent} "
+            f"functions; build the model with num_latent_gps={latent}."
+        )
+    expected = getattr(likelihood, "observation_dim", None)
+    if isinstance(likelihood, (MultiClass, Softmax)):
+        expected = 1
+    elif isinstance(likelihood, ScalarLikelihood) and not isinstance(
+        likelihood, SwitchedLikelihood
+    ):
+        expected = num_functions
+    if expected is not None and expected != num_columns:
+        raise ValueError(
+            f"data: Y has {num_columns} columns, but the model and its {kind} likelihood take "
+            f"{expected}; pass Y with {expected}, or build the model with another num_latent_gps."
+        )
+
+
+def _num_functions(model: Any) -> int | None:
+    """How many functions the likelihood sees; None if it is not known."""
+    kernel = getattr(model, "kernel", None)
+    if isinstance(kernel, gpflow.kernels.LinearCoregionalization):
+        return int(np.shape(kernel.W)[0])
+    number = getattr(model, "num_latent_gps", None)
+    return number if isinstance(number, int) else None
