@@ -155,11 +155,11 @@ class Traced:
         function, failures = self._compile()
         try:
             value = use(function)
-        except Exception as error:
+        except Exception:
             if not failures:
                 raise  # it can be traced, and fails when it is computed
             self._needs_autograph = False
-            raise _with_own_line(original, error) from original
+            raise _with_own_line(original) from original
         self._function, self._failures = function, failures
         return value
 
@@ -181,15 +181,11 @@ class Traced:
         return compiled(traced, **self._options), failures
 
 
-def _with_own_line(original: Exception, with_autograph: Exception) -> Exception:
+def _with_own_line(original: Exception) -> Exception:
     """The original error, its message with the line of the user's code on top."""
     line = _line_of_user(original.__traceback__)
-    said = str(with_autograph).strip().splitlines() or [type(with_autograph).__name__]
-    message = (
-        f"{line}{original}\n(AutoGraph could not convert this code either: {said[-1].strip()})"
-    )
     try:
-        return type(original)(message)
+        return type(original)(f"{line}{original}\n(AutoGraph could not convert this code either.)")
     except Exception:  # an error of the user's own, with other arguments
         return original
 

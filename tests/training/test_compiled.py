@@ -1,0 +1,433 @@
+"""What fits compile: once a model, without AutoGraph, and nothing that is out of date."""
+
+from __future__ import annotations
+
+import copy
+import gc
+import pickle
+import weakref
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import gpflow
+import numpy as np
+import pytest
+import tensorflow as tf
+from gpflow.keras import tf_keras
+
+from interdomain import _tracing
+from interdomain.inducing_variables import SphericalHarmonics, SumInducingVariables
+from interdomain.kernels import SphericalMatern32
+from interdomain.models import AdditiveSVGP, OrthogonalSVGP, OutOfCoreSGPR
+from interdomain.training import fit
+
+Data = tuple[np.ndarray, np.ndarray]
+
+
+@pytest.fixture
+def traces(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[str]]:
+    """The names of the functions that the library has traced."""
+    found: list[str] = []
+    original = _tracing.compiled
+
+    def compiled(function: Callable[..., Any], **options: Any) -> Any:
+        def noted(*arguments: Any) -> Any:
+            found.append(function.__qualname__)
+            return function(*arguments)
+
+        return original(noted, **options)
+
+    monkeypatch.setattr(_tracing, "compiled", compiled)
+    monkeypatch.setattr("interdomain.training.gradient_steps.compiled", compiled)
+    yield found
+
+
+def harmonics_svgp(data: Data, likelihood: Any = None, **options: Any) -> gpflow.models.SVGP:
+    kernel = SphericalMatern32(weight_variances=[0.8, 1.3])
+    harmonics = SphericalHarmonics.for_kernel(kernel, 2, max_degree=2)
+    likelihood = likelihood or gpflow.likelihoods.Gaussian()
+    return gpflow.models.SVGP(kernel, likelihood, harmonics, num_data=len(data[0]), **options)
+
+
+def additive_svgp(data: Data, likelihood: Any = None) -> AdditiveSVGP:
+    kernels = [SphericalMatern32(), gpflow.kernels.Matern32()]
+    blocks = [
+        SphericalHarmonics.for_kernel(kernels[0], 2, max_degree=1),
+        gpflow.inducing_variables.InducingPoints(data[0][:3].copy()),
+    ]
+    return AdditiveSVGP(
+        kernels[0] + kernels[1],
+        likelihood or gpflow.likelihoods.Gaussian(),
+        SumInducingVariables(blocks),
+        num_data=len(data[0]),
+    )
+
+
+def orthogonal_svgp(data: Data, likelihood: Any = None) -> OrthogonalSVGP:
+    kernel = SphericalMatern32()
+    return OrthogonalSVGP(
+        kernel,
+        likelihood or gpflow.likelihoods.Gaussian(),
+        SphericalHarmonics.for_kernel(kernel, 2, max_degree=1),
+        gpflow.inducing_variables.InducingPoints(data[0][:3].copy()),
+        num_data=len(data[0]),
+    )
+
+
+MINIBATCHES: dict[str, Any] = {"batch_size": 10, "steps": 3}
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        MINIBATCHES,
+        {**MINIBATCHES, "natural_gradient": 0.1},
+        {**MINIBATCHES, "optimizer": tf_keras.optimizers.Adam},
+        {"steps": 3},
+        {"method": "adam", "steps": 3},
+    ],
+    ids=["adam", "natural", "own-optimizer", "l-bfgs", "full-batch"],
+)
+@pytest.mark.parametrize(
+    "make",
+    [harmonics_svgp, pytest.param(additive_svgp, marks=pytest.mark.full)],
+    ids=["svgp", "additive"],
+)
+def test_second_fit_compiles_nothing(data, traces, make, arguments) -> None:
+    model = make(data)
+    arguments = dict(arguments)
+    if "optimizer" in arguments:
+        arguments["optimizer"] = arguments["optimizer"](0.02)
+    fit(model, data, progress=False, **arguments)
+    assert traces
+    first = len(traces)
+    other_rows = (data[0][::-1].copy(), data[1][::-1].copy())
+    if "optimizer" not in arguments and arguments != {"steps": 3}:
+        arguments["learning_rate"] = 0.003
+    fit(model, other_rows, progress=False, **arguments)
+    model.posterior().predict_f(data[0])
+    fit(model, data, progress=False, **arguments)
+    assert len(traces) == first, traces[first:]
+
+
+def test_models_that_hold_their_data_compile_once(data, traces) -> None:
+    kernel = SphericalMatern32()
+    harmonics = SphericalHarmonics.for_kernel(kernel, 2, max_degree=1)
+    for parameter in (kernel.weight_variances, kernel.bias_variance):
+        gpflow.set_trainable(parameter, False)
+    for model in (
+        gpflow.models.GPR(data, gpflow.kernels.Matern32()),
+        gpflow.models.SGPR(data, kernel, harmonics),
+        OutOfCoreSGPR(data, kernel, harmonics, progress=False),
+    ):
+        traces.clear()
+        fit(model, steps=2, progress=False)
+        assert traces
+        first = len(traces)
+        fit(model, steps=2, progress=False)
+        assert len(traces) == first, type(model).__name__
+
+
+def test_rows_added_after_a_fit_are_trained_on(data) -> None:
+    """The compiled bound of the first fit is of other rows."""
+    kernel = SphericalMatern32()
+    gpflow.set_trainable(kernel.weight_variances, False)
+    gpflow.set_trainable(kernel.bias_variance, False)
+    harmonics = SphericalHarmonics.for_kernel(kernel, 2, max_degree=2)
+    X, Y = data
+    model = OutOfCoreSGPR((X[:25], Y[:25]), kernel, harmonics, progress=False)
+    fit(model, steps=2, progress=False)
+    model.extend((X[25:], Y[25:]))
+    whole = OutOfCoreSGPR(
+        data, kernel, harmonics, likelihood=copy.deepcopy(model.likelihood), progress=False
+    )
+    expected = -float(whole.training_loss())
+    result = fit(model, steps=1, progress=False)
+    assert result.elbos[0] >= expected - 1e-6 * abs(expected)
+    np.testing.assert_allclose(model.training_loss(), whole_loss(model, data), rtol=1e-10)
+
+
+def whole_loss(model: OutOfCoreSGPR, data: Data) -> tf.Tensor:
+    other = OutOfCoreSGPR(
+        data,
+        model.kernel,
+        model.inducing_variable,
+        likelihood=model.likelihood,
+        progress=False,
+    )
+    return other.training_loss()
+
+
+def change_likelihood(model: Any) -> None:
+    model.likelihood = gpflow.likelihoods.StudentT()
+
+
+def change_kernel(model: Any) -> None:
+    model.kernel = gpflow.kernels.Matern12()
+
+
+def change_whitening(model: Any) -> None:
+    model.whiten = False
+
+
+def change_trainable(model: Any) -> None:
+    gpflow.set_trainable(model.kernel, False)
+
+
+def change_prior(model: Any) -> None:
+    import tensorflow_probability as tfp
+
+    one = np.float64(1.0)
+    model.kernel.lengthscales.prior = tfp.distributions.Gamma(one, one)
+
+
+def change_columns(model: Any) -> None:
+    model.kernel.active_dims = [1]
+
+
+def change_in_place(model: Any) -> None:
+    model.mean_function.shift[0] = 3.0
+
+
+class Shift(gpflow.mean_functions.MeanFunction):
+    """With an array that can be changed in place."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.shift = np.zeros(1)
+
+    def __call__(self, X: Any) -> tf.Tensor:
+        return tf.zeros_like(X[:, :1]) + tf.constant(self.shift)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        change_likelihood,
+        change_kernel,
+        change_whitening,
+        change_trainable,
+        change_prior,
+        change_columns,
+        change_in_place,
+    ],
+)
+@pytest.mark.parametrize("method", ["adam", "l-bfgs"])
+def test_changed_model_is_compiled_anew(data, make_svgp, assert_same_bits, change, method) -> None:
+    """A fit after a change ends where a fit of a copy ends that was never fitted before."""
+    arguments = {"method": method, "steps": 2, "progress": False}
+    model = make_svgp(mean_function=Shift())
+    fit(model, data, **arguments)
+    change(model)
+    never_fitted = copy.deepcopy(model)
+    fit(model, data, **arguments)
+    fit(never_fitted, data, **arguments)
+    assert_same_bits(model, never_fitted)
+
+
+def test_changed_number_of_rows_is_compiled_anew(data, make_svgp, assert_same_bits) -> None:
+    dataset = tf.data.Dataset.from_tensor_slices(data).batch(8)
+    model = make_svgp()
+    fit(model, dataset, steps=1, progress=False)
+    model.num_data = 7 * int(model.num_data)
+    fresh = copy.deepcopy(model)
+    for one in (model, fresh):
+        fit(one, dataset, steps=1, progress=False)
+    assert_same_bits(model, fresh)
+
+
+def test_changed_configuration_is_compiled_anew(data, make_svgp, assert_same_bits) -> None:
+    model = make_svgp()
+    fit(model, data, steps=1, progress=False)
+    fresh = copy.deepcopy(model)
+    with gpflow.config.as_context(gpflow.config.Config(jitter=0.3)):
+        fit(model, data, steps=1, progress=False)
+        fit(fresh, data, steps=1, progress=False)
+    assert_same_bits(model, fresh)
+
+
+def test_default_adam_begins_every_fit_afresh(data, make_line, assert_same_bits) -> None:
+    model = make_line()
+    fit(model, data, **MINIBATCHES, learning_rate=0.3, progress=False)
+    fresh = copy.deepcopy(model)
+    for one in (model, fresh):
+        fit(one, data, **MINIBATCHES, progress=False)
+    assert_same_bits(model, fresh)
+
+
+def test_compiled_functions_go_with_the_model(data, make_line) -> None:
+    model = make_line()
+    fit(model, data, **MINIBATCHES, progress=False)
+    fit(model, data, steps=2, progress=False)
+    reference = weakref.ref(model)
+    del model
+    gc.collect()
+    assert reference() is None
+
+
+def test_fitted_model_is_handled_like_any_other(data, make_svgp, tmp_path, assert_same_bits):
+    model = make_svgp()
+    names = set(gpflow.utilities.parameter_dict(model))
+    fit(model, data, **MINIBATCHES, progress=False)
+    assert set(gpflow.utilities.parameter_dict(model)) == names
+    assert len(model.submodules) == len(make_svgp().submodules)
+    for other in (copy.deepcopy(model), pickle.loads(pickle.dumps(model))):
+        assert_same_bits(model, other)
+        fit(other, data, **MINIBATCHES, progress=False)
+    frozen = gpflow.utilities.freeze(model)
+    np.testing.assert_array_equal(frozen.elbo(data), model.elbo(data))
+    tf.saved_model.save(model, str(tmp_path / "saved"))
+    tf.train.Checkpoint(model=model).write(str(tmp_path / "checkpoint"))
+
+
+# ---------------------------------------------------------------------------------------------
+# AutoGraph
+# ---------------------------------------------------------------------------------------------
+
+
+class Branching(gpflow.likelihoods.Gaussian):
+    """A user's likelihood that cannot be traced without AutoGraph."""
+
+    traced = 0
+
+    def _variational_expectations(self, X: Any, Fmu: Any, Fvar: Any, Y: Any) -> tf.Tensor:
+        if not tf.executing_eagerly():
+            type(self).traced += 1
+        value = super()._variational_expectations(X, Fmu, Fvar, Y)
+        if tf.reduce_sum(Fvar) > -1.0:
+            value = 2.0 * value
+        return value
+
+
+class Doubled(gpflow.likelihoods.Gaussian):
+    """What it computes."""
+
+    def _variational_expectations(self, X: Any, Fmu: Any, Fvar: Any, Y: Any) -> tf.Tensor:
+        return 2.0 * super()._variational_expectations(X, Fmu, Fvar, Y)
+
+
+FITS: dict[str, dict[str, Any]] = {
+    "adam": MINIBATCHES,
+    "natural": {**MINIBATCHES, "natural_gradient": 0.1},
+    "l-bfgs": {"steps": 3},
+}
+
+
+@pytest.mark.parametrize(
+    ("make", "arguments"),
+    [
+        pytest.param(make, arguments, id=f"{make.__name__}-{name}", marks=marks)
+        for make, quick in (
+            (harmonics_svgp, "adam"),
+            (additive_svgp, "l-bfgs"),
+            (orthogonal_svgp, "natural"),
+        )
+        for name, arguments in FITS.items()
+        for marks in ([] if name == quick else [pytest.mark.full],)
+    ],
+)
+def test_user_code_that_needs_autograph(data, make, arguments) -> None:
+    model, same = make(data, Branching(0.3)), make(data, Doubled(0.3))
+    Branching.traced = 0
+    fit(model, data, progress=False, **arguments)
+    fit(same, data, progress=False, **arguments)
+    for one, other in zip(model.trainable_variables, same.trainable_variables, strict=True):
+        np.testing.assert_allclose(one, other, rtol=1e-9, atol=1e-12)
+    traced = Branching.traced
+    fit(model, data, progress=False, **arguments)
+    assert Branching.traced == traced > 0
+
+
+def test_user_code_that_needs_autograph_under_a_strategy(data) -> None:
+    strategy = tf.distribute.OneDeviceStrategy("CPU:0")
+    with strategy.scope():
+        model = harmonics_svgp(data, Branching(0.3))
+    same = harmonics_svgp(data, Doubled(0.3))
+    fit(model, data, **MINIBATCHES, strategy=strategy, progress=False)
+    fit(same, data, **MINIBATCHES, progress=False)
+    for one, other in zip(model.trainable_variables, same.trainable_variables, strict=True):
+        np.testing.assert_allclose(one, other, rtol=1e-9, atol=1e-12)
+
+
+class Hopeless(gpflow.likelihoods.Gaussian):
+    """AutoGraph does not convert comprehensions."""
+
+    def _variational_expectations(self, X: Any, Fmu: Any, Fvar: Any, Y: Any) -> tf.Tensor:
+        value = super()._variational_expectations(X, Fmu, Fvar, Y)
+        return value + sum([v for v in Fvar if v > 0])
+
+
+class Broken(gpflow.likelihoods.Gaussian):
+    def _variational_expectations(self, X: Any, Fmu: Any, Fvar: Any, Y: Any) -> tf.Tensor:
+        raise KeyError("no such thing")
+
+
+@pytest.mark.parametrize("arguments", [MINIBATCHES, {"steps": 3}], ids=["adam", "l-bfgs"])
+def test_code_that_cannot_be_traced_either_way(data, arguments) -> None:
+    """The user's own line comes first, and the message is short."""
+    model = harmonics_svgp(data, Hopeless())
+    with pytest.raises(TypeError) as caught:
+        fit(model, data, progress=False, **arguments)
+    first, *rest = str(caught.value).splitlines()
+    assert "test_compiled.py" in first and "in _variational_expectations" in first
+    assert "for v in Fvar" in first
+    assert len(str(caught.value)) < 1000 and "symbolic" in rest[0]
+    with pytest.raises(KeyError, match="^'no such thing'$"):
+        fit(harmonics_svgp(data, Broken()), data, progress=False, **arguments)
+
+
+@pytest.fixture
+def converted(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """The functions that AutoGraph converts, with their modules."""
+    from tensorflow.python.autograph.impl import api
+
+    found: list[str] = []
+    original = api._convert_actual
+
+    def noted(entity: Any, program_ctx: Any) -> Any:
+        found.append(f"{entity.__module__}.{entity.__qualname__}")
+        return original(entity, program_ctx)
+
+    monkeypatch.setattr(api, "_convert_actual", noted)
+    return found
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        harmonics_svgp,
+        pytest.param(additive_svgp, marks=pytest.mark.full),
+        pytest.param(orthogonal_svgp, marks=pytest.mark.full),
+    ],
+)
+def test_autograph_leaves_the_library_alone(data, converted, make) -> None:
+    """In a user's own tf.function; only what calls the user's likelihood is converted."""
+    model = make(data)
+
+    @tf.function
+    def step(X: tf.Tensor, Y: tf.Tensor) -> Any:
+        with tf.GradientTape() as tape:
+            loss = model.training_loss((X, Y))
+        return tape.gradient(loss, model.trainable_variables), model.predict_f(X, full_cov=True)
+
+    gradients, _ = step(*map(tf.constant, data))
+    assert all(gradient is not None for gradient in gradients)
+    assert converted  # GPflow's
+    library = {name for name in converted if name.startswith("interdomain.")}
+    assert library <= {"interdomain.models.one_pass.OnePassSVGP.elbo"}
+    converted.clear()
+    fit(model, data, **MINIBATCHES, progress=False)
+    fit(model, data, steps=2, progress=False)
+    assert not converted
+
+
+def test_every_function_of_the_library_is_marked() -> None:
+    """Those of classes too; but not what calls a user's code."""
+    import interdomain
+
+    mark = _tracing._mark_of_do_not_convert()
+    assert mark
+    assert SphericalMatern32.K.__dict__.keys() >= mark.keys()
+    assert interdomain.training.fit.__dict__.keys() >= mark.keys()
+    assert SphericalHarmonics.for_kernel.__func__.__dict__.keys() >= mark.keys()
+    assert not AdditiveSVGP.elbo.__dict__.keys() & mark.keys()

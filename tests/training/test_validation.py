@@ -1,0 +1,172 @@
+"""Models and data that do not fit each other: one short message, before anything is compiled."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import gpflow
+import numpy as np
+import pytest
+import tensorflow as tf
+from gpflow.inducing_variables import InducingPoints
+from gpflow.kernels import Matern32
+from gpflow.likelihoods import Gaussian, HeteroskedasticTFPConditional, MultiClass, Softmax
+
+from interdomain.inducing_variables import SphericalHarmonics, SumInducingVariables
+from interdomain.kernels import SphericalMatern32
+from interdomain.models import AdditiveSVGP, OrthogonalSVGP
+from interdomain.training import fit
+from interdomain.training.validation import check_columns
+
+rng = np.random.default_rng(0)
+X, Y = rng.normal(size=(20, 3)), rng.normal(size=(20, 1))
+LABELS = (Y > 0).astype(int)
+
+
+def sphere(columns: int) -> SphericalMatern32:
+    return SphericalMatern32(weight_variances=np.ones(columns))
+
+
+def harmonics(columns: int) -> SphericalHarmonics:
+    return SphericalHarmonics.for_kernel(sphere(columns), columns, max_degree=1)
+
+
+def points(columns: int) -> InducingPoints:
+    return InducingPoints(rng.normal(size=(4, columns)))
+
+
+def svgp(kernel: Any, inducing: Any, likelihood: Any = None, **options: Any) -> Any:
+    likelihood = likelihood or Gaussian()
+    return gpflow.models.SVGP(kernel, likelihood, inducing, num_data=len(X), **options)
+
+
+def additive(*parts: Any) -> AdditiveSVGP:
+    kernel = gpflow.kernels.Sum([kernel for kernel, _ in parts])
+    blocks = SumInducingVariables([block for _, block in parts])
+    return AdditiveSVGP(kernel, Gaussian(), blocks, num_data=len(X))
+
+
+def orthogonal(kernel: Any, base: Any, other: Any) -> OrthogonalSVGP:
+    return OrthogonalSVGP(kernel, Gaussian(), base, other, num_data=len(X))
+
+
+three = np.hstack([Y, Y, Y])
+MISFITS: dict[str, tuple[Callable[[], Any], Any, str]] = {
+    "points": (lambda: svgp(Matern32(), points(4)), Y, "data: X has 3 .* pass X with 4 columns"),
+    "lengthscales": (
+        lambda: svgp(Matern32(lengthscales=np.ones(4)), points(3)),
+        Y,
+        r"data: X has 3 columns, which do not fit InducingPoints and Matern32",
+    ),
+    "harmonics": (lambda: svgp(sphere(4), harmonics(4)), Y, "X has 3 columns, but weight_var"),
+    "dimension": (lambda: svgp(sphere(3), harmonics(4)), Y, "dimension must be the number of"),
+    "kernel": (lambda: svgp(Matern32(), harmonics(3)), Y, "kernel: there is no covariance betw"),
+    "kernel of a block": (
+        lambda: additive((sphere(3), harmonics(3)), (Matern32(), harmonics(3))),
+        Y,
+        "kernel: there is no covariance between SphericalHarmonics and Matern32",
+    ),
+    "blocks": (lambda: additive((sphere(4), harmonics(4))), Y, "X has 3 columns, but weight_var"),
+    "orthogonal points": (
+        lambda: orthogonal(SphericalMatern32(), harmonics(4), points(4)),
+        Y,
+        "the kernel sees 3 columns of Xnew, but the inducing variable has dimension 5",
+    ),
+    "columns of Y": (lambda: svgp(sphere(3), harmonics(3)), three, "data: Y has 3 .* take 1;"),
+    "latent GPs": (
+        lambda: svgp(sphere(3), harmonics(3), num_latent_gps=2),
+        three,
+        "data: Y has 3 columns, .* take 2; pass Y with 2",
+    ),
+    "one column for two GPs": (
+        lambda: svgp(sphere(3), harmonics(3), num_latent_gps=2),
+        Y,
+        "data: Y has 1 columns, .* take 2",
+    ),
+    "classes in columns": (
+        lambda: svgp(sphere(3), harmonics(3), MultiClass(3), num_latent_gps=3),
+        np.hstack([LABELS] * 3),
+        "data: Y has 3 columns, .* MultiClass likelihood take 1",
+    ),
+    "softmax": (
+        lambda: svgp(sphere(3), harmonics(3), Softmax(3), num_latent_gps=3),
+        np.hstack([LABELS] * 3),
+        "data: Y has 3 columns, .* Softmax likelihood take 1",
+    ),
+    "classes": (
+        lambda: svgp(sphere(3), harmonics(3), MultiClass(3), num_latent_gps=2),
+        LABELS,
+        "model.num_latent_gps: found 2, but a MultiClass likelihood is of 3 functions",
+    ),
+    "heteroskedastic": (
+        lambda: svgp(sphere(3), harmonics(3), HeteroskedasticTFPConditional()),
+        Y,
+        "model.num_latent_gps: found 1, but a HeteroskedasticTFPConditional .* of 2",
+    ),
+    "mixed outputs": (
+        lambda: svgp(
+            gpflow.kernels.LinearCoregionalization([Matern32(), Matern32()], np.ones((3, 2))),
+            gpflow.inducing_variables.SharedIndependentInducingVariables(points(3)),
+            num_latent_gps=2,
+        ),
+        np.hstack([Y, Y]),
+        "data: Y has 2 columns, .* take 3",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", list(MISFITS))
+def test_misfits(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    make, outputs, text = MISFITS[name]
+    model = make()
+
+    def never(*arguments: Any, **options: Any) -> None:
+        raise AssertionError("something was compiled")
+
+    with monkeypatch.context() as patch:
+        patch.setattr("interdomain._tracing.compiled", never)
+        patch.setattr("interdomain.training.gradient_steps.compiled", never)
+        for arguments in ({"batch_size": 5}, {}):
+            with pytest.raises(ValueError, match=text) as caught:
+                fit(model, (X, outputs), steps=1, progress=False, **arguments)
+            assert len(str(caught.value)) < 300
+            assert "{{" not in str(caught.value) and "\n" not in str(caught.value)
+
+
+def test_misfit_of_a_dataset() -> None:
+    dataset = tf.data.Dataset.from_tensor_slices((X, Y)).batch(5)
+    with pytest.raises(ValueError, match="X has 3 columns, which do not fit InducingPoints"):
+        fit(svgp(Matern32(), points(4)), dataset, steps=1, progress=False)
+
+
+def test_misfits_of_models_that_hold_their_data() -> None:
+    for model, text in {
+        gpflow.models.GPR((X, Y), Matern32(lengthscales=np.ones(4))): "do not fit Matern32; build",
+        gpflow.models.SGPR((X, Y), Matern32(), points(4)): "pass X with 4 columns",
+    }.items():
+        with pytest.raises(ValueError, match=text):
+            fit(model, steps=1, progress=False)
+
+
+def test_what_fits_passes() -> None:
+    """Kernels of some columns, several latent GPs, likelihoods of several functions."""
+    for model, columns in (
+        (svgp(Matern32(active_dims=[0, 2]), points(3)), (3, 1)),
+        (svgp(SphericalMatern32(active_dims=[0, 2]), harmonics(2)), (3, 1)),
+        (svgp(sphere(3), harmonics(3), num_latent_gps=2), (3, 2)),
+        (svgp(sphere(3), harmonics(3), MultiClass(3), num_latent_gps=3), (3, 1)),
+        (svgp(sphere(3), harmonics(3), HeteroskedasticTFPConditional(), num_latent_gps=2), (3, 1)),
+        (svgp(sphere(3), harmonics(3)), (3, None)),
+        (svgp(sphere(3), harmonics(3)), (None, None)),
+        (
+            svgp(
+                sphere(3),
+                harmonics(3),
+                gpflow.likelihoods.SwitchedLikelihood([Gaussian(), Gaussian()]),
+            ),
+            (3, 2),
+        ),
+        (MISFITS["mixed outputs"][0](), (3, 3)),
+    ):
+        check_columns(model, columns)
