@@ -9,6 +9,7 @@
 SHELL := bash
 VENV ?= .venv
 PYTHON ?=
+OVERRIDES ?=
 PYTEST_ARGS ?=
 NOTEBOOKS ?=
 BENCHMARK_ARGS ?=
@@ -20,7 +21,7 @@ python := $(VENV)/bin/python
 export MPLBACKEND ?= Agg
 export TF_CPP_MIN_LOG_LEVEL ?= 2
 
-.PHONY: help demo test test-lowest check format notebooks benchmark wheel clean distclean
+.PHONY: help demo test test-lowest test-numpy2 check format notebooks benchmark wheel clean distclean
 .NOTPARALLEL:
 .DELETE_ON_ERROR:
 
@@ -28,6 +29,7 @@ help:
 	@echo "make demo        run notebooks/quickstart.py"
 	@echo "make test        run the tests"
 	@echo "make test-lowest the same with the oldest GPflow and TensorFlow allowed"
+	@echo "make test-numpy2 the same with numpy 2, which GPflow does not allow"
 	@echo "make check       ruff, mypy, import-linter"
 	@echo "make format      let ruff format and sort the code"
 	@echo "make notebooks   execute every notebook (INTERDOMAIN_SMOKE=1: a short run)"
@@ -37,7 +39,7 @@ help:
 
 # One environment, one stamp per set of extras: the demo does not wait for development tools.
 $(VENV)/.installed-%: pyproject.toml
-	@tools/make_environment.sh "$(VENV)" "$*" "$(PYTHON)"
+	@tools/make_environment.sh "$(VENV)" "$*" "$(PYTHON)" "$(OVERRIDES)"
 	@touch "$@"
 
 demo: $(VENV)/.installed-notebooks
@@ -50,6 +52,12 @@ test: $(VENV)/.installed-dev
 test-lowest:
 	@PIP_CONSTRAINT="$(CURDIR)/tools/lowest.txt" \
 		$(MAKE) --no-print-directory test VENV="$(VENV)-lowest"
+
+# The same tests with numpy 2, against GPflow's own numpy<2; also with a Python newer than
+# pyproject.toml allows: make test-numpy2 PYTHON=/path/to/python3.13 VENV=.venv-3.13
+test-numpy2:
+	@echo "GPflow's own requirement on numpy is overridden (tools/numpy2.txt)"
+	@$(MAKE) --no-print-directory test VENV="$(VENV)-numpy2" OVERRIDES=tools/numpy2.txt
 
 check: $(VENV)/.installed-dev
 	@$(python) -m ruff check .
@@ -78,4 +86,4 @@ clean:
 		2>/dev/null || true
 
 distclean: clean
-	rm -rf "$(VENV)" "$(VENV)-lowest"
+	rm -rf "$(VENV)" "$(VENV)-lowest" "$(VENV)-numpy2"
