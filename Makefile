@@ -1,5 +1,6 @@
 # Every target builds the environment it needs (.venv, with the first suitable Python of
-# 3.12, 3.11, 3.10) and installs again only after pyproject.toml has changed.
+# 3.12, 3.11, 3.10) and installs again only after pyproject.toml (or the file of versions in
+# tools/) has changed.
 #
 #   make demo PYTHON=/path/to/python3.11    names the interpreter (of a new environment)
 #   make test VENV=/elsewhere/venv          puts the environment elsewhere
@@ -9,6 +10,7 @@
 SHELL := bash
 VENV ?= .venv
 PYTHON ?=
+CONSTRAINTS ?=
 OVERRIDES ?=
 PYTEST_ARGS ?=
 NOTEBOOKS ?=
@@ -38,8 +40,9 @@ help:
 	@echo "make clean       remove what the targets wrote; distclean: and the environment"
 
 # One environment, one stamp per set of extras: the demo does not wait for development tools.
-$(VENV)/.installed-%: pyproject.toml
-	@tools/make_environment.sh "$(VENV)" "$*" "$(PYTHON)" "$(OVERRIDES)"
+$(VENV)/.installed-%: pyproject.toml $(CONSTRAINTS) $(OVERRIDES)
+	@$(if $(CONSTRAINTS),PIP_CONSTRAINT="$(CURDIR)/$(CONSTRAINTS)") \
+		tools/make_environment.sh "$(VENV)" "$*" "$(PYTHON)" "$(OVERRIDES)"
 	@touch "$@"
 
 demo: $(VENV)/.installed-notebooks
@@ -48,10 +51,11 @@ demo: $(VENV)/.installed-notebooks
 test: $(VENV)/.installed-dev
 	@$(python) -m pytest -n 2 $(PYTEST_ARGS)
 
-# The same tests with the oldest GPflow and TensorFlow allowed, in an environment of its own.
+# The same tests with the oldest GPflow and TensorFlow allowed, in an environment of its own; on
+# the oldest Python there is.
 test-lowest:
-	@PIP_CONSTRAINT="$(CURDIR)/tools/lowest.txt" \
-		$(MAKE) --no-print-directory test VENV="$(VENV)-lowest"
+	@$(MAKE) --no-print-directory test VENV="$(VENV)-lowest" CONSTRAINTS=tools/lowest.txt \
+		PYTHON="$(or $(PYTHON),python3.10 python3.11 python3.12)"
 
 # The same tests with numpy 2, against GPflow's own numpy<2; also with a Python newer than
 # pyproject.toml allows: make test-numpy2 PYTHON=/path/to/python3.13 VENV=.venv-3.13
