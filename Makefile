@@ -1,5 +1,6 @@
 # Every target builds the environment it needs (.venv, with the first suitable Python of
-# 3.12, 3.11, 3.10) and installs again only after pyproject.toml has changed.
+# 3.12, 3.11, 3.10) and installs again only after pyproject.toml (or the file of versions in
+# tools/) has changed.
 #
 #   make demo PYTHON=/path/to/python3.11    names the interpreter (of a new environment)
 #   make test VENV=/elsewhere/venv          puts the environment elsewhere
@@ -9,6 +10,8 @@
 SHELL := bash
 VENV ?= .venv
 PYTHON ?=
+CONSTRAINTS ?=
+OVERRIDES ?=
 PYTEST_ARGS ?=
 NOTEBOOKS ?=
 BENCHMARK_ARGS ?=
@@ -20,7 +23,7 @@ python := $(VENV)/bin/python
 export MPLBACKEND ?= Agg
 export TF_CPP_MIN_LOG_LEVEL ?= 2
 
-.PHONY: help demo test test-lowest check format notebooks benchmark wheel clean distclean
+.PHONY: help demo test test-lowest test-numpy2 check format notebooks benchmark wheel clean distclean
 .NOTPARALLEL:
 .DELETE_ON_ERROR:
 
@@ -28,6 +31,7 @@ help:
 	@echo "make demo        run notebooks/quickstart.py"
 	@echo "make test        run the tests"
 	@echo "make test-lowest the same with the oldest GPflow and TensorFlow allowed"
+	@echo "make test-numpy2 the same with numpy 2, which GPflow does not allow"
 	@echo "make check       ruff, mypy, import-linter"
 	@echo "make format      let ruff format and sort the code"
 	@echo "make notebooks   execute every notebook (INTERDOMAIN_SMOKE=1: a short run)"
@@ -36,8 +40,9 @@ help:
 	@echo "make clean       remove what the targets wrote; distclean: and the environment"
 
 # One environment, one stamp per set of extras: the demo does not wait for development tools.
-$(VENV)/.installed-%: pyproject.toml
-	@tools/make_environment.sh "$(VENV)" "$*" "$(PYTHON)"
+$(VENV)/.installed-%: pyproject.toml $(CONSTRAINTS) $(OVERRIDES)
+	@$(if $(CONSTRAINTS),PIP_CONSTRAINT="$(CURDIR)/$(CONSTRAINTS)") \
+		tools/make_environment.sh "$(VENV)" "$*" "$(PYTHON)" "$(OVERRIDES)"
 	@touch "$@"
 
 demo: $(VENV)/.installed-notebooks
@@ -46,10 +51,17 @@ demo: $(VENV)/.installed-notebooks
 test: $(VENV)/.installed-dev
 	@$(python) -m pytest -n 2 $(PYTEST_ARGS)
 
-# The same tests with the oldest GPflow and TensorFlow allowed, in an environment of its own.
+# The same tests with the oldest GPflow and TensorFlow allowed, in an environment of its own; on
+# the oldest Python there is.
 test-lowest:
-	@PIP_CONSTRAINT="$(CURDIR)/tools/lowest.txt" \
-		$(MAKE) --no-print-directory test VENV="$(VENV)-lowest"
+	@$(MAKE) --no-print-directory test VENV="$(VENV)-lowest" CONSTRAINTS=tools/lowest.txt \
+		PYTHON="$(or $(PYTHON),python3.10 python3.11 python3.12)"
+
+# The same tests with numpy 2, against GPflow's own numpy<2; also with a Python newer than
+# pyproject.toml allows: make test-numpy2 PYTHON=/path/to/python3.13 VENV=.venv-3.13
+test-numpy2:
+	@echo "GPflow's own requirement on numpy is overridden (tools/numpy2.txt)"
+	@$(MAKE) --no-print-directory test VENV="$(VENV)-numpy2" OVERRIDES=tools/numpy2.txt
 
 check: $(VENV)/.installed-dev
 	@$(python) -m ruff check .
@@ -78,4 +90,4 @@ clean:
 		2>/dev/null || true
 
 distclean: clean
-	rm -rf "$(VENV)" "$(VENV)-lowest"
+	rm -rf "$(VENV)" "$(VENV)-lowest" "$(VENV)-numpy2"

@@ -2,20 +2,26 @@
 # Create the virtual environment FOLDER if there is none, and install this checkout into it
 # (editable) with the extras EXTRAS.
 #
-#     tools/make_environment.sh FOLDER EXTRAS [INTERPRETER]
+#     tools/make_environment.sh FOLDER EXTRAS [INTERPRETER [OVERRIDES]]
 #
-# Without INTERPRETER the first suitable one of the list below is taken.
+# Without INTERPRETER (or with an empty one) the first suitable one of the list below is taken.
+# OVERRIDES is a file of requirements that take the place of everybody's, GPflow's included. pip
+# cannot do that, so uv resolves then; and the interpreter may be newer than pyproject.toml allows.
 set -euo pipefail
 
 folder=$1
 extras=$2
 wanted=${3:-}
+overrides=${4:-}
 log="$folder/install.log"
+export PIP_DISABLE_PIP_VERSION_CHECK=1
 
 # Runs the interpreter instead of looking for its name: a version manager may leave a command
 # of that name which only prints an error, and Debian's may come without venv.
 is_suitable() {
-    "$1" -c 'import ensurepip, sys, venv; sys.exit(not (3, 10) <= sys.version_info[:2] < (3, 13))' \
+    local below="(3, 13)"
+    if [[ $overrides ]]; then below="(4,)"; fi
+    "$1" -c "import ensurepip, sys, venv; sys.exit(not (3, 10) <= sys.version_info[:2] < $below)" \
         >/dev/null 2>&1
 }
 
@@ -36,7 +42,7 @@ find_interpreter() {
 # Runs a command with its output in the log. Shows one line that follows the log (on a terminal)
 # or a line every half minute (elsewhere); prints the end of the log if the command fails.
 with_progress() {
-    local start=$SECONDS pid last status=0
+    local pid last status=0
     "$@" >"$log" 2>&1 &
     pid=$!
     trap 'kill "$pid" 2>/dev/null || true; exit 130' INT TERM
@@ -44,9 +50,9 @@ with_progress() {
         sleep 1
         last=$(tail -n 1 "$log" | tr '\r' '\n' | tail -n 1 | cut -c 1-60)
         if [[ -t 1 ]]; then
-            printf '\r\033[K  %3d s  %s' "$((SECONDS - start))" "$last"
-        elif ((SECONDS - start > 0 && (SECONDS - start) % 30 == 0)); then
-            printf '  %3d s  %s\n' "$((SECONDS - start))" "$last"
+            printf '\r\033[K  %3d s  %s' "$SECONDS" "$last"
+        elif ((SECONDS % 30 == 0)); then
+            printf '  %3d s  %s\n' "$SECONDS" "$last"
         fi
     done
     wait "$pid" || status=$?
@@ -57,7 +63,29 @@ with_progress() {
         echo "Installation failed; the whole output is in $log" >&2
         return "$status"
     fi
-    printf '  installed in %d s\n' "$((SECONDS - start))"
+}
+
+# What pip is configured for, by its variables or its files: `from_pip index-url`.
+from_pip() {
+    local variable=PIP_${1^^}
+    variable=${variable//-/_}
+    # Unquoted: several values come one a line, and are wanted in one.
+    echo ${!variable:-$("$folder/bin/python" -m pip config get "global.$1" 2>/dev/null)}
+}
+
+# Sends uv to the same indexes, unless its own variables name others.
+configure_uv() {
+    local name links
+    links=$(from_pip find-links)
+    export UV_DEFAULT_INDEX=${UV_DEFAULT_INDEX:-$(from_pip index-url)}
+    export UV_INDEX=${UV_INDEX:-$(from_pip extra-index-url)}
+    export UV_FIND_LINKS=${UV_FIND_LINKS:-${links// /,}}
+    export SSL_CERT_FILE=${SSL_CERT_FILE:-$(from_pip cert)}
+    for name in UV_DEFAULT_INDEX UV_INDEX UV_FIND_LINKS SSL_CERT_FILE; do
+        if [[ -z ${!name} ]]; then unset "$name"; fi
+    done
+    # Of several indexes pip takes the best version; uv would take the first that knows the name.
+    export UV_INDEX_STRATEGY=${UV_INDEX_STRATEGY:-unsafe-best-match}
 }
 
 if ! is_suitable "$folder/bin/python"; then
@@ -67,5 +95,22 @@ if ! is_suitable "$folder/bin/python"; then
 fi
 
 echo "Installing interdomain[$extras] into $folder (TensorFlow is large: minutes the first time)"
-export PIP_DISABLE_PIP_VERSION_CHECK=1
-with_progress "$folder/bin/python" -m pip install --progress-bar off --editable ".[$extras]"
+pip_install=(-m pip install --progress-bar off)
+if [[ -z $overrides ]]; then
+    with_progress "$folder/bin/python" "${pip_install[@]}" --editable ".[$extras]"
+else
+    "$folder/bin/python" -m venv --clear "$folder/uv"
+    with_progress "$folder/uv/bin/python" "${pip_install[@]}" uv
+    configure_uv
+    # First what the checkout requires, then the checkout alone: only pip can be asked to install
+    # it for an interpreter that it does not allow.
+    with_progress "$folder/uv/bin/uv" pip install --python "$folder/bin/python" \
+        --override "$overrides" --requirements pyproject.toml --extra "$extras"
+    with_progress "$folder/bin/python" "${pip_install[@]}" --no-deps --ignore-requires-python \
+        --editable .
+fi
+printf '  installed in %d s\n' "$SECONDS"
+if [[ $overrides ]]; then
+    echo "What $overrides overrides, in the words of pip check:"
+    "$folder/bin/python" -m pip check | sed 's/^/  /' || true
+fi

@@ -42,7 +42,8 @@ def test_lbfgs_stops_when_converged(data):
 def test_lbfgs_in_blocks_reaches_the_same_optimum(data, tmp_path):
     def optimum(**arguments):
         model = gpflow.models.GPR(data, gpflow.kernels.SquaredExponential())
-        result = fit(model, options={"ftol": 1e-14, "gtol": 1e-7}, progress=False, **arguments)
+        # Not less: below, SciPy before 1.15 ends in a line search that finds roundings alone.
+        result = fit(model, options={"ftol": 1e-12, "gtol": 1e-7}, progress=False, **arguments)
         assert result.converged
         return result.elbo
 
