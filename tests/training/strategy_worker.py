@@ -105,6 +105,27 @@ def dataset_in_two_legs() -> float:
     return difference(moves(legs[1], start), moves(single, start))
 
 
+def ended_together() -> dict[str, Any]:
+    """What one worker wishes, and the clock of the first that looks, end the fit of both."""
+    ends = {}
+    for name, arguments in {
+        "callback": {"callbacks": [only_the_other_stops], "callback_every": 2},
+        "max_seconds": {"max_seconds": 1e-3, "callback_every": 3},
+    }.items():
+        with strategy.scope():
+            model = svgp()
+        result = idm.training.fit(
+            model, (X, Y), strategy=strategy, progress=False, batch_size=33, steps=9, **arguments
+        )
+        ends[name] = [result.steps, result.reason, result.message]
+    return ends
+
+
+def only_the_other_stops(step: int, model: Any) -> None:
+    if step == 4 and not strategy.extended.should_checkpoint:
+        raise idm.training.StopFit("the other worker has seen enough")
+
+
 def refused() -> str:
     """A checkpoint that the chief refuses: the others do not wait for it in vain."""
     with strategy.scope():
@@ -129,5 +150,6 @@ found |= {
     "blocks on devices": blocks_on_devices(),
     "dataset": dataset_in_two_legs(),
     "refused": refused(),
+    "ends": ended_together(),
 }
 print(json.dumps(found))

@@ -47,6 +47,9 @@ def test_two_workers_one_of_which_is_killed(tmp_path: Path) -> None:
         for name in ("difference", "blocks on devices", "dataset"):
             assert result[name] < 1e-10, name
         assert "already holds the checkpoint" in result["refused"]
+        steps, reason, message = result["ends"]["callback"]
+        assert (steps, reason) == (4, "callback") and "has seen enough" in message
+        assert result["ends"]["max_seconds"][:2] == [3, "max_seconds"]
     assert [result["bar"] for result in results] == [True, False]  # of the chief alone
     assert results[1]["refused"].startswith("RuntimeError: worker 0 failed: ValueError")
     assert sorted(path.name for path in (tmp_path / "killed").glob("*.index")) == [

@@ -15,6 +15,8 @@ import gpflow
 import tensorflow as tf
 from gpflow.base import TensorType
 
+from .._tracing import Traced
+
 HEAVY_OPERATIONS = (
     "Cholesky",
     "MatrixTriangularSolve",
@@ -198,15 +200,18 @@ def report(model: gpflow.models.BayesianModel, data: Any) -> PlacementReport:
         )
     variables = model.trainable_variables
 
-    @tf.function(autograph=False)
-    def step() -> list[tf.Tensor]:
-        with tf.GradientTape() as tape:
-            loss = model.elbo(data)
-        gradients: list[tf.Tensor] = tape.gradient(loss, variables)
-        return gradients
+    def build(elbo: Callable[..., tf.Tensor]) -> Callable[[], list[tf.Tensor]]:
+        def step() -> list[tf.Tensor]:
+            with tf.GradientTape() as tape:
+                loss = elbo(data)
+            gradients: list[tf.Tensor] = tape.gradient(loss, variables)
+            return gradients
 
+        return step
+
+    graph = Traced(build, model.elbo).concrete_function().graph
     operations: dict[str, Counter[str]] = {}
-    for node in graph_nodes(step.get_concrete_function().graph):
+    for node in graph_nodes(graph):
         operations.setdefault(node.device, Counter())[node.op] += 1
     result = PlacementReport(operations)
     print(result)  # noqa: T201 - printing is what this function is for

@@ -11,6 +11,7 @@ from typing import Any, NoReturn
 import numpy as np
 import tensorflow as tf
 
+from .._tracing import compiled
 from ..sphere._typing import Array
 
 _Integers = np.ndarray[Any, np.dtype[np.int64]]
@@ -115,10 +116,9 @@ class Workers:
 
             return strategy.experimental_local_results(strategy.run(of_replica))[0]
 
-        compiled: Callable[[tf.Tensor], tf.Tensor] = tf.function(
-            total, input_signature=[tf.TensorSpec([None], tf.int64)], autograph=False
-        )
-        return compiled
+        function: Callable[[tf.Tensor], tf.Tensor]
+        function = compiled(total, input_signature=[tf.TensorSpec([None], tf.int64)])
+        return function
 
     @contextmanager
     def losses_named(

@@ -21,13 +21,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import lru_cache, partial
+from functools import lru_cache
 
 import numpy as np
 import tensorflow as tf
 from check_shapes import check_shapes
 from scipy.special import betaln
 
+from .._tracing import compiled
 from ._typing import Array
 from .dimensions import num_harmonics, validate_degrees, validate_dimension
 
@@ -231,13 +232,10 @@ def _compiled(
         lower = [harmonics[degree] for degree in degrees[:-1]]
         return tf.concat([*lower, *last_rows], axis=0), gradient
 
-    # TensorFlow counts the traces of all closures of one function together, and would warn after
-    # five (dimension, degrees) that each is traced too often; a partial object counts by itself.
-    traced_once = partial(evaluate)
     signature = [tf.TensorSpec([dimension, None], dtype), tf.TensorSpec([1, None], dtype)]
-    compiled: Callable[[tf.Tensor, tf.Tensor], tf.Tensor]
-    compiled = tf.function(traced_once, input_signature=signature, autograph=False)
-    return compiled
+    function: Callable[[tf.Tensor, tf.Tensor], tf.Tensor]
+    function = compiled(evaluate, input_signature=signature)
+    return function
 
 
 @check_shapes(

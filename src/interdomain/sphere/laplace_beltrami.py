@@ -26,13 +26,14 @@ the function is tabulated, and interpolated in the angle, in which it is smooth.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
-from functools import lru_cache
+from collections.abc import Callable, Sequence
+from functools import cached_property, lru_cache
 
 import numpy as np
 import tensorflow as tf
 from scipy.special import betaln, digamma, gammaln, gammasgn, roots_legendre
 
+from .._tracing import compiled
 from ._typing import Array
 from .angle_table import ANGLES, NUM_INTERVALS, AtNodes, tabulated
 from .zonal_series import derivative_weights, level_multiplicities, zonal_series
@@ -83,11 +84,26 @@ class LaplaceBeltramiSpectrum(ABC):
         lengthscale = tf.convert_to_tensor(lengthscale)
         self.dtype = lengthscale.dtype
         self.lengthscale = tf.cast(lengthscale, tf.float64)
-        multiplicities = level_multiplicities(dimension, NUM_DEGREES)
-        log_shares = np.log(multiplicities) + self._log_density(np.arange(NUM_DEGREES) + self.alpha)
-        total = tf.reduce_sum(tf.exp(log_shares)) + self._normaliser_tail()
-        self._log_normaliser = tf.math.log(total)
-        self._weights = tf.exp(log_shares - self._log_normaliser)  # N(d, l) lambda_l
+
+    @cached_property
+    def _log_shares(self) -> tf.Tensor:
+        """log N(d, l) S, for the degrees that are summed."""
+        multiplicities = level_multiplicities(self.dimension, NUM_DEGREES)
+        return np.log(multiplicities) + self._log_density(np.arange(NUM_DEGREES) + self.alpha)
+
+    @cached_property
+    def _log_normaliser(self) -> tf.Tensor:
+        return tf.math.log(tf.reduce_sum(tf.exp(self._log_shares)) + self._normaliser_tail())
+
+    @cached_property
+    def _weights(self) -> tf.Tensor:
+        """N(d, l) lambda_l."""
+        return tf.exp(self._log_shares - self._log_normaliser)
+
+    @property
+    def _smoothness(self) -> tuple[float, ...]:
+        """What the constructor is given besides dimension and lengthscale."""
+        return ()
 
     @abstractmethod
     def _log_density(self, x: tf.Tensor) -> tf.Tensor:
@@ -100,9 +116,10 @@ class LaplaceBeltramiSpectrum(ABC):
     def shape_function(self, t: tf.Tensor) -> tf.Tensor:
         """The kernel as a function of the inner product t of two unit vectors."""
         size = t.shape.num_elements()
-        if size is not None and size < _LEAST_TABULATED:
-            return tf.cast(self._sum(tf.cast(t, tf.float64)), t.dtype)
-        return self._interpolate(t)
+        is_summed = size is not None and size < _LEAST_TABULATED
+        function = _compiled(type(self), self.dimension, self._smoothness, is_summed, t.dtype)
+        values = function(self.lengthscale, tf.reshape(t, [-1]))
+        return tf.ensure_shape(tf.reshape(values, tf.shape(t)), t.shape)
 
     @abstractmethod
     def _sum(self, t: tf.Tensor) -> tf.Tensor:
@@ -127,6 +144,29 @@ class LaplaceBeltramiSpectrum(ABC):
             values.append(zonal_series(t, weights, dimension, num_levels=num_levels - order))
             weights = derivative_weights(weights, dimension)
         return values[0], values[1], values[2]
+
+
+@lru_cache(maxsize=64)
+def _compiled(
+    kind: type[LaplaceBeltramiSpectrum],
+    dimension: int,
+    smoothness: tuple[float, ...],
+    is_summed: bool,
+    dtype: tf.DType,
+) -> Callable[[tf.Tensor, tf.Tensor], tf.Tensor]:
+    """From a lengthscale and values of t ``[n]`` to those of the kernel: a graph of some hundred
+    operations that a model needs several times, and that is made once."""
+
+    def evaluate(lengthscale: tf.Tensor, t: tf.Tensor) -> tf.Tensor:
+        spectrum = kind(dimension, lengthscale, *smoothness)
+        if is_summed:
+            return tf.cast(spectrum._sum(tf.cast(t, tf.float64)), t.dtype)
+        return spectrum._interpolate(t)
+
+    signature = [tf.TensorSpec([], tf.float64), tf.TensorSpec([None], dtype)]
+    function: Callable[[tf.Tensor, tf.Tensor], tf.Tensor]
+    function = compiled(evaluate, input_signature=signature)
+    return function
 
 
 class SquaredExponentialSpectrum(LaplaceBeltramiSpectrum):
@@ -162,6 +202,10 @@ class MaternSpectrum(LaplaceBeltramiSpectrum):
         # More terms cancel more digits: their factors grow like lengthscale^(-2 nu - 2 k).
         self.num_singular = 3 if nu < 2 else 2
         super().__init__(dimension, lengthscale)
+
+    @property
+    def _smoothness(self) -> tuple[float, ...]:
+        return (self.nu,)
 
     @property
     def _exponent(self) -> float:

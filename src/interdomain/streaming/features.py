@@ -12,6 +12,7 @@ from gpflow.inducing_variables import InducingVariables
 from gpflow.kernels import Kernel
 from gpflow.mean_functions import MeanFunction
 
+from .._tracing import Traced, calls_user_code
 from ..kernels.diagonals import diagonal_terms
 from ..sphere._typing import Array
 from .mean_columns import mean_columns
@@ -57,31 +58,36 @@ class StreamedFeatures:
         self.num_terms = len(self._terms)
         self.num_stacked = self.num_inducing + num_outputs + self.mean.num_columns(num_columns)
         dtype = gpflow.default_float()
-        self._compiled = tf.function(
-            self.stack,
+        self._traced = Traced(
+            lambda stack: lambda X, Y: stack(X, Y),
+            self._stack,
             input_signature=[
                 tf.TensorSpec([None, num_columns], dtype),
                 tf.TensorSpec([None, num_outputs], dtype),
             ],
-            autograph=False,
         )
-        graph = self._compiled.get_concrete_function().graph
+        graph = self._traced.concrete_function().graph
         self.variables: tuple[tf.Variable, ...] = tuple(graph.variables)
         self.parameters = self._named(self.variables)
 
     def stack(self, X: tf.Tensor, Y: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
         """The columns s, ``[M + P + H, n]``, and the terms of the diagonal, ``[T, n]``."""
+        stacked, terms = self._traced.user_function(X, Y)
+        return stacked, terms
+
+    @calls_user_code
+    def _stack(self, X: tf.Tensor, Y: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
         features = Kuf(self.inducing_variable, self.kernel, X)
         features = tf.ensure_shape(features, [self.num_inducing, None])
         targets = Y - self._mean_function(X) if self.mean.residual else Y
         rows = tf.concat([targets, self.mean.columns(X)], axis=1)
         stacked = tf.concat([features, tf.linalg.matrix_transpose(rows)], axis=0)
-        return stacked, tf.stack([rows(X) for rows, _ in self._terms])
+        return stacked, tf.stack([terms(X) for terms, _ in self._terms])
 
     def evaluate(self, X: Array, Y: Array) -> tuple[Array, Array]:
         """:meth:`stack` of arrays, compiled."""
         dtype = gpflow.default_float()
-        stacked, terms = self._compiled(tf.constant(X, dtype), tf.constant(Y, dtype))
+        stacked, terms = self._traced(tf.constant(X, dtype), tf.constant(Y, dtype))
         return np.asarray(stacked), np.asarray(terms)
 
     def diagonal_factors(self) -> tf.Tensor:

@@ -14,6 +14,7 @@ from gpflow.inducing_variables import InducingVariables
 from gpflow.kernels import Kernel
 from gpflow.mean_functions import MeanFunction
 
+from .._tracing import compiled
 from ..placement import Workers
 from ..sphere._typing import Array
 from .features import StreamedFeatures
@@ -308,10 +309,8 @@ class StatisticsProvider:
         if self._gradients is None or self._gradients[0] != key:
             sources = self._sources()
             # Traced once, also where gradients are taken eagerly.
-            compiled = tf.function(
-                lambda *upstream: streamed_gradients(features, sources, *upstream), autograph=False
-            )
-            self._gradients = key, compiled
+            gradients = compiled(lambda *upstream: streamed_gradients(features, sources, *upstream))
+            self._gradients = key, gradients
         streamed = self._gradients[1]
 
         @tf.custom_gradient

@@ -12,6 +12,7 @@ import numpy as np
 import tensorflow as tf
 
 from .checkpoints import CheckpointStore
+from .compiled import CompiledFunctions
 from .data import Data, make_batches
 from .endings import Ending, Endings
 from .gradient_steps import run_gradient_steps
@@ -175,7 +176,8 @@ def fit(
     batches = make_batches(
         model, data, full_batch=full_batch, batch_size=batch_size, seed=seed, strategy=strategy
     )
-    check_columns(model, batches.columns())
+    columns = batches.columns()
+    CompiledFunctions.of(model).get(("checked", columns), lambda: check_columns(model, columns))
     if method == "l-bfgs":
         updates = lbfgs_updates(model)
         settings = {"options": dict(options or {}), "checkpoint_every": checkpoint_every}
