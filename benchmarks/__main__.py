@@ -23,6 +23,7 @@ from benchmarks.rectangles import Rectangles
 from benchmarks.runner import Benchmark
 from benchmarks.snelson import Snelson
 from benchmarks.solar import Solar
+from benchmarks.startup import Startup
 from benchmarks.structure import Structure
 from benchmarks.transform_mnist import TransformMnist
 from benchmarks.uci_orthogonal import UciOrthogonal
@@ -52,6 +53,7 @@ BENCHMARKS: dict[str, type[Benchmark]] = {
         Solar,
         AirlineScale,
         Distributed,
+        Startup,
     )
 }
 NEED_DATA = (

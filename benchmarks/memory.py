@@ -68,6 +68,12 @@ def peak_of_process() -> int:
     return _status_bytes("VmHWM") if STATUS.exists() else _max_resident_bytes()
 
 
+def resident_bytes() -> int:
+    """Bytes that are resident in this process now; where the system does not say, the most that
+    were until now."""
+    return _status_bytes("VmRSS") if STATUS.exists() else _max_resident_bytes()
+
+
 def _reset_high_water_mark() -> bool:
     try:
         CLEAR.write_text("5")
