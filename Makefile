@@ -23,15 +23,22 @@ python := $(VENV)/bin/python
 export MPLBACKEND ?= Agg
 export TF_CPP_MIN_LOG_LEVEL ?= 2
 
-.PHONY: help demo test test-lowest test-numpy2 check format notebooks benchmark wheel clean distclean
+# Two processes; a file's tests stay in one of them, so that its fixtures are made once. The
+# slowest tests are shown at every run.
+pytest = $(python) -m pytest -n 2 --dist loadfile --durations=15
+
+.PHONY: help demo test test-full test-rest test-lowest test-numpy2 coverage check format notebooks \
+	benchmark wheel clean distclean
 .NOTPARALLEL:
 .DELETE_ON_ERROR:
 
 help:
 	@echo "make demo        run notebooks/quickstart.py"
-	@echo "make test        run the tests"
-	@echo "make test-lowest the same with the oldest GPflow and TensorFlow allowed"
-	@echo "make test-numpy2 the same with numpy 2, which GPflow does not allow"
+	@echo "make test        run the tests: the quick tier"
+	@echo "make test-full   run all tests; test-rest: those that make test leaves out"
+	@echo "make test-lowest all tests with the oldest Python, GPflow and TensorFlow allowed"
+	@echo "make test-numpy2 all tests with numpy 2, which GPflow does not allow"
+	@echo "make coverage    lines and branches of src that all tests together reach"
 	@echo "make check       ruff, mypy, import-linter"
 	@echo "make format      let ruff format and sort the code"
 	@echo "make notebooks   execute every notebook (INTERDOMAIN_SMOKE=1: a short run)"
@@ -49,19 +56,29 @@ demo: $(VENV)/.installed-notebooks
 	@$(python) notebooks/quickstart.py
 
 test: $(VENV)/.installed-dev
-	@$(python) -m pytest -n 2 $(PYTEST_ARGS)
+	@$(pytest) -m "not full" $(PYTEST_ARGS)
 
-# The same tests with the oldest GPflow and TensorFlow allowed, in an environment of its own; on
-# the oldest Python there is.
+test-full: $(VENV)/.installed-dev
+	@$(pytest) $(PYTEST_ARGS)
+
+# After `make test`, everything has run, and nothing twice.
+test-rest: $(VENV)/.installed-dev
+	@$(pytest) -m full $(PYTEST_ARGS)
+
+# All tests with the oldest GPflow and TensorFlow allowed, in an environment of its own; on the
+# oldest Python there is.
 test-lowest:
-	@$(MAKE) --no-print-directory test VENV="$(VENV)-lowest" CONSTRAINTS=tools/lowest.txt \
+	@$(MAKE) --no-print-directory test-full VENV="$(VENV)-lowest" CONSTRAINTS=tools/lowest.txt \
 		PYTHON="$(or $(PYTHON),python3.10 python3.11 python3.12)"
 
-# The same tests with numpy 2, against GPflow's own numpy<2; also with a Python newer than
+# All tests with numpy 2, against GPflow's own numpy<2; also with a Python newer than
 # pyproject.toml allows: make test-numpy2 PYTHON=/path/to/python3.13 VENV=.venv-3.13
 test-numpy2:
 	@echo "GPflow's own requirement on numpy is overridden (tools/numpy2.txt)"
-	@$(MAKE) --no-print-directory test VENV="$(VENV)-numpy2" OVERRIDES=tools/numpy2.txt
+	@$(MAKE) --no-print-directory test-full VENV="$(VENV)-numpy2" OVERRIDES=tools/numpy2.txt
+
+coverage: $(VENV)/.installed-dev
+	@$(pytest) --cov --cov-report=term:skip-covered $(PYTEST_ARGS)
 
 check: $(VENV)/.installed-dev
 	@$(python) -m ruff check .
@@ -85,7 +102,7 @@ wheel: $(VENV)/.installed-dev
 
 clean:
 	rm -rf build dist notebooks/output .mypy_cache .pytest_cache .ruff_cache \
-		.import_linter_cache .hypothesis
+		.import_linter_cache .hypothesis .coverage .coverage.*
 	find src tests tools benchmarks notebooks -name __pycache__ -prune -exec rm -rf {} + \
 		2>/dev/null || true
 

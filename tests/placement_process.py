@@ -158,7 +158,7 @@ def training(devices: Any) -> dict[str, list[float]]:
     values = data()
     results = {}
     model = harmonic("SquaredExponential", False, True, devices)
-    closure = model.training_loss_closure(values)
+    closure = model.training_loss_closure(values, compile=False)
     natural = gpflow.optimizers.NaturalGradient(gamma=0.1)
     losses = [float(closure())]
     for _ in range(2):

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 import gpflow
 import numpy as np
 import pytest
+import tensorflow as tf
 from gpflow.optimizers import NaturalGradient
 
 from interdomain.inducing_variables import SphericalHarmonics
@@ -19,6 +20,7 @@ from interdomain.kernels import (
     SphericalSquaredExponential,
     ZonalKernel,
 )
+from tests.tiers import in_tiers
 
 NOISE = 0.1
 DEGREES = (2, 5, 10, 20, 40, 80, 160)
@@ -64,7 +66,10 @@ def two_moons() -> Data:
     return (X - X.mean(axis=0)) / X.std(axis=0), label[:, None].astype(float)
 
 
-@pytest.mark.parametrize("name", REGRESSIONS)
+@pytest.mark.parametrize(
+    "name",
+    in_tiers(REGRESSIONS, quick=["matern52"]),
+)
 def test_sgpr_reaches_exact_regression(name: str) -> None:
     build, tolerance = REGRESSIONS[name]
     data, kernel = wave(), build()
@@ -108,7 +113,10 @@ def test_gap_falls_like_the_tail(kernel: ZonalKernel, order: float) -> None:
 
 @pytest.mark.parametrize(
     "kernel",
-    [ArcCosine(1, weight_variances=3.0), SphericalSquaredExponential(lengthscale=0.4)],
+    [
+        ArcCosine(1, weight_variances=3.0),
+        pytest.param(SphericalSquaredExponential(lengthscale=0.4), marks=pytest.mark.full),
+    ],
     ids=["arc-cosine-1", "squared-exponential"],
 )
 def test_classification_reaches_full_variational_inference(kernel: ZonalKernel) -> None:
@@ -116,14 +124,14 @@ def test_classification_reaches_full_variational_inference(kernel: ZonalKernel) 
     data = two_moons()
     likelihood = gpflow.likelihoods.Bernoulli()
     full = gpflow.models.VGP(data, kernel, likelihood)
-    optimise_q(full, full.training_loss_closure(compile=True))
+    optimise_q(full, full.training_loss_closure(compile=False))
     best = full.elbo().numpy()
 
     bounds = []
     for degree in (1, 2, 4, 8):
         harmonics = SphericalHarmonics.for_kernel(kernel, input_dim=2, max_degree=degree)
         model = gpflow.models.SVGP(kernel, likelihood, harmonics)
-        optimise_q(model, model.training_loss_closure(data, compile=True))
+        optimise_q(model, model.training_loss_closure(data, compile=False))
         bounds.append(model.elbo(data).numpy())
     assert np.all(np.diff(bounds) > 1e-6), bounds
     assert bounds[0] < best - 1
@@ -134,5 +142,7 @@ def test_classification_reaches_full_variational_inference(kernel: ZonalKernel) 
 
 def optimise_q(model: gpflow.models.GPModel, loss: Callable) -> None:
     optimizer = NaturalGradient(gamma=0.5)
+    variational = [(model.q_mu, model.q_sqrt)]
+    step = tf.function(lambda: optimizer.minimize(loss, variational), autograph=False)
     for _ in range(30):
-        optimizer.minimize(loss, [(model.q_mu, model.q_sqrt)])
+        step()

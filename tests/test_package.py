@@ -39,9 +39,9 @@ def state():
         ],
         "eager": tf.config.functions_run_eagerly(),
     }
-    return settings, registered
+    return settings, registered, "matplotlib" in os.sys.modules
 
-settings_before, registered_before = state()
+settings_before, registered_before, drawing_before = state()
 with tempfile.TemporaryFile() as caught:
     saved = os.dup(1), os.dup(2)
     os.dup2(caught.fileno(), 1)
@@ -53,12 +53,13 @@ with tempfile.TemporaryFile() as caught:
     os.dup2(saved[1], 2)
     caught.seek(0)
     printed = caught.read().decode()
-settings_after, registered_after = state()
+settings_after, registered_after, drawing_after = state()
 
 print(json.dumps({
     "printed": printed,
     "settings_before": settings_before,
     "settings_after": settings_after,
+    "imports_matplotlib": drawing_after and not drawing_before,
     "replaced_registrations": [
         name + types
         for name, functions in registered_before.items()
@@ -88,6 +89,10 @@ def test_import_changes_no_global_state(import_report: dict[str, object]) -> Non
 
 def test_import_replaces_no_registration_of_gpflow(import_report: dict[str, object]) -> None:
     assert import_report["replaced_registrations"] == []
+
+
+def test_import_leaves_matplotlib_alone(import_report: dict[str, object]) -> None:
+    assert import_report["imports_matplotlib"] is False
 
 
 def test_version_is_that_of_the_distribution() -> None:

@@ -15,6 +15,8 @@ import pytest
 
 from .placement_process import LATENT, NUM_DATA, SIZE
 
+pytestmark = pytest.mark.full  # in the quick tier: tests/models/test_additive_svgp.py, one device
+
 CASES = [
     "SquaredExponential-distinct-True",
     "SquaredExponential-shared-False",

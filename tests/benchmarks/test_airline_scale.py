@@ -106,6 +106,7 @@ def vish(configuration: dict[str, Any], **result: Any) -> dict[str, Any]:
     }
 
 
+@pytest.mark.full
 def test_tables_and_picture(tmp_path: Path) -> None:
     runs = list(airline_scale.AirlineScale().configurations(given()))
     assert [run["kind"] for run in runs if run["kind"] != "workers"] == (

@@ -52,6 +52,7 @@ def test_configurations_begin_with_the_full_model_and_restart_after_all_sizes() 
     assert len(configurations("--data-dir", "x")) == 1 + 2 * 5 * 13
 
 
+@pytest.mark.full
 def test_every_model_trains_and_is_drawn(data: dict[str, Array], tmp_path: Path) -> None:
     file = ResultFile(tmp_path / "banana_hmk.jsonl")
     full, *sparse = (
@@ -73,6 +74,7 @@ def test_every_model_trains_and_is_drawn(data: dict[str, Array], tmp_path: Path)
     assert (tmp_path / "banana_hmk.png").stat().st_size > 5_000
 
 
+@pytest.mark.full
 def test_phases(data: dict[str, Array]) -> None:
     """Only q moves in the first phase; a fixed kernel moves in neither."""
     full, points, *_ = configurations(*OPTIONS)

@@ -21,6 +21,7 @@ def test_each_measure_has_all_work() -> None:
     assert {run["rounds"] for run in runs} == {7}
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("quantity", ["K_diag", "Kuf", "elbo"])
 def test_both_sides_compute_the_same(quantity: str) -> None:
     sides = [

@@ -227,6 +227,7 @@ def calls(folder: Path, count: int = 2) -> list[Call]:
     return [Call({"index": i, "folder": str(folder)}, {"NAME": f"n{i}"}) for i in range(count)]
 
 
+@pytest.mark.full
 def test_children_run_at_the_same_time(scripts: Any, tmp_path: Path) -> None:
     assert from_children(scripts.meet, calls(tmp_path / "met"), timeout=60.0) == [
         [0, "n0"],
@@ -234,6 +235,7 @@ def test_children_run_at_the_same_time(scripts: Any, tmp_path: Path) -> None:
     ]
 
 
+@pytest.mark.full
 def test_no_child_is_left(scripts: Any, tmp_path: Path) -> None:
     started = time.monotonic()
     with pytest.raises(RuntimeError, match=r"exit status \[None, 1\](.|\n)*out of luck"):

@@ -56,6 +56,7 @@ def test_labelled_rows(colours: LabelledRows) -> None:
     assert two.Y_train.dtype == np.float64 and two.num_latent == 1 and two.shape == (6, 6)
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("name", ["rbf", "weighted", "colour_patch", "additive", "multi_channel"])
 def test_models_of_colour_images(
     name: str, colours: LabelledRows, configuration: dict[str, Any]
@@ -71,6 +72,7 @@ def test_models_of_colour_images(
         assert len(model.inducing_variable.blocks) == 1  # shared
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("name", ["invariant", "weighted_rbf", "weighted_rbf_mean_field"])
 def test_models_of_grey_images(name: str, configuration: dict[str, Any]) -> None:
     rows = labelled_rows(images((6, 6), 10), train=25, test=15, seed=0)
@@ -81,6 +83,7 @@ def test_models_of_grey_images(name: str, configuration: dict[str, Any]) -> None
     assert len(weights) == (name != "invariant")
 
 
+@pytest.mark.full
 def test_training_is_judged_on_the_test_images(
     configuration: dict[str, Any], tmp_path: Path
 ) -> None:

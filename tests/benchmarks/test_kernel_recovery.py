@@ -67,6 +67,7 @@ def test_least_stationary_error() -> None:
     assert kernel_recovery.least_stationary_error(np.diag([1.0, 3.0])) == pytest.approx(0.5)
 
 
+@pytest.mark.full
 def test_a_start_a_record_and_the_pictures(tmp_path: Path) -> None:
     file = ResultFile(tmp_path / "kernel_recovery.jsonl")
     options = ("--short", "--targets", "gsm", "--num-components", "2", "--num-frequencies", "1")

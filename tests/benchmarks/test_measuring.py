@@ -16,6 +16,7 @@ from benchmarks.tables import PaperFigure, markdown, mean_and_deviation, ranges
 from benchmarks.timing import alternate, ratio, summarise
 
 
+@pytest.mark.full
 def test_sides_take_turns() -> None:
     calls: list[str] = []
     sides: dict[str, Callable[[], None]] = {
@@ -28,6 +29,7 @@ def test_sides_take_turns() -> None:
         alternate(sides, rounds=0)
 
 
+@pytest.mark.full
 def test_quick_sides_are_repeated() -> None:
     calls: list[None] = []
     alternate({"a": lambda: calls.append(None)}, rounds=2, min_sample_seconds=0.001)
@@ -40,6 +42,7 @@ def test_ratios_are_taken_within_rounds() -> None:
     assert summarise([1.0, 2.0, 3.0]) == {"median": 2.0, "lower": 1.5, "upper": 2.5}
 
 
+@pytest.mark.full
 @pytest.mark.skipif(sys.platform != "linux", reason="elsewhere the peak is an estimate")
 def test_peak_memory_of_a_call(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "allocating.py").write_text(

@@ -67,6 +67,7 @@ def test_units_of_power_and_yacht_are_limited_by_their_rank(kernel: str, activat
         assert uci_orthogonal.rank(prior, activation, input_dim + 1) == expected
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(("iv", "K"), [("relu", 0), ("relu", 5), ("points", 0), ("points", 5)])
 def test_optimal_q_is_the_optimum_of_the_models_bound(
     split: NormalisedSplit, iv: str, K: int
@@ -95,6 +96,7 @@ def test_optimal_q_wants_whitened_variables(split: NormalisedSplit) -> None:
         OptimalQ(model, (split.X_train, split.Y_train))
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("optimal_q", [True, False])
 def test_first_phase_leaves_kernel_and_noise_alone(split: NormalisedSplit, optimal_q: bool) -> None:
     data = (split.X_train, split.Y_train)

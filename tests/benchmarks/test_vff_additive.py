@@ -121,6 +121,7 @@ def test_mean_field_is_optimal_and_below_the_joint_bound(split: NormalisedSplit)
     )
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("method", ["a_vff", "a_vff_mean_field", "a_gpr"])
 def test_a_short_training(split: NormalisedSplit, method: str) -> None:
     result = vff_additive.train(configuration(method), split)
@@ -129,6 +130,7 @@ def test_a_short_training(split: NormalisedSplit, method: str) -> None:
     assert len(result["lengthscales"]) == 2
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(("model", "q"), [("additive", "full"), ("joint", "diagonal")])
 def test_steps_to_be_timed_are_the_same(model: str, q: str) -> None:
     work = {"model": model, "q": q, "whiten": False, "frequencies": 2, "rows": 20, "columns": 2}

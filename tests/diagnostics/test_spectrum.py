@@ -22,6 +22,7 @@ from interdomain.kernels import (
     ZonalKernel,
 )
 from interdomain.sphere import CustomActivation, Erf, ReLU, Softplus, num_harmonics
+from tests.tiers import in_tiers
 
 KERNELS: dict[str, Callable[[], ZonalKernel]] = {
     "arc-cosine 0": lambda: ArcCosine(0),
@@ -157,7 +158,9 @@ DIVERGENCE = [
 ]
 
 
-@pytest.mark.parametrize(("kernel", "activation", "dimension", "diverging"), DIVERGENCE)
+@pytest.mark.parametrize(
+    ("kernel", "activation", "dimension", "diverging"), in_tiers(DIVERGENCE, quick=DIVERGENCE[1::2])
+)
 def test_divergence(
     kernel: Callable[[], ZonalKernel], activation: object, dimension: int, diverging: bool
 ) -> None:
@@ -173,7 +176,9 @@ def test_an_eigenvalue_that_underflows_makes_the_norm_infinite() -> None:
 
 @pytest.mark.parametrize("name", KERNELS)
 @pytest.mark.parametrize(
-    "activation", ["relu", Softplus(2.0), cubic], ids=["relu", "softplus", "own"]
+    "activation",
+    in_tiers(["relu", Softplus(2.0), cubic], quick=[cubic]),
+    ids=["relu", "softplus", "own"],
 )
 def test_every_kernel(name: str, activation: object) -> None:
     """The terms of the norm are the diagonal of Kuu, over the degrees the features use."""

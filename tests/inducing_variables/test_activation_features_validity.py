@@ -89,13 +89,10 @@ def unexplained(units: ActivationFeatures, kernel: ZonalKernel, X: np.ndarray) -
 # 30 points: rounding moves an eigenvalue of a matrix with trace <= 30 by some multiples of 30 eps,
 # 7e-15 or 4e-6, and the solve with Kuu adds up to eps times its condition number, which the jitter,
 # relative to Kuu, bounds by 30 / jitter: 7e-9 and 0.02. Both are very rarely approached.
-@pytest.mark.parametrize(
-    ("dtype", "jitter", "tolerance"),
-    [(np.float64, 1e-6, 1e-10), (np.float32, 1e-4, 2e-3)],
-    ids=["float64", "float32"],
-)
-@settings(max_examples=25, deadline=None, derandomize=True, database=None)
-@given(
+DOUBLE, SINGLE = (np.float64, 1e-6, 1e-10), (np.float32, 1e-4, 2e-3)
+"""Type, jitter, tolerance."""
+
+any_features = given(
     kernel=st.sampled_from(sorted(KERNELS)),
     activation=st.sampled_from(sorted(ACTIVATIONS)),
     dimension=st.sampled_from([2, 3, 5, 9, 20]),
@@ -103,10 +100,30 @@ def unexplained(units: ActivationFeatures, kernel: ZonalKernel, X: np.ndarray) -
     num_units=st.integers(1, 30),
     seed=st.integers(0, 10**6),
 )
-def test_variances_are_not_negative(
+reproducibly = settings(max_examples=5, deadline=None, derandomize=True, database=None)
+
+
+@any_features
+@reproducibly
+def test_variances_are_not_negative(**features: Any) -> None:
+    assert_not_negative(*DOUBLE, **features)
+
+
+@pytest.mark.full
+@pytest.mark.parametrize("precision", [DOUBLE, SINGLE], ids=["float64", "float32"])
+@any_features
+@settings(reproducibly, max_examples=25)
+def test_variances_of_many_features_are_not_negative(
+    precision: tuple[type, float, float], **features: Any
+) -> None:
+    assert_not_negative(*precision, **features)
+
+
+def assert_not_negative(
     dtype: type,
     jitter: float,
     tolerance: float,
+    *,
     kernel: str,
     activation: str,
     dimension: int,

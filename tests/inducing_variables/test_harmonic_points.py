@@ -17,6 +17,7 @@ from interdomain.inducing_variables.initialisation import fold_orbits
 from interdomain.kernels import HarmonicKernel
 from interdomain.kernels.clustering import k_means
 from interdomain.transforms import CyclicTransform, ImageFlip, Negation, Product, Rotation
+from tests.tiers import in_tiers
 
 GROUPS: dict[str, list[CyclicTransform]] = {
     "negation": [Negation(0)],
@@ -89,14 +90,26 @@ def test_shapes(group: str, style: str) -> None:
 
 @pytest.mark.parametrize(
     ("group", "style", "base"),
-    [
-        *((group, "distinct", "Matern52") for group in ("negation", "rotation-3", "rotation-7")),
-        *((group, "shared", "Matern52") for group in ("rotation-4", "negation-rotation")),
-        *((group, "complete", "Matern52") for group in GROUPS),
-        ("rotation-3", "distinct-complete", "Matern52"),
-        ("rotations-3-5", "distinct-complete", "Matern52"),
-        *(("negation-rotation", s, "RationalQuadratic") for s in ("distinct", "complete")),
-    ],
+    in_tiers(
+        [
+            *(
+                (group, "distinct", "Matern52")
+                for group in ("negation", "rotation-3", "rotation-7")
+            ),
+            *((group, "shared", "Matern52") for group in ("rotation-4", "negation-rotation")),
+            *((group, "complete", "Matern52") for group in GROUPS),
+            ("rotation-3", "distinct-complete", "Matern52"),
+            ("rotations-3-5", "distinct-complete", "Matern52"),
+            *(("negation-rotation", s, "RationalQuadratic") for s in ("distinct", "complete")),
+        ],
+        quick=[
+            ("rotation-3", "distinct", "Matern52"),
+            ("rotation-4", "shared", "Matern52"),
+            ("negation-rotation", "complete", "Matern52"),
+            ("rotation-3", "distinct-complete", "Matern52"),
+            ("negation-rotation", "complete", "RationalQuadratic"),
+        ],
+    ),
 )
 def test_covariances(group: str, base: str, style: str) -> None:
     kernel, points = make(group, style, base)

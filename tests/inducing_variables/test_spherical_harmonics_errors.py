@@ -152,7 +152,7 @@ def test_unknown_number_of_columns() -> None:
     kernel = ArcCosine()
     inducing_variable = SphericalHarmonics(4, [0, 1])
 
-    @tf.function(input_signature=[tf.TensorSpec([None, None], tf.float64)])
+    @tf.function(input_signature=[tf.TensorSpec([None, None], tf.float64)], autograph=False)
     def features(inputs: tf.Tensor) -> tf.Tensor:
         return Kuf(inducing_variable, kernel, inputs)
 

@@ -300,6 +300,23 @@ CASES = [
     ),
 ]
 
+
+SAME_KIND = (
+    SphericalMatern12,
+    SphericalMatern52,
+    HarmonizableMixture,
+    LocallyStationaryGaussian,
+    SpectralMixture,
+)
+"""Classes that compute as another one does: other numbers, or a sum of it."""
+
+
+def first_of_each_kind(cases: list[KernelCase]) -> list[KernelCase]:
+    """Those of the quick tier."""
+    first = {case.kernel_class: case for case in reversed(cases)}
+    return [case for kind, case in first.items() if kind not in SAME_KIND]
+
+
 ZONAL_CASES = [case for case in CASES if issubclass(case.kernel_class, ZonalKernel)]
 
 

@@ -14,6 +14,7 @@ from gpflow.covariances import Kuf, Kuu
 from interdomain.inducing_variables import InducingPatches, SumInducingVariables
 from interdomain.kernels import ChannelAdditive, Convolutional, MultiChannelConvolutional
 from tests.kernels.response_cases import evaluate, numbered_patches
+from tests.tiers import in_tiers
 
 IMAGE, PATCH = (3, 4, 3), (2, 2)
 OPTIONS: dict[str, Any] = {"stride": (1, 2), "padding": "SAME"}
@@ -64,10 +65,16 @@ def by_loops(kernels: list[gk.Kernel], weights: np.ndarray) -> list[np.ndarray]:
     return [np.array(result) for result in results]
 
 
-@pytest.mark.parametrize("shared", [True, False], ids=["shared", "own"])
-@pytest.mark.parametrize("weighted", [True, False], ids=["weighted", "plain"])
-def test_a_sum_over_channels(shared: bool, weighted: bool) -> None:
-    kernels: Any = own_kernels()[1] if shared else own_kernels()
+@pytest.mark.parametrize(
+    ("kernels", "weights"),
+    in_tiers(
+        [(kernels, weights) for kernels in ("shared", "own") for weights in ("weighted", "plain")],
+        quick=[("own", "weighted")],
+    ),
+)
+def test_a_sum_over_channels(kernels: Any, weights: Any) -> None:
+    shared, weighted = kernels == "shared", weights == "weighted"
+    kernels = own_kernels()[1] if shared else own_kernels()
     weights = WEIGHTS if weighted else np.ones_like(WEIGHTS)
     kernel = MultiChannelConvolutional(
         kernels, IMAGE, PATCH, weights=weights if weighted else False, **OPTIONS

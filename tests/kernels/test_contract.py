@@ -11,9 +11,12 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from tests.kernels.cases import CASES, KernelCase, core, double
+from tests.kernels.cases import CASES, KernelCase, core, double, first_of_each_kind
+from tests.tiers import in_tiers
 
-each_case = pytest.mark.parametrize("case", CASES, ids=str)
+each_case = pytest.mark.parametrize(
+    "case", in_tiers(CASES, quick=first_of_each_kind(CASES)), ids=str
+)
 
 
 def apart(case: KernelCase) -> float:
@@ -25,23 +28,16 @@ def apart(case: KernelCase) -> float:
 
 
 @each_case
-@pytest.mark.parametrize("num_columns", [1, 2, 8, 19])
-def test_positive_semidefinite(case: KernelCase, num_columns: int) -> None:
-    num_columns = case.columns(num_columns)
-    K = case.build(num_columns)(case.inputs(50, num_columns)).numpy()
-    np.testing.assert_allclose(K, K.T, rtol=1e-12)
-    eigenvalues = np.linalg.eigvalsh(K)
-    assert eigenvalues[0] >= -1e-9 * eigenvalues[-1]
-
-
-@each_case
-@pytest.mark.parametrize("num_columns", [1, 3, 19])
-def test_diagonal(case: KernelCase, num_columns: int) -> None:
-    num_columns = case.columns(num_columns)
-    kernel, X = case.build(num_columns), case.inputs(7, num_columns)
-    diagonal = kernel(X, full_cov=False).numpy()
-    assert np.all(diagonal > 0)
-    np.testing.assert_allclose(np.diag(kernel(X)), diagonal, rtol=case.accuracy)
+def test_positive_semidefinite_with_its_diagonal(case: KernelCase) -> None:
+    for num_columns in sorted({case.columns(number) for number in (1, 2, 3, 8, 19)}):
+        kernel, X = case.build(num_columns), case.inputs(50, num_columns)
+        columns = f"{num_columns} columns"
+        K, diagonal = kernel(X).numpy(), kernel(X, full_cov=False).numpy()
+        np.testing.assert_allclose(K, K.T, rtol=1e-12, err_msg=columns)
+        eigenvalues = np.linalg.eigvalsh(K)
+        assert eigenvalues[0] >= -1e-9 * eigenvalues[-1], columns
+        assert np.all(diagonal > 0), columns
+        np.testing.assert_allclose(np.diag(K), diagonal, rtol=case.accuracy, err_msg=columns)
 
 
 @each_case
@@ -65,14 +61,14 @@ def test_batch_dimensions(case: KernelCase) -> None:
     assert K.shape == (2, 3, 4, 4)
     assert cross.shape == (2, 3, 4, 2, 5)
     assert diagonal.shape == (2, 3, 4)
-    for i in range(2):
-        for j in range(3):
-            np.testing.assert_allclose(K[i, j], kernel(X[i, j]), rtol=1e-12)
-            np.testing.assert_allclose(diagonal[i, j], kernel(X[i, j], full_cov=False), rtol=1e-12)
-            for k in range(2):
-                np.testing.assert_allclose(
-                    cross[i, j, :, k], kernel(X[i, j], X2[k]), rtol=1e-11, atol=1e-13
-                )
+    rows, rows2 = X.reshape(-1, D), X2.reshape(-1, D)
+    of_rows = kernel(rows).numpy().reshape(6, 4, 6, 4)
+    expected = of_rows[range(6), :, range(6)].reshape(2, 3, 4, 4)
+    np.testing.assert_allclose(K, expected, rtol=1e-12)
+    expected = kernel(rows, full_cov=False).numpy().reshape(2, 3, 4)
+    np.testing.assert_allclose(diagonal, expected, rtol=1e-12)
+    expected = kernel(rows, rows2).numpy().reshape(2, 3, 4, 2, 5)
+    np.testing.assert_allclose(cross, expected, rtol=1e-11, atol=1e-13)
 
 
 @each_case
@@ -89,21 +85,32 @@ def test_active_dims(case: KernelCase) -> None:
 
 
 @each_case
-def test_gradients(case: KernelCase) -> None:
-    """Of every parameter, X and X2, against central differences."""
+def test_gradients_and_compiled_with_an_unknown_number_of_points(case: KernelCase) -> None:
+    """Gradients of every parameter, X and X2 against central differences of compiled values."""
     D = case.columns(3)
     kernel = case.build(D)
+    signature = [tf.TensorSpec([None, D], tf.float64)] * 2
+    compiled = tf.function(
+        lambda X, X2: (kernel(X, X2), kernel(X2)), input_signature=signature, autograph=False
+    )
+    for num in (1, 5):
+        points, points2 = case.inputs(num + 2, D, seed=1), case.inputs(num, D)
+        cross, full = compiled(points, points2)
+        np.testing.assert_allclose(cross, kernel(points, points2), rtol=1e-11, atol=1e-13)
+        np.testing.assert_allclose(full, kernel(points2), rtol=1e-11, atol=1e-13)
+
     X, X2 = tf.Variable(case.inputs(4, D)), tf.Variable(case.inputs(3, D, seed=1))
     weights = np.random.default_rng(2).normal(size=(4, 3))
     variables = [*kernel.trainable_variables, X, X2]
     assert len(variables) >= 4
 
-    @tf.function
-    def objective() -> tf.Tensor:
-        return tf.reduce_sum(weights * kernel(X, X2)) + tf.reduce_sum(weights[0] * kernel(X2)[0])
-
     with tf.GradientTape() as tape:
-        value = objective()
+        value = tf.reduce_sum(weights * kernel(X, X2)) + tf.reduce_sum(weights[0] * kernel(X2)[0])
+
+    def objective() -> float:
+        cross, full = compiled(X, X2)
+        return np.sum(weights * cross.numpy()) + np.sum(weights[0] * full[0].numpy())
+
     step = 1e-5
     for variable, gradient in zip(variables, tape.gradient(value, variables), strict=True):
         start = np.array(variable.numpy())
@@ -114,7 +121,7 @@ def test_gradients(case: KernelCase) -> None:
                 moved = start.copy()
                 moved[index] += sign * step
                 variable.assign(moved)
-                ends.append(float(objective()))
+                ends.append(objective())
             differences[index] = (ends[0] - ends[1]) / (2 * step)
         variable.assign(start)
         scale = max(1.0, np.abs(differences).max())
@@ -171,25 +178,14 @@ def test_the_diagonal_of_the_matrix_has_the_gradient_of_the_diagonal(case: Kerne
     )
 
 
-@each_case
-def test_compiled_with_an_unknown_number_of_points(case: KernelCase) -> None:
-    D = case.columns(2)
-    kernel = case.build(D)
-    signature = [tf.TensorSpec([None, D], tf.float64)] * 2
-    compiled = tf.function(lambda X, X2: (kernel(X, X2), kernel(X)), input_signature=signature)
-    for num in (1, 5):
-        X, X2 = case.inputs(num, D), case.inputs(num + 2, D, seed=1)
-        cross, full = compiled(X, X2)
-        np.testing.assert_allclose(cross, kernel(X, X2), rtol=1e-11, atol=1e-13)
-        np.testing.assert_allclose(full, kernel(X), rtol=1e-11, atol=1e-13)
-
-
 @pytest.mark.parametrize(
-    "case",
-    [c for c in CASES if c.name in ("ArcCosine-order1-depth2", "SphericalMatern32-power1")],
-    ids=str,
+    "name",
+    in_tiers(
+        ["ArcCosine-order1-depth2", "SphericalMatern32-power1"], quick=["SphericalMatern32-power1"]
+    ),
 )
-def test_compiled_by_xla(case: KernelCase) -> None:
+def test_compiled_by_xla(name: str) -> None:
+    case = next(case for case in CASES if case.name == name)
     kernel, X = case.build(2), tf.constant(case.inputs(5, 2))
 
     def value_and_gradients() -> list[tf.Tensor]:
@@ -197,7 +193,7 @@ def test_compiled_by_xla(case: KernelCase) -> None:
             total = tf.reduce_sum(kernel(X) ** 2)
         return [total, *tape.gradient(total, kernel.trainable_variables)]
 
-    compiled = tf.function(value_and_gradients, jit_compile=True)()
+    compiled = tf.function(value_and_gradients, jit_compile=True, autograph=False)()
     for actual, expected in zip(compiled, value_and_gradients(), strict=True):
         np.testing.assert_allclose(actual, expected, rtol=1e-8)
 
@@ -216,20 +212,20 @@ def test_each_parameter_is_listed_once(case: KernelCase) -> None:
 
 
 @each_case
-@pytest.mark.parametrize("way", ["copy.deepcopy", "gpflow.utilities.deepcopy", "pickle"])
-def test_copies_are_equal_and_apart(case: KernelCase, way: str) -> None:
+def test_copies_are_equal_and_apart(case: KernelCase) -> None:
     D = case.columns(2)
     kernel, X = case.build(D), case.inputs(4, D)
     before = kernel(X).numpy()
-    clone = {
+    for way, copied in {
         "copy.deepcopy": copy.deepcopy,
         "gpflow.utilities.deepcopy": gpflow.utilities.deepcopy,
         "pickle": lambda k: pickle.loads(pickle.dumps(k)),
-    }[way](kernel)
-    np.testing.assert_array_equal(clone(X), before)
-    double(clone)
-    np.testing.assert_allclose(clone(X), 2 * before, rtol=1e-12)
-    np.testing.assert_array_equal(kernel(X), before)
+    }.items():
+        clone = copied(kernel)
+        np.testing.assert_array_equal(clone(X), before, err_msg=way)
+        double(clone)
+        np.testing.assert_allclose(clone(X), 2 * before, rtol=1e-12, err_msg=way)
+        np.testing.assert_array_equal(kernel(X), before, err_msg=way)
 
 
 @pytest.fixture

@@ -18,7 +18,6 @@ from interdomain.kernels import Convolutional, chunks, responses
 from interdomain.kernels.patches import PatchGrid
 from tests.kernels.response_cases import (
     BY_NAME,
-    CASES,
     NUM_Z,
     Case,
     by_broadcasting,
@@ -26,8 +25,16 @@ from tests.kernels.response_cases import (
     numbered_patches,
     value,
 )
+from tests.tiers import in_tiers
 
-each_case = pytest.mark.parametrize("case", CASES, ids=str)
+# Each way to compute: in closed form, with TensorFlow's gradient, and sums and products of both.
+COMPILED = [
+    "se-ard-same-strided",
+    "rational-quadratic-same",
+    "channel-additive-generic",
+    "located-matern",
+]
+each_case = pytest.mark.parametrize("name", in_tiers(BY_NAME, quick=COMPILED))
 NUM_X, NUM_X2 = 3, 2
 
 
@@ -111,7 +118,8 @@ def assert_as_expected(case: Case, results: list[Any], gradients: list[Any]) -> 
 
 
 @each_case
-def test_values(case: Case) -> None:
+def test_values(name: str) -> None:
+    case = BY_NAME[name]
     kernel, points = case.build()
     X, X2 = (x.numpy() for x in data(case))
     for actual, desired, broadcast in zip(
@@ -125,21 +133,14 @@ def test_values(case: Case) -> None:
 
 
 @each_case
-def test_gradients(case: Case) -> None:
+def test_gradients(name: str) -> None:
+    case = BY_NAME[name]
     assert_as_expected(case, *with_gradients(covariances, *case.build(), *data(case)))
 
 
-# Each way to compute: in closed form, with TensorFlow's gradient, and sums and products of both.
-COMPILED = [
-    "se-ard-same-strided",
-    "rational-quadratic-same",
-    "channel-additive-generic",
-    "located-matern",
-]
-
-
-@each_case
-def test_in_parts(case: Case, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("name", in_tiers(BY_NAME, quick=["rational-quadratic-same"]))
+def test_in_parts(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    case = BY_NAME[name]
     few_at_a_time(monkeypatch, 60)
     if case.name in COMPILED:
         assert_as_expected(case, *compiled(case)(*data(case)))
@@ -149,7 +150,10 @@ def test_in_parts(case: Case, monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.parametrize(
     "name",
-    ["se", "rational-quadratic-same", "channel-additive", "located", "located-matern"],
+    in_tiers(
+        ["se", "rational-quadratic-same", "channel-additive", "located", "located-matern"],
+        quick=["located"],
+    ),
 )
 def test_parts_of_one_image(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     case, entries = BY_NAME[name], 4
@@ -159,6 +163,7 @@ def test_parts_of_one_image(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     assert_as_expected(case, *with_gradients(covariances, *case.build(), *data(case)))
 
 
+@pytest.mark.full  # in the quick tier: in parts
 @pytest.mark.parametrize("name", ["se", "rational-quadratic-same"])
 def test_of_unknown_number(name: str) -> None:
     case = BY_NAME[name]
@@ -175,7 +180,9 @@ def compiled(case: Case) -> Callable[..., tuple[list[tf.Tensor], list[Any]]]:
     )
 
 
-@pytest.mark.parametrize("name", ["rational-quadratic-same", "located"])
+@pytest.mark.parametrize(
+    "name", in_tiers(["rational-quadratic-same", "located"], quick=["located"])
+)
 def test_batch_dimensions(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     few_at_a_time(monkeypatch, 1000)
     case = BY_NAME[name]
@@ -205,7 +212,11 @@ def test_no_rows() -> None:
 
 
 @pytest.mark.parametrize(
-    "name", ["matern52-ard-separate-same", "rational-quadratic-same", "located-matern"]
+    "name",
+    in_tiers(
+        ["matern52-ard-separate-same", "rational-quadratic-same", "located-matern"],
+        quick=["matern52-ard-separate-same"],
+    ),
 )
 def test_single_precision(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     few_at_a_time(monkeypatch, 60)

@@ -11,7 +11,7 @@ from mpmath import mp
 
 from interdomain.kernels import ArcCosine, ChordalSquaredExponential, ZonalKernel
 from interdomain.kernels.spherical_stationary import SphericalMatern
-from tests.kernels.cases import ZONAL_CASES, KernelCase
+from tests.kernels.cases import ZONAL_CASES, KernelCase, first_of_each_kind
 from tests.sphere.references import (
     DIGITS,
     EIGENVALUE_DEGREES,
@@ -25,11 +25,17 @@ from tests.sphere.references import (
     squared_exponential_eigenvalues,
 )
 from tests.sphere.test_arc_cosine import exact_arc_cosine
+from tests.tiers import in_tiers
 
-each_case = pytest.mark.parametrize("case", ZONAL_CASES, ids=str)
+each_case = pytest.mark.parametrize(
+    "case", in_tiers(ZONAL_CASES, quick=first_of_each_kind(ZONAL_CASES)), ids=str
+)
 
 
-@pytest.mark.parametrize("dimension", EIGENVALUE_DIMENSIONS)
+each_dimension = pytest.mark.parametrize("dimension", in_tiers(EIGENVALUE_DIMENSIONS, quick=[2, 9]))
+
+
+@each_dimension
 def test_chordal_squared_exponential(dimension: int) -> None:
     with mp.workdps(DIGITS + 20):
         for lengthscale in (0.3, 1.0, 2.5):
@@ -123,7 +129,7 @@ def test_one_at_one(case: KernelCase, dimension: int) -> None:
     np.testing.assert_allclose(one, 1, rtol=0, atol=case.accuracy)
 
 
-@pytest.mark.parametrize("dimension", [2, 3, 9, 20])
+@each_dimension
 def test_gradient_of_chordal_eigenvalues(dimension: int) -> None:
     kernel, degrees = ChordalSquaredExponential(lengthscale=0.8), (0, 1, 4, 9)
     for index, degree in enumerate(degrees):

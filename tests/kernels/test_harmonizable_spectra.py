@@ -10,6 +10,7 @@ import tensorflow as tf
 from interdomain.kernels import HarmonizableComponent
 from tests.conformance.helpers import assert_close
 from tests.differences import assert_gradients
+from tests.tiers import in_tiers
 
 from .harmonizable_cases import (
     FORMS,
@@ -29,7 +30,9 @@ def frequencies(count: int, dimension: int, seed: int = 0) -> np.ndarray:
     return np.random.default_rng(seed).uniform(-0.8, 0.8, size=[count, dimension])
 
 
-@EACH_FORM
+@pytest.mark.parametrize(
+    "form", in_tiers(FORMS, quick=[f for f in FORMS if f.name in ("1d", "2d-mixed")]), ids=str
+)
 def test_generalized_spectral_density(form: Form) -> None:
     kernel = component(form)
     w, v = frequencies(5, form.dimension), frequencies(3, form.dimension, seed=1)

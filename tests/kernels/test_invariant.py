@@ -23,6 +23,7 @@ from interdomain.transforms import (
     Negation,
     Rotation,
 )
+from tests.tiers import in_tiers
 
 Map = Callable[[np.ndarray], np.ndarray]
 
@@ -98,7 +99,10 @@ def close(actual: Any, desired: Any, accuracy: float = 1e-12) -> None:
     np.testing.assert_allclose(actual, desired, rtol=0, atol=accuracy * scale)
 
 
-@pytest.mark.parametrize(("group", "base"), PAIRS)
+@pytest.mark.parametrize(
+    ("group", "base"),
+    in_tiers(PAIRS, quick=[(group, "Matern52-ARD") for group in ("negation-rotation", "shifts")]),
+)
 def test_means_over_the_group(group: str, base: str, monkeypatch: pytest.MonkeyPatch) -> None:
     kernel, elements, D = make(group, base)
     g = kernel.base_kernel
@@ -142,7 +146,7 @@ def test_of_an_invariant_base_it_is_a_harmonic_part(group: str) -> None:
     close(kernel(X, full_cov=False), part(X, full_cov=False))
 
 
-@pytest.mark.parametrize("base", ["Matern52-ARD", "ArcCosine"])
+@pytest.mark.parametrize("base", in_tiers(["Matern52-ARD", "ArcCosine"], quick=["Matern52-ARD"]))
 def test_gradients(base: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """To the base kernel's parameters, X, X2 and Z, also of samples of all elements."""
     monkeypatch.setattr(chunks, "CHUNK_ENTRIES", 30)
@@ -303,7 +307,9 @@ def test_sampled_batches_and_unknown_numbers() -> None:
     points = OrbitInducingPoints(inputs(3, D))
     signature = [tf.TensorSpec([2, None, D], tf.float64)]
     compiled = tf.function(
-        lambda X: (Kuf(points, kernel, X), kernel(X, full_cov=False)), input_signature=signature
+        lambda X: (Kuf(points, kernel, X), kernel(X, full_cov=False)),
+        input_signature=signature,
+        autograph=False,
     )
     X = np.stack([inputs(4, D), inputs(4, D, seed=1)])
     features, variances = compiled(X)

@@ -99,7 +99,7 @@ def test_compiled_with_an_unknown_number_of_inputs(
     kernel = kernel_class()
     orbits, X, weights = arguments(num_sets, shared=True)
 
-    @tf.function(input_signature=[tf.TensorSpec([None, 3], tf.float64)])
+    @tf.function(input_signature=[tf.TensorSpec([None, 3], tf.float64)], autograph=False)
     def compiled(inputs: tf.Tensor) -> list[tf.Tensor]:
         with tf.GradientTape() as tape:
             tape.watch(inputs)
@@ -121,7 +121,9 @@ def test_compiled_with_an_unknown_number_of_inputs(
 def test_points_of_unknown_number() -> None:
     _, X, weights = arguments(3, shared=True)
     signature = [tf.TensorSpec([3, 4, None, 3], tf.float64)]
-    function = tf.function(lambda Z: orbit_sums(Matern32(), Z, tf.identity(X), weights))
+    function = tf.function(
+        lambda Z: orbit_sums(Matern32(), Z, tf.identity(X), weights), autograph=False
+    )
     with pytest.raises(ValueError, match="the number of inducing points must be known"):
         function.get_concrete_function(*signature)
 

@@ -83,7 +83,7 @@ def test_as_many_weights_as_active_dims() -> None:
 def test_unknown_number_of_columns() -> None:
     kernel = SphericalMatern32()
 
-    @tf.function(input_signature=[tf.TensorSpec([None, None], tf.float64)])
+    @tf.function(input_signature=[tf.TensorSpec([None, None], tf.float64)], autograph=False)
     def variances(inputs: tf.Tensor) -> tf.Tensor:
         return kernel(inputs, full_cov=False)
 

@@ -101,6 +101,11 @@ def cosine_and_sine(theta: Mpf) -> tuple[Mpf, Mpf]:
 
 
 def matern_total(dimension: int, nu: float, lengthscale: float) -> Mpf:
+    return _matern_total(dimension, nu, lengthscale, mp.dps)
+
+
+@cache
+def _matern_total(dimension: int, nu: float, lengthscale: float, digits: int) -> Mpf:
     """sum_l N(d, l) (1 + l (l + d - 2) lengthscale^2 / (2 nu))^(-nu - (d - 1) / 2), all of it.
 
     Term by term at first; above, (x^2 + q)^-s is expanded in 1/x^2, where x = l + alpha, N is a

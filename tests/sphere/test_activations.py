@@ -30,6 +30,7 @@ from tests.sphere.references import (
     multiplicity,
     relative_error,
 )
+from tests.tiers import in_tiers
 
 DEGREES = (0, 1, 2, 3, 8, 13, 20)
 EXACT: dict[Activation, Callable[[Any], Any]] = {
@@ -50,36 +51,38 @@ def is_zero(activation: Activation, degree: int) -> bool:
 
 
 def exact_coefficients(
-    exact: Callable[[Any], Any], dimension: int, degrees: tuple[int, ...], kink: Any = 0
-) -> list[Any]:
+    exact: Callable[[Any], Any],
+    dimensions: tuple[int, ...],
+    degrees: tuple[int, ...],
+    kink: Any = 0,
+) -> dict[int, list[Any]]:
+    """For each dimension: all take the function's values at the same nodes."""
     remembered = cache(lambda angle: exact(cosine_and_sine(angle)[0]))
     angles = (mp.zero, mp.acos(kink), mp.pi)
-    return [funk_hecke(remembered, dimension, degree, angles) for degree in degrees]
+    return {
+        dimension: [funk_hecke(remembered, dimension, degree, angles) for degree in degrees]
+        for dimension in dimensions
+    }
 
 
 @pytest.mark.parametrize(
-    ("activation", "dimension"),
-    [
-        (activation, dimension)
-        for activation in EXACT
-        for dimension in EIGENVALUE_DIMENSIONS
-        if activation not in (GELU(4.0), Erf(2.5)) or dimension == 3
-    ],
-    ids=repr,
+    "activation", in_tiers(EXACT, quick=[ReLU(), Softplus(), GELU(4.0), Erf(2.5)]), ids=repr
 )
-def test_coefficients(activation: Activation, dimension: int) -> None:
+def test_coefficients(activation: Activation) -> None:
     """To full relative accuracy, however small: mpmath has 60 digits, and they are above 1e-25."""
+    dimensions = (3,) if activation in (GELU(4.0), Erf(2.5)) else EIGENVALUE_DIMENSIONS
+    # Those of ReLU are sums of logarithms of the gamma function, up to 1e2, in float64.
+    tolerance = 1e-12 if activation == ReLU() else 4e-16
     with mp.workdps(60):
         cosine_and_sine.cache_clear()  # its values have the digits they were made with
-        reference = exact_coefficients(EXACT[activation], dimension, DEGREES)
+        references = exact_coefficients(EXACT[activation], dimensions, DEGREES)
         cosine_and_sine.cache_clear()
-        for degree, value in zip(DEGREES, reference, strict=True):
-            assert (abs(value) < mp.mpf(10) ** -50) == is_zero(activation, degree)
-        reference = [r if abs(r) > mp.mpf(10) ** -50 else mp.zero for r in reference]
-        actual = activation.coefficients(dimension, DEGREES)
-        # Those of ReLU are sums of logarithms of the gamma function, up to 1e2, in float64.
-        tolerance = 1e-12 if activation == ReLU() else 4e-16
-        assert relative_error(actual, reference) <= tolerance
+        for dimension, reference in references.items():
+            for degree, value in zip(DEGREES, reference, strict=True):
+                assert (abs(value) < mp.mpf(10) ** -50) == is_zero(activation, degree), dimension
+            rounded = [r if abs(r) > mp.mpf(10) ** -50 else mp.zero for r in reference]
+            actual = activation.coefficients(dimension, DEGREES)
+            assert relative_error(actual, rounded) <= tolerance, dimension
 
 
 def test_the_smallest_coefficients_are_far_below_what_float64_resolves() -> None:
@@ -98,7 +101,7 @@ def test_degrees_that_vanish(activation: Activation, dimension: int) -> None:
 
 
 @pytest.mark.parametrize("activation", [Softplus(), GELU(), Erf()], ids=repr)
-@pytest.mark.parametrize("dimension", [2, 9])
+@pytest.mark.parametrize("dimension", in_tiers([2, 9], quick=[9]))
 def test_the_series_is_the_function(activation: Activation, dimension: int) -> None:
     """The nearest poles are those of Softplus at +-i pi: its terms fall like 6.4^-l."""
     degrees = activation.nonzero_degrees(dimension, 28)
@@ -158,22 +161,24 @@ CUSTOM: dict[str, tuple[CustomActivation, Callable[[Any], Any], float]] = {
 
 
 @pytest.mark.parametrize("name", CUSTOM)
-@pytest.mark.parametrize("dimension", EIGENVALUE_DIMENSIONS)
-def test_any_function(name: str, dimension: int) -> None:
+def test_any_function(name: str) -> None:
     """To a few rounding errors of the function; what is exactly zero has no degree."""
     activation, exact, kink = CUSTOM[name]
     degrees = tuple(range(14))
-    reference = exact_coefficients(exact, dimension, degrees, mp.mpf(kink))
-    actual = activation.coefficients(dimension, degrees)
-    np.testing.assert_allclose(actual, np.array(reference, float), rtol=0, atol=1e-14)
-    # To be told from zero a coefficient has to exceed the noise: (10 + 13) eps 1.3 at the most.
-    above = tuple(n for n in degrees if abs(reference[n]) > 8e-15)
-    below = {n for n in degrees if abs(reference[n]) < 1e-30}
-    found = activation.nonzero_degrees(dimension, 13)
-    assert set(above) <= set(found) and not below & set(found)
-    np.testing.assert_array_equal(np.flatnonzero(actual), found)
-    if name in ("swish", "leaky"):  # half of t, more or less, and an even function
-        assert below == {3, 5, 7, 9, 11, 13}
+    references = exact_coefficients(exact, EIGENVALUE_DIMENSIONS, degrees, mp.mpf(kink))
+    for dimension, reference in references.items():
+        actual = activation.coefficients(dimension, degrees)
+        np.testing.assert_allclose(
+            actual, np.array(reference, float), rtol=0, atol=1e-14, err_msg=f"d = {dimension}"
+        )
+        # To be told from zero a coefficient has to exceed the noise: (10 + 13) eps 1.3 at the most.
+        above = tuple(n for n in degrees if abs(reference[n]) > 8e-15)
+        below = {n for n in degrees if abs(reference[n]) < 1e-30}
+        found = activation.nonzero_degrees(dimension, 13)
+        assert set(above) <= set(found) and not below & set(found), dimension
+        np.testing.assert_array_equal(np.flatnonzero(actual), found)
+        if name in ("swish", "leaky"):  # half of t, more or less, and an even function
+            assert below == {3, 5, 7, 9, 11, 13}, dimension
 
 
 def test_a_kink_that_is_not_named_costs_accuracy() -> None:
@@ -187,7 +192,7 @@ def test_a_kink_that_is_not_named_costs_accuracy() -> None:
 def test_coefficients_inside_a_compiled_function() -> None:
     """Values at once, that are the same for all calls: the cache holds arrays."""
 
-    @tf.function
+    @tf.function(autograph=False)
     def compiled(t: tf.Tensor) -> tf.Tensor:
         return t * CustomActivation(tf.cos).coefficients(3, [0, 1, 2])
 

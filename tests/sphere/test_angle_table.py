@@ -8,6 +8,7 @@ import tensorflow as tf
 
 from interdomain.sphere import MaternSpectrum, SquaredExponentialSpectrum, laplace_beltrami
 from interdomain.sphere.angle_table import ANGLES, AtNodes, tabulated
+from tests.tiers import in_tiers
 
 T = np.concatenate([np.cos(np.linspace(0, np.pi, 1_003)), 1 - np.logspace(-12, -3, 40)])
 
@@ -55,9 +56,15 @@ def test_outside_of_the_interval_by_a_rounding_error() -> None:
     np.testing.assert_allclose(tabulated(tf.constant([1 + 1e-15, -1 - 1e-15]), ramp, ones), [1, -1])
 
 
-@pytest.mark.parametrize("dtype", [tf.float64, tf.float32], ids=lambda dtype: dtype.name)
+@pytest.mark.parametrize(
+    ("dimension", "dtype"),
+    in_tiers(
+        [(d, dtype) for d in (2, 5) for dtype in (tf.float64, tf.float32)],
+        quick=[(2, tf.float32), (5, tf.float64)],
+    ),
+    ids=lambda value: value.name if isinstance(value, tf.DType) else str(value),
+)
 @pytest.mark.parametrize("nu", [0.5, 1.5, 2.5, None])
-@pytest.mark.parametrize("dimension", [2, 5])
 def test_kernels_are_tabulated_as_they_are_summed(
     monkeypatch: pytest.MonkeyPatch, dimension: int, nu: float | None, dtype: tf.DType
 ) -> None:

@@ -19,6 +19,7 @@ from tests.sphere.references import (
     funk_hecke,
     relative_error,
 )
+from tests.tiers import in_tiers
 
 ORDERS = [0, 1, 2]
 CASES = [(order, depth) for order in ORDERS for depth in (1, 2, 3)]
@@ -45,7 +46,10 @@ def exact_arc_cosine(order: int, depth: int) -> ZonalFunction:
     return kappa
 
 
-@pytest.mark.parametrize("order, depth", CASES)
+@pytest.mark.parametrize(
+    "order, depth",
+    in_tiers(CASES, quick=[(0, 1), (1, 1), (2, 1), (1, 2)]),
+)
 def test_eigenvalues(order: int, depth: int) -> None:
     kappa = exact_arc_cosine(order, depth)
     for dimension in EIGENVALUE_DIMENSIONS:

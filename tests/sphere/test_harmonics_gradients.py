@@ -10,6 +10,7 @@ import tensorflow as tf
 
 from interdomain.sphere import num_harmonics, spherical_harmonics
 from tests.sphere.references import unit_vectors
+from tests.tiers import in_tiers
 
 
 def special_points(dimension: int) -> np.ndarray:
@@ -31,7 +32,9 @@ def jacobian(X: np.ndarray, degrees: list[int]) -> np.ndarray:
     return np.stack([tape.gradient(row, points).numpy() for row in rows])
 
 
-@pytest.mark.parametrize("dimension, max_degree", [(2, 6), (3, 5), (4, 4), (6, 3)])
+@pytest.mark.parametrize(
+    "dimension, max_degree", in_tiers([(2, 6), (3, 5), (4, 4), (6, 3)], quick=[(2, 6), (4, 4)])
+)
 def test_gradient_is_finite_and_that_of_finite_differences(dimension: int, max_degree: int) -> None:
     X, degrees, step = special_points(dimension), list(range(max_degree + 1)), 1e-5
     gradient = jacobian(X, degrees)
@@ -50,7 +53,7 @@ def test_gradient_is_finite_and_that_of_finite_differences(dimension: int, max_d
     np.testing.assert_allclose(gradient, differences, rtol=1e-6, atol=1e-6)
 
 
-@pytest.mark.parametrize("dimension, degree", [(9, 3), (20, 2), (50, 1)])
+@pytest.mark.parametrize("dimension, degree", in_tiers([(9, 3), (20, 2), (50, 1)], quick=[(20, 2)]))
 def test_gradient_in_high_dimensions_at_the_poles(dimension: int, degree: int) -> None:
     """grad |Y|^2 sums over the harmonics of a degree to that of the homogeneous N |x|^(2l)."""
     X = special_points(dimension)[:-1]
@@ -114,7 +117,9 @@ def test_gradient_is_autodiff_of_the_associated_legendre_harmonics(degree: int) 
     np.testing.assert_allclose(gradients[0], gradients[1], rtol=1e-11, atol=1e-11)
 
 
-@pytest.mark.parametrize("dimension, max_degree", [(2, 4), (3, 3), (5, 2)])
+@pytest.mark.parametrize(
+    "dimension, max_degree", in_tiers([(2, 4), (3, 3), (5, 2)], quick=[(5, 2)])
+)
 def test_second_derivatives(dimension: int, max_degree: int) -> None:
     """Hessian times a direction; points do not interact."""
     X = special_points(dimension)

@@ -24,6 +24,7 @@ from tests.sphere.references import (
     relative_error,
     squared_exponential_eigenvalues,
 )
+from tests.tiers import in_tiers
 
 SMOOTHNESS = [0.5, 1.5, 2.5]
 
@@ -57,7 +58,7 @@ def test_squared_exponential_eigenvalues(dimension: int) -> None:
         assert relative_error(actual.numpy(), reference) <= 1e-10, lengthscale
 
 
-@pytest.mark.parametrize("dimension", EIGENVALUE_DIMENSIONS)
+@pytest.mark.parametrize("dimension", in_tiers(EIGENVALUE_DIMENSIONS, quick=[2, 9]))
 @pytest.mark.parametrize("nu", SMOOTHNESS)
 @pytest.mark.parametrize("lengthscale", [0.02, 0.1, 3.0])
 def test_the_normaliser_is_the_infinite_sum(dimension: int, nu: float, lengthscale: float) -> None:
@@ -146,7 +147,7 @@ def test_matern_on_the_circle(nu: float, lengthscale: float) -> None:
     assert np.abs(actual - expected).max() <= stated_accuracy(lengthscale)
 
 
-@pytest.mark.parametrize("dimension", [3, 5, 9, 20])
+@pytest.mark.parametrize("dimension", in_tiers([3, 5, 9, 20], quick=[3]))
 def test_matern_on_spheres(dimension: int) -> None:
     for (nu, lengthscale), expected in long_series(dimension).items():
         spectrum = matern(dimension, nu, lengthscale)
@@ -155,7 +156,7 @@ def test_matern_on_spheres(dimension: int) -> None:
         assert error <= stated_accuracy(lengthscale), (nu, lengthscale)
 
 
-@pytest.mark.parametrize("dimension", EIGENVALUE_DIMENSIONS)
+@pytest.mark.parametrize("dimension", in_tiers(EIGENVALUE_DIMENSIONS, quick=[3]))
 @pytest.mark.parametrize("nu, lengthscale", MATERNS)
 def test_matern_at_one(dimension: int, nu: float, lengthscale: float) -> None:
     value = matern(dimension, nu, lengthscale).shape_function(tf.ones([1], tf.float64)).numpy()
@@ -191,7 +192,10 @@ each_spectrum = pytest.mark.parametrize(
 
 
 @each_spectrum
-@pytest.mark.parametrize("dimension, lengthscale", [(2, 0.41), (3, 0.52), (9, 0.61), (20, 0.3)])
+@pytest.mark.parametrize(
+    "dimension, lengthscale",
+    in_tiers([(2, 0.41), (3, 0.52), (9, 0.61), (20, 0.3)], quick=[(3, 0.52)]),
+)
 def test_gradient_of_the_lengthscale(
     build: Callable[[int, tf.Tensor], LaplaceBeltramiSpectrum], dimension: int, lengthscale: float
 ) -> None:

@@ -151,7 +151,7 @@ def values_and_gradients(t: tf.Tensor, weights: tf.Tensor) -> tuple[tf.Tensor, .
 
 
 def wrap_xla(function: Callable[..., object]) -> Callable[..., object]:
-    return tf.function(function, jit_compile=True)
+    return tf.function(function, jit_compile=True, autograph=False)
 
 
 def wrap_unknown_shape(function: Callable[..., object]) -> Callable[..., object]:

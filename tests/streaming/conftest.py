@@ -20,7 +20,7 @@ def rows() -> tuple[np.ndarray, np.ndarray]:
     return X, np.sin(2 * X[:, :1]) + 0.1 * rng.normal(size=(NUM_ROWS, 1))
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def make_model() -> Callable[..., idm.models.OutOfCoreSGPR]:
     """A model with harmonics whose features are frozen, unless ``frozen=False``."""
 
@@ -33,3 +33,11 @@ def make_model() -> Callable[..., idm.models.OutOfCoreSGPR]:
         return idm.models.OutOfCoreSGPR(data, kernel, harmonics, **(defaults | arguments))
 
     return make
+
+
+@pytest.fixture(scope="module")
+def whole(rows: Any, make_model: Any) -> idm.models.OutOfCoreSGPR:
+    """The model of all rows, after its pass: to compare with, not to be changed."""
+    model = make_model(rows)
+    assert model.statistics.num_rows == NUM_ROWS
+    return model

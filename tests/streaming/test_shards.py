@@ -16,7 +16,9 @@ Rows = tuple[np.ndarray, np.ndarray]
 Make = Callable[..., idm.models.OutOfCoreSGPR]
 
 
-def test_parts_are_summed(rows: Rows, make_model: Make, tmp_path: Path) -> None:
+def test_parts_are_summed(
+    rows: Rows, make_model: Make, whole: idm.models.OutOfCoreSGPR, tmp_path: Path
+) -> None:
     """Arrays, functions and datasets; each part is opened when its turn comes, one at a time."""
     X, Y = rows
     opened: list[str] = []
@@ -38,7 +40,6 @@ def test_parts_are_summed(rows: Rows, make_model: Make, tmp_path: Path) -> None:
     folder = tmp_path / "parts"
     model = make_model(Shards(parts), checkpoint_path=folder)
     assert opened == ["monday"]  # for its numbers of columns
-    whole = make_model(rows)
     np.testing.assert_allclose(
         model.statistics.gram.value, whole.statistics.gram.value, rtol=1e-13, atol=1e-13
     )
@@ -74,6 +75,7 @@ def test_done_parts_are_not_computed_again(
     assert sum(computed_rows) == sum(done) + 4 * 4 + len(rows[0]) + 4
 
 
+@pytest.mark.full
 def test_features_that_are_trained(rows: Rows, make_model: Make) -> None:
     """Evaluations and gradients go through the parts; rows that are added can be in parts too."""
     whole = make_model(rows, frozen=False)
@@ -81,7 +83,7 @@ def test_features_that_are_trained(rows: Rows, make_model: Make) -> None:
     model.extend(Shards.split((rows[0][150:], rows[1][150:]), 2))
     found, expected = [], []
     for one, values in ((model, found), (whole, expected)):
-        compiled = tf.function(one.training_loss)
+        compiled = tf.function(one.training_loss, autograph=False)
         with tf.GradientTape() as tape:
             loss = compiled()
         values += [loss, *tape.gradient(loss, one.trainable_variables)]
@@ -129,6 +131,7 @@ def test_errors(rows: Rows, make_model: Make) -> None:
         make_model(rows)
 
 
+@pytest.mark.full
 def test_two_workers_one_of_which_is_killed(rows: Rows, tmp_path: Path) -> None:
     """What it had done is used when both are started again; sums are those of one process."""
     script = Path(__file__).with_name("shards_worker.py")

@@ -11,6 +11,7 @@ import pytest
 
 import interdomain as idm
 from interdomain.streaming import SufficientStatistics
+from tests.tiers import in_tiers
 
 EPSILON = np.finfo(np.float64).eps
 Rows = tuple[np.ndarray, np.ndarray]
@@ -29,7 +30,7 @@ def exact_gram(columns: np.ndarray) -> np.ndarray:
     return np.array([[float(sum(map(Fraction.__mul__, a, b))) for b in exact] for a in exact])
 
 
-@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+@pytest.mark.parametrize("dtype", in_tiers([np.float64, np.float32], quick=[np.float32]))
 def test_sums_of_ill_conditioned_features_are_exact(dtype: type) -> None:
     """Polynomial features of inputs far from the origin: condition numbers beyond 1e15. The sums
     have the error of a few roundings, not of 20,000 terms, also where features are float32."""
@@ -60,41 +61,42 @@ def test_sums_of_ill_conditioned_features_are_exact(dtype: type) -> None:
         assert np.max(np.abs(columns @ columns.T - exact) / (size @ size.T)) > 1e6 * EPSILON
 
 
-def test_statistics_are_the_sums_that_they_say(rows: Rows, make_model: Make) -> None:
-    model = make_model(rows)
-    statistics = model.statistics
-    columns = stacked_columns(model, *rows)
+def test_statistics_are_the_sums_that_they_say(rows: Rows, whole: idm.models.OutOfCoreSGPR) -> None:
+    statistics = whole.statistics
+    columns = stacked_columns(whole, *rows)
     assert statistics.num_rows == len(rows[0])
     assert statistics.num_skipped == 0
     assert statistics.num_outputs == 1
     np.testing.assert_allclose(statistics.gram.value, columns @ columns.T, rtol=1e-13, atol=1e-11)
     # The prior variance is the kernel's variance, 1, times the sum of squared radii.
-    expected = np.sum(model.kernel(rows[0], full_cov=False))
+    expected = np.sum(whole.kernel(rows[0], full_cov=False))
     np.testing.assert_allclose(statistics.diagonal.value, [expected], rtol=1e-13)
     assert set(statistics.seconds) == {"read", "features", "products"}
 
 
-def test_parts_add_up_and_can_be_taken_away(rows: Rows, make_model: Make) -> None:
+def test_parts_add_up_and_can_be_taken_away(
+    rows: Rows, make_model: Make, whole: idm.models.OutOfCoreSGPR
+) -> None:
     X, Y = rows
-    whole = make_model(rows).statistics
+    of_all = whole.statistics
     first, second = (make_model((X[part], Y[part])) for part in (slice(50), slice(50, None)))
     together = first.statistics + second.statistics
     assert together.num_rows == len(X)
-    np.testing.assert_allclose(together.gram.value, whole.gram.value, rtol=1e-14, atol=1e-13)
-    rest = whole - first.statistics
+    np.testing.assert_allclose(together.gram.value, of_all.gram.value, rtol=1e-14, atol=1e-13)
+    rest = of_all - first.statistics
     assert rest.num_rows == len(X) - 50
     np.testing.assert_allclose(rest.gram.value, second.statistics.gram.value, atol=1e-12)
     elbo = make_model(together).elbo()
-    np.testing.assert_allclose(elbo, make_model(rows).elbo(), rtol=1e-13)
+    np.testing.assert_allclose(elbo, whole.elbo(), rtol=1e-13)
     # What a model makes of other rows is what a model of those rows has.
     other = first.accumulate((X[50:], Y[50:]))
     np.testing.assert_array_equal(other.gram.value, second.statistics.gram.value)
 
 
 def test_a_saved_copy_is_the_same_to_the_last_bit(
-    rows: Rows, make_model: Make, tmp_path: Path
+    make_model: Make, whole: idm.models.OutOfCoreSGPR, tmp_path: Path
 ) -> None:
-    statistics = make_model(rows).statistics
+    statistics = whole.statistics
     statistics.save(tmp_path / "rows.statistics")
     loaded = SufficientStatistics.load(tmp_path / "rows.statistics")
     for name in ("gram", "diagonal"):
@@ -124,17 +126,23 @@ def test_a_file_of_something_else_is_refused(tmp_path: Path) -> None:
     ],
 )
 def test_statistics_of_other_features_are_not_added(
-    rows: Rows, make_model: Make, arguments: dict[str, Any], message: str
+    rows: Rows,
+    make_model: Make,
+    whole: idm.models.OutOfCoreSGPR,
+    arguments: dict[str, Any],
+    message: str,
 ) -> None:
-    one, other = make_model(rows).statistics, make_model(rows, **arguments).statistics
+    one, other = whole.statistics, make_model(rows, **arguments).statistics
     with pytest.raises(ValueError, match=message):
         one + other
     with pytest.raises(ValueError, match=message):
         one - other
 
 
-def test_only_statistics_are_added(rows: Rows, make_model: Make) -> None:
-    statistics = make_model(rows).statistics
+def test_only_statistics_are_added(
+    rows: Rows, make_model: Make, whole: idm.models.OutOfCoreSGPR
+) -> None:
+    statistics = whole.statistics
     with pytest.raises(TypeError):
         statistics + 1
     with pytest.raises(ValueError, match="211 rows to take away from 5"):

@@ -44,9 +44,26 @@ class Line(gpflow.models.BayesianModel, ExternalDataTrainingLossMixin):
         return -tf.reduce_mean((Y - X @ self.weights) ** 2)
 
 
+class NoisyLine(Line):
+    """The same with the variance of its noise: a second parameter, of another shape, positive."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.variance = gpflow.Parameter(1.0, transform=gpflow.utilities.positive())
+
+    def maximum_log_likelihood_objective(self, data: Any) -> tf.Tensor:
+        fit = super().maximum_log_likelihood_objective(data)
+        return fit / self.variance - tf.math.log(self.variance)
+
+
 @pytest.fixture
 def make_line() -> type[Line]:
     return Line
+
+
+@pytest.fixture
+def make_noisy_line() -> type[NoisyLine]:
+    return NoisyLine
 
 
 @pytest.fixture

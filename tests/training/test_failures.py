@@ -158,7 +158,7 @@ def test_lbfgs_keeps_the_last_iterate():
     assert model.maximum_log_likelihood_objective().numpy() == result.elbos[-1]
 
 
-@pytest.mark.parametrize("natural_gradient", [None, 0.2])
+@pytest.mark.parametrize("natural_gradient", [pytest.param(None, marks=pytest.mark.full), 0.2])
 def test_bad_batch_of_a_dataset(natural_gradient, data, make_svgp, assert_same_bits):
     """q is updated first and Adam's variables second: both go back."""
     X, Y = data[0].copy(), data[1].copy()

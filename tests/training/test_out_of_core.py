@@ -76,6 +76,7 @@ def test_what_is_frozen_already_needs_no_subset() -> None:
     assert fitted.result.steps == 10
 
 
+@pytest.mark.full
 def test_an_interrupted_recipe_goes_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """It ends where one that was not interrupted ends; the pass is not made twice."""
     settings: dict[str, Any] = {

@@ -8,6 +8,8 @@ import pytest
 
 from tests.workers import finish, start, start_workers
 
+pytestmark = pytest.mark.full
+
 HERE = Path(__file__).parent
 
 

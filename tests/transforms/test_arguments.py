@@ -202,6 +202,8 @@ def test_wrong_number_of_columns(transform: CyclicTransform, columns: int, neede
 
 @pytest.mark.parametrize("shape", [None, [None, None]])
 def test_unknown_number_of_columns(shape: list[None] | None) -> None:
-    function = tf.function(Negation(), input_signature=[tf.TensorSpec(shape, tf.float64)])
+    function = tf.function(
+        Negation(), input_signature=[tf.TensorSpec(shape, tf.float64)], autograph=False
+    )
     with pytest.raises(ValueError, match="known number of columns.*tf.ensure_shape"):
         function(DATA)

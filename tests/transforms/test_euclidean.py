@@ -82,7 +82,7 @@ def test_permutation(indices: tuple[int, ...]) -> None:
 def test_gradient_of_a_permutation_needs_no_scatter() -> None:
     transform = Permutation(np.roll(np.arange(10), 1))
 
-    @tf.function(input_signature=[tf.TensorSpec([None, 10], tf.float64)])
+    @tf.function(input_signature=[tf.TensorSpec([None, 10], tf.float64)], autograph=False)
     def gradient(X: tf.Tensor) -> tf.Tensor:
         with tf.GradientTape() as tape:
             tape.watch(X)
