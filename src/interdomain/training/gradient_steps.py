@@ -81,13 +81,15 @@ def run_gradient_steps(
             if not finite:
                 raise NumericalBreakdown("a gradient or an updated parameter is not finite")
         recorder.step(-float(value))
-        ending = endings.after_step(step)
+        with replicas.losses_named(step, store):
+            ending = endings.after_step(step)
         due = checkpoint_every is not None and step % checkpoint_every == 0
         if ending is not None or due:
             commit(step, batch)
         recorder.evaluate(step, last=ending is not None)
         if ending is None:
-            ending = endings.after_callbacks(step)
+            with replicas.losses_named(step, store):
+                ending = endings.after_callbacks(step)
             if ending is not None and not due:
                 commit(step, batch)
     replicas.meet(step, store)
