@@ -111,6 +111,36 @@ def compiled(function: Callable[..., Any], **options: Any) -> Any:
     return tf.function(functools.partial(function), autograph=False, **options)
 
 
+def once_per_shape(function: Function) -> Function:
+    """Decorate a function of tensors (nested, as ``tf.nest`` has it; or None) that graphs call many
+    times with tensors of the same shapes: each shape is traced once, and a graph calls what was
+    traced. Eager calls are left as they are. The function uses no tensors or variables but those it
+    is given."""
+
+    @functools.lru_cache(maxsize=64)
+    def traced(specs: tuple[Any, ...]) -> Any:
+        def flat(*tensors: tf.Tensor) -> Any:
+            given = iter(tensors)
+            return function(
+                *tf.nest.map_structure(lambda s: None if s is None else next(given), specs)
+            )
+
+        return compiled(flat, input_signature=[s for s in tf.nest.flatten(specs) if s is not None])
+
+    @functools.wraps(function)
+    def called(*arguments: Any) -> Any:
+        if tf.executing_eagerly():
+            return function(*arguments)
+        specs = tf.nest.map_structure(
+            lambda value: None if value is None else tf.TensorSpec(value.shape, value.dtype),
+            arguments,
+        )
+        tensors = [value for value in tf.nest.flatten(arguments) if value is not None]
+        return traced(specs)(*tensors)
+
+    return called  # type: ignore[return-value]
+
+
 class Traced:
     """A compiled function that calls code which a user may have written.
 

@@ -17,6 +17,7 @@ from typing import NamedTuple
 import tensorflow as tf
 from gpflow.utilities.ops import square_distance
 
+from .._tracing import once_per_shape
 from .gaussian_factors import log_normaliser, normal_densities, turns
 
 
@@ -54,6 +55,7 @@ class Densities(NamedTuple):
     opposite_imaginary: tf.Tensor | None
 
 
+@once_per_shape
 def windowed_features(component: ComponentTensors, Y: tf.Tensor) -> tf.Tensor:
     """``[..., N, 2 R]``: the window times real and imaginary part of ``W^T phi(y)``, whose products
     are what multiplies the squared exponential."""
@@ -68,6 +70,7 @@ def windowed_features(component: ComponentTensors, Y: tf.Tensor) -> tf.Tensor:
     return window * tf.concat([real, imaginary], axis=-1)
 
 
+@once_per_shape
 def densities(component: ComponentTensors, w: tf.Tensor, v: tf.Tensor) -> Densities:
     """The generalized spectral density at (w, v) and (w, -v), for all pairs of rows.
 
@@ -110,6 +113,7 @@ def _means_of_signs(sums: tf.Tensor, sign: float) -> tuple[tf.Tensor, tf.Tensor]
     return (same + sign * same_too) / 2, (mixed + sign * mixed_too) / 2
 
 
+@once_per_shape
 def fourier_covariance(
     component: ComponentTensors, w: tf.Tensor, Y: tf.Tensor
 ) -> tuple[tf.Tensor, tf.Tensor]:
