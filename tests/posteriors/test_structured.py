@@ -14,6 +14,7 @@ from interdomain.kernels import ArcCosine, SphericalMatern12, SphericalMatern52
 from interdomain.posteriors import StructuredPosterior
 from tests.conformance.dense_twin import DenseTwin
 from tests.conformance.helpers import assert_close, make_q
+from tests.conformance.selection import param
 
 COVARIANCES = [(False, False), (True, False), (True, True), (False, True)]
 Q = pytest.mark.parametrize("q_form", ["none", "diagonal", "full"])
@@ -58,16 +59,15 @@ def test_dense_operators_equal_stock_posterior(build, whiten: bool, q_form: str)
 
 
 @pytest.mark.parametrize("dtype", [np.float64, np.float32], ids=["float64", "float32"])
-@pytest.mark.parametrize("input_dim", [1, 2, 8, 19, 30])
 @pytest.mark.parametrize(
-    ("order", "depth"), [(0, 1), (1, 1), (2, 1), (0, 2), (1, 2), (2, 2)], ids=str
+    "input_dim", [param(D, id=str(D), quick=D in (1, 19)) for D in (1, 2, 8, 19, 30)]
 )
-def test_arc_cosine_variances(order: int, depth: int, input_dim: int, dtype: type) -> None:
+def test_arc_cosine_variances(input_dim: int, dtype: type) -> None:
     """No NaN and no negative variance, also where the features explain nearly everything."""
     max_degree = {1: 20, 2: 10, 8: 3}.get(input_dim, 2)
     with gpflow.config.as_context(gpflow.config.Config(float=dtype)):
-        kernel = ArcCosine(order, depth)
-        assert_variances(kernel, input_dim, max_degree)
+        for order, depth in ((0, 1), (1, 1), (2, 1), (0, 2), (1, 2), (2, 2)):
+            assert_variances(ArcCosine(order, depth), input_dim, max_degree)
 
 
 @pytest.mark.parametrize("dtype", [np.float64, np.float32], ids=["float64", "float32"])
@@ -103,8 +103,9 @@ def assert_variances(kernel: gpflow.kernels.Kernel, input_dim: int, max_degree: 
         )
         for prediction in (posterior.predict_f(X), posterior.fused_predict_f(X)):
             mean_f, variance = (part.numpy()[:, 0] for part in prediction)
-            assert np.all(np.isfinite(mean_f)) and np.all(np.isfinite(variance))
-            assert np.all(variance >= 0)
-            assert np.all(variance <= prior)
+            message = f"{gpflow.utilities.read_values(kernel)}, whiten={whiten}"
+            assert np.all(np.isfinite(mean_f)) and np.all(np.isfinite(variance)), message
+            assert np.all(variance >= 0), message
+            assert np.all(variance <= prior), message
             largest = max(largest, float(np.max(variance / prior)))
     return largest
