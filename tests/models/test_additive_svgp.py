@@ -153,13 +153,9 @@ def test_samples(case: Case, full_cov: bool) -> None:
 @pytest.mark.parametrize(
     ("name", "kind"),
     [
-        param(name, kind, id=f"{name}-{kind}", quick=(name == "stock") == (kind == "multiclass"))
-        for name in ("distinct", "stock")
-        for kind in ("bernoulli", "multiclass")
-    ]
-    + [
-        param("nested", kind, id=f"nested-{kind}", quick=False)
-        for kind in ("bernoulli", "multiclass")
+        param(name, kind, id=f"{name}-{kind}", quick=name == in_quick_tier)
+        for kind, in_quick_tier in (("bernoulli", "distinct"), ("multiclass", "stock"))
+        for name in ("distinct", "stock", "nested")
     ],
 )
 def test_classification(name: str, kind: str) -> None:
