@@ -19,7 +19,7 @@ from .helpers import (
     make_svgp,
     value_and_gradients,
 )
-from .selection import each_class_quick_each_kind, every_case_quick_each_kind, param
+from .selection import cases, each_class_quick_each_kind, every_case_quick_each_kind, param
 
 
 def rows(case: Case) -> tf.TensorSpec:
@@ -64,7 +64,7 @@ def test_unknown_number_of_rows(case: Case) -> None:
             assert_close(gradient, expected_gradient, rtol=1e-7)
 
 
-@each_class_quick_each_kind
+@cases(ONE_OF_EACH_KIND, quick=ONE_OF_EACH_KIND[:1])
 def test_decorator_of_a_user(case: Case) -> None:
     """With AutoGraph, which tf.function has by default and the other tests leave out."""
     model = make_svgp(case, whiten=False)

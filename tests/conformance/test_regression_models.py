@@ -11,10 +11,10 @@ import tensorflow as tf
 import tensorflow_probability as tfp
 from gpflow.covariances import Kuf, Kuu
 
-from .cases import Case
+from .cases import ONE_OF_EACH_KIND, REPRESENTATIVES, Case
 from .dense_twin import DenseTwin
 from .helpers import assert_close, assert_same_objective, make_data, make_inputs, make_svgp
-from .selection import each_class, each_class_quick_each_kind
+from .selection import cases, each_class_quick_each_kind, param
 
 NOISE = 0.2
 
@@ -82,7 +82,7 @@ def test_bounds_by_brute_force(case: Case) -> None:
     assert_close(svgp.predict_f(Xnew), sgpr.predict_f(Xnew))
 
 
-@each_class
+@each_class_quick_each_kind
 @pytest.mark.parametrize("name", ["SGPR", "GPRFITC", "CGLB"])
 def test_objective_and_predictions(case: Case, name: str) -> None:
     """These models see no more of a case than Kuu and Kuf, which are dense tensors."""
@@ -108,8 +108,19 @@ def test_objective_and_predictions(case: Case, name: str) -> None:
         assert_close(model.predict_log_density(model.data), twin.predict_log_density(model.data))
 
 
-@each_class
-@pytest.mark.parametrize("whiten", [True, False], ids=["whitened", "unwhitened"])
+@pytest.mark.parametrize(
+    ("case", "whiten"),
+    [
+        param(
+            case,
+            whiten,
+            id=f"{case.name}-{name}",
+            quick=case in ONE_OF_EACH_KIND and whiten == bool(k % 2),
+        )
+        for k, case in enumerate(REPRESENTATIVES)
+        for name, whiten in (("whitened", True), ("unwhitened", False))
+    ],
+)
 def test_natural_gradient_reaches_sgpr(case: Case, whiten: bool) -> None:
     """One step of length one finds the optimal q(u) of a Gaussian likelihood."""
     model = make_svgp(case, whiten=whiten, num_latent_gps=2)
@@ -127,7 +138,7 @@ def test_natural_gradient_reaches_sgpr(case: Case, whiten: bool) -> None:
     assert_close(model.predict_f(X), sgpr.predict_f(X), rtol=1e-7)
 
 
-@each_class
+@each_class_quick_each_kind
 def test_sgpmc(case: Case) -> None:
     kernel, inducing_variable = case.build()
     data = make_data(case)
@@ -145,7 +156,7 @@ def test_sgpmc(case: Case) -> None:
     assert_close(model.predict_f(X), twin.predict_f(X), atol=1e-13)
 
 
-@each_class_quick_each_kind
+@cases(REPRESENTATIVES, quick=REPRESENTATIVES[:1])
 def test_hmc_on_sgpmc(case: Case) -> None:
     kernel, inducing_variable = case.build()
     model = gpflow.models.SGPMC(

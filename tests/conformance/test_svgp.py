@@ -18,7 +18,7 @@ from gpflow.posteriors import PrecomputeCacheType
 from .cases import CASES, Case
 from .dense_twin import dense_twin
 from .helpers import assert_close, assert_same_objective, make_data, make_inputs, make_svgp
-from .selection import each_class, every_case_quick_each_class, param
+from .selection import each_class_quick_each_kind, every_case_quick_each_kind, param
 
 FORMS = {
     "whitened-diagonal": (True, True),
@@ -117,7 +117,7 @@ def test_elbo_gradients_and_predictions(case: Case, forms: tuple[str, ...]) -> N
                 )
 
 
-@every_case_quick_each_class
+@every_case_quick_each_kind
 def test_prediction_gradients(case: Case) -> None:
     """Of a joint prediction, with respect to each parameter and to the inputs; and, for the other
     two forms of q, of a cached prediction with respect to q and to the inputs."""
@@ -149,7 +149,7 @@ def test_prediction_gradients(case: Case) -> None:
         )
 
 
-@each_class
+@each_class_quick_each_kind
 def test_non_gaussian_likelihood(case: Case) -> None:
     model = make_svgp(case, likelihood=gpflow.likelihoods.Bernoulli())
     twin = dense_twin(model)
@@ -160,7 +160,7 @@ def test_non_gaussian_likelihood(case: Case) -> None:
     )
 
 
-@each_class
+@each_class_quick_each_kind
 def test_minibatch_scaling(case: Case) -> None:
     """The data term of a third of the data counts three times."""
     model = make_svgp(case)
