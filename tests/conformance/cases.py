@@ -377,3 +377,5 @@ REPRESENTATIVES = tuple(case for case in CASES if case.representative)
 ONE_OF_EACH_KIND = tuple(
     next(case for case in REPRESENTATIVES if case.kind == kind) for kind in KINDS
 )
+FIRST_AND_LAST_KIND = ONE_OF_EACH_KIND[:1] + ONE_OF_EACH_KIND[-1:]
+"""For what sees Kuu and Kuf as dense tensors alone: no structure, and the most of it."""

@@ -11,7 +11,7 @@ import tensorflow as tf
 import tensorflow_probability as tfp
 from gpflow.covariances import Kuf, Kuu
 
-from .cases import ONE_OF_EACH_KIND, REPRESENTATIVES, Case
+from .cases import FIRST_AND_LAST_KIND, ONE_OF_EACH_KIND, REPRESENTATIVES, Case
 from .dense_twin import DenseTwin
 from .helpers import assert_close, assert_same_objective, make_data, make_inputs, make_svgp
 from .selection import cases, each_class_quick_each_kind, param
@@ -82,7 +82,7 @@ def test_bounds_by_brute_force(case: Case) -> None:
     assert_close(svgp.predict_f(Xnew), sgpr.predict_f(Xnew))
 
 
-@each_class_quick_each_kind
+@cases(REPRESENTATIVES, quick=FIRST_AND_LAST_KIND)
 @pytest.mark.parametrize("name", ["SGPR", "GPRFITC", "CGLB"])
 def test_objective_and_predictions(case: Case, name: str) -> None:
     """These models see no more of a case than Kuu and Kuf, which are dense tensors."""
