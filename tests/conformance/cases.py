@@ -41,6 +41,9 @@ from interdomain.kernels.columns import select_columns
 from interdomain.sphere import Softplus
 from interdomain.transforms import Negation, Rotation
 
+KINDS = ("diagonal", "full", "blocks", "low rank", "low-rank blocks")
+"""Of the operators of Kuu: what posteriors, KL divergences and compilers can tell apart."""
+
 
 @dataclass(frozen=True)
 class Case:
@@ -49,7 +52,10 @@ class Case:
     :param name: Name of the case in the tests' names.
     :param build: Makes the kernel and the inducing variable, in GPflow's present default float.
     :param input_dim: Number of columns of X.
-    :param diagonal: Whether Kuu is diagonal, so that nothing needs a Cholesky factor.
+    :param kind: Of the operator of Kuu, one of :data:`KINDS`; of a diagonal one nothing needs a
+        Cholesky factor.
+    :param representative: Whether it stands for its class of inducing variables where what is
+        tested does not depend on more than the class, as GPflow's own code does not.
     :param num_factorisations: Cholesky factors that one use of Kuu may take; None if the kernel
         takes some itself, of matrices of its parameters.
     :param relative_jitter: Whether jitter is relative to the diagonal of Kuu.
@@ -59,10 +65,15 @@ class Case:
     name: str
     build: Callable[[], tuple[Kernel, InducingVariables]]
     input_dim: int
-    diagonal: bool = True
+    kind: str = "diagonal"
+    representative: bool = False
     num_factorisations: int | None = 0
     kernel_rtol: float = 1e-8
     relative_jitter: bool = False
+
+    @property
+    def diagonal(self) -> bool:
+        return self.kind == "diagonal"
 
 
 def matern32() -> tuple[Kernel, InducingVariables]:
@@ -269,13 +280,13 @@ CASES = (
     Case("harmonics-arc-cosine-0", lambda: arc_cosine(0), input_dim=3, kernel_rtol=1e-6),
     Case("harmonics-arc-cosine-1", lambda: arc_cosine(1), input_dim=3),
     Case("harmonics-chordal", chordal, input_dim=1),
-    Case("harmonics-active-dims", active_dims, input_dim=4),
+    Case("harmonics-active-dims", active_dims, input_dim=4, representative=True),
     Case("harmonics-truncated", truncated, input_dim=2),
     Case(
         "activation-relu",
         relu_units,
         input_dim=3,
-        diagonal=False,
+        kind="full",
         num_factorisations=1,
         relative_jitter=True,
     ),
@@ -283,54 +294,88 @@ CASES = (
         "activation-softplus",
         softplus_units,
         input_dim=4,
-        diagonal=False,
+        kind="full",
+        representative=True,
         num_factorisations=1,
         relative_jitter=True,
     ),
     Case("sum-of-harmonics", sum_of_harmonics, input_dim=3),
-    Case("sum-with-points", sum_with_points, input_dim=2, diagonal=False, num_factorisations=1),
     Case(
-        "harmonic-negations", harmonic_negations, input_dim=2, diagonal=False, num_factorisations=4
+        "sum-with-points",
+        sum_with_points,
+        input_dim=2,
+        kind="blocks",
+        representative=True,
+        num_factorisations=1,
+    ),
+    Case(
+        "harmonic-negations", harmonic_negations, input_dim=2, kind="blocks", num_factorisations=4
     ),
     Case(
         "harmonic-shared",
         lambda: harmonic_rotation(complete=False),
         input_dim=2,
-        diagonal=False,
+        kind="blocks",
         num_factorisations=2,
     ),
     Case(
         "harmonic-complete",
         lambda: harmonic_rotation(complete=True),
         input_dim=2,
-        diagonal=False,
+        kind="blocks",
+        representative=True,
         num_factorisations=2,
     ),
-    Case("harmonic-nested", harmonic_nested, input_dim=2, diagonal=False, num_factorisations=3),
+    Case("harmonic-nested", harmonic_nested, input_dim=2, kind="blocks", num_factorisations=3),
     Case(
         "harmonic-stock-points",
         harmonic_stock_points,
         input_dim=2,
-        diagonal=False,
+        kind="blocks",
         num_factorisations=2,
     ),
-    Case("patches", patches, input_dim=6, diagonal=False, num_factorisations=1),
+    Case("patches", patches, input_dim=6, kind="full", representative=True, num_factorisations=1),
     Case(
-        "patches-and-points", patches_and_points, input_dim=4, diagonal=False, num_factorisations=2
+        "patches-and-points", patches_and_points, input_dim=4, kind="blocks", num_factorisations=2
     ),
-    Case("channels", channels, input_dim=4, diagonal=False, num_factorisations=2),
-    Case("orbits", orbits, input_dim=2, diagonal=False, num_factorisations=1),
+    Case("channels", channels, input_dim=4, kind="blocks", num_factorisations=2),
+    Case("orbits", orbits, input_dim=2, kind="full", representative=True, num_factorisations=1),
     Case(
-        "fourier-features", fourier_features, input_dim=1, diagonal=False, num_factorisations=None
+        "fourier-features",
+        fourier_features,
+        input_dim=1,
+        kind="full",
+        representative=True,
+        num_factorisations=None,
     ),
     Case(
         "harmonizable-mixture",
         harmonizable_mixture,
         input_dim=2,
-        diagonal=False,
+        kind="blocks",
         num_factorisations=None,
     ),
     # One of as many rows as the low rank has, for each block.
-    Case("interval-matern52", interval_matern52, input_dim=1, diagonal=False, num_factorisations=1),
-    Case("interval-additive", interval_additive, input_dim=2, diagonal=False, num_factorisations=2),
+    Case(
+        "interval-matern52",
+        interval_matern52,
+        input_dim=1,
+        kind="low rank",
+        representative=True,
+        num_factorisations=1,
+    ),
+    Case(
+        "interval-additive",
+        interval_additive,
+        input_dim=2,
+        kind="low-rank blocks",
+        representative=True,
+        num_factorisations=2,
+    ),
 )
+REPRESENTATIVES = tuple(case for case in CASES if case.representative)
+ONE_OF_EACH_KIND = tuple(
+    next(case for case in REPRESENTATIVES if case.kind == kind) for kind in KINDS
+)
+FIRST_AND_LAST_KIND = ONE_OF_EACH_KIND[:1] + ONE_OF_EACH_KIND[-1:]
+"""For what sees Kuu and Kuf as dense tensors alone: no structure, and the most of it."""

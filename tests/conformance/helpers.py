@@ -67,9 +67,13 @@ def make_svgp(
     q_diag: bool = False,
     num_latent_gps: int = 1,
     likelihood: gpflow.likelihoods.Likelihood | None = None,
+    parts: tuple[Kernel, InducingVariables] | None = None,
 ) -> gpflow.models.SVGP:
-    """An SVGP with a random q(u) and a mean function."""
-    kernel, inducing_variable = case.build()
+    """An SVGP with a random q(u) and a mean function.
+
+    :param parts: What ``case.build()`` made, to share it between models.
+    """
+    kernel, inducing_variable = case.build() if parts is None else parts
     model = gpflow.models.SVGP(
         kernel,
         likelihood or gpflow.likelihoods.Gaussian(0.2),
@@ -117,16 +121,18 @@ def assert_same_objective(
     variables: tuple[tf.Variable, ...],
     *,
     rtol: float = 1e-8,
+    message: str = "",
 ) -> None:
     """Values and the gradients with respect to each variable agree; no gradient is missing."""
     assert variables
     value, gradients = value_and_gradients(function, variables)
     with disable_check_shapes():  # it takes most of the time, and an oracle needs none
         desired, desired_gradients = value_and_gradients(reference, variables)
-    assert_close(value, desired, rtol=rtol)
+    assert_close(value, desired, rtol=rtol, message=message)
     for variable, gradient, reference_gradient in zip(
         variables, gradients, desired_gradients, strict=True
     ):
-        assert reference_gradient is not None, f"the oracle does not depend on {variable.name}"
-        assert gradient is not None, f"no gradient for {variable.name}"
-        assert_close(gradient, reference_gradient, rtol=rtol, message=variable.name)
+        name = f"{message} {variable.name}".strip()
+        assert reference_gradient is not None, f"the oracle does not depend on {name}"
+        assert gradient is not None, f"no gradient for {name}"
+        assert_close(gradient, reference_gradient, rtol=rtol, message=name)

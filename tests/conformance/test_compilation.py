@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+from collections.abc import Callable
 from pathlib import Path
 
 import gpflow
@@ -9,7 +11,7 @@ import pytest
 import tensorflow as tf
 from gpflow.posteriors import PrecomputeCacheType
 
-from .cases import CASES, Case
+from .cases import ONE_OF_EACH_KIND, REPRESENTATIVES, Case
 from .helpers import (
     assert_close,
     make_data,
@@ -17,42 +19,63 @@ from .helpers import (
     make_svgp,
     value_and_gradients,
 )
+from .selection import cases, each_class_quick_each_kind, every_case_quick_each_kind, param
 
 
 def rows(case: Case) -> tf.TensorSpec:
     return tf.TensorSpec([None, case.input_dim], gpflow.default_float())
 
 
-def test_unknown_number_of_rows_and_xla(case: Case) -> None:
-    """Objective with gradients, unwhitened with a full q: it has most to do, marginal predictions
-    included. XLA compiles the same graph, as tracing takes long."""
-    model = make_svgp(case, whiten=False)
+def compiled_step(case: Case, model: gpflow.models.SVGP, **options: bool) -> Callable:
+    """Objective with gradients for any number of rows."""
     variables = model.trainable_variables
     outputs = tf.TensorSpec([None, 1], gpflow.default_float())
 
-    @tf.function(input_signature=[rows(case), outputs])
-    def compiled(X: tf.Tensor, Y: tf.Tensor) -> tuple[tf.Tensor, list[tf.Tensor]]:
+    @tf.function(input_signature=[rows(case), outputs], **options)
+    def step(X: tf.Tensor, Y: tf.Tensor) -> tuple[tf.Tensor, list[tf.Tensor]]:
         return value_and_gradients(lambda: model.elbo((X, Y)), variables)
 
+    return step
+
+
+def assert_steps(case: Case, model: gpflow.models.SVGP, step: Callable) -> None:
     for num_data in (4, 9):
         data = make_data(case, num_data=num_data)
-        expected = value_and_gradients(lambda: model.elbo(data), variables)  # noqa: B023
-        value, gradients = compiled(*data)
+        expected = value_and_gradients(lambda: model.elbo(data), model.trainable_variables)  # noqa: B023
+        value, gradients = step(*data)
         assert_close(value, expected[0])
         for gradient, expected_gradient in zip(gradients, expected[1], strict=True):
             assert_close(gradient, expected_gradient)
 
-    value, gradients = tf.function(lambda: compiled(*data), jit_compile=True)()
-    assert_close(value, expected[0])
-    for gradient, expected_gradient in zip(gradients, expected[1], strict=True):
-        assert_close(gradient, expected_gradient, rtol=1e-7)
+
+@every_case_quick_each_kind
+def test_unknown_number_of_rows(case: Case) -> None:
+    """Unwhitened with a full q: it has most to do, marginal predictions included. For one case of
+    each class, XLA compiles the same graph, as tracing takes long."""
+    model = make_svgp(case, whiten=False)
+    step = compiled_step(case, model, autograph=False)
+    assert_steps(case, model, step)
+    if case.representative:
+        data = make_data(case, num_data=9)
+        expected = step(*data)
+        value, gradients = tf.function(lambda: step(*data), autograph=False, jit_compile=True)()
+        assert_close(value, expected[0])
+        for gradient, expected_gradient in zip(gradients, expected[1], strict=True):
+            assert_close(gradient, expected_gradient, rtol=1e-7)
+
+
+@cases(ONE_OF_EACH_KIND, quick=ONE_OF_EACH_KIND[:1])
+def test_decorator_of_a_user(case: Case) -> None:
+    """With AutoGraph, which tf.function has by default and the other tests leave out."""
+    model = make_svgp(case, whiten=False)
+    assert_steps(case, model, compiled_step(case, model))
 
 
 @pytest.mark.parametrize(
     ("case", "cached"),
     [
-        pytest.param(case, bool(k % 2), id=f"{case.name}-{('fused', 'cached')[k % 2]}")
-        for k, case in enumerate(CASES)
+        param(case, name == "cached", id=f"{case.name}-{name}", quick=case in ONE_OF_EACH_KIND)
+        for case, name in zip(REPRESENTATIVES, itertools.cycle(("fused", "cached")), strict=False)
     ],
 )
 def test_compiled_posterior(case: Case, cached: bool) -> None:
@@ -61,7 +84,7 @@ def test_compiled_posterior(case: Case, cached: bool) -> None:
     model = make_svgp(case, num_latent_gps=2)
     source = model.posterior() if cached else model
     compiled = tf.function(
-        lambda X: source.predict_f(X, full_cov=True), input_signature=[rows(case)]
+        lambda X: source.predict_f(X, full_cov=True), input_signature=[rows(case)], autograph=False
     )
     for num_rows in (1, 6):
         X = make_inputs(case, num_rows)
@@ -69,13 +92,15 @@ def test_compiled_posterior(case: Case, cached: bool) -> None:
         assert_close(compiled(X), expected, rtol=case.kernel_rtol)
 
 
+@each_class_quick_each_kind
 def test_saved_model(case: Case, tmp_path: Path) -> None:
     """A model and a posterior with a VARIABLE cache, their predictions compiled for any number of
     rows, exported and reloaded without this library's classes."""
     model = make_svgp(case, num_latent_gps=2)
-    model.predict = tf.function(model.predict_f, input_signature=[rows(case)])
+    compiled = {"input_signature": [rows(case)], "autograph": False}
+    model.predict = tf.function(model.predict_f, **compiled)
     posterior = model.posterior(PrecomputeCacheType.VARIABLE)
-    posterior.predict = tf.function(posterior.predict_f, input_signature=[rows(case)])
+    posterior.predict = tf.function(posterior.predict_f, **compiled)
     both = tf.Module()
     both.model, both.posterior = model, posterior
     tf.saved_model.save(both, str(tmp_path))

@@ -1,7 +1,7 @@
 """Optimisers: the first steps lead where they lead the dense twin.
 
 An optimiser sees no more of a model than its loss, gradients and variables. The first two are
-compared for each case in test_svgp.py; here each case has one optimiser in turn.
+compared for each case in test_svgp.py; here each class has one optimiser in turn.
 """
 
 from __future__ import annotations
@@ -17,9 +17,10 @@ import pytest
 import tensorflow as tf
 from check_shapes import disable_check_shapes
 
-from .cases import CASES, Case
+from .cases import ONE_OF_EACH_KIND, REPRESENTATIVES, Case
 from .dense_twin import dense_twin
 from .helpers import assert_close, make_data, make_inputs, make_svgp
+from .selection import param
 
 Loss = Callable[[], tf.Tensor]
 Step = Callable[[Loss, gpflow.models.SVGP], None]
@@ -57,8 +58,8 @@ STEPS = (scipy_steps, keras_steps, natural_and_adam_steps)
 @pytest.mark.parametrize(
     ("case", "steps"),
     [
-        pytest.param(case, steps, id=f"{case.name}-{steps.__name__}")
-        for case, steps in zip(CASES, itertools.cycle(STEPS), strict=False)
+        param(case, steps, id=f"{case.name}-{steps.__name__}", quick=case in ONE_OF_EACH_KIND)
+        for case, steps in zip(REPRESENTATIVES, itertools.cycle(STEPS), strict=False)
     ],
 )
 def test_steps(case: Case, steps: Step) -> None:

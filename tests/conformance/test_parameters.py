@@ -15,6 +15,7 @@ from gpflow.utilities import multiple_assign, parameter_dict, read_values, set_t
 from .cases import Case
 from .dense_twin import dense_twin
 from .helpers import assert_close, make_data, make_inputs, make_svgp, value_and_gradients
+from .selection import every_case_quick_each_class
 
 
 def change(model: gpflow.models.SVGP) -> None:
@@ -25,6 +26,7 @@ def change(model: gpflow.models.SVGP) -> None:
         )
 
 
+@every_case_quick_each_class
 def test_each_parameter_is_shown_once(case: Case, capsys) -> None:  # noqa: ANN001
     model = make_svgp(case)
     model.elbo(make_data(case))
@@ -40,6 +42,7 @@ def test_each_parameter_is_shown_once(case: Case, capsys) -> None:  # noqa: ANN0
     assert sorted(shown) == sorted(path.removeprefix(".") for path in parameters)
 
 
+@every_case_quick_each_class
 def test_set_trainable(case: Case) -> None:
     model = make_svgp(case)
     data = make_data(case)
@@ -56,60 +59,45 @@ def test_set_trainable(case: Case) -> None:
         assert_close(gradient, expected_gradient)
 
 
-def test_multiple_assign(case: Case) -> None:
-    model, other = make_svgp(case), make_svgp(case)
-    change(other)
-    X = make_inputs(case, 4)
-    assert np.max(np.abs(model.predict_f(X)[0] - other.predict_f(X)[0])) > 1e-3
-    multiple_assign(model, read_values(other))
-    assert_close(model.predict_f(X), other.predict_f(X), rtol=1e-12)
-
-
-def test_deepcopy(case: Case) -> None:
-    model = make_svgp(case)
-    X = make_inputs(case, 4)
-    before = model.predict_f(X)
-    clone = copy.deepcopy(model)
-    assert_close(clone.predict_f(X), before, rtol=1e-14)
-    change(clone)
-    assert np.max(np.abs(clone.predict_f(X)[0] - before[0])) > 1e-3
-    assert_close(model.predict_f(X), before, rtol=1e-14)
-
-
-def test_freeze(case: Case) -> None:
-    model = make_svgp(case)
+@every_case_quick_each_class
+def test_copies_are_equal_and_independent(case: Case, tmp_path: Path) -> None:
+    """deepcopy, pickle, freeze, multiple_assign, checkpoints."""
+    model, data, X = make_svgp(case), make_data(case), make_inputs(case, 4)
+    before, bound = model.predict_f(X), model.elbo(data)
+    path = tf.train.Checkpoint(model=model).save(str(tmp_path / "checkpoint"))
+    values = read_values(model)
+    clones = {
+        "deepcopy": copy.deepcopy(model),
+        "pickle": pickle.loads(pickle.dumps(model)),
+    }
     frozen = gpflow.utilities.freeze(model)
     assert frozen.trainable_variables == () and model.trainable_variables
-    X = make_inputs(case, 4)
-    before = model.predict_f(X)
+    for name, clone in clones.items():
+        assert_close(clone.predict_f(X), before, rtol=1e-14, message=name)
+        assert len(clone.trainable_variables) == len(model.trainable_variables)
+    assert_close(clones["pickle"].elbo(data), bound, rtol=1e-14)
+
+    change(clones["deepcopy"])
+    moved = clones["deepcopy"].predict_f(X)
+    assert np.max(np.abs(moved[0] - before[0])) > 1e-3
+    assert_close(model.predict_f(X), before, rtol=1e-14, message="a copy was changed")
     change(model)
-    assert_close(frozen.predict_f(X), before, rtol=1e-14)
+    assert_close(model.predict_f(X), moved, rtol=1e-12)
+    for name, other in (("frozen", frozen), ("pickle", clones["pickle"])):
+        assert_close(other.predict_f(X), before, rtol=1e-14, message=f"{name}, model changed")
 
-
-def test_pickle(case: Case) -> None:
-    model = make_svgp(case)
-    data, X = make_data(case), make_inputs(case, 4)
-    before = model.predict_f(X)
-    clone = pickle.loads(pickle.dumps(model))
-    assert_close(clone.predict_f(X), before, rtol=1e-14)
-    assert_close(clone.elbo(data), model.elbo(data), rtol=1e-14)
-    assert len(clone.trainable_variables) == len(model.trainable_variables)
-
-
-def test_checkpoint(case: Case, tmp_path: Path) -> None:
-    model = make_svgp(case)
-    X = make_inputs(case, 4)
-    before = model.predict_f(X)
-    path = tf.train.Checkpoint(model=model).save(str(tmp_path / "checkpoint"))
-    change(model)
-    assert np.max(np.abs(model.predict_f(X)[0] - before[0])) > 1e-3
-    restored = make_svgp(case)
-    change(restored)
-    status = tf.train.Checkpoint(model=restored).restore(path)
+    other = make_svgp(case)
+    change(other)
+    assert_close(other.predict_f(X), moved, rtol=1e-12)
+    multiple_assign(other, values)
+    assert_close(other.predict_f(X), before, rtol=1e-12, message="assigned")
+    change(other)
+    status = tf.train.Checkpoint(model=other).restore(path)
     status.assert_existing_objects_matched()
-    assert_close(restored.predict_f(X), before, rtol=1e-14)
+    assert_close(other.predict_f(X), before, rtol=1e-14, message="checkpoint")
 
 
+@every_case_quick_each_class
 def test_float32(case: Case) -> None:
     """Built and used with float32 as the default: near the float64 model, in float32."""
     data, X = make_data(case), make_inputs(case, 5)

@@ -10,8 +10,10 @@ import tensorflow as tf
 from .cases import Case
 from .dense_twin import DenseTwin, dense_twin
 from .helpers import assert_close, make_data, make_inputs, make_svgp
+from .selection import each_class_quick_each_kind
 
 
+@each_class_quick_each_kind
 @pytest.mark.parametrize("full_cov", [False, True], ids=["marginal", "joint"])
 def test_predict_f_samples(case: Case, full_cov: bool) -> None:
     """The same random numbers make the same samples; they have the predicted moments."""
@@ -39,6 +41,7 @@ def test_predict_f_samples(case: Case, full_cov: bool) -> None:
         assert np.max(np.abs(sampled - cov)) < 0.15 * np.max(cov)
 
 
+@each_class_quick_each_kind
 def test_predict_y_and_log_density(case: Case) -> None:
     for likelihood in (gpflow.likelihoods.Gaussian(0.2), gpflow.likelihoods.StudentT()):
         model = make_svgp(case, whiten=False, likelihood=likelihood)
@@ -50,6 +53,7 @@ def test_predict_y_and_log_density(case: Case) -> None:
         assert_close(density, twin.predict_log_density((X, Y)))
 
 
+@each_class_quick_each_kind
 def test_sample_conditional(case: Case) -> None:
     """Marginal; joint over inputs, and many; joint over outputs."""
     model = make_svgp(case, num_latent_gps=2)

@@ -11,9 +11,10 @@ import tensorflow as tf
 import tensorflow_probability as tfp
 from gpflow.covariances import Kuf, Kuu
 
-from .cases import Case
+from .cases import FIRST_AND_LAST_KIND, ONE_OF_EACH_KIND, REPRESENTATIVES, Case
 from .dense_twin import DenseTwin
 from .helpers import assert_close, assert_same_objective, make_data, make_inputs, make_svgp
+from .selection import cases, each_class_quick_each_kind, param
 
 NOISE = 0.2
 
@@ -42,30 +43,51 @@ def gaussian_log_density(Y: np.ndarray, covariance: np.ndarray) -> float:
 
 @pytest.mark.filterwarnings("ignore:MultivariateNormalFullCovariance")
 def test_bounds_by_brute_force(case: Case) -> None:
-    """SGPR's and FITC's objectives from N x N matrices."""
-    sgpr, _ = make_pair(case, gpflow.models.SGPR)
-    fitc, _ = make_pair(case, gpflow.models.GPRFITC)
+    """SGPR's and FITC's objectives from N x N matrices, and what SGPR's lies between: the bound of
+    an SVGP with the q(u) of compute_qu, which is the same, and the evidence."""
+    sgpr, twin = make_pair(case, gpflow.models.SGPR)
     X, Y = make_data(case, 2)
-    features = Kuf(sgpr.inducing_variable, sgpr.kernel, X).numpy()
-    dense = Kuu(sgpr.inducing_variable, sgpr.kernel).numpy()
+    kernel, u = sgpr.kernel, sgpr.inducing_variable
+    fitc = gpflow.models.GPRFITC((X, Y), kernel, u, noise_variance=NOISE)
+    features, dense = Kuf(u, kernel, X).numpy(), Kuu(u, kernel).numpy()
     explained = features.T @ np.linalg.solve(dense, features)
-    missing = sgpr.kernel(X, full_cov=False).numpy() - np.diag(explained)
+    missing = kernel(X, full_cov=False).numpy() - np.diag(explained)
     noise = NOISE * np.eye(len(X))
+    elbo = sgpr.elbo()
     bound = gaussian_log_density(Y, explained + noise) - np.sum(missing) / NOISE
-    assert_close(sgpr.elbo(), bound)
+    assert_close(elbo, bound)
     likelihood = gaussian_log_density(Y, explained + noise + np.diag(missing))
     assert_close(fitc.fitc_log_marginal_likelihood(), likelihood)
 
+    exact = gpflow.models.GPR((X, Y), kernel, noise_variance=NOISE)
+    likelihood = exact.log_marginal_likelihood().numpy()
+    rounding = 1e-10 * abs(likelihood)
+    assert elbo.numpy() <= likelihood + rounding
+    assert sgpr.upper_bound().numpy() >= likelihood - rounding
 
+    mean, covariance = sgpr.compute_qu()
+    assert_close((mean, covariance), twin.compute_qu())
+    root = np.linalg.cholesky(covariance)
+    svgp = gpflow.models.SVGP(
+        kernel,
+        sgpr.likelihood,
+        u,
+        num_latent_gps=2,
+        whiten=False,
+        q_mu=mean,
+        q_sqrt=np.stack([root, root]),
+    )
+    assert_close(svgp.elbo((X, Y)), elbo)
+    Xnew = make_inputs(case, 6)
+    assert_close(svgp.predict_f(Xnew), sgpr.predict_f(Xnew))
+
+
+@cases(REPRESENTATIVES, quick=FIRST_AND_LAST_KIND)
 @pytest.mark.parametrize("name", ["SGPR", "GPRFITC", "CGLB"])
-def test_objective_and_gradients(case: Case, name: str) -> None:
+def test_objective_and_predictions(case: Case, name: str) -> None:
+    """These models see no more of a case than Kuu and Kuf, which are dense tensors."""
     model, twin = make_pair(case, getattr(gpflow.models, name))
     assert_same_objective(model.training_loss, twin.training_loss, model.trainable_variables)
-
-
-@pytest.mark.parametrize("name", ["SGPR", "GPRFITC", "CGLB"])
-def test_predictions(case: Case, name: str) -> None:
-    model, twin = make_pair(case, getattr(gpflow.models, name))
     X = make_inputs(case, 6)
     posterior = model.posterior() if name == "SGPR" else None
     for full_cov in (False, True):
@@ -86,36 +108,19 @@ def test_predictions(case: Case, name: str) -> None:
         assert_close(model.predict_log_density(model.data), twin.predict_log_density(model.data))
 
 
-def test_upper_bound_is_above_the_lower(case: Case) -> None:
-    model, _ = make_pair(case, gpflow.models.SGPR)
-    exact = gpflow.models.GPR(model.data, model.kernel, noise_variance=NOISE)
-    likelihood = exact.log_marginal_likelihood().numpy()
-    rounding = 1e-10 * abs(likelihood)
-    assert model.elbo().numpy() <= likelihood + rounding
-    assert model.upper_bound().numpy() >= likelihood - rounding
-
-
-def test_optimal_q_of_sgpr_is_that_of_svgp(case: Case) -> None:
-    """q(u) from compute_qu, put into an SVGP, gives SGPR's bound and predictions."""
-    sgpr, twin = make_pair(case, gpflow.models.SGPR)
-    mean, covariance = sgpr.compute_qu()
-    assert_close((mean, covariance), twin.compute_qu())
-    root = np.linalg.cholesky(covariance)
-    svgp = gpflow.models.SVGP(
-        sgpr.kernel,
-        sgpr.likelihood,
-        sgpr.inducing_variable,
-        num_latent_gps=2,
-        whiten=False,
-        q_mu=mean,
-        q_sqrt=np.stack([root, root]),
-    )
-    assert_close(svgp.elbo(sgpr.data), sgpr.elbo())
-    X = make_inputs(case, 6)
-    assert_close(svgp.predict_f(X), sgpr.predict_f(X))
-
-
-@pytest.mark.parametrize("whiten", [True, False], ids=["whitened", "unwhitened"])
+@pytest.mark.parametrize(
+    ("case", "whiten"),
+    [
+        param(
+            case,
+            whiten,
+            id=f"{case.name}-{name}",
+            quick=case in ONE_OF_EACH_KIND and whiten == bool(k % 2),
+        )
+        for k, case in enumerate(REPRESENTATIVES)
+        for name, whiten in (("whitened", True), ("unwhitened", False))
+    ],
+)
 def test_natural_gradient_reaches_sgpr(case: Case, whiten: bool) -> None:
     """One step of length one finds the optimal q(u) of a Gaussian likelihood."""
     model = make_svgp(case, whiten=whiten, num_latent_gps=2)
@@ -133,6 +138,7 @@ def test_natural_gradient_reaches_sgpr(case: Case, whiten: bool) -> None:
     assert_close(model.predict_f(X), sgpr.predict_f(X), rtol=1e-7)
 
 
+@each_class_quick_each_kind
 def test_sgpmc(case: Case) -> None:
     kernel, inducing_variable = case.build()
     data = make_data(case)
@@ -150,6 +156,7 @@ def test_sgpmc(case: Case) -> None:
     assert_close(model.predict_f(X), twin.predict_f(X), atol=1e-13)
 
 
+@cases(REPRESENTATIVES, quick=REPRESENTATIVES[:1])
 def test_hmc_on_sgpmc(case: Case) -> None:
     kernel, inducing_variable = case.build()
     model = gpflow.models.SGPMC(

@@ -11,6 +11,7 @@ from gpflow.inducing_variables import InducingPoints
 from interdomain.inducing_variables import ActivationFeatures
 from interdomain.kernels import SphericalMatern52
 from tests.conformance.helpers import assert_close, assert_same_objective, value_and_gradients
+from tests.conformance.selection import param
 from tests.sphere.references import Mpf, legendre_in, mp, multiplicity
 
 from .cases import ACTIVATIONS, SETTINGS, activations, by_coordinates, inputs
@@ -20,7 +21,14 @@ EACH = pytest.mark.parametrize("function", ACTIVATIONS, ids=lambda function: fun
 
 
 @EACH
-@pytest.mark.parametrize(("name", "max_degree"), [("matern", 4), ("arc-cosine", 8), ("circle", 8)])
+@pytest.mark.parametrize(
+    ("name", "max_degree"),
+    [
+        param("matern", 4, id="matern"),
+        param("arc-cosine", 8, id="arc-cosine", quick=False),
+        param("circle", 8, id="circle", quick=False),
+    ],
+)
 def test_values_and_gradients(function: Function, name: str, max_degree: int) -> None:
     """With respect to the kernel's parameters and Z, for a degree below and above its last."""
     setting = SETTINGS[name]

@@ -23,13 +23,18 @@ from interdomain.inducing_variables import (
 from interdomain.kernels import HarmonicKernel, SphericalMatern52
 from interdomain.transforms import Negation
 from tests.conformance.helpers import assert_close, assert_same_objective, value_and_gradients
+from tests.conformance.selection import param
 
 from .cases import KINDS, SETTINGS, activations, by_coordinates, relu
+
+EACH_SETTING = pytest.mark.parametrize(
+    "name", [param(name, id=name, quick=name == "matern") for name in SETTINGS]
+)
 
 
 @pytest.mark.parametrize("base", KINDS)
 @pytest.mark.parametrize("orthogonal", KINDS)
-@pytest.mark.parametrize("name", SETTINGS)
+@EACH_SETTING
 def test_values_and_gradients(name: str, orthogonal: str, base: str) -> None:
     setting = SETTINGS[name]
     kernel, dimension = setting.kernel(), setting.input_dim + 1
@@ -63,7 +68,7 @@ def depends_on(kernel: Any, *kinds: str) -> list[tf.Variable]:
     return [parameter.unconstrained_variable for parameter in parameters]
 
 
-@pytest.mark.parametrize("name", SETTINGS)
+@EACH_SETTING
 @pytest.mark.parametrize("sign", [1.0, -1.0])
 def test_parallel_units(name: str, sign: float) -> None:
     """w = z and w = -z, where t is 1 or -1: also with another activation, and the gradient."""

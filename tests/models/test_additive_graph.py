@@ -12,6 +12,7 @@ from interdomain.inducing_variables import SumInducingVariables
 from interdomain.models import HVGP, AdditiveSVGP
 from interdomain.transforms import Rotation
 from tests.conformance.helpers import value_and_gradients
+from tests.conformance.selection import param
 from tests.posteriors.graph_ops import count_ops
 
 from .cases import BY_NAME, make_additive, make_data, points
@@ -33,9 +34,18 @@ def step_graph(model: gpflow.models.SVGP) -> ConcreteFunction:
 @pytest.mark.parametrize(
     ("name", "whiten", "q_diag"),
     [
-        *(("mixed", *q) for q in ALL),
-        *((name, *q) for name in ("distinct", "diagonal") for q in ALL[1:3]),
-        *((name, False, False) for name in COUNTS if name != "mixed"),
+        # Unwhitened with a full q, which has most to do, in the quick tier.
+        *(param("mixed", *q, id=f"mixed-{q[0]}-{q[1]}", quick=q in (ALL[0], ALL[3])) for q in ALL),
+        *(
+            param(name, *q, id=f"{name}-{q[0]}-{q[1]}", quick=False)
+            for name in ("distinct", "diagonal")
+            for q in ALL[1:3]
+        ),
+        *(
+            param(name, False, False, id=name, quick=name in ("complete", "diagonal"))
+            for name in COUNTS
+            if name != "mixed"
+        ),
     ],
 )
 def test_one_factorisation_per_batch(name: str, whiten: bool, q_diag: bool) -> None:
@@ -63,8 +73,10 @@ def graph_size(num_blocks: int, shared: bool, whiten: bool) -> int:
 
 @pytest.mark.parametrize(
     ("shared", "whiten"),
-    [(False, False), (True, True)],
-    ids=["distinct-unwhitened", "shared-whitened"],
+    [
+        param(False, False, id="distinct-unwhitened"),
+        param(True, True, id="shared-whitened", quick=False),
+    ],
 )
 def test_growth(shared: bool, whiten: bool) -> None:
     """A block that is added has its parameters read and their gradients returned, no more."""

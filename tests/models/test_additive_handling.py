@@ -19,7 +19,7 @@ from .handling import (
 )
 
 
-@pytest.fixture(params=["shared", "mixed"])
+@pytest.fixture(params=["mixed", pytest.param("shared", marks=pytest.mark.full)])
 def case(request: pytest.FixtureRequest) -> Case:
     return BY_NAME[request.param]
 

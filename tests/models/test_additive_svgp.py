@@ -13,6 +13,7 @@ from gpflow.posteriors import PrecomputeCacheType as Cache
 from interdomain.inducing_variables import SumInducingVariables
 from interdomain.models import AdditiveSVGP
 from tests.conformance.helpers import assert_close, value_and_gradients
+from tests.conformance.selection import param
 
 from .bounds import assert_same_bound
 from .cases import BY_NAME, CASES, Case, joint_svgp, make_additive, make_data, points
@@ -20,15 +21,11 @@ from .cases import BY_NAME, CASES, Case, joint_svgp, make_additive, make_data, p
 COVARIANCES = [(False, False), (True, False), (True, True), (False, True)]
 # Every option with every case, and every pair of options with several.
 OPTIONS = [(True, True, 3), (True, False, 1), (False, True, 1), (False, False, 3)]
-Q = pytest.mark.parametrize(
-    ("whiten", "q_diag", "latent"),
-    OPTIONS,
-    ids=["white-diagonal-P3", "white-full-P1", "unwhitened-diagonal-P1", "unwhitened-full-P3"],
-)
-EACH_CASE = pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
+NAMES = ["white-diagonal-P3", "white-full-P1", "unwhitened-diagonal-P1", "unwhitened-full-P3"]
 # One of each kind: all blocks equal, blocks of several sizes, and diagonal beside dense ones.
 SOME_CASES = pytest.mark.parametrize(
-    "case", [BY_NAME[n] for n in ("distinct", "complete", "mixed")], ids=lambda case: case.name
+    "case",
+    [param(BY_NAME[n], id=n, quick=n == "mixed") for n in ("distinct", "complete", "mixed")],
 )
 
 
@@ -37,8 +34,15 @@ def assert_same_elbo(model: AdditiveSVGP, case: Case, data: tuple) -> None:
     assert_same_bound(model, joint, [*model.q_mu, *model.q_sqrt], data)
 
 
-@EACH_CASE
-@Q
+@pytest.mark.parametrize(
+    ("case", "whiten", "q_diag", "latent"),
+    [
+        # Whitened and not, with a diagonal and a full q: two of the four in the quick tier.
+        param(case, *options, id=f"{case.name}-{name}", quick=j in ((0, 3), (1, 2))[k % 2])
+        for k, case in enumerate(CASES)
+        for j, (name, options) in enumerate(zip(NAMES, OPTIONS, strict=True))
+    ],
+)
 def test_elbo_and_gradients(case: Case, whiten: bool, q_diag: bool, latent: int) -> None:
     model = make_additive(case, whiten=whiten, q_diag=q_diag, num_latent_gps=latent)
     assert model.num_blocks == len(case.sizes)
@@ -49,7 +53,9 @@ def test_elbo_and_gradients(case: Case, whiten: bool, q_diag: bool, latent: int)
 @pytest.mark.parametrize(
     ("case", "whiten", "q_diag", "latent"),
     [
-        pytest.param(case, *OPTIONS[(k + shift) % 4], id=f"{case.name}-{(k + shift) % 4}")
+        param(
+            case, *OPTIONS[(k + shift) % 4], id=f"{case.name}-{(k + shift) % 4}", quick=shift == 0
+        )
         for k, case in enumerate(CASES)
         for shift in (0, 1)
     ],
@@ -75,10 +81,10 @@ def test_predictions(case: Case, whiten: bool, q_diag: bool, latent: int) -> Non
 @pytest.mark.parametrize(
     ("name", "whiten", "q_diag", "latent"),
     [
-        ("distinct", True, True, 1),
-        ("complete", False, False, 3),
-        ("mixed", True, False, 3),
-        ("diagonal", False, True, 3),
+        param("distinct", True, True, 1, id="distinct", quick=False),
+        param("complete", False, False, 3, id="complete", quick=False),
+        param("mixed", True, False, 3, id="mixed"),
+        param("diagonal", False, True, 3, id="diagonal", quick=False),
     ],
 )
 def test_batched_inputs(name: str, whiten: bool, q_diag: bool, latent: int) -> None:
@@ -119,7 +125,7 @@ def test_blocks_on_devices(name: str) -> None:
 
 
 @SOME_CASES
-@pytest.mark.parametrize("latent", [1, 3])
+@pytest.mark.parametrize("latent", [param(1, id="1", quick=False), 3])
 def test_likelihood_predictions(case: Case, latent: int) -> None:
     model = make_additive(case, num_latent_gps=latent)
     joint = joint_svgp(model, case.sizes)
@@ -144,8 +150,14 @@ def test_samples(case: Case, full_cov: bool) -> None:
     assert model.predict_f_samples(X, full_cov=full_cov).shape == (5, 2)
 
 
-@pytest.mark.parametrize("name", ["distinct", "stock", "nested"])
-@pytest.mark.parametrize("kind", ["bernoulli", "multiclass"])
+@pytest.mark.parametrize(
+    ("name", "kind"),
+    [
+        param(name, kind, id=f"{name}-{kind}", quick=name == in_quick_tier)
+        for kind, in_quick_tier in (("bernoulli", "distinct"), ("multiclass", "stock"))
+        for name in ("distinct", "stock", "nested")
+    ],
+)
 def test_classification(name: str, kind: str) -> None:
     latent = 1 if kind == "bernoulli" else 3
     rng = np.random.default_rng(0)

@@ -17,6 +17,7 @@ from interdomain.training import fit
 from interdomain.transforms import Negation
 from tests.conformance.dense_twin import DenseTwin
 from tests.conformance.helpers import value_and_gradients
+from tests.conformance.selection import param
 
 NUM_DATA = 25
 
@@ -44,7 +45,8 @@ def stock(**arguments) -> AdditiveSVGP:  # noqa: ANN003
 
 
 BUILD_Q = pytest.mark.parametrize(
-    ("build", "whiten"), [(harmonic, True), (stock, False)], ids=["harmonic", "stock"]
+    ("build", "whiten"),
+    [param(harmonic, True, id="harmonic", quick=False), param(stock, False, id="stock")],
 )
 
 
@@ -114,12 +116,20 @@ def test_one_block_at_a_time(build: Callable[..., AdditiveSVGP], whiten: bool, d
 @pytest.mark.parametrize(
     ("build", "options"),
     [
-        (stock, {"method": "adam", "learning_rate": 0.05}),
-        (harmonic, {"natural_gradient": 0.3, "learning_rate": 0.05, "batch_size": 10}),
-        (stock, {"natural_gradient": 0.3, "learning_rate": 0.05}),
-        (harmonic, {"method": "l-bfgs"}),
+        param(stock, {"method": "adam", "learning_rate": 0.05}, id="adam", quick=False),
+        param(
+            harmonic,
+            {"natural_gradient": 0.3, "learning_rate": 0.05, "batch_size": 10},
+            id="natural-gradients-minibatches",
+        ),
+        param(
+            stock,
+            {"natural_gradient": 0.3, "learning_rate": 0.05},
+            id="natural-gradients",
+            quick=False,
+        ),
+        param(harmonic, {"method": "l-bfgs"}, id="l-bfgs"),
     ],
-    ids=["adam", "natural-gradients-minibatches", "natural-gradients", "l-bfgs"],
 )
 def test_fit(build: Callable[..., AdditiveSVGP], options: dict, data: tuple) -> None:
     model = build(num_data=NUM_DATA)
@@ -134,6 +144,7 @@ def test_tf_keras_adam(data: tuple) -> None:
     model = harmonic(q_diag=True)
     before = float(model.elbo(data))
     adam = gpflow.keras.tf_keras.optimizers.Adam(0.05)
+    # With AutoGraph, as a user's decorator has it.
     step = tf.function(
         lambda: adam.minimize(model.training_loss_closure(data), model.trainable_variables)
     )

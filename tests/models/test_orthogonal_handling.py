@@ -9,6 +9,7 @@ import tensorflow as tf
 
 from interdomain.models import OrthogonalSVGP
 from tests.conformance.helpers import assert_close, value_and_gradients
+from tests.conformance.selection import param
 from tests.posteriors.graph_ops import count_ops
 
 from .cases import make_data, points
@@ -22,7 +23,7 @@ from .orthogonal_cases import BY_NAME, make_orthogonal
 Q = ["q_mu", "q_sqrt", "q_mu_orthogonal", "q_sqrt_orthogonal"]
 
 
-@pytest.fixture(params=["solve", "odvgp"])
+@pytest.fixture(params=["solve", pytest.param("odvgp", marks=pytest.mark.full)])
 def model(request: pytest.FixtureRequest) -> OrthogonalSVGP:
     return make_orthogonal(
         BY_NAME["activations-points"], variant=request.param, num_latent_gps=2, whiten=False
@@ -65,11 +66,11 @@ def test_posterior_inside_a_function(model: OrthogonalSVGP) -> None:
 @pytest.mark.parametrize(
     ("name", "whiten", "expected"),
     [
-        ("harmonics-points", False, 1),
-        ("harmonics-activations", True, 1),
-        ("points-points", True, 2),
-        ("points-points", False, 2),
-        ("activations-harmonics", False, 2),
+        param("harmonics-points", False, 1, id="harmonics-points"),
+        param("harmonics-activations", True, 1, id="harmonics-activations", quick=False),
+        param("points-points", True, 2, id="points-points-whitened"),
+        param("points-points", False, 2, id="points-points", quick=False),
+        param("activations-harmonics", False, 2, id="activations-harmonics", quick=False),
     ],
 )
 def test_factorisations(name: str, whiten: bool, expected: int) -> None:

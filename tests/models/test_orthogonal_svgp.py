@@ -13,6 +13,7 @@ from gpflow.posteriors import PrecomputeCacheType as Cache
 from interdomain.covariances import Kvu
 from interdomain.models import OrthogonalSVGP
 from tests.conformance.helpers import assert_close, assert_same_objective, value_and_gradients
+from tests.conformance.selection import param
 
 from .bounds import assert_same_bound
 from .cases import make_data, points
@@ -33,7 +34,9 @@ OPTIONS = [(True, True, 3), (True, False, 1), (False, True, 1), (False, False, 3
 PAIRINGS = pytest.mark.parametrize(
     ("case", "whiten", "q_diag", "latent"),
     [
-        pytest.param(case, *OPTIONS[(k + shift) % 4], id=f"{case.name}-{(k + shift) % 4}")
+        param(
+            case, *OPTIONS[(k + shift) % 4], id=f"{case.name}-{(k + shift) % 4}", quick=shift == 0
+        )
         for k, case in enumerate(CASES)
         for shift in (0, 2)
     ],
@@ -79,9 +82,9 @@ def test_predictions(case: Case, whiten: bool, q_diag: bool, latent: int) -> Non
 @pytest.mark.parametrize(
     ("name", "whiten", "q_diag", "latent", "variant"),
     [
-        ("points-points", False, False, 3, "solve"),
-        ("harmonics-points", True, True, 1, "solve"),
-        ("sum-points", True, False, 2, "odvgp"),
+        param("points-points", False, False, 3, "solve", id="points-points"),
+        param("harmonics-points", True, True, 1, "solve", id="harmonics-points", quick=False),
+        param("sum-points", True, False, 2, "odvgp", id="sum-points", quick=False),
     ],
 )
 def test_batched_inputs(name: str, whiten: bool, q_diag: bool, latent: int, variant: str) -> None:
@@ -101,7 +104,7 @@ def test_batched_inputs(name: str, whiten: bool, q_diag: bool, latent: int, vari
             assert_close((mean, cov), expected)
 
 
-@pytest.mark.parametrize("latent", [1, 3])
+@pytest.mark.parametrize("latent", [param(1, id="1", quick=False), 3])
 def test_likelihood_predictions(latent: int) -> None:
     model = make_orthogonal(BY_NAME["activations-points"], num_latent_gps=latent)
     joint, (X, Y) = block_oracle(model), make_data(latent)
@@ -121,7 +124,9 @@ LIKELIHOODS = {
 }
 
 
-@pytest.mark.parametrize("kind", LIKELIHOODS)
+@pytest.mark.parametrize(
+    "kind", [param(kind, id=kind, quick=kind == "multiclass") for kind in LIKELIHOODS]
+)
 def test_other_likelihoods(kind: str) -> None:
     make, latent = LIKELIHOODS[kind]
     rng, X = np.random.default_rng(0), make_data()[0]
@@ -149,8 +154,15 @@ def test_minibatches(num_data: int | None) -> None:
         assert np.mean(parts) == pytest.approx(whole, rel=1e-10)
 
 
-@pytest.mark.parametrize("whiten", [True, False])
-@pytest.mark.parametrize("q_diag", [True, False])
+@pytest.mark.parametrize(
+    ("whiten", "q_diag"),
+    [
+        param(True, True, id="whitened-diagonal"),
+        param(True, False, id="whitened-full", quick=False),
+        param(False, True, id="unwhitened-diagonal", quick=False),
+        param(False, False, id="unwhitened-full"),
+    ],
+)
 def test_odvgp_is_solve_with_the_prior_s_covariance(whiten: bool, q_diag: bool) -> None:
     """S_v = C_vv: q_sqrt_orthogonal is the identity, or unwhitened the Cholesky factor."""
     case, data = BY_NAME["activations-points"], make_data(2)
@@ -206,8 +218,15 @@ def test_odvgp_s_own_equations() -> None:
     assert np.isfinite(model.elbo(data))
 
 
-@pytest.mark.parametrize("variant", ["solve", "odvgp"])
-@pytest.mark.parametrize("whiten", [True, False])
+@pytest.mark.parametrize(
+    ("whiten", "variant"),
+    [
+        param(True, "solve", id="whitened-solve", quick=False),
+        param(False, "solve", id="unwhitened-solve"),
+        param(True, "odvgp", id="whitened-odvgp"),
+        param(False, "odvgp", id="unwhitened-odvgp", quick=False),
+    ],
+)
 def test_without_what_v_says_it_is_an_svgp(whiten: bool, variant: str) -> None:
     """m_v = 0 and S_v the prior's: the base alone, be v what it may."""
     model = make_orthogonal(

@@ -17,6 +17,7 @@ from interdomain.kernels import SphericalMatern52
 from interdomain.models import OrthogonalSVGP
 from interdomain.training import fit
 from tests.conformance.helpers import assert_close, value_and_gradients
+from tests.conformance.selection import param
 
 from .orthogonal_cases import Blocks
 from .test_additive_training import NUM_DATA, data, scipy, train_q_only
@@ -68,8 +69,11 @@ def activations(
 
 BUILD = pytest.mark.parametrize(
     ("build", "whiten"),
-    [(points, True), (harmonics, False), (activations, True)],
-    ids=["points", "harmonics", "activations"],
+    [
+        param(points, True, id="points"),
+        param(harmonics, False, id="harmonics", quick=False),
+        param(activations, True, id="activations", quick=False),
+    ],
 )
 
 
@@ -135,7 +139,10 @@ def test_natural_gradients_of_size_one(
     assert max(float(np.max(np.abs(g))) for g in gradients) < 1e-6
 
 
-@pytest.mark.parametrize(("build", "size"), [(points, 0.5), (harmonics, 0.2)])
+@pytest.mark.parametrize(
+    ("build", "size"),
+    [param(points, 0.5, id="points", quick=False), param(harmonics, 0.2, id="harmonics")],
+)
 def test_minibatches_of_labels(
     build: Callable[..., OrthogonalSVGP], size: float, data: tuple
 ) -> None:
@@ -154,11 +161,10 @@ NATURAL_GRADIENTS = {"natural_gradient": 0.3, "learning_rate": 0.02}
 @pytest.mark.parametrize(
     ("options", "variant"),
     [
-        (NATURAL_GRADIENTS, "solve"),  # two q's
-        (NATURAL_GRADIENTS, "odvgp"),  # one
-        ({"method": "l-bfgs"}, "odvgp"),
+        param(NATURAL_GRADIENTS, "solve", id="natural-gradients-solve", quick=False),  # two q's
+        param(NATURAL_GRADIENTS, "odvgp", id="natural-gradients-odvgp"),  # one
+        param({"method": "l-bfgs"}, "odvgp", id="l-bfgs-odvgp", quick=False),
     ],
-    ids=["natural-gradients-solve", "natural-gradients-odvgp", "l-bfgs-odvgp"],
 )
 def test_fit(options: dict, variant: str, data: tuple) -> None:
     model = activations(variant=variant, num_data=NUM_DATA)
@@ -169,6 +175,7 @@ def test_fit(options: dict, variant: str, data: tuple) -> None:
         assert np.any(value != values[path]), f"{path} has not moved"
 
 
+@pytest.mark.full
 def test_not_below_the_svgp_with_the_same_base(data: tuple) -> None:
     """It starts where the SVGP ended, and what v' adds goes up from there."""
     base = harmonics()
