@@ -265,6 +265,13 @@ def test_compiled_functions_go_with_the_model(data, make_line) -> None:
     assert reference() is None
 
 
+def test_fits_of_many_models_do_not_warn_of_retracing(data, make_line, caplog) -> None:
+    for _ in range(7):
+        fit(make_line(), data, **MINIBATCHES, progress=False)
+        fit(make_line(), data, steps=2, progress=False)
+    assert "retracing" not in caplog.text
+
+
 def test_fitted_model_is_handled_like_any_other(data, make_svgp, tmp_path, assert_same_bits):
     model = make_svgp()
     names = set(gpflow.utilities.parameter_dict(model))
