@@ -20,6 +20,7 @@ from interdomain.inducing_variables import SphericalHarmonics, SumInducingVariab
 from interdomain.kernels import SphericalMatern32
 from interdomain.models import AdditiveSVGP, OrthogonalSVGP, OutOfCoreSGPR
 from interdomain.training import fit
+from interdomain.training.compiled import CompiledFunctions
 
 Data = tuple[np.ndarray, np.ndarray]
 
@@ -223,6 +224,28 @@ def test_changed_model_is_compiled_anew(data, make_svgp, assert_same_bits, chang
     fit(model, data, **arguments)
     fit(never_fitted, data, **arguments)
     assert_same_bits(model, never_fitted)
+
+
+def test_values_in_containers_count(data, make_line) -> None:
+    class Scaled(make_line):
+        def __init__(self) -> None:
+            super().__init__()
+            self.options = {"scale": 1.0}
+
+        def maximum_log_likelihood_objective(self, data: Any) -> tf.Tensor:
+            return self.options["scale"] * super().maximum_log_likelihood_objective(data)
+
+    model = Scaled()
+    assert fit(model, data, **MINIBATCHES, progress=False).elbos[-1] < 0
+    model.options["scale"] = 0.0
+    np.testing.assert_array_equal(fit(model, data, **MINIBATCHES, progress=False).elbos, 0)
+
+
+def test_functions_of_many_optimizers_are_forgotten(data, make_line) -> None:
+    model = make_line()
+    for _ in range(10):
+        fit(model, data, optimizer=tf_keras.optimizers.SGD(0.01), **MINIBATCHES, progress=False)
+        assert len(CompiledFunctions.of(model)._functions) <= 8
 
 
 def test_changed_number_of_rows_is_compiled_anew(data, make_svgp, assert_same_bits) -> None:
