@@ -114,7 +114,7 @@ def test_gap_falls_like_the_tail(kernel: ZonalKernel, order: float) -> None:
 @pytest.mark.parametrize(
     "kernel",
     [
-        ArcCosine(1, weight_variances=3.0),
+        pytest.param(ArcCosine(1, weight_variances=3.0), marks=pytest.mark.full),
         pytest.param(SphericalSquaredExponential(lengthscale=0.4), marks=pytest.mark.full),
     ],
     ids=["arc-cosine-1", "squared-exponential"],

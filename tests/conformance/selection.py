@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from .cases import CASES, ONE_OF_EACH_KIND, REPRESENTATIVES, Case
+from .cases import CASES, FIRST_AND_LAST_KIND, ONE_OF_EACH_KIND, REPRESENTATIVES, Case
 
 
 def param(*values: Any, id: str, quick: bool = True) -> Any:
@@ -31,3 +31,5 @@ each_class = cases(REPRESENTATIVES, quick=REPRESENTATIVES)
 each_class_quick_each_kind = cases(REPRESENTATIVES, quick=ONE_OF_EACH_KIND)
 every_case_quick_each_class = cases(CASES, quick=REPRESENTATIVES)
 every_case_quick_each_kind = cases(CASES, quick=ONE_OF_EACH_KIND)
+every_case_quick_two_kinds = cases(CASES, quick=FIRST_AND_LAST_KIND)
+each_class_quick_two_kinds = cases(REPRESENTATIVES, quick=FIRST_AND_LAST_KIND)

@@ -19,7 +19,7 @@ from .helpers import (
     make_svgp,
     value_and_gradients,
 )
-from .selection import cases, each_class_quick_each_kind, every_case_quick_each_kind, param
+from .selection import cases, each_class_quick_two_kinds, every_case_quick_two_kinds, param
 
 
 def rows(case: Case) -> tf.TensorSpec:
@@ -48,7 +48,7 @@ def assert_steps(case: Case, model: gpflow.models.SVGP, step: Callable) -> None:
             assert_close(gradient, expected_gradient)
 
 
-@every_case_quick_each_kind
+@every_case_quick_two_kinds
 def test_unknown_number_of_rows(case: Case) -> None:
     """Unwhitened with a full q: it has most to do, marginal predictions included. For one case of
     each class, XLA compiles the same graph, as tracing takes long."""
@@ -92,7 +92,7 @@ def test_compiled_posterior(case: Case, cached: bool) -> None:
         assert_close(compiled(X), expected, rtol=case.kernel_rtol)
 
 
-@each_class_quick_each_kind
+@each_class_quick_two_kinds
 def test_saved_model(case: Case, tmp_path: Path) -> None:
     """A model and a posterior with a VARIABLE cache, their predictions compiled for any number of
     rows, exported and reloaded without this library's classes."""

@@ -14,7 +14,7 @@ from gpflow.covariances import Kuf, Kuu
 from .cases import FIRST_AND_LAST_KIND, ONE_OF_EACH_KIND, REPRESENTATIVES, Case
 from .dense_twin import DenseTwin
 from .helpers import assert_close, assert_same_objective, make_data, make_inputs, make_svgp
-from .selection import cases, each_class_quick_each_kind, param
+from .selection import cases, each_class_quick_each_kind, every_case_quick_each_class, param
 
 NOISE = 0.2
 
@@ -41,6 +41,7 @@ def gaussian_log_density(Y: np.ndarray, covariance: np.ndarray) -> float:
     )
 
 
+@every_case_quick_each_class
 @pytest.mark.filterwarnings("ignore:MultivariateNormalFullCovariance")
 def test_bounds_by_brute_force(case: Case) -> None:
     """SGPR's and FITC's objectives from N x N matrices, and what SGPR's lies between: the bound of

@@ -51,6 +51,7 @@ def test_unknown_number_of_rows_and_export(case: Case, tmp_path: Path) -> None:
     assert_exports(make_additive(case, num_latent_gps=2), tmp_path)
 
 
+@pytest.mark.full
 def test_xla(case: Case) -> None:
     """Objective with gradients and a prediction, unwhitened with a full q: it has most to do."""
     model = make_additive(case, whiten=False)

@@ -64,6 +64,7 @@ def scipy(model: gpflow.models.SVGP, data: tuple, iterations: int = 2000) -> flo
     return float(model.elbo(data))
 
 
+@pytest.mark.full
 @BUILD_Q
 def test_optima(build: Callable[..., AdditiveSVGP], whiten: bool, data: tuple) -> None:
     """Natural gradients and L-BFGS find the same mean-field optimum; it is below the optimum of
@@ -121,6 +122,7 @@ def test_one_block_at_a_time(build: Callable[..., AdditiveSVGP], whiten: bool, d
             harmonic,
             {"natural_gradient": 0.3, "learning_rate": 0.05, "batch_size": 10},
             id="natural-gradients-minibatches",
+            quick=False,
         ),
         param(
             stock,

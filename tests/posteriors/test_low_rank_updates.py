@@ -9,6 +9,7 @@ import tensorflow as tf
 from interdomain.inducing_variables import IntervalFourierFeatures, SumInducingVariables
 from interdomain.models import AdditiveSVGP
 from tests.conformance.helpers import value_and_gradients
+from tests.conformance.selection import param
 from tests.covariances.interval_cases import MATERNS, data
 
 from .graph_ops import count_ops
@@ -36,8 +37,12 @@ def svgp(whiten: bool, sizes: tuple[int, ...]) -> gpflow.models.SVGP:
 
 @pytest.mark.parametrize(
     ("whiten", "sizes", "num_batches"),
-    [(True, (11,), 1), (False, (11,), 1), (True, (11, 11), 1), (False, (11, 9), 2)],
-    ids=["whitened", "unwhitened", "additive-one-batch", "additive-unequal-unwhitened"],
+    [
+        param(True, (11,), 1, id="whitened", quick=False),
+        param(False, (11,), 1, id="unwhitened"),
+        param(True, (11, 11), 1, id="additive-one-batch", quick=False),
+        param(False, (11, 9), 2, id="additive-unequal-unwhitened"),
+    ],
 )
 def test_nothing_large_is_factorised(
     whiten: bool, sizes: tuple[int, ...], num_batches: int

@@ -38,7 +38,7 @@ def arguments_of(method, source):
         ("adam", "arrays"),
         ("adam", "Dataset"),
         pytest.param("natural gradients", "arrays", marks=pytest.mark.full),
-        ("natural gradients", "Dataset"),
+        pytest.param("natural gradients", "Dataset", marks=pytest.mark.full),
         ("keras 3", "arrays"),
         ("l-bfgs", "arrays"),
         pytest.param("l-bfgs", "Dataset", marks=pytest.mark.full),
