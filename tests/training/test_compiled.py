@@ -368,6 +368,7 @@ def test_user_code_that_needs_autograph(data, make, arguments) -> None:
     assert Branching.traced == traced > 0
 
 
+@pytest.mark.full
 def test_user_code_that_needs_autograph_under_a_strategy(data) -> None:
     strategy = tf.distribute.OneDeviceStrategy("CPU:0")
     with strategy.scope():
