@@ -21,7 +21,7 @@ import tensorflow as tf
 from gpflow.base import TensorType
 from gpflow.config import default_jitter
 from gpflow.covariances import Kuf, Kuu
-from gpflow.inducing_variables import InducingVariables
+from gpflow.inducing_variables import InducingPoints, InducingVariables
 from gpflow.kernels import Kernel
 
 from ..covariances import Kuu_operator, Kvu
@@ -106,7 +106,10 @@ def residual_shares(pair: OrthogonalPair, kernel: Kernel) -> tf.Tensor:
     Where it is zero, S_vf is as well: u determines the variable.
     """
     cross = whitened_columns(_base_operator(pair, kernel), _cross_covariance(pair, kernel))
-    variances = tf.linalg.diag_part(Kuu(pair.orthogonal, kernel))
+    if isinstance(pair.orthogonal, InducingPoints):
+        variances = kernel(pair.orthogonal.Z, full_cov=False)
+    else:
+        variances = tf.linalg.diag_part(Kuu(pair.orthogonal, kernel))
     return 1 - tf.reduce_sum(tf.square(cross), axis=0) / variances
 
 
@@ -148,15 +151,25 @@ def whitened_kl(whitened: Variational, q: Variational, roots: Roots | None) -> t
 
 
 def _whitened_features(
-    pair: OrthogonalPair, kernel: Kernel, columns: tf.Tensor, orthogonal_columns: tf.Tensor
+    pair: OrthogonalPair, kernel: Kernel, X: TensorType
 ) -> tuple[tf.Tensor, tf.Tensor]:
-    """A and D, from Kuf and Kvf, for a training step: the roots are not needed."""
-    num_data = tf.shape(columns)[1]
-    both = tf.concat([columns, _cross_covariance(pair, kernel)], axis=1)
-    both = whitened_columns(_base_operator(pair, kernel), both)
+    """A and D at X, for a training step: the roots are not needed."""
+    both = whitened_columns(_base_operator(pair, kernel), _base_columns(pair, kernel, X))
+    num_data = tf.shape(X)[0]
     A, cross = both[:, :num_data], both[:, num_data:]
-    residuals = orthogonal_columns - tf.matmul(cross, A, transpose_a=True)
+    residuals = Kuf(pair.orthogonal, kernel, X) - tf.matmul(cross, A, transpose_a=True)
     return A, whitened_columns(_residual_operator(pair, kernel, cross), residuals)
+
+
+def _base_columns(pair: OrthogonalPair, kernel: Kernel, X: TensorType) -> tf.Tensor:
+    """Kuf and Kuv side by side, ``[M, N + K]``.
+
+    Orthogonal points are rows like those of X: the base's features are then evaluated, and
+    compiled, once for both.
+    """
+    if isinstance(pair.orthogonal, InducingPoints):
+        return Kuf(pair.base, kernel, tf.concat([X, pair.orthogonal.Z], axis=0))
+    return tf.concat([Kuf(pair.base, kernel, X), _cross_covariance(pair, kernel)], axis=1)
 
 
 def whitened_residuals(roots: Roots, A: tf.Tensor, columns: tf.Tensor) -> tf.Tensor:
@@ -234,14 +247,13 @@ def orthogonal_marginals(
 ) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
     """Mean and variance of f at X ``[N, D]``, each ``[N, P]``, and the KL divergence of both q's,
     with one factorisation of each prior covariance."""
-    columns, orthogonal_columns = Kuf(pair.base, kernel, X), Kuf(pair.orthogonal, kernel, X)
     roots = None
     if whiten:
-        A, D = _whitened_features(pair, kernel, columns, orthogonal_columns)
+        A, D = _whitened_features(pair, kernel, X)
     else:
         roots = factorise(pair, kernel)
-        A = roots.base.solve(columns)
-        D = whitened_residuals(roots, A, orthogonal_columns)
+        A = roots.base.solve(Kuf(pair.base, kernel, X))
+        D = whitened_residuals(roots, A, Kuf(pair.orthogonal, kernel, X))
     whitened = whitened_variational(roots, q)
     kff = kernel(X, full_cov=False)
     mean, variance = posterior_mean(A, D, whitened), posterior_variances(A, D, kff, whitened)

@@ -111,14 +111,17 @@ def _levels(dimension: int, max_degree: int) -> tuple[_Level, ...]:
 
 
 def _ascend(
-    levels: tuple[_Level, ...], x: tf.Tensor, r2: tf.Tensor, scale: tf.Tensor
+    levels: tuple[_Level, ...],
+    x: list[tf.Tensor],
+    r2: list[tf.Tensor],
+    scale: tf.Tensor,
 ) -> tuple[list[tf.Tensor], list[tf.Tensor]]:
     """The harmonics of each degree but the last, ``[N(d, l), n]``, and the rows of the last.
 
     The last degree, the largest, is nobody's parent, so that its rows need not be joined twice.
 
-    :param x: Coordinates, ``[d, n]``.
-    :param r2: The squared radii of their prefixes, ``[d, n]``.
+    :param x: The d coordinates, ``[1, n]`` each.
+    :param r2: The squared radii of their prefixes, ``[1, n]`` each.
     :param scale: The harmonic of degree zero, ``[1, n]``, of which all others are multiples.
     """
     rows = [scale]
@@ -126,69 +129,73 @@ def _ascend(
     for degree, level in enumerate(levels, start=1):
         harmonics.append(tf.concat(rows, axis=0))
         parents = harmonics[-1]
-        planar_x = level.planar_factor * x[:2]
+        x_1, x_2 = level.planar_factor * x[0], level.planar_factor * x[1]
         if degree == 1:
-            rows = [planar_x * parents]
+            rows = [x_1 * parents, x_2 * parents]
         else:
-            x_1, x_2, re, im = planar_x[0:1], planar_x[1:2], parents[0:1], parents[1:2]
+            re, im = parents[:1], parents[1:2]
             rows = [x_1 * re - x_2 * im, x_1 * im + x_2 * re]
         for block in level.blocks:
-            x_j = x[block.axis : block.axis + 1]
+            x_j = x[block.axis]
             rows.append((float(block.factor[0, 0]) * x_j) * parents[: block.num_heads])
             if block.num_tails:
-                factor = tf.constant(block.factor[block.num_heads :], x.dtype)
-                correction = tf.constant(block.correction, x.dtype)
-                r2_j = r2[block.axis : block.axis + 1]
+                factor = tf.constant(block.factor[block.num_heads :], x_j.dtype)
+                correction = tf.constant(block.correction, x_j.dtype)
                 rows.append(
                     factor * (x_j * parents[block.num_heads : block.num_rows])
-                    - correction * (r2_j * harmonics[-2][: block.num_tails])
+                    - correction * (r2[block.axis] * harmonics[-2][: block.num_tails])
                 )
     return harmonics, rows
 
 
 def _descend(
     levels: tuple[_Level, ...],
-    x: tf.Tensor,
-    r2: tf.Tensor,
+    x: list[tf.Tensor],
+    r2: list[tf.Tensor],
     harmonics: list[tf.Tensor],
     upstream: dict[int, tf.Tensor],
 ) -> tuple[tf.Tensor, tf.Tensor]:
-    """The gradients with respect to ``x`` and ``scale`` of ``_ascend`` followed by ``upstream``."""
+    """The gradients with respect to the coordinates ``[d, n]`` and ``scale`` of ``_ascend``
+    followed by ``upstream``."""
     gradients = [[upstream[l]] if l in upstream else [] for l in range(len(levels) + 1)]
-    dx: list[list[tf.Tensor]] = [[tf.zeros_like(x[0])] for _ in range(x.shape[0])]
-    dr2 = [tf.zeros_like(x[0]) for _ in range(x.shape[0])]
+    dx: list[list[tf.Tensor]] = [[tf.zeros_like(x_j)] for x_j in x]
+    dr2: list[list[tf.Tensor]] = [[tf.zeros_like(x_j)] for x_j in x]
     for degree in range(len(levels), 0, -1):
         level, parents = levels[degree - 1], harmonics[degree - 1]
         gradient = _sum_of_prefixes(gradients[degree])
-        g_re, g_im = level.planar_factor * gradient[0:1], level.planar_factor * gradient[1:2]
-        x_1, x_2 = x[0:1], x[1:2]
+        sizes = [1, 1, *(block.num_rows for block in level.blocks)]
+        g_re, g_im, *g_blocks = tf.split(gradient, sizes, axis=0)
+        g_re, g_im = level.planar_factor * g_re, level.planar_factor * g_im
         if degree == 1:
-            dx[0].append((parents * g_re)[0])
-            dx[1].append((parents * g_im)[0])
-            gradients[0].append(x_1 * g_re + x_2 * g_im)
+            dx[0].append(parents * g_re)
+            dx[1].append(parents * g_im)
+            gradients[0].append(x[0] * g_re + x[1] * g_im)
         else:
-            re, im = parents[0:1], parents[1:2]
-            dx[0].append((re * g_re + im * g_im)[0])
-            dx[1].append((re * g_im - im * g_re)[0])
+            re, im = parents[:1], parents[1:2]
+            dx[0].append(re * g_re + im * g_im)
+            dx[1].append(re * g_im - im * g_re)
             gradients[degree - 1].append(
-                tf.concat([x_1 * g_re + x_2 * g_im, x_1 * g_im - x_2 * g_re], axis=0)
+                tf.concat([x[0] * g_re + x[1] * g_im, x[0] * g_im - x[1] * g_re], axis=0)
             )
-        start = 2
-        for block in level.blocks:
+        for block, g_block in zip(level.blocks, g_blocks, strict=True):
             j = block.axis
-            g = tf.constant(block.factor, x.dtype) * gradient[start : start + block.num_rows]
-            dx[j].append(tf.reduce_sum(g * parents[: block.num_rows], axis=0))
-            gradients[degree - 1].append(x[j : j + 1] * g)
+            g = tf.constant(block.factor, gradient.dtype) * g_block
+            dx[j].append(_sum_of_rows(g * parents[: block.num_rows]))
+            gradients[degree - 1].append(x[j] * g)
             if block.num_tails:
-                g = gradient[start + block.num_heads : start + block.num_rows]
-                g = tf.constant(block.correction, x.dtype) * g
-                dr2[j] -= tf.reduce_sum(g * harmonics[degree - 2][: block.num_tails], axis=0)
-                gradients[degree - 2].append(-r2[j : j + 1] * g)
-            start += block.num_rows
-    dx_direct = tf.stack([tf.add_n(terms) for terms in dx])
+                g = tf.constant(-block.correction, gradient.dtype) * g_block[block.num_heads :]
+                dr2[j].append(_sum_of_rows(g * harmonics[degree - 2][: block.num_tails]))
+                gradients[degree - 2].append(r2[j] * g)
+    dx_direct, dx_radial = (
+        tf.concat([tf.add_n(terms) for terms in rows], axis=0) for rows in (dx, dr2)
+    )
     # r_j^2 contains x_i^2 for every i <= j.
-    dx_radial = 2 * x * tf.cumsum(tf.stack(dr2), axis=0, reverse=True)
+    dx_radial = 2 * tf.concat(x, axis=0) * tf.cumsum(dx_radial, axis=0, reverse=True)
     return dx_direct + dx_radial, _sum_of_prefixes(gradients[0])
+
+
+def _sum_of_rows(rows: tf.Tensor) -> tf.Tensor:
+    return tf.reduce_sum(rows, axis=0, keepdims=True)
 
 
 def _sum_of_prefixes(terms: list[tf.Tensor]) -> tf.Tensor:
@@ -221,13 +228,14 @@ def _compiled(
     def evaluate(
         x: tf.Tensor, scale: tf.Tensor
     ) -> tuple[tf.Tensor, Callable[[tf.Tensor], tuple[tf.Tensor, tf.Tensor]]]:
-        r2 = tf.cumsum(tf.square(x), axis=0)
-        harmonics, last_rows = _ascend(levels, x, r2, scale)
+        columns = tf.split(x, dimension, axis=0)
+        radii = tf.split(tf.cumsum(tf.square(x), axis=0), dimension, axis=0)
+        harmonics, last_rows = _ascend(levels, columns, radii, scale)
 
         def gradient(upstream: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
             counts = [num_harmonics(dimension, degree) for degree in degrees]
             parts = dict(zip(degrees, tf.split(upstream, counts, axis=0), strict=True))
-            return _descend(levels, x, r2, harmonics, parts)
+            return _descend(levels, columns, radii, harmonics, parts)
 
         lower = [harmonics[degree] for degree in degrees[:-1]]
         return tf.concat([*lower, *last_rows], axis=0), gradient
