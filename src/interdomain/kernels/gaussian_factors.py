@@ -14,6 +14,7 @@ import tensorflow_probability as tfp
 from gpflow.utilities import positive
 from gpflow.utilities.ops import square_distance
 
+from .._tracing import once_per_shape
 from ..sphere._typing import Array
 
 
@@ -30,6 +31,7 @@ def definite_parameter(value: Array, name: str) -> gpflow.Parameter:
     return gpflow.Parameter(value, transform=transform, name=name)
 
 
+@once_per_shape
 def scaled_matrix(value: tf.Tensor, scales: tf.Tensor) -> tf.Tensor:
     """``diag(scales) M diag(scales)`` ``[D, D]``, for M in any of its forms and scales ``[D]``."""
     if value.shape.rank == 2:

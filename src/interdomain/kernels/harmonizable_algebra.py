@@ -14,6 +14,7 @@ from __future__ import annotations
 import math
 from typing import NamedTuple
 
+import numpy as np
 import tensorflow as tf
 from gpflow.utilities.ops import square_distance
 
@@ -114,11 +115,18 @@ def _means_of_signs(sums: tf.Tensor, sign: float) -> tuple[tf.Tensor, tf.Tensor]
 
 
 @once_per_shape
-def fourier_covariance(
-    component: ComponentTensors, w: tf.Tensor, Y: tf.Tensor
-) -> tuple[tf.Tensor, tf.Tensor]:
-    """The covariances ``[m, N]`` of f with the real and the imaginary part of its Fourier transform
-    about the centre.
+def fourier_correlations(component: ComponentTensors, w: tf.Tensor) -> tf.Tensor:
+    """The correlations ``[2m, 2m]`` of the real parts of f's Fourier transform about the centre,
+    then the imaginary ones: their covariances over standard deviations."""
+    matrix = _fourier_matrix(component, w)
+    inverse = tf.math.rsqrt(_fourier_variances(matrix))
+    return inverse[:, None] * matrix * inverse
+
+
+@once_per_shape
+def fourier_covariance(component: ComponentTensors, w: tf.Tensor, Y: tf.Tensor) -> tf.Tensor:
+    """The covariances ``[2m, N]`` of f with the real and the imaginary parts of its Fourier
+    transform about the centre, over the standard deviations of these.
 
     With ``a = b + S/2`` and ``T = a^-1 b`` the paper's eqs. 63 and 64, put right, are a sum over
     the frequencies i of ``N(w - frequency_i | 0, a) exp(-2 pi i (w - frequency_i)^T T y)`` times
@@ -137,7 +145,36 @@ def fourier_covariance(
     even = tf.linalg.matmul(plus + minus, window * real)
     odd = tf.linalg.matmul(plus - minus, window * imaginary)
     cosine, sine = turns(w, shrunk)
-    return cosine * even + sine * odd, cosine * odd - sine * even
+    both = tf.concat([cosine * even + sine * odd, cosine * odd - sine * even], axis=0)
+    # The whole matrix for its diagonal: rounded otherwise, a small variance would not be the one
+    # that the correlations have.
+    return both * tf.math.rsqrt(_fourier_variances(_fourier_matrix(component, w)))[:, None]
+
+
+def _fourier_matrix(component: ComponentTensors, w: tf.Tensor) -> tf.Tensor:
+    """For s and c the densities at (w, v) and (w, -v): ``Re(s + c) / 2`` between real parts,
+    ``Re(s - c) / 2`` between imaginary ones, ``Im(c - s) / 2`` and ``Im(s + c) / 2`` between a real
+    and an imaginary one and the other way round."""
+    found = densities(component, w, w)
+    if found.same_imaginary is None or found.opposite_imaginary is None:
+        real_imaginary = imaginary_real = tf.zeros_like(found.same)
+    else:
+        real_imaginary = (found.opposite_imaginary - found.same_imaginary) / 2
+        imaginary_real = (found.opposite_imaginary + found.same_imaginary) / 2
+    real = tf.concat([(found.same + found.opposite) / 2, real_imaginary], axis=1)
+    imaginary = tf.concat([imaginary_real, (found.same - found.opposite) / 2], axis=1)
+    matrix = tf.concat([real, imaginary], axis=0)
+    return (matrix + tf.linalg.matrix_transpose(matrix)) / 2
+
+
+def _fourier_variances(matrix: tf.Tensor) -> tf.Tensor:
+    """The diagonal, not below what rounding leaves of it: an imaginary part near w = 0 is the
+    difference of two numbers as large as the real part."""
+    diagonal = tf.linalg.diag_part(matrix)
+    total, _ = tf.split(diagonal, 2)
+    precision = np.finfo(diagonal.dtype.as_numpy_dtype)
+    floor = precision.eps * tf.tile(total, [2])
+    return tf.maximum(diagonal, floor + precision.tiny)
 
 
 def _modulations(

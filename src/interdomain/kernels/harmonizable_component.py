@@ -21,6 +21,7 @@ from .harmonizable_algebra import (
     ComponentTensors,
     Densities,
     densities,
+    fourier_correlations,
     fourier_covariance,
     wigner,
     windowed_features,
@@ -197,13 +198,24 @@ class HarmonizableComponent(MixtureComponent):
 
     @check_shapes(
         "w: [m, D]",
-        "X: [N, E]",
-        "return[0]: [m, N]",
-        "return[1]: [m, N]",
+        "return: [n, n]",
     )
-    def fourier_covariance(self, w: tf.Tensor, X: TensorType) -> tuple[tf.Tensor, tf.Tensor]:
-        """The covariances of f(x) with the real and with the imaginary part of the Fourier
-        transform of f about the centre, ``int f(x + centre) exp(-2 pi i w^T x) dx``.
+    def fourier_correlations(self, w: tf.Tensor) -> tf.Tensor:
+        """The correlations of the real parts of the Fourier transform of f about the centre,
+        ``int f(x + centre) exp(-2 pi i w^T x) dx``, then its imaginary parts: ``[2m, 2m]``.
+
+        :param w: Frequencies.
+        """
+        return fourier_correlations(self.tensors(), w)
+
+    @check_shapes(
+        "w: [m, D]",
+        "X: [N, E]",
+        "return: [n, N]",
+    )
+    def fourier_covariance(self, w: tf.Tensor, X: TensorType) -> tf.Tensor:
+        """The covariances of f(x) with the same real and imaginary parts, over the standard
+        deviations of these: ``[2m, N]``.
 
         :param w: Frequencies.
         :param X: Inputs; the active columns are selected here.

@@ -72,7 +72,7 @@ class StreamedFeatures:
 
     def stack(self, X: tf.Tensor, Y: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
         """The columns s, ``[M + P + H, n]``, and the terms of the diagonal, ``[T, n]``."""
-        stacked, terms = self._traced.user_function(X, Y)
+        stacked, terms = self._traced(X, Y)
         return stacked, terms
 
     @calls_user_code
