@@ -8,9 +8,9 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import gpflow
-import numpy as np
 import tensorflow as tf
 
+from .._arguments import boolean, integer, number
 from .checkpoints import CheckpointStore
 from .compiled import CompiledFunctions
 from .data import Data, make_batches
@@ -134,14 +134,15 @@ def fit(
         L-BFGS starts at one or finds no better point without a NaN.
     """
     started = time.perf_counter()
-    check_positive_integer("steps", steps)
-    check_positive_integer("callback_every", callback_every)
+    integer("steps", steps, at_least=1)
+    integer("callback_every", callback_every, at_least=1)
     if checkpoint_every is not None:
-        check_positive_integer("checkpoint_every", checkpoint_every)
-    if max_seconds is not None and not (np.isfinite(max_seconds) and max_seconds > 0):
-        raise ValueError(f"max_seconds: found {max_seconds}; pass a positive number, or None.")
-    if isinstance(seed, bool) or not isinstance(seed, (int, np.integer)) or seed < 0:
-        raise ValueError(f"seed: found {seed!r}; pass an integer of at least 0.")
+        integer("checkpoint_every", checkpoint_every, at_least=1)
+    if max_seconds is not None:
+        number("max_seconds", max_seconds, above=0)
+    integer("seed", seed, at_least=0)
+    for name, value in {"resume": resume, "progress": progress, "jit_compile": jit_compile}.items():
+        boolean(name, value)
     if checkpoint_dir is None and (checkpoint_every is not None or resume):
         raise ValueError(
             f"checkpoint_dir: found None with checkpoint_every={checkpoint_every} and "
@@ -280,9 +281,3 @@ def _describe_parameters(model: gpflow.models.BayesianModel) -> dict[str, str]:
         + ("" if parameter.trainable else ", not trainable")
         for path, parameter in gpflow.utilities.parameter_dict(model).items()
     }
-
-
-def check_positive_integer(name: str, value: Any) -> None:
-    """:raises ValueError: if it is none."""
-    if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or value < 1:
-        raise ValueError(f"{name}: found {value!r}; pass an integer of at least 1.")

@@ -7,17 +7,9 @@ from collections.abc import Sequence
 import numpy as np
 import tensorflow as tf
 
+from .._arguments import as_integers, short
 from ..sphere._typing import Array
-from ._arguments import (
-    IntArray,
-    as_dims,
-    as_integers,
-    as_matrix,
-    as_order,
-    as_vector,
-    short,
-    spread,
-)
+from ._arguments import IntArray, as_dims, as_matrix, as_order, as_vector, spread
 from .base import TOLERANCE
 from .closed_form import ClosedFormTransform, constant
 from .index_permutation import IndexPermutation, gather_columns
