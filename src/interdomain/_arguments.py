@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import numbers
 import operator
-import os
 import sys
 import warnings
 from collections.abc import Callable, Sequence
@@ -216,8 +215,9 @@ def finite_array(name: str, value: Any, ranks: tuple[int, ...], form: str) -> Ar
     if array.ndim not in ranks:
         raise ValueError(f"{name} must be {form}, found shape {array.shape}.")
     if not np.all(np.isfinite(array)):
-        found = f", found {short(array)}" if array.ndim == 0 else ""
-        raise ValueError(f"{name} must be finite{found}; remove NaN and infinite entries.")
+        if array.ndim == 0:
+            raise ValueError(f"{name} must be finite, found {short(array)}; pass a finite number.")
+        raise ValueError(f"{name} must be finite; remove NaN and infinite entries.")
     return array
 
 
@@ -283,8 +283,8 @@ def check_num_inducing(name: str, count: int, noun: str, *, allow_large: bool) -
 
 def warn(message: str) -> None:
     """A warning of the line of code, outside of this library, that called it."""
-    package = os.path.dirname(os.path.abspath(__file__)) + os.sep
-    level, frame = 2, sys._getframe(1)
-    while frame.f_back is not None and frame.f_code.co_filename.startswith(package):
+    inside = (__name__.partition(".")[0], "check_shapes")
+    level, frame = 1, sys._getframe()
+    while frame.f_back and str(frame.f_globals.get("__name__")).partition(".")[0] in inside:
         level, frame = level + 1, frame.f_back
     warnings.warn(message, UserWarning, stacklevel=level)

@@ -49,7 +49,7 @@ _MEANT = {
 
 
 def _check_name(value: Any) -> None:
-    if not isinstance(value, str) or not value.isidentifier():
+    if not isinstance(value, str) or not (value.isascii() and value.isidentifier()):
         raise ValueError(f"name must be a Python identifier, found {short(value)}.")
 
 
@@ -109,7 +109,8 @@ def checked(function: Callable[..., Any], shown: str) -> Callable[..., Any]:
     def call(*args: Any, **kwargs: Any) -> Any:
         for name in kwargs:
             if name not in parameters:
-                raise TypeError(_unknown(shown, name, known))
+                made = type(args[0]).__name__ if args and function.__name__ == "__init__" else shown
+                raise TypeError(_unknown(made, name, known))
         given = dict(zip(parameters, args, strict=False)) | kwargs
         for name in booleans:
             if name in given:
@@ -125,5 +126,5 @@ def checked(function: Callable[..., Any], shown: str) -> Callable[..., Any]:
 def _unknown(shown: str, name: str, known: list[str]) -> str:
     meant = [other for other in _MEANT.get(name, ()) if other in known]
     meant = meant or difflib.get_close_matches(name, known, n=1)
-    hint = f"did you mean {meant[0]}? " if meant else ""
-    return f"{shown} has no argument {name!r}; {hint}It takes {', '.join(known) or 'none'}."
+    hint = f"; did you mean {meant[0]}?" if meant else "."
+    return f"{shown} has no argument {name!r}{hint} It takes {', '.join(known) or 'none'}."

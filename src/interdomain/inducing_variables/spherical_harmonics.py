@@ -14,7 +14,7 @@ from ..sphere import num_harmonics
 from ..sphere.dimensions import validate_degrees, validate_dimension, validate_max_degree
 from .base import InterDomainInducingVariables
 
-NOTABLE_MISSING_SHARE = 0.25
+NOTABLE_MISSING_SHARE = 0.1
 """Of the kernel's variance: what is above ``max_degree`` deserves a warning from here on."""
 
 
@@ -69,7 +69,7 @@ class SphericalHarmonics(InterDomainInducingVariables):
             eigenvalue is not a positive number; or as the constructor.
 
         A warning tells of a kernel that ends below ``max_degree``, and of one that has more than a
-        quarter of its variance above it (with its present parameters).
+        tenth of its variance above it (with its present parameters).
         """
         remedy = (
             "spherical harmonics need one of interdomain.kernels.SphericalMatern32, ArcCosine, ..."
@@ -81,8 +81,8 @@ class SphericalHarmonics(InterDomainInducingVariables):
         try:
             harmonics = cls(dimension, degrees, allow_large=allow_large, name=name)
         except ValueError as error:
-            message = f"input_dim={input_dim}, max_degree={max_degree}: {error}"
-            raise ValueError(message) from None
+            message = str(error).removeprefix("dimension, degrees: ")
+            raise ValueError(f"input_dim={input_dim}, max_degree={max_degree}: {message}") from None
         eigenvalues = kernel.eigenvalues(dimension, harmonics.degrees)
         harmonics.validate_eigenvalues(eigenvalues)
         harmonics._warn_of_other_degrees(kernel, max_degree, eigenvalues)

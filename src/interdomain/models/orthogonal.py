@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from typing import Literal
 
 import gpflow
@@ -16,7 +15,7 @@ from gpflow.likelihoods import Likelihood
 from gpflow.mean_functions import MeanFunction
 from gpflow.posteriors import PrecomputeCacheType
 
-from .._arguments import choice
+from .._arguments import choice, warn
 from ..posteriors.orthogonal import OrthogonalPosterior
 from ..posteriors.orthogonal_terms import (
     OrthogonalPair,
@@ -183,9 +182,8 @@ class OrthogonalSVGP(OnePassSVGP):
         else:
             effect = f"S_vf = 0 for them (rows {determined[:10].tolist()}...), and they add nothing"
         base, orthogonal = (type(part).__name__ for part in self._pair)
-        warnings.warn(
+        warn(
             f"orthogonal_inducing_variable: the base ({base}) determines {len(determined)} of its "
             f"{len(shares)} variables ({orthogonal}): {effect}. Choose variables that the base "
-            "lacks, such as points elsewhere or harmonics of other degrees.",
-            stacklevel=3,
+            "lacks, such as points elsewhere or harmonics of other degrees."
         )

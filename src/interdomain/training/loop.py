@@ -20,6 +20,7 @@ from .lbfgs import run_lbfgs
 from .progress import Callback, Recorder
 from .replicas import Replicas
 from .results import FitResult
+from .scales import warn_of_data
 from .settings import Method, gradient_updates, lbfgs_updates, resolve_method
 from .validation import check_columns
 
@@ -122,6 +123,12 @@ def fit(
         skips what was seen. The chief alone writes checkpoints and shows progress; all workers see
         the same ``checkpoint_dir``, and resume from it. Not for L-BFGS and XLA, nor for models that
         hold their data.
+    :warns UserWarning: for columns of X, or of Y under a Gaussian likelihood, whose range is above
+        1,000 times what the model assumes (1, a lengthscale, a standard deviation of the prior) or
+        below a thousandth, or whose mean is 100 ranges away from the centre of a zonal kernel or
+        100 standard deviations from the prior of Y; and for rows outside of the interval of
+        :class:`~interdomain.inducing_variables.IntervalFourierFeatures`. Not for columns of
+        integers, kernels on patches, and Datasets.
     :raises ValueError: for arguments that are wrong or do not go together: the message names the
         argument, what was found, and what to pass instead. That includes a model whose ``num_data``
         is None with minibatches, or is not the number of rows, because its ELBO would be scaled
@@ -179,6 +186,9 @@ def fit(
     )
     columns = batches.columns()
     CompiledFunctions.of(model).get(("checked", columns), lambda: check_columns(model, columns))
+    arrays = batches.arrays()
+    if arrays is not None:
+        warn_of_data(model, *arrays)
     if method == "l-bfgs":
         updates = lbfgs_updates(model)
         settings = {"options": dict(options or {}), "checkpoint_every": checkpoint_every}

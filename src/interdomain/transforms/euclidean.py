@@ -216,8 +216,8 @@ class Permutation(IndexPermutation):
         columns = as_integers("indices", indices, "pass each of 0, ..., D - 1 once")
         if sorted(columns) != list(range(len(columns))):
             raise ValueError(
-                f"indices must be a permutation, found {short(columns)}; pass each of 0, ..., "
-                f"{len(columns) - 1} once."
+                f"indices must be a permutation, found {short(np.array(columns))}; pass each of "
+                f"0, ..., {len(columns) - 1} once."
             )
         super().__init__(np.array(columns))
 
