@@ -77,7 +77,8 @@ def check_constructors(package: str) -> None:
         if module not in sys.modules:
             continue
         for kind in vars(sys.modules[module]).values():
-            if inspect.isclass(kind) and kind.__module__ == module:
+            own = inspect.isclass(kind) and kind.__module__ == module
+            if own and not kind.__name__.startswith("_"):
                 for name, made in list(_constructors(kind)):
                     setattr(kind, name, made)
 

@@ -180,7 +180,7 @@ class ActivationFeatures(InterDomainInducingVariables):
 
 
 def _unit_rows(Z: TensorType) -> Array:
-    values = filled_matrix("Z", Z, "[M, d]").astype(gpflow.default_float())
+    values: Array = filled_matrix("Z", Z, "[M, d]").astype(gpflow.default_float())
     try:
         validate_dimension(values.shape[1])
     except ValueError as error:

@@ -154,7 +154,7 @@ def _random_patches(
     kernel: Convolutional | MultiChannelConvolutional, X: TensorType, rng: np.random.Generator
 ) -> tuple[Array, bool]:
     """Patches and their places ``[n, E + 2]``, and whether the kernel looks at the places."""
-    images = filled_matrix("X", X, "[N, H W C]").astype(gpflow.default_float())
+    images: Array = filled_matrix("X", X, "[N, H W C]").astype(gpflow.default_float())
     channels = getattr(kernel, "num_channels", 1)
     limit = max(1, _MAX_PATCHES // (kernel.num_patches * channels))
     if len(images) > limit:

@@ -15,7 +15,8 @@ def single_output(name: str, kernel: Any, remedy: str | None = None) -> Kernel:
     :param remedy: What to do with a kernel of several outputs.
     :raises ValueError: Unless it is a kernel with one output.
     """
-    found = instance(name, kernel, Kernel, "a GPflow kernel")
+    instance(name, kernel, Kernel, "a GPflow kernel")
+    found: Kernel = kernel
     if isinstance(found, gpflow.kernels.MultioutputKernel):
         raise ValueError(
             f"{name} must have one output, found {type(found).__name__}; "

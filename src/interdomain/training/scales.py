@@ -7,7 +7,7 @@ said of columns does not hold for pixels, which kernels on patches see.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 import gpflow
@@ -73,6 +73,7 @@ def _warn_of_columns(kernel: Kernel, X: Array) -> None:
 
 def _parts(kernel: Kernel) -> Iterator[Kernel]:
     """The kernels of columns of X that have a lengthscale, in any form."""
+    parts: Iterable[Kernel]
     if isinstance(kernel, Combination):
         parts = kernel.kernels
     elif isinstance(kernel, MultioutputKernel):
