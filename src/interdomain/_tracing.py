@@ -173,14 +173,6 @@ class Traced:
         """The concrete function for such arguments; of an ``input_signature``, for none."""
         return self._attempt(lambda function: function.get_concrete_function(*specs))
 
-    @property
-    def user_function(self) -> Callable[..., Any]:
-        """The user's function, converted if it needs that."""
-        function = self._user_function
-        if self._needs_autograph:
-            function = tf.function(function, autograph=True)
-        return function
-
     def _attempt(self, use: Callable[[Any], Any]) -> Any:
         self._failures.clear()
         try:

@@ -16,13 +16,12 @@ import tensorflow as tf
 from gpflow.keras import tf_keras
 
 from interdomain import _tracing
-from interdomain.inducing_variables import SphericalHarmonics, SumInducingVariables
+from interdomain.inducing_variables import SphericalHarmonics
 from interdomain.kernels import SphericalMatern32
-from interdomain.models import AdditiveSVGP, OrthogonalSVGP, OutOfCoreSGPR
+from interdomain.models import OutOfCoreSGPR
 from interdomain.training import fit
 from interdomain.training.compiled import CompiledFunctions
-
-Data = tuple[np.ndarray, np.ndarray]
+from tests.training.compiled_models import MINIBATCHES, Data, additive_svgp, harmonics_svgp
 
 
 @pytest.fixture
@@ -41,41 +40,6 @@ def traces(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[str]]:
     monkeypatch.setattr(_tracing, "compiled", compiled)
     monkeypatch.setattr("interdomain.training.gradient_steps.compiled", compiled)
     yield found
-
-
-def harmonics_svgp(data: Data, likelihood: Any = None, **options: Any) -> gpflow.models.SVGP:
-    kernel = SphericalMatern32(weight_variances=[0.8, 1.3])
-    harmonics = SphericalHarmonics.for_kernel(kernel, 2, max_degree=2)
-    likelihood = likelihood or gpflow.likelihoods.Gaussian()
-    return gpflow.models.SVGP(kernel, likelihood, harmonics, num_data=len(data[0]), **options)
-
-
-def additive_svgp(data: Data, likelihood: Any = None) -> AdditiveSVGP:
-    kernels = [SphericalMatern32(), gpflow.kernels.Matern32()]
-    blocks = [
-        SphericalHarmonics.for_kernel(kernels[0], 2, max_degree=1),
-        gpflow.inducing_variables.InducingPoints(data[0][:3].copy()),
-    ]
-    return AdditiveSVGP(
-        kernels[0] + kernels[1],
-        likelihood or gpflow.likelihoods.Gaussian(),
-        SumInducingVariables(blocks),
-        num_data=len(data[0]),
-    )
-
-
-def orthogonal_svgp(data: Data, likelihood: Any = None) -> OrthogonalSVGP:
-    kernel = SphericalMatern32()
-    return OrthogonalSVGP(
-        kernel,
-        likelihood or gpflow.likelihoods.Gaussian(),
-        SphericalHarmonics.for_kernel(kernel, 2, max_degree=1),
-        gpflow.inducing_variables.InducingPoints(data[0][:3].copy()),
-        num_data=len(data[0]),
-    )
-
-
-MINIBATCHES: dict[str, Any] = {"batch_size": 10, "steps": 3}
 
 
 @pytest.mark.parametrize(
@@ -310,155 +274,17 @@ def test_fitted_model_is_handled_like_any_other(data, make_svgp, tmp_path, asser
     tf.train.Checkpoint(model=model).write(str(tmp_path / "checkpoint"))
 
 
-# ---------------------------------------------------------------------------------------------
-# AutoGraph
-# ---------------------------------------------------------------------------------------------
-
-
-class Branching(gpflow.likelihoods.Gaussian):
-    """A user's likelihood that cannot be traced without AutoGraph."""
-
-    traced = 0
-
-    def _variational_expectations(self, X: Any, Fmu: Any, Fvar: Any, Y: Any) -> tf.Tensor:
-        if not tf.executing_eagerly():
-            type(self).traced += 1
-        value = super()._variational_expectations(X, Fmu, Fvar, Y)
-        if tf.reduce_sum(Fvar) > -1.0:
-            value = 2.0 * value
-        return value
-
-
-class Doubled(gpflow.likelihoods.Gaussian):
-    """What it computes."""
-
-    def _variational_expectations(self, X: Any, Fmu: Any, Fvar: Any, Y: Any) -> tf.Tensor:
-        return 2.0 * super()._variational_expectations(X, Fmu, Fvar, Y)
-
-
-FITS: dict[str, dict[str, Any]] = {
-    "adam": MINIBATCHES,
-    "natural": {**MINIBATCHES, "natural_gradient": 0.1},
-    "l-bfgs": {"steps": 3},
-}
-
-
-@pytest.mark.parametrize(
-    ("make", "arguments"),
-    [
-        pytest.param(make, arguments, id=f"{make.__name__}-{name}", marks=marks)
-        for make, quick in (
-            (harmonics_svgp, "adam"),
-            (additive_svgp, "l-bfgs"),
-            (orthogonal_svgp, None),
-        )
-        for name, arguments in FITS.items()
-        for marks in ([] if name == quick else [pytest.mark.full],)
-    ],
-)
-def test_user_code_that_needs_autograph(data, make, arguments) -> None:
-    model, same = make(data, Branching(0.3)), make(data, Doubled(0.3))
-    Branching.traced = 0
-    fit(model, data, progress=False, **arguments)
-    fit(same, data, progress=False, **arguments)
-    for one, other in zip(model.trainable_variables, same.trainable_variables, strict=True):
-        np.testing.assert_allclose(one, other, rtol=1e-9, atol=1e-12)
-    traced = Branching.traced
-    fit(model, data, progress=False, **arguments)
-    assert Branching.traced == traced > 0
-
-
-@pytest.mark.full
-def test_user_code_that_needs_autograph_under_a_strategy(data) -> None:
-    strategy = tf.distribute.OneDeviceStrategy("CPU:0")
-    with strategy.scope():
-        model = harmonics_svgp(data, Branching(0.3))
-    same = harmonics_svgp(data, Doubled(0.3))
-    fit(model, data, **MINIBATCHES, strategy=strategy, progress=False)
-    fit(same, data, **MINIBATCHES, progress=False)
-    for one, other in zip(model.trainable_variables, same.trainable_variables, strict=True):
-        np.testing.assert_allclose(one, other, rtol=1e-9, atol=1e-12)
-
-
-class Hopeless(gpflow.likelihoods.Gaussian):
-    """AutoGraph does not convert comprehensions."""
-
-    def _variational_expectations(self, X: Any, Fmu: Any, Fvar: Any, Y: Any) -> tf.Tensor:
-        value = super()._variational_expectations(X, Fmu, Fvar, Y)
-        return value + sum([v for v in Fvar if v > 0])
-
-
-class Broken(gpflow.likelihoods.Gaussian):
-    def _variational_expectations(self, X: Any, Fmu: Any, Fvar: Any, Y: Any) -> tf.Tensor:
-        raise KeyError("no such thing")
-
-
-@pytest.mark.parametrize("arguments", [MINIBATCHES, {"steps": 3}], ids=["adam", "l-bfgs"])
-def test_code_that_cannot_be_traced_either_way(data, arguments) -> None:
-    """The user's own line comes first, and the message is short."""
-    model = harmonics_svgp(data, Hopeless())
-    with pytest.raises(TypeError) as caught:
-        fit(model, data, progress=False, **arguments)
-    first, *rest = str(caught.value).splitlines()
-    assert "test_compiled.py" in first and "in _variational_expectations" in first
-    assert "for v in Fvar" in first
-    assert len(str(caught.value)) < 1000 and "symbolic" in rest[0]
-    with pytest.raises(KeyError, match="^'no such thing'$"):
-        fit(harmonics_svgp(data, Broken()), data, progress=False, **arguments)
-
-
-@pytest.fixture
-def converted(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """The functions that AutoGraph converts, with their modules."""
-    from tensorflow.python.autograph.impl import api
-
-    found: list[str] = []
-    original = api._convert_actual
-
-    def noted(entity: Any, program_ctx: Any) -> Any:
-        found.append(f"{entity.__module__}.{entity.__qualname__}")
-        return original(entity, program_ctx)
-
-    monkeypatch.setattr(api, "_convert_actual", noted)
-    return found
-
-
-@pytest.mark.parametrize(
-    "make",
-    [
-        harmonics_svgp,
-        pytest.param(additive_svgp, marks=pytest.mark.full),
-        pytest.param(orthogonal_svgp, marks=pytest.mark.full),
-    ],
-)
-def test_autograph_leaves_the_library_alone(data, converted, make) -> None:
-    """In a user's own tf.function; only what calls the user's likelihood is converted."""
-    model = make(data)
-
-    @tf.function
-    def step(X: tf.Tensor, Y: tf.Tensor) -> Any:
-        with tf.GradientTape() as tape:
-            loss = model.training_loss((X, Y))
-        return tape.gradient(loss, model.trainable_variables), model.predict_f(X, full_cov=True)
-
-    gradients, _ = step(*map(tf.constant, data))
-    assert all(gradient is not None for gradient in gradients)
-    assert converted  # GPflow's
-    library = {name for name in converted if name.startswith("interdomain.")}
-    assert library <= {"interdomain.models.one_pass.OnePassSVGP.elbo"}
-    converted.clear()
-    fit(model, data, **MINIBATCHES, progress=False)
-    fit(model, data, steps=2, progress=False)
-    assert not converted
-
-
-def test_every_function_of_the_library_is_marked() -> None:
-    """Those of classes too; but not what calls a user's code."""
-    import interdomain
-
-    mark = _tracing._mark_of_do_not_convert()
-    assert mark
-    assert SphericalMatern32.K.__dict__.keys() >= mark.keys()
-    assert interdomain.training.fit.__dict__.keys() >= mark.keys()
-    assert SphericalHarmonics.for_kernel.__func__.__dict__.keys() >= mark.keys()
-    assert not AdditiveSVGP.elbo.__dict__.keys() & mark.keys()
+@pytest.mark.parametrize("natural_gradient", [None, 0.1], ids=["adam", "natural"])
+def test_checks_of_the_loss_are_not_steps(
+    data, make_svgp, assert_same_bits, tmp_path, natural_gradient
+) -> None:
+    """A checkpoint is written after the loss was computed once more, by the compiled step."""
+    arguments = {"batch_size": 10, "steps": 3, "natural_gradient": natural_gradient}
+    checked, other = make_svgp(), make_svgp()
+    adam = tf_keras.optimizers.Adam()
+    folder = str(tmp_path)
+    saved = {"checkpoint_dir": folder, "checkpoint_every": 1, "optimizer": adam}
+    fit(checked, data, **arguments, **saved, progress=False)
+    fit(other, data, **arguments, optimizer=tf_keras.optimizers.Adam(), progress=False)
+    assert int(adam.iterations) == 3
+    assert_same_bits(checked, other)

@@ -24,6 +24,10 @@ Loss = Callable[..., tf.Tensor]
 ValueAndGradients = tuple[tf.Tensor, list[tf.Tensor]]
 Gradients = Callable[[Sequence[tf.Variable], Sequence[tf.Tensor]], ValueAndGradients]
 """From variables and the rows of a batch to the loss and its gradients."""
+Move = Callable[[], tf.Tensor]
+"""Changes the variables; says whether all numbers were finite."""
+Update = Callable[[Move], tf.Tensor]
+"""Makes a move, or decides not to; its value then."""
 
 
 def run_gradient_steps(
@@ -63,8 +67,7 @@ def run_gradient_steps(
 
     def commit(step: int, batch: Sequence[Any]) -> None:
         with guarded(step):
-            loss = functions.loss(batch, once=checkpoint_every is None)
-            _require_finite(loss, "after the update the loss is")
+            _require_finite(functions.loss(batch), "after the update the loss is")
             good.keep(good.present_values(), step)
         store.save(step)
         good.checkpoint = store.latest
@@ -121,33 +124,44 @@ class _StepFunctions:
         self._key = (signature, replicas.strategy)
         self._compile_with_xla = {"jit_compile": True} if jit_compile else {}
         key = ("step", *self._key, *updates.key(), jit_compile)
-        self.take_step = self._functions.get(key, self._compiled_step)
+        self._step = self._functions.get(key, self._compiled_step)
 
-    def loss(self, batch: Sequence[Any], *, once: bool) -> float:
-        """
-        The loss on a batch, which its replicas share.
+    def take_step(self, *batch: Any) -> tuple[tf.Tensor, tf.Tensor]:
+        """One update; the loss before it, and whether all numbers were finite."""
+        value, finite = self._step(*self._updating(True), *batch)
+        return value, finite
 
-        :param once: whether it is asked for once, so that compiling would not pay.
-        """
+    def loss(self, batch: Sequence[Any]) -> float:
+        """The loss on a batch, which its replicas share."""
         if self._replicas.strategy is not None:
             return float(self._functions.get(("loss", *self._key), self._compiled_loss)(*batch))
-        if once:
-            return float(self._user_loss(*batch))
-        value, _ = self._compiled_gradients(self._updates.last_updated(), batch)
+        value, _ = self._step(*self._updating(False), *batch)
         return float(value)
+
+    def _updating(self, update: bool) -> tuple[tf.Tensor, ...]:
+        """What the compiled step is told besides the batch: nothing under a strategy, where it
+        cannot but update."""
+        return (tf.constant(update),) if self._replicas.strategy is None else ()
 
     def _compiled_step(self) -> Callable[..., tuple[tf.Tensor, tf.Tensor]]:
         replicas, updates = self._replicas, self._updates
-        options = {**self._options, **self._compile_with_xla}
         if replicas.strategy is None:
-            step = _step_function(replicas, updates, self._compiled_gradients)
-            take_step: Callable[..., Any] = compiled(step, **options)
-            return take_step
+            take_step = _step_function(replicas, updates, self._compiled_gradients)
+
+            def step(update: tf.Tensor, *batch: tf.Tensor) -> Any:
+                return take_step(batch, lambda move: tf.cond(update, move, lambda: True))
+
+            signature = (tf.TensorSpec([], tf.bool), *self._options["input_signature"])
+            traced: Callable[..., Any]
+            traced = compiled(step, input_signature=signature, **self._compile_with_xla)
+            return traced
 
         def build(loss: Loss) -> Callable[..., Any]:
-            return _step_function(replicas, updates, _gradients_of(loss, replicas))
+            take_step = _step_function(replicas, updates, _gradients_of(loss, replicas))
+            # Optimizers cannot merge the gradients of several replicas inside a tf.cond.
+            return lambda *batch: take_step(batch, lambda move: move())
 
-        return Traced(build, self._user_loss, **options)
+        return Traced(build, self._user_loss, **self._options, **self._compile_with_xla)
 
     def _compiled_loss(self) -> Callable[..., tf.Tensor]:
         replicas = self._replicas
@@ -182,12 +196,12 @@ def _gradients_of(loss: Loss, replicas: Replicas) -> Gradients:
 
 def _step_function(
     replicas: Replicas, updates: Updates, gradients_of: Gradients
-) -> Callable[..., tuple[tf.Tensor, tf.Tensor]]:
+) -> Callable[[Sequence[Any], Update], Any]:
     """
-    One update from one batch. Returns the loss before it, and whether all numbers were finite.
+    One update from one batch, as a function of the batch and of what makes the move.
 
-    Nothing here is conditional: optimizers cannot merge the gradients of several replicas inside a
-    ``tf.cond``. A bad update does go through, and the caller takes it back.
+    Returns the loss before the move, and whether all numbers were finite. A bad move does go
+    through, and the caller takes it back.
     """
     optimizer, variables = updates.optimizer, updates.variables
     natural = (
@@ -197,30 +211,40 @@ def _step_function(
     )
     in_q = updates.q_variables()
 
-    def step(*batch: Any) -> tuple[tf.Tensor, tf.Tensor]:
-        losses: list[tf.Tensor] = []
-        gradients: list[tf.Tensor] = []
-        if natural is not None:
-            value, of_q = replicas.run(lambda *rows: gradients_of(in_q, rows), batch)
-            losses.append(value)
+    def step(batch: Sequence[Any], update: Update) -> Any:
+        if natural is None:
+            return replicas.run(lambda *rows: gradient_step(rows, update), batch)
+        value, of_q = replicas.run(lambda *rows: gradients_of(in_q, rows), batch)
+
+        def move() -> tf.Tensor:
             # GPflow's optimizer takes gradients itself: of a function that has these.
             natural.minimize(
                 lambda: tf.add_n([tf.reduce_sum(g * v) for g, v in zip(of_q, in_q, strict=True)]),
                 updates.variational_parameters,
             )
-        if variables:
-            value, gradients = replicas.run(update, batch)
-            losses.append(value)
-        return losses[0], _all_finite([*losses, *gradients, *variables, *in_q])
+            finite = _all_finite([value, *in_q])
+            if variables:
+                _, also = replicas.run(lambda *rows: gradient_step(rows, at_once), batch)
+                finite = tf.logical_and(finite, also)
+            return finite
 
-    def update(*rows: tf.Tensor) -> ValueAndGradients:
+        return value, update(move)
+
+    def gradient_step(rows: Sequence[tf.Tensor], update: Update) -> tuple[tf.Tensor, tf.Tensor]:
         value, gradients = gradients_of(variables, rows)
-        if replicas.strategy is None:
-            optimizer.apply_gradients(zip(gradients, variables, strict=True))
-        else:  # they are of the whole batch already
+
+        def move() -> tf.Tensor:
             pairs = zip(gradients, variables, strict=True)
-            optimizer.apply_gradients(pairs, skip_gradients_aggregation=True)
-        return value, gradients
+            if replicas.strategy is None:
+                optimizer.apply_gradients(pairs)
+            else:  # they are of the whole batch already
+                optimizer.apply_gradients(pairs, skip_gradients_aggregation=True)
+            return _all_finite([value, *gradients, *variables])
+
+        return value, update(move)
+
+    def at_once(move: Move) -> tf.Tensor:
+        return move()
 
     return step
 

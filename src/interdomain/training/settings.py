@@ -92,10 +92,6 @@ class Updates:
         """All that a step updates."""
         return [*self.variables, *self.q_variables()]
 
-    def last_updated(self) -> Sequence[tf.Variable]:
-        """Those that the second half of a step updates, or the only one."""
-        return self.variables or self.q_variables()
-
     def key(self) -> tuple[Hashable, ...]:
         """What a compiled step depends on."""
         return self.optimizer, self.natural_gradient

@@ -1,0 +1,171 @@
+"""AutoGraph converts nothing of the library, and a user's code only where it cannot be traced."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import gpflow
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from interdomain import _tracing
+from interdomain.inducing_variables import SphericalHarmonics
+from interdomain.kernels import SphericalMatern32
+from interdomain.models import AdditiveSVGP
+from interdomain.training import fit
+from tests.training.compiled_models import (
+    MINIBATCHES,
+    additive_svgp,
+    harmonics_svgp,
+    orthogonal_svgp,
+)
+
+
+class Branching(gpflow.likelihoods.Gaussian):
+    """A user's likelihood that cannot be traced without AutoGraph."""
+
+    traced = 0
+
+    def _variational_expectations(self, X: Any, Fmu: Any, Fvar: Any, Y: Any) -> tf.Tensor:
+        if not tf.executing_eagerly():
+            type(self).traced += 1
+        value = super()._variational_expectations(X, Fmu, Fvar, Y)
+        if tf.reduce_sum(Fvar) > -1.0:
+            value = 2.0 * value
+        return value
+
+
+class Doubled(gpflow.likelihoods.Gaussian):
+    """What it computes."""
+
+    def _variational_expectations(self, X: Any, Fmu: Any, Fvar: Any, Y: Any) -> tf.Tensor:
+        return 2.0 * super()._variational_expectations(X, Fmu, Fvar, Y)
+
+
+FITS: dict[str, dict[str, Any]] = {
+    "adam": MINIBATCHES,
+    "natural": {**MINIBATCHES, "natural_gradient": 0.1},
+    "l-bfgs": {"steps": 3},
+}
+
+
+@pytest.mark.parametrize(
+    ("make", "arguments"),
+    [
+        pytest.param(make, arguments, id=f"{make.__name__}-{name}", marks=marks)
+        for make, quick in (
+            (harmonics_svgp, "adam"),
+            (additive_svgp, "l-bfgs"),
+            (orthogonal_svgp, None),
+        )
+        for name, arguments in FITS.items()
+        for marks in ([] if name == quick else [pytest.mark.full],)
+    ],
+)
+def test_user_code_that_needs_autograph(data, make, arguments) -> None:
+    model, same = make(data, Branching(0.3)), make(data, Doubled(0.3))
+    Branching.traced = 0
+    fit(model, data, progress=False, **arguments)
+    fit(same, data, progress=False, **arguments)
+    for one, other in zip(model.trainable_variables, same.trainable_variables, strict=True):
+        np.testing.assert_allclose(one, other, rtol=1e-9, atol=1e-12)
+    traced = Branching.traced
+    fit(model, data, progress=False, **arguments)
+    assert Branching.traced == traced > 0
+
+
+@pytest.mark.full
+def test_user_code_that_needs_autograph_under_a_strategy(data) -> None:
+    strategy = tf.distribute.OneDeviceStrategy("CPU:0")
+    with strategy.scope():
+        model = harmonics_svgp(data, Branching(0.3))
+    same = harmonics_svgp(data, Doubled(0.3))
+    fit(model, data, **MINIBATCHES, strategy=strategy, progress=False)
+    fit(same, data, **MINIBATCHES, progress=False)
+    for one, other in zip(model.trainable_variables, same.trainable_variables, strict=True):
+        np.testing.assert_allclose(one, other, rtol=1e-9, atol=1e-12)
+
+
+class Hopeless(gpflow.likelihoods.Gaussian):
+    """AutoGraph does not convert comprehensions."""
+
+    def _variational_expectations(self, X: Any, Fmu: Any, Fvar: Any, Y: Any) -> tf.Tensor:
+        value = super()._variational_expectations(X, Fmu, Fvar, Y)
+        return value + sum([v for v in Fvar if v > 0])
+
+
+class Broken(gpflow.likelihoods.Gaussian):
+    def _variational_expectations(self, X: Any, Fmu: Any, Fvar: Any, Y: Any) -> tf.Tensor:
+        raise KeyError("no such thing")
+
+
+@pytest.mark.parametrize("arguments", [MINIBATCHES, {"steps": 3}], ids=["adam", "l-bfgs"])
+def test_code_that_cannot_be_traced_either_way(data, arguments) -> None:
+    """The user's own line comes first, and the message is short."""
+    model = harmonics_svgp(data, Hopeless())
+    with pytest.raises(TypeError) as caught:
+        fit(model, data, progress=False, **arguments)
+    first, *rest = str(caught.value).splitlines()
+    assert "test_autograph.py" in first and "in _variational_expectations" in first
+    assert "for v in Fvar" in first
+    assert len(str(caught.value)) < 1000 and "symbolic" in rest[0]
+    with pytest.raises(KeyError, match="^'no such thing'$"):
+        fit(harmonics_svgp(data, Broken()), data, progress=False, **arguments)
+
+
+@pytest.fixture
+def converted(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """The functions that AutoGraph converts, with their modules."""
+    from tensorflow.python.autograph.impl import api
+
+    found: list[str] = []
+    original = api._convert_actual
+
+    def noted(entity: Any, program_ctx: Any) -> Any:
+        found.append(f"{entity.__module__}.{entity.__qualname__}")
+        return original(entity, program_ctx)
+
+    monkeypatch.setattr(api, "_convert_actual", noted)
+    return found
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        harmonics_svgp,
+        pytest.param(additive_svgp, marks=pytest.mark.full),
+        pytest.param(orthogonal_svgp, marks=pytest.mark.full),
+    ],
+)
+def test_autograph_leaves_the_library_alone(data, converted, make) -> None:
+    """In a user's own tf.function; only what calls the user's likelihood is converted."""
+    model = make(data)
+
+    @tf.function
+    def step(X: tf.Tensor, Y: tf.Tensor) -> Any:
+        with tf.GradientTape() as tape:
+            loss = model.training_loss((X, Y))
+        return tape.gradient(loss, model.trainable_variables), model.predict_f(X, full_cov=True)
+
+    gradients, _ = step(*map(tf.constant, data))
+    assert all(gradient is not None for gradient in gradients)
+    assert converted  # GPflow's
+    library = {name for name in converted if name.startswith("interdomain.")}
+    assert library <= {"interdomain.models.one_pass.OnePassSVGP.elbo"}
+    converted.clear()
+    fit(model, data, **MINIBATCHES, progress=False)
+    fit(model, data, steps=2, progress=False)
+    assert not converted
+
+
+def test_every_function_of_the_library_is_marked() -> None:
+    """Those of classes too; but not what calls a user's code."""
+    import interdomain
+
+    mark = _tracing._mark_of_do_not_convert()
+    assert mark
+    assert SphericalMatern32.K.__dict__.keys() >= mark.keys()
+    assert interdomain.training.fit.__dict__.keys() >= mark.keys()
+    assert SphericalHarmonics.for_kernel.__func__.__dict__.keys() >= mark.keys()
+    assert not AdditiveSVGP.elbo.__dict__.keys() & mark.keys()
