@@ -151,6 +151,18 @@ def test_pixels_are_no_columns(brightest: float) -> None:
         assert caught(lambda m=model: warn_of_data(m, images, Y)) == []
 
 
+def test_what_harmonics_leave_out_is_told_after_a_fit() -> None:
+    def fitted(noise: float, **arguments: Any) -> list[str]:
+        kernel = SphericalMatern32(**arguments)
+        harmonics = SphericalHarmonics.for_kernel(kernel, 2, 6)
+        model = svgp(kernel, harmonics, gpflow.likelihoods.Gaussian(noise))
+        return caught(lambda: fit(model, (X, Y), steps=1, progress=False))
+
+    (found,) = fitted(0.01)
+    assert re.search("end at degree 6, the kernel does not, .*with max_degree=6", found)
+    assert fitted(0.01, max_degree=6) == [] and fitted(3.0) == []
+
+
 def test_degrees_that_do_not_go_together() -> None:
     with pytest.warns(UserWarning, match="ends at degree 5, .*pass max_degree=5, or make") as found:
         harmonics = SphericalHarmonics.for_kernel(SphericalMatern32(max_degree=5), 2, max_degree=9)

@@ -14,7 +14,7 @@ from ..sphere import num_harmonics
 from ..sphere.dimensions import validate_degrees, validate_dimension, validate_max_degree
 from .base import InterDomainInducingVariables
 
-NOTABLE_MISSING_SHARE = 0.1
+NOTABLE_MISSING_SHARE = 0.25
 """Of the kernel's variance: what is above ``max_degree`` deserves a warning from here on."""
 
 
@@ -69,7 +69,8 @@ class SphericalHarmonics(InterDomainInducingVariables):
             eigenvalue is not a positive number; or as the constructor.
 
         A warning tells of a kernel that ends below ``max_degree``, and of one that has more than a
-        tenth of its variance above it (with its present parameters).
+        quarter of its variance above it (with its present parameters). What that costs depends on
+        the noise: :func:`interdomain.training.fit` says so afterwards.
         """
         remedy = (
             "spherical harmonics need one of interdomain.kernels.SphericalMatern32, ArcCosine, ..."

@@ -20,7 +20,7 @@ from .lbfgs import run_lbfgs
 from .progress import Callback, Recorder
 from .replicas import Replicas
 from .results import FitResult
-from .scales import warn_of_data
+from .scales import warn_of_data, warn_of_left_variance
 from .settings import Method, gradient_updates, lbfgs_updates, resolve_method
 from .validation import check_columns
 
@@ -127,8 +127,9 @@ def fit(
         1,000 times what the model assumes (1, a lengthscale, a standard deviation of the prior) or
         below a thousandth, or whose mean is 100 ranges away from the centre of a zonal kernel or
         100 standard deviations from the prior of Y; and for rows outside of the interval of
-        :class:`~interdomain.inducing_variables.IntervalFourierFeatures`. Not for columns of
-        integers, kernels on patches, and Datasets.
+        :class:`~interdomain.inducing_variables.IntervalFourierFeatures`; not for columns of
+        integers, kernels on patches, and Datasets. Afterwards, where harmonics end and a kernel
+        does not, if the bound still pays more than 0.05 a row for what is left out.
     :raises ValueError: for arguments that are wrong or do not go together: the message names the
         argument, what was found, and what to pass instead. That includes a model whose ``num_data``
         is None with minibatches, or is not the number of rows, because its ELBO would be scaled
@@ -262,6 +263,8 @@ def fit(
                 endings=endings,
                 jit_compile=jit_compile,
             )
+    if arrays is not None:
+        warn_of_left_variance(model, arrays[0])
     return FitResult(
         steps=step,
         first_step=first_step,

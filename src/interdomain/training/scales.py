@@ -16,7 +16,11 @@ from gpflow.kernels import Combination, Kernel, MultioutputKernel, Stationary
 
 from .._arguments import Array, warn
 from ..covariances.pairs import flat_blocks
-from ..inducing_variables import IntervalFourierFeatures, SumInducingVariables
+from ..inducing_variables import (
+    IntervalFourierFeatures,
+    SphericalHarmonics,
+    SumInducingVariables,
+)
 from ..kernels import HarmonicKernel, ZonalKernel
 
 FAR = 1_000.0
@@ -27,6 +31,9 @@ OFFSET = 100.0
 """A column is off the centre of a zonal kernel if its mean is more than so many of its ranges away
 (more than the bias, too), which leaves an angle of a hundredth to all data; and Y of its prior, in
 standard deviations."""
+
+NOTABLE_COST = 0.05
+"""Of the bound, for each row: what harmonics leave out of a kernel that does not end with them."""
 
 _MAX_ROWS = 10_000
 _PRIOR_ROWS = 20
@@ -148,3 +155,38 @@ def _warn_of_interval(model: Any, X: Array) -> None:
                 "IntervalFourierFeatures.from_data(X, num_frequencies)."
             )
             return
+
+
+def warn_of_left_variance(model: Any, X: Array) -> None:
+    """After a fit: whether the bound pays much for degrees that the kernel has and the harmonics
+    lack, ``(Kff - Qff) / (2 noise)`` for each row.
+
+    Training makes that term small, by lengthscales and a noise that the data do not ask for: what
+    is left of it is the lesser part of the loss.
+    """
+    variable = getattr(model, "inducing_variable", None)
+    charged = isinstance(model, (gpflow.models.SVGP, gpflow.models.SGPR))
+    gaussian = isinstance(getattr(model, "likelihood", None), gpflow.likelihoods.Gaussian)
+    if not (charged and gaussian) or hasattr(model, "orthogonal_inducing_variable"):
+        return
+    if not isinstance(variable, (SphericalHarmonics, SumInducingVariables)):
+        return
+    X = np.asarray(X, gpflow.default_float())[:: -(-len(X) // _MAX_ROWS)]
+    left, ends = 0.0, set()
+    for block, kernel in flat_blocks(variable, model.kernel):
+        if not isinstance(block, SphericalHarmonics) or not isinstance(kernel, ZonalKernel):
+            continue
+        if kernel.max_degree is None:
+            eigenvalues = kernel.eigenvalues(block.dimension, block.degrees).numpy()
+            missing = 1 - float(np.sum(np.asarray(block.multiplicities, float) * eigenvalues))
+            left += missing * float(np.mean(kernel(X, full_cov=False).numpy()))
+            ends.add(block.degrees[-1])
+    cost = left / (2 * float(np.mean(model.likelihood.variance_at(X).numpy())))
+    if cost > NOTABLE_COST:
+        degree = max(ends)
+        warn(
+            f"inducing_variable: the harmonics end at degree {degree}, the kernel does not, and "
+            f"the bound pays {cost:.2g} a row for what is above, after a training that has made it "
+            f"small at the expense of the fit; make the kernel with max_degree={degree}, of which "
+            "nothing is left out, or take more degrees."
+        )
