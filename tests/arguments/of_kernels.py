@@ -1,0 +1,178 @@
+"""The public kernels, with arguments that are right and the kind of each."""
+
+from __future__ import annotations
+
+import numpy as np
+import tensorflow as tf
+
+from interdomain import kernels, transforms
+from tests.arguments.kinds import (
+    ACTIVE_DIMS,
+    LARGE,
+    NAME,
+    SEED,
+    Argument,
+    array,
+    boolean,
+    choice,
+    function,
+    integer,
+    integers,
+    made,
+    number,
+    several,
+)
+from tests.arguments.parts import (
+    Entry,
+    X,
+    Y,
+    component,
+    entry,
+    matern,
+)
+
+# TODO: take "rank 4" in once the kernels check the shapes of scalars themselves.
+SCALAR = array(1.0, positive=True, without=("rank 4",))
+ZONAL: dict[str, Argument] = {
+    "variance": SCALAR,
+    "weight_variances": array([1.0], positive=True),
+    "bias_variance": SCALAR,
+    "max_degree": integer(3, 0, optional=True, huge=True),
+    "active_dims": ACTIVE_DIMS,
+    "allow_large": LARGE,
+    "name": NAME,
+}
+STATIONARY = {
+    **ZONAL,
+    "lengthscale": array(1.0, positive=True, optional=True),
+    "radial_power": number(1.0, sign="not negative"),
+}
+COLUMN = {"active_dims": ACTIVE_DIMS, "name": NAME}
+PATCHES = {
+    "image_shape": integers((4, 4), huge=True),
+    "patch_shape": integers((2, 2)),
+    "stride": integers((1, 1)),
+    "padding": choice("VALID"),
+    "weights": array(np.ones(9)),
+    **COLUMN,
+    "active_dims": Argument(lambda: None, ACTIVE_DIMS.wrong),
+}
+KERNELS: dict[str, Entry] = {
+    "ArcCosine": entry(
+        kernels.ArcCosine, ZONAL, order=integer(1, 0, huge=True), depth=integer(1, huge=True)
+    ),
+    **{
+        name: entry(getattr(kernels, name), STATIONARY)
+        for name in (
+            "SphericalMatern12",
+            "SphericalMatern32",
+            "SphericalMatern52",
+            "SphericalSquaredExponential",
+            "ChordalSquaredExponential",
+        )
+    },
+    "ChannelAdditive": entry(
+        kernels.ChannelAdditive,
+        {"name": NAME, "active_dims": Argument(lambda: None, ACTIVE_DIMS.wrong)},
+        base_kernels=several(lambda: [matern(), matern()]),
+        patch_shape=integers((2, 2, 2)),
+    ),
+    "Convolutional": entry(
+        kernels.Convolutional,
+        PATCHES,
+        base_kernel=made(matern),
+        separate_channels=boolean(),
+        location_kernel=made(matern, optional=True),
+    ),
+    "MultiChannelConvolutional": entry(
+        kernels.MultiChannelConvolutional,
+        PATCHES,
+        image_shape=integers((4, 4, 2), huge=True),
+        base_kernels=several(lambda: [matern(), matern()]),
+        weights=array(np.ones([9, 2])),
+    ),
+    "GeneralizedSpectralMixture": entry(
+        kernels.GeneralizedSpectralMixture,
+        COLUMN,
+        amplitude=function(tf.identity),
+        lengthscale=function(tf.identity),
+        frequency=function(tf.identity),
+    ),
+    "TimeInvertedFractionalBrownianMotion": entry(
+        kernels.TimeInvertedFractionalBrownianMotion,
+        COLUMN,
+        hurst=array(0.5, positive=True),
+        variance=array(1.0, positive=True),
+    ),
+    "HarmonicKernel": entry(
+        kernels.HarmonicKernel,
+        base_kernel=made(matern),
+        transforms=several(lambda: [transforms.Negation(0)]),
+        name=NAME,
+    ),
+    "Invariant": entry(
+        kernels.Invariant,
+        COLUMN,
+        base_kernel=made(matern),
+        transforms=several(lambda: [transforms.Rotation(4)]),
+        num_samples=integer(2, 2, optional=True, huge=True),
+        active_dims=Argument(lambda: None, ACTIVE_DIMS.wrong),
+    ),
+    "HarmonizableComponent": entry(
+        kernels.HarmonizableComponent,
+        COLUMN,
+        frequencies=array([[1.0], [2.0]]),
+        amplitudes=array([1.0, 2.0], optional=True, without=("complex",)),
+        rank=integer(2, optional=True, huge=True),
+        centre=array([0.0]),
+        scales=array([1.0], positive=True),
+        envelope=array([0.1], positive=True),
+        lag=array([0.1], positive=True),
+    ),
+    "LocallyStationaryGaussian": entry(
+        kernels.LocallyStationaryGaussian,
+        COLUMN,
+        dimension=integer(1, huge=True),
+        variance=array(1.0, positive=True),
+        centre=array([0.0]),
+        envelope=array([0.1], positive=True),
+        lag=array([0.1], positive=True),
+        allow_large=LARGE,
+    ),
+    "HarmonizableMixture": entry(
+        kernels.HarmonizableMixture, components=several(lambda: [component()]), name=NAME
+    ),
+    "HarmonizableMixture.from_data": entry(
+        kernels.HarmonizableMixture.from_data,
+        X=array(X),
+        Y=array(Y),
+        num_components=integer(2, huge=True),
+        num_frequencies=integer(1, huge=True),
+        centres=array(X[:2]),
+        complex_amplitudes=boolean(),
+        active_dims=Argument(lambda: [0, 1], ACTIVE_DIMS.wrong),
+        seed=SEED,
+        name=NAME,
+    ),
+    "SpectralComponent": entry(
+        kernels.SpectralComponent,
+        COLUMN,
+        frequency=array([1.0]),
+        variance=array(1.0, positive=True),
+        lag=array([0.1], positive=True),
+    ),
+    "SpectralMixture": entry(
+        kernels.SpectralMixture,
+        components=several(lambda: [kernels.SpectralComponent(1.0)]),
+        name=NAME,
+    ),
+    "SpectralMixture.from_data": entry(
+        kernels.SpectralMixture.from_data,
+        X=array(X),
+        Y=array(Y),
+        num_components=integer(2, huge=True),
+        active_dims=Argument(lambda: [0, 1], ACTIVE_DIMS.wrong),
+        seed=SEED,
+        name=NAME,
+    ),
+}

@@ -1,0 +1,65 @@
+"""Objects and data that constructors are given, and the form of a table's entry."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import lru_cache
+from typing import Any
+
+import gpflow
+import numpy as np
+from gpflow.inducing_variables import InducingPoints
+
+from interdomain import kernels, transforms
+from tests.arguments.kinds import (
+    Argument,
+)
+
+RNG = np.random.default_rng(0)
+X = RNG.normal(size=(20, 2))
+Y = RNG.normal(size=(20, 1))
+IMAGES = RNG.normal(size=(6, 16))
+
+
+def matern() -> gpflow.kernels.Kernel:
+    return gpflow.kernels.Matern32()
+
+
+@lru_cache
+def zonal() -> kernels.ZonalKernel:
+    return kernels.ArcCosine(max_degree=5)
+
+
+def component() -> kernels.HarmonizableComponent:
+    return kernels.HarmonizableComponent(np.ones([2, 1]))
+
+
+@lru_cache
+def harmonic() -> kernels.HarmonicKernel:
+    return kernels.HarmonicKernel(matern(), transforms.Negation(0))
+
+
+def convolutional() -> kernels.Convolutional:
+    return kernels.Convolutional(matern(), (4, 4), (2, 2))
+
+
+def likelihood() -> gpflow.likelihoods.Likelihood:
+    return gpflow.likelihoods.Gaussian()
+
+
+def constant() -> gpflow.mean_functions.MeanFunction:
+    return gpflow.mean_functions.Constant()
+
+
+def points() -> InducingPoints:
+    return InducingPoints(X[:3])
+
+
+Entry = tuple[Callable[..., Any], dict[str, Argument]]
+
+
+def entry(make: Callable[..., Any], *arguments: dict[str, Argument], **more: Argument) -> Entry:
+    joined: dict[str, Argument] = {}
+    for group in arguments:
+        joined |= group
+    return make, joined | more
