@@ -182,7 +182,7 @@ class CheckpointFolder:
         try:
             yield
         except (OSError, tf.errors.OpError) as error:
-            number, reason = None, str(error).splitlines()[0]
+            number, reason = None, str(error).splitlines()[0].split("}} ")[-1]
             if isinstance(error, OSError) and error.strerror:
                 number, reason = error.errno, error.strerror
             message = f"checkpoint_dir: {self.path}: {what} ({reason}). {remedy}"
