@@ -1,4 +1,4 @@
-"""The attack: what it draws, what it finds, and what it says of a run that ended with other bits."""
+"""The attack: what it draws, what it finds, and what it says where the bits are others."""
 
 from __future__ import annotations
 
