@@ -4,7 +4,7 @@
     python -m benchmarks.attack_kills --cases svgp,out_of_core --kills 100
 
 A case is run once in peace. Then, for each kill, it is started again in a folder of its own, gets a
-SIGKILL after a time drawn at random, and is run again to its end.
+SIGKILL at a moment drawn at random, and is run again to its end.
 """
 
 from __future__ import annotations
@@ -32,6 +32,8 @@ from benchmarks.tables import markdown
 
 PATIENCE = 300.0  # seconds for anything that should have happened by then
 GRACE = 60.0  # seconds in which a worker has to notice that the other is gone
+DELAYS = (0.1, 3.0)  # at most so many seconds after the moment; at the beginning, when it compiles
+FIRST = 0.1  # the part of a run that counts as its beginning, and is not waited for
 QUIET = {"TF_CPP_MIN_LOG_LEVEL": "3", "CUDA_VISIBLE_DEVICES": "-1"}
 SHORT_CASES = ("svgp",)
 
@@ -60,7 +62,7 @@ class AttackKills(Benchmark):
         position = list(CASES).index(case)
         rng = np.random.default_rng((configuration["seed"], configuration["kill"], position))
         with tempfile.TemporaryDirectory() as folder:
-            killed = kill_once(case, folder, rng, in_peace[0]["seconds"])
+            killed = kill_once(case, folder, rng, in_peace[0]["to"])
             again = to_the_end(case, folder)
         pairs = zip(again, in_peace, strict=True)
         return {
@@ -92,16 +94,17 @@ def to_the_end(case: str, folder: str) -> list[dict[str, Any]]:
     return from_children(CASES[case].child, calls_of(case, folder), timeout=PATIENCE)
 
 
-def kill_once(case: str, folder: str, rng: np.random.Generator, seconds: float) -> dict[str, Any]:
+def kill_once(case: str, folder: str, rng: np.random.Generator, end: int) -> dict[str, Any]:
     """Start a case and kill one of its processes at a moment drawn at random.
 
-    :param seconds: what it takes from where it begins.
-    :returns: "moment" (seconds after it began), "victim", "ended" (whether it had ended by itself),
-        "kept" (the step, or the rows, that were kept), "unfinished" (whether something was being
-        written), "others" (the exit status of the other processes; None: stopped here, as they
-        waited for the dead one).
+    :param end: the step, or the number of rows, at which it ends by itself.
+    :returns: "reached" and "delay" (killed so many seconds after so many steps, or rows, had been
+        kept), "victim", "ended" (whether it had ended by itself), "kept" (the step, or the rows,
+        that were kept), "unfinished" (whether something was being written), "others" (the exit
+        status of the other processes; None: stopped here, as they waited for the dead one).
     """
-    moment = float(rng.uniform(*CASES[case].window) * seconds)
+    reached = int(rng.uniform(*CASES[case].window) * end)
+    delay = float(rng.uniform(0.0, DELAYS[reached < FIRST * end]))
     victim = int(rng.integers(CASES[case].workers))
     with contextlib.ExitStack() as stack:
         children = [
@@ -109,7 +112,9 @@ def kill_once(case: str, folder: str, rng: np.random.Generator, seconds: float) 
         ]
         for child in children:
             _wait_for_beginning(child)
-        time.sleep(moment)
+        if reached >= FIRST * end:
+            _wait_for(children[victim], folder, reached)
+        time.sleep(delay)
         children[victim].process.send_signal(signal.SIGKILL)
         status = children[victim].process.wait()
         kept = newest(folder)
@@ -118,7 +123,8 @@ def kill_once(case: str, folder: str, rng: np.random.Generator, seconds: float) 
         )
         others = [_end_of(child) for k, child in enumerate(children) if k != victim]
     return {
-        "moment": round(moment, 3),
+        "reached": reached,
+        "delay": round(delay, 3),
         "victim": victim,
         "ended": status != -signal.SIGKILL,
         "kept": kept,
@@ -133,6 +139,15 @@ def _wait_for_beginning(child: Child) -> None:
         if child.process.poll() is not None or time.monotonic() > deadline:
             raise RuntimeError(f"it did not begin:\n{child.text(child.stderr)[-2000:]}")
         time.sleep(0.01)
+
+
+def _wait_for(child: Child, folder: str, reached: int) -> None:
+    """Until so much is kept, or the process has ended."""
+    deadline = time.monotonic() + PATIENCE
+    while (newest(folder) or 0) < reached and child.process.poll() is None:
+        if time.monotonic() > deadline:
+            raise RuntimeError(f"it did not come to {reached} within {PATIENCE:g} s")
+        time.sleep(0.005)
 
 
 def _end_of(child: Child) -> int | None:
