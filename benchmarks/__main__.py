@@ -7,6 +7,7 @@ import sys
 from collections.abc import Sequence
 
 from benchmarks.airline_scale import AirlineScale
+from benchmarks.attack import Attack
 from benchmarks.attack_kills import AttackKills
 from benchmarks.banana_hmk import BananaHmk
 from benchmarks.basis import Basis
@@ -55,6 +56,7 @@ BENCHMARKS: dict[str, type[Benchmark]] = {
         AirlineScale,
         Distributed,
         Startup,
+        Attack,
         AttackKills,
     )
 }
