@@ -18,10 +18,12 @@ from . import (
     training,
     transforms,
 )
+from ._constructors import check_constructors
 from ._tracing import leave_unconverted
 
+check_constructors(__name__)
 leave_unconverted(__name__)
-del leave_unconverted
+del check_constructors, leave_unconverted
 
 __version__ = "0.1.0"
 

@@ -158,7 +158,7 @@ ERRORS: dict[str, tuple[Callable[[], Any], str]] = {
     "an array": (lambda: features(directions=Z[None]), r"Z must be \[M, d\], found shape \(1, 5"),
     "a column": (lambda: features(directions=Z[:, :1]), "dimension must be 2 or more, found 1"),
     "zeros": (lambda: features(directions=with_row(0.0)), "Z has 1 rows of zeros, .* remove"),
-    "NaN": (lambda: features(directions=with_row(np.nan)), "Z must be finite; remove rows with"),
+    "NaN": (lambda: features(directions=with_row(np.nan)), "Z must be finite; remove NaN and"),
     "infinity": (lambda: features(directions=with_row(np.inf)), "Z must be finite"),
     "a parameter": (
         lambda: features(directions=gpflow.Parameter(with_row(0.0))),
@@ -184,11 +184,11 @@ ERRORS: dict[str, tuple[Callable[[], Any], str]] = {
     ),
     "random columns": (
         lambda: ActivationFeatures.random(0, 3, "relu", 2),
-        "input_dim must be 1 or more, found 0",
+        "input_dim must be an integer of 1 or more, found 0",
     ),
     "random units": (
         lambda: ActivationFeatures.random(2, 0, "relu", 2),
-        "num_inducing must be 1 or more, found 0",
+        "num_inducing must be an integer of 1 or more, found 0",
     ),
     "random rank": (lambda: ActivationFeatures.random(2, 9, "erf", 2), r"\[1\], have 3 harmonics"),
     "kernel of the data": (
@@ -197,7 +197,7 @@ ERRORS: dict[str, tuple[Callable[[], Any], str]] = {
     ),
     "rows of the data": (
         lambda: ActivationFeatures.from_data(kernel(), X, 7, "relu", 4),
-        "between 1 and the number of rows of X, 6, found 7",
+        "num_inducing must be an integer from 1 to 6, found 7; X has 6 rows",
     ),
 }
 

@@ -174,10 +174,10 @@ FLIP = HarmonicKernel(gpflow.kernels.Matern52(), ImageFlip((3, 4), 0))
 POINTS_ERRORS: list[tuple[dict[str, Any], str]] = [
     ({"Z": np.zeros(3)}, r"Z must be \[T, m, D\] .* found shape \(3,\)"),
     ({"Z": np.zeros((0, 2)), "num_components": 2}, r"found shape \(0, 2\)"),
-    ({"Z": np.full((3, 2), np.nan), "num_components": 2}, "Z must be finite; remove rows"),
+    ({"Z": np.full((3, 2), np.nan), "num_components": 2}, "Z must be finite; remove NaN"),
     ({"Z": Z2}, r"num_components is needed where Z is \[m, D\] and shared; pass num_comp"),
     ({"Z": Z3, "num_components": 3}, r"num_components is 3, but Z has points for 4 components"),
-    ({"Z": Z2, "num_components": 0}, r"num_components is 0, but Z has points for all"),
+    ({"Z": Z2, "num_components": 0}, "num_components must be an integer of 1 or more, found 0"),
     ({"Z": Z3, "multiplicities": [1, 2]}, "multiplicities must be 4 positive integers, one per"),
     ({"Z": Z3, "multiplicities": [1, 2, 0, 2]}, r"found \[1, 2, 0, 2\]; build the points with"),
 ]
@@ -267,8 +267,8 @@ def test_k_means_takes_a_sample_of_many_rows() -> None:
     ("X", "number", "message"),
     [
         (np.zeros(3), 1, r"X must be \[N, D\], found shape \(3,\)"),
-        (np.full((3, 1), np.inf), 1, "X must be finite; remove rows"),
-        (np.zeros((3, 1)), 4, "between 1 and the number of rows of X, 3, found 4"),
+        (np.full((3, 1), np.inf), 1, "X must be finite; remove NaN"),
+        (np.zeros((3, 1)), 4, "num_inducing must be an integer from 1 to 3, found 4"),
         (np.zeros((3, 1)), 0, "found 0"),
     ],
 )

@@ -142,12 +142,12 @@ X12 = images(2)
 ERRORS: dict[str, tuple[Callable[[], Any], str]] = {
     "rank of Z": (lambda: InducingPatches(np.zeros(4)), r"Z must be \[M, E\], found shape \(4,\)"),
     "no Z": (lambda: InducingPatches(np.zeros((0, 4))), r"found shape \(0, 4\)"),
-    "NaN": (lambda: InducingPatches(Z4 * np.nan), "Z must be finite; remove rows with NaN or inf"),
+    "NaN": (lambda: InducingPatches(Z4 * np.nan), "Z must be finite; remove NaN and inf"),
     "orbit NaN": (lambda: OrbitInducingPoints(Z4 + np.inf), "Z must be finite"),
     "orbit rank": (lambda: OrbitInducingPoints([[[1.0]]]), r"Z must be \[M, E\], found shape"),
     "locations NaN": (
         lambda: InducingPatches(Z4, np.full((5, 2), np.nan)),
-        "locations must be finite; remove rows",
+        "locations must be finite; remove NaN",
     ),
     "locations rank": (
         lambda: InducingPatches(Z4, np.zeros(2)),
@@ -196,7 +196,7 @@ ERRORS: dict[str, tuple[Callable[[], Any], str]] = {
     ),
     "from_data method": (
         lambda: InducingPatches.from_data(conv(), X12, 3, method="kmeans"),
-        'method must be "unique" or "k-means", found \'kmeans\'',
+        "method must be 'unique' or 'k-means', found 'kmeans'",
     ),
     "from_data rank": (
         lambda: InducingPatches.from_data(conv(), X12.reshape(2, 3, 4), 3),
@@ -204,7 +204,7 @@ ERRORS: dict[str, tuple[Callable[[], Any], str]] = {
     ),
     "from_data NaN": (
         lambda: InducingPatches.from_data(conv(), X12 * np.nan, 3),
-        "X must be finite; remove images with NaN",
+        "X must be finite; remove NaN",
     ),
     "from_data columns": (
         lambda: InducingPatches.from_data(conv(), images(2, 11), 3),
@@ -236,13 +236,13 @@ ERRORS: dict[str, tuple[Callable[[], Any], str]] = {
     "fraction": (lambda: conv(stride=1.5), "stride must"),
     "padding": (
         lambda: conv(padding="same"),
-        'padding must be "VALID" or "SAME", found \'same\'',
+        "padding must be 'VALID' or 'SAME', found 'same'",
     ),
     "weights": (
         lambda: conv(weights=np.ones(5)),
         r"weights must be True, False or finite values of shape \[6\], .* found shape \[5\]",
     ),
-    "NaN weights": (lambda: conv(weights=np.full(6, np.nan)), r"finite values of shape \[6\]"),
+    "NaN weights": (lambda: conv(weights=np.full(6, np.nan)), "weights must be finite"),
     "weights of channels": (
         lambda: multi(weights=np.ones(6)),
         r"weights must be .* of shape \[6, 2\], .* found shape \[6\]",

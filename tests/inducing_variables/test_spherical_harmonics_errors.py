@@ -59,8 +59,8 @@ def test_bad_dimension(dimension: int) -> None:
     ("arguments", "message"),
     [
         ((RBF(), 3, 2), "kernel must be a ZonalKernel, found SquaredExponential; .*ArcCosine"),
-        ((ArcCosine(), 0, 2), "input_dim must be 1 or more, found 0"),
-        ((ArcCosine(), 3, -1), "max_degree must be 0 or more, found -1"),
+        ((ArcCosine(), 0, 2), "input_dim must be an integer of 1 or more, found 0"),
+        ((ArcCosine(), 3, -1), "max_degree must be an integer of 0 or more, found -1"),
     ],
 )
 def test_bad_arguments_of_for_kernel(arguments: tuple[Any, ...], message: str) -> None:

@@ -24,7 +24,10 @@ INDEFINITE = [[1.0, 2.0], [2.0, 1.0]]
     ("arguments", "message"),
     [
         ({"frequencies": [0.1]}, r"frequencies must be a matrix \[Q, D\], found shape \(1,\)"),
-        ({"frequencies": np.zeros([0, 2])}, r"frequencies must be \[Q, D\], found shape \(0, 2\)"),
+        (
+            {"frequencies": np.zeros([0, 2])},
+            r"frequencies must be a matrix \[Q, D\], found shape \(0, 2\)",
+        ),
         ({"frequencies": [[np.inf, 0.0]]}, "frequencies must be finite; remove NaN and infinite"),
         ({"frequencies": [[1j]]}, r"frequencies must be a matrix \[Q, D\] of real numbers, found"),
         ({"centre": [0.0]}, "centre must have 2 entries, found 1"),
@@ -49,8 +52,8 @@ INDEFINITE = [[1.0, 2.0], [2.0, 1.0]]
             {"amplitudes": [1.0, 1.0], "rank": 1},
             "amplitudes has rank 2, above rank=1; pass amplitudes of that rank, for example W W",
         ),
-        ({"rank": 0}, "rank must be between 1 and 2, found 0"),
-        ({"rank": 3}, "rank must be between 1 and 2, found 3"),
+        ({"rank": 0}, "rank must be an integer from 1 to 2, found 0"),
+        ({"rank": 3}, "rank must be an integer from 1 to 2, found 3"),
         (
             {"envelope": [0.1]},
             r"envelope must be a number, \[2\] or \[2, 2\], found shape \(1,\)",

@@ -119,9 +119,9 @@ def test_many_rows_are_sampled() -> None:
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"num_components": 0}, "num_components must be a positive integer, found 0"),
-        ({"num_frequencies": 1.5}, "num_frequencies must be a positive integer, found 1.5"),
-        ({"num_components": 300}, "num_components must be at most the number of rows, 240"),
+        ({"num_components": 0}, "num_components must be an integer from 1 to 240, found 0"),
+        ({"num_frequencies": 1.5}, "num_frequencies must be an integer from 1 to 240, found 1.5"),
+        ({"num_components": 300}, "num_components must be an integer from 1 to 240, found 300"),
         ({"Y": np.ones([5, 1])}, "equal numbers of rows.*240 and 5"),
         ({"Y": np.full([240, 1], np.nan)}, "Y must be finite"),
         ({"Y": np.zeros([240, 1])}, "Y must not be zero throughout"),

@@ -54,7 +54,7 @@ def test_lengthscale_must_be_a_scalar(kernel_class: type[ZonalKernel]) -> None:
 @pytest.mark.parametrize("kernel_class", STATIONARY)
 @pytest.mark.parametrize("power", [-1.0, float("nan"), float("inf")])
 def test_radial_power_must_be_a_power(kernel_class: type[ZonalKernel], power: float) -> None:
-    with pytest.raises(ValueError, match="radial_power must be finite and not negative, found"):
+    with pytest.raises(ValueError, match="radial_power must be (finite|0 or more), found"):
         kernel_class(radial_power=power)
 
 

@@ -39,8 +39,8 @@ def test_parameters_are_finite_and_positive(kernel_class: type, name: str, value
             {"lengthscale": [1.0, 2.0]},
             r"lengthscale must be a scalar, found shape \(2,\); .*w",
         ),
-        ({"radial_power": -1.0}, "radial_power must be finite and not negative, found -1.0"),
-        ({"radial_power": np.inf}, "radial_power must be finite and not negative, found inf"),
+        ({"radial_power": -1.0}, "radial_power must be 0 or more, found -1.0"),
+        ({"radial_power": np.inf}, "radial_power must be finite, found inf"),
         ({"max_degree": -1}, "max_degree must be an integer of 0 or more, found -1"),
         ({"weight_variances": [1.0, -2.0]}, r"weight_variances must be .*\[1.0, -2.0\]"),
         (

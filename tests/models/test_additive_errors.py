@@ -88,11 +88,11 @@ ERRORS: dict[str, tuple[Callable[[], Any], str]] = {
     "no devices": (lambda: additive(devices=[]), "devices must not be empty"),
     "Z of rank 1": (
         lambda: hvgp(np.zeros(3), Negation(0)),
-        r"Z must be \[T, m, D\] .* found shape \(3,\)",
+        r"Z must be \[T, m, D\].* found shape \(3,\)",
     ),
     "Z of rank 4": (
         lambda: hvgp(np.zeros((1, 2, 3, 3)), Negation(0)),
-        r"Z must be \[T, m, D\] .* found shape \(1, 2, 3, 3\)",
+        r"Z must be \[T, m, D\].* found shape \(1, 2, 3, 3\)",
     ),
     "components": (
         lambda: hvgp(points(3, 2), Negation(0)),

@@ -44,9 +44,9 @@ def heteroskedastic() -> gpflow.likelihoods.Gaussian:
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ({"batch_size": 0}, "batch_size: found 0"),
-        ({"batch_size": 2.5}, "batch_size: found 2.5"),
-        ({"on_invalid": "drop"}, "on_invalid: found 'drop'; pass 'raise' or 'skip'"),
+        ({"batch_size": 0}, "batch_size must be an integer of 1 or more, found 0"),
+        ({"batch_size": 2.5}, "batch_size must be an integer of 1 or more, found 2.5"),
+        ({"on_invalid": "drop"}, "on_invalid must be 'raise' or 'skip', found 'drop'"),
         ({"likelihood": gpflow.likelihoods.StudentT()}, "likelihood must be .*Gaussian"),
         ({"likelihood": heteroskedastic()}, "likelihood: its noise is a Linear of X"),
         (

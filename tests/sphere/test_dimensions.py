@@ -28,7 +28,7 @@ def test_num_harmonics_at_known_values(dimension: int, degree: int, expected: in
 def test_num_harmonics_rejects_what_is_no_sphere() -> None:
     with pytest.raises(ValueError, match="dimension must be 2 or more, found 1"):
         num_harmonics(1, 3)
-    with pytest.raises(ValueError, match="degree must be 0 or more, found -1"):
+    with pytest.raises(ValueError, match="degree must be an integer of 0 or more, found -1"):
         num_harmonics(3, -1)
 
 

@@ -41,8 +41,11 @@ WRONG = {
         "data: X has NaN or infinity in 1 of 6 rows, the first is row 4",
     ),
     "infinity in Y": ({"data": (X, Y * np.inf)}, "data: Y has NaN or infinity in 6 of 6 rows"),
-    "batch_size too large": ({"batch_size": 7}, "batch_size: found 7 with 6 rows.* from 1 to 6"),
-    "batch_size zero": ({"batch_size": 0}, "batch_size: found 0 with 6 rows.* from 1 to 6"),
+    "batch_size too large": (
+        {"batch_size": 7},
+        "batch_size must be an integer from 1 to 6, found 7; it is a part",
+    ),
+    "batch_size zero": ({"batch_size": 0}, "batch_size must be an integer from 1 to 6, found 0"),
     "batch_size of a Dataset": (
         {"data": slices(X, Y).batch(2), "batch_size": 2},
         r"batch_size: a Dataset is used as given, found 2; .*dataset\.batch",
@@ -58,13 +61,13 @@ WRONG = {
         {"data": slices(X, Y).batch(2).repeat(), "method": "l-bfgs"},
         r"data: .* never ends; take away \.repeat",
     ),
-    "steps": ({"steps": 0}, "steps: found 0; pass an integer of at least 1"),
-    "fractional steps": ({"steps": 1.5}, "steps: found 1.5; pass an integer"),
-    "seed": ({"seed": -1}, "seed: found -1; pass an integer of at least 0"),
-    "callback_every": ({"callback_every": 0}, "callback_every: found 0"),
+    "steps": ({"steps": 0}, "steps must be an integer of 1 or more, found 0"),
+    "fractional steps": ({"steps": 1.5}, "steps must be an integer of 1 or more, found 1.5"),
+    "seed": ({"seed": -1}, "seed must be an integer of 0 or more, found -1"),
+    "callback_every": ({"callback_every": 0}, "callback_every must be .* found 0"),
     "checkpoint_every": (
         {"checkpoint_every": 0, "checkpoint_dir": "unused"},
-        "checkpoint_every: found 0",
+        "checkpoint_every must be .* found 0",
     ),
     "checkpoint_every alone": (
         {"checkpoint_every": 5},
@@ -77,7 +80,7 @@ WRONG = {
     ),
     "learning rate": (
         {"learning_rate": -0.1},
-        r"learning_rate: found -0\.1; pass a positive number",
+        r"learning_rate must be positive, found -0\.1",
     ),
     "not an optimizer": ({"optimizer": "adam"}, "optimizer: found 'adam'; pass an instance"),
     "NaturalGradient as optimizer": (

@@ -147,8 +147,8 @@ def test_subsets_are_drawn_without_replacement_from_all_rows() -> None:
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ({"subset_size": 0}, "subset_size: found 0"),
-        ({"subset_steps": 1.5}, "subset_steps: found 1.5"),
+        ({"subset_size": 0}, "subset_size must be .*found 0"),
+        ({"subset_steps": 1.5}, "subset_steps must be .*found 1.5"),
         ({"model": None}, "model: found a NoneType"),
     ],
 )

@@ -59,7 +59,12 @@ ERRORS: Errors = [
     (lambda: Rotation(3, 0), "dims must be 2 columns", "found 0", "pass 2 of them"),
     (lambda: Negation(0, np.nan), "centre must be finite", "found nan", "pass finite"),
     (lambda: Negation(0, [1, np.inf]), "centre must be finite", "inf]", "pass finite"),
-    (lambda: Negation(0, "a"), "centre must be numbers", "found 'a'", "pass a NumPy array"),
+    (
+        lambda: Negation(0, "a"),
+        "centre must be a scalar or a vector of real",
+        "found 'a'",
+        "pass finite numbers",
+    ),
     (lambda: Negation([0, 1], [1.0]), "per negated column (2)", "shape (1,)", "pass a scalar"),
     (lambda: Negation(centre=[[1.0]]), "per negated column", "shape (1, 1)", "pass a scalar"),
     (lambda: Negation(centre=[]), "centre must not be empty", "", "pass a scalar"),

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+import gpflow
 import tensorflow as tf
 from check_shapes import check_shapes
 from gpflow.base import TensorType
@@ -12,10 +13,12 @@ from gpflow.config import default_jitter
 from gpflow.inducing_variables import InducingPoints, InducingVariables
 from gpflow.kernels import Kernel
 
+from .._arguments import filled_matrix, items
 from ..covariances.blocks import block_batches
 from ..inducing_variables import HarmonicInducingPoints
 from ..kernels import HarmonicKernel
 from ..kernels.clustering import k_means
+from ..kernels.kernel_arguments import single_output
 from ..posteriors.gaussian import square_root
 from ..transforms import CyclicTransform
 
@@ -87,6 +90,9 @@ def rank_transforms(
     :return: One entry for each candidate, the smallest error first.
     :raises ValueError: If there are no candidates, or the kernel is not invariant to one.
     """
+    candidates = items("candidates", candidates, "a list of transformations")
+    single_output("kernel", kernel)
+    X = filled_matrix("X", X, "[N, D]").astype(gpflow.default_float())
     if not candidates:
         raise ValueError("candidates must not be empty; pass transformations, or None for none.")
     ranking = []

@@ -9,10 +9,11 @@ import numpy as np
 import tensorflow as tf
 from numpy.typing import NDArray
 
+from .._arguments import instance
 from ..kernels import ZonalKernel
 from ..sphere import Activation, CustomActivation, num_harmonics, resolve_activation
 from ..sphere._typing import Array
-from ..sphere.dimensions import validate_dimension
+from ..sphere.dimensions import validate_dimension, validate_max_degree
 
 LEAST_REACH = 40
 """Up to this degree at least, and to twice ``max_degree``, the series of the norm is followed."""
@@ -115,7 +116,7 @@ def spectrum(
         the kernel sees, plus one.
     :param max_degree: The highest degree of the features.
     :raises ValueError: If the kernel is not zonal or does not fit the dimension, the activation is
-        unknown, ``dimension`` < 2, or ``max_degree`` is not an integer of 0 or more.
+        unknown, ``dimension`` < 2, or ``max_degree`` is not an integer from 0 to 23,000 or so.
     """
     activation = resolve_activation(activation)
     _validate(kernel, dimension, max_degree)
@@ -161,12 +162,11 @@ def spectrum(
 
 
 def _validate(kernel: ZonalKernel, dimension: int, max_degree: int) -> None:
-    if not isinstance(kernel, ZonalKernel):
-        raise ValueError(
-            f"kernel must be a ZonalKernel, found {type(kernel).__name__}; only kernels on the "
-            "sphere have a spectrum: pass one of interdomain.kernels.ArcCosine, "
-            "SphericalMatern52, ..."
-        )
+    remedy = (
+        "only kernels on the sphere have a spectrum: pass one of interdomain.kernels.ArcCosine, "
+        "SphericalMatern52, ..."
+    )
+    instance("kernel", kernel, ZonalKernel, "a ZonalKernel", remedy)
     validate_dimension(dimension)
     if kernel.ard and dimension != kernel.weight_variances.shape[0] + 1:
         columns = kernel.weight_variances.shape[0]
@@ -174,8 +174,7 @@ def _validate(kernel: ZonalKernel, dimension: int, max_degree: int) -> None:
             f"dimension must be the number of input columns plus one: found {dimension}, but the "
             f"kernel has weight_variances for {columns} columns; pass {columns + 1}."
         )
-    if max_degree < 0 or int(max_degree) != max_degree:
-        raise ValueError(f"max_degree must be an integer of 0 or more, found {max_degree!r}.")
+    validate_max_degree(max_degree, allow_large=False)
 
 
 def _total_variance(kernel: ZonalKernel, dimension: int) -> float:

@@ -10,11 +10,12 @@ import tensorflow as tf
 from check_shapes import Shape
 from gpflow.base import TensorType
 
+from .._arguments import check_num_inducing, check_size, filled_matrix, instance, integer
 from ..kernels import ZonalKernel
 from ..kernels.clustering import k_means
 from ..sphere import Activation, num_harmonics, resolve_activation
 from ..sphere._typing import Array
-from ..sphere.dimensions import validate_dimension
+from ..sphere.dimensions import validate_dimension, validate_max_degree
 from .base import InterDomainInducingVariables
 
 
@@ -47,6 +48,7 @@ class ActivationFeatures(InterDomainInducingVariables):
         ``Softplus(sharpness=3.0)``; or any function of a tensor (see
         :class:`interdomain.sphere.CustomActivation`, which takes its kinks, too).
     :param max_degree: The highest degree of the sums.
+    :param allow_large: Whether to take a ``max_degree`` whose coefficients need more than 4 GiB.
     :raises ValueError: If Z is not a matrix of finite, nonzero rows with d >= 2, the activation is
         unknown, or there are more units than the degrees have harmonics.
     """
@@ -57,13 +59,12 @@ class ActivationFeatures(InterDomainInducingVariables):
         activation: str | Activation | Callable[[tf.Tensor], tf.Tensor],
         max_degree: int,
         *,
+        allow_large: bool = False,
         name: str | None = None,
     ) -> None:
         super().__init__(name=name)
         self.activation = resolve_activation(activation)
-        if max_degree < 0 or int(max_degree) != max_degree:
-            raise ValueError(f"max_degree must be an integer of 0 or more, found {max_degree!r}.")
-        self.max_degree = int(max_degree)
+        self.max_degree = validate_max_degree(max_degree, allow_large=allow_large)
         if isinstance(Z, (gpflow.Parameter, tf.Variable)):
             _unit_rows(Z.numpy())
             self.Z = Z if isinstance(Z, gpflow.Parameter) else gpflow.Parameter(Z)
@@ -81,6 +82,7 @@ class ActivationFeatures(InterDomainInducingVariables):
         activation: str | Activation | Callable[[tf.Tensor], tf.Tensor],
         max_degree: int,
         *,
+        allow_large: bool = False,
         seed: int = 0,
         name: str | None = None,
     ) -> ActivationFeatures:
@@ -91,17 +93,19 @@ class ActivationFeatures(InterDomainInducingVariables):
         :param X: Inputs ``[N, D]``.
         :param num_inducing: The number M of units.
         :param seed: Of k-means.
+        :param allow_large: As for the constructor.
         :raises ValueError: If the kernel is not zonal, or X has fewer rows than M; and as the
             constructor.
         """
-        if not isinstance(kernel, ZonalKernel):
-            raise ValueError(
-                f"kernel must be a ZonalKernel, found {type(kernel).__name__}; activation features "
-                "need one of interdomain.kernels.ArcCosine, SphericalMatern32, ..."
-            )
-        columns, _ = kernel.slice(tf.convert_to_tensor(X, gpflow.default_float()), None)
+        remedy = (
+            "activation features need one of interdomain.kernels.ArcCosine, SphericalMatern32, ..."
+        )
+        instance("kernel", kernel, ZonalKernel, "a ZonalKernel", remedy)
+        X = filled_matrix("X", X, "[N, D]").astype(gpflow.default_float())
+        columns, _ = kernel.slice(tf.convert_to_tensor(X), None)
         _, unit = kernel.to_sphere(columns)
-        return cls(k_means(unit, num_inducing, seed=seed), activation, max_degree, name=name)
+        Z = k_means(unit, num_inducing, seed=seed)
+        return cls(Z, activation, max_degree, allow_large=allow_large, name=name)
 
     @classmethod
     def random(
@@ -111,6 +115,7 @@ class ActivationFeatures(InterDomainInducingVariables):
         activation: str | Activation | Callable[[tf.Tensor], tf.Tensor],
         max_degree: int,
         *,
+        allow_large: bool = False,
         seed: int = 0,
         name: str | None = None,
     ) -> ActivationFeatures:
@@ -119,14 +124,17 @@ class ActivationFeatures(InterDomainInducingVariables):
         :param input_dim: Number D of input columns the kernel sees (after ``active_dims``).
         :param num_inducing: The number M of units.
         :param seed: Of the directions.
+        :param allow_large: Whether to build units, or covariances of theirs with 1,000 rows, that
+            take more than 4 GiB; and as for the constructor.
         :raises ValueError: If ``input_dim`` < 1 or M < 1; and as the constructor.
         """
-        if input_dim < 1:
-            raise ValueError(f"input_dim must be 1 or more, found {input_dim}.")
-        if num_inducing < 1:
-            raise ValueError(f"num_inducing must be 1 or more, found {num_inducing}.")
-        directions = np.random.default_rng(seed).normal(size=(num_inducing, input_dim + 1))
-        return cls(directions, activation, max_degree, name=name)
+        columns = integer("input_dim", input_dim, at_least=1)
+        count = integer("num_inducing", num_inducing, at_least=1)
+        what = f"{count:,} units over {columns:,} columns"
+        check_size("num_inducing, input_dim", what, count * columns, allow_large=allow_large)
+        check_num_inducing("num_inducing", count, "units", allow_large=allow_large)
+        directions = np.random.default_rng(seed).normal(size=(count, columns + 1))
+        return cls(directions, activation, max_degree, allow_large=allow_large, name=name)
 
     @property
     def dimension(self) -> int:
@@ -172,12 +180,11 @@ class ActivationFeatures(InterDomainInducingVariables):
 
 
 def _unit_rows(Z: TensorType) -> Array:
-    values: Array = np.asarray(Z, dtype=gpflow.default_float())
-    if values.ndim != 2:
-        raise ValueError(f"Z must be [M, d], found shape {values.shape}.")
-    validate_dimension(values.shape[1])
-    if not np.all(np.isfinite(values)):
-        raise ValueError("Z must be finite; remove rows with NaN or infinite entries.")
+    values: Array = filled_matrix("Z", Z, "[M, d]").astype(gpflow.default_float())
+    try:
+        validate_dimension(values.shape[1])
+    except ValueError as error:
+        raise ValueError(f"Z has {values.shape[1]} columns: {error}") from None
     lengths = np.linalg.norm(values, axis=1, keepdims=True)
     if np.any(lengths == 0):
         raise ValueError(

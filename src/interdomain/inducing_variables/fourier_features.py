@@ -8,9 +8,9 @@ import tensorflow as tf
 from check_shapes import Shape
 from gpflow.base import TensorType
 
+from .._arguments import filled_matrix
 from ..kernels.harmonizable import HarmonizableMixture
 from ..kernels.harmonizable_component import HarmonizableComponent
-from ..kernels.spectral_arguments import finite_array
 from ..sphere._typing import Array
 from .base import InterDomainInducingVariables
 from .frequency_selection import select_frequencies
@@ -36,9 +36,7 @@ class FourierFeatures(InterDomainInducingVariables):
 
     def __init__(self, frequencies: TensorType, *, name: str | None = None) -> None:
         super().__init__(name=name)
-        values = finite_array("frequencies", frequencies, (2,), "a matrix [m, D]")
-        if 0 in values.shape:
-            raise ValueError(f"frequencies must be [m, D], found shape {values.shape}.")
+        values = filled_matrix("frequencies", frequencies, "a matrix [m, D]")
         _validate_distinct(values)
         self.frequencies = gpflow.Parameter(values, name="frequencies")
         self._with_imaginary = tuple(np.flatnonzero(np.any(values != 0, axis=1)).tolist())

@@ -7,6 +7,7 @@ import numpy as np
 import tensorflow as tf
 from scipy.stats import qmc
 
+from .._arguments import integer
 from ..kernels.harmonizable_component import HarmonizableComponent
 from ..sphere._typing import Array, ComplexArray
 
@@ -23,10 +24,8 @@ def select_frequencies(kernel: HarmonizableComponent, num_frequencies: int) -> A
     :raises ValueError: If there are not that many candidates.
     """
     candidates = _candidates(kernel)
-    if not 1 <= num_frequencies <= len(candidates):
-        raise ValueError(
-            f"num_frequencies must be between 1 and {len(candidates)}, found {num_frequencies}."
-        )
+    count = len(candidates)
+    num_frequencies = integer("num_frequencies", num_frequencies, at_least=1, at_most=count)
     same, opposite = _densities(kernel, candidates)
     residual = np.block(
         [
@@ -35,7 +34,6 @@ def select_frequencies(kernel: HarmonizableComponent, num_frequencies: int) -> A
         ]
     )
     residual /= np.max(np.diag(residual))
-    count = len(candidates)
     chosen: list[int] = []
     for _ in range(num_frequencies):
         variances = np.diag(residual)

@@ -10,6 +10,13 @@ import tensorflow as tf
 from check_shapes import Shape
 from gpflow.base import TensorType
 
+from .._arguments import (
+    as_integers,
+    check_num_inducing,
+    finite_array,
+    instance,
+    integer,
+)
 from ..kernels import HarmonicKernel
 from ..kernels.clustering import k_means, sample_rows
 from ..sphere._typing import Array
@@ -59,6 +66,8 @@ class HarmonicInducingPoints(InterDomainInducingVariables):
     :param Z: ``[T, m, D]``, or ``[m, D]`` to share the points among the parts.
     :param num_components: T; needed where Z is shared.
     :param multiplicities: For each part, the number of variables at each of its points.
+    :param allow_large: Whether to take so many parts that the covariances of all points with 1,000
+        rows are above 4 GiB.
     :ivar Z: A list of T parameters ``[m, D]``, or one parameter ``[m, D]`` that is shared.
     :raises ValueError: If Z has another rank or is not finite, or the counts do not agree.
     """
@@ -69,17 +78,14 @@ class HarmonicInducingPoints(InterDomainInducingVariables):
         num_components: int | None = None,
         *,
         multiplicities: Sequence[int] | None = None,
+        allow_large: bool = False,
         name: str | None = None,
     ) -> None:
         super().__init__(name=name)
-        values: Array = np.asarray(Z, dtype=gpflow.default_float())
-        if values.ndim not in (2, 3) or values.size == 0:
-            raise ValueError(
-                "Z must be [T, m, D] with points for each of T components, or [m, D] to share "
-                f"them, found shape {values.shape}."
-            )
-        if not np.all(np.isfinite(values)):
-            raise ValueError("Z must be finite; remove rows with NaN or infinite entries.")
+        form = "[T, m, D] with points for each of T components, or [m, D] to share them"
+        values: Array = finite_array("Z", Z, (2, 3), form).astype(gpflow.default_float())
+        if values.size == 0:
+            raise ValueError(f"Z must be {form}, found shape {values.shape}.")
         if num_components is None:
             if values.ndim == 2:
                 raise ValueError(
@@ -87,13 +93,15 @@ class HarmonicInducingPoints(InterDomainInducingVariables):
                     "num_components=kernel.num_components, or Z of shape [T, m, D]."
                 )
             num_components = len(values)
-        if num_components < 1 or (values.ndim == 3 and len(values) != num_components):
+        num_components = integer("num_components", num_components, at_least=1)
+        if values.ndim == 3 and len(values) != num_components:
             raise ValueError(
-                f"num_components is {num_components}, but Z has points for "
-                f"{len(values) if values.ndim == 3 else 'all'} components (shape {values.shape}); "
-                "pass Z[T, m, D] with T = num_components."
+                f"num_components is {num_components}, but Z has points for {len(values)} "
+                f"components (shape {values.shape}); pass Z[T, m, D] with T = num_components."
             )
-        self.num_components = int(num_components)
+        count = num_components * values.shape[-2]
+        check_num_inducing("num_components", count, "points", allow_large=allow_large)
+        self.num_components = num_components
         self.multiplicities = _validate_multiplicities(multiplicities, self.num_components)
         self.Z: gpflow.Parameter | list[gpflow.Parameter]
         if values.ndim == 2:
@@ -118,11 +126,7 @@ class HarmonicInducingPoints(InterDomainInducingVariables):
             then the parts have as many variables as the orbits of Z have points.
         :raises ValueError: If the kernel is not harmonic, or Z does not fit it.
         """
-        if not isinstance(kernel, HarmonicKernel):
-            raise ValueError(
-                f"kernel must be a HarmonicKernel, found {type(kernel).__name__}; pass "
-                "interdomain.kernels.HarmonicKernel(base_kernel, transforms)."
-            )
+        _harmonic(kernel)
         multiplicities = kernel.multiplicities if complete else None
         points = cls(
             Z,
@@ -161,9 +165,10 @@ class HarmonicInducingPoints(InterDomainInducingVariables):
         :param seed: Of the initial centres.
         :raises ValueError: If X has fewer rows than ``num_inducing``, or does not fit the kernel.
         """
-        if fold and isinstance(kernel, HarmonicKernel):
+        _harmonic(kernel)
+        if fold:
             X = fold_orbits(kernel.transform, sample_rows(X, num_inducing, seed), seed=seed)
-        if shared or not isinstance(kernel, HarmonicKernel):
+        if shared:
             Z = k_means(X, num_inducing, seed=seed)
         else:
             seeds = range(seed, seed + kernel.num_components)
@@ -245,9 +250,15 @@ class HarmonicInducingPoints(InterDomainInducingVariables):
             )
 
 
+def _harmonic(kernel: HarmonicKernel) -> None:
+    remedy = "pass interdomain.kernels.HarmonicKernel(base_kernel, transforms)"
+    instance("kernel", kernel, HarmonicKernel, "a HarmonicKernel", remedy)
+
+
 def _num_components(Z: TensorType | Sequence[TensorType], kernel: HarmonicKernel) -> int | None:
     """The kernel's number, where Z leaves it open; what Z has is compared later."""
-    return kernel.num_components if np.ndim(Z) == 2 else None
+    rank = finite_array("Z", Z, (2, 3), "[T, m, D], or [m, D] to share the points").ndim
+    return kernel.num_components if rank == 2 else None
 
 
 def _validate_multiplicities(
@@ -255,10 +266,11 @@ def _validate_multiplicities(
 ) -> tuple[int, ...]:
     if multiplicities is None:
         return (1,) * num_components
-    values = tuple(int(value) for value in multiplicities)
+    remedy = "build the points with for_kernel(kernel, Z, complete=True)"
+    values = as_integers("multiplicities", multiplicities, remedy)
     if len(values) != num_components or min(values) < 1:
         raise ValueError(
             f"multiplicities must be {num_components} positive integers, one per component, found "
-            f"{multiplicities!r}; build the points with for_kernel(kernel, Z, complete=True)."
+            f"{multiplicities!r}; {remedy}."
         )
     return values

@@ -7,9 +7,8 @@ import numpy as np
 from check_shapes import Shape
 from gpflow.base import TensorType
 
-from ..kernels.spectral_arguments import finite_array
+from .._arguments import check_num_inducing, finite_array, integer, number
 from ..sphere._typing import Array
-from ..transforms._arguments import as_integer
 from .base import InterDomainInducingVariables
 
 
@@ -31,30 +30,39 @@ class IntervalFourierFeatures(InterDomainInducingVariables):
     :param lower: Where the interval begins.
     :param upper: Where it ends.
     :param num_frequencies: The number of sines, and of cosines.
-    :raises ValueError: If the interval is empty or not finite, or the number is negative.
+    :param allow_large: Whether to take so many that their covariances with 1,000 rows are above
+        4 GiB.
+    :raises ValueError: If the interval is empty or not finite, or the number is negative or too
+        large.
     """
 
     def __init__(
-        self, lower: float, upper: float, num_frequencies: int, *, name: str | None = None
+        self,
+        lower: float,
+        upper: float,
+        num_frequencies: int,
+        *,
+        allow_large: bool = False,
+        name: str | None = None,
     ) -> None:
         super().__init__(name=name)
-        ends = [
-            float(finite_array(argument, value, (0,), "a number"))
-            for argument, value in (("lower", lower), ("upper", upper))
-        ]
+        ends = number("lower", lower), number("upper", upper)
         if not ends[0] < ends[1]:
             raise ValueError(f"upper must be above lower, {ends[0]}, found {ends[1]}.")
-        count = as_integer(num_frequencies)
-        if count is None or count < 0:
-            raise ValueError(
-                f"num_frequencies must be an integer of 0 or more, found {num_frequencies!r}."
-            )
+        count = integer("num_frequencies", num_frequencies, at_least=0)
+        size = 2 * count + 1
+        check_num_inducing("num_frequencies", size, "features", allow_large=allow_large)
         self.lower, self.upper = ends
         self.num_frequencies = count
 
     @classmethod
     def from_data(
-        cls, X: TensorType, num_frequencies: int, *, margin: float = 0.25
+        cls,
+        X: TensorType,
+        num_frequencies: int,
+        *,
+        margin: float = 0.25,
+        allow_large: bool = False,
     ) -> IntervalFourierFeatures:
         """An interval around the data.
 
@@ -63,19 +71,19 @@ class IntervalFourierFeatures(InterDomainInducingVariables):
             range. At the ends of the data the features leave about 15% of the variance of a
             Matern-3/2 process unexplained where the margin is one lengthscale, 1.5% for two, 0.4%
             for two and a half; training shortens lengthscales to what the margin allows.
+        :param allow_large: As for the constructor.
         :raises ValueError: If X has several columns, is not finite or does not vary, or the margin
             is negative.
         """
         values = finite_array("X", X, (1, 2), "one column [N, 1]")
         if values.ndim == 2 and values.shape[1] != 1 or not values.size:
             raise ValueError(f"X must be one column [N, 1], found shape {values.shape}.")
-        if not margin >= 0:
-            raise ValueError(f"margin must be 0 or more, found {margin}.")
+        margin = number("margin", margin, at_least=0)
         lower, upper = float(np.min(values)), float(np.max(values))
         if lower == upper:
             raise ValueError(f"X must vary, but is {lower} throughout; leave the column out.")
         reach = margin * (upper - lower)
-        return cls(lower - reach, upper + reach, num_frequencies)
+        return cls(lower - reach, upper + reach, num_frequencies, allow_large=allow_large)
 
     @property
     def length(self) -> float:

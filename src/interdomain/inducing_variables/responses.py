@@ -11,6 +11,7 @@ import tensorflow as tf
 from check_shapes import Shape
 from gpflow.base import TensorType
 
+from .._arguments import choice, filled_matrix, instance, integer
 from ..kernels.clustering import k_means
 from ..kernels.convolutional import Convolutional, MultiChannelConvolutional
 from ..kernels.responses import ResponseSum
@@ -110,13 +111,10 @@ class InducingPatches(ResponseInducingVariables):
         :raises ValueError: If the kernel has no patches, X does not fit it, the method is unknown,
             or there are fewer different patches than asked for.
         """
-        if not isinstance(kernel, (Convolutional, MultiChannelConvolutional)):
-            raise ValueError(
-                "kernel must be a Convolutional or a MultiChannelConvolutional, found "
-                f"{type(kernel).__name__}."
-            )
-        if method not in ("unique", "k-means"):
-            raise ValueError(f'method must be "unique" or "k-means", found {method!r}.')
+        kinds = (Convolutional, MultiChannelConvolutional)
+        instance("kernel", kernel, kinds, "a Convolutional or a MultiChannelConvolutional")
+        choice("method", method, ("unique", "k-means"))
+        num_inducing = integer("num_inducing", num_inducing, at_least=1)
         rng = np.random.default_rng(seed)
         points, located = _random_patches(kernel, X, rng)
         size = kernel.patch_size
@@ -156,11 +154,7 @@ def _random_patches(
     kernel: Convolutional | MultiChannelConvolutional, X: TensorType, rng: np.random.Generator
 ) -> tuple[Array, bool]:
     """Patches and their places ``[n, E + 2]``, and whether the kernel looks at the places."""
-    images: Array = np.asarray(X, dtype=gpflow.default_float())
-    if images.ndim != 2:
-        raise ValueError(f"X must be [N, H W C], found shape {images.shape}.")
-    if not np.all(np.isfinite(images)):
-        raise ValueError("X must be finite; remove images with NaN or infinite entries.")
+    images: Array = filled_matrix("X", X, "[N, H W C]").astype(gpflow.default_float())
     channels = getattr(kernel, "num_channels", 1)
     limit = max(1, _MAX_PATCHES // (kernel.num_patches * channels))
     if len(images) > limit:
@@ -177,12 +171,8 @@ def _random_patches(
 def _finite_parameter(argument: str, value: TensorType, form: str) -> gpflow.Parameter:
     if isinstance(value, gpflow.Parameter):
         return value
-    array: Array = np.asarray(value, dtype=gpflow.default_float())
-    if array.ndim != 2 or array.size == 0:
-        raise ValueError(f"{argument} must be {form}, found shape {array.shape}.")
-    if not np.all(np.isfinite(array)):
-        raise ValueError(f"{argument} must be finite; remove rows with NaN or infinite entries.")
-    return gpflow.Parameter(array)
+    array = filled_matrix(argument, value, form)
+    return gpflow.Parameter(array.astype(gpflow.default_float()))
 
 
 def _validate_columns(Z: tf.Tensor, needed: int | None, kernel: ResponseSum) -> tf.Tensor:

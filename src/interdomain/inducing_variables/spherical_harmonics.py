@@ -8,10 +8,14 @@ import numpy as np
 import tensorflow as tf
 from check_shapes import Shape
 
+from .._arguments import check_num_inducing, instance, integer, warn
 from ..kernels import ZonalKernel
 from ..sphere import num_harmonics
-from ..sphere.dimensions import validate_degrees, validate_dimension
+from ..sphere.dimensions import validate_degrees, validate_dimension, validate_max_degree
 from .base import InterDomainInducingVariables
+
+NOTABLE_MISSING_SHARE = 0.25
+"""Of the kernel's variance: what is above ``max_degree`` deserves a warning from here on."""
 
 
 class SphericalHarmonics(InterDomainInducingVariables):
@@ -26,40 +30,88 @@ class SphericalHarmonics(InterDomainInducingVariables):
         (after ``active_dims``) plus one.
     :param degrees: The degrees l of the harmonics, increasing. Every one must have a nonzero
         eigenvalue under the kernel; :meth:`for_kernel` picks those.
-    :raises ValueError: If ``dimension`` < 2 or ``degrees`` is not increasing.
+    :param allow_large: Whether to take so many that their covariances with 1,000 rows are above
+        4 GiB, about 530,000 of them; or a degree above 23,000.
+    :raises ValueError: If ``dimension`` < 2, ``degrees`` is not increasing, or there are too many.
     """
 
-    def __init__(self, dimension: int, degrees: Sequence[int], *, name: str | None = None) -> None:
+    def __init__(
+        self,
+        dimension: int,
+        degrees: Sequence[int],
+        *,
+        allow_large: bool = False,
+        name: str | None = None,
+    ) -> None:
         super().__init__(name=name)
-        validate_dimension(dimension)
-        self.dimension = int(dimension)
-        self._degrees = validate_degrees(degrees)
+        self.dimension = validate_dimension(dimension)
+        self._degrees = validate_degrees(degrees, allow_large=allow_large)
+        argument = "dimension, degrees"
+        check_num_inducing(argument, self.num_inducing, "harmonics", allow_large=allow_large)
 
     @classmethod
     def for_kernel(
-        cls, kernel: ZonalKernel, input_dim: int, max_degree: int, *, name: str | None = None
+        cls,
+        kernel: ZonalKernel,
+        input_dim: int,
+        max_degree: int,
+        *,
+        allow_large: bool = False,
+        name: str | None = None,
     ) -> SphericalHarmonics:
         """All harmonics up to ``max_degree`` that carry variance under the kernel.
 
         :param kernel: The zonal kernel they will be used with.
         :param input_dim: Number D of input columns the kernel sees (after ``active_dims``).
         :param max_degree: The highest degree.
+        :param allow_large: As for the constructor.
         :raises ValueError: If the kernel is not zonal, ``input_dim`` < 1, ``max_degree`` < 0, or an
-            eigenvalue is not a positive number.
+            eigenvalue is not a positive number; or as the constructor.
+
+        A warning tells of a kernel that ends below ``max_degree``, and of one that has more than a
+        quarter of its variance above it (with its present parameters). What that costs depends on
+        the noise: :func:`interdomain.training.fit` says so afterwards.
         """
-        if not isinstance(kernel, ZonalKernel):
-            raise ValueError(
-                f"kernel must be a ZonalKernel, found {type(kernel).__name__}; spherical harmonics "
-                "need one of interdomain.kernels.SphericalMatern32, ArcCosine, ..."
-            )
-        if input_dim < 1:
-            raise ValueError(f"input_dim must be 1 or more, found {input_dim}.")
-        if max_degree < 0:
-            raise ValueError(f"max_degree must be 0 or more, found {max_degree}.")
-        dimension = input_dim + 1
-        harmonics = cls(dimension, kernel.nonzero_degrees(dimension, max_degree), name=name)
-        harmonics.validate_eigenvalues(kernel.eigenvalues(dimension, harmonics.degrees))
+        remedy = (
+            "spherical harmonics need one of interdomain.kernels.SphericalMatern32, ArcCosine, ..."
+        )
+        instance("kernel", kernel, ZonalKernel, "a ZonalKernel", remedy)
+        dimension = integer("input_dim", input_dim, at_least=1) + 1
+        max_degree = validate_max_degree(max_degree, allow_large=allow_large)
+        degrees = kernel.nonzero_degrees(dimension, max_degree)
+        try:
+            harmonics = cls(dimension, degrees, allow_large=allow_large, name=name)
+        except ValueError as error:
+            message = str(error).removeprefix("dimension, degrees: ")
+            raise ValueError(f"input_dim={input_dim}, max_degree={max_degree}: {message}") from None
+        eigenvalues = kernel.eigenvalues(dimension, harmonics.degrees)
+        harmonics.validate_eigenvalues(eigenvalues)
+        harmonics._warn_of_other_degrees(kernel, max_degree, eigenvalues)
         return harmonics
+
+    def _warn_of_other_degrees(
+        self, kernel: ZonalKernel, max_degree: int, eigenvalues: tf.Tensor
+    ) -> None:
+        """Whether harmonics and kernel end at very different degrees."""
+        if kernel.max_degree is not None:
+            if kernel.max_degree < max_degree:
+                warn(
+                    f"max_degree is {max_degree}, but the kernel ends at degree "
+                    f"{kernel.max_degree}, and so do its harmonics; pass "
+                    f"max_degree={kernel.max_degree}, or make the kernel with "
+                    f"max_degree={max_degree}."
+                )
+            return
+        values = tf.get_static_value(eigenvalues)
+        if values is None:
+            return
+        missing = 1 - float(np.sum(np.asarray(self.multiplicities, float) * values))
+        if missing > NOTABLE_MISSING_SHARE:
+            warn(
+                f"max_degree is {max_degree}, but {missing:.0%} of the kernel's variance is in "
+                "higher degrees, where the harmonics explain none of it, which the bound counts as "
+                f"noise; make the kernel with max_degree={max_degree}, or pass a higher one."
+            )
 
     @property
     def degrees(self) -> tuple[int, ...]:

@@ -8,6 +8,7 @@ import tensorflow as tf
 from check_shapes import Shape
 from gpflow.inducing_variables import InducingVariables
 
+from .._arguments import items
 from .base import InterDomainInducingVariables
 
 
@@ -35,7 +36,7 @@ class SumInducingVariables(InterDomainInducingVariables):
         self, inducing_variables: Sequence[InducingVariables], *, name: str | None = None
     ) -> None:
         super().__init__(name=name)
-        blocks = list(inducing_variables)
+        blocks = items("inducing_variables", inducing_variables, "a list, one for each summand")
         if not blocks:
             raise ValueError("inducing_variables must have one entry per summand, found none.")
         for block in blocks:

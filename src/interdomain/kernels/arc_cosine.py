@@ -9,8 +9,12 @@ from check_shapes import inherit_check_shapes
 from gpflow.base import TensorType
 from gpflow.kernels.base import ActiveDims
 
+from .._arguments import as_integer, integer, short
 from ..sphere import arc_cosine, arc_cosine_eigenvalues, arc_cosine_has_degree
 from .zonal import ZonalKernel
+
+MAX_DEPTH = 100
+"""So many layers, without ``allow_large``: the kernel has long come to its limit."""
 
 
 class ArcCosine(ZonalKernel):
@@ -25,7 +29,8 @@ class ArcCosine(ZonalKernel):
     ``ArcCosine`` has the same scale for orders 0 and 1, and is three times as large for order 2.)
 
     :param order: 0, 1 or 2.
-    :param depth: Number of hidden layers, 1 or more.
+    :param depth: Number of hidden layers, from 1 to 100.
+    :param allow_large: Whether to take more layers, and as for :class:`ZonalKernel`.
     :raises ValueError: If ``order`` or ``depth`` is not one of these.
     """
 
@@ -39,22 +44,30 @@ class ArcCosine(ZonalKernel):
         bias_variance: TensorType = 1.0,
         max_degree: int | None = None,
         active_dims: ActiveDims | None = None,
+        allow_large: bool = False,
         name: str | None = None,
     ) -> None:
-        if order not in (0, 1, 2):
-            raise ValueError(f"order must be 0, 1 or 2, found {order!r}.")
-        if depth < 1 or int(depth) != depth:
-            raise ValueError(f"depth must be an integer of 1 or more, found {depth!r}.")
+        if as_integer(order) not in (0, 1, 2):
+            raise ValueError(f"order must be 0, 1 or 2, found {short(order)}.")
+        depth = integer("depth", depth, at_least=1)
+        if order == 2 and depth > 1_000:
+            raise ValueError(f"depth must be at most 1000 for order 2, found {depth}: 2^depth.")
+        if depth > MAX_DEPTH and not allow_large:
+            raise ValueError(
+                f"depth: {depth:,} layers would be computed one after the other for every "
+                f"matrix, and are above the limit of {MAX_DEPTH}; pass fewer, or allow_large=True."
+            )
         super().__init__(
             variance=variance,
             weight_variances=weight_variances,
             bias_variance=bias_variance,
             max_degree=max_degree,
             active_dims=active_dims,
+            allow_large=allow_large,
             name=name,
         )
         self.order = int(order)
-        self.depth = int(depth)
+        self.depth = depth
         self.radial_power = float(self.order**self.depth)
 
     @inherit_check_shapes

@@ -10,7 +10,7 @@ from check_shapes import inherit_check_shapes
 from gpflow.base import TensorType
 from gpflow.kernels import Kernel
 
-from ..transforms._arguments import as_integers
+from .._arguments import as_integers, items
 from .columns import select_columns
 from .convolutional import one_per_channel
 from .decomposed import DecomposedKernel
@@ -42,7 +42,8 @@ class ChannelAdditive(HasRadialTerms, DecomposedKernel):
         remedy = "pass (h, w, C), in pixels and channels"
         shape = as_integers("patch_shape", patch_shape, remedy)
         if len(shape) == 2 and not isinstance(base_kernels, Kernel):
-            shape = (*shape, len(list(base_kernels)))
+            base_kernels = items("base_kernels", base_kernels, "a kernel, or a list of them")
+            shape = (*shape, len(base_kernels))
         if len(shape) != 3 or min(shape) < 1:
             raise ValueError(
                 f"patch_shape must be three positive integers, found {patch_shape!r}; {remedy}."

@@ -9,23 +9,17 @@ import numpy as np
 from gpflow.base import TensorType
 from scipy.cluster.vq import kmeans2
 
+from .._arguments import filled_matrix, integer
 from ..sphere._typing import Array
 
 _MAX_ROWS = 10_000
 
 
-def sample_rows(X: TensorType, num_centres: int, seed: int) -> Array:
+def sample_rows(X: TensorType, num_centres: int, seed: int, *, name: str = "num_inducing") -> Array:
     """X as an array; of many rows a random sample. Arguments and errors as for :func:`k_means`."""
-    values = np.asarray(X, dtype=float)
-    if values.ndim != 2:
-        raise ValueError(f"X must be [N, D], found shape {values.shape}.")
-    if not np.all(np.isfinite(values)):
-        raise ValueError("X must be finite; remove rows with NaN or infinite entries.")
-    if not 1 <= num_centres <= len(values):
-        raise ValueError(
-            f"num_centres must be between 1 and the number of rows of X, {len(values)}, found "
-            f"{num_centres}."
-        )
+    values = filled_matrix("X", X, "[N, D]")
+    remedy = f"X has {len(values)} rows, and each centre needs one"
+    num_centres = integer(name, num_centres, at_least=1, at_most=len(values), remedy=remedy)
     limit = max(_MAX_ROWS, 10 * num_centres)
     if len(values) > limit:
         rows = np.random.default_rng(seed).choice(len(values), limit, replace=False)
@@ -33,17 +27,18 @@ def sample_rows(X: TensorType, num_centres: int, seed: int) -> Array:
     return values
 
 
-def k_means(X: TensorType, num_centres: int, *, seed: int = 0) -> Array:
+def k_means(X: TensorType, num_centres: int, *, seed: int = 0, name: str = "num_inducing") -> Array:
     """Centres that k-means finds in the data.
 
     :param X: Inputs ``[N, D]``. Of more than 10,000 rows a random sample is used (or one of ten
         rows per centre, if that is more).
     :param num_centres: How many centres.
     :param seed: Of the sample and of the initial centres.
+    :param name: What ``num_centres`` is called in messages.
     :return: ``[num_centres, D]``.
     :raises ValueError: If X is not ``[N, D]``, is not finite, or has fewer rows than centres.
     """
-    values = sample_rows(X, num_centres, seed)
+    values = sample_rows(X, num_centres, seed, name=name)
     rng = np.random.default_rng(seed)
     # Repeated rows can leave k-means with clusters of no points: its centres start, and those stay,
     # at rows of the data.

@@ -12,8 +12,9 @@ from check_shapes import check_shapes, inherit_check_shapes
 from gpflow.base import TensorType
 from gpflow.kernels import Kernel
 
-from ..sphere._typing import Array
+from .._arguments import finite_array, items
 from .decomposed import DecomposedKernel
+from .kernel_arguments import single_output
 from .located import LocatedKernel
 from .patches import PatchGrid
 from .responses import ResponseSum, mean_weights
@@ -64,10 +65,10 @@ class Convolutional(ResponseSum):
         name: str | None = None,
     ) -> None:
         super().__init__(active_dims=active_dims, name=name)
-        self.base_kernel = validate_single_output("base_kernel", base_kernel)
+        self.base_kernel = single_output("base_kernel", base_kernel)
         self.grid = PatchGrid(image_shape, patch_shape, stride, padding, separate_channels)
         if location_kernel is not None:
-            validate_single_output("location_kernel", location_kernel)
+            single_output("location_kernel", location_kernel)
         self.location_kernel = location_kernel
         self.weights = initial_weights(weights, (self.num_patches,))
 
@@ -230,24 +231,14 @@ class ChannelConvolutional(ResponseSum):
         return grid.extract(pixels[..., self.channel])
 
 
-def validate_single_output(argument: str, kernel: Kernel) -> Kernel:
-    """:raises ValueError: Unless it is a kernel with one output."""
-    if not isinstance(kernel, Kernel):
-        raise ValueError(f"{argument} must be a GPflow kernel, found {type(kernel).__name__}.")
-    if isinstance(kernel, gpflow.kernels.MultioutputKernel):
-        raise ValueError(
-            f"{argument} must have one output, found {type(kernel).__name__}; use a kernel of one "
-            "output, and wrap the result instead."
-        )
-    return kernel
-
-
 def one_per_channel(base_kernels: Kernel | Sequence[Kernel], num_channels: int) -> list[Kernel]:
     """A kernel for each channel, or a single one for all.
 
     :raises ValueError: If there are others than kernels, or not as many as channels.
     """
-    kernels = [base_kernels] if isinstance(base_kernels, Kernel) else list(base_kernels)
+    rule = "a kernel, or a list of them"
+    single = isinstance(base_kernels, Kernel)
+    kernels = [base_kernels] if single else items("base_kernels", base_kernels, rule)
     if len(kernels) not in (1, num_channels):
         raise ValueError(
             f"base_kernels must be one kernel, or one for each of {num_channels} channels, found "
@@ -255,15 +246,16 @@ def one_per_channel(base_kernels: Kernel | Sequence[Kernel], num_channels: int) 
         )
     if len({id(kernel) for kernel in kernels}) == 1:
         kernels = kernels[:1]
-    return [validate_single_output("base_kernels", kernel) for kernel in kernels]
+    return [single_output("base_kernels", kernel) for kernel in kernels]
 
 
 def initial_weights(weights: bool | TensorType, shape: tuple[int, ...]) -> gpflow.Parameter | None:
     """:raises ValueError: If values are given that are not finite or not of the shape."""
     if isinstance(weights, bool):
         return gpflow.Parameter(np.ones(shape)) if weights else None
-    values: Array = np.asarray(weights, dtype=gpflow.default_float())
-    if values.shape != shape or not np.all(np.isfinite(values)):
+    form = f"True, False or finite values of shape {list(shape)}"
+    values = finite_array("weights", weights, (0, 1, 2), form)
+    if values.shape != shape:
         raise ValueError(
             f"weights must be True, False or finite values of shape {list(shape)}, one for each "
             f"patch, found shape {list(values.shape)}."

@@ -17,6 +17,7 @@ from ..sphere._typing import Array
 from ..transforms import CyclicTransform, Product
 from .decomposed import DecomposedKernel
 from .invariance import validate_invariance
+from .kernel_arguments import single_output
 from .orbit_sums import orbit_sums
 from .responses import ResponseSum
 
@@ -54,18 +55,10 @@ class HarmonicKernel(DecomposedKernel):
         name: str | None = None,
     ) -> None:
         super().__init__(name=name)
-        if not isinstance(base_kernel, Kernel):
-            raise ValueError(
-                f"base_kernel must be a GPflow kernel, found {type(base_kernel).__name__}."
-            )
-        if isinstance(base_kernel, gpflow.kernels.MultioutputKernel):
-            raise ValueError(
-                f"base_kernel must have one output, found {type(base_kernel).__name__}; decompose "
-                "the kernel of each output, and wrap the HarmonicKernels instead."
-            )
+        remedy = "decompose the kernel of each output, and wrap the HarmonicKernels instead"
+        self.base_kernel = single_output("base_kernel", base_kernel, remedy)
         if isinstance(transforms, CyclicTransform):
             transforms = [transforms]
-        self.base_kernel = base_kernel
         self.transform = Product(transforms)
         self._validate_space()
         self._weights = _cosine_weights(self.transform.orders)

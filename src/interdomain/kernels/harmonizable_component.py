@@ -11,6 +11,7 @@ from check_shapes import check_shapes, inherit_check_shapes
 from gpflow.base import TensorType
 from gpflow.utilities import positive
 
+from .._arguments import filled_matrix
 from .gaussian_factors import (
     definite_parameter,
     gaussian_of_lag,
@@ -29,7 +30,6 @@ from .harmonizable_algebra import (
 from .mixture import MixtureComponent
 from .spectral_arguments import (
     excess_of_lag,
-    finite_array,
     per_column,
     root_of_amplitudes,
     validate_definite,
@@ -85,9 +85,7 @@ class HarmonizableComponent(MixtureComponent):
         name: str | None = None,
     ) -> None:
         super().__init__(active_dims=active_dims, name=name)
-        values = finite_array("frequencies", frequencies, (2,), "a matrix [Q, D]")
-        if 0 in values.shape:
-            raise ValueError(f"frequencies must be [Q, D], found shape {values.shape}.")
+        values = filled_matrix("frequencies", frequencies, "a matrix [Q, D]")
         count, dimension = values.shape
         self.frequencies = gpflow.Parameter(values, name="frequencies")
         self.centre = gpflow.Parameter(per_column("centre", centre, dimension), name="centre")

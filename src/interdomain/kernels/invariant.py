@@ -9,9 +9,9 @@ import tensorflow as tf
 from check_shapes import inherit_check_shapes
 from gpflow.kernels import Kernel
 
+from .._arguments import as_integer
 from ..transforms import CyclicTransform, Product
-from ..transforms._arguments import as_integer
-from .convolutional import validate_single_output
+from .kernel_arguments import single_output
 from .response_sums import cross_sums, quadratic_sums
 from .responses import ResponseSum, mean_weights
 
@@ -63,7 +63,7 @@ class Invariant(ResponseSum):
         super().__init__(active_dims=active_dims, name=name)
         if isinstance(transforms, CyclicTransform):
             transforms = [transforms]
-        self.base_kernel = validate_single_output("base_kernel", base_kernel)
+        self.base_kernel = single_output("base_kernel", base_kernel)
         self.transform = Product(transforms)
         self.num_samples = num_samples
 

@@ -7,8 +7,8 @@ import numpy as np
 import tensorflow as tf
 from gpflow.base import TensorType
 
+from .._arguments import ROWS_OF_A_BATCH, check_size, finite_array, integer
 from .harmonizable_component import HarmonizableComponent
-from .spectral_arguments import finite_array
 
 
 class LocallyStationaryGaussian(HarmonizableComponent):
@@ -20,6 +20,8 @@ class LocallyStationaryGaussian(HarmonizableComponent):
 
     :param variance: At the centre.
     :param dimension: The number D of columns of X.
+    :param allow_large: Whether to take a ``dimension`` for which a window over 1,000 rows is above
+        4 GiB.
     :raises ValueError: As for :class:`HarmonizableComponent`, or if the variance is not positive.
     """
 
@@ -32,13 +34,17 @@ class LocallyStationaryGaussian(HarmonizableComponent):
         envelope: TensorType = 0.1,
         lag: TensorType = 0.1,
         active_dims: slice | list[int] | None = None,
+        allow_large: bool = False,
         name: str | None = None,
     ) -> None:
         amplitude = finite_array("variance", variance, (0,), "a number")
         if not amplitude > 0:
             raise ValueError(f"variance must be positive, found {float(amplitude)}.")
+        columns = integer("dimension", dimension, at_least=1)
+        what = f"windows over {columns:,} columns"
+        check_size("dimension", what, columns * ROWS_OF_A_BATCH, allow_large=allow_large)
         super().__init__(
-            np.zeros([1, dimension]),
+            np.zeros([1, columns]),
             amplitudes=amplitude[None],
             centre=centre,
             envelope=envelope,

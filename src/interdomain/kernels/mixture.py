@@ -11,6 +11,7 @@ import tensorflow as tf
 from check_shapes import inherit_check_shapes
 from gpflow.base import TensorType
 
+from .._arguments import items
 from .columns import select_columns
 from .decomposed import DecomposedKernel
 
@@ -50,7 +51,7 @@ class MixtureKernel(DecomposedKernel, Generic[Part], metaclass=abc.ABCMeta):
 
     def __init__(self, components: Sequence[Part], *, name: str | None = None) -> None:
         super().__init__(name=name)
-        parts = list(components)
+        parts = items("components", components, "a list of components")
         if not parts:
             raise ValueError("components must have at least one entry, found none.")
         for part in parts:

@@ -7,11 +7,10 @@ from typing import Literal, NamedTuple
 import numpy as np
 from gpflow.base import TensorType
 
+from .._arguments import finite_array, integer
 from ..sphere._typing import Array
-from ..transforms._arguments import as_integer
 from .clustering import k_means
-from .empirical_spectrum import Peaks, find_peaks, validate_rows
-from .spectral_arguments import finite_array
+from .empirical_spectrum import Peaks, Rows, find_peaks, validate_rows
 
 _WIDTHS_OF_A_CLUSTER = 2.4
 """The standard deviation of a window in those of the rows that are nearest to its centre: 0.7 of
@@ -37,14 +36,6 @@ class Guess(NamedTuple):
     variances: Array
 
 
-def validate_count(name: str, value: object) -> int:
-    """:raises ValueError: If it is not a positive integer."""
-    count = as_integer(value)
-    if count is None or count < 1:
-        raise ValueError(f"{name} must be a positive integer, found {value!r}.")
-    return count
-
-
 def guess_components(
     X: TensorType,
     Y: TensorType,
@@ -57,9 +48,9 @@ def guess_components(
 
     :raises ValueError: As for :meth:`interdomain.kernels.HarmonizableMixture.from_data`.
     """
-    count = validate_count("num_components", num_components)
-    validate_count("num_frequencies", num_frequencies)
     rows = validate_rows(X, Y, seed)
+    count = _count("num_components", num_components, rows)
+    num_frequencies = _count("num_frequencies", num_frequencies, rows)
     windows = place_windows(rows.X, count, centres, seed)
     total = np.zeros(len(rows.X))
     parts: list[tuple[Array, Peaks]] = []
@@ -84,13 +75,20 @@ def guess_peaks(X: TensorType, Y: TensorType, num_peaks: int, seed: int) -> tupl
 
     :raises ValueError: As for :meth:`interdomain.kernels.SpectralMixture.from_data`.
     """
-    count = validate_count("num_components", num_peaks)
     rows = validate_rows(X, Y, seed)
+    count = _count("num_components", num_peaks, rows)
     widths = np.std(rows.X, axis=0)
     peaks = find_peaks(rows, np.ones(len(rows.X)), widths, count)
     shares = np.maximum(peaks.powers / np.sum(peaks.powers), _LEAST_SHARE)
     powers = np.mean(np.square(rows.Y)) * shares / np.sum(shares)
     return Peaks(peaks.frequencies, powers), widths
+
+
+def _count(name: str, value: object, rows: Rows) -> int:
+    """:raises ValueError: Unless it is positive and at most the number of rows."""
+    return integer(
+        name, value, at_least=1, at_most=len(rows.X), remedy="data of so few rows suggest no more"
+    )
 
 
 def place_windows(
@@ -106,10 +104,6 @@ def place_windows(
         if centres != "k-means":
             raise ValueError(
                 f'centres must be "k-means", "grid" or an array [P, D], found {centres!r}.'
-            )
-        if count > len(X):
-            raise ValueError(
-                f"num_components must be at most the number of rows, {len(X)}, found {count}."
             )
         places = k_means(X, count, seed=seed).astype(float)
     else:

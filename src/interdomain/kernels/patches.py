@@ -8,8 +8,8 @@ from typing import Any, Literal
 import numpy as np
 import tensorflow as tf
 
+from .._arguments import as_integers, boolean, choice
 from ..sphere._typing import Array
-from ..transforms._arguments import as_integers
 from ..transforms.images import as_image_shape
 
 
@@ -40,10 +40,8 @@ class PatchGrid:
         self.image_shape = shape if len(shape) == 3 else (*shape, 1)
         self.patch_shape = _pair("patch_shape", patch_shape, "pass (h, w), in pixels")
         self.stride = _pair("stride", stride, "pass one number of pixels, or (rows, columns)")
-        if padding not in ("VALID", "SAME"):
-            raise ValueError(f'padding must be "VALID" or "SAME", found {padding!r}.')
-        self.padding = padding
-        self.separate_channels = bool(separate_channels)
+        self.padding = choice("padding", padding, ("VALID", "SAME"))
+        self.separate_channels = boolean("separate_channels", separate_channels)
         for axis in (0, 1):
             if self.patch_shape[axis] > self.image_shape[axis]:
                 raise ValueError(

@@ -12,10 +12,10 @@ from check_shapes import inherit_check_shapes
 from gpflow.base import TensorType
 from gpflow.utilities import positive, set_trainable
 
+from .._arguments import finite_array, function
 from .._tracing import map_fn
 from .columns import select_columns
 from .gaussian_factors import outer_product
-from .spectral_arguments import finite_array
 
 FunctionOfInputs: TypeAlias = Callable[[tf.Tensor], tf.Tensor]
 
@@ -54,12 +54,9 @@ class GeneralizedSpectralMixture(gpflow.kernels.Kernel):
             "lengthscale": lengthscale,
             "frequency": frequency,
         }
-        for argument, function in functions.items():
-            if not callable(function):
-                raise ValueError(
-                    f"{argument} must be a function of the inputs, found {function!r}; for a "
-                    f"constant pass `lambda X: {function!r} * tf.ones_like(X[..., :1])`."
-                )
+        for argument, value in functions.items():
+            remedy = "for a constant pass `lambda X: constant * tf.ones_like(X[..., :1])`"
+            function(argument, value, "a function of the inputs", remedy)
         self.amplitude = amplitude
         self.lengthscale = lengthscale
         self.frequency = frequency

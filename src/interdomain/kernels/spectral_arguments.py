@@ -5,23 +5,8 @@ from __future__ import annotations
 import numpy as np
 from gpflow.base import TensorType
 
+from .._arguments import complex_array, finite_array, integer
 from ..sphere._typing import Array
-
-
-def finite_array(name: str, value: TensorType, ranks: tuple[int, ...], form: str) -> Array:
-    """The argument as an array.
-
-    :raises ValueError: If it is not numbers, not finite, or has another rank.
-    """
-    try:
-        array = np.asarray(value, dtype=float)
-    except (TypeError, ValueError):
-        raise ValueError(f"{name} must be {form} of real numbers, found {value!r}.") from None
-    if array.ndim not in ranks:
-        raise ValueError(f"{name} must be {form}, found shape {array.shape}.")
-    if not np.all(np.isfinite(array)):
-        raise ValueError(f"{name} must be finite; remove NaN and infinite entries.")
-    return array
 
 
 def validate_definite(name: str, value: TensorType, dimension: int) -> Array:
@@ -80,15 +65,15 @@ def root_of_amplitudes(amplitudes: TensorType | None, count: int, rank: int | No
     :raises ValueError: If B has a wrong shape, is not finite, Hermitian and positive
         semi-definite, or has a higher rank than asked for.
     """
-    if rank is not None and not 1 <= rank <= count:
-        raise ValueError(f"rank must be between 1 and {count}, found {rank}.")
+    if rank is not None:
+        rank = integer("rank", rank, at_least=1, at_most=count)
     if amplitudes is None:
         return _default_root(count, count if rank is None else rank)
-    matrix = np.asarray(amplitudes)
+    form = f"[{count}] or [{count}, {count}]"
+    matrix = complex_array("amplitudes", amplitudes, form)
     if matrix.shape not in ((count,), (count, count)):
         raise ValueError(
-            f"amplitudes must be [{count}] or [{count}, {count}], one row for each frequency, "
-            f"found shape {matrix.shape}."
+            f"amplitudes must be {form}, one row for each frequency, found shape {matrix.shape}."
         )
     if matrix.ndim == 1:
         matrix = np.diag(matrix)

@@ -9,6 +9,7 @@ from check_shapes import check_shapes, inherit_check_shapes
 from gpflow.base import TensorType
 from gpflow.utilities import positive
 
+from .._arguments import finite_array
 from .columns import select_columns
 from .gaussian_factors import (
     definite_parameter,
@@ -20,7 +21,7 @@ from .gaussian_factors import (
 )
 from .mixture import MixtureComponent, MixtureKernel
 from .mixture_initialisation import guess_peaks
-from .spectral_arguments import finite_array, validate_definite
+from .spectral_arguments import validate_definite
 
 
 class SpectralComponent(MixtureComponent):
@@ -48,6 +49,8 @@ class SpectralComponent(MixtureComponent):
     ) -> None:
         super().__init__(active_dims=active_dims, name=name)
         values = np.atleast_1d(finite_array("frequency", frequency, (0, 1), "a number or [D]"))
+        if not values.size:
+            raise ValueError("frequency must be a number or [D], found none.")
         self.frequency = gpflow.Parameter(values)
         power = finite_array("variance", variance, (0,), "a number")
         if not power > 0:

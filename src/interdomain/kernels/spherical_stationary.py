@@ -13,6 +13,7 @@ from gpflow.base import TensorType
 from gpflow.kernels.base import ActiveDims
 from scipy.special import gammaln
 
+from .._arguments import number
 from ..sphere import LaplaceBeltramiSpectrum, MaternSpectrum, SquaredExponentialSpectrum
 from .zonal import ZonalKernel, positive_parameter
 
@@ -40,6 +41,7 @@ class SphericalStationary(ZonalKernel, metaclass=abc.ABCMeta):
         radial_power: float = 1.0,
         max_degree: int | None = None,
         active_dims: ActiveDims | None = None,
+        allow_large: bool = False,
         name: str | None = None,
     ) -> None:
         super().__init__(
@@ -48,11 +50,10 @@ class SphericalStationary(ZonalKernel, metaclass=abc.ABCMeta):
             bias_variance=bias_variance,
             max_degree=max_degree,
             active_dims=active_dims,
+            allow_large=allow_large,
             name=name,
         )
-        if not np.isfinite(radial_power) or radial_power < 0:
-            raise ValueError(f"radial_power must be finite and not negative, found {radial_power}.")
-        self.radial_power = float(radial_power)
+        self.radial_power = number("radial_power", radial_power, at_least=0)
         if lengthscale is None:
             lengthscale = self._default_lengthscale()
         self.lengthscale = positive_parameter("lengthscale", lengthscale)

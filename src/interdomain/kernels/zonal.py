@@ -13,7 +13,9 @@ from gpflow.base import TensorType
 from gpflow.kernels.base import ActiveDims
 from gpflow.utilities import positive
 
+from .._arguments import real_array
 from ..sphere import funk_hecke_coefficients, num_harmonics, zonal_series
+from ..sphere.dimensions import validate_max_degree
 from .columns import select_columns
 
 
@@ -24,7 +26,9 @@ def positive_parameter(name: str, value: TensorType) -> gpflow.Parameter:
     """
     if isinstance(value, (gpflow.Parameter, tf.Variable)):
         return gpflow.Parameter(value, transform=positive())
-    array = np.asarray(value, dtype=float)
+    array = real_array(name, value, "positive", remedy="pass a number or an array of them")
+    if array.size == 0:
+        raise ValueError(f"{name} must be finite and positive, found shape {array.shape}: none.")
     if not np.all(np.isfinite(array)) or np.any(array <= 0):
         raise ValueError(f"{name} must be finite and positive, found {value!r}.")
     return gpflow.Parameter(array, transform=positive())
@@ -56,8 +60,9 @@ class ZonalKernel(gpflow.kernels.Kernel, metaclass=abc.ABCMeta):
         Dutordoir et al. 2020, a Bayesian linear model, with a linear model's confidence where it
         has no data. The eigenvalues stay as they are, so kappa(1) falls below one.
     :param active_dims: Columns of X to use; all by default.
+    :param allow_large: Whether to take a ``max_degree`` whose eigenvalues need more than 4 GiB.
     :raises ValueError: If a parameter is not finite and positive, ``weight_variances`` does not
-        fit ``active_dims``, or ``max_degree`` is negative.
+        fit ``active_dims``, or ``max_degree`` is negative or too large.
     """
 
     radial_power: float = 1.0
@@ -74,6 +79,7 @@ class ZonalKernel(gpflow.kernels.Kernel, metaclass=abc.ABCMeta):
         bias_variance: TensorType = 1.0,
         max_degree: int | None = None,
         active_dims: ActiveDims | None = None,
+        allow_large: bool = False,
         name: str | None = None,
     ) -> None:
         super().__init__(active_dims=active_dims, name=name)
@@ -86,9 +92,9 @@ class ZonalKernel(gpflow.kernels.Kernel, metaclass=abc.ABCMeta):
                 f"{tuple(self.weight_variances.shape)}."
             )
         self._validate_ard_active_dims(self.weight_variances)
-        if max_degree is not None and (max_degree < 0 or int(max_degree) != max_degree):
-            raise ValueError(f"max_degree must be an integer of 0 or more, found {max_degree!r}.")
-        self.max_degree = None if max_degree is None else int(max_degree)
+        if max_degree is not None:
+            max_degree = validate_max_degree(max_degree, allow_large=allow_large)
+        self.max_degree = max_degree
 
     @property
     def ard(self) -> bool:

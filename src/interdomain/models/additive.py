@@ -15,6 +15,7 @@ from gpflow.likelihoods import Likelihood
 from gpflow.mean_functions import MeanFunction
 from gpflow.posteriors import PrecomputeCacheType
 
+from .._arguments import items
 from ..covariances.pairs import flat_blocks
 from ..kernels import DecomposedKernel
 from ..placement import move_parameters, resolve_devices
@@ -51,6 +52,7 @@ class AdditiveSVGP(OnePassSVGP):
         the identity by default.
     :param whiten: Whether q_t is over the whitened variables.
     :param num_data: The number of rows of the whole data set, where minibatches are used.
+    :param allow_large: Whether to make a q_sqrt of more than 4 GiB.
     :param devices: Names of devices onto which the blocks are dealt in turn, with their parameters
         and all their operations, forward and backward; "auto" for all logical GPUs (if there are
         two or more). Parameters of the inducing variable that belong to one block are made anew
@@ -72,6 +74,7 @@ class AdditiveSVGP(OnePassSVGP):
         q_sqrt: Sequence[TensorType] | None = None,
         whiten: bool = True,
         num_data: int | TensorType | None = None,
+        allow_large: bool = False,
         devices: Sequence[str] | Literal["auto"] | None = None,
     ) -> None:
         super().__init__(
@@ -89,7 +92,7 @@ class AdditiveSVGP(OnePassSVGP):
         if placed is not None:
             move_parameters(inducing_variable, [block for block, _ in blocks], placed)
             blocks = flat_blocks(inducing_variable, kernel)
-        means, roots = self._initial_q(blocks, q_mu, q_sqrt, q_diag)
+        means, roots = self._initial_q(blocks, q_mu, q_sqrt, q_diag, allow_large)
         self.q_mu: list[gpflow.Parameter] = means  # type: ignore[assignment]
         self.q_sqrt: list[gpflow.Parameter] = roots  # type: ignore[assignment]
 
@@ -162,12 +165,13 @@ class AdditiveSVGP(OnePassSVGP):
         q_mu: Sequence[TensorType] | None,
         q_sqrt: Sequence[TensorType] | None,
         q_diag: bool,
+        allow_large: bool,
     ) -> tuple[list[gpflow.Parameter], list[gpflow.Parameter]]:
+        rule = f"one entry per block, {len(blocks)}"
         for name, given in (("q_mu", q_mu), ("q_sqrt", q_sqrt)):
-            if given is not None and len(given) != len(blocks):
-                raise ValueError(
-                    f"{name} must have one entry per block, {len(blocks)}, found {len(given)}."
-                )
+            count = len(blocks) if given is None else len(items(name, given, f"a list of {rule}"))
+            if count != len(blocks):
+                raise ValueError(f"{name} must have {rule}, found {count}.")
         means, roots = [], []
         for t, (block, _) in enumerate(blocks):
             with tf.device(self._devices[t % len(self._devices)] if self._devices else None):
@@ -179,6 +183,7 @@ class AdditiveSVGP(OnePassSVGP):
                     q_diag=q_diag,
                     q_mu=None if q_mu is None else q_mu[t],
                     q_sqrt=None if q_sqrt is None else q_sqrt[t],
+                    allow_large=allow_large,
                 )
             means.append(mean)
             roots.append(root)

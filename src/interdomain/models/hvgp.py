@@ -45,6 +45,7 @@ class HVGP(AdditiveSVGP):
         q_sqrt: Sequence[TensorType] | None = None,
         whiten: bool = True,
         num_data: int | TensorType | None = None,
+        allow_large: bool = False,
         devices: Sequence[str] | Literal["auto"] | None = None,
     ) -> None:
         kernel = HarmonicKernel(base_kernel, transforms)
@@ -59,5 +60,6 @@ class HVGP(AdditiveSVGP):
             q_sqrt=q_sqrt,
             whiten=whiten,
             num_data=num_data,
+            allow_large=allow_large,
             devices=devices,
         )

@@ -15,8 +15,12 @@ from gpflow.likelihoods import Likelihood
 from gpflow.mean_functions import MeanFunction
 from gpflow.utilities import positive, triangular
 
+from .._arguments import check_size, finite_array, instance, integer
 from .._tracing import calls_user_code
+from ..kernels.kernel_arguments import single_output
 from ..sphere._typing import Array
+
+_RANKS = (0, 1, 2, 3)
 
 
 class OnePassSVGP(gpflow.models.SVGP, abc.ABC):
@@ -37,12 +41,14 @@ class OnePassSVGP(gpflow.models.SVGP, abc.ABC):
         whiten: bool,
         num_data: int | TensorType | None,
     ) -> None:
-        if isinstance(kernel, gpflow.kernels.MultioutputKernel):
-            raise ValueError(
-                f"kernel must have one output, found {type(kernel).__name__}; several latent GPs "
-                "with the same prior come with num_latent_gps."
-            )
+        remedy = "several latent GPs with the same prior come with num_latent_gps"
+        single_output("kernel", kernel, remedy)
         validate_inducing_variable("inducing_variable", inducing_variable)
+        instance("likelihood", likelihood, Likelihood, "a GPflow likelihood")
+        validate_mean_function(mean_function)
+        num_latent_gps = integer("num_latent_gps", num_latent_gps, at_least=1)
+        if num_data is not None and not isinstance(num_data, (tf.Tensor, tf.Variable)):
+            num_data = integer("num_data", num_data, at_least=1)
         gpflow.models.GPModel.__init__(self, kernel, likelihood, mean_function, num_latent_gps)
         self.inducing_variable = inducing_variable
         self.whiten = whiten
@@ -74,11 +80,15 @@ class OnePassSVGP(gpflow.models.SVGP, abc.ABC):
 
 def validate_inducing_variable(name: str, inducing_variable: InducingVariables) -> None:
     """:raises ValueError: If it is none."""
-    if not isinstance(inducing_variable, InducingVariables):
-        raise ValueError(
-            f"{name} must be an inducing variable, found {type(inducing_variable).__name__}; pass "
-            "for example gpflow.inducing_variables.InducingPoints(Z) for an array Z."
-        )
+    remedy = "pass for example gpflow.inducing_variables.InducingPoints(Z) for an array Z"
+    instance(name, inducing_variable, InducingVariables, "an inducing variable", remedy)
+
+
+def validate_mean_function(mean_function: MeanFunction | None) -> None:
+    """:raises ValueError: Unless it is one of GPflow's, or None."""
+    if mean_function is not None:
+        remedy = "pass for example gpflow.mean_functions.Constant()"
+        instance("mean_function", mean_function, MeanFunction, "a GPflow mean function", remedy)
 
 
 def variational_pair(
@@ -90,14 +100,18 @@ def variational_pair(
     q_diag: bool,
     q_mu: TensorType | None,
     q_sqrt: TensorType | None,
+    allow_large: bool,
 ) -> tuple[gpflow.Parameter, gpflow.Parameter]:
     """The parameters of one q(u): zero mean and identity covariance by default.
 
     :param names: What q_mu and q_sqrt are called in messages.
     :param owner: Whose q it is, for messages.
     :param size: The number of inducing variables.
-    :raises ValueError: If a given value has another shape.
+    :raises ValueError: If a given value has another shape, or both would be too large.
     """
+    entries = float(size) * num_latent_gps * (1 if q_diag else size)
+    what = f"{names[1]} of {num_latent_gps:,} latent GPs and {size:,} inducing variables"
+    check_size("num_latent_gps", what, entries, allow_large=allow_large)
     identity = np.eye(size)
     roots = np.ones((size, num_latent_gps)) if q_diag else np.stack([identity] * num_latent_gps)
     mean = _checked(names[0], owner, q_mu, np.zeros((size, num_latent_gps)))
@@ -107,7 +121,7 @@ def variational_pair(
 
 
 def _checked(name: str, owner: str, given: TensorType | None, default: Array) -> Array:
-    value = default if given is None else np.asarray(given)
+    value = default if given is None else finite_array(name, given, _RANKS, "an array")
     if value.shape != default.shape:
         size = default.shape[0] if default.ndim == 2 else default.shape[1]
         raise ValueError(

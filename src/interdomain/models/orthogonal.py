@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from typing import Literal
 
 import gpflow
@@ -16,6 +15,7 @@ from gpflow.likelihoods import Likelihood
 from gpflow.mean_functions import MeanFunction
 from gpflow.posteriors import PrecomputeCacheType
 
+from .._arguments import choice, warn
 from ..posteriors.orthogonal import OrthogonalPosterior
 from ..posteriors.orthogonal_terms import (
     OrthogonalPair,
@@ -59,6 +59,7 @@ class OrthogonalSVGP(OnePassSVGP):
         identity by default.
     :param whiten: Whether both q's are over the whitened variables.
     :param num_data: The number of rows of the whole data set, where minibatches are used.
+    :param allow_large: Whether to make a q_sqrt of more than 4 GiB.
     :raises ValueError: If there is no covariance between the two sets, they do not fit the kernel,
         the kernel has several outputs, ``variant`` is unknown, or a q does not fit.
     :warns UserWarning: If u determines some or all of the orthogonal variables (S_vf = 0 for them:
@@ -82,6 +83,7 @@ class OrthogonalSVGP(OnePassSVGP):
         q_sqrt_orthogonal: TensorType | None = None,
         whiten: bool = True,
         num_data: int | TensorType | None = None,
+        allow_large: bool = False,
     ) -> None:
         super().__init__(
             kernel,
@@ -92,8 +94,7 @@ class OrthogonalSVGP(OnePassSVGP):
             whiten=whiten,
             num_data=num_data,
         )
-        if variant not in ("solve", "odvgp"):
-            raise ValueError(f"variant must be 'solve' or 'odvgp', found {variant!r}.")
+        choice("variant", variant, ("solve", "odvgp"))
         if variant == "odvgp" and q_sqrt_orthogonal is not None:
             raise ValueError(
                 "q_sqrt_orthogonal: with variant='odvgp' the covariance of q(v') is the prior's; "
@@ -111,6 +112,7 @@ class OrthogonalSVGP(OnePassSVGP):
             q_diag=q_diag,
             q_mu=q_mu,
             q_sqrt=q_sqrt,
+            allow_large=allow_large,
         )
         self.q_mu_orthogonal, root = variational_pair(
             ("q_mu_orthogonal", "q_sqrt_orthogonal"),
@@ -120,6 +122,7 @@ class OrthogonalSVGP(OnePassSVGP):
             q_diag=q_diag,
             q_mu=q_mu_orthogonal,
             q_sqrt=q_sqrt_orthogonal,
+            allow_large=allow_large,
         )
         self.q_sqrt_orthogonal: gpflow.Parameter | None = root if variant == "solve" else None
 
@@ -179,9 +182,8 @@ class OrthogonalSVGP(OnePassSVGP):
         else:
             effect = f"S_vf = 0 for them (rows {determined[:10].tolist()}...), and they add nothing"
         base, orthogonal = (type(part).__name__ for part in self._pair)
-        warnings.warn(
+        warn(
             f"orthogonal_inducing_variable: the base ({base}) determines {len(determined)} of its "
             f"{len(shares)} variables ({orthogonal}): {effect}. Choose variables that the base "
-            "lacks, such as points elsewhere or harmonics of other degrees.",
-            stacklevel=3,
+            "lacks, such as points elsewhere or harmonics of other degrees."
         )

@@ -19,14 +19,16 @@ from gpflow.models.training_mixins import InternalDataTrainingLossMixin
 from gpflow.models.util import InducingPointsLike, inducingpoint_wrapper
 from gpflow.posteriors import PrecomputeCacheType
 
+from .._arguments import check_real_type, choice, integer, number
 from ..covariances import Kuu_operator
+from ..kernels.kernel_arguments import single_output
 from ..placement import Workers
 from ..posteriors import CollapsedPosterior
 from ..streaming import SufficientStatistics
 from ..streaming.features import StreamedFeatures
 from ..streaming.provider import StatisticsProvider
 from .collapsed import Collapsed, DataSums, bound, collapse, optimal_q
-from .one_pass import validate_inducing_variable
+from .one_pass import validate_inducing_variable, validate_mean_function
 
 
 class OutOfCoreSGPR(gpflow.models.GPModel, InternalDataTrainingLossMixin):
@@ -112,11 +114,14 @@ class OutOfCoreSGPR(gpflow.models.GPModel, InternalDataTrainingLossMixin):
         if isinstance(inducing_variable, (np.ndarray, tf.Tensor, tf.Variable, gpflow.Parameter)):
             inducing_variable = inducingpoint_wrapper(inducing_variable)
         validate_inducing_variable("inducing_variable", inducing_variable)
-        if isinstance(kernel, gpflow.kernels.MultioutputKernel):
-            raise ValueError(
-                f"kernel must have one output, found {type(kernel).__name__}; the columns of Y "
-                "share the kernel, and are independent."
-            )
+        single_output("kernel", kernel, "the columns of Y share the kernel, and are independent")
+        validate_mean_function(mean_function)
+        choice("on_invalid", on_invalid, ("raise", "skip"))
+        if batch_size is not None:
+            batch_size = integer("batch_size", batch_size, at_least=1)
+        if isinstance(data, (tuple, list)) and len(data) == 2:
+            for name, array in zip("XY", data, strict=True):
+                check_real_type(f"data: {name}", array)
         likelihood = _gaussian(noise_variance, likelihood)
         provider = StatisticsProvider(
             data,
@@ -344,7 +349,11 @@ class OutOfCoreSGPR(gpflow.models.GPModel, InternalDataTrainingLossMixin):
 
 def _gaussian(noise_variance: TensorData | None, likelihood: Gaussian | None) -> Gaussian:
     if likelihood is None:
-        return Gaussian(1.0 if noise_variance is None else noise_variance)
+        if noise_variance is None:
+            return Gaussian(1.0)
+        if not isinstance(noise_variance, (tf.Variable, gpflow.Parameter)):
+            noise_variance = number("noise_variance", noise_variance, above=0)
+        return Gaussian(noise_variance)
     if noise_variance is not None:
         raise ValueError(
             f"noise_variance: found {noise_variance!r} beside a likelihood, which has its own; "

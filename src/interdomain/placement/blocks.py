@@ -15,6 +15,7 @@ import gpflow
 import tensorflow as tf
 from gpflow.base import TensorType
 
+from .._arguments import items
 from .._tracing import Traced
 
 HEAVY_OPERATIONS = (
@@ -48,7 +49,7 @@ def resolve_devices(devices: Sequence[str] | Literal["auto"] | None) -> tuple[st
         gpus = [name for name, device in available.items() if device.device_type == "GPU"]
         return tuple(gpus) if len(gpus) > 1 else None
     names = []
-    for device in devices:
+    for device in items("devices", devices, 'a list of names, "auto" or None'):
         found = [name for name in available if name.lower().endswith(_short_name(device))]
         if not found:
             raise ValueError(

@@ -12,7 +12,6 @@ from gpflow.inducing_variables import InducingVariables
 from gpflow.kernels import Kernel
 from gpflow.mean_functions import MeanFunction
 from gpflow.posteriors import (
-    AbstractPosterior,
     PrecomputeCacheType,
     PrecomputedValue,
     _validate_precompute_cache_type,
@@ -22,10 +21,11 @@ from .._tracing import map_fn
 from ..covariances.blocks import block_batches
 from .block_terms import add_variance, additive_terms, whitened_batch
 from .gaussian import is_diagonal
+from .inputs import TakesRealInputs
 from .quadratic_forms import covariance_change, mean_of_blocks, variance_change
 
 
-class AdditivePosterior(AbstractPosterior):
+class AdditivePosterior(TakesRealInputs):
     """The posterior of :class:`interdomain.models.AdditiveSVGP`, as GPflow's posteriors are.
 
     :param kernel: The whole kernel.

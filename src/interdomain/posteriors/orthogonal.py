@@ -10,13 +10,13 @@ from gpflow.inducing_variables import InducingVariables
 from gpflow.kernels import Kernel
 from gpflow.mean_functions import MeanFunction
 from gpflow.posteriors import (
-    AbstractPosterior,
     PrecomputeCacheType,
     PrecomputedValue,
     _validate_precompute_cache_type,
 )
 
 from .gaussian import is_diagonal
+from .inputs import TakesRealInputs
 from .orthogonal_terms import (
     OrthogonalPair,
     Variational,
@@ -30,7 +30,7 @@ from .orthogonal_terms import (
 from .shapes import covariances_with, mean_and_covariance, prior_covariances
 
 
-class OrthogonalPosterior(AbstractPosterior):
+class OrthogonalPosterior(TakesRealInputs):
     """The posterior of :class:`interdomain.models.OrthogonalSVGP`.
 
     :param kernel: The kernel.

@@ -22,10 +22,11 @@ from .gaussian import (
     square_root,
     whiten_q_sqrt,
 )
+from .inputs import TakesRealInputs
 from .shapes import covariances_with, mean_and_covariance, prior_covariances
 
 
-class StructuredPosterior(IndependentPosterior):
+class StructuredPosterior(TakesRealInputs, IndependentPosterior):
     """A sparse posterior that keeps the structure of ``Kuu_operator``.
 
     Used by stock GPflow models for every :class:`InterDomainInducingVariables`. A diagonal Kuu

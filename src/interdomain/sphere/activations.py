@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
+from .._arguments import finite_array, function
 from ._typing import Array
 from .extended_precision import extended_coefficients
 from .funk_hecke import funk_hecke_rule, power_coefficient
@@ -63,8 +64,10 @@ class SmoothActivation(Activation):
     sharpness: float = 1.0
 
     def __post_init__(self) -> None:
-        if not (np.isfinite(self.sharpness) and self.sharpness > 0):
-            raise ValueError(f"sharpness must be finite and positive, found {self.sharpness!r}.")
+        rule = "finite and positive"
+        sharpness = finite_array("sharpness", self.sharpness, (0,), rule)
+        if not sharpness > 0:
+            raise ValueError(f"sharpness must be {rule}, found {self.sharpness!r}.")
 
     @abc.abstractmethod
     def extended(self, mp: Any, theta: Any) -> Any:
@@ -147,7 +150,8 @@ class CustomActivation(Activation):
     kinks: tuple[float, ...] = ()
 
     def __post_init__(self) -> None:
-        kinks = tuple(float(kink) for kink in self.kinks)
+        function("function", self.function, "a function of a tensor")
+        kinks = tuple(finite_array("kinks", self.kinks, (1,), "numbers").tolist())
         if any(not -1 < kink < 1 for kink in kinks):
             raise ValueError(f"kinks must lie inside (-1, 1), found {kinks}.")
         object.__setattr__(self, "kinks", kinks)

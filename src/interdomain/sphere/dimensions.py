@@ -5,53 +5,83 @@ from __future__ import annotations
 from collections.abc import Sequence
 from math import comb
 
+import numpy as np
+
+from .._arguments import as_integer, check_size, integer, items, short
+
+MAX_FACTORS = 100_000
+"""Of a binomial coefficient, for which time and digits can be spared."""
+
 
 def num_harmonics(dimension: int, degree: int) -> int:
     """The number N(d, l) of linearly independent harmonics of one degree on S^{d-1}.
 
     :param dimension: Dimension d >= 2 of the space around the sphere.
     :param degree: Degree l >= 0.
-    :raises ValueError: If ``dimension`` < 2 or ``degree`` < 0.
+    :raises ValueError: If ``dimension`` < 2 or ``degree`` < 0, or both are above 100,000.
     """
-    validate_dimension(dimension)
-    if degree < 0:
-        raise ValueError(f"degree must be 0 or more, found {degree}.")
+    dimension, degree = validate_dimension(dimension), integer("degree", degree, at_least=0)
+    if min(dimension, degree) > MAX_FACTORS:
+        raise ValueError(
+            f"degree: the number of harmonics of degree {degree} in dimension {dimension} has too "
+            f"many digits to be computed; one of the two must be at most {MAX_FACTORS:,}."
+        )
     below = comb(dimension + degree - 3, degree - 2) if degree >= 2 else 0
     return comb(dimension + degree - 1, degree) - below
 
 
-def validate_dimension(dimension: int) -> None:
+def validate_dimension(dimension: int) -> int:
     """Raise a ValueError unless there is a sphere S^{d-1} with harmonics of every degree."""
-    if dimension < 2:
+    found = as_integer(dimension)
+    if found is None or found < 2:
+        rule = "2 or more" if found is not None else "an integer of 2 or more"
         raise ValueError(
-            f"dimension must be 2 or more, found {dimension}: it is the dimension of the space "
+            f"dimension must be {rule}, found {short(dimension)}: it is the dimension of the space "
             "around the sphere, the number of input columns plus one."
         )
+    return found
 
 
-def validate_degrees(degrees: Sequence[int]) -> tuple[int, ...]:
+def validate_max_degree(max_degree: int, *, allow_large: bool) -> int:
+    """:raises ValueError: Unless it is an integer of 0 or more, and the coefficients of all degrees
+    up to it can be found by a quadrature, which needs a matrix of as many rows and columns."""
+    found = integer("max_degree", max_degree, at_least=0)
+    what = f"the quadrature for {found + 1:,} degrees"
+    check_size("max_degree", what, float(found + 1) ** 2, allow_large=allow_large)
+    return found
+
+
+def validate_degrees(degrees: Sequence[int], *, allow_large: bool = False) -> tuple[int, ...]:
     """The degrees as a tuple of ints.
 
-    :raises ValueError: Unless ``degrees`` is non-empty, increasing, and made of integers >= 0.
+    :raises ValueError: Unless ``degrees`` is non-empty, increasing, and made of integers >= 0; or
+        as :func:`validate_max_degree`.
     """
+    if isinstance(degrees, range) and len(degrees):
+        validate_max_degree(max(degrees[0], degrees[-1]), allow_large=allow_large)
+    rule = "a sequence of integers"
     try:
-        values = tuple(degrees)
-    except TypeError:
-        raise ValueError(
-            f"degrees must be a sequence of integers, found {degrees!r}; "
-            "for all degrees up to a maximum pass range(max_degree + 1)."
-        ) from None
-    if not values:
+        given = items("degrees", degrees, rule)
+    except ValueError as error:
+        remedy = "for all degrees up to a maximum pass range(max_degree + 1)."
+        raise ValueError(f"{str(error)[:-1]}; {remedy}") from None
+    if not given:
         raise ValueError("degrees must name at least one degree, found none.")
-    if not all(_is_integer(value) and value >= 0 for value in values):
-        raise ValueError(f"degrees must be integers of 0 or more, found {values}.")
-    if any(b <= a for a, b in zip(values, values[1:], strict=False)):
-        raise ValueError(f"degrees must increase without repeats, found {values}.")
-    return tuple(int(value) for value in values)
-
-
-def _is_integer(value: object) -> bool:
+    values = [_whole(value) for value in given]
+    found = tuple(value for value in values if value is not None and value >= 0)
+    if len(found) < len(values):
+        raise ValueError(f"degrees must be integers of 0 or more, found {short(tuple(given))}.")
+    if any(b <= a for a, b in zip(found, found[1:], strict=False)):
+        raise ValueError(f"degrees must increase without repeats, found {found}.")
     try:
-        return bool(int(value) == value)  # type: ignore[call-overload]
-    except (TypeError, ValueError, OverflowError):  # not a number, or not a finite one
-        return False
+        validate_max_degree(found[-1], allow_large=allow_large)
+    except ValueError as error:
+        raise ValueError(f"degrees: {error}") from None
+    return found
+
+
+def _whole(value: object) -> int | None:
+    """An integer, also where it is written as a float."""
+    if isinstance(value, (float, np.floating)) and float(value).is_integer():
+        return int(value)
+    return as_integer(value)

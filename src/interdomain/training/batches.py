@@ -51,6 +51,10 @@ class Batches(ABC):
         """What a checkpoint must hold, by name, beside the step."""
         return {}
 
+    def arrays(self) -> tuple[Any, Any] | None:
+        """X and Y, if all of them are at hand."""
+        return None
+
 
 class InternalData(Batches):
     """The model holds its data."""
@@ -68,10 +72,16 @@ class InternalData(Batches):
         """No arguments."""
         return ()
 
+    def arrays(self) -> tuple[Any, Any] | None:
+        """The model's data, where they are a pair."""
+        pair = isinstance(self._data, (tuple, list)) and len(self._data) == 2
+        return tuple(self._data) if pair else None
+
     def columns(self) -> tuple[int | None, int | None]:
         """Those of X, where the model's data are a pair; Y is what it was built for."""
-        if isinstance(self._data, (tuple, list)) and len(self._data) == 2:
-            shape = np.shape(self._data[0])
+        arrays = self.arrays()
+        if arrays is not None:
+            shape = np.shape(arrays[0])
             return (shape[1] if len(shape) == 2 else None), None
         return None, None
 
@@ -92,6 +102,10 @@ class FullArrays(Batches):
     def batch(self, step: int) -> Batch:
         """All rows."""
         return self._batch
+
+    def arrays(self) -> tuple[Any, Any] | None:
+        """Both, as they were given."""
+        return self._arrays
 
     def signature(self) -> Sequence[tf.TensorSpec]:
         """X and Y of any number of rows."""
@@ -130,6 +144,10 @@ class MinibatchedArrays(Batches):
             self._epoch = epoch
         rows = self._order[position * self._batch_size : (position + 1) * self._batch_size]
         return tuple(tf.convert_to_tensor(array[rows]) for array in self._arrays)
+
+    def arrays(self) -> tuple[Any, Any] | None:
+        """Both, as they were given."""
+        return self._arrays
 
     def signature(self) -> Sequence[tf.TensorSpec]:
         """X and Y of any number of rows."""

@@ -13,6 +13,7 @@ from gpflow.models.training_mixins import (
     InternalDataTrainingLossMixin,
 )
 
+from .._arguments import check_real_type, integer, numeric
 from ..streaming.sources import check_shapes_of_rows
 from .batches import (
     Batches,
@@ -79,11 +80,8 @@ def make_batches(
         if getattr(model, "num_data", None) is not None:
             _check_num_data(model, len(X))
         return FullArrays(X, Y)
-    if not 1 <= batch_size <= len(X):
-        raise ValueError(
-            f"batch_size: found {batch_size} with {len(X)} rows of data; pass a number from 1 to "
-            f"{len(X)}, or None for full batches."
-        )
+    remedy = "it is a part of the rows of data, or None for full batches"
+    integer("batch_size", batch_size, at_least=1, at_most=len(X), remedy=remedy)
     _check_num_data(model, len(X))
     return MinibatchedArrays(X, Y, batch_size, seed)
 
@@ -119,8 +117,9 @@ def _checked_arrays(data: Any) -> tuple[AnyNDArray, AnyNDArray]:
         raise ValueError(
             f"data: found {_shown(data)}; pass a pair of arrays (X, Y) or a tf.data.Dataset."
         )
-    X: AnyNDArray = np.asarray(data[0], dtype=gpflow.default_float())
-    Y: AnyNDArray = np.asarray(data[1])
+    rule = "a matrix with one row per observation"
+    X: AnyNDArray = numeric("data: X", data[0], rule).astype(gpflow.default_float(), copy=False)
+    Y: AnyNDArray = numeric("data: Y", data[1], rule)
     if not np.issubdtype(Y.dtype, np.integer):
         Y = Y.astype(gpflow.default_float(), copy=False)
     check_shapes_of_rows(X, Y)
@@ -144,6 +143,8 @@ def _check_dataset(dataset: tf.data.Dataset) -> None:
         raise ValueError(
             f"data: the Dataset's elements are {elements}; pass a Dataset of pairs (X, Y)."
         )
+    for name, spec in zip("XY", elements, strict=True):
+        check_real_type(f"data: {name} of the Dataset", spec)
     if any(spec.shape.rank not in (None, 2) for spec in elements):
         raise ValueError(
             f"data: the Dataset's elements have shapes {elements[0].shape} and "

@@ -8,9 +8,9 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import gpflow
-import numpy as np
 import tensorflow as tf
 
+from .._arguments import boolean, integer, number
 from .checkpoints import CheckpointStore
 from .compiled import CompiledFunctions
 from .data import Data, make_batches
@@ -20,6 +20,7 @@ from .lbfgs import run_lbfgs
 from .progress import Callback, Recorder
 from .replicas import Replicas
 from .results import FitResult
+from .scales import warn_of_data, warn_of_left_variance
 from .settings import Method, gradient_updates, lbfgs_updates, resolve_method
 from .validation import check_columns
 
@@ -124,6 +125,13 @@ def fit(
         skips what was seen. The chief alone writes checkpoints and shows progress; all workers see
         the same ``checkpoint_dir``, and resume from it. Not for L-BFGS and XLA, nor for models that
         hold their data.
+    :warns UserWarning: for columns of X, or of Y under a Gaussian likelihood, whose range is above
+        1,000 times what the model assumes (1, a lengthscale, a standard deviation of the prior) or
+        below a thousandth, or whose mean is 100 ranges away from the centre of a zonal kernel or
+        100 standard deviations from the prior of Y; and for rows outside of the interval of
+        :class:`~interdomain.inducing_variables.IntervalFourierFeatures`; not for columns of
+        integers, kernels on patches, and Datasets. Afterwards, where harmonics end and a kernel
+        does not, if the bound still pays more than 0.05 a row for what is left out.
     :raises ValueError: for arguments that are wrong or do not go together: the message names the
         argument, what was found, and what to pass instead. That includes a model whose ``num_data``
         is None with minibatches, or is not the number of rows, because its ELBO would be scaled
@@ -138,14 +146,15 @@ def fit(
         L-BFGS starts at one or finds no better point without a NaN.
     """
     started = time.perf_counter()
-    check_positive_integer("steps", steps)
-    check_positive_integer("callback_every", callback_every)
+    integer("steps", steps, at_least=1)
+    integer("callback_every", callback_every, at_least=1)
     if checkpoint_every is not None:
-        check_positive_integer("checkpoint_every", checkpoint_every)
-    if max_seconds is not None and not (np.isfinite(max_seconds) and max_seconds > 0):
-        raise ValueError(f"max_seconds: found {max_seconds}; pass a positive number, or None.")
-    if isinstance(seed, bool) or not isinstance(seed, (int, np.integer)) or seed < 0:
-        raise ValueError(f"seed: found {seed!r}; pass an integer of at least 0.")
+        integer("checkpoint_every", checkpoint_every, at_least=1)
+    if max_seconds is not None:
+        number("max_seconds", max_seconds, above=0)
+    integer("seed", seed, at_least=0)
+    for name, value in {"resume": resume, "progress": progress, "jit_compile": jit_compile}.items():
+        boolean(name, value)
     if checkpoint_dir is None and (checkpoint_every is not None or resume):
         raise ValueError(
             f"checkpoint_dir: found None with checkpoint_every={checkpoint_every} and "
@@ -182,6 +191,9 @@ def fit(
     )
     columns = batches.columns()
     CompiledFunctions.of(model).get(("checked", columns), lambda: check_columns(model, columns))
+    arrays = batches.arrays()
+    if arrays is not None:
+        warn_of_data(model, *arrays)
     if method == "l-bfgs":
         updates = lbfgs_updates(model)
         settings = {"options": dict(options or {}), "checkpoint_every": checkpoint_every}
@@ -257,6 +269,8 @@ def fit(
                 endings=endings,
                 jit_compile=jit_compile,
             )
+    if arrays is not None:
+        warn_of_left_variance(model, arrays[0])
     return FitResult(
         steps=step,
         first_step=first_step,
@@ -286,9 +300,3 @@ def _describe_parameters(model: gpflow.models.BayesianModel) -> dict[str, str]:
         + ("" if parameter.trainable else ", not trainable")
         for path, parameter in gpflow.utilities.parameter_dict(model).items()
     }
-
-
-def check_positive_integer(name: str, value: Any) -> None:
-    """:raises ValueError: if it is none."""
-    if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or value < 1:
-        raise ValueError(f"{name}: found {value!r}; pass an integer of at least 1.")

@@ -11,8 +11,9 @@ from typing import Any
 
 import gpflow
 
+from .._arguments import boolean, integer
 from ..models import OutOfCoreSGPR
-from .loop import check_positive_integer, fit
+from .loop import fit
 from .results import FitResult
 
 
@@ -90,8 +91,10 @@ def fit_out_of_core(
             f"model: found a {type(model).__name__}; pass an interdomain.models.OutOfCoreSGPR, or "
             "call interdomain.training.fit."
         )
-    check_positive_integer("subset_size", subset_size)
-    check_positive_integer("subset_steps", subset_steps)
+    integer("subset_size", subset_size, at_least=1)
+    integer("subset_steps", subset_steps, at_least=1)
+    boolean("resume", resume)
+    boolean("progress", progress)
     folders: dict[str, Path | None] = {"subset": None, "fit": None}
     workers = model.workers
     if checkpoint_dir is not None:

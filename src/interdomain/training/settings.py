@@ -12,6 +12,7 @@ import numpy as np
 import tensorflow as tf
 from gpflow.keras import tf_keras
 
+from .._arguments import number
 from .compiled import CompiledFunctions
 
 Method: TypeAlias = Literal["l-bfgs", "adam"]
@@ -137,8 +138,8 @@ def gradient_updates(
             f"learning_rate: found {learning_rate} beside an optimizer, which has its own; leave "
             "one of them out."
         )
-    if learning_rate is not None and not (np.isfinite(learning_rate) and learning_rate > 0):
-        raise ValueError(f"learning_rate: found {learning_rate}; pass a positive number.")
+    if learning_rate is not None:
+        number("learning_rate", learning_rate, above=0)
     pairs = () if natural_gradient is None else _natural_pairs(model, natural_gradient)
     in_q = {id(parameter.unconstrained_variable) for pair in pairs for parameter in pair}
     variables = tuple(v for v in model.trainable_variables if id(v) not in in_q)
@@ -164,7 +165,7 @@ def gradient_updates(
 
 def _natural_pairs(model: Any, natural_gradient: float) -> VariationalParameters:
     kind = type(model).__name__
-    if not 0 < natural_gradient <= 1:
+    if not 0 < number("natural_gradient", natural_gradient) <= 1:
         raise ValueError(
             f"natural_gradient: found a step size of {natural_gradient}; pass a number in (0, 1]."
         )

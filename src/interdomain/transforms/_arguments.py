@@ -1,55 +1,37 @@
-"""Checks of the arguments of transformations, and their short forms for messages."""
+"""Checks of the arguments of transformations."""
 
 from __future__ import annotations
 
-import operator
 from collections.abc import Sequence
 from typing import Any, TypeAlias
 
 import numpy as np
 
+from .._arguments import as_integers, integer, real_array, short
 from ..sphere._typing import Array
 
 IntArray: TypeAlias = np.ndarray[Any, np.dtype[np.signedinteger[Any]]]
 
 
-def as_integer(value: Any) -> int | None:
-    """``value`` as an int, None if it is not an integer (True and False are none)."""
-    if isinstance(value, (bool, np.bool_)):
-        return None
-    try:
-        return operator.index(value)
-    except TypeError:
-        return None
+MAX_ORDER = 65_536
+"""Elements of a group: an orbit has as many copies of X."""
+
+MAX_COLUMNS = 10_000_000
+"""Columns of X: a transformation is tried on some rows, and a permutation is stored."""
 
 
 def as_order(order: Any) -> int:
-    """:raises ValueError: Unless ``order`` is an integer of 2 or more."""
-    value = as_integer(order)
-    if value is None or value < 2:
+    """:raises ValueError: Unless ``order`` is an integer from 2 to :data:`MAX_ORDER`."""
+    remedy = (
+        "pass the number of times the transformation is applied until every input is back where "
+        "it was"
+    )
+    value = integer("order", order, at_least=2, remedy=remedy)
+    if value > MAX_ORDER:
         raise ValueError(
-            f"order must be an integer of 2 or more, found {order!r}; pass the number of times the "
-            "transformation is applied until every input is back where it was."
+            f"order must be at most {MAX_ORDER}, found {value}: an orbit has as many copies of X."
         )
     return value
-
-
-def as_integers(name: str, values: Any, remedy: str) -> tuple[int, ...]:
-    """An integer, or several, as a tuple.
-
-    :raises ValueError: If there are none, or one is not an integer.
-    """
-    single = as_integer(values)
-    if single is not None:
-        return (single,)
-    try:
-        integers = [as_integer(value) for value in values]
-    except TypeError:
-        integers = [None]
-    found = [integer for integer in integers if integer is not None]
-    if not found or len(found) < len(integers):
-        raise ValueError(f"{name} must be integers, found {values!r}; {remedy}.")
-    return tuple(found)
 
 
 def as_dims(dims: Any, count: int | None = None) -> tuple[int, ...]:
@@ -63,6 +45,10 @@ def as_dims(dims: Any, count: int | None = None) -> tuple[int, ...]:
         raise ValueError(
             f"dims must be 0 or more, found {dims!r}; count columns from the first one."
         )
+    if max(columns) >= MAX_COLUMNS:
+        raise ValueError(
+            f"dims must be below {MAX_COLUMNS:,}, found {dims!r}; no more columns are supported."
+        )
     if len(set(columns)) < len(columns):
         raise ValueError(f"dims must differ, found {dims!r}; pass every column once.")
     if count is not None and len(columns) != count:
@@ -70,25 +56,15 @@ def as_dims(dims: Any, count: int | None = None) -> tuple[int, ...]:
     return columns
 
 
-def as_numbers(name: str, values: Any) -> Array:
-    """:raises ValueError: Unless ``values`` is an array of finite numbers."""
-    try:
-        array = np.array(values, dtype=np.float64)
-    except (TypeError, ValueError):
-        raise ValueError(
-            f"{name} must be numbers, found {values!r}; pass a NumPy array or a list."
-        ) from None
-    if not np.all(np.isfinite(array)):
-        raise ValueError(f"{name} must be finite, found {short(array)}; pass finite numbers.")
-    return array
-
-
 def as_vector(name: str, values: Any, size: int | None, per: str) -> Array:
     """A scalar ``[]``, or a vector of ``size`` numbers (of any size if None).
 
     :raises ValueError: If it is neither, or not finite.
     """
-    array = as_numbers(name, values)
+    remedy = "pass finite numbers"
+    array = real_array(name, values, "a scalar or a vector", remedy)
+    if not np.all(np.isfinite(array)):
+        raise ValueError(f"{name} must be finite, found {short(array)}; {remedy}.")
     if array.ndim > 1 or (array.ndim == 1 and size is not None and array.size != size):
         expected = "" if size is None else f" ({size})"
         raise ValueError(
@@ -100,9 +76,11 @@ def as_vector(name: str, values: Any, size: int | None, per: str) -> Array:
 
 def as_matrix(name: str, values: Any, remedy: str) -> Array:
     """:raises ValueError: Unless ``values`` is a matrix of finite numbers that is not empty."""
-    array = as_numbers(name, values)
+    array = real_array(name, values, "a matrix", remedy)
     if array.ndim != 2 or array.size == 0:
         raise ValueError(f"{name} must be a matrix, found shape {array.shape}; {remedy}.")
+    if not np.all(np.isfinite(array)):
+        raise ValueError(f"{name} must be finite, found {short(array)}; pass finite numbers.")
     return array
 
 
@@ -111,14 +89,3 @@ def spread(values: Array, dims: Sequence[int], num_columns: int, fill: float) ->
     row = np.full(num_columns, fill)
     row[list(dims)] = values
     return row
-
-
-def short(value: Any) -> str:
-    """A value as it is shown by the repr of a transformation: a long array is abbreviated."""
-    array = np.asarray(value)
-    if array.ndim == 0:
-        return repr(array.item())
-    if array.ndim > 1:
-        return f"<array {list(array.shape)}>"
-    text = np.array2string(array, precision=4, separator=", ", threshold=6, edgeitems=2)
-    return " ".join(text.split())

@@ -10,8 +10,9 @@ import numpy as np
 import tensorflow as tf
 from check_shapes import check_shapes
 
+from .._arguments import as_integer
 from ..sphere._typing import Array
-from ._arguments import as_integer, as_order
+from ._arguments import as_order
 
 TensorLike: TypeAlias = Any
 """Anything that converts to a tensor of floating-point numbers."""

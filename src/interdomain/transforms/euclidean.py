@@ -7,17 +7,9 @@ from collections.abc import Sequence
 import numpy as np
 import tensorflow as tf
 
+from .._arguments import as_integers, short
 from ..sphere._typing import Array
-from ._arguments import (
-    IntArray,
-    as_dims,
-    as_integers,
-    as_matrix,
-    as_order,
-    as_vector,
-    short,
-    spread,
-)
+from ._arguments import IntArray, as_dims, as_matrix, as_order, as_vector, spread
 from .base import TOLERANCE
 from .closed_form import ClosedFormTransform, constant
 from .index_permutation import IndexPermutation, gather_columns
@@ -224,8 +216,8 @@ class Permutation(IndexPermutation):
         columns = as_integers("indices", indices, "pass each of 0, ..., D - 1 once")
         if sorted(columns) != list(range(len(columns))):
             raise ValueError(
-                f"indices must be a permutation, found {short(columns)}; pass each of 0, ..., "
-                f"{len(columns) - 1} once."
+                f"indices must be a permutation, found {short(np.array(columns))}; pass each of "
+                f"0, ..., {len(columns) - 1} once."
             )
         super().__init__(np.array(columns))
 

@@ -7,12 +7,14 @@ patches.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
-from ._arguments import IntArray, as_integer, as_integers
+from .._arguments import as_integer, as_integers
+from ._arguments import MAX_COLUMNS, IntArray
 from .index_permutation import IndexPermutation
 
 
@@ -23,6 +25,11 @@ def as_image_shape(image_shape: Any) -> tuple[int, ...]:
     if len(shape) not in (2, 3) or min(shape) < 1:
         raise ValueError(
             f"image_shape must be two or three positive integers, found {image_shape!r}; {remedy}."
+        )
+    if math.prod(shape) > MAX_COLUMNS:
+        raise ValueError(
+            f"image_shape {shape} has {math.prod(shape):,} pixels, more than the {MAX_COLUMNS:,} "
+            "columns of X that are supported."
         )
     return shape
 

@@ -7,8 +7,9 @@ from collections.abc import Sequence
 import numpy as np
 import tensorflow as tf
 
+from .._arguments import as_integer, short
 from ..sphere._typing import Array
-from ._arguments import IntArray, as_integer, as_matrix, as_vector, short
+from ._arguments import IntArray, as_matrix, as_vector
 from .closed_form import ClosedFormTransform, constant
 from .euclidean import around, validate_orthonormal
 from .product import Product

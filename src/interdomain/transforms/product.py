@@ -10,12 +10,10 @@ import numpy as np
 import tensorflow as tf
 from check_shapes import inherit_check_shapes
 
+from .._arguments import as_integer, items
 from ..sphere._typing import Array
-from ._arguments import as_integer
+from ._arguments import MAX_ORDER
 from .base import NUM_PROBES, CyclicTransform, TensorLike, prime_factors, same
-
-MAX_ORDER = 65_536
-"""The largest number of elements of a product."""
 
 
 class Product(CyclicTransform):
@@ -32,7 +30,7 @@ class Product(CyclicTransform):
     """
 
     def __init__(self, transforms: Sequence[CyclicTransform]) -> None:
-        transforms = list(transforms)
+        transforms = items("transforms", transforms, "a list of transformations")
         if not transforms:
             raise ValueError("transforms must not be empty; pass one CyclicTransform or more.")
         for position, transform in enumerate(transforms):

@@ -9,8 +9,9 @@ import numpy as np
 import tensorflow as tf
 from check_shapes import check_shapes
 
+from .._arguments import choice, short
 from ..sphere._typing import Array
-from ._arguments import IntArray, as_dims, as_order, as_vector, short, spread
+from ._arguments import IntArray, as_dims, as_order, as_vector, spread
 from .base import TensorLike, to_tensor
 from .closed_form import ClosedFormTransform, constant
 from .euclidean import rotate
@@ -100,12 +101,8 @@ class LongitudeShift(ClosedFormTransform):
         self, order: int, *, coordinates: Literal["degrees", "euclidean"] = "degrees"
     ) -> None:
         self.order = as_order(order)
-        if coordinates not in ("degrees", "euclidean"):
-            raise ValueError(
-                f"coordinates must be 'degrees' or 'euclidean', found {coordinates!r}; pass "
-                "'degrees' for columns (longitude, latitude), 'euclidean' for (x, y, z)."
-            )
-        self.coordinates = coordinates
+        remedy = "pass 'degrees' for columns (longitude, latitude), 'euclidean' for (x, y, z)"
+        self.coordinates = choice("coordinates", coordinates, ("degrees", "euclidean"), remedy)
         self.input_dim = self.min_input_dim = 2 if coordinates == "degrees" else 3
         self.verify_order()
 

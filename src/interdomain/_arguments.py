@@ -1,0 +1,290 @@
+"""Checks of arguments: each returns the argument as it is meant, or says what is wrong with it.
+
+Every message names the argument, what was found and, if there is more to say, what to pass.
+"""
+
+from __future__ import annotations
+
+import numbers
+import operator
+import sys
+import warnings
+from collections.abc import Callable, Sequence
+from typing import Any, TypeVar
+
+import numpy as np
+import tensorflow as tf
+
+Array = np.ndarray[Any, np.dtype[np.float64]]
+Item = TypeVar("Item")
+
+MAX_GIB = 4.0
+"""What the arguments of a constructor may make it, or the first use of what it makes, build:
+``allow_large=True`` lifts this limit."""
+
+ROWS_OF_A_BATCH = 1_000
+"""So many rows of data are reckoned with where something is built for each."""
+
+
+def short(value: Any) -> str:
+    """A value in a message or a repr: a long array is abbreviated, of an object its kind told."""
+    if isinstance(value, (np.ndarray, np.generic, tf.Tensor, tf.Variable)):
+        try:
+            array = np.asarray(value)
+        except NotImplementedError:  # a tensor of a graph has no value
+            return f"a tensor of shape {value.shape}"
+        if array.ndim == 0:
+            return repr(array.item())
+        if array.ndim > 1:
+            return f"<array {list(array.shape)}>"
+        text = np.array2string(array, precision=4, separator=", ", threshold=6, edgeitems=2)
+        return " ".join(text.split())
+    text = repr(value)
+    if len(text) <= 80 and "\n" not in text:
+        return text
+    return f"a {type(value).__name__}"
+
+
+def _error(name: str, rule: str, value: Any, remedy: str = "") -> ValueError:
+    ending = f"; {remedy}" if remedy else ""
+    return ValueError(f"{name} must be {rule}, found {short(value)}{ending}.")
+
+
+def as_integer(value: Any) -> int | None:
+    """``value`` as an int, None if it is not an integer (True and False are none)."""
+    if isinstance(value, (bool, np.bool_)):
+        return None
+    try:
+        return operator.index(value)
+    except TypeError:
+        return None
+
+
+def integer(
+    name: str,
+    value: Any,
+    *,
+    at_least: int | None = None,
+    at_most: int | None = None,
+    remedy: str = "",
+) -> int:
+    """:raises ValueError: Unless it is an integer within the limits; a float is none."""
+    found = as_integer(value)
+    too_low = found is not None and at_least is not None and found < at_least
+    too_high = found is not None and at_most is not None and found > at_most
+    if found is None or too_low or too_high:
+        rule = "an integer"
+        if at_most is not None:
+            rule += f" from {at_least} to {at_most}"
+        elif at_least is not None:
+            rule += f" of {at_least} or more"
+        raise _error(name, rule, value, remedy)
+    return found
+
+
+def as_integers(name: str, values: Any, remedy: str) -> tuple[int, ...]:
+    """An integer, or several, as a tuple.
+
+    :raises ValueError: If there are none, or one is not an integer.
+    """
+    single = as_integer(values)
+    if single is not None:
+        return (single,)
+    try:
+        integers = [as_integer(value) for value in values]
+    except TypeError:
+        integers = [None]
+    found = [value for value in integers if value is not None]
+    if not found or len(found) < len(integers):
+        raise _error(name, "integers", values, remedy)
+    return tuple(found)
+
+
+def boolean(name: str, value: Any) -> bool:
+    """:raises ValueError: Unless it is True or False; nothing else is taken for one of them."""
+    if not isinstance(value, (bool, np.bool_)):
+        raise _error(name, "True or False", value)
+    return bool(value)
+
+
+def choice(name: str, value: Any, choices: Sequence[str], remedy: str = "") -> str:
+    """:raises ValueError: Unless it is one of the strings."""
+    if not isinstance(value, str) or value not in choices:
+        raise _error(name, " or ".join(f"{text!r}" for text in choices), value, remedy)
+    return value
+
+
+def instance(
+    name: str, value: Item, kind: type | tuple[type, ...], rule: str, remedy: str = ""
+) -> Item:
+    """
+    :param rule: What it has to be, in words.
+    :raises ValueError: Unless it is an instance of ``kind``.
+    """
+    if not isinstance(value, kind):
+        what = "a class" if isinstance(value, type) else type(value).__name__
+        raise ValueError(f"{name} must be {rule}, found {what}" + (f"; {remedy}." * bool(remedy)))
+    return value
+
+
+def items(name: str, values: Any, rule: str) -> list[Any]:
+    """
+    :param rule: What it has to be, in words.
+    :raises ValueError: Unless it can be listed and is not text.
+    """
+    if not isinstance(values, (str, bytes, dict)):
+        try:
+            return list(values)
+        except (TypeError, NotImplementedError):
+            pass
+    raise _error(name, rule, values)
+
+
+def function(name: str, value: Any, rule: str, remedy: str = "") -> Callable[..., Any]:
+    """:raises ValueError: Unless it can be called, and is not a class."""
+    if not callable(value) or isinstance(value, type):
+        raise _error(name, rule, value, remedy)
+    result: Callable[..., Any] = value
+    return result
+
+
+def real_array(name: str, value: Any, rule: str, remedy: str = "") -> Array:
+    """An array, copied, of the numbers given: nothing is dropped or reinterpreted on the way.
+
+    Complex numbers, dates, text and None are refused; objects are taken if all are numbers.
+
+    :param rule: What it has to be, in words.
+    :raises ValueError: If it is not real numbers.
+    """
+    return np.array(numeric(name, value, rule, remedy), dtype=np.float64)
+
+
+def complex_array(name: str, value: Any, rule: str) -> np.ndarray[Any, np.dtype[Any]]:
+    """The same of numbers that may be complex; they stay real if they are not."""
+    return numeric(name, value, rule, "", "numbers", "fiuc")
+
+
+def numeric(
+    name: str,
+    value: Any,
+    rule: str,
+    remedy: str = "",
+    what: str = "real numbers",
+    kinds: str = "fiu",
+) -> np.ndarray[Any, np.dtype[Any]]:
+    """The numbers of :func:`real_array` in the type that they have, not copied if they need not be.
+
+    :param what: The numbers it may have, in words.
+    :param kinds: The same, as NumPy's codes.
+    """
+    try:
+        array = np.asarray(value)
+    except (TypeError, ValueError, NotImplementedError):  # ragged, or a tensor of a graph
+        raise _error(name, rule, value, remedy) from None
+    if array.dtype == object:
+        real = all(isinstance(entry, numbers.Real) for entry in array.flat)
+    else:
+        real = array.dtype.kind in kinds or (array.dtype.kind == "b" and array.ndim > 0)
+        real = real or array.dtype.name == "bfloat16"
+    if not real:
+        kind = "objects" if array.dtype == object else f"{array.dtype} entries"
+        found = f"{kind}, {short(value)}" if array.ndim else short(value)
+        ending = f"; {remedy}" if remedy else ""
+        raise ValueError(f"{name} must be {rule} of {what}, found {found}{ending}.")
+    return array
+
+
+def check_real_type(name: str, value: Any) -> None:
+    """The part of :func:`real_array` that needs no look at the entries, for data of any size.
+
+    :raises ValueError: If the type of its entries is not that of real numbers.
+    """
+    dtype = getattr(value, "dtype", None)
+    dtype = np.dtype(getattr(dtype, "as_numpy_dtype", dtype)) if dtype is not None else None
+    if dtype is not None and dtype.kind not in "fiub" and dtype.name != "bfloat16":
+        raise ValueError(f"{name} must be real numbers, found entries of type {dtype}.")
+
+
+def finite_array(name: str, value: Any, ranks: tuple[int, ...], form: str) -> Array:
+    """An array of one of the ranks; it may be empty.
+
+    :param form: What it has to be, in words.
+    :raises ValueError: If it is not real numbers, not finite, or has another rank.
+    """
+    array = real_array(name, value, form)
+    if array.ndim not in ranks:
+        raise ValueError(f"{name} must be {form}, found shape {array.shape}.")
+    if not np.all(np.isfinite(array)):
+        if array.ndim == 0:
+            raise ValueError(f"{name} must be finite, found {short(array)}; pass a finite number.")
+        raise ValueError(f"{name} must be finite; remove NaN and infinite entries.")
+    return array
+
+
+def filled_matrix(name: str, value: Any, form: str) -> Array:
+    """A finite matrix with rows and columns.
+
+    :param form: What it has to be, in words.
+    :raises ValueError: If it is none.
+    """
+    array = finite_array(name, value, (2,), form)
+    if array.size == 0:
+        raise ValueError(f"{name} must be {form}, found shape {array.shape}, which is empty.")
+    return array
+
+
+def number(
+    name: str, value: Any, *, at_least: float | None = None, above: float | None = None
+) -> float:
+    """:raises ValueError: Unless it is a finite real number within the limits."""
+    try:
+        found = float(finite_array(name, value, (0,), "a number"))
+    except OverflowError:  # an integer beyond all floats
+        raise _error(name, "a finite number", value) from None
+    if at_least is not None and not found >= at_least:
+        raise _error(name, f"{at_least:g} or more", value)
+    if above is not None and not found > above:
+        raise _error(name, "positive" if above == 0 else f"above {above:g}", value)
+    return found
+
+
+def gib(num_entries: float) -> float:
+    """What so many numbers in float64 take."""
+    return num_entries * 8 / 2**30
+
+
+def check_size(name: str, what: str, num_entries: float, *, allow_large: bool) -> None:
+    """
+    :param what: What would be built, in words, with its size.
+    :param num_entries: The numbers that it would consist of.
+    :raises ValueError: If they take more than :data:`MAX_GIB`, unless that is allowed.
+    """
+    if not boolean("allow_large", allow_large) and gib(num_entries) > MAX_GIB:
+        raise ValueError(
+            f"{name}: {what} would take {gib(num_entries):,.3g} GiB, above the limit of "
+            f"{MAX_GIB:g} GiB; pass less, or allow_large=True to build it all the same."
+        )
+
+
+def check_num_inducing(name: str, count: int, noun: str, *, allow_large: bool) -> None:
+    """Whether covariances of so many variables with a batch of rows can be held.
+
+    :param noun: What the variables are, in words.
+    :raises ValueError: As :func:`check_size`.
+    """
+    entries = float(count) * ROWS_OF_A_BATCH
+    check_size(
+        name,
+        f"the covariances of {count:,} {noun} with {ROWS_OF_A_BATCH:,} rows",
+        entries,
+        allow_large=allow_large,
+    )
+
+
+def warn(message: str) -> None:
+    """A warning of the line of code, outside of this library, that called it."""
+    inside = (__name__.partition(".")[0], "check_shapes")
+    level, frame = 1, sys._getframe()
+    while frame.f_back and str(frame.f_globals.get("__name__")).partition(".")[0] in inside:
+        level, frame = level + 1, frame.f_back
+    warnings.warn(message, UserWarning, stacklevel=level)

@@ -1,0 +1,25 @@
+"""Checks of arguments that are kernels."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import gpflow
+from gpflow.kernels import Kernel
+
+from .._arguments import instance
+
+
+def single_output(name: str, kernel: Any, remedy: str | None = None) -> Kernel:
+    """
+    :param remedy: What to do with a kernel of several outputs.
+    :raises ValueError: Unless it is a kernel with one output.
+    """
+    instance(name, kernel, Kernel, "a GPflow kernel")
+    found: Kernel = kernel
+    if isinstance(found, gpflow.kernels.MultioutputKernel):
+        raise ValueError(
+            f"{name} must have one output, found {type(found).__name__}; "
+            f"{remedy or 'use a kernel of one output, and wrap the result instead'}."
+        )
+    return found

@@ -1,0 +1,40 @@
+"""New inputs of any real type, as ``training.fit`` takes them."""
+
+from __future__ import annotations
+
+import gpflow
+import tensorflow as tf
+from check_shapes import inherit_check_shapes
+from gpflow.base import MeanAndVariance, TensorType
+from gpflow.posteriors import AbstractPosterior
+
+from .._arguments import numeric
+
+
+def as_inputs(Xnew: TensorType) -> tf.Tensor:
+    """Xnew in ``gpflow.default_float()``.
+
+    :raises ValueError: Unless it is real numbers.
+    """
+    dtype = gpflow.default_float()
+    if not tf.is_tensor(Xnew):
+        return tf.convert_to_tensor(numeric("Xnew", Xnew, "[N, D]").astype(dtype, copy=False))
+    if not (Xnew.dtype.is_floating or Xnew.dtype.is_integer or Xnew.dtype.is_bool):
+        raise ValueError(f"Xnew must be real numbers, found entries of type {Xnew.dtype.name}.")
+    return Xnew if Xnew.dtype == dtype else tf.cast(Xnew, dtype)
+
+
+class TakesRealInputs(AbstractPosterior):
+    """A posterior whose new inputs may be integers, or floats of another precision."""
+
+    @inherit_check_shapes
+    def predict_f(
+        self, Xnew: TensorType, full_cov: bool = False, full_output_cov: bool = False
+    ) -> MeanAndVariance:
+        return super().predict_f(as_inputs(Xnew), full_cov, full_output_cov)
+
+    @inherit_check_shapes
+    def fused_predict_f(
+        self, Xnew: TensorType, full_cov: bool = False, full_output_cov: bool = False
+    ) -> MeanAndVariance:
+        return super().fused_predict_f(as_inputs(Xnew), full_cov, full_output_cov)

@@ -1,0 +1,95 @@
+"""Predictions take inputs of every real type, as `training.fit` does, and of no other."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import gpflow
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from interdomain.inducing_variables import SphericalHarmonics, SumInducingVariables
+from interdomain.kernels import ArcCosine
+from interdomain.models import AdditiveSVGP, OrthogonalSVGP, OutOfCoreSGPR
+from interdomain.training import fit
+
+X = np.array([[0, 1], [2, -1], [1, 1], [-2, 0]])
+Y = np.array([[0.5], [1.0], [-0.5], [0.0]])
+
+
+def parts() -> tuple[Any, Any, Any]:
+    kernel = ArcCosine(max_degree=3)
+    harmonics = SphericalHarmonics.for_kernel(kernel, 2, 3)
+    return kernel, gpflow.likelihoods.Gaussian(), harmonics
+
+
+def additive() -> Any:
+    kernel, likelihood, harmonics = parts()
+    return AdditiveSVGP(kernel + kernel, likelihood, SumInducingVariables([harmonics, harmonics]))
+
+
+def orthogonal() -> Any:
+    kernel, likelihood, _ = parts()
+    harmonics = [SphericalHarmonics(3, degrees) for degrees in ([0, 1], [2])]
+    return OrthogonalSVGP(kernel, likelihood, *harmonics)
+
+
+def out_of_core() -> Any:
+    kernel, _, harmonics = parts()
+    return OutOfCoreSGPR((X, Y), kernel, harmonics, progress=False)
+
+
+MODELS: dict[str, Callable[[], Any]] = {
+    "SVGP": lambda: gpflow.models.SVGP(*parts()),
+    "AdditiveSVGP": additive,
+    "OrthogonalSVGP": orthogonal,
+    "OutOfCoreSGPR": out_of_core,
+}
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_real_types(name: str) -> None:
+    model = MODELS[name]()
+    posterior = model.posterior()
+    expected = model.predict_f(X.astype(float))
+    for new in (X, X.astype(np.float32), tf.constant(X), X.tolist(), X.astype(object)):
+        for found in (model.predict_f(new), model.predict_y(new), posterior.predict_f(new)):
+            np.testing.assert_allclose(found[0], expected[0], rtol=1e-9, atol=1e-12)
+    for new in (X + 1j, tf.constant(X + 1j), X.astype("datetime64[s]"), X.astype(str)):
+        with pytest.raises(ValueError, match="Xnew must be .*real numbers, found"):
+            model.predict_f(new)
+
+
+def test_a_fit_and_its_predictions_take_the_same() -> None:
+    for kind in (np.float32, int):
+        model = gpflow.models.SVGP(*parts(), num_data=4)
+        fit(model, (X.astype(kind), Y), steps=1, progress=False)
+        assert model.predict_f(X.astype(kind))[0].dtype == tf.float64
+
+
+@pytest.mark.parametrize(
+    ("change", "found"),
+    [
+        (lambda values: values + 1j, "complex128"),
+        (lambda values: values.astype("datetime64[s]"), "datetime64"),
+        (lambda values: values.astype(str), "entries"),
+        (lambda values: np.full(values.shape, None), "objects"),
+    ],
+)
+def test_other_types_are_refused(change: Callable[..., Any], found: str) -> None:
+    model = gpflow.models.SVGP(*parts())
+    for name, data in {"X": (change(X), Y), "Y": (X, change(Y))}.items():
+        with pytest.raises(
+            ValueError, match=f"data: {name} must be .*real numbers, found.*{found}"
+        ):
+            fit(model, data, progress=False)
+        with pytest.raises(ValueError, match=f"data: {name} must be real numbers, found entries"):
+            OutOfCoreSGPR(data, *parts()[::2])
+
+
+def test_a_dataset_of_complex_numbers_is_refused() -> None:
+    dataset = tf.data.Dataset.from_tensor_slices((X + 1j, Y)).batch(2)
+    with pytest.raises(ValueError, match="data: X of the Dataset must be real numbers"):
+        fit(gpflow.models.SVGP(*parts(), num_data=4), dataset, progress=False)

@@ -1,0 +1,177 @@
+"""Warnings of data that a model will learn nothing of: one for each cause, and no false ones."""
+
+from __future__ import annotations
+
+import re
+import warnings
+from collections.abc import Callable
+from typing import Any
+
+import gpflow
+import numpy as np
+import pytest
+import tensorflow as tf
+from gpflow.kernels import Matern32
+
+from interdomain.inducing_variables import (
+    InducingPatches,
+    IntervalFourierFeatures,
+    SphericalHarmonics,
+    SumInducingVariables,
+)
+from interdomain.kernels import Convolutional, SphericalMatern32
+from interdomain.training import fit
+from interdomain.training.scales import warn_of_data
+
+RNG = np.random.default_rng(0)
+X = RNG.uniform(-1, 1, (60, 2))
+Y = np.sin(3 * X[:, :1]) + 0.1 * RNG.normal(size=(60, 1))
+CATEGORIES = np.stack([RNG.integers(0, 5_000, 60), RNG.integers(2_000, 2_025, 60)], axis=1)
+
+
+def svgp(kernel: Any, inducing_variable: Any = None, likelihood: Any = None) -> Any:
+    return gpflow.models.SVGP(
+        kernel,
+        likelihood or gpflow.likelihoods.Gaussian(),
+        X[:5].copy() if inducing_variable is None else inducing_variable,
+        num_data=60,
+    )
+
+
+def on_the_sphere() -> Any:
+    kernel = SphericalMatern32(max_degree=3)
+    return svgp(kernel, SphericalHarmonics.for_kernel(kernel, 2, 3))
+
+
+def on_an_interval(lower: float, upper: float) -> Any:
+    return svgp(Matern32(active_dims=[1]), IntervalFourierFeatures(lower, upper, 3))
+
+
+def sum_on_intervals() -> Any:
+    return svgp(
+        Matern32(active_dims=[0]) + Matern32(active_dims=[1]),
+        SumInducingVariables(
+            [IntervalFourierFeatures(-1, 1, 3), IntervalFourierFeatures(-0.5, 0.5, 3)]
+        ),
+    )
+
+
+def regression(Y: np.ndarray) -> Any:
+    return gpflow.models.GPR((X, Y), Matern32())
+
+
+def caught(call: Callable[[], Any]) -> list[str]:
+    with warnings.catch_warnings(record=True) as found:
+        warnings.simplefilter("always")
+        call()
+    ours = [w for w in found if issubclass(w.category, UserWarning) and w.filename == __file__]
+    return [str(warning.message) for warning in ours]
+
+
+WRONG: dict[str, tuple[Any, Any, str]] = {
+    "scaled, on the sphere": (
+        on_the_sphere,
+        (X * 1e4 + 1e6, Y),
+        "column 0 has a range of .*e",
+    ),
+    "scaled": (lambda: svgp(Matern32()), (X * 1e4 + 1e6, Y), r"lengthscales \(Matern32\).*X\.std"),
+    "shrunk": (lambda: svgp(Matern32()), (X * 1e-4, Y), "column 0 has a range of 0.000"),
+    "one of a sum": (
+        lambda: svgp(Matern32(active_dims=[0]) + Matern32(lengthscales=9e3, active_dims=[1])),
+        (X * 1e4, Y),
+        r"standardised: column 0 [^;]*\. Pass",
+    ),
+    "off the centre": (on_the_sphere, (X + 1e4, Y), r"column 0 has a mean of 1e\+04"),
+    "Y": (lambda: regression(Y * 1e4 + 1e6), None, r"Y, with a mean of 1e\+06 .*Y\.std"),
+    "Y off the prior": (lambda: regression(Y + 1e3), None, r"Y, with a mean of 1e\+03"),
+    "interval": (
+        lambda: on_an_interval(-0.5, 0.5),
+        (X, Y),
+        r"[0-9]+ of 60 rows of X are outside of the interval \[-0\.5, 0\.5\].*from_data\(X",
+    ),
+    "interval of a sum": (sum_on_intervals, (X, Y), r"outside of the interval \[-0\.5, 0\.5\]"),
+}
+
+RIGHT: dict[str, tuple[Any, Any]] = {
+    "standardised": (lambda: svgp(Matern32()), (X, Y)),
+    "on the sphere": (on_the_sphere, (X + 3, Y)),
+    "lengthscales to match": (lambda: svgp(Matern32(lengthscales=5e3)), (X * 1e4 + 1e6, Y)),
+    "a trained lengthscale": (lambda: svgp(Matern32(lengthscales=[1e-4, 1e5])), (X, Y)),
+    "weights to match": (
+        lambda: svgp(SphericalMatern32(weight_variances=1e-8, max_degree=3)),
+        (X * 1e4, Y),
+    ),
+    "categories and years": (lambda: svgp(Matern32()), (CATEGORIES.astype(float), Y)),
+    "integers": (lambda: svgp(Matern32()), (CATEGORIES, Y)),
+    "a constant column": (lambda: svgp(Matern32()), (np.append(X, 0 * X + 1, axis=1)[:, :2], Y)),
+    "interval": (lambda: on_an_interval(-1.5, 1.5), (X, Y)),
+    "labels": (
+        lambda: svgp(Matern32(), likelihood=gpflow.likelihoods.Bernoulli()),
+        (X, (Y > 0).astype(float)),
+    ),
+}
+
+
+@pytest.mark.parametrize("name", WRONG)
+def test_each_cause_is_told_once(name: str) -> None:
+    build, data, message = WRONG[name]
+    model = build()
+    (found,) = caught(lambda: warn_of_data(model, *(data or model.data)))
+    assert re.search(message, found), found
+
+
+def test_fit_tells() -> None:
+    """Of arrays, and of data that the model holds; a Dataset is not read for it."""
+    for model, data in (
+        (svgp(Matern32()), (X * 1e4, Y)),
+        (gpflow.models.GPR((X * 1e4, Y), Matern32()), None),
+    ):
+        (found,) = caught(lambda m=model, d=data: fit(m, d, steps=1, progress=False))
+        assert "columns of X are far from standardised" in found
+    dataset = tf.data.Dataset.from_tensor_slices((X * 1e4, Y)).batch(10)
+    assert not caught(lambda: fit(svgp(Matern32()), dataset, steps=1, progress=False))
+
+
+def test_no_false_alarms() -> None:
+    for name, (build, data) in RIGHT.items():
+        model = build()
+        assert caught(lambda m=model, d=data: warn_of_data(m, *d)) == [], name
+
+
+@pytest.mark.parametrize("brightest", [1.0, 255.0])
+def test_pixels_are_no_columns(brightest: float) -> None:
+    images = RNG.uniform(0, brightest, (60, 36))
+    images[:, 0] = 0.998 * brightest  # a corner that hardly varies
+    images[0, 0] = brightest
+    for kernel in (Convolutional(Matern32(), (6, 6), (3, 3)), Matern32()):
+        points: Any = images[:5].copy()
+        if isinstance(kernel, Convolutional):
+            points = InducingPatches.from_data(kernel, images, 5)
+        model = svgp(kernel, points)
+        assert caught(lambda m=model: warn_of_data(m, images, Y)) == []
+
+
+def test_what_harmonics_leave_out_is_told_after_a_fit() -> None:
+    def fitted(noise: float, **arguments: Any) -> list[str]:
+        kernel = SphericalMatern32(**arguments)
+        harmonics = SphericalHarmonics.for_kernel(kernel, 2, 6)
+        model = svgp(kernel, harmonics, gpflow.likelihoods.Gaussian(noise))
+        return caught(lambda: fit(model, (X, Y), steps=1, progress=False))
+
+    (found,) = fitted(0.01)
+    assert re.search("end at degree 6, the kernel does not, .*with max_degree=6", found)
+    assert fitted(0.01, max_degree=6) == [] and fitted(3.0) == []
+
+
+def test_degrees_that_do_not_go_together() -> None:
+    with pytest.warns(UserWarning, match="ends at degree 5, .*pass max_degree=5, or make") as found:
+        harmonics = SphericalHarmonics.for_kernel(SphericalMatern32(max_degree=5), 2, max_degree=9)
+    assert harmonics.degrees[-1] == 5 and found[0].filename == __file__
+    message = r"max_degree is 2, but [0-9]+% of .* make the kernel with max_degree=2, or pass"
+    with pytest.warns(UserWarning, match=message):
+        SphericalHarmonics.for_kernel(SphericalMatern32(), 2, max_degree=2)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        SphericalHarmonics.for_kernel(SphericalMatern32(), 2, max_degree=9)
+        SphericalHarmonics.for_kernel(SphericalMatern32(max_degree=5), 2, max_degree=5)
+        SphericalHarmonics.for_kernel(SphericalMatern32(max_degree=5), 2, max_degree=3)
