@@ -7,6 +7,8 @@ import sys
 from collections.abc import Sequence
 
 from benchmarks.airline_scale import AirlineScale
+from benchmarks.attack import Attack
+from benchmarks.attack_kills import AttackKills
 from benchmarks.banana_hmk import BananaHmk
 from benchmarks.basis import Basis
 from benchmarks.colour_conv import ColourConv
@@ -54,6 +56,8 @@ BENCHMARKS: dict[str, type[Benchmark]] = {
         AirlineScale,
         Distributed,
         Startup,
+        Attack,
+        AttackKills,
     )
 }
 NEED_DATA = (

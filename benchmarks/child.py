@@ -65,7 +65,7 @@ def from_children(
     """
     deadline = time.monotonic() + timeout
     with contextlib.ExitStack() as stack:
-        children = [stack.enter_context(_started(function, call)) for call in calls]
+        children = [stack.enter_context(started(function, call)) for call in calls]
         while True:
             states = [child.process.poll() for child in children]
             ended = all(state is not None for state in states)
@@ -77,23 +77,32 @@ def from_children(
             raise RuntimeError(
                 f"{function.__name__} failed in {len(calls)} processes of its own within "
                 f"{timeout:g} s, exit status {states} (None: stopped here):\n"
-                + "\n".join(_text(child.stderr)[-2000:] for child in children)
+                + "\n".join(child.text(child.stderr)[-2000:] for child in children)
             )
         return [
-            _returned(function, call.arguments, 0, _text(child.stdout), _text(child.stderr))
+            _returned(
+                function, call.arguments, 0, child.text(child.stdout), child.text(child.stderr)
+            )
             for call, child in zip(calls, children, strict=True)
         ]
 
 
 @dataclass(frozen=True)
-class _Child:
+class Child:
+    """A process that runs a function, and the files it writes to."""
+
     process: subprocess.Popen[bytes]
     stdout: IO[bytes]
     stderr: IO[bytes]
 
+    @staticmethod
+    def text(file: IO[bytes]) -> str:
+        """All of a file without moving its position, which is where the child writes."""
+        return os.pread(file.fileno(), os.fstat(file.fileno()).st_size, 0).decode(errors="replace")
+
 
 @contextlib.contextmanager
-def _started(function: Callable[..., Any], call: Call) -> Iterator[_Child]:
+def started(function: Callable[..., Any], call: Call) -> Iterator[Child]:
     """A process that is killed at the end, if it still runs; files, as nobody empties its pipes."""
     with (
         tempfile.TemporaryFile() as stdin,
@@ -111,15 +120,10 @@ def _started(function: Callable[..., Any], call: Call) -> Iterator[_Child]:
             env=_environment(call.environment),
         )
         try:
-            yield _Child(process, stdout, stderr)
+            yield Child(process, stdout, stderr)
         finally:
             process.kill()
             process.wait()
-
-
-def _text(file: IO[bytes]) -> str:
-    """All of a file without moving its position, which is where the child writes."""
-    return os.pread(file.fileno(), os.fstat(file.fileno()).st_size, 0).decode(errors="replace")
 
 
 def _command(function: Callable[..., Any]) -> list[str]:

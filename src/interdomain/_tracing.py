@@ -1,13 +1,14 @@
 """How this library's functions become graphs: traced as they stand, without AutoGraph.
 
 AutoGraph rewrites Python functions before they are traced, so that a Python ``if`` or ``for`` may
-depend on a tensor. Nothing here needs that, and rewriting takes longer than tracing. Three things
+depend on a tensor. Nothing here needs that, and rewriting takes longer than tracing. Four things
 follow, all of them in this file:
 
 * :func:`leave_unconverted`: in a ``tf.function`` of a user, AutoGraph calls the functions of this
   library and does not rewrite them.
 * :class:`Traced`: what the library compiles itself. It is traced without AutoGraph, and once more
   with it where the code of a user turns out to need it.
+* :func:`python_errors`: what Python code in a graph raises, as it raised it.
 * :func:`map_fn` and :func:`map_dataset`, for the two operations of TensorFlow that bring AutoGraph
   back in.
 """
@@ -19,9 +20,11 @@ import importlib
 import inspect
 import linecache
 import pkgutil
+import re
 import sys
 import traceback
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from types import FunctionType, TracebackType
 from typing import Any, TypeVar
 
@@ -100,6 +103,21 @@ def map_fn(function: Callable[[Any], Any], elements: Any, **options: Any) -> Any
 def map_dataset(dataset: tf.data.Dataset, function: Callable[..., Any]) -> tf.data.Dataset:
     """``Dataset.map`` of a function that AutoGraph leaves as it is."""
     return dataset.map(tf.autograph.experimental.do_not_convert(function))
+
+
+@contextmanager
+def python_errors() -> Iterator[None]:
+    """
+    :raises ValueError: In place of TensorFlow's error for one that Python code inside of a compiled
+        function raised.
+    """
+    try:
+        yield
+    except tf.errors.InvalidArgumentError as error:
+        found = re.search(r"^ValueError: (.+)$", error.message, re.MULTILINE)
+        if found is None:
+            raise
+        raise ValueError(found[1]) from error
 
 
 def compiled(function: Callable[..., Any], **options: Any) -> Any:

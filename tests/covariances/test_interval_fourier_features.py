@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+import gpflow
 import numpy as np
 import pytest
 import tensorflow as tf
@@ -19,6 +20,7 @@ from tests.differences import assert_gradients
 from .interval_cases import LOWER, UPPER, by_quadrature, features, kernel, on_grids, phi
 
 EACH = pytest.mark.parametrize("order", [0, 1, 2], ids=["matern12", "matern32", "matern52"])
+KINDS = (gpflow.kernels.Matern12, gpflow.kernels.Matern32, gpflow.kernels.Matern52)
 BEYOND = np.array([-1.5, -0.4, 2.0, 2.7, 4.0])[:, None]
 
 
@@ -187,3 +189,19 @@ def test_log_determinant_of_the_variance() -> None:
     second.variance.assign(2 * first.variance)
     change = [square_root(Kuu_operator(iv, k)).log_abs_determinant() for k in (first, second)]
     assert_close(change[0] - change[1], 7 / 2 * np.log(2), rtol=1e-11)
+
+
+@EACH
+@pytest.mark.parametrize("unit", [1e-6, 1e6])
+def test_lengths_of_any_unit_in_float32(order: int, unit: float) -> None:
+    """Powers of 1/lengthscale and of frequencies would leave the range of float32."""
+
+    def covariances(dtype: type) -> tuple[np.ndarray, np.ndarray]:
+        with gpflow.config.as_context(gpflow.config.Config(float=dtype)):
+            k = KINDS[order](variance=800.0, lengthscales=0.2 * unit)
+            iv = IntervalFourierFeatures(-unit, 1.5 * unit, 20)
+            X = unit * np.array([[-1.3], [-0.9], [0.4], [1.6]]).astype(dtype)
+            return Kuu(iv, k).numpy(), Kuf(iv, k, X).numpy()
+
+    for single, double in zip(covariances(np.float32), covariances(np.float64), strict=True):
+        np.testing.assert_allclose(single, double, rtol=1e-4, atol=1e-4 * np.max(np.abs(double)))

@@ -139,3 +139,13 @@ def test_for_a_mixture() -> None:
         total = tf.reduce_sum(tf.square(Kuf(features, HarmonizableMixture(parts), np.ones([2, 1]))))
     for gradient in tape.gradient(total, features.trainable_variables):
         assert np.all(np.isfinite(gradient))
+
+
+def test_frequencies_are_picked_in_float32() -> None:
+    def picked(dtype: type) -> np.ndarray:
+        with gpflow.config.as_context(gpflow.config.Config(float=dtype)):
+            kernel = HarmonizableComponent([[0.2], [0.7]], envelope=0.1, lag=0.06)
+            return FourierFeatures.for_kernel(kernel, 3).frequencies.numpy()
+
+    assert picked(np.float32).dtype == np.float32
+    np.testing.assert_allclose(picked(np.float32), picked(np.float64), rtol=1e-4)

@@ -1,5 +1,6 @@
 """What OutOfCoreSGPR refuses, and what it says."""
 
+from pathlib import Path
 from typing import Any
 
 import gpflow
@@ -82,3 +83,54 @@ def test_other_rows_have_the_same_columns() -> None:
         model.extend((X[:, :1], Y))
     with pytest.raises(ValueError, match="data: Y has 2 columns, the model's has 1"):
         model.accumulate((X, X))
+
+
+def rows(number: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
+    rng = np.random.default_rng(seed)
+    return rng.normal(size=(number, 2)), rng.normal(size=(number, 1))
+
+
+def test_rows_that_the_model_never_had_cannot_be_taken_away() -> None:
+    """Where that would leave sums of no rows: before, the bound was NaN."""
+    data, others = rows(50, 0), rows(30, 1)
+    points = data[0][:5].copy()
+    model = idm.models.OutOfCoreSGPR(data, gpflow.kernels.Matern32(), points, progress=False)
+    before = model.elbo()
+    message = "data: found 30 rows that are not all among these 50: .* pass the statistics of rows"
+    with pytest.raises(ValueError, match=message):
+        model.remove((others[0], 10 * others[1]))
+    with pytest.raises(ValueError, match="other: found 30 rows that are not all among"):
+        model.statistics - model.accumulate((others[0], 10 * others[1]))
+    with pytest.raises(ValueError, match="data: found 60 rows to take away from 50"):
+        model.remove(rows(60, 2))
+    assert model.elbo() == before and model.num_data == 50
+    # Those that it had can: in other batches, down to the last and beyond rounding.
+    for part in (slice(0, 7), slice(7, 43), slice(43, 50)):
+        model.remove((data[0][part], data[1][part]))
+    assert model.num_data == 0 and abs(float(model.elbo())) < 1e-10
+
+
+def test_a_saved_model_is_refused_when_it_is_saved(tmp_path: Path) -> None:
+    """It was written, and failed in the process that served it."""
+    model = idm.models.OutOfCoreSGPR(
+        rows(20, 0), gpflow.kernels.Matern32(), rows(3, 1)[0], progress=False
+    )
+    holder = tf.Module()
+    holder.model = model
+    signature = [tf.TensorSpec([None, 2], gpflow.default_float())]
+    holder.predict = tf.function(model.predict_f, input_signature=signature, autograph=False)
+    for saved in (model, holder):
+        with pytest.raises(ValueError, match=r"cannot be in a SavedModel.*model.to_svgp\(\), or a"):
+            tf.saved_model.save(saved, str(tmp_path / "saved"))
+    # What the message names can be saved; checkpoints of the model are as before.
+    Xnew = rows(4, 2)[0]
+    for served in (model.to_svgp(), model.posterior()):
+        holder = tf.Module()
+        holder.parts = served
+        holder.predict = tf.function(served.predict_f, input_signature=signature, autograph=False)
+        tf.saved_model.save(holder, str(tmp_path / "saved"))
+        loaded = tf.saved_model.load(str(tmp_path / "saved"))
+        mean, _ = loaded.predict(Xnew)
+        np.testing.assert_allclose(mean, model.predict_f(Xnew)[0], rtol=1e-12)
+    path = tf.train.Checkpoint(model=model).save(str(tmp_path / "checkpoint"))
+    assert path.endswith("checkpoint-1")

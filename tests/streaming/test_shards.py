@@ -64,7 +64,9 @@ def test_done_parts_are_not_computed_again(
 
     parts = {name: shards.open(name) for name in shards.names}
     lost = parts | {shards.names[2]: broken}
-    with pytest.raises(OSError, match="no such file"):
+    with pytest.raises(
+        RuntimeError, match=r"data\['rows-105-157'\]: its function failed \(OSError: no such file"
+    ):
         make_model(Shards(lost), checkpoint_path=tmp_path).elbo()
     assert sorted(path.stem for path in tmp_path.iterdir()) == sorted(shards.names[:2])
     computed_rows.clear()
@@ -90,6 +92,43 @@ def test_features_that_are_trained(rows: Rows, make_model: Make) -> None:
     for a, b in zip(found, expected, strict=True):
         np.testing.assert_allclose(a, b, rtol=1e-9)
     assert len(model.subset_model(20)._provider.subset(1000, 0)[0]) == 20
+
+
+def test_a_part_that_cannot_be_read_is_named(rows: Rows, make_model: Make) -> None:
+    X, Y = rows
+    specs = tuple(tf.TensorSpec([None, n], tf.float64) for n in (2, 1))
+    sizes = iter([40, 40, 30])
+
+    def fails() -> Any:
+        raise FileNotFoundError("it was there yesterday")
+
+    def raises_midway() -> Any:
+        yield X[:50], Y[:50]
+        raise OSError("the disk is gone")
+
+    def shrinks() -> Any:
+        size = next(sizes)
+        return X[:size], Y[:size]
+
+    midway = tf.data.Dataset.from_generator(raises_midway, output_signature=specs)
+    empty = tf.data.Dataset.from_tensor_slices((X[:0], Y[:0])).batch(10)
+    for part, error, message in (
+        ((X[:0], Y[:0]), ValueError, "X and Y have no rows"),
+        (empty, ValueError, "no row is left"),
+        (fails, RuntimeError, "its function failed .FileNotFoundError: it was there yesterday"),
+        (midway, RuntimeError, "reading it failed after 50 rows .*the disk is gone"),
+        ((X, Y[:5]), ValueError, "X has 211 rows and Y has 5"),
+        ("rows", ValueError, "found a str; pass a pair of arrays"),
+    ):
+        with pytest.raises(error, match=rf"^data\['b'\]: {message}"):
+            make_model(Shards({"a": rows, "b": part})).elbo()
+    with pytest.raises(RuntimeError, match=r"data\['b'\]: reading it failed"):
+        make_model(Shards({"a": rows, "b": midway})).subset_model(10)
+    model = make_model(Shards({"a": rows, "b": shrinks}), frozen=False)
+    assert float(model.elbo()) == float(model.elbo())  # not read again: nothing has changed
+    model.kernel.bias_variance.assign(0.5)
+    with pytest.raises(ValueError, match=r"data\['b'\]: the first pass read 40 rows, and now 30"):
+        model.elbo()
 
 
 def test_split() -> None:

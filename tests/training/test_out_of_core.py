@@ -76,6 +76,15 @@ def test_what_is_frozen_already_needs_no_subset() -> None:
     assert fitted.result.steps == 10
 
 
+def test_a_folder_that_is_not_there_is_made(tmp_path: Path) -> None:
+    """Also where no subset is fitted, which would make it; before, the pass was lost."""
+    model = make_model()
+    for parameter in model.feature_parameters.values():
+        gpflow.set_trainable(parameter, False)
+    fit_out_of_core(model, checkpoint_dir=tmp_path / "new", steps=1, progress=False)
+    assert sorted(path.name for path in (tmp_path / "new").iterdir()) == ["fit", "statistics.npz"]
+
+
 @pytest.mark.full
 def test_an_interrupted_recipe_goes_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """It ends where one that was not interrupted ends; the pass is not made twice."""

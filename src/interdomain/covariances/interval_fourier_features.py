@@ -12,7 +12,6 @@ periods are orthogonal under the integral: it gives Kuu's diagonal, the second t
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 
 import gpflow
 import numpy as np
@@ -39,16 +38,25 @@ def _rate(kernel: Stationary) -> tf.Tensor:
     return math.sqrt(2 * _order(kernel) + 1) / kernel.lengthscales
 
 
-def _derivatives_at_ends(inducing_variable: IntervalFourierFeatures, order: int) -> Array:
+def _derivatives_at_ends(
+    inducing_variable: IntervalFourierFeatures, order: int, rate: tf.Tensor
+) -> tf.Tensor:
     """Value and derivatives of the features at an end of the interval, ``[M, order + 1]``: the same
-    at both, as they are periodic."""
-    w = inducing_variable.angular_frequencies
-    zero = np.zeros_like(w)
-    columns = []
-    for derivative in range(order + 1):
-        cosines, sines = [(w**0, zero), (zero, w), (-(w**2), zero)][derivative]
-        columns.append(np.concatenate([[1.0 if derivative == 0 else 0.0], cosines, sines]))
-    return np.stack(columns, axis=1)
+    at both, as they are periodic.
+
+    With respect to ``l x``, as all lengths here are in units of 1/l: powers of numbers near one
+    stay in the range of float32.
+    """
+    w = tf.constant(inducing_variable.angular_frequencies, rate.dtype) / rate
+    zero = tf.zeros_like(w)
+    columns = [(1.0, tf.ones_like(w), zero), (0.0, zero, w), (0.0, -(w**2), zero)]
+    return tf.stack(
+        [
+            tf.concat([tf.constant([constant], rate.dtype), cosines, sines], axis=0)
+            for constant, cosines, sines in columns[: order + 1]
+        ],
+        axis=1,
+    )
 
 
 @Kuf.register(IntervalFourierFeatures, _MATERNS, object)
@@ -81,20 +89,21 @@ def Kuf_interval_fourier_features(
     inside = tf.concat([tf.ones_like(x)[None], tf.cos(angle), tf.sin(angle)], axis=0)
     outside = tf.zeros_like(inside)
     order, rate = _order(kernel), _rate(kernel)
-    derivatives = tf.constant(_derivatives_at_ends(inducing_variable, order), x.dtype)
+    derivatives = _derivatives_at_ends(inducing_variable, order, rate)
     for distance, sign in ((below, -1.0), (above, 1.0)):
-        r = tf.maximum(distance, 0)
+        r = rate * tf.maximum(distance, 0)
         # Derivatives along r, and from them the coefficients of the polynomial.
         along = [sign**n * derivatives[:, n] for n in range(order + 1)]
         coefficients = [along[0]]
         if order > 0:
-            coefficients.append(along[1] + rate * along[0])
+            coefficients.append(along[1] + along[0])
         if order > 1:
-            coefficients.append((along[2] - rate**2 * along[0]) / 2 + rate * coefficients[1])
+            coefficients.append((along[2] - along[0]) / 2 + coefficients[1])
+        powers = [tf.ones_like(r), r, r * r]  # r**0 has no gradient at zero
         polynomial = tf.add_n(
-            [tf.tensordot(coefficient, r**n, axes=0) for n, coefficient in enumerate(coefficients)]
+            [tf.tensordot(c, power, axes=0) for c, power in zip(coefficients, powers, strict=False)]
         )
-        outside = tf.where(distance > 0, tf.exp(-rate * r) * polynomial, outside)
+        outside = tf.where(distance > 0, tf.exp(-r) * polynomial, outside)
     return tf.where((below > 0) | (above > 0), outside, inside)
 
 
@@ -120,16 +129,14 @@ def Kuu_operator_interval_fourier_features(
     inducing_variable.validate_kernel(kernel)
     order, rate = _order(kernel), _rate(kernel)
     dtype = rate.dtype
-    w = tf.constant(inducing_variable.angular_frequencies, dtype)
-    # The density q of the white noise that gives f its variance.
+    w = tf.constant(inducing_variable.angular_frequencies, dtype) / rate
+    # The density of the white noise that gives f its variance, over that of rate^(2 p + 1).
     factor = 2.0 ** (2 * order + 1) * math.factorial(order) ** 2 / math.factorial(2 * order)
-    noise = kernel.variance * factor * rate ** (2 * order + 1)
-    length = inducing_variable.length
-    constant = length * rate ** (2 * order + 2) / noise
-    waves = length / 2 * (rate**2 + w**2) ** (order + 1) / noise
+    constant = inducing_variable.length * rate / (kernel.variance * factor)
+    waves = constant / 2 * (1 + w**2) ** (order + 1)
     diagonal = tf.concat([constant[None], waves, waves], axis=0)
-    derivatives = tf.constant(_derivatives_at_ends(inducing_variable, order), dtype)
-    update = tf.linalg.matmul(derivatives, _INVERSE_ROOTS[order](rate))
+    derivatives = _derivatives_at_ends(inducing_variable, order, rate)
+    update = tf.linalg.matmul(derivatives, tf.constant(_INVERSE_ROOTS[order], dtype))
     return tf.linalg.LinearOperatorLowRankUpdate(
         tf.linalg.LinearOperatorDiag(diagonal, is_self_adjoint=True, is_positive_definite=True),
         update / tf.sqrt(kernel.variance),
@@ -138,29 +145,10 @@ def Kuu_operator_interval_fourier_features(
     )
 
 
-def _inverse_root12(rate: tf.Tensor) -> tf.Tensor:
-    return tf.ones([1, 1], rate.dtype)
-
-
-def _inverse_root32(rate: tf.Tensor) -> tf.Tensor:
-    return tf.linalg.diag(tf.stack([tf.ones_like(rate), 1 / rate]))
-
-
-def _inverse_root52(rate: tf.Tensor) -> tf.Tensor:
-    """Of the covariance ``[[1, 0, -l^2/3], [0, l^2/3, 0], [-l^2/3, 0, l^4]]``: columns c with
-    ``sum c c^T`` its inverse."""
-    zero, one = tf.zeros_like(rate), tf.ones_like(rate)
-    columns = [
-        [one, zero, zero],
-        [zero, math.sqrt(3) / rate, zero],
-        [math.sqrt(1 / 8) * one, zero, math.sqrt(9 / 8) / rate**2],
-    ]
-    return tf.linalg.matrix_transpose(tf.stack([tf.stack(column) for column in columns]))
-
-
-_INVERSE_ROOTS: tuple[Callable[[tf.Tensor], tf.Tensor], ...] = (
-    _inverse_root12,
-    _inverse_root32,
-    _inverse_root52,
+_INVERSE_ROOTS: tuple[Array, ...] = (
+    np.eye(1),
+    np.eye(2),
+    np.array([[1, 0, math.sqrt(1 / 8)], [0, math.sqrt(3), 0], [0, 0, math.sqrt(9 / 8)]]),
 )
-"""For variance one, a matrix whose product with its transpose is P^-1."""
+"""For variance and rate one, a matrix whose product with its transpose is P^-1: for order 2 of the
+covariance ``[[1, 0, -1/3], [0, 1/3, 0], [-1/3, 0, 1]]``."""

@@ -50,7 +50,8 @@ def select_frequencies(kernel: HarmonizableComponent, num_frequencies: int) -> A
 
 def _densities(kernel: HarmonizableComponent, w: Array) -> tuple[ComplexArray, ComplexArray]:
     """At (w, w') and at (w, -w'), for all pairs."""
-    found = kernel.densities_about_centre(tf.constant(w, gpflow.default_float()), w)
+    w = tf.constant(w, gpflow.default_float())
+    found = kernel.densities_about_centre(w, w)
     same, opposite = (part.numpy().astype(complex) for part in found[:2])
     if found.same_imaginary is not None and found.opposite_imaginary is not None:
         same.imag = found.same_imaginary.numpy()

@@ -57,6 +57,9 @@ class OutOfCoreSGPR(gpflow.models.GPModel, InternalDataTrainingLossMixin):
     rows; the sums travel, exactly, and are added in the same order everywhere, so that every worker
     has the same statistics to the last bit. Feature parameters cannot be trained on all rows then.
 
+    Every pass has to read the same rows, in any order: their number and a checksum are compared. A
+    ``tf.saved_model`` cannot hold this model; it can hold :meth:`to_svgp` and :meth:`posterior`.
+
     :param data: (X ``[N, D]``, Y ``[N, P]``) as arrays, memory-mapped arrays or anything of that
         shape that can be sliced; a ``tf.data.Dataset`` of batches (X, Y) that ends; such data in
         parts, :class:`~interdomain.streaming.Shards`; or
@@ -83,7 +86,9 @@ class OutOfCoreSGPR(gpflow.models.GPModel, InternalDataTrainingLossMixin):
         another number of workers, the parts are others).
     :param progress: Show a progress bar in passes that take more than a second; of the chief only.
     :param strategy: A ``tf.distribute`` strategy whose workers share the rows.
-    :raises ValueError: For arguments that are wrong or do not go together.
+    :raises ValueError: For arguments that are wrong or do not go together; in a pass, for rows that
+        are not those of the first one, or not finite.
+    :raises RuntimeError: In a pass, for a part of the data that cannot be read.
     """
 
     def __init__(
@@ -192,7 +197,8 @@ class OutOfCoreSGPR(gpflow.models.GPModel, InternalDataTrainingLossMixin):
         """Take rows away, reading only these.
 
         :param data: Rows that are among the model's, with the same columns.
-        :raises ValueError: If they are more than the model has.
+        :raises ValueError: If they are more than the model has, or what would be left could not be
+            sums over rows; other rows that the model never had cannot be told.
         """
         self._provider.change(self._features, data, -1)
 
@@ -307,6 +313,20 @@ class OutOfCoreSGPR(gpflow.models.GPModel, InternalDataTrainingLossMixin):
             mean_function=self.mean_function,
             precompute_cache=precompute_cache,
         )
+
+    def _trackable_children(self, save_type: str = "checkpoint", **kwargs: Any) -> Any:
+        """What checkpoints hold. A SavedModel would be written, and then fail where it is served:
+        the sums are looked up in this process.
+
+        :raises ValueError: For a SavedModel.
+        """
+        if save_type == "savedmodel":
+            raise ValueError(
+                "OutOfCoreSGPR cannot be in a SavedModel: its functions look up sums that are in "
+                "this process. Save model.to_svgp(), or a function of model.posterior(), which "
+                "hold what predictions need."
+            )
+        return super()._trackable_children(save_type, **kwargs)
 
     def to_svgp(self) -> gpflow.models.SVGP:
         """A stock ``gpflow.models.SVGP`` with the optimal q, whitened, to serve predictions from or

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import sys
 import time
 import zlib
@@ -12,9 +13,11 @@ import numpy as np
 from tqdm import tqdm
 
 from ..sphere._typing import Array
+from .archives import Position
 from .features import StreamedFeatures
+from .first_pass import counted, no_rows
 from .identity import Identity, identify
-from .pass_files import PassFile, Position
+from .pass_files import PassFile
 from .sources import BoolArray, RowSource, finite_rows
 from .statistics import SufficientStatistics
 from .sums import Accumulator, Sums
@@ -93,10 +96,11 @@ class _Pass:
         self._name = name
         self._features, self._source, self._on_invalid = features, source, on_invalid
         self._file = file
-        self._batches = source.batches()
+        self._batches = source.read()
         self._identity: Identity | None = None
         self._seconds = {"read": 0.0, "features": 0.0, "products": 0.0}
         self._position = self._done = Position()
+        self._tally = no_rows()
         sums = Sums.empty(features.num_stacked, features.num_terms)
         self._accumulator = Accumulator(sums)
         self._summed = sums, self._position
@@ -106,11 +110,12 @@ class _Pass:
         try:
             self._run(bar)
         except BaseException:
-            self._save()
+            with contextlib.suppress(OSError):  # the first error is the one to tell
+                self._save()
             raise
         if self._identity is None:
             raise ValueError(
-                f"{_shown(self._name)}: no row is left, {self._position.skipped} were skipped; "
+                f"{self._source.what}: no row is left, {self._position.skipped} were skipped; "
                 "pass rows with finite numbers."
             )
         self._end_block()
@@ -129,6 +134,7 @@ class _Pass:
             if self._position.batch > self._done.batch:
                 self._add(X, Y, valid, first_row)
             bar.update(len(valid))
+        self._source.first_pass.check(self._source.what, self._tally)
         if self._position.batch < self._done.batch:
             assert self._file is not None
             self._file.refuse(f"it has {self._done.rows} rows, the data {self._position.rows}")
@@ -141,12 +147,16 @@ class _Pass:
             sums = Sums(statistics.gram, statistics.diagonal, statistics.num_rows)
             self._accumulator = Accumulator(sums)
             self._summed = sums, self._done
+        if self._file is not None and not self._done.complete:
+            self._file.prepare()
 
     def _read(self, X: Array, Y: Array) -> tuple[Array, Array, BoolArray]:
         """Go on by one batch; rows that were read by an earlier pass have to be the same."""
         before = self._position
         valid = finite_rows(X, Y)
         num_invalid = len(X) - int(np.count_nonzero(valid))
+        finite = (X[valid], Y[valid]) if num_invalid else (X, Y)
+        self._tally = counted(self._tally, *finite)
         checksum = 0
         if self._file is not None:
             checksum = zlib.crc32(_bytes(Y), before.checksum)
@@ -195,6 +205,7 @@ class _Pass:
 
     def _raise_invalid(self, rows: Any) -> NoReturn:
         """Read on, to report all such rows together."""
+        self._source.first_pass.forget()  # they may be mended in place
         found, count = [rows], self._position.rows
         for X, Y in self._batches:
             found.append(count + np.flatnonzero(~finite_rows(X, Y)))

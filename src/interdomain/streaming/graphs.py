@@ -11,6 +11,7 @@ import tensorflow as tf
 
 from ..sphere._typing import Array
 from .features import StreamedFeatures
+from .first_pass import Tally, counted, no_rows
 from .sources import RowSource
 from .sums import Accumulator, Sums
 
@@ -125,19 +126,28 @@ def streamed_gradients(
 
 def _over_batches(source: RowSource, step: Callable[[Any, Any], Any], state: Any) -> Any:
     """``Dataset.reduce`` as a loop of the graph itself: tf.data would prepare the step anew at each
-    call, which takes longer than thousands of rows, and run it on one thread."""
+    call, which takes longer than thousands of rows, and run it on one thread.
+
+    At the end the rows are compared with those of the first pass.
+    """
     batches = iter(source.dataset())
 
-    def body(batch: tf.experimental.Optional, state: Any) -> Any:
-        return batches.get_next_as_optional(), step(state, batch.get_value())
+    def body(batch: tf.experimental.Optional, tally: tf.Tensor, state: Any) -> Any:
+        X, Y = batch.get_value()
+        tally = tf.ensure_shape(tf.numpy_function(counted, [tally, X, Y], tf.uint64), [2])
+        return batches.get_next_as_optional(), tally, step(state, (X, Y))
 
-    _, state = tf.while_loop(
-        lambda batch, _: batch.has_value(),
+    def compare(tally: Tally) -> Tally:
+        return source.first_pass.check(source.what, tally)
+
+    _, tally, state = tf.while_loop(
+        lambda batch, *_: batch.has_value(),
         body,
-        (batches.get_next_as_optional(), state),
+        (batches.get_next_as_optional(), tf.constant(no_rows()), state),
         parallel_iterations=1,
     )
-    return state
+    with tf.control_dependencies([tf.numpy_function(compare, [tally], tf.uint64)]):
+        return tf.nest.map_structure(tf.identity, state)
 
 
 def with_shapes(

@@ -2,44 +2,26 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import time
-from dataclasses import asdict, dataclass, replace
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import asdict
 from pathlib import Path
 from typing import NoReturn
 
 import numpy as np
 
+from .archives import Position, position_of, read_archive, write_archive
 from .features import StreamedFeatures
 from .identity import mismatch
 from .sources import RowSource
-from .statistics import SufficientStatistics, read_archive, write_archive
+from .statistics import SufficientStatistics
 
 SECONDS_BETWEEN = 60.0
 """Between two writes of an unfinished pass."""
-
-
-@dataclass(frozen=True)
-class Position:
-    """How far a pass has come.
-
-    :ivar batch: Batches that are done.
-    :ivar rows: Their rows, valid or not.
-    :ivar skipped: Those that were left out.
-    :ivar checksum: Of all that was read.
-    :ivar complete: Whether there is no more.
-    """
-
-    batch: int = 0
-    rows: int = 0
-    skipped: int = 0
-    checksum: int = 0
-    complete: bool = False
-
-    def same(self, other: Position) -> bool:
-        """Whether the same was read."""
-        return replace(self, complete=False) == replace(other, complete=False)
 
 
 class PassFile:
@@ -60,10 +42,14 @@ class PassFile:
         return time.monotonic() - self._last >= SECONDS_BETWEEN
 
     def save(self, statistics: SufficientStatistics, position: Position, source: RowSource) -> None:
-        """Replace what was saved before."""
+        """Replace what was saved before.
+
+        :raises OSError: If it cannot be written; what was saved before is as it was.
+        """
         found = {"position": asdict(position), "source": source.describe()}
         texts = {name: np.array(json.dumps(value)) for name, value in found.items()}
-        write_archive(self.path, {**statistics.to_arrays(), **texts})
+        with self._errors_named(f"the sums of the first {position.rows} rows cannot be written"):
+            write_archive(self.path, {**statistics.to_arrays(), **texts})
         self._last = time.monotonic()
 
     def load(
@@ -73,19 +59,61 @@ class PassFile:
 
         :raises ValueError: If it is of other features or data.
         """
+        if self.path.is_dir():
+            raise ValueError(
+                f"checkpoint_path: {self.path} is a folder; of data that are one piece, pass the "
+                "path of a file in it."
+            )
         if self._fresh or not self.path.exists():
             return None
         arrays = read_archive(self.path)
-        if "position" not in arrays:
+        try:
+            position, statistics = position_of(arrays), SufficientStatistics.from_arrays(arrays)
+            described = json.loads(str(arrays.get("source", "{}")))
+        except ValueError as error:
+            self.refuse(f"it is damaged: {error}")
+        if position is None:
             self.refuse("it is not of a pass")
-        statistics = SufficientStatistics.from_arrays(arrays)
+        if position.rows != statistics.num_rows + position.skipped:
+            self.refuse(
+                f"it is damaged: 'position': found {position.rows} rows, and sums of "
+                f"{statistics.num_rows} beside {position.skipped} that were left out"
+            )
         difference = mismatch(statistics.identity, features)
         if difference is not None:
             self.refuse(f"its features are others: {difference}")
-        for name, value in json.loads(str(arrays["source"])).items():
-            if value != source.describe()[name]:
-                self.refuse(f"{name} was {value}, and is {source.describe()[name]}")
-        return statistics, Position(**json.loads(str(arrays["position"])))
+        for name, value in source.describe().items():
+            if described.get(name) != value:
+                self.refuse(f"{name} was {described.get(name)}, and is {value}")
+        return statistics, position
+
+    @contextmanager
+    def _errors_named(self, what: str) -> Iterator[None]:
+        try:
+            yield
+        except OSError as error:
+            reason = error.strerror or str(error)
+            message = f"checkpoint_path: {self.path}: {what} ({reason}); what it had before is kept"
+            raise OSError(error.errno or errno.EIO, message) from error
+
+    def prepare(self) -> None:
+        """See to it that the file can be written, before any time is spent.
+
+        :raises ValueError: If there is a file where its folder should be.
+        :raises OSError: If it cannot be written.
+        """
+        folder = self.path.parent
+        with self._errors_named("it cannot be written"):
+            try:
+                folder.mkdir(parents=True, exist_ok=True)
+            except (FileExistsError, NotADirectoryError) as error:
+                raise ValueError(
+                    f"checkpoint_path: {folder} is, or lies in, a file, and has to be a folder; "
+                    "pass another path."
+                ) from error
+            trial = self.path.with_name(f"{self.path.name}.{os.getpid()}.trial")
+            write_archive(trial, {})
+            trial.unlink(missing_ok=True)
 
     def refuse(self, reason: str) -> NoReturn:
         """:raises ValueError: Always."""

@@ -14,7 +14,7 @@ from gpflow.inducing_variables import InducingVariables
 from gpflow.kernels import Kernel
 from gpflow.mean_functions import MeanFunction
 
-from .._tracing import compiled
+from .._tracing import compiled, python_errors
 from ..placement import Workers
 from ..sphere._typing import Array
 from .features import StreamedFeatures
@@ -117,9 +117,16 @@ class StatisticsProvider:
             self._forget_graphs()
             self._version += 1
             self._verified = False
-            features = self._features = StreamedFeatures(
-                kernel, inducing_variable, mean_function, *self._columns
-            )
+            parts = kernel, inducing_variable, mean_function
+            try:
+                features = self._features = StreamedFeatures(*parts, *self._columns)
+            except ValueError as error:
+                if self._rows_at_hand:
+                    raise
+                raise ValueError(
+                    "data: the model is not for the statistics, which have {} columns of X "
+                    "('probes') and {} of Y ('num_outputs'): {}".format(*self._columns, error)
+                ) from error
         return features
 
     def statistics(self, features: StreamedFeatures) -> SufficientStatistics:
@@ -196,7 +203,11 @@ class StatisticsProvider:
         """Add rows (1) or take rows away (-1), reading only these."""
         rows = Rows(data, self._settings, self._columns)
         statistics, other = self.statistics(features), self._accumulate(features, rows)
-        self._keep(statistics + other if sign > 0 else statistics - other)
+        try:
+            changed = statistics + other if sign > 0 else statistics - other
+        except ValueError as error:
+            raise ValueError(f"data: {str(error).removeprefix('other: ')}") from error
+        self._keep(changed)
         self._rows = (*self._rows, (rows, sign))
         self._version += 1
         self._gradients = None
@@ -311,7 +322,11 @@ class StatisticsProvider:
             # Traced once, also where gradients are taken eagerly.
             gradients = compiled(lambda *upstream: streamed_gradients(features, sources, *upstream))
             self._gradients = key, gradients
-        streamed = self._gradients[1]
+        compiled_gradients = self._gradients[1]
+
+        def streamed(*upstream: tf.Tensor) -> Any:
+            with python_errors():
+                return compiled_gradients(*upstream)
 
         @tf.custom_gradient
         def attach(*_: tf.Tensor) -> Any:

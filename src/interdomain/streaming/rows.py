@@ -15,9 +15,10 @@ from ..placement import Workers
 from ..sphere._typing import Array
 from .accumulation import accumulate
 from .features import StreamedFeatures
+from .first_pass import FirstPass
 from .pass_files import PassFile
 from .shards import Shards
-from .sources import ArraySource, RowSource, draw_rows, make_source
+from .sources import WHOLE, ArraySource, RowSource, draw_rows, errors_named, make_source
 from .statistics import SufficientStatistics
 
 _REMEDY = "Start all workers again with the same data: parts that are done are in {}."
@@ -62,7 +63,8 @@ class Rows:
             num_rows = ArraySource(data[0], data[1], 1).num_rows
             data = Shards.split((data[0], data[1]), min(number, num_rows))
         self._shards = data if isinstance(data, Shards) else None
-        self._whole = None if isinstance(data, Shards) else self._source("data", data)
+        self._first_passes: dict[str, FirstPass] = {}
+        self._whole = None if isinstance(data, Shards) else self._source(WHOLE, data)
         first = self._whole
         if first is None:
             assert self._shards is not None
@@ -126,10 +128,7 @@ class Rows:
             file = None
             if path is not None:
                 where = Path(path)
-                if name:
-                    where.mkdir(parents=True, exist_ok=True)
-                    where = where / f"{name}.npz"
-                file = PassFile(where, fresh=fresh)
+                file = PassFile(where / f"{name}.npz" if name else where, fresh=fresh)
             part = accumulate(
                 features,
                 source,
@@ -148,10 +147,20 @@ class Rows:
 
     def _opened(self, name: str) -> RowSource:
         assert self._shards is not None
-        return self._source(f"data[{name!r}]", self._shards.open(name))
+        what = f"data[{name!r}]"
+        with errors_named(what, "its function failed"):
+            data = self._shards.open(name)
+        try:
+            source = self._source(what, data)
+        except ValueError as error:
+            message = str(error).removeprefix(f"{what}: ").removeprefix(f"{WHOLE}: ")
+            raise ValueError(f"{what}: {message}") from error
+        source.first_pass = self._first_passes.setdefault(name, source.first_pass)
+        return source
 
     def _source(self, what: str, data: Any) -> RowSource:
         source = make_source(data, self._settings.batch_size)
+        source.what = what
         found = (source.num_columns, source.num_outputs)
         for name, number, known in zip(("X", "Y"), found, self._columns or found, strict=True):
             if number != known:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import abc
 from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import gpflow
@@ -12,8 +13,12 @@ import tensorflow as tf
 
 from .._tracing import map_dataset
 from ..sphere._typing import Array
+from .first_pass import FirstPass, counted, no_rows
 
 BoolArray = np.ndarray[Any, np.dtype[np.bool_]]
+
+WHOLE = "data"
+"""What rows that are one piece are called in messages."""
 
 _BATCH_ENTRIES = 2**22
 """Numbers in the features of a batch: 32 MB, enough rows for products at full speed."""
@@ -26,6 +31,8 @@ class RowSource(abc.ABC):
     :ivar num_outputs: Columns of Y.
     :ivar num_rows: How many rows, valid or not; None if only a pass can tell.
     :ivar batch_size: Rows of a batch; the last may have fewer.
+    :ivar what: What they are called in messages.
+    :ivar first_pass: What every complete pass is compared with.
     """
 
     num_columns: int
@@ -33,9 +40,27 @@ class RowSource(abc.ABC):
     num_rows: int | None
     batch_size: int
 
+    def __init__(self) -> None:
+        self.what = WHOLE
+        self.first_pass = FirstPass()
+
     @abc.abstractmethod
     def batches(self) -> Iterator[tuple[Array, Array]]:
         """The batches (X, Y) in order, as they are stored."""
+
+    def read(self) -> Iterator[tuple[Array, Array]]:
+        """:meth:`batches`; an error in a part of the data says in which.
+
+        :raises RuntimeError: In place of what reading the part raises.
+        """
+        batches, num_rows = self.batches(), 0
+        while True:
+            with errors_named(self.what, f"reading it failed after {num_rows} rows"):
+                batch = next(batches, None)
+            if batch is None:
+                return
+            num_rows += len(batch[0])
+            yield batch
 
     @abc.abstractmethod
     def dataset(self) -> tf.data.Dataset:
@@ -62,6 +87,7 @@ class ArraySource(RowSource):
     """
 
     def __init__(self, X: Any, Y: Any, batch_size: int) -> None:
+        super().__init__()
         for name, array in {"X": X, "Y": Y}.items():
             if not hasattr(array, "shape") or not hasattr(array, "__getitem__"):
                 raise ValueError(
@@ -113,6 +139,7 @@ class DatasetSource(RowSource):
     """
 
     def __init__(self, dataset: tf.data.Dataset, batch_size: int) -> None:
+        super().__init__()
         specs = dataset.element_spec
         if not (
             isinstance(specs, tuple)
@@ -149,6 +176,22 @@ class DatasetSource(RowSource):
         return map_dataset(self._dataset, valid_rows).prefetch(1)
 
 
+@contextmanager
+def errors_named(what: str, circumstances: str) -> Iterator[None]:
+    """:raises RuntimeError: In place of any error, if it is in a part of the data."""
+    try:
+        yield
+    except Exception as error:
+        if what == WHOLE:
+            raise
+        text = error.message if isinstance(error, tf.errors.OpError) else str(error)
+        reason = (text.strip().splitlines() or [""])[0].split("}} ")[-1]
+        raise RuntimeError(
+            f"{what}: {circumstances} ({type(error).__name__}: {reason}); mend this part. Other "
+            "parts that were done need not be done again if there is a checkpoint_path."
+        ) from error
+
+
 def check_shapes_of_rows(X: Any, Y: Any) -> None:
     """:raises ValueError: Unless X and Y are matrices of as many rows, and some."""
     for name, array in {"X": X, "Y": Y}.items():
@@ -181,12 +224,13 @@ def draw_rows(
     has a random number: those with the smallest are kept.
 
     :return: The rows' random numbers, X and Y; without rows, if none is finite.
+    :raises ValueError: If a source has other rows than at its first pass.
     """
     kept: tuple[Array, ...] | None = None
     bound = np.inf
-    for X, Y in (batch for source in sources for batch in source.batches()):
+    for X, Y, valid in (batch for source in sources for batch in _compared(source)):
         numbers = rng.random(len(X))
-        candidates = finite_rows(X, Y) & (numbers < bound)
+        candidates = valid & (numbers < bound)
         drawn: tuple[Array, ...] = (numbers[candidates], X[candidates], Y[candidates])
         if kept is None:
             kept = tuple(part[:0] for part in drawn)
@@ -200,6 +244,16 @@ def draw_rows(
     if kept is None:
         return np.empty(0), np.empty((0, 0)), np.empty((0, 0))
     return kept[0], kept[1], kept[2]
+
+
+def _compared(source: RowSource) -> Iterator[tuple[Array, Array, BoolArray]]:
+    """The batches and which of their rows are finite; at the end they are compared."""
+    tally = no_rows()
+    for X, Y in source.read():
+        valid = finite_rows(X, Y)
+        tally = counted(tally, X[valid], Y[valid])
+        yield X, Y, valid
+    source.first_pass.check(source.what, tally)
 
 
 def resolve_batch_size(batch_size: int | None, num_inducing: int) -> int:

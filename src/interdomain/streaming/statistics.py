@@ -6,16 +6,14 @@ import json
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from ..sphere._typing import Array
+from .archives import FORMAT, header_of, position_of, read_archive, write_archive
 from .identity import Identity, differing_parameter
-from .sums import CompensatedSum
-
-_FORMAT = 1
+from .sums import CompensatedSum, could_be_left
 
 
 @dataclass(frozen=True)
@@ -62,7 +60,8 @@ class SufficientStatistics:
     def __sub__(self, other: SufficientStatistics) -> SufficientStatistics:
         """The statistics without the rows of ``other``, which must be among these rows.
 
-        :raises ValueError: If they are of different features, or ``other`` has more rows.
+        :raises ValueError: If they are of different features, ``other`` has more rows, or what is
+            left could not be sums over rows, because those of ``other`` are not among these.
         """
         if isinstance(other, SufficientStatistics) and other.num_rows > self.num_rows:
             raise ValueError(
@@ -70,6 +69,12 @@ class SufficientStatistics:
                 "statistics of rows that are among these."
             )
         rest: SufficientStatistics = self._combined(other, -1)
+        if not could_be_left(rest.gram.value, self.gram.value):
+            raise ValueError(
+                f"other: found {other.num_rows} rows that are not all among these {self.num_rows}: "
+                "without them, sums of squares over the rows that are left would be negative; pass "
+                "the statistics of rows that are among these."
+            )
         return rest
 
     def _combined(self, other: Any, sign: int) -> Any:
@@ -116,21 +121,28 @@ class SufficientStatistics:
     def load(cls, path: str | os.PathLike[str]) -> SufficientStatistics:
         """Read what :meth:`save` wrote.
 
-        :raises ValueError: If the file holds something else, or a pass that has not ended.
+        :raises ValueError: If the file holds something else, sums that cannot be (the message names
+            the key in the file), or a pass that has not ended.
         """
         arrays = read_archive(path)
-        position = json.loads(str(arrays["position"])) if "position" in arrays else None
-        if position is not None and not position["complete"]:
+        try:
+            position, statistics = position_of(arrays), cls.from_arrays(arrays)
+        except ValueError as error:
             raise ValueError(
-                f"path: {os.fspath(path)} is of a pass that ended after {position['rows']} rows; "
+                f"path: {os.fspath(path)} is damaged, or not what SufficientStatistics.save wrote: "
+                f"{error}; take the statistics again."
+            ) from error
+        if position is not None and not position.complete:
+            raise ValueError(
+                f"path: {os.fspath(path)} is of a pass that ended after {position.rows} rows; "
                 "pass it to OutOfCoreSGPR as checkpoint_path, with the data, to go on."
             )
-        return cls.from_arrays(arrays)
+        return statistics
 
     def to_arrays(self) -> dict[str, Array]:
         """Everything, as named arrays."""
         header = {
-            "format": _FORMAT,
+            "format": FORMAT,
             "num_rows": self.num_rows,
             "num_skipped": self.num_skipped,
             "num_outputs": self.num_outputs,
@@ -151,8 +163,12 @@ class SufficientStatistics:
 
     @classmethod
     def from_arrays(cls, arrays: Mapping[str, Array]) -> SufficientStatistics:
-        """The opposite of :meth:`to_arrays`."""
-        header = json.loads(str(arrays["header"]))
+        """The opposite of :meth:`to_arrays`.
+
+        :raises ValueError: If something is missing, or cannot be sums over rows; the message begins
+            with the key.
+        """
+        header = header_of(arrays)
         names = header["parameters"]
         return cls(
             num_rows=header["num_rows"],
@@ -173,40 +189,3 @@ class SufficientStatistics:
     def __deepcopy__(self, memo: dict[int, Any]) -> SufficientStatistics:
         """They are never changed, and may be large."""
         return self
-
-
-def write_archive(path: str | os.PathLike[str], arrays: Mapping[str, Array]) -> None:
-    """Write arrays to one file, which is never seen half written."""
-    target = Path(path)
-    temporary = target.with_name(f"{target.name}.{os.getpid()}.tmp")
-    try:
-        with temporary.open("wb") as file:
-            np.savez(file, **arrays)
-            file.flush()
-            os.fsync(file.fileno())
-        temporary.replace(target)
-    finally:
-        temporary.unlink(missing_ok=True)
-
-
-def read_archive(path: str | os.PathLike[str]) -> dict[str, Array]:
-    """Read what :func:`write_archive` wrote.
-
-    :raises ValueError: If the file is none of this library's.
-    """
-    try:
-        with np.load(path, allow_pickle=False) as archive:
-            arrays = dict(archive)
-        known = json.loads(str(arrays["header"]))["format"] == _FORMAT
-    except FileNotFoundError:
-        raise
-    except Exception as error:
-        raise ValueError(
-            f"path: {os.fspath(path)} holds no sufficient statistics ({error}); pass a file that "
-            "SufficientStatistics.save or a pass with checkpoint_path has written."
-        ) from error
-    if not known:
-        raise ValueError(
-            f"path: {os.fspath(path)} is of another format; write it again with this version."
-        )
-    return arrays

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+import gpflow
 import numpy as np
 
 from ..sphere._typing import Array
@@ -50,6 +51,19 @@ class CompensatedSum:
         total.add(sign * other.high)
         total.low += sign * other.low
         return total
+
+
+def could_be_left(rest: Array, before: Array) -> bool:
+    """Whether ``rest`` could be the sum of ``s s^T`` over some of the rows that ``before`` is the
+    sum of, ``[K, K]``: whether it is positive semi-definite but for rounding.
+
+    It may be so by chance although rows were taken away that were not there.
+    """
+    scale = np.sqrt(np.diagonal(before))
+    scale = np.where(scale > 0.0, scale, 1.0)
+    scaled = rest / np.outer(scale, scale)
+    tolerance = 64 * len(rest) * float(np.finfo(gpflow.default_float()).eps)
+    return bool(np.all(np.isfinite(rest)) and np.linalg.eigvalsh(scaled)[0] >= -tolerance)
 
 
 @dataclass(frozen=True)

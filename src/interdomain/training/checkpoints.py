@@ -1,18 +1,23 @@
-"""Checkpoints of a fit: written whole, found again, and refused when they are another fit's."""
+"""Checkpoints of a fit: the newest good one is found again, and another fit's is refused."""
 
 from __future__ import annotations
 
 import json
 import os
-from collections.abc import Mapping
+import warnings
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 import tensorflow as tf
+
+from .folders import CheckpointFolder
 
 Configuration = dict[str, Any]
 
 _CONFIGURATION_FILE = "configuration.json"
+_STORED_CONFIGURATION = "configuration/.ATTRIBUTES/VARIABLE_VALUE"
+_KEPT = 3
 
 
 class CheckpointStore:
@@ -20,8 +25,8 @@ class CheckpointStore:
     The checkpoints of one fit, the last three of them, in ``directory``; without a directory it
     stores nothing.
 
-    Each holds ``objects``, the step and how the fit ended. ``configuration.json`` beside them says
-    whose they are; it must be plain JSON data.
+    Each holds ``objects``, the step, how the fit ended, and the configuration, which says whose
+    they are and must be plain JSON data. ``configuration.json`` has it too, to be read.
 
     :param writes: whether this process writes them; one that does not reads what another wrote.
     """
@@ -38,77 +43,95 @@ class CheckpointStore:
     ) -> None:
         self._writes = writes
         self._configuration = configuration
-        self._directory = None if directory is None else Path(directory)
-        if self._directory is None:
+        self._folder = None if directory is None else CheckpointFolder(Path(directory))
+        self._last: int | None = None
+        if self._folder is None:
             return
         self._step = tf.Variable(0, dtype=tf.int64, trainable=False)
         self._status = tf.Variable(self._RUNNING, dtype=tf.int64, trainable=False)
-        self._checkpoint = tf.train.Checkpoint(step=self._step, status=self._status, **objects)
-        self._manager = tf.train.CheckpointManager(
-            self._checkpoint, str(self._directory), max_to_keep=3, checkpoint_name="step"
+        restored = {"step": self._step, "status": self._status, **objects}
+        self._reader = tf.train.Checkpoint(**restored)
+        self._writer = tf.train.Checkpoint(
+            **restored, configuration=tf.Variable(json.dumps(configuration), trainable=False)
         )
+        _ = self._writer.save_counter  # made here: tf.train.Checkpoint.restore looks for it
 
     @property
     def latest(self) -> str | None:
-        """The path of the last checkpoint."""
-        if self._directory is None:
+        """The path of the last good checkpoint."""
+        if self._folder is None:
             return None
-        path: str | None = (
-            self._manager.latest_checkpoint
-            if self._writes
-            else tf.train.latest_checkpoint(str(self._directory))  # another process writes
-        )
-        return path
+        last = self._last if self._writes else next(iter(self._folder.steps()), None)
+        return None if last is None else self._folder.prefix(last)
 
     def start(self, resume: bool) -> int:
         """
-        Restore the last checkpoint if there is one, otherwise write the first.
+        Restore the newest good checkpoint if there is one, otherwise write the first; until
+        :meth:`release` no other fit can do so.
 
         Writing one before the first step means that there always is a good one to go back to, and
         that what cannot be stored is found before any time is spent.
 
         :returns: the step the fit is at.
         :raises ValueError: if there is a checkpoint and ``resume`` is False, or it is another
-            configuration's, or something cannot be stored.
+            configuration's, or none is good, or another fit writes there, or something cannot be
+            stored.
+        :raises OSError: if the directory cannot be written to.
         """
-        if self._directory is None:
+        folder = self._folder
+        if folder is None:
             return 0
-        if self.latest is None:
-            self._directory.mkdir(parents=True, exist_ok=True)
-            self._write_configuration(self._directory / _CONFIGURATION_FILE)
+        if self._writes:
+            folder.hold()
+        steps = folder.steps()
+        if not steps and not folder.newest_named:
             self._write_first()
             return 0
         if not resume:
+            newest = folder.prefix(steps[0]) if steps else "of which no file is left"
             raise ValueError(
-                f"checkpoint_dir: {self._directory} already holds the checkpoint {self.latest}; "
+                f"checkpoint_dir: {folder.path} already holds the checkpoint {newest}; "
                 "pass resume=True to continue from it, or another directory."
             )
-        self._check_configuration(self._directory / _CONFIGURATION_FILE)
-        self._checkpoint.restore(self.latest).assert_existing_objects_matched()
-        return int(self._step)
+        return self._restore_newest_good(folder, steps)
+
+    def release(self) -> None:
+        """Let other fits write here."""
+        if self._folder is not None:
+            self._folder.release()
 
     def save(self, step: int, *, converged: bool = False, stopped: bool = False) -> None:
-        """Write a checkpoint of ``step``, which must be good."""
-        if self._directory is None or not self._writes:
+        """
+        Write a checkpoint of ``step``, which must be good.
+
+        :raises OSError: if it cannot be written; the last good one is still there.
+        """
+        if self._folder is None or not self._writes:
             return
         status = self._CONVERGED if converged else self._STOPPED if stopped else self._RUNNING
         self._step.assign(step)
         self._status.assign(status)
-        self._manager.save(checkpoint_number=step)
+        self._folder.write(step, self._write, keep=_KEPT, last=self.latest)
+        self._last = step
 
     @property
     def converged(self) -> bool:
         """Whether the restored fit had met its tolerances."""
-        return self._directory is not None and int(self._status) == self._CONVERGED
+        return self._folder is not None and int(self._status) == self._CONVERGED
 
     @property
     def stopped(self) -> bool:
         """Whether the restored fit had come to a point it could not improve on."""
-        return self._directory is not None and int(self._status) == self._STOPPED
+        return self._folder is not None and int(self._status) == self._STOPPED
 
     def _write_first(self) -> None:
-        try:
+        if self._folder is not None and self._writes:
+            self._folder.write_text(_CONFIGURATION_FILE, json.dumps(self._configuration, indent=1))
             self.save(0)
+
+    def _write(self, prefix: str) -> None:
+        try:
+            self._writer.write(prefix)
         except tf.errors.FailedPreconditionError as error:
             if "is stateful" not in str(error):
                 raise
@@ -119,18 +142,39 @@ class CheckpointStore:
                 "checkpoint_dir."
             ) from error
 
-    def _write_configuration(self, path: Path) -> None:
-        temporary = path.with_suffix(".tmp")
-        temporary.write_text(json.dumps(self._configuration, indent=1))
-        temporary.replace(path)
+    def _restore_newest_good(self, folder: CheckpointFolder, steps: Sequence[int]) -> int:
+        damages: list[str] = []
+        for step in steps:
+            damage = folder.damage(step)
+            if damage is None:
+                break
+            damages.append(f"step-{step}: {damage}")
+        else:
+            if steps == [0] and self._writes:  # killed while it was written: nothing was done
+                _warn(folder, f"its only checkpoint, of the start, is damaged ({damages[0]})", 0)
+                self._write_first()
+                return 0
+            self._refuse(folder, damages)
+        if damages:
+            _warn(folder, f"damaged checkpoints are passed over ({'; '.join(damages)})", step)
+        self._check_configuration(folder, step)
+        status = self._reader.restore(folder.prefix(step))
+        status.assert_existing_objects_matched().expect_partial()
+        self._last = step
+        return step
 
-    def _check_configuration(self, path: Path) -> None:
-        if not path.exists():
-            raise ValueError(
-                f"checkpoint_dir: {path.parent} holds a checkpoint that training.fit did not "
-                f"write (no {path.name} beside it); pass another directory."
-            )
-        found = _leaves(json.loads(path.read_text()))
+    def _refuse(self, folder: CheckpointFolder, damages: Sequence[str]) -> NoReturn:
+        if not damages and not (folder.path / _CONFIGURATION_FILE).exists():
+            raise _not_ours(folder)
+        found = "; ".join(damages) or "all their files are missing"
+        raise ValueError(
+            f"checkpoint_dir: no checkpoint in {folder.path} can be read ({found}). Put back a "
+            "copy of the folder if there is one; otherwise pass another directory, or empty this "
+            "one, to start again."
+        )
+
+    def _check_configuration(self, folder: CheckpointFolder, step: int) -> None:
+        found = _leaves(self._written_configuration(folder, step))
         wanted = _leaves(json.loads(json.dumps(self._configuration)))
         differences = [
             f"{key} was {found.get(key)}, now {wanted.get(key)}"
@@ -139,9 +183,42 @@ class CheckpointStore:
         ]
         if differences:
             raise ValueError(
-                f"checkpoint_dir: {path.parent} holds a checkpoint of another configuration: "
+                f"checkpoint_dir: {folder.path} holds a checkpoint of another configuration: "
                 f"{'; '.join(differences)}. Pass what was passed then, or another directory."
             )
+
+    def _written_configuration(self, folder: CheckpointFolder, step: int) -> Configuration:
+        """From its file; if that is damaged, from the checkpoint, and the file is written anew."""
+        path = folder.path / _CONFIGURATION_FILE
+        try:
+            found: Configuration = dict(json.loads(path.read_text()))
+            return found
+        except FileNotFoundError:
+            damage = "is missing"
+        except (OSError, TypeError, ValueError) as error:
+            damage = f"is damaged: {error}"
+        reader = tf.train.load_checkpoint(folder.prefix(step))
+        if not reader.has_tensor(_STORED_CONFIGURATION):
+            raise _not_ours(folder)
+        text = reader.get_tensor(_STORED_CONFIGURATION).decode()
+        _warn(folder, f"{path.name} {damage}; what the checkpoint has of it is used", step)
+        if self._writes:
+            folder.write_text(path.name, text)
+        found = json.loads(text)
+        return found
+
+
+def _not_ours(folder: CheckpointFolder) -> ValueError:
+    return ValueError(
+        f"checkpoint_dir: {folder.path} holds a checkpoint that training.fit did not write (no "
+        f"readable {_CONFIGURATION_FILE} beside it); pass another directory."
+    )
+
+
+def _warn(folder: CheckpointFolder, what: str, step: int) -> None:
+    warnings.warn(
+        f"checkpoint_dir: {folder.path}: {what}; the fit goes on from step {step}.", stacklevel=2
+    )
 
 
 def _leaves(nested: Any, path: str = "") -> dict[str, Any]:

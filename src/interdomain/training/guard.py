@@ -7,6 +7,7 @@ from contextlib import contextmanager
 
 import tensorflow as tf
 
+from .._tracing import python_errors
 from .results import NonFiniteError
 
 # What is raised in place of a NaN: by the factorisations of some TensorFlow versions, and by
@@ -24,9 +25,14 @@ class NumericalBreakdown(Exception):
 
 @contextmanager
 def tensorflow_errors_as_breakdowns() -> Iterator[None]:
-    """Errors that TensorFlow or GPflow raise for a NaN mean the same as the NaN itself."""
+    """Errors that TensorFlow or GPflow raise for a NaN mean the same as the NaN itself.
+
+    :raises ValueError: For one that Python code in a compiled loss raised, such as rows that are
+        not those of the first pass over them.
+    """
     try:
-        yield
+        with python_errors():
+            yield
     except tf.errors.InvalidArgumentError as error:
         for raised, reason in _RAISED_FOR_NAN.items():
             if raised in str(error):

@@ -103,14 +103,16 @@ def fit(
         should not change the model. With a strategy every worker calls them, and the first that
         ends the fit ends it on all.
     :param checkpoint_dir: where to write checkpoints: at the start, every ``checkpoint_every``
-        steps (100 by default) and at the end; the last three are kept. A checkpoint is written only
-        after a step whose numbers were all finite. Written with ``tf.train.Checkpoint(model=...)``,
-        so that ``tf.train.Checkpoint(model=model).restore(result.checkpoint)`` reads it anywhere.
+        steps (100 by default) and at the end; the last three are kept. The folder is this fit's
+        alone while it runs. A checkpoint is written only after a step whose numbers were all
+        finite, by ``tf.train.Checkpoint(model=...)``, so that
+        ``tf.train.Checkpoint(model=model).restore(result.checkpoint)`` reads it anywhere.
     :param checkpoint_every: for L-BFGS also the number of iterations after which it starts afresh
         without its memory of the curvature, which cannot be stored: each fresh start costs some
         iterations, so do not choose it below about 50. To stop and resume L-BFGS exactly, let
         ``steps`` be a multiple of it; being killed at any time is exact anyway.
-    :param resume: continue from the last checkpoint in ``checkpoint_dir``, if there is one.
+    :param resume: continue from the last checkpoint in ``checkpoint_dir``, if there is one; where
+        that is damaged, with a warning, from the last good one.
     :param progress: show a progress bar with the running ELBO on the standard error stream.
     :param jit_compile: compile the step with XLA.
     :param strategy: a ``tf.distribute`` strategy, such as ``MirroredStrategy`` or
@@ -133,7 +135,9 @@ def fit(
     :raises ValueError: for arguments that are wrong or do not go together: the message names the
         argument, what was found, and what to pass instead. That includes a model whose ``num_data``
         is None with minibatches, or is not the number of rows, because its ELBO would be scaled
-        wrongly; and a ``checkpoint_dir`` that holds a checkpoint of another configuration.
+        wrongly; and a ``checkpoint_dir`` that holds a checkpoint of another configuration, or
+        none that can be read, or is a file, or in use by another fit.
+    :raises OSError: when a checkpoint cannot be written; the last good one stays as it is.
     :raises WorkerLostError: when another worker of the strategy ends or cannot be reached.
     :raises NonFiniteError: when the loss, a gradient or an updated parameter is NaN or infinite.
         The model goes back to the last parameters that had a finite loss, the last good checkpoint
@@ -215,17 +219,19 @@ def fit(
         },
         writes=replicas.workers.is_chief,
     )
-    first_step = replicas.start(store, resume)
-    step, ending = first_step, _ended_before(store, first_step, steps)
-    with Recorder(
-        model,
-        first_step=first_step,
-        steps=steps,
-        exact=batches.exact,
-        callbacks=callbacks,
-        callback_every=callback_every,
-        progress=progress and replicas.workers.is_chief,
-    ) as recorder:
+    with (
+        replicas.started(store, resume) as first_step,
+        Recorder(
+            model,
+            first_step=first_step,
+            steps=steps,
+            exact=batches.exact,
+            callbacks=callbacks,
+            callback_every=callback_every,
+            progress=progress and replicas.workers.is_chief,
+        ) as recorder,
+    ):
+        step, ending = first_step, _ended_before(store, first_step, steps)
         endings = Endings(
             recorder,
             replicas.workers,

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import Any
 
 import numpy as np
@@ -70,11 +70,19 @@ class Replicas:
                 "and its inducing variable under `with strategy.scope():`."
             )
 
-    def start(self, store: CheckpointStore, resume: bool) -> int:
-        """The step to go on from: the chief's, whose checkpoint the others read after it.
+    @contextmanager
+    def started(self, store: CheckpointStore, resume: bool) -> Iterator[int]:
+        """The step to go on from: the chief's, whose checkpoint the others read after it. At the
+        end the store is free for other fits.
 
         :raises ValueError: If they do not find the same one.
         """
+        try:
+            yield self._start(store, resume)
+        finally:
+            store.release()
+
+    def _start(self, store: CheckpointStore, resume: bool) -> int:
         steps: dict[str, Array] = {}
 
         def begin(turn_of_chief: bool) -> dict[str, Array]:
