@@ -142,6 +142,16 @@ class ZonalKernel(gpflow.kernels.Kernel, metaclass=abc.ABCMeta):
         """kappa on S^{d-1}, of the full kernel; the same for every d unless a subclass says not."""
         return self.shape_function(t)
 
+    def _cosines(self, unit: tf.Tensor, unit2: tf.Tensor | None = None) -> tf.Tensor:
+        """The inner products of all pairs of unit vectors; of each batch with itself, if there are
+        no others."""
+        if unit2 is not None:
+            return tf.tensordot(unit, unit2, [[-1], [-1]])
+        t = tf.matmul(unit, unit, transpose_b=True)
+        # Exactly one: at one some shape functions have a root, which would turn a rounding error
+        # of 1e-16 into one of 1e-8, and a diverging slope.
+        return tf.linalg.set_diag(t, tf.ones_like(t[..., 0]))
+
     def _kappa(self, t: tf.Tensor, dimension: int) -> tf.Tensor:
         if self.max_degree is None:
             return self.shape_in_dimension(t, dimension)
@@ -188,14 +198,11 @@ class ZonalKernel(gpflow.kernels.Kernel, metaclass=abc.ABCMeta):
         radius, unit = self.to_sphere(select_columns(self, X))
         scale = self.radial_factor(radius, self.radial_power)
         if X2 is None:
-            t = tf.matmul(unit, unit, transpose_b=True)
-            # Exactly one: at one some shape functions have a root, which would turn a rounding
-            # error of 1e-16 into one of 1e-8, and a diverging slope.
-            t = tf.linalg.set_diag(t, tf.ones_like(radius[..., 0]))
+            t = self._cosines(unit)
             scales = scale * tf.linalg.matrix_transpose(scale)
         else:
             radius2, unit2 = self.to_sphere(select_columns(self, X2))
-            t = tf.tensordot(unit, unit2, [[-1], [-1]])
+            t = self._cosines(unit, unit2)
             scale2 = self.radial_factor(radius2, self.radial_power)
             scales = tf.tensordot(scale[..., 0], scale2[..., 0], axes=0)
         return self.variance * scales * self._kappa(t, unit.shape[-1])
