@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import numpy as np
 import tensorflow as tf
 from check_shapes import inherit_check_shapes
 from gpflow.base import TensorType
 from gpflow.kernels.base import ActiveDims
 
 from ..sphere import arc_cosine, arc_cosine_eigenvalues, arc_cosine_has_degree
+from .parameters import whole_number
 from .zonal import ZonalKernel
 
 
@@ -41,10 +43,9 @@ class ArcCosine(ZonalKernel):
         active_dims: ActiveDims | None = None,
         name: str | None = None,
     ) -> None:
-        if order not in (0, 1, 2):
+        if np.ndim(order) or order not in (0, 1, 2):
             raise ValueError(f"order must be 0, 1 or 2, found {order!r}.")
-        if depth < 1 or int(depth) != depth:
-            raise ValueError(f"depth must be an integer of 1 or more, found {depth!r}.")
+        depth = whole_number("depth", depth, 1)
         super().__init__(
             variance=variance,
             weight_variances=weight_variances,
@@ -54,7 +55,7 @@ class ArcCosine(ZonalKernel):
             name=name,
         )
         self.order = int(order)
-        self.depth = int(depth)
+        self.depth = depth
         self.radial_power = float(self.order**self.depth)
 
     @inherit_check_shapes

@@ -14,7 +14,8 @@ from gpflow.kernels.base import ActiveDims
 from scipy.special import gammaln
 
 from ..sphere import LaplaceBeltramiSpectrum, MaternSpectrum, SquaredExponentialSpectrum
-from .zonal import ZonalKernel, positive_parameter
+from .parameters import nonnegative_number, positive_parameter
+from .zonal import ZonalKernel
 
 
 class SphericalStationary(ZonalKernel, metaclass=abc.ABCMeta):
@@ -50,17 +51,11 @@ class SphericalStationary(ZonalKernel, metaclass=abc.ABCMeta):
             active_dims=active_dims,
             name=name,
         )
-        if not np.isfinite(radial_power) or radial_power < 0:
-            raise ValueError(f"radial_power must be finite and not negative, found {radial_power}.")
-        self.radial_power = float(radial_power)
+        self.radial_power = nonnegative_number("radial_power", radial_power)
         if lengthscale is None:
             lengthscale = self._default_lengthscale()
-        self.lengthscale = positive_parameter("lengthscale", lengthscale)
-        if self.lengthscale.shape.rank != 0:
-            raise ValueError(
-                "lengthscale must be a scalar, found shape "
-                f"{tuple(self.lengthscale.shape)}; scale the columns with weight_variances=[...]."
-            )
+        remedy = "scale the columns with weight_variances=[...]"
+        self.lengthscale = positive_parameter("lengthscale", lengthscale, remedy=remedy)
 
     def _default_lengthscale(self) -> float:
         if self.ard:

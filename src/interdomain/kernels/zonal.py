@@ -6,28 +6,14 @@ import abc
 from collections.abc import Sequence
 
 import gpflow
-import numpy as np
 import tensorflow as tf
 from check_shapes import check_shapes, inherit_check_shapes
 from gpflow.base import TensorType
 from gpflow.kernels.base import ActiveDims
-from gpflow.utilities import positive
 
 from ..sphere import funk_hecke_coefficients, num_harmonics, zonal_series
 from .columns import select_columns
-
-
-def positive_parameter(name: str, value: TensorType) -> gpflow.Parameter:
-    """A positive parameter, from a value that is checked to be one.
-
-    :raises ValueError: Unless every entry of ``value`` is finite and positive.
-    """
-    if isinstance(value, (gpflow.Parameter, tf.Variable)):
-        return gpflow.Parameter(value, transform=positive())
-    array = np.asarray(value, dtype=float)
-    if not np.all(np.isfinite(array)) or np.any(array <= 0):
-        raise ValueError(f"{name} must be finite and positive, found {value!r}.")
-    return gpflow.Parameter(array, transform=positive())
+from .parameters import positive_parameter, whole_number
 
 
 class ZonalKernel(gpflow.kernels.Kernel, metaclass=abc.ABCMeta):
@@ -46,18 +32,19 @@ class ZonalKernel(gpflow.kernels.Kernel, metaclass=abc.ABCMeta):
     :meth:`eigenvalues`; by default they are found by quadrature, to an *absolute* accuracy of
     about 1e-15. If some are zero, override :meth:`has_degree`.
 
-    :param variance: Positive; ``K(x, x) = variance r^(2 radial_power)``.
+    :param variance: Positive scalar; ``K(x, x) = variance r^(2 radial_power)``.
     :param weight_variances: Positive, scalar or one per input column ``[D]``: large values let the
         kernel vary faster along a column.
-    :param bias_variance: Positive; larger values bring the inputs closer together on the sphere.
+    :param bias_variance: Positive scalar; larger values bring the inputs closer together on the
+        sphere.
     :param max_degree: If given, the sum over degrees ends here. The kernel then has finite rank:
         the harmonics up to this degree as inducing variables lose nothing (Qff = Kff), and rough
         kernels cost no accuracy to what they leave out. It is the model of the experiments of
         Dutordoir et al. 2020, a Bayesian linear model, with a linear model's confidence where it
         has no data. The eigenvalues stay as they are, so kappa(1) falls below one.
     :param active_dims: Columns of X to use; all by default.
-    :raises ValueError: If a parameter is not finite and positive, ``weight_variances`` does not
-        fit ``active_dims``, or ``max_degree`` is negative.
+    :raises ValueError: If a parameter is not finite and positive or has another shape,
+        ``weight_variances`` does not fit ``active_dims``, or ``max_degree`` is negative.
     """
 
     radial_power: float = 1.0
@@ -77,18 +64,16 @@ class ZonalKernel(gpflow.kernels.Kernel, metaclass=abc.ABCMeta):
         name: str | None = None,
     ) -> None:
         super().__init__(active_dims=active_dims, name=name)
-        self.variance = positive_parameter("variance", variance)
-        self.weight_variances = positive_parameter("weight_variances", weight_variances)
-        self.bias_variance = positive_parameter("bias_variance", bias_variance)
-        if self.weight_variances.shape.rank > 1:
-            raise ValueError(
-                "weight_variances must be a scalar or a vector [D], found shape "
-                f"{tuple(self.weight_variances.shape)}."
-            )
+        remedy = "pass one number"
+        self.variance = positive_parameter("variance", variance, remedy=remedy)
+        remedy = "scale the columns with weight_variances=[...]"
+        self.bias_variance = positive_parameter("bias_variance", bias_variance, remedy=remedy)
+        remedy = "pass a number, or one for each column"
+        self.weight_variances = positive_parameter(
+            "weight_variances", weight_variances, remedy=remedy, per_column=True
+        )
         self._validate_ard_active_dims(self.weight_variances)
-        if max_degree is not None and (max_degree < 0 or int(max_degree) != max_degree):
-            raise ValueError(f"max_degree must be an integer of 0 or more, found {max_degree!r}.")
-        self.max_degree = None if max_degree is None else int(max_degree)
+        self.max_degree = None if max_degree is None else whole_number("max_degree", max_degree, 0)
 
     @property
     def ard(self) -> bool:
