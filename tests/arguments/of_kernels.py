@@ -31,8 +31,7 @@ from tests.arguments.parts import (
     matern,
 )
 
-# TODO: take "rank 4" in once the kernels check the shapes of scalars themselves.
-SCALAR = array(1.0, positive=True, without=("rank 4",))
+SCALAR = array(1.0, positive=True)
 ZONAL: dict[str, Argument] = {
     "variance": SCALAR,
     "weight_variances": array([1.0], positive=True),

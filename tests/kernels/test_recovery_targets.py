@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from typing import Any
 
@@ -108,6 +109,28 @@ def test_what_is_no_function(argument: str) -> None:
     message = rf"{argument} must be a function of the inputs, found 0.5; .*`lambda X: constant"
     with pytest.raises(ValueError, match=message):
         GeneralizedSpectralMixture(**functions)
+
+
+@pytest.mark.parametrize(
+    ("argument", "shape"),
+    [
+        ("amplitude", (5,)),
+        ("amplitude", (5, 2, 1)),
+        ("lengthscale", (5, 3)),
+        ("lengthscale", (1, 2)),
+        ("frequency", (5, 2)),
+        ("frequency", (5, 2, 2)),
+    ],
+)
+def test_what_functions_return(argument: str, shape: tuple[int, ...]) -> None:
+    """Five inputs of three columns, two parts."""
+    shapes = {"amplitude": (5, 2), "lengthscale": (5, 2), "frequency": (5, 2, 3)} | {
+        argument: shape
+    }
+    functions = {name: lambda X, size=size: tf.ones(size, X.dtype) for name, size in shapes.items()}
+    message = rf"^{argument} must return shape .*, found {re.escape(str(shape))}: \[N, Q\]"
+    with pytest.raises(ValueError, match=message):
+        GeneralizedSpectralMixture(**functions)(np.ones([5, 3]))
 
 
 TIMES = np.array([0.2, 0.5, 0.9, 1.0, 2.5, 7.0])[:, None]

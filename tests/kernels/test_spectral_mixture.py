@@ -86,6 +86,7 @@ def test_frequency_as_a_number() -> None:
         ({"frequency": [[0.1]]}, r"frequency must be a number or \[D\], found shape \(1, 1\)"),
         ({"frequency": [0.1, np.inf]}, "frequency must be finite; remove NaN and infinite"),
         ({"frequency": "low"}, r"frequency must be a number or \[D\] of real numbers, found 'low'"),
+        ({"frequency": []}, "frequency must have one entry for each column, found none"),
         ({"variance": 0.0}, "variance must be positive, found 0.0"),
         ({"variance": [1.0]}, r"variance must be a number, found shape \(1,\)"),
         ({"lag": [0.1]}, r"lag must be a number, \[2\] or \[2, 2\], found shape \(1,\)"),

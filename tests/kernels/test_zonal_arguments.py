@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
+import gpflow
 import numpy as np
 import pytest
 import tensorflow as tf
@@ -52,6 +54,48 @@ def test_parameters_are_finite_and_positive(kernel_class: type, name: str, value
 def test_bad_arguments(kernel_class: type, arguments: dict[str, Any], message: str) -> None:
     with pytest.raises(ValueError, match=message):
         kernel_class(**arguments)
+
+
+@pytest.mark.parametrize("kernel_class", [ArcCosine, *STATIONARY])
+@pytest.mark.parametrize(
+    ("name", "form", "remedy"),
+    [
+        ("variance", "a scalar", "pass one number"),
+        ("bias_variance", "a scalar", "scale the columns with weight_variances"),
+        (
+            "weight_variances",
+            r"a scalar or a vector \[D\]",
+            "pass a number, or one for each col",
+        ),
+    ],
+)
+def test_parameters_have_their_shapes(
+    kernel_class: type, name: str, form: str, remedy: str
+) -> None:
+    """As numbers, arrays or parameters."""
+    shapes = [(5, 5), (1, 1), (0,)]
+    if name != "weight_variances":
+        shapes += [(5,), (1,)]
+    for shape in shapes:
+        found = rf"{re.escape(str(shape))}; {remedy}"
+        for value in (np.ones(shape), gpflow.Parameter(np.ones(shape))):
+            with pytest.raises(ValueError, match=f"^{name} must be {form}, found shape {found}"):
+                kernel_class(**{name: value})
+    with pytest.raises(ValueError, match=f"^{name} must be made of numbers, found 'x'; {remedy}"):
+        kernel_class(**{name: "x"})
+
+
+@pytest.mark.parametrize("kernel_class", STATIONARY)
+@pytest.mark.parametrize("name", ["radial_power", "max_degree"])
+def test_numbers_are_numbers(kernel_class: type, name: str) -> None:
+    with pytest.raises(ValueError, match=f"^{name} must be .*, found \\[1, 2\\]"):
+        kernel_class(**{name: [1, 2]})
+
+
+@pytest.mark.parametrize("name", ["order", "depth"])
+def test_numbers_of_the_arc_cosine(name: str) -> None:
+    with pytest.raises(ValueError, match=f"^{name} must be .*, found \\[1, 2\\]"):
+        ArcCosine(**{name: [1, 2]})
 
 
 @pytest.mark.parametrize("order", [-1, 3, 0.5, "relu"])

@@ -7,9 +7,10 @@ import pytest
 import tensorflow as tf
 
 from interdomain.sphere import MaternSpectrum, SquaredExponentialSpectrum, laplace_beltrami
-from interdomain.sphere.angle_table import ANGLES, AtNodes, tabulated
+from interdomain.sphere.angle_table import NODES, AtNodes, tabulated
 from tests.tiers import in_tiers
 
+ANGLES = np.pi * NODES
 T = np.concatenate([np.cos(np.linspace(0, np.pi, 1_003)), 1 - np.logspace(-12, -3, 40)])
 
 
@@ -54,6 +55,22 @@ def test_outside_of_the_interval_by_a_rounding_error() -> None:
     ramp = nodes(np.cos, lambda theta: -np.sin(theta))
     ones = nodes(np.ones_like, np.zeros_like)
     np.testing.assert_allclose(tabulated(tf.constant([1 + 1e-15, -1 - 1e-15]), ramp, ones), [1, -1])
+
+
+def test_a_table_that_ends_before_pi() -> None:
+    """(angle - 1)^2 up to 1, and nothing, with no gradient, beyond."""
+    angles = np.array([0.0, 0.3, 0.99, 1.0, 2.0, np.pi])
+    t = tf.Variable(np.cos(angles))
+    function = AtNodes(tf.constant((NODES - 1) ** 2), tf.constant(2 * (NODES - 1)))
+    sine = np.sin(np.maximum(NODES, 1e-3))
+    slope = 2 * (1 - NODES) / sine
+    derivative = AtNodes(tf.constant(slope), tf.constant(np.gradient(slope, NODES)))
+    with tf.GradientTape() as tape:
+        value = tabulated(t, function, derivative, reach=1.0)
+    gap = np.maximum(1 - angles, 0)
+    np.testing.assert_allclose(value, gap**2, atol=1e-14)
+    expected = 2 * gap[1:] / np.maximum(np.sin(angles[1:]), 1e-3)
+    np.testing.assert_allclose(tape.gradient(value, t)[1:], expected, atol=1e-6)
 
 
 @pytest.mark.parametrize(

@@ -36,7 +36,7 @@ class GeneralizedSpectralMixture(gpflow.kernels.Kernel):
     :param amplitude: w, to ``[..., N, Q]``.
     :param lengthscale: l, to ``[..., N, Q]``, positive.
     :param frequency: mu, to ``[..., N, Q, D]``; or ``[..., N, Q]`` where D = 1.
-    :raises ValueError: If one is not a function.
+    :raises ValueError: If one is not a function, or at first use if it returns another shape.
     """
 
     def __init__(
@@ -94,18 +94,31 @@ class GeneralizedSpectralMixture(gpflow.kernels.Kernel):
         return tf.add_n(parts)
 
     def _functions(self, X: tf.Tensor) -> list[tuple[tf.Tensor, tf.Tensor, tf.Tensor]]:
-        """w, l and ``2 pi mu^T x`` of each part, ``[N]``."""
-        frequency = self.frequency(X)
-        if frequency.shape.rank == 2:
+        """w, l and ``2 pi mu^T x`` of each part, ``[N]``.
+
+        :raises ValueError: If what a function returns has another shape than it is to have.
+        """
+        amplitude, lengthscale, frequency = (
+            self.amplitude(X),
+            self.lengthscale(X),
+            self.frequency(X),
+        )
+        count = amplitude.shape[-1] if amplitude.shape.rank else None
+        _validate_returned("amplitude", amplitude, [X.shape[0], count])
+        _validate_returned("lengthscale", lengthscale, [X.shape[0], count])
+        if frequency.shape.rank == 2 and X.shape[1] == 1:
             frequency = frequency[..., None]
+        _validate_returned("frequency", frequency, [X.shape[0], count, X.shape[1]])
         angle = 2 * np.pi * tf.reduce_sum(frequency * X[:, None, :], axis=-1)
-        return list(
-            zip(
-                tf.unstack(self.amplitude(X), axis=-1),
-                tf.unstack(self.lengthscale(X), axis=-1),
-                tf.unstack(angle, axis=-1),
-                strict=True,
-            )
+        parts = (tf.unstack(values, axis=-1) for values in (amplitude, lengthscale, angle))
+        return list(zip(*parts, strict=True))
+
+
+def _validate_returned(argument: str, values: tf.Tensor, shape: list[int | None]) -> None:
+    if not values.shape.is_compatible_with(shape):
+        raise ValueError(
+            f"{argument} must return shape {tuple(shape)}, found {tuple(values.shape)}: [N, Q], "
+            "and [N, Q, D] for frequencies, with one number Q of parts for all functions."
         )
 
 

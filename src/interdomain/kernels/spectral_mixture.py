@@ -49,8 +49,8 @@ class SpectralComponent(MixtureComponent):
     ) -> None:
         super().__init__(active_dims=active_dims, name=name)
         values = np.atleast_1d(finite_array("frequency", frequency, (0, 1), "a number or [D]"))
-        if not values.size:
-            raise ValueError("frequency must be a number or [D], found none.")
+        if not len(values):
+            raise ValueError("frequency must have one entry for each column, found none.")
         self.frequency = gpflow.Parameter(values)
         power = finite_array("variance", variance, (0,), "a number")
         if not power > 0:

@@ -15,7 +15,8 @@ from scipy.special import gammaln
 
 from .._arguments import number
 from ..sphere import LaplaceBeltramiSpectrum, MaternSpectrum, SquaredExponentialSpectrum
-from .zonal import ZonalKernel, positive_parameter
+from .parameters import positive_parameter
+from .zonal import ZonalKernel
 
 
 class SphericalStationary(ZonalKernel, metaclass=abc.ABCMeta):
@@ -56,12 +57,8 @@ class SphericalStationary(ZonalKernel, metaclass=abc.ABCMeta):
         self.radial_power = number("radial_power", radial_power, at_least=0)
         if lengthscale is None:
             lengthscale = self._default_lengthscale()
-        self.lengthscale = positive_parameter("lengthscale", lengthscale)
-        if self.lengthscale.shape.rank != 0:
-            raise ValueError(
-                "lengthscale must be a scalar, found shape "
-                f"{tuple(self.lengthscale.shape)}; scale the columns with weight_variances=[...]."
-            )
+        remedy = "scale the columns with weight_variances=[...]"
+        self.lengthscale = positive_parameter("lengthscale", lengthscale, remedy=remedy)
 
     def _default_lengthscale(self) -> float:
         if self.ard:
@@ -104,6 +101,25 @@ class LaplaceBeltrami(SphericalStationary, metaclass=abc.ABCMeta):
     @inherit_check_shapes
     def eigenvalues(self, dimension: int, degrees: Sequence[int]) -> tf.Tensor:
         return self.spectrum(dimension).eigenvalues(degrees)
+
+    def _cosines(self, unit: tf.Tensor, unit2: tf.Tensor | None = None) -> tf.Tensor:
+        """In float64, and exactly one where points coincide: a kernel with a short lengthscale
+        turns rounding errors of angles into a matrix that is not positive semi-definite."""
+        if self.max_degree is not None:
+            return super()._cosines(unit, unit2)
+        if unit.dtype != tf.float64:
+            unit = _normalised(unit)
+            unit2 = None if unit2 is None else _normalised(unit2)
+        t = super()._cosines(unit, unit2)
+        return tf.where(t > 1 - _COINCIDENT, tf.ones([], t.dtype), t)
+
+
+_COINCIDENT = 2e-15
+"""The most by which rounding keeps the inner product of a vector with itself from one."""
+
+
+def _normalised(unit: tf.Tensor) -> tf.Tensor:
+    return tf.math.l2_normalize(tf.cast(unit, tf.float64), axis=-1)
 
 
 class SphericalMatern(LaplaceBeltrami, metaclass=abc.ABCMeta):
@@ -150,7 +166,8 @@ class ChordalSquaredExponential(SphericalStationary):
 
     @inherit_check_shapes
     def shape_function(self, t: TensorType) -> tf.Tensor:
-        return tf.exp((tf.convert_to_tensor(t) - 1) / tf.square(self.lengthscale))
+        gap = tf.minimum(tf.convert_to_tensor(t) - 1, 0)  # rounding errors are large at the end
+        return tf.exp(gap / tf.square(self.lengthscale))
 
     @inherit_check_shapes
     def eigenvalues(self, dimension: int, degrees: Sequence[int]) -> tf.Tensor:

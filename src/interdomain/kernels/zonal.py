@@ -6,32 +6,15 @@ import abc
 from collections.abc import Sequence
 
 import gpflow
-import numpy as np
 import tensorflow as tf
 from check_shapes import check_shapes, inherit_check_shapes
 from gpflow.base import TensorType
 from gpflow.kernels.base import ActiveDims
-from gpflow.utilities import positive
 
-from .._arguments import real_array
 from ..sphere import funk_hecke_coefficients, num_harmonics, zonal_series
 from ..sphere.dimensions import validate_max_degree
 from .columns import select_columns
-
-
-def positive_parameter(name: str, value: TensorType) -> gpflow.Parameter:
-    """A positive parameter, from a value that is checked to be one.
-
-    :raises ValueError: Unless every entry of ``value`` is finite and positive.
-    """
-    if isinstance(value, (gpflow.Parameter, tf.Variable)):
-        return gpflow.Parameter(value, transform=positive())
-    array = real_array(name, value, "positive", remedy="pass a number or an array of them")
-    if array.size == 0:
-        raise ValueError(f"{name} must be finite and positive, found shape {array.shape}: none.")
-    if not np.all(np.isfinite(array)) or np.any(array <= 0):
-        raise ValueError(f"{name} must be finite and positive, found {value!r}.")
-    return gpflow.Parameter(array, transform=positive())
+from .parameters import positive_parameter
 
 
 class ZonalKernel(gpflow.kernels.Kernel, metaclass=abc.ABCMeta):
@@ -50,10 +33,11 @@ class ZonalKernel(gpflow.kernels.Kernel, metaclass=abc.ABCMeta):
     :meth:`eigenvalues`; by default they are found by quadrature, to an *absolute* accuracy of
     about 1e-15. If some are zero, override :meth:`has_degree`.
 
-    :param variance: Positive; ``K(x, x) = variance r^(2 radial_power)``.
+    :param variance: Positive scalar; ``K(x, x) = variance r^(2 radial_power)``.
     :param weight_variances: Positive, scalar or one per input column ``[D]``: large values let the
         kernel vary faster along a column.
-    :param bias_variance: Positive; larger values bring the inputs closer together on the sphere.
+    :param bias_variance: Positive scalar; larger values bring the inputs closer together on the
+        sphere.
     :param max_degree: If given, the sum over degrees ends here. The kernel then has finite rank:
         the harmonics up to this degree as inducing variables lose nothing (Qff = Kff), and rough
         kernels cost no accuracy to what they leave out. It is the model of the experiments of
@@ -61,8 +45,9 @@ class ZonalKernel(gpflow.kernels.Kernel, metaclass=abc.ABCMeta):
         has no data. The eigenvalues stay as they are, so kappa(1) falls below one.
     :param active_dims: Columns of X to use; all by default.
     :param allow_large: Whether to take a ``max_degree`` whose eigenvalues need more than 4 GiB.
-    :raises ValueError: If a parameter is not finite and positive, ``weight_variances`` does not
-        fit ``active_dims``, or ``max_degree`` is negative or too large.
+    :raises ValueError: If a parameter is not finite and positive or has another shape,
+        ``weight_variances`` does not fit ``active_dims``, or ``max_degree`` is negative or too
+        large.
     """
 
     radial_power: float = 1.0
@@ -83,14 +68,14 @@ class ZonalKernel(gpflow.kernels.Kernel, metaclass=abc.ABCMeta):
         name: str | None = None,
     ) -> None:
         super().__init__(active_dims=active_dims, name=name)
-        self.variance = positive_parameter("variance", variance)
-        self.weight_variances = positive_parameter("weight_variances", weight_variances)
-        self.bias_variance = positive_parameter("bias_variance", bias_variance)
-        if self.weight_variances.shape.rank > 1:
-            raise ValueError(
-                "weight_variances must be a scalar or a vector [D], found shape "
-                f"{tuple(self.weight_variances.shape)}."
-            )
+        remedy = "pass one number"
+        self.variance = positive_parameter("variance", variance, remedy=remedy)
+        remedy = "scale the columns with weight_variances=[...]"
+        self.bias_variance = positive_parameter("bias_variance", bias_variance, remedy=remedy)
+        remedy = "pass a number, or one for each column"
+        self.weight_variances = positive_parameter(
+            "weight_variances", weight_variances, remedy=remedy, per_column=True
+        )
         self._validate_ard_active_dims(self.weight_variances)
         if max_degree is not None:
             max_degree = validate_max_degree(max_degree, allow_large=allow_large)
@@ -148,6 +133,16 @@ class ZonalKernel(gpflow.kernels.Kernel, metaclass=abc.ABCMeta):
         """kappa on S^{d-1}, of the full kernel; the same for every d unless a subclass says not."""
         return self.shape_function(t)
 
+    def _cosines(self, unit: tf.Tensor, unit2: tf.Tensor | None = None) -> tf.Tensor:
+        """The inner products of all pairs of unit vectors; of each batch with itself, if there are
+        no others."""
+        if unit2 is not None:
+            return tf.tensordot(unit, unit2, [[-1], [-1]])
+        t = tf.matmul(unit, unit, transpose_b=True)
+        # Exactly one: at one some shape functions have a root, which would turn a rounding error
+        # of 1e-16 into one of 1e-8, and a diverging slope.
+        return tf.linalg.set_diag(t, tf.ones_like(t[..., 0]))
+
     def _kappa(self, t: tf.Tensor, dimension: int) -> tf.Tensor:
         if self.max_degree is None:
             return self.shape_in_dimension(t, dimension)
@@ -194,14 +189,11 @@ class ZonalKernel(gpflow.kernels.Kernel, metaclass=abc.ABCMeta):
         radius, unit = self.to_sphere(select_columns(self, X))
         scale = self.radial_factor(radius, self.radial_power)
         if X2 is None:
-            t = tf.matmul(unit, unit, transpose_b=True)
-            # Exactly one: at one some shape functions have a root, which would turn a rounding
-            # error of 1e-16 into one of 1e-8, and a diverging slope.
-            t = tf.linalg.set_diag(t, tf.ones_like(radius[..., 0]))
+            t = self._cosines(unit)
             scales = scale * tf.linalg.matrix_transpose(scale)
         else:
             radius2, unit2 = self.to_sphere(select_columns(self, X2))
-            t = tf.tensordot(unit, unit2, [[-1], [-1]])
+            t = self._cosines(unit, unit2)
             scale2 = self.radial_factor(radius2, self.radial_power)
             scales = tf.tensordot(scale[..., 0], scale2[..., 0], axes=0)
         return self.variance * scales * self._kappa(t, unit.shape[-1])

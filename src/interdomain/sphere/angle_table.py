@@ -16,11 +16,11 @@ from check_shapes import check_shapes
 from ._typing import Array
 
 NUM_INTERVALS = 4096
-"""Of equal size in the angle. The error is at most ``(pi / NUM_INTERVALS)^4 / 384`` times the
-fourth derivative: 1e-15 times the fourth power of a wavenumber."""
+"""Of equal size in the angle. The error is at most ``(reach / NUM_INTERVALS)^4 / 384`` times the
+fourth derivative: 1e-15 times the fourth power of a wavenumber, if the table reaches pi."""
 
-ANGLES: Array = np.linspace(0.0, np.pi, NUM_INTERVALS + 1)
-"""The nodes."""
+NODES: Array = np.linspace(0.0, 1.0, NUM_INTERVALS + 1)
+"""The nodes, as fractions of the angle where the table ends."""
 
 
 class AtNodes(NamedTuple):
@@ -35,7 +35,13 @@ class AtNodes(NamedTuple):
     "return: [any...]",
 )
 def tabulated(
-    t: tf.Tensor, function: AtNodes, derivative: AtNodes, *, root: bool = False
+    t: tf.Tensor,
+    function: AtNodes,
+    derivative: AtNodes,
+    *,
+    root: bool = False,
+    reach: tf.Tensor | float = np.pi,
+    dtype: tf.DType | None = None,
 ) -> tf.Tensor:
     """A function at ``t = cos(angle)``, by cubic Hermite interpolation in the angle.
 
@@ -44,12 +50,17 @@ def tabulated(
     :param derivative: The derivative of the function with respect to t, for the gradient to t.
     :param root: Whether ``derivative`` is given times ``(1 - t)^(1/2)``, because it diverges at
         t = 1. There, at a pair that coincides for all parameters, no gradient flows to t.
+    :param reach: The angle of the last node. The function is constant beyond.
+    :param dtype: Of the result; that of t, in which angles are computed, by default.
     """
-    slopes = tf.stop_gradient(tf.cast(_cubics(derivative), t.dtype))
+    dtype = dtype or t.dtype
+    step = tf.convert_to_tensor(reach, tf.float64) / NUM_INTERVALS
+    slopes = tf.stop_gradient(tf.cast(_cubics(derivative, step), dtype))
 
     @tf.custom_gradient
     def evaluate(t: tf.Tensor, table: tf.Tensor) -> Any:
-        interval, rest = _locate(t)
+        interval, rest = _locate(t, step)
+        rest = tf.cast(rest, dtype)
 
         def gradient(upstream: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
             flat, powers = tf.reshape(interval, [-1]), tf.reshape(rest, [-1])
@@ -58,7 +69,7 @@ def tabulated(
                 values = values * powers if k else values
                 # Far faster than unsorted_segment_sum.
                 sums.append(tf.math.bincount(flat, values, NUM_INTERVALS, NUM_INTERVALS))
-            dt = upstream * _look_up(slopes, interval, rest)
+            dt = tf.cast(upstream * _look_up(slopes, interval, rest), t.dtype)
             if root:
                 apart = t < 1
                 dt *= tf.where(apart, tf.math.rsqrt(tf.where(apart, 1 - t, 1)), 0)
@@ -66,19 +77,20 @@ def tabulated(
 
         return _look_up(table, interval, rest), gradient
 
-    return evaluate(t, tf.cast(_cubics(function), t.dtype))
+    return evaluate(t, tf.cast(_cubics(function, step), dtype))
 
 
-def _cubics(nodes: AtNodes) -> tf.Tensor:
+def _cubics(nodes: AtNodes, step: tf.Tensor) -> tf.Tensor:
     """The coefficients in each interval, constant first, ``[4, NUM_INTERVALS]``."""
-    values, slopes = nodes.values, nodes.slopes * (np.pi / NUM_INTERVALS)
+    values, slopes = nodes.values, nodes.slopes * step
     rise, left, right = values[1:] - values[:-1], slopes[:-1], slopes[1:]
     return tf.stack([values[:-1], left, 3 * rise - 2 * left - right, left + right - 2 * rise])
 
 
-def _locate(t: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
+def _locate(t: tf.Tensor, step: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
     """The interval of each angle, and where in it, from 0 to 1."""
-    position = tf.acos(tf.clip_by_value(t, -1, 1)) * (NUM_INTERVALS / np.pi)
+    position = tf.acos(tf.clip_by_value(t, -1, 1)) * tf.cast(1 / step, t.dtype)
+    position = tf.minimum(position, NUM_INTERVALS)
     interval = tf.minimum(tf.cast(position, tf.int32), NUM_INTERVALS - 1)
     return interval, position - tf.cast(interval, t.dtype)
 

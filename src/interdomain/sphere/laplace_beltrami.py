@@ -6,21 +6,20 @@ section 3.2) give a stationary kernel on S^{d-1} the eigenvalues ``S(sqrt(l (l +
 the spectral density of the Euclidean kernel. Here they are divided by their sum over *all*
 harmonics, so that the kernel is one at t = 1 and no truncation changes the prior.
 
-Two infinite sums are made finite, and both remainders are bounded:
+These kernels are heat kernels: the squared exponential is one, at the time ``lengthscale^2 / 2``,
+and a Matern kernel is a mixture of them over all times with positive weights, because
 
-- The normaliser: ``NUM_DEGREES`` terms, and above them an Euler-Maclaurin tail (Matern) or nothing
-  (squared exponential). Relative error below 1e-11 for lengthscales of 0.02 and more.
-- The shape function: a series up to a degree that follows the lengthscale. A Matern series
-  converges slowly, as l^(-2 nu), so its remainder is added in closed form: near t = 1 the kernel
-  behaves like ``(1 - t)^nu`` times a polynomial in ``1 - t``, and the eigenvalues of
-  ``(1 - t)^(nu + k)`` are known and decay at the kernel's own rate times l^(-2k). Matching two or
-  three of them to the kernel's eigenvalues above the series leaves a small error. Its measured
-  size, for nu = 1/2, 3/2 and 5/2 and d <= 20: at most 1e-8 for lengthscales of 0.3 and more, 1e-7
-  at 0.2 and 2e-6 at 0.1. Below that it grows further, and the kernel is almost white.
+    (q + x^2)^(-s) = 1 / Gamma(s) * integral of time^(s - 1) exp(-q time) exp(-x^2 time) d time.
+
+What belongs to long times is summed as a series, of some fifty harmonics; what belongs to short
+times has a closed form (:mod:`interdomain.sphere.heat_kernel`). This is Ewald's summation. Both
+parts and all their terms are positive, so that nothing cancels, at any lengthscale: the error is
+some 1e-12 of the kernel's value at t = 1. A short lengthscale leaves short times only, and the
+limit is white noise.
 
 The spectra, and the functions they sum to, are computed in float64 whatever the dtype of the
-lengthscale, and cast at the end: series and remainder can be large and cancel. For many values of t
-the function is tabulated, and interpolated in the angle, in which it is smooth.
+lengthscale, and cast at the end. For many values of t the function is tabulated up to the angle
+where it ends, and interpolated in the angle, in which it is smooth: an error of some 1e-10.
 """
 
 from __future__ import annotations
@@ -28,54 +27,90 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from functools import cached_property, lru_cache
+from typing import NamedTuple
 
 import numpy as np
 import tensorflow as tf
-from scipy.special import betaln, digamma, gammaln, gammasgn, roots_legendre
+from scipy.special import gammainccinv, gammaln, loggamma
 
 from .._tracing import compiled
 from ._typing import Array
-from .angle_table import ANGLES, NUM_INTERVALS, AtNodes, tabulated
+from .angle_table import NODES, NUM_INTERVALS, AtNodes, tabulated
+from .heat_kernel import heat_at_angles, heat_at_cosines, log_heat_constant, longest_time
 from .zonal_series import derivative_weights, level_multiplicities, zonal_series
 
-NUM_DEGREES = 1024
-"""Degrees summed one by one. What lies above is integrated, or negligible."""
-
-SERIES_REACH = 16
-"""A Matern series ends at this multiple of the wavenumber at which its spectrum bends."""
-
-_LEAST_TABULATED = 4 * NUM_INTERVALS
+_LEAST_TABULATED = NUM_INTERVALS
 """For fewer values of t, known in advance, the series is summed at each of them."""
 
+_RANGE = (1e-10, 1e10)
+"""Of the lengthscales that float64 tells apart from white noise, and from a constant."""
 
-def _log_multiplicity(dimension: int, x: Array) -> Array:
-    """log N(d, l) continued to real x = l + (d - 2) / 2 > (d - 2) / 2."""
-    alpha = (dimension - 2) / 2
-    if dimension == 2:
-        return np.full_like(x, np.log(2.0))
-    gammas: Array = gammaln(x + alpha) - gammaln(x - alpha + 1) - gammaln(2 * alpha + 1)
-    gammas += np.log(2 * x)
-    return gammas
+_FADED = 40.0
+"""Where ``exp(-q time)`` counts as zero."""
 
 
-def _log_multiplicity_slope(dimension: int, x: float) -> float:
-    alpha = (dimension - 2) / 2
-    return 0.0 if dimension == 2 else 1 / x + digamma(x + alpha) - digamma(x - alpha + 1)
+class HeatMixture(NamedTuple):
+    """A kernel as a sum of heat kernels at short times, and a series of harmonics."""
+
+    times: tf.Tensor
+    """``[K]``; no gradient flows to those of Matern kernels, which the rule chooses."""
+    amplitudes: tf.Tensor
+    """The parts of the value at t = 1 that :func:`heat_at_angles` is to be multiplied by, ``[K]``;
+    the last one stands for all shorter times."""
+    onset: tf.Tensor
+    """The limit of ``amplitude / (step time^nu)`` at time zero; zero if nu is infinite."""
+    weights: tf.Tensor
+    """``N(d, l)`` times the part of the eigenvalues that belongs to long times, ``[L]``."""
+    num_levels: tf.Tensor
+    """How many of these count."""
+    reach: tf.Tensor
+    """The kernel is zero beyond this angle."""
 
 
-def _reciprocal_rule(x_0: float, num_nodes: int = 40) -> tuple[Array, Array]:
-    """Gauss-Legendre nodes and weights on [x_0, inf) in the variable 1/x, in which functions that
-    decay algebraically are smooth."""
-    nodes, weights = roots_legendre(num_nodes)
-    x = 2 * x_0 / (nodes + 1)
-    return x, weights * x**2 / (2 * x_0)
+def _levels_needed(dimension: int) -> int:
+    """How many harmonics a heat kernel needs after :func:`longest_time`."""
+    last = gammainccinv((dimension - 1) / 2, 1e-17) / longest_time(dimension)  # l^2
+    return int(np.ceil(np.sqrt(last)))
+
+
+class _LogRule(NamedTuple):
+    """The trapezoidal rule in the logarithm of time, for times from the longest to zero."""
+
+    step: float
+    fractions: Array
+    """The times, divided by the longest."""
+
+    @classmethod
+    def accurate(cls, exponent: float, is_tabulated: bool) -> _LogRule:
+        """For eigenvalues ``(q + x^2)^-exponent``, to 1e-12 of each.
+
+        The times end where a Gaussian has fallen to zero before the smallest angle: 1e-8 in
+        float64, and in a table the first interval, at least 1e-4 of the widest Gaussian.
+        """
+        step, error = 0.32, 1.0
+        while error > 1e-12:
+            step *= 0.95
+            error = np.exp(loggamma(exponent + 2j * np.pi / step).real - gammaln(exponent))
+        return cls(step, np.exp(-np.arange(0, 23 if is_tabulated else 38, step)))
+
+    def weights(self, power: float) -> Array:
+        """Of times to this power, divided by time. The last weight is for all shorter times, too,
+        at which what is integrated does not change any more."""
+        weights: Array = self.step * self.fractions**power
+        weights[-1] /= -np.expm1(-self.step * power)
+        return weights
+
+
+def _with_first(value: tf.Tensor, values: tf.Tensor) -> tf.Tensor:
+    return tf.concat([value[None], values[1:]], axis=0)
 
 
 class LaplaceBeltramiSpectrum(ABC):
     """The eigenvalues of a stationary kernel on S^{d-1}, and the kernel they sum to.
 
     :param dimension: Dimension d of the space around the sphere.
-    :param lengthscale: Scalar tensor, in radians on the unit sphere.
+    :param lengthscale: Scalar tensor, in radians on the unit sphere. Any positive number: beyond
+        1e-10 and 1e10 the kernel, white noise and a constant, does not change.
     """
 
     def __init__(self, dimension: int, lengthscale: tf.Tensor) -> None:
@@ -83,25 +118,13 @@ class LaplaceBeltramiSpectrum(ABC):
         self.alpha = (dimension - 2) / 2
         lengthscale = tf.convert_to_tensor(lengthscale)
         self.dtype = lengthscale.dtype
-        self.lengthscale = tf.cast(lengthscale, tf.float64)
+        self.lengthscale = tf.clip_by_value(tf.cast(lengthscale, tf.float64), *_RANGE)
 
-    @cached_property
-    def _log_shares(self) -> tf.Tensor:
-        """log N(d, l) S, for the degrees that are summed."""
-        multiplicities = level_multiplicities(self.dimension, NUM_DEGREES)
-        return np.log(multiplicities) + self._log_density(np.arange(NUM_DEGREES) + self.alpha)
-
-    @cached_property
-    def _log_normaliser(self) -> tf.Tensor:
-        return tf.math.log(tf.reduce_sum(tf.exp(self._log_shares)) + self._normaliser_tail())
-
-    @cached_property
-    def _weights(self) -> tf.Tensor:
-        """N(d, l) lambda_l."""
-        return tf.exp(self._log_shares - self._log_normaliser)
+    smoothness: float = np.inf
+    """nu: the kernel has a term ``(1 - t)^nu``, unless it is infinite."""
 
     @property
-    def _smoothness(self) -> tuple[float, ...]:
+    def _arguments(self) -> tuple[float, ...]:
         """What the constructor is given besides dimension and lengthscale."""
         return ()
 
@@ -109,61 +132,98 @@ class LaplaceBeltramiSpectrum(ABC):
     def _log_density(self, x: tf.Tensor) -> tf.Tensor:
         """log S up to a constant, at l = x - (d - 2) / 2; zero at l = 0."""
 
+    @cached_property
     @abstractmethod
-    def _normaliser_tail(self) -> tf.Tensor:
-        """The sum of N(d, l) S over the degrees from NUM_DEGREES on."""
+    def _log_normaliser(self) -> tf.Tensor:
+        """The logarithm of the sum of N(d, l) S over all degrees."""
+
+    @abstractmethod
+    def _mixture(self, is_tabulated: bool) -> HeatMixture:
+        """The kernel in heat kernels, for a table or for any t."""
 
     def shape_function(self, t: tf.Tensor) -> tf.Tensor:
-        """The kernel as a function of the inner product t of two unit vectors."""
+        """The kernel as a function of the inner product t of two unit vectors, in the dtype of the
+        lengthscale.
+
+        :param t: An angle is known as well as the dtype of t tells its cosine from one: to 1e-8 in
+            float64, and 3e-4 in float32.
+        """
         size = t.shape.num_elements()
         is_summed = size is not None and size < _LEAST_TABULATED
-        function = _compiled(type(self), self.dimension, self._smoothness, is_summed, t.dtype)
+        dtypes = (t.dtype, self.dtype)
+        function = _compiled(type(self), self.dimension, self._arguments, is_summed, dtypes)
         values = function(self.lengthscale, tf.reshape(t, [-1]))
         return tf.ensure_shape(tf.reshape(values, tf.shape(t)), t.shape)
-
-    @abstractmethod
-    def _sum(self, t: tf.Tensor) -> tf.Tensor:
-        """The kernel, in float64, by summing its series at each t."""
-
-    @abstractmethod
-    def _interpolate(self, t: tf.Tensor) -> tf.Tensor:
-        """The kernel from a table of it."""
 
     def eigenvalues(self, degrees: Sequence[int]) -> tf.Tensor:
         """lambda_l for each degree, with sum_l N(d, l) lambda_l = 1 over all degrees."""
         x = np.asarray(degrees, float) + self.alpha
         return tf.cast(tf.exp(self._log_density(x) - self._log_normaliser), self.dtype)
 
-    def _series_at_nodes(
-        self, weights: tf.Tensor, num_levels: tf.Tensor
-    ) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
-        """A series and its first two derivatives with respect to t, at the nodes of a table."""
-        t, values = tf.constant(np.cos(ANGLES)), []
+    def _sum(self, t: tf.Tensor) -> tf.Tensor:
+        """The kernel, in float64, at each t."""
+        if self.smoothness < 1:
+            # No gradient flows to t at t = 1, where it diverges and a pair coincides for good.
+            t = tf.where(t < 1, t, tf.ones_like(t))
+        mixture = self._mixture(is_tabulated=False)
+        heat = heat_at_cosines(t, mixture.times, self.dimension)
+        long = zonal_series(t, mixture.weights, self.dimension, num_levels=mixture.num_levels)
+        return tf.linalg.matvec(heat, mixture.amplitudes) + long
+
+    def _interpolate(self, t: tf.Tensor, dtype: tf.DType) -> tf.Tensor:
+        """The kernel from a table of it."""
+        times, amplitudes, onset, weights, num_levels, reach = self._mixture(is_tabulated=True)
+        reach = tf.stop_gradient(reach)
+        angles = reach * tf.constant(NODES)
+        # The first derivative that diverges at t = 1 goes like ``limit / angle`` there.
+        limit = onset * (np.sqrt(np.pi) * 2 ** (0.5 - self.smoothness))
+        derivatives = []
         for order in range(3):
             dimension = self.dimension + 2 * order
-            values.append(zonal_series(t, weights, dimension, num_levels=num_levels - order))
+            heat = heat_at_angles(tf.square(angles), times, dimension)
+            long = zonal_series(tf.cos(angles), weights, dimension, num_levels=num_levels - order)
+            derivatives.append(tf.linalg.matvec(heat, amplitudes) + long)
             weights = derivative_weights(weights, dimension)
-        return values[0], values[1], values[2]
+            amplitudes /= 2 * times
+        values, first, second = derivatives
+        sine = tf.sin(angles)
+        slopes, second = -sine * first, -sine * second
+        root = self.smoothness < 1
+        if root:
+            s, c = np.sqrt(2) * tf.sin(angles / 2), tf.cos(angles / 2) / np.sqrt(2)
+            first, second = s * first, s * second + c * first
+            # At t = 1; the slope by a cubic polynomial through the three nodes.
+            slopes = _with_first(-limit, slopes)
+            first = _with_first(limit / np.sqrt(2), first)
+            rise = 2 * first[1] - 2.5 * first[0] + 0.5 * first[2]
+            second = _with_first(rise / angles[1] - 2 * second[1], second)
+        elif self.smoothness < 2:
+            second = _with_first(-limit, second)
+        function, derivative = AtNodes(values, slopes), AtNodes(first, second)
+        return tabulated(t, function, derivative, root=root, reach=reach, dtype=dtype)
 
 
 @lru_cache(maxsize=64)
 def _compiled(
     kind: type[LaplaceBeltramiSpectrum],
     dimension: int,
-    smoothness: tuple[float, ...],
+    arguments: tuple[float, ...],
     is_summed: bool,
-    dtype: tf.DType,
+    dtypes: tuple[tf.DType, tf.DType],
 ) -> Callable[[tf.Tensor, tf.Tensor], tf.Tensor]:
     """From a lengthscale and values of t ``[n]`` to those of the kernel: a graph of some hundred
-    operations that a model needs several times, and that is made once."""
+    operations that a model needs several times, and that is made once.
+
+    :param dtypes: Of t, and of the result.
+    """
 
     def evaluate(lengthscale: tf.Tensor, t: tf.Tensor) -> tf.Tensor:
-        spectrum = kind(dimension, lengthscale, *smoothness)
+        spectrum = kind(dimension, lengthscale, *arguments)
         if is_summed:
-            return tf.cast(spectrum._sum(tf.cast(t, tf.float64)), t.dtype)
-        return spectrum._interpolate(t)
+            return tf.cast(spectrum._sum(tf.cast(t, tf.float64)), dtypes[1])
+        return spectrum._interpolate(t, dtypes[1])
 
-    signature = [tf.TensorSpec([], tf.float64), tf.TensorSpec([None], dtype)]
+    signature = [tf.TensorSpec([], tf.float64), tf.TensorSpec([None], dtypes[0])]
     function: Callable[[tf.Tensor, tf.Tensor], tf.Tensor]
     function = compiled(evaluate, input_signature=signature)
     return function
@@ -173,22 +233,47 @@ class SquaredExponentialSpectrum(LaplaceBeltramiSpectrum):
     """Eigenvalues proportional to ``exp(-lengthscale^2 l (l + d - 2) / 2)``."""
 
     def _log_density(self, x: tf.Tensor) -> tf.Tensor:
-        return -0.5 * tf.square(self.lengthscale) * (tf.square(x) - self.alpha**2)
+        return -self._time * (tf.square(x) - self.alpha**2)
 
-    def _normaliser_tail(self) -> tf.Tensor:
-        return tf.zeros([], tf.float64)
+    @property
+    def _time(self) -> tf.Tensor:
+        return 0.5 * tf.square(self.lengthscale)
 
-    def _num_levels(self) -> tf.Tensor:
-        remaining = tf.cumsum(self._weights, reverse=True)
-        return tf.reduce_sum(tf.cast(remaining > 1e-18, tf.int32))
+    @cached_property
+    def _is_short(self) -> tf.Tensor:
+        return self._time < longest_time(self.dimension)
 
-    def _sum(self, t: tf.Tensor) -> tf.Tensor:
-        return zonal_series(t, self._weights, self.dimension, num_levels=self._num_levels())
+    @cached_property
+    def _short_time(self) -> tf.Tensor:
+        return tf.minimum(self._time, longest_time(self.dimension))[None]
 
-    def _interpolate(self, t: tf.Tensor) -> tf.Tensor:
-        values, first, second = self._series_at_nodes(self._weights, self._num_levels())
-        sine = np.sin(ANGLES)
-        return tabulated(t, AtNodes(values, -sine * first), AtNodes(first, -sine * second))
+    @cached_property
+    def _short_value(self) -> tf.Tensor:
+        """Of :func:`heat_at_angles` at t = 1."""
+        return heat_at_angles(tf.zeros([1], tf.float64), self._short_time, self.dimension)[0]
+
+    @cached_property
+    def _log_shares(self) -> tf.Tensor:
+        levels = _levels_needed(self.dimension)
+        log_sizes = np.log(level_multiplicities(self.dimension, levels))
+        return log_sizes + self._log_density(np.arange(levels) + self.alpha)
+
+    @cached_property
+    def _log_normaliser(self) -> tf.Tensor:
+        short = tf.math.log(self._short_value) + self._short_time * self.alpha**2
+        short -= (self.alpha + 0.5) * tf.math.log(self._short_time)
+        short += log_heat_constant(self.dimension)
+        return tf.where(self._is_short, short[0], tf.reduce_logsumexp(self._log_shares))
+
+    def _mixture(self, is_tabulated: bool) -> HeatMixture:
+        amplitudes = tf.where(self._is_short, 1 / self._short_value, 0)
+        weights = tf.exp(self._log_shares - self._log_normaliser)
+        remaining = tf.cumsum(weights, reverse=True)
+        num_levels = tf.reduce_sum(tf.cast(remaining > 1e-18, tf.int32))
+        num_levels = tf.where(self._is_short, 0, num_levels)
+        reach = tf.where(self._is_short, tf.minimum(10 * self.lengthscale, np.pi), np.pi)
+        onset = tf.zeros([], tf.float64)
+        return HeatMixture(self._short_time, amplitudes, onset, weights, num_levels, reach)
 
 
 class MaternSpectrum(LaplaceBeltramiSpectrum):
@@ -198,121 +283,75 @@ class MaternSpectrum(LaplaceBeltramiSpectrum):
     """
 
     def __init__(self, dimension: int, lengthscale: tf.Tensor, nu: float) -> None:
-        self.nu = nu
-        # More terms cancel more digits: their factors grow like lengthscale^(-2 nu - 2 k).
-        self.num_singular = 3 if nu < 2 else 2
         super().__init__(dimension, lengthscale)
+        self.smoothness = nu
+        self.exponent = nu + self.alpha + 0.5  # s
+        self.curvature = 2 * nu / tf.square(self.lengthscale) - self.alpha**2  # q
+        bounded = tf.stop_gradient(tf.maximum(self.curvature, 1.0))
+        longest = longest_time(dimension)
+        self._longest = tf.minimum(_FADED / bounded, tf.constant(longest, tf.float64))
+        self._reach = tf.minimum((_FADED + 8) / tf.sqrt(bounded), np.pi)
 
     @property
-    def _smoothness(self) -> tuple[float, ...]:
-        return (self.nu,)
-
-    @property
-    def _exponent(self) -> float:
-        return self.nu + self.alpha + 0.5
+    def _arguments(self) -> tuple[float, ...]:
+        return (self.smoothness,)
 
     def _log_density(self, x: tf.Tensor) -> tf.Tensor:
-        ratio = (tf.square(x) - self.alpha**2) * tf.square(self.lengthscale) / (2 * self.nu)
-        return -self._exponent * tf.math.log1p(ratio)
+        squares = tf.square(self.lengthscale) / (2 * self.smoothness)
+        return -self.exponent * tf.math.log1p((tf.square(x) - self.alpha**2) * squares)
 
-    def _normaliser_tail(self) -> tf.Tensor:
-        # Euler-Maclaurin at midpoints: the integral from half a step before the first term, and
-        # 1/24 of the slope there.
-        x_0 = NUM_DEGREES + self.alpha - 0.5
-        x, weights = _reciprocal_rule(x_0)
-        x = np.append(x, x_0)
-        values = tf.exp(_log_multiplicity(self.dimension, x) + self._log_density(x))
-        curvature = 2 * self.nu / tf.square(self.lengthscale) - self.alpha**2
-        slope = _log_multiplicity_slope(self.dimension, x_0)
-        slope -= 2 * self._exponent * x_0 / (x_0**2 + curvature)
-        return tf.tensordot(values[:-1], weights, 1) + values[-1] * slope / 24
+    @cached_property
+    def _log_odds(self) -> tf.Tensor:
+        """The logarithm of the factor of :func:`heat_at_angles`, the eigenvalue of degree zero
+        being one and times being divided by the longest."""
+        s = self.exponent
+        log_odds = s * tf.math.log(2 * self.smoothness * self._longest)
+        log_odds -= 2 * s * tf.math.log(self.lengthscale)
+        log_odds -= (self.alpha + 0.5) * tf.math.log(self._longest)
+        return log_odds + log_heat_constant(self.dimension) - gammaln(s)
 
-    def _sum(self, t: tf.Tensor) -> tf.Tensor:
-        num_levels, singular = self._match_tail()
-        # A coincident pair has gap 0, where the root has no slope and its inputs do not vary.
-        gap = tf.maximum(1 - t, tf.constant(1e-36, t.dtype))
-        powers = tf.zeros_like(t)
-        for coefficient in reversed(tf.unstack(singular)):
-            powers = coefficient + gap * powers
-        powers *= tf.sqrt(gap) * gap ** int(self.nu - 0.5)
-        weights = self._smooth_weights(singular)
-        return zonal_series(t, weights, self.dimension, num_levels=num_levels) + powers
+    def _short(self, rule: _LogRule) -> tf.Tensor:
+        """The amplitudes, before that factor."""
+        decay = tf.exp(-self.curvature * self._longest * rule.fractions)
+        return rule.weights(self.smoothness) * decay
 
-    def _smooth_weights(self, singular: tf.Tensor) -> tf.Tensor:
-        """N(d, l) times the eigenvalues of what is left beside the powers of 1 - t."""
-        known = _singular_weights(self.dimension, self.nu, self.num_singular)
-        return self._weights - tf.linalg.matvec(known, singular, transpose_a=True)
+    @cached_property
+    def _long(self) -> tf.Tensor:
+        """N(d, l) S, less what belongs to the short times."""
+        levels, s = _levels_needed(self.dimension), self.exponent
+        x = np.arange(levels) + self.alpha
+        rates = self._longest * (self.curvature + np.square(x))[:, None]
+        log_weights = np.log(self._rule.weights(s)) - gammaln(s)
+        shares = tf.exp(log_weights + s * tf.math.log(rates) - rates * self._rule.fractions)
+        log_sizes = np.log(level_multiplicities(self.dimension, levels))
+        values = tf.exp(log_sizes + self._log_density(x))
+        return values * (1 - tf.reduce_sum(shares, axis=1))
 
-    def _interpolate(self, t: tf.Tensor) -> tf.Tensor:
-        """With s = sin(angle / 2), ``1 - t = 2 s^2``: its half-integer powers are smooth in the
-        angle, and so is the kernel."""
-        num_levels, singular = self._match_tail()
-        values, first, second = self._series_at_nodes(self._smooth_weights(singular), num_levels)
-        sine, s, c = np.sin(ANGLES), np.sin(ANGLES / 2), np.cos(ANGLES / 2)
-        slopes, second = -sine * first, -sine * second
-        # The derivative of (1 - t)^(1/2) diverges at t = 1: what is tabulated is 2^(1/2) s times
-        # the derivative of the kernel.
-        root = self.nu < 1
-        if root:
-            first, second = np.sqrt(2) * s * first, np.sqrt(2) * (s * second + c / 2 * first)
-        for k, coefficient in enumerate(tf.unstack(singular)):
-            p = self.nu + k
-            values += coefficient * (2**p * s ** (2 * p))
-            slopes += coefficient * (2**p * p * s ** (2 * p - 1) * c)
-            q = p - 0.5 if root else p - 1
-            first -= coefficient * (p * 2**q * s ** (2 * q))
-            if q > 0:
-                second -= coefficient * (p * 2**q * q * s ** (2 * q - 1) * c)
-        return tabulated(t, AtNodes(values, slopes), AtNodes(first, second), root=root)
+    @cached_property
+    def _rule(self) -> _LogRule:
+        return _LogRule.accurate(self.exponent, is_tabulated=True)
 
-    def _match_tail(self) -> tuple[tf.Tensor, tf.Tensor]:
-        """How many degrees to sum, and the factors of (1 - t)^(nu + k) for the degrees above.
+    @cached_property
+    def _total(self) -> tf.Tensor:
+        """Both parts at t = 1, weighted by their odds."""
+        origin, times = tf.zeros([1], tf.float64), self._longest * self._rule.fractions
+        heat = heat_at_angles(origin, times, self.dimension)
+        short, long = tf.reduce_sum(heat * self._short(self._rule)), tf.reduce_sum(self._long)
+        return tf.sigmoid(self._log_odds) * short + tf.sigmoid(-self._log_odds) * long
 
-        With x = l + alpha, the eigenvalues of C_k (1 - t)^(nu + k) are, for the C_k used here,
-        Gamma(x - alpha - nu - k) / Gamma(x + alpha + nu + k + 1): the one of k = 0 divided by a
-        polynomial in x^2. The kernel's, divided by the one of k = 0, are analytic in 1/x^2 up to
-        the wavenumber x^2 = |q|, so interpolation at Chebyshev points in 1/x^2 converges fast.
-        """
-        order = self.alpha + self.nu
-        curvature = 2 * self.nu / tf.square(self.lengthscale) - self.alpha**2  # q
-        count = self.num_singular
-        x_tail = SERIES_REACH * tf.maximum(tf.sqrt(tf.abs(curvature)), (order + count) / 2)
-        num_levels = tf.cast(tf.math.ceil(x_tail - self.alpha), tf.int32)
-        num_levels = tf.clip_by_value(num_levels, 16, NUM_DEGREES)
-        x_tail = tf.stop_gradient(tf.cast(num_levels, tf.float64) + self.alpha)
+    @cached_property
+    def _log_normaliser(self) -> tf.Tensor:
+        return tf.math.log(self._total) + tf.math.softplus(self._log_odds)
 
-        k = np.arange(count)
-        chebyshev = (1 + np.cos((2 * k + 1) * np.pi / (2 * count))) / 2
-        x = x_tail / tf.sqrt(tf.constant(chebyshev))
-        columns = [tf.ones_like(x)]
-        for j in range(1, count):
-            columns.append(columns[-1] * x_tail**2 / (tf.square(x) - (order + j) ** 2))
-        log_first = tf.math.lgamma(x - order) - tf.math.lgamma(x + order + 1)
-        s = self.nu + k
-        log_scale = _log_singular_scale(self.alpha, s)
-        values = self._log_density(x) - self._log_normaliser - log_first + log_scale[0]
-        matched = tf.linalg.solve(tf.stack(columns, axis=1), tf.exp(values)[:, None])[:, 0]
-        signs = gammasgn(-s)
-        return num_levels, matched * signs * x_tail ** (2 * k) * np.exp(log_scale - log_scale[0])
-
-
-def _log_singular_scale(alpha: float, s: Array) -> Array:
-    """log |C| for which C (1 - t)^s has the eigenvalues Gamma(l - s) / Gamma(l + s + d - 1)."""
-    log_mean = (s + 2 * alpha) * np.log(2) + gammaln(s + alpha + 0.5) + gammaln(alpha + 0.5)
-    log_scale: Array = gammaln(-s) + betaln(0.5, alpha + 0.5) - log_mean
-    return log_scale
-
-
-@lru_cache(maxsize=64)
-def _singular_weights(dimension: int, nu: float, count: int) -> Array:
-    """N(d, l) times the eigenvalues of (1 - t)^(nu + k) for k < count, ``[count, NUM_DEGREES]``."""
-    alpha = (dimension - 2) / 2
-    s = nu + np.arange(count)[:, None]
-    log_first = (s + 2 * alpha) * np.log(2) - betaln(0.5, alpha + 0.5)
-    log_first += betaln(s + alpha + 0.5, alpha + 0.5)
-    l = np.arange(NUM_DEGREES - 1)
-    ratios = (l - s) / (l + s + 2 * alpha + 1)
-    eigenvalues: Array = np.exp(log_first) * np.cumprod(
-        np.hstack([np.ones_like(s), ratios]), axis=1
-    )
-    return eigenvalues * level_multiplicities(dimension, NUM_DEGREES)
+    def _mixture(self, is_tabulated: bool) -> HeatMixture:
+        rule = _LogRule.accurate(self.exponent, is_tabulated)
+        factor = tf.sigmoid(self._log_odds) / self._total
+        is_all = self._longest < longest_time(self.dimension)
+        return HeatMixture(
+            times=self._longest * rule.fractions,
+            amplitudes=factor * self._short(rule),
+            onset=factor / self._longest**self.smoothness,
+            weights=tf.sigmoid(-self._log_odds) / self._total * self._long,
+            num_levels=tf.where(is_all, 0, _levels_needed(self.dimension)),
+            reach=self._reach,
+        )
