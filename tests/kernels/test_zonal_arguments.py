@@ -81,14 +81,16 @@ def test_parameters_have_their_shapes(
         for value in (np.ones(shape), gpflow.Parameter(np.ones(shape))):
             with pytest.raises(ValueError, match=f"^{name} must be {form}, found shape {found}"):
                 kernel_class(**{name: value})
-    with pytest.raises(ValueError, match=f"^{name} must be made of numbers, found 'x'; {remedy}"):
+    with pytest.raises(
+        ValueError, match=f"^{name} must be made of real numbers, found 'x'; {remedy}"
+    ):
         kernel_class(**{name: "x"})
 
 
 @pytest.mark.parametrize("kernel_class", STATIONARY)
 @pytest.mark.parametrize("name", ["radial_power", "max_degree"])
 def test_numbers_are_numbers(kernel_class: type, name: str) -> None:
-    with pytest.raises(ValueError, match=f"^{name} must be .*, found \\[1, 2\\]"):
+    with pytest.raises(ValueError, match=f"^{name} must be .*, found (\\[1, 2\\]|shape)"):
         kernel_class(**{name: [1, 2]})
 
 
