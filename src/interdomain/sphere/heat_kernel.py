@@ -29,6 +29,7 @@ from ._typing import Array
 
 _NUM_ORDERS = 8  # g_1, ..., g_8
 _NUM_POWERS = 12  # of theta^2 in each
+_EXPONENTS: Array = np.array([*range(_NUM_ORDERS + 1), -1.0])  # of time
 _REACH = 42.0
 """Where ``theta^2 / (4 time)`` is larger, the kernel is zero in float64."""
 
@@ -77,12 +78,17 @@ def heat_at_angles(squared_angles: tf.Tensor, times: tf.Tensor, dimension: int) 
     squares = tf.stop_gradient(squared_angles)
     # The series in theta^2 converges up to pi; where it would not, the kernel is zero.
     near = tf.minimum(squares, 4 * _REACH * longest_time(dimension))
-    powers = tf.repeat(near[:, None], _NUM_POWERS, axis=1)
-    powers = tf.math.cumprod(powers, axis=1, exclusive=True)
+    powers = tf.math.cumprod(near[:, None] * np.ones(_NUM_POWERS), axis=1, exclusive=True)
     orders = tf.matmul(powers, tf.constant(_log_coefficients(dimension)))
-    # One product of matrices, of which the Gaussian is the last column.
-    of_times = tf.stack([*(times**j for j in range(_NUM_ORDERS + 1)), -0.25 / times])
-    return tf.exp(tf.matmul(tf.concat([orders, squares[:, None]], axis=1), of_times))
+    # One product of matrices, to which the Gaussian adds a column.
+    factors = tf.concat([orders, -0.25 * squares[:, None]], axis=1)
+    return tf.exp(tf.matmul(factors, times ** _EXPONENTS[:, None]))
+
+
+def heat_at_one(times: tf.Tensor, dimension: int) -> tf.Tensor:
+    """As :func:`heat_at_angles`, at angle zero, ``[K]``."""
+    powers = times ** _EXPONENTS[:-1, None]
+    return tf.exp(tf.linalg.matvec(powers, _log_coefficients(dimension)[0], transpose_a=True))
 
 
 def heat_at_cosines(t: tf.Tensor, times: tf.Tensor, dimension: int) -> tf.Tensor:

@@ -36,7 +36,13 @@ from scipy.special import gammainccinv, gammaln, loggamma
 from .._tracing import compiled
 from ._typing import Array
 from .angle_table import NODES, NUM_INTERVALS, AtNodes, tabulated
-from .heat_kernel import heat_at_angles, heat_at_cosines, log_heat_constant, longest_time
+from .heat_kernel import (
+    heat_at_angles,
+    heat_at_cosines,
+    heat_at_one,
+    log_heat_constant,
+    longest_time,
+)
 from .zonal_series import derivative_weights, level_multiplicities, zonal_series
 
 _LEAST_TABULATED = NUM_INTERVALS
@@ -249,8 +255,7 @@ class SquaredExponentialSpectrum(LaplaceBeltramiSpectrum):
 
     @cached_property
     def _short_value(self) -> tf.Tensor:
-        """Of :func:`heat_at_angles` at t = 1."""
-        return heat_at_angles(tf.zeros([1], tf.float64), self._short_time, self.dimension)[0]
+        return heat_at_one(self._short_time, self.dimension)
 
     @cached_property
     def _log_shares(self) -> tf.Tensor:
@@ -286,7 +291,8 @@ class MaternSpectrum(LaplaceBeltramiSpectrum):
         super().__init__(dimension, lengthscale)
         self.smoothness = nu
         self.exponent = nu + self.alpha + 0.5  # s
-        self.curvature = 2 * nu / tf.square(self.lengthscale) - self.alpha**2  # q
+        self._lowest = 2 * nu / tf.square(self.lengthscale)  # q + x^2, at l = 0
+        self.curvature = self._lowest - self.alpha**2  # q
         bounded = tf.stop_gradient(tf.maximum(self.curvature, 1.0))
         longest = longest_time(dimension)
         self._longest = tf.minimum(_FADED / bounded, tf.constant(longest, tf.float64))
@@ -305,10 +311,9 @@ class MaternSpectrum(LaplaceBeltramiSpectrum):
         """The logarithm of the factor of :func:`heat_at_angles`, the eigenvalue of degree zero
         being one and times being divided by the longest."""
         s = self.exponent
-        log_odds = s * tf.math.log(2 * self.smoothness * self._longest)
-        log_odds -= 2 * s * tf.math.log(self.lengthscale)
-        log_odds -= (self.alpha + 0.5) * tf.math.log(self._longest)
-        return log_odds + log_heat_constant(self.dimension) - gammaln(s)
+        constant = s * np.log(2 * self.smoothness) + log_heat_constant(self.dimension) - gammaln(s)
+        log_odds = self.smoothness * tf.math.log(self._longest) + constant
+        return log_odds - 2 * s * tf.math.log(self.lengthscale)
 
     def _short(self, rule: _LogRule) -> tf.Tensor:
         """The amplitudes, before that factor."""
@@ -319,12 +324,12 @@ class MaternSpectrum(LaplaceBeltramiSpectrum):
     def _long(self) -> tf.Tensor:
         """N(d, l) S, less what belongs to the short times."""
         levels, s = _levels_needed(self.dimension), self.exponent
-        x = np.arange(levels) + self.alpha
-        rates = self._longest * (self.curvature + np.square(x))[:, None]
-        log_weights = np.log(self._rule.weights(s)) - gammaln(s)
-        shares = tf.exp(log_weights + s * tf.math.log(rates) - rates * self._rule.fractions)
+        l = np.arange(levels)[:, None]
+        rates = self._longest * (self._lowest + l * (l + self.dimension - 2.0))
+        log_rates, log_weights = tf.math.log(rates), np.log(self._rule.weights(s)) - gammaln(s)
+        shares = tf.exp(log_weights + s * log_rates - rates * self._rule.fractions)
         log_sizes = np.log(level_multiplicities(self.dimension, levels))
-        values = tf.exp(log_sizes + self._log_density(x))
+        values = tf.exp(log_sizes + s * (log_rates[0] - log_rates[:, 0]))
         return values * (1 - tf.reduce_sum(shares, axis=1))
 
     @cached_property
@@ -334,10 +339,15 @@ class MaternSpectrum(LaplaceBeltramiSpectrum):
     @cached_property
     def _total(self) -> tf.Tensor:
         """Both parts at t = 1, weighted by their odds."""
-        origin, times = tf.zeros([1], tf.float64), self._longest * self._rule.fractions
-        heat = heat_at_angles(origin, times, self.dimension)
+        heat = heat_at_one(self._longest * self._rule.fractions, self.dimension)
         short, long = tf.reduce_sum(heat * self._short(self._rule)), tf.reduce_sum(self._long)
-        return tf.sigmoid(self._log_odds) * short + tf.sigmoid(-self._log_odds) * long
+        for_short, for_long = tf.unstack(self._shares)
+        return for_short * short + for_long * long
+
+    @cached_property
+    def _shares(self) -> tf.Tensor:
+        """Of the two parts, ``[2]``. Either can be tiny, and its part huge."""
+        return tf.sigmoid(tf.stack([self._log_odds, -self._log_odds]))
 
     @cached_property
     def _log_normaliser(self) -> tf.Tensor:
@@ -345,13 +355,13 @@ class MaternSpectrum(LaplaceBeltramiSpectrum):
 
     def _mixture(self, is_tabulated: bool) -> HeatMixture:
         rule = _LogRule.accurate(self.exponent, is_tabulated)
-        factor = tf.sigmoid(self._log_odds) / self._total
+        for_short, for_long = tf.unstack(self._shares / self._total)
         is_all = self._longest < longest_time(self.dimension)
         return HeatMixture(
             times=self._longest * rule.fractions,
-            amplitudes=factor * self._short(rule),
-            onset=factor / self._longest**self.smoothness,
-            weights=tf.sigmoid(-self._log_odds) / self._total * self._long,
+            amplitudes=for_short * self._short(rule),
+            onset=for_short / self._longest**self.smoothness,
+            weights=for_long * self._long,
             num_levels=tf.where(is_all, 0, _levels_needed(self.dimension)),
             reach=self._reach,
         )
