@@ -30,6 +30,8 @@ from typing import Any, TypeVar
 
 import tensorflow as tf
 
+from ._graph_memory import freed_with_its_graph
+
 Function = TypeVar("Function", bound=Callable[..., Any])
 
 _LIBRARY = __name__.partition(".")[0]
@@ -126,7 +128,8 @@ def compiled(function: Callable[..., Any], **options: Any) -> Any:
     TensorFlow warns of code that is traced again and again, which code that serves many models has
     to be. A partial function has no code by which TensorFlow could know it again.
     """
-    return tf.function(functools.partial(function), autograph=False, **options)
+    traced = functools.partial(freed_with_its_graph(function))
+    return tf.function(traced, autograph=False, **options)
 
 
 def once_per_shape(function: Function) -> Function:

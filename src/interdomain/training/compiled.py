@@ -24,9 +24,8 @@ _PLAIN = (type(None), bool, int, float, complex, str, bytes, enum.Enum, slice, r
 
 class CompiledFunctions:
     """
-    The functions compiled for one model, an attribute of it: they go when it goes. (TensorFlow
-    itself keeps a part: the gradient function of every ``tf.custom_gradient`` that was traced, such
-    as that of a softplus, and the graph around it. What is not compiled anew is not kept twice.)
+    The functions compiled for one model, an attribute of it: they go when it goes, and their graphs
+    with them (:mod:`interdomain._graph_memory`).
 
     A graph has the Python values of a model built in: ``num_data``, which parameters are trainable,
     what its kernel is. The functions are therefore those of a description of the model, and are
