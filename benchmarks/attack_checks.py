@@ -139,7 +139,8 @@ def gradients(built: Built) -> float:
 
         differences = [(at(step) - at(-step)) / (2 * step) for step in STEPS]
         at(0.0)
-    noise = built.ulp * abs(float(value)) * ULPS / max(STEPS)
+    conditioning = len(built.X) * built.size / built.draw.noise_variance
+    noise = built.ulp * (abs(float(value)) + conditioning) * ULPS / max(STEPS)
     scale = GRADIENT_RTOL * (abs(slope) + 1) + noise
     nearest = min(abs(slope - difference) for difference in differences)
     return float(nearest / scale)
