@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from benchmarks.airline_scale import AirlineScale
 from benchmarks.attack import Attack
 from benchmarks.attack_kills import AttackKills
+from benchmarks.attack_memory import AttackMemory
 from benchmarks.banana_hmk import BananaHmk
 from benchmarks.basis import Basis
 from benchmarks.colour_conv import ColourConv
@@ -58,6 +59,7 @@ BENCHMARKS: dict[str, type[Benchmark]] = {
         Startup,
         Attack,
         AttackKills,
+        AttackMemory,
     )
 }
 NEED_DATA = (
