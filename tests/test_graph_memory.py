@@ -32,8 +32,13 @@ def fit_a_model(**arguments: object) -> None:
 
 @pytest.mark.parametrize(
     "arguments",
-    [{"batch_size": 10}, {"batch_size": 10, "natural_gradient": 0.1}, {}],
-    ids=["adam", "natural", "l-bfgs"],
+    [
+        pytest.param({"batch_size": 10}, id="adam"),
+        pytest.param(
+            {"batch_size": 10, "natural_gradient": 0.1}, id="natural", marks=pytest.mark.full
+        ),
+        pytest.param({}, id="l-bfgs", marks=pytest.mark.full),
+    ],
 )
 def test_graphs_go_with_the_model(arguments) -> None:
     fit_a_model(**arguments)  # what all models share is made by the first
