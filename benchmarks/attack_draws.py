@@ -35,6 +35,8 @@ class Draw:
     :ivar squared_distance: Of the farthest row from the origin, in lengthscales: what GPflow's
         distances are differences of. A stationary kernel has lost all digits where this times the
         rounding error is not small; a kernel of angles loses none.
+    :ivar slope: Of a kernel of angles at angle zero, which a cosine tells to the root of its
+        rounding error.
     """
 
     family: str
@@ -45,6 +47,7 @@ class Draw:
     noise_variance: float
     extreme: bool = False
     squared_distance: float = 0.0
+    slope: float = 0.0
 
 
 def draw(family: str, generator: Generator) -> Draw:
@@ -80,12 +83,13 @@ def _finish(
     X: Array,
     extreme: bool,
     lengthscale: float = np.inf,
+    slope: float = 0.0,
 ) -> Draw:
     noise = power(generator, -3.0, 1.0)
     scale = f"N = {len(X)}, largest |x| {np.max(np.abs(X)):.2g}, noise {noise:.2g}"
     Y = generator.normal(size=(len(X), 1))
     squared = X.shape[1] * float(np.max(np.abs(X)) / lengthscale) ** 2
-    return Draw(family, f"{text}; {scale}", build, X, Y, noise, extreme, squared)
+    return Draw(family, f"{text}; {scale}", build, X, Y, noise, extreme, squared, slope)
 
 
 ZONAL: dict[str, Callable[..., gpflow.kernels.Kernel]] = {
@@ -100,7 +104,10 @@ ZONAL: dict[str, Callable[..., gpflow.kernels.Kernel]] = {
 }
 
 
-def _zonal(generator: Generator, columns: int) -> tuple[str, Callable[[], gpflow.kernels.Kernel]]:
+def _zonal(
+    generator: Generator, columns: int
+) -> tuple[str, Callable[[], gpflow.kernels.Kernel], float]:
+    """In words, the kernel, and its slope at angle zero."""
     name = str(generator.choice(list(ZONAL)))
     options: dict[str, Any] = {
         "variance": power(generator, -3, 3),
@@ -110,7 +117,9 @@ def _zonal(generator: Generator, columns: int) -> tuple[str, Callable[[], gpflow
     if not name.startswith("arc"):
         options["lengthscale"] = power(generator, -2, 2)
     shown = ", ".join(f"{key} {np.round(value, 4)}" for key, value in options.items())
-    return f"{name}, D = {columns}, {shown}", lambda: ZONAL[name](**options)
+    slopes = {"arc_cosine_0": 1.0, "matern12": 1 / options.get("lengthscale", 1.0)}
+    text = f"{name}, D = {columns}, {shown}"
+    return text, lambda: ZONAL[name](**options), slopes.get(name, 0.0)
 
 
 def _degree(generator: Generator, columns: int, most: int = 12) -> int:
@@ -125,7 +134,7 @@ def _degree(generator: Generator, columns: int, most: int = 12) -> int:
 def harmonics(generator: Generator) -> Draw:
     extreme = bool(generator.random() < 0.5)
     columns = int(generator.integers(1, 11))
-    text, make = _zonal(generator, columns)
+    text, make, slope = _zonal(generator, columns)
     degree = _degree(generator, columns)
 
     def build() -> Pair:
@@ -135,26 +144,27 @@ def harmonics(generator: Generator) -> Draw:
         )
 
     X = rows(generator, columns, extreme=extreme)
-    return _finish("harmonics", f"{text}, degree {degree}", build, generator, X, extreme)
+    text = f"{text}, degree {degree}"
+    return _finish("harmonics", text, build, generator, X, extreme, slope=slope)
 
 
 def points(generator: Generator) -> Draw:
     extreme = bool(generator.random() < 0.5)
     columns = int(generator.integers(1, 19))
-    text, make = _zonal(generator, columns)
+    text, make, slope = _zonal(generator, columns)
     X = rows(generator, columns, extreme=extreme)
     Z = X[: generator.integers(1, len(X) + 1)].copy()
 
     def build() -> Pair:
         return make(), gpflow.inducing_variables.InducingPoints(Z)
 
-    return _finish("points", text, build, generator, X, extreme)
+    return _finish("points", text, build, generator, X, extreme, slope=slope)
 
 
 def activations(generator: Generator) -> Draw:
     extreme = bool(generator.random() < 0.5)
     columns = int(generator.integers(1, 7))
-    text, make = _zonal(generator, columns)
+    text, make, slope = _zonal(generator, columns)
     degree, seed = _degree(generator, columns, 6), int(generator.integers(1000))
     units = int(generator.integers(1, 1 + min(8, columns + 1)))  # of degree 1 there are d
     activation = str(generator.choice(["relu", "softplus", "gelu", "erf"]))
@@ -166,7 +176,7 @@ def activations(generator: Generator) -> Draw:
 
     text = f"{text}, {units} units {activation}, degree {degree}"
     X = rows(generator, columns, extreme=extreme)
-    return _finish("activations", text, build, generator, X, extreme)
+    return _finish("activations", text, build, generator, X, extreme, slope=slope)
 
 
 STATIONARY = (

@@ -17,7 +17,7 @@ def test_the_table_says_what_grew() -> None:
         record("threads", same=False),
     ]
     of_models, of_threads = AttackMemory().table(records).splitlines()[-2:]
-    assert "| 3.000 |" in of_models and "NO" in of_threads
+    assert " 3.000 " in of_models and "NO" in of_threads
 
 
 @pytest.mark.full
