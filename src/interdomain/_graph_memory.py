@@ -1,6 +1,6 @@
 """What TensorFlow keeps of a graph for ever, tied to the graph: a model that goes frees its memory.
 
-Two registries would hold every graph that was traced, some 14 MB for a model: TensorFlow's of the
+Two registries would hold every graph that was traced: TensorFlow's of the
 gradient functions of ``tf.custom_gradient``, such as that of a softplus, and the cache in which
 the bijectors of TensorFlow Probability remember what they computed with, symbolic tensors too. The
 first is asked about operations of that graph alone; the second is a cache.

@@ -88,7 +88,7 @@ def test_an_optimizer_ends_at_a_valid_kernel(kernel_class: type, nu: float) -> N
         nu, kernel.lengthscale.numpy(), (angles[:, None] - angles).ravel()
     ).reshape(60, 60)
     K = kernel.variance.numpy() * radii[:, None] * radii * values
-    np.testing.assert_allclose(kernel(X), K, rtol=0, atol=1e-8 * np.max(K))
+    np.testing.assert_allclose(kernel(X), K, rtol=0, atol=1e-9 * np.max(K))
     root = np.linalg.cholesky(K + model.likelihood.variance.numpy() * np.eye(60))
     fit = np.sum(np.linalg.solve(root, Y) ** 2)
     expected = -0.5 * fit - np.sum(np.log(np.diag(root))) - 30 * np.log(2 * np.pi)
