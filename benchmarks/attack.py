@@ -9,9 +9,10 @@ float32 agrees with float64, the collapsed bound is below the exact log marginal
 gradient is that of finite differences, predicted variances are positive.
 
 A draw is named by family, seed and number; the table lists every fault by these. "Refused" are
-models whose Kuu has no Cholesky factor with GPflow's jitter in that float type, and those that are
-refused with a reason; "beyond" those of stationary kernels whose rows are so many lengthscales from
-the origin that no digit is left of their distances. Neither is checked further.
+models whose Kuu has no Cholesky factor with GPflow's jitter in that float type, those whose signal
+is so far above the noise that SGPR's second factor has none, and those that are refused with a
+reason; "beyond" those of stationary kernels whose rows are so many lengthscales from the origin
+that no digit is left of their distances. Neither is checked further.
 """
 
 from __future__ import annotations
