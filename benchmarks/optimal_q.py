@@ -24,8 +24,8 @@ from gpflow.covariances import Kuf, Kuu
 from benchmarks.data import Array
 from interdomain.covariances.blocks import block_batches
 from interdomain.models import AdditiveSVGP, OrthogonalSVGP
-from interdomain.posteriors.gaussian import square_root
-from interdomain.posteriors.orthogonal_terms import OrthogonalPair, factorise, whitened_residuals
+from interdomain.posteriors.orthogonal_terms import OrthogonalPair, factorise, orthogonal_features
+from interdomain.posteriors.parts import batch_root
 
 
 class _Terms(NamedTuple):
@@ -117,14 +117,13 @@ def _projections(model: Any, X: tf.Tensor) -> list[tf.Tensor]:
     if isinstance(model, AdditiveSVGP):
         rows = {}
         for batch in block_batches(base, kernel):
-            root = square_root(batch.operator(gpflow.default_jitter()))
-            A = root.solve(batch.features(X))
+            A = batch_root(batch).solve(batch.features(X))
             rows.update({position: A[i] for i, position in enumerate(batch.positions)})
         return [rows[position] for position in sorted(rows)]
     if not isinstance(model, OrthogonalSVGP):
         root = tf.linalg.cholesky(Kuu(base, kernel, jitter=gpflow.default_jitter()))
         return [tf.linalg.triangular_solve(root, Kuf(base, kernel, X))]
     pair = OrthogonalPair(base, model.orthogonal_inducing_variable)
-    roots = factorise(pair, kernel)
-    A = roots.base.solve(Kuf(base, kernel, X))
-    return [A, whitened_residuals(roots, A, Kuf(pair.orthogonal, kernel, X))]
+    return [
+        features[0] for features in orthogonal_features(factorise(pair, kernel), pair, kernel, X)
+    ]

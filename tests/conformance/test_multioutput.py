@@ -24,21 +24,42 @@ from gpflow.kernels import (
 )
 from gpflow.utilities import parameter_dict
 
+from interdomain import inducing_variables
+from interdomain.kernels import SphericalMatern32
+from interdomain.posteriors import StructuredPosterior
+from tests.posteriors.graph_ops import count_ops
+
 from .cases import FIRST_AND_LAST_KIND, REPRESENTATIVES, Case
-from .dense_twin import dense_twin, has_triangular_root
-from .helpers import NUM_DATA, assert_close, assert_same_objective, make_data, make_inputs
+from .dense_twin import dense_twin
+from .helpers import (
+    NUM_DATA,
+    assert_close,
+    assert_same_objective,
+    make_data,
+    make_inputs,
+    value_and_gradients,
+)
 from .selection import param
 
 NUM_LATENTS = 2
-WRAPPERS = ["shared", "separate"]
+OURS = {
+    "shared": inducing_variables.SharedIndependentInducingVariables,
+    "separate": inducing_variables.SeparateIndependentInducingVariables,
+}
+GPFLOWS = {
+    "shared": SharedIndependentInducingVariables,
+    "separate": SeparateIndependentInducingVariables,
+}
+ALL_WRAPPERS = ["bare", *(f"{whose} {kind}" for whose in ("gpflow", "own") for kind in GPFLOWS)]
 MIXINGS = ["shared", "separate", "coregionalised"]
 COVARIANCES = [(False, False), (True, True)]
 
 
 def half_of_the_pairs(first: int) -> pytest.MarkDecorator:
-    """Each class with all kernels and both wrappers, and with three of the six pairs of them: those
-    that are left out with the next class, and if ``first`` is one more. GPflow's posteriors of
-    several outputs see no more of a case than Kuu and Kuf, which are dense tensors."""
+    """Each class with all kernels and wrappers, and with half of the pairs of them: those that are
+    left out with the next class, and if ``first`` is one more. GPflow's posteriors of several
+    outputs see no more of a case than Kuu and Kuf, which are dense tensors; the wrappers of this
+    library and none at all lead to its own posterior."""
     return pytest.mark.parametrize(
         ("case", "wrapper", "mixing"),
         [
@@ -50,7 +71,7 @@ def half_of_the_pairs(first: int) -> pytest.MarkDecorator:
                 quick=case in FIRST_AND_LAST_KIND,
             )
             for (k, case), (i, wrapper), (j, mixing) in itertools.product(
-                enumerate(REPRESENTATIVES), enumerate(WRAPPERS), enumerate(MIXINGS)
+                enumerate(REPRESENTATIVES), enumerate(ALL_WRAPPERS), enumerate(MIXINGS)
             )
             if (k + i + j + first) % 2 == 0
         ],
@@ -83,11 +104,13 @@ def make_kernel(case: Case, mixing: str) -> MultioutputKernel:
 
 def make_inducing_variable(case: Case, wrapper: str) -> InducingVariables:
     inducing_variable = case.build()[1]
-    if wrapper == "shared":
-        return SharedIndependentInducingVariables(inducing_variable)
-    return SeparateIndependentInducingVariables(
-        [inducing_variable, copy.deepcopy(inducing_variable)]
-    )
+    if wrapper == "bare":
+        return inducing_variable
+    whose, kind = wrapper.split()
+    wrap = (OURS if whose == "own" else GPFLOWS)[kind]
+    if kind == "shared":
+        return wrap(inducing_variable)
+    return wrap([inducing_variable, copy.deepcopy(inducing_variable)])
 
 
 def make_model(
@@ -122,7 +145,7 @@ def test_elbo_and_gradients(case: Case, wrapper: str, mixing: str) -> None:
 def test_predictions(case: Case, wrapper: str, mixing: str) -> None:
     """A cached posterior and, marginal or joint, a conditional; GPflow takes a second for each that
     is not cached."""
-    model = make_model(case, wrapper, mixing, q_diag=wrapper == "shared")
+    model = make_model(case, wrapper, mixing, q_diag=wrapper.endswith("shared"))
     kernel, inducing_variable = model.kernel, model.inducing_variable
     twin = dense_twin(model)
     posterior = model.posterior()
@@ -133,7 +156,9 @@ def test_predictions(case: Case, wrapper: str, mixing: str) -> None:
         with disable_check_shapes():
             reference = twin.predict_f(X, **options)
         assert_close(posterior.predict_f(X, **options), reference, message=f"cached {options}")
-        if full_cov == (wrapper == "shared"):
+        fused = model.posterior(None).fused_predict_f(X, **options)
+        assert_close(fused, reference, message=f"fused {options}")
+        if full_cov == wrapper.endswith("shared"):
             actual = gpflow.conditionals.conditional(
                 X, inducing_variable, kernel, q_mu, q_sqrt=q_sqrt, white=True, **options
             )
@@ -144,14 +169,12 @@ def test_predictions(case: Case, wrapper: str, mixing: str) -> None:
     ("case", "wrapper"),
     [
         param(case, wrapper, id=f"{case.name}-{wrapper}", quick=case in FIRST_AND_LAST_KIND)
-        for case, wrapper in zip(REPRESENTATIVES, itertools.cycle(WRAPPERS), strict=False)
+        for case, wrapper in zip(REPRESENTATIVES, itertools.cycle(ALL_WRAPPERS), strict=False)
     ],
 )
 def test_outputs_are_single_output_models(case: Case, wrapper: str) -> None:
     """Independent outputs with kernels of their own are as many models with one output each."""
-    # Whitened variables of one and of several outputs are the same if both are by a triangle.
-    whiten = has_triangular_root(case.build()[1])
-    model = make_model(case, wrapper, "separate", q_diag=False, whiten=whiten)
+    model = make_model(case, wrapper, "separate", q_diag=False, whiten=True)
     X = make_inputs(case, 4)
     mean, var = model.predict_f(X)
     for i, kernel in enumerate(model.kernel.kernels):
@@ -161,6 +184,114 @@ def test_outputs_are_single_output_models(case: Case, wrapper: str) -> None:
             case.build()[1],
             q_mu=model.q_mu.numpy()[:, i : i + 1],
             q_sqrt=model.q_sqrt.numpy()[i : i + 1],
-            whiten=whiten,
+            whiten=True,
         )
         assert_close((mean[:, i : i + 1], var[:, i : i + 1]), single.predict_f(X))
+
+
+@pytest.mark.parametrize("mixing", MIXINGS)
+def test_which_posterior(mixing: str) -> None:
+    """Ours without a wrapper and with this library's; GPflow's own with GPflow's."""
+    for wrapper in ALL_WRAPPERS:
+        model = make_model(REPRESENTATIVES[0], wrapper, mixing, q_diag=True)
+        structured = isinstance(model.posterior(), StructuredPosterior)
+        assert structured == (not wrapper.startswith("gpflow")), wrapper
+
+
+def harmonics(max_degree: int) -> InducingVariables:
+    kernel = SphericalMatern32(weight_variances=np.ones(2), max_degree=4)
+    return inducing_variables.SphericalHarmonics.for_kernel(kernel, 2, max_degree=max_degree)
+
+
+@pytest.mark.parametrize("whiten", [True, False], ids=["white", "unwhitened"])
+@pytest.mark.parametrize("q_diag", [True, False], ids=["diagonal", "full"])
+@pytest.mark.parametrize("mixing", ["separate", "coregionalised"])
+def test_unequal_sizes(mixing: str, q_diag: bool, whiten: bool) -> None:
+    """Each latent GP is an SVGP with its own inducing variables and the first rows of q; what is
+    left over changes nothing and has a gradient of zero."""
+    kernels = [
+        SphericalMatern32(variance=v, weight_variances=np.ones(2), max_degree=4)
+        for v in (1.0, 0.5, 2.0)
+    ]
+    W = np.array([[1.0, 0.3, 0.2], [-0.4, 0.8, 0.1]])
+    own = [harmonics(3), harmonics(1), gpflow.inducing_variables.InducingPoints(np.eye(2))]
+    kernel = SeparateIndependent(kernels)
+    if mixing == "coregionalised":
+        kernel = LinearCoregionalization(kernels, W=W)
+    model = gpflow.models.SVGP(
+        kernel,
+        gpflow.likelihoods.Gaussian(0.2),
+        inducing_variables.SeparateIndependentInducingVariables(own),
+        num_latent_gps=3,
+        q_diag=q_diag,
+        whiten=whiten,
+    )
+    rng = np.random.default_rng(1)
+    model.q_mu.assign(rng.normal(size=model.q_mu.shape))
+    model.q_sqrt.assign(0.4 * model.q_sqrt)
+    X = rng.normal(size=(5, 2))
+    singles = []
+    for i, (latent, inducing_variable) in enumerate(zip(kernels, own, strict=True)):
+        size = int(inducing_variable.num_inducing)
+        q_sqrt = model.q_sqrt.numpy()
+        singles.append(
+            gpflow.models.SVGP(
+                latent,
+                model.likelihood,
+                inducing_variable,
+                q_mu=model.q_mu.numpy()[:size, i : i + 1],
+                q_sqrt=q_sqrt[:size, i : i + 1] if q_diag else q_sqrt[i : i + 1, :size, :size],
+                q_diag=q_diag,
+                whiten=whiten,
+            )
+        )
+    means, variances = zip(*(single.predict_f(X) for single in singles), strict=True)
+    means, variances = np.concatenate(means, axis=1), np.concatenate(variances, axis=1)
+    if mixing == "coregionalised":
+        means, variances = means @ W.T, variances @ (W**2).T
+    assert_close(model.predict_f(X), (means, variances))
+    assert_close(model.posterior().predict_f(X), (means, variances))
+    assert_close(model.prior_kl(), sum(single.prior_kl() for single in singles))
+    with tf.GradientTape() as tape:
+        value = model.elbo((X, X @ rng.normal(size=(2, means.shape[1]))))
+    gradient = tape.gradient(value, model.q_mu.unconstrained_variable)
+    sizes = [int(inducing_variable.num_inducing) for inducing_variable in own]
+    for column, size in zip(tf.transpose(gradient), sizes, strict=True):
+        assert np.all(column[:size] != 0)
+        np.testing.assert_array_equal(column[size:], 0)
+
+
+def test_shared_blocks_are_factorised_once() -> None:
+    """Latent GPs with the same kernel and inducing variable have one factor; harmonics none."""
+    kernels = [SphericalMatern32(weight_variances=np.ones(2), max_degree=4) for _ in range(2)]
+    points = gpflow.inducing_variables.InducingPoints(np.eye(2))
+    wrap = inducing_variables.SeparateIndependentInducingVariables
+
+    def count(kernel: MultioutputKernel, inducing_variable: InducingVariables) -> int:
+        model = gpflow.models.SVGP(
+            kernel, gpflow.likelihoods.Gaussian(), inducing_variable, num_latent_gps=3
+        )
+        X = np.ones((4, 2))
+        data = X, np.ones((4, 3))
+        function = tf.function(
+            lambda: value_and_gradients(lambda: model.elbo(data), model.trainable_variables),
+            autograph=False,
+        )
+        return count_ops(function.get_concrete_function(), ("Cholesky",))
+
+    first, second = kernels
+    assert count(SharedIndependent(first, 3), wrap([points] * 3)) == 1
+    assert count(SeparateIndependent([first, second, first]), wrap([points] * 3)) == 2
+    of_harmonics = wrap([harmonics(2), harmonics(3), points])
+    assert count(SeparateIndependent([first, second, first]), of_harmonics) == 1
+    assert count(SeparateIndependent([first, second, first]), harmonics(2)) == 0
+    W = np.ones((3, 3))
+    assert count(LinearCoregionalization([first, second, first], W=W), harmonics(2)) == 0
+
+
+def test_wrong_numbers_of_inducing_variables() -> None:
+    kernel = SeparateIndependent([SphericalMatern32(max_degree=4) for _ in range(3)])
+    wrapper = inducing_variables.SeparateIndependentInducingVariables([harmonics(2)] * 2)
+    model = gpflow.models.SVGP(kernel, gpflow.likelihoods.Gaussian(), wrapper, num_latent_gps=3)
+    with pytest.raises(ValueError, match="inducing_variable_list must have 3 entries, .* found 2"):
+        model.prior_kl()

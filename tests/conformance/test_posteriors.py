@@ -115,7 +115,7 @@ def test_conditional_on_known_values(case: Case, whiten: bool) -> None:
     """q_sqrt=None: u is known; also as a cached posterior, and for a batch of inputs."""
     kernel, inducing_variable = case.build()
     q_mu, _ = make_q(kernel, inducing_variable, whiten=whiten, num_latent_gps=2)
-    twin = DenseTwin(inducing_variable, whiten=whiten)
+    twin = DenseTwin(inducing_variable)
     batch = make_inputs(case, 3, 4)
     X = batch.reshape(12, -1)
     posterior = gpflow.posteriors.create_posterior(

@@ -61,7 +61,7 @@ def test_sample_conditional(case: Case) -> None:
     X = 2 * make_inputs(case, 3)
     for options in ({}, {"full_cov": True, "num_samples": 5}, {"full_output_cov": True}):
         results = []
-        for u in (inducing_variable, DenseTwin(inducing_variable, whiten=True)):
+        for u in (inducing_variable, DenseTwin(inducing_variable)):
             tf.random.set_seed(3)
             results.append(
                 gpflow.conditionals.sample_conditional(

@@ -146,7 +146,7 @@ def test_sgpmc(case: Case) -> None:
     likelihood = gpflow.likelihoods.Gaussian(0.2)
     model = gpflow.models.SGPMC(data, kernel, likelihood, inducing_variable=inducing_variable)
     twin = gpflow.models.SGPMC(
-        data, kernel, likelihood, inducing_variable=DenseTwin(inducing_variable, whiten=True)
+        data, kernel, likelihood, inducing_variable=DenseTwin(inducing_variable)
     )
     model.V.assign(0.3 * np.sin(np.arange(model.V.shape[0]))[:, None])
     twin.V = model.V

@@ -227,9 +227,7 @@ def joint_svgp(model: AdditiveSVGP, sizes: Sequence[int]) -> gpflow.models.SVGP:
     """The stock SVGP whose joint q is block-diagonal. GPflow's own dense algebra: it is shown the
     whole Kuu and Kuf. It shares every parameter with the model but q's."""
     assert [mean.shape[0] for mean in model.q_mu] == list(sizes)
-    return block_svgp(
-        model, DenseTwin(model.inducing_variable, whiten=model.whiten), model.q_mu, model.q_sqrt
-    )
+    return block_svgp(model, DenseTwin(model.inducing_variable), model.q_mu, model.q_sqrt)
 
 
 def block_svgp(

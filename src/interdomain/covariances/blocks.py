@@ -18,7 +18,8 @@ from gpflow.utilities import Dispatcher
 
 from ..inducing_variables import SumInducingVariables
 from ..kernels import DecomposedKernel
-from .dispatch import Kuu_operator, full_matrix_operator
+from ..linalg import stack
+from .dispatch import Kuu_operator
 from .pairs import Block, flat_blocks, pair_blocks
 
 block_batches = Dispatcher("block_batches")
@@ -45,7 +46,7 @@ class BlockBatch(abc.ABC):
 
     @abc.abstractmethod
     def operator(self, jitter: float) -> tf.linalg.LinearOperator:
-        """Kuu of each block, as an operator ``[T, m, m]``: diagonal, plus low rank, or full."""
+        """Kuu of each block, as an operator ``[T, m, m]``."""
 
 
 class StackedBlocks(BlockBatch):
@@ -59,33 +60,7 @@ class StackedBlocks(BlockBatch):
         return tf.stack([Kuf(block, kernel, X) for block, kernel in self.blocks])
 
     def operator(self, jitter: float) -> tf.linalg.LinearOperator:
-        operators = [Kuu_operator(block, kernel, jitter=jitter) for block, kernel in self.blocks]
-        if all(isinstance(operator, tf.linalg.LinearOperatorDiag) for operator in operators):
-            return tf.linalg.LinearOperatorDiag(
-                tf.stack([operator.diag_part() for operator in operators]),
-                is_self_adjoint=True,
-                is_positive_definite=True,
-            )
-        if all(
-            isinstance(operator, tf.linalg.LinearOperatorLowRankUpdate) for operator in operators
-        ):
-            return _stack_updates(operators)
-        return full_matrix_operator(tf.stack([operator.to_dense() for operator in operators]))
-
-
-def _stack_updates(
-    operators: Sequence[tf.linalg.LinearOperatorLowRankUpdate],
-) -> tf.linalg.LinearOperatorLowRankUpdate:
-    """Diagonals plus low ranks; where ranks differ, columns of zeros make up for it."""
-    rank = max(operator.u.shape[-1] for operator in operators)
-    updates = [tf.pad(o.u, [[0, 0], [0, rank - o.u.shape[-1]]]) for o in operators]
-    diagonals = tf.stack([operator.base_operator.diag_part() for operator in operators])
-    return tf.linalg.LinearOperatorLowRankUpdate(
-        tf.linalg.LinearOperatorDiag(diagonals, is_self_adjoint=True, is_positive_definite=True),
-        tf.stack(updates),
-        is_self_adjoint=True,
-        is_positive_definite=True,
-    )
+        return stack([Kuu_operator(block, kernel, jitter=jitter) for block, kernel in self.blocks])
 
 
 @block_batches.register(InducingVariables, Kernel)

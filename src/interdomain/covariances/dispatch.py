@@ -13,6 +13,7 @@ from gpflow.utilities import Dispatcher
 
 from ..inducing_variables import InterDomainInducingVariables
 from ..kernels import DecomposedKernel
+from ..linalg import full_operator
 
 Kuu_operator = Dispatcher("Kuu_operator")
 Kuu_operator.__doc__ = """Kuu as a linear operator that keeps its structure.
@@ -36,14 +37,7 @@ def Kuu_operator_full_matrix(
     inducing_variable: InducingVariables, kernel: Kernel, *, jitter: float = 0.0
 ) -> tf.linalg.LinearOperator:
     """No known structure: the dense matrix."""
-    return full_matrix_operator(Kuu(inducing_variable, kernel, jitter=jitter))
-
-
-def full_matrix_operator(matrix: tf.Tensor) -> tf.linalg.LinearOperatorFullMatrix:
-    """A covariance matrix, or a batch of them, as an operator."""
-    return tf.linalg.LinearOperatorFullMatrix(
-        matrix, is_self_adjoint=True, is_positive_definite=True
-    )
+    return full_operator(Kuu(inducing_variable, kernel, jitter=jitter))
 
 
 def _raise_no_covariance(inducing_variable: InducingVariables, kernel: Kernel) -> NoReturn:

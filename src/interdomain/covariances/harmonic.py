@@ -17,10 +17,10 @@ from ..inducing_variables.harmonic import ComponentInducingPoints
 from ..kernels import HarmonicKernel, ResponseSum
 from ..kernels.harmonic import HarmonicComponent
 from ..kernels.orbit_sums import orbit_sums
+from ..linalg import block_diagonal, full_operator
 from ..sphere._typing import Array
 from .blocks import BlockBatch, block_batches
-from .dispatch import Kuu_operator, full_matrix_operator
-from .sums import block_diagonal
+from .dispatch import Kuu_operator
 
 
 class HarmonicBlocks(BlockBatch):
@@ -85,7 +85,7 @@ class HarmonicBlocks(BlockBatch):
         sums = self._sums(of_base, points, points, np.asarray(weights), representatives, split=True)
         matrix = sums + tf.linalg.matrix_transpose(sums)
         diagonal = tf.linalg.diag_part(matrix) + jitter
-        return full_matrix_operator(tf.linalg.set_diag(matrix, diagonal))
+        return full_operator(tf.linalg.set_diag(matrix, diagonal))
 
     def _representatives(self) -> tuple[Array, Array]:
         """One of each pair of exponents s and -s, and 1/2 where they are the same."""
@@ -220,7 +220,7 @@ def Kuu_operator_harmonic(
     """Block-diagonal, with one block for each component."""
     batches = block_batches(inducing_variable, kernel)
     matrices = [tf.unstack(batch.operator(jitter).to_dense()) for batch in batches]
-    operators = [full_matrix_operator(matrix) for matrix in _ordered(batches, matrices)]
+    operators = [full_operator(matrix) for matrix in _ordered(batches, matrices)]
     return operators[0] if len(operators) == 1 else block_diagonal(operators)
 
 

@@ -23,6 +23,7 @@ from gpflow.kernels import Matern12, Matern32, Matern52, Stationary
 
 from ..inducing_variables import IntervalFourierFeatures
 from ..kernels.columns import select_columns
+from ..linalg import low_rank_operator
 from ..sphere._typing import Array
 from .dispatch import Kuu_operator
 
@@ -137,12 +138,7 @@ def Kuu_operator_interval_fourier_features(
     diagonal = tf.concat([constant[None], waves, waves], axis=0)
     derivatives = _derivatives_at_ends(inducing_variable, order, rate)
     update = tf.linalg.matmul(derivatives, tf.constant(_INVERSE_ROOTS[order], dtype))
-    return tf.linalg.LinearOperatorLowRankUpdate(
-        tf.linalg.LinearOperatorDiag(diagonal, is_self_adjoint=True, is_positive_definite=True),
-        update / tf.sqrt(kernel.variance),
-        is_self_adjoint=True,
-        is_positive_definite=True,
-    )
+    return low_rank_operator(diagonal, update / tf.sqrt(kernel.variance))
 
 
 _INVERSE_ROOTS: tuple[Array, ...] = (

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import tensorflow as tf
 from check_shapes import check_shapes
 from gpflow.base import TensorType
@@ -12,20 +10,9 @@ from gpflow.kernels import Sum
 
 from ..inducing_variables import SumInducingVariables
 from ..kernels import DecomposedKernel
+from ..linalg import block_diagonal
 from .dispatch import Kuu_operator
 from .pairs import pair_blocks
-
-
-def block_diagonal(operators: Sequence[tf.linalg.LinearOperator]) -> tf.linalg.LinearOperator:
-    """The block-diagonal operator; a diagonal one if all blocks are diagonal."""
-    if all(isinstance(operator, tf.linalg.LinearOperatorDiag) for operator in operators):
-        diagonal = tf.concat([operator.diag_part() for operator in operators], axis=0)
-        return tf.linalg.LinearOperatorDiag(
-            diagonal, is_self_adjoint=True, is_positive_definite=True
-        )
-    return tf.linalg.LinearOperatorBlockDiag(
-        operators, is_self_adjoint=True, is_positive_definite=True
-    )
 
 
 @Kuf.register(SumInducingVariables, (Sum, DecomposedKernel), object)

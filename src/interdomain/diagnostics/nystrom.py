@@ -9,7 +9,6 @@ import gpflow
 import tensorflow as tf
 from check_shapes import check_shapes
 from gpflow.base import TensorType
-from gpflow.config import default_jitter
 from gpflow.inducing_variables import InducingPoints, InducingVariables
 from gpflow.kernels import Kernel
 
@@ -19,7 +18,7 @@ from ..inducing_variables import HarmonicInducingPoints
 from ..kernels import HarmonicKernel
 from ..kernels.clustering import k_means
 from ..kernels.kernel_arguments import single_output
-from ..posteriors.gaussian import square_root
+from ..posteriors.parts import batch_root
 from ..transforms import CyclicTransform
 
 
@@ -43,8 +42,7 @@ def nystrom_trace_error(
     X = tf.convert_to_tensor(X)
     error = tf.reduce_sum(kernel(X, full_cov=False))
     for batch in block_batches(inducing_variable, kernel):
-        root = square_root(batch.operator(default_jitter()))
-        error -= tf.reduce_sum(tf.square(root.solve(batch.features(X))))
+        error -= tf.reduce_sum(tf.square(batch_root(batch).solve(batch.features(X))))
     return error
 
 

@@ -2,27 +2,46 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import gpflow
 import tensorflow as tf
 from check_shapes import check_shapes
 from gpflow.base import TensorType
-from gpflow.config import default_jitter
-from gpflow.covariances import Kuf
 from gpflow.inducing_variables import MultioutputInducingVariables
 from gpflow.kernels import MultioutputKernel
 
-from ..covariances import Kuu_operator
+from ..linalg.variational import Terms
 from ..models import OrthogonalSVGP
-from ..posteriors import orthogonal_terms
-from ..posteriors.gaussian import lower_triangle, square_root, whiten_q_sqrt
-from ..posteriors.orthogonal_terms import (
-    OrthogonalPair,
-    VarianceTerms,
-    Variational,
-    factorise,
-    whitened_residuals,
-    whitened_variational,
-)
+from ..posteriors.groups import joint_groups
+from ..posteriors.orthogonal_terms import OrthogonalPair, OrthogonalQ, orthogonal_groups
+
+
+class VarianceTerms(NamedTuple):
+    """What the posterior variance of f is made of, each ``[N, P]``.
+
+    ``prior - explained - orthogonal_explained`` is what no inducing variable explains; the others
+    are added to it (Tiao et al. 2023, eq. 12 and Figure 5).
+
+    :ivar prior: Kff.
+    :ivar explained: Qff, what u explains.
+    :ivar uncertain: The uncertainty about u.
+    :ivar orthogonal_explained: ``S_fv S_vv^{-1} S_vf``, what the orthogonal variables explain.
+    :ivar orthogonal_uncertain: The uncertainty about them.
+    """
+
+    prior: tf.Tensor
+    explained: tf.Tensor
+    uncertain: tf.Tensor
+    orthogonal_explained: tf.Tensor
+    orthogonal_uncertain: tf.Tensor
+
+    @property
+    def variance(self) -> tf.Tensor:
+        """What the terms add up to, ``[N, P]``: the variance of f; never negative."""
+        # What both sets do not explain is not negative; rounding can make it so.
+        unexplained = tf.maximum(self.prior - self.explained - self.orthogonal_explained, 0)
+        return unexplained + self.uncertain + self.orthogonal_uncertain
 
 
 @check_shapes(
@@ -71,23 +90,30 @@ def _validate(model: gpflow.models.SVGP) -> None:
 
 
 def _of_svgp(model: gpflow.models.SVGP, X: TensorType) -> VarianceTerms:
-    kernel, base = model.kernel, model.inducing_variable
-    root = square_root(Kuu_operator(base, kernel, jitter=default_jitter()))
-    q_sqrt = lower_triangle(model.q_sqrt)
-    if not model.whiten:
-        q_sqrt = whiten_q_sqrt(root, q_sqrt)
-    A = root.solve(Kuf(base, kernel, X))
-    none = tf.zeros_like(A[:0])  # no orthogonal variables
-    q = Variational(model.q_mu, q_sqrt, none, None)
-    return orthogonal_terms.variance_terms(A, none, kernel(X, full_cov=False), q)
+    q = (model.q_mu, model.q_sqrt)
+    (group,) = joint_groups(model.inducing_variable, model.kernel, q, whiten=model.whiten)
+    (part,) = group.parts()
+    none = tf.zeros([1, 1], X.dtype)
+    return VarianceTerms(*_prior_and_base(model, X, part.terms(X)), none, none)
 
 
 def _of_orthogonal(model: OrthogonalSVGP, X: TensorType) -> VarianceTerms:
-    kernel = model.kernel
     pair = OrthogonalPair(model.inducing_variable, model.orthogonal_inducing_variable)
-    q = Variational(model.q_mu, model.q_sqrt, model.q_mu_orthogonal, model.q_sqrt_orthogonal)
-    roots = factorise(pair, kernel)
-    whitened = whitened_variational(None if model.whiten else roots, q)
-    A = roots.base.solve(Kuf(pair.base, kernel, X))
-    D = whitened_residuals(roots, A, Kuf(pair.orthogonal, kernel, X))
-    return orthogonal_terms.variance_terms(A, D, kernel(X, full_cov=False), whitened)
+    q = OrthogonalQ(model.q_mu, model.q_sqrt, model.q_mu_orthogonal, model.q_sqrt_orthogonal)
+    ((part,),) = [g.parts() for g in orthogonal_groups(pair, model.kernel, q, whiten=model.whiten)]
+    base, orthogonal = part.terms_of_both(X)
+    return VarianceTerms(
+        *_prior_and_base(model, X, base), orthogonal.explained[:, None], _uncertain(orthogonal)
+    )
+
+
+def _prior_and_base(
+    model: gpflow.models.SVGP, X: TensorType, base: Terms
+) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
+    prior = model.kernel(X, full_cov=False)
+    return prior[:, None], base.explained[:, None], _uncertain(base)
+
+
+def _uncertain(terms: Terms) -> tf.Tensor:
+    """The variance that the uncertainty about the variables brings."""
+    return terms.change + terms.explained[:, None]

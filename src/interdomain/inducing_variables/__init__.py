@@ -5,6 +5,10 @@ from .base import InterDomainInducingVariables
 from .fourier_features import FourierFeatures
 from .harmonic import HarmonicInducingPoints
 from .interval_fourier_features import IntervalFourierFeatures
+from .multioutput import (
+    SeparateIndependentInducingVariables,
+    SharedIndependentInducingVariables,
+)
 from .responses import InducingPatches, OrbitInducingPoints
 from .spherical_harmonics import SphericalHarmonics
 from .sums import SumInducingVariables
@@ -17,6 +21,8 @@ __all__ = [
     "InterDomainInducingVariables",
     "IntervalFourierFeatures",
     "OrbitInducingPoints",
+    "SeparateIndependentInducingVariables",
+    "SharedIndependentInducingVariables",
     "SphericalHarmonics",
     "SumInducingVariables",
 ]

@@ -20,7 +20,7 @@ from ..covariances.pairs import flat_blocks
 from ..kernels import DecomposedKernel
 from ..placement import move_parameters, resolve_devices
 from ..posteriors.additive import AdditivePosterior
-from ..posteriors.block_terms import add_variance, additive_kl, additive_terms
+from ..posteriors.groups import BlockGroup, additive_groups, marginals_and_kl
 from .one_pass import OnePassSVGP, variational_pair
 
 _NO_CACHE = (None, "nocache", PrecomputeCacheType.NOCACHE)
@@ -112,26 +112,20 @@ class AdditiveSVGP(OnePassSVGP):
 
     @inherit_check_shapes
     def prior_kl(self) -> tf.Tensor:
-        return additive_kl(
-            self.inducing_variable,
-            self.kernel,
-            self.q_mu,
-            self.q_sqrt,
-            whiten=self.whiten,
-            devices=self._devices,
-        )
+        return tf.add_n([group.kl() for group in self._groups])
 
     def marginals_and_kl(self, X: TensorType) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
-        mean, change, kl = additive_terms(
+        return marginals_and_kl(self._groups, X)
+
+    @property
+    def _groups(self) -> list[BlockGroup]:
+        return additive_groups(
             self.inducing_variable,
             self.kernel,
-            self.q_mu,
-            self.q_sqrt,
-            X,
+            self.variational_parameters,
             whiten=self.whiten,
             devices=self._devices,
         )
-        return mean, add_variance(self.kernel(X, full_cov=False), change), kl
 
     def posterior(
         self,

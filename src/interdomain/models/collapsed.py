@@ -18,8 +18,7 @@ from dataclasses import dataclass
 import numpy as np
 import tensorflow as tf
 
-from ..covariances.dispatch import full_matrix_operator
-from ..posteriors.gaussian import is_diagonal, square_root
+from ..linalg import Root, cast, full_operator, square_root
 
 
 @dataclass(frozen=True)
@@ -76,7 +75,7 @@ class Collapsed:
     :ivar c: ``[M, P]``.
     """
 
-    root: tf.linalg.LinearOperator
+    root: Root
     explained: tf.Tensor
     B: tf.Tensor
     L: tf.Tensor
@@ -85,12 +84,12 @@ class Collapsed:
 
 def collapse(kuu: tf.linalg.LinearOperator, sums: DataSums, noise_variance: tf.Tensor) -> Collapsed:
     """Factorise: once Kuu, if it has no structure, and once B."""
-    root = square_root(_in_float64(kuu))
+    root = square_root(kuu if kuu.dtype == tf.float64 else cast(kuu, tf.float64))
     half = root.solve(sums.phi)
     whitened = root.solve(tf.linalg.matrix_transpose(half))
     B = whitened / noise_variance
     B = tf.linalg.set_diag(B, tf.linalg.diag_part(B) + 1)
-    L = square_root(full_matrix_operator(B)).to_dense()
+    L = square_root(full_operator(B)).to_dense()
     c = tf.linalg.triangular_solve(L, root.solve(sums.psi)) / noise_variance
     return Collapsed(root=root, explained=tf.linalg.trace(whitened), B=B, L=L, c=c)
 
@@ -114,13 +113,3 @@ def optimal_q(collapsed: Collapsed) -> tuple[tf.Tensor, tf.Tensor]:
     lower = tf.linalg.matrix_transpose(tf.reverse(reversed_root, axis=[0, 1]))
     identity = tf.eye(tf.shape(lower)[0], dtype=lower.dtype)
     return mean, tf.linalg.triangular_solve(lower, identity)
-
-
-def _in_float64(kuu: tf.linalg.LinearOperator) -> tf.linalg.LinearOperator:
-    if kuu.dtype == tf.float64:
-        return kuu
-    if is_diagonal(kuu):
-        return tf.linalg.LinearOperatorDiag(
-            tf.cast(kuu.diag_part(), tf.float64), is_self_adjoint=True, is_positive_definite=True
-        )
-    return full_matrix_operator(tf.cast(kuu.to_dense(), tf.float64))

@@ -16,12 +16,13 @@ from gpflow.mean_functions import MeanFunction
 from gpflow.posteriors import PrecomputeCacheType
 
 from .._arguments import choice, warn
+from ..posteriors.groups import marginals_and_kl
 from ..posteriors.orthogonal import OrthogonalPosterior
 from ..posteriors.orthogonal_terms import (
+    OrthogonalGroup,
     OrthogonalPair,
-    Variational,
-    orthogonal_kl,
-    orthogonal_marginals,
+    OrthogonalQ,
+    orthogonal_groups,
     residual_shares,
 )
 from .one_pass import OnePassSVGP, validate_inducing_variable, variational_pair
@@ -141,11 +142,11 @@ class OrthogonalSVGP(OnePassSVGP):
         return pairs
 
     def marginals_and_kl(self, X: TensorType) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
-        return orthogonal_marginals(self._pair, self.kernel, self._q, X, whiten=self.whiten)
+        return marginals_and_kl(self._groups, X)
 
     @inherit_check_shapes
     def prior_kl(self) -> tf.Tensor:
-        return orthogonal_kl(self._pair, self.kernel, self._q, whiten=self.whiten)
+        return tf.add_n([group.kl() for group in self._groups])
 
     def posterior(
         self,
@@ -166,8 +167,12 @@ class OrthogonalSVGP(OnePassSVGP):
         return OrthogonalPair(self.inducing_variable, self.orthogonal_inducing_variable)
 
     @property
-    def _q(self) -> Variational:
-        return Variational(self.q_mu, self.q_sqrt, self.q_mu_orthogonal, self.q_sqrt_orthogonal)
+    def _groups(self) -> list[OrthogonalGroup]:
+        return orthogonal_groups(self._pair, self.kernel, self._q, whiten=self.whiten)
+
+    @property
+    def _q(self) -> OrthogonalQ:
+        return OrthogonalQ(self.q_mu, self.q_sqrt, self.q_mu_orthogonal, self.q_sqrt_orthogonal)
 
     def _warn_of_determined_variables(self) -> None:
         shares = tf.get_static_value(residual_shares(self._pair, self.kernel))

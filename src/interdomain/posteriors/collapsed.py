@@ -70,4 +70,7 @@ class CollapsedPosterior(StructuredPosterior):
         return fused(self._at_optimum(), Xnew, full_cov, full_output_cov)
 
     def _precompute(self) -> tuple[PrecomputedValue, ...]:
-        return StructuredPosterior._precompute(self._at_optimum())
+        optimal = self._at_optimum()
+        values = StructuredPosterior._precompute(optimal)
+        self._kept = optimal._kept
+        return values

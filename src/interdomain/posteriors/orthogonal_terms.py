@@ -7,15 +7,19 @@ With ``Kuu = L_u L_u^T`` and ``C = L_v L_v^T``,
 
     A = L_u^{-1} Kuf,    B = L_u^{-1} Kuv,    D = L_v^{-1} (Kvf - B^T A),
 
-and q's of the whitened variables, the posterior is
+and q's of the whitened variables, the posterior is that of two parts whose features are A and D:
 
     mean = A^T m_u + D^T m_v,
-    cov = Kff - A^T A - D^T D + A^T S_u A + D^T S_v D.
+    cov = Kff + A^T (S_u - I) A + D^T (S_v - I) D.
+
+All matrices have a leading axis of one, as :mod:`interdomain.linalg.variational` wants parts.
 """
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+import abc
+from dataclasses import dataclass
+from typing import NamedTuple
 
 import tensorflow as tf
 from gpflow.base import TensorType
@@ -25,17 +29,21 @@ from gpflow.inducing_variables import InducingPoints, InducingVariables
 from gpflow.kernels import Kernel
 
 from ..covariances import Kuu_operator, Kvu
-from ..covariances.dispatch import full_matrix_operator
-from .gaussian import (
-    joint_covariance,
+from ..covariances.latents import LatentGPs, latent_gps
+from ..linalg import Root, full_operator, square_root, stack, whiten
+from ..linalg.products import gram, matmul
+from ..linalg.variational import (
+    Kept,
+    Terms,
+    Variational,
+    Whitened,
+    feature_terms,
+    joint_feature_terms,
     kl_divergence,
-    log_determinant_of_whitened,
-    lower_triangle,
-    projected_variances,
-    square_root,
-    whiten_q_sqrt,
-    whitened_columns,
+    whitened,
 )
+from .groups import Group
+from .parts import Part, TrainedPart, stack_roots
 
 
 class OrthogonalPair(NamedTuple):
@@ -45,7 +53,7 @@ class OrthogonalPair(NamedTuple):
     orthogonal: InducingVariables
 
 
-class Variational(NamedTuple):
+class OrthogonalQ(NamedTuple):
     """q(u) and q(v'): means ``[M, P]`` and ``[K, P]``; roots ``[M, P]`` or ``[P, M, M]``.
 
     ``q_sqrt_orthogonal`` is None where q(v') has the prior's covariance: then it adds to the mean
@@ -59,22 +67,27 @@ class Variational(NamedTuple):
 
 
 class Roots(NamedTuple):
-    """L_u as an operator, B ``[M, K]``, and L_v as an operator."""
+    """L_u, B ``[1, M, K]`` and L_v."""
 
-    base: tf.linalg.LinearOperator
+    base: Root
     cross: tf.Tensor
-    orthogonal: tf.linalg.LinearOperator
+    orthogonal: Root
+
+
+def _residuals(cross: tf.Tensor, A: tf.Tensor, columns: tf.Tensor) -> tf.Tensor:
+    """S_vf, from Kvf."""
+    return columns - matmul(cross, A, transpose_a=True)
 
 
 def factorise(pair: OrthogonalPair, kernel: Kernel) -> Roots:
     """Both square roots; that of Kuu keeps its structure, and costs no Cholesky if diagonal."""
     base = square_root(_base_operator(pair, kernel))
-    cross = base.solve(_cross_covariance(pair, kernel))
+    cross = base.solve(_cross_covariance(pair, kernel)[None])
     return Roots(base, cross, square_root(_residual_operator(pair, kernel, cross)))
 
 
 def _base_operator(pair: OrthogonalPair, kernel: Kernel) -> tf.linalg.LinearOperator:
-    return Kuu_operator(pair.base, kernel, jitter=default_jitter())
+    return stack([Kuu_operator(pair.base, kernel, jitter=default_jitter())])
 
 
 def _cross_covariance(pair: OrthogonalPair, kernel: Kernel) -> tf.Tensor:
@@ -84,20 +97,9 @@ def _cross_covariance(pair: OrthogonalPair, kernel: Kernel) -> tf.Tensor:
 
 def _residual_operator(
     pair: OrthogonalPair, kernel: Kernel, cross: tf.Tensor
-) -> tf.linalg.LinearOperatorFullMatrix:
+) -> tf.linalg.LinearOperator:
     """C, the prior covariance of v'."""
-    covariance = Kuu(pair.orthogonal, kernel, jitter=default_jitter())
-    return full_matrix_operator(covariance - _gram(cross))
-
-
-@tf.custom_gradient
-def _gram(matrix: tf.Tensor) -> Any:
-    """``B^T B``, with one product in its gradient where TensorFlow's own has two."""
-
-    def gradient(upstream: tf.Tensor) -> tf.Tensor:
-        return tf.matmul(matrix, upstream + tf.linalg.matrix_transpose(upstream))
-
-    return tf.matmul(matrix, matrix, transpose_a=True), gradient
+    return full_operator(Kuu(pair.orthogonal, kernel, jitter=default_jitter()) - gram(cross))
 
 
 def residual_shares(pair: OrthogonalPair, kernel: Kernel) -> tf.Tensor:
@@ -105,63 +107,119 @@ def residual_shares(pair: OrthogonalPair, kernel: Kernel) -> tf.Tensor:
 
     Where it is zero, S_vf is as well: u determines the variable.
     """
-    cross = whitened_columns(_base_operator(pair, kernel), _cross_covariance(pair, kernel))
+    cross = whiten(_base_operator(pair, kernel), _cross_covariance(pair, kernel)[None])
     if isinstance(pair.orthogonal, InducingPoints):
-        variances = kernel(pair.orthogonal.Z, full_cov=False)
+        prior = kernel(pair.orthogonal.Z, full_cov=False)
     else:
-        variances = tf.linalg.diag_part(Kuu(pair.orthogonal, kernel))
-    return 1 - tf.reduce_sum(tf.square(cross), axis=0) / variances
+        prior = tf.linalg.diag_part(Kuu(pair.orthogonal, kernel))
+    return 1 - tf.reduce_sum(tf.square(cross), axis=[0, 1]) / prior
 
 
-def whitened_variational(roots: Roots | None, q: Variational) -> Variational:
-    """q of the whitened variables, as tensors.
+Features = tuple[tf.Tensor, tf.Tensor]  # A or D, and what the root of q's covariance multiplies
+
+
+class OrthogonalPart(Part):
+    """The part of both sets: a sum of two."""
+
+    @abc.abstractmethod
+    def features(self, X: tf.Tensor) -> tuple[Features, Features]:
+        """Those of u and of v' at X ``[N, D]``."""
+
+    @abc.abstractmethod
+    def q(self) -> tuple[Whitened, Whitened]:
+        """q(u) and q(v')."""
+
+    def terms_of_both(self, X: tf.Tensor) -> tuple[Terms, Terms]:
+        """The terms of each set."""
+        of_base, of_orthogonal = self.features(X)
+        base, orthogonal = self.q()
+        return feature_terms(*of_base, base), feature_terms(*of_orthogonal, orthogonal)
+
+    def terms(self, X: tf.Tensor) -> Terms:
+        of_base, of_orthogonal = self.terms_of_both(X)
+        return of_base.plus(of_orthogonal)
+
+    def joint_terms(self, X: tf.Tensor, num_sets: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
+        (mean, change), (other_mean, other_change) = (
+            joint_feature_terms(*features, q, num_sets)
+            for features, q in zip(self.features(X), self.q(), strict=True)
+        )
+        return mean + other_mean, change + other_change
+
+
+class FactorisedOrthogonalPart(OrthogonalPart, TrainedPart):
+    """From matrices that are factorised now.
+
+    :param pair: The two sets.
+    :param kernel: Of one output.
+    :param q: Theirs.
+    :param whiten: Whether both q's are those of whitened variables.
+    """
+
+    def __init__(self, pair: OrthogonalPair, kernel: Kernel, q: OrthogonalQ, whiten: bool) -> None:
+        self._pair, self._kernel = pair, kernel
+        self._roots = None if whiten else factorise(pair, kernel)
+        self._q = whitened_q(self._roots, q)
+
+    def q(self) -> tuple[Whitened, Whitened]:
+        return self._q
+
+    def features(self, X: tf.Tensor) -> tuple[Features, Features]:
+        if self._roots is None:
+            A, D = _whitened_features(self._pair, self._kernel, X)
+            return (A, A), (D, D)
+        A, D = orthogonal_features(self._roots, self._pair, self._kernel, X)
+        base, orthogonal = self._q
+        return _with_adjoint(A, base), _with_adjoint(D, orthogonal)
+
+    def terms_and_kl(self, X: tf.Tensor) -> tuple[Terms, tf.Tensor]:
+        base, orthogonal = self._q
+        return self.terms(X), kl_divergence(base) + kl_divergence(orthogonal)
+
+
+def _with_adjoint(features: tf.Tensor, q: Whitened) -> Features:
+    return features, features if q.prior is None else q.prior.solve(features, adjoint=True)
+
+
+def whitened_q(roots: Roots | None, q: OrthogonalQ) -> tuple[Whitened, Whitened]:
+    """q of the whitened variables.
 
     :param roots: Of the prior covariances; None if q is that of the whitened variables already.
     """
-    q = Variational(
-        tf.convert_to_tensor(q.q_mu),
-        lower_triangle(q.q_sqrt),
-        tf.convert_to_tensor(q.q_mu_orthogonal),
-        lower_triangle(q.q_sqrt_orthogonal),
-    )
-    if roots is None:
-        return q
-    return Variational(
-        roots.base.solve(q.q_mu),
-        whiten_q_sqrt(roots.base, q.q_sqrt),
-        roots.orthogonal.solve(q.q_mu_orthogonal),
-        whiten_q_sqrt(roots.orthogonal, q.q_sqrt_orthogonal),
-    )
+    base = Variational(tf.convert_to_tensor(q.q_mu)[None], stack_roots([q.q_sqrt]))
+    mean, root = tf.convert_to_tensor(q.q_mu_orthogonal)[None], q.q_sqrt_orthogonal
+    if root is None:  # the prior's covariance, I in whitened variables
+        mean = mean if roots is None else roots.orthogonal.solve(mean)
+        of_orthogonal = Whitened(mean, tf.ones_like(mean))
+    else:
+        orthogonal = Variational(mean, stack_roots([root]))
+        of_orthogonal = (
+            Whitened(*orthogonal) if roots is None else whitened(roots.orthogonal, orthogonal)
+        )
+    return Whitened(*base) if roots is None else whitened(roots.base, base), of_orthogonal
 
 
-def whitened_kl(whitened: Variational, q: Variational, roots: Roots | None) -> tf.Tensor:
-    """``KL[q(u) || p(u)] + KL[q(v') || p(v')]``.
-
-    :param whitened: q of whitened variables, made from ``q`` by the ``roots``, if there are any.
-    """
-    log_determinant = None
-    if roots is not None:
-        q_sqrt = lower_triangle(q.q_sqrt)
-        log_determinant = log_determinant_of_whitened(roots.base, whitened.q_mu, q_sqrt)
-    q_sqrt_orthogonal = whitened.q_sqrt_orthogonal
-    if q_sqrt_orthogonal is None:
-        q_sqrt_orthogonal = tf.ones_like(whitened.q_mu_orthogonal)
-    kl = kl_divergence(whitened.q_mu, whitened.q_sqrt, None, log_determinant)
-    return kl + kl_divergence(whitened.q_mu_orthogonal, q_sqrt_orthogonal, None)
+def orthogonal_features(
+    roots: Roots, pair: OrthogonalPair, kernel: Kernel, X: tf.Tensor
+) -> tuple[tf.Tensor, tf.Tensor]:
+    """A and D at X ``[N, D]``, ``[1, M, N]`` and ``[1, K, N]``."""
+    A = roots.base.solve(Kuf(pair.base, kernel, X)[None])
+    columns = Kuf(pair.orthogonal, kernel, X)[None]
+    return A, roots.orthogonal.solve(_residuals(roots.cross, A, columns))
 
 
 def _whitened_features(
-    pair: OrthogonalPair, kernel: Kernel, X: TensorType
+    pair: OrthogonalPair, kernel: Kernel, X: tf.Tensor
 ) -> tuple[tf.Tensor, tf.Tensor]:
-    """A and D at X, for a training step: the roots are not needed."""
-    both = whitened_columns(_base_operator(pair, kernel), _base_columns(pair, kernel, X))
+    """A and D at X, where the roots are not needed."""
+    both = whiten(_base_operator(pair, kernel), _base_columns(pair, kernel, X)[None])
     num_data = tf.shape(X)[0]
-    A, cross = both[:, :num_data], both[:, num_data:]
-    residuals = Kuf(pair.orthogonal, kernel, X) - tf.matmul(cross, A, transpose_a=True)
-    return A, whitened_columns(_residual_operator(pair, kernel, cross), residuals)
+    A, cross = both[..., :num_data], both[..., num_data:]
+    residuals = _residuals(cross, A, Kuf(pair.orthogonal, kernel, X)[None])
+    return A, whiten(_residual_operator(pair, kernel, cross), residuals)
 
 
-def _base_columns(pair: OrthogonalPair, kernel: Kernel, X: TensorType) -> tf.Tensor:
+def _base_columns(pair: OrthogonalPair, kernel: Kernel, X: tf.Tensor) -> tf.Tensor:
     """Kuf and Kuv side by side, ``[M, N + K]``.
 
     Orthogonal points are rows like those of X: the base's features are then evaluated, and
@@ -172,97 +230,102 @@ def _base_columns(pair: OrthogonalPair, kernel: Kernel, X: TensorType) -> tf.Ten
     return tf.concat([Kuf(pair.base, kernel, X), _cross_covariance(pair, kernel)], axis=1)
 
 
-def whitened_residuals(roots: Roots, A: tf.Tensor, columns: tf.Tensor) -> tf.Tensor:
-    """``L_v^{-1} S_vf``: D, from A and Kvf."""
-    return roots.orthogonal.solve(columns - tf.matmul(roots.cross, A, transpose_a=True))
+class KeptPair(NamedTuple):
+    """How to use the tensors that a posterior has kept: those of u, those of v', and
+    ``L_v^{-1} B^T``."""
 
-
-def posterior_mean(A: tf.Tensor, D: tf.Tensor, q: Variational) -> tf.Tensor:
-    """``A^T m_u + D^T m_v``."""
-    mean = tf.matmul(A, q.q_mu, transpose_a=True)
-    return mean + tf.matmul(D, q.q_mu_orthogonal, transpose_a=True)
-
-
-def posterior_variances(A: tf.Tensor, D: tf.Tensor, kff: tf.Tensor, q: Variational) -> tf.Tensor:
-    """The variance of f at each point, ``[N, P]``; never negative.
-
-    :param kff: Prior variances ``[N]``.
-    """
-    return variance_terms(A, D, kff, q).variance
-
-
-class VarianceTerms(NamedTuple):
-    """What the posterior variance of f is made of, each ``[N, P]`` or to be broadcast to it.
-
-    ``prior - explained - orthogonal_explained`` is what no inducing variable explains; the others
-    are added to it (Tiao et al. 2023, eq. 12 and Figure 5).
-
-    :ivar prior: Kff.
-    :ivar explained: Qff, what u explains.
-    :ivar uncertain: The uncertainty about u.
-    :ivar orthogonal_explained: ``S_fv S_vv^{-1} S_vf``, what the orthogonal variables explain.
-    :ivar orthogonal_uncertain: The uncertainty about them.
-    """
-
-    prior: tf.Tensor
-    explained: tf.Tensor
-    uncertain: tf.Tensor
-    orthogonal_explained: tf.Tensor
-    orthogonal_uncertain: tf.Tensor
+    base: Kept
+    orthogonal: Kept
 
     @property
-    def variance(self) -> tf.Tensor:
-        """What the terms add up to, ``[N, P]``: the variance of f; never negative."""
-        # What both sets do not explain is not negative; rounding can make it so.
-        unexplained = tf.maximum(self.prior - self.explained - self.orthogonal_explained, 0)
-        return unexplained + self.uncertain + self.orthogonal_uncertain
+    def num_tensors(self) -> int:
+        """How many there are."""
+        return self.base.num_tensors + self.orthogonal.num_tensors + 1
+
+    @classmethod
+    def of(cls, roots: Roots, q: tuple[Whitened, Whitened]) -> tuple[KeptPair, list[tf.Tensor]]:
+        """With its tensors."""
+        base, of_base = Kept.of(roots.base, q[0])
+        orthogonal, of_orthogonal = Kept.of(roots.orthogonal, q[1])
+        cross = roots.orthogonal.solve(tf.linalg.matrix_transpose(roots.cross))
+        return cls(base, orthogonal), [*of_base, *of_orthogonal, cross]
 
 
-def variance_terms(A: tf.Tensor, D: tf.Tensor, kff: tf.Tensor, q: Variational) -> VarianceTerms:
-    """The terms of the posterior variance at each point."""
-    orthogonal_explained = tf.reduce_sum(tf.square(D), axis=0)[:, None]
-    if q.q_sqrt_orthogonal is None:
-        orthogonal_uncertain = orthogonal_explained
-    else:
-        orthogonal_uncertain = projected_variances(D, q.q_sqrt_orthogonal)
-    return VarianceTerms(
-        kff[:, None],
-        tf.reduce_sum(tf.square(A), axis=0)[:, None],
-        projected_variances(A, q.q_sqrt),
-        orthogonal_explained,
-        orthogonal_uncertain,
-    )
+@dataclass(frozen=True)
+class KeptOrthogonalPart(OrthogonalPart):
+    """From what a posterior has kept."""
+
+    pair: OrthogonalPair
+    kernel: Kernel
+    kept: KeptPair
+    tensors: tuple[tf.Tensor, ...]
+
+    def _split(self) -> tuple[tuple[tf.Tensor, ...], tuple[tf.Tensor, ...], tf.Tensor]:
+        first = self.kept.base.num_tensors
+        return self.tensors[:first], self.tensors[first:-1], self.tensors[-1]
+
+    def q(self) -> tuple[Whitened, Whitened]:
+        of_base, of_orthogonal, _ = self._split()
+        return self.kept.base.q(of_base), self.kept.orthogonal.q(of_orthogonal)
+
+    def features(self, X: tf.Tensor) -> tuple[Features, Features]:
+        of_base, of_orthogonal, cross = self._split()
+        A = self.kept.base.features(of_base, Kuf(self.pair.base, self.kernel, X)[None])
+        columns = Kuf(self.pair.orthogonal, self.kernel, X)[None]
+        D = self.kept.orthogonal.solve(of_orthogonal, columns)
+        D -= matmul(cross, A[0])
+        return A, (D, self.kept.orthogonal.projected(of_orthogonal, D))
 
 
-def posterior_covariance(A: tf.Tensor, D: tf.Tensor, kff: tf.Tensor, q: Variational) -> tf.Tensor:
-    """The covariance of f over all points, ``[batch..., P, N, N]``."""
-    cov = joint_covariance(A, kff, A, q.q_sqrt)
-    if q.q_sqrt_orthogonal is None:
-        return cov
-    return cov + joint_covariance(D, tf.zeros_like(kff), D, q.q_sqrt_orthogonal)
+@dataclass(frozen=True)
+class OrthogonalGroup(Group):
+    """Latent GPs with one prior, their two sets of inducing variables, and their q's."""
+
+    latents: LatentGPs
+    pair: OrthogonalPair
+    q: OrthogonalQ | None
+    whiten: bool
+
+    def parts(self) -> list[FactorisedOrthogonalPart]:
+        assert self.q is not None
+        return [FactorisedOrthogonalPart(self.pair, self.latents.kernel, self.q, self.whiten)]
+
+    def keep(self) -> tuple[tuple[KeptPair], list[tf.Tensor]]:
+        assert self.q is not None
+        roots = factorise(self.pair, self.latents.kernel)
+        kept, tensors = KeptPair.of(roots, whitened_q(None if self.whiten else roots, self.q))
+        return (kept,), tensors
+
+    def kept_parts(
+        self, kept: tuple[KeptPair], tensors: tuple[tf.Tensor, ...]
+    ) -> list[KeptOrthogonalPart]:
+        return [KeptOrthogonalPart(self.pair, self.latents.kernel, kept[0], tensors)]
+
+    def kl(self) -> tf.Tensor:
+        assert self.q is not None
+        roots = None if self.whiten else factorise(self.pair, self.latents.kernel)
+        base, orthogonal = whitened_q(roots, self.q)
+        return kl_divergence(base) + kl_divergence(orthogonal)
 
 
-def orthogonal_marginals(
-    pair: OrthogonalPair, kernel: Kernel, q: Variational, X: TensorType, *, whiten: bool
-) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
-    """Mean and variance of f at X ``[N, D]``, each ``[N, P]``, and the KL divergence of both q's,
-    with one factorisation of each prior covariance."""
-    roots = None
-    if whiten:
-        A, D = _whitened_features(pair, kernel, X)
-    else:
-        roots = factorise(pair, kernel)
-        A = roots.base.solve(Kuf(pair.base, kernel, X))
-        D = whitened_residuals(roots, A, Kuf(pair.orthogonal, kernel, X))
-    whitened = whitened_variational(roots, q)
-    kff = kernel(X, full_cov=False)
-    mean, variance = posterior_mean(A, D, whitened), posterior_variances(A, D, kff, whitened)
-    return mean, tf.broadcast_to(variance, tf.shape(mean)), whitened_kl(whitened, q, roots)
-
-
-def orthogonal_kl(
-    pair: OrthogonalPair, kernel: Kernel, q: Variational, *, whiten: bool
-) -> tf.Tensor:
-    """The KL divergence of both q's; nothing is factorised if they are whitened."""
-    roots = None if whiten else factorise(pair, kernel)
-    return whitened_kl(whitened_variational(roots, q), q, roots)
+def orthogonal_groups(
+    pair: OrthogonalPair, kernel: Kernel, q: OrthogonalQ | None, *, whiten: bool
+) -> list[OrthogonalGroup]:
+    """The latent GPs of a kernel, with their parts of q; it is None where a posterior has kept what
+    it needs of it."""
+    groups = []
+    for latents in latent_gps(kernel, *pair):
+        own = OrthogonalPair(*latents.inducing_variables)
+        size, num_orthogonal = (latents.size(one) for one in own)
+        own_q = (
+            None
+            if q is None
+            else OrthogonalQ(
+                latents.of_mean(q.q_mu, size),
+                latents.of_root(q.q_sqrt, size),
+                latents.of_mean(q.q_mu_orthogonal, num_orthogonal),
+                latents.of_root(q.q_sqrt_orthogonal, num_orthogonal),
+            )
+        )
+        groups.append(OrthogonalGroup(latents, own, own_q, whiten))
+    return groups

@@ -3,40 +3,39 @@
 from __future__ import annotations
 
 import tensorflow as tf
-from gpflow.base import MeanAndVariance, TensorType
-from gpflow.covariances import Kuf
-from gpflow.inducing_variables import InducingVariables
-from gpflow.kernels import Kernel
+from gpflow.base import TensorType
 
 
-def covariances_with(
-    inducing_variable: InducingVariables, kernel: Kernel, Xnew: TensorType, full_cov: bool
-) -> tf.Tensor:
-    """Kuf: ``[M, N]``; leading dimensions of Xnew are kept in front for a full covariance,
-    ``[batch..., M, N]``, and join the columns otherwise."""
-    kuf = Kuf(inducing_variable, kernel, Xnew)
-    rank = kuf.shape.rank
-    if rank == 2:
-        return kuf
-    if full_cov:
-        return tf.transpose(kuf, [*range(1, rank - 1), 0, rank - 1])
-    return tf.reshape(kuf, [tf.shape(kuf)[0], -1])
+class Rows:
+    """New inputs as rows of one matrix, and results back in the shape of the inputs.
 
+    :param Xnew: ``[batch..., N, D]``; B is the number of its sets of N rows.
+    :ivar flat: ``[B N, D]``.
+    :ivar num_sets: B.
+    """
 
-def prior_covariances(kernel: Kernel, Xnew: TensorType, full_cov: bool) -> tf.Tensor:
-    """Kff: ``[batch..., N, N]`` for a full covariance; otherwise the variances ``[N]``, which the
-    leading dimensions have joined."""
-    kff = kernel(Xnew, full_cov=full_cov)
-    return kff if full_cov else tf.reshape(kff, [-1])
+    def __init__(self, Xnew: TensorType) -> None:
+        Xnew = tf.convert_to_tensor(Xnew)
+        self._shape = tf.shape(Xnew)
+        self._is_matrix = Xnew.shape.rank == 2
+        self.flat = Xnew if self._is_matrix else tf.reshape(Xnew, [-1, Xnew.shape[-1]])
+        self.num_sets = tf.constant(1) if self._is_matrix else tf.reduce_prod(self._shape[:-2])
 
+    def columns(self, values: tf.Tensor) -> tf.Tensor:
+        """``[batch..., N, P]`` from ``[B N, P]``."""
+        if self._is_matrix:
+            return values
+        return tf.reshape(values, tf.concat([self._shape[:-1], tf.shape(values)[-1:]], axis=0))
 
-def mean_and_covariance(
-    Xnew: TensorType, mean: tf.Tensor, cov: tf.Tensor, full_cov: bool
-) -> MeanAndVariance:
-    """One covariance for each latent GP, and the leading dimensions of Xnew back in place."""
-    if full_cov:
+    def covariances(self, values: tf.Tensor) -> tf.Tensor:
+        """``[batch..., P, N, N]`` from ``[B, P, N, N]``."""
+        if self._is_matrix:
+            return values[0]
+        return tf.reshape(values, tf.concat([self._shape[:-2], tf.shape(values)[1:]], axis=0))
+
+    def broadcast(self, cov: tf.Tensor, mean: tf.Tensor, full_cov: bool) -> tf.Tensor:
+        """One (co)variance for each latent GP, of which ``mean`` has the number."""
+        if not full_cov:
+            return tf.broadcast_to(cov, tf.shape(mean))
         shape = tf.concat([tf.shape(cov)[:-3], tf.shape(mean)[-1:], tf.shape(cov)[-2:]], axis=0)
-        return mean, tf.broadcast_to(cov, shape)
-    shape = tf.concat([tf.shape(Xnew)[:-1], tf.shape(mean)[-1:]], axis=0)
-    cov = tf.reshape(tf.broadcast_to(cov, tf.shape(mean)), shape)
-    return tf.reshape(mean, shape), cov
+        return tf.broadcast_to(cov, shape)

@@ -6,12 +6,17 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from interdomain.posteriors.gaussian import square_root
-from interdomain.posteriors.quadratic_forms import (
-    covariance_change,
-    dense_marginals,
-    mean_of_blocks,
-    variance_change,
+from interdomain.linalg import diagonal_operator, full_operator, square_root
+from interdomain.linalg.full import FullRoot
+from interdomain.linalg.variational import (
+    Variational,
+    Whitened,
+    feature_terms,
+    joint_feature_terms,
+    kl_divergence,
+    marginal_terms,
+    mean_of_features,
+    whitened,
 )
 
 SIZE, NUM_DATA = 5, 7
@@ -63,7 +68,9 @@ def forms(blocks: int, latent: int) -> Forms:
 @SIZES
 def test_mean(forms: Forms) -> None:
     np.testing.assert_allclose(
-        mean_of_blocks(forms.columns, forms.q_mu), forms.mean_by_loop(forms.columns), rtol=1e-12
+        mean_of_features(tf.constant(forms.columns), tf.constant(forms.q_mu)),
+        forms.mean_by_loop(forms.columns),
+        rtol=1e-12,
     )
 
 
@@ -72,17 +79,71 @@ def test_mean(forms: Forms) -> None:
 @pytest.mark.parametrize("q_diag", [True, False], ids=["diagonal", "full"])
 def test_changes(forms: Forms, q_diag: bool) -> None:
     expected = forms.covariance_by_loop(forms.columns, q_diag)
-    q_sqrt = tf.constant(forms.q_sqrt(q_diag))
+    q = Whitened(tf.constant(forms.q_mu), tf.constant(forms.q_sqrt(q_diag)))
+    A = tf.constant(forms.columns)
     tolerance = 1e-12 * np.max(np.abs(expected))
+    mean, change = joint_feature_terms(A, A, q, tf.constant(1))
+    np.testing.assert_allclose(change[0], expected, rtol=0, atol=tolerance)
+    np.testing.assert_allclose(mean, forms.mean_by_loop(forms.columns), rtol=1e-12)
+    terms = feature_terms(A, A, q)
     np.testing.assert_allclose(
-        covariance_change(tf.constant(forms.columns), q_sqrt), expected, rtol=0, atol=tolerance
+        terms.change, np.diagonal(expected, axis1=1, axis2=2).T, rtol=0, atol=tolerance
     )
-    np.testing.assert_allclose(
-        variance_change(tf.constant(forms.columns), q_sqrt),
-        np.diagonal(expected, axis1=1, axis2=2).T,
-        rtol=0,
-        atol=tolerance,
-    )
+    explained = sum(np.sum(features**2, axis=0) for features in forms.columns)
+    np.testing.assert_allclose(terms.explained, explained, rtol=1e-12)
+
+
+@BLOCKS
+@SIZES
+@pytest.mark.parametrize("q_diag", [True, False], ids=["diagonal", "full"])
+def test_sets_of_points(forms: Forms, q_diag: bool) -> None:
+    """Several sets, one behind the other, are as each alone."""
+    q = Whitened(tf.constant(forms.q_mu), tf.constant(forms.q_sqrt(q_diag)))
+    sets = [forms.columns * scale for scale in (1.0, -0.7, 2.0)]
+    joint = tf.concat(sets, axis=-1)
+    _, changes = joint_feature_terms(joint, joint, q, tf.constant(3))
+    for change, columns in zip(changes, sets, strict=True):
+        expected = forms.covariance_by_loop(columns, q_diag)
+        tolerance = 1e-12 * np.max(np.abs(expected))
+        np.testing.assert_allclose(change, expected, rtol=0, atol=tolerance)
+
+
+@BLOCKS
+@SIZES
+@pytest.mark.parametrize("prior", ["diagonal", "full"])
+@pytest.mark.parametrize("q_diag", [True, False], ids=["diagonal q", "full q"])
+def test_whitening(forms: Forms, prior: str, q_diag: bool) -> None:
+    """Marginals and KL divergence of q(u) against dense algebra in u itself."""
+    if prior == "diagonal":
+        kuu = np.stack([np.diag(row) for row in np.square(forms.diagonal[:, :, 0]) + 0.1])
+        root = square_root(diagonal_operator(tf.linalg.diag_part(kuu)))
+    else:
+        kuu = forms.root @ np.swapaxes(forms.root, 1, 2)
+        root = square_root(full_operator(tf.constant(kuu)))
+    q = whitened(root, Variational(tf.constant(forms.q_mu), tf.constant(forms.q_sqrt(q_diag))))
+    terms = marginal_terms(root, tf.constant(forms.columns), q)
+    latent = forms.q_mu.shape[-1]
+    mean, change = np.zeros((NUM_DATA, latent)), np.zeros((NUM_DATA, latent))
+    kl = 0.0
+    for t, columns in enumerate(forms.columns):
+        projection = np.linalg.solve(kuu[t], columns)
+        mean += projection.T @ forms.q_mu[t]
+        for p in range(latent):
+            S, m = forms.covariance_of_q(t, p, q_diag), forms.q_mu[t, :, p]
+            change[:, p] += np.diag(projection.T @ (S - kuu[t]) @ projection)
+            ratio = np.linalg.solve(kuu[t], S)
+            log_ratio = np.linalg.slogdet(ratio)[1]
+            kl += (np.trace(ratio) + m @ np.linalg.solve(kuu[t], m) - SIZE - log_ratio) / 2
+    np.testing.assert_allclose(terms.mean, mean, rtol=0, atol=1e-10 * np.max(np.abs(mean)))
+    np.testing.assert_allclose(terms.change, change, rtol=0, atol=1e-10 * np.max(np.abs(change)))
+    np.testing.assert_allclose(kl_divergence(q), kl, rtol=1e-10)
+
+
+def dense_marginals(
+    root: tf.Tensor, columns: tf.Tensor, q_mu: tf.Tensor, q_sqrt: tf.Tensor
+) -> tuple[tf.Tensor, tf.Tensor]:
+    terms = marginal_terms(FullRoot(root), columns, Whitened(q_mu, q_sqrt))
+    return terms.mean, terms.change
 
 
 @BLOCKS
@@ -92,7 +153,9 @@ def test_dense_marginals(forms: Forms) -> None:
         [np.linalg.solve(L, c) for L, c in zip(forms.root, forms.columns, strict=True)]
     )
     expected = np.diagonal(forms.covariance_by_loop(features, False), axis1=1, axis2=2).T
-    mean, change = dense_marginals(forms.root, forms.columns, forms.q_mu, forms.dense)
+    mean, change = dense_marginals(
+        *(tf.constant(v) for v in (forms.root, forms.columns, forms.q_mu, forms.dense))
+    )
     np.testing.assert_allclose(mean, forms.mean_by_loop(features), rtol=1e-11)
     np.testing.assert_allclose(change, expected, rtol=0, atol=1e-12 * np.max(np.abs(expected)))
 
@@ -153,10 +216,7 @@ def test_gradient_of_square_root(blocks: int) -> None:
         return root, *tape.gradient(objective, [matrix, value])
 
     def ours(matrix: tf.Tensor) -> tf.Tensor:
-        operator = tf.linalg.LinearOperatorFullMatrix(
-            matrix, is_self_adjoint=True, is_positive_definite=True
-        )
-        return square_root(operator).to_dense()
+        return square_root(full_operator(matrix)).to_dense()
 
     actual, expected = gradients(ours), gradients(tf.linalg.cholesky)
     np.testing.assert_allclose(

@@ -1,0 +1,111 @@
+"""Latent GPs of multi-output models: which of them share a kernel and inducing variables."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import tensorflow as tf
+from gpflow.base import TensorType
+from gpflow.inducing_variables import (
+    FallbackSeparateIndependentInducingVariables,
+    FallbackSharedIndependentInducingVariables,
+    InducingVariables,
+)
+from gpflow.kernels import (
+    Kernel,
+    LinearCoregionalization,
+    MultioutputKernel,
+    SeparateIndependent,
+    SharedIndependent,
+)
+
+from ..inducing_variables.multioutput import num_inducing
+
+
+@dataclass(frozen=True)
+class LatentGPs:
+    """Latent GPs with one prior and the same inducing variables; they share a factorisation.
+
+    :ivar kernel: Theirs, of one output.
+    :ivar inducing_variables: Of each of them: one, or as many as the model has.
+    :ivar positions: Where they stand among all latent GPs; None if these are all.
+    """
+
+    kernel: Kernel
+    inducing_variables: tuple[InducingVariables, ...]
+    positions: tuple[int, ...] | None = None
+
+    def size(self, inducing_variable: InducingVariables) -> int | tf.Tensor | None:
+        """How many of a column's rows belong to it; None for all."""
+        return None if self.positions is None else num_inducing(inducing_variable)
+
+    def of_mean(self, q_mu: TensorType, size: int | tf.Tensor | None) -> TensorType:
+        """Their columns of q_mu ``[M, L]``, and of these the first ``size`` rows."""
+        if self.positions is None:
+            return q_mu
+        return tf.gather(q_mu, self.positions, axis=1)[:size]
+
+    def of_root(self, q_sqrt: TensorType | None, size: int | tf.Tensor | None) -> TensorType | None:
+        """Their part of q_sqrt, ``[M, L]`` or ``[L, M, M]``."""
+        if self.positions is None or q_sqrt is None:
+            return q_sqrt
+        if len(q_sqrt.shape) == 2:
+            return tf.gather(q_sqrt, self.positions, axis=1)[:size]
+        return tf.gather(q_sqrt, self.positions, axis=0)[:, :size, :size]
+
+
+def latent_gps(kernel: Kernel, *inducing_variables: InducingVariables) -> list[LatentGPs]:
+    """The latent GPs of a kernel, those with the same objects as kernel and inducing variables
+    together; all in one for a kernel of one output.
+
+    :param inducing_variables: Each one for all latent GPs, ``SharedIndependentInducingVariables``,
+        or ``SeparateIndependentInducingVariables`` with one for each.
+    :raises ValueError: If there are not as many inducing variables as latent GPs, or it is not
+        known which latent GPs the kernel is made of.
+    """
+    if not isinstance(kernel, MultioutputKernel):
+        return [LatentGPs(kernel, inducing_variables)]
+    if not isinstance(kernel, (SharedIndependent, SeparateIndependent, LinearCoregionalization)):
+        raise ValueError(
+            f"kernel must be made of independent latent GPs, found {type(kernel).__name__}; pass "
+            "gpflow.kernels.SharedIndependent, SeparateIndependent or LinearCoregionalization."
+        )
+    count = int(kernel.num_latent_gps)
+    kernels = kernel.latent_kernels
+    kernels = kernels * count if len(kernels) == 1 else kernels
+    of_each = zip(*(_of_each(one, count) for one in inducing_variables), strict=True)
+    groups: dict[tuple[int, ...], LatentGPs] = {}
+    for position, (latent, own) in enumerate(zip(kernels, of_each, strict=True)):
+        key = (id(latent), *(id(one) for one in own))
+        before = groups[key].positions or () if key in groups else ()
+        groups[key] = LatentGPs(latent, own, (*before, position))
+    return list(groups.values())
+
+
+def _of_each(inducing_variable: InducingVariables, count: int) -> Sequence[InducingVariables]:
+    if isinstance(inducing_variable, FallbackSeparateIndependentInducingVariables):
+        found = inducing_variable.inducing_variables
+        if len(found) != count:
+            raise ValueError(
+                f"inducing_variable_list must have {count} entries, one for each latent GP of the "
+                f"kernel, found {len(found)}."
+            )
+        return found
+    if isinstance(inducing_variable, FallbackSharedIndependentInducingVariables):
+        return [inducing_variable.inducing_variable] * count
+    return [inducing_variable] * count
+
+
+def in_order(groups: Sequence[LatentGPs], parts: Sequence[tf.Tensor], axis: int) -> tf.Tensor:
+    """What belongs to the groups, one behind the other, in the order of the latent GPs.
+
+    :param parts: Of each group; the latent GPs of a group are along ``axis``.
+    """
+    if len(groups) == 1:
+        return parts[0]
+    joint = tf.concat(parts, axis=axis)
+    positions = [position for group in groups for position in group.positions or ()]
+    if positions == sorted(positions):
+        return joint
+    return tf.gather(joint, [positions.index(k) for k in range(len(positions))], axis=axis)

@@ -1,0 +1,80 @@
+"""Inducing variables of several latent GPs that keep their structure.
+
+GPflow's classes of the same names send a model down a dense path, whatever is inside. With these a
+model has the posterior and the KL divergence of this library: what the latent GPs share is
+computed once, and nothing is factorised that does not have to be. With one inducing variable for
+all latent GPs no wrapper is needed at all.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import gpflow
+import tensorflow as tf
+from check_shapes import Shape
+from gpflow.inducing_variables import InducingVariables
+
+from .._arguments import instance, items
+
+
+class SharedIndependentInducingVariables(
+    gpflow.inducing_variables.SharedIndependentInducingVariables
+):
+    """One inducing variable for every latent GP of a multi-output kernel, with its structure kept.
+
+    The kernel is a ``gpflow.kernels.SharedIndependent``, ``SeparateIndependent`` or
+    ``LinearCoregionalization``. The inducing variable itself, without a wrapper, means the same;
+    the wrapper also works where GPflow asks for ``Kuu`` and ``Kuf`` of several outputs.
+
+    :param inducing_variable: For each latent GP.
+    :raises ValueError: If it is not an inducing variable.
+    """
+
+    def __init__(self, inducing_variable: InducingVariables) -> None:
+        instance("inducing_variable", inducing_variable, InducingVariables, "an inducing variable")
+        super().__init__(inducing_variable)
+
+
+class SeparateIndependentInducingVariables(
+    gpflow.inducing_variables.SeparateIndependentInducingVariables
+):
+    """An inducing variable of its own for each latent GP, with its structure kept.
+
+    Sizes may differ. GPflow's models have one ``q_mu`` for all latent GPs, of as many rows as the
+    largest: a latent GP with fewer variables uses the first rows of its column, and what is left
+    over changes nothing.
+
+    :param inducing_variable_list: One for each latent GP of the kernel, in its order. The same
+        object several times is computed once for those of its latent GPs that share a kernel too.
+    :raises ValueError: If there is none, or one is not an inducing variable.
+    """
+
+    def __init__(self, inducing_variable_list: Sequence[InducingVariables]) -> None:
+        name = "inducing_variable_list"
+        entries = items(name, inducing_variable_list, "a list, one for each latent GP")
+        if not entries:
+            raise ValueError(f"{name} must have one entry for each latent GP, found none.")
+        for entry in entries:
+            instance(name, entry, InducingVariables, "a list of inducing variables")
+        super().__init__(list(entries))
+
+    @property
+    def num_inducing(self) -> int | tf.Tensor:
+        """The number of variables of the largest entry."""
+        sizes = [num_inducing(entry) for entry in self.inducing_variable_list]
+        return max(sizes) if all(isinstance(size, int) for size in sizes) else tf.reduce_max(sizes)
+
+    @property
+    def shape(self) -> Shape:
+        """``(M, D, L)``; D is None where entries differ in it."""
+        columns = {entry.shape[1] if entry.shape else None for entry in self.inducing_variable_list}
+        only = columns.pop() if len(columns) == 1 else None
+        size = self.num_inducing
+        return (size if isinstance(size, int) else None, only, len(self.inducing_variable_list))
+
+
+def num_inducing(inducing_variable: InducingVariables) -> int | tf.Tensor:
+    """The number of variables, as a number if it is known before anything is computed."""
+    size = inducing_variable.shape[0] if inducing_variable.shape else None
+    return inducing_variable.num_inducing if size is None else size

@@ -1,0 +1,28 @@
+"""Linear algebra on the structure of covariance matrices, without GPflow.
+
+A covariance matrix is a ``tf.linalg.LinearOperator``. What the library has to know of a kind of
+operator is in one file each (``diagonal``, ``full``, ``low_rank``, ``block_diagonal``), which
+registers the functions of ``operators``: a new kind of operator is a new file.
+"""
+
+from .block_diagonal import block_diagonal
+from .diagonal import diagonal_operator
+from .full import full_operator
+from .low_rank import low_rank_operator
+from .operators import cast, direct_sum_alike, square_root, stack, stack_alike, whiten
+from .roots import Inverse, Root
+
+__all__ = [
+    "Inverse",
+    "Root",
+    "block_diagonal",
+    "cast",
+    "diagonal_operator",
+    "direct_sum_alike",
+    "full_operator",
+    "low_rank_operator",
+    "square_root",
+    "stack",
+    "stack_alike",
+    "whiten",
+]

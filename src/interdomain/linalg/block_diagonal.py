@@ -1,0 +1,151 @@
+"""Block-diagonal operators: those of sums of kernels."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TypeAlias
+
+import tensorflow as tf
+
+from .operators import (
+    cast,
+    direct_sum_alike,
+    square_root,
+    stack,
+    stack_alike,
+    stack_dense,
+    whiten,
+)
+from .roots import Inverse, Root, Tensors
+
+BlockDiagonal: TypeAlias = tf.linalg.LinearOperatorBlockDiag
+
+
+def block_diagonal(operators: Sequence[tf.linalg.LinearOperator]) -> tf.linalg.LinearOperator:
+    """Positive-definite operators along the diagonal; diagonal ones make one that is diagonal."""
+    first, *others = operators
+    if all(type(other) is type(first) for other in others):
+        return direct_sum_alike(first, *others)
+    return BlockDiagonal(operators, is_self_adjoint=True, is_positive_definite=True)
+
+
+class BlockDiagonalRoot(Root):
+    """A block-diagonal L.
+
+    :param blocks: The blocks, all with the same leading axes.
+    """
+
+    def __init__(self, blocks: Sequence[Root]) -> None:
+        sizes = [block.size for block in blocks]
+        super().__init__(sum(sizes), blocks[0].dtype)
+        self._blocks, self._sizes = tuple(blocks), sizes
+
+    def solve(self, columns: tf.Tensor, *, adjoint: bool = False) -> tf.Tensor:
+        return self._by_block(columns, lambda block, part: block.solve(part, adjoint=adjoint))
+
+    def matmul(self, columns: tf.Tensor, *, adjoint: bool = False) -> tf.Tensor:
+        return self._by_block(columns, lambda block, part: block.matmul(part, adjoint=adjoint))
+
+    def _by_block(
+        self, columns: tf.Tensor, function: Callable[[Root, tf.Tensor], tf.Tensor]
+    ) -> tf.Tensor:
+        parts = tf.split(columns, self._sizes, axis=-2)
+        return tf.concat(
+            [function(block, part) for block, part in zip(self._blocks, parts, strict=True)],
+            axis=-2,
+        )
+
+    def log_determinant(self) -> tf.Tensor:
+        return tf.add_n([block.log_determinant() for block in self._blocks])
+
+    def inverse(self) -> tuple[Inverse, Tensors]:
+        inverses = [block.inverse() for block in self._blocks]
+        tensors = [tensor for _, of_block in inverses for tensor in of_block]
+        return BlockDiagonalInverse([inverse for inverse, _ in inverses]), tuple(tensors)
+
+    def inverse_diagonal(self) -> tf.Tensor:
+        return tf.concat([block.inverse_diagonal() for block in self._blocks], axis=-1)
+
+
+class BlockDiagonalInverse(Inverse):
+    """The inverses of the blocks.
+
+    :param inverses: Those of the blocks; the first tensor of each has as many rows as its block.
+    """
+
+    def __init__(self, inverses: Sequence[Inverse]) -> None:
+        self._inverses = tuple(inverses)
+        self.num_tensors = sum(inverse.num_tensors for inverse in inverses)
+
+    def size(self, tensors: Sequence[tf.Tensor]) -> int | tf.Tensor:
+        return sum(inverse.size(part) for inverse, part in self._with_tensors(tensors))
+
+    def _with_tensors(
+        self, tensors: Sequence[tf.Tensor]
+    ) -> list[tuple[Inverse, Sequence[tf.Tensor]]]:
+        pairs, first = [], 0
+        for inverse in self._inverses:
+            pairs.append((inverse, tensors[first : first + inverse.num_tensors]))
+            first += inverse.num_tensors
+        return pairs
+
+    def apply(
+        self, tensors: Sequence[tf.Tensor], columns: tf.Tensor, *, adjoint: bool = False
+    ) -> tf.Tensor:
+        pairs = self._with_tensors(tensors)
+        parts = tf.split(columns, [inverse.size(own) for inverse, own in pairs], axis=-2)
+        return tf.concat(
+            [
+                inverse.apply(own, part, adjoint=adjoint)
+                for (inverse, own), part in zip(pairs, parts, strict=True)
+            ],
+            axis=-2,
+        )
+
+
+def _size(operator: tf.linalg.LinearOperator) -> int | tf.Tensor:
+    size = operator.shape[-1]
+    return operator.domain_dimension_tensor() if size is None else size
+
+
+@square_root.register(BlockDiagonal)
+def square_root_block_diagonal(operator: BlockDiagonal) -> BlockDiagonalRoot:
+    """That of each block."""
+    return BlockDiagonalRoot([square_root(block) for block in operator.operators])
+
+
+@whiten.register(BlockDiagonal)
+def whiten_block_diagonal(operator: BlockDiagonal, columns: tf.Tensor) -> tf.Tensor:
+    """Each block for itself."""
+    sizes = [_size(block) for block in operator.operators]
+    parts = tf.split(columns, sizes, axis=-2)
+    return tf.concat(
+        [whiten(block, part) for block, part in zip(operator.operators, parts, strict=True)],
+        axis=-2,
+    )
+
+
+@stack_alike.register(BlockDiagonal)
+def stack_block_diagonal(
+    operator: BlockDiagonal, *others: BlockDiagonal
+) -> tf.linalg.LinearOperator:
+    """Block by block if all have the same sizes; as dense matrices otherwise."""
+    operators = (operator, *others)
+    sizes = [[block.shape[-1] for block in one.operators] for one in operators]
+    if any(of_one != sizes[0] for of_one in sizes) or (others and None in sizes[0]):
+        return stack_dense(operators)
+    return BlockDiagonal(
+        [stack(blocks) for blocks in zip(*(one.operators for one in operators), strict=True)],
+        is_self_adjoint=True,
+        is_positive_definite=True,
+    )
+
+
+@cast.register(BlockDiagonal)
+def cast_block_diagonal(operator: BlockDiagonal, dtype: tf.DType) -> BlockDiagonal:
+    """The blocks in another type."""
+    return BlockDiagonal(
+        [cast(block, dtype) for block in operator.operators],
+        is_self_adjoint=True,
+        is_positive_definite=True,
+    )

@@ -1,0 +1,83 @@
+"""Diagonal operators: the harmonics', which nothing has to factorise."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TypeAlias
+
+import tensorflow as tf
+
+from .operators import cast, direct_sum_alike, square_root, stack_alike
+from .roots import Inverse, Root, Tensors, last_axis
+
+Diagonal: TypeAlias = tf.linalg.LinearOperatorDiag
+
+
+def diagonal_operator(diagonal: tf.Tensor) -> Diagonal:
+    """The positive-definite operator with this diagonal ``[..., M]``."""
+    return Diagonal(diagonal, is_self_adjoint=True, is_positive_definite=True)
+
+
+class DiagonalRoot(Root):
+    """A diagonal L.
+
+    :param deviations: The diagonal ``[..., M]``.
+    """
+
+    def __init__(self, deviations: tf.Tensor) -> None:
+        super().__init__(last_axis(deviations), deviations.dtype)
+        self._deviations = deviations
+
+    def solve(self, columns: tf.Tensor, *, adjoint: bool = False) -> tf.Tensor:
+        return columns / self._deviations[..., None]
+
+    def matmul(self, columns: tf.Tensor, *, adjoint: bool = False) -> tf.Tensor:
+        return columns * self._deviations[..., None]
+
+    def log_determinant(self) -> tf.Tensor:
+        return tf.reduce_sum(tf.math.log(self._deviations), axis=-1)
+
+    def inverse(self) -> tuple[Inverse, Tensors]:
+        return DiagonalInverse(), (1 / self._deviations,)
+
+    def inverse_diagonal(self) -> tf.Tensor:
+        return 1 / tf.square(self._deviations)
+
+    @property
+    def diagonal(self) -> tf.Tensor:
+        return self._deviations
+
+
+class DiagonalInverse(Inverse):
+    """Of a diagonal matrix: its own diagonal."""
+
+    num_tensors = 1
+
+    def apply(
+        self, tensors: Sequence[tf.Tensor], columns: tf.Tensor, *, adjoint: bool = False
+    ) -> tf.Tensor:
+        return tensors[0][..., None] * columns
+
+
+@square_root.register(Diagonal)
+def square_root_diagonal(operator: Diagonal) -> DiagonalRoot:
+    """Square roots of the entries."""
+    return DiagonalRoot(tf.sqrt(operator.diag_part()))
+
+
+@stack_alike.register(Diagonal)
+def stack_diagonal(operator: Diagonal, *others: Diagonal) -> Diagonal:
+    """Diagonals of equal length."""
+    return diagonal_operator(tf.stack([one.diag_part() for one in (operator, *others)]))
+
+
+@cast.register(Diagonal)
+def cast_diagonal(operator: Diagonal, dtype: tf.DType) -> Diagonal:
+    """The diagonal in another type."""
+    return diagonal_operator(tf.cast(operator.diag_part(), dtype))
+
+
+@direct_sum_alike.register(Diagonal)
+def direct_sum_diagonal(operator: Diagonal, *others: Diagonal) -> Diagonal:
+    """One diagonal."""
+    return diagonal_operator(tf.concat([one.diag_part() for one in (operator, *others)], axis=-1))

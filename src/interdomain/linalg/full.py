@@ -1,0 +1,128 @@
+"""Dense operators: those of inducing points, and of everything without structure."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, TypeAlias
+
+import tensorflow as tf
+
+from .operators import cast, square_root, stack_alike, stack_dense, whiten
+from .products import matmul
+from .roots import Inverse, Root, Tensors, last_axis
+
+Full: TypeAlias = tf.linalg.LinearOperatorFullMatrix
+
+
+def full_operator(matrix: tf.Tensor) -> Full:
+    """A positive-definite matrix, or a batch of them, ``[..., M, M]``, as an operator."""
+    return Full(matrix, is_self_adjoint=True, is_positive_definite=True)
+
+
+class FullRoot(Root):
+    """A dense L.
+
+    :param triangle: L ``[..., M, M]``, zero above the diagonal.
+    """
+
+    def __init__(self, triangle: tf.Tensor) -> None:
+        super().__init__(last_axis(triangle), triangle.dtype)
+        self._triangle = triangle
+
+    def solve(self, columns: tf.Tensor, *, adjoint: bool = False) -> tf.Tensor:
+        return tf.linalg.triangular_solve(self._triangle, columns, adjoint=adjoint)
+
+    def matmul(self, columns: tf.Tensor, *, adjoint: bool = False) -> tf.Tensor:
+        return matmul(self._triangle, columns, transpose_a=adjoint)
+
+    def log_determinant(self) -> tf.Tensor:
+        return tf.reduce_sum(tf.math.log(tf.linalg.diag_part(self._triangle)), axis=-1)
+
+    def inverse(self) -> tuple[Inverse, Tensors]:
+        identity = tf.eye(self.size, dtype=self.dtype)
+        return FullInverse(), (self.solve(tf.broadcast_to(identity, tf.shape(self._triangle))),)
+
+    @property
+    def triangle(self) -> tf.Tensor:
+        return self._triangle
+
+    def to_dense(self) -> tf.Tensor:
+        return self._triangle
+
+
+class FullInverse(Inverse):
+    """A dense matrix: a product is faster than a triangular solve."""
+
+    num_tensors = 1
+
+    def apply(
+        self, tensors: Sequence[tf.Tensor], columns: tf.Tensor, *, adjoint: bool = False
+    ) -> tf.Tensor:
+        return matmul(tensors[0], columns, transpose_a=adjoint)
+
+
+@square_root.register(Full)
+def square_root_full(operator: Full) -> FullRoot:
+    """The Cholesky factor."""
+    return FullRoot(_cholesky(operator.to_dense()))
+
+
+@stack_alike.register(Full)
+def stack_full(operator: Full, *others: Full) -> Full:
+    """Matrices of equal size."""
+    return stack_dense([operator, *others])
+
+
+@cast.register(Full)
+def cast_full(operator: Full, dtype: tf.DType) -> Full:
+    """The matrix in another type."""
+    return full_operator(tf.cast(operator.to_dense(), dtype))
+
+
+@whiten.register(Full)
+def whiten_full(operator: Full, columns: tf.Tensor) -> tf.Tensor:
+    """With one gradient for the two steps.
+
+    The gradient to L is ``-L^{-T} dA A^T``, and that of the factorisation multiplies it by L^T:
+    neither the solve nor the product are needed.
+    """
+    return _solve_with_factor(operator.to_dense(), columns)
+
+
+@tf.custom_gradient
+def _solve_with_factor(matrix: tf.Tensor, columns: tf.Tensor) -> Any:
+    root = tf.linalg.cholesky(matrix)
+    A = tf.linalg.triangular_solve(root, columns)
+
+    def gradient(upstream: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
+        product = -matmul(upstream, A, transpose_b=True)
+        d_columns = tf.linalg.triangular_solve(root, upstream, adjoint=True)
+        return _cholesky_gradient(root, product), d_columns
+
+    return A, gradient
+
+
+@tf.custom_gradient
+def _cholesky(matrix: tf.Tensor) -> Any:
+    """The Cholesky factor, of one matrix or a batch, with a gradient by triangular solves.
+
+    TensorFlow's gradient inverts the factor and takes two more products; both follow Murray 2016,
+    "Differentiation of the Cholesky decomposition", eq. 10.
+    """
+    root = tf.linalg.cholesky(matrix)
+
+    def gradient(upstream: tf.Tensor) -> tf.Tensor:
+        return _cholesky_gradient(root, matmul(root, upstream, transpose_a=True))
+
+    return root, gradient
+
+
+def _cholesky_gradient(root: tf.Tensor, product: tf.Tensor) -> tf.Tensor:
+    """The gradient to ``L L^T``, from the product of L^T and the gradient to L; what is above the
+    diagonal of it does not matter."""
+    middle = tf.linalg.band_part(product, -1, 0)
+    middle += tf.linalg.matrix_transpose(tf.linalg.band_part(middle, -1, 0))
+    middle = tf.linalg.set_diag(middle, tf.linalg.diag_part(middle) / 2)
+    half = tf.linalg.triangular_solve(root, middle, adjoint=True)
+    whole = tf.linalg.triangular_solve(root, tf.linalg.matrix_transpose(half), adjoint=True)
+    return (whole + tf.linalg.matrix_transpose(whole)) / 4

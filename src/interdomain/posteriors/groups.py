@@ -1,0 +1,231 @@
+"""Posteriors of latent GPs: groups of those that share a prior, each a sum of parts."""
+
+from __future__ import annotations
+
+import abc
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, TypeAlias
+
+import tensorflow as tf
+from gpflow.base import MeanAndVariance, TensorType
+from gpflow.conditionals.util import expand_independent_outputs, mix_latent_gp
+from gpflow.inducing_variables import InducingVariables
+from gpflow.kernels import Kernel, LinearCoregionalization
+
+from ..covariances.blocks import BlockBatch, StackedBlocks, block_batches
+from ..covariances.latents import LatentGPs, in_order, latent_gps
+from ..covariances.pairs import flat_blocks
+from ..linalg.variational import Kept, Terms, Variational, variances
+from ..placement import pinned
+from .parts import FactorisedPart, KeptPart, Part, PinnedPart, TrainedPart, batch_kl, q_of_batch
+from .shapes import Rows
+
+JointQ: TypeAlias = tuple[TensorType, TensorType | None]
+
+
+class Group(abc.ABC):
+    """Latent GPs with one prior, their inducing variables, and their q.
+
+    :ivar latents: The latent GPs.
+    """
+
+    latents: LatentGPs
+
+    @abc.abstractmethod
+    def parts(self) -> Sequence[TrainedPart]:
+        """What the posterior is the sum of, from matrices that are factorised now."""
+
+    @abc.abstractmethod
+    def keep(self) -> tuple[tuple[Any, ...], list[tf.Tensor]]:
+        """What predictions need: tensors, and how to use them."""
+
+    @abc.abstractmethod
+    def kept_parts(self, kept: tuple[Any, ...], tensors: tuple[tf.Tensor, ...]) -> Sequence[Part]:
+        """What the posterior is the sum of, from what was kept; it may use the first tensors."""
+
+    @abc.abstractmethod
+    def kl(self) -> tf.Tensor:
+        """The KL divergence of all q; nothing is factorised if they are whitened."""
+
+
+@dataclass(frozen=True)
+class BlockGroup(Group):
+    """Latent GPs whose inducing variables are independent blocks, or one block.
+
+    :ivar batches: The blocks.
+    :ivar q: For each block q_mu ``[m_t, P]``, and q_sqrt ``[m_t, P]`` or ``[P, m_t, m_t]``; or
+        None for a covariance of zero.
+    :ivar whiten: Whether q is that of whitened variables.
+    :ivar devices: That of each block; None if they are computed in batches, and anywhere.
+    """
+
+    latents: LatentGPs
+    batches: Sequence[BlockBatch]
+    q: Sequence[JointQ]
+    whiten: bool
+    devices: Sequence[str] | None = None
+
+    def _q(self, batch: BlockBatch) -> Variational:
+        return q_of_batch(batch, self.q)
+
+    def parts(self) -> list[TrainedPart]:
+        if self.devices is None:
+            return [self._part(batch) for batch in self.batches]
+        return [
+            PinnedPart(partial(self._part, batch), device)
+            for batch, device in zip(self.batches, self.devices, strict=True)
+        ]
+
+    def _part(self, batch: BlockBatch) -> FactorisedPart:
+        return FactorisedPart(batch, self._q(batch), self.whiten)
+
+    def keep(self) -> tuple[tuple[Kept, ...], list[tf.Tensor]]:
+        pairs = [Kept.of(part.root, part.q) for part in map(self._part, self.batches)]
+        return tuple(kept for kept, _ in pairs), [tensor for _, own in pairs for tensor in own]
+
+    def kept_parts(self, kept: tuple[Kept, ...], tensors: tuple[tf.Tensor, ...]) -> list[KeptPart]:
+        parts, first = [], 0
+        for batch, of_batch in zip(self.batches, kept, strict=True):
+            own = tensors[first : first + of_batch.num_tensors]
+            parts.append(KeptPart(batch, of_batch, own))
+            first += of_batch.num_tensors
+        return parts
+
+    def kl(self) -> tf.Tensor:
+        if self.devices is None:
+            return tf.add_n([batch_kl(b, self._q(b), self.whiten) for b in self.batches])
+        kls: list[tf.Tensor] = []
+        for batch, device in zip(self.batches, self.devices, strict=True):
+
+            def of_block(batch: BlockBatch = batch) -> tuple[tf.Tensor, ...]:
+                return (batch_kl(batch, self._q(batch), self.whiten),)
+
+            kls.append(pinned(of_block, device)[0])
+        return tf.add_n(kls)
+
+
+def joint_groups(
+    inducing_variable: InducingVariables,
+    kernel: Kernel,
+    q: JointQ | None,
+    *,
+    whiten: bool,
+) -> list[BlockGroup]:
+    """Those of a stock model: one q for all inducing variables of a latent GP.
+
+    :param q: q_mu ``[M, L]``, and q_sqrt ``[M, L]`` or ``[L, M, M]``, or None for a covariance of
+        zero. It is None where a posterior has kept what it needs of it.
+    """
+    groups = []
+    for latents in latent_gps(kernel, inducing_variable):
+        (own,) = latents.inducing_variables
+        batch, size = StackedBlocks([(own, latents.kernel)], [0]), latents.size(own)
+        own_q = [] if q is None else [(latents.of_mean(q[0], size), latents.of_root(q[1], size))]
+        groups.append(BlockGroup(latents, [batch], own_q, whiten))
+    return groups
+
+
+def additive_groups(
+    inducing_variable: InducingVariables,
+    kernel: Kernel,
+    q: Sequence[JointQ] | None,
+    *,
+    whiten: bool,
+    devices: Sequence[str] | None = None,
+) -> list[BlockGroup]:
+    """Those of an additive model: one q for each block of inducing variables of a latent GP.
+
+    :param inducing_variable: Of a sum; or of a single block.
+    :param q: For each block q_mu ``[m_t, L]``, and q_sqrt ``[m_t, L]`` or ``[L, m_t, m_t]``. It is
+        None where a posterior has kept what it needs of it.
+    :param devices: Where the blocks are computed, in turn; all in batches, and nowhere in
+        particular, by default.
+    """
+    groups = []
+    for latents in latent_gps(kernel, inducing_variable):
+        (own,) = latents.inducing_variables
+        blocks = flat_blocks(own, latents.kernel)
+        own_q: list[JointQ] = []
+        if q is not None:
+            for (mean, root), (block, _) in zip(q, blocks, strict=True):
+                size = latents.size(block)
+                own_q.append((latents.of_mean(mean, size), latents.of_root(root, size)))
+        if devices is None:
+            batches = block_batches(own, latents.kernel)
+            of_blocks = None
+        else:
+            batches = [_single_block(t, *block) for t, block in enumerate(blocks)]
+            of_blocks = [devices[t % len(devices)] for t in range(len(blocks))]
+        groups.append(BlockGroup(latents, batches, own_q, whiten, of_blocks))
+    return groups
+
+
+def _single_block(position: int, block: InducingVariables, kernel: Kernel) -> BlockBatch:
+    batch: BlockBatch
+    (batch,) = block_batches(block, kernel)
+    batch.positions = (position,)
+    return batch
+
+
+def marginals_and_kl(
+    groups: Sequence[Group], X: TensorType
+) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
+    """Mean and variance of the latent GPs at X ``[N, D]``, each ``[N, L]``, and the KL divergence
+    of all q, with one factorisation of each Kuu."""
+    means, variance = [], []
+    kls: list[tf.Tensor] = []
+    for group in groups:
+        parts, of_parts = zip(*(part.terms_and_kl(X) for part in group.parts()), strict=True)
+        terms = _total(parts)
+        means.append(terms.mean)
+        prior = group.latents.kernel(X, full_cov=False)
+        variance.append(tf.broadcast_to(variances(prior, terms), tf.shape(terms.mean)))
+        kls += of_parts
+    latents = [group.latents for group in groups]
+    return in_order(latents, means, 1), in_order(latents, variance, 1), tf.add_n(kls)
+
+
+def _total(parts: Sequence[Terms]) -> Terms:
+    total, *rest = parts
+    for other in rest:
+        total = total.plus(other)
+    return total
+
+
+def conditional(
+    parts: Sequence[tuple[LatentGPs, Sequence[Part]]], Xnew: TensorType, full_cov: bool
+) -> MeanAndVariance:
+    """Mean ``[batch..., N, L]``, and variances of that shape or covariances
+    ``[batch..., L, N, N]`` of the latent GPs.
+
+    :param parts: For each group of latent GPs what its posterior is the sum of.
+    :param Xnew: ``[batch..., N, D]``.
+    """
+    rows = Rows(Xnew)
+    means, covs = [], []
+    for latents, of_group in parts:
+        kff = latents.kernel(Xnew, full_cov=full_cov)
+        if full_cov:
+            of_parts = [part.joint_terms(rows.flat, rows.num_sets) for part in of_group]
+            mean = tf.add_n([mean for mean, _ in of_parts])
+            cov = kff[..., None, :, :] + rows.covariances(tf.add_n([c for _, c in of_parts]))
+        else:
+            terms = _total([part.terms(rows.flat) for part in of_group])
+            mean, cov = terms.mean, rows.columns(variances(kff, terms))
+        means.append(rows.columns(mean))
+        covs.append(rows.broadcast(cov, means[-1], full_cov))
+    latents_of_all = [latents for latents, _ in parts]
+    axis = -3 if full_cov else -1
+    return in_order(latents_of_all, means, -1), in_order(latents_of_all, covs, axis)
+
+
+def outputs_of(
+    kernel: Kernel, mean: tf.Tensor, cov: tf.Tensor, full_cov: bool, full_output_cov: bool
+) -> MeanAndVariance:
+    """Mean and (co)variance of the outputs, from those of the latent GPs, in GPflow's shapes."""
+    if isinstance(kernel, LinearCoregionalization):
+        mixed: MeanAndVariance = mix_latent_gp(kernel.W, mean, cov, full_cov, full_output_cov)
+        return mixed
+    return mean, expand_independent_outputs(cov, full_cov, full_output_cov)

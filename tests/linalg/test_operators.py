@@ -1,0 +1,269 @@
+"""Every operator's Cholesky factor against NumPy's: values, gradients, batches, float types."""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from interdomain.linalg import (
+    block_diagonal,
+    cast,
+    diagonal_operator,
+    full_operator,
+    low_rank_operator,
+    square_root,
+    stack,
+    whiten,
+)
+from interdomain.linalg.block_diagonal import BlockDiagonalRoot
+from interdomain.linalg.diagonal import DiagonalRoot
+from interdomain.linalg.full import FullRoot
+from interdomain.linalg.low_rank import LowRankRoot
+
+SIZE = 6
+Operator = tf.linalg.LinearOperator
+
+
+def diagonal(v: tf.Tensor) -> Operator:
+    return diagonal_operator(tf.exp(v[..., 0]))
+
+
+def full(v: tf.Tensor) -> Operator:
+    return full_operator(tf.matmul(v, v, transpose_b=True) + 2 * tf.eye(SIZE, dtype=v.dtype))
+
+
+def low_rank(v: tf.Tensor) -> Operator:
+    return low_rank_operator(tf.exp(v[..., 0]), v[..., 1:4])
+
+
+def rank_one(v: tf.Tensor) -> Operator:
+    return low_rank_operator(tf.exp(v[..., 0]), v[..., 1:2])
+
+
+def blocks(v: tf.Tensor) -> Operator:
+    return block_diagonal([full(v), diagonal(v), low_rank(v)])
+
+
+def nested(v: tf.Tensor) -> Operator:
+    return block_diagonal([diagonal(v), block_diagonal([low_rank(v), full(v)])])
+
+
+def update_of_full(v: tf.Tensor) -> Operator:
+    return tf.linalg.LinearOperatorLowRankUpdate(
+        full(v), v[..., 1:3], is_self_adjoint=True, is_positive_definite=True
+    )
+
+
+def positive_update(v: tf.Tensor) -> Operator:
+    return tf.linalg.LinearOperatorLowRankUpdate(
+        diagonal(v),
+        v[..., 1:3],
+        diag_update=tf.exp(v[..., 0, 4:6]),
+        is_diag_update_positive=True,
+        is_self_adjoint=True,
+        is_positive_definite=True,
+    )
+
+
+def negative_update(v: tf.Tensor) -> Operator:
+    """Positive definite all the same."""
+    return tf.linalg.LinearOperatorLowRankUpdate(
+        diagonal_operator(
+            tf.exp(v[..., 0])
+            + tf.reduce_sum(tf.square(v[..., 1:3]), axis=[-2, -1], keepdims=True)[..., 0]
+        ),
+        v[..., 1:3],
+        diag_update=-tf.ones_like(v[..., 0, 4:6]) / 2,
+        is_self_adjoint=True,
+        is_positive_definite=True,
+    )
+
+
+ROOTS: dict[Callable[[tf.Tensor], Operator], type] = {
+    diagonal: DiagonalRoot,
+    full: FullRoot,
+    low_rank: LowRankRoot,
+    rank_one: LowRankRoot,
+    blocks: BlockDiagonalRoot,
+    nested: BlockDiagonalRoot,
+    update_of_full: FullRoot,
+    positive_update: LowRankRoot,
+    negative_update: FullRoot,
+}
+EACH = pytest.mark.parametrize("build", list(ROOTS), ids=lambda build: build.__name__)
+BATCH = pytest.mark.parametrize("leading", [(), (3,), (2, 2)], ids=str)
+
+
+def numbers(*leading: int, seed: int = 0) -> np.ndarray:
+    return np.random.default_rng(seed).normal(size=(*leading, SIZE, SIZE))
+
+
+def transposed(matrix: np.ndarray) -> np.ndarray:
+    return np.swapaxes(matrix, -1, -2)
+
+
+def close(actual: tf.Tensor, expected: np.ndarray, rtol: float = 1e-11) -> None:
+    np.testing.assert_allclose(actual, expected, rtol=0, atol=rtol * np.max(np.abs(expected)))
+
+
+@EACH
+@BATCH
+def test_values(build: Callable[[tf.Tensor], Operator], leading: tuple[int, ...]) -> None:
+    operator = build(tf.constant(numbers(*leading)))
+    dense = operator.to_dense().numpy()
+    L, inverse = np.linalg.cholesky(dense), np.linalg.inv(dense)
+    root = square_root(operator)
+    assert type(root) is ROOTS[build]
+    size = dense.shape[-1]
+    assert root.size == size
+    x = np.random.default_rng(1).normal(size=(*leading, size, 4))
+    close(root.to_dense(), L)
+    close(root.matmul(x), L @ x)
+    close(root.matmul(x, adjoint=True), transposed(L) @ x)
+    close(root.solve(x), np.linalg.solve(L, x))
+    close(root.solve(x, adjoint=True), np.linalg.solve(transposed(L), x))
+    close(root.log_determinant(), np.linalg.slogdet(dense)[1] / 2)
+    close(root.inverse_diagonal(), np.diagonal(inverse, axis1=-2, axis2=-1))
+    close(whiten(operator, tf.constant(x)), np.linalg.solve(L, x))
+    kept, tensors = root.inverse()
+    assert len(tensors) == kept.num_tensors
+    assert kept.size(tensors) == size
+    for way in (kept, pickle.loads(pickle.dumps(kept))):
+        close(way.apply(tensors, x), np.linalg.solve(L, x))
+        close(way.apply(tensors, x, adjoint=True), np.linalg.solve(transposed(L), x))
+
+
+@EACH
+def test_gradients(build: Callable[[tf.Tensor], Operator]) -> None:
+    """Of all that is asked of a root, against those of dense algebra."""
+    v = tf.constant(numbers())
+    size = build(v).domain_dimension
+    x, y = np.random.default_rng(2).normal(size=(2, size, 3))
+
+    def by_root(v: tf.Tensor) -> tf.Tensor:
+        operator = build(v)
+        root = square_root(operator)
+        kept, tensors = root.inverse()
+        parts = (
+            root.solve(x),
+            root.solve(x, adjoint=True),
+            root.matmul(x),
+            root.matmul(x, adjoint=True),
+            whiten(operator, tf.constant(x)),
+            kept.apply(tensors, x),
+        )
+        sums = tf.add_n([tf.reduce_sum(y * tf.sin(part)) for part in parts])
+        return sums + root.log_determinant() + tf.reduce_sum(root.inverse_diagonal())
+
+    def by_dense(v: tf.Tensor) -> tf.Tensor:
+        dense = build(v).to_dense()
+        L = tf.linalg.cholesky(dense)
+        solved = tf.linalg.triangular_solve(L, x)
+        adjoint = tf.linalg.triangular_solve(L, x, adjoint=True)
+        parts = (
+            solved,
+            adjoint,
+            tf.matmul(L, x),
+            tf.matmul(L, x, transpose_a=True),
+            solved,
+            solved,
+        )
+        sums = tf.add_n([tf.reduce_sum(y * tf.sin(part)) for part in parts])
+        log_determinant = tf.reduce_sum(tf.math.log(tf.linalg.diag_part(L)))
+        return sums + log_determinant + tf.linalg.trace(tf.linalg.inv(dense))
+
+    results = []
+    for function in (by_root, by_dense):
+        with tf.GradientTape() as tape:
+            tape.watch(v)
+            value = function(v)
+        results.append((value, tape.gradient(value, v)))
+    (value, gradient), (expected, expected_gradient) = results
+    np.testing.assert_allclose(value, expected, rtol=1e-11)
+    close(gradient, expected_gradient.numpy(), rtol=1e-9)
+
+
+@EACH
+def test_stacked_is_each_alone(build: Callable[[tf.Tensor], Operator]) -> None:
+    alone = [build(tf.constant(numbers(seed=seed))) for seed in range(3)]
+    stacked = stack(alone)
+    close(stacked.to_dense(), np.stack([operator.to_dense() for operator in alone]), 1e-15)
+    x = np.random.default_rng(3).normal(size=(3, *alone[0].shape[:1], 2))
+    solved = square_root(stacked).solve(x)
+    for operator, columns, result in zip(alone, x, solved, strict=True):
+        close(result, square_root(operator).solve(columns).numpy())
+
+
+def test_stacks_keep_the_structure() -> None:
+    first, second = (tf.constant(numbers(seed=seed)) for seed in range(2))
+    for build in (diagonal, full, low_rank, blocks, nested):
+        assert type(square_root(stack([build(first), build(second)]))) is ROOTS[build]
+    of_two_ranks = stack([low_rank(first), rank_one(second)])
+    assert type(square_root(of_two_ranks)) is LowRankRoot
+    close(of_two_ranks.to_dense()[1], rank_one(second).to_dense().numpy(), 1e-15)
+
+
+def test_stacks_of_several_kinds_are_dense() -> None:
+    first, second = (tf.constant(numbers(seed=seed)) for seed in range(2))
+    mixed = stack([diagonal(first), full(second)])
+    close(mixed.to_dense()[0], diagonal(first).to_dense().numpy(), 1e-15)
+    assert type(square_root(mixed)) is FullRoot
+    other_sizes = block_diagonal([diagonal(first), full(second), diagonal(second)])
+    other_order = block_diagonal([full(first), diagonal(second), diagonal(first)])
+    matrices = stack([other_sizes, other_order]).to_dense()
+    close(matrices[1], other_order.to_dense().numpy(), 1e-15)
+
+
+@EACH
+def test_cast(build: Callable[[tf.Tensor], Operator]) -> None:
+    operator = build(tf.constant(numbers()))
+    single = cast(operator, tf.float32)
+    assert single.dtype == tf.float32
+    close(single.to_dense(), operator.to_dense().numpy(), 1e-6)
+    assert square_root(single).solve(tf.ones([single.domain_dimension, 1])).dtype == tf.float32
+
+
+def test_diagonal_blocks_make_a_diagonal() -> None:
+    v = tf.constant(numbers())
+    assert square_root(block_diagonal([diagonal(v), diagonal(v)])).diagonal.shape == (2 * SIZE,)
+
+
+class Unknown(tf.linalg.LinearOperatorIdentity):
+    """An operator that nobody has registered."""
+
+
+@pytest.mark.parametrize(
+    "function",
+    [square_root, lambda o: stack([o]), lambda o: stack([o, o]), lambda o: cast(o, tf.float32)],
+    ids=["square_root", "stack of one", "stack", "cast"],
+)
+def test_operators_that_are_not_registered(function: Callable[[Operator], object]) -> None:
+    with pytest.raises(TypeError, match="found Unknown; register a function with interdomain.lin"):
+        function(Unknown(3))
+
+
+def test_unknown_sizes() -> None:
+    @tf.function(
+        input_signature=[
+            tf.TensorSpec([None, None], tf.float64),
+            tf.TensorSpec([None], tf.float64),
+            tf.TensorSpec([None, 1], tf.float64),
+        ]
+    )
+    def solved(matrix: tf.Tensor, entries: tf.Tensor, columns: tf.Tensor) -> tf.Tensor:
+        operator = block_diagonal([full_operator(matrix), diagonal_operator(entries)])
+        root = square_root(operator)
+        kept, tensors = root.inverse()
+        return root.solve(columns), kept.apply(tensors, columns), whiten(operator, columns)
+
+    matrix, entries = np.array([[2.0, 0.5], [0.5, 1.0]]), np.array([4.0, 9.0, 16.0])
+    x = np.arange(1.0, 6.0)[:, None]
+    expected = np.concatenate(
+        [np.linalg.solve(np.linalg.cholesky(matrix), x[:2]), x[2:] / np.sqrt(entries)[:, None]]
+    )
+    for result in solved(matrix, entries, x):
+        close(result, expected)
