@@ -12,10 +12,10 @@ from check_shapes import inherit_check_shapes
 from gpflow.base import TensorType
 from gpflow.utilities import positive, set_trainable
 
-from .._arguments import finite_array, function
-from .._tracing import map_fn
-from .columns import select_columns
-from .gaussian_factors import outer_product
+from interdomain._arguments import finite_array, function
+from interdomain._tracing import map_fn
+from interdomain.kernels._columns import select_columns
+from interdomain.kernels.spectral._gaussian_factors import outer_product
 
 FunctionOfInputs: TypeAlias = Callable[[tf.Tensor], tf.Tensor]
 

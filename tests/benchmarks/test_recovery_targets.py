@@ -11,15 +11,16 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from interdomain.kernels import (
+from benchmarks.recovery_targets import (
     GeneralizedSpectralMixture,
-    SpectralComponent,
-    SpectralMixture,
     TimeInvertedFractionalBrownianMotion,
 )
+from interdomain.kernels import SpectralComponent, SpectralMixture
+from tests.benchmarks.recovery_cases import CASES, Amplitude, Frequency, Lengthscale
 from tests.conformance.helpers import assert_close
-
-from .cases import Amplitude, Frequency, Lengthscale
+from tests.kernels import test_contract as contract
+from tests.kernels.cases import KernelCase
+from tests.kernels.test_contract import single_precision  # noqa: F401 - a fixture
 
 
 def generalized(dimension: int) -> GeneralizedSpectralMixture:
@@ -197,3 +198,29 @@ def test_bad_times() -> None:
     )
     with pytest.raises(tf.errors.InvalidArgumentError, match="X must be positive"):
         compiled(tf.constant([[1.0], [0.0]], tf.float64))
+
+
+@pytest.mark.full
+@pytest.mark.parametrize("case", CASES, ids=str)
+@pytest.mark.parametrize(
+    "of_kernels",
+    [
+        contract.test_positive_semidefinite_with_its_diagonal,
+        contract.test_one_argument_or_two,
+        contract.test_batch_dimensions,
+        contract.test_active_dims,
+        contract.test_gradients_and_compiled_with_an_unknown_number_of_points,
+        contract.test_gradients_at_coinciding_and_opposite_points,
+        contract.test_the_diagonal_of_the_matrix_has_the_gradient_of_the_diagonal,
+        contract.test_each_parameter_is_listed_once,
+        contract.test_copies_are_equal_and_apart,
+    ],
+)
+def test_contract(of_kernels: Callable[[KernelCase], None], case: KernelCase) -> None:
+    of_kernels(case)
+
+
+@pytest.mark.full
+@pytest.mark.parametrize("case", CASES, ids=str)
+def test_single_precision(case: KernelCase, single_precision: None) -> None:  # noqa: F811
+    contract.test_single_precision(case, single_precision)

@@ -148,7 +148,7 @@ def test_harmonic_points_next_to_points() -> None:
     base = HarmonicInducingPoints(np.random.default_rng(0).normal(size=(2, 3, 2)))
     W = np.random.default_rng(1).normal(size=(4, 2))
     expected = np.concatenate(
-        [k(W, z) for k, z in zip(kernel.kernels, base.Z, strict=True)], axis=1
+        [k(W, z) for k, z in zip(kernel.kernels, base.Z_per_component, strict=True)], axis=1
     )
     assert_close(Kvu(InducingPoints(W), base, kernel), expected, rtol=1e-12)
 

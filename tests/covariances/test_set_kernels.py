@@ -26,7 +26,7 @@ from interdomain.kernels import (
     HarmonicKernel,
     Invariant,
     MultiChannelConvolutional,
-    ResponseSum,
+    SetKernel,
 )
 from interdomain.models import AdditiveSVGP, OrthogonalSVGP
 from interdomain.transforms import CyclicTransform, ImageFlip, ImageTranslation, Negation, Rotation
@@ -119,14 +119,14 @@ def test_harmonic_parts(name: str, group: str) -> None:
     the sum of responses of a part of g."""
     inner = gk.Matern52(1.3, 1.7)
     if name == "Convolutional":
-        base: ResponseSum = conv(inner)
+        base: SetKernel = conv(inner)
         inputs, inputs2 = X, X2
     else:
         base = Invariant(inner, Negation(0))
         inputs, inputs2 = X[:, :4], X2[:, :4]
     kernel = HarmonicKernel(base, GROUPS[group])
     of_g = HarmonicKernel(inner, GROUPS[group])
-    weights, total = base.response_weights.numpy(), 0.0
+    weights, total = base.point_weights.numpy(), 0.0
     points, points2 = (base.points(tf.constant(A)).numpy() for A in (inputs, inputs2))
     assert len(kernel.kernels) == of_g.num_components > 1
     for part, part_of_g in zip(kernel.kernels, of_g.kernels, strict=True):
@@ -155,7 +155,7 @@ def additive(kernel: Kernel, points: Any, sizes: list[int], **options: Any) -> A
 def test_points_of_parts_are_patches_of_parts(devices: Any) -> None:
     """HarmonicInducingPoints in the space of patches, next to InducingPatches of each part."""
     kernel, points = parts()
-    patches = SumInducingVariables([InducingPatches(block) for block in points.Z])
+    patches = SumInducingVariables([InducingPatches(block) for block in points.Z_per_component])
     first = additive(kernel, points, [2] * 4, devices=devices)
     second = additive(kernel, patches, [2] * 4)
     results = [

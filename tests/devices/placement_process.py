@@ -15,9 +15,9 @@ import tensorflow as tf
 from gpflow.inducing_variables import InducingPoints
 from tensorflow.types.experimental import ConcreteFunction
 
+from interdomain.devices import graph_nodes, report
 from interdomain.inducing_variables import SumInducingVariables
 from interdomain.models import HVGP, AdditiveSVGP
-from interdomain.placement import graph_nodes, report
 from interdomain.training import fit
 from interdomain.transforms import Negation
 
@@ -144,10 +144,9 @@ def largest_difference(
 
 
 def variables_of(model: AdditiveSVGP) -> dict[str, list[str]]:
-    points = model.inducing_variable.Z
     lists = {"q_mu": model.q_mu, "q_sqrt": model.q_sqrt}
-    if isinstance(points, list):
-        lists["Z"] = points
+    if not model.inducing_variable.shared:
+        lists["Z"] = model.inducing_variable.Z_per_component
     return {
         name: [device_index(p.unconstrained_variable.device) for p in parameters]
         for name, parameters in lists.items()

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from .placement_process import LATENT, NUM_DATA, SIZE
+from tests.devices.placement_process import LATENT, NUM_DATA, SIZE
 
 pytestmark = pytest.mark.full  # in the quick tier: tests/models/test_additive_svgp.py, one device
 
@@ -29,10 +29,10 @@ DEVICES = ["0", "1", "2", "3"]
 @pytest.fixture(scope="module")
 def results() -> dict[str, Any]:
     done = subprocess.run(
-        [sys.executable, "-m", "tests.placement_process"],
+        [sys.executable, "-m", "tests.devices.placement_process"],
         capture_output=True,
         text=True,
-        cwd=Path(__file__).parent.parent,
+        cwd=Path(__file__).parents[2],
     )
     assert done.returncode == 0, done.stderr
     return json.loads(done.stdout.strip().splitlines()[-1])

@@ -15,7 +15,7 @@ from interdomain.diagnostics import nystrom_trace_error
 from interdomain.inducing_variables import HarmonicInducingPoints
 from interdomain.inducing_variables.initialisation import fold_orbits
 from interdomain.kernels import HarmonicKernel
-from interdomain.kernels.clustering import k_means
+from interdomain.kernels._clustering import k_means
 from interdomain.transforms import CyclicTransform, ImageFlip, Negation, Product, Rotation
 from tests.tiers import in_tiers
 
@@ -52,7 +52,7 @@ def placed_points(kernel: HarmonicKernel, points: HarmonicInducingPoints) -> lis
     transform, places = kernel.transform, []
     complete = max(points.multiplicities) > 1
     for t, frequency in enumerate(kernel.frequencies):
-        Z = points.Z if points.shared else points.Z[t]
+        Z = points.Z_per_component[0 if points.shared else t]
         shifts = [()]
         for f, T in zip(frequency, transform.orders, strict=True):
             choices = (0, 1) if complete and f not in (0, T / 2) else (0,)
@@ -217,7 +217,7 @@ def test_from_data() -> None:
     X = inputs(200, num_columns=2)
     points = HarmonicInducingPoints.from_data(KERNEL, X, 6, complete=True)
     assert points.multiplicities == KERNEL.multiplicities
-    blocks = [Z.numpy() for Z in points.Z]
+    blocks = [Z.numpy() for Z in points.Z_per_component]
     assert len(blocks) == 4 and blocks[0].shape == (6, 2)
     # Other seeds find other centres: not the same ones in another order either.
     for s in range(4):

@@ -24,7 +24,7 @@ from interdomain.kernels import (
     MultiChannelConvolutional,
 )
 from interdomain.transforms import ImageFlip
-from tests.kernels.response_cases import numbered_patches
+from tests.kernels.convolutional.references import numbered_patches
 
 
 def conv(**options: Any) -> Convolutional:

@@ -4,7 +4,7 @@ from fractions import Fraction
 
 import numpy as np
 
-from interdomain.streaming.sums import CompensatedSum
+from interdomain.streaming.compensated import CompensatedSum
 
 
 def exact(terms: list[np.ndarray]) -> np.ndarray:

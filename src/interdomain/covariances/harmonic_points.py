@@ -13,10 +13,10 @@ from gpflow.base import TensorType
 from gpflow.covariances import Kuf, Kuu
 
 from ..inducing_variables import HarmonicInducingPoints
-from ..inducing_variables.harmonic import ComponentInducingPoints
-from ..kernels import HarmonicKernel, ResponseSum
+from ..inducing_variables.harmonic_points import ComponentInducingPoints
+from ..kernels import HarmonicKernel, SetKernel
 from ..kernels.harmonic import HarmonicComponent
-from ..kernels.orbit_sums import orbit_sums
+from ..kernels.harmonic._orbit_sums import orbit_sums
 from ..sphere._typing import Array
 from .blocks import BlockBatch, block_batches
 from .dispatch import Kuu_operator, full_matrix_operator
@@ -49,21 +49,14 @@ class HarmonicBlocks(BlockBatch):
         self.shifts = {t: kernel.shifts(t) if images else (none,) for t in components}
 
     def _points(self) -> tf.Tensor:
-        if isinstance(self.inducing_variable, ComponentInducingPoints):
-            return tf.convert_to_tensor(self.inducing_variable.Z)[None]
-        points = self.inducing_variable.points()
-        if self.inducing_variable.shared or len(self.components) == points.shape[0]:
-            return points
-        return tf.gather(points, self.components)
+        return self.inducing_variable.points(self.components)
 
     def features(self, X: TensorType) -> tf.Tensor:
         weights = [
             [self.kernel.orbit_weights(t, shift) for shift in self.shifts[t]]
             for t in self.components
         ]
-        base = self.kernel.base_kernel
-        sums_over = _response_sums if isinstance(base, ResponseSum) else orbit_sums
-        return self._sums(partial(sums_over, base), self._points(), X, np.asarray(weights))
+        return self._sums(self.kernel.orbit_covariances, self._points(), X, np.asarray(weights))
 
     def operator(self, jitter: float) -> tf.linalg.LinearOperator:
         """``k_t(G^p z, G^q z')`` for all shifts p and q; it depends on p - q.
@@ -140,36 +133,30 @@ def block_batches_harmonic(
     return batches
 
 
-@block_batches.register(ComponentInducingPoints, (HarmonicComponent, ResponseSum))
+@block_batches.register(ComponentInducingPoints, HarmonicComponent)
 def block_batches_component(
-    inducing_variable: ComponentInducingPoints, kernel: HarmonicComponent | ResponseSum
+    inducing_variable: ComponentInducingPoints, kernel: HarmonicComponent
 ) -> list[BlockBatch]:
     """One component by itself."""
-    component = kernel.response_kernel if isinstance(kernel, ResponseSum) else kernel
+    images = inducing_variable.multiplicity > 1
+    return [HarmonicBlocks(inducing_variable, kernel.parent, (kernel.component,), (0,), images)]
+
+
+@block_batches.register(ComponentInducingPoints, SetKernel)
+def block_batches_set_component(
+    inducing_variable: ComponentInducingPoints, kernel: SetKernel
+) -> list[BlockBatch]:
+    """The component of a set kernel: a sum over points of a part of the base function.
+
+    :raises ValueError: If the kernel of its points is not a part of a :class:`HarmonicKernel`.
+    """
+    component = kernel.point_kernel
     if not isinstance(component, HarmonicComponent):
         raise ValueError(
             f"kernel must be a part of a HarmonicKernel, found {type(kernel).__name__}; use "
             "InducingPatches or OrbitInducingPoints with it."
         )
-    return [
-        HarmonicBlocks(
-            inducing_variable,
-            component.parent,
-            (component.component,),
-            (0,),
-            inducing_variable.multiplicity > 1,
-        )
-    ]
-
-
-def _response_sums(
-    base: ResponseSum, orbits: tf.Tensor, X: tf.Tensor, weights: tf.Tensor
-) -> tf.Tensor:
-    """:func:`orbit_sums` for points in the space of responses and inputs X ``[N, D]``."""
-    shape = tf.shape(orbits)
-    covariances = base.response_covariance(tf.reshape(orbits, [-1, orbits.shape[-1]]), X)
-    sums = tf.matmul(weights, tf.reshape(covariances, [shape[0], shape[1], -1]))
-    return tf.reshape(sums, [shape[0], -1, shape[2], tf.shape(X)[0]])
+    return block_batches_component(inducing_variable, component)
 
 
 def _difference(first: tuple[int, ...], second: tuple[int, ...]) -> tuple[int, ...]:
@@ -177,7 +164,7 @@ def _difference(first: tuple[int, ...], second: tuple[int, ...]) -> tuple[int, .
 
 
 HarmonicPoints = (HarmonicInducingPoints, ComponentInducingPoints)
-HarmonicKernels = (HarmonicKernel, HarmonicComponent, ResponseSum)
+HarmonicKernels = (HarmonicKernel, HarmonicComponent, SetKernel)
 
 
 def _ordered(batches: list[BlockBatch], parts: list[list[Any]]) -> list[Any]:
@@ -195,7 +182,7 @@ def _ordered(batches: list[BlockBatch], parts: list[list[Any]]) -> list[Any]:
 )
 def Kuf_harmonic(
     inducing_variable: HarmonicInducingPoints | ComponentInducingPoints,
-    kernel: HarmonicKernel | HarmonicComponent | ResponseSum,
+    kernel: HarmonicKernel | HarmonicComponent | SetKernel,
     Xnew: TensorType,
 ) -> tf.Tensor:
     """``k_t(z, x)`` for the points of each component, one component below the other."""
@@ -213,7 +200,7 @@ def Kuf_harmonic(
 @Kuu_operator.register(HarmonicPoints, HarmonicKernels)
 def Kuu_operator_harmonic(
     inducing_variable: HarmonicInducingPoints | ComponentInducingPoints,
-    kernel: HarmonicKernel | HarmonicComponent | ResponseSum,
+    kernel: HarmonicKernel | HarmonicComponent | SetKernel,
     *,
     jitter: float = 0.0,
 ) -> tf.linalg.LinearOperator:
@@ -231,7 +218,7 @@ def Kuu_operator_harmonic(
 )
 def Kuu_harmonic(
     inducing_variable: HarmonicInducingPoints | ComponentInducingPoints,
-    kernel: HarmonicKernel | HarmonicComponent | ResponseSum,
+    kernel: HarmonicKernel | HarmonicComponent | SetKernel,
     *,
     jitter: float = 0.0,
 ) -> tf.Tensor:

@@ -7,15 +7,14 @@ from typing import TypeAlias
 from gpflow.inducing_variables import InducingVariables
 from gpflow.kernels import Kernel, Sum
 
-from ..inducing_variables import HarmonicInducingPoints, SumInducingVariables
+from ..inducing_variables.base import DecomposedInducingVariables
 from ..kernels import DecomposedKernel
 
 Block: TypeAlias = tuple[InducingVariables, Kernel]
 
 
 def pair_blocks(
-    inducing_variable: SumInducingVariables | HarmonicInducingPoints,
-    kernel: Sum | DecomposedKernel,
+    inducing_variable: DecomposedInducingVariables, kernel: Sum | DecomposedKernel
 ) -> list[Block]:
     """Each block with its summand.
 
@@ -31,11 +30,11 @@ def pair_blocks(
 
 
 def flat_blocks(inducing_variable: InducingVariables, kernel: Kernel) -> list[Block]:
-    """All blocks, those of sums inside sums included; the thing itself if it is no sum.
+    """All blocks, those of sums inside sums included; what is not a sum is one block.
 
     :raises ValueError: If a sum has not as many blocks as summands.
     """
-    is_sum = isinstance(inducing_variable, (SumInducingVariables, HarmonicInducingPoints))
+    is_sum = isinstance(inducing_variable, DecomposedInducingVariables)
     if not is_sum or not isinstance(kernel, (Sum, DecomposedKernel)):
         return [(inducing_variable, kernel)]
     return [

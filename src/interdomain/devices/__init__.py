@@ -1,6 +1,11 @@
-"""Where a model is computed: its blocks on devices, its data on the workers of a cluster."""
+"""The blocks of a model on several devices of one machine.
 
-from .blocks import (
+:class:`interdomain.models.AdditiveSVGP` uses this package where it is given ``devices``;
+:func:`report` shows which operations of a model run where. For several machines, see
+:mod:`interdomain.distributed`.
+"""
+
+from .placement import (
     HEAVY_OPERATIONS,
     PlacementReport,
     graph_nodes,
@@ -9,13 +14,10 @@ from .blocks import (
     report,
     resolve_devices,
 )
-from .workers import WorkerLostError, Workers
 
 __all__ = [
     "HEAVY_OPERATIONS",
     "PlacementReport",
-    "WorkerLostError",
-    "Workers",
     "graph_nodes",
     "move_parameters",
     "pinned",

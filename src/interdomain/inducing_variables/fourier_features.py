@@ -9,8 +9,7 @@ from check_shapes import Shape
 from gpflow.base import TensorType
 
 from .._arguments import filled_matrix
-from ..kernels.harmonizable import HarmonizableMixture
-from ..kernels.harmonizable_component import HarmonizableComponent
+from ..kernels import HarmonizableComponent, HarmonizableMixture
 from ..sphere._typing import Array
 from .base import InterDomainInducingVariables
 from .frequency_selection import select_frequencies

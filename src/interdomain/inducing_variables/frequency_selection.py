@@ -8,7 +8,7 @@ import tensorflow as tf
 from scipy.stats import qmc
 
 from .._arguments import integer
-from ..kernels.harmonizable_component import HarmonizableComponent
+from ..kernels import HarmonizableComponent
 from ..sphere._typing import Array, ComplexArray
 
 _CANDIDATES = 512

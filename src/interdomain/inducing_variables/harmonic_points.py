@@ -18,9 +18,9 @@ from .._arguments import (
     integer,
 )
 from ..kernels import HarmonicKernel
-from ..kernels.clustering import k_means, sample_rows
+from ..kernels._clustering import k_means, sample_rows
 from ..sphere._typing import Array
-from .base import InterDomainInducingVariables
+from .base import DecomposedInducingVariables, InterDomainInducingVariables
 from .initialisation import fold_orbits
 
 
@@ -50,8 +50,12 @@ class ComponentInducingPoints(InterDomainInducingVariables):
         size = self.Z.shape[0]
         return (None if size is None else self.multiplicity * size, None, 1)
 
+    def points(self, components: Sequence[int]) -> tf.Tensor:
+        """The points of this one component, ``[1, m, D]``."""
+        return tf.convert_to_tensor(self.Z)[None]
 
-class HarmonicInducingPoints(InterDomainInducingVariables):
+
+class HarmonicInducingPoints(DecomposedInducingVariables):
     """Values of the parts f_t of a harmonic GP at points: ``u_t = f_t(Z_t)``.
 
     The parts are independent a priori, so Kuu is block-diagonal with one block for each (Sun et al.
@@ -68,7 +72,9 @@ class HarmonicInducingPoints(InterDomainInducingVariables):
     :param multiplicities: For each part, the number of variables at each of its points.
     :param allow_large: Whether to take so many parts that the covariances of all points with 1,000
         rows are above 4 GiB.
-    :ivar Z: A list of T parameters ``[m, D]``, or one parameter ``[m, D]`` that is shared.
+    :ivar Z_per_component: The parameters: a list of T, each ``[m, D]``, or of the one that all
+        components share.
+    :ivar shared: Whether all components have the same points.
     :raises ValueError: If Z has another rank or is not finite, or the counts do not agree.
     """
 
@@ -103,11 +109,9 @@ class HarmonicInducingPoints(InterDomainInducingVariables):
         check_num_inducing("num_components", count, "points", allow_large=allow_large)
         self.num_components = num_components
         self.multiplicities = _validate_multiplicities(multiplicities, self.num_components)
-        self.Z: gpflow.Parameter | list[gpflow.Parameter]
-        if values.ndim == 2:
-            self.Z = gpflow.Parameter(values)
-        else:
-            self.Z = [gpflow.Parameter(block) for block in values]
+        self.shared = values.ndim == 2
+        blocks = values[None] if self.shared else values
+        self.Z_per_component = [gpflow.Parameter(block) for block in blocks]
 
     @classmethod
     def for_kernel(
@@ -176,19 +180,27 @@ class HarmonicInducingPoints(InterDomainInducingVariables):
         return cls.for_kernel(kernel, Z, complete=complete, name=name)
 
     @property
-    def shared(self) -> bool:
-        """Whether all components have the same points."""
-        return not isinstance(self.Z, list)
+    def Z(self) -> tf.Tensor:
+        """Where each inducing variable is, ``[M, D]``, one component after the other.
+
+        For variables at the images of points (see ``multiplicities``), the point that they are
+        images of. To change points, assign to :attr:`Z_per_component`.
+        """
+        tiled = [
+            tf.tile(Z, [multiplicity, 1])
+            for Z, multiplicity in zip(self._each_Z, self.multiplicities, strict=True)
+        ]
+        return tf.concat(tiled, axis=0)
 
     @property
     def num_points(self) -> int:
         """The number m of points of each component."""
-        return int((self.Z[0] if isinstance(self.Z, list) else self.Z).shape[0])
+        return int(self.Z_per_component[0].shape[0])
 
     @property
     def input_dim(self) -> int:
         """The number D of input columns."""
-        return int((self.Z[0] if isinstance(self.Z, list) else self.Z).shape[1])
+        return int(self.Z_per_component[0].shape[1])
 
     @property
     def num_inducing(self) -> int:
@@ -203,20 +215,26 @@ class HarmonicInducingPoints(InterDomainInducingVariables):
     @property
     def inducing_variables(self) -> tuple[ComponentInducingPoints, ...]:
         """One block for each component: views made on demand that share the parameters."""
-        if isinstance(self.Z, list):
-            points = self.Z
-        else:
-            points = [self.Z] * self.num_components
         return tuple(
             ComponentInducingPoints(Z, multiplicity)
-            for Z, multiplicity in zip(points, self.multiplicities, strict=True)
+            for Z, multiplicity in zip(self._each_Z, self.multiplicities, strict=True)
         )
 
-    def points(self) -> tf.Tensor:
-        """The points as one tensor: ``[T, m, D]``, or ``[1, m, D]`` if they are shared."""
-        if isinstance(self.Z, list):
-            return tf.stack(self.Z)
-        return tf.convert_to_tensor(self.Z)[None]
+    @property
+    def _each_Z(self) -> list[gpflow.Parameter]:
+        """The parameter of each component; the same one several times if it is shared."""
+        if self.shared:
+            return [self.Z_per_component[0]] * self.num_components
+        return list(self.Z_per_component)
+
+    def points(self, components: Sequence[int] | None = None) -> tf.Tensor:
+        """The points as one tensor: ``[T, m, D]``, or ``[1, m, D]`` if they are shared.
+
+        :param components: Which T components; by default all.
+        """
+        if self.shared or components is None:
+            return tf.stack(self.Z_per_component)
+        return tf.stack([self.Z_per_component[t] for t in components])
 
     def validate_kernel(self, kernel: HarmonicKernel) -> None:
         """Check that the components and their multiplicities are those of the kernel.

@@ -1,4 +1,4 @@
-"""Inducing variables of sums of responses: values of the function whose responses are added."""
+"""Inducing variables of set kernels: values of the base function that they sum over points."""
 
 from __future__ import annotations
 
@@ -12,17 +12,16 @@ from check_shapes import Shape
 from gpflow.base import TensorType
 
 from .._arguments import choice, filled_matrix, instance, integer
-from ..kernels.clustering import k_means
-from ..kernels.convolutional import Convolutional, MultiChannelConvolutional
-from ..kernels.responses import ResponseSum
+from ..kernels import Convolutional, MultiChannelConvolutional, SetKernel
+from ..kernels._clustering import k_means
 from ..sphere._typing import Array
 from .base import InterDomainInducingVariables
 
 _MAX_PATCHES = 100_000
 
 
-class ResponseInducingVariables(InterDomainInducingVariables, abc.ABC):
-    """Values ``u = g(z)`` of the function g whose responses a kernel adds up.
+class SetInducingVariables(InterDomainInducingVariables, abc.ABC):
+    """Values ``u = g(z)`` of the base function g of a :class:`interdomain.kernels.SetKernel`.
 
     :param Z: ``[M, E]``, in the space of g.
     :raises ValueError: If Z is not a matrix, or not finite.
@@ -42,15 +41,15 @@ class ResponseInducingVariables(InterDomainInducingVariables, abc.ABC):
         """``(M, None, 1)``: they are not in the space of X."""
         return (self.Z.shape[0], None, 1)
 
-    def points(self, kernel: ResponseSum) -> tf.Tensor:
+    def points(self, kernel: SetKernel) -> tf.Tensor:
         """z ``[M, E]``, for the kernel they are used with.
 
         :raises ValueError: If Z has not the kernel's number of columns.
         """
-        return _validate_columns(tf.convert_to_tensor(self.Z), kernel.response_dim, kernel)
+        return _validate_columns(tf.convert_to_tensor(self.Z), kernel.point_dim, kernel)
 
 
-class OrbitInducingPoints(ResponseInducingVariables):
+class OrbitInducingPoints(SetInducingVariables):
     """Values ``u = g(z)`` of the base function of :class:`interdomain.kernels.Invariant`.
 
     ``cov(u, f(x)) = 1/T sum_s k_g(z, G^s x)`` and ``Kuu = k_g(z, z')`` (van der Wilk et al.,
@@ -62,7 +61,7 @@ class OrbitInducingPoints(ResponseInducingVariables):
     """
 
 
-class InducingPatches(ResponseInducingVariables):
+class InducingPatches(SetInducingVariables):
     """Values ``u = g(z)`` of the patch-response function of a convolutional kernel.
 
     ``cov(u, f(x)) = 1/P sum_p w_p k_g(z, x_p)`` and ``Kuu = k_g(z, z')`` (van der Wilk et al.,
@@ -133,21 +132,21 @@ class InducingPatches(ResponseInducingVariables):
             chosen = np.concatenate([centres, places], axis=1)
         return cls(chosen[:, :size], chosen[:, size:] if located else None, name=name)
 
-    def points(self, kernel: ResponseSum) -> tf.Tensor:
+    def points(self, kernel: SetKernel) -> tf.Tensor:
         Z = tf.convert_to_tensor(self.Z)
         if self.locations is None:
-            if kernel.response_dim == Z.shape[-1] + 2:
+            if kernel.point_dim == Z.shape[-1] + 2:
                 raise ValueError(
                     "locations are needed for a kernel with a location_kernel; pass "
                     "InducingPatches(Z, locations), or InducingPatches.from_data(kernel, X, M)."
                 )
         else:
-            if kernel.response_dim == Z.shape[-1]:
+            if kernel.point_dim == Z.shape[-1]:
                 raise ValueError(
                     "locations were given, but the kernel has no location_kernel; leave them out."
                 )
             Z = tf.concat([Z, tf.convert_to_tensor(self.locations)], axis=-1)
-        return _validate_columns(Z, kernel.response_dim, kernel)
+        return _validate_columns(Z, kernel.point_dim, kernel)
 
 
 def _random_patches(
@@ -155,17 +154,15 @@ def _random_patches(
 ) -> tuple[Array, bool]:
     """Patches and their places ``[n, E + 2]``, and whether the kernel looks at the places."""
     images: Array = filled_matrix("X", X, "[N, H W C]").astype(gpflow.default_float())
-    channels = getattr(kernel, "num_channels", 1)
-    limit = max(1, _MAX_PATCHES // (kernel.num_patches * channels))
+    positions = kernel.patch_positions
+    limit = max(1, _MAX_PATCHES // len(positions))
     if len(images) > limit:
         images = images[rng.choice(len(images), limit, replace=False)]
     patches = kernel.get_patches(images).numpy()
-    positions = np.tile(kernel.grid.positions, (channels, 1))
     places = np.broadcast_to(positions, (*patches.shape[:2], 2))
     points = np.concatenate([patches, places], axis=-1).reshape(-1, patches.shape[-1] + 2)
-    located = isinstance(kernel, Convolutional) and kernel.location_kernel is not None
     shuffled: Array = points[rng.permutation(len(points))]
-    return shuffled, located
+    return shuffled, kernel.is_located
 
 
 def _finite_parameter(argument: str, value: TensorType, form: str) -> gpflow.Parameter:
@@ -175,10 +172,10 @@ def _finite_parameter(argument: str, value: TensorType, form: str) -> gpflow.Par
     return gpflow.Parameter(array.astype(gpflow.default_float()))
 
 
-def _validate_columns(Z: tf.Tensor, needed: int | None, kernel: ResponseSum) -> tf.Tensor:
+def _validate_columns(Z: tf.Tensor, needed: int | None, kernel: SetKernel) -> tf.Tensor:
     if needed is not None and Z.shape[-1] != needed:
         raise ValueError(
             f"Z must have {needed} columns for this {type(kernel).__name__}, as many as a point "
-            f"that g responds to, found {Z.shape[-1]}."
+            f"has, found {Z.shape[-1]}."
         )
     return Z

@@ -9,10 +9,10 @@ from check_shapes import Shape
 from gpflow.inducing_variables import InducingVariables
 
 from .._arguments import items
-from .base import InterDomainInducingVariables
+from .base import DecomposedInducingVariables
 
 
-class SumInducingVariables(InterDomainInducingVariables):
+class SumInducingVariables(DecomposedInducingVariables):
     """Independent blocks of inducing variables, one for each summand of a sum kernel.
 
     ``f = sum_i f_i`` with independent ``f_i ~ GP(0, k_i)``; block i describes f_i alone. So Kuu is

@@ -1,4 +1,4 @@
-"""Sums of a kernel over groups of points: all covariances of sums of responses.
+"""Sums of a kernel over groups of points: all covariances of a :class:`SetKernel`.
 
 For ``f(x) = sum_p w_p g(x_p)`` with ``g ~ GP(0, k)`` and P points x_p for each x,
 
@@ -18,10 +18,10 @@ import tensorflow as tf
 from check_shapes import check_shapes
 from gpflow.kernels import Kernel
 
-from . import chunks
-from .chunks import map_rows, rows_per_chunk
-from .radial import radial_terms
-from .radial_sums import radial_cross, radial_quadratic
+from ..linalg import chunks
+from ..linalg.chunks import map_rows, rows_per_chunk
+from ..linalg.radial_sums import radial_cross, radial_quadratic
+from ._radial_forms import radial_terms
 
 _LARGEST_GROUP = 8
 """Times the size of a chunk: what a single group's kernel values may take."""

@@ -1,4 +1,4 @@
-"""Kernels of functions that are sums of responses of one function to many points."""
+"""Kernels of functions that sum one base function over a set of points: patches, orbits."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from check_shapes import check_shapes, inherit_check_shapes
 from gpflow.base import TensorType
 from gpflow.kernels import Kernel
 
-from .chunks import map_rows
-from .columns import select_columns
-from .response_sums import cross_sums, double_sums, quadratic_sums
+from ..linalg.chunks import map_rows
+from ._columns import select_columns
+from ._point_sums import cross_sums, double_sums, quadratic_sums
 
 _MAX_POINT_ENTRIES = 2**24
 """Numbers in all points of the inputs that are held at a time."""
@@ -22,10 +22,11 @@ _MINIBATCH = 256
 """The number of inputs where it is not known before the graph runs."""
 
 
-class ResponseSum(gpflow.kernels.Kernel, metaclass=abc.ABCMeta):
+class SetKernel(gpflow.kernels.Kernel, metaclass=abc.ABCMeta):
     """The kernel of ``f(x) = sum_p w_p g(x_p)``, for ``g ~ GP(0, k_g)`` and P points x_p of each x.
 
-    ``k(x, x') = sum_p sum_q w_p w_q k_g(x_p, x'_q)``. With the patches of an image as its points
+    ``k(x, x') = sum_p sum_q w_p w_q k_g(x_p, x'_q)``: a weighted set kernel, x being known by the
+    set of its points, and g its base function. With the patches of an image as its points
     this is a convolutional kernel (van der Wilk et al., *Convolutional Gaussian Processes*, 2017,
     eqs. 14 and 18), with its orbit under a group the kernel of an invariant function (eq. D.29).
     Inducing variables are best placed in g: ``cov(g(z), f(x)) = sum_p w_p k_g(z, x_p)`` takes P
@@ -40,17 +41,17 @@ class ResponseSum(gpflow.kernels.Kernel, metaclass=abc.ABCMeta):
 
     @property
     @abc.abstractmethod
-    def response_kernel(self) -> Kernel:
+    def point_kernel(self) -> Kernel:
         """k_g, on the space of the points."""
 
     @property
     @abc.abstractmethod
-    def response_dim(self) -> int | None:
+    def point_dim(self) -> int | None:
         """The number E of columns of a point; None if it is that of X."""
 
     @property
     @abc.abstractmethod
-    def response_weights(self) -> tf.Tensor:
+    def point_weights(self) -> tf.Tensor:
         """``[P]``, the w_p."""
 
     @abc.abstractmethod
@@ -85,29 +86,29 @@ class ResponseSum(gpflow.kernels.Kernel, metaclass=abc.ABCMeta):
         "X: [batch..., N, D]",
         "return: [M, batch..., N]",
     )
-    def response_covariance(self, Z: TensorType, X: TensorType) -> tf.Tensor:
+    def point_covariance(self, Z: TensorType, X: TensorType) -> tf.Tensor:
         """``cov(g(z), f(x)) = sum_p w_p k_g(z, x_p)`` (eqs. 15, 19 and D.31).
 
         :raises ValueError: If Z is not in the space of the points.
         """
         # All columns come here, unlike in K: active_dims may be a permutation of them.
         X, Z = self.slice(tf.convert_to_tensor(X), None)[0], tf.convert_to_tensor(Z)
-        columns = self.response_dim or X.shape[-1]
+        columns = self.point_dim or X.shape[-1]
         if Z.shape[-1] != columns:
             raise ValueError(
                 f"Z must have {columns} columns for this {type(self).__name__}, as many as a point "
-                f"that g responds to, found {Z.shape[-1]}."
+                f"has, found {Z.shape[-1]}."
             )
         covariances = self._cross(Z, _flat(X))
         return tf.reshape(covariances, tf.concat([tf.shape(Z)[:1], tf.shape(X)[:-1]], axis=0))
 
-    def with_response_kernel(self, response_kernel: Kernel) -> ResponseSum:
-        """The same sum over the same points for another g: a view that shares the parameters."""
-        return ResponseView(self, response_kernel)
+    def with_point_kernel(self, point_kernel: Kernel) -> SetKernel:
+        """The same sum over the same points of another g: a view that shares the parameters."""
+        return SetKernelView(self, point_kernel)
 
     def _double_sums(self, points: tf.Tensor, points2: tf.Tensor) -> tf.Tensor:
-        weights = self.response_weights
-        return double_sums(self.response_kernel, points, points2, weights, weights)
+        weights = self.point_weights
+        return double_sums(self.point_kernel, points, points2, weights, weights)
 
     def _batched_K(self, X: tf.Tensor) -> tf.Tensor:
         matrices = map_rows(lambda part: self.K(part[0])[None], _flat(X, 2), [], 1)
@@ -115,14 +116,14 @@ class ResponseSum(gpflow.kernels.Kernel, metaclass=abc.ABCMeta):
 
     def _variances(self, X: tf.Tensor) -> tf.Tensor:
         def of_rows(rows: tf.Tensor) -> tf.Tensor:
-            return quadratic_sums(self.response_kernel, self.points(rows), self.response_weights)
+            return quadratic_sums(self.point_kernel, self.points(rows), self.point_weights)
 
         return self._map_inputs(of_rows, X)
 
     def _cross(self, Z: tf.Tensor, X: tf.Tensor) -> tf.Tensor:
         def of_rows(rows: tf.Tensor, Z: tf.Tensor) -> tf.Tensor:
-            points, weights = self.points(rows), self.response_weights
-            return tf.transpose(cross_sums(self.response_kernel, Z, points, weights))
+            points, weights = self.points(rows), self.point_weights
+            return tf.transpose(cross_sums(self.point_kernel, Z, points, weights))
 
         return tf.transpose(self._map_inputs(of_rows, X, Z))
 
@@ -134,37 +135,37 @@ class ResponseSum(gpflow.kernels.Kernel, metaclass=abc.ABCMeta):
         To go over parts is slower, as the gradient computes each again. An unknown number of inputs
         is taken for that of a minibatch.
         """
-        per_row = (self.response_dim or X.shape[-1]) * int(self.response_weights.shape[0])
+        per_row = (self.point_dim or X.shape[-1]) * int(self.point_weights.shape[0])
         chunk = max(1, _MAX_POINT_ENTRIES // per_row)
         if X.shape[0] is None and chunk >= _MINIBATCH:
             return function(X, *shared)
         return map_rows(function, X, shared, chunk)
 
 
-class ResponseView(ResponseSum):
-    """A :class:`ResponseSum` with another kernel for g.
+class SetKernelView(SetKernel):
+    """A :class:`SetKernel` with another kernel for g.
 
     :param parent: Whose points and weights are used.
-    :param response_kernel: The kernel of g, on the space of the points.
+    :param point_kernel: The kernel of g, on the space of the points.
     """
 
-    def __init__(self, parent: ResponseSum, response_kernel: Kernel) -> None:
-        super().__init__(name=f"{parent.name}_{response_kernel.name}")
+    def __init__(self, parent: SetKernel, point_kernel: Kernel) -> None:
+        super().__init__(name=f"{parent.name}_{point_kernel.name}")
         self.parent = parent
-        self._response_kernel = response_kernel
+        self._point_kernel = point_kernel
         self.active_dims = parent.active_dims
 
     @property
-    def response_kernel(self) -> Kernel:
-        return self._response_kernel
+    def point_kernel(self) -> Kernel:
+        return self._point_kernel
 
     @property
-    def response_dim(self) -> int | None:
-        return self.parent.response_dim
+    def point_dim(self) -> int | None:
+        return self.parent.point_dim
 
     @property
-    def response_weights(self) -> tf.Tensor:
-        return self.parent.response_weights
+    def point_weights(self) -> tf.Tensor:
+        return self.parent.point_weights
 
     @inherit_check_shapes
     def points(self, X: tf.Tensor) -> tf.Tensor:

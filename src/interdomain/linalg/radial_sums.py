@@ -19,14 +19,8 @@ import numpy as np
 import tensorflow as tf
 
 from .chunks import from_chunks, into_chunks, map_chunks, map_rows, rows_per_chunk
-from .radial import (
-    RadialTerm,
-    ValueAndSlope,
-    differences,
-    distance_factors,
-    squared_distances,
-    with_one,
-)
+from .distances import differences, distance_factors, squared_distances, with_one
+from .radial_terms import RadialTerm, ValueAndSlope
 
 _NUM_BLOCKS = 9
 """Blocks of the points of a group, an odd number: (9 + 1) / 2 in 9 of their pairs are computed."""
@@ -84,13 +78,13 @@ def radial_quadratic(
     @tf.custom_gradient
     def sums(points: tf.Tensor, weights: tf.Tensor, scale: tf.Tensor) -> tuple[tf.Tensor, Any]:
         of_groups = _of_groups if points.shape[1] ** 2 <= max_entries else _of_large_groups
-        values, responses, radii, flows = of_groups(term.value_and_slope, points, weights, scale)
+        values, row_sums, radii, flows = of_groups(term.value_and_slope, points, weights, scale)
 
         def gradient(upstream: tf.Tensor) -> tuple[tf.Tensor, ...]:
-            d_responses = upstream[:, None] * weights
+            d_row_sums = upstream[:, None] * weights
             return (
-                4 * scale * d_responses[..., None] * differences(points, flows),
-                2 * tf.linalg.matvec(responses, upstream, transpose_a=True),
+                4 * scale * d_row_sums[..., None] * differences(points, flows),
+                2 * tf.linalg.matvec(row_sums, upstream, transpose_a=True),
                 tf.reduce_sum(upstream * radii) / scale,
             )
 
@@ -104,7 +98,7 @@ def _of_groups(
 ) -> tuple[tf.Tensor, ...]:
     """What the value and the gradients are made of, some groups at a time.
 
-    :return: The values ``[N]``; the responses ``sum_q rho_pq w_q`` ``[N, P]``; the gradient's
+    :return: The values ``[N]``; the row sums ``sum_q rho_pq w_q`` ``[N, P]``; the gradient's
         ``sum_pq w_p w_q S_pq r2_pq`` ``[N]``; and ``sum_q S_pq w_q (x_q, 1)`` ``[N, P, D + 1]``.
     """
     num_points = points.shape[1]
@@ -166,14 +160,14 @@ def _of_large_groups(
         )
 
     parts = map_chunks(of_part, (rows, tf.range(tf.shape(rows)[0])), (points.dtype,) * 3)
-    responses, radii, flows = (
+    row_sums, radii, flows = (
         tf.reshape(part, tf.concat([[-1, num_parts * size], tf.shape(part)[2:]], axis=0))
         for part in parts
     )
-    responses, radii = responses[:, :num_points], radii[:, :num_points]
+    row_sums, radii = row_sums[:, :num_points], radii[:, :num_points]
     return (
-        tf.linalg.matvec(responses, weights),
-        responses,
+        tf.linalg.matvec(row_sums, weights),
+        row_sums,
         tf.linalg.matvec(radii, weights),
         flows[:, :num_points],
     )

@@ -24,7 +24,7 @@ from gpflow.utilities import triangular
 
 from ..covariances.blocks import BlockBatch, block_batches
 from ..covariances.pairs import flat_blocks
-from ..placement import pinned
+from ..devices import pinned
 from .gaussian import (
     is_diagonal,
     kl_divergence,

@@ -13,12 +13,12 @@ from gpflow.kernels import Kernel
 from gpflow.mean_functions import MeanFunction
 
 from .._tracing import Traced, calls_user_code
-from ..kernels.diagonals import diagonal_terms
+from ..kernels._diagonals import diagonal_terms
 from ..sphere._typing import Array
 from .mean_columns import mean_columns
 
 
-class StreamedFeatures:
+class Contributions:
     """The columns that are summed over, for one kernel, inducing variable and mean function.
 
     A row (x, y) brings the column ``s = (Kuf(x), y, h(x))``, h being the columns of the mean

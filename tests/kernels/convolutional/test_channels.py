@@ -13,7 +13,7 @@ from gpflow.covariances import Kuf, Kuu
 
 from interdomain.inducing_variables import InducingPatches, SumInducingVariables
 from interdomain.kernels import ChannelAdditive, Convolutional, MultiChannelConvolutional
-from tests.kernels.response_cases import evaluate, numbered_patches
+from tests.kernels.convolutional.references import evaluate, numbered_patches
 from tests.tiers import in_tiers
 
 IMAGE, PATCH = (3, 4, 3), (2, 2)

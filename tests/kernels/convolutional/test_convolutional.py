@@ -14,9 +14,10 @@ from check_shapes import disable_check_shapes
 from gpflow.covariances import Kuf, Kuu
 
 from interdomain.inducing_variables import InducingPatches
-from interdomain.kernels import Convolutional, chunks, responses
-from interdomain.kernels.patches import PatchGrid
-from tests.kernels.response_cases import (
+from interdomain.kernels import Convolutional, set_kernel
+from interdomain.kernels.convolutional._patches import PatchGrid
+from interdomain.linalg import chunks
+from tests.kernels.convolutional.references import (
     BY_NAME,
     NUM_Z,
     Case,
@@ -92,8 +93,8 @@ def expected(name: str) -> tuple[list[np.ndarray], list[np.ndarray]]:
 def few_at_a_time(monkeypatch: pytest.MonkeyPatch, entries: int) -> None:
     """All that is done in parts is done in several: groups, the points of a group, Z and inputs."""
     monkeypatch.setattr(chunks, "CHUNK_ENTRIES", entries)
-    monkeypatch.setattr(responses, "_MAX_POINT_ENTRIES", entries)
-    monkeypatch.setattr(responses, "_MINIBATCH", NUM_X)
+    monkeypatch.setattr(set_kernel, "_MAX_POINT_ENTRIES", entries)
+    monkeypatch.setattr(set_kernel, "_MINIBATCH", NUM_X)
 
 
 def assert_same(actual: Any, desired: Any, accuracy: float, message: str = "") -> None:

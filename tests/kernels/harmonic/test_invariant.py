@@ -15,7 +15,8 @@ from gpflow.covariances import Kuf, Kuu
 from gpflow.kernels import Kernel
 
 from interdomain.inducing_variables import OrbitInducingPoints
-from interdomain.kernels import HarmonicKernel, Invariant, chunks
+from interdomain.kernels import HarmonicKernel, Invariant
+from interdomain.linalg import chunks
 from interdomain.transforms import (
     CyclicTransform,
     ImageFlip,

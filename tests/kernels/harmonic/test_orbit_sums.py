@@ -9,9 +9,9 @@ import tensorflow as tf
 from check_shapes import disable_check_shapes
 from gpflow.kernels import Kernel, Matern12, Matern32, Matern52, SquaredExponential
 
-from interdomain.kernels import orbit_sums as module
-from interdomain.kernels.orbit_sums import orbit_sums
-from interdomain.kernels.radial import radial_profile
+from interdomain.kernels._radial_forms import radial_terms
+from interdomain.kernels.harmonic import _orbit_sums as module
+from interdomain.kernels.harmonic._orbit_sums import orbit_sums
 
 
 class Plain(Matern32):
@@ -54,8 +54,8 @@ def assert_same(actual: object, desired: object) -> None:
 
 
 def test_which_kernels_have_a_closed_form() -> None:
-    assert all(radial_profile(kernel_class()) is not None for kernel_class in CLOSED)
-    assert radial_profile(Plain()) is radial_profile(PlainSquaredExponential()) is None
+    assert all(radial_terms(kernel_class()) is not None for kernel_class in CLOSED)
+    assert radial_terms(Plain()) is radial_terms(PlainSquaredExponential()) is None
 
 
 @pytest.mark.parametrize(

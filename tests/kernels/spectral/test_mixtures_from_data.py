@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from interdomain.kernels import HarmonizableMixture, SpectralMixture
-from interdomain.kernels.empirical_spectrum import Rows, find_peaks
+from interdomain.kernels.spectral._periodogram import Rows, find_peaks
 
 RNG = np.random.default_rng(0)
 GRID = np.linspace(0.0, 10.0, 240)[:, None]

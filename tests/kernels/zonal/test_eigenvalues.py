@@ -10,7 +10,7 @@ from gpflow.utilities import positive
 from mpmath import mp
 
 from interdomain.kernels import ArcCosine, ChordalSquaredExponential, ZonalKernel
-from interdomain.kernels.spherical_stationary import SphericalMatern
+from interdomain.kernels.zonal.spherical_stationary import SphericalMatern
 from tests.kernels.cases import ZONAL_CASES, KernelCase, first_of_each_kind
 from tests.sphere.references import (
     DIGITS,

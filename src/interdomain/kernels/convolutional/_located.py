@@ -10,7 +10,8 @@ from check_shapes import inherit_check_shapes
 from gpflow.base import TensorType
 from gpflow.kernels import Kernel
 
-from .radial import HasRadialTerms, RadialTerm, product_of_terms, radial_terms
+from ...linalg.radial_terms import RadialTerm, product_of_terms
+from .._radial_forms import HasRadialTerms, radial_terms
 
 
 class LocatedKernel(HasRadialTerms, gpflow.kernels.Kernel):

@@ -8,9 +8,9 @@ from typing import Any, Literal
 import numpy as np
 import tensorflow as tf
 
-from .._arguments import as_integers, boolean, choice
-from ..sphere._typing import Array
-from ..transforms.images import as_image_shape
+from ..._arguments import as_integers, boolean, choice
+from ...sphere._typing import Array
+from ...transforms.images import as_image_shape
 
 
 class PatchGrid:

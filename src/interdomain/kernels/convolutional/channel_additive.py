@@ -10,11 +10,12 @@ from check_shapes import inherit_check_shapes
 from gpflow.base import TensorType
 from gpflow.kernels import Kernel
 
-from .._arguments import as_integers, items
-from .columns import select_columns
-from .convolutional import one_per_channel
-from .decomposed import DecomposedKernel
-from .radial import HasRadialTerms, RadialTerm, sum_of_terms
+from ..._arguments import as_integers, items
+from ...linalg.radial_terms import RadialTerm
+from .._columns import select_columns
+from .._radial_forms import HasRadialTerms, sum_of_terms
+from ..decomposed import DecomposedKernel
+from .images import one_per_channel
 
 
 class ChannelAdditive(HasRadialTerms, DecomposedKernel):

@@ -12,15 +12,16 @@ from check_shapes import check_shapes, inherit_check_shapes
 from gpflow.base import TensorType
 from gpflow.kernels import Kernel
 
-from .._arguments import finite_array, items
-from .decomposed import DecomposedKernel
-from .kernel_arguments import single_output
-from .located import LocatedKernel
-from .patches import PatchGrid
-from .responses import ResponseSum, mean_weights
+from ..._arguments import finite_array, items
+from ...sphere._typing import Array
+from .._kernel_arguments import single_output
+from ..decomposed import DecomposedKernel
+from ..set_kernel import SetKernel, mean_weights
+from ._located import LocatedKernel
+from ._patches import PatchGrid
 
 
-class Convolutional(ResponseSum):
+class Convolutional(SetKernel):
     """A weighted mean of the responses of one function g to the patches of an image.
 
     ``f(x) = 1/P sum_p w_p g(x_p)``, ``g ~ GP(0, k_g)`` (van der Wilk et al., *Convolutional
@@ -38,8 +39,8 @@ class Convolutional(ResponseSum):
     :param stride: In pixels, from one patch to the next: one number, or (rows, columns).
     :param padding: "VALID" for patches inside the image, or "SAME" for a patch around every pixel,
         with zeros beyond the border; as in ``tf.nn.conv2d``.
-    :param separate_channels: Whether the patches of each channel are responded to separately, by
-        the same g: the "weighted" variant of the paper's colour images. Otherwise a patch has all
+    :param separate_channels: Whether g takes the patches of each channel separately, as points of
+        their own: the "weighted" variant of the paper's colour images. Otherwise a patch has all
         channels (the "colour-patch" variant).
     :param location_kernel: A kernel on the place of a patch (row and column of its centre, in
         pixels), by which k_g is multiplied: g then varies slowly over the image (Dutordoir et al.,
@@ -83,17 +84,27 @@ class Convolutional(ResponseSum):
         return self.grid.patch_size
 
     @property
-    def response_kernel(self) -> Kernel:
+    def patch_positions(self) -> Array:
+        """Row and column, in pixels, of the centre of each patch of :meth:`get_patches`."""
+        return self.grid.positions
+
+    @property
+    def is_located(self) -> bool:
+        """Whether the kernel looks at the places of patches."""
+        return self.location_kernel is not None
+
+    @property
+    def point_kernel(self) -> Kernel:
         if self.location_kernel is None:
             return self.base_kernel
         return LocatedKernel(self.base_kernel, self.location_kernel, self.patch_size)
 
     @property
-    def response_dim(self) -> int:
+    def point_dim(self) -> int:
         return self.patch_size + (0 if self.location_kernel is None else 2)
 
     @property
-    def response_weights(self) -> tf.Tensor:
+    def point_weights(self) -> tf.Tensor:
         return mean_weights(self.num_patches, self.weights)
 
     @inherit_check_shapes
@@ -170,6 +181,16 @@ class MultiChannelConvolutional(DecomposedKernel):
         return self.grid.patch_size
 
     @property
+    def patch_positions(self) -> Array:
+        """Row and column, in pixels, of the centre of each patch of :meth:`get_patches`."""
+        return np.tile(self.grid.positions, (self.num_channels, 1))
+
+    @property
+    def is_located(self) -> bool:
+        """Whether the kernel looks at the places of patches: it does not."""
+        return False
+
+    @property
     def kernels(self) -> tuple[ChannelConvolutional, ...]:
         """The part of each channel: views made on demand that share the parameters."""
         return tuple(ChannelConvolutional(self, channel) for channel in range(self.num_channels))
@@ -195,7 +216,7 @@ class MultiChannelConvolutional(DecomposedKernel):
         return tf.add_n([part.K_diag(X) for part in self.kernels])
 
 
-class ChannelConvolutional(ResponseSum):
+class ChannelConvolutional(SetKernel):
     """The part of one channel, made by :attr:`MultiChannelConvolutional.kernels`.
 
     :param parent: The whole kernel, whose parameters this one uses.
@@ -209,16 +230,16 @@ class ChannelConvolutional(ResponseSum):
         self.active_dims = parent.active_dims
 
     @property
-    def response_kernel(self) -> Kernel:
+    def point_kernel(self) -> Kernel:
         kernels = self.parent.base_kernels
         return kernels[self.channel if len(kernels) > 1 else 0]
 
     @property
-    def response_dim(self) -> int:
+    def point_dim(self) -> int:
         return self.parent.patch_size
 
     @property
-    def response_weights(self) -> tf.Tensor:
+    def point_weights(self) -> tf.Tensor:
         weights = self.parent.weights
         of_channel = None if weights is None else weights[:, self.channel]
         return mean_weights(self.parent.num_patches, of_channel)

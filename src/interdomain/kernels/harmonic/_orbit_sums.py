@@ -15,9 +15,11 @@ import tensorflow as tf
 from check_shapes import check_shapes
 from gpflow.kernels import Kernel
 
-from .._tracing import map_fn
-from .chunks import CHUNK_ENTRIES
-from .radial import RadialProfile, distance_gradients, radial_profile, squared_distances
+from ..._tracing import map_fn
+from ...linalg.chunks import CHUNK_ENTRIES
+from ...linalg.distances import distance_gradients, squared_distances
+from ...linalg.radial_terms import RadialTerm
+from .._radial_forms import radial_terms
 
 _TYPICAL_COLUMNS = 1024
 """Assumed where the number of points x is not known before the graph runs."""
@@ -38,13 +40,11 @@ def orbit_sums(kernel: Kernel, orbits: tf.Tensor, X: tf.Tensor, weights: tf.Tens
     :param weights: For each set, P rows of weights.
     """
     X, weights = tf.convert_to_tensor(X), tf.cast(weights, orbits.dtype)
-    profile = radial_profile(kernel)
-    if profile is None:
+    terms = radial_terms(kernel)
+    if terms is None:
         return _generic_sums(kernel, orbits, X, weights)
-    orbits, X = kernel.slice(orbits, X)
-    scale = profile.squared_scale**0.5
-    return _radial_sums(
-        profile, kernel.variance, scale * kernel.scale(orbits), scale * kernel.scale(X), weights
+    return tf.add_n(
+        [_radial_sums(term, term.scaled(orbits), term.scaled(X), weights) for term in terms]
     )
 
 
@@ -68,47 +68,43 @@ def _generic_sums(kernel: Kernel, orbits: tf.Tensor, X: tf.Tensor, weights: tf.T
 
 
 def _radial_sums(
-    profile: RadialProfile,
-    variance: tf.Tensor,
-    orbits: tf.Tensor,
-    X: tf.Tensor,
-    weights: tf.Tensor,
+    term: RadialTerm, orbits: tf.Tensor, X: tf.Tensor, weights: tf.Tensor
 ) -> tf.Tensor:
-    """:func:`orbit_sums` for a profile, at inputs that are scaled already."""
+    """:func:`orbit_sums` for a term, at inputs that are scaled already."""
 
     @tf.custom_gradient
     def sums(orbits: tf.Tensor, X: tf.Tensor, variance: tf.Tensor) -> Any:
         if orbits.shape[0] == 1:
             inputs = X if X.shape.rank == 2 else X[0]
-            values, slopes = _kernel_values(profile, orbits[0], inputs)
+            values, slopes = _kernel_values(term, orbits[0], inputs)
             result = _weighted(variance * weights[0], values, orbits[0], inputs)[None]
         else:
-            result = _map_over_chunks(profile, orbits, X, variance * weights)
+            result = _map_over_chunks(term, orbits, X, variance * weights)
 
         def gradient(upstream: tf.Tensor) -> tuple[tf.Tensor, ...]:
             if orbits.shape[0] == 1:
                 d_orbits, d_X = _distance_gradients(
-                    slopes, variance * weights[0], orbits[0], inputs, upstream[0]
+                    slopes, term.sign * variance * weights[0], orbits[0], inputs, upstream[0]
                 )
                 d_orbits = d_orbits[None]
                 d_X = d_X if X.shape.rank == 2 else d_X[None]
             else:
                 d_orbits, d_X = _gradient_over_chunks(
-                    profile, orbits, X, variance * weights, upstream
+                    term, orbits, X, term.sign * variance * weights, upstream
                 )
             return d_orbits, d_X, tf.reduce_sum(upstream * result) / variance
 
         return result, gradient
 
-    return sums(orbits, X, tf.convert_to_tensor(variance))
+    return sums(orbits, X, term.variance)
 
 
 def _kernel_values(
-    profile: RadialProfile, points: tf.Tensor, X: tf.Tensor
+    term: RadialTerm, points: tf.Tensor, X: tf.Tensor
 ) -> tuple[tf.Tensor, tf.Tensor]:
     """rho and its slope between points ``[S, m, D]`` and X ``[N, D]``, each ``[S m, N]``."""
     points = tf.reshape(points, [-1, points.shape[-1]])
-    return profile.value_and_slope(squared_distances(points, X))
+    return term.value_and_slope(squared_distances(points, X, term.sign))
 
 
 def _weighted(weights: tf.Tensor, values: tf.Tensor, points: tf.Tensor, X: tf.Tensor) -> tf.Tensor:
@@ -170,7 +166,7 @@ def _chunk_sets(chunks: tf.Tensor, num_sets: int) -> tf.Tensor:
 
 
 def _map_over_chunks(
-    profile: RadialProfile, orbits: tf.Tensor, X: tf.Tensor, weights: tf.Tensor
+    term: RadialTerm, orbits: tf.Tensor, X: tf.Tensor, weights: tf.Tensor
 ) -> tf.Tensor:
     chunks = _into_chunks(orbits, _chunk_rows(orbits, X))
     num_sets = orbits.shape[0]
@@ -178,7 +174,7 @@ def _map_over_chunks(
     def one(arguments: tuple[tf.Tensor, tf.Tensor]) -> tf.Tensor:
         points, of_set = arguments
         inputs = X if X.shape.rank == 2 else X[of_set]
-        values, _ = _kernel_values(profile, points, inputs)
+        values, _ = _kernel_values(term, points, inputs)
         return _weighted(weights[of_set], values, points, inputs)
 
     sums = map_fn(one, (chunks, _chunk_sets(chunks, num_sets)), fn_output_signature=orbits.dtype)
@@ -186,7 +182,7 @@ def _map_over_chunks(
 
 
 def _gradient_over_chunks(
-    profile: RadialProfile,
+    term: RadialTerm,
     orbits: tf.Tensor,
     X: tf.Tensor,
     weights: tf.Tensor,
@@ -202,7 +198,7 @@ def _gradient_over_chunks(
     ) -> tuple[tf.Tensor, tf.Tensor]:
         points, of_set, d_sums = arguments
         inputs = X if X.shape.rank == 2 else X[of_set]
-        _, slopes = _kernel_values(profile, points, inputs)
+        _, slopes = _kernel_values(term, points, inputs)
         return _distance_gradients(slopes, weights[of_set], points, inputs, d_sums)
 
     d_chunks, d_X = map_fn(

@@ -13,13 +13,13 @@ from check_shapes import inherit_check_shapes
 from gpflow.base import TensorType
 from gpflow.kernels import Kernel
 
-from ..sphere._typing import Array
-from ..transforms import CyclicTransform, Product
-from .decomposed import DecomposedKernel
-from .invariance import validate_invariance
-from .kernel_arguments import single_output
-from .orbit_sums import orbit_sums
-from .responses import ResponseSum
+from ...sphere._typing import Array
+from ...transforms import CyclicTransform, Product
+from .._kernel_arguments import single_output
+from ..decomposed import DecomposedKernel
+from ..set_kernel import SetKernel
+from ._orbit_sums import orbit_sums
+from ._symmetry import validate_invariance
 
 
 class HarmonicKernel(DecomposedKernel):
@@ -36,11 +36,11 @@ class HarmonicKernel(DecomposedKernel):
 
     ``K`` and ``K_diag`` are the base kernel's own. The transformations act on all columns that
     this kernel sees; the base kernel then selects its ``active_dims``. If the base kernel is a
-    :class:`ResponseSum` such as :class:`Convolutional`, they act on its points (the patches), and
-    its response function g is split: ``f_t(x) = sum_p w_p g_t(x_p)`` (section 6.4).
+    :class:`SetKernel` such as :class:`Convolutional`, they act on its points (the patches), and
+    its base function g is split: ``f_t(x) = sum_p w_p g_t(x_p)`` (section 6.4).
 
-    :param base_kernel: A kernel that the transformations leave as it is, or a sum of responses
-        whose ``response_kernel`` they leave as it is. Stationary kernels are
+    :param base_kernel: A kernel that the transformations leave unchanged, or a :class:`SetKernel`
+        whose ``point_kernel`` they leave unchanged. Stationary kernels are
         invariant to negations and, if periodic, to translations; isotropic ones and functions of
         inner products to every orthogonal map.
     :param transforms: One of :mod:`interdomain.transforms`, or a list of those that commute.
@@ -90,18 +90,15 @@ class HarmonicKernel(DecomposedKernel):
 
     @property
     def transformed_kernel(self) -> Kernel:
-        """The kernel whose inputs are transformed: the base kernel, or that of its responses."""
-        if isinstance(self.base_kernel, ResponseSum):
-            return self.base_kernel.response_kernel
-        return self.base_kernel
+        """The kernel whose inputs are transformed: that of a set kernel's points, or the base
+        kernel."""
+        return self.base_kernel if self._sets is None else self._sets.point_kernel
 
     @property
-    def kernels(self) -> tuple[HarmonicComponent | ResponseSum, ...]:
+    def kernels(self) -> tuple[HarmonicComponent | SetKernel, ...]:
         """The real parts, views made on demand that share this kernel's parameters."""
         parts = tuple(HarmonicComponent(self, t) for t in range(self.num_components))
-        if isinstance(self.base_kernel, ResponseSum):
-            return tuple(self.base_kernel.with_response_kernel(part) for part in parts)
-        return parts
+        return parts if self._sets is None else tuple(map(self._sets.with_point_kernel, parts))
 
     def orbit_weights(self, component: int, shift: Sequence[int]) -> Array:
         """The weights ``[T]`` for ``k_t(G^shift z, x)`` from the values ``k(G^s z, x)``."""
@@ -133,16 +130,36 @@ class HarmonicKernel(DecomposedKernel):
     def K_diag(self, X: TensorType) -> tf.Tensor:
         return self.base_kernel(X, full_cov=False)
 
+    def orbit_covariances(self, orbits: tf.Tensor, X: TensorType, weights: tf.Tensor) -> tf.Tensor:
+        """``sum_s weights[u, p, s] cov(g(orbits[u, s, :]), f(X))``, ``[U, P, m, N]``.
+
+        :param orbits: ``[U, S, m, D]``, in the space that the transformations act on.
+        :param X: ``[N, D]``, inputs of this kernel.
+        :param weights: ``[U, P, S]``.
+        """
+        if self._sets is None:
+            return orbit_sums(self.base_kernel, orbits, X, weights)
+        shape = tf.shape(orbits)
+        points = tf.reshape(orbits, [-1, orbits.shape[-1]])
+        covariances = self._sets.point_covariance(points, X)
+        sums = tf.matmul(weights, tf.reshape(covariances, [shape[0], shape[1], -1]))
+        return tf.reshape(sums, [shape[0], -1, shape[2], tf.shape(X)[0]])
+
+    @property
+    def _sets(self) -> SetKernel | None:
+        """The base kernel, if it sums a base function over points."""
+        return self.base_kernel if isinstance(self.base_kernel, SetKernel) else None
+
     def _validate_space(self) -> None:
-        """The transformations of a sum of responses act on its points, not on X."""
-        if not isinstance(self.base_kernel, ResponseSum):
+        """The transformations of a set kernel act on its points, not on X."""
+        if self._sets is None:
             return
-        needed, found = self.base_kernel.response_dim, self.transform.input_dim
+        needed, found = self._sets.point_dim, self.transform.input_dim
         if None not in (needed, found) and needed != found:
             raise ValueError(
-                f"transforms act on {found} columns, but the points whose responses the "
-                f"{type(self.base_kernel).__name__} adds up have {needed}; pass transformations of "
-                "those, such as ImageFlip(patch_shape, axis)."
+                f"transforms act on {found} columns, but the points that the "
+                f"{type(self.base_kernel).__name__} sums over have {needed}; pass transformations "
+                "of those, such as ImageFlip(patch_shape, axis)."
             )
 
     def _paired_axes(self, component: int) -> tuple[int, ...]:
@@ -156,8 +173,8 @@ class HarmonicKernel(DecomposedKernel):
 class HarmonicComponent(gpflow.kernels.Kernel):
     """One real part of a :class:`HarmonicKernel`, made by its ``kernels``.
 
-    :param parent: The decomposed kernel, whose parameters this one uses. If it is of a sum of
-        responses, this is the part of the response function.
+    :param parent: The decomposed kernel, whose parameters this one uses. Of a set kernel, this is
+        the kernel of a part of the base function.
     :param component: Which part.
     """
 

@@ -9,14 +9,14 @@ import tensorflow as tf
 from check_shapes import inherit_check_shapes
 from gpflow.kernels import Kernel
 
-from .._arguments import as_integer
-from ..transforms import CyclicTransform, Product
-from .kernel_arguments import single_output
-from .response_sums import cross_sums, quadratic_sums
-from .responses import ResponseSum, mean_weights
+from ..._arguments import as_integer
+from ...transforms import CyclicTransform, Product
+from .._kernel_arguments import single_output
+from .._point_sums import cross_sums, quadratic_sums
+from ..set_kernel import SetKernel, mean_weights
 
 
-class Invariant(ResponseSum):
+class Invariant(SetKernel):
     """The mean of a function g over the orbit of its input under a group.
 
     ``f(x) = 1/T sum_s g(G^s x)``, ``g ~ GP(0, k_g)``, over the T elements of the group (van der
@@ -83,15 +83,15 @@ class Invariant(ResponseSum):
         self._num_samples = number
 
     @property
-    def response_kernel(self) -> Kernel:
+    def point_kernel(self) -> Kernel:
         return self.base_kernel
 
     @property
-    def response_dim(self) -> int | None:
+    def point_dim(self) -> int | None:
         return self.transform.input_dim
 
     @property
-    def response_weights(self) -> tf.Tensor:
+    def point_weights(self) -> tf.Tensor:
         return mean_weights(self.transform.order)
 
     @inherit_check_shapes

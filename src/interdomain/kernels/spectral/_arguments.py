@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 from gpflow.base import TensorType
 
-from .._arguments import complex_array, finite_array, integer
-from ..sphere._typing import Array
+from ..._arguments import complex_array, finite_array, integer
+from ...sphere._typing import Array
 
 
 def validate_definite(name: str, value: TensorType, dimension: int) -> Array:

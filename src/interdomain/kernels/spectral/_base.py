@@ -11,9 +11,9 @@ import tensorflow as tf
 from check_shapes import inherit_check_shapes
 from gpflow.base import TensorType
 
-from .._arguments import items
-from .columns import select_columns
-from .decomposed import DecomposedKernel
+from ..._arguments import items
+from .._columns import select_columns
+from ..decomposed import DecomposedKernel
 
 
 class MixtureComponent(gpflow.kernels.Kernel, metaclass=abc.ABCMeta):

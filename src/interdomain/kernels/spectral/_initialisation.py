@@ -7,10 +7,10 @@ from typing import Literal, NamedTuple
 import numpy as np
 from gpflow.base import TensorType
 
-from .._arguments import finite_array, integer
-from ..sphere._typing import Array
-from .clustering import k_means
-from .empirical_spectrum import Peaks, Rows, find_peaks, validate_rows
+from ..._arguments import finite_array, integer
+from ...sphere._typing import Array
+from .._clustering import k_means
+from ._periodogram import Peaks, Rows, find_peaks, validate_rows
 
 _WIDTHS_OF_A_CLUSTER = 2.4
 """The standard deviation of a window in those of the rows that are nearest to its centre: 0.7 of

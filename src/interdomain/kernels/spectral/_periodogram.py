@@ -9,8 +9,8 @@ from gpflow.base import TensorType
 from scipy.optimize import minimize
 from scipy.stats import qmc
 
-from .._arguments import finite_array
-from ..sphere._typing import Array
+from ..._arguments import finite_array
+from ...sphere._typing import Array
 
 _MAX_ROWS = 4_000
 _MAX_CANDIDATES = 4_096

@@ -11,14 +11,8 @@ from check_shapes import check_shapes, inherit_check_shapes
 from gpflow.base import TensorType
 from gpflow.utilities import positive
 
-from .._arguments import filled_matrix
-from .gaussian_factors import (
-    definite_parameter,
-    gaussian_of_lag,
-    outer_product,
-    scaled_matrix,
-)
-from .harmonizable_algebra import (
+from ..._arguments import filled_matrix
+from ._algebra import (
     ComponentTensors,
     Densities,
     densities,
@@ -27,12 +21,18 @@ from .harmonizable_algebra import (
     wigner,
     windowed_features,
 )
-from .mixture import MixtureComponent
-from .spectral_arguments import (
+from ._arguments import (
     excess_of_lag,
     per_column,
     root_of_amplitudes,
     validate_definite,
+)
+from ._base import MixtureComponent
+from ._gaussian_factors import (
+    definite_parameter,
+    gaussian_of_lag,
+    outer_product,
+    scaled_matrix,
 )
 
 

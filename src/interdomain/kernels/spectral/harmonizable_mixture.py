@@ -8,9 +8,9 @@ import tensorflow as tf
 from check_shapes import check_shapes
 from gpflow.base import TensorType
 
+from ._base import MixtureKernel
+from ._initialisation import guess_components
 from .harmonizable_component import HarmonizableComponent
-from .mixture import MixtureKernel
-from .mixture_initialisation import guess_components
 
 
 class HarmonizableMixture(MixtureKernel[HarmonizableComponent]):

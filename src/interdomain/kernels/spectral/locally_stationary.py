@@ -7,7 +7,7 @@ import numpy as np
 import tensorflow as tf
 from gpflow.base import TensorType
 
-from .._arguments import ROWS_OF_A_BATCH, check_size, finite_array, integer
+from ..._arguments import ROWS_OF_A_BATCH, check_size, finite_array, integer
 from .harmonizable_component import HarmonizableComponent
 
 

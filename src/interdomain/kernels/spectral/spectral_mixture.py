@@ -9,9 +9,11 @@ from check_shapes import check_shapes, inherit_check_shapes
 from gpflow.base import TensorType
 from gpflow.utilities import positive
 
-from .._arguments import finite_array
-from .columns import select_columns
-from .gaussian_factors import (
+from ..._arguments import finite_array
+from .._columns import select_columns
+from ._arguments import validate_definite
+from ._base import MixtureComponent, MixtureKernel
+from ._gaussian_factors import (
     definite_parameter,
     gaussian_of_lag,
     normal_densities,
@@ -19,9 +21,7 @@ from .gaussian_factors import (
     scaled_matrix,
     turns,
 )
-from .mixture import MixtureComponent, MixtureKernel
-from .mixture_initialisation import guess_peaks
-from .spectral_arguments import validate_definite
+from ._initialisation import guess_peaks
 
 
 class SpectralComponent(MixtureComponent):

@@ -9,9 +9,9 @@ from check_shapes import inherit_check_shapes
 from gpflow.base import TensorType
 from gpflow.kernels.base import ActiveDims
 
-from .._arguments import as_integer, integer, short
-from ..sphere import arc_cosine, arc_cosine_eigenvalues, arc_cosine_has_degree
-from .zonal import ZonalKernel
+from ..._arguments import as_integer, integer, short
+from ...sphere import arc_cosine, arc_cosine_eigenvalues, arc_cosine_has_degree
+from .base import ZonalKernel
 
 MAX_DEPTH = 100
 """So many layers, without ``allow_large``: the kernel has long come to its limit."""

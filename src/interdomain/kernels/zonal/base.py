@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import abc
 from collections.abc import Sequence
+from functools import partial
 
 import gpflow
 import tensorflow as tf
@@ -11,10 +12,11 @@ from check_shapes import check_shapes, inherit_check_shapes
 from gpflow.base import TensorType
 from gpflow.kernels.base import ActiveDims
 
-from ..sphere import funk_hecke_coefficients, num_harmonics, zonal_series
-from ..sphere.dimensions import validate_max_degree
-from .columns import select_columns
-from .parameters import positive_parameter
+from ...sphere import funk_hecke_coefficients, num_harmonics, zonal_series
+from ...sphere.dimensions import validate_max_degree
+from .._columns import select_columns
+from .._diagonals import DiagonalTerm, diagonal_terms, whole_diagonal
+from .._parameters import positive_parameter
 
 
 class ZonalKernel(gpflow.kernels.Kernel, metaclass=abc.ABCMeta):
@@ -205,3 +207,24 @@ class ZonalKernel(gpflow.kernels.Kernel, metaclass=abc.ABCMeta):
         if self.max_degree is None:
             return variance
         return variance * tf.reduce_sum(self.variance_shares(unit.shape[-1], self.max_degree))
+
+
+@diagonal_terms.register(ZonalKernel)
+def diagonal_terms_zonal(kernel: ZonalKernel, num_columns: int) -> list[DiagonalTerm]:
+    """The squared radii times the variance; unless a subclass computes something else."""
+    if type(kernel).K_diag is not ZonalKernel.K_diag:
+        return whole_diagonal(kernel)
+    return [(partial(_squared_radii, kernel), partial(_diagonal_factor, kernel, num_columns))]
+
+
+def _squared_radii(kernel: ZonalKernel, X: tf.Tensor) -> tf.Tensor:
+    radius, _ = kernel.to_sphere(select_columns(kernel, X))
+    return kernel.radial_factor(radius[:, 0], 2 * kernel.radial_power)
+
+
+def _diagonal_factor(kernel: ZonalKernel, num_columns: int) -> tf.Tensor:
+    if kernel.max_degree is None:
+        return tf.convert_to_tensor(kernel.variance)
+    one_row = select_columns(kernel, tf.zeros([1, num_columns], kernel.variance.dtype))
+    shares = kernel.variance_shares(one_row.shape[-1] + 1, kernel.max_degree)
+    return kernel.variance * tf.reduce_sum(shares)

@@ -13,10 +13,10 @@ from gpflow.base import TensorType
 from gpflow.kernels.base import ActiveDims
 from scipy.special import gammaln
 
-from .._arguments import number
-from ..sphere import LaplaceBeltramiSpectrum, MaternSpectrum, SquaredExponentialSpectrum
-from .parameters import positive_parameter
-from .zonal import ZonalKernel
+from ..._arguments import number
+from ...sphere import LaplaceBeltramiSpectrum, MaternSpectrum, SquaredExponentialSpectrum
+from .._parameters import positive_parameter
+from .base import ZonalKernel
 
 
 class SphericalStationary(ZonalKernel, metaclass=abc.ABCMeta):
