@@ -11,8 +11,8 @@ from gpflow.base import TensorType
 from .._arguments import filled_matrix
 from ..kernels import HarmonizableComponent, HarmonizableMixture
 from ..sphere._typing import Array
+from ._frequency_selection import select_frequencies
 from .base import InterDomainInducingVariables
-from .frequency_selection import select_frequencies
 from .sums import SumInducingVariables
 
 

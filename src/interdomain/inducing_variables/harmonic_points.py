@@ -20,8 +20,8 @@ from .._arguments import (
 from ..kernels import HarmonicKernel
 from ..kernels._clustering import k_means, sample_rows
 from ..sphere._typing import Array
+from ._orbit_folding import fold_orbits
 from .base import DecomposedInducingVariables, InterDomainInducingVariables
-from .initialisation import fold_orbits
 
 
 class ComponentInducingPoints(InterDomainInducingVariables):

@@ -57,7 +57,7 @@ class Densities(NamedTuple):
 
 
 @once_per_shape
-def windowed_features(component: ComponentTensors, Y: tf.Tensor) -> tf.Tensor:
+def windowed_waves(component: ComponentTensors, Y: tf.Tensor) -> tf.Tensor:
     """``[..., N, 2 R]``: the window times real and imaginary part of ``W^T phi(y)``, whose products
     are what multiplies the squared exponential."""
     scaled = tf.linalg.matmul(Y, component.envelope)

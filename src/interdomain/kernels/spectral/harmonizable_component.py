@@ -19,7 +19,7 @@ from ._algebra import (
     fourier_correlations,
     fourier_covariance,
     wigner,
-    windowed_features,
+    windowed_waves,
 )
 from ._arguments import (
     excess_of_lag,
@@ -134,18 +134,18 @@ class HarmonizableComponent(MixtureComponent):
     @inherit_check_shapes
     def K(self, X: TensorType, X2: TensorType | None = None) -> tf.Tensor:
         Y, component = self._centred(X), self.tensors()
-        features = windowed_features(component, Y)
+        waves = windowed_waves(component, Y)
         if X2 is None:
-            product = tf.linalg.matmul(features, features, transpose_b=True)
+            product = tf.linalg.matmul(waves, waves, transpose_b=True)
             return gaussian_of_lag(Y, None, component.excess) * product
         Y2 = self._centred(X2)
-        product = outer_product(features, windowed_features(component, Y2))
+        product = outer_product(waves, windowed_waves(component, Y2))
         return gaussian_of_lag(Y, Y2, component.excess) * product
 
     @inherit_check_shapes
     def K_diag(self, X: TensorType) -> tf.Tensor:
-        features = windowed_features(self.tensors(), self._centred(X))
-        return tf.reduce_sum(tf.square(features), axis=-1)
+        waves = windowed_waves(self.tensors(), self._centred(X))
+        return tf.reduce_sum(tf.square(waves), axis=-1)
 
     @check_shapes(
         "w: [n, D]",
