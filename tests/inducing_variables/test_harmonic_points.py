@@ -159,11 +159,28 @@ class Plain(gpflow.kernels.Matern52):
     """Has no closed form."""
 
 
+@STYLES
+def test_Z_is_one_matrix(style: str) -> None:
+    """As of other inducing variables, ``[M, D]``: a row for each variable, in their order."""
+    kernel, points = make("negation-rotation", style)
+    assert points.Z.shape == (points.num_inducing, NUM_COLUMNS)
+    first = 0
+    for block, places in zip(points.inducing_variables, placed_points(kernel, points), strict=True):
+        rows = points.Z[first : first + block.num_inducing]
+        assert rows.shape == places.shape
+        np.testing.assert_array_equal(rows[:NUM_POINTS], places[:NUM_POINTS])
+        np.testing.assert_array_equal(rows[-NUM_POINTS:], block.Z)
+        first += block.num_inducing
+    assert first == points.num_inducing
+    points.Z_per_component[0].assign(tf.zeros([NUM_POINTS, NUM_COLUMNS], tf.float64))
+    assert np.all(points.Z[:NUM_POINTS] == 0)
+
+
 def test_blocks_share_the_parameters() -> None:
     for style, count in (("shared", 1), ("distinct", 4)):
         _, points = make("rotation-7", style)
         paths = gpflow.utilities.parameter_dict(points)
-        assert len(paths) == count
+        assert list(paths) == [f".Z_per_component[{t}]" for t in range(count)]
         own = {id(parameter) for parameter in points.parameters}
         assert {id(block.Z) for block in points.inducing_variables} == own
 

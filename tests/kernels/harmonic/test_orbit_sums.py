@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import gpflow
 import numpy as np
 import pytest
@@ -10,6 +12,7 @@ from check_shapes import disable_check_shapes
 from gpflow.kernels import Kernel, Matern12, Matern32, Matern52, SquaredExponential
 
 from interdomain.kernels._radial_forms import radial_terms
+from interdomain.kernels.convolutional._located import LocatedKernel
 from interdomain.kernels.harmonic import _orbit_sums as module
 from interdomain.kernels.harmonic._orbit_sums import orbit_sums
 
@@ -86,6 +89,36 @@ def test_values_and_gradients(
             sums = function(kernel, tf.identity(orbits), tf.identity(X), weights)
             objective = tf.reduce_sum(upstream * sums)
         results.append([sums, *tape.gradient(objective, variables)])
+    for actual, desired in zip(*results, strict=True):
+        assert_same(actual, desired)
+
+
+def _sum() -> Kernel:
+    """Of kernels that see different columns, one with a lengthscale for each."""
+    matern = Matern32(variance=0.7, lengthscales=[0.6, 1.1], active_dims=[2, 0])
+    return matern + SquaredExponential(variance=1.4, lengthscales=0.9, active_dims=slice(1, 3))
+
+
+def _located() -> Kernel:
+    parts = SquaredExponential(1.3, 0.8), SquaredExponential(0.9, [1.2])
+    return LocatedKernel(*parts, patch_size=2)
+
+
+@pytest.mark.parametrize("build", [_sum, _located])
+@pytest.mark.parametrize(("num_sets", "shared"), SHAPES)
+def test_sums_and_products_have_a_closed_form(
+    build: Callable[[], Kernel], num_sets: int, shared: bool
+) -> None:
+    kernel = build()
+    assert radial_terms(kernel) is not None
+    orbits, X, weights = arguments(num_sets, shared)
+    upstream = np.random.default_rng(9).normal(size=(num_sets, 2, 6, 5))
+    results = []
+    for function in (orbit_sums, by_loops):
+        with tf.GradientTape() as tape:
+            sums = function(kernel, tf.identity(orbits), tf.identity(X), weights)
+            objective = tf.reduce_sum(upstream * sums)
+        results.append([sums, *tape.gradient(objective, [orbits, X, *kernel.trainable_variables])])
     for actual, desired in zip(*results, strict=True):
         assert_same(actual, desired)
 
