@@ -1,4 +1,4 @@
-"""What the covariances of all inducing variables on the sphere share."""
+"""Inputs lifted to the sphere, and inverse eigenvalues: for all inducing variables there."""
 
 from __future__ import annotations
 

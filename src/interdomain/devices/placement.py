@@ -35,7 +35,7 @@ def resolve_devices(devices: Sequence[str] | Literal["auto"] | None) -> tuple[st
 
     :param devices: Names such as "GPU:0" or "/device:CPU:1"; "auto" for all logical GPUs, if there
         are two or more; None.
-    :raises ValueError: If there are none in a list, or one does not exist.
+    :raises ValueError: If the list is empty, or a device does not exist.
     """
     if devices is None:
         return None

@@ -39,7 +39,7 @@ class Workers:
 
     :param strategy: None for this process alone. What every process of a
         ``MultiWorkerMirroredStrategy`` calls here, all have to call, in the same order.
-    :raises ValueError: If it is no strategy, or one whose workers do not run the same steps.
+    :raises ValueError: If it is not a strategy, or its workers do not all run the same steps.
     :ivar index: Which of the workers this process is; 0 is the chief.
     :ivar number: How many there are.
     """

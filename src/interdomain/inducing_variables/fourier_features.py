@@ -84,7 +84,7 @@ class FourierFeatures(InterDomainInducingVariables):
     def validate_kernel(self, kernel: HarmonizableComponent) -> tf.Tensor:
         """The frequencies, for the kernel they are used with.
 
-        :raises ValueError: If they have not the kernel's number of columns.
+        :raises ValueError: If they do not have the kernel's number of columns.
         """
         found = self.frequencies.shape[1]
         if found != kernel.dimension:

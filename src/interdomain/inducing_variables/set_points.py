@@ -44,7 +44,7 @@ class SetInducingVariables(InterDomainInducingVariables, abc.ABC):
     def points(self, kernel: SetKernel) -> tf.Tensor:
         """z ``[M, E]``, for the kernel they are used with.
 
-        :raises ValueError: If Z has not the kernel's number of columns.
+        :raises ValueError: If Z does not have a column for each entry of the kernel's points.
         """
         return _validate_columns(tf.convert_to_tensor(self.Z), kernel.point_dim, kernel)
 

@@ -29,7 +29,7 @@ class SumInducingVariables(DecomposedInducingVariables):
     :param inducing_variables: One per summand, in the order of ``kernel.kernels``. The same object
         several times shares its parameters, not its variables: these belong to each summand.
     :ivar blocks: The different ones among them.
-    :raises ValueError: If there are none, or one is not an inducing variable.
+    :raises ValueError: If the list is empty, or an entry is not an inducing variable.
     """
 
     def __init__(

@@ -8,7 +8,7 @@ from gpflow.kernels import Kernel
 
 
 def num_active_dims(kernel: Kernel) -> int | None:
-    """How many columns ``active_dims`` selects, if that does not depend on X."""
+    """The number of columns that ``active_dims`` selects; None if it depends on X."""
     if not isinstance(kernel.active_dims, slice):
         return len(kernel.active_dims)
     stop = kernel.active_dims.stop
@@ -18,7 +18,7 @@ def num_active_dims(kernel: Kernel) -> int | None:
 
 
 def select_columns(kernel: Kernel, X: TensorType) -> tf.Tensor:
-    """The active columns of X, be they selected already or not.
+    """The active columns of X, whether or not they have been selected already.
 
     ``kernel(X)`` selects them and then calls ``K`` or ``K_diag``. But GPflow's ``Sum.K``, its
     posteriors for several outputs and its CGLB call these directly, with all columns. The two are

@@ -11,9 +11,10 @@ from .._arguments import instance
 
 
 def single_output(name: str, kernel: Any, remedy: str | None = None) -> Kernel:
-    """
+    """The kernel, if it has one output.
+
     :param remedy: What to do with a kernel of several outputs.
-    :raises ValueError: Unless it is a kernel with one output.
+    :raises ValueError: If it is not a kernel, or has several outputs.
     """
     instance(name, kernel, Kernel, "a GPflow kernel")
     found: Kernel = kernel

@@ -19,8 +19,8 @@ def positive_parameter(
     :param name: Of the argument, for the message.
     :param remedy: What to pass instead of a value of another shape.
     :param per_column: Whether it may also be a vector ``[D]`` of one entry or more.
-    :raises ValueError: Unless every entry of ``value`` is finite and positive, and it is a scalar
-        or what else may be.
+    :raises ValueError: If an entry of ``value`` is not finite and positive, or it is neither a
+        scalar nor, with ``per_column``, a vector.
     """
     if isinstance(value, (gpflow.Parameter, tf.Variable)):
         parameter = gpflow.Parameter(value, transform=positive())

@@ -65,7 +65,7 @@ class ChannelAdditive(HasRadialTerms, DecomposedKernel):
     def channel(self, X: TensorType, channel: int) -> tf.Tensor:
         """The columns of one channel.
 
-        :raises ValueError: If X has not as many columns as a patch has entries.
+        :raises ValueError: If X does not have a column for each entry of a patch.
         """
         X = tf.convert_to_tensor(X)
         height, width, channels = self.patch_shape

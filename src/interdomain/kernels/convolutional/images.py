@@ -123,7 +123,7 @@ class Convolutional(SetKernel):
     def get_patches(self, X: TensorType) -> tf.Tensor:
         """The patches of each image, row by row (and channel by channel, if those are separate).
 
-        :raises ValueError: If X has not as many columns as an image has entries.
+        :raises ValueError: If X does not have a column for each entry of an image.
         """
         X, _ = self.slice(tf.convert_to_tensor(X), None)
         return self.grid.extract(validate_images(X, self.grid))
@@ -202,7 +202,7 @@ class MultiChannelConvolutional(DecomposedKernel):
     def get_patches(self, X: TensorType) -> tf.Tensor:
         """The patches of all channels, one channel after the other; P counts those of all.
 
-        :raises ValueError: If X has not as many columns as an image has entries.
+        :raises ValueError: If X does not have a column for each entry of an image.
         """
         X, _ = self.slice(tf.convert_to_tensor(X), None)
         return tf.concat([part.points(X) for part in self.kernels], axis=1)
@@ -285,7 +285,7 @@ def initial_weights(weights: bool | TensorType, shape: tuple[int, ...]) -> gpflo
 
 
 def validate_images(X: tf.Tensor, grid: PatchGrid, channels: int = 1) -> tf.Tensor:
-    """:raises ValueError: If X has not as many columns as an image has entries."""
+    """:raises ValueError: If X does not have a column for each entry of an image."""
     needed = grid.input_dim * channels
     if X.shape[-1] is not None and X.shape[-1] != needed:
         raise ValueError(

@@ -12,7 +12,7 @@ from ...sphere._typing import Array
 def validate_definite(name: str, value: TensorType, dimension: int) -> Array:
     """A positive-definite matrix in one of its three forms.
 
-    :raises ValueError: If its shape is none of them, or it is not symmetric positive-definite.
+    :raises ValueError: If it has another shape, or is not symmetric positive-definite.
     """
     form = f"a number, [{dimension}] or [{dimension}, {dimension}]"
     array = finite_array(name, value, (0, 1, 2), form)

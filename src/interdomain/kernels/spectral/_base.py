@@ -1,4 +1,4 @@
-"""What mixtures of spectral components share."""
+"""The base classes of spectral mixtures and of their components."""
 
 from __future__ import annotations
 
@@ -46,7 +46,8 @@ class MixtureKernel(DecomposedKernel, Generic[Part], metaclass=abc.ABCMeta):
     """A sum of components of one kind, which hold the parameters.
 
     :param components: One or more; the same number of columns each.
-    :raises ValueError: If there are none, or one is of another kind, or they differ in columns.
+    :raises ValueError: If the list is empty, an entry is of another kind, or the numbers of columns
+        differ.
     """
 
     def __init__(self, components: Sequence[Part], *, name: str | None = None) -> None:

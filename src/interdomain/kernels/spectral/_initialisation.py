@@ -85,7 +85,7 @@ def guess_peaks(X: TensorType, Y: TensorType, num_peaks: int, seed: int) -> tupl
 
 
 def _count(name: str, value: object, rows: Rows) -> int:
-    """:raises ValueError: Unless it is positive and at most the number of rows."""
+    """:raises ValueError: If it is not positive, or above the number of rows."""
     return integer(
         name, value, at_least=1, at_most=len(rows.X), remedy="data of so few rows suggest no more"
     )
@@ -96,7 +96,7 @@ def place_windows(
 ) -> Windows:
     """Centres, and windows as wide as what is around them.
 
-    :raises ValueError: If the centres are none of those allowed, or fewer rows than centres.
+    :raises ValueError: If ``centres`` has another form, or there are fewer rows than centres.
     """
     if isinstance(centres, str):
         if centres == "grid":

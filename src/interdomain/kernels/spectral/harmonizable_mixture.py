@@ -25,7 +25,8 @@ class HarmonizableMixture(MixtureKernel[HarmonizableComponent]):
     ``FourierFeatures.for_kernel(kernel, num_frequencies)``. Or any others, such as points.
 
     :param components: The P components; the same number of columns each.
-    :raises ValueError: If there are none, or one is not a component, or they differ in columns.
+    :raises ValueError: If the list is empty, an entry is not a component, or the numbers of columns
+        differ.
     """
 
     @classmethod

@@ -109,7 +109,8 @@ class SpectralMixture(MixtureKernel[SpectralComponent]):
     component: a stationary process has no Fourier transform.
 
     :param components: One for each peak; the same number of columns each.
-    :raises ValueError: If there are none, or one is not a component, or they differ in columns.
+    :raises ValueError: If the list is empty, an entry is not a component, or the numbers of columns
+        differ.
     """
 
     @classmethod
