@@ -15,8 +15,7 @@ from gpflow.covariances import Kuf, Kuu
 from ..inducing_variables import HarmonicInducingPoints
 from ..inducing_variables.harmonic_points import ComponentInducingPoints
 from ..kernels import HarmonicKernel, SetKernel
-from ..kernels.harmonic import HarmonicComponent
-from ..kernels.harmonic._orbit_sums import orbit_sums
+from ..kernels.harmonic import HarmonicComponent, orbit_sums
 from ..sphere._typing import Array
 from .blocks import BlockBatch, block_batches
 from .dispatch import Kuu_operator, full_matrix_operator

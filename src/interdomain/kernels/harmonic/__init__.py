@@ -6,7 +6,8 @@ orthogonal parts, each with inducing points of its own
 function itself must not change when its input is transformed.
 """
 
+from ._orbit_sums import orbit_sums
 from .decomposition import HarmonicComponent, HarmonicKernel
 from .invariant import Invariant
 
-__all__ = ["HarmonicComponent", "HarmonicKernel", "Invariant"]
+__all__ = ["HarmonicComponent", "HarmonicKernel", "Invariant", "orbit_sums"]

@@ -92,13 +92,13 @@ class HarmonicKernel(DecomposedKernel):
     def transformed_kernel(self) -> Kernel:
         """The kernel whose inputs are transformed: that of a set kernel's points, or the base
         kernel."""
-        return self.base_kernel if self._sets is None else self._sets.point_kernel
+        return self.base_kernel if self._set_kernel is None else self._set_kernel.point_kernel
 
     @property
     def kernels(self) -> tuple[HarmonicComponent | SetKernel, ...]:
         """The real parts, views made on demand that share this kernel's parameters."""
         parts = tuple(HarmonicComponent(self, t) for t in range(self.num_components))
-        return parts if self._sets is None else tuple(map(self._sets.with_point_kernel, parts))
+        return parts if self._set_kernel is None else tuple(map(self._set_kernel.with_point_kernel, parts))
 
     def orbit_weights(self, component: int, shift: Sequence[int]) -> Array:
         """The weights ``[T]`` for ``k_t(G^shift z, x)`` from the values ``k(G^s z, x)``."""
@@ -137,24 +137,24 @@ class HarmonicKernel(DecomposedKernel):
         :param X: ``[N, D]``, inputs of this kernel.
         :param weights: ``[U, P, S]``.
         """
-        if self._sets is None:
+        if self._set_kernel is None:
             return orbit_sums(self.base_kernel, orbits, X, weights)
         shape = tf.shape(orbits)
         points = tf.reshape(orbits, [-1, orbits.shape[-1]])
-        covariances = self._sets.point_covariance(points, X)
+        covariances = self._set_kernel.point_covariance(points, X)
         sums = tf.matmul(weights, tf.reshape(covariances, [shape[0], shape[1], -1]))
         return tf.reshape(sums, [shape[0], -1, shape[2], tf.shape(X)[0]])
 
     @property
-    def _sets(self) -> SetKernel | None:
+    def _set_kernel(self) -> SetKernel | None:
         """The base kernel, if it sums a base function over points."""
         return self.base_kernel if isinstance(self.base_kernel, SetKernel) else None
 
     def _validate_space(self) -> None:
         """The transformations of a set kernel act on its points, not on X."""
-        if self._sets is None:
+        if self._set_kernel is None:
             return
-        needed, found = self._sets.point_dim, self.transform.input_dim
+        needed, found = self._set_kernel.point_dim, self.transform.input_dim
         if None not in (needed, found) and needed != found:
             raise ValueError(
                 f"transforms act on {found} columns, but the points that the "
