@@ -98,7 +98,8 @@ class HarmonicKernel(DecomposedKernel):
     def kernels(self) -> tuple[HarmonicComponent | SetKernel, ...]:
         """The real parts, views made on demand that share this kernel's parameters."""
         parts = tuple(HarmonicComponent(self, t) for t in range(self.num_components))
-        return parts if self._set_kernel is None else tuple(map(self._set_kernel.with_point_kernel, parts))
+        of_points = self._set_kernel
+        return parts if of_points is None else tuple(map(of_points.with_point_kernel, parts))
 
     def orbit_weights(self, component: int, shift: Sequence[int]) -> Array:
         """The weights ``[T]`` for ``k_t(G^shift z, x)`` from the values ``k(G^s z, x)``."""
