@@ -57,14 +57,14 @@ def no_graph_outlives_its_file() -> Iterator[None]:
 @pytest.fixture
 def computed_rows(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """How many rows had their features computed in passes over data, batch by batch."""
-    from interdomain.streaming.contributions import Contributions
+    from interdomain.streaming.contributions import StreamedFeatures
 
     computed: list[int] = []
-    original = Contributions.evaluate
+    original = StreamedFeatures.evaluate
 
     def counted(self: Any, X: Any, Y: Any) -> Any:
         computed.append(len(X))
         return original(self, X, Y)
 
-    monkeypatch.setattr(Contributions, "evaluate", counted)
+    monkeypatch.setattr(StreamedFeatures, "evaluate", counted)
     return computed

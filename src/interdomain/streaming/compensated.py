@@ -70,7 +70,7 @@ def could_be_left(rest: Array, before: Array) -> bool:
 class Sums:
     """The sums over some rows.
 
-    :ivar gram: Of the products of the stacked columns, ``[K, K]``.
+    :ivar gram: Of the products of stacked features, ``[K, K]``.
     :ivar diagonal: Of the diagonal's terms, ``[T]``.
     :ivar num_rows: How many rows.
     """
