@@ -5,3 +5,5 @@
 * :mod:`~interdomain.linalg.radial_terms`, :mod:`~interdomain.linalg.radial_sums`: functions of a
   squared distance, and weighted sums of them over groups of points, with gradients in closed form.
 """
+
+__all__: list[str] = []
