@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import interdomain as idm
-from interdomain.streaming.contributions import StreamedFeatures
+from interdomain.streaming.contributions import Contributions
 
 POINTS = np.random.default_rng(0).normal(size=(4, 2))
 ivs, kernels = idm.inducing_variables, idm.kernels
@@ -65,7 +65,7 @@ CASES: dict[str, tuple[Callable[[], tuple[Any, Any]], set[str]]] = {
 def test_parameters_of_the_features(name: str) -> None:
     kernel, inducing_variable = CASES[name][0]()
     mean = gpflow.mean_functions.Constant(1.0)
-    features = StreamedFeatures(kernel, inducing_variable, mean, 2, 1)
+    features = Contributions(kernel, inducing_variable, mean, 2, 1)
     assert set(features.parameters) == CASES[name][1]
     assert features.num_inducing == inducing_variable.num_inducing
     # The diagonal is the sum over terms of factors and what rows bring.
@@ -94,18 +94,18 @@ class Scaled(idm.kernels.SphericalMatern32):
 
 def test_parameters_of_a_users_own_kernel_are_found() -> None:
     harmonics, mean = ivs.SphericalHarmonics(3, [0, 1]), gpflow.mean_functions.Zero()
-    features = StreamedFeatures(Stretched(), harmonics, mean, 2, 1)
+    features = Contributions(Stretched(), harmonics, mean, 2, 1)
     assert "kernel.stretch" in features.parameters
     assert "kernel.variance" not in features.parameters
     # A diagonal of an unknown form depends on all that it is computed from.
-    features = StreamedFeatures(Scaled(), harmonics, mean, 2, 1)
+    features = Contributions(Scaled(), harmonics, mean, 2, 1)
     assert "kernel.variance" in features.parameters
 
 
 def test_a_mean_function_of_unknown_form_counts_among_the_features() -> None:
     harmonics = ivs.SphericalHarmonics(3, [0, 1])
     mean = gpflow.mean_functions.Polynomial(2, 2, 1)
-    features = StreamedFeatures(kernels.ArcCosine(), harmonics, mean, 2, 1)
+    features = Contributions(kernels.ArcCosine(), harmonics, mean, 2, 1)
     assert "mean_function.w" in features.parameters
     stacked, _ = features.evaluate(POINTS, np.ones((4, 1)))
     np.testing.assert_allclose(stacked[-2], (1 - mean(POINTS).numpy())[:, 0])

@@ -18,7 +18,7 @@ from ..sphere._typing import Array
 from .mean_columns import mean_columns
 
 
-class StreamedFeatures:
+class Contributions:
     """The columns that are summed over, for one kernel, inducing variable and mean function.
 
     A row (x, y) brings the column ``s = (Kuf(x), y, h(x))``, h being the columns of the mean
