@@ -118,12 +118,15 @@ def stationary_size(num_components: int, num_frequencies: int) -> int:
 
 def target_kernel(name: str) -> Any:
     """The kernel to recover."""
-    import interdomain as idm
+    from benchmarks.recovery_targets import (
+        GeneralizedSpectralMixture,
+        TimeInvertedFractionalBrownianMotion,
+    )
 
     hurst = TARGETS[name].hurst
     if hurst is None:
-        return idm.kernels.GeneralizedSpectralMixture(gsm_amplitude, gsm_lengthscale, gsm_frequency)
-    return idm.kernels.TimeInvertedFractionalBrownianMotion(hurst)
+        return GeneralizedSpectralMixture(gsm_amplitude, gsm_lengthscale, gsm_frequency)
+    return TimeInvertedFractionalBrownianMotion(hurst)
 
 
 def gsm_amplitude(x: Any) -> Any:

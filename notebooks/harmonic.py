@@ -301,7 +301,7 @@ print(f"figure: {output / 'harmonic.png'}")
 
 # %%
 placed = hvgp(about_centre, centre, devices=["CPU:0"])
-report = idm.placement.report(placed, (X[:256], Y[:256]))
+report = idm.devices.report(placed, (X[:256], Y[:256]))
 
 # %% [markdown]
 # With several GPUs, `devices="auto"` takes them all. To try it on a processor, split that into

@@ -57,14 +57,14 @@ def no_graph_outlives_its_file() -> Iterator[None]:
 @pytest.fixture
 def computed_rows(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """How many rows had their features computed in passes over data, batch by batch."""
-    from interdomain.streaming.features import StreamedFeatures
+    from interdomain.streaming.contributions import Contributions
 
     computed: list[int] = []
-    original = StreamedFeatures.evaluate
+    original = Contributions.evaluate
 
     def counted(self: Any, X: Any, Y: Any) -> Any:
         computed.append(len(X))
         return original(self, X, Y)
 
-    monkeypatch.setattr(StreamedFeatures, "evaluate", counted)
+    monkeypatch.setattr(Contributions, "evaluate", counted)
     return computed

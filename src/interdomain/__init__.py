@@ -6,11 +6,12 @@ library's types with GPflow's dispatchers; models of GPflow then take these type
 
 from . import (
     covariances,
+    devices,
     diagnostics,
+    distributed,
     inducing_variables,
     kernels,
     models,
-    placement,
     plotting,
     posteriors,
     sphere,
@@ -30,11 +31,12 @@ __version__ = "0.1.0"
 __all__ = [
     "__version__",
     "covariances",
+    "devices",
     "diagnostics",
+    "distributed",
     "inducing_variables",
     "kernels",
     "models",
-    "placement",
     "plotting",
     "posteriors",
     "sphere",

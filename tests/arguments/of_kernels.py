@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import numpy as np
-import tensorflow as tf
 
 from interdomain import kernels, transforms
 from tests.arguments.kinds import (
@@ -15,7 +14,6 @@ from tests.arguments.kinds import (
     array,
     boolean,
     choice,
-    function,
     integer,
     integers,
     made,
@@ -89,19 +87,6 @@ KERNELS: dict[str, Entry] = {
         image_shape=integers((4, 4, 2), huge=True),
         base_kernels=several(lambda: [matern(), matern()]),
         weights=array(np.ones([9, 2])),
-    ),
-    "GeneralizedSpectralMixture": entry(
-        kernels.GeneralizedSpectralMixture,
-        COLUMN,
-        amplitude=function(tf.identity),
-        lengthscale=function(tf.identity),
-        frequency=function(tf.identity),
-    ),
-    "TimeInvertedFractionalBrownianMotion": entry(
-        kernels.TimeInvertedFractionalBrownianMotion,
-        COLUMN,
-        hurst=array(0.5, positive=True),
-        variance=array(1.0, positive=True),
     ),
     "HarmonicKernel": entry(
         kernels.HarmonicKernel,

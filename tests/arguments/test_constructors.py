@@ -17,7 +17,8 @@ from tests.tiers import in_tiers
 
 PACKAGES = ("kernels", "inducing_variables", "models", "sphere", "transforms")
 """The packages with classes that users make. (Those of `posteriors` are made by models, those of
-`training` and `diagnostics` are results; `streaming` and `placement` have tests of their own.)"""
+`training` and `diagnostics` are results; `streaming`, `devices` and `distributed` have tests of
+their own.)"""
 
 WITHOUT_ARGUMENTS = {"ReLU"}
 ELSEWHERE = {

@@ -37,7 +37,7 @@ from interdomain.kernels import (
     SphericalMatern32,
     SphericalMatern52,
 )
-from interdomain.kernels.columns import select_columns
+from interdomain.kernels._columns import select_columns
 from interdomain.sphere import Softplus
 from interdomain.transforms import Negation, Rotation
 

@@ -12,7 +12,7 @@ from interdomain.inducing_variables import FourierFeatures
 from interdomain.kernels import HarmonizableComponent
 from tests.conformance.helpers import assert_close, value_and_gradients
 from tests.differences import assert_gradients
-from tests.kernels.harmonizable_cases import (
+from tests.kernels.spectral.harmonizable_cases import (
     FORMS,
     HALF_WIDTH,
     STEP,

@@ -12,7 +12,7 @@ from gpflow.covariances import Kuf, Kuu
 
 from interdomain.inducing_variables import FourierFeatures, SumInducingVariables
 from interdomain.kernels import HarmonizableComponent, HarmonizableMixture
-from tests.kernels.harmonizable_cases import FORMS, component
+from tests.kernels.spectral.harmonizable_cases import FORMS, component
 
 
 @pytest.mark.parametrize(

@@ -13,9 +13,9 @@ from gpflow.covariances import Kuf, Kuu
 from interdomain.covariances import Kuu_operator
 from interdomain.diagnostics import nystrom_trace_error
 from interdomain.inducing_variables import HarmonicInducingPoints
-from interdomain.inducing_variables.initialisation import fold_orbits
+from interdomain.inducing_variables._orbit_folding import fold_orbits
 from interdomain.kernels import HarmonicKernel
-from interdomain.kernels.clustering import k_means
+from interdomain.kernels._clustering import k_means
 from interdomain.transforms import CyclicTransform, ImageFlip, Negation, Product, Rotation
 from tests.tiers import in_tiers
 
@@ -52,7 +52,7 @@ def placed_points(kernel: HarmonicKernel, points: HarmonicInducingPoints) -> lis
     transform, places = kernel.transform, []
     complete = max(points.multiplicities) > 1
     for t, frequency in enumerate(kernel.frequencies):
-        Z = points.Z if points.shared else points.Z[t]
+        Z = points.Z_per_component[0 if points.shared else t]
         shifts = [()]
         for f, T in zip(frequency, transform.orders, strict=True):
             choices = (0, 1) if complete and f not in (0, T / 2) else (0,)
@@ -159,11 +159,28 @@ class Plain(gpflow.kernels.Matern52):
     """Has no closed form."""
 
 
+@STYLES
+def test_Z_is_one_matrix(style: str) -> None:
+    """As of other inducing variables, ``[M, D]``: a row for each variable, in their order."""
+    kernel, points = make("negation-rotation", style)
+    assert points.Z.shape == (points.num_inducing, NUM_COLUMNS)
+    first = 0
+    for block, places in zip(points.inducing_variables, placed_points(kernel, points), strict=True):
+        rows = points.Z[first : first + block.num_inducing]
+        assert rows.shape == places.shape
+        np.testing.assert_array_equal(rows[:NUM_POINTS], places[:NUM_POINTS])
+        np.testing.assert_array_equal(rows[-NUM_POINTS:], block.Z)
+        first += block.num_inducing
+    assert first == points.num_inducing
+    points.Z_per_component[0].assign(tf.zeros([NUM_POINTS, NUM_COLUMNS], tf.float64))
+    assert np.all(points.Z[:NUM_POINTS] == 0)
+
+
 def test_blocks_share_the_parameters() -> None:
     for style, count in (("shared", 1), ("distinct", 4)):
         _, points = make("rotation-7", style)
         paths = gpflow.utilities.parameter_dict(points)
-        assert len(paths) == count
+        assert list(paths) == [f".Z_per_component[{t}]" for t in range(count)]
         own = {id(parameter) for parameter in points.parameters}
         assert {id(block.Z) for block in points.inducing_variables} == own
 
@@ -217,7 +234,7 @@ def test_from_data() -> None:
     X = inputs(200, num_columns=2)
     points = HarmonicInducingPoints.from_data(KERNEL, X, 6, complete=True)
     assert points.multiplicities == KERNEL.multiplicities
-    blocks = [Z.numpy() for Z in points.Z]
+    blocks = [Z.numpy() for Z in points.Z_per_component]
     assert len(blocks) == 4 and blocks[0].shape == (6, 2)
     # Other seeds find other centres: not the same ones in another order either.
     for s in range(4):

@@ -5,10 +5,10 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import singledispatch
 
 import gpflow
 import numpy as np
-import tensorflow as tf
 
 import interdomain as idm
 from interdomain.kernels import (
@@ -16,7 +16,6 @@ from interdomain.kernels import (
     ChannelAdditive,
     ChordalSquaredExponential,
     Convolutional,
-    GeneralizedSpectralMixture,
     HarmonicKernel,
     HarmonizableComponent,
     HarmonizableMixture,
@@ -29,7 +28,6 @@ from interdomain.kernels import (
     SphericalMatern32,
     SphericalMatern52,
     SphericalSquaredExponential,
-    TimeInvertedFractionalBrownianMotion,
     ZonalKernel,
 )
 from interdomain.transforms import Negation
@@ -134,7 +132,7 @@ def _channel_additive(num_columns: int) -> ChannelAdditive:
     return ChannelAdditive(_plain(), (1, num_columns // channels, channels))
 
 
-def _trained(kernel: gpflow.kernels.Kernel) -> gpflow.kernels.Kernel:
+def trained(kernel: gpflow.kernels.Kernel) -> gpflow.kernels.Kernel:
     gpflow.set_trainable(kernel, True)
     return kernel
 
@@ -142,7 +140,7 @@ def _trained(kernel: gpflow.kernels.Kernel) -> gpflow.kernels.Kernel:
 def _harmonizable(num_columns: int) -> HarmonizableComponent:
     """Of two frequencies, with a complex B; tested in test_harmonizable.py."""
     frequencies = np.stack([column_variances(num_columns), -0.5 * column_variances(num_columns)])
-    return _trained(
+    return trained(
         HarmonizableComponent(
             0.2 * frequencies,
             amplitudes=[[1.3, 0.2 + 0.4j], [0.2 - 0.4j, 0.9]],
@@ -155,7 +153,7 @@ def _harmonizable(num_columns: int) -> HarmonizableComponent:
 
 
 def _locally_stationary(num_columns: int) -> LocallyStationaryGaussian:
-    return _trained(
+    return trained(
         LocallyStationaryGaussian(
             num_columns,
             variance=1.3,
@@ -170,67 +168,6 @@ def _spectral(num_columns: int) -> SpectralComponent:
     return SpectralComponent(0.3 * column_variances(num_columns), variance=1.3, lag=0.02)
 
 
-class _Function(tf.Module):
-    """Of two values for each input, with parameters of its own, named after it."""
-
-    def __init__(self, num_columns: int, constants: list[float]) -> None:
-        super().__init__()
-        self._prefix = type(self).__name__.lower()
-        slopes = np.stack([column_variances(num_columns)] * 2, axis=1) / 4
-        setattr(self, f"{self._prefix}_slopes", gpflow.Parameter(slopes))
-        setattr(self, f"{self._prefix}_constants", gpflow.Parameter(constants))
-
-    @property
-    def constants(self) -> gpflow.Parameter:
-        return getattr(self, f"{self._prefix}_constants")
-
-    def waves(self, X: tf.Tensor) -> tf.Tensor:
-        slopes = tf.convert_to_tensor(getattr(self, f"{self._prefix}_slopes"))
-        return tf.tanh(tf.tensordot(X, slopes, axes=[[-1], [0]]))
-
-
-class Amplitude(_Function):
-    def __init__(self, num_columns: int) -> None:
-        super().__init__(num_columns, [1.1, 0.6])
-
-    def __call__(self, X: tf.Tensor) -> tf.Tensor:
-        return self.constants * (1 + 0.3 * self.waves(X))
-
-
-class Lengthscale(_Function):
-    def __init__(self, num_columns: int) -> None:
-        super().__init__(num_columns, [0.3, -0.2])
-
-    def __call__(self, X: tf.Tensor) -> tf.Tensor:
-        return tf.exp(self.constants + 0.5 * self.waves(X))
-
-
-class Frequency(_Function):
-    """``[..., 2, D]``, or ``[..., 2]`` for one column."""
-
-    def __init__(self, num_columns: int) -> None:
-        super().__init__(num_columns, [0.3, -0.1])
-        self.num_columns = num_columns
-
-    def __call__(self, X: tf.Tensor) -> tf.Tensor:
-        values = self.constants + 0.2 * self.waves(X)
-        if self.num_columns == 1:
-            return values
-        directions = tf.constant(column_variances(self.num_columns), values.dtype)
-        return values[..., None] * directions
-
-
-def _generalized(num_columns: int) -> GeneralizedSpectralMixture:
-    return GeneralizedSpectralMixture(
-        Amplitude(num_columns), Lengthscale(num_columns), Frequency(num_columns)
-    )
-
-
-def _brownian(num_columns: int) -> TimeInvertedFractionalBrownianMotion:
-    assert num_columns == 1
-    return _trained(TimeInvertedFractionalBrownianMotion(0.7, variance=1.3))
-
-
 def core(kernel: gpflow.kernels.Kernel) -> gpflow.kernels.Kernel:
     """The kernel that has the parameters."""
     if isinstance(kernel, (MultiChannelConvolutional, ChannelAdditive)):
@@ -240,16 +177,18 @@ def core(kernel: gpflow.kernels.Kernel) -> gpflow.kernels.Kernel:
     return getattr(kernel, "base_kernel", kernel)
 
 
+@singledispatch
 def double(kernel: gpflow.kernels.Kernel) -> None:
     """Make all its values twice as large."""
     kernel = core(kernel)
     if isinstance(kernel, HarmonizableComponent):
-        roots = [kernel.amplitudes_real, kernel.amplitudes_imaginary]
-    elif isinstance(kernel, GeneralizedSpectralMixture):
-        roots = [kernel.amplitude.constants]
+        double_roots(kernel.amplitudes_real, kernel.amplitudes_imaginary)
     else:
         kernel.variance.assign(2 * kernel.variance)
-        return
+
+
+def double_roots(*roots: gpflow.Parameter | None) -> None:
+    """Those whose squares the values are proportional to."""
     for root in roots:
         if root is not None:
             root.assign(np.sqrt(2) * root.numpy())
@@ -288,15 +227,6 @@ CASES = [
         SpectralMixture,
         lambda D: SpectralMixture([_spectral(D)]),
         accuracy=1e-12,
-    ),
-    KernelCase("GeneralizedSpectral", GeneralizedSpectralMixture, _generalized, accuracy=1e-12),
-    KernelCase(
-        "BrownianMotion",
-        TimeInvertedFractionalBrownianMotion,
-        _brownian,
-        accuracy=1e-12,
-        max_columns=1,
-        positive=True,
     ),
 ]
 

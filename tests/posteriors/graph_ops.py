@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from tensorflow.types.experimental import ConcreteFunction
 
-from interdomain.placement import graph_nodes
+from interdomain.devices import graph_nodes
 
 
 def count_ops(function: ConcreteFunction, parts_of_names: Sequence[str]) -> int:

@@ -17,7 +17,7 @@ import numpy as np  # noqa: E402
 
 import interdomain as idm  # noqa: E402
 from interdomain.streaming import Shards  # noqa: E402
-from interdomain.streaming.features import StreamedFeatures  # noqa: E402
+from interdomain.streaming.contributions import Contributions  # noqa: E402
 
 FOLDER, MODE = sys.argv[1:]
 INDEX = json.loads(os.environ["TF_CONFIG"])["task"]["index"]
@@ -27,7 +27,7 @@ Y = np.sin(2 * X[:, :1]) + 0.1 * RNG.normal(size=(500, 1))
 ENDS = dict(zip("abcde", ((0, 90), (90, 200), (200, 310), (310, 390), (390, 500)), strict=True))
 
 computed: list[int] = []
-original = StreamedFeatures.evaluate
+original = Contributions.evaluate
 
 
 def counted(self: Any, X: Any, Y: Any) -> Any:
@@ -35,7 +35,7 @@ def counted(self: Any, X: Any, Y: Any) -> Any:
     return original(self, X, Y)
 
 
-StreamedFeatures.evaluate = counted  # type: ignore[method-assign]
+Contributions.evaluate = counted  # type: ignore[method-assign]
 
 
 def part(name: str) -> Callable[[], Any]:

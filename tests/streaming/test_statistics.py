@@ -43,7 +43,7 @@ def test_sums_of_ill_conditioned_features_are_exact(dtype: type) -> None:
             (X, Y), gpflow.kernels.Polynomial(degree=2), X[:3].copy(), batch_size=97, progress=False
         )
         # In the same batches: a compiled function may round them otherwise than GPflow's Kuf.
-        features = model._provider.features(
+        features = model._provider.contributions(
             model.kernel, model.inducing_variable, model.mean_function
         )
         parts = [(X[i : i + 97], Y[i : i + 97]) for i in range(0, num_rows, 97)]

@@ -8,10 +8,10 @@ from gpflow.covariances import Kuf, Kuu
 from . import (
     activation_features,
     fourier_features,
-    harmonic,
+    harmonic_points,
     interval_fourier_features,
-    pairings,
-    responses,
+    kvus,
+    set_kernels,
     spherical_harmonics,
     sums,
 )
@@ -22,10 +22,10 @@ __all__ = ["Kuf", "Kuu", "Kuu_operator", "Kvu"]
 del (
     activation_features,
     fourier_features,
-    harmonic,
+    harmonic_points,
     interval_fourier_features,
-    pairings,
-    responses,
+    kvus,
+    set_kernels,
     spherical_harmonics,
     sums,
 )

@@ -11,7 +11,7 @@ from gpflow.covariances import Kuf, Kuu
 from ..inducing_variables import ActivationFeatures
 from ..kernels import ZonalKernel
 from ..sphere import num_harmonics, zonal_series
-from .zonal import inverse_eigenvalues, radial_and_unit
+from ._lifted_inputs import inverse_eigenvalues, radial_and_unit
 
 
 @Kuf.register(ActivationFeatures, ZonalKernel, object)

@@ -22,7 +22,7 @@ from gpflow.covariances import Kuf, Kuu
 from gpflow.kernels import Matern12, Matern32, Matern52, Stationary
 
 from ..inducing_variables import IntervalFourierFeatures
-from ..kernels.columns import select_columns
+from ..kernels._columns import select_columns
 from ..linalg import low_rank_operator
 from ..sphere._typing import Array
 from .dispatch import Kuu_operator

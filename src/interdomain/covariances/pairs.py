@@ -1,4 +1,4 @@
-"""Blocks of inducing variables and the summands they belong to."""
+"""Blocks of inducing variables, each with the summand of the kernel that it belongs to."""
 
 from __future__ import annotations
 
@@ -7,19 +7,18 @@ from typing import TypeAlias
 from gpflow.inducing_variables import InducingVariables
 from gpflow.kernels import Kernel, Sum
 
-from ..inducing_variables import HarmonicInducingPoints, SumInducingVariables
+from ..inducing_variables.base import DecomposedInducingVariables
 from ..kernels import DecomposedKernel
 
 Block: TypeAlias = tuple[InducingVariables, Kernel]
 
 
 def pair_blocks(
-    inducing_variable: SumInducingVariables | HarmonicInducingPoints,
-    kernel: Sum | DecomposedKernel,
+    inducing_variable: DecomposedInducingVariables, kernel: Sum | DecomposedKernel
 ) -> list[Block]:
     """Each block with its summand.
 
-    :raises ValueError: If there are not as many blocks as summands.
+    :raises ValueError: If there is not one block per summand.
     """
     blocks, kernels = inducing_variable.inducing_variables, kernel.kernels
     if len(blocks) != len(kernels):
@@ -31,11 +30,11 @@ def pair_blocks(
 
 
 def flat_blocks(inducing_variable: InducingVariables, kernel: Kernel) -> list[Block]:
-    """All blocks, those of sums inside sums included; the thing itself if it is no sum.
+    """All blocks, those of sums inside sums included; what is not a sum is one block.
 
-    :raises ValueError: If a sum has not as many blocks as summands.
+    :raises ValueError: If a sum does not have one block per summand.
     """
-    is_sum = isinstance(inducing_variable, (SumInducingVariables, HarmonicInducingPoints))
+    is_sum = isinstance(inducing_variable, DecomposedInducingVariables)
     if not is_sum or not isinstance(kernel, (Sum, DecomposedKernel)):
         return [(inducing_variable, kernel)]
     return [

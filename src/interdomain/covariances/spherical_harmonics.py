@@ -11,8 +11,8 @@ from gpflow.covariances import Kuf, Kuu
 from ..inducing_variables import SphericalHarmonics
 from ..kernels import ZonalKernel
 from ..sphere import spherical_harmonics
+from ._lifted_inputs import inverse_eigenvalues, radial_and_unit
 from .dispatch import Kuu_operator
-from .zonal import inverse_eigenvalues, radial_and_unit
 
 
 @Kuf.register(SphericalHarmonics, ZonalKernel, object)

@@ -16,8 +16,8 @@ from .._arguments import filled_matrix, items
 from ..covariances.blocks import block_batches
 from ..inducing_variables import HarmonicInducingPoints
 from ..kernels import HarmonicKernel
-from ..kernels.clustering import k_means
-from ..kernels.kernel_arguments import single_output
+from ..kernels._clustering import k_means
+from ..kernels._kernel_arguments import single_output
 from ..posteriors.parts import batch_root
 from ..transforms import CyclicTransform
 

@@ -3,13 +3,13 @@
 from .activation_features import ActivationFeatures
 from .base import InterDomainInducingVariables
 from .fourier_features import FourierFeatures
-from .harmonic import HarmonicInducingPoints
+from .harmonic_points import HarmonicInducingPoints
 from .interval_fourier_features import IntervalFourierFeatures
 from .multioutput import (
     SeparateIndependentInducingVariables,
     SharedIndependentInducingVariables,
 )
-from .responses import InducingPatches, OrbitInducingPoints
+from .set_points import InducingPatches, OrbitInducingPoints
 from .spherical_harmonics import SphericalHarmonics
 from .sums import SumInducingVariables
 

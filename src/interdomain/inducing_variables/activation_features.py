@@ -12,7 +12,7 @@ from gpflow.base import TensorType
 
 from .._arguments import check_num_inducing, check_size, filled_matrix, instance, integer
 from ..kernels import ZonalKernel
-from ..kernels.clustering import k_means
+from ..kernels._clustering import k_means
 from ..sphere import Activation, num_harmonics, resolve_activation
 from ..sphere._typing import Array
 from ..sphere.dimensions import validate_dimension, validate_max_degree

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import abc
+from collections.abc import Sequence
 
 import gpflow
+from gpflow.inducing_variables import InducingVariables
 
 
 class InterDomainInducingVariables(gpflow.inducing_variables.InducingVariables, abc.ABC):
@@ -17,3 +19,15 @@ class InterDomainInducingVariables(gpflow.inducing_variables.InducingVariables, 
     It does not derive from :class:`gpflow.inducing_variables.InducingPoints`, whose covariances
     (kernel values between points) it would inherit without a warning.
     """
+
+
+class DecomposedInducingVariables(InterDomainInducingVariables, abc.ABC):
+    """Independent blocks of inducing variables, one for each summand of a kernel.
+
+    The kernel is a ``gpflow.kernels.Sum`` or a :class:`interdomain.kernels.DecomposedKernel`.
+    """
+
+    @property
+    @abc.abstractmethod
+    def inducing_variables(self) -> Sequence[InducingVariables]:
+        """One block per summand, in the order of ``kernel.kernels``."""

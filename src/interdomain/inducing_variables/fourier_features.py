@@ -9,11 +9,10 @@ from check_shapes import Shape
 from gpflow.base import TensorType
 
 from .._arguments import filled_matrix
-from ..kernels.harmonizable import HarmonizableMixture
-from ..kernels.harmonizable_component import HarmonizableComponent
+from ..kernels import HarmonizableComponent, HarmonizableMixture
 from ..sphere._typing import Array
+from ._frequency_selection import select_frequencies
 from .base import InterDomainInducingVariables
-from .frequency_selection import select_frequencies
 from .sums import SumInducingVariables
 
 
@@ -85,7 +84,7 @@ class FourierFeatures(InterDomainInducingVariables):
     def validate_kernel(self, kernel: HarmonizableComponent) -> tf.Tensor:
         """The frequencies, for the kernel they are used with.
 
-        :raises ValueError: If they have not the kernel's number of columns.
+        :raises ValueError: If they do not have the kernel's number of columns.
         """
         found = self.frequencies.shape[1]
         if found != kernel.dimension:

@@ -9,10 +9,10 @@ from check_shapes import Shape
 from gpflow.inducing_variables import InducingVariables
 
 from .._arguments import items
-from .base import InterDomainInducingVariables
+from .base import DecomposedInducingVariables
 
 
-class SumInducingVariables(InterDomainInducingVariables):
+class SumInducingVariables(DecomposedInducingVariables):
     """Independent blocks of inducing variables, one for each summand of a sum kernel.
 
     ``f = sum_i f_i`` with independent ``f_i ~ GP(0, k_i)``; block i describes f_i alone. So Kuu is
@@ -29,7 +29,7 @@ class SumInducingVariables(InterDomainInducingVariables):
     :param inducing_variables: One per summand, in the order of ``kernel.kernels``. The same object
         several times shares its parameters, not its variables: these belong to each summand.
     :ivar blocks: The different ones among them.
-    :raises ValueError: If there are none, or one is not an inducing variable.
+    :raises ValueError: If the list is empty, or an entry is not an inducing variable.
     """
 
     def __init__(

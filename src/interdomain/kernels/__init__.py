@@ -1,25 +1,31 @@
-"""Kernels that inter-domain inducing variables belong to."""
+"""Kernels that inter-domain inducing variables belong to.
 
-from .arc_cosine import ArcCosine
-from .channel_additive import ChannelAdditive
-from .convolutional import Convolutional, MultiChannelConvolutional
+All public kernels are here; the subpackages (``zonal``, ``harmonic``, ``convolutional``,
+``spectral``) say what each family is for. :class:`DecomposedKernel` is what kernels that are sums
+of independent parts share, :class:`SetKernel` what kernels of sums over points (patches, orbits)
+share.
+"""
+
+from .convolutional import ChannelAdditive, Convolutional, MultiChannelConvolutional
 from .decomposed import DecomposedKernel
-from .harmonic import HarmonicKernel
-from .harmonizable import HarmonizableMixture
-from .harmonizable_component import HarmonizableComponent
-from .invariant import Invariant
-from .locally_stationary import LocallyStationaryGaussian
-from .recovery_targets import GeneralizedSpectralMixture, TimeInvertedFractionalBrownianMotion
-from .responses import ResponseSum
-from .spectral_mixture import SpectralComponent, SpectralMixture
-from .spherical_stationary import (
+from .harmonic import HarmonicKernel, Invariant
+from .set_kernel import SetKernel
+from .spectral import (
+    HarmonizableComponent,
+    HarmonizableMixture,
+    LocallyStationaryGaussian,
+    SpectralComponent,
+    SpectralMixture,
+)
+from .zonal import (
+    ArcCosine,
     ChordalSquaredExponential,
     SphericalMatern12,
     SphericalMatern32,
     SphericalMatern52,
     SphericalSquaredExponential,
+    ZonalKernel,
 )
-from .zonal import ZonalKernel
 
 __all__ = [
     "ArcCosine",
@@ -27,20 +33,18 @@ __all__ = [
     "ChordalSquaredExponential",
     "Convolutional",
     "DecomposedKernel",
-    "GeneralizedSpectralMixture",
     "HarmonicKernel",
     "HarmonizableComponent",
     "HarmonizableMixture",
     "Invariant",
     "LocallyStationaryGaussian",
     "MultiChannelConvolutional",
-    "ResponseSum",
+    "SetKernel",
     "SpectralComponent",
     "SpectralMixture",
     "SphericalMatern12",
     "SphericalMatern32",
     "SphericalMatern52",
     "SphericalSquaredExponential",
-    "TimeInvertedFractionalBrownianMotion",
     "ZonalKernel",
 ]

@@ -17,8 +17,8 @@ from gpflow.posteriors import PrecomputeCacheType
 
 from .._arguments import items
 from ..covariances.pairs import flat_blocks
+from ..devices import move_parameters, resolve_devices
 from ..kernels import DecomposedKernel
-from ..placement import move_parameters, resolve_devices
 from ..posteriors.additive import AdditivePosterior
 from ..posteriors.groups import BlockGroup, additive_groups, marginals_and_kl
 from .one_pass import OnePassSVGP, variational_pair

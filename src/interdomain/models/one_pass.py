@@ -17,7 +17,7 @@ from gpflow.utilities import positive, triangular
 
 from .._arguments import check_size, finite_array, instance, integer
 from .._tracing import calls_user_code
-from ..kernels.kernel_arguments import single_output
+from ..kernels._kernel_arguments import single_output
 from ..sphere._typing import Array
 
 _RANKS = (0, 1, 2, 3)

@@ -21,11 +21,11 @@ from gpflow.posteriors import PrecomputeCacheType
 
 from .._arguments import check_real_type, choice, integer, number
 from ..covariances import Kuu_operator
-from ..kernels.kernel_arguments import single_output
-from ..placement import Workers
+from ..distributed import Workers
+from ..kernels._kernel_arguments import single_output
 from ..posteriors import CollapsedPosterior
 from ..streaming import SufficientStatistics
-from ..streaming.features import StreamedFeatures
+from ..streaming.contributions import Contributions
 from ..streaming.provider import StatisticsProvider
 from .collapsed import Collapsed, DataSums, bound, collapse, optimal_q
 from .one_pass import validate_inducing_variable, validate_mean_function
@@ -155,8 +155,8 @@ class OutOfCoreSGPR(gpflow.models.GPModel, InternalDataTrainingLossMixin):
         return dict(self._features.parameters)
 
     @property
-    def _features(self) -> StreamedFeatures:
-        return self._provider.features(self.kernel, self.inducing_variable, self.mean_function)
+    def _features(self) -> Contributions:
+        return self._provider.contributions(self.kernel, self.inducing_variable, self.mean_function)
 
     def _traced_state(self) -> Any:
         """What a compiled bound has built in besides attributes: the features, and which rows."""

@@ -17,8 +17,8 @@ from gpflow.kernels import Kernel, LinearCoregionalization
 from ..covariances.blocks import BlockBatch, StackedBlocks, block_batches
 from ..covariances.latents import LatentGPs, in_order, latent_gps
 from ..covariances.pairs import flat_blocks
+from ..devices import pinned
 from ..linalg.variational import Kept, Terms, Variational, variances
-from ..placement import pinned
 from .parts import FactorisedPart, KeptPart, Part, PinnedPart, TrainedPart, batch_kl, q_of_batch
 from .shapes import Rows
 

@@ -19,6 +19,7 @@ from gpflow.config import default_jitter
 from gpflow.utilities import triangular
 
 from ..covariances.blocks import BlockBatch
+from ..devices import pinned
 from ..linalg import Root, square_root
 from ..linalg.variational import (
     Kept,
@@ -31,7 +32,6 @@ from ..linalg.variational import (
     marginal_terms,
     whitened,
 )
-from ..placement import pinned
 
 
 class Part(abc.ABC):

@@ -1,4 +1,4 @@
-"""One pass over rows of data: features, their products, checks, and checkpoints on the way."""
+"""One pass over rows of data: what they contribute, its products, checks, and checkpoints."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from tqdm import tqdm
 
 from ..sphere._typing import Array
 from .archives import Position
-from .features import StreamedFeatures
+from .compensated import Accumulator, Sums
+from .contributions import Contributions
 from .first_pass import counted, no_rows
 from .identity import Identity, identify
 from .pass_files import PassFile
 from .sources import BoolArray, RowSource, finite_rows
 from .statistics import SufficientStatistics
-from .sums import Accumulator, Sums
 
 _ROWS_NAMED = 10
 _DELAY = 1.0
@@ -45,7 +45,7 @@ class InvalidRowsError(ValueError):
 
 
 def accumulate(
-    features: StreamedFeatures,
+    contributions: Contributions,
     source: RowSource,
     *,
     on_invalid: str,
@@ -74,7 +74,7 @@ def accumulate(
         dynamic_ncols=True,
         mininterval=0.1 if sys.stderr.isatty() else 2.0,
     ) as bar:
-        return _Pass(features, source, on_invalid, file, name).run(bar)
+        return _Pass(contributions, source, on_invalid, file, name).run(bar)
 
 
 class _Pass:
@@ -87,21 +87,21 @@ class _Pass:
 
     def __init__(
         self,
-        features: StreamedFeatures,
+        contributions: Contributions,
         source: RowSource,
         on_invalid: str,
         file: PassFile | None,
         name: str,
     ) -> None:
         self._name = name
-        self._features, self._source, self._on_invalid = features, source, on_invalid
+        self._contributions, self._source, self._on_invalid = contributions, source, on_invalid
         self._file = file
         self._batches = source.read()
         self._identity: Identity | None = None
         self._seconds = {"read": 0.0, "features": 0.0, "products": 0.0}
         self._position = self._done = Position()
         self._tally = no_rows()
-        sums = Sums.empty(features.num_stacked, features.num_terms)
+        sums = Sums.empty(contributions.num_stacked, contributions.num_terms)
         self._accumulator = Accumulator(sums)
         self._summed = sums, self._position
 
@@ -140,7 +140,7 @@ class _Pass:
             self._file.refuse(f"it has {self._done.rows} rows, the data {self._position.rows}")
 
     def _restore(self) -> None:
-        found = None if self._file is None else self._file.load(self._features, self._source)
+        found = None if self._file is None else self._file.load(self._contributions, self._source)
         if found is not None:
             statistics, self._done = found
             self._identity = statistics.identity
@@ -190,8 +190,8 @@ class _Pass:
     def _add_valid(self, X: Array, Y: Array, first_row: int) -> None:
         start = time.perf_counter()
         if self._identity is None:
-            self._identity = identify(self._features, X)
-        stacked, terms = self._features.evaluate(X, Y)
+            self._identity = identify(self._contributions, X)
+        stacked, terms = self._contributions.evaluate(X, Y)
         self._seconds["features"] += time.perf_counter() - start
         start = time.perf_counter()
         if not self._accumulator.add(stacked, terms):

@@ -10,17 +10,17 @@ import numpy as np
 import tensorflow as tf
 
 from ..sphere._typing import Array
-from .features import StreamedFeatures
+from .compensated import Accumulator, Sums
+from .contributions import Contributions
 from .first_pass import Tally, counted, no_rows
 from .sources import RowSource
-from .sums import Accumulator, Sums
 
 SignedSources = Sequence[tuple[RowSource, int]]
 """Rows that are added (1) and taken away (-1)."""
 
 
 def streamed_sums(
-    features: StreamedFeatures,
+    contributions: Contributions,
     sources: SignedSources,
     keep: Callable[..., tuple[Array, Array, Array]],
     values: Sequence[tf.Tensor],
@@ -41,7 +41,7 @@ def streamed_sums(
     numbers = itertools.count()
 
     def empty() -> Sums:
-        return Sums.empty(features.num_stacked, features.num_terms)
+        return Sums.empty(contributions.num_stacked, contributions.num_terms)
 
     def start() -> int:
         number = next(numbers)
@@ -70,7 +70,7 @@ def streamed_sums(
         return keep(total, *values)
 
     def step(number: tf.Tensor, batch: tuple[tf.Tensor, tf.Tensor]) -> tf.Tensor:
-        return tf.numpy_function(add, [number, *features.stack(*batch)], tf.int64)
+        return tf.numpy_function(add, [number, *contributions.stack(*batch)], tf.int64)
 
     number = tf.numpy_function(start, [], tf.int64)
     for source, sign in sources:
@@ -82,7 +82,7 @@ def streamed_sums(
 
 
 def streamed_gradients(
-    features: StreamedFeatures,
+    contributions: Contributions,
     sources: SignedSources,
     gram_gradient: tf.Tensor,
     diagonal_gradient: tf.Tensor,
@@ -92,13 +92,13 @@ def streamed_gradients(
 
     :return: One for each of ``features.variables``; zero for those that are not trainable.
     """
-    variables = [v for v in features.variables if v.trainable]
+    variables = [v for v in contributions.variables if v.trainable]
     upstream = gram_gradient + tf.linalg.matrix_transpose(gram_gradient)
 
     def step(totals: tuple[tf.Tensor, ...], batch: tuple[tf.Tensor, tf.Tensor]) -> Any:
         with tf.GradientTape(watch_accessed_variables=False) as tape:
             tape.watch(variables)
-            stacked, terms = features.stack(*batch)
+            stacked, terms = contributions.stack(*batch)
         from_gram = tf.matmul(tf.cast(upstream, stacked.dtype), stacked)
         from_terms = tf.cast(diagonal_gradient, terms.dtype)[:, None] * tf.ones_like(terms)
         gradients = tape.gradient(
@@ -120,7 +120,7 @@ def streamed_gradients(
     found = {id(v): total for v, total in zip(variables, totals, strict=True)}
     return [
         tf.cast(found[id(v)], v.dtype) if id(v) in found else tf.zeros(v.shape, v.dtype)
-        for v in features.variables
+        for v in contributions.variables
     ]
 
 
@@ -151,11 +151,11 @@ def _over_batches(source: RowSource, step: Callable[[Any, Any], Any], state: Any
 
 
 def with_shapes(
-    features: StreamedFeatures, gram: tf.Tensor, diagonal: tf.Tensor, num_rows: tf.Tensor
+    contributions: Contributions, gram: tf.Tensor, diagonal: tf.Tensor, num_rows: tf.Tensor
 ) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
     """The shapes that ``tf.numpy_function`` has forgotten."""
     return (
-        tf.ensure_shape(gram, [features.num_stacked] * 2),
-        tf.ensure_shape(diagonal, [features.num_terms]),
+        tf.ensure_shape(gram, [contributions.num_stacked] * 2),
+        tf.ensure_shape(diagonal, [contributions.num_terms]),
         tf.ensure_shape(num_rows, []),
     )

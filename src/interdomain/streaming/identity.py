@@ -10,7 +10,7 @@ import gpflow
 import numpy as np
 
 from ..sphere._typing import Array
-from .features import StreamedFeatures
+from .contributions import Contributions
 
 _MAX_PROBES = 32
 _PROBES_PER_PASS = 4
@@ -68,39 +68,44 @@ def differing_parameter(
     return None
 
 
-def identify(features: StreamedFeatures, X: Array) -> Identity:
+def identify(contributions: Contributions, X: Array) -> Identity:
     """The identity of features, with the first few rows of X as probes."""
     probes = np.array(X[:_PROBES_PER_PASS], np.float64)
-    stacked, terms = features.evaluate(probes, np.zeros((len(probes), features.num_outputs)))
+    stacked, terms = contributions.evaluate(
+        probes, np.zeros((len(probes), contributions.num_outputs))
+    )
     return Identity(
-        parameters=features.values(),
-        mean=features.mean.kind,
-        num_outputs=features.num_outputs,
+        parameters=contributions.values(),
+        mean=contributions.mean.kind,
+        num_outputs=contributions.num_outputs,
         probes=probes,
         stacked=stacked.astype(np.float64),
         terms=terms.astype(np.float64),
     )
 
 
-def mismatch(identity: Identity, features: StreamedFeatures) -> str | None:
+def mismatch(identity: Identity, contributions: Contributions) -> str | None:
     """In words, how features differ from those that statistics are of; None if they do not."""
-    if identity.probes.shape[1] != features.num_columns:
-        return f"X had {identity.probes.shape[1]} columns, and has {features.num_columns}"
-    if identity.num_outputs != features.num_outputs:
-        return f"Y had {identity.num_outputs} columns, and has {features.num_outputs}"
-    if identity.mean != features.mean.kind:
-        return f"the mean function was {identity.mean}, and is {features.mean.kind}"
-    if len(identity.stacked) != features.num_stacked or len(identity.terms) != features.num_terms:
+    if identity.probes.shape[1] != contributions.num_columns:
+        return f"X had {identity.probes.shape[1]} columns, and has {contributions.num_columns}"
+    if identity.num_outputs != contributions.num_outputs:
+        return f"Y had {identity.num_outputs} columns, and has {contributions.num_outputs}"
+    if identity.mean != contributions.mean.kind:
+        return f"the mean function was {identity.mean}, and is {contributions.mean.kind}"
+    if (
+        len(identity.stacked) != contributions.num_stacked
+        or len(identity.terms) != contributions.num_terms
+    ):
         return (
             f"there were {len(identity.stacked)} columns in sum and {len(identity.terms)} terms of "
-            f"the diagonal, and are {features.num_stacked} and {features.num_terms}"
+            f"the diagonal, and are {contributions.num_stacked} and {contributions.num_terms}"
         )
     dtype = gpflow.default_float()
-    difference = differing_parameter(identity.parameters, features.values(), dtype)
+    difference = differing_parameter(identity.parameters, contributions.values(), dtype)
     if difference is not None:
         return difference
-    outputs = np.zeros((len(identity.probes), features.num_outputs))
-    now = features.evaluate(identity.probes, outputs)
+    outputs = np.zeros((len(identity.probes), contributions.num_outputs))
+    now = contributions.evaluate(identity.probes, outputs)
     tolerance = float(np.finfo(dtype).eps) ** 0.6
     for then, values in zip((identity.stacked, identity.terms), now, strict=True):
         if not np.allclose(then, values, rtol=tolerance, atol=tolerance * np.max(np.abs(then))):

@@ -15,7 +15,7 @@ from typing import NoReturn
 import numpy as np
 
 from .archives import Position, position_of, read_archive, write_archive
-from .features import StreamedFeatures
+from .contributions import Contributions
 from .identity import mismatch
 from .sources import RowSource
 from .statistics import SufficientStatistics
@@ -53,7 +53,7 @@ class PassFile:
         self._last = time.monotonic()
 
     def load(
-        self, features: StreamedFeatures, source: RowSource
+        self, contributions: Contributions, source: RowSource
     ) -> tuple[SufficientStatistics, Position] | None:
         """What was saved, if anything.
 
@@ -79,7 +79,7 @@ class PassFile:
                 f"it is damaged: 'position': found {position.rows} rows, and sums of "
                 f"{statistics.num_rows} beside {position.skipped} that were left out"
             )
-        difference = mismatch(statistics.identity, features)
+        difference = mismatch(statistics.identity, contributions)
         if difference is not None:
             self.refuse(f"its features are others: {difference}")
         for name, value in source.describe().items():

@@ -15,15 +15,15 @@ from gpflow.kernels import Kernel
 from gpflow.mean_functions import MeanFunction
 
 from .._tracing import compiled, python_errors
-from ..placement import Workers
+from ..distributed import Workers
 from ..sphere._typing import Array
-from .features import StreamedFeatures
+from .compensated import Sums
+from .contributions import Contributions
 from .graphs import SignedSources, streamed_gradients, streamed_sums, with_shapes
 from .identity import differing_parameter, mismatch
 from .rows import PassSettings, Rows, draw
 from .sources import resolve_batch_size
 from .statistics import SufficientStatistics
-from .sums import Sums
 
 Tensors = tuple[tf.Tensor, tf.Tensor, tf.Tensor]
 Arrays = tuple[Array, Array, Array]
@@ -73,14 +73,14 @@ class StatisticsProvider:
         self._forget_graphs()
 
     def _forget_graphs(self) -> None:
-        self._features: StreamedFeatures | None = None
+        self._contributions: Contributions | None = None
         self._tensors: Tensors | None = None
         self._gradients: tuple[Any, Callable[..., Any]] | None = None
         self._recent: tuple[Mapping[str, Array], Arrays] | None = None
 
     def __getstate__(self) -> dict[str, Any]:
         """Rows and sums, without graphs: a copy of the model makes its own."""
-        of_graphs = ("_features", "_tensors", "_gradients", "_recent")
+        of_graphs = ("_contributions", "_tensors", "_gradients", "_recent")
         return {**self.__dict__, **dict.fromkeys(of_graphs)}
 
     @property
@@ -102,24 +102,26 @@ class StatisticsProvider:
         """All that this worker reads."""
         return [(source, sign) for rows, sign in self._rows for _, source in rows.sources()]
 
-    def features(
+    def contributions(
         self, kernel: Kernel, inducing_variable: InducingVariables, mean_function: MeanFunction
-    ) -> StreamedFeatures:
+    ) -> Contributions:
         """The features of the model as it is now."""
         with tf.init_scope():  # the graph of the features is not part of the caller's
-            return self._features_of(kernel, inducing_variable, mean_function)
+            return self._contributions_of(kernel, inducing_variable, mean_function)
 
-    def _features_of(
+    def _contributions_of(
         self, kernel: Kernel, inducing_variable: InducingVariables, mean_function: MeanFunction
-    ) -> StreamedFeatures:
-        features = self._features
-        if features is None or not features.is_current(kernel, inducing_variable, mean_function):
+    ) -> Contributions:
+        contributions = self._contributions
+        if contributions is None or not contributions.is_current(
+            kernel, inducing_variable, mean_function
+        ):
             self._forget_graphs()
             self._version += 1
             self._verified = False
             parts = kernel, inducing_variable, mean_function
             try:
-                features = self._features = StreamedFeatures(*parts, *self._columns)
+                contributions = self._contributions = Contributions(*parts, *self._columns)
             except ValueError as error:
                 if self._rows_at_hand:
                     raise
@@ -127,9 +129,9 @@ class StatisticsProvider:
                     "data: the model is not for the statistics, which have {} columns of X "
                     "('probes') and {} of Y ('num_outputs'): {}".format(*self._columns, error)
                 ) from error
-        return features
+        return contributions
 
-    def statistics(self, features: StreamedFeatures) -> SufficientStatistics:
+    def statistics(self, contributions: Contributions) -> SufficientStatistics:
         """The statistics of all rows for the present values of the features' parameters.
 
         :raises ValueError: If they are of other features and the rows are not at hand.
@@ -137,48 +139,48 @@ class StatisticsProvider:
         # Eagerly, also while the caller is traced, and with its gradient tapes paused: they would
         # keep every batch.
         with tf.init_scope():
-            return self._statistics_of(features)
+            return self._statistics_of(contributions)
 
-    def _statistics_of(self, features: StreamedFeatures) -> SufficientStatistics:
+    def _statistics_of(self, contributions: Contributions) -> SufficientStatistics:
         known = self._statistics
         if known is not None:
             if not self._verified:
-                difference = mismatch(known.identity, features)
+                difference = mismatch(known.identity, contributions)
                 self._verified = difference is None
             else:
-                difference = self._differing(known.identity.parameters, features.values())
+                difference = self._differing(known.identity.parameters, contributions.values())
             if difference is None:
                 return known
             self._check_rows_at_hand(difference)
         statistics: SufficientStatistics | None = None
         for rows, sign in self._rows:
             if statistics is None:
-                statistics = self._first_statistics(features, rows)
+                statistics = self._first_statistics(contributions, rows)
             else:
-                part = self._accumulate(features, rows)
+                part = self._accumulate(contributions, rows)
                 statistics = statistics + part if sign > 0 else statistics - part
         assert statistics is not None
         self._keep(statistics)
         return statistics
 
-    def _first_statistics(self, features: StreamedFeatures, rows: Rows) -> SufficientStatistics:
+    def _first_statistics(self, contributions: Contributions, rows: Rows) -> SufficientStatistics:
         """With a file, except while the features are trained: each evaluation is then a pass."""
-        if self.path is None or features.trainable():
-            return self._accumulate(features, rows)
+        if self.path is None or contributions.trainable():
+            return self._accumulate(contributions, rows)
         # What this provider wrote is of features that it has left.
         fresh, self._wrote_file = self._wrote_file, True
-        return self._accumulate(features, rows, self.path, fresh=fresh)
+        return self._accumulate(contributions, rows, self.path, fresh=fresh)
 
     def _accumulate(
         self,
-        features: StreamedFeatures,
+        contributions: Contributions,
         rows: Rows,
         path: str | os.PathLike[str] | None = None,
         *,
         fresh: bool = False,
     ) -> SufficientStatistics:
         with tf.init_scope():
-            return rows.accumulate(features, path, fresh=fresh)
+            return rows.accumulate(contributions, path, fresh=fresh)
 
     def _keep(self, statistics: SufficientStatistics) -> None:
         self._statistics, self._verified = statistics, True
@@ -195,14 +197,14 @@ class StatisticsProvider:
                 "the statistics were computed with, or build the model from the rows."
             )
 
-    def accumulate(self, features: StreamedFeatures, data: Any) -> SufficientStatistics:
+    def accumulate(self, contributions: Contributions, data: Any) -> SufficientStatistics:
         """The statistics of other rows, for the same features."""
-        return self._accumulate(features, Rows(data, self._settings, self._columns))
+        return self._accumulate(contributions, Rows(data, self._settings, self._columns))
 
-    def change(self, features: StreamedFeatures, data: Any, sign: int) -> None:
+    def change(self, contributions: Contributions, data: Any, sign: int) -> None:
         """Add rows (1) or take rows away (-1), reading only these."""
         rows = Rows(data, self._settings, self._columns)
-        statistics, other = self.statistics(features), self._accumulate(features, rows)
+        statistics, other = self.statistics(contributions), self._accumulate(contributions, rows)
         try:
             changed = statistics + other if sign > 0 else statistics - other
         except ValueError as error:
@@ -224,7 +226,7 @@ class StatisticsProvider:
             )
         return draw([rows for rows, _ in self._rows], size, seed, self.workers)
 
-    def sums(self, features: StreamedFeatures) -> Tensors:
+    def sums(self, contributions: Contributions) -> Tensors:
         """The matrix ``[K, K]``, the diagonal's terms ``[T]`` and the number of rows, in float64,
         with gradients to the features' parameters that are trainable.
 
@@ -232,7 +234,7 @@ class StatisticsProvider:
 
         :raises ValueError: If a trainable parameter needs a gradient and the rows are not at hand.
         """
-        trainable = features.trainable()
+        trainable = contributions.trainable()
         if trainable and not self._rows_at_hand:
             raise ValueError(
                 f"data: the features depend on {', '.join(trainable)}, trainable, and the model "
@@ -246,13 +248,13 @@ class StatisticsProvider:
                 "parameter, False), or train them on a subset (training.fit_out_of_core does)."
             )
         # Also while a graph is made: in the caller's hands, with a bar and with clear errors.
-        statistics = self.statistics(features)
+        statistics = self.statistics(contributions)
         if tf.executing_eagerly():
             gram, diagonal, num_rows = self._as_tensors(statistics)
         else:
-            gram, diagonal, num_rows = self._in_graph(features, bool(trainable))
+            gram, diagonal, num_rows = self._in_graph(contributions, bool(trainable))
         if trainable:
-            gram, diagonal = self._with_gradients(features, gram, diagonal)
+            gram, diagonal = self._with_gradients(contributions, gram, diagonal)
         return gram, diagonal, num_rows
 
     def _as_tensors(self, statistics: SufficientStatistics) -> Tensors:
@@ -264,8 +266,8 @@ class StatisticsProvider:
             )
         return self._tensors
 
-    def _in_graph(self, features: StreamedFeatures, needs_gradients: bool) -> Tensors:
-        version, names = self._version, list(features.parameters)
+    def _in_graph(self, contributions: Contributions, needs_gradients: bool) -> Tensors:
+        version, names = self._version, list(contributions.parameters)
 
         def check(current: bool) -> None:
             if not current:
@@ -275,7 +277,7 @@ class StatisticsProvider:
                 )
 
         def look_up(*values: Array) -> tuple[bool, Array, Array, Array]:
-            check(self._features is features)
+            check(self._contributions is contributions)
             check(version == self._version or not needs_gradients)
             present = dict(zip(names, values, strict=True))
             difference = None
@@ -293,14 +295,16 @@ class StatisticsProvider:
             self._recent = dict(zip(names, values, strict=True)), sums
             return sums
 
-        values = [tf.convert_to_tensor(p) for p in features.parameters.values()]
+        values = [tf.convert_to_tensor(p) for p in contributions.parameters.values()]
         found, *sums = tf.numpy_function(look_up, values, [tf.bool, *[tf.float64] * 3])
         if not self._rows_at_hand or self.workers.number > 1:
-            return with_shapes(features, *sums)
+            return with_shapes(contributions, *sums)
         result: Tensors = tf.cond(
             found,
-            lambda: with_shapes(features, *sums),
-            lambda: with_shapes(features, *streamed_sums(features, self._sources(), keep, values)),
+            lambda: with_shapes(contributions, *sums),
+            lambda: with_shapes(
+                contributions, *streamed_sums(contributions, self._sources(), keep, values)
+            ),
         )
         return result
 
@@ -314,13 +318,15 @@ class StatisticsProvider:
             yield self._recent
 
     def _with_gradients(
-        self, features: StreamedFeatures, gram: tf.Tensor, diagonal: tf.Tensor
+        self, contributions: Contributions, gram: tf.Tensor, diagonal: tf.Tensor
     ) -> tuple[tf.Tensor, tf.Tensor]:
-        key = (self._version, *features.trainable())
+        key = (self._version, *contributions.trainable())
         if self._gradients is None or self._gradients[0] != key:
             sources = self._sources()
             # Traced once, also where gradients are taken eagerly.
-            gradients = compiled(lambda *upstream: streamed_gradients(features, sources, *upstream))
+            gradients = compiled(
+                lambda *upstream: streamed_gradients(contributions, sources, *upstream)
+            )
             self._gradients = key, gradients
         compiled_gradients = self._gradients[1]
 
@@ -332,5 +338,5 @@ class StatisticsProvider:
         def attach(*_: tf.Tensor) -> Any:
             return (tf.identity(gram), tf.identity(diagonal)), streamed
 
-        gram, diagonal = attach(*[tf.convert_to_tensor(v) for v in features.variables])
+        gram, diagonal = attach(*[tf.convert_to_tensor(v) for v in contributions.variables])
         return gram, diagonal

@@ -11,10 +11,10 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
-from ..placement import Workers
+from ..distributed import Workers
 from ..sphere._typing import Array
 from .accumulation import accumulate
-from .features import StreamedFeatures
+from .contributions import Contributions
 from .first_pass import FirstPass
 from .pass_files import PassFile
 from .shards import Shards
@@ -92,7 +92,7 @@ class Rows:
             yield name, self._opened(name)
 
     def accumulate(
-        self, features: StreamedFeatures, path: str | os.PathLike[str] | None, *, fresh: bool
+        self, contributions: Contributions, path: str | os.PathLike[str] | None, *, fresh: bool
     ) -> SufficientStatistics:
         """The statistics of all rows.
 
@@ -102,14 +102,14 @@ class Rows:
         """
         workers = self._settings.workers
         if workers.number == 1:
-            total = self._own_sums(features, path, fresh)
+            total = self._own_sums(contributions, path, fresh)
         else:
             total = None
             named = workers.losses_named(
                 "the pass over the data", lambda: None if path is None else os.fspath(path), _REMEDY
             )
             with named:
-                for arrays in workers.share(lambda: self._own_arrays(features, path, fresh)):
+                for arrays in workers.share(lambda: self._own_arrays(contributions, path, fresh)):
                     if arrays:
                         part = SufficientStatistics.from_arrays(arrays)
                         total = part if total is None else total + part
@@ -121,7 +121,7 @@ class Rows:
         return {} if own is None else own.to_arrays()
 
     def _own_sums(
-        self, features: StreamedFeatures, path: str | os.PathLike[str] | None, fresh: bool
+        self, contributions: Contributions, path: str | os.PathLike[str] | None, fresh: bool
     ) -> SufficientStatistics | None:
         total: SufficientStatistics | None = None
         for name, source in self.sources():
@@ -130,7 +130,7 @@ class Rows:
                 where = Path(path)
                 file = PassFile(where / f"{name}.npz" if name else where, fresh=fresh)
             part = accumulate(
-                features,
+                contributions,
                 source,
                 on_invalid=self._settings.on_invalid,
                 progress=self._settings.progress and self._settings.workers.is_chief,

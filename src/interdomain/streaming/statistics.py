@@ -12,8 +12,8 @@ import numpy as np
 
 from ..sphere._typing import Array
 from .archives import FORMAT, header_of, position_of, read_archive, write_archive
+from .compensated import CompensatedSum, could_be_left
 from .identity import Identity, differing_parameter
-from .sums import CompensatedSum, could_be_left
 
 
 @dataclass(frozen=True)

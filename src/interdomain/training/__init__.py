@@ -1,6 +1,6 @@
 """Training of GPflow models: L-BFGS, Adam and natural gradients, with checkpoints that resume."""
 
-from ..placement import WorkerLostError
+from ..distributed import WorkerLostError
 from .loop import fit
 from .out_of_core import OutOfCoreFit, fit_out_of_core
 from .progress import Callback, StopFit

@@ -8,7 +8,7 @@ from typing import Literal, TypeAlias
 
 import numpy as np
 
-from ..placement import Workers
+from ..distributed import Workers
 from .progress import Recorder
 
 EndReason: TypeAlias = Literal["steps", "converged", "stalled", "max_seconds", "callback"]

@@ -10,7 +10,7 @@ import numpy as np
 import tensorflow as tf
 from gpflow.keras import tf_keras
 
-from ..placement import Workers
+from ..distributed import Workers
 from ..sphere._typing import Array
 from .batches import Batches
 from .checkpoints import CheckpointStore

@@ -1,0 +1,48 @@
+"""Inputs lifted to the sphere, and inverse eigenvalues: for all inducing variables there."""
+
+from __future__ import annotations
+
+import numpy as np
+import tensorflow as tf
+from gpflow.base import TensorType
+
+from ..inducing_variables import ActivationFeatures, SphericalHarmonics
+from ..kernels import ZonalKernel
+
+
+def radial_and_unit(
+    inducing_variable: SphericalHarmonics | ActivationFeatures,
+    kernel: ZonalKernel,
+    Xnew: TensorType,
+) -> tuple[tf.Tensor, tf.Tensor]:
+    """The kernel's radial factors ``[batch..., N]`` and the unit vectors ``[batch..., N, d]``.
+
+    :raises ValueError: If the number of columns does not fit the inducing variable's dimension.
+    """
+    X, _ = kernel.slice(tf.convert_to_tensor(Xnew), None)
+    radius, unit = kernel.to_sphere(X)
+    if unit.shape[-1] != inducing_variable.dimension:
+        raise ValueError(
+            f"the kernel sees {unit.shape[-1] - 1} columns of Xnew, but the inducing variable has "
+            f"dimension {inducing_variable.dimension}; dimension must be the number of columns "
+            f"plus one, {unit.shape[-1]} here."
+        )
+    return kernel.radial_factor(radius[..., 0], kernel.radial_power), unit
+
+
+def inverse_eigenvalues(
+    kernel: ZonalKernel, eigenvalues: tf.Tensor, *, squared: bool = True
+) -> tf.Tensor:
+    """``1 / (variance lambda_l)``, for the eigenvalues lambda_l of some degrees.
+
+    An eigenvalue that underflows leaves features of no effect, not NaN. One whose square does, of
+    which the gradient to it is made, has no gradient.
+
+    :param squared: Whether the squares of the result have to be numbers, too: it is then bounded.
+    """
+    tiny = float(np.finfo(eigenvalues.dtype.as_numpy_dtype).tiny)
+    bounded = tf.maximum(eigenvalues, 1e4 * np.sqrt(tiny))
+    inverse = 1 / (kernel.variance * bounded)
+    if squared:
+        return inverse
+    return inverse * tf.stop_gradient(bounded / tf.maximum(eigenvalues, tiny**0.8))

@@ -1,0 +1,225 @@
+"""Covariances of inducing points of harmonic kernels: Sun et al. 2021, section 4.1."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+import numpy as np
+import tensorflow as tf
+from check_shapes import check_shapes
+from gpflow.base import TensorType
+from gpflow.covariances import Kuf, Kuu
+
+from ..inducing_variables import HarmonicInducingPoints
+from ..inducing_variables.harmonic_points import ComponentInducingPoints
+from ..kernels import HarmonicKernel, SetKernel
+from ..kernels.harmonic import HarmonicComponent, orbit_sums
+from ..linalg import block_diagonal, full_operator
+from ..sphere._typing import Array
+from .blocks import BlockBatch, block_batches
+from .dispatch import Kuu_operator
+
+
+class HarmonicBlocks(BlockBatch):
+    """Components of one multiplicity: their covariances are computed in one go.
+
+    :param inducing_variable: Holds the points of these components, and maybe of others.
+    :param kernel: The kernel.
+    :param components: Which of its components.
+    :param positions: Where the blocks stand among all blocks of the model.
+    :param images: Whether points have variables at their images as well.
+    """
+
+    def __init__(
+        self,
+        inducing_variable: HarmonicInducingPoints | ComponentInducingPoints,
+        kernel: HarmonicKernel,
+        components: tuple[int, ...],
+        positions: tuple[int, ...],
+        images: bool,
+    ) -> None:
+        super().__init__(positions)
+        self.inducing_variable = inducing_variable
+        self.kernel = kernel
+        self.components = components
+        none = (0,) * len(kernel.transform.orders)
+        self.shifts = {t: kernel.shifts(t) if images else (none,) for t in components}
+
+    def _points(self) -> tf.Tensor:
+        return self.inducing_variable.points(self.components)
+
+    def features(self, X: TensorType) -> tf.Tensor:
+        weights = [
+            [self.kernel.orbit_weights(t, shift) for shift in self.shifts[t]]
+            for t in self.components
+        ]
+        return self._sums(self.kernel.orbit_covariances, self._points(), X, np.asarray(weights))
+
+    def operator(self, jitter: float) -> tf.linalg.LinearOperator:
+        """``k_t(G^p z, G^q z')`` for all shifts p and q; it depends on p - q.
+
+        G^s and G^-s give matrices that are each other's transpose, so one of the two is computed;
+        a sum and its transpose are added in the end.
+        """
+        representatives, halves = self._representatives()
+        weights = []
+        for t in self.components:
+            rows = [
+                self.kernel.orbit_weights(t, _difference(p, q))[representatives] * halves
+                for p in self.shifts[t]
+                for q in self.shifts[t]
+            ]
+            weights.append(rows)
+        of_base = partial(orbit_sums, self.kernel.transformed_kernel)
+        points = self._points()
+        sums = self._sums(of_base, points, points, np.asarray(weights), representatives, split=True)
+        matrix = sums + tf.linalg.matrix_transpose(sums)
+        diagonal = tf.linalg.diag_part(matrix) + jitter
+        return full_operator(tf.linalg.set_diag(matrix, diagonal))
+
+    def _representatives(self) -> tuple[Array, Array]:
+        """One of each pair of exponents s and -s, and 1/2 where they are the same."""
+        orders = self.kernel.transform.orders
+        exponents = np.indices(orders).reshape(len(orders), -1)
+        inverse = np.ravel_multi_index((-exponents) % np.array(orders)[:, None], orders)
+        itself = np.arange(len(inverse))
+        chosen = itself[itself <= inverse]
+        return chosen, np.where(inverse[chosen] == chosen, 0.5, 1.0)
+
+    def _sums(
+        self,
+        sums_over: Callable[..., tf.Tensor],
+        points: tf.Tensor,
+        X: TensorType,
+        weights: Array,
+        elements: Array | None = None,
+        split: bool = False,
+    ) -> tf.Tensor:
+        """``[T, P m, N]``, or with ``split`` ``[T, P m, P m]`` from weights of P^2 rows."""
+        orbits = tf.transpose(self.kernel.transform.orbit(points), [1, 0, 2, 3])  # [U, S, m, D]
+        if elements is not None and len(elements) < orbits.shape[1]:
+            orbits = tf.gather(orbits, elements, axis=1)
+        num_blocks, num_rows = weights.shape[:2]
+        if orbits.shape[0] != num_blocks:  # shared: all blocks from the same kernel values
+            weights = weights.reshape(1, num_blocks * num_rows, -1)
+        sums = sums_over(orbits, X, tf.constant(weights, points.dtype))
+        size, columns = tf.shape(sums)[-2], tf.shape(sums)[-1]
+        if not split:
+            return tf.reshape(sums, [num_blocks, num_rows * size, columns])
+        side = int(round(num_rows**0.5))
+        if side == 1:
+            return tf.reshape(sums, [num_blocks, size, columns])
+        sums = tf.reshape(sums, [num_blocks, side, side, size, columns])
+        sums = tf.transpose(sums, [0, 1, 3, 2, 4])
+        return tf.reshape(sums, [num_blocks, side * size, side * columns])
+
+
+@block_batches.register(HarmonicInducingPoints, HarmonicKernel)
+def block_batches_harmonic(
+    inducing_variable: HarmonicInducingPoints, kernel: HarmonicKernel
+) -> list[BlockBatch]:
+    """Components of equal multiplicity together."""
+    inducing_variable.validate_kernel(kernel)
+    multiplicities = inducing_variable.multiplicities
+    batches: list[BlockBatch] = []
+    for multiplicity in sorted(set(multiplicities)):
+        components = tuple(t for t, other in enumerate(multiplicities) if other == multiplicity)
+        batches.append(
+            HarmonicBlocks(inducing_variable, kernel, components, components, multiplicity > 1)
+        )
+    return batches
+
+
+@block_batches.register(ComponentInducingPoints, HarmonicComponent)
+def block_batches_component(
+    inducing_variable: ComponentInducingPoints, kernel: HarmonicComponent
+) -> list[BlockBatch]:
+    """One component by itself."""
+    images = inducing_variable.multiplicity > 1
+    return [HarmonicBlocks(inducing_variable, kernel.parent, (kernel.component,), (0,), images)]
+
+
+@block_batches.register(ComponentInducingPoints, SetKernel)
+def block_batches_set_component(
+    inducing_variable: ComponentInducingPoints, kernel: SetKernel
+) -> list[BlockBatch]:
+    """The component of a set kernel: a sum over points of a part of the base function.
+
+    :raises ValueError: If the kernel of its points is not a part of a :class:`HarmonicKernel`.
+    """
+    component = kernel.point_kernel
+    if not isinstance(component, HarmonicComponent):
+        raise ValueError(
+            f"kernel must be a part of a HarmonicKernel, found {type(kernel).__name__}; use "
+            "InducingPatches or OrbitInducingPoints with it."
+        )
+    return block_batches_component(inducing_variable, component)
+
+
+def _difference(first: tuple[int, ...], second: tuple[int, ...]) -> tuple[int, ...]:
+    return tuple(p - q for p, q in zip(first, second, strict=True))
+
+
+HarmonicPoints = (HarmonicInducingPoints, ComponentInducingPoints)
+HarmonicKernels = (HarmonicKernel, HarmonicComponent, SetKernel)
+
+
+def _ordered(batches: list[BlockBatch], parts: list[list[Any]]) -> list[Any]:
+    """What belongs to each block, batch by batch, in the order of the blocks."""
+    positions = [position for batch in batches for position in batch.positions]
+    flat = [part for of_batch in parts for part in of_batch]
+    return [flat[i] for i in np.argsort(positions)]
+
+
+@Kuf.register(HarmonicPoints, HarmonicKernels, object)
+@check_shapes(
+    "inducing_variable: [M, D, 1]",
+    "Xnew: [batch..., N, E]",
+    "return: [M, batch..., N]",
+)
+def Kuf_harmonic(
+    inducing_variable: HarmonicInducingPoints | ComponentInducingPoints,
+    kernel: HarmonicKernel | HarmonicComponent | SetKernel,
+    Xnew: TensorType,
+) -> tf.Tensor:
+    """``k_t(z, x)`` for the points of each component, one component below the other."""
+    Xnew = tf.convert_to_tensor(Xnew)
+    X = tf.reshape(Xnew, [-1, Xnew.shape[-1]])
+    batches = block_batches(inducing_variable, kernel)
+    features = [batch.features(X) for batch in batches]
+    if len(batches) == 1:
+        joint = tf.reshape(features[0], [-1, tf.shape(X)[0]])
+    else:
+        joint = tf.concat(_ordered(batches, [tf.unstack(part) for part in features]), axis=0)
+    return tf.reshape(joint, tf.concat([[-1], tf.shape(Xnew)[:-1]], axis=0))
+
+
+@Kuu_operator.register(HarmonicPoints, HarmonicKernels)
+def Kuu_operator_harmonic(
+    inducing_variable: HarmonicInducingPoints | ComponentInducingPoints,
+    kernel: HarmonicKernel | HarmonicComponent | SetKernel,
+    *,
+    jitter: float = 0.0,
+) -> tf.linalg.LinearOperator:
+    """Block-diagonal, with one block for each component."""
+    batches = block_batches(inducing_variable, kernel)
+    matrices = [tf.unstack(batch.operator(jitter).to_dense()) for batch in batches]
+    operators = [full_operator(matrix) for matrix in _ordered(batches, matrices)]
+    return operators[0] if len(operators) == 1 else block_diagonal(operators)
+
+
+@Kuu.register(HarmonicPoints, HarmonicKernels)
+@check_shapes(
+    "inducing_variable: [M, D, 1]",
+    "return: [M, M]",
+)
+def Kuu_harmonic(
+    inducing_variable: HarmonicInducingPoints | ComponentInducingPoints,
+    kernel: HarmonicKernel | HarmonicComponent | SetKernel,
+    *,
+    jitter: float = 0.0,
+) -> tf.Tensor:
+    """The dense block-diagonal matrix."""
+    return Kuu_operator_harmonic(inducing_variable, kernel, jitter=jitter).to_dense()

@@ -1,0 +1,54 @@
+"""Covariances of set kernels: van der Wilk et al. 2017, eqs. 15, 16, 19, D.31 and D.32."""
+
+from __future__ import annotations
+
+import gpflow
+import tensorflow as tf
+from check_shapes import check_shapes
+from gpflow.base import TensorType
+from gpflow.covariances import Kuf, Kuu
+
+from ..inducing_variables.set_points import SetInducingVariables
+from ..kernels import SetKernel
+from .dispatch import Kvu
+
+
+@Kuf.register(SetInducingVariables, SetKernel, object)
+@check_shapes(
+    "inducing_variable: [M, D, 1]",
+    "Xnew: [batch..., N, E]",
+    "return: [M, batch..., N]",
+)
+def Kuf_set_kernel(
+    inducing_variable: SetInducingVariables, kernel: SetKernel, Xnew: TensorType
+) -> tf.Tensor:
+    """``sum_p w_p k_g(z, x_p)``."""
+    return kernel.point_covariance(inducing_variable.points(kernel), Xnew)
+
+
+@Kuu.register(SetInducingVariables, SetKernel)
+@check_shapes(
+    "inducing_variable: [M, D, 1]",
+    "return: [M, M]",
+)
+def Kuu_set_kernel(
+    inducing_variable: SetInducingVariables, kernel: SetKernel, *, jitter: float = 0.0
+) -> tf.Tensor:
+    """``k_g(z, z')``."""
+    Z = inducing_variable.points(kernel)
+    matrix = kernel.point_kernel(Z)
+    diagonal = tf.linalg.diag_part(matrix) + tf.cast(jitter, gpflow.default_float())
+    return tf.linalg.set_diag(matrix, diagonal)
+
+
+@Kvu.register(SetInducingVariables, SetInducingVariables, SetKernel)
+@check_shapes(
+    "iv_v: [K, D, 1]",
+    "iv_u: [M, D, 1]",
+    "return: [K, M]",
+)
+def Kvu_set_kernel(
+    iv_v: SetInducingVariables, iv_u: SetInducingVariables, kernel: SetKernel
+) -> tf.Tensor:
+    """``k_g(w, z)``."""
+    return kernel.point_kernel(iv_v.points(kernel), iv_u.points(kernel))

@@ -1,0 +1,294 @@
+"""Inducing points for the parts of a harmonic kernel (HVGP)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import gpflow
+import numpy as np
+import tensorflow as tf
+from check_shapes import Shape
+from gpflow.base import TensorType
+
+from .._arguments import (
+    as_integers,
+    check_num_inducing,
+    finite_array,
+    instance,
+    integer,
+)
+from ..kernels import HarmonicKernel
+from ..kernels._clustering import k_means, sample_rows
+from ..sphere._typing import Array
+from ._orbit_folding import fold_orbits
+from .base import DecomposedInducingVariables, InterDomainInducingVariables
+
+
+class ComponentInducingPoints(InterDomainInducingVariables):
+    """The block of one part of a harmonic kernel: values of f_t at Z and, if its multiplicity is
+    above one, at the images of Z under the transformations of the part's paired axes.
+
+    Made by :attr:`HarmonicInducingPoints.inducing_variables`, whose parameters it shares.
+
+    :param Z: ``[m, D]``.
+    :param multiplicity: The number of images of each point, 1 or that of the part.
+    """
+
+    def __init__(self, Z: gpflow.Parameter, multiplicity: int = 1) -> None:
+        super().__init__()
+        self.Z = Z
+        self.multiplicity = multiplicity
+
+    @property
+    def num_inducing(self) -> tf.Tensor | int:
+        """The number of inducing variables, ``multiplicity * m``."""
+        return self.multiplicity * (self.Z.shape[0] or tf.shape(self.Z)[0])
+
+    @property
+    def shape(self) -> Shape:
+        """``(multiplicity * m, None, 1)``: patches, for example, are not in the space of X."""
+        size = self.Z.shape[0]
+        return (None if size is None else self.multiplicity * size, None, 1)
+
+    def points(self, components: Sequence[int]) -> tf.Tensor:
+        """The points of this one component, ``[1, m, D]``."""
+        return tf.convert_to_tensor(self.Z)[None]
+
+
+class HarmonicInducingPoints(DecomposedInducingVariables):
+    """Values of the parts f_t of a harmonic GP at points: ``u_t = f_t(Z_t)``.
+
+    The parts are independent a priori, so Kuu is block-diagonal with one block for each (Sun et al.
+    2021, section 4.1). Points of their own for each part give T times as many; points shared by
+    all parts cost T times fewer evaluations of the kernel.
+
+    By default each real part has one variable for each of its points. With ``multiplicities`` (see
+    :meth:`for_kernel`, ``complete``) a part that two complex kernels were added in has one at z
+    and one at G z. A joint q(u) over shared points is then that of an SVGP with the whole orbits
+    of Z as its points: Theorem 4.1, which the pairing of section 3.4 otherwise breaks for T > 2.
+
+    :param Z: ``[T, m, D]``, or ``[m, D]`` to share the points among the parts.
+    :param num_components: T; needed where Z is shared.
+    :param multiplicities: For each part, the number of variables at each of its points.
+    :param allow_large: Whether to take so many parts that the covariances of all points with 1,000
+        rows are above 4 GiB.
+    :ivar Z_per_component: The parameters: a list of T, each ``[m, D]``, or of the one that all
+        components share.
+    :ivar shared: Whether all components have the same points.
+    :raises ValueError: If Z has another rank or is not finite, or the counts do not agree.
+    """
+
+    def __init__(
+        self,
+        Z: TensorType | Sequence[TensorType],
+        num_components: int | None = None,
+        *,
+        multiplicities: Sequence[int] | None = None,
+        allow_large: bool = False,
+        name: str | None = None,
+    ) -> None:
+        super().__init__(name=name)
+        form = "[T, m, D] with points for each of T components, or [m, D] to share them"
+        values: Array = finite_array("Z", Z, (2, 3), form).astype(gpflow.default_float())
+        if values.size == 0:
+            raise ValueError(f"Z must be {form}, found shape {values.shape}.")
+        if num_components is None:
+            if values.ndim == 2:
+                raise ValueError(
+                    "num_components is needed where Z is [m, D] and shared; pass "
+                    "num_components=kernel.num_components, or Z of shape [T, m, D]."
+                )
+            num_components = len(values)
+        num_components = integer("num_components", num_components, at_least=1)
+        if values.ndim == 3 and len(values) != num_components:
+            raise ValueError(
+                f"num_components is {num_components}, but Z has points for {len(values)} "
+                f"components (shape {values.shape}); pass Z[T, m, D] with T = num_components."
+            )
+        count = num_components * values.shape[-2]
+        check_num_inducing("num_components", count, "points", allow_large=allow_large)
+        self.num_components = num_components
+        self.multiplicities = _validate_multiplicities(multiplicities, self.num_components)
+        self.shared = values.ndim == 2
+        blocks = values[None] if self.shared else values
+        self.Z_per_component = [gpflow.Parameter(block) for block in blocks]
+
+    @classmethod
+    def for_kernel(
+        cls,
+        kernel: HarmonicKernel,
+        Z: TensorType | Sequence[TensorType],
+        *,
+        complete: bool = False,
+        name: str | None = None,
+    ) -> HarmonicInducingPoints:
+        """With the number of components, and their multiplicities, of a kernel.
+
+        :param kernel: The kernel they will be used with.
+        :param Z: ``[T, m, D]``, or ``[m, D]`` to share the points.
+        :param complete: Whether each paired part also has variables at the images of its points:
+            then the parts have as many variables as the orbits of Z have points.
+        :raises ValueError: If the kernel is not harmonic, or Z does not fit it.
+        """
+        _harmonic(kernel)
+        multiplicities = kernel.multiplicities if complete else None
+        points = cls(
+            Z,
+            num_components=_num_components(Z, kernel),
+            multiplicities=multiplicities,
+            name=name,
+        )
+        points.validate_kernel(kernel)
+        return points
+
+    @classmethod
+    def from_data(
+        cls,
+        kernel: HarmonicKernel,
+        X: TensorType,
+        num_inducing: int,
+        *,
+        shared: bool = False,
+        complete: bool = False,
+        fold: bool = False,
+        seed: int = 0,
+        name: str | None = None,
+    ) -> HarmonicInducingPoints:
+        """Points at the centres that k-means finds in the data, for each part with other seeds.
+
+        A point of a part stands for all its images. Where the data are symmetric under the
+        transformations, ``fold`` spares points that would come to lie on each other's images.
+
+        :param kernel: The kernel they will be used with.
+        :param X: Inputs ``[N, D]``; of many rows, a random 10,000 are used.
+        :param num_inducing: The number m of points of each part.
+        :param shared: Whether all parts use the same points.
+        :param complete: As for :meth:`for_kernel`.
+        :param fold: Whether each row is first replaced by that of its images which is nearest to
+            some row of the data, the same for all.
+        :param seed: Of the initial centres.
+        :raises ValueError: If X has fewer rows than ``num_inducing``, or does not fit the kernel.
+        """
+        _harmonic(kernel)
+        if fold:
+            X = fold_orbits(kernel.transform, sample_rows(X, num_inducing, seed), seed=seed)
+        if shared:
+            Z = k_means(X, num_inducing, seed=seed)
+        else:
+            seeds = range(seed, seed + kernel.num_components)
+            Z = np.stack([k_means(X, num_inducing, seed=s) for s in seeds])
+        return cls.for_kernel(kernel, Z, complete=complete, name=name)
+
+    @property
+    def Z(self) -> tf.Tensor:
+        """Where each inducing variable is, ``[M, D]``, one component after the other.
+
+        For variables at the images of points (see ``multiplicities``), the point that they are
+        images of. To change points, assign to :attr:`Z_per_component`.
+        """
+        tiled = [
+            tf.tile(Z, [multiplicity, 1])
+            for Z, multiplicity in zip(self._each_Z, self.multiplicities, strict=True)
+        ]
+        return tf.concat(tiled, axis=0)
+
+    @property
+    def num_points(self) -> int:
+        """The number m of points of each component."""
+        return int(self.Z_per_component[0].shape[0])
+
+    @property
+    def input_dim(self) -> int:
+        """The number D of input columns."""
+        return int(self.Z_per_component[0].shape[1])
+
+    @property
+    def num_inducing(self) -> int:
+        """The number of inducing variables of all components."""
+        return sum(self.multiplicities) * self.num_points
+
+    @property
+    def shape(self) -> Shape:
+        """``(num_inducing, None, 1)``: patches, for example, are not in the space of X."""
+        return (self.num_inducing, None, 1)
+
+    @property
+    def inducing_variables(self) -> tuple[ComponentInducingPoints, ...]:
+        """One block for each component: views made on demand that share the parameters."""
+        return tuple(
+            ComponentInducingPoints(Z, multiplicity)
+            for Z, multiplicity in zip(self._each_Z, self.multiplicities, strict=True)
+        )
+
+    @property
+    def _each_Z(self) -> list[gpflow.Parameter]:
+        """The parameter of each component; the same one several times if it is shared."""
+        if self.shared:
+            return [self.Z_per_component[0]] * self.num_components
+        return list(self.Z_per_component)
+
+    def points(self, components: Sequence[int] | None = None) -> tf.Tensor:
+        """The points as one tensor: ``[T, m, D]``, or ``[1, m, D]`` if they are shared.
+
+        :param components: Which T components; by default all.
+        """
+        if self.shared or components is None:
+            return tf.stack(self.Z_per_component)
+        return tf.stack([self.Z_per_component[t] for t in components])
+
+    def validate_kernel(self, kernel: HarmonicKernel) -> None:
+        """Check that the components and their multiplicities are those of the kernel.
+
+        :raises ValueError: If they are not.
+        """
+        if self.num_components != kernel.num_components:
+            raise ValueError(
+                f"Z has points for {self.num_components} components, but the kernel has "
+                f"{kernel.num_components}; pass Z of shape [{kernel.num_components}, m, D], or "
+                f"num_components={kernel.num_components} with a shared Z."
+            )
+        single = (1,) * self.num_components
+        if self.multiplicities not in (single, kernel.multiplicities):
+            raise ValueError(
+                f"multiplicities must be {kernel.multiplicities} for this kernel, or all one, "
+                f"found {self.multiplicities}; build the points with for_kernel(kernel, Z, "
+                "complete=True)."
+            )
+        needed = kernel.transform.input_dim
+        fits = (
+            self.input_dim == needed
+            if needed
+            else (self.input_dim >= kernel.transform.min_input_dim)
+        )
+        if not fits:
+            raise ValueError(
+                f"Z has {self.input_dim} columns, but the transformations act on "
+                f"{needed or f'{kernel.transform.min_input_dim} or more'}; pass Z with the columns "
+                "of the data."
+            )
+
+
+def _harmonic(kernel: HarmonicKernel) -> None:
+    remedy = "pass interdomain.kernels.HarmonicKernel(base_kernel, transforms)"
+    instance("kernel", kernel, HarmonicKernel, "a HarmonicKernel", remedy)
+
+
+def _num_components(Z: TensorType | Sequence[TensorType], kernel: HarmonicKernel) -> int | None:
+    """The kernel's number, where Z leaves it open; what Z has is compared later."""
+    rank = finite_array("Z", Z, (2, 3), "[T, m, D], or [m, D] to share the points").ndim
+    return kernel.num_components if rank == 2 else None
+
+
+def _validate_multiplicities(
+    multiplicities: Sequence[int] | None, num_components: int
+) -> tuple[int, ...]:
+    if multiplicities is None:
+        return (1,) * num_components
+    remedy = "build the points with for_kernel(kernel, Z, complete=True)"
+    values = as_integers("multiplicities", multiplicities, remedy)
+    if len(values) != num_components or min(values) < 1:
+        raise ValueError(
+            f"multiplicities must be {num_components} positive integers, one per component, found "
+            f"{multiplicities!r}; {remedy}."
+        )
+    return values

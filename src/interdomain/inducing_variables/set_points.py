@@ -1,0 +1,181 @@
+"""Inducing variables of set kernels: values of the base function that they sum over points."""
+
+from __future__ import annotations
+
+import abc
+from typing import Literal
+
+import gpflow
+import numpy as np
+import tensorflow as tf
+from check_shapes import Shape
+from gpflow.base import TensorType
+
+from .._arguments import choice, filled_matrix, instance, integer
+from ..kernels import Convolutional, MultiChannelConvolutional, SetKernel
+from ..kernels._clustering import k_means
+from ..sphere._typing import Array
+from .base import InterDomainInducingVariables
+
+_MAX_PATCHES = 100_000
+
+
+class SetInducingVariables(InterDomainInducingVariables, abc.ABC):
+    """Values ``u = g(z)`` of the base function g of a :class:`interdomain.kernels.SetKernel`.
+
+    :param Z: ``[M, E]``, in the space of g.
+    :raises ValueError: If Z is not a matrix, or not finite.
+    """
+
+    def __init__(self, Z: TensorType, *, name: str | None = None) -> None:
+        super().__init__(name=name)
+        self.Z = _finite_parameter("Z", Z, "[M, E]")
+
+    @property
+    def num_inducing(self) -> tf.Tensor | int:
+        """The number M of inducing variables."""
+        return self.Z.shape[0] or tf.shape(self.Z)[0]
+
+    @property
+    def shape(self) -> Shape:
+        """``(M, None, 1)``: they are not in the space of X."""
+        return (self.Z.shape[0], None, 1)
+
+    def points(self, kernel: SetKernel) -> tf.Tensor:
+        """z ``[M, E]``, for the kernel they are used with.
+
+        :raises ValueError: If Z does not have a column for each entry of the kernel's points.
+        """
+        return _validate_columns(tf.convert_to_tensor(self.Z), kernel.point_dim, kernel)
+
+
+class OrbitInducingPoints(SetInducingVariables):
+    """Values ``u = g(z)`` of the base function of :class:`interdomain.kernels.Invariant`.
+
+    ``cov(u, f(x)) = 1/T sum_s k_g(z, G^s x)`` and ``Kuu = k_g(z, z')`` (van der Wilk et al.,
+    *Convolutional Gaussian Processes*, 2017, eqs. D.31 and D.32): T evaluations for an entry of
+    Kuf where points of f take T^2, and one for an entry of Kuu.
+
+    :param Z: ``[M, D]``, in the space of the data (of the kernel's ``active_dims``).
+    :raises ValueError: If Z is not a matrix, or not finite.
+    """
+
+
+class InducingPatches(SetInducingVariables):
+    """Values ``u = g(z)`` of the patch-response function of a convolutional kernel.
+
+    ``cov(u, f(x)) = 1/P sum_p w_p k_g(z, x_p)`` and ``Kuu = k_g(z, z')`` (van der Wilk et al.,
+    *Convolutional Gaussian Processes*, 2017, eqs. 15, 16 and 19). For a
+    :class:`interdomain.kernels.MultiChannelConvolutional` pass one for each channel in a
+    :class:`SumInducingVariables`; the same object several times shares its patches.
+
+    :param Z: ``[M, E]``, patches of the kernel's ``patch_size``.
+    :param locations: ``[M, 2]``, the row and column, in pixels, of each patch's centre; needed for
+        kernels with a ``location_kernel``.
+    :raises ValueError: If Z or ``locations`` is not a matrix of these shapes, or not finite.
+    """
+
+    def __init__(
+        self, Z: TensorType, locations: TensorType | None = None, *, name: str | None = None
+    ) -> None:
+        super().__init__(Z, name=name)
+        self.locations: gpflow.Parameter | None = None
+        if locations is not None:
+            self.locations = _finite_parameter("locations", locations, "[M, 2]")
+            if tuple(self.locations.shape) != (self.Z.shape[0], 2):
+                raise ValueError(
+                    f"locations must be [M, 2] for M = {self.Z.shape[0]} patches, found shape "
+                    f"{list(self.locations.shape)}."
+                )
+
+    @classmethod
+    def from_data(
+        cls,
+        kernel: Convolutional | MultiChannelConvolutional,
+        X: TensorType,
+        num_inducing: int,
+        *,
+        method: Literal["unique", "k-means"] = "unique",
+        seed: int = 0,
+        name: str | None = None,
+    ) -> InducingPatches:
+        """From the patches of images: some of them that differ, or centres of clusters.
+
+        :param kernel: Which patches an image has. Where it has a ``location_kernel``, so have the
+            inducing patches locations: their own or, for centres, those of the nearest patch.
+        :param X: Images ``[N, H W C]``. At most 100,000 random patches are looked at.
+        :param num_inducing: The number M of inducing patches.
+        :param method: "unique": random patches, no two of them equal; "k-means".
+        :param seed: Of the choice.
+        :raises ValueError: If the kernel has no patches, X does not fit it, the method is unknown,
+            or there are fewer different patches than asked for.
+        """
+        kinds = (Convolutional, MultiChannelConvolutional)
+        instance("kernel", kernel, kinds, "a Convolutional or a MultiChannelConvolutional")
+        choice("method", method, ("unique", "k-means"))
+        num_inducing = integer("num_inducing", num_inducing, at_least=1)
+        rng = np.random.default_rng(seed)
+        points, located = _random_patches(kernel, X, rng)
+        size = kernel.patch_size
+        _, first = np.unique(points if located else points[:, :size], axis=0, return_index=True)
+        if len(first) < num_inducing:
+            raise ValueError(
+                f"num_inducing is {num_inducing}, but X has only {len(first)} different patches; "
+                "pass a smaller number, or patches of your own."
+            )
+        if method == "unique":
+            chosen = points[rng.permutation(first)[:num_inducing]]
+        else:
+            centres = k_means(points[:, :size], num_inducing, seed=seed)
+            distances = np.sum(np.square(centres[:, None] - points[None, :10_000, :size]), axis=-1)
+            places = points[np.argmin(distances, axis=1), size:]
+            chosen = np.concatenate([centres, places], axis=1)
+        return cls(chosen[:, :size], chosen[:, size:] if located else None, name=name)
+
+    def points(self, kernel: SetKernel) -> tf.Tensor:
+        Z = tf.convert_to_tensor(self.Z)
+        if self.locations is None:
+            if kernel.point_dim == Z.shape[-1] + 2:
+                raise ValueError(
+                    "locations are needed for a kernel with a location_kernel; pass "
+                    "InducingPatches(Z, locations), or InducingPatches.from_data(kernel, X, M)."
+                )
+        else:
+            if kernel.point_dim == Z.shape[-1]:
+                raise ValueError(
+                    "locations were given, but the kernel has no location_kernel; leave them out."
+                )
+            Z = tf.concat([Z, tf.convert_to_tensor(self.locations)], axis=-1)
+        return _validate_columns(Z, kernel.point_dim, kernel)
+
+
+def _random_patches(
+    kernel: Convolutional | MultiChannelConvolutional, X: TensorType, rng: np.random.Generator
+) -> tuple[Array, bool]:
+    """Patches and their places ``[n, E + 2]``, and whether the kernel looks at the places."""
+    images: Array = filled_matrix("X", X, "[N, H W C]").astype(gpflow.default_float())
+    positions = kernel.patch_positions
+    limit = max(1, _MAX_PATCHES // len(positions))
+    if len(images) > limit:
+        images = images[rng.choice(len(images), limit, replace=False)]
+    patches = kernel.get_patches(images).numpy()
+    places = np.broadcast_to(positions, (*patches.shape[:2], 2))
+    points = np.concatenate([patches, places], axis=-1).reshape(-1, patches.shape[-1] + 2)
+    shuffled: Array = points[rng.permutation(len(points))]
+    return shuffled, kernel.is_located
+
+
+def _finite_parameter(argument: str, value: TensorType, form: str) -> gpflow.Parameter:
+    if isinstance(value, gpflow.Parameter):
+        return value
+    array = filled_matrix(argument, value, form)
+    return gpflow.Parameter(array.astype(gpflow.default_float()))
+
+
+def _validate_columns(Z: tf.Tensor, needed: int | None, kernel: SetKernel) -> tf.Tensor:
+    if needed is not None and Z.shape[-1] != needed:
+        raise ValueError(
+            f"Z must have {needed} columns for this {type(kernel).__name__}, as many as a point "
+            f"has, found {Z.shape[-1]}."
+        )
+    return Z

@@ -1,0 +1,51 @@
+"""The diagonal of a kernel as sums of products: what the parameters scale, and what rows bring."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import singledispatch
+
+import gpflow
+import tensorflow as tf
+from gpflow.kernels import Kernel, Stationary, Sum
+
+DiagonalTerm = tuple[Callable[[tf.Tensor], tf.Tensor], Callable[[], tf.Tensor]]
+"""What each row of ``[N, D]`` brings, ``[N]``, and the factor, a scalar, that all rows share."""
+
+
+@singledispatch
+def diagonal_terms(kernel: Kernel, num_columns: int) -> list[DiagonalTerm]:
+    """Terms with ``K(x_n, x_n) = sum over terms of factor * row(x_n)``.
+
+    Sums over rows of what rows bring then serve for all values of the factors. A kernel without a
+    known form has one term, its diagonal, with the factor one. A family whose diagonal is a product
+    registers it.
+
+    :param num_columns: Number D of columns of X.
+    """
+    return whole_diagonal(kernel)
+
+
+def whole_diagonal(kernel: Kernel) -> list[DiagonalTerm]:
+    """The diagonal as one term, with the factor one."""
+    return [(lambda X: kernel(X, full_cov=False), lambda: tf.ones([], gpflow.default_float()))]
+
+
+@diagonal_terms.register(Stationary)
+def diagonal_terms_stationary(kernel: Stationary, num_columns: int) -> list[DiagonalTerm]:
+    """The variance; unless a subclass computes something else."""
+    if type(kernel).K_diag is not Stationary.K_diag:
+        return whole_diagonal(kernel)
+    return [(_ones, lambda: tf.convert_to_tensor(kernel.variance))]
+
+
+@diagonal_terms.register(Sum)
+def diagonal_terms_sum(kernel: Sum, num_columns: int) -> list[DiagonalTerm]:
+    """Those of the summands; unless a subclass computes something else."""
+    if type(kernel) is not Sum:
+        return whole_diagonal(kernel)
+    return [term for part in kernel.kernels for term in diagonal_terms(part, num_columns)]
+
+
+def _ones(X: tf.Tensor) -> tf.Tensor:
+    return tf.ones_like(X[:, 0])

@@ -1,0 +1,36 @@
+"""Parameters of kernels, from arguments whose values and shapes are checked."""
+
+from __future__ import annotations
+
+import gpflow
+import numpy as np
+import tensorflow as tf
+from gpflow.base import TensorType
+from gpflow.utilities import positive
+
+from .._arguments import real_array
+
+
+def positive_parameter(
+    name: str, value: TensorType, *, remedy: str, per_column: bool = False
+) -> gpflow.Parameter:
+    """A positive parameter, from a value that is checked to be one.
+
+    :param name: Of the argument, for the message.
+    :param remedy: What to pass instead of a value of another shape.
+    :param per_column: Whether it may also be a vector ``[D]`` of one entry or more.
+    :raises ValueError: If an entry of ``value`` is not finite and positive, or it is neither a
+        scalar nor, with ``per_column``, a vector.
+    """
+    if isinstance(value, (gpflow.Parameter, tf.Variable)):
+        parameter = gpflow.Parameter(value, transform=positive())
+    else:
+        array = real_array(name, value, "made", remedy)
+        if not np.all(np.isfinite(array)) or np.any(array <= 0):
+            raise ValueError(f"{name} must be finite and positive, found {value!r}.")
+        parameter = gpflow.Parameter(array, transform=positive())
+    shape = parameter.shape
+    if shape.rank != 0 and not (per_column and shape.rank == 1 and shape[0] != 0):
+        form = "a scalar or a vector [D]" if per_column else "a scalar"
+        raise ValueError(f"{name} must be {form}, found shape {tuple(shape)}; {remedy}.")
+    return parameter

@@ -1,0 +1,249 @@
+"""The harmonic kernel decomposition: a kernel as a sum over the characters of a group."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Sequence
+
+import gpflow
+import numpy as np
+import tensorflow as tf
+from check_shapes import inherit_check_shapes
+from gpflow.base import TensorType
+from gpflow.kernels import Kernel
+
+from ...sphere._typing import Array
+from ...transforms import CyclicTransform, Product
+from .._kernel_arguments import single_output
+from ..decomposed import DecomposedKernel
+from ..set_kernel import SetKernel
+from ._orbit_sums import orbit_sums
+from ._symmetry import validate_invariance
+
+
+class HarmonicKernel(DecomposedKernel):
+    """A kernel that is invariant to cyclic transformations, split into orthogonal parts.
+
+    For ``G`` of order T with ``k(G x, G x') = k(x, x')``, the discrete Fourier transform of k along
+    the orbit of an input gives kernels that sum to k (Sun et al. 2021, eqs. 5 and 10). Those of
+    frequencies t and T - t are added, which leaves ``floor(T / 2) + 1`` real ones (section 3.4):
+
+        k_t(x, x') = c_t / T sum_s cos(2 pi t s / T) k(x, G^s x'),
+
+    ``c_t`` being 1 for t = 0 and t = T / 2, and 2 otherwise. Several transformations that commute
+    give the products of the cosines (section 3.5). The RKHSs of the parts are orthogonal.
+
+    ``K`` and ``K_diag`` are the base kernel's own. The transformations act on all columns that
+    this kernel sees; the base kernel then selects its ``active_dims``. If the base kernel is a
+    :class:`SetKernel` such as :class:`Convolutional`, they act on its points (the patches), and
+    its base function g is split: ``f_t(x) = sum_p w_p g_t(x_p)`` (section 6.4).
+
+    :param base_kernel: A kernel that the transformations leave unchanged, or a :class:`SetKernel`
+        whose ``point_kernel`` they leave unchanged. Stationary kernels are
+        invariant to negations and, if periodic, to translations; isotropic ones and functions of
+        inner products to every orthogonal map.
+    :param transforms: One of :mod:`interdomain.transforms`, or a list of those that commute.
+    :raises ValueError: If the transformations do not commute, or the kernel is not invariant.
+    """
+
+    def __init__(
+        self,
+        base_kernel: Kernel,
+        transforms: CyclicTransform | Sequence[CyclicTransform],
+        *,
+        name: str | None = None,
+    ) -> None:
+        super().__init__(name=name)
+        remedy = "decompose the kernel of each output, and wrap the HarmonicKernels instead"
+        self.base_kernel = single_output("base_kernel", base_kernel, remedy)
+        if isinstance(transforms, CyclicTransform):
+            transforms = [transforms]
+        self.transform = Product(transforms)
+        self._validate_space()
+        self._weights = _cosine_weights(self.transform.orders)
+        self.validate()
+
+    @property
+    def num_components(self) -> int:
+        """The number of real parts: the product of ``floor(T_j / 2) + 1`` over the axes."""
+        return len(self._weights)
+
+    @property
+    def component_weights(self) -> Array:
+        """The weights of the orbit's elements in each part, ``[num_components, T]``."""
+        return self._weights.reshape(self.num_components, -1)
+
+    @property
+    def frequencies(self) -> tuple[tuple[int, ...], ...]:
+        """The frequency (t_1, ..., t_J) of each part; the last axis varies fastest."""
+        return tuple(itertools.product(*(range(T // 2 + 1) for T in self.transform.orders)))
+
+    @property
+    def multiplicities(self) -> tuple[int, ...]:
+        """How many complex kernels were added in each part: 2 for every axis with 0 < t < T / 2.
+
+        As many functions of each point of an orbit are independent there; they are what Theorem
+        4.1 needs for every point of Z (see ``HarmonicInducingPoints``, ``complete``).
+        """
+        return tuple(2 ** len(self._paired_axes(t)) for t in range(self.num_components))
+
+    @property
+    def transformed_kernel(self) -> Kernel:
+        """The kernel whose inputs are transformed: that of a set kernel's points, or the base
+        kernel."""
+        return self.base_kernel if self._set_kernel is None else self._set_kernel.point_kernel
+
+    @property
+    def kernels(self) -> tuple[HarmonicComponent | SetKernel, ...]:
+        """The real parts, views made on demand that share this kernel's parameters."""
+        parts = tuple(HarmonicComponent(self, t) for t in range(self.num_components))
+        of_points = self._set_kernel
+        return parts if of_points is None else tuple(map(of_points.with_point_kernel, parts))
+
+    def orbit_weights(self, component: int, shift: Sequence[int]) -> Array:
+        """The weights ``[T]`` for ``k_t(G^shift z, x)`` from the values ``k(G^s z, x)``."""
+        axes = tuple(range(len(self.transform.orders)))
+        return np.roll(self._weights[component], tuple(shift), axes).ravel()
+
+    def shifts(self, component: int) -> tuple[tuple[int, ...], ...]:
+        """The exponents in {0, 1} of the transformations of the paired axes, zero elsewhere."""
+        paired = self._paired_axes(component)
+        choices = [(0, 1) if axis in paired else (0,) for axis in range(len(self.transform.orders))]
+        return tuple(itertools.product(*choices))
+
+    def validate(self) -> None:
+        """Check again that the kernel is invariant, with its present parameters.
+
+        Call it after training if parameters may have changed apart from each other: lengthscales
+        per column are invariant to a PCA negation only while they are equal, for example.
+
+        :raises ValueError: If the kernel is not invariant to one of the transformations.
+        """
+        for axis in self.transform.axes:
+            validate_invariance(self.transformed_kernel, axis, self.transform)
+
+    @inherit_check_shapes
+    def K(self, X: TensorType, X2: TensorType | None = None) -> tf.Tensor:
+        return self.base_kernel(X, X2)
+
+    @inherit_check_shapes
+    def K_diag(self, X: TensorType) -> tf.Tensor:
+        return self.base_kernel(X, full_cov=False)
+
+    def orbit_covariances(self, orbits: tf.Tensor, X: TensorType, weights: tf.Tensor) -> tf.Tensor:
+        """``sum_s weights[u, p, s] cov(g(orbits[u, s, :]), f(X))``, ``[U, P, m, N]``.
+
+        :param orbits: ``[U, S, m, D]``, in the space that the transformations act on.
+        :param X: ``[N, D]``, inputs of this kernel.
+        :param weights: ``[U, P, S]``.
+        """
+        if self._set_kernel is None:
+            return orbit_sums(self.base_kernel, orbits, X, weights)
+        shape = tf.shape(orbits)
+        points = tf.reshape(orbits, [-1, orbits.shape[-1]])
+        covariances = self._set_kernel.point_covariance(points, X)
+        sums = tf.matmul(weights, tf.reshape(covariances, [shape[0], shape[1], -1]))
+        return tf.reshape(sums, [shape[0], -1, shape[2], tf.shape(X)[0]])
+
+    @property
+    def _set_kernel(self) -> SetKernel | None:
+        """The base kernel, if it sums a base function over points."""
+        return self.base_kernel if isinstance(self.base_kernel, SetKernel) else None
+
+    def _validate_space(self) -> None:
+        """The transformations of a set kernel act on its points, not on X."""
+        if self._set_kernel is None:
+            return
+        needed, found = self._set_kernel.point_dim, self.transform.input_dim
+        if None not in (needed, found) and needed != found:
+            raise ValueError(
+                f"transforms act on {found} columns, but the points that the "
+                f"{type(self.base_kernel).__name__} sums over have {needed}; pass transformations "
+                "of those, such as ImageFlip(patch_shape, axis)."
+            )
+
+    def _paired_axes(self, component: int) -> tuple[int, ...]:
+        orders = self.transform.orders
+        frequency = self.frequencies[component]
+        return tuple(
+            axis for axis, (t, T) in enumerate(zip(frequency, orders, strict=True)) if 0 < 2 * t < T
+        )
+
+
+class HarmonicComponent(gpflow.kernels.Kernel):
+    """One real part of a :class:`HarmonicKernel`, made by its ``kernels``.
+
+    :param parent: The decomposed kernel, whose parameters this one uses. Of a set kernel, this is
+        the kernel of a part of the base function.
+    :param component: Which part.
+    """
+
+    def __init__(self, parent: HarmonicKernel, component: int) -> None:
+        frequency = "_".join(str(t) for t in parent.frequencies[component])
+        super().__init__(name=f"{parent.name}_{frequency}")
+        self.parent = parent
+        self.component = component
+
+    @property
+    def weights(self) -> Array:
+        """The weights ``[T]`` of the orbit's elements."""
+        weights: Array = self.parent.component_weights[self.component]
+        return weights
+
+    @inherit_check_shapes
+    def K(self, X: TensorType, X2: TensorType | None = None) -> tf.Tensor:
+        X = tf.convert_to_tensor(X)
+        if X2 is None:
+            if X.shape.rank > 2:
+                return self._batched_K(X)
+            matrix = self._cross(X, X)
+            # k_t is symmetric; its sum over the orbit is, up to rounding.
+            return (matrix + tf.linalg.matrix_transpose(matrix)) / 2
+        X2 = tf.convert_to_tensor(X2)
+        matrix = self._cross(tf.reshape(X, [-1, X.shape[-1]]), tf.reshape(X2, [-1, X2.shape[-1]]))
+        return tf.reshape(matrix, tf.concat([tf.shape(X)[:-1], tf.shape(X2)[:-1]], axis=0))
+
+    @inherit_check_shapes
+    def K_diag(self, X: TensorType) -> tf.Tensor:
+        X = tf.convert_to_tensor(X)
+        values = self._between(self.parent.transform.orbit(X)[..., None, :], X[..., None, :])
+        return tf.tensordot(tf.constant(self.weights, values.dtype), values[..., 0, 0], 1)
+
+    def _cross(self, X: tf.Tensor, X2: tf.Tensor) -> tf.Tensor:
+        orbits = self.parent.transform.orbit(X)[None]
+        return orbit_sums(self.parent.transformed_kernel, orbits, X2, self.weights[None, None])[
+            0, 0
+        ]
+
+    def _batched_K(self, X: tf.Tensor) -> tf.Tensor:
+        values = self._between(self.parent.transform.orbit(X), X)
+        return tf.tensordot(tf.constant(self.weights, values.dtype), values, 1)
+
+    def _between(self, orbit: tf.Tensor, X: tf.Tensor) -> tf.Tensor:
+        """``k(G^s X, X)`` of each batch by itself, ``[T, batch..., N, N]``.
+
+        GPflow pairs the batches of two inputs each with each, and those of a single one with
+        themselves; so both are put into one.
+        """
+        X = tf.broadcast_to(X, tf.shape(orbit))
+        num_points = tf.shape(X)[-2]
+        both = self.parent.transformed_kernel(tf.concat([orbit, X], axis=-2))
+        return both[..., :num_points, num_points:]
+
+
+def _cosine_weights(orders: Sequence[int]) -> Array:
+    """``c_t / T cos(2 pi t s / T)``, multiplied over the axes: ``[components, T_1, ..., T_J]``."""
+    weights = np.ones((1,) * (1 + len(orders)))
+    for axis, T in enumerate(orders):
+        t = np.arange(T // 2 + 1)
+        # The product t s is reduced before the cosine is taken: exact zeros and ones stay exact.
+        cosines = np.cos(2 * np.pi * (np.outer(t, np.arange(T)) % T) / T)
+        cosines[np.abs(cosines) < 1e-15] = 0.0
+        factors = np.where((t == 0) | (2 * t == T), 1, 2)[:, None] * cosines / T
+        shape = [1] * len(orders)
+        shape[axis] = T
+        weights = weights[:, None] * factors.reshape(1, len(t), *shape)
+        weights = weights.reshape(-1, *weights.shape[2:])
+    assert len(weights) == math.prod(T // 2 + 1 for T in orders)
+    return weights

@@ -1,0 +1,187 @@
+"""Kernels of functions that sum one base function over a set of points: patches, orbits."""
+
+from __future__ import annotations
+
+import abc
+from collections.abc import Callable
+
+import gpflow
+import tensorflow as tf
+from check_shapes import check_shapes, inherit_check_shapes
+from gpflow.base import TensorType
+from gpflow.kernels import Kernel
+
+from ..linalg.chunks import map_rows
+from ._columns import select_columns
+from ._point_sums import cross_sums, double_sums, quadratic_sums
+
+_MAX_POINT_ENTRIES = 2**24
+"""Numbers in all points of the inputs that are held at a time."""
+
+_MINIBATCH = 256
+"""The number of inputs where it is not known before the graph runs."""
+
+
+class SetKernel(gpflow.kernels.Kernel, metaclass=abc.ABCMeta):
+    """The kernel of ``f(x) = sum_p w_p g(x_p)``, for ``g ~ GP(0, k_g)`` and P points x_p of each x.
+
+    ``k(x, x') = sum_p sum_q w_p w_q k_g(x_p, x'_q)``: a weighted set kernel, x being known by the
+    set of its points, and g its base function. With the patches of an image as its points
+    this is a convolutional kernel (van der Wilk et al., *Convolutional Gaussian Processes*, 2017,
+    eqs. 14 and 18), with its orbit under a group the kernel of an invariant function (eq. D.29).
+    Inducing variables are best placed in g: ``cov(g(z), f(x)) = sum_p w_p k_g(z, x_p)`` takes P
+    evaluations of k_g where ``k(x, x')`` takes P^2.
+
+    The sums are computed for a few inputs at a time, forward and backward, so that memory grows
+    with neither P^2 nor the P^2 N^2 of a matrix. For squared exponential and Matern kernels (sums
+    of them included) gradients are in closed form; for others each part is computed a second time.
+
+    To define such a kernel of one's own, implement the four members below.
+    """
+
+    @property
+    @abc.abstractmethod
+    def point_kernel(self) -> Kernel:
+        """k_g, on the space of the points."""
+
+    @property
+    @abc.abstractmethod
+    def point_dim(self) -> int | None:
+        """The number E of columns of a point; None if it is that of X."""
+
+    @property
+    @abc.abstractmethod
+    def point_weights(self) -> tf.Tensor:
+        """``[P]``, the w_p."""
+
+    @abc.abstractmethod
+    @check_shapes(
+        "X: [N, D]",
+        "return: [N, P, E]",
+    )
+    def points(self, X: tf.Tensor) -> tf.Tensor:
+        """The points x_p of each input, from its active columns. P and E are known statically."""
+
+    @inherit_check_shapes
+    def K(self, X: TensorType, X2: TensorType | None = None) -> tf.Tensor:
+        X = select_columns(self, X)
+        if X2 is None:
+            if X.shape.rank > 2:
+                return self._batched_K(X)
+            points = self.points(X)
+            matrix = self._double_sums(points, points)
+            # Symmetric but for the order of the sums.
+            return (matrix + tf.linalg.matrix_transpose(matrix)) / 2
+        X2 = select_columns(self, X2)
+        matrix = self._double_sums(self.points(_flat(X)), self.points(_flat(X2)))
+        return tf.reshape(matrix, tf.concat([tf.shape(X)[:-1], tf.shape(X2)[:-1]], axis=0))
+
+    @inherit_check_shapes
+    def K_diag(self, X: TensorType) -> tf.Tensor:
+        X = select_columns(self, X)
+        return tf.reshape(self._variances(_flat(X)), tf.shape(X)[:-1])
+
+    @check_shapes(
+        "Z: [M, E]",
+        "X: [batch..., N, D]",
+        "return: [M, batch..., N]",
+    )
+    def point_covariance(self, Z: TensorType, X: TensorType) -> tf.Tensor:
+        """``cov(g(z), f(x)) = sum_p w_p k_g(z, x_p)`` (eqs. 15, 19 and D.31).
+
+        :raises ValueError: If Z is not in the space of the points.
+        """
+        # All columns come here, unlike in K: active_dims may be a permutation of them.
+        X, Z = self.slice(tf.convert_to_tensor(X), None)[0], tf.convert_to_tensor(Z)
+        columns = self.point_dim or X.shape[-1]
+        if Z.shape[-1] != columns:
+            raise ValueError(
+                f"Z must have {columns} columns for this {type(self).__name__}, as many as a point "
+                f"has, found {Z.shape[-1]}."
+            )
+        covariances = self._cross(Z, _flat(X))
+        return tf.reshape(covariances, tf.concat([tf.shape(Z)[:1], tf.shape(X)[:-1]], axis=0))
+
+    def with_point_kernel(self, point_kernel: Kernel) -> SetKernel:
+        """The same sum over the same points of another g: a view that shares the parameters."""
+        return SetKernelView(self, point_kernel)
+
+    def _double_sums(self, points: tf.Tensor, points2: tf.Tensor) -> tf.Tensor:
+        weights = self.point_weights
+        return double_sums(self.point_kernel, points, points2, weights, weights)
+
+    def _batched_K(self, X: tf.Tensor) -> tf.Tensor:
+        matrices = map_rows(lambda part: self.K(part[0])[None], _flat(X, 2), [], 1)
+        return tf.reshape(matrices, tf.concat([tf.shape(X)[:-1], tf.shape(X)[-2:-1]], axis=0))
+
+    def _variances(self, X: tf.Tensor) -> tf.Tensor:
+        def of_rows(rows: tf.Tensor) -> tf.Tensor:
+            return quadratic_sums(self.point_kernel, self.points(rows), self.point_weights)
+
+        return self._map_inputs(of_rows, X)
+
+    def _cross(self, Z: tf.Tensor, X: tf.Tensor) -> tf.Tensor:
+        def of_rows(rows: tf.Tensor, Z: tf.Tensor) -> tf.Tensor:
+            points, weights = self.points(rows), self.point_weights
+            return tf.transpose(cross_sums(self.point_kernel, Z, points, weights))
+
+        return tf.transpose(self._map_inputs(of_rows, X, Z))
+
+    def _map_inputs(
+        self, function: Callable[..., tf.Tensor], X: tf.Tensor, *shared: tf.Tensor
+    ) -> tf.Tensor:
+        """All inputs at once, unless their points are very many.
+
+        To go over parts is slower, as the gradient computes each again. An unknown number of inputs
+        is taken for that of a minibatch.
+        """
+        per_row = (self.point_dim or X.shape[-1]) * int(self.point_weights.shape[0])
+        chunk = max(1, _MAX_POINT_ENTRIES // per_row)
+        if X.shape[0] is None and chunk >= _MINIBATCH:
+            return function(X, *shared)
+        return map_rows(function, X, shared, chunk)
+
+
+class SetKernelView(SetKernel):
+    """A :class:`SetKernel` with another kernel for g.
+
+    :param parent: Whose points and weights are used.
+    :param point_kernel: The kernel of g, on the space of the points.
+    """
+
+    def __init__(self, parent: SetKernel, point_kernel: Kernel) -> None:
+        super().__init__(name=f"{parent.name}_{point_kernel.name}")
+        self.parent = parent
+        self._point_kernel = point_kernel
+        self.active_dims = parent.active_dims
+
+    @property
+    def point_kernel(self) -> Kernel:
+        return self._point_kernel
+
+    @property
+    def point_dim(self) -> int | None:
+        return self.parent.point_dim
+
+    @property
+    def point_weights(self) -> tf.Tensor:
+        return self.parent.point_weights
+
+    @inherit_check_shapes
+    def points(self, X: tf.Tensor) -> tf.Tensor:
+        return self.parent.points(X)
+
+
+def mean_weights(size: int, weights: TensorType | None = None) -> tf.Tensor:
+    """``weights / size``, or ``1 / size`` each: those of a (weighted) mean over so many points."""
+    if weights is None:
+        return tf.fill([size], tf.constant(1 / size, gpflow.default_float()))
+    return tf.convert_to_tensor(weights) / size
+
+
+def _flat(X: tf.Tensor, keep: int = 1) -> tf.Tensor:
+    """All dimensions before the last ``keep`` as one."""
+    if X.shape.rank == keep + 1:
+        return X
+    shape = tf.concat([[tf.reduce_prod(tf.shape(X)[:-keep])], tf.shape(X)[-keep:]], axis=0)
+    return tf.ensure_shape(tf.reshape(X, shape), [None, *X.shape[-keep:]])

@@ -1,0 +1,87 @@
+"""The base classes of spectral mixtures and of their components."""
+
+from __future__ import annotations
+
+import abc
+from collections.abc import Sequence
+from typing import Generic, TypeVar
+
+import gpflow
+import tensorflow as tf
+from check_shapes import inherit_check_shapes
+from gpflow.base import TensorType
+
+from ..._arguments import items
+from .._columns import select_columns
+from ..decomposed import DecomposedKernel
+
+
+class MixtureComponent(gpflow.kernels.Kernel, metaclass=abc.ABCMeta):
+    """A kernel that knows its number of columns."""
+
+    @property
+    @abc.abstractmethod
+    def dimension(self) -> int:
+        """The number D of columns the kernel works on."""
+
+    def _columns(self, X: TensorType, source: str = "frequencies have") -> tf.Tensor:
+        """The active columns.
+
+        :param source: What says how many there are, and its verb, for the message.
+        :raises ValueError: If they are not as many as the frequencies have.
+        """
+        X = select_columns(self, X)
+        if X.shape[-1] != self.dimension:
+            raise ValueError(
+                f"X must have {self.dimension} columns, as {source}, found {X.shape[-1]}; "
+                "select columns with active_dims."
+            )
+        return X
+
+
+Part = TypeVar("Part", bound=MixtureComponent)
+
+
+class MixtureKernel(DecomposedKernel, Generic[Part], metaclass=abc.ABCMeta):
+    """A sum of components of one kind, which hold the parameters.
+
+    :param components: One or more; the same number of columns each.
+    :raises ValueError: If the list is empty, an entry is of another kind, or the numbers of columns
+        differ.
+    """
+
+    def __init__(self, components: Sequence[Part], *, name: str | None = None) -> None:
+        super().__init__(name=name)
+        parts = items("components", components, "a list of components")
+        if not parts:
+            raise ValueError("components must have at least one entry, found none.")
+        for part in parts:
+            if not isinstance(part, self._component_class()):
+                raise ValueError(
+                    f"components must be {self._component_class().__name__}, found "
+                    f"{type(part).__name__}; add other kernels to the mixture with +."
+                )
+        dimensions = {part.dimension for part in parts}
+        if len(dimensions) > 1:
+            raise ValueError(
+                f"components must have equal numbers of columns, found {sorted(dimensions)}."
+            )
+        self.components = parts
+
+    @classmethod
+    @abc.abstractmethod
+    def _component_class(cls) -> type[Part]:
+        """The kind of component."""
+
+    @property
+    def kernels(self) -> tuple[Part, ...]:
+        """The components."""
+        return tuple(self.components)
+
+    @inherit_check_shapes
+    def K(self, X: TensorType, X2: TensorType | None = None) -> tf.Tensor:
+        return tf.add_n([part.K(X, X2) for part in self.components])
+
+    @inherit_check_shapes
+    def K_diag(self, X: TensorType) -> tf.Tensor:
+        return tf.add_n([part.K_diag(X) for part in self.components])

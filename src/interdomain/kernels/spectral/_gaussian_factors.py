@@ -1,0 +1,76 @@
+"""Gaussians and sinusoids, of which spectral kernels are made.
+
+Parameters that stand for a positive-definite matrix ``[D, D]`` are a number (times the identity),
+its diagonal ``[D]``, or the matrix; their shape says which.
+"""
+
+from __future__ import annotations
+
+import math
+
+import gpflow
+import tensorflow as tf
+import tensorflow_probability as tfp
+from gpflow.utilities import positive
+from gpflow.utilities.ops import square_distance
+
+from ..._tracing import once_per_shape
+from ...sphere._typing import Array
+
+
+def definite_parameter(value: Array, name: str) -> gpflow.Parameter:
+    """A parameter that is positive definite for every value of its unconstrained variable."""
+    if value.ndim < 2:
+        return gpflow.Parameter(value, transform=positive(), name=name)
+    transform = tfp.bijectors.Chain(
+        [
+            tfp.bijectors.CholeskyOuterProduct(),
+            tfp.bijectors.FillScaleTriL(diag_bijector=positive(), diag_shift=None),
+        ]
+    )
+    return gpflow.Parameter(value, transform=transform, name=name)
+
+
+@once_per_shape
+def scaled_matrix(value: tf.Tensor, scales: tf.Tensor) -> tf.Tensor:
+    """``diag(scales) M diag(scales)`` ``[D, D]``, for M in any of its forms and scales ``[D]``."""
+    if value.shape.rank == 2:
+        return scales[:, None] * value * scales
+    return tf.linalg.diag(scales * value * scales)
+
+
+def gaussian_of_lag(X: tf.Tensor, X2: tf.Tensor | None, matrix: tf.Tensor) -> tf.Tensor:
+    """``exp(-2 pi^2 t^T M t)`` for the differences t of all inputs ``[..., N, D]``."""
+    root = tf.linalg.cholesky(matrix)
+    Y = tf.linalg.matmul(X, root)
+    Y2 = None if X2 is None else tf.linalg.matmul(X2, root)
+    return tf.exp(-2 * math.pi**2 * square_distance(Y, Y2))
+
+
+def turns(points: tf.Tensor, frequencies: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
+    """Cosine and sine of ``2 pi w^T x``, for all pairs of rows ``[..., N, D]`` and ``[Q, D]``."""
+    angle = 2 * math.pi * tf.linalg.matmul(points, frequencies, transpose_b=True)
+    return tf.cos(angle), tf.sin(angle)
+
+
+def outer_product(first: tf.Tensor, second: tf.Tensor) -> tf.Tensor:
+    """The products of all rows ``[..., N, K]``, as GPflow orders them: the batches of the first
+    before those of the second."""
+    return tf.tensordot(first, second, axes=[[-1], [-1]])
+
+
+def normal_densities(points: tf.Tensor, means: tf.Tensor, covariance: tf.Tensor) -> tf.Tensor:
+    """``N(w | mean, covariance)`` for all pairs of rows ``[n, D]`` and ``[k, D]``."""
+    root = tf.linalg.cholesky(covariance)
+    whitened = (
+        tf.transpose(tf.linalg.triangular_solve(root, tf.transpose(rows)))
+        for rows in (points, means)
+    )
+    return tf.exp(log_normaliser(root) - square_distance(*whitened) / 2)
+
+
+def log_normaliser(root: tf.Tensor) -> tf.Tensor:
+    """The logarithm of the normal density with covariance ``L L^T`` at its mean; of one L or a
+    batch."""
+    diagonal = tf.linalg.diag_part(root)
+    return -tf.reduce_sum(tf.math.log(math.sqrt(2 * math.pi) * diagonal), axis=-1)

@@ -1,0 +1,240 @@
+"""One component of a harmonizable mixture: Shen, Heinonen and Kaski 2019."""
+
+from __future__ import annotations
+
+import math
+
+import gpflow
+import numpy as np
+import tensorflow as tf
+from check_shapes import check_shapes, inherit_check_shapes
+from gpflow.base import TensorType
+from gpflow.utilities import positive
+
+from ..._arguments import filled_matrix
+from ._algebra import (
+    ComponentTensors,
+    Densities,
+    densities,
+    fourier_correlations,
+    fourier_covariance,
+    wigner,
+    windowed_waves,
+)
+from ._arguments import (
+    excess_of_lag,
+    per_column,
+    root_of_amplitudes,
+    validate_definite,
+)
+from ._base import MixtureComponent
+from ._gaussian_factors import (
+    definite_parameter,
+    gaussian_of_lag,
+    outer_product,
+    scaled_matrix,
+)
+
+
+class HarmonizableComponent(MixtureComponent):
+    """Sinusoids under a Gaussian window: a non-stationary kernel with a spectrum in closed form.
+
+    With ``y = x - centre`` (Shen, Heinonen and Kaski, *Harmonizable mixture kernels with
+    variational Fourier features*, 2019, eqs. 9 and 14):
+
+        k(x, x') = Re k_LSG(scales y, scales y')
+                   sum_ij B_ij exp(2 pi i (frequency_i^T y - frequency_j^T y')),
+        k_LSG(y, y') = exp(-2 pi^2 m^T envelope m) exp(-2 pi^2 t^T lag t),
+
+    m being the mean of y and y', t their difference. That is a process of Q frequencies, whose
+    amplitudes vary together as B says and lose their memory over a lag of ``lag^(-1/2) / (2 pi)``,
+    seen through a window of that width in ``envelope``.
+
+    The kernel is valid where ``lag >= envelope / 4`` (the paper does not say so) and B is
+    positive semi-definite. Both hold for every value of the unconstrained parameters: what is
+    stored is ``envelope``, ``excess = lag - envelope / 4``, and a W with ``B = W W^H``. (Written
+    with these, k_LSG is a window ``exp(-pi^2 y^T envelope y)`` at either input, times a squared
+    exponential whose precision is ``excess``.) The paper's ``phi^T B phi`` lacks a conjugate.
+
+    :param frequencies: ``[Q, D]``, in cycles per unit of x.
+    :param amplitudes: B: one number for each frequency ``[Q]``, its diagonal; or a Hermitian
+        matrix ``[Q, Q]``, positive semi-definite, real or complex. ``1 / Q`` each by default, for a
+        variance of one at the centre. Whether it is complex stays as it is here.
+    :param rank: The number R of columns of W; Q by default.
+    :param centre: ``[D]``, or a number for all dimensions.
+    :param scales: The paper's gamma, ``[D]`` or a number. Not trained by default: ``envelope`` and
+        ``lag`` can have any scale.
+    :param envelope: Sigma_1: a number, a diagonal ``[D]`` or a matrix ``[D, D]``, which it stays.
+    :param lag: Sigma_2, in one of the same forms.
+    :ivar excess: ``lag - envelope / 4``, in the richer form of the two.
+    :raises ValueError: If shapes do not fit, an entry is not finite, a matrix is not positive
+        definite, or lag is not above envelope / 4.
+    """
+
+    def __init__(
+        self,
+        frequencies: TensorType,
+        *,
+        amplitudes: TensorType | None = None,
+        rank: int | None = None,
+        centre: TensorType = 0.0,
+        scales: TensorType = 1.0,
+        envelope: TensorType = 0.1,
+        lag: TensorType = 0.1,
+        active_dims: slice | list[int] | None = None,
+        name: str | None = None,
+    ) -> None:
+        super().__init__(active_dims=active_dims, name=name)
+        values = filled_matrix("frequencies", frequencies, "a matrix [Q, D]")
+        count, dimension = values.shape
+        self.frequencies = gpflow.Parameter(values, name="frequencies")
+        self.centre = gpflow.Parameter(per_column("centre", centre, dimension), name="centre")
+        columns = per_column("scales", scales, dimension)
+        if not np.all(columns > 0):
+            raise ValueError(f"scales must be positive, found {columns}.")
+        self.scales = gpflow.Parameter(
+            columns, transform=positive(), trainable=False, name="scales"
+        )
+        root = root_of_amplitudes(amplitudes, count, rank)
+        self.amplitudes_real = gpflow.Parameter(root.real, name="amplitudes_real")
+        self.amplitudes_imaginary = (
+            gpflow.Parameter(root.imag, name="amplitudes_imaginary")
+            if np.iscomplexobj(root)
+            else None
+        )
+        window = validate_definite("envelope", envelope, dimension)
+        self.envelope = definite_parameter(window, "envelope")
+        excess = excess_of_lag(window, validate_definite("lag", lag, dimension), dimension)
+        self.excess = definite_parameter(excess, "excess")
+
+    @property
+    def num_frequencies(self) -> int:
+        """The number Q of frequencies."""
+        return int(self.frequencies.shape[0])
+
+    @property
+    def dimension(self) -> int:
+        """The number D of columns the kernel works on."""
+        return int(self.frequencies.shape[1])
+
+    @property
+    def lag(self) -> tf.Tensor:
+        """Sigma_2 ``= excess + envelope / 4``, in the form of ``excess``."""
+        envelope = tf.convert_to_tensor(self.envelope)
+        if self.excess.shape.rank == 2 and envelope.shape.rank < 2:
+            envelope = envelope * tf.eye(self.dimension, dtype=envelope.dtype)
+        return self.excess + envelope / 4
+
+    @property
+    def amplitudes(self) -> tf.Tensor:
+        """B ``[Q, Q]``, complex if the kernel was made with a complex one."""
+        real, imaginary = self.tensors().amplitudes
+        return real if imaginary is None else tf.complex(real, imaginary)
+
+    @inherit_check_shapes
+    def K(self, X: TensorType, X2: TensorType | None = None) -> tf.Tensor:
+        Y, component = self._centred(X), self.tensors()
+        waves = windowed_waves(component, Y)
+        if X2 is None:
+            product = tf.linalg.matmul(waves, waves, transpose_b=True)
+            return gaussian_of_lag(Y, None, component.excess) * product
+        Y2 = self._centred(X2)
+        product = outer_product(waves, windowed_waves(component, Y2))
+        return gaussian_of_lag(Y, Y2, component.excess) * product
+
+    @inherit_check_shapes
+    def K_diag(self, X: TensorType) -> tf.Tensor:
+        waves = windowed_waves(self.tensors(), self._centred(X))
+        return tf.reduce_sum(tf.square(waves), axis=-1)
+
+    @check_shapes(
+        "w: [n, D]",
+        "v: [k, D]",
+        "return: [n, k]",
+    )
+    def generalized_spectral_density(self, w: TensorType, v: TensorType) -> tf.Tensor:
+        """S(w, v), the covariance of the process's Fourier transforms at two frequencies.
+
+        ``k(x, x') = int int exp(2 pi i (w^T x - v^T x')) S(w, v) dw dv``; eqs. 15 to 17, for the
+        real part.
+
+        :param w: Frequencies, in cycles per unit of x.
+        :param v: As w.
+        :return: Complex.
+        """
+        w, v = _tensor(w), _tensor(v)
+        found = self.densities_about_centre(w, v)
+        centre = self.centre[:, None]
+        turn = 2 * math.pi * (tf.matmul(w, centre) - tf.transpose(tf.matmul(v, centre)))
+        imaginary = found.same_imaginary
+        density = tf.complex(found.same, tf.zeros_like(turn) if imaginary is None else imaginary)
+        return density * tf.complex(tf.cos(turn), -tf.sin(turn))
+
+    @check_shapes(
+        "x: [n, D]",
+        "w: [k, D]",
+        "return: [n, k]",
+    )
+    def wigner(self, x: TensorType, w: TensorType) -> tf.Tensor:
+        """The Wigner distribution: how much of each frequency there is at each place.
+
+        ``W(x, w) = int k(x + t/2, x - t/2) exp(-2 pi i w^T t) dt``; eqs. 18 to 20, with the factor
+        B_ij that eq. 19 lacks, inside the real part (B may be complex). It can be negative.
+
+        :param x: Places, on the kernel's active columns.
+        :param w: Frequencies, in cycles per unit of x.
+        """
+        return wigner(self.tensors(), _tensor(x) - self.centre, _tensor(w))
+
+    @check_shapes(
+        "w: [n, D]",
+        "v: [k, D]",
+    )
+    def densities_about_centre(self, w: tf.Tensor, v: tf.Tensor) -> Densities:
+        """The generalized spectral density of f about its centre, at (w, v) and at (w, -v)."""
+        return densities(self.tensors(), w, v)
+
+    @check_shapes(
+        "w: [m, D]",
+        "return: [n, n]",
+    )
+    def fourier_correlations(self, w: tf.Tensor) -> tf.Tensor:
+        """The correlations of the real parts of the Fourier transform of f about the centre,
+        ``int f(x + centre) exp(-2 pi i w^T x) dx``, then its imaginary parts: ``[2m, 2m]``.
+
+        :param w: Frequencies.
+        """
+        return fourier_correlations(self.tensors(), w)
+
+    @check_shapes(
+        "w: [m, D]",
+        "X: [N, E]",
+        "return: [n, N]",
+    )
+    def fourier_covariance(self, w: tf.Tensor, X: TensorType) -> tf.Tensor:
+        """The covariances of f(x) with the same real and imaginary parts, over the standard
+        deviations of these: ``[2m, N]``.
+
+        :param w: Frequencies.
+        :param X: Inputs; the active columns are selected here.
+        """
+        return fourier_covariance(self.tensors(), w, self._centred(X))
+
+    def tensors(self) -> ComponentTensors:
+        """The values of the parameters, with the scales in envelope and excess."""
+        scales = tf.convert_to_tensor(self.scales)
+        imaginary = self.amplitudes_imaginary
+        return ComponentTensors(
+            tf.convert_to_tensor(self.frequencies),
+            tf.convert_to_tensor(self.amplitudes_real),
+            None if imaginary is None else tf.convert_to_tensor(imaginary),
+            scaled_matrix(tf.convert_to_tensor(self.envelope), scales),
+            scaled_matrix(tf.convert_to_tensor(self.excess), scales),
+        )
+
+    def _centred(self, X: TensorType) -> tf.Tensor:
+        return self._columns(X) - self.centre
+
+
+def _tensor(value: TensorType) -> tf.Tensor:
+    return tf.cast(tf.convert_to_tensor(value), gpflow.default_float())

@@ -1,0 +1,102 @@
+"""Harmonizable mixture kernels: Shen, Heinonen and Kaski 2019."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import tensorflow as tf
+from check_shapes import check_shapes
+from gpflow.base import TensorType
+
+from ._base import MixtureKernel
+from ._initialisation import guess_components
+from .harmonizable_component import HarmonizableComponent
+
+
+class HarmonizableMixture(MixtureKernel[HarmonizableComponent]):
+    """A sum of windowed sinusoids about different centres (Shen et al. 2019, eq. 13).
+
+    With enough of them it comes near any harmonizable covariance (Theorem 3): local patterns, each
+    with frequencies of its own, that fade into each other. It is real. :meth:`from_data` finds
+    centres, windows and frequencies in data, a far better start than random frequencies are.
+
+    Inducing variables for it are one :class:`interdomain.inducing_variables.FourierFeatures` for
+    each component, in a :class:`~interdomain.inducing_variables.SumInducingVariables`:
+    ``FourierFeatures.for_kernel(kernel, num_frequencies)``. Or any others, such as points.
+
+    :param components: The P components; the same number of columns each.
+    :raises ValueError: If the list is empty, an entry is not a component, or the numbers of columns
+        differ.
+    """
+
+    @classmethod
+    def _component_class(cls) -> type[HarmonizableComponent]:
+        return HarmonizableComponent
+
+    @classmethod
+    def from_data(
+        cls,
+        X: TensorType,
+        Y: TensorType,
+        num_components: int,
+        num_frequencies: int,
+        *,
+        centres: Literal["k-means", "grid"] | TensorType = "k-means",
+        complex_amplitudes: bool = False,
+        active_dims: slice | list[int] | None = None,
+        seed: int = 0,
+        name: str | None = None,
+    ) -> HarmonizableMixture:
+        """A mixture that training can start from, with what the data have where.
+
+        A window at each centre, about as wide as the way to the next ones; and for each, the
+        frequencies that explain most of the data under it (a periodogram of the windowed data,
+        which may be gridded or scattered; zero is a frequency). The amplitudes of a component vary
+        independently at first, and lose their memory over about the width of its window; together
+        the components have the variance of the data. Of more than 4,000 rows a sample is used.
+
+        :param X: Inputs ``[N, D]``, those of ``active_dims`` only.
+        :param Y: Outputs ``[N]`` or ``[N, P]``; for two classes, pass -1 and 1.
+        :param num_components: The number of components.
+        :param num_frequencies: Of each component.
+        :param centres: "k-means"; "grid", the centres of equal cells of the box around the data;
+            or an array ``[num_components, D]``.
+        :param complex_amplitudes: Whether B may become complex in training.
+        :raises ValueError: If a number is not positive, shapes do not fit, an entry is not finite,
+            a column of X is constant, or a grid cannot have that many cells.
+        """
+        guesses = guess_components(X, Y, num_components, num_frequencies, centres, seed)
+        return cls(
+            [
+                HarmonizableComponent(
+                    guess.frequencies,
+                    amplitudes=guess.variances.astype(complex if complex_amplitudes else float),
+                    centre=guess.centre,
+                    envelope=guess.envelope,
+                    lag=guess.envelope,
+                    active_dims=active_dims,
+                )
+                for guess in guesses
+            ],
+            name=name,
+        )
+
+    @check_shapes(
+        "w: [n, D]",
+        "v: [k, D]",
+        "return: [n, k]",
+    )
+    def generalized_spectral_density(self, w: TensorType, v: TensorType) -> tf.Tensor:
+        """S(w, v), the sum of the components' (eq. 15): see
+        :meth:`HarmonizableComponent.generalized_spectral_density`."""
+        return tf.add_n([part.generalized_spectral_density(w, v) for part in self.components])
+
+    @check_shapes(
+        "x: [n, D]",
+        "w: [k, D]",
+        "return: [n, k]",
+    )
+    def wigner(self, x: TensorType, w: TensorType) -> tf.Tensor:
+        """The Wigner distribution, the sum of the components' (eq. 18): see
+        :meth:`HarmonizableComponent.wigner`."""
+        return tf.add_n([part.wigner(x, w) for part in self.components])

@@ -1,0 +1,168 @@
+"""The spectral mixture kernel: Wilson and Adams 2013."""
+
+from __future__ import annotations
+
+import gpflow
+import numpy as np
+import tensorflow as tf
+from check_shapes import check_shapes, inherit_check_shapes
+from gpflow.base import TensorType
+from gpflow.utilities import positive
+
+from ..._arguments import finite_array
+from .._columns import select_columns
+from ._arguments import validate_definite
+from ._base import MixtureComponent, MixtureKernel
+from ._gaussian_factors import (
+    definite_parameter,
+    gaussian_of_lag,
+    normal_densities,
+    outer_product,
+    scaled_matrix,
+    turns,
+)
+from ._initialisation import guess_peaks
+
+
+class SpectralComponent(MixtureComponent):
+    """A cosine whose memory fades: a Gaussian peak of the spectrum, and its mirror image.
+
+    ``k(x, x') = variance exp(-2 pi^2 t^T lag t) cos(2 pi frequency^T t)`` for ``t = x - x'`` (Shen
+    et al. 2019, eq. 4): a :class:`HarmonizableComponent` of one frequency whose window is as wide
+    as can be (``envelope`` 0), and which therefore has no Fourier features.
+
+    :param frequency: ``[D]``, in cycles per unit of x.
+    :param variance: Positive.
+    :param lag: Sigma, the covariance of the peak: a number, a diagonal ``[D]`` or ``[D, D]``.
+    :raises ValueError: If shapes do not fit, an entry is not finite, or the variance or the matrix
+        is not positive.
+    """
+
+    def __init__(
+        self,
+        frequency: TensorType,
+        *,
+        variance: TensorType = 1.0,
+        lag: TensorType = 0.1,
+        active_dims: slice | list[int] | None = None,
+        name: str | None = None,
+    ) -> None:
+        super().__init__(active_dims=active_dims, name=name)
+        values = np.atleast_1d(finite_array("frequency", frequency, (0, 1), "a number or [D]"))
+        if not len(values):
+            raise ValueError("frequency must have one entry for each column, found none.")
+        self.frequency = gpflow.Parameter(values)
+        power = finite_array("variance", variance, (0,), "a number")
+        if not power > 0:
+            raise ValueError(f"variance must be positive, found {float(power)}.")
+        self.variance = gpflow.Parameter(power, transform=positive())
+        self.lag = definite_parameter(validate_definite("lag", lag, len(values)), "lag")
+
+    @property
+    def dimension(self) -> int:
+        """The number D of columns the kernel works on."""
+        return int(self.frequency.shape[0])
+
+    @inherit_check_shapes
+    def K(self, X: TensorType, X2: TensorType | None = None) -> tf.Tensor:
+        X, waves = self._waves(X)
+        lag = self._lag_matrix()
+        if X2 is None:
+            product = tf.linalg.matmul(waves, waves, transpose_b=True)
+            return gaussian_of_lag(X, None, lag) * product
+        X2, waves2 = self._waves(X2)
+        return gaussian_of_lag(X, X2, lag) * outer_product(waves, waves2)
+
+    @inherit_check_shapes
+    def K_diag(self, X: TensorType) -> tf.Tensor:
+        X = select_columns(self, X)
+        return tf.fill(tf.shape(X)[:-1], tf.convert_to_tensor(self.variance))
+
+    @check_shapes(
+        "w: [k, D]",
+        "return: [k]",
+    )
+    def spectral_density(self, w: TensorType) -> tf.Tensor:
+        """``variance (N(w | frequency, lag) + N(w | -frequency, lag)) / 2`` (eq. 7)."""
+        w = tf.cast(tf.convert_to_tensor(w), gpflow.default_float())
+        means = tf.stack([tf.convert_to_tensor(self.frequency), -self.frequency])
+        densities = normal_densities(w, means, self._lag_matrix())
+        return self.variance * tf.reduce_mean(densities, axis=1)
+
+    def _waves(self, X: TensorType) -> tuple[tf.Tensor, tf.Tensor]:
+        """The active columns, and cosine and sine at each input, ``[..., N, 2]``."""
+        X = self._columns(X, "frequency has")
+        waves = tf.concat(turns(X, self.frequency[None, :]), axis=-1)
+        return X, tf.sqrt(self.variance) * waves
+
+    def _lag_matrix(self) -> tf.Tensor:
+        lag = tf.convert_to_tensor(self.lag)
+        return scaled_matrix(lag, tf.ones([self.dimension], lag.dtype))
+
+
+class SpectralMixture(MixtureKernel[SpectralComponent]):
+    """A stationary kernel whose spectrum is a mixture of Gaussians (Wilson and Adams, *Gaussian
+    process kernels for pattern discovery and extrapolation*, 2013; Shen et al. 2019, eq. 4).
+
+    The limit of a :class:`HarmonizableMixture` with endless windows. Inducing variables for it are
+    points, of the whole or (:class:`interdomain.inducing_variables.SumInducingVariables`) of each
+    component: a stationary process has no Fourier transform.
+
+    :param components: One for each peak; the same number of columns each.
+    :raises ValueError: If the list is empty, an entry is not a component, or the numbers of columns
+        differ.
+    """
+
+    @classmethod
+    def _component_class(cls) -> type[SpectralComponent]:
+        return SpectralComponent
+
+    @classmethod
+    def from_data(
+        cls,
+        X: TensorType,
+        Y: TensorType,
+        num_components: int,
+        *,
+        active_dims: slice | list[int] | None = None,
+        seed: int = 0,
+        name: str | None = None,
+    ) -> SpectralMixture:
+        """A mixture with the frequencies that explain most of the data (zero is one).
+
+        They lose their memory over the data's standard deviation at first, and together have the
+        variance of the data. See :meth:`HarmonizableMixture.from_data`.
+
+        :param X: Inputs ``[N, D]``, those of ``active_dims`` only.
+        :param Y: Outputs ``[N]`` or ``[N, P]``.
+        :param num_components: The number of components, of one frequency each.
+        :raises ValueError: If the number is not positive, shapes do not fit, an entry is not
+            finite, or a column of X is constant.
+        """
+        peaks, widths = guess_peaks(X, Y, num_components, seed)
+        lag = 1 / np.square(2 * np.pi * widths)
+        return cls(
+            [
+                SpectralComponent(frequency, variance=power, lag=lag, active_dims=active_dims)
+                for frequency, power in zip(peaks.frequencies, peaks.powers, strict=True)
+            ],
+            name=name,
+        )
+
+    @check_shapes(
+        "w: [k, D]",
+        "return: [k]",
+    )
+    def spectral_density(self, w: TensorType) -> tf.Tensor:
+        """The sum of the components' (eq. 7)."""
+        return tf.add_n([part.spectral_density(w) for part in self.components])
+
+    @check_shapes(
+        "x: [n, D]",
+        "w: [k, D]",
+        "return: [n, k]",
+    )
+    def wigner(self, x: TensorType, w: TensorType) -> tf.Tensor:
+        """The Wigner distribution: the spectral density, everywhere the same."""
+        density = self.spectral_density(w)
+        return tf.broadcast_to(density, [tf.shape(x)[0], tf.shape(w)[0]])

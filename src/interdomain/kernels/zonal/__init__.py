@@ -1,0 +1,28 @@
+"""Zonal kernels: functions of the angle between inputs that are lifted to a sphere.
+
+They belong to :class:`interdomain.inducing_variables.SphericalHarmonics`, with which ``Kuu`` is
+diagonal, and to :class:`interdomain.inducing_variables.ActivationFeatures`. Use
+:class:`ArcCosine` for functions that behave like neural networks, and the stationary kernels of
+the sphere where smoothness or a lengthscale matters. Derive from :class:`ZonalKernel` to define one
+of your own by its shape function.
+"""
+
+from .arc_cosine import ArcCosine
+from .base import ZonalKernel
+from .spherical_stationary import (
+    ChordalSquaredExponential,
+    SphericalMatern12,
+    SphericalMatern32,
+    SphericalMatern52,
+    SphericalSquaredExponential,
+)
+
+__all__ = [
+    "ArcCosine",
+    "ChordalSquaredExponential",
+    "SphericalMatern12",
+    "SphericalMatern32",
+    "SphericalMatern52",
+    "SphericalSquaredExponential",
+    "ZonalKernel",
+]

@@ -1,0 +1,181 @@
+"""Stationary kernels on the sphere: Matern and squared exponential."""
+
+from __future__ import annotations
+
+import abc
+from collections.abc import Sequence
+
+import numpy as np
+import tensorflow as tf
+import tensorflow_probability as tfp
+from check_shapes import inherit_check_shapes
+from gpflow.base import TensorType
+from gpflow.kernels.base import ActiveDims
+from scipy.special import gammaln
+
+from ..._arguments import number
+from ...sphere import LaplaceBeltramiSpectrum, MaternSpectrum, SquaredExponentialSpectrum
+from .._parameters import positive_parameter
+from .base import ZonalKernel
+
+
+class SphericalStationary(ZonalKernel, metaclass=abc.ABCMeta):
+    """A zonal kernel with a lengthscale.
+
+    :param lengthscale: Positive scalar, in radians on the sphere. A lengthscale that suits a
+        circle makes the kernel almost constant on a sphere of higher dimension, because a random
+        pair of points is then nearly always at a right angle. The default is therefore
+        ``sqrt(2 / D)`` where the number D of columns is known from ``weight_variances`` or
+        ``active_dims``, and 0.5 where it is not.
+    :param radial_power: The power of r r' in the kernel. One, the default, makes functions grow
+        linearly away from the data, as in Dutordoir et al. 2020; zero keeps ``K(x, x)`` constant.
+    :raises ValueError: As :class:`ZonalKernel`; also if ``radial_power`` is negative.
+    """
+
+    def __init__(
+        self,
+        *,
+        variance: TensorType = 1.0,
+        lengthscale: TensorType | None = None,
+        weight_variances: TensorType = 1.0,
+        bias_variance: TensorType = 1.0,
+        radial_power: float = 1.0,
+        max_degree: int | None = None,
+        active_dims: ActiveDims | None = None,
+        allow_large: bool = False,
+        name: str | None = None,
+    ) -> None:
+        super().__init__(
+            variance=variance,
+            weight_variances=weight_variances,
+            bias_variance=bias_variance,
+            max_degree=max_degree,
+            active_dims=active_dims,
+            allow_large=allow_large,
+            name=name,
+        )
+        self.radial_power = number("radial_power", radial_power, at_least=0)
+        if lengthscale is None:
+            lengthscale = self._default_lengthscale()
+        remedy = "scale the columns with weight_variances=[...]"
+        self.lengthscale = positive_parameter("lengthscale", lengthscale, remedy=remedy)
+
+    def _default_lengthscale(self) -> float:
+        if self.ard:
+            return float(np.sqrt(2 / self.weight_variances.shape[0]))
+        if isinstance(self.active_dims, np.ndarray):
+            return float(np.sqrt(2 / len(self.active_dims)))
+        return 0.5
+
+
+class LaplaceBeltrami(SphericalStationary, metaclass=abc.ABCMeta):
+    """A stationary kernel defined by its eigenvalues, which depend on the dimension.
+
+    The eigenvalues are those of Dutordoir et al. 2020 (section 3.2 and appendix B.4), divided by
+    their sum over all harmonics, so that kappa(1) = 1 and truncation plays no part in the prior.
+    See :mod:`interdomain.sphere.laplace_beltrami` for how kappa itself is summed and how exactly.
+    """
+
+    @abc.abstractmethod
+    def spectrum(self, dimension: int) -> LaplaceBeltramiSpectrum:
+        """The spectrum on S^{d-1} at the present lengthscale."""
+
+    @inherit_check_shapes
+    def shape_function(self, t: TensorType, dimension: int | None = None) -> tf.Tensor:
+        """kappa at inner products t on S^{d-1}.
+
+        :param dimension: d, the number of input columns plus one. It must be given, because these
+            kernels are defined by a spectrum that depends on it.
+        :raises ValueError: If ``dimension`` is missing.
+        """
+        if dimension is None:
+            raise ValueError(
+                f"dimension must be given: the shape function of {type(self).__name__} depends on "
+                "it. Pass dimension=D + 1, D being the number of input columns."
+            )
+        return self.shape_in_dimension(tf.convert_to_tensor(t), dimension)
+
+    def shape_in_dimension(self, t: tf.Tensor, dimension: int) -> tf.Tensor:
+        return self.spectrum(dimension).shape_function(t)
+
+    @inherit_check_shapes
+    def eigenvalues(self, dimension: int, degrees: Sequence[int]) -> tf.Tensor:
+        return self.spectrum(dimension).eigenvalues(degrees)
+
+    def _cosines(self, unit: tf.Tensor, unit2: tf.Tensor | None = None) -> tf.Tensor:
+        """In float64, and exactly one where points coincide: a kernel with a short lengthscale
+        turns rounding errors of angles into a matrix that is not positive semi-definite."""
+        if self.max_degree is not None:
+            return super()._cosines(unit, unit2)
+        if unit.dtype != tf.float64:
+            unit = _normalised(unit)
+            unit2 = None if unit2 is None else _normalised(unit2)
+        t = super()._cosines(unit, unit2)
+        return tf.where(t > 1 - _COINCIDENT, tf.ones([], t.dtype), t)
+
+
+_COINCIDENT = 2e-15
+"""The most by which rounding keeps the inner product of a vector with itself from one."""
+
+
+def _normalised(unit: tf.Tensor) -> tf.Tensor:
+    return tf.math.l2_normalize(tf.cast(unit, tf.float64), axis=-1)
+
+
+class SphericalMatern(LaplaceBeltrami, metaclass=abc.ABCMeta):
+    """``lambda_l ~ (2 nu / lengthscale^2 + l (l + d - 2))^(-nu - (d - 1) / 2)``."""
+
+    nu: float
+    """Smoothness: samples have derivatives of every order below nu."""
+
+    def spectrum(self, dimension: int) -> MaternSpectrum:
+        return MaternSpectrum(dimension, tf.convert_to_tensor(self.lengthscale), self.nu)
+
+
+class SphericalMatern12(SphericalMatern):
+    """The Matern-1/2 kernel on the sphere: continuous, rough samples."""
+
+    nu = 0.5
+
+
+class SphericalMatern32(SphericalMatern):
+    """The Matern-3/2 kernel on the sphere: samples with one derivative."""
+
+    nu = 1.5
+
+
+class SphericalMatern52(SphericalMatern):
+    """The Matern-5/2 kernel on the sphere: samples with two derivatives."""
+
+    nu = 2.5
+
+
+class SphericalSquaredExponential(LaplaceBeltrami):
+    """``lambda_l ~ exp(-lengthscale^2 l (l + d - 2) / 2)``: smooth samples."""
+
+    def spectrum(self, dimension: int) -> SquaredExponentialSpectrum:
+        return SquaredExponentialSpectrum(dimension, tf.convert_to_tensor(self.lengthscale))
+
+
+class ChordalSquaredExponential(SphericalStationary):
+    """``kappa(t) = exp(-(1 - t) / lengthscale^2)``, a squared exponential of the chord's length.
+
+    With alpha = (d - 2) / 2, ``lambda_l = (2 lengthscale^2)^alpha Gamma(alpha + 1)
+    exp(-1 / lengthscale^2) I_{l + alpha}(1 / lengthscale^2)``, with the modified Bessel function I.
+    """
+
+    @inherit_check_shapes
+    def shape_function(self, t: TensorType) -> tf.Tensor:
+        gap = tf.minimum(tf.convert_to_tensor(t) - 1, 0)  # rounding errors are large at the end
+        return tf.exp(gap / tf.square(self.lengthscale))
+
+    @inherit_check_shapes
+    def eigenvalues(self, dimension: int, degrees: Sequence[int]) -> tf.Tensor:
+        alpha = (dimension - 2) / 2
+        squared = tf.square(tf.cast(self.lengthscale, tf.float64))
+        log_bessel = tfp.math.log_bessel_ive(np.asarray(degrees, float) + alpha, 1 / squared)
+        log_values = alpha * tf.math.log(2 * squared) + gammaln(alpha + 1) + log_bessel
+        return tf.cast(tf.exp(log_values), self.variance.dtype)
+
+    def _default_lengthscale(self) -> float:
+        return 1.0

@@ -1,0 +1,227 @@
+"""Weighted sums of a radial term over groups of points, with gradients in closed form.
+
+A sum of ``c rho(r2)`` with ``r2 = scale |a - b|^2``, and S the slopes of rho at r2, has the
+gradients
+
+    to a:        2 scale sum c S (a - b),
+    to scale:    sum c S r2 / scale.
+
+Those to points take products of S with the points, as dear as the distances themselves. The one to
+the scale takes none and is computed apart from them, so that TensorFlow leaves them out of a graph
+where nobody asks for them: images are data.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import tensorflow as tf
+
+from .chunks import from_chunks, into_chunks, map_chunks, map_rows, rows_per_chunk
+from .distances import differences, distance_factors, squared_distances, with_one
+from .radial_terms import RadialTerm, ValueAndSlope
+
+_NUM_BLOCKS = 9
+"""Blocks of the points of a group, an odd number: (9 + 1) / 2 in 9 of their pairs are computed."""
+
+_SMALLEST_GROUP = 128
+"""Points: smaller groups are one block."""
+
+
+def radial_cross(
+    term: RadialTerm, Z: tf.Tensor, points: tf.Tensor, weights: tf.Tensor, chunk: int
+) -> tf.Tensor:
+    """``sum_p weights[p] k(Z[m], points[n, p])`` ``[N, M]``, for ``chunk`` groups at a time."""
+
+    def of_groups(
+        groups: tf.Tensor, Z: tf.Tensor, weights: tf.Tensor, scale: tf.Tensor
+    ) -> tf.Tensor:
+        values, _ = term.value_and_slope(squared_distances(for_each(Z, groups), groups, scale))
+        return tf.tensordot(values, weights, 1)
+
+    def gradient(
+        upstream: tf.Tensor,
+        groups: tf.Tensor,
+        Z: tf.Tensor,
+        weights: tf.Tensor,
+        scale: tf.Tensor,
+    ) -> tuple[tf.Tensor, ...]:
+        r2 = squared_distances(for_each(Z, groups), groups, scale)
+        values, slopes = term.value_and_slope(r2)
+        by_Z = tf.einsum(
+            "nm,nme->me", upstream, tf.matmul(slopes, weights[:, None] * with_one(groups))
+        )
+        by_point = tf.matmul(slopes, upstream[..., None] * with_one(Z), transpose_a=True)
+        return (
+            2 * scale * weights[:, None] * differences(groups, by_point),
+            2 * scale * differences(Z, by_Z),
+            tf.reduce_sum(tf.matmul(upstream[:, None], values), axis=[0, 1]),
+            tf.reduce_sum(upstream * tf.tensordot(slopes * r2, weights, 1)) / scale,
+        )
+
+    shared = [term.inputs(Z), weights, term.squared_scale]
+    return term.variance * map_rows(of_groups, term.inputs(points), shared, chunk, gradient)
+
+
+def radial_quadratic(
+    term: RadialTerm, points: tf.Tensor, weights: tf.Tensor, max_entries: int
+) -> tf.Tensor:
+    """``sum_pq weights[p] weights[q] k(points[n, p], points[n, q])`` ``[N]``.
+
+    The sums that the gradient needs are products of the matrices that the value needs: they are
+    taken on the way forward, and no matrix is kept or computed again.
+
+    :param max_entries: How many kernel values of one group may be held.
+    """
+
+    @tf.custom_gradient
+    def sums(points: tf.Tensor, weights: tf.Tensor, scale: tf.Tensor) -> tuple[tf.Tensor, Any]:
+        of_groups = _of_groups if points.shape[1] ** 2 <= max_entries else _of_large_groups
+        values, row_sums, radii, flows = of_groups(term.value_and_slope, points, weights, scale)
+
+        def gradient(upstream: tf.Tensor) -> tuple[tf.Tensor, ...]:
+            d_row_sums = upstream[:, None] * weights
+            return (
+                4 * scale * d_row_sums[..., None] * differences(points, flows),
+                2 * tf.linalg.matvec(row_sums, upstream, transpose_a=True),
+                tf.reduce_sum(upstream * radii) / scale,
+            )
+
+        return values, gradient
+
+    return term.variance * sums(term.inputs(points), weights, term.squared_scale)
+
+
+def _of_groups(
+    value_and_slope: ValueAndSlope, points: tf.Tensor, weights: tf.Tensor, scale: tf.Tensor
+) -> tuple[tf.Tensor, ...]:
+    """What the value and the gradients are made of, some groups at a time.
+
+    :return: The values ``[N]``; the row sums ``sum_q rho_pq w_q`` ``[N, P]``; the gradient's
+        ``sum_pq w_p w_q S_pq r2_pq`` ``[N]``; and ``sum_q S_pq w_q (x_q, 1)`` ``[N, P, D + 1]``.
+    """
+    num_points = points.shape[1]
+    pairs = _BlockPairs(num_points)
+    padded_weights = pairs.pad(weights[None, :, None])[0]
+
+    def of_chunk(groups: tf.Tensor) -> tuple[tf.Tensor, ...]:
+        groups = pairs.pad(groups)
+        weights = for_each(padded_weights, groups)
+        row_weights, partner_weights = pairs.rows(weights), pairs.once(pairs.partners(weights))
+        left, right = distance_factors(groups, groups, scale)
+        r2 = tf.matmul(pairs.rows(left), pairs.partners(right), transpose_b=True)
+        rho, slopes = value_and_slope(r2)
+
+        def of_both(matrix: tf.Tensor, values: tf.Tensor) -> tf.Tensor:
+            """Symmetric products: of the rows with their partners, and the other way round."""
+            forth = tf.matmul(matrix, pairs.once(pairs.partners(values)))
+            back = tf.matmul(matrix, pairs.rows(values), transpose_a=True)
+            sums = forth + pairs.to_rows(pairs.once(back))
+            return pairs.flat(sums)[:, :num_points]
+
+        def total(matrix: tf.Tensor) -> tf.Tensor:
+            products = tf.matmul(matrix, partner_weights)
+            return 2 * tf.reduce_sum(products * row_weights, axis=[1, 2, 3])
+
+        return (
+            total(rho),
+            of_both(rho, weights)[..., 0],
+            total(slopes * r2),
+            of_both(slopes, weights * with_one(groups)),
+        )
+
+    chunk = rows_per_chunk(pairs.num_entries)
+    if points.shape[0] is not None and points.shape[0] <= chunk:
+        return of_chunk(points)
+    parts = map_chunks(of_chunk, into_chunks(points, chunk), (points.dtype,) * 4)
+    return tuple(from_chunks(part, tf.shape(points)[0]) for part in parts)
+
+
+def _of_large_groups(
+    value_and_slope: ValueAndSlope, points: tf.Tensor, weights: tf.Tensor, scale: tf.Tensor
+) -> tuple[tf.Tensor, ...]:
+    """:func:`_of_groups` for groups of very many points: some points of one group at a time."""
+    num_points, dim = points.shape[1], points.shape[2]
+    size = rows_per_chunk(num_points)
+    num_parts = -(-num_points // size)
+    padded = tf.pad(points, [[0, 0], [0, num_parts * size - num_points], [0, 0]])
+    rows = tf.reshape(padded, [-1, size, dim])
+
+    def of_part(arguments: tuple[tf.Tensor, tf.Tensor]) -> tuple[tf.Tensor, ...]:
+        part, i = arguments
+        group = points[i // num_parts]
+        r2 = squared_distances(part, group, scale)
+        rho, slopes = value_and_slope(r2)
+        return (
+            tf.linalg.matvec(rho, weights),
+            tf.linalg.matvec(slopes * r2, weights),
+            tf.matmul(slopes, weights[:, None] * with_one(group)),
+        )
+
+    parts = map_chunks(of_part, (rows, tf.range(tf.shape(rows)[0])), (points.dtype,) * 3)
+    row_sums, radii, flows = (
+        tf.reshape(part, tf.concat([[-1, num_parts * size], tf.shape(part)[2:]], axis=0))
+        for part in parts
+    )
+    row_sums, radii = row_sums[:, :num_points], radii[:, :num_points]
+    return (
+        tf.linalg.matvec(row_sums, weights),
+        row_sums,
+        tf.linalg.matvec(radii, weights),
+        flows[:, :num_points],
+    )
+
+
+def for_each(matrix: tf.Tensor, groups: tf.Tensor) -> tf.Tensor:
+    """A matrix repeated for each group.
+
+    Products of batches are not left to repeat it: those of float32 then corrupt memory (TensorFlow
+    2.21 on a CPU, from six matrices on).
+    """
+    return tf.tile(matrix[None], [tf.shape(groups)[0], 1, 1])
+
+
+class _BlockPairs:
+    """Each pair of points of a group once.
+
+    The points are cut into an odd number of blocks in a circle, and each block is paired with
+    itself and with as many of the next ones as bring every pair of blocks about once. Pairs inside
+    a block come twice, and count half: see :meth:`once`.
+    """
+
+    def __init__(self, num_points: int) -> None:
+        self.num_blocks = _NUM_BLOCKS if num_points >= _SMALLEST_GROUP else 1
+        self.size = -(-num_points // self.num_blocks)
+        self.missing = self.num_blocks * self.size - num_points
+        self.reach = self.num_blocks // 2 + 1
+        self.num_entries = self.num_blocks * self.reach * self.size**2
+
+    def pad(self, values: tf.Tensor) -> tf.Tensor:
+        """``[n, P, D]``, with zeros for the points that are missing in the last block."""
+        return tf.pad(values, [[0, 0], [0, self.missing], [0, 0]]) if self.missing else values
+
+    def rows(self, values: tf.Tensor) -> tf.Tensor:
+        """``[n, blocks size, D] -> [n, blocks, size, D]``."""
+        return tf.reshape(values, [-1, self.num_blocks, self.size, values.shape[-1]])
+
+    def flat(self, values: tf.Tensor) -> tf.Tensor:
+        """``[n, blocks, size, D] -> [n, blocks size, D]``."""
+        return tf.reshape(values, [-1, self.num_blocks * self.size, values.shape[-1]])
+
+    def partners(self, values: tf.Tensor) -> tf.Tensor:
+        """``[n, blocks size, D] -> [n, blocks, reach size, D]``: those of each block's partners."""
+        starts = self.size * np.arange(self.num_blocks)[:, None]
+        indices = (starts + np.arange(self.reach * self.size)) % (self.num_blocks * self.size)
+        return tf.gather(values, tf.constant(indices, tf.int32), axis=1)
+
+    def once(self, values: tf.Tensor) -> tf.Tensor:
+        """Halves what belongs to a block's own points, of ``[n, blocks, reach size, D]``."""
+        own = self.size
+        factors = [0.5] * own + [1.0] * ((self.reach - 1) * own)
+        return values * tf.constant(factors, values.dtype)[:, None]
+
+    def to_rows(self, values: tf.Tensor) -> tf.Tensor:
+        """``[n, blocks, reach size, D] -> [n, blocks, size, D]``: the transpose of partners."""
+        parts = tf.split(values, self.reach, axis=2)
+        return tf.add_n([tf.roll(part, offset, axis=1) for offset, part in enumerate(parts)])

@@ -1,0 +1,205 @@
+"""Kvu for every pair of inducing variables, by coordinates in the basis of harmonics."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import gpflow
+import numpy as np
+import pytest
+import scipy.linalg
+import scipy.special
+import tensorflow as tf
+from gpflow.inducing_variables import InducingPoints
+
+from interdomain.covariances import Kvu
+from interdomain.inducing_variables import (
+    ActivationFeatures,
+    HarmonicInducingPoints,
+    SphericalHarmonics,
+    SumInducingVariables,
+)
+from interdomain.kernels import HarmonicKernel, SphericalMatern52
+from interdomain.transforms import Negation
+from tests.conformance.helpers import assert_close, assert_same_objective, value_and_gradients
+from tests.conformance.selection import param
+
+from .cases import KINDS, SETTINGS, activations, by_coordinates, relu
+
+EACH_SETTING = pytest.mark.parametrize(
+    "name", [param(name, id=name, quick=name == "matern") for name in SETTINGS]
+)
+
+
+@pytest.mark.parametrize("base", KINDS)
+@pytest.mark.parametrize("orthogonal", KINDS)
+@EACH_SETTING
+def test_values_and_gradients(name: str, orthogonal: str, base: str) -> None:
+    setting = SETTINGS[name]
+    kernel, dimension = setting.kernel(), setting.input_dim + 1
+    v, u = KINDS[orthogonal](setting, 1), KINDS[base](setting, 0)
+    expected = by_coordinates(kernel, v, u, dimension)
+    assert np.max(np.abs(expected)) > 1e-2
+    assert_close(Kvu(v[0], u[0], kernel), expected, rtol=1e-12)
+    assert_close(Kvu(u[0], v[0], kernel), tf.transpose(expected), rtol=1e-12)
+
+    weights = np.random.default_rng(1).normal(size=expected.shape)
+    variables = (
+        *depends_on(kernel, orthogonal, base),
+        *v[0].trainable_variables,
+        *u[0].trainable_variables,
+    )
+    assert_same_objective(
+        lambda: tf.reduce_sum(weights * Kvu(v[0], u[0], kernel)),
+        lambda: tf.reduce_sum(weights * by_coordinates(kernel, v, u, dimension)),
+        variables,
+        rtol=1e-10,
+    )
+
+
+def depends_on(kernel: Any, *kinds: str) -> list[tf.Variable]:
+    """The map to the sphere matters to points; the spectrum, unless it cancels: that of points and
+    anything else does (v = f, and u = <f, phi>)."""
+    on_sphere = [kernel.weight_variances, kernel.bias_variance]
+    spectrum = [kernel.variance, *([kernel.lengthscale] if hasattr(kernel, "lengthscale") else [])]
+    num_points = kinds.count("points")
+    parameters = (on_sphere if num_points else []) + (spectrum if num_points != 1 else [])
+    return [parameter.unconstrained_variable for parameter in parameters]
+
+
+@EACH_SETTING
+@pytest.mark.parametrize("sign", [1.0, -1.0])
+def test_parallel_units(name: str, sign: float) -> None:
+    """w = z and w = -z, where t is 1 or -1: also with another activation, and the gradient."""
+    setting = SETTINGS[name]
+    kernel, dimension = setting.kernel(), setting.input_dim + 1
+    u, relu_units = activations(setting, 0), activations(setting, 1, relu)
+    units = ActivationFeatures(sign * u[0].Z.numpy(), relu_units[0].activation, 8)
+    v = (units, relu)
+    weights = np.random.default_rng(2).normal(size=(3, 3))
+    assert_same_objective(
+        lambda: tf.reduce_sum(weights * Kvu(v[0], u[0], kernel)),
+        lambda: tf.reduce_sum(weights * by_coordinates(kernel, v, u, dimension)),
+        (*units.trainable_variables, *u[0].trainable_variables),
+        rtol=1e-10,
+    )
+
+
+def test_activations_without_a_common_degree() -> None:
+    """An odd and an even function: independent, and no gradient goes astray."""
+    setting = SETTINGS["matern"]
+    kernel = setting.kernel()
+    odd, _ = activations(setting, 0, scipy.special.erf)
+    even = ActivationFeatures(activations(setting, 1)[0].Z, tf.cos, 6)
+    value, gradients = value_and_gradients(
+        lambda: tf.reduce_sum(Kvu(odd, even, kernel) ** 2), odd.trainable_variables
+    )
+    np.testing.assert_array_equal(Kvu(odd, even, kernel), np.zeros((3, 4)))
+    assert value == 0 and all(g is None or not np.any(g) for g in gradients)
+
+
+def test_points_with_any_kernel() -> None:
+    kernel = gpflow.kernels.Matern32() * gpflow.kernels.Linear()
+    W, Z = np.random.default_rng(0).normal(size=(2, 4, 3))
+    assert_close(Kvu(InducingPoints(W), InducingPoints(Z), kernel), kernel(W, Z), rtol=1e-15)
+
+
+def summed() -> tuple[gpflow.kernels.Sum, list, list]:
+    """A zonal kernel with each kind on both sides, and one with points."""
+    setting = SETTINGS["matern"]
+    other = gpflow.kernels.Matern32()
+    Z = np.random.default_rng(0).normal(size=(5, 2))
+    kernel = gpflow.kernels.Sum([setting.kernel(), other, setting.kernel()])
+    blocks_v = [
+        KINDS["activations"](setting, 1)[0],
+        InducingPoints(Z[:2]),
+        KINDS["points"](setting, 1)[0],
+    ]
+    blocks_u = [
+        KINDS["harmonics"](setting, 0)[0],
+        InducingPoints(Z),
+        KINDS["activations"](setting, 0)[0],
+    ]
+    return kernel, blocks_v, blocks_u
+
+
+def test_sums_are_block_diagonal() -> None:
+    kernel, v, u = summed()
+    expected = scipy.linalg.block_diag(
+        *(Kvu(*both, k).numpy() for *both, k in zip(v, u, kernel.kernels, strict=True))
+    )
+    assert expected.shape == (4 + 2 + 5, 11 + 5 + 3)
+    actual = Kvu(SumInducingVariables(v), SumInducingVariables(u), kernel)
+    np.testing.assert_array_equal(actual, expected)
+
+
+def test_sums_next_to_points() -> None:
+    """All summands see the points: nothing is block-diagonal there."""
+    kernel, _, u = summed()
+    base, W = SumInducingVariables(u), np.random.default_rng(1).normal(size=(3, 2))
+    expected = gpflow.covariances.Kuf(base, kernel, W)
+    assert_close(Kvu(InducingPoints(W), base, kernel), tf.transpose(expected), rtol=1e-15)
+    assert_close(Kvu(base, InducingPoints(W), kernel), expected, rtol=1e-15)
+
+
+def test_harmonic_points_next_to_points() -> None:
+    kernel = HarmonicKernel(gpflow.kernels.Matern32(), Negation(0))
+    base = HarmonicInducingPoints(np.random.default_rng(0).normal(size=(2, 3, 2)))
+    W = np.random.default_rng(1).normal(size=(4, 2))
+    expected = np.concatenate(
+        [k(W, z) for k, z in zip(kernel.kernels, base.Z_per_component, strict=True)], axis=1
+    )
+    assert_close(Kvu(InducingPoints(W), base, kernel), expected, rtol=1e-12)
+
+
+ZONAL = SphericalMatern52()
+HARMONICS, WIDE = SphericalHarmonics(3, [0, 1]), SphericalHarmonics(4, [0, 1])
+UNITS, WIDE_UNITS = (ActivationFeatures.random(D, 3, "relu", 4) for D in (2, 3))
+WITH_POINTS = HarmonicInducingPoints(np.zeros((2, 3, 2)))
+RBF = gpflow.kernels.RBF()
+ERRORS: dict[str, tuple[Callable[[], Any], str]] = {
+    "kernel": (
+        lambda: Kvu(UNITS, HARMONICS, RBF),
+        "iv_v, iv_u: there is no covariance between ActivationFeatures and SphericalHarmonics "
+        "under SquaredExponential; use InducingPoints for one of them",
+    ),
+    "pair": (
+        lambda: Kvu(WITH_POINTS, UNITS, ZONAL),
+        "no covariance between HarmonicInducingPoints and ActivationFeatures",
+    ),
+    "sum": (
+        lambda: Kvu(SumInducingVariables([UNITS]), UNITS, ZONAL + ZONAL),
+        "no covariance between SumInducingVariables and ActivationFeatures under Sum",
+    ),
+    "blocks": (
+        lambda: Kvu(
+            SumInducingVariables([UNITS]), SumInducingVariables([UNITS, UNITS]), ZONAL + ZONAL
+        ),
+        "has 1 blocks, but the kernel is a sum of 2",
+    ),
+    "points with the wrong kernel": (
+        lambda: Kvu(InducingPoints(np.zeros((2, 2))), UNITS, RBF),
+        "no covariance between ActivationFeatures and SquaredExponential",
+    ),
+    "columns": (
+        lambda: Kvu(InducingPoints(np.zeros((2, 3))), UNITS, ZONAL),
+        "kernel sees 3 columns of Xnew, but the inducing variable has dimension 3",
+    ),
+    **{
+        f"dimensions {k}": (
+            lambda pair=pair: Kvu(*pair, ZONAL),  # type: ignore[misc]
+            f"iv_v has dimension {pair[0].dimension}, but iv_u has {pair[1].dimension}",
+        )
+        for k, pair in enumerate(
+            [(HARMONICS, WIDE), (WIDE_UNITS, HARMONICS), (WIDE, UNITS), (UNITS, WIDE_UNITS)]
+        )
+    },
+}
+
+
+@pytest.mark.parametrize("name", ERRORS)
+def test_errors(name: str) -> None:
+    build, message = ERRORS[name]
+    with pytest.raises(ValueError, match=message):
+        build()

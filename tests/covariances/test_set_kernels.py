@@ -1,0 +1,285 @@
+"""Inducing patches and orbit points in models: sums, harmonic parts, orthogonal variables."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import gpflow
+import numpy as np
+import pytest
+import scipy.linalg
+import tensorflow as tf
+from gpflow import kernels as gk
+from gpflow.covariances import Kuf, Kuu
+from gpflow.inducing_variables import InducingPoints
+from gpflow.kernels import Kernel
+
+from interdomain.covariances import Kvu
+from interdomain.inducing_variables import (
+    HarmonicInducingPoints,
+    InducingPatches,
+    OrbitInducingPoints,
+    SumInducingVariables,
+)
+from interdomain.kernels import (
+    Convolutional,
+    HarmonicKernel,
+    Invariant,
+    MultiChannelConvolutional,
+    SetKernel,
+)
+from interdomain.models import AdditiveSVGP, OrthogonalSVGP
+from interdomain.transforms import CyclicTransform, ImageFlip, ImageTranslation, Negation, Rotation
+from tests.conformance.helpers import assert_close, value_and_gradients
+from tests.models.bounds import assert_same_bound
+from tests.models.cases import block_svgp, make_q
+
+NOISE = 0.2
+RNG = np.random.default_rng(0)
+X, X2 = RNG.normal(size=(7, 9)), RNG.normal(size=(3, 9))
+Y = np.sin(X @ RNG.normal(size=(9, 1)))
+Z = RNG.normal(size=(3, 4))
+WEIGHTS = RNG.normal(size=4)
+
+
+def conv(base: Kernel | None = None, **options: Any) -> Convolutional:
+    base = base or gk.SquaredExponential(3.0, 1.4)
+    return Convolutional(base, (3, 3), (2, 2), **{"weights": WEIGHTS, **options})
+
+
+def test_shared_patches_are_listed_once() -> None:
+    """And receive the gradients of all their uses."""
+    kernel = MultiChannelConvolutional(
+        [gk.SquaredExponential(lengthscales=scale) for scale in (1.0, 1.5)],
+        (3, 3, 2),
+        (2, 2),
+    )
+    images = np.random.default_rng(1).normal(size=(4, 18))
+    shared = SumInducingVariables([InducingPatches(Z)] * 2)
+    apart = SumInducingVariables([InducingPatches(Z), InducingPatches(Z)])
+    assert list(gpflow.utilities.parameter_dict(shared)) == [".blocks[0].Z"]
+    assert len(gpflow.utilities.parameter_dict(apart)) == 2
+    assert shared.num_inducing == apart.num_inducing == 6
+    results = []
+    for points in (shared, apart):
+        with tf.GradientTape() as tape:
+            covariances = Kuf(points, kernel, images), Kuu(points, kernel)
+            total = tf.add_n([tf.reduce_sum(tf.sin(3 * K)) for K in covariances])
+        results.append((covariances, tape.gradient(total, points.trainable_variables)))
+    assert_close(results[0][0], results[1][0], rtol=1e-14)
+    assert_close(results[0][1][0], tf.add_n(results[1][1]), rtol=1e-12)
+
+
+def sums() -> tuple[Kernel, SumInducingVariables]:
+    kernel = conv() + gk.SquaredExponential(0.7, 2.5)
+    points = InducingPoints(np.random.default_rng(3).normal(size=(4, 9)))
+    return kernel, SumInducingVariables([InducingPatches(Z), points])
+
+
+def parts() -> tuple[Kernel, HarmonicInducingPoints]:
+    kernel = HarmonicKernel(conv(), [ImageFlip((2, 2), 1), Negation(range(4))])
+    return kernel, HarmonicInducingPoints(np.random.default_rng(3).normal(size=(4, 2, 4)))
+
+
+@pytest.mark.parametrize(("build", "sizes"), [(sums, (3, 4)), (parts, (2, 2, 2, 2))])
+@pytest.mark.parametrize("whiten", [True, False], ids=["whitened", "unwhitened"])
+def test_mean_field_is_a_block_diagonal_q(build: Any, sizes: tuple[int, ...], whiten: bool) -> None:
+    """AdditiveSVGP next to the stock SVGP, with the same blocks in its joint q."""
+    kernel, points = build()
+    q_mu, q_sqrt = make_q(sizes, 1, q_diag=False)
+    model = AdditiveSVGP(
+        kernel,
+        gpflow.likelihoods.Gaussian(NOISE),
+        points,
+        mean_function=gpflow.mean_functions.Constant(0.3),
+        q_mu=q_mu,
+        q_sqrt=q_sqrt,
+        whiten=whiten,
+        num_data=20,
+    )
+    joint = block_svgp(model, points, model.q_mu, model.q_sqrt)
+    assert_same_bound(model, joint, [*model.q_mu, *model.q_sqrt], (X, Y))
+
+
+GROUPS: dict[str, list[CyclicTransform]] = {
+    "flip-negation": [ImageFlip((2, 2), 0), Negation(range(4))],
+    "rotation-3": [Rotation(3, (1, 2))],
+}
+
+
+@pytest.mark.parametrize(
+    ("name", "group"),
+    [
+        *(("Convolutional", group) for group in GROUPS),
+        ("Invariant", "rotation-3"),  # in other columns than the invariance
+    ],
+)
+def test_harmonic_parts(name: str, group: str) -> None:
+    """The transformations act on patches (or points of an orbit): the parts add up, and each is
+    the sum of responses of a part of g."""
+    inner = gk.Matern52(1.3, 1.7)
+    if name == "Convolutional":
+        base: SetKernel = conv(inner)
+        inputs, inputs2 = X, X2
+    else:
+        base = Invariant(inner, Negation(0))
+        inputs, inputs2 = X[:, :4], X2[:, :4]
+    kernel = HarmonicKernel(base, GROUPS[group])
+    of_g = HarmonicKernel(inner, GROUPS[group])
+    weights, total = base.point_weights.numpy(), 0.0
+    points, points2 = (base.points(tf.constant(A)).numpy() for A in (inputs, inputs2))
+    assert len(kernel.kernels) == of_g.num_components > 1
+    for part, part_of_g in zip(kernel.kernels, of_g.kernels, strict=True):
+        desired = np.zeros((7, 3))
+        for p, q in np.ndindex(len(weights), len(weights)):
+            desired += weights[p] * weights[q] * part_of_g(points[:, p], points2[:, q])
+        assert_close(part(inputs, inputs2), desired, rtol=1e-11)
+        assert_close(part(inputs, full_cov=False), np.diag(part(inputs)), rtol=1e-11)
+        features = sum(w * part_of_g(Z, points[:, p]).numpy() for p, w in enumerate(weights))
+        u = InducingPatches(Z) if name == "Convolutional" else OrbitInducingPoints(Z)
+        assert_close(Kuf(u, part, inputs), features, rtol=1e-11)
+        assert_close(Kuu(u, part), part_of_g(Z), rtol=1e-11)
+        total = total + part(inputs, inputs2)
+    assert_close(kernel(inputs, inputs2), total, rtol=1e-12)
+    assert_close(kernel(inputs), base(inputs), rtol=1e-14)
+    assert_close(kernel(inputs, full_cov=False), base(inputs, full_cov=False), rtol=1e-14)
+
+
+def additive(kernel: Kernel, points: Any, sizes: list[int], **options: Any) -> AdditiveSVGP:
+    q_mu, q_sqrt = make_q(sizes, 1, q_diag=False)
+    likelihood = gpflow.likelihoods.Gaussian(NOISE)
+    return AdditiveSVGP(kernel, likelihood, points, q_mu=q_mu, q_sqrt=q_sqrt, **options)
+
+
+@pytest.mark.parametrize("devices", [None, ["/cpu:0"]], ids=["batches", "devices"])
+def test_points_of_parts_are_patches_of_parts(devices: Any) -> None:
+    """HarmonicInducingPoints in the space of patches, next to InducingPatches of each part."""
+    kernel, points = parts()
+    patches = SumInducingVariables([InducingPatches(block) for block in points.Z_per_component])
+    first = additive(kernel, points, [2] * 4, devices=devices)
+    second = additive(kernel, patches, [2] * 4)
+    results = [
+        value_and_gradients(
+            lambda model=model, u=u: model.elbo((X, Y)),
+            (
+                *kernel.trainable_variables,
+                *u.trainable_variables,
+                *(q.unconstrained_variable for q in (*model.q_mu, *model.q_sqrt)),
+            ),
+        )
+        for model, u in ((first, points), (second, patches))
+    ]
+    assert_close(results[0], results[1], rtol=1e-10)
+
+
+@pytest.mark.parametrize("shared", [True, False], ids=["shared", "own"])
+def test_variables_at_images(shared: bool) -> None:
+    """Complete: one variable at z and one at G z for the part that pairs two."""
+    kernel = HarmonicKernel(conv(), Rotation(3, (1, 2)))
+    assert kernel.multiplicities == (1, 2)
+    points = HarmonicInducingPoints.for_kernel(
+        kernel, Z[:2] if shared else np.stack([Z[:2], Z[1:]]), complete=True
+    )
+    of_parts = [Z[:2], Z[:2] if shared else Z[1:]]
+    places = [of_parts[0], np.concatenate([of_parts[1], kernel.transform(of_parts[1])])]
+    blocks = [InducingPatches(place) for place in places]
+    each = list(zip(blocks, kernel.kernels, strict=True))
+    features = np.concatenate([Kuf(block, part, X) for block, part in each])
+    assert_close(Kuf(points, kernel, X), features, rtol=1e-12)
+    dense = scipy.linalg.block_diag(*(Kuu(block, part) for block, part in each))
+    assert_close(Kuu(points, kernel), dense, rtol=1e-12)
+    batches = np.stack([X, 2 * X])
+    assert_close(Kuf(points, kernel, batches)[:, 0], features, rtol=1e-12)
+    # One part by itself.
+    block, part = points.inducing_variables[1], kernel.kernels[1]
+    assert_close(Kuf(block, part, X), features[2:], rtol=1e-12)
+    assert_close(Kuu(block, part), dense[2:, 2:], rtol=1e-12)
+
+
+def test_complete_points_are_the_patches_of_whole_orbits() -> None:
+    """Theorem 4.1 for the responses: with the best q(u), the same bound and predictions."""
+    transforms = [Rotation(3, (1, 2)), Negation(range(4))]
+    kernel = HarmonicKernel(conv(gk.Matern32(3.0, 1.4)), transforms)
+    points = HarmonicInducingPoints.for_kernel(kernel, Z[:2], complete=True)
+    assert points.num_inducing == 12
+    orbit = tf.reshape(kernel.transform.orbit(Z[:2]), [-1, 4])
+    with gpflow.config.as_context(gpflow.config.Config(jitter=0.0)):
+        harmonic = gpflow.models.SGPR((X, Y), kernel, points, noise_variance=NOISE)
+        stock = gpflow.models.SGPR(
+            (X, Y), kernel.base_kernel, InducingPatches(orbit), noise_variance=NOISE
+        )
+        assert_close(harmonic.elbo(), stock.elbo(), rtol=1e-6)
+        for full_cov in (False, True):
+            assert_close(
+                harmonic.predict_f(X2, full_cov=full_cov),
+                stock.predict_f(X2, full_cov=full_cov),
+                rtol=1e-6,
+            )
+        fewer = gpflow.models.SGPR(
+            (X, Y), kernel.base_kernel, InducingPatches(Z[:2]), noise_variance=NOISE
+        )
+        assert fewer.elbo() < stock.elbo() - 1e-3
+
+
+def test_pairs() -> None:
+    kernel = conv()
+    W = np.random.default_rng(5).normal(size=(2, 4))
+    v, u = InducingPatches(W), InducingPatches(Z)
+    assert_close(Kvu(v, u, kernel), kernel.base_kernel(W, Z), rtol=1e-14)
+    points = InducingPoints(X2)
+    assert_close(Kvu(points, u, kernel), tf.transpose(Kuf(u, kernel, X2)), rtol=1e-15)
+    assert_close(Kvu(u, points, kernel), Kuf(u, kernel, X2), rtol=1e-15)
+    places = np.random.default_rng(6).normal(size=(3, 2))
+    located = conv(location_kernel=gk.SquaredExponential(0.7, 1.3))
+    v, u = InducingPatches(W, places[:2]), InducingPatches(Z, places)
+    desired = kernel.base_kernel(W, Z) * located.location_kernel(places[:2], places)
+    assert_close(Kvu(v, u, located), desired, rtol=1e-14)
+    invariant = Invariant(gk.Matern32(), ImageTranslation((3, 3), (1, 1)))
+    v, u = OrbitInducingPoints(X2), OrbitInducingPoints(X[:2])
+    assert_close(Kvu(v, u, invariant), invariant.base_kernel(X2, X[:2]), rtol=1e-14)
+
+
+@pytest.mark.parametrize("kind", ["patches", "points"])
+def test_orthogonal_variables(kind: str) -> None:
+    """The objective by NumPy, from the definition of v'."""
+    kernel = conv()
+    rng = np.random.default_rng(7)
+    u = InducingPatches(Z)
+    v: Any = InducingPatches(rng.normal(size=(2, 4))) if kind == "patches" else InducingPoints(X2)
+    size = int(v.num_inducing)
+    q_mu, q_sqrt = make_q([3, size], 1, q_diag=False)
+    model = OrthogonalSVGP(
+        kernel,
+        gpflow.likelihoods.Gaussian(NOISE),
+        u,
+        v,
+        q_mu=q_mu[0],
+        q_sqrt=q_sqrt[0],
+        q_mu_orthogonal=q_mu[1],
+        q_sqrt_orthogonal=q_sqrt[1],
+        whiten=False,
+    )
+    # Of u and v jointly, by NumPy: the covariances of g at patches, and of f at points.
+    k = kernel.base_kernel
+    Kzz, Kzx = k(Z).numpy(), Kuf(u, kernel, X).numpy()
+    if kind == "patches":
+        Kvz, Kvv, Kvx = k(v.Z, Z).numpy(), k(v.Z).numpy(), Kuf(v, kernel, X).numpy()
+    else:
+        Kvz, Kvv, Kvx = Kuf(u, kernel, X2).numpy().T, kernel(X2).numpy(), kernel(X2, X).numpy()
+    gain = Kvz @ np.linalg.inv(Kzz)
+    Cvv, Cvx = Kvv - gain @ Kvz.T, Kvx - gain @ Kzx
+    mean, variance, kl = np.zeros(7), kernel(X, full_cov=False).numpy(), 0.0
+    for prior, features, m, root in (
+        (Kzz, Kzx, q_mu[0], q_sqrt[0][0]),
+        (Cvv, Cvx, q_mu[1], q_sqrt[1][0]),
+    ):
+        A, S = np.linalg.solve(prior, features), root @ root.T
+        mean += A.T @ m[:, 0]
+        variance = variance + np.sum(A * ((S - prior) @ A), axis=0)
+        inverse = np.linalg.inv(prior)
+        logs = np.linalg.slogdet(prior)[1] - np.linalg.slogdet(S)[1]
+        kl += 0.5 * (np.trace(inverse @ S) + m[:, 0] @ inverse @ m[:, 0] - len(m) + logs)
+    density = -0.5 * (np.log(2 * np.pi * NOISE) + ((Y[:, 0] - mean) ** 2 + variance) / NOISE)
+    with gpflow.config.as_context(gpflow.config.Config(jitter=0.0)):
+        assert_close(model.prior_kl(), kl, rtol=1e-9)
+        assert_close(model.elbo((X, Y)), np.sum(density) - kl, rtol=1e-9)

@@ -1,0 +1,243 @@
+"""Run by ``test_placement`` in a process of its own, which has four logical CPUs: prints JSON."""
+
+from __future__ import annotations
+
+import copy
+import io
+import json
+from collections import Counter
+from contextlib import redirect_stdout
+from typing import Any
+
+import gpflow
+import numpy as np
+import tensorflow as tf
+from gpflow.inducing_variables import InducingPoints
+from tensorflow.types.experimental import ConcreteFunction
+
+from interdomain.devices import graph_nodes, report
+from interdomain.inducing_variables import SumInducingVariables
+from interdomain.models import HVGP, AdditiveSVGP
+from interdomain.training import fit
+from interdomain.transforms import Negation
+
+NUM_DATA, LATENT, SIZE = 37, 2, 6
+HEAVY = ("Cholesky", "MatrixTriangularSolve", "MatMul", "BatchMatMulV2", "BatchMatMulV3")
+
+
+def data() -> tuple[np.ndarray, np.ndarray]:
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(NUM_DATA, 4))
+    return X, np.sin(X[:, :LATENT]) + 0.1 * rng.normal(size=(NUM_DATA, LATENT))
+
+
+def harmonic(
+    kernel: str, shared: bool, whiten: bool, devices: Any, num_transforms: int = 2
+) -> HVGP:
+    """Four blocks, or eight."""
+    size = 2**num_transforms
+    rng = np.random.default_rng(1)
+    base = getattr(gpflow.kernels, kernel)(variance=1.2, lengthscales=1.3)
+    means = [rng.normal(size=(SIZE, LATENT)) for _ in range(size)]
+    roots = [0.5 * np.eye(SIZE) + 0.1 * rng.normal(size=(LATENT, SIZE, SIZE)) for _ in range(size)]
+    return HVGP(
+        base,
+        gpflow.likelihoods.Gaussian(0.2),
+        rng.normal(size=(SIZE, 4) if shared else (size, SIZE, 4)),
+        [Negation(d) for d in range(num_transforms)],
+        num_latent_gps=LATENT,
+        whiten=whiten,
+        q_mu=means,
+        q_sqrt=[np.tril(root) for root in roots],
+        devices=devices,
+    )
+
+
+def two_sizes(devices: Any) -> AdditiveSVGP:
+    """A block of five and one of nine."""
+    X = data()[0]
+    return AdditiveSVGP(
+        gpflow.kernels.Matern32() + gpflow.kernels.SquaredExponential(),
+        gpflow.likelihoods.Gaussian(0.2),
+        SumInducingVariables([InducingPoints(X[:5].copy()), InducingPoints(X[:9].copy())]),
+        num_latent_gps=LATENT,
+        whiten=False,
+        devices=devices,
+    )
+
+
+def step(model: AdditiveSVGP, values: tuple) -> tuple[tf.Tensor, list[tf.Tensor]]:
+    variables = model.trainable_variables
+    with tf.GradientTape() as tape:
+        value = model.elbo(values)
+    return value, tape.gradient(value, variables)
+
+
+def compiled_step(model: AdditiveSVGP) -> ConcreteFunction:
+    values = data()
+    return tf.function(lambda: step(model, values), autograph=False).get_concrete_function()
+
+
+def device_index(name: str) -> str:
+    """ "1" for ".../device:CPU:1", "" for none."""
+    return name.rsplit(":", 1)[-1] if name else ""
+
+
+def operations(graph: tf.Graph) -> dict[str, dict[str, int]]:
+    """For each heavy type, how many nodes there are on each device."""
+    counts: dict[str, Counter[str]] = {name: Counter() for name in HEAVY}
+    for node in graph_nodes(graph):
+        if node.op in counts:
+            counts[node.op][device_index(node.device)] += 1
+    return {name: dict(counter) for name, counter in counts.items() if counter}
+
+
+def travelling(graph: tf.Graph) -> list[tuple[str, list[int | None]]]:
+    """Types and static shapes of what leaves a device for another, or for where it is not said.
+
+    Constants and readings of variables are not results; handles and control are not numbers.
+    """
+    found = []
+    for operation in graph.get_operations():
+        for tensor in operation.inputs:
+            source = tensor.op
+            if not source.device or source.device == operation.device:
+                continue
+            if source.type in ("Const", "ReadVariableOp") or not tensor.dtype.is_floating:
+                continue
+            shape = tensor.shape
+            found.append((source.type, list(shape) if shape.rank is not None else [None]))
+    return found
+
+
+def largest_difference(
+    model: AdditiveSVGP, compiled: ConcreteFunction, single: AdditiveSVGP, eager: bool = False
+) -> dict[str, float]:
+    """Relative to the largest entry: elbo, gradients, predictions."""
+    single_values = gpflow.utilities.parameter_dict(single)
+    for path, parameter in gpflow.utilities.parameter_dict(model).items():
+        np.testing.assert_array_equal(parameter.numpy(), single_values[path].numpy())
+    values = data()
+    expected, expected_gradients = compiled_step(single)()
+    results = [compiled(), step(model, values)] if eager else [compiled()]
+    X = values[0][:7] + 0.1
+    pairs = {
+        "elbo": [(value, expected) for value, _ in results],
+        "gradients": [
+            pair
+            for _, gradients in results
+            for pair in zip(gradients, expected_gradients, strict=True)
+        ],
+        "predict_f": list(zip(model.predict_f(X), single.predict_f(X), strict=True)),
+    }
+    if eager:
+        joint = [m.predict_f(X, full_cov=True) for m in (model, single)]
+        pairs["joint"] = list(zip(*joint, strict=True))
+        pairs["cached"] = list(
+            zip(model.posterior().predict_f(X), single.predict_f(X), strict=True)
+        )
+        pairs["kl"] = [(model.prior_kl(), single.prior_kl())]
+    return {
+        name: max(float(np.max(np.abs(a - b)) / np.max(np.abs(b))) for a, b in values)
+        for name, values in pairs.items()
+    }
+
+
+def variables_of(model: AdditiveSVGP) -> dict[str, list[str]]:
+    lists = {"q_mu": model.q_mu, "q_sqrt": model.q_sqrt}
+    if not model.inducing_variable.shared:
+        lists["Z"] = model.inducing_variable.Z_per_component
+    return {
+        name: [device_index(p.unconstrained_variable.device) for p in parameters]
+        for name, parameters in lists.items()
+    }
+
+
+def training(devices: Any) -> dict[str, list[float]]:
+    values = data()
+    results = {}
+    model = harmonic("SquaredExponential", False, True, devices)
+    closure = model.training_loss_closure(values, compile=False)
+    natural = gpflow.optimizers.NaturalGradient(gamma=0.1)
+    losses = [float(closure())]
+    for _ in range(2):
+        natural.minimize(closure, model.variational_parameters)
+        losses.append(float(closure()))
+    results["natural gradients"] = losses
+    model = harmonic("SquaredExponential", True, True, devices)
+    options = {"natural_gradient": 0.1, "steps": 4, "progress": False}
+    results["fit"] = [float(v) for v in fit(model, values, **options).elbos]
+    return results
+
+
+def main() -> None:
+    cpu = tf.config.list_physical_devices("CPU")[0]
+    tf.config.set_logical_device_configuration(cpu, [tf.config.LogicalDeviceConfiguration()] * 4)
+    names = [f"CPU:{k}" for k in range(4)]
+    result: dict[str, Any] = {"cases": {}}
+    for kernel, shared, whiten, num_transforms in (
+        ("SquaredExponential", False, True, 3),
+        ("SquaredExponential", True, False, 2),
+        ("RationalQuadratic", False, False, 2),
+        ("RationalQuadratic", True, True, 2),
+    ):
+        model = harmonic(kernel, shared, whiten, names, num_transforms)
+        single = harmonic(kernel, shared, whiten, None, num_transforms)
+        compiled = compiled_step(model)
+        result["cases"][f"{kernel}-{'shared' if shared else 'distinct'}-{whiten}"] = {
+            "blocks": model.num_blocks,
+            "operations": operations(compiled.graph),
+            "travelling": travelling(compiled.graph),
+            "variables": variables_of(model),
+            "differences": largest_difference(model, compiled, single),
+        }
+    model = two_sizes(["CPU:1", "CPU:3"])
+    compiled = compiled_step(model)
+    result["two sizes"] = {
+        "cholesky": [
+            [device_index(operation.device), int(operation.outputs[0].shape[-1])]
+            for operation in compiled.graph.get_operations()
+            if operation.type == "Cholesky"
+        ],
+        "points": [
+            [device_index(block.Z.unconstrained_variable.device), int(block.Z.shape[0])]
+            for block in model.inducing_variable.inducing_variables
+        ],
+        "differences": largest_difference(model, compiled, two_sizes(None), eager=True),
+        "deepcopy": [
+            float(np.max(np.abs(a - b)))
+            for a, b in zip(
+                copy.deepcopy(model).predict_f(data()[0]), model.predict_f(data()[0]), strict=True
+            )
+        ],
+    }
+    forms = [
+        "CPU:1",
+        "/device:CPU:1",
+        "cpu:1",
+        "/cpu:1",
+        "/job:localhost/replica:0/task:0/device:CPU:1",
+    ]
+    result["forms"] = [
+        [device_index(root.unconstrained_variable.device) for root in two_sizes([form]).q_sqrt]
+        for form in forms
+    ]
+    result["auto"] = two_sizes("auto").devices
+    try:
+        two_sizes(["CPU:4"])
+    except ValueError as error:
+        result["unknown"] = str(error)
+    printed = io.StringIO()
+    model = two_sizes(["CPU:2"])
+    with redirect_stdout(printed):
+        counts = report(model, data())
+    result["report"] = {
+        "printed": printed.getvalue(),
+        "operations": {device: dict(c) for device, c in counts.operations.items()},
+    }
+    result["training"] = {"placed": training(names), "single": training(None)}
+    print("\n" + json.dumps(result))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,124 @@
+"""Blocks on devices: where operations, variables and results are. On four logical CPUs, which a
+process has to ask for before it uses TensorFlow; so all of it is computed by one of its own."""
+
+from __future__ import annotations
+
+import json
+import math
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from tests.devices.placement_process import LATENT, NUM_DATA, SIZE
+
+pytestmark = pytest.mark.full  # in the quick tier: tests/models/test_additive_svgp.py, one device
+
+CASES = [
+    "SquaredExponential-distinct-True",
+    "SquaredExponential-shared-False",
+    "RationalQuadratic-distinct-False",
+    "RationalQuadratic-shared-True",
+]
+DEVICES = ["0", "1", "2", "3"]
+
+
+@pytest.fixture(scope="module")
+def results() -> dict[str, Any]:
+    done = subprocess.run(
+        [sys.executable, "-m", "tests.devices.placement_process"],
+        capture_output=True,
+        text=True,
+        cwd=Path(__file__).parents[2],
+    )
+    assert done.returncode == 0, done.stderr
+    return json.loads(done.stdout.strip().splitlines()[-1])
+
+
+@pytest.fixture(params=CASES)
+def case(request: pytest.FixtureRequest, results: dict[str, Any]) -> dict[str, Any]:
+    assert set(results["cases"]) == set(CASES)
+    return results["cases"][request.param]
+
+
+def test_operations_are_pinned(case: dict[str, Any]) -> None:
+    """Forward and backward: as many of each kind on each device, and none elsewhere."""
+    operations = case["operations"]
+    assert {"Cholesky", "MatrixTriangularSolve", "MatMul", "BatchMatMulV2"} <= set(operations)
+    for name, counts in operations.items():
+        assert sorted(counts) == DEVICES, name
+        assert len(set(counts.values())) == 1, name
+    assert operations["Cholesky"] == dict.fromkeys(DEVICES, case["blocks"] / 4)
+
+
+def test_variables_are_dealt_in_turn(case: dict[str, Any]) -> None:
+    expected = [DEVICES[t % 4] for t in range(case["blocks"])]
+    assert {"q_mu", "q_sqrt"} <= set(case["variables"])
+    for name, devices in case["variables"].items():
+        assert devices == expected, name
+
+
+def test_points_of_their_own_are_dealt(results: dict[str, Any]) -> None:
+    assert "Z" in results["cases"]["RationalQuadratic-distinct-False"]["variables"]
+
+
+def test_only_small_results_travel(case: dict[str, Any]) -> None:
+    """The blocks' means and variances, numbers, and the gradients of parameters; no matrix of
+    m x N, and none of m x m but the packed gradients of q_sqrt."""
+    of_parameters = [[SIZE, LATENT], [LATENT, SIZE * (SIZE + 1) // 2], [SIZE, 4]]
+    shapes = [shape for _, shape in case["travelling"]]
+    assert [NUM_DATA, LATENT] in shapes
+    for kind, shape in case["travelling"]:
+        assert None not in shape, kind
+        small = shape == [NUM_DATA, LATENT] or math.prod(shape) == 1
+        assert small or shape in of_parameters, (kind, shape)
+
+
+def test_results_are_those_of_one_device(case: dict[str, Any]) -> None:
+    assert set(case["differences"]) == {"elbo", "gradients", "predict_f"}
+    assert max(case["differences"].values()) < 1e-10, case["differences"]
+
+
+def test_each_block_is_on_its_device(results: dict[str, Any]) -> None:
+    """Five points on CPU:1 and nine on CPU:3: the factors tell them apart."""
+    two = results["two sizes"]
+    assert sorted(two["cholesky"]) == two["points"] == [["1", 5], ["3", 9]]
+    assert {"kl", "joint", "cached"} <= set(two["differences"])
+    assert max(two["differences"].values()) < 1e-10, two["differences"]
+    assert two["deepcopy"] == [0.0, 0.0]
+
+
+def test_names(results: dict[str, Any]) -> None:
+    assert results["forms"] == [["1", "1"]] * 5
+    assert results["auto"] is None
+    assert "no device 'CPU:4'; there are ['CPU:0', 'CPU:1', 'CPU:2', 'CPU:3']" in results["unknown"]
+
+
+def test_report(results: dict[str, Any]) -> None:
+    """What is printed are the counts that are returned."""
+    operations = results["report"]["operations"]
+    header, *rows = [line.split("  ") for line in results["report"]["printed"].splitlines()]
+    header = [cell.strip() for cell in header if cell.strip()]
+    table = {}
+    for row in rows:
+        label, *cells = (cell.strip() for cell in row if cell.strip())
+        table[label] = dict(zip(header[1:], map(int, cells), strict=True))
+    assert set(table) == {"(not placed)", "CPU:2"}
+    for device, counts in operations.items():
+        row = table[device.rsplit("device:", 1)[-1] if device else "(not placed)"]
+        assert sum(row.values()) == sum(counts.values())
+        for name, number in row.items():
+            assert name == "others" or number == counts.get(name, 0)
+    assert table["CPU:2"]["Cholesky"] == 2
+    assert table["(not placed)"]["Cholesky"] == 0
+
+
+def test_training(results: dict[str, Any]) -> None:
+    """Natural gradients, and Adam for the rest: step by step as on one device."""
+    placed, single = results["training"]["placed"], results["training"]["single"]
+    for name in ("natural gradients", "fit"):
+        np.testing.assert_allclose(placed[name], single[name], rtol=1e-8)
+        assert abs(placed[name][-1]) < abs(placed[name][0]) - 10

@@ -1,0 +1,306 @@
+"""Inducing patches: where they come from, and bad input to them and to their kernels."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import gpflow
+import numpy as np
+import pytest
+from gpflow import kernels as gk
+from gpflow.covariances import Kuf, Kuu
+
+from interdomain.inducing_variables import (
+    HarmonicInducingPoints,
+    InducingPatches,
+    OrbitInducingPoints,
+)
+from interdomain.kernels import (
+    ChannelAdditive,
+    Convolutional,
+    HarmonicKernel,
+    Invariant,
+    MultiChannelConvolutional,
+)
+from interdomain.transforms import ImageFlip
+from tests.kernels.convolutional.references import numbered_patches
+
+
+def conv(**options: Any) -> Convolutional:
+    return Convolutional(gk.SquaredExponential(), (3, 4), (2, 2), **options)
+
+
+def located(**options: Any) -> Convolutional:
+    return conv(location_kernel=gk.SquaredExponential(), **options)
+
+
+def multi(**options: Any) -> MultiChannelConvolutional:
+    return MultiChannelConvolutional(gk.SquaredExponential(), (3, 4, 2), (2, 2), **options)
+
+
+def images(num: int, num_columns: int = 12, seed: int = 0) -> np.ndarray:
+    return np.random.default_rng(seed).normal(size=(num, num_columns))
+
+
+def all_patches(X: np.ndarray, *arguments: Any, **options: Any) -> tuple[np.ndarray, np.ndarray]:
+    """``[N P, E]``, and their places ``[N P, 2]``."""
+    columns, places = numbered_patches(*arguments, **options)
+    padded = np.concatenate([X, np.zeros((len(X), 1))], axis=1)
+    return padded[:, columns].reshape(-1, columns.shape[1]), np.tile(places, (len(X), 1))
+
+
+def rows(*arrays: Any) -> list[tuple[float, ...]]:
+    return [tuple(row) for row in np.concatenate([np.asarray(a) for a in arrays], axis=1)]
+
+
+def test_unique_patches() -> None:
+    kernel, X = conv(padding="SAME", stride=(1, 2)), images(3)
+    points = InducingPatches.from_data(kernel, X, 10)
+    assert points.Z.shape == (10, 4) and points.locations is None
+    assert points.num_inducing == 10 and points.shape == (10, None, 1)
+    patches, _ = all_patches(X, (3, 4), (2, 2), (1, 2), "SAME")
+    found = rows(points.Z)
+    assert len(set(found)) == 10 and set(found) <= set(rows(patches))
+    again, other = (InducingPatches.from_data(kernel, X, 10, seed=s) for s in (0, 1))
+    np.testing.assert_array_equal(points.Z, again.Z)
+    assert rows(other.Z) != found
+
+
+def test_repeated_patches_of_binary_images() -> None:
+    """16 different patches among 300: each of them is found, once."""
+    X = np.random.default_rng(0).integers(0, 2, size=(50, 12)).astype(float)
+    points = InducingPatches.from_data(conv(), X, 16)
+    assert sorted(rows(points.Z)) == sorted(np.ndindex(2, 2, 2, 2))
+    message = "num_inducing is 17, but X has only 16 different patches; pass a smaller number, or"
+    for method in ("unique", "k-means"):
+        with pytest.raises(ValueError, match=message):
+            InducingPatches.from_data(conv(), X, 17, method=method)
+    # Equal patches in different places are different inducing patches, if places matter.
+    assert InducingPatches.from_data(located(), X, 17).Z.shape == (17, 4)
+
+
+def test_patches_with_their_places() -> None:
+    kernel, X = located(padding="SAME"), images(3)
+    points = InducingPatches.from_data(kernel, X, 20)
+    assert points.locations is not None
+    patches, places = all_patches(X, (3, 4), (2, 2), 1, "SAME")
+    found = rows(points.Z, points.locations)
+    assert len(set(found)) == 20 and set(found) <= set(rows(patches, places))
+    assert len({tuple(place) for place in points.locations.numpy()}) > 3
+
+
+def test_centres_of_clusters() -> None:
+    """Four patches, each in a corner and with noise."""
+    rng = np.random.default_rng(0)
+    X = np.zeros((40, 16))
+    colours = [0.0, 3.0, 6.0, 9.0]
+    for x in X.reshape(40, 4, 4):
+        for k, colour in enumerate(colours):
+            x[2 * (k // 2) :, 2 * (k % 2) :] = colour
+    X += 0.01 * rng.normal(size=X.shape)
+    options: dict[str, Any] = {"stride": 2, "location_kernel": gk.SquaredExponential()}
+    kernel = Convolutional(gk.SquaredExponential(), (4, 4), (2, 2), **options)
+    for seed in range(10):  # k-means may end in a local optimum
+        points = InducingPatches.from_data(kernel, X, 4, method="k-means", seed=seed)
+        Z = points.Z.numpy()
+        order = np.argsort(Z[:, 0])
+        if np.abs(Z[order] - np.array(colours)[:, None]).max() < 0.05:
+            break
+    else:
+        pytest.fail("no seed finds the clusters")
+    corners = [[0.5, 0.5], [0.5, 2.5], [2.5, 0.5], [2.5, 2.5]]
+    assert points.locations is not None
+    np.testing.assert_array_equal(points.locations.numpy()[order], corners)
+
+
+@pytest.mark.parametrize("method", ["unique", "k-means"])
+def test_patches_of_all_channels(method: str) -> None:
+    X = images(4, 24)
+    X[:, 1::2] += 100.0
+    points = InducingPatches.from_data(multi(), X, 12, method=method)
+    assert points.Z.shape == (12, 4) and points.locations is None
+    patches, _ = all_patches(X, (3, 4, 2), (2, 2), separate_channels=True)
+    means = points.Z.numpy().mean(axis=1)
+    assert (means > 50).any() and (means < 50).any()
+    if method == "unique":
+        assert set(rows(points.Z)) <= set(rows(patches))
+    colour = Convolutional(gk.SquaredExponential(), (3, 4, 2), (2, 2))
+    assert InducingPatches.from_data(colour, X, 5, method=method).Z.shape == (5, 8)
+
+
+def test_parameters_given_are_kept() -> None:
+    Z, places = gpflow.Parameter(np.ones((3, 4))), gpflow.Parameter(np.zeros((3, 2)))
+    points = InducingPatches(Z, places)
+    assert points.Z is Z and points.locations is places
+    assert len(points.trainable_variables) == 2
+    assert OrbitInducingPoints(Z).Z is Z
+
+
+Z4, Z3 = np.zeros((5, 4)), np.zeros((5, 3))
+X12 = images(2)
+ERRORS: dict[str, tuple[Callable[[], Any], str]] = {
+    "rank of Z": (lambda: InducingPatches(np.zeros(4)), r"Z must be \[M, E\], found shape \(4,\)"),
+    "no Z": (lambda: InducingPatches(np.zeros((0, 4))), r"found shape \(0, 4\)"),
+    "NaN": (lambda: InducingPatches(Z4 * np.nan), "Z must be finite; remove NaN and inf"),
+    "orbit NaN": (lambda: OrbitInducingPoints(Z4 + np.inf), "Z must be finite"),
+    "orbit rank": (lambda: OrbitInducingPoints([[[1.0]]]), r"Z must be \[M, E\], found shape"),
+    "locations NaN": (
+        lambda: InducingPatches(Z4, np.full((5, 2), np.nan)),
+        "locations must be finite; remove NaN",
+    ),
+    "locations rank": (
+        lambda: InducingPatches(Z4, np.zeros(2)),
+        r"locations must be \[M, 2\], found shape \(2,\)",
+    ),
+    "locations shape": (
+        lambda: InducingPatches(Z4, np.zeros((4, 2))),
+        r"locations must be \[M, 2\] for M = 5 patches, found shape \[4, 2\]",
+    ),
+    "columns": (
+        lambda: Kuu(InducingPatches(Z3), conv()),
+        "Z must have 4 columns for this Convolutional, .* found 3",
+    ),
+    "columns of Kuf": (lambda: Kuf(InducingPatches(Z3), conv(), X12), "must have 4 columns"),
+    "orbit columns": (
+        lambda: Kuu(OrbitInducingPoints(Z3), Invariant(gk.RBF(), ImageFlip((2, 2), 0))),
+        "Z must have 4 columns for this Invariant, .* found 3",
+    ),
+    "missing locations": (
+        lambda: Kuu(InducingPatches(Z4), located()),
+        r"locations are needed for a kernel with a location_kernel; pass InducingPatches\(Z, loc",
+    ),
+    "superfluous locations": (
+        lambda: Kuf(InducingPatches(Z4, np.zeros((5, 2))), conv(), X12),
+        "locations were given, but the kernel has no location_kernel; leave them out",
+    ),
+    "columns beside locations": (
+        lambda: Kuu(InducingPatches(np.zeros((5, 5)), np.zeros((5, 2))), located()),
+        "Z must have 6 columns .* found 7",
+    ),
+    "kernel of Kuu": (
+        lambda: Kuu(InducingPatches(Z4), gk.RBF()),
+        "no covariance between InducingPatches and SquaredExponential; use a kernel of the family",
+    ),
+    "whole multi-channel kernel": (
+        lambda: Kuu(InducingPatches(Z4), multi()),
+        "no covariance between InducingPatches and MultiChannelConvolutional",
+    ),
+    "GPflow's kernel": (
+        lambda: Kuf(InducingPatches(Z4), gk.Convolutional(gk.RBF(), (3, 4), (2, 2)), X12),
+        "no covariance between InducingPatches and Convolutional",
+    ),
+    "from_data kernel": (
+        lambda: InducingPatches.from_data(gk.RBF(), X12, 3),
+        "kernel must be a Convolutional or a MultiChannelConvolutional, found SquaredExponential",
+    ),
+    "from_data method": (
+        lambda: InducingPatches.from_data(conv(), X12, 3, method="kmeans"),
+        "method must be 'unique' or 'k-means', found 'kmeans'",
+    ),
+    "from_data rank": (
+        lambda: InducingPatches.from_data(conv(), X12.reshape(2, 3, 4), 3),
+        r"X must be \[N, H W C\], found shape \(2, 3, 4\)",
+    ),
+    "from_data NaN": (
+        lambda: InducingPatches.from_data(conv(), X12 * np.nan, 3),
+        "X must be finite; remove NaN",
+    ),
+    "from_data columns": (
+        lambda: InducingPatches.from_data(conv(), images(2, 11), 3),
+        r"X must have 12 columns for images of shape \(3, 4, 1\), found 11; flatten the images",
+    ),
+    "X": (lambda: conv()(images(2, 24)), r"X must have 12 columns .* found 24; flatten"),
+    "X of channels": (
+        lambda: multi()(X12),
+        r"X must have 24 columns for images of shape \(3, 4, 2\), found 12",
+    ),
+    "image_shape": (
+        lambda: Convolutional(gk.RBF(), (12,), (2, 2)),
+        r"image_shape must be two or three positive integers, found \(12,\); pass \(H, W\)",
+    ),
+    "no pixels": (lambda: Convolutional(gk.RBF(), (3, 0), (2, 2)), "image_shape must be two or"),
+    "patch_shape": (
+        lambda: Convolutional(gk.RBF(), (3, 4), (2, 2, 1)),
+        r"patch_shape must be two positive integers, found \(2, 2, 1\); pass \(h, w\), in pixels",
+    ),
+    "large patch": (
+        lambda: Convolutional(gk.RBF(), (3, 4), (4, 4)),
+        r"patch_shape \(4, 4\) must not be larger than the image, \(3, 4\); pass a smaller patch",
+    ),
+    "stride": (
+        lambda: conv(stride=0),
+        r"stride must be two positive integers, found 0; pass one number of pixels, or \(rows",
+    ),
+    "strides": (lambda: conv(stride=(1, 2, 3)), "stride must be two positive integers"),
+    "fraction": (lambda: conv(stride=1.5), "stride must"),
+    "padding": (
+        lambda: conv(padding="same"),
+        "padding must be 'VALID' or 'SAME', found 'same'",
+    ),
+    "weights": (
+        lambda: conv(weights=np.ones(5)),
+        r"weights must be True, False or finite values of shape \[6\], .* found shape \[5\]",
+    ),
+    "NaN weights": (lambda: conv(weights=np.full(6, np.nan)), "weights must be finite"),
+    "weights of channels": (
+        lambda: multi(weights=np.ones(6)),
+        r"weights must be .* of shape \[6, 2\], .* found shape \[6\]",
+    ),
+    "base kernel": (
+        lambda: Convolutional("rbf", (3, 4), (2, 2)),
+        "base_kernel must be a GPflow kernel, found str",
+    ),
+    "outputs": (
+        lambda: Convolutional(gk.SharedIndependent(gk.RBF(), 2), (3, 4), (2, 2)),
+        "base_kernel must have one output, found SharedIndependent; use a kernel of one output",
+    ),
+    "outputs of location": (
+        lambda: conv(location_kernel=gk.SharedIndependent(gk.RBF(), 2)),
+        "location_kernel must have one output",
+    ),
+    "number of base kernels": (
+        lambda: MultiChannelConvolutional([gk.RBF(), gk.RBF()], (3, 4, 3), (2, 2)),
+        "base_kernels must be one kernel, or one for each of 3 channels, found 2",
+    ),
+    "outputs of base kernels": (
+        lambda: MultiChannelConvolutional(
+            [gk.RBF(), gk.SharedIndependent(gk.RBF(), 2)], (3, 4, 2), (2, 2)
+        ),
+        "base_kernels must have one output",
+    ),
+    "patch_shape of channels": (
+        lambda: ChannelAdditive(gk.RBF(), (2, 2)),
+        r"patch_shape must be three positive integers, found \(2, 2\); pass \(h, w, C\)",
+    ),
+    "number of kernels of channels": (
+        lambda: ChannelAdditive([gk.RBF(), gk.RBF()], (2, 2, 3)),
+        "base_kernels must be one kernel, or one for each of 3 channels, found 2",
+    ),
+    "columns of channels": (
+        lambda: ChannelAdditive(gk.RBF(), (2, 2, 3))(np.zeros((2, 11))),
+        r"X must have 12 columns for patches of shape \(2, 2, 3\), found 11",
+    ),
+    "not invariant": (
+        lambda: HarmonicKernel(
+            Convolutional(gk.RBF(lengthscales=[1.0, 2.0, 3.0, 4.0]), (3, 4), (2, 2)),
+            ImageFlip((2, 2), 0),
+        ),
+        r"base_kernel \(SquaredExponential\) is not invariant to ImageFlip",
+    ),
+    "transformed images": (
+        lambda: HarmonicKernel(conv(), ImageFlip((3, 4), 0)).kernels[0](X12),
+        "columns",
+    ),
+    "blocks of a view": (
+        lambda: Kuu(HarmonicInducingPoints(np.zeros((2, 3, 4))).inducing_variables[0], conv()),
+        "kernel must be a part of a HarmonicKernel, found Convolutional; use InducingPatches or",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", ERRORS)
+def test_errors(name: str) -> None:
+    build, message = ERRORS[name]
+    with pytest.raises(ValueError, match=message):
+        build()

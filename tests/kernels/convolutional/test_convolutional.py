@@ -1,0 +1,407 @@
+"""Convolutional kernels against loops over pixels and patches, values and gradients."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import cache
+from typing import Any
+
+import gpflow
+import numpy as np
+import pytest
+import tensorflow as tf
+from check_shapes import disable_check_shapes
+from gpflow.covariances import Kuf, Kuu
+
+from interdomain.inducing_variables import InducingPatches
+from interdomain.kernels import Convolutional, set_kernel
+from interdomain.kernels.convolutional._patches import PatchGrid
+from interdomain.linalg import chunks
+from tests.kernels.convolutional.references import (
+    BY_NAME,
+    NUM_Z,
+    Case,
+    by_broadcasting,
+    by_loops,
+    numbered_patches,
+    value,
+)
+from tests.tiers import in_tiers
+
+# Each way to compute: in closed form, with TensorFlow's gradient, and sums and products of both.
+COMPILED = [
+    "se-ard-same-strided",
+    "rational-quadratic-same",
+    "channel-additive-generic",
+    "located-matern",
+]
+each_case = pytest.mark.parametrize("name", in_tiers(BY_NAME, quick=COMPILED))
+NUM_X, NUM_X2 = 3, 2
+
+
+def covariances(
+    kernel: Convolutional, points: InducingPatches, X: tf.Tensor, X2: tf.Tensor
+) -> list[tf.Tensor]:
+    return [
+        kernel(X),
+        kernel(X, X2),
+        kernel(X, full_cov=False),
+        Kuf(points, kernel, X),
+        Kuu(points, kernel),
+    ]
+
+
+def upstream() -> list[np.ndarray]:
+    """Factors of each entry of each covariance, in the objective that is differentiated."""
+    rng = np.random.default_rng(3)
+    shapes = [(NUM_X, NUM_X), (NUM_X, NUM_X2), (NUM_X,), (NUM_Z, NUM_X), (NUM_Z, NUM_Z)]
+    return [rng.normal(size=shape) for shape in shapes]
+
+
+def with_gradients(
+    function: Callable[..., list[tf.Tensor]],
+    kernel: Convolutional,
+    points: InducingPatches,
+    X: tf.Tensor,
+    X2: tf.Tensor,
+) -> tuple[list[tf.Tensor], list[Any]]:
+    """The covariances, and gradients to all parameters, to X and to X2."""
+    variables = [*kernel.trainable_variables, *points.trainable_variables]
+    with disable_check_shapes(), tf.GradientTape() as tape:
+        tape.watch([X, X2])
+        results = function(kernel, points, X, X2)
+        objective = tf.add_n(
+            [tf.reduce_sum(u * K) for u, K in zip(upstream(), results, strict=True)]
+        )
+    return results, tape.gradient(objective, [*variables, X, X2])
+
+
+def data(case: Case) -> tuple[tf.Tensor, tf.Tensor]:
+    return tf.constant(case.images(NUM_X)), tf.constant(case.images(NUM_X2, seed=1))
+
+
+@cache
+def expected(name: str) -> tuple[list[np.ndarray], list[np.ndarray]]:
+    case = BY_NAME[name]
+    kernel, points = case.build()
+    results, gradients = with_gradients(
+        lambda *arguments: by_broadcasting(case, *arguments), kernel, points, *data(case)
+    )
+    return [value(K) for K in results], [value(gradient) for gradient in gradients]
+
+
+def few_at_a_time(monkeypatch: pytest.MonkeyPatch, entries: int) -> None:
+    """All that is done in parts is done in several: groups, the points of a group, Z and inputs."""
+    monkeypatch.setattr(chunks, "CHUNK_ENTRIES", entries)
+    monkeypatch.setattr(set_kernel, "_MAX_POINT_ENTRIES", entries)
+    monkeypatch.setattr(set_kernel, "_MINIBATCH", NUM_X)
+
+
+def assert_same(actual: Any, desired: Any, accuracy: float, message: str = "") -> None:
+    desired = np.asarray(desired)
+    scale = np.abs(desired).max()
+    assert scale > 0, message
+    np.testing.assert_allclose(
+        value(actual), desired, rtol=0, atol=accuracy * scale, err_msg=message
+    )
+
+
+def assert_as_expected(case: Case, results: list[Any], gradients: list[Any]) -> None:
+    kernel, points = case.build()
+    names = [v.name for v in (*kernel.trainable_variables, *points.trainable_variables)]
+    desired, desired_gradients = expected(case.name)
+    for actual, reference in zip(results, desired, strict=True):
+        assert_same(actual, reference, case.accuracy)
+    for name, actual, reference in zip(
+        [*names, "X", "X2"], gradients, desired_gradients, strict=True
+    ):
+        assert_same(actual, reference, case.accuracy, name)
+
+
+@each_case
+def test_values(name: str) -> None:
+    case = BY_NAME[name]
+    kernel, points = case.build()
+    X, X2 = (x.numpy() for x in data(case))
+    for actual, desired, broadcast in zip(
+        covariances(kernel, points, X, X2),
+        by_loops(case, kernel, points, X, X2),
+        expected(case.name)[0],
+        strict=True,
+    ):
+        assert_same(actual, desired, case.accuracy)
+        assert_same(broadcast, desired, 1e-12)  # the oracle that has gradients
+
+
+@each_case
+def test_gradients(name: str) -> None:
+    case = BY_NAME[name]
+    assert_as_expected(case, *with_gradients(covariances, *case.build(), *data(case)))
+
+
+@pytest.mark.parametrize("name", in_tiers(BY_NAME, quick=["rational-quadratic-same"]))
+def test_in_parts(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    case = BY_NAME[name]
+    few_at_a_time(monkeypatch, 60)
+    if case.name in COMPILED:
+        assert_as_expected(case, *compiled(case)(*data(case)))
+    else:
+        assert_as_expected(case, *with_gradients(covariances, *case.build(), *data(case)))
+
+
+@pytest.mark.parametrize(
+    "name",
+    in_tiers(
+        ["se", "rational-quadratic-same", "channel-additive", "located", "located-matern"],
+        quick=["located"],
+    ),
+)
+def test_parts_of_one_image(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    case, entries = BY_NAME[name], 4
+    few_at_a_time(monkeypatch, entries)
+    num_patches = len(case.patches()[0])
+    assert min(num_patches**2, NUM_Z * num_patches) > 8 * entries or name != "located"
+    assert_as_expected(case, *with_gradients(covariances, *case.build(), *data(case)))
+
+
+@pytest.mark.full  # in the quick tier: in parts
+@pytest.mark.parametrize("name", ["se", "rational-quadratic-same"])
+def test_of_unknown_number(name: str) -> None:
+    case = BY_NAME[name]
+    assert_as_expected(case, *compiled(case)(*data(case)))
+
+
+def compiled(case: Case) -> Callable[..., tuple[list[tf.Tensor], list[Any]]]:
+    kernel, points = case.build()
+    signature = [tf.TensorSpec([None, case.input_dim], tf.float64)] * 2
+    return tf.function(
+        lambda X, X2: with_gradients(covariances, kernel, points, X, X2),
+        input_signature=signature,
+        autograph=False,
+    )
+
+
+@pytest.mark.parametrize(
+    "name", in_tiers(["rational-quadratic-same", "located"], quick=["located"])
+)
+def test_batch_dimensions(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    few_at_a_time(monkeypatch, 1000)
+    case = BY_NAME[name]
+    kernel, points = case.build()
+    X, X2 = case.images(2, 3, 4), case.images(2, 5, seed=1)
+    K, cross, diagonal = kernel(X), kernel(X, X2), kernel(X, full_cov=False)
+    features = Kuf(points, kernel, X)
+    assert K.shape == (2, 3, 4, 4)
+    assert cross.shape == (2, 3, 4, 2, 5)
+    assert diagonal.shape == (2, 3, 4)
+    assert features.shape == (NUM_Z, 2, 3, 4)
+    for i, j in np.ndindex(2, 3):
+        assert_same(K[i, j], kernel(X[i, j]), 1e-13)
+        assert_same(diagonal[i, j], kernel(X[i, j], full_cov=False), 1e-13)
+        assert_same(features[:, i, j], Kuf(points, kernel, X[i, j]), 1e-13)
+        for k in range(2):
+            assert_same(cross[i, j, :, k], kernel(X[i, j], X2[k]), 1e-13)
+
+
+def test_no_rows() -> None:
+    kernel, points = BY_NAME["se"].build()
+    X = BY_NAME["se"].images(2)
+    assert kernel(X[:0]).shape == (0, 0)
+    assert kernel(X, X[:0]).shape == (2, 0)
+    assert kernel(X[:0], full_cov=False).shape == (0,)
+    assert Kuf(points, kernel, X[:0]).shape == (NUM_Z, 0)
+
+
+@pytest.mark.parametrize(
+    "name",
+    in_tiers(
+        ["matern52-ard-separate-same", "rational-quadratic-same", "located-matern"],
+        quick=["matern52-ard-separate-same"],
+    ),
+)
+def test_single_precision(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    few_at_a_time(monkeypatch, 60)
+    case = BY_NAME[name]
+    desired, desired_gradients = expected(name)
+    with gpflow.config.as_context(gpflow.config.Config(float=np.float32)):
+        X, X2 = (tf.cast(x, tf.float32) for x in data(case))
+        kernel, points = case.build()
+        with tf.GradientTape() as tape:
+            tape.watch([X, X2])
+            results = covariances(kernel, points, X, X2)
+            objective = tf.add_n(
+                [
+                    tf.reduce_sum(u.astype(np.float32) * K)
+                    for u, K in zip(upstream(), results, strict=True)
+                ]
+            )
+        variables = [*kernel.trainable_variables, *points.trainable_variables]
+        gradients = tape.gradient(objective, [*variables, X, X2])
+    for actual, reference in zip(
+        [*results, *gradients], [*desired, *desired_gradients], strict=True
+    ):
+        assert value(actual).dtype == np.float32
+        assert_same(actual, reference, 1e-4)
+
+
+PERMUTATION = np.random.default_rng(5).permutation(12).tolist()
+
+
+@pytest.mark.parametrize(
+    "columns", [[*range(3, 12), 0, 14, 1], PERMUTATION, slice(2, 14)], ids=["some", "all", "slice"]
+)
+def test_active_dims(columns: Any) -> None:
+    """Alone, in a sum with another kernel, and of its patches; columns may only change places."""
+    case = BY_NAME["se"]
+    plain, points = case.build()
+    kernel, _ = case.build()
+    kernel.active_dims = columns
+    width = 12 if columns is PERMUTATION else 15
+    rng = np.random.default_rng(0)
+    X, X2 = rng.normal(size=(3, width)), rng.normal(size=(2, width))
+    own, own2 = X[:, columns], X2[:, columns]
+    other = gpflow.kernels.Linear(0.3)
+    for both, addend in ((kernel, 0.0), (kernel + other, 1.0)):
+        assert_same(both(X), plain(own) + addend * other(X), 1e-13)
+        assert_same(both(X, X2), plain(own, own2) + addend * other(X, X2), 1e-13)
+        desired = plain(own, full_cov=False) + addend * other(X, full_cov=False)
+        assert_same(both(X, full_cov=False), desired, 1e-13)
+    assert_same(Kuf(points, kernel, X), Kuf(points, plain, own), 1e-13)
+    assert_same(
+        Kuf(points, kernel, np.stack([X, 2 * X])),
+        Kuf(points, plain, np.stack([own, 2 * own])),
+        1e-13,
+    )
+    np.testing.assert_array_equal(kernel.get_patches(X), plain.get_patches(own))
+
+
+@pytest.mark.parametrize("channels", [1, 3])
+def test_as_gpflows(channels: int) -> None:
+    image_shape, patch_shape = (5, 4), (2, 3)
+    base = gpflow.kernels.Matern32(1.3, np.linspace(1, 2, 6))
+    weights = np.random.default_rng(0).normal(size=4 * 2 * channels)
+    kernel = Convolutional(
+        base, (*image_shape, channels), patch_shape, weights=weights, separate_channels=True
+    )
+    theirs = gpflow.kernels.Convolutional(base, image_shape, patch_shape, weights, channels)
+    X, X2 = np.random.default_rng(1).normal(size=(2, 4, 20 * channels))
+    np.testing.assert_array_equal(kernel.get_patches(X), theirs.get_patches(X))
+    assert_same(kernel(X), theirs(X), 1e-12)
+    assert_same(kernel(X, X2), theirs(X, X2), 1e-12)
+    assert_same(kernel(X, full_cov=False), theirs(X, full_cov=False), 1e-12)
+    Z = np.random.default_rng(2).normal(size=(3, 6))
+    their_points = gpflow.inducing_variables.InducingPatches(Z)
+    assert_same(Kuf(InducingPatches(Z), kernel, X), Kuf(their_points, theirs, X), 1e-12)
+    assert_same(Kuu(InducingPatches(Z), kernel), Kuu(their_points, theirs), 1e-12)
+
+
+@pytest.mark.parametrize("padding", ["SAME", "VALID"])
+@pytest.mark.parametrize(
+    ("image_shape", "patch_shape", "stride"),
+    [
+        ((5, 4, 2), (2, 3), (1, 1)),
+        ((7, 6), (3, 2), (2, 3)),
+        ((4, 9, 3), (4, 1), (3, 1)),
+        ((6, 5), (2, 2), (3, 4)),  # some pixels are in no patch
+    ],
+)
+def test_patches_are_tensorflows(
+    image_shape: tuple[int, ...],
+    patch_shape: tuple[int, int],
+    stride: tuple[int, int],
+    padding: Any,
+) -> None:
+    grid = PatchGrid(image_shape, patch_shape, stride, padding)
+    shape = image_shape if len(image_shape) == 3 else (*image_shape, 1)
+    X = np.random.default_rng(0).normal(size=(2, int(np.prod(shape))))
+    desired = tf.image.extract_patches(
+        X.reshape(-1, *shape), [1, *patch_shape, 1], [1, *stride, 1], [1, 1, 1, 1], padding
+    )
+    assert (grid.num_patches, grid.patch_size) == (
+        desired.shape[1] * desired.shape[2],
+        desired.shape[3],
+    )
+    assert grid.grid_shape == tuple(desired.shape[1:3])
+    actual = grid.extract(tf.constant(X))
+    np.testing.assert_array_equal(actual, tf.reshape(desired, actual.shape))
+    _, places = numbered_patches(image_shape, patch_shape, stride, padding)
+    np.testing.assert_array_equal(grid.positions, places)
+
+
+def test_positions_of_separate_channels() -> None:
+    options: dict[str, Any] = {"stride": (2, 1), "padding": "SAME", "separate_channels": True}
+    grid = PatchGrid((3, 4, 2), (2, 2), **options)
+    columns, places = numbered_patches((3, 4, 2), (2, 2), **options)
+    np.testing.assert_array_equal(grid.positions, places)
+    X = np.random.default_rng(0).normal(size=(2, 24))
+    padded = np.concatenate([X, np.zeros((2, 1))], axis=1)
+    np.testing.assert_array_equal(grid.extract(tf.constant(X)), padded[:, columns])
+
+
+MEMORY_POINTS = InducingPatches(np.random.default_rng(0).normal(size=(20, 9)))
+NUM_IMAGES = 1000
+COVARIANCES: dict[str, tuple[Callable[[Any, tf.Tensor], tf.Tensor], int]] = {
+    "K_diag": (lambda k, X: k(X, full_cov=False), 64**2 * NUM_IMAGES),
+    "K": (lambda k, X: k(X), 64 * NUM_IMAGES**2),
+    "Kuf": (lambda k, X: Kuf(MEMORY_POINTS, k, X), 20 * 64 * NUM_IMAGES),
+}
+"""And the entries of the smallest tensor that there must not be: of all kernel values, or of K
+with one of its inputs' patches."""
+
+
+def gradient_nodes(base: gpflow.kernels.Kernel, name: str) -> list[Any]:
+    """The nodes of a graph of the covariance and its gradients, with their shapes."""
+    kernel = Convolutional(base, (10, 10), (3, 3))
+    covariance, _ = COVARIANCES[name]
+
+    @tf.function(autograph=False)
+    def gradients(X: tf.Tensor) -> list[tf.Tensor]:
+        with tf.GradientTape() as tape:
+            tape.watch(X)
+            total = tf.reduce_sum(covariance(kernel, X) ** 2)
+        return tape.gradient(total, [X, *kernel.trainable_variables])
+
+    X = tf.TensorSpec([NUM_IMAGES, 100], tf.float64)
+    graph = gradients.get_concrete_function(X).graph.as_graph_def(add_shapes=True)
+    nodes = list(graph.node)
+    for function in graph.library.function:
+        nodes.extend(function.node_def)
+    return nodes
+
+
+def shapes(node: Any) -> list[list[int]]:
+    return [[d.size for d in s.dim] for s in node.attr["_output_shapes"].list.shape]
+
+
+@pytest.mark.parametrize("name", COVARIANCES)
+@pytest.mark.parametrize(
+    "base",
+    [gpflow.kernels.Matern32(), gpflow.kernels.RationalQuadratic()],
+    ids=lambda kernel: type(kernel).__name__,
+)
+def test_memory(base: gpflow.kernels.Kernel, name: str) -> None:
+    """No tensor is as large as all kernel values, and no loop saves what it computes."""
+    nodes = gradient_nodes(base, name)
+    assert not [node.op for node in nodes if "PushBack" in node.op]
+    every = [shape for node in nodes for shape in shapes(node)]
+    assert sum(-1 in shape for shape in every) <= 4  # they would tell nothing
+    largest = max(int(np.prod(shape)) for shape in every if -1 not in shape)
+    inputs_and_result = max(NUM_IMAGES**2 if name == "K" else 0, NUM_IMAGES * 64 * 11)
+    assert largest <= inputs_and_result < COVARIANCES[name][1]
+
+
+@pytest.mark.parametrize(
+    ("base", "count"),
+    [(gpflow.kernels.SquaredExponential(), 1), (gpflow.kernels.Matern52(), 1)],
+    ids=["SquaredExponential", "Matern52"],
+)
+def test_the_gradient_of_variances_evaluates_no_kernel(
+    base: gpflow.kernels.Kernel, count: int
+) -> None:
+    """What it needs is found on the way forward."""
+    matrices = [
+        node.op
+        for node in gradient_nodes(base, "K_diag")
+        if any(len(shape) >= 2 and shape[-2:] == [64, 64] for shape in shapes(node))
+    ]
+    assert matrices.count("Exp") == count

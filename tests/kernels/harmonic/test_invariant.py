@@ -1,0 +1,339 @@
+"""Invariant kernels against loops over the group, and what sampling its elements does."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable
+from typing import Any
+
+import gpflow
+import numpy as np
+import pytest
+import scipy.linalg
+import tensorflow as tf
+from gpflow.covariances import Kuf, Kuu
+from gpflow.kernels import Kernel
+
+from interdomain.inducing_variables import OrbitInducingPoints
+from interdomain.kernels import HarmonicKernel, Invariant
+from interdomain.linalg import chunks
+from interdomain.transforms import (
+    CyclicTransform,
+    ImageFlip,
+    ImageTranslation,
+    Negation,
+    Rotation,
+)
+from tests.tiers import in_tiers
+
+Map = Callable[[np.ndarray], np.ndarray]
+
+
+def turn(angle: float) -> Map:
+    """The first two columns, turned."""
+    c, s = np.cos(angle), np.sin(angle)
+
+    def turned(x: np.ndarray) -> np.ndarray:
+        return np.concatenate([[c * x[0] - s * x[1], s * x[0] + c * x[1]], x[2:]])
+
+    return turned
+
+
+GROUPS: dict[str, tuple[Callable[[], list[CyclicTransform]], list[Map], int]] = {
+    "negation": (
+        lambda: [Negation(1, centre=0.3)],
+        [lambda x: x, lambda x: np.array([x[0], 0.6 - x[1]])],
+        2,
+    ),
+    "rotation-3": (lambda: [Rotation(3)], [turn(2 * np.pi * k / 3) for k in range(3)], 2),
+    "negation-rotation": (
+        lambda: [Negation(2), Rotation(3)],
+        [
+            lambda x, k=k, s=s: turn(2 * np.pi * k / 3)(x * [1, 1, s])
+            for s in (1, -1)
+            for k in range(3)
+        ],
+        3,
+    ),
+    "flip": (
+        lambda: [ImageFlip((2, 3), 1)],
+        [lambda x: x, lambda x: x[[2, 1, 0, 5, 4, 3]]],
+        6,
+    ),
+    "shifts": (
+        lambda: [ImageTranslation((2, 3), (0, 1))],
+        [lambda x, k=k: np.roll(x.reshape(2, 3), k, axis=1).ravel() for k in range(3)],
+        6,
+    ),
+}
+"""Transformations, the elements of the group they generate, and a number of columns."""
+BASES: dict[str, Callable[[int], Kernel]] = {
+    # None of these is invariant to the groups, but for the first to some.
+    "SquaredExponential": lambda D: gpflow.kernels.SquaredExponential(1.3, 1.7),
+    "Matern52-ARD": lambda D: gpflow.kernels.Matern52(1.3, np.linspace(1, 2, D)),
+    "ArcCosine": lambda D: gpflow.kernels.ArcCosine(1, 1.3, np.linspace(1, 2, D)),
+}
+PAIRS = [
+    *itertools.product(["negation-rotation"], BASES),
+    *((group, "Matern52-ARD") for group in GROUPS if group != "negation-rotation"),
+]
+
+
+def inputs(num: int, num_columns: int, seed: int = 0) -> np.ndarray:
+    return np.random.default_rng(seed).normal(size=(num, num_columns))
+
+
+def make(group: str, base: str, **options: Any) -> tuple[Invariant, list[Map], int]:
+    transforms, elements, num_columns = GROUPS[group]
+    return Invariant(BASES[base](num_columns), transforms(), **options), elements, num_columns
+
+
+def orbit(elements: list[Map], x: np.ndarray) -> np.ndarray:
+    return np.stack([element(x) for element in elements])
+
+
+def close(actual: Any, desired: Any, accuracy: float = 1e-12) -> None:
+    desired = np.asarray(tf.convert_to_tensor(desired))
+    scale = np.abs(desired).max()
+    assert scale > 0
+    actual = tf.convert_to_tensor(actual)
+    np.testing.assert_allclose(actual, desired, rtol=0, atol=accuracy * scale)
+
+
+@pytest.mark.parametrize(
+    ("group", "base"),
+    in_tiers(PAIRS, quick=[(group, "Matern52-ARD") for group in ("negation-rotation", "shifts")]),
+)
+def test_means_over_the_group(group: str, base: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    kernel, elements, D = make(group, base)
+    g = kernel.base_kernel
+    X, X2, Z = inputs(4, D), inputs(3, D, seed=1), inputs(5, D, seed=2)
+    points = OrbitInducingPoints(Z)
+
+    def matrix(A: np.ndarray, B: np.ndarray) -> np.ndarray:
+        rows = [[np.mean(g(orbit(elements, a), orbit(elements, b))) for b in B] for a in A]
+        return np.array(rows)
+
+    full, cross = matrix(X, X), matrix(X, X2)
+    features = [[np.mean(g(z[None], orbit(elements, x))) for x in X] for z in Z]
+    for entries in (2**18, 30):
+        monkeypatch.setattr(chunks, "CHUNK_ENTRIES", entries)
+        close(kernel(X), full)
+        close(kernel(X, X2), cross)
+        close(kernel(X, full_cov=False), np.diag(full))
+        close(Kuf(points, kernel, X), features)
+        close(Kuu(points, kernel, jitter=0.5), g(Z) + 0.5 * np.eye(5))
+
+
+@pytest.mark.parametrize("group", GROUPS)
+def test_f_is_invariant(group: str) -> None:
+    kernel, elements, D = make(group, "Matern52-ARD")
+    X, X2, points = inputs(4, D), inputs(3, D, seed=1), OrbitInducingPoints(inputs(5, D, seed=2))
+    for element in elements[1:]:
+        moved = np.stack([element(x) for x in X])
+        assert np.abs(moved - X).max() > 0.1
+        close(kernel(moved, X2), kernel(X, X2))
+        close(kernel(X, moved), kernel(X))
+        close(Kuf(points, kernel, moved), Kuf(points, kernel, X))
+
+
+@pytest.mark.parametrize("group", ["negation-rotation", "shifts"])
+def test_of_an_invariant_base_it_is_a_harmonic_part(group: str) -> None:
+    kernel, _, D = make(group, "SquaredExponential")
+    part = HarmonicKernel(kernel.base_kernel, GROUPS[group][0]()).kernels[0]
+    X, X2 = inputs(4, D), inputs(3, D, seed=1)
+    close(kernel(X), part(X))
+    close(kernel(X, X2), part(X, X2))
+    close(kernel(X, full_cov=False), part(X, full_cov=False))
+
+
+@pytest.mark.parametrize("base", in_tiers(["Matern52-ARD", "ArcCosine"], quick=["Matern52-ARD"]))
+def test_gradients(base: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """To the base kernel's parameters, X, X2 and Z, also of samples of all elements."""
+    monkeypatch.setattr(chunks, "CHUNK_ENTRIES", 30)
+    group = "negation-rotation"
+    kernel, _, D = make(group, base)
+    sampled, _, _ = make(group, base, num_samples=6)
+    points = OrbitInducingPoints(inputs(5, D, seed=2))
+    X, X2 = tf.constant(inputs(4, D)), tf.constant(inputs(3, D, seed=1))
+    g, Z = kernel.base_kernel, points.Z
+    turned = [
+        scipy.linalg.block_diag(matrix, sign)
+        for sign in (1, -1)
+        for matrix in (
+            np.array([[np.cos(a), -np.sin(a)], [np.sin(a), np.cos(a)]])
+            for a in 2 * np.pi * np.arange(3) / 3
+        )
+    ]
+
+    def by_definition(X: tf.Tensor, X2: tf.Tensor) -> list[tf.Tensor]:
+        images, images2 = (tf.concat([x @ m.T for m in turned], axis=0) for x in (X, X2))
+        means = [
+            tf.reduce_mean(tf.reshape(g(images, other), [6, 4, 6, -1]), axis=[0, 2])
+            for other in (images, images2)
+        ]
+        features = tf.reshape(g(tf.convert_to_tensor(Z), images), [5, 6, 4])
+        return [*means, tf.linalg.diag_part(means[0]), tf.reduce_mean(features, axis=1)]
+
+    def own(k: Invariant) -> Callable[..., list[tf.Tensor]]:
+        return lambda X, X2: [k(X), k(X, X2), k(X, full_cov=False), Kuf(points, k, X)]
+
+    variables = [*g.trainable_variables, *points.trainable_variables]
+    sampled.base_kernel = g
+    results = []
+    for function in (by_definition, own(kernel), own(sampled)):
+        with tf.GradientTape() as tape:
+            tape.watch([X, X2])
+            values = function(X, X2)
+            objective = tf.add_n([tf.reduce_sum(tf.sin(3 * K)) for K in values])
+        results.append([*values, *tape.gradient(objective, [*variables, X, X2])])
+    for desired, *others in zip(*results, strict=True):
+        for actual in others:
+            close(actual, desired, 1e-10)
+
+
+def draws(kernel: Invariant, points: OrbitInducingPoints, x: np.ndarray, number: int) -> Any:
+    """Many samples of the covariances of one input with u ``[number, M]``, and of its variance."""
+    X = np.repeat(x[None], number, axis=0)
+    tf.random.set_seed(4)
+    return Kuf(points, kernel, X).numpy().T, kernel(X, full_cov=False).numpy()
+
+
+@pytest.mark.parametrize("base", ["Matern52-ARD", "ArcCosine"])
+def test_samples_are_subsets_and_unbiased(base: str) -> None:
+    """Each input draws its own; every subset comes up, as often as the others."""
+    kernel, elements, D = make("negation-rotation", base, num_samples=2)
+    g, x, Z = kernel.base_kernel, inputs(1, D)[0], inputs(2, D, seed=1)
+    whole, points = make("negation-rotation", base)[0], OrbitInducingPoints(Z)
+    images, T, number = orbit(elements, x), 6, 3000
+    subsets = list(itertools.combinations(range(T), 2))
+    columns = np.array([np.mean(g(Z, images[list(s)]), axis=1) for s in subsets])
+    # Of T^2 pairs T are of an element with itself, which the two of a subset show.
+    of_pairs = [g(images[list(s)]).numpy() for s in subsets]
+    variances = np.array([np.mean(np.diag(k)) / T + k[0, 1] * (1 - 1 / T) for k in of_pairs])
+    # The re-derived estimates are unbiased: no probability is involved.
+    close(columns.mean(axis=0), Kuf(points, whole, x[None])[:, 0])
+    close(variances.mean(), whole(x[None], full_cov=False)[0])
+
+    features, of_f = draws(kernel, points, x, number)
+    for found, possible in ((features, columns), (of_f[:, None], variances[:, None])):
+        apart = np.abs(found[:, None] - possible).max(axis=-1)
+        assert apart.min(axis=1).max() < 1e-12
+        if found is features:  # which differ from subset to subset
+            counts = np.bincount(apart.argmin(axis=1), minlength=len(subsets))
+            assert counts.sum() == number
+            # 15 subsets of 3000 draws: 200 each, and 5 standard errors of 13.7.
+            assert np.abs(counts - 200).max() < 5 * 13.7
+
+
+@pytest.mark.parametrize("num_samples", [2, 4, 6])
+def test_expectations(num_samples: int) -> None:
+    kernel, _, D = make("negation-rotation", "Matern52-ARD", num_samples=num_samples)
+    whole = make("negation-rotation", "Matern52-ARD")[0]
+    x, points = inputs(1, D)[0], OrbitInducingPoints(inputs(3, D, seed=1))
+    features, of_f = draws(kernel, points, x, 2000)
+    desired = Kuf(points, whole, x[None])[:, 0], whole(x[None], full_cov=False)
+    for found, exact in ((features, desired[0]), (of_f[:, None], desired[1])):
+        errors = 5 * found.std(axis=0) / np.sqrt(len(found)) + 1e-13
+        assert np.all(np.abs(found.mean(axis=0) - exact) < errors)
+        assert (found.std(axis=0).max() < 1e-12) == (num_samples == 6)
+
+
+def test_what_is_not_sampled() -> None:
+    kernel, _, D = make("negation-rotation", "Matern52-ARD", num_samples=2)
+    whole = make("negation-rotation", "Matern52-ARD")[0]
+    X, X2, points = inputs(4, D), inputs(3, D, seed=1), OrbitInducingPoints(inputs(3, D, seed=2))
+    np.testing.assert_array_equal(kernel(X), whole(X))
+    np.testing.assert_array_equal(kernel(X, X2), whole(X, X2))
+    np.testing.assert_array_equal(Kuu(points, kernel), Kuu(points, whole))
+    kernel.num_samples = None
+    np.testing.assert_array_equal(Kuf(points, kernel, X), Kuf(points, whole, X))
+    np.testing.assert_array_equal(kernel(X, full_cov=False), whole(X, full_cov=False))
+
+
+@pytest.mark.parametrize("prior", [False, True])
+def test_the_expected_bound(prior: bool) -> None:
+    """The statement in the docstring, over all draws: three subsets for each of two inputs."""
+    whole, elements, D = make("rotation-3", "Matern52-ARD")
+    g, X, Y = whole.base_kernel, inputs(2, D), np.array([[0.7], [-0.4]])
+    points = OrbitInducingPoints(inputs(2, D, seed=1))
+    Kzz = Kuu(points, whole).numpy()
+    rng = np.random.default_rng(2)
+    mean = np.zeros((2, 1)) if prior else rng.normal(size=(2, 1))
+    root = np.linalg.cholesky(Kzz) if prior else np.tril(rng.normal(size=(2, 2)))
+    noise = 0.3
+    model = gpflow.models.SVGP(
+        whole,
+        gpflow.likelihoods.Gaussian(noise),
+        points,
+        whiten=False,
+        q_mu=mean,
+        q_sqrt=root[None],
+    )
+    with gpflow.config.as_context(gpflow.config.Config(jitter=0.0)):
+        exact = float(model.elbo((X, Y)))
+        kl = float(model.prior_kl())
+    subsets = list(itertools.combinations(range(3), 2))
+    orbits = [orbit(elements, x) for x in X]
+    columns = [[np.mean(g(points.Z, o[list(s)]), axis=1) for s in subsets] for o in orbits]
+    of_pairs = [[g(o[list(s)]).numpy() for s in subsets] for o in orbits]
+    variances = [[np.mean(np.diag(k)) / 3 + k[0, 1] * 2 / 3 for k in row] for row in of_pairs]
+
+    def fit(n: int, draw: int, other: int) -> float:
+        """A row's expected log density, its covariances and its variance being drawn apart."""
+        weights = np.linalg.solve(Kzz, columns[n][draw])
+        error = Y[n, 0] - weights @ mean[:, 0]
+        variance = variances[n][other] + weights @ (root @ root.T - Kzz) @ weights
+        return -0.5 * (np.log(2 * np.pi * noise) + (error**2 + variance) / noise)
+
+    bounds = [
+        fit(0, a, c) + fit(1, b, d) - kl for a, b, c, d in itertools.product(range(3), repeat=4)
+    ]
+    inverse, difference = np.linalg.inv(Kzz), 0.0
+    inner = inverse @ (mean @ mean.T + root @ root.T - Kzz) @ inverse
+    for of_input in columns:
+        V = np.cov(np.array(of_input).T, bias=True)
+        assert np.trace(V) > 1e-4
+        difference -= np.trace(inner @ V) / (2 * noise)
+    assert np.ptp(bounds) > 1e-3
+    np.testing.assert_allclose(np.mean(bounds) - exact, difference, rtol=1e-9, atol=1e-9)
+    assert (abs(difference) < 1e-12) == prior
+    if not prior:
+        assert abs(difference) > 1e-3
+
+
+def test_sampled_batches_and_unknown_numbers() -> None:
+    kernel, _, D = make("negation-rotation", "Matern52-ARD", num_samples=6)
+    whole = make("negation-rotation", "Matern52-ARD")[0]
+    points = OrbitInducingPoints(inputs(3, D))
+    signature = [tf.TensorSpec([2, None, D], tf.float64)]
+    compiled = tf.function(
+        lambda X: (Kuf(points, kernel, X), kernel(X, full_cov=False)),
+        input_signature=signature,
+        autograph=False,
+    )
+    X = np.stack([inputs(4, D), inputs(4, D, seed=1)])
+    features, variances = compiled(X)
+    assert features.shape == (3, 2, 4)
+    close(features, Kuf(points, whole, X))
+    close(variances, whole(X, full_cov=False))
+
+
+@pytest.mark.parametrize("value", [1, 0, -2, 7, 2.5, "all"])
+def test_number_of_samples(value: Any) -> None:
+    message = "num_samples must be an integer between 2 and the number of elements, 6, found"
+    with pytest.raises(ValueError, match=message):
+        make("negation-rotation", "ArcCosine", num_samples=value)
+    kernel, _, _ = make("negation-rotation", "ArcCosine")
+    with pytest.raises(ValueError, match=message):
+        kernel.num_samples = value
+
+
+def test_errors() -> None:
+    with pytest.raises(ValueError, match="base_kernel must be a GPflow kernel, found int"):
+        Invariant(3, Rotation(3))
+    shared = gpflow.kernels.SharedIndependent(gpflow.kernels.RBF(), 2)
+    with pytest.raises(ValueError, match="base_kernel must have one output, found SharedInd"):
+        Invariant(shared, Rotation(3))
+    with pytest.raises(ValueError, match="transforms"):
+        Invariant(gpflow.kernels.RBF(), [])

@@ -1,0 +1,227 @@
+"""The spectra of the zonal kernels, as the kernels hand them out."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import tensorflow as tf
+from gpflow import Parameter
+from gpflow.utilities import positive
+from mpmath import mp
+
+from interdomain.kernels import ArcCosine, ChordalSquaredExponential, ZonalKernel
+from interdomain.kernels.zonal.spherical_stationary import SphericalMatern
+from tests.kernels.cases import ZONAL_CASES, KernelCase, first_of_each_kind
+from tests.sphere.references import (
+    DIGITS,
+    EIGENVALUE_DEGREES,
+    EIGENVALUE_DIMENSIONS,
+    cosine_and_sine,
+    funk_hecke,
+    legendre_in,
+    matern_eigenvalues,
+    multiplicity,
+    relative_error,
+    squared_exponential_eigenvalues,
+)
+from tests.sphere.test_arc_cosine import exact_arc_cosine
+from tests.tiers import in_tiers
+
+each_case = pytest.mark.parametrize(
+    "case", in_tiers(ZONAL_CASES, quick=first_of_each_kind(ZONAL_CASES)), ids=str
+)
+
+
+each_dimension = pytest.mark.parametrize("dimension", in_tiers(EIGENVALUE_DIMENSIONS, quick=[2]))
+
+
+@each_dimension
+def test_chordal_squared_exponential(dimension: int) -> None:
+    with mp.workdps(DIGITS + 20):
+        for lengthscale in (0.3, 1.0, 2.5):
+            kernel = ChordalSquaredExponential(lengthscale=lengthscale)
+            squared = mp.mpf(float(kernel.lengthscale.numpy())) ** 2
+            reference = [
+                funk_hecke(
+                    lambda a, squared=squared: mp.exp((cosine_and_sine(a)[0] - 1) / squared),
+                    dimension,
+                    degree,
+                    (mp.zero, mp.pi / 2, mp.pi),
+                )
+                for degree in EIGENVALUE_DEGREES
+            ]
+            actual = kernel.eigenvalues(dimension, EIGENVALUE_DEGREES).numpy()
+            assert relative_error(actual, reference) <= 1e-10, lengthscale
+
+
+@each_case
+@pytest.mark.parametrize("dimension", [2, 5])
+def test_each_kernel_has_its_own_eigenvalues(case: KernelCase, dimension: int) -> None:
+    """Order, depth, smoothness and lengthscale arrive; variance does not."""
+    kernel, degrees = case.build(dimension - 1), (0, 1, 2, 5)
+    assert kernel.variance != 1
+    with mp.workdps(DIGITS):
+        lengthscale = float(kernel.lengthscale.numpy()) if hasattr(kernel, "lengthscale") else 0.0
+        if isinstance(kernel, ArcCosine):
+            kappa = exact_arc_cosine(kernel.order, kernel.depth)
+            kept = kernel.nonzero_degrees(dimension, 5)
+            reference = [
+                funk_hecke(kappa, dimension, n, (mp.zero, mp.pi)) if n in kept else mp.zero
+                for n in degrees
+            ]
+        elif isinstance(kernel, SphericalMatern):
+            reference = matern_eigenvalues(dimension, kernel.nu, lengthscale, degrees)
+        elif isinstance(kernel, ChordalSquaredExponential):
+            squared = mp.mpf(lengthscale) ** 2
+            reference = [
+                funk_hecke(lambda a: mp.exp((mp.cos(a) - 1) / squared), dimension, n, (0, mp.pi))
+                for n in degrees
+            ]
+        else:
+            reference = squared_exponential_eigenvalues(dimension, lengthscale, degrees)
+        actual = kernel.eigenvalues(dimension, degrees)
+        assert actual.dtype == tf.float64
+        assert relative_error(actual.numpy(), reference) <= 1e-10
+
+
+@each_case
+def test_degrees_may_be_left_out(case: KernelCase) -> None:
+    kernel = case.build(3)
+    everything = kernel.eigenvalues(4, range(6)).numpy()
+    np.testing.assert_allclose(kernel.eigenvalues(4, [1, 2, 5]), everything[[1, 2, 5]], rtol=1e-12)
+
+
+@each_case
+@pytest.mark.parametrize("dimension", [2, 3, 9])
+def test_nonzero_degrees_are_those_with_variance(case: KernelCase, dimension: int) -> None:
+    kernel = case.build(dimension - 1)
+    eigenvalues = kernel.eigenvalues(dimension, range(12)).numpy()
+    expected = tuple(int(n) for n in np.flatnonzero(eigenvalues > 0))
+    assert np.all(eigenvalues >= 0)
+    assert kernel.nonzero_degrees(dimension, 11) == expected
+
+
+@each_case
+@pytest.mark.parametrize("dimension", [2, 3, 9])
+def test_mercer(case: KernelCase, dimension: int) -> None:
+    """kappa is its expansion, to within the variance of the degrees that are left out."""
+    kernel, num_degrees = case.build(dimension - 1), 12
+    eigenvalues = kernel.eigenvalues(dimension, range(num_degrees)).numpy()
+    shares = eigenvalues * [multiplicity(dimension, n) for n in range(num_degrees)]
+    tail = 1 - shares.sum()
+    assert -1e-12 <= tail < 0.5
+    t = np.array([-1.0, -0.8, -0.1, 0.4, 0.9, 1.0])
+    polynomials = [
+        [float(legendre_in(dimension, n, mp.mpf(float(v)))) for v in t] for n in range(num_degrees)
+    ]
+    values = kernel.shape_in_dimension(tf.constant(t), dimension).numpy()
+    difference = np.abs(values - shares @ np.array(polynomials))
+    assert np.all(difference <= tail + case.accuracy + 1e-12)
+    np.testing.assert_allclose(difference[-1], tail, atol=case.accuracy)  # kappa(1) = 1
+
+
+@each_case
+@pytest.mark.parametrize("dimension", [2, 3, 9, 20])
+def test_one_at_one(case: KernelCase, dimension: int) -> None:
+    kernel = case.build(dimension - 1)
+    one = kernel.shape_in_dimension(tf.ones([2, 1], tf.float64), dimension)
+    assert one.shape == (2, 1)
+    np.testing.assert_allclose(one, 1, rtol=0, atol=case.accuracy)
+
+
+@each_dimension
+def test_gradient_of_chordal_eigenvalues(dimension: int) -> None:
+    kernel, degrees = ChordalSquaredExponential(lengthscale=0.8), (0, 1, 4, 9)
+    for index, degree in enumerate(degrees):
+        with tf.GradientTape() as tape:
+            value = tf.math.log(kernel.eigenvalues(dimension, degrees)[index])
+        gradient = tape.gradient(value, kernel.lengthscale.unconstrained_variable)
+        chain = float(tf.sigmoid(kernel.lengthscale.unconstrained_variable))
+        with mp.workdps(DIGITS):
+            alpha = mp.mpf(dimension - 2) / 2
+
+            def log_eigenvalue(scale: mp.mpf, order: mp.mpf = degree + alpha) -> mp.mpf:
+                rate = 1 / scale**2
+                bessel = mp.besseli(order, rate)
+                return (dimension - 2) * mp.log(scale) - rate + mp.log(bessel)
+
+            expected = mp.diff(log_eigenvalue, mp.mpf(float(kernel.lengthscale.numpy())))
+        np.testing.assert_allclose(gradient, float(expected) * chain, rtol=1e-8)
+
+
+# Kernels that a user defines by a shape function alone.
+
+
+class Cubic(ZonalKernel):
+    def shape_function(self, t: tf.Tensor) -> tf.Tensor:
+        return ((1 + t) / 2) ** 3
+
+
+class Kinked(ZonalKernel):
+    """A positive combination of |t| and t^2 would do; only the quadrature matters here."""
+
+    kinks = (-0.2, 0.5)
+
+    def shape_function(self, t: tf.Tensor) -> tf.Tensor:
+        return (tf.nn.relu(t - 0.5) + tf.nn.relu(-0.2 - t)) / 0.5
+
+
+class Exponential(ZonalKernel):
+    def __init__(self, rate: float) -> None:
+        super().__init__(variance=2.0)
+        self.rate = Parameter(rate, transform=positive())
+
+    def shape_function(self, t: tf.Tensor) -> tf.Tensor:
+        return tf.exp(self.rate * (t - 1))
+
+
+@pytest.mark.parametrize("dimension", EIGENVALUE_DIMENSIONS)
+def test_eigenvalues_of_a_user_s_kernel(dimension: int) -> None:
+    kinks = [mp.acos(mp.mpf(0.5)), mp.acos(mp.mpf(-0.2))]
+    cases = [
+        (Cubic(), lambda t: ((1 + t) / 2) ** 3, (mp.zero, mp.pi)),
+        (
+            Kinked(),
+            lambda t: (max(t - mp.mpf(0.5), 0) + max(mp.mpf(-0.2) - t, 0)) / mp.mpf(0.5),
+            (mp.zero, *kinks, mp.pi),
+        ),
+    ]
+    for kernel, kappa, angles in cases:
+        reference = [
+            float(
+                funk_hecke(
+                    lambda a, kappa=kappa: kappa(cosine_and_sine(a)[0]), dimension, n, angles
+                )
+            )
+            for n in EIGENVALUE_DEGREES
+        ]
+        actual = kernel.eigenvalues(dimension, EIGENVALUE_DEGREES)
+        np.testing.assert_allclose(actual, reference, rtol=0, atol=1e-14)
+
+
+def test_kinks_make_the_difference() -> None:
+    """Without them the quadrature is off by more than the accuracy it promises."""
+    unaware = type("Unaware", (Kinked,), {"kinks": ()})()
+    difference = Kinked().eigenvalues(3, range(10)) - unaware.eigenvalues(3, range(10))
+    assert np.abs(difference).max() > 1e-6
+
+
+def test_eigenvalues_of_a_user_s_kernel_are_differentiable() -> None:
+    kernel, degrees, step = Exponential(1.7), (0, 1, 3), 1e-5
+    variable = kernel.rate.unconstrained_variable
+    with tf.GradientTape() as tape:
+        total = tf.reduce_sum(kernel.eigenvalues(4, degrees) * [1.0, 2.0, 3.0])
+    gradient, start, ends = tape.gradient(total, variable), variable.numpy(), []
+    for sign in (1, -1):
+        variable.assign(start + sign * step)
+        ends.append(np.sum(kernel.eigenvalues(4, degrees).numpy() * [1.0, 2.0, 3.0]))
+    np.testing.assert_allclose(gradient, (ends[0] - ends[1]) / (2 * step), rtol=1e-8)
+
+
+def test_a_user_s_kernel_is_chordal_where_it_should_be() -> None:
+    """exp(rate (t - 1)) is the chordal squared exponential of lengthscale rate^(-1/2)."""
+    ours, theirs = Exponential(1.7), ChordalSquaredExponential(lengthscale=1.7**-0.5)
+    np.testing.assert_allclose(
+        ours.eigenvalues(6, range(8)), theirs.eigenvalues(6, range(8)), rtol=0, atol=1e-14
+    )
+    assert ours.nonzero_degrees(6, 3) == (0, 1, 2, 3)
