@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import IO, Any
 
 MARK = "returned="
-ROOT = str(Path(__file__).parent.parent)
+ROOT = str(Path(__file__).parents[2])
 POLL_SECONDS = 0.2
 
 
@@ -127,7 +127,7 @@ def started(function: Callable[..., Any], call: Call) -> Iterator[Child]:
 
 
 def _command(function: Callable[..., Any]) -> list[str]:
-    return [sys.executable, "-m", "benchmarks.child", target_of(function)]
+    return [sys.executable, "-m", "benchmarks._lib.child", target_of(function)]
 
 
 def _environment(more: Mapping[str, str] | None) -> dict[str, str]:

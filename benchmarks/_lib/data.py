@@ -89,8 +89,8 @@ def add_data_argument(parser: argparse.ArgumentParser) -> None:
         "--data-dir",
         type=Path,
         default=None,
-        help="folder of .npz files (benchmarks/data.py states the layout); without it, data sets "
-        "are fetched where scikit-learn or Keras can fetch them",
+        help="folder of .npz files (benchmarks/_lib/data.py states the layout); without it, data "
+        "sets are fetched where scikit-learn or Keras can fetch them",
     )
 
 

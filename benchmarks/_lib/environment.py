@@ -10,7 +10,7 @@ from importlib import metadata
 from pathlib import Path
 from typing import Any
 
-from benchmarks.processes import usable_cores
+from benchmarks._lib.processes import usable_cores
 
 PACKAGES = (
     "interdomain",
@@ -61,7 +61,7 @@ def _processor() -> str:
 
 def _commit() -> str | None:
     """The commit of this checkout, "+" added when source files differ from it."""
-    folder = Path(__file__).parent
+    folder = Path(__file__).parents[1]  # benchmarks/
     try:
         commit = _git(folder, "rev-parse", "--short=12", "HEAD").strip()
         changed = _git(folder, "status", "--porcelain", "--", "*.py", ":/src").strip()

@@ -33,12 +33,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from benchmarks.data import Array, Images
-from benchmarks.prediction import Predictor, class_errors
-from benchmarks.results import Record
-from benchmarks.resumable import train, training_folder
-from benchmarks.runner import Configuration, result_folder
-from benchmarks.tables import markdown
+from benchmarks._lib.data import Array, Images
+from benchmarks._lib.prediction import Predictor, class_errors
+from benchmarks._lib.results import Record
+from benchmarks._lib.resumable import train, training_folder
+from benchmarks._lib.runner import Configuration, result_folder
+from benchmarks._lib.tables import markdown
 
 MODELS = {
     "rbf": "gpflow's SVGP with M images as inducing points",

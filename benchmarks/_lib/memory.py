@@ -17,8 +17,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from benchmarks.child import from_child, function_named, target_of
-from benchmarks.timing import wait_for
+from benchmarks._lib.child import from_child, function_named, target_of
+from benchmarks._lib.timing import wait_for
 
 STATUS = Path("/proc/self/status")
 CLEAR = Path("/proc/self/clear_refs")

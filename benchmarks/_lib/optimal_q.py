@@ -21,7 +21,7 @@ import numpy as np
 import tensorflow as tf
 from gpflow.covariances import Kuf, Kuu
 
-from benchmarks.data import Array
+from benchmarks._lib.data import Array
 from interdomain.covariances.blocks import block_batches
 from interdomain.models import AdditiveSVGP, OrthogonalSVGP
 from interdomain.posteriors.gaussian import square_root

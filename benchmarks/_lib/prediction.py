@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from benchmarks.data import Array
+from benchmarks._lib.data import Array
 
 
 class Predictor:

@@ -11,8 +11,8 @@ from scipy.cluster.vq import kmeans2
 from scipy.spatial.distance import pdist
 
 import interdomain as idm
-from benchmarks.data import Array
-from benchmarks.splits import NormalisedSplit
+from benchmarks._lib.data import Array
+from benchmarks._lib.splits import NormalisedSplit
 
 
 def inducing_points(X: Array, num_inducing: int, seed: int) -> Array:

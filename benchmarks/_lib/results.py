@@ -12,7 +12,7 @@ from typing import Any
 
 Record = dict[str, Any]
 
-RESULTS_FOLDER = Path(__file__).parent / "results"
+RESULTS_FOLDER = Path(__file__).parents[1] / "results"
 
 
 def configuration_key(configuration: Mapping[str, Any]) -> str:

@@ -18,7 +18,7 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.results import configuration_key
+from benchmarks._lib.results import configuration_key
 
 Point = dict[str, float]  # "step", "seconds", and what the evaluation returned
 

@@ -26,9 +26,9 @@ from typing import Any
 
 from tqdm import tqdm
 
-from benchmarks.data import DataError
-from benchmarks.environment import describe_environment, load_average
-from benchmarks.results import RESULTS_FOLDER, Record, ResultFile, configuration_key
+from benchmarks._lib.data import DataError
+from benchmarks._lib.environment import describe_environment, load_average
+from benchmarks._lib.results import RESULTS_FOLDER, Record, ResultFile, configuration_key
 
 Configuration = dict[str, Any]
 

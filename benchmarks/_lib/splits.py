@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from benchmarks.data import Array, Table
+from benchmarks._lib.data import Array, Table
 
 
 @dataclass(frozen=True)

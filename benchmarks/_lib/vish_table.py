@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import dataclasses
 
-from benchmarks.tables import PaperFigure
+from benchmarks._lib.tables import PaperFigure
 
 # Data set: (number of inducing variables M of VISH, maximum degree).
 SIZES = {

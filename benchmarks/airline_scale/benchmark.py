@@ -19,19 +19,18 @@ Every configuration runs in a fresh process. The flights (0.4 GB) are kept in `-
 from __future__ import annotations
 
 import argparse
-import sys
 import tempfile
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
-from benchmarks.airline_data import BEIJING, SYNTHETIC, TABLES, prepare, source_of_table
-from benchmarks.airline_table import draw, table_of
-from benchmarks.child import from_child
-from benchmarks.data import DataError, add_data_argument
-from benchmarks.flight_table import TRAIN_ROWS
-from benchmarks.results import Record, ResultFile
-from benchmarks.runner import Benchmark, Configuration, indices, names, result_folder
+from benchmarks._lib.child import from_child
+from benchmarks._lib.data import DataError, add_data_argument
+from benchmarks._lib.results import Record, ResultFile
+from benchmarks._lib.runner import Benchmark, Configuration, indices, names, result_folder
+from benchmarks.airline_scale.data import BEIJING, SYNTHETIC, TABLES, prepare, source_of_table
+from benchmarks.airline_scale.flight_table import TRAIN_ROWS
+from benchmarks.airline_scale.table import draw, table_of
 
 KINDS = ("vish", "growth", "svgp", "workers")
 RIVAL_DEGREE = 3
@@ -81,7 +80,7 @@ class AirlineScale(Benchmark):
 
     def run(self, configuration: Configuration, arguments: argparse.Namespace) -> dict[str, Any]:
         # Here, as they need TensorFlow: `--table` and `--help` are quick.
-        from benchmarks import airline_fit, airline_svgp, airline_workers
+        from benchmarks.airline_scale import fit, svgp, workers
 
         settings = dict(configuration)
         kind, data, train_rows = (settings.pop(name) for name in ("kind", "data", "train_rows"))
@@ -100,20 +99,20 @@ class AirlineScale(Benchmark):
             data_dir=arguments.data_dir,
         )
         if kind == "vish":
-            return dict(from_child(airline_fit.fit_and_predict, folder=str(folder), **settings))
+            return dict(from_child(fit.fit_and_predict, folder=str(folder), **settings))
         if kind == "growth":
             del settings["seed"]
-            return dict(from_child(airline_fit.growth, folder=str(folder), **settings))
+            return dict(from_child(fit.growth, folder=str(folder), **settings))
         if kind == "workers":
             del settings["seed"]
-            return airline_workers.compare(str(folder), **settings)
+            return workers.compare(str(folder), **settings)
         assert rival is not None
         del settings["target_degree"], settings["truncated"]
         seconds = rival["fit_seconds"]
         budget = settings.pop("budget") * seconds
         target = rival["sample_nlpd"]
         result = from_child(
-            airline_svgp.race,
+            svgp.race,
             folder=str(folder),
             target_nlpd=target,
             budget_seconds=budget,
@@ -217,7 +216,3 @@ def _rivals(arguments: argparse.Namespace) -> Iterable[Configuration]:
                 "natural_gradient": natural_gradient,
                 "every": arguments.evaluate_every or (10 if short else 50),
             }
-
-
-if __name__ == "__main__":
-    sys.exit(AirlineScale().main())

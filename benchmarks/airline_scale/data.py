@@ -16,9 +16,9 @@ from typing import Any
 import numpy as np
 from tqdm import tqdm
 
-from benchmarks.data import Array, load_table, source_of
-from benchmarks.flight_table import COLUMNS, flights
-from benchmarks.splits import NormalisedSplit, normalise, take_split
+from benchmarks._lib.data import Array, load_table, source_of
+from benchmarks._lib.splits import NormalisedSplit, normalise, take_split
+from benchmarks.airline_scale.flight_table import COLUMNS, flights
 
 SYNTHETIC, BEIJING = "synthetic", "beijing"
 TABLES = (SYNTHETIC, BEIJING)

@@ -15,12 +15,12 @@ import numpy as np
 import tensorflow as tf
 
 import interdomain as idm
-from benchmarks.airline_data import Rows, open_rows
-from benchmarks.data import Array
-from benchmarks.graphs import elbo_and_gradient
-from benchmarks.memory import peak_of_process
-from benchmarks.prediction import Predictor, gaussian_errors
-from benchmarks.timing import alternate, summarise
+from benchmarks._lib.data import Array
+from benchmarks._lib.graphs import elbo_and_gradient
+from benchmarks._lib.memory import peak_of_process
+from benchmarks._lib.prediction import Predictor, gaussian_errors
+from benchmarks._lib.timing import alternate, summarise
+from benchmarks.airline_scale.data import Rows, open_rows
 
 SAMPLE_ROWS = 10_000  # the first test rows: what SVGP is judged by on its way
 INITIAL_NOISE = 0.5  # of targets with variance one; of both tables noise is the larger part

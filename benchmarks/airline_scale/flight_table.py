@@ -36,7 +36,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from benchmarks.data import Array
+from benchmarks._lib.data import Array
 
 COLUMNS = ("age", "distance", "airtime", "departure", "arrival", "weekday", "day", "month")
 TRAIN_ROWS = 3_952_942

@@ -11,10 +11,10 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.child import Call, from_children
-from benchmarks.data import Array
-from benchmarks.processes import ONE_THREAD, bind_to, cores_of_this_process, worker_variables
-from benchmarks.timing import ratio, summarise
+from benchmarks._lib.child import Call, from_children
+from benchmarks._lib.data import Array
+from benchmarks._lib.processes import ONE_THREAD, bind_to, cores_of_this_process, worker_variables
+from benchmarks._lib.timing import ratio, summarise
 
 TIMEOUT = 900.0  # seconds, of the processes of one pass
 
@@ -76,8 +76,8 @@ def timed_pass(
     strategy = tf.distribute.MultiWorkerMirroredStrategy() if shared else None
     import gpflow
 
-    from benchmarks.airline_data import open_rows
-    from benchmarks.airline_fit import harmonic_model
+    from benchmarks.airline_scale.data import open_rows
+    from benchmarks.airline_scale.fit import harmonic_model
 
     rows = open_rows(Path(folder))
     data = (rows.X_train, rows.Y_train)

@@ -1,9 +1,9 @@
 """Are covariances valid, bounds bounds and gradients right, whatever the numbers?
 
-Random models (attack_draws.py): every family of kernels and inducing variables, one to eighteen
+Random models (draws.py): every family of kernels and inducing variables, one to eighteen
 columns, parameters over four to six powers of ten, rows that are near one or, in half of the draws,
 between 1e-8 and 1e8, far from the origin and twice there; both float types. Of every draw the
-covariances are checked, of each tenth the models (attack_checks.py): nothing is NaN, K and its
+covariances are checked, of each tenth the models (checks.py): nothing is NaN, K and its
 diagonal agree and have no negative eigenvalue, what inducing variables explain is below the prior,
 float32 agrees with float64, the collapsed bound is below the exact log marginal likelihood, its
 gradient is that of finite differences, predicted variances are positive.
@@ -18,14 +18,13 @@ that no digit is left of their distances. Neither is checked further.
 from __future__ import annotations
 
 import argparse
-import sys
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from benchmarks.results import Record
-from benchmarks.runner import Benchmark, Configuration, indices, names
-from benchmarks.tables import markdown
+from benchmarks._lib.results import Record
+from benchmarks._lib.runner import Benchmark, Configuration, indices, names
+from benchmarks._lib.tables import markdown
 
 FAMILIES = (
     "harmonics",
@@ -72,8 +71,8 @@ def attack(family: str, seed: int, first: int, last: int) -> dict[str, Any]:
     """The faults of some draws: name of the check, float type, number of the draw, excess, text."""
     import numpy as np
 
-    from benchmarks.attack_checks import faults
-    from benchmarks.attack_draws import draw
+    from benchmarks.attack.checks import faults
+    from benchmarks.attack.draws import draw
 
     counts: Counter[str] = Counter()
     found = []
@@ -149,7 +148,3 @@ def _listed(family: str, key: str, group: Sequence[Record]) -> list[str]:
     ]
     more = len(found) - SHOWN
     return found[:SHOWN] + ([f"- and {more} more of these"] if more > 0 else [])
-
-
-if __name__ == "__main__":
-    sys.exit(Attack().main())

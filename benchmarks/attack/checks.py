@@ -16,7 +16,7 @@ import numpy as np
 import tensorflow as tf
 from gpflow.config import Config, as_context
 
-from benchmarks.attack_draws import Array, Draw, Pair
+from benchmarks.attack.draws import Array, Draw, Pair
 
 # Of rounding errors, in units of the float type's: what the sums and products of a draw take.
 ULPS = 1e4

@@ -12,7 +12,6 @@ from __future__ import annotations
 import argparse
 import contextlib
 import functools
-import os
 import signal
 import sys
 import tempfile
@@ -23,12 +22,12 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.attack_kills_cases import BEGINS, CASES, newest
-from benchmarks.child import Call, Child, from_children, started
-from benchmarks.processes import worker_variables
-from benchmarks.results import Record
-from benchmarks.runner import Benchmark, Configuration, names
-from benchmarks.tables import markdown
+from benchmarks._lib.child import Call, Child, from_children, started
+from benchmarks._lib.processes import worker_variables
+from benchmarks._lib.results import Record
+from benchmarks._lib.runner import Benchmark, Configuration, names
+from benchmarks._lib.tables import markdown
+from benchmarks.attack_kills.cases import BEGINS, CASES, newest
 
 PATIENCE = 300.0  # seconds for anything that should have happened by then
 GRACE = 60.0  # seconds in which a worker has to notice that the other is gone
@@ -186,9 +185,3 @@ def table_of(records: Sequence[Record]) -> str:
     )
     verdict = "All ended with the same bits." if not different else f"NOT the same: {different}"
     return f"{markdown(headers, rows)}\n\n{verdict}"
-
-
-if __name__ == "__main__":
-    if os.name != "posix":
-        sys.exit("attack_kills needs POSIX signals")
-    sys.exit(AttackKills().main())

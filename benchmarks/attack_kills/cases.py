@@ -18,7 +18,7 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.data import Array
+from benchmarks._lib.data import Array
 
 BEGINS = "begins"
 PASS_FILE = "pass.npz"

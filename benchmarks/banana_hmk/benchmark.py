@@ -23,7 +23,6 @@ from __future__ import annotations
 
 import argparse
 import base64
-import sys
 import zlib
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
@@ -31,11 +30,11 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.data import Array, DataError, add_data_argument, load_arrays, source_of
-from benchmarks.prediction import Predictor, class_errors
-from benchmarks.results import Record, ResultFile
-from benchmarks.runner import Benchmark, Configuration, indices, names, result_folder
-from benchmarks.tables import markdown, mean_and_deviation, ranges
+from benchmarks._lib.data import Array, DataError, add_data_argument, load_arrays, source_of
+from benchmarks._lib.prediction import Predictor, class_errors
+from benchmarks._lib.results import Record, ResultFile
+from benchmarks._lib.runner import Benchmark, Configuration, indices, names, result_folder
+from benchmarks._lib.tables import markdown, mean_and_deviation, ranges
 
 SIZES = {
     "points": (6, 8, 12, 18, 24),
@@ -209,7 +208,7 @@ def build_sparse(configuration: Configuration, data: Mapping[str, Array], full: 
     import gpflow
 
     import interdomain as idm
-    from benchmarks.regression import inducing_points
+    from benchmarks._lib.regression import inducing_points
 
     kernel = initial_kernel(configuration, data)
     found = full["result"]["kernel_parameters"]
@@ -397,7 +396,3 @@ def _grouped(records: Sequence[Record]) -> dict[tuple[str, int, str, int, int], 
             key = (run["model"], run["size"], run["kernel"], run["num_frequencies"], run["rounds"])
             groups.setdefault(key, []).append(record)
     return groups
-
-
-if __name__ == "__main__":
-    sys.exit(BananaHmk().main())

@@ -15,7 +15,7 @@ Each operation has one thread, and a process runs as many at a time as it has de
 Each figure is the median step of a fresh process, and the sides take turns; times are seconds,
 median [quartiles] over rounds, and so are the ratios within a round. Also: the bytes of a step's
 all-reduces, counted and as loopback has carried them (others' included, if there are any), and what
-8 and 64 workers would do by the cost model of distributed_cost.py, on a network that is assumed
+8 and 64 workers would do by the cost model of cost.py, on a network that is assumed
 (`--bandwidth`, `--latency`, `--all-reduces`: they change the table only).
 """
 
@@ -23,20 +23,19 @@ from __future__ import annotations
 
 import argparse
 import statistics
-import sys
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from tqdm import tqdm
 
-from benchmarks.child import Call, from_children
-from benchmarks.distributed_cost import Network
-from benchmarks.distributed_table import table_of
-from benchmarks.processes import ONE_THREAD, cores_of_this_process, worker_variables
-from benchmarks.results import Record
-from benchmarks.runner import Benchmark, Configuration, indices, names
-from benchmarks.timing import ratio, summarise
+from benchmarks._lib.child import Call, from_children
+from benchmarks._lib.processes import ONE_THREAD, cores_of_this_process, worker_variables
+from benchmarks._lib.results import Record
+from benchmarks._lib.runner import Benchmark, Configuration, indices, names
+from benchmarks._lib.timing import ratio, summarise
+from benchmarks.distributed.cost import Network
+from benchmarks.distributed.table import table_of
 
 MODELS = ("svgp", "hvgp")
 BATCH_SIZES = (1_024, 4_096, 16_384)
@@ -53,7 +52,7 @@ PAIRS = (  # of which the ratio is taken
 @dataclass(frozen=True)
 class Side:
     """
-    :param engine: as `distributed_worker.timed_fits` takes it.
+    :param engine: as `worker.timed_fits` takes it.
     :param replicas: devices of one process, workers, or processes without a strategy, which share
         the rows.
     """
@@ -165,7 +164,7 @@ def run_side(side: Side, settings: dict[str, Any]) -> dict[str, Any]:
 
     :raises RuntimeError: when a process fails, or there are too few cores.
     """
-    from benchmarks.distributed_worker import timed_fits
+    from benchmarks.distributed.worker import timed_fits
 
     given = dict(settings)
     device_threads = given.pop("device_threads")
@@ -214,7 +213,3 @@ def summary_of(processes: dict[str, list[dict[str, Any]]], i: int) -> dict[str, 
         "ratios": {f"{one} / {two}": ratio(samples, one, two) for one, two in PAIRS},
         "loopback_bytes": statistics.median(known) if known else None,
     }
-
-
-if __name__ == "__main__":
-    sys.exit(Distributed().main())

@@ -6,7 +6,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from benchmarks.distributed_cost import (
+from benchmarks._lib.results import Record
+from benchmarks._lib.tables import markdown, spread
+from benchmarks.distributed.cost import (
     PREDICTED_WORKERS,
     Network,
     StepCost,
@@ -15,8 +17,6 @@ from benchmarks.distributed_cost import (
     strong_scaling,
     weak_scaling,
 )
-from benchmarks.results import Record
-from benchmarks.tables import markdown, spread
 
 TARGET = 1.7  # times as quick on two
 NO_STRATEGY = "no strategy"

@@ -10,8 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.data import Array
-from benchmarks.processes import bind_to
+from benchmarks._lib.data import Array
+from benchmarks._lib.processes import bind_to
 
 INPUT_DIM = 8
 NOISE_DEVIATION = 0.2
@@ -48,7 +48,7 @@ def timed_fits(
     bind_to(cores)
     strategy = make_strategy(engine, replicas, threads)  # before any operation
     import interdomain as idm
-    from benchmarks.runner import set_seeds
+    from benchmarks._lib.runner import set_seeds
 
     X, Y = smooth_data(num_data, seed)
     fits = []
@@ -127,7 +127,7 @@ def build_model(
     import gpflow
 
     import interdomain as idm
-    from benchmarks.hvgp_sides import negations
+    from benchmarks._lib.negations import principal_negations
 
     likelihood = gpflow.likelihoods.Gaussian(NOISE_DEVIATION**2)
     if name == "svgp":
@@ -139,7 +139,7 @@ def build_model(
     if name == "hvgp":
         Z = np.random.default_rng(seed + 1).normal(size=(components, num_inducing, INPUT_DIM))
         stationary = gpflow.kernels.Matern32(lengthscales=LENGTHSCALE)
-        transforms = negations(components, seed)
+        transforms = principal_negations(components, seed, columns=INPUT_DIM)
         return idm.models.HVGP(stationary, likelihood, Z, transforms, num_data=num_data)
     raise ValueError(f"model is {name!r}: pass 'svgp' or 'hvgp'")
 

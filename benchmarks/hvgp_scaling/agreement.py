@@ -10,17 +10,15 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.data import Array
-from benchmarks.hvgp_sides import (
+from benchmarks._lib.data import Array
+from benchmarks._lib.negations import principal_negations
+from benchmarks.hvgp_scaling.problem import INPUT_DIM, LENGTHSCALE, random_data, random_points
+from benchmarks.hvgp_scaling.sides import (
     COREGIONALIZATION,
     DISTINCT,
-    LENGTHSCALE,
     SHARED,
     SVGP_LARGE,
     build_model,
-    negations,
-    random_data,
-    random_points,
 )
 
 COMPONENTS, NUM_INDUCING, ROWS = 4, 10, 200
@@ -41,7 +39,8 @@ def disagreements(with_gpytorch: bool, seed: int) -> dict[str, float]:
     shared = build_model(SHARED, **size)
     set_blocks(shared, means, roots)
     Z = random_points(COMPONENTS * NUM_INDUCING, seed)  # the first m are the shared ones
-    orbit = np.asarray(negations(COMPONENTS, seed).orbit(Z[:NUM_INDUCING])).reshape(-1, Z.shape[1])
+    transforms = principal_negations(COMPONENTS, seed, columns=INPUT_DIM)
+    orbit = np.asarray(transforms.orbit(Z[:NUM_INDUCING])).reshape(-1, Z.shape[1])
     found = {
         "hvgp distinct, coregionalization": _relative(distinct.elbo((X, Y)), linear.elbo((X, Y))),
         "hvgp shared, svgp on the orbit": _relative(
@@ -49,7 +48,7 @@ def disagreements(with_gpytorch: bool, seed: int) -> dict[str, float]:
         ),
     }
     if with_gpytorch:
-        from benchmarks.gpytorch_side import gpytorch_step
+        from benchmarks.hvgp_scaling.gpytorch_side import gpytorch_step
 
         (mean,), (root,) = _random_q(1, COMPONENTS * NUM_INDUCING, seed)
         stock = build_model(SVGP_LARGE, **size)

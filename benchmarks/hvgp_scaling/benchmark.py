@@ -25,16 +25,25 @@ import sys
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from benchmarks import hvgp_sides
-from benchmarks.child import from_child
-from benchmarks.gpytorch_side import has_gpytorch
-from benchmarks.hvgp_agreement import disagreements
-from benchmarks.hvgp_sides import COREGIONALIZATION, DISTINCT, GPYTORCH, SHARED, SIDES, SVGP_LARGE
-from benchmarks.memory import peak_bytes
-from benchmarks.results import Record
-from benchmarks.runner import Benchmark, Configuration, indices, names
-from benchmarks.tables import markdown, megabytes, spread
-from benchmarks.timing import alternate, ratio, summarise
+from benchmarks._lib.child import from_child
+from benchmarks._lib.memory import peak_bytes
+from benchmarks._lib.results import Record
+from benchmarks._lib.runner import Benchmark, Configuration, indices, names
+from benchmarks._lib.tables import markdown, megabytes, spread
+from benchmarks._lib.timing import alternate, ratio, summarise
+from benchmarks.hvgp_scaling.agreement import disagreements
+from benchmarks.hvgp_scaling.gpytorch_side import has_gpytorch
+from benchmarks.hvgp_scaling.sides import (
+    COREGIONALIZATION,
+    DISTINCT,
+    GPYTORCH,
+    SHARED,
+    SIDES,
+    SVGP_LARGE,
+    on_devices,
+    traced,
+    training_step,
+)
 
 MEASURES = ("agreement", "tracing", "memory", "time", "devices")
 LARGEST_COREGIONALIZATION = 8
@@ -101,9 +110,8 @@ class HvgpScaling(Benchmark):
             }
         sides = configuration["sides"].split(",")
         if measure == "tracing":
-            traced = hvgp_sides.traced
             return {"tracing": {side: from_child(traced, side=side, **size) for side in sides}}
-        step = hvgp_sides.training_step
+        step = training_step
         if measure == "memory":
             return {"peak_bytes": {side: peak_bytes(step, side=side, **size) for side in sides}}
         samples = alternate(
@@ -130,7 +138,7 @@ def alternate_placements(size: dict[str, int], rounds: int) -> dict[str, list[fl
     samples: dict[str, list[float]] = {name: [] for name in placements}
     for _ in range(rounds):
         for name, placement in placements.items():
-            steps = from_child(hvgp_sides.on_devices, **placement, **size, rounds=STEPS_PER_PROCESS)
+            steps = from_child(on_devices, **placement, **size, rounds=STEPS_PER_PROCESS)
             samples[name].append(statistics.median(steps))
     return samples
 
@@ -246,7 +254,3 @@ def _size(size: tuple[int, int, int]) -> str:
 
 def _met(condition: bool) -> str:
     return "met" if condition else "NOT met"
-
-
-if __name__ == "__main__":
-    sys.exit(HvgpScaling().main())

@@ -1,12 +1,12 @@
-"""GPyTorch's SVGP, built to compute what gpflow's SVGP of `hvgp_sides` computes."""
+"""GPyTorch's SVGP, built to compute what gpflow's SVGP in `sides.py` computes."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from typing import Any
 
-from benchmarks.data import Array
-from benchmarks.hvgp_sides import LENGTHSCALE, NOISE_VARIANCE, NUM_DATA
+from benchmarks._lib.data import Array
+from benchmarks.hvgp_scaling.problem import LENGTHSCALE, NOISE_VARIANCE, NUM_DATA
 
 
 def has_gpytorch() -> bool:

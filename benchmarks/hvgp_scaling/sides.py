@@ -11,40 +11,21 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.data import Array
-
-INPUT_DIM = 8
-NUM_DATA = 1_000_000  # the data set of which the rows are a minibatch
-LENGTHSCALE = 2.0
-NOISE_VARIANCE = 0.1
+from benchmarks._lib.data import Array
+from benchmarks._lib.negations import principal_negations
+from benchmarks.hvgp_scaling.problem import (
+    INPUT_DIM,
+    LENGTHSCALE,
+    NOISE_VARIANCE,
+    NUM_DATA,
+    random_data,
+    random_points,
+)
 
 SVGP, SVGP_LARGE = "svgp m", "svgp Tm"
 SHARED, DISTINCT = "hvgp shared", "hvgp distinct"
 COREGIONALIZATION, GPYTORCH = "coregionalization", "gpytorch Tm"
 SIDES = (SVGP, SVGP_LARGE, SHARED, DISTINCT, COREGIONALIZATION, GPYTORCH)
-
-
-def random_data(rows: int, seed: int) -> tuple[Array, Array]:
-    """Inputs and outputs without structure: the time of a step does not depend on them."""
-    generator = np.random.default_rng(seed)
-    return generator.normal(size=(rows, INPUT_DIM)), generator.normal(size=(rows, 1))
-
-
-def random_points(count: int, seed: int) -> Array:
-    """Inducing points, [count, 8]."""
-    return np.random.default_rng(seed + 1).normal(size=(count, INPUT_DIM))
-
-
-def negations(components: int, seed: int) -> Any:
-    """The PCA negations that decompose a kernel into so many components, a power of two."""
-    import interdomain as idm
-
-    groups = components.bit_length() - 1
-    if 2**groups != components:
-        raise ValueError(f"components is {components}: pass a power of two")
-    return idm.transforms.PrincipalNegation.from_data(
-        np.random.default_rng(seed + 2).normal(size=(1_000, INPUT_DIM)), groups
-    )
 
 
 def build_model(
@@ -67,7 +48,7 @@ def build_model(
         Z = gpflow.inducing_variables.InducingPoints(random_points(count, seed))
         return gpflow.models.SVGP(kernel, likelihood, Z, num_data=NUM_DATA)
 
-    transforms = negations(components, seed)
+    transforms = principal_negations(components, seed, columns=INPUT_DIM)
     distinct = random_points(components * num_inducing, seed)
     distinct = distinct.reshape(components, num_inducing, INPUT_DIM)
     if side == COREGIONALIZATION:
@@ -84,12 +65,12 @@ def training_step(
     """The elbo + gradient step of one side, traced where there is a graph."""
     X, Y = random_data(rows, seed)
     if side == GPYTORCH:
-        from benchmarks.gpytorch_side import gpytorch_step
+        from benchmarks.hvgp_scaling.gpytorch_side import gpytorch_step
 
         return gpytorch_step(X, Y, random_points(components * num_inducing, seed))
     import tensorflow as tf
 
-    from benchmarks.graphs import elbo_and_gradient
+    from benchmarks._lib.graphs import elbo_and_gradient
 
     model = build_model(side, components=components, num_inducing=num_inducing, seed=seed)
     return elbo_and_gradient(model, (tf.constant(X), tf.constant(Y)))
@@ -101,7 +82,7 @@ def traced(
     """Seconds to trace the step, and the operations in its graph; to be run in a fresh process."""
     import tensorflow as tf
 
-    from benchmarks.graphs import step_function, tracing
+    from benchmarks._lib.graphs import step_function, tracing
 
     X, Y = random_data(rows, seed)
     model = build_model(side, components=components, num_inducing=num_inducing, seed=seed)
@@ -133,8 +114,8 @@ def on_devices(
     tf.config.set_logical_device_configuration(
         cpu, [tf.config.LogicalDeviceConfiguration()] * num_devices
     )
-    from benchmarks.graphs import elbo_and_gradient
-    from benchmarks.timing import alternate
+    from benchmarks._lib.graphs import elbo_and_gradient
+    from benchmarks._lib.timing import alternate
 
     X, Y = random_data(rows, seed)
     model = build_model(

@@ -23,7 +23,6 @@ from __future__ import annotations
 import argparse
 import functools
 import math
-import sys
 import time
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -32,10 +31,10 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.data import Array
-from benchmarks.results import Record
-from benchmarks.runner import Benchmark, Configuration, indices, names
-from benchmarks.tables import markdown, ranges
+from benchmarks._lib.data import Array
+from benchmarks._lib.results import Record
+from benchmarks._lib.runner import Benchmark, Configuration, indices, names
+from benchmarks._lib.tables import markdown, ranges
 
 
 @dataclass(frozen=True)
@@ -469,7 +468,3 @@ def _best(records: Sequence[Record], target: str, kernel: str) -> list[Record]:
         == (target, kernel)
     ]
     return sorted(found, key=lambda record: record["result"]["mse"])[:1]
-
-
-if __name__ == "__main__":
-    sys.exit(KernelRecovery().main())

@@ -5,7 +5,7 @@ imports      tensorflow and gpflow, and what `import interdomain` adds after the
 first step   from the end of the imports: the model is built and `fit(..., steps=1)` returns;
 second fit   the same call again, with the same model and batches of the same shape; then a third.
 
-The cases are in startup_cases.py: float64, 10,000 rows of 8 inputs in batches of 1,000 (1,000
+The cases are in cases.py: float64, 10,000 rows of 8 inputs in batches of 1,000 (1,000
 images in batches of 50), 210 points or harmonics, HVGP with 8 x 100 points. The data are made up.
 
 Each round runs all cases once. The table has medians [least, most] over rounds, in seconds: CPU s
@@ -19,16 +19,15 @@ from __future__ import annotations
 
 import argparse
 import statistics
-import sys
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
-from benchmarks import startup_cases
-from benchmarks.child import from_child
-from benchmarks.results import Record, configuration_key
-from benchmarks.runner import Benchmark, Configuration, names
-from benchmarks.startup_cases import CASES
-from benchmarks.tables import markdown, megabytes, spread
+from benchmarks._lib.child import from_child
+from benchmarks._lib.results import Record, configuration_key
+from benchmarks._lib.runner import Benchmark, Configuration, names
+from benchmarks._lib.tables import markdown, megabytes, spread
+from benchmarks.startup import cases
+from benchmarks.startup.cases import CASES
 
 BEFORE, NOW = "before", "now"
 SIZES = {
@@ -80,7 +79,7 @@ class Startup(Benchmark):
 
     def run(self, configuration: Configuration, arguments: argparse.Namespace) -> dict[str, Any]:
         given = {key: value for key, value in configuration.items() if key not in ("code", "round")}
-        return dict(from_child(startup_cases.measure, **given))
+        return dict(from_child(cases.measure, **given))
 
     def table(self, records: Sequence[Record]) -> str:
         return table_of(records)
@@ -220,7 +219,3 @@ def _position(record: Record) -> tuple[int, bool, str]:
 
 def _verdict(seconds: float, target: float) -> str:
     return f"<= {target:.3g}: {'met' if seconds <= target else 'NOT met'}"
-
-
-if __name__ == "__main__":
-    sys.exit(Startup().main())

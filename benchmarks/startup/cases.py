@@ -55,7 +55,7 @@ def measure(*, case: str, seed: int, **sizes: int) -> dict[str, Any]:
                 "graphs": graphs_until_now(),
             },
         }
-        from benchmarks.memory import resident_bytes
+        from benchmarks._lib.memory import resident_bytes
 
         for name in ("second", "third"):
             gc.collect()

@@ -28,21 +28,20 @@ from __future__ import annotations
 import argparse
 import dataclasses
 import shutil
-import sys
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from benchmarks.data import Array, add_data_argument, source_of
-from benchmarks.negations import axis_negations
-from benchmarks.prediction import Predictor, class_errors
-from benchmarks.results import Record
-from benchmarks.resumable import train, training_folder
-from benchmarks.runner import Benchmark, Configuration, names, result_folder
-from benchmarks.tables import markdown
-from benchmarks.transformed_digits import Digits, load_digits
+from benchmarks._lib.data import Array, add_data_argument, source_of
+from benchmarks._lib.negations import axis_negations
+from benchmarks._lib.prediction import Predictor, class_errors
+from benchmarks._lib.results import Record
+from benchmarks._lib.resumable import train, training_folder
+from benchmarks._lib.runner import Benchmark, Configuration, names, result_folder
+from benchmarks._lib.tables import markdown
+from benchmarks.transform_mnist.digits import Digits, load_digits
 
 NUM_CLASSES = 10
 NATURAL_GRADIENT = 0.3  # with --one-hot
@@ -137,7 +136,7 @@ def build_model(configuration: Configuration, digits: Digits) -> Any:
     import gpflow
 
     import interdomain as idm
-    from benchmarks.regression import median_distance
+    from benchmarks._lib.regression import median_distance
 
     task, name, m = (configuration[key] for key in ("task", "model", "num_inducing"))
     seed = configuration["seed"]
@@ -298,7 +297,3 @@ def _met(condition: bool) -> str:
 
 def _number(value: float | None) -> str:
     return "not finite" if value is None else f"{value:.3f}"
-
-
-if __name__ == "__main__":
-    sys.exit(TransformMnist().main())

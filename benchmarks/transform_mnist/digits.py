@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from benchmarks.data import Array, load_images
-from benchmarks.runner import Configuration
+from benchmarks._lib.data import Array, load_images
+from benchmarks._lib.runner import Configuration
 
 
 @dataclass(frozen=True)

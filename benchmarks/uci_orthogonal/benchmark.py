@@ -29,18 +29,17 @@ unwhitened  the same of the variables themselves: what the paper did.
 from __future__ import annotations
 
 import argparse
-import sys
 import time
 from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
 
-from benchmarks.data import Array, add_data_argument, load_table, source_of
-from benchmarks.results import Record
-from benchmarks.runner import Benchmark, Configuration, indices, names
-from benchmarks.splits import NormalisedSplit, normalise, take_split
-from benchmarks.tables import PaperFigure, markdown, mean_and_deviation, ranges
+from benchmarks._lib.data import Array, add_data_argument, load_table, source_of
+from benchmarks._lib.results import Record
+from benchmarks._lib.runner import Benchmark, Configuration, indices, names
+from benchmarks._lib.splits import NormalisedSplit, normalise, take_split
+from benchmarks._lib.tables import PaperFigure, markdown, mean_and_deviation, ranges
 
 KERNELS = ("arc_cosine", "matern52", "arc_cosine_isotropic", "matern52_euclidean")
 INDUCING = ("relu", "softplus", "points")
@@ -195,7 +194,7 @@ class UciOrthogonal(Benchmark):
                             }
 
     def run(self, configuration: Configuration, arguments: argparse.Namespace) -> dict[str, Any]:
-        from benchmarks.regression import test_errors
+        from benchmarks._lib.regression import test_errors
 
         table = load_table(configuration["dataset"], arguments.data_dir)
         split = normalise(take_split(table, configuration["split"]))
@@ -249,7 +248,7 @@ def build_model(
     import gpflow
 
     import interdomain as idm
-    from benchmarks.regression import inducing_points
+    from benchmarks._lib.regression import inducing_points
 
     num_rows, input_dim = split.X_train.shape
     kernel = build_kernel(kernel_name, input_dim)
@@ -312,8 +311,8 @@ def fit_in_two_phases(
     """
     import gpflow
 
-    from benchmarks.optimal_q import OptimalQ
-    from benchmarks.regression import fit_by_lbfgs
+    from benchmarks._lib.optimal_q import OptimalQ
+    from benchmarks._lib.regression import fit_by_lbfgs
 
     bound = OptimalQ(model, data) if optimal_q else model
     external = None if optimal_q else data
@@ -393,7 +392,3 @@ def _position(group: tuple[Any, ...]) -> tuple[Any, ...]:
     dataset, kernel, iv, M, K, q, max_iterations, source = group
     order = (list(DATASETS).index(dataset), KERNELS.index(kernel), INDUCING.index(iv))
     return (*order, M + K, K == 0, M, ROUTES.index(q), max_iterations, source)
-
-
-if __name__ == "__main__":
-    sys.exit(UciOrthogonal().main())

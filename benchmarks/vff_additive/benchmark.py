@@ -21,7 +21,6 @@ from __future__ import annotations
 
 import argparse
 import itertools
-import sys
 import time
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
@@ -29,13 +28,13 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.data import Array, add_data_argument, load_table, source_of
-from benchmarks.results import Record
-from benchmarks.runner import Benchmark, Configuration, indices, names
-from benchmarks.splits import NormalisedSplit, normalise, take_split
-from benchmarks.tables import markdown, mean_and_deviation, ranges, spread
-from benchmarks.timing import alternate, ratio, summarise
-from benchmarks.vish_table import SIZES, paper_verdict
+from benchmarks._lib.data import Array, add_data_argument, load_table, source_of
+from benchmarks._lib.results import Record
+from benchmarks._lib.runner import Benchmark, Configuration, indices, names
+from benchmarks._lib.splits import NormalisedSplit, normalise, take_split
+from benchmarks._lib.tables import markdown, mean_and_deviation, ranges, spread
+from benchmarks._lib.timing import alternate, ratio, summarise
+from benchmarks._lib.vish_table import SIZES, paper_verdict
 
 METHODS = ("vish", "vish_truncated", "a_vff", "a_vff_mean_field", "a_gpr")
 STEP_TIMES = "step_times"
@@ -126,8 +125,8 @@ class VffAdditive(Benchmark):
 
 def train(configuration: Configuration, split: NormalisedSplit) -> dict[str, Any]:
     """Build, train and judge one model."""
-    from benchmarks.optimal_q import OptimalQ
-    from benchmarks.regression import fit_by_lbfgs, test_errors, vish_model
+    from benchmarks._lib.optimal_q import OptimalQ
+    from benchmarks._lib.regression import fit_by_lbfgs, test_errors, vish_model
 
     method, dataset = configuration["method"], configuration["dataset"]
     start = time.perf_counter()
@@ -257,8 +256,8 @@ def step(
     import tensorflow as tf
 
     import interdomain as idm
-    from benchmarks.dense_kuu import DenseFeatures, DenseSum
-    from benchmarks.graphs import elbo_and_gradient
+    from benchmarks._lib.graphs import elbo_and_gradient
+    from benchmarks.vff_additive.dense_kuu import DenseFeatures, DenseSum
 
     generator = np.random.default_rng(seed)
     X = generator.uniform(size=(rows, columns))
@@ -357,7 +356,3 @@ def _position(group: tuple[Any, ...]) -> tuple[Any, ...]:
     dataset, method, frequencies, margin, source, max_iterations = group
     order = (list(SIZES).index(dataset), METHODS.index(method), frequencies or 0, margin or 0.0)
     return (*order, source, max_iterations)
-
-
-if __name__ == "__main__":
-    sys.exit(VffAdditive().main())

@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from benchmarks import banana_hmk
-from benchmarks.data import Array, DataError
-from benchmarks.results import ResultFile
+from benchmarks._lib.data import Array, DataError
+from benchmarks._lib.results import ResultFile
+from benchmarks.banana_hmk import benchmark as banana_hmk
 
 OPTIONS = ("--short", "--data-dir", "somewhere")
 

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from benchmarks import kernel_recovery
-from benchmarks.results import ResultFile
+from benchmarks._lib.results import ResultFile
+from benchmarks.kernel_recovery import benchmark as kernel_recovery
 
 
 def configurations(*options: str) -> list[dict[str, Any]]:

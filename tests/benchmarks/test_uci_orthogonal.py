@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from benchmarks import uci_orthogonal
-from benchmarks.optimal_q import OptimalQ
-from benchmarks.splits import NormalisedSplit, Split, normalise
+from benchmarks._lib.optimal_q import OptimalQ
+from benchmarks._lib.splits import NormalisedSplit, Split, normalise
+from benchmarks.uci_orthogonal import benchmark as uci_orthogonal
 
 
 @pytest.fixture

@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from benchmarks import vff_additive
-from benchmarks.optimal_q import OptimalQ
-from benchmarks.splits import NormalisedSplit, Split, normalise
-from benchmarks.vish_table import PAPER, SIZES
+from benchmarks._lib.optimal_q import OptimalQ
+from benchmarks._lib.splits import NormalisedSplit, Split, normalise
+from benchmarks._lib.vish_table import PAPER, SIZES
+from benchmarks.vff_additive import benchmark as vff_additive
 
 
 @pytest.fixture

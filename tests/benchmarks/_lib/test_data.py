@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from benchmarks import data
-from benchmarks.splits import Split, normalise, seeded_rows, take_split
+from benchmarks._lib import data
+from benchmarks._lib.splits import Split, normalise, seeded_rows, take_split
 
 
 def write_table(folder: Path, name: str = "uci_yacht", **extra: Any) -> None:

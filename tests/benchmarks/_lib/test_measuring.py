@@ -10,10 +10,11 @@ import numpy as np
 import pytest
 from scipy.special import eval_gegenbauer
 
-from benchmarks import basis, structure, uci_vish, vish_table
-from benchmarks.memory import peak_bytes
-from benchmarks.tables import PaperFigure, markdown, mean_and_deviation, ranges
-from benchmarks.timing import alternate, ratio, summarise
+from benchmarks import basis, structure, uci_vish
+from benchmarks._lib import vish_table
+from benchmarks._lib.memory import peak_bytes
+from benchmarks._lib.tables import PaperFigure, markdown, mean_and_deviation, ranges
+from benchmarks._lib.timing import alternate, ratio, summarise
 
 
 @pytest.mark.full

@@ -6,9 +6,9 @@ import gpflow
 import numpy as np
 import pytest
 
-from benchmarks.regression import fit_by_lbfgs, inducing_points, start_at_optimal_q
-from benchmarks.regression import test_errors as errors_on_test_rows
-from benchmarks.splits import NormalisedSplit, Split, normalise
+from benchmarks._lib.regression import fit_by_lbfgs, inducing_points, start_at_optimal_q
+from benchmarks._lib.regression import test_errors as errors_on_test_rows
+from benchmarks._lib.splits import NormalisedSplit, Split, normalise
 
 
 @pytest.fixture

@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from benchmarks.data import DataError
-from benchmarks.results import Record, ResultFile, configuration_key
-from benchmarks.runner import Benchmark, Configuration, indices, names
+from benchmarks._lib.data import DataError
+from benchmarks._lib.results import Record, ResultFile, configuration_key
+from benchmarks._lib.runner import Benchmark, Configuration, indices, names
 
 
 def record(number: float, **configuration: Any) -> Record:
@@ -124,13 +124,13 @@ def test_a_record_says_where_it_comes_from_without_paths(tmp_path: Path) -> None
     (written,) = ResultFile(tmp_path / "squares.jsonl").records()
     assert {"python", "cores", "packages", "commit"} <= set(written["environment"])
     text = (tmp_path / "squares.jsonl").read_text()
-    assert str(tmp_path) not in text and str(Path(__file__).parents[2]) not in text
+    assert str(tmp_path) not in text and str(Path(__file__).parents[3]) not in text
 
 
 def test_short_results_stay_out_of_the_stored_ones(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("benchmarks.runner.RESULTS_FOLDER", tmp_path)
+    monkeypatch.setattr("benchmarks._lib.runner.RESULTS_FOLDER", tmp_path)
     Squares().main(["--short"])
     assert (tmp_path / "short" / "squares.jsonl").exists()
     assert not (tmp_path / "squares.jsonl").exists()

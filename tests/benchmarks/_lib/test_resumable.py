@@ -9,7 +9,7 @@ import gpflow
 import numpy as np
 import pytest
 
-from benchmarks.resumable import Curve, read_curve, seconds_per_step, train, training_folder
+from benchmarks._lib.resumable import Curve, read_curve, seconds_per_step, train, training_folder
 
 
 def test_curve_forgets_what_a_resumed_training_does_again(tmp_path: Path) -> None:
