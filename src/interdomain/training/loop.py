@@ -10,21 +10,20 @@ from typing import Any
 import gpflow
 import tensorflow as tf
 
-from .._arguments import boolean, integer, number
+from .arguments import FitArguments
 from .checkpoints import CheckpointStore
 from .compiled import CompiledFunctions
 from .data import Data, make_batches
 from .endings import Ending, Endings
 from .gradient_steps import run_gradient_steps
 from .lbfgs import run_lbfgs
+from .preparation import Preparation, prepare
 from .progress import Callback, Recorder
 from .replicas import Replicas
 from .results import FitResult
 from .scales import warn_of_data, warn_of_left_variance
-from .settings import Method, gradient_updates, lbfgs_updates, resolve_method
+from .settings import Method
 from .validation import check_columns
-
-_DEFAULT_CHECKPOINT_EVERY = 100
 
 
 def fit(
@@ -146,46 +145,28 @@ def fit(
         L-BFGS starts at one or finds no better point without a NaN.
     """
     started = time.perf_counter()
-    integer("steps", steps, at_least=1)
-    integer("callback_every", callback_every, at_least=1)
-    if checkpoint_every is not None:
-        integer("checkpoint_every", checkpoint_every, at_least=1)
-    if max_seconds is not None:
-        number("max_seconds", max_seconds, above=0)
-    integer("seed", seed, at_least=0)
-    for name, value in {"resume": resume, "progress": progress, "jit_compile": jit_compile}.items():
-        boolean(name, value)
-    if checkpoint_dir is None and (checkpoint_every is not None or resume):
-        raise ValueError(
-            f"checkpoint_dir: found None with checkpoint_every={checkpoint_every} and "
-            f"resume={resume}; pass the directory for the checkpoints."
-        )
-    if checkpoint_dir is not None and checkpoint_every is None:
-        checkpoint_every = _DEFAULT_CHECKPOINT_EVERY
-    method = resolve_method(
-        method,
-        minibatches=batch_size is not None or isinstance(data, tf.data.Dataset),
+    arguments = FitArguments(
+        method=method,
+        steps=steps,
+        max_seconds=max_seconds,
         batch_size=batch_size,
-        gradient_arguments={
-            "optimizer": optimizer,
-            "learning_rate": learning_rate,
-            "natural_gradient": natural_gradient,
-        },
+        seed=seed,
+        optimizer=optimizer,
+        learning_rate=learning_rate,
+        natural_gradient=natural_gradient,
         options=options,
-    )
-    if strategy is not None and method == "l-bfgs":
-        raise ValueError(
-            "strategy: L-BFGS runs on one device, found a "
-            f"{type(strategy).__name__}; pass method='adam', or leave strategy out."
-        )
-    if strategy is not None and jit_compile:
-        raise ValueError(
-            "jit_compile: XLA cannot compile a step that is spread over replicas; leave it out "
-            "with a strategy."
-        )
+        callbacks=callbacks,
+        callback_every=callback_every,
+        checkpoint_dir=checkpoint_dir,
+        checkpoint_every=checkpoint_every,
+        resume=resume,
+        progress=progress,
+        jit_compile=jit_compile,
+        strategy=strategy,
+    ).checked(data)
+    full_batch = arguments.full_batch
     replicas = Replicas(strategy)
     replicas.check_model(model)
-    full_batch = method == "l-bfgs"
     batches = make_batches(
         model, data, full_batch=full_batch, batch_size=batch_size, seed=seed, strategy=strategy
     )
@@ -194,81 +175,12 @@ def fit(
     arrays = batches.arrays()
     if arrays is not None:
         warn_of_data(model, *arrays)
-    if method == "l-bfgs":
-        updates = lbfgs_updates(model)
-        settings = {"options": dict(options or {}), "checkpoint_every": checkpoint_every}
-    else:
-        with replicas.scope():
-            updates = gradient_updates(
-                model,
-                optimizer=optimizer,
-                learning_rate=learning_rate,
-                natural_gradient=natural_gradient,
-            )
-        replicas.check_optimizer(updates.optimizer)
-        settings = updates.describe()
-    store = CheckpointStore(
-        checkpoint_dir,
-        objects={"model": model, **updates.stored(), **batches.state()},
-        configuration={
-            "method": method,
-            "parameters": _describe_parameters(model),
-            "data": batches.describe(),
-            "jit_compile": jit_compile,
-            **settings,
-        },
-        writes=replicas.workers.is_chief,
-    )
+    prepared = prepare(model, arguments, batches, replicas)
     with (
-        replicas.started(store, resume) as first_step,
-        Recorder(
-            model,
-            first_step=first_step,
-            steps=steps,
-            exact=batches.exact,
-            callbacks=callbacks,
-            callback_every=callback_every,
-            progress=progress and replicas.workers.is_chief,
-        ) as recorder,
+        replicas.started(prepared.store, resume) as first_step,
+        prepared.recorder(first_step) as recorder,
     ):
-        step, ending = first_step, _ended_before(store, first_step, steps)
-        endings = Endings(
-            recorder,
-            replicas.workers,
-            started=started,
-            steps=steps,
-            max_seconds=max_seconds,
-            every=callback_every,
-        )
-        if ending is not None:
-            recorder.evaluate(first_step, last=True)
-        elif method == "l-bfgs":
-            step, ending = run_lbfgs(
-                model,
-                batches.batch(0),
-                updates.variables,
-                options=options or {},
-                first_step=first_step,
-                steps=steps,
-                checkpoint_every=checkpoint_every,
-                store=store,
-                recorder=recorder,
-                endings=endings,
-                jit_compile=jit_compile,
-            )
-        else:
-            step, ending = run_gradient_steps(
-                model,
-                batches,
-                replicas=replicas,
-                updates=updates,
-                first_step=first_step,
-                checkpoint_every=checkpoint_every,
-                store=store,
-                recorder=recorder,
-                endings=endings,
-                jit_compile=jit_compile,
-            )
+        step, ending = _run_steps(prepared, recorder, first_step, started)
     if arrays is not None:
         warn_of_left_variance(model, arrays[0])
     return FitResult(
@@ -280,7 +192,54 @@ def fit(
         seconds=time.perf_counter() - started,
         reason=ending.reason,
         message=ending.message,
-        checkpoint=store.latest,
+        checkpoint=prepared.store.latest,
+    )
+
+
+def _run_steps(
+    prepared: Preparation, recorder: Recorder, first_step: int, started: float
+) -> tuple[int, Ending]:
+    """
+    The steps that are left after ``first_step``.
+
+    :param started: when the fit began, by ``time.perf_counter``.
+    :returns: the last step, and why it was the last.
+    """
+    arguments, store = prepared.arguments, prepared.store
+    ended = _ended_before(store, first_step, arguments.steps)
+    if ended is not None:
+        recorder.evaluate(first_step, last=True)
+        return first_step, ended
+    common: dict[str, Any] = {
+        "first_step": first_step,
+        "checkpoint_every": arguments.checkpoint_every,
+        "store": store,
+        "recorder": recorder,
+        "endings": Endings(
+            recorder,
+            prepared.replicas.workers,
+            started=started,
+            steps=arguments.steps,
+            max_seconds=arguments.max_seconds,
+            every=arguments.callback_every,
+        ),
+        "jit_compile": arguments.jit_compile,
+    }
+    if arguments.full_batch:
+        return run_lbfgs(
+            prepared.model,
+            prepared.batches.batch(0),
+            prepared.updates.variables,
+            options=arguments.options or {},
+            steps=arguments.steps,
+            **common,
+        )
+    return run_gradient_steps(
+        prepared.model,
+        prepared.batches,
+        replicas=prepared.replicas,
+        updates=prepared.updates,
+        **common,
     )
 
 
@@ -292,11 +251,3 @@ def _ended_before(store: CheckpointStore, first_step: int, steps: int) -> Ending
     if store.stopped:
         return Ending("stalled", message)
     return Ending("steps", message) if first_step >= steps else None
-
-
-def _describe_parameters(model: gpflow.models.BayesianModel) -> dict[str, str]:
-    return {
-        path: f"{parameter.dtype.name} {list(parameter.shape)}"
-        + ("" if parameter.trainable else ", not trainable")
-        for path, parameter in gpflow.utilities.parameter_dict(model).items()
-    }
