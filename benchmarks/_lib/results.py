@@ -10,6 +10,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 Record = dict[str, Any]
 
 RESULTS_FOLDER = Path(__file__).parents[1] / "results"
@@ -31,6 +33,13 @@ def finite_or_none(value: Any) -> Any:
     if isinstance(value, float) and not math.isfinite(value):
         return None
     return value
+
+
+def significant(values: Any) -> Any:
+    """`values` as nested lists, every number with nine significant digits."""
+    if np.ndim(values) == 0:
+        return float(f"{float(values):.9g}")
+    return [significant(entry) for entry in values]
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,69 @@
+"""The kernels to recover, the places where they are compared, and the paper's errors."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from benchmarks._lib.data import Array
+
+
+@dataclass(frozen=True)
+class Target:
+    """A kernel to recover: where, and the paper's mean squared error."""
+
+    low: float
+    high: float
+    paper: float
+    hurst: float | None = None  # of fractional Brownian motion, whose domain is open below
+
+    def grid(self, count: int) -> Array:
+        """Places at equal distances, [count, 1]."""
+        if self.hurst is None:
+            return np.linspace(self.low, self.high, count)[:, None]
+        return np.linspace(self.low, self.high, count + 1)[1:, None]
+
+
+TARGETS = {
+    "gsm": Target(-1.0, 1.0, 0.0033),
+    "ifbm_0.5": Target(0.1, 1.1, 0.0008, hurst=0.5),
+    "ifbm_0.75": Target(0.1, 1.1, 0.0008, hurst=0.75),
+}
+FITTED_GRID, TESTED_GRID = 81, 100
+
+
+def target_kernel(name: str) -> Any:
+    """The kernel to recover."""
+    import interdomain as idm
+
+    hurst = TARGETS[name].hurst
+    if hurst is None:
+        return idm.kernels.GeneralizedSpectralMixture(gsm_amplitude, gsm_lengthscale, gsm_frequency)
+    return idm.kernels.TimeInvertedFractionalBrownianMotion(hurst)
+
+
+def gsm_amplitude(x: Any) -> Any:
+    """w(x)."""
+    import tensorflow as tf
+
+    return 1.0 + 0.3 * tf.sin(math.pi * x)
+
+
+def gsm_lengthscale(x: Any) -> Any:
+    """l(x)."""
+    import tensorflow as tf
+
+    return 0.4 + 0.1 * tf.cos(math.pi * x)
+
+
+def gsm_frequency(x: Any) -> Any:
+    """mu(x)."""
+    return 2.0 + x
+
+
+def gsm_slope(x: Any) -> Any:
+    """The derivative of mu(x) x."""
+    return 2.0 + 2.0 * x
