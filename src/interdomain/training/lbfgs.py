@@ -58,66 +58,96 @@ def run_lbfgs(
         because no point it tried had finite numbers.
     """
     evaluate = _compiled_evaluation(model, batch, variables, jit_compile)
-    scipy = _ExtendedValueScipy(lambda x: evaluate(x, *batch))
     good = LastGood(variables, first_step, store.latest)
-    step = first_step
-
-    def after_iteration(intermediate_result: OptimizeResult) -> None:
-        # The variables hold the point evaluated last, which is x but for roundings and surprises.
-        nonlocal step
-        step += 1
-        values = scipy.unpack_tensors(variables, tf.convert_to_tensor(intermediate_result.x))
-        scipy.assign_tensors(variables, values)
-        good.keep(good.present_values(), step)
-        scipy.reference = float(intermediate_result.fun)
-        recorder.step(-float(intermediate_result.fun))
-        ending = endings.after_step(step)
-        if ending is None:
-            recorder.evaluate(step)
-            ending = endings.after_callbacks(step)
-        if ending is not None and ending.reason != "steps":  # SciPy counts these itself
-            raise _Ended(ending)
-
-    def next_block() -> int:
-        if checkpoint_every is None:
-            return steps - step
-        return min(checkpoint_every - step % checkpoint_every, steps - step)
-
+    run = _Iterations(evaluate, batch, variables, good, first_step, recorder, endings)
     while True:
-        iterations = next_block()
+        size = steps - run.step
+        if checkpoint_every is not None:
+            size = min(checkpoint_every - run.step % checkpoint_every, size)
+        ending, message = run.block(size, options)
+        reason = None if ending is None else ending.reason
+        store.save(run.step, converged=reason == "converged", stopped=reason == "stalled")
+        good.checkpoint = store.latest
+        if ending is None and run.step == steps:
+            ending = Ending("steps", message)
+        if ending is not None:
+            recorder.evaluate(run.step, last=True)
+            return run.step, ending
+
+
+class _Iterations:
+    """
+    The iterations of one fit, block by block.
+
+    :param evaluate: from all variables as one vector, and a batch, to the loss and its gradient.
+    :param good: the parameters to go back to; those after each iteration are kept in it.
+    :ivar step: the last iteration that is done.
+    """
+
+    def __init__(
+        self,
+        evaluate: Callable[..., tuple[tf.Tensor, tf.Tensor]],
+        batch: Batch,
+        variables: Sequence[tf.Variable],
+        good: LastGood,
+        first_step: int,
+        recorder: Recorder,
+        endings: Endings,
+    ) -> None:
+        self._evaluate, self._variables, self._good = evaluate, variables, good
+        self._scipy = _ExtendedValueScipy(lambda x: evaluate(x, *batch))
+        self._recorder, self._endings = recorder, endings
+        self.step = first_step
+
+    def block(self, size: int, options: Mapping[str, Any]) -> tuple[Ending | None, str]:
+        """
+        At most ``size`` iterations, from a start without memory of the curvature.
+
+        :returns: why the fit ends, None if it can go on; and what SciPy said.
+        :raises NonFiniteError: as :func:`run_lbfgs`.
+        """
+        scipy, good = self._scipy, self._good
         scipy.reference = None
-        result, ending = None, None
         try:
             with good.restored_on_breakdown():
                 result = scipy.minimize(
-                    evaluate,
-                    variables,
-                    callback=after_iteration,
+                    self._evaluate,
+                    self._variables,
+                    callback=self._after_iteration,
                     options={
-                        "maxfun": _EVALUATIONS_PER_ITERATION * iterations,
+                        "maxfun": _EVALUATIONS_PER_ITERATION * size,
                         **options,
-                        "maxiter": iterations,
+                        "maxiter": size,
                     },
                 )
                 if not result.success and scipy.breakdown is not None:
                     raise scipy.breakdown
         except _Ended as ended:
-            ending = ended.ending
+            good.keep(good.present_values(), self.step)
+            return ended.ending, ended.ending.message
         except BaseException:
             good.restore()  # not the trial point of a line search that was interrupted
             raise
-        good.keep(good.present_values(), step)
-        if result is not None:
-            ending = _ending_of(result, iterations, str(result.message) + scipy.remark())
-        reason = None if ending is None else ending.reason
-        store.save(step, converged=reason == "converged", stopped=reason == "stalled")
-        good.checkpoint = store.latest
-        if ending is None and step == steps:
-            assert result is not None
-            ending = Ending("steps", str(result.message) + scipy.remark())
-        if ending is not None:
-            recorder.evaluate(step, last=True)
-            return step, ending
+        good.keep(good.present_values(), self.step)
+        message = str(result.message) + scipy.remark()
+        return _ending_of(result, size, message), message
+
+    def _after_iteration(self, intermediate_result: OptimizeResult) -> None:
+        """SciPy's callback, which SciPy calls in this way because of its argument's name."""
+        # The variables hold the point evaluated last, which is x but for roundings and surprises.
+        self.step += 1
+        scipy, variables, good = self._scipy, self._variables, self._good
+        values = scipy.unpack_tensors(variables, tf.convert_to_tensor(intermediate_result.x))
+        scipy.assign_tensors(variables, values)
+        good.keep(good.present_values(), self.step)
+        scipy.reference = float(intermediate_result.fun)
+        self._recorder.step(-float(intermediate_result.fun))
+        ending = self._endings.after_step(self.step)
+        if ending is None:
+            self._recorder.evaluate(self.step)
+            ending = self._endings.after_callbacks(self.step)
+        if ending is not None and ending.reason != "steps":  # SciPy counts these itself
+            raise _Ended(ending)
 
 
 def _ending_of(result: OptimizeResult, iterations: int, message: str) -> Ending | None:
