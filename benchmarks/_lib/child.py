@@ -1,4 +1,4 @@
-"""Calling a function in a process of its own: nothing built or compiled before can help or hinder.
+"""Calling a function in a fresh process, where nothing has been built or compiled before.
 
 from_child(function, environment={"NAME": "value"}, argument=1)
 from_children(function, [Call({"argument": 1}, {}), Call({"argument": 2}, {})], timeout=60.0)
@@ -30,7 +30,7 @@ def from_child(
     """What `function(**arguments)` returns in a fresh process.
 
     :param function: at the top level of a module; takes JSON values by name and returns one.
-    :param environment: variables that the child has beside those of this process.
+    :param environment: environment variables of the child in addition to those of this process.
     :raises RuntimeError: when the child process fails; the message ends with its output.
     """
     child = subprocess.run(
@@ -58,10 +58,11 @@ def from_children(
 ) -> list[Any]:
     """What the calls return in fresh processes that run at the same time.
 
-    No process is left when this returns or raises.
+    All processes have ended when this returns or raises an error.
 
-    :param timeout: seconds for all of them together.
-    :raises RuntimeError: when a process fails, or the time is over: the others may wait for it.
+    :param timeout: the seconds that all of them may take together.
+    :raises RuntimeError: when a process fails, because the others may wait for it, or when the time
+        is over.
     """
     deadline = time.monotonic() + timeout
     with contextlib.ExitStack() as stack:
@@ -97,13 +98,14 @@ class Child:
 
     @staticmethod
     def text(file: IO[bytes]) -> str:
-        """All of a file without moving its position, which is where the child writes."""
+        """The whole file; its position, where the child writes next, does not change."""
         return os.pread(file.fileno(), os.fstat(file.fileno()).st_size, 0).decode(errors="replace")
 
 
 @contextlib.contextmanager
 def started(function: Callable[..., Any], call: Call) -> Iterator[Child]:
-    """A process that is killed at the end, if it still runs; files, as nobody empties its pipes."""
+    """Start a process that is killed at the end if it still runs. It writes to files, because pipes
+    that nobody reads would fill up."""
     with (
         tempfile.TemporaryFile() as stdin,
         tempfile.TemporaryFile() as stdout,

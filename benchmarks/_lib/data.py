@@ -24,7 +24,7 @@ Array = NDArray[np.float64]
 
 
 class DataError(ValueError):
-    """A data set cannot be had, or is not what its name says; the message names the remedy."""
+    """A data set is not available, or not the one its name says; the message names the remedy."""
 
 
 @dataclass(frozen=True)
@@ -95,7 +95,7 @@ def add_data_argument(parser: argparse.ArgumentParser) -> None:
 
 
 def source_of(data_dir: Path | None) -> str:
-    """What to record about where the data came from; never the folder's own name."""
+    """Where the data came from, to be recorded; never the name of the folder."""
     return "loaders" if data_dir is None else "files"
 
 

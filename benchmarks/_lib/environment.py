@@ -1,4 +1,4 @@
-"""What a reader of a figure must know about the machine and the versions behind it."""
+"""The machine and the versions of packages that a result was measured with."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ PACKAGES = (
 
 @functools.cache
 def describe_environment() -> dict[str, Any]:
-    """Versions, processor and commit; holds no path and no host name."""
+    """Versions, processor and commit; no path and no host name."""
     versions = {}
     for package in PACKAGES:
         try:
@@ -45,7 +45,7 @@ def describe_environment() -> dict[str, Any]:
 
 
 def load_average() -> float | None:
-    """Processes that wanted a core during the last minute: well above 0 spoils a timing."""
+    """The load average of the last minute; a timing is unreliable if it is well above 0."""
     return round(os.getloadavg()[0], 2) if hasattr(os, "getloadavg") else None
 
 

@@ -1,4 +1,4 @@
-"""Compiled steps, and what compiling them costs."""
+"""Compiled training steps, and the time and size of their graphs."""
 
 from __future__ import annotations
 
@@ -11,9 +11,10 @@ from gpflow.models.training_mixins import ExternalDataTrainingLossMixin
 
 
 def step_function(model: Any) -> Any:
-    """A `tf.function` of (X, Y), not yet traced: the loss and its gradient to all that is trained.
+    """A `tf.function` of (X, Y), not yet traced: the loss and its gradients to what is trainable.
 
-    :param model: a GPflow model that is given its data, or holds them and does without X and Y.
+    :param model: a GPflow model that is given its data, or one that holds them; the latter ignores
+        X and Y.
     """
     variables = model.trainable_variables
     takes_data = isinstance(model, ExternalDataTrainingLossMixin)

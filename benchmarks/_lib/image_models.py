@@ -1,7 +1,7 @@
-"""GPs that classify images, convolutional and not: built, trained and judged; for `rectangles`,
+"""Gaussian processes that classify images: built, trained and evaluated, for `rectangles`,
 `mnist_conv` and `colour_conv`.
 
-A configuration names, beside what its benchmark adds:
+A configuration has these entries and those that its benchmark adds:
 
 model             one of `MODELS`;
 num_inducing      M: patches for each convolutional summand, images for each RBF;
@@ -233,7 +233,7 @@ def adam(configuration: Configuration) -> Any:
 
 
 def errors_on_curve(model: Any, rows: LabelledRows) -> Callable[[Any], dict[str, float]]:
-    """What to evaluate during training: the errors on the first test images."""
+    """A function to evaluate during training: the errors on the first test images."""
     X, Y = rows.X_test[:CURVE_ROWS], rows.Y_test[:CURVE_ROWS]
     predict = Predictor(model, X.shape[1], cached=False)
     return lambda model: class_errors(model, X, Y, predict)

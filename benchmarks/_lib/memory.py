@@ -63,14 +63,14 @@ def peak_of_call(call: Callable[[], Any]) -> int:
 
 
 def peak_of_process() -> int:
-    """Bytes: the most memory that was resident in this process until now. Pages of memory-mapped
-    files count, which the system can take back at any time."""
+    """The most bytes that have been resident in this process. Pages of memory-mapped files count,
+    although the system can free them at any time."""
     return _status_bytes("VmHWM") if STATUS.exists() else _max_resident_bytes()
 
 
 def resident_bytes() -> int:
-    """Bytes that are resident in this process now; where the system does not say, the most that
-    were until now."""
+    """The bytes that are resident in this process now; on systems that do not report them, the most
+    so far."""
     return _status_bytes("VmRSS") if STATUS.exists() else _max_resident_bytes()
 
 
@@ -83,7 +83,7 @@ def _reset_high_water_mark() -> bool:
 
 
 def _return_freed_memory() -> None:
-    """Also the small blocks, which glibc keeps."""
+    """Return all freed memory to the system, with the small blocks that glibc keeps."""
     gc.collect()
     trim = getattr(ctypes.CDLL(None), "malloc_trim", None)  # glibc
     if trim is not None:

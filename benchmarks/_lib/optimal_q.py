@@ -37,10 +37,9 @@ class _Terms(NamedTuple):
 
 
 class OptimalQ(gpflow.models.BayesianModel, gpflow.models.InternalDataTrainingLossMixin):
-    """What ``model.elbo(data)`` is once q is optimal, as a function of everything but q.
+    """``model.elbo(data)`` with the optimal q, as a function of all parameters but q.
 
-    Maximising it leads to the same places as maximising ``elbo`` over q too, without a gradient
-    step ever being spent on q.
+    Its maxima are those of ``elbo`` over all parameters and q, and no gradient step is spent on q.
 
     :param model: SVGP, OrthogonalSVGP or AdditiveSVGP, whitened, with one output, a Gaussian
         likelihood, no mean function and one latent GP. Its q is marked as not trainable.

@@ -1,4 +1,4 @@
-"""Predictions of many rows."""
+"""Predictions for many rows, in batches, and their errors."""
 
 from __future__ import annotations
 
@@ -13,7 +13,8 @@ from benchmarks._lib.data import Array
 class Predictor:
     """Means and variances of f, [N, P] each; the model's matrices are factorised once.
 
-    :param cached: False to factorise them for every batch: for a model that is still trained.
+    :param cached: pass False for a model that is still being trained: its matrices are then
+        factorised for every batch.
     """
 
     def __init__(self, model: Any, input_dim: int, *, cached: bool = True) -> None:

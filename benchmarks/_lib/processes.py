@@ -1,4 +1,4 @@
-"""What processes that are measured side by side need: cores, threads, addresses."""
+"""Cores, numbers of threads and addresses for processes that are measured side by side."""
 
 from __future__ import annotations
 
@@ -30,9 +30,9 @@ def bind_to(cores: Sequence[int]) -> None:
 
 
 def cores_of_this_process(number: int) -> list[int]:
-    """So many of the cores that this process may use.
+    """The first `number` cores that this process may use.
 
-    :raises RuntimeError: if there are fewer.
+    :raises RuntimeError: if there are fewer cores.
     """
     cores = usable_cores()
     if len(cores) < number:
@@ -54,7 +54,7 @@ def worker_variables(number: int) -> list[dict[str, str]]:
 
 
 def free_ports(number: int) -> list[int]:
-    """Different ports of 127.0.0.1 on which nobody listens now."""
+    """Different ports of 127.0.0.1 that are free now."""
     with contextlib.ExitStack() as stack:
         listeners = [stack.enter_context(socket.socket()) for _ in range(number)]
         for listener in listeners:

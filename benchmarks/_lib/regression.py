@@ -1,4 +1,4 @@
-"""Fitting GPflow regression models and judging them: shared by the UCI benchmarks."""
+"""Regression models of GPflow for the UCI benchmarks: built, trained and evaluated."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ from benchmarks._lib.splits import NormalisedSplit
 def inducing_points(X: Array, num_inducing: int, seed: int) -> Array:
     """Centres of k-means, [num_inducing, D].
 
-    With fewer distinct rows than wanted (yacht: 277 rows for M = 294) all rows are taken, and
-    perturbed copies for those that are missing.
+    If there are fewer distinct rows than points (yacht: 277 rows for M = 294), the points are all
+    rows and, for the rest, perturbed copies of some.
     """
     rows = np.unique(X, axis=0)
     if len(rows) > num_inducing:

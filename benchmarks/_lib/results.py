@@ -1,4 +1,4 @@
-"""Results as JSON lines: one record per finished configuration, so that a run can resume."""
+"""Files of results in JSON lines: one record for each finished configuration of a benchmark."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Long trainings that may be interrupted: `idm.training.fit` with checkpoints, a clock and a curve.
+"""Long trainings that can be interrupted: `training.fit` with checkpoints and a stored curve.
 
 The folder of a training holds fit's checkpoints and `curve.jsonl`, one line per evaluation: the
 step, the seconds trained until then (evaluations and checkpoints of earlier lines excluded), and

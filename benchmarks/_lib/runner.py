@@ -1,4 +1,4 @@
-"""One way to run every benchmark: its configurations one by one, resumable, then its table.
+"""The base class and the command line of every benchmark: run its configurations, print its table.
 
 A benchmark is a class with four methods; `main` is its command line:
 

@@ -1,4 +1,4 @@
-"""Timing several ways of doing the same work against each other.
+"""Times several ways of doing the same work and compares them.
 
 The sides take turns, and each round starts with another side: whatever else the machine does during
 a minute falls on all of them alike. A sample repeats a quick side until it lasts at least
@@ -30,7 +30,7 @@ def alternate(
 ) -> Samples:
     """Seconds per call of each side in each round.
 
-    :param sides: callables without arguments that return their result, on which is waited.
+    :param sides: callables without arguments; the time ends when their result is available.
     :param warm_up: calls of each side before the first sample (tracing, caches, thread pools).
     """
     if rounds < 1:

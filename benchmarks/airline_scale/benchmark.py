@@ -8,8 +8,8 @@ vish    a fit by `fit_out_of_core` with all harmonics up to degree 3 and 4 (M = 
 growth  the pass and a step of L-BFGS after it (bound and gradient), for M = 54 to 1,782 and 10^4
         rows to all flights, with a picture;
 svgp    gpflow's SVGP with 500 points on minibatches: how long until its log density on a sample of
-        10,000 test rows is that of vish with degree 3, whose stored result it looks up? It gives up
-        after ten times the seconds of that fit (`--budget`);
+        10,000 test rows reaches that of the stored result of vish with degree 3? It stops after ten
+        times the seconds of that fit (`--budget`);
 workers the pass by one process on one core, and by `--workers` that share the rows, with a
         core each: seconds, and whether the sums are the same.
 
@@ -151,7 +151,7 @@ def rival_of(configuration: Configuration, records: Iterable[Record]) -> dict[st
 
 
 def _table_of(data: str, arguments: argparse.Namespace) -> Configuration:
-    """What names the rows of a configuration; None are all that Beijing's file has."""
+    """The entries of a configuration that name its rows; None stands for all rows of Beijing."""
     rows = arguments.train_rows or (20_000 if arguments.short else None)
     return {
         "data": data,

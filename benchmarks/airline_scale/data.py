@@ -1,7 +1,7 @@
 """Tables of millions of rows in memory-mapped files: shuffled, normalised, written once.
 
 The folder of a table holds X_train.npy, Y_train.npy, X_test.npy and Y_test.npy (float64), and
-complete.json, which is written last and says what they are of.
+complete.json, which describes the table and is written last.
 """
 
 from __future__ import annotations
@@ -41,18 +41,19 @@ class Rows:
 
 
 def source_of_table(name: str, data_dir: Path | None) -> str:
-    """What to record about where a table came from."""
+    """Where a table came from, to be recorded."""
     return "generated" if name == SYNTHETIC else source_of(data_dir)
 
 
 def prepare(
     name: str, train_rows: int | None, *, seed: int, work_dir: Path, data_dir: Path | None = None
 ) -> Path:
-    """The folder of a table; written unless it is there and complete.
+    """The folder of a table, which is written if it does not exist or is not complete.
 
-    :param train_rows: how many; half as many test rows of flights. Of Beijing None for all that
-        the split (90/10, drawn with `seed`) has, and all of its test rows in any case.
-    :raises DataError: when the table cannot be had.
+    :param train_rows: the number of training rows; flights have half as many test rows. Beijing's
+        air always has all test rows of its split (90/10, drawn with `seed`); None takes all
+        training rows as well.
+    :raises DataError: when the table is not available.
     """
     rows = "all" if train_rows is None else str(train_rows)
     folder = work_dir / f"{name}_{rows}_seed{seed}"

@@ -1,4 +1,4 @@
-"""Fits of OutOfCoreSGPR with spherical harmonics on memory-mapped rows, and what their parts cost.
+"""Fits of OutOfCoreSGPR with spherical harmonics on memory-mapped rows, and what each part costs.
 
 `fit_and_predict` and `growth` run in processes of their own: they take and return JSON values.
 """
@@ -37,7 +37,7 @@ def harmonic_model(
     """A model of the rows with all harmonics up to a degree, at its initial parameters.
 
     :param truncated: whether the kernel, too, ends at `max_degree`.
-    :param strategy: whose workers share the rows.
+    :param strategy: the strategy whose workers share the rows.
     """
     input_dim = data[0].shape[1]
     kernel = idm.kernels.SphericalMatern32(
@@ -65,7 +65,7 @@ def fit_and_predict(
     floor_rounds: int,
     seed: int,
 ) -> dict[str, Any]:
-    """One fit: what it cost by parts, the floor of its products, and its test errors."""
+    """One fit: the cost of its parts, the floor of its products, and its test errors."""
     before = peak_of_process()
     rows = open_rows(Path(folder))
     data = (rows.X_train, rows.Y_train)

@@ -1,7 +1,7 @@
 """A made-up table of flights: as many rows and columns as the one on which Gaussian processes are
-compared at scale (Hensman, Fusi and Lawrence 2013), which cannot be had any more.
+compared at scale (Hensman, Fusi and Lawrence 2013), which is no longer available.
 
-Every row is drawn for itself. T = 1,440 minutes is a day.
+Rows are independent. T = 1,440 minutes is a day.
 age         of the aircraft, years: gamma with shape 3 and mean 12, at most 45
 distance    miles: log-normal, median 600, at most 5,000
 airtime     minutes: 18 + 0.118 distance + normal noise of 8

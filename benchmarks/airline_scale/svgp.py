@@ -1,7 +1,7 @@
-"""The rival: stock SVGP with inducing points on minibatches of memory-mapped rows.
+"""GPflow's SVGP with inducing points, trained on minibatches of memory-mapped rows.
 
-It is trained until its log density on a sample of the test rows is another model's, or its time is
-up.
+The training ends when the log density on a sample of the test rows reaches that of another model,
+or when its time is over.
 """
 
 from __future__ import annotations
@@ -27,12 +27,12 @@ _NO_END = 10**9  # steps
 
 
 class RaceOverError(Exception):
-    """Raised by the callback that judges a training, to end it."""
+    """Raised by the callback that evaluates a training, to end it."""
 
 
 class Race:
     """A callback of `fit` that ends it when `evaluate` returns an "nlpd" that is low enough, or
-    when the training, evaluations excluded, has taken its time.
+    when the time for training, without evaluations, is over.
 
     :ivar curve: "step", "seconds" and what the evaluation returned, of each evaluation.
     :ivar reached: whether the target was reached.

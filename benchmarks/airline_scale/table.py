@@ -20,7 +20,7 @@ _FLOORS = ("floor_seconds", "full_product_seconds")
 
 
 def table_of(records: Sequence[Record]) -> str:
-    """Fits and their parts, the growth, the race with svgp, the workers; what there is of them."""
+    """A table each of fits and their parts, growth, the race with svgp, and workers."""
     kinds: dict[str, list[Record]] = {}
     for record in sorted(records, key=_position):
         kinds.setdefault(record["configuration"]["kind"], []).append(record)

@@ -22,8 +22,8 @@ TIMEOUT = 900.0  # seconds, of the processes of one pass
 def compare(
     folder: str, max_degree: int, truncated: bool, workers: int, rounds: int
 ) -> dict[str, Any]:
-    """Seconds of the pass by one process on one core and by `workers` of them with a core each, in
-    turn, and how far their sums are apart."""
+    """Seconds of the pass by one process on one core and by `workers` processes on a core each, in
+    turn, and the difference of their sums."""
     samples: dict[str, list[float]] = {"one": [], "shared": []}
     with tempfile.TemporaryDirectory() as temporary:
         files = {side: Path(temporary) / f"{side}.npz" for side in samples}

@@ -1,4 +1,4 @@
-"""What a training step costs on W workers, from steps of one worker and a network that is assumed.
+"""The cost of a training step on W workers, from steps of one worker and an assumed network.
 
 The seconds of a step on B rows that W workers share are
 

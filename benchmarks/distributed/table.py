@@ -1,4 +1,4 @@
-"""The tables of `distributed`: what was measured, and what the cost model makes of it."""
+"""The tables of `distributed`: the measurements, and the predictions of the cost model."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""One process of `distributed`: some steps of `training.fit` on its cores, timed one by one."""
+"""One process of `distributed`: steps of `training.fit` on its cores, timed one by one."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """The fits that `startup` times, and the clock of one fresh process.
 
-Until the clock of the imports has run this module imports nothing but the standard library: what
-it had imported, `import gpflow` and `import interdomain` would have for nothing.
+At its top level this module imports the standard library only: whatever else it imported would be
+missing from the measured times of `import gpflow` and `import interdomain`.
 """
 
 from __future__ import annotations

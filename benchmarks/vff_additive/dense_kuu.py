@@ -1,6 +1,6 @@
-"""Fourier features whose structure nobody knows: the covariances are the same, Kuu is one matrix.
+"""Fourier features with a dense Kuu, to compare with the structured one; the values are the same.
 
-What a model does with them is what it does with any inducing variable: it factorises.
+A model factorises this Kuu as it does that of any other inducing variable.
 """
 
 from __future__ import annotations

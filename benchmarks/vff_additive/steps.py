@@ -15,8 +15,8 @@ STEP_ROWS, STEP_COLUMNS = 8_611, 4  # the training rows of power
 
 
 def time_steps(configuration: Configuration) -> dict[str, Any]:
-    """Seconds of a step with the structured Kuu and with a dense one, and how far their bounds are
-    apart: for unwhitened variables, as the two roots of Kuu are not the same."""
+    """Seconds of a step with the structured Kuu and with a dense one, and the difference of their
+    bounds. It is taken with unwhitened variables, because the two roots of Kuu differ."""
     work = {key: value for key, value in configuration.items() if key not in ("method", "rounds")}
     sides = {side: step(side, **work) for side in ("structured", "dense")}
     bounds = {side: float(call()[0].numpy()) for side, call in sides.items()}

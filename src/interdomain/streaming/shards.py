@@ -19,8 +19,9 @@ class Shards:
     :class:`interdomain.models.OutOfCoreSGPR`, ``checkpoint_path``.
 
     :param parts: A mapping from names to parts, in order. A part is data as
-        :class:`interdomain.models.OutOfCoreSGPR` takes them, or a function without arguments that returns them, which is called when the part is read;
-        its data are then dropped. All workers must be given the same parts.
+        :class:`interdomain.models.OutOfCoreSGPR` takes them, or a function without arguments that
+        returns them. The function is called when the part is read, and the data are dropped after
+        that. All workers must be given the same parts.
     :raises ValueError: If there are no parts, or a name cannot be the name of a file.
     """
 

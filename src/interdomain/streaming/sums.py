@@ -14,7 +14,7 @@ _BATCHES_PER_BLOCK = 8
 
 
 class CompensatedSum:
-    """A sum in twice the precision, ``high + low``; ``low`` collects the rounding errors of ``high``.
+    """A sum in twice the precision, ``high + low``; ``low`` collects the rounding errors.
 
     Every addition finds its own rounding error exactly (Knuth's two-sum) and collects it, so that
     the error of the sum does not grow with the number of terms.
@@ -113,7 +113,7 @@ class Accumulator:
     def add(self, stacked: Array, terms: Array) -> bool:
         """Add a batch, ``[K, n]`` and ``[T, n]``: its products and sums are computed in float64.
 
-        :return: Whether the batch was added; False if it, or its sums, have NaN or infinite numbers.
+        :return: Whether the batch was added; False if it or a sum has NaN or infinite numbers.
         """
         stacked = stacked.astype(np.float64, copy=False)
         with np.errstate(over="ignore", invalid="ignore"):  # looked for below

@@ -1,4 +1,4 @@
-"""The settings of a fit: each checked by itself, then those that must go together."""
+"""The arguments of a fit: checked one by one and together, with the defaults filled in."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ _DEFAULT_CHECKPOINT_EVERY = 100
 @dataclass(frozen=True, eq=False)
 class FitArguments:
     """
-    The arguments of :func:`interdomain.training.fit` beside the model and the data, which are
+    The arguments of :func:`interdomain.training.fit` other than the model and the data; they are
     documented there.
 
-    As passed, until :meth:`checked` returns them with the defaults filled in.
+    They are kept as passed; :meth:`checked` returns them checked, with the defaults filled in.
     """
 
     method: Method | None
@@ -54,7 +54,7 @@ class FitArguments:
         The same arguments with the method chosen and ``checkpoint_every`` filled in.
 
         :param data: as passed to the fit; whether it is a Dataset decides on the method.
-        :raises ValueError: if an argument is wrong, or two of them do not go together.
+        :raises ValueError: if an argument is wrong, or two of them exclude each other.
         """
         self._check_each()
         checkpoint_every = self.checkpoint_every

@@ -1,4 +1,4 @@
-"""L-BFGS on the full batch, in blocks that a checkpoint can separate."""
+"""Training by L-BFGS on all of the data, in blocks of iterations between checkpoints."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _EVALUATIONS_PER_ITERATION = 25
 
 
 class _Ended(Exception):
-    """Leaves SciPy when a fit ends before SciPy would end it."""
+    """Raised in SciPy's callback to end a fit before SciPy would end it."""
 
     def __init__(self, ending: Ending) -> None:
         super().__init__(ending)
@@ -46,16 +46,16 @@ def run_lbfgs(
     jit_compile: bool,
 ) -> tuple[int, Ending]:
     """
-    Iterations ``first_step + 1, ..., steps`` at most.
+    Run at most the iterations ``first_step + 1, ..., steps``.
 
-    The curvature L-BFGS has gathered lives inside SciPy and cannot be stored. With
-    ``checkpoint_every`` it is dropped at every multiple of it, whether or not the fit is
-    interrupted there, so that a resumed fit goes the way of an uninterrupted one.
+    SciPy keeps what L-BFGS has learned of the curvature, and no checkpoint can hold it. It is
+    therefore dropped at every multiple of ``checkpoint_every``, whether or not the fit is
+    interrupted there, so that a resumed fit takes the same steps as an uninterrupted one.
 
     :param batch: all of the data, or () if the model holds them.
     :returns: the last iteration, and why it was the last.
-    :raises NonFiniteError: see there; at the first point of a block, or when a line search ends
-        because no point it tried had finite numbers.
+    :raises NonFiniteError: if the loss or a gradient is not finite at the first point of a block,
+        or at all points that a line search tries.
     """
     evaluate = _compiled_evaluation(model, batch, variables, jit_compile)
     good = LastGood(variables, first_step, store.latest)
@@ -79,7 +79,8 @@ class _Iterations:
     """
     The iterations of one fit, block by block.
 
-    :param evaluate: from all variables as one vector, and a batch, to the loss and its gradient.
+    :param evaluate: a function of all variables as one vector, and a batch, that returns the loss
+        and its gradient.
     :param good: the parameters to go back to; those after each iteration are kept in it.
     :ivar step: the last iteration that is done.
     """
@@ -151,7 +152,7 @@ class _Iterations:
 
 
 def _ending_of(result: OptimizeResult, iterations: int, message: str) -> Ending | None:
-    """Why SciPy ended; None if it did the iterations it was asked for."""
+    """Why SciPy ended; None if it did all iterations that it was asked for."""
     if result.success:
         return Ending("converged", message)
     return Ending("stalled", message) if result.nit < iterations else None
@@ -160,7 +161,8 @@ def _ending_of(result: OptimizeResult, iterations: int, message: str) -> Ending 
 def _compiled_evaluation(
     model: Any, batch: Batch, variables: Sequence[tf.Variable], jit_compile: bool
 ) -> Callable[..., tuple[tf.Tensor, tf.Tensor]]:
-    """From all variables as one vector, and a batch, to the loss and its gradient."""
+    """The function of all variables as one vector, and a batch, that returns the loss and its
+    gradient."""
     scipy = gpflow.optimizers.Scipy
     variables = tuple(variables)
 
@@ -192,7 +194,7 @@ class _ExtendedValueScipy(gpflow.optimizers.Scipy):
     other that is worse than the iterate: it is given a larger loss, and the search comes nearer.
 
     :ivar reference: the loss at the present iterate; None before it is evaluated.
-    :ivar breakdown: what was wrong with the last point evaluated, if anything.
+    :ivar breakdown: what was wrong with the last point evaluated; None if nothing was.
     """
 
     def __init__(self, evaluate: Callable[[tf.Tensor], tuple[tf.Tensor, tf.Tensor]]) -> None:
@@ -203,7 +205,7 @@ class _ExtendedValueScipy(gpflow.optimizers.Scipy):
         self._rejected = 0
 
     def remark(self) -> str:
-        """In words, how many points were rejected; empty for none."""
+        """A remark on the number of rejected points; empty if there were none."""
         if not self._rejected:
             return ""
         return f" ({self._rejected} points of line searches had no finite loss and were rejected)"

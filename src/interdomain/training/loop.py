@@ -1,4 +1,4 @@
-"""``fit``: checks the arguments, chooses the method, and runs the steps."""
+"""``fit``: trains a model by L-BFGS, or by Adam (or another optimizer) and natural gradients."""
 
 from __future__ import annotations
 
@@ -64,37 +64,38 @@ def fit(
 
     **Resuming.** A fit that is stopped and run again with ``resume=True`` and the same arguments
     arrives at the same parameters as one that was not, to the last bit, on the same machine with
-    the same number of threads. The exceptions are not ours to mend: a loss that draws random
-    numbers (Monte Carlo likelihoods), a Dataset shuffled without a seed, and on GPUs operations
-    that are only deterministic after ``tf.config.experimental.enable_op_determinism()``.
+    the same number of threads. This does not hold for a loss that draws random numbers (Monte
+    Carlo likelihoods), for a Dataset shuffled without a seed, nor for operations on GPUs that are
+    deterministic only after ``tf.config.experimental.enable_op_determinism()``.
 
     :param model: a model that is given its data (SVGP and its like) or holds them (GPR, SGPR, ...).
-    :param data: (X ``[N, D]``, Y ``[N, P]``), converted to ``gpflow.default_float()`` save for an
-        integer Y, which likelihoods over classes want; or a ``tf.data.Dataset`` of such batches,
+    :param data: (X ``[N, D]``, Y ``[N, P]``), converted to ``gpflow.default_float()`` except for an
+        integer Y, as likelihoods over classes need it; or a ``tf.data.Dataset`` of such batches,
         used as given: batch it, and shuffle it with a seed (to resume in another process, under the
         same ``tf.random.set_seed``, which is part of it). A Dataset that ends starts again. None
         for a model that holds its data.
     :param method: "l-bfgs" or "adam". By default "adam" for minibatches, a Dataset, an
         ``optimizer``, a ``learning_rate`` or a ``natural_gradient``, otherwise "l-bfgs". L-BFGS on
         a Dataset reads it once and holds it in memory.
-    :param steps: updates, or at most so many L-BFGS iterations. Counted from the first run: resumed
-        at step 400, ``steps=1000`` does 600 more.
-    :param max_seconds: end after the step in which so many seconds of this call are over,
-        compilation included; at least one step is done. None: never. ``resume=True`` goes on from
-        there. Several workers of a strategy look at the clock every ``callback_every`` steps.
-    :param batch_size: rows of a minibatch, drawn without replacement from arrays; the ``N %
-        batch_size`` rows left at the end of an epoch's order are skipped. None: all rows, every
-        step.
-    :param seed: of the order of the minibatches, which depends on it and the step only.
+    :param steps: the number of updates, or the most L-BFGS iterations, counted from the first run:
+        resumed at step 400, ``steps=1000`` does 600 more.
+    :param max_seconds: end after the step during which this number of seconds has passed since the
+        call, compilation included; at least one step is done. None for no limit. ``resume=True``
+        continues from there. Several workers of a strategy look at the clock every
+        ``callback_every`` steps.
+    :param batch_size: the number of rows of a minibatch, drawn without replacement from arrays; the
+        ``N % batch_size`` rows left at the end of an epoch's order are skipped. None for all rows
+        at every step.
+    :param seed: the seed of the order of the minibatches, which depends on it and the step only.
     :param optimizer: an instance of a tf_keras or Keras 3 optimizer, in place of Adam.
-    :param learning_rate: of Adam; 0.01 by default.
+    :param learning_rate: the learning rate of Adam, 0.01 by default.
     :param natural_gradient: step size in (0, 1] of a natural gradient step for q, before each
         Adam step for everything else and on the same batch. q are the pairs in
         ``model.variational_parameters``, or (``model.q_mu``, ``model.q_sqrt``); q_sqrt must be full
         (``q_diag=False``). They are updated whether or not they are marked trainable. A step
-        evaluates the loss twice. Several pairs move at once, each as if the others stood still:
-        where they explain the same data (a base and its orthogonal variables, the blocks of a
-        sum), n of them bear the n-th part of the step that one bears.
+        evaluates the loss twice. Several pairs are updated at once, each as if the others were
+        fixed: where n of them explain the same data (a base and its orthogonal variables, the
+        blocks of a sum), choose an n-th of the step that suits a single one.
     :param options: for SciPy's L-BFGS-B: ``ftol``, ``gtol``, ``maxcor``, ``maxls``, ``maxfun``.
     :param callbacks: called as ``callback(step, model)`` every ``callback_every`` steps and at the
         end. A mapping from names to numbers that one returns is shown on the progress bar and kept
@@ -136,13 +137,13 @@ def fit(
         is None with minibatches, or is not the number of rows, because its ELBO would be scaled
         wrongly; and a ``checkpoint_dir`` that holds a checkpoint of another configuration, or
         none that can be read, or is a file, or in use by another fit.
-    :raises OSError: when a checkpoint cannot be written; the last good one stays as it is.
+    :raises OSError: when a checkpoint cannot be written; the last good one is unchanged.
     :raises WorkerLostError: when another worker of the strategy ends or cannot be reached.
     :raises NonFiniteError: when the loss, a gradient or an updated parameter is NaN or infinite.
-        The model goes back to the last parameters that had a finite loss, the last good checkpoint
-        stays as it is, and the error names both. A line search of L-BFGS may try such a point: it
-        rejects it and comes nearer (``FitResult.message`` counts them), and the error is raised if
-        L-BFGS starts at one or finds no better point without a NaN.
+        The model returns to the last parameters that had a finite loss, the last good checkpoint is
+        unchanged, and the error names both. A line search of L-BFGS may try such a point, rejects
+        it and tries a nearer one (``FitResult.message`` gives their number); the error is raised
+        only if L-BFGS starts at such a point, or finds no better point without a NaN.
     """
     started = time.perf_counter()
     arguments = FitArguments(

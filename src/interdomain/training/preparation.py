@@ -1,4 +1,4 @@
-"""What a fit prepares before its first step: what it updates, its checkpoints, and its record."""
+"""What a fit needs before its first step: the variables to update, checkpoints, and a record."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ from .settings import Updates, gradient_updates, lbfgs_updates
 @dataclass(frozen=True, eq=False)
 class Preparation:
     """
-    What the steps of a fit work with.
+    Everything that the steps of a fit need.
 
-    :ivar arguments: checked.
-    :ivar updates: the variables to train, and with what.
+    :ivar arguments: the checked arguments of the fit.
+    :ivar updates: the variables to train, and how.
     :ivar store: the checkpoints, none of which has been read or written yet.
     """
 
@@ -33,7 +33,7 @@ class Preparation:
     store: CheckpointStore
 
     def recorder(self, first_step: int) -> Recorder:
-        """The record of the steps after ``first_step``; the chief alone shows it."""
+        """The record of the steps after ``first_step``; only the chief shows a progress bar."""
         return Recorder(
             self.model,
             first_step=first_step,
