@@ -202,7 +202,7 @@ def build_model(configuration: Configuration, table: Elevations, centres: bool =
 
 
 def time_steps(configuration: Configuration, table: Elevations) -> dict[str, Any]:
-    """Seconds of a step of each model; where the points are makes no difference to it."""
+    """Seconds of a step of each model; where its points are does not change the time."""
     import tensorflow as tf
 
     from benchmarks._lib.graphs import elbo_and_gradient
@@ -230,7 +230,7 @@ def time_steps(configuration: Configuration, table: Elevations) -> dict[str, Any
 
 
 def hyperparameters(model: Any) -> dict[str, float]:
-    """What training has made of the kernel and the noise."""
+    """The trained parameters of the kernel and the noise."""
     kernel = getattr(model.kernel, "base_kernel", model.kernel)
     return {
         "lengthscale": float(kernel.lengthscales.numpy()),

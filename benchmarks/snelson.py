@@ -143,7 +143,7 @@ def build_model(configuration: Mapping[str, Any], X: Array) -> Any:
 
 
 def train(model: Any, data: tuple[Array, Array], max_iterations: int) -> dict[str, Any]:
-    """Train by L-BFGS; the throughput is that of the median iteration, compilation left out."""
+    """Train by L-BFGS; the throughput is that of the median iteration, without compilation."""
     import gpflow
 
     import interdomain as idm
@@ -175,7 +175,7 @@ def train(model: Any, data: tuple[Array, Array], max_iterations: int) -> dict[st
 def curves_of(model: Any, X_test: Array) -> dict[str, list[float]]:
     """The mean of f, and the terms of its variance, at the test inputs.
 
-    Nine digits: the terms are far larger than what they add up to.
+    They are stored with nine digits, because the terms are far larger than their sum.
     """
     import interdomain as idm
 

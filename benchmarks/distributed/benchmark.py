@@ -51,10 +51,11 @@ PAIRS = (  # of which the ratio is taken
 
 @dataclass(frozen=True)
 class Side:
-    """
+    """One way to run a step.
+
     :param engine: as `worker.timed_fits` takes it.
-    :param replicas: devices of one process, workers, or processes without a strategy, which share
-        the rows.
+    :param replicas: the number of devices of one process, of workers, or of processes without a
+        strategy, among which the rows are divided.
     """
 
     engine: str
@@ -150,7 +151,7 @@ class Distributed(Benchmark):
 
 
 def alternate_sides(rounds: int, settings: dict[str, Any]) -> dict[str, list[dict[str, Any]]]:
-    """What each side's first process returned in each round; rounds begin with different sides."""
+    """The results of each side's first process in each round; rounds begin with different sides."""
     results: dict[str, list[dict[str, Any]]] = {name: [] for name in SIDES}
     order = list(SIDES)
     for k in tqdm(range(rounds), desc="rounds", leave=False):
@@ -160,7 +161,7 @@ def alternate_sides(rounds: int, settings: dict[str, Any]) -> dict[str, list[dic
 
 
 def run_side(side: Side, settings: dict[str, Any]) -> dict[str, Any]:
-    """The result of the slowest process; workers are as slow as each other.
+    """The result of the slowest process of a side; workers of one strategy take equally long.
 
     :raises RuntimeError: when a process fails, or there are too few cores.
     """
@@ -197,7 +198,7 @@ def processes_of(side: Side) -> list[list[int]]:
 
 
 def summary_of(processes: dict[str, list[dict[str, Any]]], i: int) -> dict[str, Any]:
-    """Of the i-th batch size: medians of each round's process, their ratios, and bytes.
+    """The figures of the i-th batch size: medians of each round's process, their ratios, and bytes.
 
     :param processes: the results of each side's rounds.
     """

@@ -33,10 +33,11 @@ PREDICTED_WORKERS = (2, 8, 64)
 
 @dataclass(frozen=True)
 class Network:
-    """
+    """The network that is assumed.
+
     :param bandwidth: bits per second of each worker's link, in either direction.
     :param latency: seconds from the start of a message until the next worker has it.
-    :param all_reduces: those of a step, one after the other.
+    :param all_reduces: the number of all-reduces of a step, one after the other.
     """
 
     bandwidth: float = 10e9
@@ -44,16 +45,17 @@ class Network:
     all_reduces: int = 1
 
     def seconds(self, workers: int, num_bytes: float) -> float:
-        """Of the all-reduces of a step."""
+        """The seconds of the all-reduces of a step."""
         waiting = self.all_reduces * 2 * (workers - 1) * self.latency
         return waiting + 8.0 * ring_bytes(workers, num_bytes) / self.bandwidth
 
 
 @dataclass(frozen=True)
 class StepCost:
-    """
-    :param fixed: seconds of a step whatever its rows.
-    :param per_row: seconds.
+    """The cost of a step on one worker.
+
+    :param fixed: the seconds of a step that do not depend on its rows.
+    :param per_row: the seconds for each row.
     """
 
     fixed: float
@@ -75,15 +77,16 @@ class StepCost:
         return cls(float(fixed), float(per_scale / scale))
 
     def seconds(self, rows: float) -> float:
-        """Of a step on one worker's rows, without the network."""
+        """The seconds of a step on the rows of one worker, without the network."""
         return self.fixed + self.per_row * rows
 
 
 @dataclass(frozen=True)
 class Scaling:
-    """
-    :param speedup: how many times as many rows a second as on one worker.
-    :param workers: that reach it.
+    """What a number of workers reaches.
+
+    :param speedup: the rows a second, relative to those of one worker.
+    :param workers: the number of workers.
     """
 
     speedup: float
@@ -98,12 +101,12 @@ class Scaling:
 
 
 def reduced_bytes(numbers: int) -> int:
-    """What enters the all-reduces of a step: gradients to so many numbers, and the scalars."""
+    """The bytes that enter the all-reduces of a step: those of the gradients and the scalars."""
     return ITEM_BYTES * (numbers + SCALARS)
 
 
 def ring_bytes(workers: int, num_bytes: float) -> float:
-    """What each worker sends, in a ring all-reduce of `num_bytes` on each."""
+    """The bytes that each worker sends in a ring all-reduce of `num_bytes` on each."""
     return 2.0 * (workers - 1) / workers * num_bytes
 
 

@@ -29,10 +29,11 @@ _RUN = ("batch_sizes", "device_threads", "warm_up", "steps", "rounds", "seed")
 
 @dataclass(frozen=True)
 class Batch:
-    """
+    """The newest result of one model and batch size.
+
     :param model: its name and sizes.
-    :param numbers: that are trained.
-    :param result: of one batch size, as `distributed.summary_of` has it.
+    :param numbers: the number of trained numbers.
+    :param result: the figures of one batch size, as `distributed.summary_of` has it.
     """
 
     model: str
@@ -67,7 +68,7 @@ def table_of(records: Sequence[Record], network: Network) -> str:
 
 
 def _batches(records: Sequence[Record]) -> list[Batch]:
-    """The newest of each model and batch size."""
+    """The newest result of each model and batch size."""
     found: dict[tuple[str, int], Batch] = {}
     for record in sorted(records, key=lambda record: str(record.get("finished_at", ""))):
         run, result = record["configuration"], record["result"]

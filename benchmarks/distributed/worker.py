@@ -40,10 +40,10 @@ def timed_fits(
 
     :param engine: "none" (no strategy), "devices" (MirroredStrategy over logical devices) or
         "workers" (MultiWorkerMirroredStrategy; this process is one of those in TF_CONFIG).
-    :param replicas: devices, or workers.
-    :param cores: those that this process may use.
-    :param threads: operations that it may run at a time, each of which has one thread.
-    :param sizes: of the model, see `build_model`.
+    :param replicas: the number of devices, or of workers.
+    :param cores: the cores that this process may use.
+    :param threads: the number of operations that run at a time, each with one thread.
+    :param sizes: the sizes of the model, see `build_model`.
     """
     bind_to(cores)
     strategy = make_strategy(engine, replicas, threads)  # before any operation
@@ -80,7 +80,7 @@ def timed_fits(
 
 
 def make_strategy(engine: str, replicas: int, threads: int) -> Any:
-    """The strategy of an engine, in a process that computes with so many threads.
+    """The strategy of an engine, in a process that uses this number of threads.
 
     :raises ValueError: if there is no such engine.
     """

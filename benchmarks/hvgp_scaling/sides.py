@@ -104,7 +104,7 @@ def on_devices(
     Threads are set for a process: each operation has one, and as many operations run at a time as
     there are devices.
 
-    :param placed: Whether the blocks are dealt onto the devices, or computed in batches.
+    :param placed: whether the blocks are placed on the devices, or computed in batches.
     """
     import tensorflow as tf
 
@@ -130,9 +130,9 @@ def on_devices(
 
 
 def _coregionalization(kernel: Any, Z: Array) -> Any:
-    """What GPflow offers for a sum of kernels with inducing points of their own.
+    """GPflow's own model for a sum of kernels, each with its own inducing points.
 
-    The components are latent GPs that a row of ones adds up to one output.
+    The components are latent GPs; a row of ones adds them up to one output.
     """
     import gpflow
 

@@ -15,8 +15,8 @@ KERNELS = ("hmk", "sm")
 
 
 def stationary_size(num_components: int, num_frequencies: int) -> int:
-    """How many peaks have as many trainable numbers as a harmonizable mixture: centre, envelope,
-    excess, Q frequencies and a complex [Q, Q] for each component against three for each peak."""
+    """The number of peaks with as many trainable numbers as a harmonizable mixture: each component
+    has a centre, an envelope, an excess, Q frequencies and a complex [Q, Q]; a peak has three."""
     Q = num_frequencies
     return round(num_components * (3 + Q + 2 * Q**2) / 3)
 

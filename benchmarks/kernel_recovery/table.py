@@ -65,7 +65,7 @@ def _verdict(best: float, median: float, paper: float) -> str:
 def _grouped(
     records: Sequence[Record],
 ) -> Mapping[tuple[str, str, int, int, int, int], list[Record]]:
-    """By target, kernel, P, Q, steps and iterations, in a fixed order."""
+    """The records by target, kernel, P, Q, steps and iterations, in a fixed order."""
     groups: dict[tuple[str, str, int, int, int, int], list[Record]] = {}
     for record in records:
         run = record["configuration"]
@@ -82,7 +82,7 @@ def _grouped(
 
 
 def best_records(records: Sequence[Record], target: str, kernel: str) -> list[Record]:
-    """The record of least error, in a list; none if there is none."""
+    """A list with the record of least error; empty if there are no records."""
     found = [
         record
         for record in records

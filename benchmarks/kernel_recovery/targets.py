@@ -13,7 +13,7 @@ from benchmarks._lib.data import Array
 
 @dataclass(frozen=True)
 class Target:
-    """A kernel to recover: where, and the paper's mean squared error."""
+    """A kernel to recover: its domain, and the paper's mean squared error."""
 
     low: float
     high: float
@@ -21,7 +21,7 @@ class Target:
     hurst: float | None = None  # of fractional Brownian motion, whose domain is open below
 
     def grid(self, count: int) -> Array:
-        """Places at equal distances, [count, 1]."""
+        """Equally spaced points of the domain, [count, 1]."""
         if self.hurst is None:
             return np.linspace(self.low, self.high, count)[:, None]
         return np.linspace(self.low, self.high, count + 1)[1:, None]
@@ -46,24 +46,24 @@ def target_kernel(name: str) -> Any:
 
 
 def gsm_amplitude(x: Any) -> Any:
-    """w(x)."""
+    """The amplitude w(x) of the target "gsm"."""
     import tensorflow as tf
 
     return 1.0 + 0.3 * tf.sin(math.pi * x)
 
 
 def gsm_lengthscale(x: Any) -> Any:
-    """l(x)."""
+    """The lengthscale l(x) of the target "gsm"."""
     import tensorflow as tf
 
     return 0.4 + 0.1 * tf.cos(math.pi * x)
 
 
 def gsm_frequency(x: Any) -> Any:
-    """mu(x)."""
+    """The frequency mu(x) of the target "gsm"."""
     return 2.0 + x
 
 
 def gsm_slope(x: Any) -> Any:
-    """The derivative of mu(x) x."""
+    """The derivative of mu(x) x, the local frequency at x."""
     return 2.0 + 2.0 * x

@@ -157,7 +157,7 @@ def _first_target(case: str, seconds_before: float | None) -> float | None:
 
 
 def _imports(records: Sequence[Record]) -> list[str]:
-    """For each label: what the imports take, over all processes, and the load before them."""
+    """For each label: the seconds of the imports over all processes, and the load before them."""
     lines = []
     for code in dict.fromkeys(record["configuration"]["code"] for record in records):
         group = [record for record in records if record["configuration"]["code"] == code]
@@ -175,7 +175,7 @@ def _imports(records: Sequence[Record]) -> list[str]:
 
 
 def _gpflow(result: dict[str, Any]) -> float:
-    """TensorFlow, which it needs, included."""
+    """The seconds of importing GPflow, with TensorFlow, which it needs."""
     return float(sum(result["imports"][name]["seconds"] for name in ("tensorflow", "gpflow")))
 
 
@@ -208,7 +208,7 @@ def _spread(group: Sequence[Record], value: Callable[[dict[str, Any]], float]) -
 
 
 def _key(run: Configuration) -> str:
-    """Of the configurations that are rounds of the same."""
+    """The key that all rounds of the same case share."""
     return configuration_key({**run, "round": None})
 
 

@@ -71,7 +71,7 @@ def measure(*, case: str, seed: int, **sizes: int) -> dict[str, Any]:
 
 
 def timed(function: Callable[..., Any], *arguments: Any) -> tuple[Any, Times]:
-    """What `function` returns, and what it took."""
+    """What `function` returns, and the time that it took."""
     cpu, start = time.process_time(), time.perf_counter()
     returned = function(*arguments)
     seconds = time.perf_counter() - start

@@ -112,7 +112,7 @@ def additive_model(
 
 
 def additive_parameters(model: Any) -> dict[str, Any]:
-    """What training has made of the kernels and the noise."""
+    """The trained parameters of the kernels and the noise."""
     return {
         "lengthscales": [float(k.lengthscales.numpy()) for k in model.kernel.kernels],
         "variances": [float(k.variance.numpy()) for k in model.kernel.kernels],
