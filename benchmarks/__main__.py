@@ -6,32 +6,32 @@ import argparse
 import sys
 from collections.abc import Sequence
 
-from benchmarks.airline_scale import AirlineScale
-from benchmarks.attack import Attack
-from benchmarks.attack_kills import AttackKills
+from benchmarks._lib.data import add_data_argument
+from benchmarks._lib.runner import Benchmark
+from benchmarks.airline_scale.benchmark import AirlineScale
+from benchmarks.attack.benchmark import Attack
+from benchmarks.attack_kills.benchmark import AttackKills
 from benchmarks.attack_memory import AttackMemory
-from benchmarks.banana_hmk import BananaHmk
+from benchmarks.banana_hmk.benchmark import BananaHmk
 from benchmarks.basis import Basis
 from benchmarks.colour_conv import ColourConv
 from benchmarks.conv_covariances import ConvCovariances
-from benchmarks.data import add_data_argument
-from benchmarks.distributed import Distributed
+from benchmarks.distributed.benchmark import Distributed
 from benchmarks.elevation import Elevation
-from benchmarks.hvgp_scaling import HvgpScaling
-from benchmarks.kernel_recovery import KernelRecovery
+from benchmarks.hvgp_scaling.benchmark import HvgpScaling
+from benchmarks.kernel_recovery.benchmark import KernelRecovery
 from benchmarks.mnist_conv import MnistConv
 from benchmarks.nystrom import Nystrom
 from benchmarks.orthogonal import Orthogonal
 from benchmarks.rectangles import Rectangles
-from benchmarks.runner import Benchmark
 from benchmarks.snelson import Snelson
 from benchmarks.solar import Solar
-from benchmarks.startup import Startup
+from benchmarks.startup.benchmark import Startup
 from benchmarks.structure import Structure
-from benchmarks.transform_mnist import TransformMnist
-from benchmarks.uci_orthogonal import UciOrthogonal
+from benchmarks.transform_mnist.benchmark import TransformMnist
+from benchmarks.uci_orthogonal.benchmark import UciOrthogonal
 from benchmarks.uci_vish import UciVish
-from benchmarks.vff_additive import VffAdditive
+from benchmarks.vff_additive.benchmark import VffAdditive
 
 BENCHMARKS: dict[str, type[Benchmark]] = {
     benchmark.name: benchmark

@@ -18,10 +18,10 @@ import sys
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
-from benchmarks.child import from_child
-from benchmarks.results import Record
-from benchmarks.runner import Benchmark, Configuration, names
-from benchmarks.tables import markdown, megabytes
+from benchmarks._lib.child import from_child
+from benchmarks._lib.results import Record
+from benchmarks._lib.runner import Benchmark, Configuration, names
+from benchmarks._lib.tables import markdown, megabytes
 
 CASES = ("steps", "fits", "models", "threads")
 MODELS = ("svgp", "orthogonal_svgp")
@@ -115,7 +115,7 @@ class Watch:
     def after(self, done: int) -> None:
         import gc
 
-        from benchmarks.memory import resident_bytes
+        from benchmarks._lib.memory import resident_bytes
 
         for name, when in (("first_bytes", self._repeats // 10), ("last_bytes", self._repeats)):
             if done == when:

@@ -20,12 +20,12 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.data import Array
-from benchmarks.memory import peak_bytes
-from benchmarks.results import Record
-from benchmarks.runner import Benchmark, Configuration, MissingPeerError
-from benchmarks.tables import markdown, megabytes, spread
-from benchmarks.timing import alternate, ratio, summarise
+from benchmarks._lib.data import Array
+from benchmarks._lib.memory import peak_bytes
+from benchmarks._lib.results import Record
+from benchmarks._lib.runner import Benchmark, Configuration, MissingPeerError
+from benchmarks._lib.tables import markdown, megabytes, spread
+from benchmarks._lib.timing import alternate, ratio, summarise
 
 SIZES = [(3, 33), (9, 4), (15, 4), (20, 3)]
 TARGETS = {(9, 4): 7.0, (20, 3): 7.0}  # quickest peer / ours, forward

@@ -26,11 +26,11 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.memory import peak_bytes
-from benchmarks.results import Record
-from benchmarks.runner import Benchmark, Configuration, names
-from benchmarks.tables import markdown, megabytes, spread
-from benchmarks.timing import alternate, ratio, summarise
+from benchmarks._lib.memory import peak_bytes
+from benchmarks._lib.results import Record
+from benchmarks._lib.runner import Benchmark, Configuration, names
+from benchmarks._lib.tables import markdown, megabytes, spread
+from benchmarks._lib.timing import alternate, ratio, summarise
 
 SIDES = OURS, GPFLOW = ("ours", "gpflow")
 MEASURES = ("agreement", "memory", "time")

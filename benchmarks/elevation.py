@@ -29,13 +29,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from benchmarks.data import Array, add_data_argument, load_arrays, source_of
-from benchmarks.prediction import Predictor, gaussian_errors
-from benchmarks.results import Record
-from benchmarks.resumable import train, training_folder
-from benchmarks.runner import Benchmark, Configuration, names, result_folder
-from benchmarks.tables import markdown, spread
-from benchmarks.timing import alternate, ratio, summarise
+from benchmarks._lib.data import Array, add_data_argument, load_arrays, source_of
+from benchmarks._lib.prediction import Predictor, gaussian_errors
+from benchmarks._lib.results import Record
+from benchmarks._lib.resumable import train, training_folder
+from benchmarks._lib.runner import Benchmark, Configuration, names, result_folder
+from benchmarks._lib.tables import markdown, spread
+from benchmarks._lib.timing import alternate, ratio, summarise
 
 SHIFTS = {"hvgp_7xm": 12, "hvgp_13xm": 24}  # the order of the longitude shift
 MODELS = ("svgp_m", "svgp_3m", "hvgp_7xm", "hvgp_13xm")
@@ -178,7 +178,7 @@ def build_model(configuration: Configuration, table: Elevations, centres: bool =
     import gpflow
 
     import interdomain as idm
-    from benchmarks.regression import inducing_points
+    from benchmarks._lib.regression import inducing_points
 
     name, num_inducing = configuration["model"], configuration["num_inducing"]
     kernel = gpflow.kernels.SquaredExponential(lengthscales=INITIAL_LENGTHSCALE)
@@ -202,10 +202,10 @@ def build_model(configuration: Configuration, table: Elevations, centres: bool =
 
 
 def time_steps(configuration: Configuration, table: Elevations) -> dict[str, Any]:
-    """Seconds of a step of each model; where the points are makes no difference to it."""
+    """Seconds of a step of each model; where its points are does not change the time."""
     import tensorflow as tf
 
-    from benchmarks.graphs import elbo_and_gradient
+    from benchmarks._lib.graphs import elbo_and_gradient
 
     rows = table.train[: configuration["batch_size"]]
     batch = tf.constant(table.X[rows]), tf.constant(table.Y[rows])
@@ -230,7 +230,7 @@ def time_steps(configuration: Configuration, table: Elevations) -> dict[str, Any
 
 
 def hyperparameters(model: Any) -> dict[str, float]:
-    """What training has made of the kernel and the noise."""
+    """The trained parameters of the kernel and the noise."""
     kernel = getattr(model.kernel, "base_kernel", model.kernel)
     return {
         "lengthscale": float(kernel.lengthscales.numpy()),

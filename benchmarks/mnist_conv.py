@@ -20,16 +20,16 @@ import sys
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from benchmarks.data import Images, add_data_argument, load_images, source_of
-from benchmarks.image_models import (
+from benchmarks._lib.data import Images, add_data_argument, load_images, source_of
+from benchmarks._lib.image_models import (
     PaperErrors,
     add_training_arguments,
     labelled_rows,
     table_of,
     train_and_judge,
 )
-from benchmarks.results import Record
-from benchmarks.runner import Benchmark, Configuration, names
+from benchmarks._lib.results import Record
+from benchmarks._lib.runner import Benchmark, Configuration, names
 
 TASKS = ("zero_one", "ten")
 DEFAULT_MODELS = {

@@ -19,11 +19,11 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.data import Array, add_data_argument, load_table, source_of
-from benchmarks.negations import axis_negations
-from benchmarks.results import Record
-from benchmarks.runner import Benchmark, Configuration, indices, names
-from benchmarks.tables import markdown, mean_and_deviation, ranges
+from benchmarks._lib.data import Array, add_data_argument, load_table, source_of
+from benchmarks._lib.negations import axis_negations
+from benchmarks._lib.results import Record
+from benchmarks._lib.runner import Benchmark, Configuration, indices, names
+from benchmarks._lib.tables import markdown, mean_and_deviation, ranges
 
 DATASETS = ("kin8nm", "power", "protein", "keggdirected")
 MODELS = ("svgp_m", "svgp_2m", "axes_8xm", "pca_8xm")
@@ -61,7 +61,7 @@ class Nystrom(Benchmark):
     def run(self, configuration: Configuration, arguments: argparse.Namespace) -> dict[str, Any]:
         import gpflow
 
-        from benchmarks.regression import median_distance
+        from benchmarks._lib.regression import median_distance
 
         seed = configuration["seed"]
         table = load_table(configuration["dataset"], arguments.data_dir)
@@ -98,7 +98,7 @@ def kernel_and_points(
     import gpflow
 
     import interdomain as idm
-    from benchmarks.regression import inducing_points
+    from benchmarks._lib.regression import inducing_points
 
     if model in ("svgp_m", "svgp_2m"):
         count = num_inducing if model == "svgp_m" else 2 * num_inducing

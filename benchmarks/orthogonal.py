@@ -21,11 +21,11 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.memory import peak_bytes
-from benchmarks.results import Record
-from benchmarks.runner import Benchmark, Configuration, names
-from benchmarks.tables import markdown, megabytes, spread
-from benchmarks.timing import alternate, ratio, summarise
+from benchmarks._lib.memory import peak_bytes
+from benchmarks._lib.results import Record
+from benchmarks._lib.runner import Benchmark, Configuration, names
+from benchmarks._lib.tables import markdown, megabytes, spread
+from benchmarks._lib.timing import alternate, ratio, summarise
 
 INPUT_DIM = 4
 ROWS = 1_000
@@ -93,7 +93,7 @@ def training_step(*, side: str, num_inducing: int, rows: int, seed: int) -> Call
     """The traced elbo + gradient step of one side, on random rows."""
     import tensorflow as tf
 
-    from benchmarks.graphs import elbo_and_gradient
+    from benchmarks._lib.graphs import elbo_and_gradient
 
     generator = np.random.default_rng(seed)
     X = generator.normal(size=(rows, INPUT_DIM))

@@ -19,10 +19,10 @@ import sys
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from benchmarks.data import add_data_argument, load_images, source_of
-from benchmarks.image_models import PaperErrors, labelled_rows, table_of, train_and_judge
-from benchmarks.results import Record
-from benchmarks.runner import Benchmark, Configuration, indices, names
+from benchmarks._lib.data import add_data_argument, load_images, source_of
+from benchmarks._lib.image_models import PaperErrors, labelled_rows, table_of, train_and_judge
+from benchmarks._lib.results import Record
+from benchmarks._lib.runner import Benchmark, Configuration, indices, names
 
 PAPER = {
     "invariant": PaperErrors(1.4, 0.055, decimals=1),

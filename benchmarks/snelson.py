@@ -28,11 +28,11 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.data import Array, DataError, add_data_argument, load_arrays, source_of
-from benchmarks.results import Record
-from benchmarks.runner import Benchmark, Configuration, indices, names
-from benchmarks.tables import markdown, mean_and_deviation, ranges, spread
-from benchmarks.timing import alternate, summarise
+from benchmarks._lib.data import Array, DataError, add_data_argument, load_arrays, source_of
+from benchmarks._lib.results import Record
+from benchmarks._lib.runner import Benchmark, Configuration, indices, names
+from benchmarks._lib.tables import markdown, mean_and_deviation, ranges, spread
+from benchmarks._lib.timing import alternate, summarise
 
 KERNELS = ("matern52", "arc_cosine")
 ACTIVATIONS = ("relu", "softplus")
@@ -124,7 +124,7 @@ def build_model(configuration: Mapping[str, Any], X: Array) -> Any:
     import gpflow
 
     import interdomain as idm
-    from benchmarks.regression import inducing_points
+    from benchmarks._lib.regression import inducing_points
 
     kernel = {
         "matern52": lambda: idm.kernels.SphericalMatern52(lengthscale=0.5),
@@ -143,7 +143,7 @@ def build_model(configuration: Mapping[str, Any], X: Array) -> Any:
 
 
 def train(model: Any, data: tuple[Array, Array], max_iterations: int) -> dict[str, Any]:
-    """Train by L-BFGS; the throughput is that of the median iteration, compilation left out."""
+    """Train by L-BFGS; the throughput is that of the median iteration, without compilation."""
     import gpflow
 
     import interdomain as idm
@@ -175,7 +175,7 @@ def train(model: Any, data: tuple[Array, Array], max_iterations: int) -> dict[st
 def curves_of(model: Any, X_test: Array) -> dict[str, list[float]]:
     """The mean of f, and the terms of its variance, at the test inputs.
 
-    Nine digits: the terms are far larger than what they add up to.
+    They are stored with nine digits, because the terms are far larger than their sum.
     """
     import interdomain as idm
 
@@ -192,7 +192,7 @@ def time_steps(configuration: Configuration, X: Array, Y: Array) -> dict[str, An
     """Seconds of elbo + gradient of all models, which take turns."""
     import tensorflow as tf
 
-    from benchmarks.graphs import elbo_and_gradient
+    from benchmarks._lib.graphs import elbo_and_gradient
 
     data = tf.constant(X), tf.constant(Y)
     sides = {}

@@ -26,11 +26,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from benchmarks.data import Array, DataError, add_data_argument, load_arrays, source_of
-from benchmarks.prediction import Predictor, gaussian_errors
-from benchmarks.results import Record
-from benchmarks.runner import Benchmark, Configuration, indices, names
-from benchmarks.tables import markdown
+from benchmarks._lib.data import Array, DataError, add_data_argument, load_arrays, source_of
+from benchmarks._lib.prediction import Predictor, gaussian_errors
+from benchmarks._lib.results import Record
+from benchmarks._lib.runner import Benchmark, Configuration, indices, names
+from benchmarks._lib.tables import markdown
 
 MODELS = ("se", "sm", "hmk", "se_exact", "sm_exact", "hmk_points", "hmk_exact")
 TITLES = {

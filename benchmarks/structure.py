@@ -19,11 +19,11 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.memory import peak_bytes
-from benchmarks.results import Record
-from benchmarks.runner import Benchmark, Configuration
-from benchmarks.tables import markdown, megabytes, spread
-from benchmarks.timing import alternate, ratio, summarise
+from benchmarks._lib.memory import peak_bytes
+from benchmarks._lib.results import Record
+from benchmarks._lib.runner import Benchmark, Configuration
+from benchmarks._lib.tables import markdown, megabytes, spread
+from benchmarks._lib.timing import alternate, ratio, summarise
 
 INPUT_DIM = 8
 LARGEST_DEGREE = 5
@@ -98,7 +98,7 @@ def training_step(
     import gpflow
     import tensorflow as tf
 
-    from benchmarks.graphs import elbo_and_gradient
+    from benchmarks._lib.graphs import elbo_and_gradient
 
     generator = np.random.default_rng(seed)
     X = generator.normal(size=(rows, INPUT_DIM))

@@ -22,12 +22,12 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.data import add_data_argument, load_table, source_of
-from benchmarks.results import Record
-from benchmarks.runner import Benchmark, Configuration, indices, names
-from benchmarks.splits import NormalisedSplit, normalise, take_split
-from benchmarks.tables import markdown, mean_and_deviation, ranges
-from benchmarks.vish_table import SIZES, paper_verdict
+from benchmarks._lib.data import add_data_argument, load_table, source_of
+from benchmarks._lib.results import Record
+from benchmarks._lib.runner import Benchmark, Configuration, indices, names
+from benchmarks._lib.splits import NormalisedSplit, normalise, take_split
+from benchmarks._lib.tables import markdown, mean_and_deviation, ranges
+from benchmarks._lib.vish_table import SIZES, paper_verdict
 
 METHODS = ("vish", "vish_truncated", "svgp", "sgpr", "gpr")
 MAX_EXACT_ROWS = 2_000
@@ -61,7 +61,7 @@ class UciVish(Benchmark):
                     }
 
     def run(self, configuration: Configuration, arguments: argparse.Namespace) -> dict[str, Any]:
-        from benchmarks.regression import fit_by_lbfgs, test_errors
+        from benchmarks._lib.regression import fit_by_lbfgs, test_errors
 
         table = load_table(configuration["dataset"], arguments.data_dir)
         split = normalise(take_split(table, configuration["split"]))
@@ -85,7 +85,7 @@ def build_model(
     """The model of one method at its initial parameters: unit scales, noise variance 0.1."""
     import gpflow
 
-    from benchmarks.regression import inducing_points, start_at_optimal_q, vish_model
+    from benchmarks._lib.regression import inducing_points, start_at_optimal_q, vish_model
 
     data = (split.X_train, split.Y_train)
     num_rows, input_dim = split.X_train.shape

@@ -10,7 +10,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from benchmarks.processes import worker_variables
+from benchmarks._lib.processes import worker_variables
 
 ROOT = str(Path(__file__).parent.parent)  # scripts import tests.*, of which there are others
 

@@ -6,7 +6,7 @@ import gpflow
 import numpy as np
 import tensorflow as tf
 
-from benchmarks.recovery_targets import (
+from benchmarks.kernel_recovery.recovery_targets import (
     GeneralizedSpectralMixture,
     TimeInvertedFractionalBrownianMotion,
 )

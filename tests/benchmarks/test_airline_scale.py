@@ -10,10 +10,13 @@ from typing import Any
 import numpy as np
 import pytest
 
-from benchmarks import airline_data, airline_scale, airline_table, airline_workers
-from benchmarks.airline_svgp import Race, RaceOverError, minibatches
-from benchmarks.data import DataError
-from benchmarks.flight_table import COLUMNS, flights, smooth_and_threshold
+from benchmarks._lib.data import DataError
+from benchmarks.airline_scale import benchmark as airline_scale
+from benchmarks.airline_scale import data as airline_data
+from benchmarks.airline_scale import table as airline_table
+from benchmarks.airline_scale import workers as airline_workers
+from benchmarks.airline_scale.flight_table import COLUMNS, flights, smooth_and_threshold
+from benchmarks.airline_scale.svgp import Race, RaceOverError, minibatches
 
 
 def joined(*ranges: tuple[int, int], **settings: Any) -> tuple[np.ndarray, np.ndarray]:

@@ -7,8 +7,9 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from benchmarks import attack, attack_draws
-from benchmarks.attack_draws import Draw, Pair
+from benchmarks.attack import benchmark as attack
+from benchmarks.attack import draws as attack_draws
+from benchmarks.attack.draws import Draw, Pair
 
 
 @pytest.mark.full

@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from benchmarks import attack_kills
-from benchmarks.attack_kills_cases import CASES, digest, newest
-from benchmarks.results import ResultFile
+from benchmarks._lib.results import ResultFile
+from benchmarks.attack_kills import benchmark as attack_kills
+from benchmarks.attack_kills.cases import CASES, digest, newest
 
 
 def given(*options: str) -> argparse.Namespace:

@@ -8,15 +8,16 @@ from typing import Any
 import numpy as np
 import pytest
 
-from benchmarks import banana_hmk
-from benchmarks.data import Array, DataError
-from benchmarks.results import ResultFile
+from benchmarks._lib.data import Array, DataError
+from benchmarks._lib.results import ResultFile
+from benchmarks.banana_hmk import grid, models, pictures, table
+from benchmarks.banana_hmk.benchmark import BananaHmk
 
 OPTIONS = ("--short", "--data-dir", "somewhere")
 
 
 def configurations(*options: str) -> list[dict[str, Any]]:
-    benchmark = banana_hmk.BananaHmk()
+    benchmark = BananaHmk()
     return list(benchmark.configurations(benchmark._parser().parse_args(options)))
 
 
@@ -59,18 +60,18 @@ def test_every_model_trains_and_is_drawn(data: dict[str, Array], tmp_path: Path)
         {**run, "full_steps": 3, "q_steps": 2, "rounds": 2} for run in configurations(*OPTIONS)
     )
     with pytest.raises(DataError, match="no record of the full model"):
-        banana_hmk.full_record(sparse[0], [])
-    file.append({"configuration": full, "result": banana_hmk.train_full(full, data)})
+        models.full_record(sparse[0], [])
+    file.append({"configuration": full, "result": models.train_full(full, data)})
     for run in sparse:
-        found = banana_hmk.full_record(run, file.records())
-        result = banana_hmk.train_sparse({**run, "seed": 1}, data, found)
+        found = models.full_record(run, file.records())
+        result = models.train_sparse({**run, "seed": 1}, data, found)
         assert result["num_variational"] in {"points": (27,), "fourier": range(32, 57)}.get(
             run["model"], range(77, 153)
         )
-        assert banana_hmk.unpacked(result["probabilities"]).shape == (60, 60)
+        assert grid.unpacked(result["probabilities"]).shape == (60, 60)
         file.append({"configuration": run, "result": result})
-    assert banana_hmk.table_of(file.records()).count("\n| ") == 4 + 1
-    banana_hmk.draw(tmp_path, file.records(), data)
+    assert table.table_of(file.records()).count("\n| ") == 4 + 1
+    pictures.draw(tmp_path, file.records(), data)
     assert (tmp_path / "banana_hmk.png").stat().st_size > 5_000
 
 
@@ -78,7 +79,7 @@ def test_every_model_trains_and_is_drawn(data: dict[str, Array], tmp_path: Path)
 def test_phases(data: dict[str, Array]) -> None:
     """Only q moves in the first phase; a fixed kernel moves in neither."""
     full, points, *_ = configurations(*OPTIONS)
-    kernel = banana_hmk.initial_kernel(full, data)
+    kernel = models.initial_kernel(full, data)
     import gpflow
 
     parameters = gpflow.utilities.parameter_dict(kernel)
@@ -88,10 +89,10 @@ def test_phases(data: dict[str, Array]) -> None:
             "kernel_parameters": {name: p.numpy().tolist() for name, p in parameters.items()}
         },
     }
-    model = banana_hmk.build_sparse(points, data, found)
+    model = models.build_sparse(points, data, found)
     start = model.inducing_variable.Z.numpy()
     for rounds, moved in ((0, False), (1, True)):
-        result = banana_hmk.train_sparse({**points, "rounds": rounds}, data, found)
+        result = models.train_sparse({**points, "rounds": rounds}, data, found)
         assert np.allclose(result["points"], start, atol=1e-8) != moved
         centres = [part.centre.numpy() for part in kernel.kernels]
         np.testing.assert_allclose(result["centres"], centres, rtol=1e-8)
@@ -99,9 +100,9 @@ def test_phases(data: dict[str, Array]) -> None:
 
 def test_probabilities_are_packed() -> None:
     values = np.random.default_rng(0).uniform(size=(60, 60))
-    text = banana_hmk.packed(values)
-    np.testing.assert_allclose(banana_hmk.unpacked(text), values, atol=0.5 / 255)
-    assert len(banana_hmk.packed(np.ones((60, 60)))) < 100
+    text = grid.packed(values)
+    np.testing.assert_allclose(grid.unpacked(text), values, atol=0.5 / 255)
+    assert len(grid.packed(np.ones((60, 60)))) < 100
 
 
 def test_table_takes_the_restart_that_fits_the_training_rows_best() -> None:
@@ -110,10 +111,10 @@ def test_table_takes_the_restart_that_fits_the_training_rows_best() -> None:
         record("points", 6, 1, 0.92, -90.0),
         record("points", 6, 2, 0.92, -85.0),
     ]
-    assert banana_hmk.chosen(records) is records[2]
+    assert table.chosen(records) is records[2]
     (row,) = (
         [cell.strip() for cell in line.strip("|").split("|")]
-        for line in banana_hmk.table_of(records).splitlines()
+        for line in table.table_of(records).splitlines()
         if line.startswith("| points")
     )
     assert row[:4] == ["points, kernel fixed", "6", "60", "12.00"] and row[-1] == "0-2"
@@ -121,7 +122,7 @@ def test_table_takes_the_restart_that_fits_the_training_rows_best() -> None:
 
 def test_data(tmp_path: Path) -> None:
     with pytest.raises(DataError, match="no library fetches the data set 'banana'"):
-        banana_hmk.banana(None)
+        models.banana(None)
     np.savez(tmp_path / "banana.npz", X=np.zeros((3, 2)), Y=np.zeros((3, 1)))
     with pytest.raises(DataError, match=r"lacks the arrays \['X_test', 'Y_test'\]"):
-        banana_hmk.banana(tmp_path)
+        models.banana(tmp_path)

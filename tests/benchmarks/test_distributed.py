@@ -11,9 +11,10 @@ from typing import Any
 
 import pytest
 
-from benchmarks import distributed
-from benchmarks.child import Call, from_children
-from benchmarks.distributed_cost import (
+from benchmarks._lib.child import Call, from_children
+from benchmarks._lib.processes import worker_variables
+from benchmarks.distributed import benchmark as distributed
+from benchmarks.distributed.cost import (
     Network,
     StepCost,
     reduced_bytes,
@@ -21,9 +22,8 @@ from benchmarks.distributed_cost import (
     strong_scaling,
     weak_scaling,
 )
-from benchmarks.distributed_table import table_of
-from benchmarks.distributed_worker import Clock, carried_bytes
-from benchmarks.processes import worker_variables
+from benchmarks.distributed.table import table_of
+from benchmarks.distributed.worker import Clock, carried_bytes
 
 
 def given(*options: str) -> argparse.Namespace:

@@ -7,9 +7,19 @@ from typing import Any
 import numpy as np
 import pytest
 
-from benchmarks import elevation, hvgp_scaling, nystrom, transform_mnist, transformed_digits
-from benchmarks.hvgp_sides import COREGIONALIZATION, DISTINCT, GPYTORCH, SHARED, SIDES, SVGP_LARGE
-from benchmarks.prediction import gaussian_errors
+from benchmarks import elevation, nystrom
+from benchmarks._lib.prediction import gaussian_errors
+from benchmarks.hvgp_scaling import benchmark as hvgp_scaling
+from benchmarks.hvgp_scaling.sides import (
+    COREGIONALIZATION,
+    DISTINCT,
+    GPYTORCH,
+    SHARED,
+    SIDES,
+    SVGP_LARGE,
+)
+from benchmarks.transform_mnist import benchmark as transform_mnist
+from benchmarks.transform_mnist import digits as transformed_digits
 
 
 def rows_of(text: str) -> list[list[str]]:

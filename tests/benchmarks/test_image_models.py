@@ -10,11 +10,12 @@ import numpy as np
 import pytest
 
 import interdomain as idm
-from benchmarks import colour_conv, image_models, mnist_conv, rectangles
-from benchmarks.data import Images
-from benchmarks.image_models import LabelledRows, build_model, labelled_rows
-from benchmarks.prediction import class_errors
-from benchmarks.runner import Benchmark
+from benchmarks import colour_conv, mnist_conv, rectangles
+from benchmarks._lib import image_models
+from benchmarks._lib.data import Images
+from benchmarks._lib.image_models import LabelledRows, build_model, labelled_rows
+from benchmarks._lib.prediction import class_errors
+from benchmarks._lib.runner import Benchmark
 
 
 def configurations(benchmark: Benchmark, *options: str) -> list[dict[str, Any]]:

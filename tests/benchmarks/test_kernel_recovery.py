@@ -9,12 +9,13 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from benchmarks import kernel_recovery
-from benchmarks.results import ResultFile
+from benchmarks._lib.results import ResultFile
+from benchmarks.kernel_recovery import pictures, recovery, starts, table, targets
+from benchmarks.kernel_recovery.benchmark import KernelRecovery
 
 
 def configurations(*options: str) -> list[dict[str, Any]]:
-    benchmark = kernel_recovery.KernelRecovery()
+    benchmark = KernelRecovery()
     return list(benchmark.configurations(benchmark._parser().parse_args(options)))
 
 
@@ -30,28 +31,28 @@ def test_configurations() -> None:
     assert [run["seed"] for run in configurations("--kernels", "sm", "--seeds", "7")] == 3 * [7]
 
 
-@pytest.mark.parametrize("name", list(kernel_recovery.TARGETS))
+@pytest.mark.parametrize("name", list(targets.TARGETS))
 def test_grids_lie_in_the_domains(name: str) -> None:
-    target = kernel_recovery.TARGETS[name]
+    target = targets.TARGETS[name]
     grid = target.grid(10)
     assert grid.shape == (10, 1) and grid[-1, 0] == pytest.approx(target.high)
     assert (grid[0, 0] > target.low) == (target.hurst is not None)
-    assert np.all(np.isfinite(kernel_recovery.target_kernel(name)(grid)))
+    assert np.all(np.isfinite(targets.target_kernel(name)(grid)))
 
 
 def test_slope_is_the_derivative_of_the_phase() -> None:
     x = tf.constant(np.linspace(-1.0, 1.0, 5))
     with tf.GradientTape() as tape:
         tape.watch(x)
-        phase = kernel_recovery.gsm_frequency(x) * x
-    np.testing.assert_allclose(tape.gradient(phase, x), kernel_recovery.gsm_slope(x))
+        phase = targets.gsm_frequency(x) * x
+    np.testing.assert_allclose(tape.gradient(phase, x), targets.gsm_slope(x))
 
 
 def test_sizes_have_equal_numbers() -> None:
     run = {"target": "gsm", "num_components": 3, "num_frequencies": 3, "seed": 1}
-    harmonizable = kernel_recovery.build_kernel({**run, "kernel": "hmk"})
-    peaks = kernel_recovery.stationary_size(3, 3)
-    stationary = kernel_recovery.build_kernel(
+    harmonizable = starts.build_kernel({**run, "kernel": "hmk"})
+    peaks = starts.stationary_size(3, 3)
+    stationary = starts.build_kernel(
         {**run, "kernel": "sm", "num_components": peaks, "num_frequencies": 1}
     )
     counts = [
@@ -63,8 +64,8 @@ def test_sizes_have_equal_numbers() -> None:
 
 def test_least_stationary_error() -> None:
     lags = np.abs(np.subtract.outer(np.arange(6), np.arange(6)))
-    assert kernel_recovery.least_stationary_error(np.exp(-lags)) == pytest.approx(0.0, abs=1e-30)
-    assert kernel_recovery.least_stationary_error(np.diag([1.0, 3.0])) == pytest.approx(0.5)
+    assert recovery.least_stationary_error(np.exp(-lags)) == pytest.approx(0.0, abs=1e-30)
+    assert recovery.least_stationary_error(np.diag([1.0, 3.0])) == pytest.approx(0.5)
 
 
 @pytest.mark.full
@@ -72,21 +73,21 @@ def test_a_start_a_record_and_the_pictures(tmp_path: Path) -> None:
     file = ResultFile(tmp_path / "kernel_recovery.jsonl")
     options = ("--short", "--targets", "gsm", "--num-components", "2", "--num-frequencies", "1")
     for run in configurations(*options):
-        result = kernel_recovery.recover({**run, "steps": 3, "iterations": 2})
+        result = recovery.recover({**run, "steps": 3, "iterations": 2})
         assert result["mse"] < result["initial_mse"] and result["iterations"] == 2
         file.append({"configuration": run, "result": result})
     records = file.records()
     harmonizable, stationary = records
-    kernel = kernel_recovery.recovered_kernel(harmonizable)
-    grid = kernel_recovery.TARGETS["gsm"].grid(kernel_recovery.TESTED_GRID)
-    difference = np.asarray(kernel(grid)) - kernel_recovery.target_kernel("gsm")(grid)
+    kernel = pictures.recovered_kernel(harmonizable)
+    grid = targets.TARGETS["gsm"].grid(targets.TESTED_GRID)
+    difference = np.asarray(kernel(grid)) - targets.target_kernel("gsm")(grid)
     assert np.mean(np.square(difference)) == pytest.approx(harmonizable["result"]["mse"])
-    table = kernel_recovery.table_of(records)
-    rows = cells_of(table)
+    text = table.table_of(records)
+    rows = cells_of(text)
     assert [row[1] for row in rows] == ["hmk", "sm"]
     assert rows[0][7:9] == ["0.0033", "no"] and rows[1][7:9] == ["", ""]
-    assert "from the slope of mu(x) x" in table
-    kernel_recovery.draw(tmp_path, records)
+    assert "from the slope of mu(x) x" in text
+    pictures.draw(tmp_path, records)
     for name in ("kernel_recovery.png", "kernel_recovery_wigner.png"):
         assert (tmp_path / name).stat().st_size > 5_000
-    kernel_recovery.draw(tmp_path / "no folder is needed without records", [])
+    pictures.draw(tmp_path / "no folder is needed without records", [])

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from benchmarks.recovery_targets import (
+from benchmarks.kernel_recovery.recovery_targets import (
     GeneralizedSpectralMixture,
     TimeInvertedFractionalBrownianMotion,
 )

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from benchmarks import snelson
-from benchmarks.data import DataError
+from benchmarks._lib.data import DataError
 
 
 def arguments(**given: Any) -> argparse.Namespace:

@@ -9,8 +9,9 @@ from typing import Any
 
 import pytest
 
-from benchmarks import startup, startup_cases
-from benchmarks.child import ROOT
+from benchmarks._lib.child import ROOT
+from benchmarks.startup import benchmark as startup
+from benchmarks.startup import cases as startup_cases
 
 
 def given(*options: str) -> argparse.Namespace:
@@ -73,7 +74,7 @@ def test_table_compares_each_label_with_the_figures_before() -> None:
 
 def test_nothing_that_is_timed_is_imported_before() -> None:
     code = (
-        "import sys, benchmarks.child, benchmarks.startup_cases as cases\n"
+        "import sys, benchmarks._lib.child, benchmarks.startup.cases as cases\n"
         "found = {name.partition('.')[0] for name in sys.modules}\n"
         "assert not found & {'numpy', 'scipy', 'tqdm', *cases.LIBRARIES}, found"
     )

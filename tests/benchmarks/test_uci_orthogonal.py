@@ -10,9 +10,10 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from benchmarks import uci_orthogonal
-from benchmarks.optimal_q import OptimalQ
-from benchmarks.splits import NormalisedSplit, Split, normalise
+from benchmarks._lib.optimal_q import OptimalQ
+from benchmarks._lib.splits import NormalisedSplit, Split, normalise
+from benchmarks.uci_orthogonal import models, paper, table
+from benchmarks.uci_orthogonal.benchmark import UciOrthogonal, sizes
 
 
 @pytest.fixture
@@ -24,15 +25,15 @@ def split() -> NormalisedSplit:
 
 
 def configurations(*options: str) -> list[dict[str, Any]]:
-    benchmark = uci_orthogonal.UciOrthogonal()
+    benchmark = UciOrthogonal()
     return list(benchmark.configurations(benchmark._parser().parse_args(options)))
 
 
 def test_every_cell_of_the_paper_is_there() -> None:
-    assert len(uci_orthogonal.PAPER) == 5 * 3 * 6
-    rmse, nlpd = uci_orthogonal.PAPER["kin8nm", "matern52", "points", 256, 0]
+    assert len(paper.PAPER) == 5 * 3 * 6
+    rmse, nlpd = paper.PAPER["kin8nm", "matern52", "points", 256, 0]
     assert str(rmse) == "0.08 ± 0.00" and str(nlpd) == "-1.10 ± 0.02"
-    rmse, nlpd = uci_orthogonal.PAPER["yacht", "arc_cosine", "softplus", 128, 128]
+    rmse, nlpd = paper.PAPER["yacht", "arc_cosine", "softplus", 128, 128]
     assert str(rmse) == "0.60 ± 0.23" and str(nlpd) == "0.92 ± 0.26"
 
 
@@ -56,15 +57,15 @@ def test_options_choose_cells() -> None:
     ]
     assert {(c["q"], c["max_iterations"]) for c in cells} == {("unwhitened", 7)}
     with pytest.raises(argparse.ArgumentTypeError, match=r"128\+0"):
-        uci_orthogonal.sizes("128")
+        sizes("128")
 
 
 @pytest.mark.parametrize("activation", ["relu", "softplus"])
 @pytest.mark.parametrize("kernel", ["arc_cosine", "matern52"])
 def test_units_of_power_and_yacht_are_limited_by_their_rank(kernel: str, activation: str) -> None:
     for input_dim, expected in ((4, 75), (6, 217)):
-        prior = uci_orthogonal.build_kernel(kernel, input_dim)
-        assert uci_orthogonal.rank(prior, activation, input_dim + 1) == expected
+        prior = models.build_kernel(kernel, input_dim)
+        assert models.rank(prior, activation, input_dim + 1) == expected
 
 
 @pytest.mark.full
@@ -73,7 +74,7 @@ def test_optimal_q_is_the_optimum_of_the_models_bound(
     split: NormalisedSplit, iv: str, K: int
 ) -> None:
     data = (split.X_train, split.Y_train)
-    model = uci_orthogonal.build_model("arc_cosine", iv, 8, K, split, seed=0, whiten=True)
+    model = models.build_model("arc_cosine", iv, 8, K, split, seed=0, whiten=True)
     model.likelihood.variance.assign(0.3)
     optimal = OptimalQ(model, data)
     assert model.elbo(data) < optimal.maximum_log_likelihood_objective()
@@ -91,7 +92,7 @@ def test_optimal_q_is_the_optimum_of_the_models_bound(
 
 
 def test_optimal_q_wants_whitened_variables(split: NormalisedSplit) -> None:
-    model = uci_orthogonal.build_model("matern52", "points", 4, 0, split, seed=0, whiten=False)
+    model = models.build_model("matern52", "points", 4, 0, split, seed=0, whiten=False)
     with pytest.raises(ValueError, match="whitened"):
         OptimalQ(model, (split.X_train, split.Y_train))
 
@@ -100,9 +101,9 @@ def test_optimal_q_wants_whitened_variables(split: NormalisedSplit) -> None:
 @pytest.mark.parametrize("optimal_q", [True, False])
 def test_first_phase_leaves_kernel_and_noise_alone(split: NormalisedSplit, optimal_q: bool) -> None:
     data = (split.X_train, split.Y_train)
-    model = uci_orthogonal.build_model("arc_cosine", "points", 4, 0, split, seed=0, whiten=True)
+    model = models.build_model("arc_cosine", "points", 4, 0, split, seed=0, whiten=True)
     trainable = len(model.kernel.trainable_parameters)
-    ends = uci_orthogonal.fit_in_two_phases(
+    ends = models.fit_in_two_phases(
         model, data, optimal_q=optimal_q, first_iterations=3, max_iterations=3
     )
     assert len(model.kernel.trainable_parameters) == trainable
@@ -113,7 +114,7 @@ def test_first_phase_leaves_kernel_and_noise_alone(split: NormalisedSplit, optim
 
 def test_errors_in_original_units(split: NormalisedSplit) -> None:
     scale = split.Y_scale.item()
-    errors = uci_orthogonal.in_original_units({"mse": 0.25, "nlpd": -1.0}, split)
+    errors = models.in_original_units({"mse": 0.25, "nlpd": -1.0}, split)
     assert errors == pytest.approx({"rmse": 0.5 * scale, "nlpd": np.log(scale) - 1.0})
 
 
@@ -134,7 +135,7 @@ def test_table_marks_what_is_outside_two_deviations() -> None:
             *("--inducing", "relu,softplus", "--kernels", "arc_cosine"),
         )
     ]
-    lines = uci_orthogonal.table_of(records).splitlines()
+    lines = table.table_of(records).splitlines()
     relu, softplus = ([c.strip() for c in line.split("|")[1:-1]] for line in lines[6:8])
     assert relu[:7] == ["power", "arc_cosine", "relu", "256, 0 (75 used)"] + [
         *("4.250 ± 0.071", "4.20 ± 0.16", "yes")

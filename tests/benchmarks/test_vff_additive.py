@@ -9,10 +9,11 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from benchmarks import vff_additive
-from benchmarks.optimal_q import OptimalQ
-from benchmarks.splits import NormalisedSplit, Split, normalise
-from benchmarks.vish_table import PAPER, SIZES
+from benchmarks._lib.optimal_q import OptimalQ
+from benchmarks._lib.splits import NormalisedSplit, Split, normalise
+from benchmarks._lib.vish_table import PAPER, SIZES
+from benchmarks.vff_additive import models, steps
+from benchmarks.vff_additive.benchmark import STEP_TIMES, VffAdditive
 
 
 @pytest.fixture
@@ -25,7 +26,7 @@ def split() -> NormalisedSplit:
 
 
 def configurations(*options: str) -> list[dict[str, Any]]:
-    benchmark = vff_additive.VffAdditive()
+    benchmark = VffAdditive()
     return list(benchmark.configurations(benchmark._parser().parse_args(options)))
 
 
@@ -36,7 +37,7 @@ def configuration(method: str, **changes: Any) -> dict[str, Any]:
 
 def test_default_run_has_all_data_sets_and_both_extras() -> None:
     runs = configurations()
-    trainings = [run for run in runs if run["method"] != vff_additive.STEP_TIMES]
+    trainings = [run for run in runs if run["method"] != STEP_TIMES]
     assert {run["dataset"] for run in trainings} == set(SIZES)
     assert {(r["frequencies"], r["margin"]) for r in trainings if r["method"] == "a_vff"} == {
         (30, 1.0)
@@ -45,7 +46,7 @@ def test_default_run_has_all_data_sets_and_both_extras() -> None:
         *("yacht", "energy", "concrete")
     }
     assert sum(run["method"] == "a_vff_mean_field" for run in trainings) == 1
-    assert {r["frequencies"] for r in runs if r["method"] == vff_additive.STEP_TIMES} == {30, 120}
+    assert {r["frequencies"] for r in runs if r["method"] == STEP_TIMES} == {30, 120}
 
 
 def test_options_choose_runs() -> None:
@@ -65,7 +66,7 @@ def test_paper_has_the_additive_models_of_every_data_set() -> None:
 
 
 def test_inputs_are_in_the_unit_interval_and_vary(split: NormalisedSplit) -> None:
-    unit = vff_additive.unit_inputs(split)
+    unit = models.unit_inputs(split)
     assert unit.X_train.shape == (50, 2) and unit.X_test.shape == (10, 2)
     np.testing.assert_allclose(unit.X_train.min(axis=0), 0.0)
     np.testing.assert_allclose(unit.X_train.max(axis=0), 1.0)
@@ -74,13 +75,13 @@ def test_inputs_are_in_the_unit_interval_and_vary(split: NormalisedSplit) -> Non
 
 
 def test_a_vff_reaches_exact_regression_from_below(split: NormalisedSplit) -> None:
-    unit = vff_additive.unit_inputs(split)
+    unit = models.unit_inputs(split)
     evidence = float(
-        vff_additive.additive_model("a_gpr", unit, None, None).maximum_log_likelihood_objective()
+        models.additive_model("a_gpr", unit, None, None).maximum_log_likelihood_objective()
     )
     gaps = []
     for frequencies in (5, 30, 120):
-        model = vff_additive.additive_model("a_vff", unit, frequencies, 1.0)
+        model = models.additive_model("a_vff", unit, frequencies, 1.0)
         gaps.append(evidence - float(model.elbo()))
     assert gaps[0] > gaps[1] > gaps[2] > 0 and gaps[2] < 0.1
 
@@ -90,7 +91,7 @@ def test_what_a_margin_costs(margin: float, lost: float) -> None:
     """The figures of IntervalFourierFeatures.from_data: a margin in lengthscales."""
     lengthscale = 0.4
     X = np.array([[0.0], [1.0]])
-    features = vff_additive.fourier_features(X, 500, margin * lengthscale)
+    features = models.fourier_features(X, 500, margin * lengthscale)
     kernel = gpflow.kernels.Sum([gpflow.kernels.Matern32(1.0, lengthscale)])
     columns = gpflow.covariances.Kuf(features, kernel, X)
     prior = gpflow.covariances.Kuu(features, kernel)
@@ -99,10 +100,10 @@ def test_what_a_margin_costs(margin: float, lost: float) -> None:
 
 
 def test_mean_field_is_optimal_and_below_the_joint_bound(split: NormalisedSplit) -> None:
-    unit = vff_additive.unit_inputs(split)
+    unit = models.unit_inputs(split)
     data = (unit.X_train, unit.Y_train)
-    joint = vff_additive.additive_model("a_vff", unit, 6, 1.0)
-    model = vff_additive.additive_model("a_vff_mean_field", unit, 6, 1.0)
+    joint = models.additive_model("a_vff", unit, 6, 1.0)
+    model = models.additive_model("a_vff_mean_field", unit, 6, 1.0)
     model.likelihood.variance.assign(0.1)
     optimal = OptimalQ(model, data)
     optimal.assign_q()
@@ -124,7 +125,7 @@ def test_mean_field_is_optimal_and_below_the_joint_bound(split: NormalisedSplit)
 @pytest.mark.full
 @pytest.mark.parametrize("method", ["a_vff", "a_vff_mean_field", "a_gpr"])
 def test_a_short_training(split: NormalisedSplit, method: str) -> None:
-    result = vff_additive.train(configuration(method), split)
+    result = models.train(configuration(method), split)
     assert result["mse"] < 1 and np.isfinite(result["nlpd"]) and result["num_columns"] == 2
     assert result["num_inducing"] == (None if method == "a_gpr" else 42)
     assert len(result["lengthscales"]) == 2
@@ -135,7 +136,7 @@ def test_a_short_training(split: NormalisedSplit, method: str) -> None:
 def test_steps_to_be_timed_are_the_same(model: str, q: str) -> None:
     work = {"model": model, "q": q, "whiten": False, "frequencies": 2, "rows": 20, "columns": 2}
     (loss, gradient), (other_loss, other_gradient) = (
-        vff_additive.step(side, **work, seed=0)() for side in ("structured", "dense")
+        steps.step(side, **work, seed=0)() for side in ("structured", "dense")
     )
     np.testing.assert_allclose(loss, other_loss, rtol=1e-6)
     for ours, other in zip(gradient, other_gradient, strict=True):
@@ -161,7 +162,7 @@ def test_tables() -> None:
             "difference": None,
         },
     }
-    benchmark = vff_additive.VffAdditive()
+    benchmark = VffAdditive()
     text = benchmark.table([trained, timed])
     assert text == f"{benchmark.table([trained])}\n\n{benchmark.table([timed])}"
     rows = [

@@ -1,4 +1,4 @@
-"""Sums over rows of data that need not fit into memory, and what each row brings to them."""
+"""Sums over rows of data that need not fit into memory, for `interdomain.models.OutOfCoreSGPR`."""
 
 from .accumulation import InvalidRowsError
 from .shards import Shards

@@ -30,8 +30,8 @@ _DELAY = 1.0
 class InvalidRowsError(ValueError):
     """Rows of data that are not finite.
 
-    :ivar rows: Their numbers, counted from zero in the order of the data.
-    :ivar part: The name of the part of the data, where they are in parts.
+    :ivar rows: The numbers of these rows, counted from zero in the order of the data.
+    :ivar part: The name of the part of the data; empty if the data are in one piece.
     """
 
     def __init__(self, rows: Any, saved: str, part: str = "") -> None:
@@ -56,12 +56,12 @@ def accumulate(
     """The statistics of all rows of a source.
 
     :param on_invalid: "raise", or "skip" to leave out rows that are not finite.
-    :param file: Where to keep what is done; what it has already is not done again.
-    :param name: Of the source, where there are several.
-    :raises InvalidRowsError: For rows that are not finite, all of them found, and after what was
-        done has been saved.
-    :raises ValueError: If features are not finite, no row is left, or the file is of other rows or
-        features.
+    :param file: Where to keep the sums; rows whose sums it holds are not summed again.
+    :param name: The name of the source, if there are several.
+    :raises InvalidRowsError: If rows are not finite. The error names all such rows; the sums until
+        the first of them have been saved.
+    :raises ValueError: If features are not finite, no row is left, or the file belongs to other
+        rows or features.
     """
     with tqdm(
         total=source.num_rows,
@@ -80,9 +80,9 @@ def accumulate(
 class _Pass:
     """The state of one pass.
 
-    ``_position`` counts the batches that were read; ``_summed`` holds sums of complete blocks and
-    the position they reach to. The latter is what is saved, so that a pass that goes on adds the
-    same blocks, and arrives at the same bits, as one that was never interrupted.
+    ``_position`` counts the batches that were read; ``_summed`` holds the sums of complete blocks,
+    and the position up to which they go. The latter is saved, so that a resumed pass adds the same
+    blocks, and gives the same bits, as one that was never interrupted.
     """
 
     def __init__(
@@ -151,7 +151,7 @@ class _Pass:
             self._file.prepare()
 
     def _read(self, X: Array, Y: Array) -> tuple[Array, Array, BoolArray]:
-        """Go on by one batch; rows that were read by an earlier pass have to be the same."""
+        """Count one batch; rows that an earlier pass has read must be the same again."""
         before = self._position
         valid = finite_rows(X, Y)
         num_invalid = len(X) - int(np.count_nonzero(valid))

@@ -20,13 +20,13 @@ _SLACK = 1e-6
 
 @dataclass(frozen=True)
 class Position:
-    """How far a pass has come.
+    """How far a pass over the data has come.
 
-    :ivar batch: Batches that are done.
-    :ivar rows: Their rows, valid or not.
-    :ivar skipped: Those that were left out.
-    :ivar checksum: Of all that was read.
-    :ivar complete: Whether there is no more.
+    :ivar batch: The number of batches that were read.
+    :ivar rows: The number of rows in them, valid or not.
+    :ivar skipped: The number of rows that were left out.
+    :ivar checksum: The checksum of everything that was read.
+    :ivar complete: Whether the pass has read all rows.
     """
 
     batch: int = 0
@@ -36,14 +36,14 @@ class Position:
     complete: bool = False
 
     def same(self, other: Position) -> bool:
-        """Whether the same was read."""
+        """Whether both passes read the same rows, by number and checksum."""
         return replace(self, complete=False) == replace(other, complete=False)
 
 
 def write_archive(path: str | os.PathLike[str], arrays: Mapping[str, Array]) -> None:
-    """Write arrays to one file, which is never seen half written.
+    """Write arrays to one file, which is replaced only once everything is written.
 
-    :raises OSError: If that cannot be done; what was there before is as it was.
+    :raises OSError: If the file cannot be written; the previous file, if any, is unchanged.
     """
     target = Path(path)
     temporary = target.with_name(f"{target.name}.{os.getpid()}.tmp")
@@ -60,7 +60,7 @@ def write_archive(path: str | os.PathLike[str], arrays: Mapping[str, Array]) -> 
 def read_archive(path: str | os.PathLike[str]) -> dict[str, Array]:
     """Read what :func:`write_archive` wrote.
 
-    :raises ValueError: If the file is none of this library's.
+    :raises ValueError: If this library did not write the file.
     """
     try:
         with np.load(path, allow_pickle=False) as archive:
@@ -81,9 +81,9 @@ def read_archive(path: str | os.PathLike[str]) -> dict[str, Array]:
 
 
 def position_of(arrays: Mapping[str, Array]) -> Position | None:
-    """How far the pass of a file has come; None if it is of no pass.
+    """How far the pass that wrote a file had come; None if the file is not from a pass.
 
-    :raises ValueError: If it says what cannot be.
+    :raises ValueError: If the position stored in the file is impossible.
     """
     if "position" not in arrays:
         return None

@@ -1,4 +1,4 @@
-"""Sums over many rows in float64, with what rounding loses kept beside them."""
+"""Sums over many rows in float64, with compensation for rounding errors."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ _BATCHES_PER_BLOCK = 8
 
 
 class CompensatedSum:
-    """A sum in twice the precision: ``high + low``, the second being what the first cannot hold.
+    """A sum in twice the precision, ``high + low``; ``low`` collects the rounding errors.
 
     Every addition finds its own rounding error exactly (Knuth's two-sum) and collects it, so that
     the error of the sum does not grow with the number of terms.
 
     :param high: The sum, rounded, in float64; not copied.
-    :param low: What it lacks; zero if None.
+    :param low: The collected rounding errors; zero if None.
     """
 
     def __init__(self, high: Array, low: Array | None = None) -> None:
@@ -57,7 +57,7 @@ def could_be_left(rest: Array, before: Array) -> bool:
     """Whether ``rest`` could be the sum of ``s s^T`` over some of the rows that ``before`` is the
     sum of, ``[K, K]``: whether it is positive semi-definite but for rounding.
 
-    It may be so by chance although rows were taken away that were not there.
+    A True is no proof: the result may be positive semi-definite by chance.
     """
     scale = np.sqrt(np.diagonal(before))
     scale = np.where(scale > 0.0, scale, 1.0)
@@ -70,9 +70,9 @@ def could_be_left(rest: Array, before: Array) -> bool:
 class Sums:
     """The sums over some rows.
 
-    :ivar gram: Of the products of stacked features, ``[K, K]``.
-    :ivar diagonal: Of the diagonal's terms, ``[T]``.
-    :ivar num_rows: How many rows.
+    :ivar gram: The sum of the products of stacked features, ``[K, K]``.
+    :ivar diagonal: The sums of the diagonal's terms, ``[T]``.
+    :ivar num_rows: The number of rows.
     """
 
     gram: CompensatedSum
@@ -81,12 +81,12 @@ class Sums:
 
     @classmethod
     def empty(cls, num_stacked: int, num_terms: int) -> Sums:
-        """Of no rows."""
+        """The sums over no rows."""
         zeros = CompensatedSum.zeros
         return cls(zeros(num_stacked, num_stacked), zeros(num_terms))
 
     def plus(self, other: Sums, sign: int) -> Sums:
-        """With other rows added (1) or taken away (-1)."""
+        """These sums with other rows added (sign 1) or taken away (sign -1)."""
         return Sums(
             self.gram.plus(other.gram, sign),
             self.diagonal.plus(other.diagonal, sign),
@@ -95,11 +95,11 @@ class Sums:
 
 
 class Accumulator:
-    """Sums from batch to batch. Some batches are summed plainly in a block, which then joins the
+    """Adds batches up. A few batches are summed plainly in a block, which is then added to the
     compensated sums.
 
-    :ivar sums: Those of the blocks that are complete; replaced as a whole, so that whatever
-        interrupts the pass finds them consistent.
+    :ivar sums: The sums of the complete blocks; replaced as a whole, so that they are consistent
+        whenever the pass is interrupted.
     """
 
     def __init__(self, sums: Sums) -> None:
@@ -111,16 +111,16 @@ class Accumulator:
         self._pending = 0
 
     def add(self, stacked: Array, terms: Array) -> bool:
-        """Add a batch, ``[K, n]`` and ``[T, n]``: products and sums of it are taken in float64.
+        """Add a batch, ``[K, n]`` and ``[T, n]``: its products and sums are computed in float64.
 
-        :return: Whether it was added; not if it has NaN or infinite numbers, or their sums have.
+        :return: Whether the batch was added; False if it or a sum has NaN or infinite numbers.
         """
         stacked = stacked.astype(np.float64, copy=False)
         with np.errstate(over="ignore", invalid="ignore"):  # looked for below
             # NumPy knows that this is symmetric, and computes half of it.
             np.matmul(stacked, stacked.T, out=self._product)
             term_sums = np.sum(terms, axis=1, dtype=np.float64)
-        # The squares on the diagonal tell of every number, and are few.
+        # Every number enters a square on the diagonal, so that checking the diagonal is enough.
         if not np.all(np.isfinite([*np.diagonal(self._product), *term_sums])):
             return False
         self._block += self._product
@@ -131,11 +131,11 @@ class Accumulator:
 
     @property
     def is_full(self) -> bool:
-        """Whether the block should end."""
+        """Whether the block has as many batches as it should."""
         return self._pending == _BATCHES_PER_BLOCK
 
     def end_block(self) -> Sums:
-        """The sums with the block, which begins anew."""
+        """Add the block to the sums, begin a new one, and return the sums."""
         if self._pending:
             block = Sums(
                 CompensatedSum(self._block), CompensatedSum(self._block_diagonal), self._block_rows

@@ -1,4 +1,4 @@
-"""What a row brings to the sufficient statistics, and the parameters that this depends on."""
+"""What each row adds to the sufficient statistics, and the parameters that this depends on."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from .mean_columns import mean_columns
 class Contributions:
     """The columns that are summed over, for one kernel, inducing variable and mean function.
 
-    A row (x, y) brings the column ``s = (Kuf(x), y, h(x))``, h being the columns of the mean
+    A row (x, y) adds the column ``s = (Kuf(x), y, h(x))``, h being the columns of the mean
     function, and the terms of ``K(x, x)``. The sum of ``s s^T`` holds every product that the bound
     needs.
 
@@ -99,13 +99,13 @@ class Contributions:
         return {name: np.asarray(p.numpy(), np.float64) for name, p in self.parameters.items()}
 
     def trainable(self) -> dict[str, gpflow.Parameter | tf.Variable]:
-        """Those of :attr:`parameters` that are marked trainable."""
+        """The names of the :attr:`parameters` that are marked trainable."""
         return {name: p for name, p in self.parameters.items() if p.trainable}
 
     def is_current(
         self, kernel: Kernel, inducing_variable: InducingVariables, mean_function: MeanFunction
     ) -> bool:
-        """Whether these are still the objects, with the parameters, that the graph was made of."""
+        """Whether the graph was built from these objects, with their present parameters."""
         return (
             self.kernel is kernel
             and self.inducing_variable is inducing_variable

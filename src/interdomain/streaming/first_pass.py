@@ -1,4 +1,4 @@
-"""What the first pass over rows read, so that no later one silently reads others."""
+"""A fingerprint of the rows that the first pass read, with which later passes are compared."""
 
 from __future__ import annotations
 
@@ -17,16 +17,16 @@ _SHIFT, _FACTOR = np.uint64(32), np.uint64(0x9E3779B97F4A7C15)
 
 
 class FirstPass:
-    """The rows of the first complete pass over some data."""
+    """A fingerprint of the rows that the first complete pass over some data read."""
 
     def __init__(self) -> None:
         self._tally: Tally | None = None
 
     def check(self, what: str, tally: Tally) -> Tally:
-        """Remember what the first complete pass read; compare what another one did.
+        """Remember what the first complete pass read, or compare a later pass with it.
 
         :param what: The data, for the message.
-        :raises ValueError: If it is not the same.
+        :raises ValueError: If this pass read other rows than the first.
         """
         if self._tally is None:
             self._tally = tally
@@ -43,17 +43,17 @@ class FirstPass:
         return tally
 
     def forget(self) -> None:
-        """The next pass is the first: the rows are to be mended."""
+        """Treat the next pass as the first one: the user may correct the rows before it."""
         self._tally = None
 
 
 def no_rows() -> Tally:
-    """The tally of none."""
+    """The tally of no rows."""
     return np.zeros(2, np.uint64)
 
 
 def counted(tally: Tally, X: Array, Y: Array) -> Tally:
-    """A tally with more rows, which must be finite."""
+    """A tally with more rows added; the rows must be finite."""
     of_x, of_y = _factors(X.shape[1], Y.shape[1])
     rows = _words(X) @ of_x + _words(Y) @ of_y
     rows ^= rows >> _SHIFT  # a sum of rows is then not one of columns

@@ -1,4 +1,4 @@
-"""Passes over the data inside of compiled functions: statistics that are due, and gradients."""
+"""Passes over the data from within compiled functions: sums, and the gradients of sums."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
+from .._tracing import compiled, python_errors
 from ..sphere._typing import Array
 from .compensated import Accumulator, Sums
 from .contributions import Contributions
@@ -16,7 +17,7 @@ from .first_pass import Tally, counted, no_rows
 from .sources import RowSource
 
 SignedSources = Sequence[tuple[RowSource, int]]
-"""Rows that are added (1) and taken away (-1)."""
+"""Sources of rows, each with 1 if its rows are added or -1 if they are taken away."""
 
 
 def streamed_sums(
@@ -28,13 +29,14 @@ def streamed_sums(
     """The matrix ``[K, K]``, the diagonal's terms ``[T]`` and the number of rows, all in float64.
 
     Batches are read and their features computed in the graph. The sums are those of
-    :class:`Accumulator`, kept in Python between batches under a number that is passed along; Python
-    calls nothing of TensorFlow there, which could wait for a thread that waits for it.
+    :class:`Accumulator`. They are kept in Python from batch to batch; the graph passes on a number
+    under which to find them. That Python code must not call TensorFlow, or the two could wait for
+    each other forever.
 
-    Features that are not finite make the sums NaN.
+    If a feature is not finite, the sums are NaN.
 
-    :param keep: Called with the sums and the values; gives the result.
-    :param values: What ``keep`` has to know besides.
+    :param keep: Called with the sums and ``values``; what it returns is the result.
+    :param values: Tensors whose values ``keep`` needs.
     """
     running: dict[int, list[tuple[Accumulator, int]]] = {}
     failed: set[int] = set()
@@ -87,10 +89,10 @@ def streamed_gradients(
     gram_gradient: tf.Tensor,
     diagonal_gradient: tf.Tensor,
 ) -> list[tf.Tensor]:
-    """From the gradients to the sums, those to the features' variables; each batch of features is
-    computed again, and forgotten.
+    """Gradients to the features' variables, from those to the sums (``upstream``). The features of
+    each batch are computed again and then discarded.
 
-    :return: One for each of ``features.variables``; zero for those that are not trainable.
+    :return: One gradient for each of ``features.variables``; zero where it is not trainable.
     """
     variables = [v for v in contributions.variables if v.trainable]
     upstream = gram_gradient + tf.linalg.matrix_transpose(gram_gradient)
@@ -124,9 +126,55 @@ def streamed_gradients(
     ]
 
 
+class StreamedGradients:
+    """:func:`streamed_gradients`, compiled, and kept while the rows and the trainable parameters
+    are the same."""
+
+    def __init__(self) -> None:
+        self.forget()
+
+    def forget(self) -> None:
+        """Compile again at the next use."""
+        self._compiled: tuple[Any, Callable[..., Any]] | None = None
+
+    def attached(
+        self,
+        contributions: Contributions,
+        sources: Callable[[], SignedSources],
+        version: int,
+        gram: tf.Tensor,
+        diagonal: tf.Tensor,
+    ) -> tuple[tf.Tensor, tf.Tensor]:
+        """The two sums, with gradients to the features' variables.
+
+        :param sources: returns the rows; called only where something is compiled.
+        :param version: of the rows and the features.
+        """
+        key = (version, *contributions.trainable())
+        if self._compiled is None or self._compiled[0] != key:
+            rows = sources()
+            # Traced once, also where gradients are taken eagerly.
+            gradients = compiled(
+                lambda *upstream: streamed_gradients(contributions, rows, *upstream)
+            )
+            self._compiled = key, gradients
+        compiled_gradients = self._compiled[1]
+
+        def streamed(*upstream: tf.Tensor) -> Any:
+            with python_errors():
+                return compiled_gradients(*upstream)
+
+        @tf.custom_gradient
+        def attach(*_: tf.Tensor) -> Any:
+            return (tf.identity(gram), tf.identity(diagonal)), streamed
+
+        gram, diagonal = attach(*[tf.convert_to_tensor(v) for v in contributions.variables])
+        return gram, diagonal
+
+
 def _over_batches(source: RowSource, step: Callable[[Any, Any], Any], state: Any) -> Any:
-    """``Dataset.reduce`` as a loop of the graph itself: tf.data would prepare the step anew at each
-    call, which takes longer than thousands of rows, and run it on one thread.
+    """Like ``Dataset.reduce``, as a loop in the graph. tf.data would prepare the function again at
+    every call, which takes longer than thousands of rows do, and run it on one thread.
 
     At the end the rows are compared with those of the first pass.
     """
@@ -153,7 +201,7 @@ def _over_batches(source: RowSource, step: Callable[[Any, Any], Any], state: Any
 def with_shapes(
     contributions: Contributions, gram: tf.Tensor, diagonal: tf.Tensor, num_rows: tf.Tensor
 ) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
-    """The shapes that ``tf.numpy_function`` has forgotten."""
+    """Set the static shapes, which ``tf.numpy_function`` does not know."""
     return (
         tf.ensure_shape(gram, [contributions.num_stacked] * 2),
         tf.ensure_shape(diagonal, [contributions.num_terms]),

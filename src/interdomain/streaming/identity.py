@@ -1,4 +1,4 @@
-"""Which features statistics are sums of, so that they are never taken for those of others."""
+"""How statistics record their features, so that no model with other features uses them."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ _PROBES_PER_PASS = 4
 
 @dataclass(frozen=True)
 class Identity:
-    """Which features statistics are sums of: their parameters, and their values at a few rows.
+    """The features that statistics were computed with: their parameters, and values at a few rows.
 
-    :ivar parameters: What the features depend on, by name.
+    :ivar parameters: The values of the parameters that the features depend on, by name.
     :ivar mean: The kind of the mean function's columns.
-    :ivar num_outputs: Columns P of Y.
+    :ivar num_outputs: The number P of columns of Y.
     :ivar probes: Some rows of X, ``[k, D]``.
-    :ivar stacked: Their columns, Y being zero, ``[M + P + H, k]``.
-    :ivar terms: The terms of their diagonal, ``[T, k]``.
+    :ivar stacked: The stacked features of these rows for Y = 0, ``[M + P + H, k]``.
+    :ivar terms: The terms of the diagonal at these rows, ``[T, k]``.
     """
 
     parameters: Mapping[str, Array]
@@ -36,7 +36,7 @@ class Identity:
     terms: Array
 
     def joined(self, other: Identity) -> Identity:
-        """The same features, known at the rows of both."""
+        """The same features, with the probes of both."""
         room = max(0, _MAX_PROBES - len(self.probes))
         return replace(
             self,
@@ -49,9 +49,9 @@ class Identity:
 def differing_parameter(
     one: Mapping[str, Array], other: Mapping[str, Array], dtype: Any = np.float64
 ) -> str | None:
-    """In words, the first parameter that is not the same in both, if there is one.
+    """A description of the first parameter that differs; None if all are the same.
 
-    Values may differ by the rounding of a transform and its inverse.
+    Differences as small as the rounding of a transform and its inverse are ignored.
     """
     tolerance = 64 * float(np.finfo(dtype).eps)
     for name in sorted({*one, *other}):
@@ -69,7 +69,7 @@ def differing_parameter(
 
 
 def identify(contributions: Contributions, X: Array) -> Identity:
-    """The identity of features, with the first few rows of X as probes."""
+    """The identity of the features; the first few rows of X serve as probes."""
     probes = np.array(X[:_PROBES_PER_PASS], np.float64)
     stacked, terms = contributions.evaluate(
         probes, np.zeros((len(probes), contributions.num_outputs))
@@ -85,7 +85,7 @@ def identify(contributions: Contributions, X: Array) -> Identity:
 
 
 def mismatch(identity: Identity, contributions: Contributions) -> str | None:
-    """In words, how features differ from those that statistics are of; None if they do not."""
+    """A description of how the features differ from those of the identity; None if they do not."""
     if identity.probes.shape[1] != contributions.num_columns:
         return f"X had {identity.probes.shape[1]} columns, and has {contributions.num_columns}"
     if identity.num_outputs != contributions.num_outputs:

@@ -1,4 +1,4 @@
-"""Mean functions that are linear in known columns: their parameters then need no data either."""
+"""Mean functions that are linear in known columns, whose parameters can be trained without data."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from gpflow.mean_functions import Constant, Linear, MeanFunction, Zero
 
 @dataclass(frozen=True)
 class MeanColumns:
-    """``mean(X) = columns(X) @ weights()``, up to what is subtracted from Y beforehand.
+    """A mean function as ``columns(X) @ weights()``; any other is subtracted from Y beforehand.
 
-    :ivar kind: What the columns are, for messages and files.
-    :ivar columns: From X ``[N, D]`` to ``[N, H]``.
-    :ivar weights: The weights ``[H, P]``.
+    :ivar kind: The name of the kind of columns, for messages and files.
+    :ivar columns: A function of X ``[N, D]`` that returns ``[N, H]``.
+    :ivar weights: A function that returns the weights ``[H, P]``.
     :ivar residual: Whether the mean itself is subtracted from Y: its parameters then count among
         those of the features.
     """

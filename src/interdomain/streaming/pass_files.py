@@ -1,4 +1,4 @@
-"""What is kept of a pass over the data, so that it can go on where it was interrupted."""
+"""The file in which a pass over the data keeps its sums, to continue after an interruption."""
 
 from __future__ import annotations
 
@@ -25,11 +25,12 @@ SECONDS_BETWEEN = 60.0
 
 
 class PassFile:
-    """One file with the statistics of the rows that are done.
+    """A file with the statistics of the rows that a pass has summed so far.
 
-    A pass that finds it reads those rows again, to compare their checksum, and goes on.
+    A pass that finds such a file reads those rows again only to compare their checksum, and then
+    continues.
 
-    :param fresh: Whether to replace what is there.
+    :param fresh: Whether to ignore and replace an existing file.
     """
 
     def __init__(self, path: str | os.PathLike[str], *, fresh: bool = False) -> None:
@@ -42,9 +43,9 @@ class PassFile:
         return time.monotonic() - self._last >= SECONDS_BETWEEN
 
     def save(self, statistics: SufficientStatistics, position: Position, source: RowSource) -> None:
-        """Replace what was saved before.
+        """Save the statistics, replacing those saved before.
 
-        :raises OSError: If it cannot be written; what was saved before is as it was.
+        :raises OSError: If the file cannot be written; the previous one is unchanged.
         """
         found = {"position": asdict(position), "source": source.describe()}
         texts = {name: np.array(json.dumps(value)) for name, value in found.items()}
@@ -55,9 +56,9 @@ class PassFile:
     def load(
         self, contributions: Contributions, source: RowSource
     ) -> tuple[SufficientStatistics, Position] | None:
-        """What was saved, if anything.
+        """The saved statistics and their position; None if there is no file.
 
-        :raises ValueError: If it is of other features or data.
+        :raises ValueError: If the file belongs to other features or data.
         """
         if self.path.is_dir():
             raise ValueError(
@@ -97,9 +98,9 @@ class PassFile:
             raise OSError(error.errno or errno.EIO, message) from error
 
     def prepare(self) -> None:
-        """See to it that the file can be written, before any time is spent.
+        """Check that the file can be written, before any time is spent on the pass.
 
-        :raises ValueError: If there is a file where its folder should be.
+        :raises ValueError: If the path of its folder is a file.
         :raises OSError: If it cannot be written.
         """
         folder = self.path.parent

@@ -1,10 +1,9 @@
-"""Statistics that are always those of the present features: kept while they are, made anew when
-they are not."""
+"""The statistics of a model's rows, computed again whenever the model's features change."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 import gpflow
@@ -14,31 +13,29 @@ from gpflow.inducing_variables import InducingVariables
 from gpflow.kernels import Kernel
 from gpflow.mean_functions import MeanFunction
 
-from .._tracing import compiled, python_errors
 from ..distributed import Workers
 from ..sphere._typing import Array
 from .compensated import Sums
 from .contributions import Contributions
-from .graphs import SignedSources, streamed_gradients, streamed_sums, with_shapes
+from .graphs import SignedSources, StreamedGradients, streamed_sums, with_shapes
 from .identity import differing_parameter, mismatch
+from .known_sums import Arrays, KnownSums, Tensors
 from .rows import PassSettings, Rows, draw
 from .sources import resolve_batch_size
 from .statistics import SufficientStatistics
 
-Tensors = tuple[tf.Tensor, tf.Tensor, tf.Tensor]
-Arrays = tuple[Array, Array, Array]
-
 
 class StatisticsProvider:
-    """The rows of a model, and their sums for its present features.
+    """The rows of a model, and their sums for the features that the model has now.
 
-    :param data: Rows, or statistics of rows that are not at hand.
-    :param batch_size: Rows to take at a time; None for as many as are fast.
-    :param on_invalid: "raise" or "skip", for rows that are not finite.
-    :param checkpoint_path: Where a pass keeps what is done, if anywhere (``path``).
+    :param data: Rows; or statistics, if the rows are not available.
+    :param batch_size: The number of rows to read at a time; None chooses a fast number.
+    :param on_invalid: What to do with rows that are not finite: "raise" or "skip".
+    :param checkpoint_path: The file (or folder) in which a pass keeps its sums; None for no file.
+        Also the attribute ``path``.
     :param progress: Whether long passes show a progress bar.
-    :param workers: Those that share the rows.
-    :raises ValueError: For data or settings that are none.
+    :param workers: The workers that share the rows.
+    :raises ValueError: If the data or a setting is not valid.
     """
 
     def __init__(
@@ -59,10 +56,11 @@ class StatisticsProvider:
         self._settings = PassSettings(self.batch_size, on_invalid, progress, workers)
         self.path = checkpoint_path
         self._rows: tuple[tuple[Rows, int], ...] = ()
-        self._statistics: SufficientStatistics | None = None
+        self._known = KnownSums()
+        self._gradients = StreamedGradients()
         self._rows_at_hand = not isinstance(data, SufficientStatistics)
         if isinstance(data, SufficientStatistics):
-            self._statistics = data
+            self._known.keep(data)
             self._columns = int(data.identity.probes.shape[1]), data.num_outputs
         else:
             rows = Rows(data, self._settings)
@@ -74,14 +72,13 @@ class StatisticsProvider:
 
     def _forget_graphs(self) -> None:
         self._contributions: Contributions | None = None
-        self._tensors: Tensors | None = None
-        self._gradients: tuple[Any, Callable[..., Any]] | None = None
-        self._recent: tuple[Mapping[str, Array], Arrays] | None = None
+        self._known.forget_tensors()
+        self._gradients.forget()
 
     def __getstate__(self) -> dict[str, Any]:
         """Rows and sums, without graphs: a copy of the model makes its own."""
-        of_graphs = ("_contributions", "_tensors", "_gradients", "_recent")
-        return {**self.__dict__, **dict.fromkeys(of_graphs)}
+        own = {"_known": KnownSums(self._known.statistics), "_gradients": StreamedGradients()}
+        return {**self.__dict__, "_contributions": None, **own}
 
     @property
     def num_outputs(self) -> int:
@@ -95,11 +92,11 @@ class StatisticsProvider:
 
     @property
     def version(self) -> int:
-        """Grows whenever rows or features become others."""
+        """A number that grows whenever the rows or the features change."""
         return self._version
 
     def _sources(self) -> SignedSources:
-        """All that this worker reads."""
+        """All sources that this worker reads."""
         return [(source, sign) for rows, sign in self._rows for _, source in rows.sources()]
 
     def contributions(
@@ -134,7 +131,7 @@ class StatisticsProvider:
     def statistics(self, contributions: Contributions) -> SufficientStatistics:
         """The statistics of all rows for the present values of the features' parameters.
 
-        :raises ValueError: If they are of other features and the rows are not at hand.
+        :raises ValueError: If the statistics belong to other features and there are no rows.
         """
         # Eagerly, also while the caller is traced, and with its gradient tapes paused: they would
         # keep every batch.
@@ -142,7 +139,7 @@ class StatisticsProvider:
             return self._statistics_of(contributions)
 
     def _statistics_of(self, contributions: Contributions) -> SufficientStatistics:
-        known = self._statistics
+        known = self._known.statistics
         if known is not None:
             if not self._verified:
                 difference = mismatch(known.identity, contributions)
@@ -164,10 +161,10 @@ class StatisticsProvider:
         return statistics
 
     def _first_statistics(self, contributions: Contributions, rows: Rows) -> SufficientStatistics:
-        """With a file, except while the features are trained: each evaluation is then a pass."""
+        """Use the file, but not while the features are trained: every evaluation is then a pass."""
         if self.path is None or contributions.trainable():
             return self._accumulate(contributions, rows)
-        # What this provider wrote is of features that it has left.
+        # A file that this provider has written belongs to features that the model no longer has.
         fresh, self._wrote_file = self._wrote_file, True
         return self._accumulate(contributions, rows, self.path, fresh=fresh)
 
@@ -183,8 +180,8 @@ class StatisticsProvider:
             return rows.accumulate(contributions, path, fresh=fresh)
 
     def _keep(self, statistics: SufficientStatistics) -> None:
-        self._statistics, self._verified = statistics, True
-        self._tensors = self._recent = None
+        self._known.keep(statistics)
+        self._verified = True
 
     def _differing(self, known: Mapping[str, Array], values: Mapping[str, Array]) -> str | None:
         return differing_parameter(known, values, gpflow.default_float())
@@ -202,7 +199,7 @@ class StatisticsProvider:
         return self._accumulate(contributions, Rows(data, self._settings, self._columns))
 
     def change(self, contributions: Contributions, data: Any, sign: int) -> None:
-        """Add rows (1) or take rows away (-1), reading only these."""
+        """Add rows (sign 1) or take rows away (sign -1), reading only these rows."""
         rows = Rows(data, self._settings, self._columns)
         statistics, other = self.statistics(contributions), self._accumulate(contributions, rows)
         try:
@@ -212,12 +209,12 @@ class StatisticsProvider:
         self._keep(changed)
         self._rows = (*self._rows, (rows, sign))
         self._version += 1
-        self._gradients = None
+        self._gradients.forget()
 
     def subset(self, size: int, seed: int) -> tuple[Array, Array]:
-        """Rows at random, as :func:`draw`.
+        """Rows drawn at random; see :func:`draw`.
 
-        :raises ValueError: If there are no rows at hand, or rows were taken away.
+        :raises ValueError: If the rows are not available, or rows were taken away.
         """
         if not self._rows_at_hand or any(sign < 0 for _, sign in self._rows):
             raise ValueError(
@@ -232,7 +229,7 @@ class StatisticsProvider:
 
         In a compiled function the values of the features' parameters are compared at every call.
 
-        :raises ValueError: If a trainable parameter needs a gradient and the rows are not at hand.
+        :raises ValueError: If a trainable parameter needs a gradient and there are no rows.
         """
         trainable = contributions.trainable()
         if trainable and not self._rows_at_hand:
@@ -248,23 +245,16 @@ class StatisticsProvider:
                 "parameter, False), or train them on a subset (training.fit_out_of_core does)."
             )
         # Also while a graph is made: in the caller's hands, with a bar and with clear errors.
-        statistics = self.statistics(contributions)
+        self.statistics(contributions)
         if tf.executing_eagerly():
-            gram, diagonal, num_rows = self._as_tensors(statistics)
+            gram, diagonal, num_rows = self._known.tensors()
         else:
             gram, diagonal, num_rows = self._in_graph(contributions, bool(trainable))
         if trainable:
-            gram, diagonal = self._with_gradients(contributions, gram, diagonal)
-        return gram, diagonal, num_rows
-
-    def _as_tensors(self, statistics: SufficientStatistics) -> Tensors:
-        if self._tensors is None:
-            self._tensors = (
-                tf.constant(statistics.gram.value),
-                tf.constant(statistics.diagonal.value),
-                tf.constant(float(statistics.num_rows), tf.float64),
+            gram, diagonal = self._gradients.attached(
+                contributions, self._sources, self._version, gram, diagonal
             )
-        return self._tensors
+        return gram, diagonal, num_rows
 
     def _in_graph(self, contributions: Contributions, needs_gradients: bool) -> Tensors:
         version, names = self._version, list(contributions.parameters)
@@ -281,7 +271,7 @@ class StatisticsProvider:
             check(version == self._version or not needs_gradients)
             present = dict(zip(names, values, strict=True))
             difference = None
-            for parameters, sums in self._known():
+            for parameters, sums in self._known:
                 difference = self._differing(parameters, present)
                 if difference is None:
                     return (True, *sums)
@@ -292,7 +282,7 @@ class StatisticsProvider:
 
         def keep(total: Sums, *values: Array) -> Arrays:
             sums = total.gram.value, total.diagonal.value, np.asarray(float(total.num_rows))
-            self._recent = dict(zip(names, values, strict=True)), sums
+            self._known.remember(dict(zip(names, values, strict=True)), sums)
             return sums
 
         values = [tf.convert_to_tensor(p) for p in contributions.parameters.values()]
@@ -307,36 +297,3 @@ class StatisticsProvider:
             ),
         )
         return result
-
-    def _known(self) -> Iterator[tuple[Mapping[str, Array], Arrays]]:
-        """What sums there are, with the values of the parameters they belong to."""
-        assert self._statistics is not None
-        tensors = self._as_tensors(self._statistics)
-        gram, diagonal, num_rows = (np.asarray(tensor) for tensor in tensors)
-        yield self._statistics.identity.parameters, (gram, diagonal, num_rows)
-        if self._recent is not None:
-            yield self._recent
-
-    def _with_gradients(
-        self, contributions: Contributions, gram: tf.Tensor, diagonal: tf.Tensor
-    ) -> tuple[tf.Tensor, tf.Tensor]:
-        key = (self._version, *contributions.trainable())
-        if self._gradients is None or self._gradients[0] != key:
-            sources = self._sources()
-            # Traced once, also where gradients are taken eagerly.
-            gradients = compiled(
-                lambda *upstream: streamed_gradients(contributions, sources, *upstream)
-            )
-            self._gradients = key, gradients
-        compiled_gradients = self._gradients[1]
-
-        def streamed(*upstream: tf.Tensor) -> Any:
-            with python_errors():
-                return compiled_gradients(*upstream)
-
-        @tf.custom_gradient
-        def attach(*_: tf.Tensor) -> Any:
-            return (tf.identity(gram), tf.identity(diagonal)), streamed
-
-        gram, diagonal = attach(*[tf.convert_to_tensor(v) for v in contributions.variables])
-        return gram, diagonal

@@ -1,4 +1,4 @@
-"""The rows of a model: this worker's parts of them, and the sums over those of all workers."""
+"""The rows of a model: the parts that this worker reads, and sums over the rows of all workers."""
 
 from __future__ import annotations
 
@@ -28,10 +28,10 @@ _REMEDY = "Start all workers again with the same data: parts that are done are i
 class PassSettings:
     """How rows are read.
 
-    :ivar batch_size: Rows to take at a time.
-    :ivar on_invalid: "raise" or "skip", for rows that are not finite.
+    :ivar batch_size: The number of rows to read at a time.
+    :ivar on_invalid: What to do with rows that are not finite: "raise" or "skip".
     :ivar progress: Whether long passes show a progress bar.
-    :ivar workers: Those that share the rows.
+    :ivar workers: The workers that share the rows.
     """
 
     batch_size: int
@@ -41,12 +41,13 @@ class PassSettings:
 
 
 class Rows:
-    """Data that are one piece, or in parts that the workers share.
+    """Data in one piece, or in parts that are divided among the workers.
 
-    :param data: Arrays, a ``tf.data.Dataset``, or :class:`Shards`. Several workers share arrays in
-        consecutive rows.
-    :param columns: Of X and of Y, as they have to be; None for any.
-    :raises ValueError: For other data or columns, or a dataset that several workers cannot share.
+    :param data: Arrays, a ``tf.data.Dataset``, or :class:`Shards`. Arrays are divided among
+        several workers into blocks of consecutive rows.
+    :param columns: The required numbers of columns of X and of Y; None for any.
+    :raises ValueError: If the data are of another type or have other numbers of columns, or if they
+        are one dataset for several workers.
     """
 
     def __init__(
@@ -74,7 +75,7 @@ class Rows:
 
     @property
     def columns(self) -> tuple[int, int]:
-        """Of X and of Y."""
+        """The numbers of columns of X and of Y."""
         assert self._columns is not None
         return self._columns
 
@@ -84,7 +85,7 @@ class Rows:
         return self._shards is not None
 
     def sources(self) -> Iterator[tuple[str, RowSource]]:
-        """The name and rows of each of this worker's parts; the name is empty for one piece."""
+        """The name and rows of each part of this worker; data in one piece have an empty name."""
         if self._whole is not None:
             yield "", self._whole
             return
@@ -96,9 +97,9 @@ class Rows:
     ) -> SufficientStatistics:
         """The statistics of all rows.
 
-        :param path: The file for what is done, or the folder for the files of the parts.
-        :param fresh: Whether to do again what is done.
-        :raises WorkerLostError: If another worker is.
+        :param path: The file in which to keep the sums, or the folder for the files of the parts.
+        :param fresh: Whether to sum again the rows whose sums are in a file.
+        :raises WorkerLostError: If another worker ends or cannot be reached.
         """
         workers = self._settings.workers
         if workers.number == 1:
@@ -172,7 +173,7 @@ class Rows:
 
 
 def draw(parts: list[Rows], size: int, seed: int, workers: Workers) -> tuple[Array, Array]:
-    """Rows of all workers at random, the same on each, as :func:`draw_rows`.
+    """Rows of all workers drawn at random, the same on each; see :func:`draw_rows`.
 
     :raises ValueError: If no row is finite.
     """

@@ -1,4 +1,4 @@
-"""Rows in parts with names, of which each worker reads its own."""
+"""Rows in named parts, which are divided among the workers."""
 
 from __future__ import annotations
 
@@ -10,17 +10,19 @@ from .sources import ArraySource
 
 
 class Shards:
-    """Rows of data in parts, such as files. Of W workers, worker w reads every W-th part from w on.
+    """Rows of data in parts, such as files. Of W workers, worker w reads every W-th part, beginning
+    with part w.
 
     >>> Shards({path.stem: functools.partial(read, path) for path in sorted(folder.glob("*.npy"))})
 
-    A part's sums are taken, and kept, on their own: see
+    The sums of each part are computed, and saved, separately: see
     :class:`interdomain.models.OutOfCoreSGPR`, ``checkpoint_path``.
 
-    :param parts: By name, in order: data as :class:`interdomain.models.OutOfCoreSGPR` takes them,
-        or a function without arguments that returns them. It is called when the part's turn comes,
-        and its data are forgotten afterwards. The same on all workers.
-    :raises ValueError: If there are none, or a name could not be that of a file.
+    :param parts: A mapping from names to parts, in order. A part is data as
+        :class:`interdomain.models.OutOfCoreSGPR` takes them, or a function without arguments that
+        returns them. The function is called when the part is read, and the data are dropped after
+        that. All workers must be given the same parts.
+    :raises ValueError: If there are no parts, or a name cannot be the name of a file.
     """
 
     def __init__(self, parts: Mapping[str, Any | Callable[[], Any]]) -> None:
@@ -39,10 +41,10 @@ class Shards:
 
     @classmethod
     def split(cls, data: tuple[Any, Any], number: int) -> Shards:
-        """Consecutive rows of arrays, in as many parts of almost equal size.
+        """Divide arrays into ``number`` parts of consecutive rows and almost equal size.
 
         :param data: (X ``[N, D]``, Y ``[N, P]``), as arrays or memory-mapped arrays.
-        :raises ValueError: If there are fewer rows, or they are no arrays.
+        :raises ValueError: If there are fewer rows than parts, or the data are not arrays.
         """
         X, Y = data
         num_rows = ArraySource(X, Y, 1).num_rows
@@ -64,7 +66,7 @@ class Shards:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """In order."""
+        """The names of the parts, in order."""
         return tuple(self._parts)
 
     def of_worker(self, index: int, number: int) -> tuple[str, ...]:

@@ -27,12 +27,12 @@ _BATCH_ENTRIES = 2**22
 class RowSource(abc.ABC):
     """Rows (x, y) in a fixed order, a batch at a time.
 
-    :ivar num_columns: Columns of X.
-    :ivar num_outputs: Columns of Y.
-    :ivar num_rows: How many rows, valid or not; None if only a pass can tell.
-    :ivar batch_size: Rows of a batch; the last may have fewer.
-    :ivar what: What they are called in messages.
-    :ivar first_pass: What every complete pass is compared with.
+    :ivar num_columns: The number of columns of X.
+    :ivar num_outputs: The number of columns of Y.
+    :ivar num_rows: The number of rows, valid or not; None if it is known only after a pass.
+    :ivar batch_size: The number of rows of a batch; the last batch may have fewer.
+    :ivar what: The name of the data in messages.
+    :ivar first_pass: The fingerprint of the first pass, with which all others are compared.
     """
 
     num_columns: int
@@ -49,9 +49,9 @@ class RowSource(abc.ABC):
         """The batches (X, Y) in order, as they are stored."""
 
     def read(self) -> Iterator[tuple[Array, Array]]:
-        """:meth:`batches`; an error in a part of the data says in which.
+        """The batches, as :meth:`batches`; an error names the part of the data in which it occurs.
 
-        :raises RuntimeError: In place of what reading the part raises.
+        :raises RuntimeError: In place of any error that reading a part raises.
         """
         batches, num_rows = self.batches(), 0
         while True:
@@ -67,7 +67,7 @@ class RowSource(abc.ABC):
         """The batches in ``gpflow.default_float()``, without rows that are not finite."""
 
     def describe(self) -> dict[str, int | None]:
-        """What must be the same for a pass that goes on where another ended."""
+        """What must be the same for a pass to continue an interrupted one."""
         return {
             "rows": self.num_rows,
             "columns": self.num_columns,
@@ -83,7 +83,7 @@ class RowSource(abc.ABC):
 class ArraySource(RowSource):
     """Arrays, memory-mapped arrays, or anything with a shape whose rows can be sliced.
 
-    :raises ValueError: For arrays that are not matrices of as many rows.
+    :raises ValueError: If X and Y are not matrices with the same number of rows.
     """
 
     def __init__(self, X: Any, Y: Any, batch_size: int) -> None:
@@ -134,8 +134,8 @@ class ArraySource(RowSource):
 class DatasetSource(RowSource):
     """A ``tf.data.Dataset`` of batches (X, Y), cut again into batches of one size.
 
-    :raises ValueError: For elements that are not pairs of matrices with known numbers of columns,
-        and for a dataset without end.
+    :raises ValueError: If the elements are not pairs of matrices with known numbers of columns, or
+        the dataset never ends.
     """
 
     def __init__(self, dataset: tf.data.Dataset, batch_size: int) -> None:
@@ -178,7 +178,9 @@ class DatasetSource(RowSource):
 
 @contextmanager
 def errors_named(what: str, circumstances: str) -> Iterator[None]:
-    """:raises RuntimeError: In place of any error, if it is in a part of the data."""
+    """Name the part of the data in which an error occurs.
+
+    :raises RuntimeError: In place of any error in a part of the data."""
     try:
         yield
     except Exception as error:
@@ -193,7 +195,7 @@ def errors_named(what: str, circumstances: str) -> Iterator[None]:
 
 
 def check_shapes_of_rows(X: Any, Y: Any) -> None:
-    """:raises ValueError: Unless X and Y are matrices of as many rows, and some."""
+    """:raises ValueError: If X and Y are not matrices with the same, positive number of rows."""
     for name, array in {"X": X, "Y": Y}.items():
         if len(array.shape) != 2:
             raise ValueError(
@@ -210,7 +212,7 @@ def check_shapes_of_rows(X: Any, Y: Any) -> None:
 
 
 def finite_rows(X: Array, Y: Array) -> BoolArray:
-    """Which rows have finite numbers only, ``[N]``."""
+    """For each row, whether all of its numbers are finite, ``[N]``."""
     valid: BoolArray = np.all(np.isfinite(X), axis=1) & np.all(np.isfinite(Y), axis=1)
     return valid
 
@@ -220,11 +222,11 @@ def draw_rows(
 ) -> tuple[Array, Array, Array]:
     """``size`` rows of all sources, drawn at random without replacement, in their order.
 
-    All rows, if there are fewer; rows that are not finite are left out. Each row is read once, and
-    has a random number: those with the smallest are kept.
+    If there are fewer rows, all are returned; rows that are not finite are left out. Every row is
+    read once and given a random number, and the rows with the smallest numbers are kept.
 
-    :return: The rows' random numbers, X and Y; without rows, if none is finite.
-    :raises ValueError: If a source has other rows than at its first pass.
+    :return: The rows' random numbers, X and Y; empty arrays if no row is finite.
+    :raises ValueError: If a source returns other rows than at its first pass.
     """
     kept: tuple[Array, ...] | None = None
     bound = np.inf
@@ -247,7 +249,7 @@ def draw_rows(
 
 
 def _compared(source: RowSource) -> Iterator[tuple[Array, Array, BoolArray]]:
-    """The batches and which of their rows are finite; at the end they are compared."""
+    """The batches, and which of their rows are finite; compared with the first pass at the end."""
     tally = no_rows()
     for X, Y in source.read():
         valid = finite_rows(X, Y)
@@ -257,9 +259,9 @@ def _compared(source: RowSource) -> Iterator[tuple[Array, Array, BoolArray]]:
 
 
 def resolve_batch_size(batch_size: int | None, num_inducing: int) -> int:
-    """The number of rows to take at a time; by default as many as are fast.
+    """The number of rows to read at a time; None chooses a fast number.
 
-    :raises ValueError: If it is no number of rows.
+    :raises ValueError: If ``batch_size`` is not a positive integer or None.
     """
     if batch_size is None:
         return max(256, min(8192, _BATCH_ENTRIES // max(1, num_inducing)))
@@ -273,8 +275,8 @@ def resolve_batch_size(batch_size: int | None, num_inducing: int) -> int:
 def make_source(data: Any, batch_size: int) -> RowSource:
     """
     :param data: (X ``[N, D]``, Y ``[N, P]``) or a ``tf.data.Dataset`` of such batches.
-    :param batch_size: Rows to take at a time.
-    :raises ValueError: For other data.
+    :param batch_size: The number of rows to read at a time.
+    :raises ValueError: If the data are of another type.
     """
     if isinstance(data, tf.data.Dataset):
         return DatasetSource(data, batch_size)

@@ -1,4 +1,4 @@
-"""All that a collapsed bound needs to know of the data, whatever their number."""
+"""The sums over rows that are all a collapsed bound needs of the data, however many rows."""
 
 from __future__ import annotations
 
@@ -29,12 +29,12 @@ class SufficientStatistics:
     >>> SufficientStatistics.load("monday.npz") + SufficientStatistics.load("tuesday.npz")
     >>> model.statistics - model.accumulate((X_withdrawn, Y_withdrawn))
 
-    They know the parameters that the features depend on, and what the features are at some rows: a
-    model with other features refuses them.
+    Statistics record the parameters that the features depend on, and the features' values at some
+    rows, so that a model with other features raises an error.
 
     :ivar num_rows: The number N of rows.
-    :ivar num_skipped: Rows left out because they had NaN or infinite numbers.
-    :ivar seconds: What the passes took, by part: "read", "features", "products".
+    :ivar num_skipped: The number of rows left out because they had NaN or infinite numbers.
+    :ivar seconds: The seconds that the passes took, by part: "read", "features", "products".
     """
 
     num_rows: int
@@ -60,8 +60,8 @@ class SufficientStatistics:
     def __sub__(self, other: SufficientStatistics) -> SufficientStatistics:
         """The statistics without the rows of ``other``, which must be among these rows.
 
-        :raises ValueError: If they are of different features, ``other`` has more rows, or what is
-            left could not be sums over rows, because those of ``other`` are not among these.
+        :raises ValueError: If they are of different features, if ``other`` has more rows, or if the
+            difference cannot be a sum over rows: some rows of ``other`` are not among these.
         """
         if isinstance(other, SufficientStatistics) and other.num_rows > self.num_rows:
             raise ValueError(
@@ -114,15 +114,18 @@ class SufficientStatistics:
             )
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write them to one file (NumPy's .npz, at exactly this path), whole or not at all."""
+        """Write the statistics to one file (NumPy's .npz, at exactly this path).
+
+        An interrupted write leaves the previous file as it was.
+        """
         write_archive(path, self.to_arrays())
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> SufficientStatistics:
         """Read what :meth:`save` wrote.
 
-        :raises ValueError: If the file holds something else, sums that cannot be (the message names
-            the key in the file), or a pass that has not ended.
+        :raises ValueError: If the file holds something else, impossible sums (the message names the
+            key in the file), or a pass that has not ended.
         """
         arrays = read_archive(path)
         try:
@@ -140,7 +143,7 @@ class SufficientStatistics:
         return statistics
 
     def to_arrays(self) -> dict[str, Array]:
-        """Everything, as named arrays."""
+        """The statistics as named arrays."""
         header = {
             "format": FORMAT,
             "num_rows": self.num_rows,
@@ -165,8 +168,8 @@ class SufficientStatistics:
     def from_arrays(cls, arrays: Mapping[str, Array]) -> SufficientStatistics:
         """The opposite of :meth:`to_arrays`.
 
-        :raises ValueError: If something is missing, or cannot be sums over rows; the message begins
-            with the key.
+        :raises ValueError: If an array is missing, or cannot be a sum over rows; the message begins
+            with its key.
         """
         header = header_of(arrays)
         names = header["parameters"]
@@ -187,5 +190,5 @@ class SufficientStatistics:
         )
 
     def __deepcopy__(self, memo: dict[int, Any]) -> SufficientStatistics:
-        """They are never changed, and may be large."""
+        """The same object: statistics never change, and may be large."""
         return self

@@ -1,4 +1,4 @@
-"""Where the data of each step come from: everything at once, minibatches of arrays, a Dataset."""
+"""The data of each step: all rows at once, minibatches of arrays, or batches of a Dataset."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ class Batches(ABC):
     """
     The batches of the steps 0, 1, 2, ...
 
-    :cvar exact: whether every batch is all of the data.
-    :cvar sharded: whether batches come as what each replica of a strategy sees of them.
+    :cvar exact: whether every batch holds all of the data.
+    :cvar sharded: whether a batch is already divided among the replicas of a strategy.
     """
 
     exact: bool
@@ -35,10 +35,10 @@ class Batches(ABC):
 
     @abstractmethod
     def signature(self) -> Sequence[tf.TensorSpec]:
-        """What every batch looks like, whatever its number of rows."""
+        """The shapes and types of every batch, with any number of rows."""
 
     def columns(self) -> tuple[int | None, int | None]:
-        """Those of X and Y; None where they are not known."""
+        """The numbers of columns of X and Y; None where they are not known."""
         found = [spec.shape[1] if spec.shape.rank == 2 else None for spec in self.signature()]
         num_inputs, num_outputs = found or (None, None)
         return num_inputs, num_outputs
@@ -48,16 +48,16 @@ class Batches(ABC):
         """What must be the same for a resumed fit to see the same batches."""
 
     def state(self) -> dict[str, Any]:
-        """What a checkpoint must hold, by name, beside the step."""
+        """Objects, by name, that a checkpoint must hold in addition to the step."""
         return {}
 
     def arrays(self) -> tuple[Any, Any] | None:
-        """X and Y, if all of them are at hand."""
+        """X and Y, if all rows are available; otherwise None."""
         return None
 
 
 class InternalData(Batches):
-    """The model holds its data."""
+    """No batches: the model holds its data."""
 
     exact = True
 
@@ -65,7 +65,7 @@ class InternalData(Batches):
         self._data = data
 
     def batch(self, step: int) -> Batch:
-        """Nothing: the model has them."""
+        """An empty tuple: the model holds its data."""
         return ()
 
     def signature(self) -> Sequence[tf.TensorSpec]:
@@ -73,12 +73,12 @@ class InternalData(Batches):
         return ()
 
     def arrays(self) -> tuple[Any, Any] | None:
-        """The model's data, where they are a pair."""
+        """The model's data, if they are a pair; otherwise None."""
         pair = isinstance(self._data, (tuple, list)) and len(self._data) == 2
         return tuple(self._data) if pair else None
 
     def columns(self) -> tuple[int | None, int | None]:
-        """Those of X, where the model's data are a pair; Y is what it was built for."""
+        """The number of columns of X, if the model's data are a pair; Y needs no check."""
         arrays = self.arrays()
         if arrays is not None:
             shape = np.shape(arrays[0])
@@ -86,12 +86,12 @@ class InternalData(Batches):
         return None, None
 
     def describe(self) -> Description:
-        """Nothing that could change between runs."""
+        """A constant: the model's data cannot change between runs."""
         return {"source": "held by the model"}
 
 
 class FullArrays(Batches):
-    """All of X ``[N, D]`` and Y ``[N, P]``, every step."""
+    """Batches that are all of X ``[N, D]`` and Y ``[N, P]`` at every step."""
 
     exact = True
 
@@ -104,7 +104,7 @@ class FullArrays(Batches):
         return self._batch
 
     def arrays(self) -> tuple[Any, Any] | None:
-        """Both, as they were given."""
+        """X and Y as they were given."""
         return self._arrays
 
     def signature(self) -> Sequence[tf.TensorSpec]:
@@ -112,16 +112,16 @@ class FullArrays(Batches):
         return tuple(_any_rows(array) for array in self._arrays)
 
     def describe(self) -> Description:
-        """Their shapes, types and contents."""
+        """The shapes, types and checksums of the arrays."""
         return _describe_arrays(self._arrays)
 
 
 class MinibatchedArrays(Batches):
     """
-    ``batch_size`` rows per step, without replacement within an epoch; the ``N % batch_size`` rows
-    at the end of an epoch's order are left out of that epoch, so that every batch weighs the same.
+    Batches of ``batch_size`` rows, drawn without replacement within an epoch. The last
+    ``N % batch_size`` rows of an epoch's order are left out, so that all batches weigh the same.
 
-    The order is a function of (seed, step) alone: a resumed fit needs no state to continue it.
+    The order depends on the seed and the step only, so that a resumed fit needs no state for it.
     """
 
     exact = False
@@ -135,7 +135,7 @@ class MinibatchedArrays(Batches):
         self._order: AnyNDArray = np.arange(0)
 
     def batch(self, step: int) -> Batch:
-        """The rows that the order of the step's epoch puts there."""
+        """The rows at the step's position in the order of its epoch."""
         epoch, position = divmod(step, self._batches_per_epoch)
         if epoch != self._epoch:
             self._order = np.random.default_rng((self._seed, epoch)).permutation(
@@ -146,7 +146,7 @@ class MinibatchedArrays(Batches):
         return tuple(tf.convert_to_tensor(array[rows]) for array in self._arrays)
 
     def arrays(self) -> tuple[Any, Any] | None:
-        """Both, as they were given."""
+        """X and Y as they were given."""
         return self._arrays
 
     def signature(self) -> Sequence[tf.TensorSpec]:
@@ -154,13 +154,13 @@ class MinibatchedArrays(Batches):
         return tuple(_any_rows(array) for array in self._arrays)
 
     def describe(self) -> Description:
-        """The arrays, and what their order depends on."""
+        """The arrays, the batch size and the seed."""
         order = {"batch_size": self._batch_size, "seed": self._seed}
         return _describe_arrays(self._arrays) | order
 
 
 class DatasetBatches(Batches):
-    """The batches of a ``tf.data.Dataset`` as they come, from the start again when they end."""
+    """The batches of a ``tf.data.Dataset`` in its own order; when they end, they start again."""
 
     exact = False
 
@@ -169,30 +169,30 @@ class DatasetBatches(Batches):
         self._iterator = iter(self._dataset)
 
     def batch(self, step: int) -> Batch:
-        """The next batch; the iterator counts the steps itself."""
+        """The next batch; ``step`` is not used, because the iterator counts by itself."""
         return _next_of(self._iterator)
 
     def signature(self) -> Sequence[tf.TensorSpec]:
-        """The Dataset's elements, with any number of rows."""
+        """The shapes and types of the Dataset's elements, with any number of rows."""
         return tuple(
             tf.TensorSpec(None if spec.shape.rank is None else [None, *spec.shape[1:]], spec.dtype)
             for spec in self._dataset.element_spec
         )
 
     def describe(self) -> Description:
-        """What its elements are; what they hold cannot be told without reading them."""
+        """The types of the elements; their contents would be known only after reading them."""
         return {"source": "Dataset", "elements": str(self._dataset.element_spec)}
 
     def state(self) -> dict[str, Any]:
-        """The iterator, whose position cannot be had from the step."""
+        """The iterator, whose position does not follow from the step."""
         return {"iterator": self._iterator}
 
 
 class ShardedDatasetBatches(DatasetBatches):
-    """The same under a strategy: tf.data splits each batch among the replicas, or the files among
-    the workers, as the Dataset's ``auto_shard_policy`` says.
+    """Batches of a Dataset under a strategy: tf.data splits each batch among the replicas, or the
+    files among the workers, as the Dataset's ``auto_shard_policy`` says.
 
-    Such an iterator cannot be stored. The batches before a step are skipped instead.
+    A checkpoint cannot hold such an iterator; a resumed fit skips the batches before its step.
     """
 
     sharded = True
@@ -204,7 +204,7 @@ class ShardedDatasetBatches(DatasetBatches):
         self._next = 0
 
     def batch(self, step: int) -> Batch:
-        """The parts of each replica of this process."""
+        """The part of the batch for each replica of this process."""
         if self._iterator is None or step != self._next:
             rest = self._dataset.skip(step)
             self._iterator = iter(self._strategy.experimental_distribute_dataset(rest))
@@ -212,7 +212,7 @@ class ShardedDatasetBatches(DatasetBatches):
         return _next_of(self._iterator)
 
     def state(self) -> dict[str, Any]:
-        """Nothing beside the step."""
+        """An empty mapping: the step is enough."""
         return {}
 
 

@@ -1,4 +1,4 @@
-"""Checkpoints of a fit: the newest good one is found again, and another fit's is refused."""
+"""The checkpoints of a fit: written, found again, and checked to belong to the same fit."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ _KEPT = 3
 
 class CheckpointStore:
     """
-    The checkpoints of one fit, the last three of them, in ``directory``; without a directory it
-    stores nothing.
+    The last three checkpoints of one fit, in ``directory``; nothing is stored if that is None.
 
-    Each holds ``objects``, the step, how the fit ended, and the configuration, which says whose
-    they are and must be plain JSON data. ``configuration.json`` has it too, to be read.
+    A checkpoint holds ``objects``, the step, how the fit ended, and the configuration: plain JSON
+    data that identify the fit. The file ``configuration.json`` holds the configuration as well, for
+    people to read.
 
-    :param writes: whether this process writes them; one that does not reads what another wrote.
+    :param writes: whether this process writes the checkpoints, or only reads those of another.
     """
 
     _RUNNING, _CONVERGED, _STOPPED = range(3)
@@ -66,16 +66,16 @@ class CheckpointStore:
 
     def start(self, resume: bool) -> int:
         """
-        Restore the newest good checkpoint if there is one, otherwise write the first; until
-        :meth:`release` no other fit can do so.
+        Restore the newest good checkpoint; if there is none, write the first one. Until
+        :meth:`release`, no other fit can use the directory.
 
-        Writing one before the first step means that there always is a good one to go back to, and
-        that what cannot be stored is found before any time is spent.
+        The first checkpoint is written before the first step, so that there is always a good one to
+        return to, and so that an object that cannot be stored is found before time is spent.
 
-        :returns: the step the fit is at.
-        :raises ValueError: if there is a checkpoint and ``resume`` is False, or it is another
-            configuration's, or none is good, or another fit writes there, or something cannot be
-            stored.
+        :returns: the step that the fit is at.
+        :raises ValueError: if there is a checkpoint but ``resume`` is False, if the checkpoint has
+            another configuration, if no checkpoint can be read, if another fit writes to the
+            directory, or if an object cannot be stored.
         :raises OSError: if the directory cannot be written to.
         """
         folder = self._folder
@@ -96,15 +96,15 @@ class CheckpointStore:
         return self._restore_newest_good(folder, steps)
 
     def release(self) -> None:
-        """Let other fits write here."""
+        """Let other fits use the directory."""
         if self._folder is not None:
             self._folder.release()
 
     def save(self, step: int, *, converged: bool = False, stopped: bool = False) -> None:
         """
-        Write a checkpoint of ``step``, which must be good.
+        Write a checkpoint of ``step``, whose parameters must have a finite loss.
 
-        :raises OSError: if it cannot be written; the last good one is still there.
+        :raises OSError: if it cannot be written; the last good checkpoint is still there.
         """
         if self._folder is None or not self._writes:
             return
@@ -121,7 +121,7 @@ class CheckpointStore:
 
     @property
     def stopped(self) -> bool:
-        """Whether the restored fit had come to a point it could not improve on."""
+        """Whether the restored fit had stalled: it found no better point."""
         return self._folder is not None and int(self._status) == self._STOPPED
 
     def _write_first(self) -> None:
@@ -188,7 +188,8 @@ class CheckpointStore:
             )
 
     def _written_configuration(self, folder: CheckpointFolder, step: int) -> Configuration:
-        """From its file; if that is damaged, from the checkpoint, and the file is written anew."""
+        """The stored configuration, from its file; if that is damaged, from the checkpoint, and the
+        file is written again."""
         path = folder.path / _CONFIGURATION_FILE
         try:
             found: Configuration = dict(json.loads(path.read_text()))
@@ -222,7 +223,7 @@ def _warn(folder: CheckpointFolder, what: str, step: int) -> None:
 
 
 def _leaves(nested: Any, path: str = "") -> dict[str, Any]:
-    """Every value in nested mappings, by its path."""
+    """All values in nested mappings, by their paths."""
     if not isinstance(nested, dict):
         return {path: nested}
     return {

@@ -1,4 +1,4 @@
-"""What was compiled for a model: kept with it, and used again while the model is the same."""
+"""Compiled functions, kept with their model and used again as long as the model is the same."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ _PLAIN = (type(None), bool, int, float, complex, str, bytes, enum.Enum, slice, r
 
 class CompiledFunctions:
     """
-    The functions compiled for one model, an attribute of it: they go when it goes, and their graphs
-    with them (:mod:`interdomain._graph_memory`).
+    The functions compiled for one model, kept in an attribute of it. When the model is freed, they
+    and their graphs are freed as well (:mod:`interdomain._graph_memory`).
 
-    A graph has the Python values of a model built in: ``num_data``, which parameters are trainable,
-    what its kernel is. The functions are therefore those of a description of the model, and are
-    forgotten when it differs. Copies and pickles of a model begin with none.
+    A graph contains Python values of the model as constants: ``num_data``, which parameters are
+    trainable, which kernel it has. The functions are therefore kept with a description of the
+    model, and dropped when the description changes. Copies and pickles of a model have none.
     """
 
     def __init__(self) -> None:
@@ -38,7 +38,7 @@ class CompiledFunctions:
 
     @classmethod
     def of(cls, model: tf.Module) -> CompiledFunctions:
-        """Those of a model, as it is now."""
+        """The functions of a model in its present state."""
         functions: CompiledFunctions | None = vars(model).get(_ATTRIBUTE)
         if functions is None:
             functions = cls()
@@ -50,10 +50,11 @@ class CompiledFunctions:
         return functions
 
     def get(self, key: Hashable, build: Callable[[], Value]) -> Value:
-        """What ``build`` returned for this key; the least recently used are forgotten.
+        """The function for this key, built by ``build`` if there is none yet. If there are many
+        functions, the one that was not used for longest is dropped.
 
         :param key: What the function depends on besides the model. Objects in it are compared by
-            identity or equality, and kept.
+            identity or equality, and are kept alive.
         """
         if key not in self._functions:
             self._functions[key] = build()
@@ -71,9 +72,9 @@ class CompiledFunctions:
 
 
 def training_loss_of(model: Any) -> Callable[..., tf.Tensor]:
-    """The training loss on a batch (X, Y), or for () on the data that the model holds.
+    """The training loss of a batch (X, Y); without arguments, that of the data in the model.
 
-    The function does not keep the model alive: what is compiled from it belongs to the model.
+    The function does not keep the model alive, because it is itself kept in the model.
     """
     reference = weakref.ref(model)
 
@@ -91,7 +92,7 @@ def connected(
 ) -> list[tf.Tensor]:
     """The gradients as tensors.
 
-    :raises ValueError: If one is None: the loss does not depend on its variable.
+    :raises ValueError: If a gradient is None, because the loss does not depend on its variable.
     """
     unused = [v for v, gradient in zip(variables, gradients, strict=True) if gradient is None]
     if unused:
@@ -104,8 +105,8 @@ def connected(
 
 
 def _describe(model: tf.Module) -> list[Any]:
-    """What the graphs of a model may have built in, flat: plain values, and the objects (kept, so
-    that no other can have their identity)."""
+    """Everything that the graphs of a model may contain as constants, as a flat list of plain
+    values and objects. The objects are kept alive, so that no other object gets their identity."""
     described: list[Any] = [gpflow.config.config()]
     seen: set[int] = set()
 
@@ -148,7 +149,7 @@ def _describe(model: tf.Module) -> list[Any]:
 
 
 class _Identity:
-    """An object that equals itself alone (and a bound method of the same object)."""
+    """Wraps an object to compare by identity; bound methods of the same object are equal."""
 
     def __init__(self, value: Any) -> None:
         self._value = value
@@ -165,14 +166,14 @@ class _Identity:
 
 
 def _is_described(kind: type) -> bool:
-    """Whether the attributes of such modules count. Those of TensorFlow's, such as bijectors and
-    distributions, are theirs: caches that come and go."""
+    """Whether the attributes of modules of this type are described. Those of TensorFlow's own
+    modules, such as bijectors and distributions, are not: they include changing caches."""
     return kind.__module__.partition(".")[0] not in ("tensorflow", "tensorflow_probability")
 
 
 def _is_bookkeeping(kind: type, name: str) -> bool:
-    """Whether an attribute says nothing of what a module computes: TensorFlow's for checkpoints,
-    caches, and what is kept here."""
+    """Whether an attribute has no influence on what a module computes: TensorFlow's attributes for
+    checkpoints, caches, and the compiled functions themselves."""
     return (
         name == _ATTRIBUTE
         or name.startswith(("_self_", "_obj_reference"))
@@ -182,7 +183,7 @@ def _is_bookkeeping(kind: type, name: str) -> bool:
 
 
 def _same(one: list[Any], other: list[Any]) -> bool:
-    """Equal, with NaN equal to itself."""
+    """Whether two descriptions are equal; NaN counts as equal to itself."""
     return len(one) == len(other) and all(
         a is b or (type(a) is type(b) and bool(a == b)) for a, b in zip(one, other, strict=True)
     )

@@ -1,4 +1,4 @@
-"""From the data argument of a fit to its batches, with every check on the way."""
+"""Checks the ``data`` argument of a fit and turns it into batches."""
 
 from __future__ import annotations
 
@@ -37,10 +37,10 @@ def make_batches(
     strategy: tf.distribute.Strategy | None = None,
 ) -> Batches:
     """
-    :param strategy: among whose replicas the batches are to be shared.
+    :param strategy: the strategy among whose replicas batches are divided; None for one device.
     :param full_batch: whether the method needs all of the data at once; a Dataset is then read
         once, from start to end, and concatenated in memory.
-    :raises ValueError: for data that do not suit the model, each other, or the batch size.
+    :raises ValueError: if the data do not fit the model, each other, or the batch size.
     """
     if isinstance(model, InternalDataTrainingLossMixin):
         _check_internal(model, data, batch_size)
@@ -166,7 +166,7 @@ def _concatenated(dataset: tf.data.Dataset) -> tuple[AnyNDArray, AnyNDArray]:
 
 
 def _check_num_data(model: Any, found: int | None) -> None:
-    """With the wrong ``num_data`` the likelihood is weighed wrongly against the KL term."""
+    """A wrong ``num_data`` would weigh the likelihood wrongly against the KL term."""
     if not hasattr(model, "num_data"):
         return
     if model.num_data is None:

@@ -1,4 +1,4 @@
-"""Why a fit ends: its steps are done, its time is over, or a callback says so."""
+"""Why a fit ends: all steps are done, the time is over, or a callback asks for it."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class Ending:
     How a fit ended.
 
     :ivar reason: as in :class:`interdomain.training.FitResult`.
-    :ivar message: the same in words.
+    :ivar message: the reason in words.
     """
 
     reason: EndReason
@@ -29,14 +29,14 @@ class Ending:
 
 class Endings:
     """
-    Looks after each step whether it is the last.
+    Decides after each step whether it is the last.
 
-    Where several workers train one model, they have to end at the same step, and their clocks
-    differ: every ``every`` steps, the first of them that wants to end decides for all.
+    Several workers that train one model must end at the same step although their clocks differ.
+    They therefore agree every ``every`` steps: the first that wants to end decides for all.
 
     :param started: when the fit began, by ``time.perf_counter``.
-    :param max_seconds: how long it may take; None for any time.
-    :param every: how often callbacks are called, in steps.
+    :param max_seconds: the seconds that the fit may take; None for no limit.
+    :param every: the number of steps between two calls of the callbacks.
     """
 
     def __init__(
@@ -54,7 +54,7 @@ class Endings:
         self._every = every
 
     def after_step(self, step: int) -> Ending | None:
-        """Whether the steps are done, or the time is over."""
+        """The ending, if all steps are done or the time is over; otherwise None."""
         if step >= self._steps:
             return Ending("steps", f"all {self._steps} steps done")
         if self._max_seconds is None:
@@ -66,7 +66,7 @@ class Endings:
         return self._agreed(Ending("max_seconds", words) if over else None)
 
     def after_callbacks(self, step: int) -> Ending | None:
-        """Whether a callback that was called after this step has ended the fit."""
+        """The ending, if a callback called after this step asked for it; otherwise None."""
         if self._recorder.evaluated_step != step:
             return None
         wish = self._recorder.wish_to_stop

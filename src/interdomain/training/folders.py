@@ -1,4 +1,4 @@
-"""A folder of checkpoints: held by one fit, its files written whole and found by their names."""
+"""A folder of checkpoints, which one fit locks, and whose files are written completely or not."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ _HELD_BY_ANOTHER = (errno.EWOULDBLOCK, errno.EACCES)
 
 class CheckpointFolder:
     """
-    Where the checkpoints ``step-<number>`` of one fit are.
+    The folder of the checkpoints ``step-<number>`` of one fit.
 
-    What is there is told by the names of the files alone: the file ``checkpoint``, which names the
-    newest, is written for ``tf.train.latest_checkpoint`` and never read.
+    Checkpoints are found by the names of their files. The file ``checkpoint``, which names the
+    newest, is written for ``tf.train.latest_checkpoint`` and never read here.
 
-    :param path: of the folder, which need not exist.
+    :param path: the path of the folder, which need not exist.
     """
 
     def __init__(self, path: Path) -> None:
@@ -39,13 +39,13 @@ class CheckpointFolder:
 
     def hold(self) -> None:
         """
-        Make the folder if there is none, and keep other processes from writing to it.
+        Make the folder if it does not exist, and lock it against other processes.
 
-        The lock is the operating system's, and ends with the process however that ends; the file it
-        is on stays. File systems without locks are used without.
+        The operating system holds the lock and removes it when the process ends in any way; the
+        locked file stays. On file systems without locks there is no protection.
 
-        :raises ValueError: if another fit holds it, or it is a file.
-        :raises OSError: if it cannot be written to.
+        :raises ValueError: if another fit has locked the folder, or the path is that of a file.
+        :raises OSError: if the folder cannot be written to.
         """
         with self._errors_named("it cannot be written to", "Pass one that can."):
             try:
@@ -80,28 +80,28 @@ class CheckpointFolder:
             os.pwrite(lock, f"process {os.getpid()} on {socket.gethostname()}".encode(), 0)
 
     def release(self) -> None:
-        """Let other processes have it."""
+        """Remove the lock."""
         if self._lock is not None:
             os.close(self._lock)
             self._lock = None
 
     @property
     def newest_named(self) -> bool:
-        """Whether there once was a checkpoint, of this library or of another."""
+        """Whether there has ever been a checkpoint, by this library or another program."""
         return (self.path / _NEWEST).exists()
 
     def steps(self) -> list[int]:
-        """The numbers of all checkpoints of which there is a file, the newest first."""
+        """The steps of all checkpoints that have at least one file, the newest first."""
         names = (path.name for path in self.path.glob("step-*"))
         found = {int(match.group(1)) for match in map(_STEP.fullmatch, names) if match}
         return sorted(found, reverse=True)
 
     def prefix(self, step: int) -> str:
-        """What TensorFlow calls the path of a checkpoint: that of its files, without endings."""
+        """TensorFlow's prefix of a checkpoint: the path of its files without the endings."""
         return str(self.path / f"step-{step}")
 
     def damage(self, step: int) -> str | None:
-        """In words, why a checkpoint cannot be read; None if every number in it can."""
+        """Why a checkpoint cannot be read, in words; None if every number in it can be read."""
         try:
             prefix = self.prefix(step)
             dtypes = tf.train.load_checkpoint(prefix).get_variable_to_dtype_map()
@@ -117,12 +117,12 @@ class CheckpointFolder:
         self, step: int, write: Callable[[str], object], *, keep: int, last: str | None
     ) -> None:
         """
-        Add a checkpoint, whole or not at all, and remove those before the last ``keep`` and those
-        after it, which were found damaged.
+        Add a checkpoint, completely or not at all. Then remove all but the last ``keep``, and also
+        later ones, which were found damaged.
 
-        :param write: called with a prefix to write to.
-        :param last: the one to go on from if this one cannot be written.
-        :raises OSError: if it cannot be written; those before are as they were.
+        :param write: called with the prefix to write to.
+        :param last: the checkpoint from which to continue if this one cannot be written.
+        :raises OSError: if it cannot be written; earlier checkpoints are unchanged.
         """
         self._check_present()
         kept_as_is = f"The last good one is {last}: pass resume=True to go on from it."
@@ -149,9 +149,9 @@ class CheckpointFolder:
 
     def write_text(self, name: str, text: str) -> None:
         """
-        Write a file, whole or not at all.
+        Write a file, completely or not at all.
 
-        :raises OSError: if it cannot be written.
+        :raises OSError: if the file cannot be written.
         """
         with self._errors_named(f"{name} could not be written", "Pass another folder."):
             self._write_text(name, text)
@@ -163,7 +163,7 @@ class CheckpointFolder:
         temporary.replace(self.path / name)
 
     def _check_present(self) -> None:
-        """The folder may have been removed, and another made since."""
+        """Raise an error if the folder was removed, even if a new one has been made since."""
         assert self._lock is not None, "only who holds it writes"
         try:
             present = os.path.samestat(os.stat(self.path / _LOCK), os.fstat(self._lock))
@@ -190,6 +190,6 @@ class CheckpointFolder:
 
 
 def _to_disk(path: Path) -> None:
-    """What is renamed before it is on disk may be empty after a loss of power."""
+    """Flush a file to disk: one that is renamed earlier may be empty after a loss of power."""
     with path.open("r+b") as file:
         os.fsync(file.fileno())

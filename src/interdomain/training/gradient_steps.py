@@ -1,4 +1,4 @@
-"""Steps of a gradient optimizer, and of natural gradients for q, on one batch each."""
+"""Training by an optimizer such as Adam, and natural gradients for q: one batch for each step."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ from .settings import Updates
 Loss = Callable[..., tf.Tensor]
 ValueAndGradients = tuple[tf.Tensor, list[tf.Tensor]]
 Gradients = Callable[[Sequence[tf.Variable], Sequence[tf.Tensor]], ValueAndGradients]
-"""From variables and the rows of a batch to the loss and its gradients."""
+"""A function of variables and the rows of a batch that returns the loss and its gradients."""
 Move = Callable[[], tf.Tensor]
-"""Changes the variables; says whether all numbers were finite."""
+"""A function that changes the variables and returns whether all numbers were finite."""
 Update = Callable[[Move], tf.Tensor]
-"""Makes a move, or decides not to; its value then."""
+"""A function that calls a move, or does not, and returns whether all numbers were finite."""
 
 
 def run_gradient_steps(
@@ -44,14 +44,14 @@ def run_gradient_steps(
     jit_compile: bool,
 ) -> tuple[int, Ending]:
     """
-    The steps after ``first_step``, with a checkpoint at multiples of ``checkpoint_every`` and at
-    the last.
+    Run the steps after ``first_step``, with a checkpoint at every multiple of ``checkpoint_every``
+    and after the last step.
 
-    A checkpoint is written only once the loss at its parameters, on the batch just seen, is finite.
+    A checkpoint is written only if the loss at its parameters, on the latest batch, is finite.
 
-    :param replicas: those that share each batch.
+    :param replicas: the replicas among which each batch is divided.
     :returns: the last step, and why it was the last.
-    :raises NonFiniteError: see there.
+    :raises NonFiniteError: if the loss, a gradient or an updated parameter is not finite.
     """
     functions = _StepFunctions(model, batches, replicas, updates, jit_compile)
     good = LastGood(updates.all_variables(), first_step, store.latest)
@@ -101,10 +101,11 @@ def run_gradient_steps(
 
 class _StepFunctions:
     """
-    What a fit compiles, or finds compiled by an earlier fit of the same model.
+    The compiled functions of a fit; those of an earlier fit of the same model are used again.
 
-    The loss and its gradients, which take long to compile, depend on no optimizer and are compiled
-    apart from the updates; under a strategy, whose replicas trace them, together.
+    The loss and its gradients take long to compile and do not depend on the optimizer. They are
+    therefore compiled separately from the updates; under a strategy, where the replicas trace them,
+    together with the updates.
     """
 
     def __init__(
@@ -127,20 +128,20 @@ class _StepFunctions:
         self._step = self._functions.get(key, self._compiled_step)
 
     def take_step(self, *batch: Any) -> tuple[tf.Tensor, tf.Tensor]:
-        """One update; the loss before it, and whether all numbers were finite."""
+        """Make one update; return the loss before it, and whether all numbers were finite."""
         value, finite = self._step(*self._updating(True), *batch)
         return value, finite
 
     def loss(self, batch: Sequence[Any]) -> float:
-        """The loss on a batch, which its replicas share."""
+        """The loss of a batch, computed by all replicas together."""
         if self._replicas.strategy is not None:
             return float(self._functions.get(("loss", *self._key), self._compiled_loss)(*batch))
         value, _ = self._step(*self._updating(False), *batch)
         return float(value)
 
     def _updating(self, update: bool) -> tuple[tf.Tensor, ...]:
-        """What the compiled step is told besides the batch: nothing under a strategy, where it
-        cannot but update."""
+        """The arguments of the compiled step besides the batch: whether to update; none under a
+        strategy, where it always updates."""
         return (tf.constant(update),) if self._replicas.strategy is None else ()
 
     def _compiled_step(self) -> Callable[..., tuple[tf.Tensor, tf.Tensor]]:
@@ -198,10 +199,10 @@ def _step_function(
     replicas: Replicas, updates: Updates, gradients_of: Gradients
 ) -> Callable[[Sequence[Any], Update], Any]:
     """
-    One update from one batch, as a function of the batch and of what makes the move.
+    One update from one batch, as a function of the batch and of an ``Update``.
 
-    Returns the loss before the move, and whether all numbers were finite. A bad move does go
-    through, and the caller takes it back.
+    It returns the loss before the update, and whether all numbers were finite. An update with
+    numbers that are not finite is made all the same, and the caller undoes it.
     """
     optimizer, variables = updates.optimizer, updates.variables
     natural = (

@@ -1,4 +1,4 @@
-"""Keeps the last parameters that had a finite loss, and goes back to them when a step fails."""
+"""Returns a model to the last parameters with a finite loss when a step fails."""
 
 from __future__ import annotations
 
@@ -25,10 +25,11 @@ class NumericalBreakdown(Exception):
 
 @contextmanager
 def tensorflow_errors_as_breakdowns() -> Iterator[None]:
-    """Errors that TensorFlow or GPflow raise for a NaN mean the same as the NaN itself.
+    """Turn the errors that TensorFlow or GPflow raise because of a NaN into a breakdown.
 
-    :raises ValueError: For one that Python code in a compiled loss raised, such as rows that are
-        not those of the first pass over them.
+    :raises NumericalBreakdown: In place of such an error.
+    :raises ValueError: If Python code in a compiled loss raised one, for instance because the rows
+        are not those of the first pass.
     """
     try:
         with python_errors():
@@ -56,25 +57,25 @@ class LastGood:
         self.keep(self.present_values(), step)
 
     def present_values(self) -> list[tf.Tensor]:
-        """The values now, to be kept once their loss is known."""
+        """The present values, to be kept once their loss is known to be finite."""
         return [variable.read_value() for variable in self._variables]
 
     def keep(self, values: Sequence[tf.Tensor], step: int) -> None:
-        """Remember ``values``, those after the update of ``step``, as good."""
+        """Remember ``values``, the ones after the update of ``step``, as good."""
         self._values = values
         self._step = step
 
     def restore(self) -> None:
-        """Give the variables the kept values again."""
+        """Give the variables the remembered values again."""
         for variable, value in zip(self._variables, self._values, strict=True):
             variable.assign(value)
 
     @contextmanager
     def restored_on_breakdown(self, step: int | None = None) -> Iterator[None]:
         """
-        Restore when the block breaks down.
+        Restore the good values if the ``with`` block raises a :class:`NumericalBreakdown`.
 
-        :param step: the one that the block tries; None: the one after the kept values.
+        :param step: the step that the block tries; None for the one after the remembered values.
         :raises NonFiniteError: in place of a :class:`NumericalBreakdown`.
         """
         try:

@@ -1,4 +1,4 @@
-"""L-BFGS on the full batch, in blocks that a checkpoint can separate."""
+"""Training by L-BFGS on all of the data, in blocks of iterations between checkpoints."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _EVALUATIONS_PER_ITERATION = 25
 
 
 class _Ended(Exception):
-    """Leaves SciPy when a fit ends before SciPy would end it."""
+    """Raised in SciPy's callback to end a fit before SciPy would end it."""
 
     def __init__(self, ending: Ending) -> None:
         super().__init__(ending)
@@ -46,82 +46,113 @@ def run_lbfgs(
     jit_compile: bool,
 ) -> tuple[int, Ending]:
     """
-    Iterations ``first_step + 1, ..., steps`` at most.
+    Run at most the iterations ``first_step + 1, ..., steps``.
 
-    The curvature L-BFGS has gathered lives inside SciPy and cannot be stored. With
-    ``checkpoint_every`` it is dropped at every multiple of it, whether or not the fit is
-    interrupted there, so that a resumed fit goes the way of an uninterrupted one.
+    SciPy keeps what L-BFGS has learned of the curvature, and no checkpoint can hold it. It is
+    therefore dropped at every multiple of ``checkpoint_every``, whether or not the fit is
+    interrupted there, so that a resumed fit takes the same steps as an uninterrupted one.
 
     :param batch: all of the data, or () if the model holds them.
     :returns: the last iteration, and why it was the last.
-    :raises NonFiniteError: see there; at the first point of a block, or when a line search ends
-        because no point it tried had finite numbers.
+    :raises NonFiniteError: if the loss or a gradient is not finite at the first point of a block,
+        or at all points that a line search tries.
     """
     evaluate = _compiled_evaluation(model, batch, variables, jit_compile)
-    scipy = _ExtendedValueScipy(lambda x: evaluate(x, *batch))
     good = LastGood(variables, first_step, store.latest)
-    step = first_step
-
-    def after_iteration(intermediate_result: OptimizeResult) -> None:
-        # The variables hold the point evaluated last, which is x but for roundings and surprises.
-        nonlocal step
-        step += 1
-        values = scipy.unpack_tensors(variables, tf.convert_to_tensor(intermediate_result.x))
-        scipy.assign_tensors(variables, values)
-        good.keep(good.present_values(), step)
-        scipy.reference = float(intermediate_result.fun)
-        recorder.step(-float(intermediate_result.fun))
-        ending = endings.after_step(step)
-        if ending is None:
-            recorder.evaluate(step)
-            ending = endings.after_callbacks(step)
-        if ending is not None and ending.reason != "steps":  # SciPy counts these itself
-            raise _Ended(ending)
-
-    def next_block() -> int:
-        if checkpoint_every is None:
-            return steps - step
-        return min(checkpoint_every - step % checkpoint_every, steps - step)
-
+    run = _Iterations(evaluate, batch, variables, good, first_step, recorder, endings)
     while True:
-        iterations = next_block()
+        size = steps - run.step
+        if checkpoint_every is not None:
+            size = min(checkpoint_every - run.step % checkpoint_every, size)
+        ending, message = run.block(size, options)
+        reason = None if ending is None else ending.reason
+        store.save(run.step, converged=reason == "converged", stopped=reason == "stalled")
+        good.checkpoint = store.latest
+        if ending is None and run.step == steps:
+            ending = Ending("steps", message)
+        if ending is not None:
+            recorder.evaluate(run.step, last=True)
+            return run.step, ending
+
+
+class _Iterations:
+    """
+    The iterations of one fit, block by block.
+
+    :param evaluate: a function of all variables as one vector, and a batch, that returns the loss
+        and its gradient.
+    :param good: the parameters to go back to; those after each iteration are kept in it.
+    :ivar step: the last iteration that is done.
+    """
+
+    def __init__(
+        self,
+        evaluate: Callable[..., tuple[tf.Tensor, tf.Tensor]],
+        batch: Batch,
+        variables: Sequence[tf.Variable],
+        good: LastGood,
+        first_step: int,
+        recorder: Recorder,
+        endings: Endings,
+    ) -> None:
+        self._evaluate, self._variables, self._good = evaluate, variables, good
+        self._scipy = _ExtendedValueScipy(lambda x: evaluate(x, *batch))
+        self._recorder, self._endings = recorder, endings
+        self.step = first_step
+
+    def block(self, size: int, options: Mapping[str, Any]) -> tuple[Ending | None, str]:
+        """
+        At most ``size`` iterations, from a start without memory of the curvature.
+
+        :returns: why the fit ends, None if it can go on; and what SciPy said.
+        :raises NonFiniteError: as :func:`run_lbfgs`.
+        """
+        scipy, good = self._scipy, self._good
         scipy.reference = None
-        result, ending = None, None
         try:
             with good.restored_on_breakdown():
                 result = scipy.minimize(
-                    evaluate,
-                    variables,
-                    callback=after_iteration,
+                    self._evaluate,
+                    self._variables,
+                    callback=self._after_iteration,
                     options={
-                        "maxfun": _EVALUATIONS_PER_ITERATION * iterations,
+                        "maxfun": _EVALUATIONS_PER_ITERATION * size,
                         **options,
-                        "maxiter": iterations,
+                        "maxiter": size,
                     },
                 )
                 if not result.success and scipy.breakdown is not None:
                     raise scipy.breakdown
         except _Ended as ended:
-            ending = ended.ending
+            good.keep(good.present_values(), self.step)
+            return ended.ending, ended.ending.message
         except BaseException:
             good.restore()  # not the trial point of a line search that was interrupted
             raise
-        good.keep(good.present_values(), step)
-        if result is not None:
-            ending = _ending_of(result, iterations, str(result.message) + scipy.remark())
-        reason = None if ending is None else ending.reason
-        store.save(step, converged=reason == "converged", stopped=reason == "stalled")
-        good.checkpoint = store.latest
-        if ending is None and step == steps:
-            assert result is not None
-            ending = Ending("steps", str(result.message) + scipy.remark())
-        if ending is not None:
-            recorder.evaluate(step, last=True)
-            return step, ending
+        good.keep(good.present_values(), self.step)
+        message = str(result.message) + scipy.remark()
+        return _ending_of(result, size, message), message
+
+    def _after_iteration(self, intermediate_result: OptimizeResult) -> None:
+        """SciPy's callback, which SciPy calls in this way because of its argument's name."""
+        # The variables hold the point evaluated last, which is x but for roundings and surprises.
+        self.step += 1
+        scipy, variables, good = self._scipy, self._variables, self._good
+        values = scipy.unpack_tensors(variables, tf.convert_to_tensor(intermediate_result.x))
+        scipy.assign_tensors(variables, values)
+        good.keep(good.present_values(), self.step)
+        scipy.reference = float(intermediate_result.fun)
+        self._recorder.step(-float(intermediate_result.fun))
+        ending = self._endings.after_step(self.step)
+        if ending is None:
+            self._recorder.evaluate(self.step)
+            ending = self._endings.after_callbacks(self.step)
+        if ending is not None and ending.reason != "steps":  # SciPy counts these itself
+            raise _Ended(ending)
 
 
 def _ending_of(result: OptimizeResult, iterations: int, message: str) -> Ending | None:
-    """Why SciPy ended; None if it did the iterations it was asked for."""
+    """Why SciPy ended; None if it did all iterations that it was asked for."""
     if result.success:
         return Ending("converged", message)
     return Ending("stalled", message) if result.nit < iterations else None
@@ -130,7 +161,8 @@ def _ending_of(result: OptimizeResult, iterations: int, message: str) -> Ending 
 def _compiled_evaluation(
     model: Any, batch: Batch, variables: Sequence[tf.Variable], jit_compile: bool
 ) -> Callable[..., tuple[tf.Tensor, tf.Tensor]]:
-    """From all variables as one vector, and a batch, to the loss and its gradient."""
+    """The function of all variables as one vector, and a batch, that returns the loss and its
+    gradient."""
     scipy = gpflow.optimizers.Scipy
     variables = tuple(variables)
 
@@ -162,7 +194,7 @@ class _ExtendedValueScipy(gpflow.optimizers.Scipy):
     other that is worse than the iterate: it is given a larger loss, and the search comes nearer.
 
     :ivar reference: the loss at the present iterate; None before it is evaluated.
-    :ivar breakdown: what was wrong with the last point evaluated, if anything.
+    :ivar breakdown: what was wrong with the last point evaluated; None if nothing was.
     """
 
     def __init__(self, evaluate: Callable[[tf.Tensor], tuple[tf.Tensor, tf.Tensor]]) -> None:
@@ -173,7 +205,7 @@ class _ExtendedValueScipy(gpflow.optimizers.Scipy):
         self._rejected = 0
 
     def remark(self) -> str:
-        """In words, how many points were rejected; empty for none."""
+        """A remark on the number of rejected points; empty if there were none."""
         if not self._rejected:
             return ""
         return f" ({self._rejected} points of line searches had no finite loss and were rejected)"

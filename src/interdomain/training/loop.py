@@ -1,4 +1,4 @@
-"""``fit``: checks the arguments, chooses the method, and runs the steps."""
+"""``fit``: trains a model by L-BFGS, or by Adam (or another optimizer) and natural gradients."""
 
 from __future__ import annotations
 
@@ -10,21 +10,20 @@ from typing import Any
 import gpflow
 import tensorflow as tf
 
-from .._arguments import boolean, integer, number
+from .arguments import FitArguments
 from .checkpoints import CheckpointStore
 from .compiled import CompiledFunctions
 from .data import Data, make_batches
 from .endings import Ending, Endings
 from .gradient_steps import run_gradient_steps
 from .lbfgs import run_lbfgs
+from .preparation import Preparation, prepare
 from .progress import Callback, Recorder
 from .replicas import Replicas
 from .results import FitResult
 from .scales import warn_of_data, warn_of_left_variance
-from .settings import Method, gradient_updates, lbfgs_updates, resolve_method
+from .settings import Method
 from .validation import check_columns
-
-_DEFAULT_CHECKPOINT_EVERY = 100
 
 
 def fit(
@@ -65,37 +64,38 @@ def fit(
 
     **Resuming.** A fit that is stopped and run again with ``resume=True`` and the same arguments
     arrives at the same parameters as one that was not, to the last bit, on the same machine with
-    the same number of threads. The exceptions are not ours to mend: a loss that draws random
-    numbers (Monte Carlo likelihoods), a Dataset shuffled without a seed, and on GPUs operations
-    that are only deterministic after ``tf.config.experimental.enable_op_determinism()``.
+    the same number of threads. This does not hold for a loss that draws random numbers (Monte
+    Carlo likelihoods), for a Dataset shuffled without a seed, nor for operations on GPUs that are
+    deterministic only after ``tf.config.experimental.enable_op_determinism()``.
 
     :param model: a model that is given its data (SVGP and its like) or holds them (GPR, SGPR, ...).
-    :param data: (X ``[N, D]``, Y ``[N, P]``), converted to ``gpflow.default_float()`` save for an
-        integer Y, which likelihoods over classes want; or a ``tf.data.Dataset`` of such batches,
+    :param data: (X ``[N, D]``, Y ``[N, P]``), converted to ``gpflow.default_float()`` except for an
+        integer Y, as likelihoods over classes need it; or a ``tf.data.Dataset`` of such batches,
         used as given: batch it, and shuffle it with a seed (to resume in another process, under the
         same ``tf.random.set_seed``, which is part of it). A Dataset that ends starts again. None
         for a model that holds its data.
     :param method: "l-bfgs" or "adam". By default "adam" for minibatches, a Dataset, an
         ``optimizer``, a ``learning_rate`` or a ``natural_gradient``, otherwise "l-bfgs". L-BFGS on
         a Dataset reads it once and holds it in memory.
-    :param steps: updates, or at most so many L-BFGS iterations. Counted from the first run: resumed
-        at step 400, ``steps=1000`` does 600 more.
-    :param max_seconds: end after the step in which so many seconds of this call are over,
-        compilation included; at least one step is done. None: never. ``resume=True`` goes on from
-        there. Several workers of a strategy look at the clock every ``callback_every`` steps.
-    :param batch_size: rows of a minibatch, drawn without replacement from arrays; the ``N %
-        batch_size`` rows left at the end of an epoch's order are skipped. None: all rows, every
-        step.
-    :param seed: of the order of the minibatches, which depends on it and the step only.
+    :param steps: the number of updates, or the most L-BFGS iterations, counted from the first run:
+        resumed at step 400, ``steps=1000`` does 600 more.
+    :param max_seconds: end after the step during which this number of seconds has passed since the
+        call, compilation included; at least one step is done. None for no limit. ``resume=True``
+        continues from there. Several workers of a strategy look at the clock every
+        ``callback_every`` steps.
+    :param batch_size: the number of rows of a minibatch, drawn without replacement from arrays; the
+        ``N % batch_size`` rows left at the end of an epoch's order are skipped. None for all rows
+        at every step.
+    :param seed: the seed of the order of the minibatches, which depends on it and the step only.
     :param optimizer: an instance of a tf_keras or Keras 3 optimizer, in place of Adam.
-    :param learning_rate: of Adam; 0.01 by default.
+    :param learning_rate: the learning rate of Adam, 0.01 by default.
     :param natural_gradient: step size in (0, 1] of a natural gradient step for q, before each
         Adam step for everything else and on the same batch. q are the pairs in
         ``model.variational_parameters``, or (``model.q_mu``, ``model.q_sqrt``); q_sqrt must be full
         (``q_diag=False``). They are updated whether or not they are marked trainable. A step
-        evaluates the loss twice. Several pairs move at once, each as if the others stood still:
-        where they explain the same data (a base and its orthogonal variables, the blocks of a
-        sum), n of them bear the n-th part of the step that one bears.
+        evaluates the loss twice. Several pairs are updated at once, each as if the others were
+        fixed: where n of them explain the same data (a base and its orthogonal variables, the
+        blocks of a sum), choose an n-th of the step that suits a single one.
     :param options: for SciPy's L-BFGS-B: ``ftol``, ``gtol``, ``maxcor``, ``maxls``, ``maxfun``.
     :param callbacks: called as ``callback(step, model)`` every ``callback_every`` steps and at the
         end. A mapping from names to numbers that one returns is shown on the progress bar and kept
@@ -137,55 +137,37 @@ def fit(
         is None with minibatches, or is not the number of rows, because its ELBO would be scaled
         wrongly; and a ``checkpoint_dir`` that holds a checkpoint of another configuration, or
         none that can be read, or is a file, or in use by another fit.
-    :raises OSError: when a checkpoint cannot be written; the last good one stays as it is.
+    :raises OSError: when a checkpoint cannot be written; the last good one is unchanged.
     :raises WorkerLostError: when another worker of the strategy ends or cannot be reached.
     :raises NonFiniteError: when the loss, a gradient or an updated parameter is NaN or infinite.
-        The model goes back to the last parameters that had a finite loss, the last good checkpoint
-        stays as it is, and the error names both. A line search of L-BFGS may try such a point: it
-        rejects it and comes nearer (``FitResult.message`` counts them), and the error is raised if
-        L-BFGS starts at one or finds no better point without a NaN.
+        The model returns to the last parameters that had a finite loss, the last good checkpoint is
+        unchanged, and the error names both. A line search of L-BFGS may try such a point, rejects
+        it and tries a nearer one (``FitResult.message`` gives their number); the error is raised
+        only if L-BFGS starts at such a point, or finds no better point without a NaN.
     """
     started = time.perf_counter()
-    integer("steps", steps, at_least=1)
-    integer("callback_every", callback_every, at_least=1)
-    if checkpoint_every is not None:
-        integer("checkpoint_every", checkpoint_every, at_least=1)
-    if max_seconds is not None:
-        number("max_seconds", max_seconds, above=0)
-    integer("seed", seed, at_least=0)
-    for name, value in {"resume": resume, "progress": progress, "jit_compile": jit_compile}.items():
-        boolean(name, value)
-    if checkpoint_dir is None and (checkpoint_every is not None or resume):
-        raise ValueError(
-            f"checkpoint_dir: found None with checkpoint_every={checkpoint_every} and "
-            f"resume={resume}; pass the directory for the checkpoints."
-        )
-    if checkpoint_dir is not None and checkpoint_every is None:
-        checkpoint_every = _DEFAULT_CHECKPOINT_EVERY
-    method = resolve_method(
-        method,
-        minibatches=batch_size is not None or isinstance(data, tf.data.Dataset),
+    arguments = FitArguments(
+        method=method,
+        steps=steps,
+        max_seconds=max_seconds,
         batch_size=batch_size,
-        gradient_arguments={
-            "optimizer": optimizer,
-            "learning_rate": learning_rate,
-            "natural_gradient": natural_gradient,
-        },
+        seed=seed,
+        optimizer=optimizer,
+        learning_rate=learning_rate,
+        natural_gradient=natural_gradient,
         options=options,
-    )
-    if strategy is not None and method == "l-bfgs":
-        raise ValueError(
-            "strategy: L-BFGS runs on one device, found a "
-            f"{type(strategy).__name__}; pass method='adam', or leave strategy out."
-        )
-    if strategy is not None and jit_compile:
-        raise ValueError(
-            "jit_compile: XLA cannot compile a step that is spread over replicas; leave it out "
-            "with a strategy."
-        )
+        callbacks=callbacks,
+        callback_every=callback_every,
+        checkpoint_dir=checkpoint_dir,
+        checkpoint_every=checkpoint_every,
+        resume=resume,
+        progress=progress,
+        jit_compile=jit_compile,
+        strategy=strategy,
+    ).checked(data)
+    full_batch = arguments.full_batch
     replicas = Replicas(strategy)
     replicas.check_model(model)
-    full_batch = method == "l-bfgs"
     batches = make_batches(
         model, data, full_batch=full_batch, batch_size=batch_size, seed=seed, strategy=strategy
     )
@@ -194,81 +176,12 @@ def fit(
     arrays = batches.arrays()
     if arrays is not None:
         warn_of_data(model, *arrays)
-    if method == "l-bfgs":
-        updates = lbfgs_updates(model)
-        settings = {"options": dict(options or {}), "checkpoint_every": checkpoint_every}
-    else:
-        with replicas.scope():
-            updates = gradient_updates(
-                model,
-                optimizer=optimizer,
-                learning_rate=learning_rate,
-                natural_gradient=natural_gradient,
-            )
-        replicas.check_optimizer(updates.optimizer)
-        settings = updates.describe()
-    store = CheckpointStore(
-        checkpoint_dir,
-        objects={"model": model, **updates.stored(), **batches.state()},
-        configuration={
-            "method": method,
-            "parameters": _describe_parameters(model),
-            "data": batches.describe(),
-            "jit_compile": jit_compile,
-            **settings,
-        },
-        writes=replicas.workers.is_chief,
-    )
+    prepared = prepare(model, arguments, batches, replicas)
     with (
-        replicas.started(store, resume) as first_step,
-        Recorder(
-            model,
-            first_step=first_step,
-            steps=steps,
-            exact=batches.exact,
-            callbacks=callbacks,
-            callback_every=callback_every,
-            progress=progress and replicas.workers.is_chief,
-        ) as recorder,
+        replicas.started(prepared.store, resume) as first_step,
+        prepared.recorder(first_step) as recorder,
     ):
-        step, ending = first_step, _ended_before(store, first_step, steps)
-        endings = Endings(
-            recorder,
-            replicas.workers,
-            started=started,
-            steps=steps,
-            max_seconds=max_seconds,
-            every=callback_every,
-        )
-        if ending is not None:
-            recorder.evaluate(first_step, last=True)
-        elif method == "l-bfgs":
-            step, ending = run_lbfgs(
-                model,
-                batches.batch(0),
-                updates.variables,
-                options=options or {},
-                first_step=first_step,
-                steps=steps,
-                checkpoint_every=checkpoint_every,
-                store=store,
-                recorder=recorder,
-                endings=endings,
-                jit_compile=jit_compile,
-            )
-        else:
-            step, ending = run_gradient_steps(
-                model,
-                batches,
-                replicas=replicas,
-                updates=updates,
-                first_step=first_step,
-                checkpoint_every=checkpoint_every,
-                store=store,
-                recorder=recorder,
-                endings=endings,
-                jit_compile=jit_compile,
-            )
+        step, ending = _run_steps(prepared, recorder, first_step, started)
     if arrays is not None:
         warn_of_left_variance(model, arrays[0])
     return FitResult(
@@ -280,7 +193,54 @@ def fit(
         seconds=time.perf_counter() - started,
         reason=ending.reason,
         message=ending.message,
-        checkpoint=store.latest,
+        checkpoint=prepared.store.latest,
+    )
+
+
+def _run_steps(
+    prepared: Preparation, recorder: Recorder, first_step: int, started: float
+) -> tuple[int, Ending]:
+    """
+    The steps that are left after ``first_step``.
+
+    :param started: when the fit began, by ``time.perf_counter``.
+    :returns: the last step, and why it was the last.
+    """
+    arguments, store = prepared.arguments, prepared.store
+    ended = _ended_before(store, first_step, arguments.steps)
+    if ended is not None:
+        recorder.evaluate(first_step, last=True)
+        return first_step, ended
+    common: dict[str, Any] = {
+        "first_step": first_step,
+        "checkpoint_every": arguments.checkpoint_every,
+        "store": store,
+        "recorder": recorder,
+        "endings": Endings(
+            recorder,
+            prepared.replicas.workers,
+            started=started,
+            steps=arguments.steps,
+            max_seconds=arguments.max_seconds,
+            every=arguments.callback_every,
+        ),
+        "jit_compile": arguments.jit_compile,
+    }
+    if arguments.full_batch:
+        return run_lbfgs(
+            prepared.model,
+            prepared.batches.batch(0),
+            prepared.updates.variables,
+            options=arguments.options or {},
+            steps=arguments.steps,
+            **common,
+        )
+    return run_gradient_steps(
+        prepared.model,
+        prepared.batches,
+        replicas=prepared.replicas,
+        updates=prepared.updates,
+        **common,
     )
 
 
@@ -292,11 +252,3 @@ def _ended_before(store: CheckpointStore, first_step: int, steps: int) -> Ending
     if store.stopped:
         return Ending("stalled", message)
     return Ending("steps", message) if first_step >= steps else None
-
-
-def _describe_parameters(model: gpflow.models.BayesianModel) -> dict[str, str]:
-    return {
-        path: f"{parameter.dtype.name} {list(parameter.shape)}"
-        + ("" if parameter.trainable else ", not trainable")
-        for path, parameter in gpflow.utilities.parameter_dict(model).items()
-    }

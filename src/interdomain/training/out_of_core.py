@@ -1,4 +1,4 @@
-"""The recipe for data out of core: features from a subset, one pass, and no data afterwards."""
+"""Training with one pass over data that do not fit into memory: ``fit_out_of_core``."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ class OutOfCoreFit:
 
     :ivar subset: the fit of all parameters on the subset; None if no feature parameter was
         trainable.
-    :ivar frozen: the names of the feature parameters that were trained on the subset and are not
-        trainable any more.
+    :ivar frozen: the names of the feature parameters that were trained on the subset and are no
+        longer trainable.
     :ivar result: the fit of the others on the statistics of all rows.
-    :ivar subset_seconds: what drawing the subset and the fit on it took.
-    :ivar pass_seconds: what the pass over all rows took.
-    :ivar seconds: of everything.
+    :ivar subset_seconds: the seconds for drawing the subset and the fit on it.
+    :ivar pass_seconds: the seconds for the pass over all rows.
+    :ivar seconds: the seconds for everything.
     """
 
     subset: FitResult | None

@@ -1,4 +1,4 @@
-"""The record of a fit while it runs: ELBOs, callbacks, and the progress bar that shows both."""
+"""Records the ELBOs and the results of callbacks while a fit runs, and shows a progress bar."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class StopFit(Exception):
     The callbacks that come after it are still called, a checkpoint is written as at any end, and
     ``FitResult.reason`` is "callback".
 
-    :param reason: in words, for ``FitResult.message``.
+    :param reason: why the fit ends, for ``FitResult.message``.
     :param metrics: numbers by name, as a callback returns them.
     """
 
@@ -39,7 +39,7 @@ class Recorder:
     holds the progress bar open.
 
     :param exact: whether each recorded ELBO is the exact one, and needs no averaging.
-    :ivar evaluated_step: the step after which callbacks were called last.
+    :ivar evaluated_step: the step after which the callbacks were last called.
     :ivar wish_to_stop: why a callback wants the fit to end, if one does.
     """
 
@@ -90,7 +90,7 @@ class Recorder:
 
     @property
     def elbos(self) -> AnyNDArray:
-        """One per recorded step."""
+        """The ELBO of every recorded step."""
         return np.array(self._elbos, dtype=np.float64)
 
     @property

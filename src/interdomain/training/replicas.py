@@ -1,4 +1,4 @@
-"""The replicas of a ``tf.distribute`` strategy, each with its part of every batch."""
+"""Losses and gradients of batches that are divided among the replicas of a strategy."""
 
 from __future__ import annotations
 
@@ -35,14 +35,17 @@ class Replicas:
         self.workers = Workers(strategy)
 
     def scope(self) -> AbstractContextManager[Any]:
-        """Where variables are made for all replicas."""
+        """The scope in which variables are created for all replicas."""
         if self.strategy is None:
             return nullcontext()
         scope: AbstractContextManager[Any] = self.strategy.scope()
         return scope
 
     def check_optimizer(self, optimizer: Any) -> None:
-        """:raises ValueError: If it was not made in the scope of the strategy, or is of Keras 3."""
+        """Check that an optimizer works under the strategy.
+
+        :raises ValueError: If it was not built in the scope of the strategy, or is from Keras 3.
+        """
         if self.strategy is None or optimizer is None:
             return
         if not isinstance(optimizer, tf_keras.optimizers.Optimizer):
@@ -58,7 +61,10 @@ class Replicas:
             )
 
     def check_model(self, model: tf.Module) -> None:
-        """:raises ValueError: If the model was not built in the scope of the strategy."""
+        """Check that a model can be trained under the strategy.
+
+        :raises ValueError: If it was not built in the scope of the strategy.
+        """
         if self.strategy is None:
             return
         created_inside = self.strategy.extended.variable_created_in_scope
@@ -72,10 +78,10 @@ class Replicas:
 
     @contextmanager
     def started(self, store: CheckpointStore, resume: bool) -> Iterator[int]:
-        """The step to go on from: the chief's, whose checkpoint the others read after it. At the
-        end the store is free for other fits.
+        """Start or resume, and give the step to continue from. The chief writes or reads its
+        checkpoint first, then the other workers read it. At the end the store is released.
 
-        :raises ValueError: If they do not find the same one.
+        :raises ValueError: If the workers find checkpoints of different steps.
         """
         try:
             yield self._start(store, resume)
@@ -101,18 +107,21 @@ class Replicas:
         return found[0]
 
     def meet(self, step: int, store: CheckpointStore) -> None:
-        """Wait until all workers have come here, and the chief has written its checkpoint."""
+        """Wait until all workers have called this, and the chief has written its checkpoint."""
         with self.losses_named(step, store):
             list(self.workers.share(dict))
 
     def losses_named(self, step: int, store: CheckpointStore) -> AbstractContextManager[None]:
-        """:raises WorkerLostError: In place of what TensorFlow raises when a worker is lost."""
+        """Name the worker that was lost.
+
+        :raises WorkerLostError: In place of what TensorFlow raises when a worker is lost.
+        """
         remedy = "Start all workers again with resume=True: they go on from {}."
         return self.workers.losses_named(f"step {step}", lambda: store.latest, remedy)
 
     def batch(self, batches: Batches, step: int) -> tuple[Any, ...]:
-        """What each replica of this process sees of a step's batch: of arrays every R-th row; of a
-        Dataset what tf.data deals out."""
+        """The part of a step's batch for each replica of this process: every R-th row of arrays;
+        of a Dataset, what tf.data assigns to it."""
         batch = batches.batch(step)
         if self.strategy is None or batches.sharded:
             return batch
@@ -126,7 +135,7 @@ class Replicas:
         return values
 
     def run(self, function: Callable[..., Any], batch: Sequence[Any]) -> Any:
-        """Call a function with each replica's rows; what it returns is the same on all."""
+        """Call a function with the rows of each replica; it must return the same on all."""
         if self.strategy is None:
             return function(*batch)
         results = self.strategy.run(function, args=tuple(batch))
@@ -163,8 +172,8 @@ class Replicas:
         return self._weighted_mean([loss(*rows)], count)[0]
 
     def _filled(self, rows: Sequence[tf.Tensor]) -> tuple[Sequence[tf.Tensor], tf.Tensor]:
-        """The rows and their number; a replica without rows gets one of zeros, which does not
-        count."""
+        """The rows and their number; a replica without rows gets one row of zeros, whose weight is
+        zero."""
         if self.strategy is None:
             return rows, tf.ones([])
         count = tf.shape(rows[0])[0]
@@ -174,10 +183,10 @@ class Replicas:
 
     @staticmethod
     def _weighted_mean(tensors: Sequence[tf.Tensor], count: tf.Tensor) -> list[tf.Tensor]:
-        """Over the replicas, each with the weight ``count``, in one message."""
+        """The means over the replicas, each weighted with ``count``, in one message."""
         dtype = tensors[0].dtype
         weight = tf.cast(count, dtype)
-        # What does not count may be NaN: the row of zeros is none of the data.
+        # The loss of the row of zeros, whose weight is zero, may be NaN.
         flat = [
             tf.math.multiply_no_nan(tf.reshape(tf.cast(tensor, dtype), [-1]), weight)
             for tensor in tensors

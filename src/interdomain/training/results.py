@@ -1,4 +1,4 @@
-"""What a fit returns, and what it raises when the numbers break down."""
+"""The result of a fit, and the error for numbers that are not finite."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class FitResult:
     :ivar reason: why the fit ended: "steps" (all were done), "converged" (L-BFGS met one of its
         tolerances), "stalled" (L-BFGS found no better point), "max_seconds", or "callback" (one
         raised :class:`StopFit`). After the last two, ``resume=True`` goes on.
-    :ivar message: the same in words.
+    :ivar message: the reason in words.
     :ivar checkpoint: the path of the last checkpoint, for ``tf.train.Checkpoint(model=model)
         .restore(path)``; None without a ``checkpoint_dir``.
     """

@@ -1,4 +1,4 @@
-"""The method of a fit and what it updates, resolved from the arguments and checked."""
+"""The method of a fit, the variables that it updates, and the optimizer."""
 
 from __future__ import annotations
 
@@ -30,9 +30,11 @@ def resolve_method(
     options: Mapping[str, Any] | None,
 ) -> Method:
     """
+    The method that was passed, or the one that the other arguments imply.
+
     :param minibatches: whether the data come in batches.
-    :param gradient_arguments: those that L-BFGS has no use for, by name; None when not given.
-    :raises ValueError: for an unknown method and for arguments of the other method.
+    :param gradient_arguments: the arguments that L-BFGS does not use, by name; None if not passed.
+    :raises ValueError: if the method is unknown, or an argument belongs to the other method.
     """
     given = {name: value for name, value in gradient_arguments.items() if value is not None}
     if method is None:
@@ -66,13 +68,13 @@ def resolve_method(
 @dataclass(frozen=True)
 class Updates:
     """
-    What a fit updates, and with what.
+    The variables that a fit updates, and how.
 
-    :ivar variables: those the optimizer (or L-BFGS) updates: all trainable ones outside q when
-        there are natural gradients.
-    :ivar optimizer: built on ``variables``; None for L-BFGS, or when there are no variables.
-    :ivar variational_parameters: (q_mu, q_sqrt) pairs for natural gradients of step size
-        ``natural_gradient``; empty without.
+    :ivar variables: the variables that the optimizer (or L-BFGS) updates: all trainable ones, but
+        with natural gradients those outside of q only.
+    :ivar optimizer: built on ``variables``; None for L-BFGS, or if there are no variables.
+    :ivar variational_parameters: (q_mu, q_sqrt) pairs that natural gradients of step size
+        ``natural_gradient`` update; empty if there are none.
     """
 
     variables: Sequence[tf.Variable]
@@ -81,7 +83,7 @@ class Updates:
     natural_gradient: float | None = None
 
     def q_variables(self) -> list[tf.Variable]:
-        """Those that natural gradients update."""
+        """The variables that natural gradients update."""
         return [
             parameter.unconstrained_variable
             for pair in self.variational_parameters
@@ -89,7 +91,7 @@ class Updates:
         ]
 
     def all_variables(self) -> list[tf.Variable]:
-        """All that a step updates."""
+        """All variables that a step updates."""
         return [*self.variables, *self.q_variables()]
 
     def key(self) -> tuple[Hashable, ...]:
@@ -97,7 +99,7 @@ class Updates:
         return self.optimizer, self.natural_gradient
 
     def stored(self) -> dict[str, Any]:
-        """What a checkpoint must hold beside the model and the data, by name."""
+        """Objects, by name, that a checkpoint must hold in addition to the model and the data."""
         return {} if self.optimizer is None else {"optimizer": self.optimizer}
 
     def describe(self) -> dict[str, Any]:
@@ -117,7 +119,7 @@ class Updates:
 
 
 def lbfgs_updates(model: Any) -> Updates:
-    """L-BFGS over all trainable variables."""
+    """What L-BFGS updates: all trainable variables."""
     return Updates(_require_some(model, model.trainable_variables))
 
 
@@ -128,10 +130,10 @@ def gradient_updates(
     learning_rate: float | None,
     natural_gradient: float | None,
 ) -> Updates:
-    """An optimizer, by default Adam, and natural gradients for q if asked for.
+    """What an optimizer (Adam by default) updates, and natural gradients for q if asked for.
 
-    The Adam is the same in every fit of a model, so that its steps are compiled once, and begins
-    every fit without memory.
+    All fits of a model use the same Adam, so that its steps are compiled once; its state is reset
+    at the beginning of each fit.
     """
     if learning_rate is not None and optimizer is not None:
         raise ValueError(
@@ -212,7 +214,7 @@ def _require_some(model: Any, variables: Sequence[tf.Variable]) -> Sequence[tf.V
 
 
 def _plain(value: Any) -> Any:
-    """Numbers of NumPy and TensorFlow as Python's; of other objects, what kind they are."""
+    """Numbers of NumPy and TensorFlow as Python's; for other objects, the name of the type."""
     if isinstance(value, (np.generic, np.ndarray, tf.Tensor, tf.Variable)):
         return np.asarray(value).tolist()
     return type(value).__name__

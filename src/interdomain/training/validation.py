@@ -1,4 +1,4 @@
-"""What can be wrong with a model and its data, found on one row before anything is compiled."""
+"""Checks on one row, before anything is compiled, that a model and its data fit together."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ _MISFITS = (ValueError, NotImplementedError, ShapeMismatchError, tf.errors.Inval
 
 def check_columns(model: Any, columns: Sequence[int | None]) -> None:
     """
-    Whether a model takes data with so many columns.
+    Check that a model works with data that have these numbers of columns.
 
-    :param columns: of X and Y; None where it is not known.
-    :raises ValueError: for an inducing variable and a kernel that do not belong together, for X
-        that they do not take, and for Y that the likelihood does not take.
+    :param columns: the numbers of columns of X and of Y; None where it is not known.
+    :raises ValueError: if the kernel and the inducing variable do not fit together, or X does not
+        fit them, or Y does not fit the likelihood.
     """
     num_inputs, num_outputs = columns
     if num_inputs is not None:
@@ -81,7 +81,7 @@ def _is_of_library(error: Exception) -> bool:
 
 
 def _first_line(error: Exception) -> str:
-    """What the error says, without the names of TensorFlow's operations."""
+    """The first line of an error's message, without the names of TensorFlow's operations."""
     text = re.sub(r"{{.*?}}|\[Op:.*|name:$", "", str(getattr(error, "message", None) or error))
     lines = [line.strip() for line in text.splitlines() if line.strip()]
     return lines[0][:200] if lines else type(error).__name__
@@ -111,7 +111,7 @@ def _check_outputs(model: Any, num_columns: int) -> None:
 
 
 def _num_functions(model: Any) -> int | None:
-    """How many functions the likelihood sees; None if it is not known."""
+    """The number of latent functions of the likelihood; None if it is not known."""
     kernel = getattr(model, "kernel", None)
     if isinstance(kernel, gpflow.kernels.LinearCoregionalization):
         return int(np.shape(kernel.W)[0])

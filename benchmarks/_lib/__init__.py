@@ -1,0 +1,1 @@
+"""What the benchmarks share: the runner and its results, measuring, data, models, tables."""

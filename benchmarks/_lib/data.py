@@ -1,0 +1,235 @@
+"""The one loader of data sets for every benchmark.
+
+With `--data-dir`, a data set is the file `<data-dir>/<file>.npz`. Without it, data sets that a
+maintained library can fetch are fetched: tables by scikit-learn's `fetch_openml`, images by
+`tf.keras.datasets`. Everything else raises an error that names `--data-dir` and the file.
+
+Layout of the `.npz` files:
+tables     `X` [N, D], `Y` [N, P]; optionally `train_idx` [S, n], `test_idx` [S, m] (row numbers of
+           S splits), or `fold` [N] (row i is a test row of split `fold[i]`);
+images     `X_train`, `Y_train`, `X_test`, `Y_test`; pixels 0 to 255;
+the rest   arrays by name: see `load_arrays`.
+"""
+
+from __future__ import annotations
+
+import argparse
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+Array = NDArray[np.float64]
+
+
+class DataError(ValueError):
+    """A data set is not available, or not the one its name says; the message names the remedy."""
+
+
+@dataclass(frozen=True)
+class OpenMLTable:
+    """Where to find a table on OpenML, and the shape that proves it is the one meant."""
+
+    shape: tuple[int, int]
+    data_id: int | None = None
+    name: str | None = None
+    version: int | None = None
+    target: str | None = None  # None: the last column
+    dropped: tuple[str, ...] = ()
+
+
+# The two targets of `energy` are both columns of OpenML's table: the cooling load is no input.
+OPENML_TABLES = {
+    "yacht": OpenMLTable((308, 6), name="yacht_hydrodynamics", version=1),
+    "energy": OpenMLTable(
+        (768, 8), data_id=44960, target="heating_load", dropped=("cooling_load",)
+    ),
+    "concrete": OpenMLTable((1030, 8), data_id=44959),
+    "kin8nm": OpenMLTable((8192, 8), data_id=189, target="y"),
+    "protein": OpenMLTable((45730, 9), data_id=44963, target="RMSD"),
+}
+
+KERAS_IMAGES = ("mnist", "cifar10")
+
+# File names, without ".npz", that differ from the names of the data sets.
+FILES = {
+    **{
+        name: f"uci_{name}"
+        for name in ("yacht", "energy", "concrete", "kin8nm", "power", "protein", "keggdirected")
+    },
+    "cifar10": "cifar10_jpeg_subset",
+}
+
+
+@dataclass(frozen=True)
+class Table:
+    """A regression table in its original units, and the splits stored with it, if any."""
+
+    name: str
+    X: Array  # [N, D]
+    Y: Array  # [N, P]
+    splits: tuple[tuple[NDArray[np.int64], NDArray[np.int64]], ...] = ()  # (train, test) rows
+
+
+@dataclass(frozen=True)
+class Images:
+    """Labelled images; pixels 0 to 255, labels are integers."""
+
+    name: str
+    X_train: NDArray[np.uint8]  # [N, H, W] or [N, H, W, C]
+    Y_train: NDArray[np.int64]  # [N]
+    X_test: NDArray[np.uint8]
+    Y_test: NDArray[np.int64]
+
+
+def add_data_argument(parser: argparse.ArgumentParser) -> None:
+    """Give a benchmark its `--data-dir` option."""
+    parser.add_argument(
+        "--data-dir",
+        type=Path,
+        default=None,
+        help="folder of .npz files (benchmarks/_lib/data.py states the layout); without it, data "
+        "sets are fetched where scikit-learn or Keras can fetch them",
+    )
+
+
+def source_of(data_dir: Path | None) -> str:
+    """Where the data came from, to be recorded; never the name of the folder."""
+    return "loaders" if data_dir is None else "files"
+
+
+def load_arrays(name: str, data_dir: Path | None) -> dict[str, NDArray[np.generic]]:
+    """All arrays of the file that holds data set `name`.
+
+    :raises DataError: without `data_dir`, or when the folder has no such file.
+    """
+    path = _path(name, data_dir)
+    with np.load(path, allow_pickle=False) as archive:
+        return {key: archive[key] for key in archive.files}
+
+
+def load_table(name: str, data_dir: Path | None) -> Table:
+    """A regression table, from `data_dir` if given, otherwise from OpenML.
+
+    :raises DataError: when it cannot be found, has the wrong shape, or is not finite.
+    """
+    if data_dir is None and name in OPENML_TABLES:
+        X, Y = _fetch_openml_table(name, OPENML_TABLES[name])
+        return Table(name, X, Y)
+    arrays = load_arrays(name, data_dir)
+    for required in ("X", "Y"):
+        if required not in arrays:
+            raise DataError(
+                f"data set {name!r} has the arrays {sorted(arrays)} but not {required!r}: "
+                "a table needs X [N, D] and Y [N, P]"
+            )
+    X = np.asarray(arrays["X"], dtype=np.float64)
+    Y = np.asarray(arrays["Y"], dtype=np.float64)
+    if X.ndim != 2 or Y.ndim != 2 or len(X) != len(Y):
+        raise DataError(
+            f"data set {name!r} has X {X.shape} and Y {Y.shape}: expected [N, D] and [N, P]"
+        )
+    _check_finite(name, X, Y)
+    return Table(name, X, Y, _stored_splits(arrays))
+
+
+def load_images(name: str, data_dir: Path | None) -> Images:
+    """Labelled images, from `data_dir` if given, otherwise from `tf.keras.datasets`.
+
+    :raises DataError: when they cannot be found.
+    """
+    if data_dir is None and name in KERAS_IMAGES:
+        import tensorflow as tf
+
+        (X_train, Y_train), (X_test, Y_test) = getattr(tf.keras.datasets, name).load_data()
+    else:
+        arrays = load_arrays(name, data_dir)
+        missing = {"X_train", "Y_train", "X_test", "Y_test"} - set(arrays)
+        if missing:
+            raise DataError(
+                f"data set {name!r} lacks the arrays {sorted(missing)} that images need"
+            )
+        X_train, Y_train = arrays["X_train"], arrays["Y_train"]
+        X_test, Y_test = arrays["X_test"], arrays["Y_test"]
+    return Images(
+        name,
+        X_train,
+        np.asarray(Y_train, dtype=np.int64).reshape(-1),
+        X_test,
+        np.asarray(Y_test, dtype=np.int64).reshape(-1),
+    )
+
+
+def _path(name: str, data_dir: Path | None) -> Path:
+    file = f"{FILES.get(name, name)}.npz"
+    if data_dir is None:
+        raise DataError(
+            f"no library fetches the data set {name!r}: pass --data-dir, a folder that holds {file}"
+        )
+    path = Path(data_dir) / file
+    if not path.is_file():
+        raise DataError(f"--data-dir holds no {file}, which data set {name!r} needs")
+    return path
+
+
+def _stored_splits(
+    arrays: dict[str, NDArray[np.generic]],
+) -> tuple[tuple[NDArray[np.int64], NDArray[np.int64]], ...]:
+    if "train_idx" in arrays and "test_idx" in arrays:
+        train_rows = np.asarray(arrays["train_idx"], dtype=np.int64)
+        test_rows = np.asarray(arrays["test_idx"], dtype=np.int64)
+        return tuple(zip(train_rows, test_rows, strict=True))
+    if "fold" in arrays:
+        fold = np.asarray(arrays["fold"])
+        return tuple(
+            (np.flatnonzero(fold != index), np.flatnonzero(fold == index))
+            for index in range(int(fold.max()) + 1)
+        )
+    return ()
+
+
+def _fetch_openml_table(name: str, table: OpenMLTable) -> tuple[Array, Array]:
+    try:
+        from sklearn.datasets import fetch_openml
+    except ImportError as error:
+        raise DataError(
+            f"fetching the data set {name!r} needs scikit-learn: "
+            "pip install 'interdomain[benchmarks]', or pass --data-dir"
+        ) from error
+    # With target_column=None every column, the target too, arrives in `data`: which columns
+    # OpenML declares as target or ignored then does not matter.
+    bunch = fetch_openml(
+        name=table.name,
+        version=table.version if table.version is not None else "active",
+        data_id=table.data_id,
+        target_column=None,
+        as_frame=False,
+        parser="liac-arff",
+    )
+    columns = [str(column) for column in bunch.feature_names]
+    target = columns[-1] if table.target is None else table.target
+    if target not in columns:
+        raise DataError(
+            f"OpenML's table for {name!r} has the columns {columns} and no target {target!r}: "
+            "pass --data-dir"
+        )
+    inputs = [i for i, column in enumerate(columns) if column not in (target, *table.dropped)]
+    values = np.asarray(bunch.data, dtype=np.float64)
+    X, Y = values[:, inputs], values[:, [columns.index(target)]]
+    if X.shape != table.shape:
+        raise DataError(
+            f"OpenML's table for {name!r} has {X.shape} rows and inputs, expected {table.shape}: "
+            "it is not the table the papers use; pass --data-dir"
+        )
+    _check_finite(name, X, Y)
+    return X, Y
+
+
+def _check_finite(name: str, X: Array, Y: Array) -> None:
+    bad = ~(np.isfinite(X).all(axis=1) & np.isfinite(Y).all(axis=1))
+    if bad.any():
+        raise DataError(
+            f"data set {name!r} has {bad.sum()} rows that are not finite, the first is row "
+            f"{np.flatnonzero(bad)[0]}: remove them from the file"
+        )

@@ -1,0 +1,108 @@
+"""Peak memory of one call, measured in a process of its own.
+
+The child process builds the work (data, model, traced graph) and makes the call once, so that
+thread pools and graph optimisation are behind it. It then gives freed memory back to the system,
+notes its resident memory, makes the call again, and reports by how much the peak exceeded that. On
+Linux the kernel's high-water mark (`VmHWM`) is reset just before, so that nothing earlier can hide
+the peak. Elsewhere `ru_maxrss` is compared before and after the first call instead: that includes
+the start-up costs, and misses what stays below the peak of building the work.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import gc
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from benchmarks._lib.child import from_child, function_named, target_of
+from benchmarks._lib.timing import wait_for
+
+STATUS = Path("/proc/self/status")
+CLEAR = Path("/proc/self/clear_refs")
+
+# The child must give memory back when it is freed, or what an earlier call freed would serve a
+# later one unseen. TensorFlow keeps freed blocks in a pool of its own with its oneDNN kernels and
+# not without them (float64 products are the same kernels either way); glibc returns large blocks at
+# once when its threshold is fixed.
+GIVE_BACK = {
+    "TF_ENABLE_ONEDNN_OPTS": "0",
+    "MALLOC_MMAP_THRESHOLD_": "65536",
+    "MALLOC_MMAP_MAX_": "1000000",
+}
+
+
+def peak_bytes(factory: Callable[..., Callable[[], Any]], **arguments: Any) -> int:
+    """Bytes that the call `factory(**arguments)()` needs at its peak, in a fresh process.
+
+    :param factory: a function at the top level of a module; `arguments` are JSON values.
+    :raises RuntimeError: when the child process fails; the message ends with its output.
+    """
+    return int(
+        from_child(_peak_of, environment=GIVE_BACK, target=target_of(factory), arguments=arguments)
+    )
+
+
+def peak_of_call(call: Callable[[], Any]) -> int:
+    """Bytes by which the peak of resident memory during `call()` exceeds that before it."""
+    gc.collect()
+    if not _reset_high_water_mark():
+        before = _max_resident_bytes()
+        wait_for(call())
+        return max(0, _max_resident_bytes() - before)
+    wait_for(call())
+    _return_freed_memory()
+    _reset_high_water_mark()
+    before = _status_bytes("VmRSS")
+    result = wait_for(call())
+    peak = _status_bytes("VmHWM")
+    del result
+    return max(0, peak - before)
+
+
+def peak_of_process() -> int:
+    """The most bytes that have been resident in this process. Pages of memory-mapped files count,
+    although the system can free them at any time."""
+    return _status_bytes("VmHWM") if STATUS.exists() else _max_resident_bytes()
+
+
+def resident_bytes() -> int:
+    """The bytes that are resident in this process now; on systems that do not report them, the most
+    so far."""
+    return _status_bytes("VmRSS") if STATUS.exists() else _max_resident_bytes()
+
+
+def _reset_high_water_mark() -> bool:
+    try:
+        CLEAR.write_text("5")
+    except OSError:
+        return False
+    return STATUS.exists()
+
+
+def _return_freed_memory() -> None:
+    """Return all freed memory to the system, with the small blocks that glibc keeps."""
+    gc.collect()
+    trim = getattr(ctypes.CDLL(None), "malloc_trim", None)  # glibc
+    if trim is not None:
+        trim(0)
+
+
+def _status_bytes(field: str) -> int:
+    for line in STATUS.read_text().splitlines():
+        if line.startswith(field + ":"):
+            return int(line.split()[1]) * 1024
+    raise RuntimeError(f"this system reports no {field}")
+
+
+def _max_resident_bytes() -> int:
+    import resource
+
+    largest = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    return largest if sys.platform == "darwin" else largest * 1024
+
+
+def _peak_of(target: str, arguments: dict[str, Any]) -> int:
+    return peak_of_call(function_named(target)(**arguments))

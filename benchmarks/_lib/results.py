@@ -1,0 +1,107 @@
+"""Files of results in JSON lines: one record for each finished configuration of a benchmark."""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+Record = dict[str, Any]
+
+RESULTS_FOLDER = Path(__file__).parents[1] / "results"
+
+
+def configuration_key(configuration: Mapping[str, Any]) -> str:
+    """The text that identifies a configuration: its JSON with sorted names."""
+    return json.dumps(configuration, sort_keys=True, separators=(",", ":"), allow_nan=False)
+
+
+def finite_or_none(value: Any) -> Any:
+    """`value` with every number that is not finite replaced by None: JSON has no NaN."""
+    if isinstance(value, Mapping):
+        return {str(name): finite_or_none(item) for name, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [finite_or_none(item) for item in value]
+    if hasattr(value, "item") and not isinstance(value, str):  # NumPy scalars
+        value = value.item()
+    if isinstance(value, float) and not math.isfinite(value):
+        return None
+    return value
+
+
+def significant(values: Any) -> Any:
+    """`values` as nested lists, every number with nine significant digits."""
+    if np.ndim(values) == 0:
+        return float(f"{float(values):.9g}")
+    return [significant(entry) for entry in values]
+
+
+@dataclass(frozen=True)
+class ResultFile:
+    """The records of one benchmark, in `path`.
+
+    A record is one line and is appended by one write, so that an interruption can tear the last
+    line only. A torn last line is skipped when reading and removed when appending. When a
+    configuration was run again, the newer record counts.
+    """
+
+    path: Path
+
+    def records(self) -> list[Record]:
+        """The newest record of every configuration, in the order in which they first finished.
+
+        :raises ValueError: when a line other than the last is broken.
+        """
+        if not self.path.exists():
+            return []
+        newest: dict[str, Record] = {}
+        lines = self.path.read_bytes().split(b"\n")
+        last = max((i for i, line in enumerate(lines) if line.strip()), default=-1)
+        for i, line in enumerate(lines):
+            if not line.strip():
+                continue
+            try:
+                record = json.loads(line)
+                newest[configuration_key(record["configuration"])] = record
+            except (ValueError, KeyError, TypeError) as error:
+                if i == last:
+                    continue
+                raise ValueError(
+                    f"line {i + 1} of {self.path.name} is not a record: remove that line"
+                ) from error
+        return list(newest.values())
+
+    def finished(self) -> set[str]:
+        """The keys of the configurations that have a record."""
+        return {configuration_key(record["configuration"]) for record in self.records()}
+
+    def append(self, record: Record) -> None:
+        """Write one record; it is on disk when this returns."""
+        text = json.dumps(finite_or_none(record), sort_keys=True, allow_nan=False)
+        self.path.parent.mkdir(parents=True, exist_ok=True)
+        self._mend_last_line()
+        with self.path.open("ab") as file:
+            file.write(text.encode() + b"\n")
+            file.flush()
+            os.fsync(file.fileno())
+
+    def _mend_last_line(self) -> None:
+        if not self.path.exists():
+            return
+        content = self.path.read_bytes()
+        if not content or content.endswith(b"\n"):
+            return
+        start = content.rfind(b"\n") + 1
+        try:
+            json.loads(content[start:])
+        except ValueError:
+            os.truncate(self.path, start)
+        else:
+            with self.path.open("ab") as file:
+                file.write(b"\n")

@@ -1,0 +1,193 @@
+"""The base class and the command line of every benchmark: run its configurations, print its table.
+
+A benchmark is a class with four methods; `main` is its command line:
+
+    python -m benchmarks.<name>              run what is not yet in results/<name>.jsonl, print the
+                                             table
+    python -m benchmarks.<name> --table      print the table of the stored results only
+    python -m benchmarks.<name> --rerun      run everything again
+    python -m benchmarks.<name> --short      a small version that shows that everything works
+    python -m benchmarks.<name> --results d  keep the results in folder d
+"""
+
+from __future__ import annotations
+
+import abc
+import argparse
+import contextlib
+import inspect
+import sys
+import time
+import traceback
+from collections.abc import Iterable, Sequence
+from datetime import datetime, timezone
+from pathlib import Path
+from typing import Any
+
+from tqdm import tqdm
+
+from benchmarks._lib.data import DataError
+from benchmarks._lib.environment import describe_environment, load_average
+from benchmarks._lib.results import RESULTS_FOLDER, Record, ResultFile, configuration_key
+
+Configuration = dict[str, Any]
+
+
+class MissingPeerError(ImportError):
+    """A library to compare with is not installed."""
+
+
+class Benchmark(abc.ABC):
+    """One question, the configurations that answer it, and the table of the answers."""
+
+    name: str
+
+    def add_arguments(self, parser: argparse.ArgumentParser) -> None:  # noqa: B027
+        """Add the options that only this benchmark has; none unless overridden."""
+
+    @abc.abstractmethod
+    def configurations(self, arguments: argparse.Namespace) -> Iterable[Configuration]:
+        """What to run, as flat dictionaries of JSON values.
+
+        Everything that changes what is measured belongs in the configuration (seed, split, size,
+        iterations, `source_of(data_dir)`): its text is the key by which finished work is found.
+        """
+
+    @abc.abstractmethod
+    def run(self, configuration: Configuration, arguments: argparse.Namespace) -> dict[str, Any]:
+        """Run one configuration and return its figures as JSON values."""
+
+    @abc.abstractmethod
+    def table(self, records: Sequence[Record]) -> str:
+        """The stored results as Markdown, the paper's figures or the targets beside ours."""
+
+    def draw(  # noqa: B027 - most have no picture
+        self, folder: Path, records: Sequence[Record], arguments: argparse.Namespace
+    ) -> None:
+        """Draw the pictures of the stored results into their folder, after a run; none unless
+        overridden. A DataError means that there is none: the configurations have reported it."""
+
+    def main(self, argv: Sequence[str] | None = None) -> int:
+        """The command line; the exit status is 1 when a configuration failed."""
+        arguments = self._parser().parse_args(argv)
+        file = ResultFile(result_folder(arguments) / f"{self.name}.jsonl")
+        status = 0 if arguments.table else run_configurations(self, arguments, file)
+        records = file.records()
+        print(self.table(records) if records else f"There are no results of {self.name} yet.")
+        if records and not arguments.table:
+            with contextlib.suppress(DataError):
+                self.draw(result_folder(arguments), records, arguments)
+        return status
+
+    def _parser(self) -> argparse.ArgumentParser:
+        parser = argparse.ArgumentParser(
+            prog=f"python -m benchmarks.{self.name}",
+            description=inspect.getdoc(type(self)),
+            formatter_class=argparse.RawDescriptionHelpFormatter,
+        )
+        parser.add_argument("--table", action="store_true", help="only print stored results")
+        parser.add_argument("--rerun", action="store_true", help="run finished configurations too")
+        parser.add_argument("--short", action="store_true", help="a small version, about a minute")
+        parser.add_argument(
+            "--results",
+            type=Path,
+            default=None,
+            help="folder of the .jsonl files (default: benchmarks/results; with --short: its "
+            "subfolder short, which git ignores)",
+        )
+        self.add_arguments(parser)
+        return parser
+
+
+def result_folder(arguments: argparse.Namespace) -> Path:
+    """Where `--results` and `--short` put the results."""
+    if arguments.results is not None:
+        return Path(arguments.results)
+    return RESULTS_FOLDER / "short" if arguments.short else RESULTS_FOLDER
+
+
+def run_configurations(
+    benchmark: Benchmark, arguments: argparse.Namespace, file: ResultFile
+) -> int:
+    """Run what has no record yet; a configuration that fails is reported and tried again later."""
+    configurations = list(benchmark.configurations(arguments))
+    finished = set() if arguments.rerun else file.finished()
+    waiting = [c for c in configurations if configuration_key(c) not in finished]
+    if len(waiting) < len(configurations):
+        print(
+            f"{benchmark.name}: {len(configurations) - len(waiting)} of {len(configurations)} "
+            "configurations are finished; --rerun runs them again",
+            file=sys.stderr,
+        )
+    failures = 0
+    progress = tqdm(waiting, desc=benchmark.name, unit="configuration")
+    for configuration in progress:
+        progress.set_postfix_str(describe(configuration))
+        try:
+            file.append(_run_one(benchmark, configuration, arguments))
+        except (DataError, MissingPeerError) as error:  # the message says what to do
+            failures += 1
+            tqdm.write(f"{describe(configuration)}: {error}", file=sys.stderr)
+        except Exception:
+            failures += 1
+            tqdm.write(f"failed: {describe(configuration)}", file=sys.stderr)
+            tqdm.write(traceback.format_exc(), file=sys.stderr)
+    return 1 if failures else 0
+
+
+def describe(configuration: Configuration) -> str:
+    """A configuration on one line."""
+    return ", ".join(f"{name}={value}" for name, value in configuration.items())
+
+
+def indices(text: str) -> list[int]:
+    """The numbers that an option such as `--splits 0-4` or `--seeds 0,2,5` names."""
+    numbers: list[int] = []
+    for part in text.split(","):
+        first, dash, last = part.partition("-")
+        try:
+            numbers += list(range(int(first), int(last if dash else first) + 1))
+        except ValueError:
+            raise argparse.ArgumentTypeError(
+                f"{text!r} is not a list of numbers: write 0-4 or 0,2,5"
+            ) from None
+    return numbers
+
+
+def names(choices: Sequence[str], plural: str) -> Any:
+    """The type of an option that takes some of `choices`, separated by commas."""
+
+    def parse(text: str) -> list[str]:
+        chosen = text.split(",")
+        unknown = [name for name in chosen if name not in choices]
+        if unknown:
+            raise argparse.ArgumentTypeError(
+                f"there are no {plural} named {unknown}: choose from {', '.join(choices)}"
+            )
+        return chosen
+
+    return parse
+
+
+def set_seeds(seed: int) -> None:
+    """Seed TensorFlow's global generator; NumPy code takes a generator made from the seed."""
+    import tensorflow as tf
+
+    tf.random.set_seed(seed)
+
+
+def _run_one(
+    benchmark: Benchmark, configuration: Configuration, arguments: argparse.Namespace
+) -> Record:
+    set_seeds(int(configuration.get("seed", 0)))
+    load, start = load_average(), time.perf_counter()
+    result = benchmark.run(configuration, arguments)
+    return {
+        "benchmark": benchmark.name,
+        "configuration": configuration,
+        "result": result,
+        "seconds": round(time.perf_counter() - start, 3),
+        "load_before": load,
+        "finished_at": datetime.now(timezone.utc).isoformat(timespec="seconds"),
+        "environment": describe_environment(),
+    }

@@ -1,0 +1,1 @@
+"""Fits of millions of rows: what they cost, and where the seconds go."""

@@ -1,0 +1,110 @@
+"""A made-up table of flights: as many rows and columns as the one on which Gaussian processes are
+compared at scale (Hensman, Fusi and Lawrence 2013), which is no longer available.
+
+Rows are independent. T = 1,440 minutes is a day.
+age         of the aircraft, years: gamma with shape 3 and mean 12, at most 45
+distance    miles: log-normal, median 600, at most 5,000
+airtime     minutes: 18 + 0.118 distance + normal noise of 8
+departure   minutes after midnight: a wave in the morning (around 7:40, 35%), one in the afternoon
+            (around 17:20, 40%), the rest between 6:00 and 22:00
+arrival     minutes after midnight: departure + airtime + 25, shifted by -3 to 3 time zones
+            (long distances more often), modulo T
+weekday     1 to 7, fewer on 6; day 1 to 31; month 1 to 12: evenly
+
+The delay, in minutes, is the sum of
+
+    12 c(departure) (1 + 0.6 s(month))   delays pile up during the day, more so in summer:
+                                         c(t) = -cos(2 pi (t - 300) / T),
+                                         s(m) = cos(2 pi (m - 7) / 12)
+    4 cos(4 pi (month - 1) / 12)         winter and summer, not spring and autumn
+    5 tanh((distance - 800) / 500)
+    4 s(month) tanh((distance - 800) / 500)
+    -3 c(arrival)
+    4 exp(-((weekday - 4.5) / 1.2)^2) (1 + c(departure))    Thursdays and Fridays, in the evening
+    2.5 sin(2 pi day / 31)
+    3 log(1 + age / 5)
+    6 where age is above 20 and departure is after 20:00    the one part that is not smooth
+
+and of noise with mean zero, deviation `NOISE` and a long tail to late flights: 0.8 of it is a
+standard normal, 0.6 an exponential minus one. It has four times the variance of the rest, so that
+no prediction of the normalised delay has a mean squared error much below 0.8.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from benchmarks._lib.data import Array
+
+COLUMNS = ("age", "distance", "airtime", "departure", "arrival", "weekday", "day", "month")
+TRAIN_ROWS = 3_952_942
+TEST_ROWS = 1_976_471
+NOISE = 22.0
+DAY = 1_440.0
+_BLOCK = 2**15  # rows that are drawn from one generator
+
+
+def flights(
+    start: int, stop: int, *, seed: int = 0, test: bool = False
+) -> Iterator[tuple[Array, Array]]:
+    """Rows `start` to `stop` (excluded) in pieces (X [n, 8], Y [n, 1]), in order.
+
+    A row depends on its number and the seed only, not on where a request starts or ends.
+
+    :param test: rows of another, independent table.
+    """
+    for block in range(start // _BLOCK, -(-stop // _BLOCK)):
+        first = block * _BLOCK
+        X, Y = _draw(np.random.default_rng([seed, int(test), block]))
+        kept = slice(max(0, start - first), min(_BLOCK, stop - first))
+        yield X[kept], Y[kept]
+
+
+def smooth_and_threshold(X: Array) -> Array:
+    """The delay without its noise, minutes, [N]."""
+    age, distance, _, departure, arrival, weekday, day, month = X.T
+    summer = np.cos(2.0 * np.pi * (month - 7.0) / 12.0)
+    piled, far = _daily(departure), np.tanh((distance - 800.0) / 500.0)
+    return (
+        12.0 * piled * (1.0 + 0.6 * summer)
+        + 4.0 * np.cos(4.0 * np.pi * (month - 1.0) / 12.0)
+        + 5.0 * far
+        + 4.0 * summer * far
+        - 3.0 * _daily(arrival)
+        + 4.0 * np.exp(-np.square((weekday - 4.5) / 1.2)) * (1.0 + piled)
+        + 2.5 * np.sin(2.0 * np.pi * day / 31.0)
+        + 3.0 * np.log1p(age / 5.0)
+        + 6.0 * ((age > 20.0) & (departure > 1_200.0))
+    )
+
+
+def _daily(minutes: Array) -> Array:
+    return -np.cos(2.0 * np.pi * (minutes - 300.0) / DAY)
+
+
+def _draw(rng: np.random.Generator) -> tuple[Array, Array]:
+    age = np.minimum(rng.gamma(3.0, 4.0, _BLOCK), 45.0)
+    distance = np.minimum(600.0 * np.exp(0.65 * rng.normal(size=_BLOCK)), 5_000.0)
+    airtime = np.maximum(18.0 + 0.118 * distance + 8.0 * rng.normal(size=_BLOCK), 12.0)
+    wave = rng.random(_BLOCK)
+    departure = np.where(
+        wave < 0.35,
+        460.0 + 75.0 * rng.normal(size=_BLOCK),
+        np.where(
+            wave < 0.75,
+            1_040.0 + 120.0 * rng.normal(size=_BLOCK),
+            rng.uniform(360.0, 1_320.0, _BLOCK),
+        ),
+    )
+    departure = np.mod(departure, DAY)
+    zones = np.clip(np.round(distance / 900.0 * rng.uniform(-1.0, 1.0, _BLOCK)), -3.0, 3.0)
+    arrival = np.mod(departure + airtime + 25.0 + 60.0 * zones, DAY)
+    shares = np.array([1.0, 1.0, 1.0, 1.0, 1.0, 0.8, 0.95])
+    weekday = 1.0 + rng.choice(7, size=_BLOCK, p=shares / shares.sum())
+    day = 1.0 + rng.integers(31, size=_BLOCK)
+    month = 1.0 + rng.integers(12, size=_BLOCK)
+    X = np.stack([age, distance, airtime, departure, arrival, weekday, day, month], axis=1)
+    skewed = 0.8 * rng.normal(size=_BLOCK) + 0.6 * (rng.exponential(size=_BLOCK) - 1.0)
+    return X, (smooth_and_threshold(X) + NOISE * skewed)[:, None]

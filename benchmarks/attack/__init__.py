@@ -1,0 +1,1 @@
+"""Random models whose covariances, bounds and gradients are checked."""

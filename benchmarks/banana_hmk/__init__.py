@@ -1,0 +1,1 @@
+"""Banana with a harmonizable mixture: inducing points against Fourier features."""

@@ -1,0 +1,1 @@
+"""Training steps under a strategy: on two devices, with two workers, and beyond by a cost model."""

@@ -1,0 +1,1 @@
+"""A training step of HVGP beside SVGP, GPflow's own route and GPyTorch."""

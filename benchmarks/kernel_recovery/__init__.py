@@ -1,0 +1,1 @@
+"""Known non-stationary kernels, recovered by harmonizable mixtures."""

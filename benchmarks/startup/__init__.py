@@ -1,0 +1,1 @@
+"""The seconds until the first step of training, and until a second fit."""

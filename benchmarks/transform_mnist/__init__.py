@@ -1,0 +1,1 @@
+"""HVGP on transformed MNIST: transforms that match the data against others."""

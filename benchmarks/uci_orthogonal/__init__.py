@@ -1,0 +1,1 @@
+"""UCI regression with orthogonal inducing variables."""

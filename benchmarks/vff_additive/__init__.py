@@ -1,0 +1,1 @@
+"""Additive variational Fourier features beside VISH."""

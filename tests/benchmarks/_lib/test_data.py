@@ -1,0 +1,110 @@
+"""The loader of data sets, the splits and the normalisation."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+
+from benchmarks._lib import data
+from benchmarks._lib.splits import Split, normalise, seeded_rows, take_split
+
+
+def write_table(folder: Path, name: str = "uci_yacht", **extra: Any) -> None:
+    generator = np.random.default_rng(0)
+    X, Y = generator.normal(size=(20, 3)), generator.normal(size=(20, 1))
+    np.savez(folder / f"{name}.npz", **{"X": X, "Y": Y, **extra})
+
+
+def test_table_with_stored_splits(tmp_path: Path) -> None:
+    train, test = np.arange(4, 20, dtype=np.int32), np.arange(4, dtype=np.int32)
+    write_table(tmp_path, train_idx=train[None], test_idx=test[None])
+    table = data.load_table("yacht", tmp_path)
+    split = take_split(table, 0)
+    np.testing.assert_array_equal(split.X_test, table.X[:4])
+    np.testing.assert_array_equal(split.Y_train, table.Y[4:])
+    with pytest.raises(ValueError, match="split 1 of 'yacht' does not exist"):
+        take_split(table, 1)
+
+
+def test_table_with_folds(tmp_path: Path) -> None:
+    fold = np.arange(20) % 4
+    write_table(tmp_path, name="uci_keggdirected", fold=fold.astype(np.uint8))
+    table = data.load_table("keggdirected", tmp_path)
+    assert len(table.splits) == 4
+    np.testing.assert_array_equal(table.splits[2][1], np.flatnonzero(fold == 2))
+
+
+def test_table_without_splits_is_split_by_seed(tmp_path: Path) -> None:
+    write_table(tmp_path)
+    table = data.load_table("yacht", tmp_path)
+    first, again, other = take_split(table, 3), take_split(table, 3), take_split(table, 4)
+    assert first.X_test.shape == (2, 3) and first.X_train.shape == (18, 3)
+    np.testing.assert_array_equal(first.X_test, again.X_test)
+    assert not np.array_equal(first.X_test, other.X_test)
+
+
+def test_seeded_rows_are_a_partition() -> None:
+    train, test = seeded_rows(101, seed=0, test_fraction=0.2)
+    assert len(test) == 20
+    np.testing.assert_array_equal(np.sort(np.concatenate([train, test])), np.arange(101))
+    with pytest.raises(ValueError, match="test_fraction is 1.5"):
+        seeded_rows(10, seed=0, test_fraction=1.5)
+
+
+def test_missing_files_name_the_option_and_the_file(tmp_path: Path) -> None:
+    with pytest.raises(data.DataError, match=r"pass --data-dir, .* uci_power\.npz"):
+        data.load_table("power", None)
+    with pytest.raises(data.DataError, match=r"--data-dir holds no uci_power\.npz") as error:
+        data.load_table("power", tmp_path)
+    assert str(tmp_path) not in str(error.value)
+
+
+def test_rows_that_are_not_finite_are_named(tmp_path: Path) -> None:
+    X = np.ones((20, 3))
+    X[7, 1] = np.nan
+    write_table(tmp_path, X=X)
+    with pytest.raises(data.DataError, match="1 rows that are not finite, the first is row 7"):
+        data.load_table("yacht", tmp_path)
+
+
+def test_images(tmp_path: Path) -> None:
+    images = np.zeros((5, 4, 4), dtype=np.uint8)
+    labels = np.arange(5, dtype=np.uint8)
+    arrays = {"X_train": images, "Y_train": labels, "X_test": images, "Y_test": labels[:, None]}
+    np.savez(tmp_path / "mnist.npz", **arrays)
+    loaded = data.load_images("mnist", tmp_path)
+    assert loaded.X_train.shape == (5, 4, 4)
+    np.testing.assert_array_equal(loaded.Y_test, labels)  # one label per image, whatever the file
+
+
+def test_openml_columns_are_chosen_by_name(monkeypatch: pytest.MonkeyPatch) -> None:
+    datasets = pytest.importorskip("sklearn.datasets")
+    values = np.arange(768 * 10, dtype=np.float64).reshape(768, 10)
+    columns = ["heating_load", "cooling_load", *(f"x{i}" for i in range(8))]
+    found = SimpleNamespace(data=values, feature_names=columns)
+    monkeypatch.setattr(datasets, "fetch_openml", lambda **options: found)
+    table = data.load_table("energy", None)
+    np.testing.assert_array_equal(table.X, values[:, 2:])
+    np.testing.assert_array_equal(table.Y, values[:, :1])
+
+    found.data, found.feature_names = values[:, :9], columns[:9]
+    with pytest.raises(data.DataError, match=r"expected \(768, 8\)"):
+        data.load_table("energy", None)
+
+
+def test_normalisation_uses_training_rows_and_survives_constant_columns() -> None:
+    generator = np.random.default_rng(0)
+    X = generator.normal(3.0, 2.0, size=(30, 3))
+    X[:, 1] = 0.1  # its mean is not exactly 0.1, so its deviation is not exactly 0
+    X[:, 2] = 0.0
+    Y = generator.normal(-5.0, 0.5, size=(30, 1))
+    split = normalise(Split(X[:20], Y[:20], X[20:], Y[20:]))
+    np.testing.assert_allclose(split.X_train[:, 0].mean(), 0.0, atol=1e-12)
+    np.testing.assert_allclose(split.X_train[:, 0].std(), 1.0)
+    np.testing.assert_allclose(split.X_train[:, 1:], 0.0, atol=1e-12)
+    np.testing.assert_allclose(split.X_test[:, 1:], 0.0, atol=1e-12)
+    np.testing.assert_allclose(split.Y_test * split.Y_scale + split.Y_mean, Y[20:])

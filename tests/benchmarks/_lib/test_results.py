@@ -1,0 +1,145 @@
+"""Records on disk, and runs that resume from them."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from benchmarks._lib.data import DataError
+from benchmarks._lib.results import Record, ResultFile, configuration_key
+from benchmarks._lib.runner import Benchmark, Configuration, indices, names
+
+
+def record(number: float, **configuration: Any) -> Record:
+    return {"configuration": configuration, "result": {"number": number}}
+
+
+class Squares(Benchmark):
+    """Squares of a few numbers."""
+
+    name = "squares"
+
+    def __init__(self) -> None:
+        self.ran: list[int] = []
+        self.failing: set[int] = set()
+
+    def add_arguments(self, parser: argparse.ArgumentParser) -> None:
+        parser.add_argument("--numbers", type=indices, default=[1, 2, 3])
+
+    def configurations(self, arguments: argparse.Namespace) -> Iterable[Configuration]:
+        return [{"number": number} for number in arguments.numbers]
+
+    def run(self, configuration: Configuration, arguments: argparse.Namespace) -> dict[str, Any]:
+        number = configuration["number"]
+        if number in self.failing:
+            raise DataError(f"no data for {number}")
+        self.ran.append(number)
+        return {"square": number**2}
+
+    def table(self, records: Sequence[Record]) -> str:
+        return ", ".join(str(record["result"]["square"]) for record in records)
+
+
+def test_key_does_not_depend_on_the_order_of_names() -> None:
+    assert configuration_key({"a": 1, "b": "x"}) == configuration_key({"b": "x", "a": 1})
+    assert configuration_key({"a": 1}) != configuration_key({"a": 2})
+
+
+def test_newest_record_counts_and_order_stays(tmp_path: Path) -> None:
+    file = ResultFile(tmp_path / "new folder" / "results.jsonl")
+    assert file.records() == []
+    for number, split in [(1.0, 0), (2.0, 1), (3.0, 0)]:
+        file.append(record(number, split=split))
+    assert [r["result"]["number"] for r in file.records()] == [3.0, 2.0]
+
+
+def test_numbers_that_are_not_finite_become_null(tmp_path: Path) -> None:
+    file = ResultFile(tmp_path / "results.jsonl")
+    file.append(record(float("nan"), values=[1, 2]) | {"more": [np.float64(np.inf), np.int64(3)]})
+    assert file.records()[0]["result"]["number"] is None
+    assert file.records()[0]["more"] == [None, 3]
+
+
+@pytest.mark.parametrize("torn", [b'{"configuration": {"spl', b"\xff\xfe", b"[1, 2"])
+def test_a_torn_last_line_is_survived_and_mended(tmp_path: Path, torn: bytes) -> None:
+    file = ResultFile(tmp_path / "results.jsonl")
+    file.append(record(1.0, split=0))
+    with file.path.open("ab") as stream:
+        stream.write(torn)
+    assert len(file.records()) == 1
+    file.append(record(2.0, split=1))
+    assert [r["result"]["number"] for r in file.records()] == [1.0, 2.0]
+
+
+def test_a_last_line_that_only_lacks_its_end_is_kept(tmp_path: Path) -> None:
+    file = ResultFile(tmp_path / "results.jsonl")
+    file.append(record(1.0, split=0))
+    file.path.write_bytes(file.path.read_bytes().rstrip(b"\n"))
+    file.append(record(2.0, split=1))
+    assert [r["result"]["number"] for r in file.records()] == [1.0, 2.0]
+
+
+def test_a_broken_line_in_the_middle_is_an_error(tmp_path: Path) -> None:
+    file = ResultFile(tmp_path / "results.jsonl")
+    file.path.write_text('{"broken\n{"configuration": {}}\n')
+    with pytest.raises(ValueError, match=r"line 1 of results\.jsonl is not a record"):
+        file.records()
+
+
+def test_resume_skips_what_is_finished(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    benchmark = Squares()
+    options = ["--results", str(tmp_path)]
+    assert benchmark.main([*options, "--numbers", "1-2"]) == 0
+    assert benchmark.main(options) == 0
+    assert benchmark.ran == [1, 2, 3]
+    assert benchmark.main([*options, "--numbers", "2", "--rerun"]) == 0
+    assert benchmark.ran == [1, 2, 3, 2]
+    capsys.readouterr()
+    assert benchmark.main([*options, "--table"]) == 0
+    assert capsys.readouterr().out == "1, 4, 9\n"
+    assert benchmark.ran == [1, 2, 3, 2]
+
+
+def test_a_failure_is_reported_and_tried_again(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    benchmark = Squares()
+    benchmark.failing = {2}
+    options = ["--results", str(tmp_path)]
+    assert benchmark.main(options) == 1
+    assert benchmark.ran == [1, 3]
+    assert "no data for 2" in capsys.readouterr().err
+    benchmark.failing = set()
+    assert benchmark.main(options) == 0
+    assert benchmark.ran == [1, 3, 2]
+
+
+def test_a_record_says_where_it_comes_from_without_paths(tmp_path: Path) -> None:
+    Squares().main(["--results", str(tmp_path), "--numbers", "1"])
+    (written,) = ResultFile(tmp_path / "squares.jsonl").records()
+    assert {"python", "cores", "packages", "commit"} <= set(written["environment"])
+    text = (tmp_path / "squares.jsonl").read_text()
+    assert str(tmp_path) not in text and str(Path(__file__).parents[3]) not in text
+
+
+def test_short_results_stay_out_of_the_stored_ones(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("benchmarks._lib.runner.RESULTS_FOLDER", tmp_path)
+    Squares().main(["--short"])
+    assert (tmp_path / "short" / "squares.jsonl").exists()
+    assert not (tmp_path / "squares.jsonl").exists()
+
+
+def test_options_that_list_things() -> None:
+    assert indices("0-2,5") == [0, 1, 2, 5]
+    with pytest.raises(argparse.ArgumentTypeError, match="write 0-4 or 0,2,5"):
+        indices("first")
+    assert names(["a", "b"], "methods")("b,a") == ["b", "a"]
+    with pytest.raises(argparse.ArgumentTypeError, match=r"no methods named \['c'\]"):
+        names(["a", "b"], "methods")("a,c")
