@@ -17,6 +17,7 @@ from gpflow.mean_functions import MeanFunction
 from .._tracing import compiled, python_errors
 from ..placement import Workers
 from ..sphere._typing import Array
+from .accumulation import Told
 from .features import StreamedFeatures
 from .graphs import SignedSources, streamed_gradients, streamed_sums, with_shapes
 from .identity import differing_parameter, mismatch
@@ -38,6 +39,8 @@ class StatisticsProvider:
     :param checkpoint_path: Where a pass keeps what is done, if anywhere (``path``).
     :param progress: Whether long passes show a progress bar.
     :param workers: Those that share the rows.
+    :param warn: Called once, with the features and the rows X and Y of the first batch that is
+        read; of several workers, by the chief.
     :raises ValueError: For data or settings that are none.
     """
 
@@ -51,6 +54,7 @@ class StatisticsProvider:
         checkpoint_path: str | os.PathLike[str] | None,
         progress: bool,
         workers: Workers,
+        warn: Callable[[StreamedFeatures, Array, Array], None] | None = None,
     ) -> None:
         if on_invalid not in ("raise", "skip"):
             raise ValueError(f"on_invalid: found {on_invalid!r}; pass 'raise' or 'skip'.")
@@ -58,6 +62,7 @@ class StatisticsProvider:
         self.workers = workers
         self._settings = PassSettings(self.batch_size, on_invalid, progress, workers)
         self.path = checkpoint_path
+        self._warn = warn if workers.is_chief else None
         self._rows: tuple[tuple[Rows, int], ...] = ()
         self._statistics: SufficientStatistics | None = None
         self._rows_at_hand = not isinstance(data, SufficientStatistics)
@@ -163,11 +168,26 @@ class StatisticsProvider:
 
     def _first_statistics(self, features: StreamedFeatures, rows: Rows) -> SufficientStatistics:
         """With a file, except while the features are trained: each evaluation is then a pass."""
+
+        def told(X: Array, Y: Array) -> None:
+            self.warn_of(features, X, Y)
+
         if self.path is None or features.trainable():
-            return self._accumulate(features, rows)
+            return self._accumulate(features, rows, told=told)
         # What this provider wrote is of features that it has left.
         fresh, self._wrote_file = self._wrote_file, True
-        return self._accumulate(features, rows, self.path, fresh=fresh)
+        return self._accumulate(features, rows, self.path, fresh=fresh, told=told)
+
+    def warn_of(self, features: StreamedFeatures, X: Array, Y: Array) -> None:
+        """Say what is wrong with the first rows that are read, and nothing of others."""
+        warn = self._warn
+        self.warned()
+        if warn is not None:
+            warn(features, X, Y)
+
+    def warned(self) -> None:
+        """Nothing is to be said of any rows."""
+        self._warn = None
 
     def _accumulate(
         self,
@@ -176,9 +196,10 @@ class StatisticsProvider:
         path: str | os.PathLike[str] | None = None,
         *,
         fresh: bool = False,
+        told: Told | None = None,
     ) -> SufficientStatistics:
         with tf.init_scope():
-            return rows.accumulate(features, path, fresh=fresh)
+            return rows.accumulate(features, path, fresh=fresh, told=told)
 
     def _keep(self, statistics: SufficientStatistics) -> None:
         self._statistics, self._verified = statistics, True

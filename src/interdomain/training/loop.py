@@ -11,6 +11,7 @@ import gpflow
 import tensorflow as tf
 
 from .._arguments import boolean, integer, number
+from ..models.scales import warn_of_data, warn_of_left_variance
 from .checkpoints import CheckpointStore
 from .compiled import CompiledFunctions
 from .data import Data, make_batches
@@ -20,7 +21,6 @@ from .lbfgs import run_lbfgs
 from .progress import Callback, Recorder
 from .replicas import Replicas
 from .results import FitResult
-from .scales import warn_of_data, warn_of_left_variance
 from .settings import Method, gradient_updates, lbfgs_updates, resolve_method
 from .validation import check_columns
 
@@ -130,7 +130,8 @@ def fit(
         below a thousandth, or whose mean is 100 ranges away from the centre of a zonal kernel or
         100 standard deviations from the prior of Y; and for rows outside of the interval of
         :class:`~interdomain.inducing_variables.IntervalFourierFeatures`; not for columns of
-        integers, kernels on patches, and Datasets. Afterwards, where harmonics end and a kernel
+        integers and kernels on patches. Of a Dataset, the first batch that a step takes is looked
+        at, and no other is read. Afterwards, where harmonics end and a kernel
         does not, if the bound still pays more than 0.05 a row for what is left out.
     :raises ValueError: for arguments that are wrong or do not go together: the message names the
         argument, what was found, and what to pass instead. That includes a model whose ``num_data``
@@ -192,7 +193,9 @@ def fit(
     columns = batches.columns()
     CompiledFunctions.of(model).get(("checked", columns), lambda: check_columns(model, columns))
     arrays = batches.arrays()
-    if arrays is not None:
+    if arrays is None:
+        batches.tell_first(lambda X, Y: warn_of_data(model, X, Y))
+    else:
         warn_of_data(model, *arrays)
     if method == "l-bfgs":
         updates = lbfgs_updates(model)
@@ -269,8 +272,9 @@ def fit(
                 endings=endings,
                 jit_compile=jit_compile,
             )
-    if arrays is not None:
-        warn_of_left_variance(model, arrays[0])
+    seen = arrays or batches.first
+    if seen is not None:
+        warn_of_left_variance(model, seen[0])
     return FitResult(
         steps=step,
         first_step=first_step,
