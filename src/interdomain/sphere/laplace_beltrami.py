@@ -32,15 +32,17 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from functools import cached_property, lru_cache
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import tensorflow as tf
 from scipy.special import gammainccinv, gammaln, loggamma
 
+from .._arguments import number
 from .._tracing import compiled
 from ._typing import Array
 from .angle_table import NODES, NUM_INTERVALS, AtNodes, tabulated
+from .dimensions import validate_dimension
 from .heat_kernel import (
     heat_at_angles,
     heat_at_haversines,
@@ -116,18 +118,33 @@ def _with_first(value: tf.Tensor, values: tf.Tensor) -> tf.Tensor:
     return tf.concat([value[None], values[1:]], axis=0)
 
 
+def _scalar(lengthscale: Any) -> tf.Tensor:
+    if not tf.is_tensor(lengthscale):
+        return tf.constant(number("lengthscale", lengthscale, above=0), tf.float64)
+    value = tf.convert_to_tensor(lengthscale)
+    if value.shape.rank not in (None, 0) or not value.dtype.is_floating:
+        raise ValueError(
+            f"lengthscale must be a number, found a tensor of shape {value.shape} and type "
+            f"{value.dtype.name}."
+        )
+    return value
+
+
 class LaplaceBeltramiSpectrum(ABC):
     """The eigenvalues of a stationary kernel on S^{d-1}, and the kernel they sum to.
 
     :param dimension: Dimension d of the space around the sphere.
-    :param lengthscale: Scalar tensor, in radians on the unit sphere. Any positive number: beyond
-        1e-10 and 1e10 the kernel, white noise and a constant, does not change.
+    :param lengthscale: In radians on the unit sphere: a scalar tensor, whose dtype results have, or
+        a number. Any positive one: beyond 1e-10 and 1e10 the kernel, white noise and a constant,
+        does not change.
+    :raises ValueError: If there is no such sphere, or the lengthscale is no scalar, or a number
+        that is not positive; the values of tensors are not looked at.
     """
 
     def __init__(self, dimension: int, lengthscale: tf.Tensor) -> None:
-        self.dimension = dimension
+        self.dimension = validate_dimension(dimension)
         self.alpha = (dimension - 2) / 2
-        self._given = tf.convert_to_tensor(lengthscale)
+        self._given = _scalar(lengthscale)
         self.dtype = self._given.dtype
 
     # What follows from the lengthscale is computed where it is used: :func:`_compiled` makes a
@@ -302,10 +319,13 @@ class MaternSpectrum(LaplaceBeltramiSpectrum):
     """Eigenvalues proportional to ``(2 nu / lengthscale^2 + l (l + d - 2))^(-nu - (d - 1) / 2)``.
 
     :param nu: Smoothness, a half-integer.
+    :raises ValueError: As :class:`LaplaceBeltramiSpectrum`; also for another ``nu``.
     """
 
     def __init__(self, dimension: int, lengthscale: tf.Tensor, nu: float) -> None:
         super().__init__(dimension, lengthscale)
+        if number("nu", nu, above=0) % 1 != 0.5:
+            raise ValueError(f"nu must be a half-integer, found {nu}; pass 0.5, 1.5 or 2.5.")
         self.smoothness = nu
         self.exponent = nu + self.alpha + 0.5  # s
 

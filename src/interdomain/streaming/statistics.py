@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from .._arguments import integer, short
 from ..sphere._typing import Array
 from .archives import FORMAT, header_of, position_of, read_archive, write_archive
 from .identity import Identity, differing_parameter
@@ -43,6 +44,19 @@ class SufficientStatistics:
     diagonal: CompensatedSum
     identity: Identity
     seconds: Mapping[str, float] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        """:raises ValueError: If a part is of another kind."""
+        for name in ("num_rows", "num_skipped"):
+            integer(name, getattr(self, name), at_least=0)
+        kinds = {"gram": CompensatedSum, "diagonal": CompensatedSum, "identity": Identity}
+        for name, kind in (kinds | {"seconds": Mapping}).items():
+            value = getattr(self, name)
+            if not isinstance(value, kind):
+                raise ValueError(
+                    f"{name} must be a {kind.__name__}, found {short(value)}; statistics are made "
+                    "by OutOfCoreSGPR, and read by SufficientStatistics.load."
+                )
 
     @property
     def num_outputs(self) -> int:
@@ -124,6 +138,10 @@ class SufficientStatistics:
         :raises ValueError: If the file holds something else, sums that cannot be (the message names
             the key in the file), or a pass that has not ended.
         """
+        try:
+            os.fspath(path)
+        except TypeError:
+            raise ValueError(f"path must be the path of a file, found {short(path)}.") from None
         arrays = read_archive(path)
         try:
             position, statistics = position_of(arrays), cls.from_arrays(arrays)
@@ -168,6 +186,11 @@ class SufficientStatistics:
         :raises ValueError: If something is missing, or cannot be sums over rows; the message begins
             with the key.
         """
+        if not isinstance(arrays, Mapping):
+            raise ValueError(
+                f"arrays must be a mapping from names to arrays, found {short(arrays)}; pass what "
+                "to_arrays returned."
+            )
         header = header_of(arrays)
         names = header["parameters"]
         return cls(
