@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import tempfile
 from collections.abc import Callable
 from functools import lru_cache
+from pathlib import Path
 from typing import Any
 
 import gpflow
 import numpy as np
 from gpflow.inducing_variables import InducingPoints
 
-from interdomain import kernels, transforms
+from interdomain import kernels, models, streaming, transforms
 from tests.arguments.kinds import (
     Argument,
 )
@@ -53,6 +55,22 @@ def constant() -> gpflow.mean_functions.MeanFunction:
 
 def points() -> InducingPoints:
     return InducingPoints(X[:3])
+
+
+@lru_cache
+def statistics() -> streaming.SufficientStatistics:
+    return models.OutOfCoreSGPR((X, Y), matern(), points(), progress=False).statistics
+
+
+@lru_cache
+def _folder() -> tempfile.TemporaryDirectory[str]:
+    return tempfile.TemporaryDirectory()
+
+
+def saved_statistics() -> Path:
+    path = Path(_folder().name) / "statistics.npz"
+    statistics().save(path)
+    return path
 
 
 Entry = tuple[Callable[..., Any], dict[str, Argument]]

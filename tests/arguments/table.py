@@ -6,7 +6,7 @@ import numpy as np
 import tensorflow as tf
 from gpflow.inducing_variables import InducingPoints
 
-from interdomain import inducing_variables, models, sphere, transforms
+from interdomain import distributed, inducing_variables, models, sphere, streaming, transforms
 from tests.arguments.kinds import (
     LARGE,
     NAME,
@@ -36,6 +36,8 @@ from tests.arguments.parts import (
     likelihood,
     matern,
     points,
+    saved_statistics,
+    statistics,
     zonal,
 )
 
@@ -48,6 +50,9 @@ MODEL = {
     "num_data": integer(20, optional=True),
     "allow_large": LARGE,
 }
+
+
+SPECTRUM = {"dimension": integer(3, 2), "lengthscale": number(0.5)}
 
 
 def q_mu(shape: tuple[int, ...]) -> Argument:
@@ -226,6 +231,32 @@ TABLE: dict[str, Entry] = {
         progress=boolean(),
         strategy=made(lambda: None, optional=True),
     ),
+    # streaming and distributed
+    "Shards": entry(streaming.Shards, parts=made(lambda: {"all": (X, Y)})),
+    "Shards.split": entry(
+        streaming.Shards.split, data=made(lambda: (X, Y)), number=integer(2, huge=True)
+    ),
+    "SufficientStatistics": entry(
+        streaming.SufficientStatistics,
+        num_rows=integer(20, 0),
+        num_skipped=integer(0, 0),
+        gram=made(lambda: statistics().gram),
+        diagonal=made(lambda: statistics().diagonal),
+        identity=made(lambda: statistics().identity),
+        seconds=made(lambda: {}),
+    ),
+    "SufficientStatistics.load": entry(
+        streaming.SufficientStatistics.load,
+        # Text may be a path, of a file that is not there.
+        path=made(saved_statistics, without=("text",)),
+    ),
+    "SufficientStatistics.from_arrays": entry(
+        streaming.SufficientStatistics.from_arrays, arrays=made(lambda: statistics().to_arrays())
+    ),
+    "Workers": entry(distributed.Workers, strategy=made(lambda: None, optional=True)),
+    # spectra
+    "MaternSpectrum": entry(sphere.MaternSpectrum, SPECTRUM, nu=number(1.5)),
+    "SquaredExponentialSpectrum": entry(sphere.SquaredExponentialSpectrum, SPECTRUM),
     # activations
     **{
         name: entry(getattr(sphere, name), sharpness=number(1.0))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import os
 from typing import Any
 
@@ -29,6 +30,7 @@ from ..streaming.contributions import Contributions
 from ..streaming.provider import StatisticsProvider
 from .collapsed import Collapsed, DataSums, bound, collapse, optimal_q
 from .one_pass import validate_inducing_variable, validate_mean_function
+from .scales import Parts, warn_of_data
 
 
 class OutOfCoreSGPR(gpflow.models.GPModel, InternalDataTrainingLossMixin):
@@ -86,6 +88,9 @@ class OutOfCoreSGPR(gpflow.models.GPModel, InternalDataTrainingLossMixin):
         another number of workers, the parts are others).
     :param progress: Show a progress bar in passes that take more than a second; of the chief only.
     :param strategy: A ``tf.distribute`` strategy whose workers share the rows.
+    :warns UserWarning: In the first pass, or where a subset is drawn, of the first rows that are
+        read: for columns of X or Y far from standardised, and rows outside of the interval of
+        Fourier features, as :func:`interdomain.training.fit`.
     :raises ValueError: For arguments that are wrong or do not go together; in a pass, for rows that
         are not those of the first one, or not finite.
     :raises RuntimeError: In a pass, for a part of the data that cannot be read.
@@ -131,6 +136,7 @@ class OutOfCoreSGPR(gpflow.models.GPModel, InternalDataTrainingLossMixin):
             checkpoint_path=checkpoint_path,
             progress=progress,
             workers=Workers(strategy),
+            warn=functools.partial(_warn_of_rows, likelihood),
         )
         num_outputs = provider.num_outputs
         mean_function = Zero(num_outputs) if mean_function is None else mean_function
@@ -231,14 +237,18 @@ class OutOfCoreSGPR(gpflow.models.GPModel, InternalDataTrainingLossMixin):
 
         :raises ValueError: If the rows are not at hand, or some were taken away.
         """
-        return OutOfCoreSGPR(
-            self._provider.subset(size, seed),
+        X, Y = self._provider.subset(size, seed)
+        self._provider.warn_of(self._features, X, Y)
+        model = OutOfCoreSGPR(
+            (X, Y),
             self.kernel,
             self.inducing_variable,
             mean_function=self.mean_function,
             likelihood=self.likelihood,
             progress=False,
         )
+        model._provider.warned()
+        return model
 
     @inherit_check_shapes
     def maximum_log_likelihood_objective(self) -> tf.Tensor:
@@ -345,6 +355,12 @@ class OutOfCoreSGPR(gpflow.models.GPModel, InternalDataTrainingLossMixin):
             whiten=True,
             num_data=self.num_data,
         )
+
+
+def _warn_of_rows(likelihood: Gaussian, features: Contributions, X: Any, Y: Any) -> None:
+    """Of the first rows that are read."""
+    kernel, mean, variable = features.kernel, features.mean_function, features.inducing_variable
+    warn_of_data(Parts(kernel, likelihood, mean, variable), X, Y)
 
 
 def _gaussian(noise_variance: TensorData | None, likelihood: Gaussian | None) -> Gaussian:

@@ -26,6 +26,7 @@ import tensorflow as tf
 from scipy.special import gammaln, zeta
 
 from ._typing import Array
+from .haversines import angles_of
 
 _NUM_ORDERS = 8  # g_1, ..., g_8
 _NUM_POWERS = 12  # of theta^2 in each
@@ -91,19 +92,20 @@ def heat_at_one(times: tf.Tensor, dimension: int) -> tf.Tensor:
     return tf.exp(tf.linalg.matvec(powers, _log_coefficients(dimension)[0], transpose_a=True))
 
 
-def heat_at_cosines(t: tf.Tensor, times: tf.Tensor, dimension: int) -> tf.Tensor:
-    """As :func:`heat_at_angles`, at ``t = cos(theta)``, with the gradient to t.
+def heat_at_haversines(haversines: tf.Tensor, times: tf.Tensor, dimension: int) -> tf.Tensor:
+    """As :func:`heat_at_angles`, at ``sin(theta / 2)^2``, with the gradient to it.
 
-    The slope of p is d times that of the sphere two dimensions higher, and so is its own.
+    The slope of p with respect to t is d times that of the sphere two dimensions higher, and so is
+    its own.
     """
 
     @tf.custom_gradient
-    def attach_slope(values: tf.Tensor, t: tf.Tensor) -> Any:
+    def attach_slope(values: tf.Tensor, haversines: tf.Tensor) -> Any:
         def gradient(upstream: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
-            slopes = heat_at_cosines(t, times, dimension + 2) / (2 * times)
+            slopes = heat_at_haversines(haversines, times, dimension + 2) / -times
             return upstream, tf.reduce_sum(upstream * slopes, axis=1)
 
         return tf.identity(values), gradient
 
-    angles = tf.acos(tf.clip_by_value(tf.stop_gradient(t), -1, 1))
-    return attach_slope(heat_at_angles(tf.square(angles), times, dimension), t)
+    angles = angles_of(tf.stop_gradient(haversines))
+    return attach_slope(heat_at_angles(tf.square(angles), times, dimension), haversines)

@@ -19,7 +19,12 @@ limit is white noise.
 
 The spectra, and the functions they sum to, are computed in float64 whatever the dtype of the
 lengthscale, and cast at the end. For many values of t the function is tabulated up to the angle
-where it ends, and interpolated in the angle, in which it is smooth: an error of some 1e-10.
+where it ends, and interpolated in the angle, in which it is smooth: an error below 5e-11.
+
+These are errors of the function of an angle. What an error of the angle adds is, for Matern-1/2,
+that error divided by the lengthscale: kernels take angles from
+:func:`interdomain.sphere.haversines.haversines`, to 1e-14, and not from inner products, whose
+rounding moves a small angle by 1e-16 divided by the angle.
 """
 
 from __future__ import annotations
@@ -27,18 +32,20 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from functools import cached_property, lru_cache
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import tensorflow as tf
 from scipy.special import gammainccinv, gammaln, loggamma
 
+from .._arguments import number
 from .._tracing import compiled
 from ._typing import Array
 from .angle_table import NODES, NUM_INTERVALS, AtNodes, tabulated
+from .dimensions import validate_dimension
 from .heat_kernel import (
     heat_at_angles,
-    heat_at_cosines,
+    heat_at_haversines,
     heat_at_one,
     log_heat_constant,
     longest_time,
@@ -90,14 +97,14 @@ class _LogRule(NamedTuple):
     def accurate(cls, exponent: float, is_tabulated: bool) -> _LogRule:
         """For eigenvalues ``(q + x^2)^-exponent``, to 1e-12 of each.
 
-        The times end where a Gaussian has fallen to zero before the smallest angle: 1e-8 in
-        float64, and in a table the first interval, at least 1e-4 of the widest Gaussian.
+        The times end where a Gaussian has fallen to zero before the smallest angle: 1e-10, and in
+        a table the first interval, at least 1e-4 of the widest Gaussian.
         """
         step, error = 0.32, 1.0
         while error > 1e-12:
             step *= 0.95
             error = np.exp(loggamma(exponent + 2j * np.pi / step).real - gammaln(exponent))
-        return cls(step, np.exp(-np.arange(0, 23 if is_tabulated else 38, step)))
+        return cls(step, np.exp(-np.arange(0, 23 if is_tabulated else 48, step)))
 
     def weights(self, power: float) -> Array:
         """Of times to this power, divided by time. The last weight is for all shorter times, too,
@@ -111,20 +118,41 @@ def _with_first(value: tf.Tensor, values: tf.Tensor) -> tf.Tensor:
     return tf.concat([value[None], values[1:]], axis=0)
 
 
+def _scalar(lengthscale: Any) -> tf.Tensor:
+    if not tf.is_tensor(lengthscale):
+        return tf.constant(number("lengthscale", lengthscale, above=0), tf.float64)
+    value = tf.convert_to_tensor(lengthscale)
+    if value.shape.rank not in (None, 0) or not value.dtype.is_floating:
+        raise ValueError(
+            f"lengthscale must be a number, found a tensor of shape {value.shape} and type "
+            f"{value.dtype.name}."
+        )
+    return value
+
+
 class LaplaceBeltramiSpectrum(ABC):
     """The eigenvalues of a stationary kernel on S^{d-1}, and the kernel they sum to.
 
     :param dimension: Dimension d of the space around the sphere.
-    :param lengthscale: Scalar tensor, in radians on the unit sphere. Any positive number: beyond
-        1e-10 and 1e10 the kernel, white noise and a constant, does not change.
+    :param lengthscale: In radians on the unit sphere: a scalar tensor, whose dtype results have, or
+        a number. Any positive one: beyond 1e-10 and 1e10 the kernel, white noise and a constant,
+        does not change.
+    :raises ValueError: If there is no such sphere, or the lengthscale is no scalar, or a number
+        that is not positive; the values of tensors are not looked at.
     """
 
     def __init__(self, dimension: int, lengthscale: tf.Tensor) -> None:
-        self.dimension = dimension
+        self.dimension = validate_dimension(dimension)
         self.alpha = (dimension - 2) / 2
-        lengthscale = tf.convert_to_tensor(lengthscale)
-        self.dtype = lengthscale.dtype
-        self.lengthscale = tf.clip_by_value(tf.cast(lengthscale, tf.float64), *_RANGE)
+        self._given = _scalar(lengthscale)
+        self.dtype = self._given.dtype
+
+    # What follows from the lengthscale is computed where it is used: :func:`_compiled` makes a
+    # spectrum of its own.
+    @cached_property
+    def lengthscale(self) -> tf.Tensor:
+        """In float64, within the limits."""
+        return tf.clip_by_value(tf.cast(self._given, tf.float64), *_RANGE)
 
     smoothness: float = np.inf
     """nu: the kernel has a term ``(1 - t)^nu``, unless it is infinite."""
@@ -152,42 +180,48 @@ class LaplaceBeltramiSpectrum(ABC):
         lengthscale.
 
         :param t: An angle is known as well as the dtype of t tells its cosine from one: to 1e-8 in
-            float64, and 3e-4 in float32.
+            float64, and 3e-4 in float32. :meth:`at_haversines` has no such limit.
         """
-        size = t.shape.num_elements()
+        return self.at_haversines((1 - t) / 2)
+
+    def at_haversines(self, haversines: tf.Tensor) -> tf.Tensor:
+        """As :meth:`shape_function`, of ``sin(angle / 2)^2 = (1 - t) / 2``, which tells small
+        angles apart."""
+        size = haversines.shape.num_elements()
         is_summed = size is not None and size < _LEAST_TABULATED
-        dtypes = (t.dtype, self.dtype)
+        dtypes = (haversines.dtype, self.dtype)
         function = _compiled(type(self), self.dimension, self._arguments, is_summed, dtypes)
-        values = function(self.lengthscale, tf.reshape(t, [-1]))
-        return tf.ensure_shape(tf.reshape(values, tf.shape(t)), t.shape)
+        values = function(tf.cast(self._given, tf.float64), tf.reshape(haversines, [-1]))
+        return tf.reshape(values, tf.shape(haversines))
 
     def eigenvalues(self, degrees: Sequence[int]) -> tf.Tensor:
         """lambda_l for each degree, with sum_l N(d, l) lambda_l = 1 over all degrees."""
         x = np.asarray(degrees, float) + self.alpha
         return tf.cast(tf.exp(self._log_density(x) - self._log_normaliser), self.dtype)
 
-    def _sum(self, t: tf.Tensor) -> tf.Tensor:
-        """The kernel, in float64, at each t."""
+    def _sum(self, haversines: tf.Tensor) -> tf.Tensor:
+        """The kernel, in float64, at each angle."""
         if self.smoothness < 1:
             # No gradient flows to t at t = 1, where it diverges and a pair coincides for good.
-            t = tf.where(t < 1, t, tf.ones_like(t))
+            haversines = tf.where(haversines > 0, haversines, tf.zeros_like(haversines))
         mixture = self._mixture(is_tabulated=False)
-        heat = heat_at_cosines(t, mixture.times, self.dimension)
-        long = zonal_series(t, mixture.weights, self.dimension, num_levels=mixture.num_levels)
+        heat = heat_at_haversines(haversines, mixture.times, self.dimension)
+        t, weights = 1 - 2 * haversines, mixture.weights
+        long = zonal_series(t, weights, self.dimension, num_levels=mixture.num_levels)
         return tf.linalg.matvec(heat, mixture.amplitudes) + long
 
-    def _interpolate(self, t: tf.Tensor, dtype: tf.DType) -> tf.Tensor:
+    def _interpolate(self, haversines: tf.Tensor, dtype: tf.DType) -> tf.Tensor:
         """The kernel from a table of it."""
         times, amplitudes, onset, weights, num_levels, reach = self._mixture(is_tabulated=True)
         reach = tf.stop_gradient(reach)
         angles = reach * tf.constant(NODES)
         # The first derivative that diverges at t = 1 goes like ``limit / angle`` there.
         limit = onset * (np.sqrt(np.pi) * 2 ** (0.5 - self.smoothness))
-        derivatives = []
+        derivatives, squares, t = [], tf.square(angles), tf.cos(angles)
         for order in range(3):
             dimension = self.dimension + 2 * order
-            heat = heat_at_angles(tf.square(angles), times, dimension)
-            long = zonal_series(tf.cos(angles), weights, dimension, num_levels=num_levels - order)
+            heat = heat_at_angles(squares, times, dimension)
+            long = zonal_series(t, weights, dimension, num_levels=num_levels - order)
             derivatives.append(tf.linalg.matvec(heat, amplitudes) + long)
             weights = derivative_weights(weights, dimension)
             amplitudes /= 2 * times
@@ -206,7 +240,7 @@ class LaplaceBeltramiSpectrum(ABC):
         elif self.smoothness < 2:
             second = _with_first(-limit, second)
         function, derivative = AtNodes(values, slopes), AtNodes(first, second)
-        return tabulated(t, function, derivative, root=root, reach=reach, dtype=dtype)
+        return tabulated(haversines, function, derivative, root=root, reach=reach, dtype=dtype)
 
 
 @lru_cache(maxsize=64)
@@ -217,17 +251,17 @@ def _compiled(
     is_summed: bool,
     dtypes: tuple[tf.DType, tf.DType],
 ) -> Callable[[tf.Tensor, tf.Tensor], tf.Tensor]:
-    """From a lengthscale and values of t ``[n]`` to those of the kernel: a graph of some hundred
-    operations that a model needs several times, and that is made once.
+    """From a lengthscale and haversines ``[n]`` to the kernel: a graph of some hundred operations
+    that a model needs several times, and that is made once.
 
-    :param dtypes: Of t, and of the result.
+    :param dtypes: Of the haversines, and of the result.
     """
 
-    def evaluate(lengthscale: tf.Tensor, t: tf.Tensor) -> tf.Tensor:
+    def evaluate(lengthscale: tf.Tensor, haversines: tf.Tensor) -> tf.Tensor:
         spectrum = kind(dimension, lengthscale, *arguments)
         if is_summed:
-            return tf.cast(spectrum._sum(tf.cast(t, tf.float64)), dtypes[1])
-        return spectrum._interpolate(t, dtypes[1])
+            return tf.cast(spectrum._sum(tf.cast(haversines, tf.float64)), dtypes[1])
+        return spectrum._interpolate(haversines, dtypes[1])
 
     signature = [tf.TensorSpec([], tf.float64), tf.TensorSpec([None], dtypes[0])]
     function: Callable[[tf.Tensor, tf.Tensor], tf.Tensor]
@@ -285,18 +319,37 @@ class MaternSpectrum(LaplaceBeltramiSpectrum):
     """Eigenvalues proportional to ``(2 nu / lengthscale^2 + l (l + d - 2))^(-nu - (d - 1) / 2)``.
 
     :param nu: Smoothness, a half-integer.
+    :raises ValueError: As :class:`LaplaceBeltramiSpectrum`; also for another ``nu``.
     """
 
     def __init__(self, dimension: int, lengthscale: tf.Tensor, nu: float) -> None:
         super().__init__(dimension, lengthscale)
+        if number("nu", nu, above=0) % 1 != 0.5:
+            raise ValueError(f"nu must be a half-integer, found {nu}; pass 0.5, 1.5 or 2.5.")
         self.smoothness = nu
         self.exponent = nu + self.alpha + 0.5  # s
-        self._lowest = 2 * nu / tf.square(self.lengthscale)  # q + x^2, at l = 0
-        self.curvature = self._lowest - self.alpha**2  # q
-        bounded = tf.stop_gradient(tf.maximum(self.curvature, 1.0))
-        longest = longest_time(dimension)
-        self._longest = tf.minimum(_FADED / bounded, tf.constant(longest, tf.float64))
-        self._reach = tf.minimum((_FADED + 8) / tf.sqrt(bounded), np.pi)
+
+    @cached_property
+    def _lowest(self) -> tf.Tensor:
+        """q + x^2, at l = 0."""
+        return 2 * self.smoothness / tf.square(self.lengthscale)
+
+    @cached_property
+    def curvature(self) -> tf.Tensor:
+        """q."""
+        return self._lowest - self.alpha**2
+
+    @cached_property
+    def _bounded(self) -> tf.Tensor:
+        return tf.stop_gradient(tf.maximum(self.curvature, 1.0))
+
+    @cached_property
+    def _longest(self) -> tf.Tensor:
+        return tf.minimum(_FADED / self._bounded, longest_time(self.dimension))
+
+    @cached_property
+    def _reach(self) -> tf.Tensor:
+        return tf.minimum((_FADED + 8) / tf.sqrt(self._bounded), np.pi)
 
     @property
     def _arguments(self) -> tuple[float, ...]:

@@ -6,6 +6,7 @@ import contextlib
 import sys
 import time
 import zlib
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any, NoReturn
 
@@ -21,6 +22,9 @@ from .identity import Identity, identify
 from .pass_files import PassFile
 from .sources import BoolArray, RowSource, finite_rows
 from .statistics import SufficientStatistics
+
+Told = Callable[[Array, Array], None]
+"""What is told of rows X and Y."""
 
 _ROWS_NAMED = 10
 _DELAY = 1.0
@@ -52,12 +56,14 @@ def accumulate(
     progress: bool,
     file: PassFile | None = None,
     name: str = "",
+    told: Told | None = None,
 ) -> SufficientStatistics:
     """The statistics of all rows of a source.
 
     :param on_invalid: "raise", or "skip" to leave out rows that are not finite.
     :param file: Where to keep the sums; rows whose sums it holds are not summed again.
     :param name: The name of the source, if there are several.
+    :param told: Called with the finite rows X and Y of the first batch that has some.
     :raises InvalidRowsError: If rows are not finite. The error names all such rows; the sums until
         the first of them have been saved.
     :raises ValueError: If features are not finite, no row is left, or the file belongs to other
@@ -74,7 +80,7 @@ def accumulate(
         dynamic_ncols=True,
         mininterval=0.1 if sys.stderr.isatty() else 2.0,
     ) as bar:
-        return _Pass(contributions, source, on_invalid, file, name).run(bar)
+        return _Pass(contributions, source, on_invalid, file, name, told).run(bar)
 
 
 class _Pass:
@@ -92,8 +98,9 @@ class _Pass:
         on_invalid: str,
         file: PassFile | None,
         name: str,
+        told: Told | None,
     ) -> None:
-        self._name = name
+        self._name, self._told = name, told
         self._contributions, self._source, self._on_invalid = contributions, source, on_invalid
         self._file = file
         self._batches = source.read()
@@ -156,6 +163,9 @@ class _Pass:
         valid = finite_rows(X, Y)
         num_invalid = len(X) - int(np.count_nonzero(valid))
         finite = (X[valid], Y[valid]) if num_invalid else (X, Y)
+        if self._told is not None and len(finite[0]):
+            told, self._told = self._told, None
+            told(*finite)
         self._tally = counted(self._tally, *finite)
         checksum = 0
         if self._file is not None:

@@ -46,7 +46,7 @@ class Contributions:
         self.kernel, self.inducing_variable = kernel, inducing_variable
         self.num_columns, self.num_outputs = num_columns, num_outputs
         self.mean = mean_columns(mean_function, num_outputs)
-        self._mean_function = mean_function
+        self.mean_function = mean_function
         self._terms = diagonal_terms(kernel, num_columns)
         self._parts: Mapping[str, tf.Module] = {
             "kernel": kernel,
@@ -79,7 +79,7 @@ class Contributions:
     def _stack(self, X: tf.Tensor, Y: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
         features = Kuf(self.inducing_variable, self.kernel, X)
         features = tf.ensure_shape(features, [self.num_inducing, None])
-        targets = Y - self._mean_function(X) if self.mean.residual else Y
+        targets = Y - self.mean_function(X) if self.mean.residual else Y
         rows = tf.concat([targets, self.mean.columns(X)], axis=1)
         stacked = tf.concat([features, tf.linalg.matrix_transpose(rows)], axis=0)
         return stacked, tf.stack([terms(X) for terms, _ in self._terms])
@@ -109,7 +109,7 @@ class Contributions:
         return (
             self.kernel is kernel
             and self.inducing_variable is inducing_variable
-            and self._mean_function is mean_function
+            and self.mean_function is mean_function
             and self._identities == self._parameter_identities()
         )
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import gpflow
@@ -15,6 +15,7 @@ from gpflow.mean_functions import MeanFunction
 
 from ..distributed import Workers
 from ..sphere._typing import Array
+from .accumulation import Told
 from .compensated import Sums
 from .contributions import Contributions
 from .graphs import SignedSources, StreamedGradients, streamed_sums, with_shapes
@@ -48,6 +49,7 @@ class StatisticsProvider:
         checkpoint_path: str | os.PathLike[str] | None,
         progress: bool,
         workers: Workers,
+        warn: Callable[[Contributions, Array, Array], None] | None = None,
     ) -> None:
         if on_invalid not in ("raise", "skip"):
             raise ValueError(f"on_invalid: found {on_invalid!r}; pass 'raise' or 'skip'.")
@@ -55,6 +57,7 @@ class StatisticsProvider:
         self.workers = workers
         self._settings = PassSettings(self.batch_size, on_invalid, progress, workers)
         self.path = checkpoint_path
+        self._warn = warn if workers.is_chief else None
         self._rows: tuple[tuple[Rows, int], ...] = ()
         self._known = KnownSums()
         self._gradients = StreamedGradients()
@@ -162,11 +165,26 @@ class StatisticsProvider:
 
     def _first_statistics(self, contributions: Contributions, rows: Rows) -> SufficientStatistics:
         """Use the file, but not while the features are trained: every evaluation is then a pass."""
+
+        def told(X: Array, Y: Array) -> None:
+            self.warn_of(contributions, X, Y)
+
         if self.path is None or contributions.trainable():
-            return self._accumulate(contributions, rows)
+            return self._accumulate(contributions, rows, told=told)
         # A file that this provider has written belongs to features that the model no longer has.
         fresh, self._wrote_file = self._wrote_file, True
-        return self._accumulate(contributions, rows, self.path, fresh=fresh)
+        return self._accumulate(contributions, rows, self.path, fresh=fresh, told=told)
+
+    def warn_of(self, contributions: Contributions, X: Array, Y: Array) -> None:
+        """Say what is wrong with the first rows that are read, and nothing of others."""
+        warn = self._warn
+        self.warned()
+        if warn is not None:
+            warn(contributions, X, Y)
+
+    def warned(self) -> None:
+        """Nothing is to be said of any rows."""
+        self._warn = None
 
     def _accumulate(
         self,
@@ -175,9 +193,10 @@ class StatisticsProvider:
         path: str | os.PathLike[str] | None = None,
         *,
         fresh: bool = False,
+        told: Told | None = None,
     ) -> SufficientStatistics:
         with tf.init_scope():
-            return rows.accumulate(contributions, path, fresh=fresh)
+            return rows.accumulate(contributions, path, fresh=fresh, told=told)
 
     def _keep(self, statistics: SufficientStatistics) -> None:
         self._known.keep(statistics)

@@ -13,7 +13,7 @@ import tensorflow as tf
 
 from ..distributed import Workers
 from ..sphere._typing import Array
-from .accumulation import accumulate
+from .accumulation import Told, accumulate
 from .contributions import Contributions
 from .first_pass import FirstPass
 from .pass_files import PassFile
@@ -93,24 +93,32 @@ class Rows:
             yield name, self._opened(name)
 
     def accumulate(
-        self, contributions: Contributions, path: str | os.PathLike[str] | None, *, fresh: bool
+        self,
+        contributions: Contributions,
+        path: str | os.PathLike[str] | None,
+        *,
+        fresh: bool,
+        told: Told | None = None,
     ) -> SufficientStatistics:
         """The statistics of all rows.
 
         :param path: The file in which to keep the sums, or the folder for the files of the parts.
         :param fresh: Whether to sum again the rows whose sums are in a file.
+        :param told: Called with the rows of the first batch.
         :raises WorkerLostError: If another worker ends or cannot be reached.
         """
         workers = self._settings.workers
         if workers.number == 1:
-            total = self._own_sums(contributions, path, fresh)
+            total = self._own_sums(contributions, path, fresh, told)
         else:
             total = None
             named = workers.losses_named(
                 "the pass over the data", lambda: None if path is None else os.fspath(path), _REMEDY
             )
             with named:
-                for arrays in workers.share(lambda: self._own_arrays(contributions, path, fresh)):
+                for arrays in workers.share(
+                    lambda: self._own_arrays(contributions, path, fresh, told)
+                ):
                     if arrays:
                         part = SufficientStatistics.from_arrays(arrays)
                         total = part if total is None else total + part
@@ -122,7 +130,11 @@ class Rows:
         return {} if own is None else own.to_arrays()
 
     def _own_sums(
-        self, contributions: Contributions, path: str | os.PathLike[str] | None, fresh: bool
+        self,
+        contributions: Contributions,
+        path: str | os.PathLike[str] | None,
+        fresh: bool,
+        told: Told | None,
     ) -> SufficientStatistics | None:
         total: SufficientStatistics | None = None
         for name, source in self.sources():
@@ -137,6 +149,7 @@ class Rows:
                 progress=self._settings.progress and self._settings.workers.is_chief,
                 file=file,
                 name=name,
+                told=told if total is None else None,
             )
             total = part if total is None else total + part
         return total

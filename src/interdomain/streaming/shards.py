@@ -6,6 +6,7 @@ import functools
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from .._arguments import as_integer, short
 from .sources import ArraySource
 
 
@@ -46,11 +47,14 @@ class Shards:
         :param data: (X ``[N, D]``, Y ``[N, P]``), as arrays or memory-mapped arrays.
         :raises ValueError: If there are fewer rows than parts, or the data are not arrays.
         """
+        if not isinstance(data, (tuple, list)) or len(data) != 2:
+            raise ValueError(f"data must be a pair of arrays (X, Y), found {short(data)}.")
         X, Y = data
         num_rows = ArraySource(X, Y, 1).num_rows
-        if not 1 <= number <= num_rows:
+        if as_integer(number) is None or not 1 <= number <= num_rows:
             raise ValueError(
-                f"number: found {number} for {num_rows} rows; pass a number from 1 to {num_rows}."
+                f"number: found {short(number)} for {num_rows} rows; pass a number from 1 to "
+                f"{num_rows}."
             )
         ends = [num_rows * k // number for k in range(number + 1)]
 

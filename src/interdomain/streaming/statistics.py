@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from .._arguments import integer, short
 from ..sphere._typing import Array
 from .archives import FORMAT, header_of, position_of, read_archive, write_archive
 from .compensated import CompensatedSum, could_be_left
@@ -43,6 +44,19 @@ class SufficientStatistics:
     diagonal: CompensatedSum
     identity: Identity
     seconds: Mapping[str, float] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        """:raises ValueError: If a part is of another kind."""
+        for name in ("num_rows", "num_skipped"):
+            integer(name, getattr(self, name), at_least=0)
+        kinds = {"gram": CompensatedSum, "diagonal": CompensatedSum, "identity": Identity}
+        for name, kind in (kinds | {"seconds": Mapping}).items():
+            value = getattr(self, name)
+            if not isinstance(value, kind):
+                raise ValueError(
+                    f"{name} must be a {kind.__name__}, found {short(value)}; statistics are made "
+                    "by OutOfCoreSGPR, and read by SufficientStatistics.load."
+                )
 
     @property
     def num_outputs(self) -> int:
@@ -127,6 +141,10 @@ class SufficientStatistics:
         :raises ValueError: If the file holds something else, impossible sums (the message names the
             key in the file), or a pass that has not ended.
         """
+        try:
+            os.fspath(path)
+        except TypeError:
+            raise ValueError(f"path must be the path of a file, found {short(path)}.") from None
         arrays = read_archive(path)
         try:
             position, statistics = position_of(arrays), cls.from_arrays(arrays)
@@ -171,6 +189,11 @@ class SufficientStatistics:
         :raises ValueError: If an array is missing, or cannot be a sum over rows; the message begins
             with its key.
         """
+        if not isinstance(arrays, Mapping):
+            raise ValueError(
+                f"arrays must be a mapping from names to arrays, found {short(arrays)}; pass what "
+                "to_arrays returned."
+            )
         header = header_of(arrays)
         names = header["parameters"]
         return cls(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import zlib
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import gpflow
@@ -28,6 +28,9 @@ class Batches(ABC):
 
     exact: bool
     sharded = False
+    first: tuple[AnyNDArray, AnyNDArray] | None = None
+    """The first batch, where it was told."""
+    _told: Callable[[AnyNDArray, AnyNDArray], None] | None = None
 
     @abstractmethod
     def batch(self, step: int) -> Batch:
@@ -42,6 +45,11 @@ class Batches(ABC):
         found = [spec.shape[1] if spec.shape.rank == 2 else None for spec in self.signature()]
         num_inputs, num_outputs = found or (None, None)
         return num_inputs, num_outputs
+
+    def tell_first(self, told: Callable[[AnyNDArray, AnyNDArray], None]) -> None:
+        """Call a function with X and Y of the first batch that a step takes, if batches are all
+        that there is. None is read for it."""
+        self._told = told
 
     @abstractmethod
     def describe(self) -> Description:
@@ -170,7 +178,18 @@ class DatasetBatches(Batches):
 
     def batch(self, step: int) -> Batch:
         """The next batch; ``step`` is not used, because the iterator counts by itself."""
-        return _next_of(self._iterator)
+        return self._seen(_next_of(self._iterator))
+
+    def _seen(self, batch: Batch) -> Batch:
+        if self._told is not None:
+            told, self._told = self._told, None
+            X, Y = (self._as_array(part) for part in batch)
+            self.first = X, Y
+            told(X, Y)
+        return batch
+
+    def _as_array(self, part: Any) -> AnyNDArray:
+        return np.asarray(part)
 
     def signature(self) -> Sequence[tf.TensorSpec]:
         """The shapes and types of the Dataset's elements, with any number of rows."""
@@ -209,7 +228,12 @@ class ShardedDatasetBatches(DatasetBatches):
             rest = self._dataset.skip(step)
             self._iterator = iter(self._strategy.experimental_distribute_dataset(rest))
         self._next = step + 1
-        return _next_of(self._iterator)
+        return self._seen(_next_of(self._iterator))
+
+    def _as_array(self, part: Any) -> AnyNDArray:
+        """The rows of this process's replicas."""
+        parts = self._strategy.experimental_local_results(part)
+        return np.concatenate([np.asarray(rows) for rows in parts])
 
     def state(self) -> dict[str, Any]:
         """An empty mapping: the step is enough."""

@@ -10,6 +10,7 @@ from typing import Any
 import gpflow
 import tensorflow as tf
 
+from ..models.scales import warn_of_data, warn_of_left_variance
 from .arguments import FitArguments
 from .checkpoints import CheckpointStore
 from .compiled import CompiledFunctions
@@ -21,7 +22,6 @@ from .preparation import Preparation, prepare
 from .progress import Callback, Recorder
 from .replicas import Replicas
 from .results import FitResult
-from .scales import warn_of_data, warn_of_left_variance
 from .settings import Method
 from .validation import check_columns
 
@@ -130,7 +130,8 @@ def fit(
         below a thousandth, or whose mean is 100 ranges away from the centre of a zonal kernel or
         100 standard deviations from the prior of Y; and for rows outside of the interval of
         :class:`~interdomain.inducing_variables.IntervalFourierFeatures`; not for columns of
-        integers, kernels on patches, and Datasets. Afterwards, where harmonics end and a kernel
+        integers and kernels on patches. Of a Dataset, the first batch that a step takes is looked
+        at, and no other is read. Afterwards, where harmonics end and a kernel
         does not, if the bound still pays more than 0.05 a row for what is left out.
     :raises ValueError: for arguments that are wrong or do not go together: the message names the
         argument, what was found, and what to pass instead. That includes a model whose ``num_data``
@@ -174,7 +175,9 @@ def fit(
     columns = batches.columns()
     CompiledFunctions.of(model).get(("checked", columns), lambda: check_columns(model, columns))
     arrays = batches.arrays()
-    if arrays is not None:
+    if arrays is None:
+        batches.tell_first(lambda X, Y: warn_of_data(model, X, Y))
+    else:
         warn_of_data(model, *arrays)
     prepared = prepare(model, arguments, batches, replicas)
     with (
@@ -182,8 +185,9 @@ def fit(
         prepared.recorder(first_step) as recorder,
     ):
         step, ending = _run_steps(prepared, recorder, first_step, started)
-    if arrays is not None:
-        warn_of_left_variance(model, arrays[0])
+    seen = arrays or batches.first
+    if seen is not None:
+        warn_of_left_variance(model, seen[0])
     return FitResult(
         steps=step,
         first_step=first_step,

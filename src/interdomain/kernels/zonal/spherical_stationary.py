@@ -15,6 +15,7 @@ from scipy.special import gammaln
 
 from ..._arguments import number
 from ...sphere import LaplaceBeltramiSpectrum, MaternSpectrum, SquaredExponentialSpectrum
+from ...sphere.haversines import haversines
 from .._parameters import positive_parameter
 from .base import ZonalKernel
 
@@ -102,20 +103,15 @@ class LaplaceBeltrami(SphericalStationary, metaclass=abc.ABCMeta):
     def eigenvalues(self, dimension: int, degrees: Sequence[int]) -> tf.Tensor:
         return self.spectrum(dimension).eigenvalues(degrees)
 
-    def _cosines(self, unit: tf.Tensor, unit2: tf.Tensor | None = None) -> tf.Tensor:
-        """In float64, and exactly one where points coincide: a kernel with a short lengthscale
-        turns rounding errors of angles into a matrix that is not positive semi-definite."""
+    def _kappa_of_pairs(self, unit: tf.Tensor, unit2: tf.Tensor | None = None) -> tf.Tensor:
+        """In float64, and of angles that keep their digits: a kernel with a short lengthscale turns
+        rounding errors of angles into a matrix that is not positive semi-definite."""
         if self.max_degree is not None:
-            return super()._cosines(unit, unit2)
+            return super()._kappa_of_pairs(unit, unit2)
         if unit.dtype != tf.float64:
             unit = _normalised(unit)
             unit2 = None if unit2 is None else _normalised(unit2)
-        t = super()._cosines(unit, unit2)
-        return tf.where(t > 1 - _COINCIDENT, tf.ones([], t.dtype), t)
-
-
-_COINCIDENT = 2e-15
-"""The most by which rounding keeps the inner product of a vector with itself from one."""
+        return self.spectrum(unit.shape[-1]).at_haversines(haversines(unit, unit2))
 
 
 def _normalised(unit: tf.Tensor) -> tf.Tensor:

@@ -8,7 +8,7 @@ said of columns does not hold for pixels, which kernels on patches see.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from typing import Any
+from typing import Any, NamedTuple
 
 import gpflow
 import numpy as np
@@ -40,22 +40,35 @@ _PRIOR_ROWS = 20
 _NAMED = 5
 
 
+class Parts(NamedTuple):
+    """What the warnings look at of a model; None for what it does not have."""
+
+    kernel: Any
+    likelihood: Any
+    mean_function: Any
+    inducing_variable: Any
+
+    @classmethod
+    def of(cls, model: Any) -> Parts:
+        return cls(*(getattr(model, name, None) for name in cls._fields))
+
+
 def warn_of_data(model: Any, X: Array, Y: Array) -> None:
     """One warning for each cause: columns of X, those of Y, and the interval of Fourier features.
 
-    :param X: ``[N, D]``, columns that the model takes.
+    :param model: A model, or :class:`Parts` of one.
+    :param X: ``[N, D]``, columns that the model takes: all rows, or those of one batch.
     :param Y: ``[N, P]``.
     """
-    kernel = getattr(model, "kernel", None)
-    if not isinstance(kernel, Kernel) or np.ndim(X) != 2:
+    parts = model if isinstance(model, Parts) else Parts.of(model)
+    if not isinstance(parts.kernel, Kernel) or np.ndim(X) != 2 or not len(X):
         return
     X = np.asarray(X)
     step = -(-len(X) // _MAX_ROWS)
-    _warn_of_columns(kernel, X[::step])
-    _warn_of_interval(model, X)
-    likelihood = getattr(model, "likelihood", None)
-    if isinstance(likelihood, gpflow.likelihoods.Gaussian) and np.ndim(Y) == 2:
-        _warn_of_targets(model, X[:: -(-len(X) // _PRIOR_ROWS)], np.asarray(Y)[::step])
+    _warn_of_columns(parts.kernel, X[::step])
+    _warn_of_interval(parts, X)
+    if isinstance(parts.likelihood, gpflow.likelihoods.Gaussian) and np.ndim(Y) == 2:
+        _warn_of_targets(parts, X[:: -(-len(X) // _PRIOR_ROWS)], np.asarray(Y)[::step])
 
 
 def _warn_of_columns(kernel: Kernel, X: Array) -> None:
@@ -120,12 +133,12 @@ def _wrong(column: Array, length: float, zonal: bool) -> str | None:
     return None
 
 
-def _warn_of_targets(model: Any, X: Array, Y: Array) -> None:
+def _warn_of_targets(parts: Parts, X: Array, Y: Array) -> None:
     X = X.astype(gpflow.default_float())
-    prior = model.kernel(X, full_cov=False).numpy()
-    noise = model.likelihood.variance_at(X).numpy()
+    prior = parts.kernel(X, full_cov=False).numpy()
+    noise = parts.likelihood.variance_at(X).numpy()
     deviation = float(np.sqrt(np.mean(prior) + np.mean(noise)))
-    centre = float(np.mean(model.mean_function(X).numpy()))
+    centre = float(np.mean(parts.mean_function(X).numpy()))
     mean, extent = float(np.mean(Y)), float(np.max(np.ptp(Y, axis=0)))
     least, most = min(deviation, 1.0), max(deviation, 1.0)
     off = abs(mean - centre) > OFFSET * most
@@ -138,11 +151,11 @@ def _warn_of_targets(model: Any, X: Array, Y: Array) -> None:
         )
 
 
-def _warn_of_interval(model: Any, X: Array) -> None:
-    variable = getattr(model, "inducing_variable", None)
+def _warn_of_interval(parts: Parts, X: Array) -> None:
+    variable = parts.inducing_variable
     if not isinstance(variable, (IntervalFourierFeatures, SumInducingVariables)):
         return
-    for block, kernel in flat_blocks(variable, model.kernel):
+    for block, kernel in flat_blocks(variable, parts.kernel):
         if not isinstance(block, IntervalFourierFeatures):
             continue
         column = X[:, kernel.active_dims]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import re
 import warnings
 from collections.abc import Callable
@@ -20,8 +21,10 @@ from interdomain.inducing_variables import (
     SumInducingVariables,
 )
 from interdomain.kernels import Convolutional, SphericalMatern32
-from interdomain.training import fit
-from interdomain.training.scales import warn_of_data
+from interdomain.models import OutOfCoreSGPR
+from interdomain.models.scales import warn_of_data
+from interdomain.streaming import Shards
+from interdomain.training import fit, fit_out_of_core
 
 RNG = np.random.default_rng(0)
 X = RNG.uniform(-1, 1, (60, 2))
@@ -121,15 +124,14 @@ def test_each_cause_is_told_once(name: str) -> None:
 
 
 def test_fit_tells() -> None:
-    """Of arrays, and of data that the model holds; a Dataset is not read for it."""
+    """Of arrays, of data that the model holds, and of the first batch of a Dataset."""
     for model, data in (
         (svgp(Matern32()), (X * 1e4, Y)),
         (gpflow.models.GPR((X * 1e4, Y), Matern32()), None),
+        (svgp(Matern32()), batches(X * 1e4, Y)),
     ):
         (found,) = caught(lambda m=model, d=data: fit(m, d, steps=1, progress=False))
         assert "columns of X are far from standardised" in found
-    dataset = tf.data.Dataset.from_tensor_slices((X * 1e4, Y)).batch(10)
-    assert not caught(lambda: fit(svgp(Matern32()), dataset, steps=1, progress=False))
 
 
 def test_no_false_alarms() -> None:
@@ -175,3 +177,122 @@ def test_degrees_that_do_not_go_together() -> None:
         SphericalHarmonics.for_kernel(SphericalMatern32(), 2, max_degree=9)
         SphericalHarmonics.for_kernel(SphericalMatern32(max_degree=5), 2, max_degree=5)
         SphericalHarmonics.for_kernel(SphericalMatern32(max_degree=5), 2, max_degree=3)
+
+
+# Data that are read a batch at a time.
+
+
+def batches(X: np.ndarray, Y: np.ndarray) -> tf.data.Dataset:
+    return tf.data.Dataset.from_tensor_slices((X, Y)).batch(10)
+
+
+@pytest.mark.parametrize("method", ["adam", "l-bfgs"])
+def test_fit_tells_of_a_dataset(method: Any) -> None:
+    wrong = {"scaled", "off the centre", "interval"}
+    for name in wrong if method == "adam" else {"scaled"}:
+        build, data, message = WRONG[name]
+        model = build()
+        found = caught(
+            lambda m=model, d=data: fit(m, batches(*d), method=method, steps=3, progress=False)
+        )
+        assert len(found) == 1 and re.search(message.replace("60 rows", "[16]0 rows"), found[0])
+    build, data = RIGHT["interval"]
+    assert caught(lambda: fit(build(), batches(*data), steps=3, progress=False)) == []
+
+
+def test_a_dataset_is_read_no_more_than_it_was() -> None:
+    """One whose rows depend on how often it was read gives the same steps, in the same order."""
+    read = []
+
+    def rows() -> Any:
+        for k in range(6):
+            read.append(k)
+            yield 1e4 * X[10 * k : 10 * k + 10], Y[10 * k : 10 * k + 10]
+
+    signature = tuple(tf.TensorSpec([None, size], tf.float64) for size in (2, 1))
+    dataset = tf.data.Dataset.from_generator(rows, output_signature=signature)
+    seen: list[Any] = []
+    model = svgp(Matern32())
+    loss = model.training_loss
+
+    def noted(data: Any) -> Any:
+        tf.py_function(lambda first: seen.append(float(first)), [data[0][0, 0]], [])
+        return loss(data)
+
+    model.training_loss = noted
+    (found,) = caught(lambda: fit(model, dataset, steps=3, progress=False))
+    assert "columns of X are far from standardised" in found
+    assert read == list(range(len(read))) and len(read) <= 6
+    assert list(dict.fromkeys(seen)) == [1e4 * X[10 * k, 0] for k in range(3)]
+
+
+@pytest.mark.full
+def test_a_resumed_fit_of_a_dataset_tells_and_changes_nothing(tmp_path: Any) -> None:
+    def trained(folder: str, *ends: int) -> Any:
+        for steps in ends:
+            tf.random.set_seed(7)  # part of the seed of a Dataset's shuffle
+            data, model = batches(1e4 * X, Y).shuffle(6, seed=1), svgp(Matern32())
+            (found,) = caught(
+                lambda m=model, d=data, n=steps: fit(
+                    m, d, steps=n, checkpoint_dir=tmp_path / folder, resume=True, progress=False
+                )
+            )
+            assert "columns of X" in found
+        return [variable.numpy() for variable in model.trainable_variables]
+
+    for whole, resumed in zip(trained("whole", 9), trained("resumed", 4, 9), strict=True):
+        np.testing.assert_array_equal(whole, resumed)
+
+
+def out_of_core(data: Any, on_interval: bool = False, **settings: Any) -> OutOfCoreSGPR:
+    kernel = Matern32(active_dims=[1]) if on_interval else Matern32()
+    features: Any = IntervalFourierFeatures(-0.5, 0.5, 3) if on_interval else X[:5].copy()
+    return OutOfCoreSGPR(data, kernel, features, progress=False, batch_size=20, **settings)
+
+
+OUT_OF_CORE: dict[str, tuple[Any, bool, str]] = {
+    "scaled": ((X * 1e4, Y), False, "columns of X are far from standardised"),
+    "a dataset": (batches(X * 1e4, Y), False, "columns of X are far from standardised"),
+    "shards": (Shards.split((X * 1e4, Y), 3), False, "columns of X are far from standardised"),
+    "Y": ((X, 1e4 * Y + 1e6), False, r"Y, with a mean of 1e\+06"),
+    "interval": ((X, Y), True, r"of 20 rows of X are outside of the interval \[-0\.5, 0\.5\]"),
+}
+
+
+@pytest.mark.parametrize("name", OUT_OF_CORE)
+def test_the_first_pass_tells_once(name: str) -> None:
+    data, on_interval, message = OUT_OF_CORE[name]
+    model = out_of_core(data, on_interval)
+
+    def use() -> None:
+        model.elbo()
+        model.kernel.lengthscales.assign(0.7)
+        model.elbo()
+
+    (found,) = caught(use)
+    assert re.search(message, found), found
+
+
+def test_a_recipe_out_of_core_tells_once() -> None:
+    model = out_of_core((X * 1e4, Y))
+    (found,) = caught(
+        lambda: fit_out_of_core(model, subset_size=30, subset_steps=1, steps=1, progress=False)
+    )
+    assert "columns of X are far from standardised" in found
+
+
+def test_nothing_is_told_of_right_rows() -> None:
+    rows = X.copy()
+    rows[0, 0] = np.nan
+    for model in (
+        out_of_core((X, Y)),
+        out_of_core(batches(X, Y)),
+        out_of_core((rows, Y), on_invalid="skip"),
+        out_of_core(out_of_core((X, Y)).statistics),
+    ):
+        assert caught(lambda m=model: m.statistics) == []
+
+
+def test_copies_of_a_model_tell_too() -> None:
+    model = copy.deepcopy(out_of_core((X * 1e4, Y)))
+    assert len(caught(model.elbo)) == 1
