@@ -26,6 +26,7 @@ UNDERFLOW = 1e-30  # what is smaller may be zero in float32
 # Of finite differences; the nearest one counts. The long ones are for kernels with a slope at angle
 # zero, whose value at a row's own angle is only known to the root of the rounding error.
 STEPS = (1e-2, 1e-3, 1e-4, 1e-5, 1e-6)
+KINK = 1e-4  # lengthscales
 ROUNDING_STEP = 1e-4  # what the bound's rounding error is divided by in the tolerance
 
 Check = Callable[["Built"], float]
@@ -72,15 +73,17 @@ def symmetric(built: Built) -> float:
     """K is symmetric, and its diagonal is what full_cov=False gives; no variance is negative."""
     asymmetry = np.max(np.abs(built.K - built.K.T))
     negative = -np.min(built.diagonal)
-    tolerance = (ULPS * built.ulp + _of_angles(built)) * built.size
+    rounding = ULPS * built.ulp * (1 + built.draw.squared_distance)
+    tolerance = (rounding + _of_angles(built)) * built.size
     difference = np.max(np.abs(np.diag(built.K) - built.diagonal))
     of_difference = (_of_distances(built) + _of_angles(built)) * built.size
     return float(max(max(asymmetry, negative) / tolerance, difference / of_difference))
 
 
 def _of_distances(built: Built) -> float:
-    """What is left of a row's distance to itself: the root of the error of a difference."""
-    return float(np.sqrt(built.ulp * (1 + built.draw.squared_distance)))
+    """What is left of a row's distance to itself: the root of the error of a a + b b - 2 a b, in
+    which four products are rounded."""
+    return float(np.sqrt(4 * built.ulp * (1 + built.draw.squared_distance)))
 
 
 def _of_angles(built: Built) -> float:
@@ -91,6 +94,8 @@ def _of_angles(built: Built) -> float:
 def positive(built: Built) -> float:
     """K has no negative eigenvalue beyond rounding."""
     tolerance = ULPS * built.ulp * (1 + built.draw.squared_distance) + _of_angles(built)
+    if built.draw.kink:  # rows that are twice there are not at distance zero
+        tolerance += _of_distances(built)
     return float(-np.min(np.linalg.eigvalsh(built.K)) / (tolerance * built.size))
 
 
@@ -115,21 +120,36 @@ def bound(built: Built) -> float:
     fit = float(np.sum(built.Y * np.linalg.solve(K, built.Y)))
     exact = -(len(built.X) * np.log(2 * np.pi) + log_determinant + fit) / 2
     if not np.isfinite(elbo):
-        signal = float(np.sum(built.diagonal)) / noise
-        if signal * built.ulp > 1:
-            raise np.linalg.LinAlgError(f"SGPR's I + A A' is rounded by {signal * built.ulp:.2g}")
-        return np.inf
+        return _lost(built)
     conditioning = 1 + built.size / noise
     tolerance = (JITTER + np.sqrt(built.ulp)) * (1 + abs(exact) + len(built.X)) * conditioning
     return float((elbo - exact) / tolerance)
+
+
+def _lost(built: Built) -> float:
+    """The excess of a bound that is not a number.
+
+    :raises numpy.linalg.LinAlgError: If the signal is so strong that SGPR's second factor is lost.
+    """
+    rounding = float(np.sum(built.diagonal)) / built.draw.noise_variance * built.ulp
+    if rounding > 1:
+        raise np.linalg.LinAlgError(f"SGPR's I + A A' is rounded by {rounding:.2g}")
+    return np.inf
+
+
+def _at_kink(draw: Draw) -> bool:
+    return draw.kink and draw.squared_distance < KINK**2
 
 
 def gradients(built: Built) -> float:
     """The bound's gradient along a random direction is that of finite differences.
 
     In float64, and where distances have digits enough that the bound's differences mean something.
+    Not where a kernel with a kink sees all rows within 1e-4 lengthscales: pairs nearer than 1e-6
+    pass no gradient on.
     """
-    if built.dtype is not np.float64 or _of_distances(built) > GRADIENT_RTOL:
+    lost = _of_distances(built) > GRADIENT_RTOL
+    if built.dtype is not np.float64 or lost or _at_kink(built.draw):
         return 0.0
     with built.context():
         model = built.sgpr()
@@ -146,7 +166,7 @@ def gradients(built: Built) -> float:
             if g is not None
         )
         if not np.isfinite(slope):
-            return np.inf
+            return _lost(built)
         initial = [v.numpy() for v in variables]
 
         def at(step: float) -> float:
@@ -222,7 +242,9 @@ def faults(draw: Draw, dtype: type, *, models: bool) -> Iterator[tuple[str, floa
         yield "build", np.inf, f"{type(error).__name__}: {error}"[:200]
         return
     if finite(built) > 1:
-        yield "finite", np.inf, ""
+        largest = Built(draw, np.float64).size if dtype is np.float32 else 0.0
+        too_large = largest > float(np.finfo(dtype).max) ** 0.99
+        yield ("beyond" if too_large else "finite"), np.inf, ""
         return
     least = np.min(np.linalg.eigvalsh(built.Kuu)) + JITTER
     if least < 10 * len(built.Kuu) * ulp * np.max(np.abs(built.Kuu)):

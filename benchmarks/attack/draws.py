@@ -37,6 +37,7 @@ class Draw:
         rounding error is not small; a kernel of angles loses none.
     :ivar slope: Of a kernel of angles at angle zero, which a cosine tells to the root of its
         rounding error.
+    :ivar kink: Whether the kernel has a slope at distance zero.
     """
 
     family: str
@@ -48,6 +49,7 @@ class Draw:
     extreme: bool = False
     squared_distance: float = 0.0
     slope: float = 0.0
+    kink: bool = False
 
 
 def draw(family: str, generator: Generator) -> Draw:

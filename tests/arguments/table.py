@@ -44,7 +44,7 @@ from tests.arguments.parts import (
 MODEL = {
     "likelihood": made(likelihood),
     "mean_function": made(constant, optional=True),
-    "num_latent_gps": integer(1, huge=True),
+    "num_latent_gps": integer(1, huge=True, optional=True),
     "whiten": boolean(True),
     "q_diag": boolean(),
     "num_data": integer(20, optional=True),
@@ -179,6 +179,13 @@ TABLE: dict[str, Entry] = {
         max_degree=integer(4, 0, huge=True),
         allow_large=LARGE,
         name=NAME,
+    ),
+    "SharedIndependentInducingVariables": entry(
+        inducing_variables.SharedIndependentInducingVariables, inducing_variable=made(points)
+    ),
+    "SeparateIndependentInducingVariables": entry(
+        inducing_variables.SeparateIndependentInducingVariables,
+        inducing_variable_list=several(lambda: [points()]),
     ),
     "SumInducingVariables": entry(
         inducing_variables.SumInducingVariables,

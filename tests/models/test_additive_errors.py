@@ -69,10 +69,6 @@ ERRORS: dict[str, tuple[Callable[[], Any], str]] = {
         lambda: additive(q_sqrt=[np.eye(3)[None], np.eye(4)[None]], q_diag=True),
         r"q_sqrt\[0\] must have shape \(3, 1\), found \(1, 3, 3\); block 0 has 3 inducing",
     ),
-    "several outputs": (
-        lambda: over(several_outputs(), InducingPoints(points(3))),
-        "kernel must have one output, found SharedIndependent; .* num_latent_gps",
-    ),
     "an array": (
         lambda: over(matern(), points(3)),
         "inducing_variable must be an inducing variable, found ndarray; pass",

@@ -60,10 +60,6 @@ ERRORS: dict[str, tuple[Callable[[], Any], str]] = {
         lambda: model(q_sqrt_orthogonal=np.eye(3)[None], q_diag=True),
         r"q_sqrt_orthogonal must have shape \(3, 1\), found \(1, 3, 3\)",
     ),
-    "several outputs": (
-        lambda: model(kernel=gpflow.kernels.SharedIndependent(matern(), output_dim=2)),
-        "kernel must have one output, found SharedIndependent; .* num_latent_gps",
-    ),
     "an array for the base": (
         lambda: OrthogonalSVGP(matern(), gpflow.likelihoods.Gaussian(), U, InducingPoints(V)),
         "^inducing_variable must be an inducing variable, found ndarray; pass",

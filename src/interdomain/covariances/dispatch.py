@@ -44,7 +44,8 @@ def _raise_no_covariance(inducing_variable: InducingVariables, kernel: Kernel) -
     name, kernel_name = type(inducing_variable).__name__, type(kernel).__name__
     if isinstance(kernel, gpflow.kernels.MultioutputKernel):
         remedy = (
-            "wrap the inducing variable in gpflow.inducing_variables."
+            "it has several outputs: pass both to a model, which takes them as they are; where Kuu "
+            "and Kuf are needed, wrap it in interdomain.inducing_variables."
             f"SharedIndependentInducingVariables({name}(...)) or "
             "SeparateIndependentInducingVariables([...])"
         )

@@ -16,7 +16,7 @@ Block: TypeAlias = tuple[InducingVariables, Kernel]
 def pair_blocks(
     inducing_variable: DecomposedInducingVariables, kernel: Sum | DecomposedKernel
 ) -> list[Block]:
-    """Each block with its summand.
+    """Each block with its summand; summands without inducing variables are left out.
 
     :raises ValueError: If there is not one block per summand.
     """
@@ -26,7 +26,8 @@ def pair_blocks(
             f"inducing_variables has {len(blocks)} blocks, but the kernel is a sum of "
             f"{len(kernels)} (gpflow flattens sums of sums); pass one block per summand."
         )
-    return list(zip(blocks, kernels, strict=True))
+    pairs = zip(blocks, kernels, strict=True)
+    return [(block, summand) for block, summand in pairs if block is not None]
 
 
 def flat_blocks(inducing_variable: InducingVariables, kernel: Kernel) -> list[Block]:

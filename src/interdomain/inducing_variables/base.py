@@ -29,5 +29,5 @@ class DecomposedInducingVariables(InterDomainInducingVariables, abc.ABC):
 
     @property
     @abc.abstractmethod
-    def inducing_variables(self) -> Sequence[InducingVariables]:
-        """One block per summand, in the order of ``kernel.kernels``."""
+    def inducing_variables(self) -> Sequence[InducingVariables | None]:
+        """One block per summand, in the order of ``kernel.kernels``; None for a summand without."""

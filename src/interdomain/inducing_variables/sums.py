@@ -33,38 +33,46 @@ class SumInducingVariables(DecomposedInducingVariables):
     """
 
     def __init__(
-        self, inducing_variables: Sequence[InducingVariables], *, name: str | None = None
+        self, inducing_variables: Sequence[InducingVariables | None], *, name: str | None = None
     ) -> None:
         super().__init__(name=name)
         blocks = items("inducing_variables", inducing_variables, "a list, one for each summand")
         if not blocks:
             raise ValueError("inducing_variables must have one entry per summand, found none.")
-        for block in blocks:
+        given = [block for block in blocks if block is not None]
+        if not given:
+            raise ValueError(
+                "inducing_variables must have an entry that is not None, found "
+                f"{list(blocks)}; pass inducing variables for one summand at least."
+            )
+        for block in given:
             if not isinstance(block, InducingVariables):
                 raise ValueError(
                     "inducing_variables must hold inducing variables, found "
                     f"{type(block).__name__}; pass for example InducingPoints(Z) for an array Z."
                 )
         # Each once, so that GPflow's listings show each parameter once.
-        self.blocks = list({id(block): block for block in blocks}.values())
+        self.blocks = list({id(block): block for block in given}.values())
         positions = {id(block): i for i, block in enumerate(self.blocks)}
-        self._order = tuple(positions[id(block)] for block in blocks)
+        self._order = tuple(positions.get(id(block)) for block in blocks)
 
     @property
-    def inducing_variables(self) -> tuple[InducingVariables, ...]:
-        """One per summand; the same object may belong to several."""
-        return tuple(self.blocks[i] for i in self._order)
+    def inducing_variables(self) -> tuple[InducingVariables | None, ...]:
+        """One per summand, or None; the same object may belong to several."""
+        return tuple(None if i is None else self.blocks[i] for i in self._order)
 
     @property
     def num_inducing(self) -> tf.Tensor | int:
         """The number M of inducing variables in all blocks."""
-        return sum(block.num_inducing for block in self.inducing_variables)
+        return sum(block.num_inducing for block in self.inducing_variables if block is not None)
 
     @property
     def shape(self) -> Shape:
         """``(M, None, 1)``: the blocks may live in different spaces."""
         total = 0
         for block in self.inducing_variables:
+            if block is None:
+                continue
             size = block.shape[0] if block.shape else None
             if size is None:
                 return (None, None, 1)

@@ -16,6 +16,7 @@ from gpflow.mean_functions import MeanFunction
 from gpflow.posteriors import PrecomputeCacheType
 
 from .._arguments import items
+from ..covariances.latents import LatentGPs, latent_gps
 from ..covariances.pairs import flat_blocks
 from ..devices import move_parameters, resolve_devices
 from ..kernels import DecomposedKernel
@@ -40,14 +41,20 @@ class AdditiveSVGP(OnePassSVGP):
     each on its own device.
 
     :param kernel: A sum: ``gpflow.kernels.Sum``, :class:`interdomain.kernels.HarmonicKernel`, or a
-        sum of sums. (Another kernel is a sum of one.)
+        sum of sums. (Another kernel is a sum of one.) For several outputs
+        ``gpflow.kernels.SharedIndependent``, ``SeparateIndependent`` or ``LinearCoregionalization``
+        of such kernels, all with the same number of summands.
     :param likelihood: Any of GPflow's.
     :param inducing_variable: :class:`interdomain.inducing_variables.SumInducingVariables`, or
-        :class:`interdomain.inducing_variables.HarmonicInducingPoints`.
+        :class:`interdomain.inducing_variables.HarmonicInducingPoints`; for several outputs one for
+        all latent GPs, or
+        :class:`interdomain.inducing_variables.SeparateIndependentInducingVariables`.
     :param mean_function: Added to f.
-    :param num_latent_gps: The number P of latent GPs with the same prior.
+    :param num_latent_gps: The number P of latent GPs with the same prior, 1 by default; a kernel
+        of several outputs has its own.
     :param q_diag: Whether the covariances of the q_t are diagonal.
-    :param q_mu: For each block initial values ``[m_t, P]``; zeros by default.
+    :param q_mu: For each block initial values ``[m_t, P]``, for the largest m_t of all latent GPs;
+        zeros by default.
     :param q_sqrt: For each block initial values ``[P, m_t, m_t]``, or ``[m_t, P]`` if ``q_diag``;
         the identity by default.
     :param whiten: Whether q_t is over the whitened variables.
@@ -57,7 +64,8 @@ class AdditiveSVGP(OnePassSVGP):
         and all their operations, forward and backward; "auto" for all logical GPUs (if there are
         two or more). Parameters of the inducing variable that belong to one block are made anew
         there, in place: read them from the model afterwards.
-    :raises ValueError: If blocks and summands do not agree, the kernel has several outputs, q_mu or
+    :raises ValueError: If blocks and summands do not agree, ``num_latent_gps`` is not that of a
+        kernel of several outputs, or it is not known what latent GPs that is made of, q_mu or
         q_sqrt do not fit, or a device does not exist.
     """
 
@@ -68,7 +76,7 @@ class AdditiveSVGP(OnePassSVGP):
         inducing_variable: InducingVariables,
         *,
         mean_function: MeanFunction | None = None,
-        num_latent_gps: int = 1,
+        num_latent_gps: int | None = None,
         q_diag: bool = False,
         q_mu: Sequence[TensorType] | None = None,
         q_sqrt: Sequence[TensorType] | None = None,
@@ -88,11 +96,12 @@ class AdditiveSVGP(OnePassSVGP):
         )
         placed = resolve_devices(devices)
         self._devices = placed
-        blocks = flat_blocks(inducing_variable, kernel)
         if placed is not None:
-            move_parameters(inducing_variable, [block for block, _ in blocks], placed)
-            blocks = flat_blocks(inducing_variable, kernel)
-        means, roots = self._initial_q(blocks, q_mu, q_sqrt, q_diag, allow_large)
+            for latents in latent_gps(kernel, inducing_variable):
+                blocks = _blocks(latents)
+                move_parameters(inducing_variable, blocks, placed)
+        sizes = _sizes(inducing_variable, kernel)
+        means, roots = self._initial_q(sizes, q_mu, q_sqrt, q_diag, allow_large)
         self.q_mu: list[gpflow.Parameter] = means  # type: ignore[assignment]
         self.q_sqrt: list[gpflow.Parameter] = roots  # type: ignore[assignment]
 
@@ -155,24 +164,24 @@ class AdditiveSVGP(OnePassSVGP):
 
     def _initial_q(
         self,
-        blocks: Sequence[tuple[InducingVariables, Kernel]],
+        sizes: Sequence[int],
         q_mu: Sequence[TensorType] | None,
         q_sqrt: Sequence[TensorType] | None,
         q_diag: bool,
         allow_large: bool,
     ) -> tuple[list[gpflow.Parameter], list[gpflow.Parameter]]:
-        rule = f"one entry per block, {len(blocks)}"
+        rule = f"one entry per block, {len(sizes)}"
         for name, given in (("q_mu", q_mu), ("q_sqrt", q_sqrt)):
-            count = len(blocks) if given is None else len(items(name, given, f"a list of {rule}"))
-            if count != len(blocks):
+            count = len(sizes) if given is None else len(items(name, given, f"a list of {rule}"))
+            if count != len(sizes):
                 raise ValueError(f"{name} must have {rule}, found {count}.")
         means, roots = [], []
-        for t, (block, _) in enumerate(blocks):
+        for t, size in enumerate(sizes):
             with tf.device(self._devices[t % len(self._devices)] if self._devices else None):
                 mean, root = variational_pair(
                     (f"q_mu[{t}]", f"q_sqrt[{t}]"),
                     f"block {t}",
-                    int(block.num_inducing),
+                    size,
                     self.num_latent_gps,
                     q_diag=q_diag,
                     q_mu=None if q_mu is None else q_mu[t],
@@ -182,3 +191,22 @@ class AdditiveSVGP(OnePassSVGP):
             means.append(mean)
             roots.append(root)
         return means, roots
+
+
+def _blocks(latents: LatentGPs) -> list[InducingVariables]:
+    return [block for block, _ in flat_blocks(latents.inducing_variables[0], latents.kernel)]
+
+
+def _sizes(inducing_variable: InducingVariables, kernel: Kernel) -> list[int]:
+    """The number of variables of each block; of the largest, where latent GPs differ.
+
+    :raises ValueError: If some latent GPs have more blocks than others.
+    """
+    blocks = [_blocks(latents) for latents in latent_gps(kernel, inducing_variable)]
+    numbers = [len(of_latents) for of_latents in blocks]
+    if len(set(numbers)) > 1:
+        raise ValueError(
+            f"inducing_variable must have as many blocks for each latent GP, found {numbers}; pass "
+            "kernels with the same number of summands."
+        )
+    return [max(int(block.num_inducing) for block in alike) for alike in zip(*blocks, strict=True)]

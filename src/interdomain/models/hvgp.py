@@ -10,6 +10,7 @@ from gpflow.kernels import Kernel
 from gpflow.likelihoods import Likelihood
 from gpflow.mean_functions import MeanFunction
 
+from ..covariances.latents import latent_gps, map_latents
 from ..inducing_variables import HarmonicInducingPoints
 from ..kernels import HarmonicKernel
 from ..transforms import CyclicTransform
@@ -20,7 +21,9 @@ class HVGP(AdditiveSVGP):
     """Harmonic variational GP (Sun et al. 2021, section 4.2): :class:`AdditiveSVGP` over a
     :class:`interdomain.kernels.HarmonicKernel`.
 
-    :param base_kernel: A kernel that is invariant to the transformations.
+    :param base_kernel: A kernel that is invariant to the transformations; for several outputs
+        ``gpflow.kernels.SharedIndependent``, ``SeparateIndependent`` or ``LinearCoregionalization``
+        of such kernels, which share the inducing points.
     :param likelihood: Any of GPflow's.
     :param Z: Inducing points ``[T, m, D]`` for each of the T parts, or ``[m, D]`` to share them.
     :param transforms: One of :mod:`interdomain.transforms`, or a list of those that commute.
@@ -39,7 +42,7 @@ class HVGP(AdditiveSVGP):
         *,
         complete: bool = False,
         mean_function: MeanFunction | None = None,
-        num_latent_gps: int = 1,
+        num_latent_gps: int | None = None,
         q_diag: bool = False,
         q_mu: Sequence[TensorType] | None = None,
         q_sqrt: Sequence[TensorType] | None = None,
@@ -48,11 +51,12 @@ class HVGP(AdditiveSVGP):
         allow_large: bool = False,
         devices: Sequence[str] | Literal["auto"] | None = None,
     ) -> None:
-        kernel = HarmonicKernel(base_kernel, transforms)
+        kernel = map_latents(base_kernel, lambda latent: HarmonicKernel(latent, transforms))
+        first, *_ = latent_gps(kernel)
         super().__init__(
             kernel,
             likelihood,
-            HarmonicInducingPoints.for_kernel(kernel, Z, complete=complete),
+            HarmonicInducingPoints.for_kernel(first.kernel, Z, complete=complete),
             mean_function=mean_function,
             num_latent_gps=num_latent_gps,
             q_diag=q_diag,

@@ -17,7 +17,8 @@ from gpflow.utilities import positive, triangular
 
 from .._arguments import check_size, finite_array, instance, integer
 from .._tracing import calls_user_code
-from ..kernels._kernel_arguments import single_output
+from ..covariances.latents import latent_gps
+from ..posteriors.groups import outputs_of
 from ..sphere._typing import Array
 
 _RANKS = (0, 1, 2, 3)
@@ -37,16 +38,15 @@ class OnePassSVGP(gpflow.models.SVGP, abc.ABC):
         inducing_variable: InducingVariables,
         *,
         mean_function: MeanFunction | None,
-        num_latent_gps: int,
+        num_latent_gps: int | None,
         whiten: bool,
         num_data: int | TensorType | None,
     ) -> None:
-        remedy = "several latent GPs with the same prior come with num_latent_gps"
-        single_output("kernel", kernel, remedy)
+        instance("kernel", kernel, Kernel, "a GPflow kernel")
         validate_inducing_variable("inducing_variable", inducing_variable)
         instance("likelihood", likelihood, Likelihood, "a GPflow likelihood")
         validate_mean_function(mean_function)
-        num_latent_gps = integer("num_latent_gps", num_latent_gps, at_least=1)
+        num_latent_gps = _number_of_latent_gps(kernel, num_latent_gps)
         if num_data is not None and not isinstance(num_data, (tf.Tensor, tf.Variable)):
             num_data = integer("num_data", num_data, at_least=1)
         gpflow.models.GPModel.__init__(self, kernel, likelihood, mean_function, num_latent_gps)
@@ -61,7 +61,7 @@ class OnePassSVGP(gpflow.models.SVGP, abc.ABC):
 
     @abc.abstractmethod
     def marginals_and_kl(self, X: TensorType) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
-        """Mean and variance of f (its mean function left out) at X, ``[N, P]``, and the KL."""
+        """Mean and variance of the latent GPs at X, ``[N, L]``, and the KL divergence of all q."""
 
     @inherit_check_shapes
     @calls_user_code
@@ -69,6 +69,9 @@ class OnePassSVGP(gpflow.models.SVGP, abc.ABC):
         """The evidence lower bound, with one factorisation of each Kuu for all its terms."""
         X, Y = data
         mean, variance, kl = self.marginals_and_kl(X)
+        mean, variance = outputs_of(
+            self.kernel, mean, variance, full_cov=False, full_output_cov=False
+        )
         expectations = self.likelihood.variational_expectations(
             X, mean + self.mean_function(X), variance, Y
         )
@@ -76,6 +79,22 @@ class OnePassSVGP(gpflow.models.SVGP, abc.ABC):
         if self.num_data is not None:
             scale = tf.cast(self.num_data, kl.dtype) / tf.cast(tf.shape(X)[0], kl.dtype)
         return tf.reduce_sum(expectations) * scale - kl
+
+
+def _number_of_latent_gps(kernel: Kernel, given: int | None) -> int:
+    """:raises ValueError: If it is not that of a kernel of several outputs."""
+    if given is not None:
+        given = integer("num_latent_gps", given, at_least=1)
+    if not isinstance(kernel, gpflow.kernels.MultioutputKernel):
+        return 1 if given is None else given
+    latent_gps(kernel)  # only kinds that are known
+    found = int(kernel.num_latent_gps)
+    if given not in (None, found):
+        raise ValueError(
+            f"num_latent_gps must be {found}, the number of the kernel's latent GPs, found "
+            f"{given}; leave it out."
+        )
+    return found
 
 
 def validate_inducing_variable(name: str, inducing_variable: InducingVariables) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Any, Literal
 
 import gpflow
 import numpy as np
@@ -16,6 +16,7 @@ from gpflow.mean_functions import MeanFunction
 from gpflow.posteriors import PrecomputeCacheType
 
 from .._arguments import choice, warn
+from ..covariances.latents import latent_gps
 from ..posteriors.groups import marginals_and_kl
 from ..posteriors.orthogonal import OrthogonalPosterior
 from ..posteriors.orthogonal_terms import (
@@ -41,7 +42,10 @@ class OrthogonalSVGP(OnePassSVGP):
     It is used as a ``gpflow.models.SVGP``; ``q_mu`` and ``q_sqrt`` belong to u,
     ``q_mu_orthogonal`` and ``q_sqrt_orthogonal`` to v'.
 
-    :param kernel: With one output.
+    :param kernel: With one output; or ``gpflow.kernels.SharedIndependent``,
+        ``SeparateIndependent`` or ``LinearCoregionalization``, and for each of the two sets one
+        inducing variable for all latent GPs, or
+        :class:`interdomain.inducing_variables.SeparateIndependentInducingVariables`.
     :param likelihood: Any of GPflow's.
     :param inducing_variable: The base u, for which there are ``Kuu`` and ``Kuf``.
     :param orthogonal_inducing_variable: v; with the base it needs a registered
@@ -50,7 +54,8 @@ class OrthogonalSVGP(OnePassSVGP):
         prior's, so that v' adds to the mean alone (Salimbeni et al. 2018); there is no
         ``q_sqrt_orthogonal`` then.
     :param mean_function: Added to f.
-    :param num_latent_gps: The number P of latent GPs with the same prior.
+    :param num_latent_gps: The number P of latent GPs with the same prior, 1 by default; a kernel
+        of several outputs has its own.
     :param q_diag: Whether the covariances of both q's are diagonal.
     :param q_mu: Initial values ``[M, P]``; zeros by default.
     :param q_sqrt: Initial values ``[P, M, M]``, or ``[M, P]`` if ``q_diag``; the identity by
@@ -62,7 +67,8 @@ class OrthogonalSVGP(OnePassSVGP):
     :param num_data: The number of rows of the whole data set, where minibatches are used.
     :param allow_large: Whether to make a q_sqrt of more than 4 GiB.
     :raises ValueError: If there is no covariance between the two sets, they do not fit the kernel,
-        the kernel has several outputs, ``variant`` is unknown, or a q does not fit.
+        ``num_latent_gps`` is not that of a kernel of several outputs, or it is not known what
+        latent GPs that is made of, ``variant`` is unknown, or a q does not fit.
     :warns UserWarning: If u determines some or all of the orthogonal variables (S_vf = 0 for them:
         they change nothing). Two sets of harmonics with shared degrees are such a case.
     """
@@ -76,7 +82,7 @@ class OrthogonalSVGP(OnePassSVGP):
         *,
         variant: Literal["solve", "odvgp"] = "solve",
         mean_function: MeanFunction | None = None,
-        num_latent_gps: int = 1,
+        num_latent_gps: int | None = None,
         q_diag: bool = False,
         q_mu: TensorType | None = None,
         q_sqrt: TensorType | None = None,
@@ -109,7 +115,7 @@ class OrthogonalSVGP(OnePassSVGP):
             ("q_mu", "q_sqrt"),
             "inducing_variable",
             int(inducing_variable.num_inducing),
-            num_latent_gps,
+            self.num_latent_gps,
             q_diag=q_diag,
             q_mu=q_mu,
             q_sqrt=q_sqrt,
@@ -119,7 +125,7 @@ class OrthogonalSVGP(OnePassSVGP):
             ("q_mu_orthogonal", "q_sqrt_orthogonal"),
             "orthogonal_inducing_variable",
             int(orthogonal_inducing_variable.num_inducing),
-            num_latent_gps,
+            self.num_latent_gps,
             q_diag=q_diag,
             q_mu=q_mu_orthogonal,
             q_sqrt=q_sqrt_orthogonal,
@@ -175,20 +181,28 @@ class OrthogonalSVGP(OnePassSVGP):
         return OrthogonalQ(self.q_mu, self.q_sqrt, self.q_mu_orthogonal, self.q_sqrt_orthogonal)
 
     def _warn_of_determined_variables(self) -> None:
-        shares = tf.get_static_value(residual_shares(self._pair, self.kernel))
-        if shares is None:  # built inside a compiled function
-            return
-        least = max(1e-5, 1e3 * np.finfo(shares.dtype).eps)
-        determined = np.flatnonzero(shares < least)
-        if len(determined) == 0:
-            return
-        if len(determined) == len(shares):
-            effect = "S_vf = 0, and the model is no more than an SVGP with the base"
-        else:
-            effect = f"S_vf = 0 for them (rows {determined[:10].tolist()}...), and they add nothing"
-        base, orthogonal = (type(part).__name__ for part in self._pair)
-        warn(
-            f"orthogonal_inducing_variable: the base ({base}) determines {len(determined)} of its "
-            f"{len(shares)} variables ({orthogonal}): {effect}. Choose variables that the base "
-            "lacks, such as points elsewhere or harmonics of other degrees."
-        )
+        for latents in latent_gps(self.kernel, *self._pair):
+            pair = OrthogonalPair(*latents.inducing_variables)
+            shares = tf.get_static_value(residual_shares(pair, latents.kernel))
+            if shares is not None:  # not inside a compiled function
+                _warn_of_determined(pair, shares)
+
+
+def _warn_of_determined(pair: OrthogonalPair, shares: Any) -> None:
+    """
+    :param shares: Of the variance of each orthogonal variable, what the base leaves.
+    """
+    least = max(1e-5, 1e3 * np.finfo(shares.dtype).eps)
+    determined = np.flatnonzero(shares < least)
+    if len(determined) == 0:
+        return
+    if len(determined) == len(shares):
+        effect = "S_vf = 0, and the model is no more than an SVGP with the base"
+    else:
+        effect = f"S_vf = 0 for them (rows {determined[:10].tolist()}...), and they add nothing"
+    base, orthogonal = (type(part).__name__ for part in pair)
+    warn(
+        f"orthogonal_inducing_variable: the base ({base}) determines {len(determined)} of its "
+        f"{len(shares)} variables ({orthogonal}): {effect}. Choose variables that the base "
+        "lacks, such as points elsewhere or harmonics of other degrees."
+    )

@@ -123,7 +123,7 @@ def _features(
 ) -> list[tuple[HarmonizableComponent, FourierFeatures]]:
     """:raises ValueError: If they are not Fourier features, one set for each component."""
     components = kernel.kernels if isinstance(kernel, HarmonizableMixture) else (kernel,)
-    blocks: tuple[InducingVariables, ...] = (inducing_variable,)
+    blocks: tuple[InducingVariables | None, ...] = (inducing_variable,)
     if isinstance(inducing_variable, SumInducingVariables):
         blocks = inducing_variable.inducing_variables
     pairs = [

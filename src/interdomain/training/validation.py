@@ -13,6 +13,8 @@ from check_shapes.exceptions import ShapeMismatchError
 from gpflow.covariances import Kuf
 from gpflow.likelihoods import MultiClass, ScalarLikelihood, Softmax, SwitchedLikelihood
 
+from ..covariances.latents import latent_gps
+
 # How TensorFlow, check_shapes and the dispatchers say that shapes or types do not fit.
 _MISFITS = (ValueError, NotImplementedError, ShapeMismatchError, tf.errors.InvalidArgumentError)
 
@@ -45,7 +47,11 @@ def _check_inputs(model: Any, num_columns: int) -> None:
     for name in names or ["kernel"]:
         part = getattr(model, name)
         try:
-            _ = part(row) if part is kernel else Kuf(part, kernel, row)
+            if part is kernel:
+                kernel(row)
+            else:
+                for latents in latent_gps(kernel, part):
+                    Kuf(latents.inducing_variables[0], latents.kernel, row)
         except _MISFITS as error:
             if type(error) is ValueError and _is_of_library(error):
                 raise  # it says more than could be said here

@@ -108,10 +108,15 @@ class LaplaceBeltrami(SphericalStationary, metaclass=abc.ABCMeta):
         rounding errors of angles into a matrix that is not positive semi-definite."""
         if self.max_degree is not None:
             return super()._kappa_of_pairs(unit, unit2)
-        if unit.dtype != tf.float64:
-            unit = _normalised(unit)
-            unit2 = None if unit2 is None else _normalised(unit2)
-        return self.spectrum(unit.shape[-1]).at_haversines(haversines(unit, unit2))
+        return self.spectrum(unit.shape[-1]).at_haversines(_haversines_of_pairs(unit, unit2))
+
+
+def _haversines_of_pairs(unit: tf.Tensor, unit2: tf.Tensor | None) -> tf.Tensor:
+    """In float64, whatever the float type of the unit vectors."""
+    if unit.dtype != tf.float64:
+        unit = _normalised(unit)
+        unit2 = None if unit2 is None else _normalised(unit2)
+    return haversines(unit, unit2)
 
 
 def _normalised(unit: tf.Tensor) -> tf.Tensor:
@@ -164,6 +169,14 @@ class ChordalSquaredExponential(SphericalStationary):
     def shape_function(self, t: TensorType) -> tf.Tensor:
         gap = tf.minimum(tf.convert_to_tensor(t) - 1, 0)  # rounding errors are large at the end
         return tf.exp(gap / tf.square(self.lengthscale))
+
+    def _kappa_of_pairs(self, unit: tf.Tensor, unit2: tf.Tensor | None = None) -> tf.Tensor:
+        """Of angles that keep their digits: 1 - t in float32 is rounded by 6e-8, which a squared
+        lengthscale of 1e-4 makes one of 6e-4."""
+        if self.max_degree is not None:
+            return super()._kappa_of_pairs(unit, unit2)
+        halves = tf.cast(_haversines_of_pairs(unit, unit2), self.lengthscale.dtype)
+        return tf.exp(-2 * tf.maximum(halves, 0) / tf.square(self.lengthscale))
 
     @inherit_check_shapes
     def eigenvalues(self, dimension: int, degrees: Sequence[int]) -> tf.Tensor:

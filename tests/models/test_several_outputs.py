@@ -1,0 +1,236 @@
+"""Kernels of several outputs in the models of this library: as many models of one output each."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import gpflow
+import numpy as np
+import pytest
+import tensorflow as tf
+from gpflow.inducing_variables import InducingPoints
+from gpflow.kernels import (
+    Kernel,
+    LinearCoregionalization,
+    Matern32,
+    MultioutputKernel,
+    SeparateIndependent,
+    SharedIndependent,
+    SquaredExponential,
+)
+
+from interdomain.inducing_variables import (
+    SeparateIndependentInducingVariables,
+    SphericalHarmonics,
+    SumInducingVariables,
+)
+from interdomain.kernels import SphericalMatern32
+from interdomain.models import HVGP, AdditiveSVGP, OrthogonalSVGP
+from interdomain.training import fit
+from interdomain.transforms import Negation
+from tests.conformance.helpers import assert_close
+from tests.conformance.selection import param
+
+NUM_LATENTS, NUM_DATA = 3, 8
+W = np.array([[1.0, 0.3, 0.2], [-0.4, 0.8, 0.1]])
+RNG = np.random.default_rng(0)
+X = RNG.normal(size=(NUM_DATA, 2))
+Z = RNG.normal(size=(4, 2))
+
+
+def zonal(scale: float) -> Kernel:
+    return SphericalMatern32(variance=scale, weight_variances=np.ones(2), max_degree=4)
+
+
+def summed(scale: float) -> Kernel:
+    return zonal(scale) + SquaredExponential(lengthscales=scale, active_dims=[0])
+
+
+def harmonics(max_degree: int) -> SphericalHarmonics:
+    return SphericalHarmonics.for_kernel(zonal(1.0), 2, max_degree=max_degree)
+
+
+def blocks(max_degree: int) -> SumInducingVariables:
+    return SumInducingVariables([harmonics(max_degree), InducingPoints(Z)])
+
+
+def several(make: Callable[[float], Kernel], mixing: str) -> MultioutputKernel:
+    """The third latent GP has the kernel of the first."""
+    first, second = make(1.0), make(0.6)
+    if mixing == "shared":
+        return SharedIndependent(first, NUM_LATENTS)
+    if mixing == "separate":
+        return SeparateIndependent([first, second, first])
+    return LinearCoregionalization([first, second, first], W=W)
+
+
+def latent(kernel: MultioutputKernel, i: int) -> Kernel:
+    return kernel.latent_kernels[i % len(kernel.latent_kernels)]
+
+
+def additive(mixing: str, **options: object) -> tuple[gpflow.models.SVGP, list]:
+    kernel = several(summed, mixing)
+    own = [blocks(degree) for degree in (2, 1, 2)]
+    inducing_variable = own[0]
+    if mixing != "shared":
+        inducing_variable = SeparateIndependentInducingVariables(own)
+    else:
+        own = own[:1] * NUM_LATENTS
+    model = AdditiveSVGP(kernel, likelihood(), inducing_variable, **options)
+    return model, [
+        AdditiveSVGP(latent(kernel, i), likelihood(), own[i], **options) for i in (0, 1, 2)
+    ]
+
+
+def hvgp(mixing: str, **options: object) -> tuple[gpflow.models.SVGP, list]:
+    kernel = several(lambda scale: Matern32(lengthscales=scale), mixing)
+    model = HVGP(kernel, likelihood(), Z, Negation(), **options)
+    return model, [
+        HVGP(latent(kernel, i), likelihood(), Z, Negation(), **options) for i in (0, 1, 2)
+    ]
+
+
+def orthogonal(mixing: str, **options: object) -> tuple[gpflow.models.SVGP, list]:
+    kernel = several(zonal, mixing)
+    own, points = [harmonics(degree) for degree in (2, 1, 2)], InducingPoints(Z)
+    base = own[0]
+    if mixing == "shared":
+        own = own[:1] * NUM_LATENTS
+    else:
+        base = SeparateIndependentInducingVariables(own)
+    model = OrthogonalSVGP(kernel, likelihood(), base, points, **options)
+    return model, [
+        OrthogonalSVGP(latent(kernel, i), likelihood(), own[i], points, **options)
+        for i in (0, 1, 2)
+    ]
+
+
+def likelihood() -> gpflow.likelihoods.Gaussian:
+    return gpflow.likelihoods.Gaussian(0.2)
+
+
+def set_q(model: gpflow.models.SVGP, singles: list) -> None:
+    """Random numbers, the same in the model and, latent GP by latent GP, in the single ones."""
+    rng = np.random.default_rng(1)
+    for t, (q_mu, q_sqrt) in enumerate(model.variational_parameters):
+        q_mu.assign(rng.normal(size=q_mu.shape))
+        if len(q_sqrt.shape) == 2:
+            q_sqrt.assign(rng.uniform(0.2, 0.9, size=q_sqrt.shape))
+        else:
+            q_sqrt.assign(np.tril(rng.normal(size=q_sqrt.shape)) / 4 + np.eye(q_sqrt.shape[-1]))
+        for i, single in enumerate(singles):
+            own_mu, own_sqrt = single.variational_parameters[t]
+            size = own_mu.shape[0]
+            own_mu.assign(q_mu.numpy()[:size, i : i + 1])
+            if len(q_sqrt.shape) == 2:
+                own_sqrt.assign(q_sqrt.numpy()[:size, i : i + 1])
+            else:
+                own_sqrt.assign(q_sqrt.numpy()[i : i + 1, :size, :size])
+
+
+FAMILIES = {"additive": additive, "hvgp": hvgp, "orthogonal": orthogonal}
+EACH = pytest.mark.parametrize(
+    ("family", "mixing", "q_diag", "whiten"),
+    [
+        param(family, mixing, (k + j) % 2 == 0, k % 2 == 0, id=f"{family}-{mixing}", quick=k == j)
+        for k, family in enumerate(FAMILIES)
+        for j, mixing in enumerate(("shared", "separate", "coregionalised"))
+    ],
+)
+
+
+@EACH
+def test_as_many_models_of_one_output(family: str, mixing: str, q_diag: bool, whiten: bool) -> None:
+    """Marginals, covariances, cached or not, KL divergence and bound; and the bound's gradient."""
+    model, singles = FAMILIES[family](mixing, q_diag=q_diag, whiten=whiten)
+    set_q(model, singles)
+    assert model.num_latent_gps == NUM_LATENTS
+    num_outputs = len(W) if mixing == "coregionalised" else NUM_LATENTS
+
+    def mixed(full_cov: bool) -> tuple[tf.Tensor, tf.Tensor]:
+        identity = tf.eye(NUM_LATENTS, dtype=gpflow.default_float())
+        weights = tf.convert_to_tensor(model.kernel.W) if num_outputs == len(W) else identity
+        pairs = [single.predict_f(X, full_cov=full_cov) for single in singles]
+        mean = tf.concat([mean for mean, _ in pairs], axis=-1) @ tf.transpose(weights)
+        if full_cov:
+            cov = tf.concat([cov for _, cov in pairs], axis=0)
+            return mean, tf.tensordot(weights**2, cov, 1)
+        return mean, tf.concat([cov for _, cov in pairs], axis=-1) @ tf.transpose(weights**2)
+
+    for full_cov in (False, True):
+        expected = mixed(full_cov)
+        assert_close(model.predict_f(X, full_cov=full_cov), expected)
+        assert_close(model.posterior().predict_f(X, full_cov=full_cov), expected)
+    assert_close(model.prior_kl(), sum(single.prior_kl() for single in singles))
+    Y = np.random.default_rng(2).normal(size=(NUM_DATA, num_outputs))
+
+    def bound() -> tf.Tensor:
+        expectations = model.likelihood.variational_expectations(X, *mixed(False), Y)
+        return tf.reduce_sum(expectations) - sum(single.prior_kl() for single in singles)
+
+    kernels = model.kernel.trainable_variables
+    if family == "hvgp":  # the single models have harmonic kernels of the same base kernels
+        assert {id(v) for v in kernels} >= {
+            id(v) for single in singles for v in single.kernel.trainable_variables
+        }
+    gradients = []
+    for objective in (lambda: model.elbo((X, Y)), bound):
+        with tf.GradientTape() as tape:
+            value = objective()
+        found = tape.gradient(value, kernels, unconnected_gradients="zero")
+        gradients.append((value, *found))
+    for actual, expected in zip(*gradients, strict=True):
+        assert_close(actual, expected)
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_training(family: str) -> None:
+    """With natural gradients, to a better bound; a shared mixing matrix is trained too."""
+    model, _ = FAMILIES[family]("coregionalised")
+    data = X, np.sin(X @ np.ones((2, 2)))
+    before = float(model.elbo(data))
+    mixing = model.kernel.W.numpy()
+    fit(model, data, natural_gradient=0.1, steps=5, progress=False)
+    assert float(model.elbo(data)) > before + 1
+    assert np.any(model.kernel.W.numpy() != mixing)
+
+
+def test_blocks_on_devices() -> None:
+    """Two latent groups, each with its blocks on the device: the same numbers."""
+    device = tf.config.list_logical_devices("CPU")[0].name
+    placed, _ = additive("separate", devices=[device])
+    model, _ = additive("separate")
+    set_q(model, [])
+    for own, other in zip(placed.variational_parameters, model.variational_parameters, strict=True):
+        for parameter, value in zip(own, other, strict=True):
+            parameter.assign(value)
+    data = X, np.ones((NUM_DATA, NUM_LATENTS))
+    assert_close(placed.elbo(data), model.elbo(data))
+    assert_close(placed.prior_kl(), model.prior_kl())
+
+
+class Other(SharedIndependent.__mro__[1]):
+    """A kernel of several outputs that is made of nobody knows what."""
+
+    num_latent_gps = 2
+    latent_kernels = ()
+
+    def K(self, X, X2=None, full_output_cov=True):  # noqa: ANN001, ANN201
+        raise NotImplementedError
+
+    def K_diag(self, X, full_output_cov=True):  # noqa: ANN001, ANN201
+        raise NotImplementedError
+
+
+@pytest.mark.parametrize("family", ["additive", "orthogonal"])
+def test_errors(family: str) -> None:
+    with pytest.raises(ValueError, match="num_latent_gps must be 3, .* found 2; leave it out"):
+        FAMILIES[family]("separate", num_latent_gps=2)
+    with pytest.raises(
+        ValueError, match="kernel must be made of independent latent GPs, found Oth"
+    ):
+        AdditiveSVGP(Other(), likelihood(), harmonics(2))
+    kernel = SeparateIndependent([summed(1.0), zonal(1.0)])
+    own = SeparateIndependentInducingVariables([blocks(2), harmonics(2)])
+    with pytest.raises(ValueError, match=r"as many blocks for each latent GP, found \[2, 1\]"):
+        AdditiveSVGP(kernel, likelihood(), own)

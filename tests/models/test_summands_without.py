@@ -1,0 +1,108 @@
+"""None in SumInducingVariables: a summand's variance stays in the prior of f."""
+
+from __future__ import annotations
+
+import gpflow
+import numpy as np
+import pytest
+from gpflow.inducing_variables import InducingPoints
+from gpflow.kernels import Constant, Linear, SquaredExponential, White
+
+from interdomain.inducing_variables import SphericalHarmonics, SumInducingVariables
+from interdomain.kernels import SphericalMatern32
+from interdomain.models import AdditiveSVGP, OrthogonalSVGP, OutOfCoreSGPR
+from tests.conformance.helpers import assert_close, assert_same_objective
+
+RNG = np.random.default_rng(0)
+X, XNEW = RNG.normal(size=(8, 2)), RNG.normal(size=(5, 2))
+Y = np.sin(X[:, :1])
+RESTS = {"white": White(0.3), "constant": Constant(0.7), "linear": Linear(0.4)}
+EACH = pytest.mark.parametrize("rest", RESTS.values(), ids=list(RESTS))
+
+
+def kernel() -> SphericalMatern32:
+    return SphericalMatern32(weight_variances=np.ones(2), max_degree=4)
+
+
+def harmonics() -> SphericalHarmonics:
+    return SphericalHarmonics.for_kernel(kernel(), 2, max_degree=2)
+
+
+@EACH
+@pytest.mark.parametrize("full_cov", [False, True], ids=["marginal", "joint"])
+def test_predictions(rest: gpflow.kernels.Kernel, full_cov: bool) -> None:
+    """Those of the other summand, with the rest's variance added."""
+    own = kernel()
+    alone = gpflow.models.SVGP(own, gpflow.likelihoods.Gaussian(), harmonics())
+    alone.q_mu.assign(RNG.normal(size=alone.q_mu.shape))
+    alone.q_sqrt.assign(0.4 * alone.q_sqrt)
+    mean, cov = alone.predict_f(XNEW, full_cov=full_cov)
+    added = rest(XNEW, full_cov=full_cov)
+    expected = (mean, cov + (added[None] if full_cov else added[:, None]))
+    blocks = SumInducingVariables([harmonics(), None])
+    assert blocks.num_inducing == harmonics().num_inducing
+    assert blocks.inducing_variables[1] is None
+    for build in (gpflow.models.SVGP, AdditiveSVGP):
+        model = build(own + rest, gpflow.likelihoods.Gaussian(), blocks)
+        single = isinstance(model.q_mu, gpflow.Parameter)
+        (model.q_mu if single else model.q_mu[0]).assign(alone.q_mu)
+        (model.q_sqrt if single else model.q_sqrt[0]).assign(alone.q_sqrt)
+        assert_close(model.predict_f(XNEW, full_cov=full_cov), expected)
+        assert_close(model.posterior().predict_f(XNEW, full_cov=full_cov), expected)
+        assert_close(model.prior_kl(), alone.prior_kl())
+
+
+def test_white_noise_is_noise() -> None:
+    """The collapsed bound with White in the kernel is Titsias' for the sum of both noises less what
+    the trace term takes for the variance that nothing explains."""
+    own, white, noise = kernel(), White(0.3), 0.2
+    blocks = SumInducingVariables([harmonics(), None])
+    with_rest = OutOfCoreSGPR((X, Y), own + white, blocks, noise_variance=noise, progress=False)
+    without = OutOfCoreSGPR((X, Y), own, harmonics(), noise_variance=noise, progress=False)
+    trace = len(X) * 0.3 / (2 * noise)
+    assert_close(with_rest.elbo(), without.elbo() - trace)
+    assert_close(with_rest.predict_f(XNEW)[0], without.predict_f(XNEW)[0])
+    assert_close(with_rest.predict_f(XNEW)[1], without.predict_f(XNEW)[1] + 0.3)
+
+
+def test_in_the_middle_and_inside_of_sums() -> None:
+    """Where None stands does not matter: bound and gradients of the same model."""
+    first, second, rest = kernel(), SquaredExponential(), Linear(0.4)
+    points = InducingPoints(X[:3].copy())
+    likelihood = gpflow.likelihoods.Gaussian(0.2)
+    total = gpflow.kernels.Sum([first, rest, second])
+    middle = AdditiveSVGP(total, likelihood, SumInducingVariables([harmonics(), None, points]))
+    last = AdditiveSVGP(
+        gpflow.kernels.Sum([first, second, rest]),
+        likelihood,
+        SumInducingVariables([harmonics(), points, None]),
+    )
+    assert len(middle.q_mu) == 2
+    assert_same_objective(
+        lambda: middle.elbo((X, Y)), lambda: last.elbo((X, Y)), total.trainable_variables
+    )
+
+
+def test_orthogonal_points_describe_the_rest() -> None:
+    """They are values of the whole f: more of them explain more of the rest."""
+    total = kernel() + Linear(0.4)
+    base, points = SumInducingVariables([harmonics(), None]), InducingPoints(X.copy())
+    model = OrthogonalSVGP(total, gpflow.likelihoods.Gaussian(1e-4), base, points, whiten=False)
+    model.q_mu.assign(np.zeros(model.q_mu.shape))
+    model.q_sqrt.assign(1e-6 * model.q_sqrt)
+    model.q_sqrt_orthogonal.assign(1e-6 * model.q_sqrt_orthogonal)
+    unexplained = model.predict_f(X)[1]
+    assert np.max(unexplained) < 1e-4 < np.min(total(X, full_cov=False))
+
+
+def test_errors() -> None:
+    with pytest.raises(ValueError, match=r"an entry that is not None, found \[None, None\]"):
+        SumInducingVariables([None, None])
+    with pytest.raises(
+        ValueError, match="inducing_variables must hold inducing variables, found n"
+    ):
+        SumInducingVariables([None, np.ones((2, 2))])
+    blocks = SumInducingVariables([harmonics(), None])
+    model = gpflow.models.SVGP(kernel(), gpflow.likelihoods.Gaussian(), blocks)
+    with pytest.raises(ValueError, match="kernel: there is no covariance between SumInducing"):
+        model.predict_f(X)
