@@ -1,0 +1,68 @@
+"""The inducing variable of a family that is added from outside, and its covariances.
+
+Values of a Matern-1/2 process at increasing places: inducing points of one column, whose Kuu nobody
+has to factorise.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import gpflow
+import numpy as np
+import tensorflow as tf
+from gpflow.base import TensorType
+from gpflow.covariances import Kuf, Kuu
+from gpflow.kernels import Matern12
+
+from interdomain.covariances import Kuu_operator
+from interdomain.inducing_variables import InterDomainInducingVariables
+
+from .markov_operator import MarkovChain
+
+
+class MarkovPoints(InterDomainInducingVariables):
+    """Places in one column.
+
+    :param places: Increasing numbers ``[M]``.
+    :raises ValueError: If they do not increase.
+    """
+
+    def __init__(self, places: Any) -> None:
+        super().__init__()
+        self.places = np.asarray(places, dtype=float)
+        if self.places.ndim != 1 or np.any(np.diff(self.places) <= 0):
+            raise ValueError(f"places must be numbers [M] that increase, found {places}.")
+
+    @property
+    def num_inducing(self) -> int:
+        return len(self.places)
+
+    @property
+    def shape(self) -> tuple[int, int, int]:
+        return (len(self.places), 1, 1)
+
+
+@Kuf.register(MarkovPoints, Matern12, object)
+def Kuf_markov_points(points: MarkovPoints, kernel: Matern12, Xnew: TensorType) -> tf.Tensor:
+    """The kernel itself."""
+    Xnew = tf.convert_to_tensor(kernel.slice(Xnew)[0])
+    gaps = tf.abs(tf.cast(points.places, Xnew.dtype)[:, None] - tf.reshape(Xnew, [1, -1]))
+    values = kernel.variance * tf.exp(-gaps / kernel.lengthscales)
+    return tf.reshape(values, tf.concat([[len(points.places)], tf.shape(Xnew)[:-1]], axis=0))
+
+
+@Kuu_operator.register(MarkovPoints, Matern12)
+def Kuu_operator_markov_points(
+    points: MarkovPoints, kernel: Matern12, *, jitter: float = 0.0
+) -> MarkovChain:
+    """A Markov chain; nothing is factorised, so there is no jitter."""
+    gaps = tf.constant(np.diff(points.places), gpflow.default_float())
+    return MarkovChain(tf.exp(-gaps / kernel.lengthscales), tf.convert_to_tensor(kernel.variance))
+
+
+@Kuu.register(MarkovPoints, Matern12)
+def Kuu_markov_points(points: MarkovPoints, kernel: Matern12, *, jitter: float = 0.0) -> tf.Tensor:
+    """The dense matrix, for GPflow's own consumers."""
+    matrix = Kuu_operator_markov_points(points, kernel).to_dense()
+    return tf.linalg.set_diag(matrix, tf.linalg.diag_part(matrix) + tf.cast(jitter, matrix.dtype))

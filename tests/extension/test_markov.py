@@ -1,0 +1,156 @@
+"""A family with a new operator runs in every model, with two files and nothing else touched.
+
+The oracle is stock: GPflow's inducing points at the same places, whose Kuu it factorises.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import gpflow
+import numpy as np
+import pytest
+import tensorflow as tf
+from gpflow.inducing_variables import InducingPoints
+from gpflow.kernels import Matern12, SeparateIndependent, SquaredExponential
+
+from interdomain.diagnostics import nystrom_trace_error
+from interdomain.inducing_variables import SumInducingVariables
+from interdomain.linalg import square_root, stack
+from interdomain.models import AdditiveSVGP, OrthogonalSVGP, OutOfCoreSGPR
+from tests.conformance.helpers import assert_close, assert_same_objective, value_and_gradients
+from tests.conformance.selection import param
+from tests.posteriors.graph_ops import count_ops
+
+from .markov_operator import MarkovChain, MarkovRoot
+from .markov_points import MarkovPoints
+
+PLACES = np.array([-1.5, -0.7, -0.1, 0.4, 1.2, 2.0])
+RNG = np.random.default_rng(0)
+X, XNEW = RNG.normal(size=(9, 1)), RNG.normal(size=(5, 1))
+Y = np.sin(X)
+
+
+@pytest.fixture(autouse=True)
+def no_jitter() -> object:
+    """The chain has none; with it, stock points have the same Kuu."""
+    with gpflow.config.as_context(gpflow.config.Config(jitter=0.0)):
+        yield
+
+
+def points() -> InducingPoints:
+    return InducingPoints(PLACES[:, None])
+
+
+def test_operator_and_root() -> None:
+    kernel = Matern12(variance=1.7, lengthscales=0.6)
+    chain = MarkovChain(
+        tf.exp(-tf.constant(np.diff(PLACES)) / kernel.lengthscales),
+        tf.convert_to_tensor(kernel.variance),
+    )
+    dense = kernel(PLACES[:, None]).numpy()
+    L = np.linalg.cholesky(dense)
+    assert_close(chain.to_dense(), dense)
+    alone, of_batch = square_root(chain), square_root(stack([chain]))
+    for root, columns in ((alone, dense[:, :3]), (of_batch, dense[None])):
+        assert isinstance(root, MarkovRoot)
+        assert_close(root.solve(tf.constant(columns)), np.linalg.solve(L, columns))
+        assert_close(root.solve(tf.constant(columns), adjoint=True), np.linalg.solve(L.T, columns))
+        assert_close(root.matmul(tf.constant(columns)), L @ columns)
+        assert_close(root.matmul(tf.constant(columns), adjoint=True), L.T @ columns)
+        assert_close(tf.reshape(root.inverse_diagonal(), [-1]), np.diag(np.linalg.inv(dense)))
+        assert_close(tf.reshape(root.log_determinant(), []), np.log(np.diag(L)).sum())
+
+
+def svgp(inducing_variable: object, kernel: Matern12, **options: bool) -> gpflow.models.SVGP:
+    return gpflow.models.SVGP(
+        kernel, gpflow.likelihoods.Gaussian(0.2), inducing_variable, **options
+    )
+
+
+def additive(inducing_variable: object, kernel: Matern12, **options: bool) -> gpflow.models.SVGP:
+    """Two chains in one batch, and points."""
+    other = InducingPoints(X[:3].copy())
+    total = kernel + Matern12(lengthscales=0.5) + SquaredExponential()
+    blocks = SumInducingVariables([inducing_variable, inducing_variable, other])
+    return AdditiveSVGP(total, gpflow.likelihoods.Gaussian(0.2), blocks, **options)
+
+
+def orthogonal(inducing_variable: object, kernel: Matern12, **options: bool) -> gpflow.models.SVGP:
+    other = InducingPoints(np.array([[-1.1], [0.8]]))
+    likelihood = gpflow.likelihoods.Gaussian(0.2)
+    return OrthogonalSVGP(kernel, likelihood, inducing_variable, other, **options)
+
+
+def separate(inducing_variable: object, kernel: Matern12, **options: bool) -> gpflow.models.SVGP:
+    """Two outputs; stock points are shared by GPflow's wrapper."""
+    if isinstance(inducing_variable, InducingPoints):
+        wrap = gpflow.inducing_variables.SharedIndependentInducingVariables
+        inducing_variable = wrap(inducing_variable)
+    outputs = SeparateIndependent([kernel, Matern12(lengthscales=0.5)])
+    return svgp(inducing_variable, outputs, num_latent_gps=2, **options)
+
+
+@pytest.mark.parametrize(
+    ("build", "q_diag", "whiten"),
+    [
+        param(
+            build,
+            q_diag,
+            whiten,
+            id=f"{build.__name__}-{'diagonal' if q_diag else 'full'}-{'white' if whiten else 'not'}",
+            quick=(q_diag, whiten) == ((k + 1) % 2 == 0, k >= 2),
+        )
+        for k, build in enumerate((svgp, additive, orthogonal, separate))
+        for q_diag in (True, False)
+        for whiten in (True, False)
+    ],
+)
+def test_models(build: Callable[..., gpflow.models.SVGP], q_diag: bool, whiten: bool) -> None:
+    """Bound, gradients and predictions, cached too."""
+    kernel = Matern12(variance=1.3, lengthscales=0.7)
+    model = build(MarkovPoints(PLACES), kernel, q_diag=q_diag, whiten=whiten)
+    oracle = build(points(), kernel, q_diag=q_diag, whiten=whiten)
+    pairs = getattr(model, "variational_parameters", [(model.q_mu, model.q_sqrt)])
+    twins = getattr(oracle, "variational_parameters", [(oracle.q_mu, oracle.q_sqrt)])
+    for own, others in zip(pairs, twins, strict=True):
+        own[0].assign(RNG.normal(size=own[0].shape))
+        own[1].assign(0.4 * own[1])
+        for parameter, other in zip(own, others, strict=True):
+            other.assign(parameter)
+    data = X, np.tile(Y, [1, model.num_latent_gps])
+    assert_same_objective(
+        lambda: model.elbo(data), lambda: oracle.elbo(data), kernel.trainable_variables
+    )
+    for full_cov in (False, True):
+        expected = oracle.predict_f(XNEW, full_cov=full_cov)
+        assert_close(model.predict_f(XNEW, full_cov=full_cov), expected)
+        assert_close(model.posterior().predict_f(XNEW, full_cov=full_cov), expected)
+
+
+def test_collapsed_model() -> None:
+    kernel = Matern12(variance=1.3, lengthscales=0.7)
+    model = OutOfCoreSGPR((X, Y), kernel, MarkovPoints(PLACES), noise_variance=0.2, progress=False)
+    oracle = gpflow.models.SGPR((X, Y), kernel, points(), noise_variance=0.2)
+    assert_same_objective(model.elbo, oracle.elbo, kernel.trainable_variables)
+    assert_close(model.posterior().predict_f(XNEW), oracle.predict_f(XNEW))
+    error = nystrom_trace_error(kernel, MarkovPoints(PLACES), X)
+    assert_close(error, nystrom_trace_error(kernel, points(), X))
+
+
+def test_nothing_is_factorised() -> None:
+    kernel = Matern12()
+    for whiten in (True, False):
+        model = svgp(MarkovPoints(PLACES), kernel, whiten=whiten)
+        step = tf.function(
+            lambda model=model: value_and_gradients(
+                lambda: model.elbo((X, Y)), model.trainable_variables
+            ),
+            autograph=False,
+        )
+        assert (
+            count_ops(
+                step.get_concrete_function(), ("Cholesky", "TriangularSolve", "MatrixInverse")
+            )
+            == 0
+        )
