@@ -24,6 +24,7 @@ from benchmarks.mnist_conv import MnistConv
 from benchmarks.nystrom import Nystrom
 from benchmarks.orthogonal import Orthogonal
 from benchmarks.rectangles import Rectangles
+from benchmarks.several_outputs import SeveralOutputs
 from benchmarks.snelson import Snelson
 from benchmarks.solar import Solar
 from benchmarks.startup.benchmark import Startup
@@ -38,6 +39,7 @@ BENCHMARKS: dict[str, type[Benchmark]] = {
     for benchmark in (
         Basis,
         Structure,
+        SeveralOutputs,
         UciVish,
         VffAdditive,
         HvgpScaling,

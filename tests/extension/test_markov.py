@@ -98,7 +98,7 @@ def separate(inducing_variable: object, kernel: Matern12, **options: bool) -> gp
             build,
             q_diag,
             whiten,
-            id=f"{build.__name__}-{'diagonal' if q_diag else 'full'}-{'white' if whiten else 'not'}",
+            id=f"{build.__name__}-{q_diag=}-{whiten=}",
             quick=(q_diag, whiten) == ((k + 1) % 2 == 0, k >= 2),
         )
         for k, build in enumerate((svgp, additive, orthogonal, separate))
