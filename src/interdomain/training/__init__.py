@@ -2,9 +2,9 @@
 
 from ..distributed import WorkerLostError
 from .loop import fit
-from .out_of_core import OutOfCoreFit, fit_out_of_core
 from .progress import Callback, StopFit
 from .results import FitResult, NonFiniteError
+from .sgpr import OutOfCoreFit, fit_out_of_core
 
 __all__ = [
     "Callback",

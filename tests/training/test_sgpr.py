@@ -99,14 +99,14 @@ def test_an_interrupted_recipe_goes_on(tmp_path: Path, monkeypatch: pytest.Monke
 
     model, folder = make_model(), tmp_path / "interrupted"
     with monkeypatch.context() as patch:
-        original = idm.training.out_of_core.fit
+        original = idm.training.sgpr.fit
 
         def fit_the_subset_only(model: Any, **arguments: Any) -> Any:
             if arguments["checkpoint_dir"].name == "fit":
                 raise KeyboardInterrupt
             return original(model, **arguments)
 
-        patch.setattr("interdomain.training.out_of_core.fit", fit_the_subset_only)
+        patch.setattr("interdomain.training.sgpr.fit", fit_the_subset_only)
         with pytest.raises(KeyboardInterrupt):
             fit_out_of_core(model, checkpoint_dir=folder, **settings)
     assert (folder / "statistics.npz").exists()
