@@ -20,7 +20,9 @@ class IntervalFourierFeatures(InterDomainInducingVariables):
     m = 1, ..., num_frequencies, in this order (Hensman, Durrande and Solin, *Variational Fourier
     features for Gaussian processes*, 2018, sections 3 and 4). ``Kuf`` is phi and knows no
     parameter of the kernel; ``Kuu`` is a diagonal plus a matrix of rank 1, 2 or 3, which
-    :func:`interdomain.covariances.Kuu_operator` keeps: no factorisation grows with M.
+    :func:`interdomain.covariances.Kuu_operator` keeps: in ``gpflow.models.SVGP`` and
+    :class:`interdomain.models.StructuredSGPR` the factorisation of Kuu does not grow with M.
+    ``gpflow.models.SGPR`` factorises Kuu as a dense matrix.
 
     For kernels of one column. Several: a sum of kernels on one column each (``active_dims``), with
     one of these for each in a :class:`interdomain.inducing_variables.SumInducingVariables`. Outside

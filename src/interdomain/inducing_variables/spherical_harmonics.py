@@ -24,7 +24,9 @@ class SphericalHarmonics(InterDomainInducingVariables):
     ``u_m = <f, phi_m>`` in the RKHS of the kernel, phi_m being an orthonormal harmonic times the
     kernel's radial factor (Dutordoir et al. 2020, eq. 6). Then ``Kuf[m, n] = phi_m(x_n)``, which
     does not depend on the kernel's variance or lengthscale, and Kuu is diagonal:
-    ``1 / (variance lambda_l)``. No Cholesky factor of Kuu is needed anywhere.
+    ``1 / (variance lambda_l)``: ``gpflow.models.SVGP``, this library's models and
+    :class:`interdomain.models.StructuredSGPR` need no Cholesky factor of it. ``gpflow.models.SGPR``
+    factorises every Kuu.
 
     :param dimension: Dimension d of the space around the sphere: the number of input columns
         (after ``active_dims``) plus one.
