@@ -9,7 +9,7 @@ from check_shapes import Shape
 from gpflow.base import TensorType
 
 from .._arguments import filled_matrix
-from ..kernels import HarmonizableComponent, HarmonizableMixture
+from ..kernels import DecomposedKernel, HarmonizableComponent, HarmonizableMixture
 from ..sphere._typing import Array
 from ._frequency_selection import select_frequencies
 from .base import InterDomainInducingVariables
@@ -54,14 +54,9 @@ class FourierFeatures(InterDomainInducingVariables):
         :return: For a mixture, :class:`SumInducingVariables`.
         :raises ValueError: If num_frequencies is not positive, or the kernel is neither.
         """
-        if isinstance(kernel, HarmonizableMixture):
+        if isinstance(kernel, DecomposedKernel):
             return SumInducingVariables(
                 [cls(select_frequencies(part, num_frequencies)) for part in kernel.kernels]
-            )
-        if not isinstance(kernel, HarmonizableComponent):
-            raise ValueError(
-                "kernel must be a HarmonizableMixture or a HarmonizableComponent, found "
-                f"{type(kernel).__name__}, which has no Fourier transform in closed form."
             )
         return cls(select_frequencies(kernel, num_frequencies))
 
