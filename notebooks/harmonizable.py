@@ -155,8 +155,8 @@ print(f"ELBO {result.elbo:.1f}, test RMSE {np.sqrt(np.mean((Y_test - mean) ** 2)
 # ## Matern kernels on an interval
 #
 # Hensman, Durrande and Solin's Fourier features (2018) belong to Matern kernels: sines and cosines
-# over an interval, whose Kuu is a diagonal plus a matrix of rank 2 for a Matern-3/2. Nothing in Kuf
-# depends on the kernel: `StructuredSGPR` reads the data once, and keeps the structure of Kuu.
+# over an interval, whose Kuu is a diagonal plus a matrix of rank 2 for a Matern-3/2. GPflow's
+# `SGPR` would factorise it as a dense matrix; `StructuredSGPR` keeps the structure.
 
 # %%
 interval = idm.inducing_variables.IntervalFourierFeatures.from_data(X, 10 if SMOKE else 100)

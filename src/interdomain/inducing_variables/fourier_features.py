@@ -28,6 +28,16 @@ class FourierFeatures(InterDomainInducingVariables):
     real parts, then all imaginary ones. At w = 0 there is no imaginary part. Each variable is
     divided by its standard deviation, so that ``Kuu`` has a diagonal of ones whatever the units.
 
+    >>> import numpy as np, interdomain as idm
+    >>> component = idm.kernels.HarmonizableComponent([[1.0], [3.0]], centre=2.0)
+    >>> features = idm.inducing_variables.FourierFeatures([[0.0], [1.0], [3.0]])
+    >>> features.num_inducing  # at zero there is no imaginary part
+    5
+    >>> kernel = idm.kernels.HarmonizableMixture([component, component])
+    >>> blocks = idm.inducing_variables.FourierFeatures.for_kernel(kernel, num_frequencies=3)
+    >>> type(blocks).__name__, len(blocks.inducing_variables)
+    ('SumInducingVariables', 2)
+
     :param frequencies: ``[m, D]``, in cycles per unit of x, trainable.
     :raises ValueError: If it is not a finite matrix, or two frequencies are equal or negatives of
         each other, whose variables are the same but for a sign.

@@ -67,6 +67,17 @@ class HarmonicInducingPoints(DecomposedInducingVariables):
     and one at G z. A joint q(u) over shared points is then that of an SVGP with the whole orbits
     of Z as its points: Theorem 4.1, which the pairing of section 3.4 otherwise breaks for T > 2.
 
+    >>> import gpflow, numpy as np, interdomain as idm
+    >>> X = np.random.default_rng(0).normal(size=(100, 2))
+    >>> negation = idm.transforms.Negation()
+    >>> kernel = idm.kernels.HarmonicKernel(gpflow.kernels.Matern32(), negation)
+    >>> points = idm.inducing_variables.HarmonicInducingPoints.from_data(kernel, X, 10)
+    >>> points.num_inducing  # ten for each of the two parts
+    20
+    >>> model = idm.models.AdditiveSVGP(kernel, gpflow.likelihoods.Gaussian(), points)
+    >>> [q_mu.shape for q_mu in model.q_mu]
+    [TensorShape([10, 1]), TensorShape([10, 1])]
+
     :param Z: ``[T, m, D]``, or ``[m, D]`` to share the points among the parts.
     :param num_components: T; needed where Z is shared.
     :param multiplicities: For each part, the number of variables at each of its points.

@@ -18,11 +18,23 @@ class IntervalFourierFeatures(InterDomainInducingVariables):
     ``u = <f, phi>`` in the RKHS of a Matern-1/2, 3/2 or 5/2 kernel on [lower, upper], for
     ``phi = 1, cos(w_m (x - lower)), sin(w_m (x - lower))``, ``w_m = 2 pi m / (upper - lower)``,
     m = 1, ..., num_frequencies, in this order (Hensman, Durrande and Solin, *Variational Fourier
-    features for Gaussian processes*, 2018, sections 3 and 4). ``Kuf`` is phi and knows no
-    parameter of the kernel; ``Kuu`` is a diagonal plus a matrix of rank 1, 2 or 3, which
+    features for Gaussian processes*, 2018, sections 3 and 4). ``Kuf`` is phi, and inside
+    of the interval knows no parameter of the kernel; ``Kuu`` is a diagonal plus a matrix of rank 1, 2 or 3, which
     :func:`interdomain.covariances.Kuu_operator` keeps: in ``gpflow.models.SVGP`` and
     :class:`interdomain.models.StructuredSGPR` the factorisation of Kuu does not grow with M.
     ``gpflow.models.SGPR`` factorises Kuu as a dense matrix.
+
+    >>> import gpflow, numpy as np, interdomain as idm
+    >>> X = np.linspace(0, 10, 500)[:, None]
+    >>> features = idm.inducing_variables.IntervalFourierFeatures(-2, 12, num_frequencies=30)
+    >>> features.num_inducing
+    61
+    >>> kernel = gpflow.kernels.Matern32()
+    >>> type(idm.covariances.Kuu_operator(features, kernel)).__name__
+    'LinearOperatorLowRankUpdate'
+    >>> model = idm.models.StructuredSGPR((X, np.sin(X)), kernel, features, noise_variance=0.1)
+    >>> list(model.feature_parameters)  # by which the features fade outside of the interval
+    ['kernel.lengthscales']
 
     For kernels of one column. Several: a sum of kernels on one column each (``active_dims``), with
     one of these for each in a :class:`interdomain.inducing_variables.SumInducingVariables`. Outside

@@ -69,6 +69,16 @@ class InducingPatches(SetInducingVariables):
     :class:`interdomain.kernels.MultiChannelConvolutional` pass one for each channel in a
     :class:`SumInducingVariables`; the same object several times shares its patches.
 
+    >>> import gpflow, numpy as np, interdomain as idm
+    >>> X = np.random.default_rng(0).uniform(size=(20, 8 * 8))
+    >>> base_kernel = gpflow.kernels.SquaredExponential()
+    >>> kernel = idm.kernels.Convolutional(base_kernel, image_shape=(8, 8), patch_shape=(3, 3))
+    >>> patches = idm.inducing_variables.InducingPatches.from_data(kernel, X, 10)
+    >>> patches.Z.shape  # patches, not images
+    TensorShape([10, 9])
+    >>> idm.covariances.Kuf(patches, kernel, X).shape
+    TensorShape([10, 20])
+
     :param Z: ``[M, E]``, patches of the kernel's ``patch_size``.
     :param locations: ``[M, 2]``, the row and column, in pixels, of each patch's centre; needed for
         kernels with a ``location_kernel``.

@@ -28,6 +28,17 @@ class SphericalHarmonics(InterDomainInducingVariables):
     :class:`interdomain.models.StructuredSGPR` need no Cholesky factor of it. ``gpflow.models.SGPR``
     factorises every Kuu.
 
+    >>> import gpflow, numpy as np, interdomain as idm
+    >>> kernel = idm.kernels.SphericalMatern52(weight_variances=np.ones(2), max_degree=8)
+    >>> harmonics = idm.inducing_variables.SphericalHarmonics.for_kernel(kernel, 2, max_degree=8)
+    >>> harmonics.num_inducing
+    81
+    >>> type(idm.covariances.Kuu_operator(harmonics, kernel)).__name__
+    'LinearOperatorDiag'
+    >>> model = gpflow.models.SVGP(kernel, gpflow.likelihoods.Gaussian(0.1), harmonics)
+    >>> model.predict_f(np.zeros([5, 2]))[0].shape
+    TensorShape([5, 1])
+
     :param dimension: Dimension d of the space around the sphere: the number of input columns
         (after ``active_dims``) plus one.
     :param degrees: The degrees l of the harmonics, increasing. Every one must have a nonzero

@@ -44,6 +44,17 @@ class StructuredSGPR(gpflow.models.GPModel, InternalDataTrainingLossMixin):
     what is trained, one pass over the rows is enough. Bound, predictions and gradients are those
     of ``SGPR`` (Titsias 2009) otherwise.
 
+    >>> import numpy as np, interdomain as idm
+    >>> X = np.linspace(-1, 1, 200)[:, None]
+    >>> Y = np.sin(5 * X)
+    >>> kernel = idm.kernels.SphericalMatern52(max_degree=10)
+    >>> harmonics = idm.inducing_variables.SphericalHarmonics.for_kernel(kernel, 1, max_degree=10)
+    >>> model = idm.models.StructuredSGPR((X, Y), kernel, harmonics, noise_variance=0.1)
+    >>> fitted = idm.training.fit_sgpr(model, progress=False)
+    >>> mean, variance = model.predict_f(np.array([[0.3]]))
+    >>> print(f"prediction {mean[0, 0]:.1f}, truth {np.sin(1.5):.1f}")
+    prediction 1.0, truth 1.0
+
     For data that do not fit into memory as well. The sums over the rows,
     :class:`interdomain.streaming.SufficientStatistics`, are taken a batch at a time: memory is
     O(batch_size M + M^2), whatever the number of rows.

@@ -12,9 +12,9 @@ from .sources import ArraySource
 
 class Shards:
     """Rows of data in parts, such as files. Of W workers, worker w reads every W-th part, beginning
-    with part w.
+    with part w::
 
-    >>> Shards({path.stem: functools.partial(read, path) for path in sorted(folder.glob("*.npy"))})
+        Shards({path.stem: functools.partial(read, path) for path in sorted(folder.glob("*.npy"))})
 
     The sums of each part are computed, and saved, separately: see
     :class:`interdomain.models.StructuredSGPR`, ``checkpoint_path``.

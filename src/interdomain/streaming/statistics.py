@@ -24,11 +24,11 @@ class SufficientStatistics:
     With features ``Kuf`` ``[M, N]`` and ``s_n = (Kuf[:, n], y_n, h_n)``, h being the columns of the
     mean function (a one; for a linear mean x and a one), they hold the sum of ``s_n s_n^T`` and
     those of the terms of ``K(x_n, x_n)``, in float64 with compensated summation. Statistics of
-    different rows can be added, and rows can be taken away:
+    different rows can be added, and rows can be taken away::
 
-    >>> model.statistics + model.accumulate((X_tuesday, Y_tuesday))
-    >>> SufficientStatistics.load("monday.npz") + SufficientStatistics.load("tuesday.npz")
-    >>> model.statistics - model.accumulate((X_withdrawn, Y_withdrawn))
+        model.statistics + model.accumulate((X_tuesday, Y_tuesday))
+        SufficientStatistics.load("monday.npz") + SufficientStatistics.load("tuesday.npz")
+        model.statistics - model.accumulate((X_withdrawn, Y_withdrawn))
 
     Statistics record the parameters that the features depend on, and the features' values at some
     rows, so that a model with other features raises an error.

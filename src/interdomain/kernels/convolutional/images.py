@@ -30,6 +30,14 @@ class Convolutional(SetKernel):
     the number P of patches, which the paper does not have: its kernel is this one with the
     variance of ``base_kernel`` multiplied by P^2.
 
+    >>> import gpflow, numpy as np, interdomain as idm
+    >>> base_kernel = gpflow.kernels.SquaredExponential()
+    >>> kernel = idm.kernels.Convolutional(base_kernel, image_shape=(8, 8), patch_shape=(3, 3))
+    >>> kernel.num_patches, kernel.patch_size
+    (36, 9)
+    >>> kernel(np.zeros([5, 64])).shape
+    TensorShape([5, 5])
+
     :param base_kernel: k_g, on patches of ``h w C`` columns (``h w`` with ``separate_channels``);
         any of GPflow's with one output, with its ``active_dims``, or :class:`ChannelAdditive`.
     :param image_shape: ``(H, W)`` or ``(H, W, C)``.

@@ -39,6 +39,15 @@ class HarmonicKernel(DecomposedKernel):
     :class:`SetKernel` such as :class:`Convolutional`, they act on its points (the patches), and
     its base function g is split: ``f_t(x) = sum_p w_p g_t(x_p)`` (section 6.4).
 
+    >>> import gpflow, numpy as np, interdomain as idm
+    >>> negations = [idm.transforms.Negation([0]), idm.transforms.Negation([1, 2])]
+    >>> kernel = idm.kernels.HarmonicKernel(gpflow.kernels.Matern32(), negations)
+    >>> kernel.num_components
+    4
+    >>> X = np.random.default_rng(0).normal(size=(5, 3))
+    >>> np.allclose(sum(part(X) for part in kernel.kernels), kernel(X))
+    True
+
     :param base_kernel: A kernel that the transformations leave unchanged, or a :class:`SetKernel`
         whose ``point_kernel`` they leave unchanged. Stationary kernels are
         invariant to negations and, if periodic, to translations; isotropic ones and functions of
