@@ -199,8 +199,8 @@ def _unit_rows(Z: TensorType) -> Array:
     lengths = np.linalg.norm(values, axis=1, keepdims=True)
     if np.any(lengths == 0):
         raise ValueError(
-            f"Z has {np.count_nonzero(lengths == 0)} rows of zeros, which have no direction; "
-            "remove them."
+            "Z must have no rows of zeros, which have no direction, found "
+            f"{np.count_nonzero(lengths == 0)}; pass Z without them."
         )
     unit: Array = values / lengths
     return unit

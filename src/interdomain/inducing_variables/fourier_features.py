@@ -94,8 +94,8 @@ class FourierFeatures(InterDomainInducingVariables):
         found = self.frequencies.shape[1]
         if found != kernel.dimension:
             raise ValueError(
-                f"frequencies must have {kernel.dimension} columns, as those of the kernel have, "
-                f"found {found}."
+                f"frequencies must have {kernel.dimension} columns, as the kernel's have, found "
+                f"{found}; pass a matrix [m, {kernel.dimension}]."
             )
         frequencies = tf.convert_to_tensor(self.frequencies)
         is_trained = np.zeros([frequencies.shape[0], 1], dtype=bool)
@@ -112,8 +112,8 @@ def _validate_distinct(frequencies: Array) -> None:
                 difference = frequencies[first] - sign * frequencies[second]
                 if np.all(np.abs(difference) <= 1e-10 * scale):
                     raise ValueError(
-                        f"frequencies {second} and {first} are {relation}, "
-                        f"{frequencies[second].tolist()} and {frequencies[first].tolist()}: their "
-                        "inducing variables are the same but for a sign, and Kuu is singular. "
-                        "Pass each pair once."
+                        "frequencies must be distinct, and no two of them negatives of each other, "
+                        f"found {frequencies[second].tolist()} and {frequencies[first].tolist()}, "
+                        f"rows {second} and {first}, which are {relation}; pass one of the two, as "
+                        "their inducing variables differ by a sign at most, and Kuu is singular."
                     )

@@ -95,7 +95,7 @@ class InducingPatches(SetInducingVariables):
             if tuple(self.locations.shape) != (self.Z.shape[0], 2):
                 raise ValueError(
                     f"locations must be [M, 2] for M = {self.Z.shape[0]} patches, found shape "
-                    f"{list(self.locations.shape)}."
+                    f"{list(self.locations.shape)}; pass a row and a column for each patch."
                 )
 
     @classmethod
@@ -130,8 +130,8 @@ class InducingPatches(SetInducingVariables):
         _, first = np.unique(points if located else points[:, :size], axis=0, return_index=True)
         if len(first) < num_inducing:
             raise ValueError(
-                f"num_inducing is {num_inducing}, but X has only {len(first)} different patches; "
-                "pass a smaller number, or patches of your own."
+                f"num_inducing must be at most {len(first)}, the number of different patches in X, "
+                f"found {num_inducing}; pass a smaller number, or patches of your own."
             )
         if method == "unique":
             chosen = points[rng.permutation(first)[:num_inducing]]
@@ -147,13 +147,14 @@ class InducingPatches(SetInducingVariables):
         if self.locations is None:
             if kernel.point_dim == Z.shape[-1] + 2:
                 raise ValueError(
-                    "locations are needed for a kernel with a location_kernel; pass "
+                    "locations must be given for a kernel with a location_kernel, found None; pass "
                     "InducingPatches(Z, locations), or InducingPatches.from_data(kernel, X, M)."
                 )
         else:
             if kernel.point_dim == Z.shape[-1]:
                 raise ValueError(
-                    "locations were given, but the kernel has no location_kernel; leave them out."
+                    "locations must be None for a kernel without a location_kernel, found shape "
+                    f"{list(self.locations.shape)}; leave them out."
                 )
             Z = tf.concat([Z, tf.convert_to_tensor(self.locations)], axis=-1)
         return _validate_columns(Z, kernel.point_dim, kernel)
@@ -186,6 +187,6 @@ def _validate_columns(Z: tf.Tensor, needed: int | None, kernel: SetKernel) -> tf
     if needed is not None and Z.shape[-1] != needed:
         raise ValueError(
             f"Z must have {needed} columns for this {type(kernel).__name__}, as many as a point "
-            f"has, found {Z.shape[-1]}."
+            f"has, found {Z.shape[-1]}; pass Z of shape [M, {needed}]."
         )
     return Z

@@ -157,9 +157,10 @@ class SphericalHarmonics(InterDomainInducingVariables):
         missing = [degree for degree in self.degrees if degree not in nonzero]
         if missing:
             raise ValueError(
-                f"degrees {missing} have a zero eigenvalue under {type(kernel).__name__} in "
-                f"dimension {self.dimension}; leave them out, or build the inducing variable with "
-                "SphericalHarmonics.for_kernel(kernel, input_dim, max_degree)."
+                f"degrees must have nonzero eigenvalues under {type(kernel).__name__} in dimension "
+                f"{self.dimension}, found zero for {missing}; leave them out, or build the "
+                "inducing variable with SphericalHarmonics.for_kernel(kernel, input_dim, "
+                "max_degree)."
             )
 
     def validate_eigenvalues(self, eigenvalues: tf.Tensor) -> None:
@@ -173,8 +174,8 @@ class SphericalHarmonics(InterDomainInducingVariables):
             return
         degrees = [degree for degree, v in zip(self.degrees, values, strict=True) if not v > 0]
         raise ValueError(
-            f"degrees {degrees} have eigenvalues that are not positive: "
-            f"{[float(v) for v in values if not v > 0]}. They are too small for the kernel's "
-            "accuracy, or zero: use a lower max_degree, a shorter lengthscale or, in a kernel of "
-            "your own, override has_degree or eigenvalues."
+            "degrees must have positive eigenvalues, found "
+            f"{[float(v) for v in values if not v > 0]} for {degrees}, which are too small for the "
+            "kernel's accuracy, or zero; pass a lower max_degree, a shorter lengthscale or, in a "
+            "kernel of your own, override has_degree or eigenvalues."
         )

@@ -271,7 +271,7 @@ def one_per_channel(base_kernels: Kernel | Sequence[Kernel], num_channels: int) 
     if len(kernels) not in (1, num_channels):
         raise ValueError(
             f"base_kernels must be one kernel, or one for each of {num_channels} channels, found "
-            f"{len(kernels)}."
+            f"{len(kernels)} of them; pass one kernel, or a list of {num_channels}."
         )
     if len({id(kernel) for kernel in kernels}) == 1:
         kernels = kernels[:1]
@@ -287,7 +287,7 @@ def initial_weights(weights: bool | TensorType, shape: tuple[int, ...]) -> gpflo
     if values.shape != shape:
         raise ValueError(
             f"weights must be True, False or finite values of shape {list(shape)}, one for each "
-            f"patch, found shape {list(values.shape)}."
+            f"patch, found shape {list(values.shape)}; pass True for ones."
         )
     return gpflow.Parameter(values)
 
@@ -299,6 +299,6 @@ def validate_images(X: tf.Tensor, grid: PatchGrid, channels: int = 1) -> tf.Tens
         raise ValueError(
             f"X must have {needed} columns for images of shape "
             f"{(*grid.image_shape[:2], grid.num_channels * channels)}, found {X.shape[-1]}; "
-            "flatten the images to rows, or pass active_dims."
+            "pass images flattened to rows, or active_dims to the kernel."
         )
     return X

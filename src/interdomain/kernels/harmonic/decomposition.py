@@ -167,9 +167,9 @@ class HarmonicKernel(DecomposedKernel):
         needed, found = self._set_kernel.point_dim, self.transform.input_dim
         if None not in (needed, found) and needed != found:
             raise ValueError(
-                f"transforms act on {found} columns, but the points that the "
-                f"{type(self.base_kernel).__name__} sums over have {needed}; pass transformations "
-                "of those, such as ImageFlip(patch_shape, axis)."
+                f"transforms must act on {needed} columns, as the points have that the "
+                f"{type(self.base_kernel).__name__} sums over, found {found}; pass transformations "
+                "of the points, such as ImageFlip(patch_shape, axis)."
             )
 
     def _paired_axes(self, component: int) -> tuple[int, ...]:
