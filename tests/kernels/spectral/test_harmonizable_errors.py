@@ -66,7 +66,8 @@ INDEFINITE = [[1.0, 2.0], [2.0, 1.0]]
         ({"lag": np.nan}, "lag must be finite"),
         (
             {"envelope": 0.41, "lag": 0.1},
-            "lag must be above envelope / 4, .* of -0.0025; pass a larger lag or a smaller envelope",
+            "lag must be above envelope / 4, .* of -0.0025; pass a larger lag or a smaller "
+            "envelope",
         ),
         (
             {"envelope": [[0.5, 0.3], [0.3, 0.5]], "lag": [0.15, 0.19]},
