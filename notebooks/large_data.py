@@ -87,8 +87,8 @@ flower = tuple(np.array(array[~held_out]) for array in flower)
 # ## One call
 #
 # `fit_sgpr` trains everything on a random subset, freezes what the features depend on, reads all
-# rows once, and trains the rest on the sums. The mean function is linear: its parameters
-# need no data afterwards either.
+# rows once, and trains the rest on the sums. The mean function is linear: its
+# parameters need no data afterwards either.
 
 
 # %%
