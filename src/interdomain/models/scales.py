@@ -158,7 +158,7 @@ def _warn_of_targets(parts: Parts, X: Array, Y: Array) -> None:
     prior = parts.kernel(X, full_cov=False).numpy()
     noise = parts.likelihood.variance_at(X).numpy()
     deviation = float(np.sqrt(np.mean(prior) + np.mean(noise)))
-    centre = float(np.mean(parts.mean_function(X).numpy()))
+    centre = float(np.mean(np.asarray(parts.mean_function(X))))
     mean, extent = float(np.mean(Y)), float(np.max(np.ptp(Y, axis=0)))
     least, most = min(deviation, 1.0), max(deviation, 1.0)
     off = abs(mean - centre) > OFFSET * most
