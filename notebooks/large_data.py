@@ -19,7 +19,7 @@
 # sees them from a red pixel, relative to the red value of the pixel itself. Every pixel of a
 # photograph is one row; the two photographs ship with scikit-learn.
 #
-# `OutOfCoreSGPR` is GPflow's `SGPR` with the data in a file instead of in memory. The features of
+# `StructuredSGPR` is GPflow's `SGPR` on sums over the rows, which may be in a file. The features of
 # spherical harmonics depend on the scaling of the inputs alone. With that frozen, one pass over the
 # file is enough: training touches no data afterwards.
 
@@ -86,9 +86,9 @@ flower = tuple(np.array(array[~held_out]) for array in flower)
 # %% [markdown]
 # ## One call
 #
-# `fit_out_of_core` trains everything on a random subset, freezes what the features depend on,
-# reads all rows once, and trains the rest on the sums. The mean function is linear: its parameters
-# need no data afterwards either.
+# `fit_sgpr` trains everything on a random subset, freezes what the features depend on, reads all
+# rows once, and trains the rest on the sums. The mean function is linear: its
+# parameters need no data afterwards either.
 
 
 # %%
@@ -96,13 +96,13 @@ def make_model(data, **arguments):
     kernel = idm.kernels.SphericalMatern52(weight_variances=np.full(8, 0.3))
     harmonics = idm.inducing_variables.SphericalHarmonics.for_kernel(kernel, 8, MAX_DEGREE)
     mean = gpflow.mean_functions.Linear(np.array([[0.25]] * 4 + [[0.0]] * 4))
-    return idm.models.OutOfCoreSGPR(
+    return idm.models.StructuredSGPR(
         data, kernel, harmonics, mean_function=mean, noise_variance=0.1, **arguments
     )
 
 
 model = make_model(china)
-fit = idm.training.fit_out_of_core(
+fit = idm.training.fit_sgpr(
     model,
     subset_size=500 if SMOKE else 5_000,
     subset_steps=2 if SMOKE else 30,

@@ -14,8 +14,8 @@
 # # Spherical harmonics in place of inducing points
 #
 # The same regression four times: exact GP regression, a sparse GP with inducing points, and two
-# sparse GPs (`SVGP` and `SGPR`) with as many spherical harmonics. The models are GPflow's; two
-# constructor calls change.
+# sparse GPs with as many spherical harmonics: GPflow's `SVGP`, for which two constructor calls
+# change, and `StructuredSGPR`, which is GPflow's `SGPR` without its factorisation of Kuu.
 #
 # The data are the diabetes study of Efron et al. (2004), which ships with scikit-learn: 442
 # patients, ten measurements, and the progression of the disease one year later.
@@ -81,7 +81,7 @@ models = {
     "exact GPR": gpflow.models.GPR(data, stationary_kernel(), noise_variance=0.5),
     "SVGP, inducing points": svgp(stationary_kernel(), centres),
     "SVGP, spherical harmonics": svgp(gpflow.utilities.deepcopy(kernel), harmonics),
-    "SGPR, spherical harmonics": gpflow.models.SGPR(
+    "SGPR, spherical harmonics": idm.models.StructuredSGPR(
         data, gpflow.utilities.deepcopy(kernel), harmonics, noise_variance=0.5
     ),
 }

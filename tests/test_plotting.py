@@ -170,7 +170,8 @@ def test_wigner_of_a_stationary_kernel_is_the_same_everywhere() -> None:
             lambda: plotting.wigner(
                 MIXTURE, PLACES, FREQUENCIES, inducing_variable=FourierFeatures([[0.5]])
             ),
-            "each of the 2",
+            "must be FourierFeatures for each component of the kernel, found FourierFeatures for "
+            "HarmonizableMixture; pass FourierFeatures.for_kernel",
         ),
     ],
     ids=["columns", "part", "features"],

@@ -1,8 +1,8 @@
 """What does a fit of millions of rows cost, and where do the seconds go?
 
-OutOfCoreSGPR with spherical harmonics of 8 inputs on 3,952,942 made-up flights (flight_table.py)
+StructuredSGPR with spherical harmonics of 8 inputs on 3,952,942 made-up flights (flight_table.py)
 and on Beijing's air (369,130 rows), all from memory-mapped files.
-vish    a fit by `fit_out_of_core` with all harmonics up to degree 3 and 4 (M = 210 and 660):
+vish    a fit by `fit_sgpr` with all harmonics up to degree 3 and 4 (M = 210 and 660):
         seconds of its parts, peak memory, test errors; the products of the pass beside bare ones
         of the same shapes (S S^T, of which NumPy computes one half), its floor;
 growth  the pass and a step of L-BFGS after it (bound and gradient), for M = 54 to 1,782 and 10^4

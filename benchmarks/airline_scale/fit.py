@@ -1,4 +1,4 @@
-"""Fits of OutOfCoreSGPR with spherical harmonics on memory-mapped rows, and what each part costs.
+"""Fits of StructuredSGPR with spherical harmonics on memory-mapped rows, and what each part costs.
 
 `fit_and_predict` and `growth` run in processes of their own: they take and return JSON values.
 """
@@ -33,7 +33,7 @@ def harmonic_model(
     *,
     truncated: bool,
     strategy: tf.distribute.Strategy | None = None,
-) -> idm.models.OutOfCoreSGPR:
+) -> idm.models.StructuredSGPR:
     """A model of the rows with all harmonics up to a degree, at its initial parameters.
 
     :param truncated: whether the kernel, too, ends at `max_degree`.
@@ -45,7 +45,7 @@ def harmonic_model(
         max_degree=max_degree if truncated else None,
     )
     harmonics = idm.inducing_variables.SphericalHarmonics.for_kernel(kernel, input_dim, max_degree)
-    return idm.models.OutOfCoreSGPR(
+    return idm.models.StructuredSGPR(
         data,
         kernel,
         harmonics,
@@ -72,7 +72,7 @@ def fit_and_predict(
     start = time.perf_counter()
     model = harmonic_model(data, max_degree, truncated=truncated)
     built = time.perf_counter()
-    outcome = idm.training.fit_out_of_core(
+    outcome = idm.training.fit_sgpr(
         model,
         subset_size=subset_size,
         subset_steps=subset_steps,

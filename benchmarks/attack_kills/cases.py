@@ -74,7 +74,7 @@ def trained(*, folder: str, model: str, steps: int, workers: int = 1) -> dict[st
 
 
 def passed(*, folder: str, num_data: int, max_degree: int) -> dict[str, Any]:
-    """A pass of OutOfCoreSGPR that keeps what is done whenever a block of batches is."""
+    """A pass of StructuredSGPR that keeps what is done whenever a block of batches is."""
     import gpflow
 
     import interdomain as idm
@@ -89,7 +89,7 @@ def passed(*, folder: str, num_data: int, max_degree: int) -> dict[str, Any]:
     )
     for parameter in (kernel.weight_variances, kernel.bias_variance):
         gpflow.set_trainable(parameter, False)
-    built = idm.models.OutOfCoreSGPR(
+    built = idm.models.StructuredSGPR(
         (X, np.sin(2 * X[:, :1])),
         kernel,
         harmonics,

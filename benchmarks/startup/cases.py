@@ -26,7 +26,7 @@ CASES = {
     "orthogonal": "OrthogonalSVGP, harmonics and orthogonal points",
     "convolutional": "SVGP, Convolutional on 28 x 28 images, patches",
     "harmonizable": "gpflow's SGPR, HarmonizableMixture, Fourier features, L-BFGS",
-    "out_of_core": "fit_out_of_core, spherical harmonics",
+    "out_of_core": "fit_sgpr, spherical harmonics",
 }
 INPUT_DIM = 8
 NEGATIONS = 3  # of HVGP: 2^3 parts
@@ -156,7 +156,9 @@ def build_model(case: str, data: tuple[Any, Any], sizes: dict[str, int], seed: i
         points = InducingPoints(X[: sizes["num_inducing"]])
         return idm.models.OrthogonalSVGP(kernel, gaussian, harmonics, points, **settings)
     if case == "out_of_core":
-        return idm.models.OutOfCoreSGPR(data, kernel, harmonics, noise_variance=0.1, progress=False)
+        return idm.models.StructuredSGPR(
+            data, kernel, harmonics, noise_variance=0.1, progress=False
+        )
     diagonal = {"harmonics": False, "harmonics_diagonal": True}[case]
     return gpflow.models.SVGP(kernel, gaussian, harmonics, q_diag=diagonal, **settings)
 
@@ -182,13 +184,13 @@ def random_mixture(seed: int) -> Any:
 def fit_once(case: str, model: Any, data: tuple[Any, Any], sizes: dict[str, int]) -> Any:
     """One step of training, by the call that a user makes.
 
-    The first `fit_out_of_core` fits a subset and takes the sums of all rows; when it is called
-    again the features are fixed, and what is left is the fit on those sums.
+    The first `fit_sgpr` fits a subset and takes the sums of all rows; when it is called again the
+    features are fixed, and what is left is the fit on those sums.
     """
     import interdomain as idm
 
     if case == "out_of_core":
-        return idm.training.fit_out_of_core(model, subset_steps=1, steps=1, progress=False)
+        return idm.training.fit_sgpr(model, subset_steps=1, steps=1, progress=False)
     if case == "harmonizable":
         return idm.training.fit(model, steps=1, progress=False)
     batch_size = IMAGES_AT_ONCE if case == "convolutional" else sizes["batch_size"]

@@ -59,7 +59,7 @@ def points() -> InducingPoints:
 
 @lru_cache
 def statistics() -> streaming.SufficientStatistics:
-    return models.OutOfCoreSGPR((X, Y), matern(), points(), progress=False).statistics
+    return models.StructuredSGPR((X, Y), matern(), points(), progress=False).statistics
 
 
 @lru_cache

@@ -225,8 +225,8 @@ TABLE: dict[str, Entry] = {
         q_mu_orthogonal=q_mu((2, 1)),
         q_sqrt_orthogonal=q_sqrt(2),
     ),
-    "OutOfCoreSGPR": entry(
-        models.OutOfCoreSGPR,
+    "StructuredSGPR": entry(
+        models.StructuredSGPR,
         data=made(lambda: (X, Y)),
         kernel=made(matern),
         # An array is taken for inducing points.

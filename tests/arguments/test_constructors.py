@@ -55,7 +55,7 @@ def test_every_public_constructor_is_in_the_table() -> None:
     assert public == set(TABLE), public ^ set(TABLE)
     for name, (make, arguments) in TABLE.items():
         # Paths, and Gaussian(noise_variance) in another form.
-        untested = {"checkpoint_path", "likelihood"} if name == "OutOfCoreSGPR" else set()
+        untested = {"checkpoint_path", "likelihood"} if name == "StructuredSGPR" else set()
         assert set(arguments) == set(inspect.signature(make).parameters) - untested, name
 
 
@@ -92,7 +92,7 @@ def test_unknown_arguments_are_answered() -> None:
         (kernels.HarmonizableComponent, "lengthscales", "lag"),
         (models.AdditiveSVGP, "num_latent", "num_latent_gps"),
         (models.AdditiveSVGP, "inducing_variables", "inducing_variable"),
-        (models.OutOfCoreSGPR, "noise", "noise_variance"),
+        (models.StructuredSGPR, "noise", "noise_variance"),
         (inducing_variables.InducingPatches.from_data, "M", "num_inducing"),
     ],
 )

@@ -48,7 +48,10 @@ LIMITS: dict[str, tuple[Callable[[], Any], str]] = {
         lambda: additive(num_latent_gps=HUGE),
         r"num_latent_gps: q_sqrt\[0\] of 1,000,000,000 latent GPs and 200 .* GiB",
     ),
-    "layers": (lambda: kernels.ArcCosine(1, HUGE), "depth: 1,000,000,000 layers .*allow_large"),
+    "layers": (
+        lambda: kernels.ArcCosine(1, HUGE),
+        "depth must be at most .* found 1,000,000,000 layers.*allow_large",
+    ),
     "a kernel's degrees": (lambda: kernels.ArcCosine(max_degree=HUGE), "max_degree: .* GiB"),
     "a spectrum": (
         lambda: diagnostics.spectrum(kernels.ArcCosine(), "relu", 3, HUGE),

@@ -17,7 +17,7 @@ from gpflow.kernels import Matern12, SeparateIndependent, SquaredExponential
 from interdomain.diagnostics import nystrom_trace_error
 from interdomain.inducing_variables import SumInducingVariables
 from interdomain.linalg import square_root, stack
-from interdomain.models import AdditiveSVGP, OrthogonalSVGP, OutOfCoreSGPR
+from interdomain.models import AdditiveSVGP, OrthogonalSVGP, StructuredSGPR
 from tests.conformance.helpers import assert_close, assert_same_objective, value_and_gradients
 from tests.conformance.selection import param
 from tests.posteriors.graph_ops import count_ops
@@ -130,7 +130,7 @@ def test_models(build: Callable[..., gpflow.models.SVGP], q_diag: bool, whiten: 
 
 def test_collapsed_model() -> None:
     kernel = Matern12(variance=1.3, lengthscales=0.7)
-    model = OutOfCoreSGPR((X, Y), kernel, MarkovPoints(PLACES), noise_variance=0.2, progress=False)
+    model = StructuredSGPR((X, Y), kernel, MarkovPoints(PLACES), noise_variance=0.2, progress=False)
     oracle = gpflow.models.SGPR((X, Y), kernel, points(), noise_variance=0.2)
     assert_same_objective(model.elbo, oracle.elbo, kernel.trainable_variables)
     assert_close(model.posterior().predict_f(XNEW), oracle.predict_f(XNEW))

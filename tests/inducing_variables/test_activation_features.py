@@ -157,16 +157,19 @@ ERRORS: dict[str, tuple[Callable[[], Any], str]] = {
     "a vector": (lambda: features(directions=Z[0]), r"Z must be \[M, d\], found shape \(3,\)"),
     "an array": (lambda: features(directions=Z[None]), r"Z must be \[M, d\], found shape \(1, 5"),
     "a column": (lambda: features(directions=Z[:, :1]), "dimension must be 2 or more, found 1"),
-    "zeros": (lambda: features(directions=with_row(0.0)), "Z has 1 rows of zeros, .* remove"),
+    "zeros": (
+        lambda: features(directions=with_row(0.0)),
+        "Z must have no rows of zeros, .* found 1; pass",
+    ),
     "NaN": (lambda: features(directions=with_row(np.nan)), "Z must be finite; remove NaN and"),
     "infinity": (lambda: features(directions=with_row(np.inf)), "Z must be finite"),
     "a parameter": (
         lambda: features(directions=gpflow.Parameter(with_row(0.0))),
-        "Z has 1 rows of zeros",
+        "Z must have no rows of zeros, which have no direction, found 1; pass Z without them",
     ),
     "name": (
         lambda: ActivationFeatures(Z, "swish", 6),
-        "activation must be one of 'relu', 'softplus', 'gelu', 'erf', .* found 'swish'",
+        "activation must be one of 'relu', 'softplus', 'gelu', 'erf', found 'swish'; pass one",
     ),
     "negative degree": (lambda: features(max_degree=-1), "max_degree must be .*, found -1"),
     "half a degree": (

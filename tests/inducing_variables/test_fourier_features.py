@@ -23,12 +23,15 @@ from tests.kernels.spectral.harmonizable_cases import FORMS, component
         (np.zeros([2, 0]), r"frequencies must be a matrix \[m, D\], found shape \(2, 0\)"),
         ([["a"]], r"frequencies must be a matrix \[m, D\] of real numbers, found"),
         ([[0.1], [np.nan]], "frequencies must be finite; remove NaN and infinite entries"),
-        ([[0.1], [0.3], [0.1]], r"frequencies 0 and 2 are equal, \[0.1\] and .* Pass each pair"),
+        (
+            [[0.1], [0.3], [0.1]],
+            r"found \[0.1\] and \[0.1\], rows 0 and 2, which are equal; pass one",
+        ),
         (
             [[0.1, -0.2], [-0.1, 0.2]],
-            r"frequencies 0 and 1 are negatives of each other, \[0.1, -0.2\] and .* singular",
+            r"found \[0.1, -0.2\] and .* rows 0 and 1, which are negatives of each other; pass",
         ),
-        ([[0.0], [0.0]], "frequencies 0 and 1 are equal"),
+        ([[0.0], [0.0]], "frequencies must be distinct, .* rows 0 and 1, which are equal"),
     ],
 )
 def test_bad_frequencies(frequencies: Any, message: str) -> None:
@@ -39,7 +42,9 @@ def test_bad_frequencies(frequencies: Any, message: str) -> None:
 def test_wrong_kernels() -> None:
     features = FourierFeatures([[0.1], [0.3]])
     kernel = HarmonizableComponent([[0.1, 0.2]])
-    message = "frequencies must have 2 columns, as those of the kernel have, found 1"
+    message = (
+        r"frequencies must have 2 columns, as the kernel's have, found 1; pass a matrix \[m, 2\]"
+    )
     with pytest.raises(ValueError, match=message):
         Kuu(features, kernel)
     with pytest.raises(ValueError, match=message):

@@ -192,8 +192,8 @@ POINTS_ERRORS: list[tuple[dict[str, Any], str]] = [
     ({"Z": np.zeros(3)}, r"Z must be \[T, m, D\] .* found shape \(3,\)"),
     ({"Z": np.zeros((0, 2)), "num_components": 2}, r"found shape \(0, 2\)"),
     ({"Z": np.full((3, 2), np.nan), "num_components": 2}, "Z must be finite; remove NaN"),
-    ({"Z": Z2}, r"num_components is needed where Z is \[m, D\] and shared; pass num_comp"),
-    ({"Z": Z3, "num_components": 3}, r"num_components is 3, but Z has points for 4 components"),
+    ({"Z": Z2}, r"num_components must be given where Z is \[m, D\], found None; pass num_comp"),
+    ({"Z": Z3, "num_components": 3}, r"num_components must be 4 for Z of shape .* found 3; pass Z"),
     ({"Z": Z2, "num_components": 0}, "num_components must be an integer of 1 or more, found 0"),
     ({"Z": Z3, "multiplicities": [1, 2]}, "multiplicities must be 4 positive integers, one per"),
     ({"Z": Z3, "multiplicities": [1, 2, 0, 2]}, r"found \[1, 2, 0, 2\]; build the points with"),
@@ -211,8 +211,8 @@ def test_errors(options: dict[str, Any], message: str) -> None:
     [
         (gpflow.kernels.RBF(), Z2, "kernel must be a HarmonicKernel, found SquaredExponential"),
         (KERNEL, Z3[:3], r"points for 3 components, but the kernel has 4; pass Z of shape \[4, m"),
-        (KERNEL, Z2[:, :1], "Z has 1 columns, but the transformations act on 2 or more; pass Z"),
-        (FLIP, Z2, "Z has 2 columns, but the transformations act on 12; pass Z with the columns"),
+        (KERNEL, Z2[:, :1], "Z must have at least 2 columns, on which the trans.* found 1; pass Z"),
+        (FLIP, Z2, "Z must have 12 columns, on which the transformations act, found 2; pass Z"),
     ],
 )
 def test_errors_of_for_kernel(kernel: gpflow.kernels.Kernel, Z: np.ndarray, message: str) -> None:

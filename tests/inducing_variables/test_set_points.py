@@ -72,7 +72,9 @@ def test_repeated_patches_of_binary_images() -> None:
     X = np.random.default_rng(0).integers(0, 2, size=(50, 12)).astype(float)
     points = InducingPatches.from_data(conv(), X, 16)
     assert sorted(rows(points.Z)) == sorted(np.ndindex(2, 2, 2, 2))
-    message = "num_inducing is 17, but X has only 16 different patches; pass a smaller number, or"
+    message = (
+        "num_inducing must be at most 16, the number of different patches in X, found 17; pass a"
+    )
     for method in ("unique", "k-means"):
         with pytest.raises(ValueError, match=message):
             InducingPatches.from_data(conv(), X, 17, method=method)
@@ -168,11 +170,11 @@ ERRORS: dict[str, tuple[Callable[[], Any], str]] = {
     ),
     "missing locations": (
         lambda: Kuu(InducingPatches(Z4), located()),
-        r"locations are needed for a kernel with a location_kernel; pass InducingPatches\(Z, loc",
+        r"locations must be given for a kernel with a location_kernel, found None; pass Ind",
     ),
     "superfluous locations": (
         lambda: Kuf(InducingPatches(Z4, np.zeros((5, 2))), conv(), X12),
-        "locations were given, but the kernel has no location_kernel; leave them out",
+        r"locations must be None for a kernel without a location_kernel, found shape \[.*leave",
     ),
     "columns beside locations": (
         lambda: Kuu(InducingPatches(np.zeros((5, 5)), np.zeros((5, 2))), located()),
@@ -208,9 +210,12 @@ ERRORS: dict[str, tuple[Callable[[], Any], str]] = {
     ),
     "from_data columns": (
         lambda: InducingPatches.from_data(conv(), images(2, 11), 3),
-        r"X must have 12 columns for images of shape \(3, 4, 1\), found 11; flatten the images",
+        r"X must have 12 columns for images of shape \(3, 4, 1\), found 11; pass images flat",
     ),
-    "X": (lambda: conv()(images(2, 24)), r"X must have 12 columns .* found 24; flatten"),
+    "X": (
+        lambda: conv()(images(2, 24)),
+        r"X must have 12 columns .* found 24; pass images flattened",
+    ),
     "X of channels": (
         lambda: multi()(X12),
         r"X must have 24 columns for images of shape \(3, 4, 2\), found 12",
@@ -226,7 +231,7 @@ ERRORS: dict[str, tuple[Callable[[], Any], str]] = {
     ),
     "large patch": (
         lambda: Convolutional(gk.RBF(), (3, 4), (4, 4)),
-        r"patch_shape \(4, 4\) must not be larger than the image, \(3, 4\); pass a smaller patch",
+        r"patch_shape must be at most that of the image, \(3, 4\), found \(4, 4\); pass a smaller",
     ),
     "stride": (
         lambda: conv(stride=0),

@@ -92,11 +92,11 @@ ERRORS: dict[str, tuple[Callable[[], Any], str]] = {
     ),
     "components": (
         lambda: hvgp(points(3, 2), Negation(0)),
-        r"Z has points for 3 components, but the kernel has 2; pass Z of shape \[2, m, D\]",
+        r"Z must have points for the 2 components of the kernel, found 3; pass Z of shape \[2, m",
     ),
     "too few columns": (
         lambda: hvgp(points(4)[:, :2], Negation(2)),
-        "Z has 2 columns, but the transformations act on 3 or more",
+        "Z must have at least 3 columns, on which the transformations act, found 2",
     ),
     "a rotation of unequal lengthscales": (
         lambda: hvgp(points(3), Rotation(4), matern(lengthscales=[1.0, 2.0, 3.0])),

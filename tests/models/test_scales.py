@@ -21,10 +21,10 @@ from interdomain.inducing_variables import (
     SumInducingVariables,
 )
 from interdomain.kernels import Convolutional, SphericalMatern32
-from interdomain.models import OutOfCoreSGPR
+from interdomain.models import StructuredSGPR
 from interdomain.models.scales import warn_of_data
 from interdomain.streaming import Shards
-from interdomain.training import fit, fit_out_of_core
+from interdomain.training import fit, fit_sgpr
 
 RNG = np.random.default_rng(0)
 X = RNG.uniform(-1, 1, (60, 2))
@@ -244,13 +244,13 @@ def test_a_resumed_fit_of_a_dataset_tells_and_changes_nothing(tmp_path: Any) -> 
         np.testing.assert_array_equal(whole, resumed)
 
 
-def out_of_core(data: Any, on_interval: bool = False, **settings: Any) -> OutOfCoreSGPR:
+def structured_sgpr(data: Any, on_interval: bool = False, **settings: Any) -> StructuredSGPR:
     kernel = Matern32(active_dims=[1]) if on_interval else Matern32()
     features: Any = IntervalFourierFeatures(-0.5, 0.5, 3) if on_interval else X[:5].copy()
-    return OutOfCoreSGPR(data, kernel, features, progress=False, batch_size=20, **settings)
+    return StructuredSGPR(data, kernel, features, progress=False, batch_size=20, **settings)
 
 
-OUT_OF_CORE: dict[str, tuple[Any, bool, str]] = {
+STRUCTURED_SGPR: dict[str, tuple[Any, bool, str]] = {
     "scaled": ((X * 1e4, Y), False, "columns of X are far from standardised"),
     "a dataset": (batches(X * 1e4, Y), False, "columns of X are far from standardised"),
     "shards": (Shards.split((X * 1e4, Y), 3), False, "columns of X are far from standardised"),
@@ -259,10 +259,10 @@ OUT_OF_CORE: dict[str, tuple[Any, bool, str]] = {
 }
 
 
-@pytest.mark.parametrize("name", OUT_OF_CORE)
+@pytest.mark.parametrize("name", STRUCTURED_SGPR)
 def test_the_first_pass_tells_once(name: str) -> None:
-    data, on_interval, message = OUT_OF_CORE[name]
-    model = out_of_core(data, on_interval)
+    data, on_interval, message = STRUCTURED_SGPR[name]
+    model = structured_sgpr(data, on_interval)
 
     def use() -> None:
         model.elbo()
@@ -273,10 +273,10 @@ def test_the_first_pass_tells_once(name: str) -> None:
     assert re.search(message, found), found
 
 
-def test_a_recipe_out_of_core_tells_once() -> None:
-    model = out_of_core((X * 1e4, Y))
+def test_fit_sgpr_tells_once() -> None:
+    model = structured_sgpr((X * 1e4, Y))
     (found,) = caught(
-        lambda: fit_out_of_core(model, subset_size=30, subset_steps=1, steps=1, progress=False)
+        lambda: fit_sgpr(model, subset_size=30, subset_steps=1, steps=1, progress=False)
     )
     assert "columns of X are far from standardised" in found
 
@@ -285,14 +285,14 @@ def test_nothing_is_told_of_right_rows() -> None:
     rows = X.copy()
     rows[0, 0] = np.nan
     for model in (
-        out_of_core((X, Y)),
-        out_of_core(batches(X, Y)),
-        out_of_core((rows, Y), on_invalid="skip"),
-        out_of_core(out_of_core((X, Y)).statistics),
+        structured_sgpr((X, Y)),
+        structured_sgpr(batches(X, Y)),
+        structured_sgpr((rows, Y), on_invalid="skip"),
+        structured_sgpr(structured_sgpr((X, Y)).statistics),
     ):
         assert caught(lambda m=model: m.statistics) == []
 
 
 def test_copies_of_a_model_tell_too() -> None:
-    model = copy.deepcopy(out_of_core((X * 1e4, Y)))
+    model = copy.deepcopy(structured_sgpr((X * 1e4, Y)))
     assert len(caught(model.elbo)) == 1

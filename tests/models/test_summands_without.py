@@ -10,7 +10,7 @@ from gpflow.kernels import Constant, Linear, SquaredExponential, White
 
 from interdomain.inducing_variables import SphericalHarmonics, SumInducingVariables
 from interdomain.kernels import SphericalMatern32
-from interdomain.models import AdditiveSVGP, OrthogonalSVGP, OutOfCoreSGPR
+from interdomain.models import AdditiveSVGP, OrthogonalSVGP, StructuredSGPR
 from tests.conformance.helpers import assert_close, assert_same_objective
 
 RNG = np.random.default_rng(0)
@@ -57,8 +57,8 @@ def test_white_noise_is_noise() -> None:
     the trace term takes for the variance that nothing explains."""
     own, white, noise = kernel(), White(0.3), 0.2
     blocks = SumInducingVariables([harmonics(), None])
-    with_rest = OutOfCoreSGPR((X, Y), own + white, blocks, noise_variance=noise, progress=False)
-    without = OutOfCoreSGPR((X, Y), own, harmonics(), noise_variance=noise, progress=False)
+    with_rest = StructuredSGPR((X, Y), own + white, blocks, noise_variance=noise, progress=False)
+    without = StructuredSGPR((X, Y), own, harmonics(), noise_variance=noise, progress=False)
     trace = len(X) * 0.3 / (2 * noise)
     assert_close(with_rest.elbo(), without.elbo() - trace)
     assert_close(with_rest.predict_f(XNEW)[0], without.predict_f(XNEW)[0])

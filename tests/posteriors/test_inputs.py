@@ -12,7 +12,7 @@ import tensorflow as tf
 
 from interdomain.inducing_variables import SphericalHarmonics, SumInducingVariables
 from interdomain.kernels import ArcCosine
-from interdomain.models import AdditiveSVGP, OrthogonalSVGP, OutOfCoreSGPR
+from interdomain.models import AdditiveSVGP, OrthogonalSVGP, StructuredSGPR
 from interdomain.training import fit
 
 X = np.array([[0, 1], [2, -1], [1, 1], [-2, 0]])
@@ -36,16 +36,16 @@ def orthogonal() -> Any:
     return OrthogonalSVGP(kernel, likelihood, *harmonics)
 
 
-def out_of_core() -> Any:
+def structured_sgpr() -> Any:
     kernel, _, harmonics = parts()
-    return OutOfCoreSGPR((X, Y), kernel, harmonics, progress=False)
+    return StructuredSGPR((X, Y), kernel, harmonics, progress=False)
 
 
 MODELS: dict[str, Callable[[], Any]] = {
     "SVGP": lambda: gpflow.models.SVGP(*parts()),
     "AdditiveSVGP": additive,
     "OrthogonalSVGP": orthogonal,
-    "OutOfCoreSGPR": out_of_core,
+    "StructuredSGPR": structured_sgpr,
 }
 
 
@@ -86,7 +86,7 @@ def test_other_types_are_refused(change: Callable[..., Any], found: str) -> None
         ):
             fit(model, data, progress=False)
         with pytest.raises(ValueError, match=f"data: {name} must be real numbers, found entries"):
-            OutOfCoreSGPR(data, *parts()[::2])
+            StructuredSGPR(data, *parts()[::2])
 
 
 def test_a_dataset_of_complex_numbers_is_refused() -> None:

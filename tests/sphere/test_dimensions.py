@@ -50,14 +50,14 @@ def test_validate_degrees_returns_a_tuple_of_ints() -> None:
     "degrees, message",
     [
         (4, r"degrees must be a sequence of integers, found 4; .*range\(max_degree \+ 1\)"),
-        ([], "degrees must name at least one degree"),
+        ([], "degrees must hold at least one degree, found none; pass"),
         ([0, 1.5], r"degrees must be integers of 0 or more, found \(0, 1.5\)"),
         ([-1, 0], r"degrees must be integers of 0 or more, found \(-1, 0\)"),
         ([0, float("inf")], "degrees must be integers of 0 or more"),
         ([0, float("nan")], "degrees must be integers of 0 or more"),
         (["one"], "degrees must be integers of 0 or more"),
-        ([0, 0], "degrees must increase without repeats"),
-        ([2, 1], "degrees must increase without repeats"),
+        ([0, 0], "degrees must be increasing, without repeats, found"),
+        ([2, 1], "degrees must be increasing, without repeats, found"),
     ],
 )
 def test_validate_degrees_names_what_is_wrong(degrees: Any, message: str) -> None:

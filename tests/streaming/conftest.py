@@ -21,7 +21,7 @@ def rows() -> tuple[np.ndarray, np.ndarray]:
 
 
 @pytest.fixture(scope="module")
-def make_model() -> Callable[..., idm.models.OutOfCoreSGPR]:
+def make_model() -> Callable[..., idm.models.StructuredSGPR]:
     """A model with harmonics whose features are frozen, unless ``frozen=False``."""
 
     def make(data: Any, *, frozen: bool = True, scale: float = 0.7, **arguments: Any) -> Any:
@@ -30,13 +30,13 @@ def make_model() -> Callable[..., idm.models.OutOfCoreSGPR]:
         gpflow.set_trainable(kernel.weight_variances, not frozen)
         gpflow.set_trainable(kernel.bias_variance, not frozen)
         defaults = {"noise_variance": 0.1, "batch_size": 10, "progress": False}
-        return idm.models.OutOfCoreSGPR(data, kernel, harmonics, **(defaults | arguments))
+        return idm.models.StructuredSGPR(data, kernel, harmonics, **(defaults | arguments))
 
     return make
 
 
 @pytest.fixture(scope="module")
-def whole(rows: Any, make_model: Any) -> idm.models.OutOfCoreSGPR:
+def whole(rows: Any, make_model: Any) -> idm.models.StructuredSGPR:
     """The model of all rows, after its pass: to compare with, not to be changed."""
     model = make_model(rows)
     assert model.statistics.num_rows == NUM_ROWS

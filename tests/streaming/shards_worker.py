@@ -53,7 +53,7 @@ def make_model(data: Any, *, frozen: bool = True, **arguments: Any) -> Any:
     for parameter in (kernel.weight_variances, kernel.bias_variance):
         gpflow.set_trainable(parameter, not frozen)
     defaults = {"noise_variance": 0.1, "batch_size": 16, "progress": False, "strategy": strategy}
-    return idm.models.OutOfCoreSGPR(data, kernel, harmonics, **(defaults | arguments))
+    return idm.models.StructuredSGPR(data, kernel, harmonics, **(defaults | arguments))
 
 
 def error_of(call: Callable[[], Any]) -> str:
@@ -99,9 +99,7 @@ found["split difference"] = difference(split, single)
 # The recipe: a subset of the rows of both workers, the pass, the fit.
 trained = make_model(shards, frozen=False)
 found["subset"] = checksum(*trained._provider.subset(50, 3))
-fitted = idm.training.fit_out_of_core(
-    trained, subset_size=100, subset_steps=5, steps=10, progress=False
-)
+fitted = idm.training.fit_sgpr(trained, subset_size=100, subset_steps=5, steps=10, progress=False)
 values = [p.numpy() for p in trained.parameters]
 found["fitted"], found["bound"] = checksum(*values), float(trained.elbo())
 one_process = make_model((X, Y), strategy=None)

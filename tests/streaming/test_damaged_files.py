@@ -14,7 +14,7 @@ import interdomain as idm
 from interdomain.streaming import Shards, SufficientStatistics
 
 Rows = tuple[np.ndarray, np.ndarray]
-Make = Callable[..., idm.models.OutOfCoreSGPR]
+Make = Callable[..., idm.models.StructuredSGPR]
 Arrays = dict[str, np.ndarray]
 
 

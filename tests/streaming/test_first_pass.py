@@ -14,7 +14,7 @@ from interdomain.streaming import InvalidRowsError
 from interdomain.streaming.first_pass import counted, no_rows
 
 Rows = tuple[np.ndarray, np.ndarray]
-Make = Callable[..., idm.models.OutOfCoreSGPR]
+Make = Callable[..., idm.models.StructuredSGPR]
 
 
 def generated(passes: list[Rows]) -> tf.data.Dataset:
@@ -28,7 +28,7 @@ def generated(passes: list[Rows]) -> tf.data.Dataset:
     return tf.data.Dataset.from_generator(generate, output_signature=specs)
 
 
-def with_gradients(model: idm.models.OutOfCoreSGPR) -> Any:
+def with_gradients(model: idm.models.StructuredSGPR) -> Any:
     with tf.GradientTape() as tape:
         loss = model.training_loss()
     return tape.gradient(loss, model.trainable_variables)

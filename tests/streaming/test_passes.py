@@ -14,7 +14,7 @@ from interdomain.streaming import InvalidRowsError, SufficientStatistics, pass_f
 from interdomain.streaming.sources import ArraySource
 
 Rows = tuple[np.ndarray, np.ndarray]
-Make = Callable[..., idm.models.OutOfCoreSGPR]
+Make = Callable[..., idm.models.StructuredSGPR]
 
 
 def same_bits(one: SufficientStatistics, other: SufficientStatistics) -> bool:
@@ -26,7 +26,7 @@ def same_bits(one: SufficientStatistics, other: SufficientStatistics) -> bool:
 
 
 def test_arrays_maps_of_files_and_datasets_give_the_same(
-    rows: Rows, make_model: Make, whole: idm.models.OutOfCoreSGPR, tmp_path: Path
+    rows: Rows, make_model: Make, whole: idm.models.StructuredSGPR, tmp_path: Path
 ) -> None:
     X, Y = rows
     expected = whole.statistics
@@ -43,7 +43,7 @@ def test_arrays_maps_of_files_and_datasets_give_the_same(
 
 @pytest.mark.parametrize("batch_size", [1, 97, 211, 10_000, None])
 def test_any_batch_size(
-    rows: Rows, make_model: Make, whole: idm.models.OutOfCoreSGPR, batch_size: int | None
+    rows: Rows, make_model: Make, whole: idm.models.StructuredSGPR, batch_size: int | None
 ) -> None:
     expected = whole.statistics.gram.value
     found = make_model(rows, batch_size=batch_size).statistics
@@ -87,7 +87,7 @@ class Breaking(ArraySource):
 def test_an_interrupted_pass_goes_on_and_ends_with_the_same_bits(
     rows: Rows,
     make_model: Make,
-    whole: idm.models.OutOfCoreSGPR,
+    whole: idm.models.StructuredSGPR,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
     computed_rows: list[int],
@@ -176,7 +176,7 @@ def test_a_dataset_with_more_or_fewer_rows_than_the_file_is_refused(
 
 @pytest.mark.parametrize("kind", ["arrays", "dataset"])
 def test_rows_that_are_not_finite_are_named_and_what_was_done_is_kept(
-    rows: Rows, make_model: Make, whole: idm.models.OutOfCoreSGPR, tmp_path: Path, kind: str
+    rows: Rows, make_model: Make, whole: idm.models.StructuredSGPR, tmp_path: Path, kind: str
 ) -> None:
     X, Y = rows[0].copy(), rows[1].copy()
     X[[95, 130], 1], Y[210, 0] = np.nan, np.inf

@@ -13,11 +13,11 @@ from interdomain.streaming import InvalidRowsError, Shards, SufficientStatistics
 from tests.workers import finish, start_workers
 
 Rows = tuple[np.ndarray, np.ndarray]
-Make = Callable[..., idm.models.OutOfCoreSGPR]
+Make = Callable[..., idm.models.StructuredSGPR]
 
 
 def test_parts_are_summed(
-    rows: Rows, make_model: Make, whole: idm.models.OutOfCoreSGPR, tmp_path: Path
+    rows: Rows, make_model: Make, whole: idm.models.StructuredSGPR, tmp_path: Path
 ) -> None:
     """Arrays, functions and datasets; each part is opened when its turn comes, one at a time."""
     X, Y = rows

@@ -15,10 +15,10 @@ from tests.tiers import in_tiers
 
 EPSILON = np.finfo(np.float64).eps
 Rows = tuple[np.ndarray, np.ndarray]
-Make = Callable[..., idm.models.OutOfCoreSGPR]
+Make = Callable[..., idm.models.StructuredSGPR]
 
 
-def stacked_columns(model: idm.models.OutOfCoreSGPR, X: np.ndarray, Y: np.ndarray) -> np.ndarray:
+def stacked_columns(model: idm.models.StructuredSGPR, X: np.ndarray, Y: np.ndarray) -> np.ndarray:
     """What is summed over, [M + P + H, N]: Kuf, Y and a one."""
     kuf = gpflow.covariances.Kuf(model.inducing_variable, model.kernel, X).numpy()
     return np.concatenate([kuf, Y.T.astype(kuf.dtype), np.ones((1, len(X)), kuf.dtype)])
@@ -39,7 +39,7 @@ def test_sums_of_ill_conditioned_features_are_exact(dtype: type) -> None:
     X, Y = 1e3 + rng.normal(size=(num_rows, 1)), 1e6 * rng.normal(size=(num_rows, 1))
     with gpflow.config.as_context(gpflow.config.Config(float=dtype)):
         X, Y = X.astype(dtype), Y.astype(dtype)
-        model = idm.models.OutOfCoreSGPR(
+        model = idm.models.StructuredSGPR(
             (X, Y), gpflow.kernels.Polynomial(degree=2), X[:3].copy(), batch_size=97, progress=False
         )
         # In the same batches: a compiled function may round them otherwise than GPflow's Kuf.
@@ -61,7 +61,9 @@ def test_sums_of_ill_conditioned_features_are_exact(dtype: type) -> None:
         assert np.max(np.abs(columns @ columns.T - exact) / (size @ size.T)) > 1e6 * EPSILON
 
 
-def test_statistics_are_the_sums_that_they_say(rows: Rows, whole: idm.models.OutOfCoreSGPR) -> None:
+def test_statistics_are_the_sums_that_they_say(
+    rows: Rows, whole: idm.models.StructuredSGPR
+) -> None:
     statistics = whole.statistics
     columns = stacked_columns(whole, *rows)
     assert statistics.num_rows == len(rows[0])
@@ -75,7 +77,7 @@ def test_statistics_are_the_sums_that_they_say(rows: Rows, whole: idm.models.Out
 
 
 def test_parts_add_up_and_can_be_taken_away(
-    rows: Rows, make_model: Make, whole: idm.models.OutOfCoreSGPR
+    rows: Rows, make_model: Make, whole: idm.models.StructuredSGPR
 ) -> None:
     X, Y = rows
     of_all = whole.statistics
@@ -94,7 +96,7 @@ def test_parts_add_up_and_can_be_taken_away(
 
 
 def test_a_saved_copy_is_the_same_to_the_last_bit(
-    make_model: Make, whole: idm.models.OutOfCoreSGPR, tmp_path: Path
+    make_model: Make, whole: idm.models.StructuredSGPR, tmp_path: Path
 ) -> None:
     statistics = whole.statistics
     statistics.save(tmp_path / "rows.statistics")
@@ -128,7 +130,7 @@ def test_a_file_of_something_else_is_refused(tmp_path: Path) -> None:
 def test_statistics_of_other_features_are_not_added(
     rows: Rows,
     make_model: Make,
-    whole: idm.models.OutOfCoreSGPR,
+    whole: idm.models.StructuredSGPR,
     arguments: dict[str, Any],
     message: str,
 ) -> None:
@@ -140,7 +142,7 @@ def test_statistics_of_other_features_are_not_added(
 
 
 def test_only_statistics_are_added(
-    rows: Rows, make_model: Make, whole: idm.models.OutOfCoreSGPR
+    rows: Rows, make_model: Make, whole: idm.models.StructuredSGPR
 ) -> None:
     statistics = whole.statistics
     with pytest.raises(TypeError):
@@ -152,12 +154,12 @@ def test_only_statistics_are_added(
 def test_a_model_refuses_statistics_of_features_with_the_same_parameters(rows: Rows) -> None:
     """Another kernel, other degrees: nothing that a list of parameters would tell."""
 
-    def make(data: Any, degrees: list[int], **arguments: Any) -> idm.models.OutOfCoreSGPR:
+    def make(data: Any, degrees: list[int], **arguments: Any) -> idm.models.StructuredSGPR:
         kernel = idm.kernels.SphericalMatern32(**arguments)
         for parameter in (kernel.weight_variances, kernel.bias_variance):
             gpflow.set_trainable(parameter, False)
         harmonics = idm.inducing_variables.SphericalHarmonics(2, degrees)
-        return idm.models.OutOfCoreSGPR(data, kernel, harmonics, progress=False)
+        return idm.models.StructuredSGPR(data, kernel, harmonics, progress=False)
 
     statistics = make(rows, [0, 1, 2], active_dims=[0]).statistics
     assert np.isfinite(make(statistics, [0, 1, 2], active_dims=[0]).elbo())

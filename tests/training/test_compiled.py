@@ -18,7 +18,7 @@ from gpflow.keras import tf_keras
 from interdomain import _tracing
 from interdomain.inducing_variables import SphericalHarmonics
 from interdomain.kernels import SphericalMatern32
-from interdomain.models import OutOfCoreSGPR
+from interdomain.models import StructuredSGPR
 from interdomain.training import fit
 from interdomain.training.compiled import CompiledFunctions
 from tests.training.compiled_models import MINIBATCHES, Data, additive_svgp, harmonics_svgp
@@ -83,7 +83,7 @@ def test_models_that_hold_their_data_compile_once(data, traces) -> None:
     for model in (
         gpflow.models.GPR(data, gpflow.kernels.Matern32()),
         gpflow.models.SGPR(data, kernel, harmonics),
-        OutOfCoreSGPR(data, kernel, harmonics, progress=False),
+        StructuredSGPR(data, kernel, harmonics, progress=False),
     ):
         traces.clear()
         fit(model, steps=2, progress=False)
@@ -100,10 +100,10 @@ def test_rows_added_after_a_fit_are_trained_on(data) -> None:
     gpflow.set_trainable(kernel.bias_variance, False)
     harmonics = SphericalHarmonics.for_kernel(kernel, 2, max_degree=2)
     X, Y = data
-    model = OutOfCoreSGPR((X[:25], Y[:25]), kernel, harmonics, progress=False)
+    model = StructuredSGPR((X[:25], Y[:25]), kernel, harmonics, progress=False)
     fit(model, steps=2, progress=False)
     model.extend((X[25:], Y[25:]))
-    whole = OutOfCoreSGPR(
+    whole = StructuredSGPR(
         data, kernel, harmonics, likelihood=copy.deepcopy(model.likelihood), progress=False
     )
     expected = -float(whole.training_loss())
@@ -112,8 +112,8 @@ def test_rows_added_after_a_fit_are_trained_on(data) -> None:
     np.testing.assert_allclose(model.training_loss(), whole_loss(model, data), rtol=1e-10)
 
 
-def whole_loss(model: OutOfCoreSGPR, data: Data) -> tf.Tensor:
-    other = OutOfCoreSGPR(
+def whole_loss(model: StructuredSGPR, data: Data) -> tf.Tensor:
+    other = StructuredSGPR(
         data,
         model.kernel,
         model.inducing_variable,

@@ -59,7 +59,11 @@ MISFITS: dict[str, tuple[Callable[[], Any], Any, str]] = {
         Y,
         r"data: X has 3 columns, which do not fit InducingPoints and Matern32",
     ),
-    "harmonics": (lambda: svgp(sphere(4), harmonics(4)), Y, "X has 3 columns, but weight_var"),
+    "harmonics": (
+        lambda: svgp(sphere(4), harmonics(4)),
+        Y,
+        "X must have 4 columns, one for each entry of weight_variances, found 3",
+    ),
     "dimension": (lambda: svgp(sphere(3), harmonics(4)), Y, "dimension must be the number of"),
     "kernel": (lambda: svgp(Matern32(), harmonics(3)), Y, "kernel: there is no covariance betw"),
     "kernel of a block": (
@@ -67,7 +71,11 @@ MISFITS: dict[str, tuple[Callable[[], Any], Any, str]] = {
         Y,
         "kernel: there is no covariance between SphericalHarmonics and Matern32",
     ),
-    "blocks": (lambda: additive((sphere(4), harmonics(4))), Y, "X has 3 columns, but weight_var"),
+    "blocks": (
+        lambda: additive((sphere(4), harmonics(4))),
+        Y,
+        "X must have 4 columns, one for each entry of weight_variances, found 3",
+    ),
     "orthogonal points": (
         lambda: orthogonal(SphericalMatern32(), harmonics(4), points(4)),
         Y,

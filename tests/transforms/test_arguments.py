@@ -43,7 +43,7 @@ ERRORS: Errors = [
         (make, rule, f"found {dims!r}", remedy)
         for dims, rule, remedy in [
             ([1, 1], "dims must differ", "every column once"),
-            ([0, -1], "dims must be 0 or more", "count columns from the first"),
+            ([0, -1], "dims must be 0 or more", "pass numbers of columns, counted from the first"),
             ([0.5, 1], "dims must be integers", "for example [0, 2]"),
             ([], "dims must be integers", "for example [0, 2]"),
             ("a", "dims must be integers", "for example [0, 2]"),
@@ -129,7 +129,7 @@ ERRORS: Errors = [
     *(
         (
             lambda value=value: PrincipalNegation.from_data(DATA, value),
-            "num_groups must be an integer from 1 to the number of columns, 3",
+            "num_groups must be an integer from 1 to 3, the number of columns",
             f"found {value!r}",
             "a principal component of its own",
         )
@@ -165,7 +165,12 @@ ERRORS: Errors = [
     (lambda: ImageTranslation((3, 3), (3, 0)), "is the identity", "shift=(3, 0)", "leave it out"),
     (lambda: ImageTranslation((3, 3), 1), "shift must be two integers", "found 1", "pass (rows"),
     (lambda: ImageTranslation((3, 3), (0.5, 1)), "shift must be", "found (0.5, 1)", "pass (rows"),
-    (lambda: ImageRotation90((3, 4)), "must be square", "found (3, 4)", "crop or pad"),
+    (
+        lambda: ImageRotation90((3, 4)),
+        "must be square",
+        "found (3, 4)",
+        "cropped or padded to squares",
+    ),
     (lambda: ImageRotation90((1, 1)), "is the identity", "ImageRotation90((1, 1))", "leave it out"),
     (lambda: Negation().power(DATA, 0.5), "exponent must be an integer", "found 0.5", "pass one"),
     (lambda: Negation().power(DATA, (1, 1)), "exponent must be an int", "found (1, 1)", "pass one"),
@@ -202,7 +207,8 @@ def test_wrong_number_of_columns(transform: CyclicTransform, columns: int, neede
         with pytest.raises(ValueError, match=re.escape(repr(transform))) as error:
             call(X)
         message = str(error.value)
-        assert f"needs X with {needed} columns, found {columns} (shape (7, {columns}))" in message
+        found = f"{columns} (shape (7, {columns}))"
+        assert f"X must have {needed} columns for {transform!r}, found {found}" in message
 
 
 @pytest.mark.parametrize("shape", [None, [None, None]])
@@ -210,5 +216,8 @@ def test_unknown_number_of_columns(shape: list[None] | None) -> None:
     function = tf.function(
         Negation(), input_signature=[tf.TensorSpec(shape, tf.float64)], autograph=False
     )
-    with pytest.raises(ValueError, match="known number of columns.*tf.ensure_shape"):
+    with pytest.raises(
+        ValueError,
+        match="X must have a known number of columns for .*pass it through tf.ensure_shape",
+    ):
         function(DATA)

@@ -45,7 +45,10 @@ def test_order_is_verified() -> None:
         Scaled(-1.0, 3)
     with pytest.raises(ValueError, match="not of order 2"):
         Scaled(np.nan, 2)
-    with pytest.raises(ValueError, match=r"Scaled\(order=5\) is the identity; leave it out"):
+    with pytest.raises(
+        ValueError,
+        match=r"Scaled\(order=5\) is the identity, which decomposes nothing; leave it out",
+    ):
         Scaled(1.0, 5)
     with pytest.raises(ValueError, match="order must be an integer of 2 or more, found 1"):
         Scaled(-1.0, 1)

@@ -21,7 +21,9 @@ Kuu_operator.__doc__ = """Kuu as a linear operator that keeps its structure.
 ``Kuu_operator(inducing_variable, kernel, *, jitter=0.0)`` returns a positive-definite
 ``tf.linalg.LinearOperator`` ``[M, M]``: diagonal, block-diagonal or, by default, a full matrix made
 of GPflow's dense ``Kuu``. ``jitter`` is added where a matrix has to be factorised; diagonal
-operators ignore it. The structured posterior and KL divergence are written against this function.
+operators ignore it. The structured posterior and KL divergence, and with them
+``gpflow.models.SVGP``, are written against this function; ``gpflow.models.SGPR`` knows the dense
+``Kuu`` alone, and :class:`interdomain.models.StructuredSGPR` takes its place.
 """
 
 Kvu = Dispatcher("Kvu")

@@ -1,6 +1,6 @@
 """The worker processes of a ``tf.distribute`` strategy, and what they send each other.
 
-:func:`interdomain.training.fit` and :class:`interdomain.models.OutOfCoreSGPR` use this package
+:func:`interdomain.training.fit` and :class:`interdomain.models.StructuredSGPR` use this package
 where they are given a ``strategy``. For several devices of one process, see
 :mod:`interdomain.devices`.
 """

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from functools import singledispatch
+
 import gpflow
 import numpy as np
 import tensorflow as tf
+from gpflow.kernels import Kernel
 from scipy.stats import qmc
 
 from .._arguments import integer
@@ -16,13 +19,25 @@ _WIDTH = 3.0
 _RELATIVE_NUGGET = 1e-10
 
 
-def select_frequencies(kernel: HarmonizableComponent, num_frequencies: int) -> Array:
-    """Frequencies picked one by one where most of the transform's variance is left.
+@singledispatch
+def select_frequencies(kernel: Kernel, num_frequencies: int) -> Array:
+    """Frequencies for the Fourier features of a kernel, which a family registers.
 
     :param num_frequencies: How many.
     :return: ``[num_frequencies, D]``.
-    :raises ValueError: If there are not that many candidates.
+    :raises ValueError: If the kernel's class is not registered, or there are not that many
+        candidates.
     """
+    raise ValueError(
+        "kernel must be a HarmonizableMixture or a HarmonizableComponent, found "
+        f"{type(kernel).__name__}, which has no Fourier transform in closed form; pass "
+        "HarmonizableMixture.from_data(X, Y, num_components, num_frequencies)."
+    )
+
+
+@select_frequencies.register(HarmonizableComponent)
+def select_frequencies_harmonizable(kernel: HarmonizableComponent, num_frequencies: int) -> Array:
+    """Picked one by one where most of the transform's variance is left."""
     candidates = _candidates(kernel)
     count = len(candidates)
     num_frequencies = integer("num_frequencies", num_frequencies, at_least=1, at_most=count)

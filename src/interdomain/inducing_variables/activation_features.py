@@ -39,6 +39,17 @@ class ActivationFeatures(InterDomainInducingVariables):
     how much that is; :class:`interdomain.models.OrthogonalSVGP` recovers it with a second set of
     inducing variables.
 
+    >>> import gpflow, numpy as np, interdomain as idm
+    >>> X = np.random.default_rng(0).normal(size=(100, 2))
+    >>> kernel = idm.kernels.ArcCosine(weight_variances=np.ones(2))
+    >>> units = idm.inducing_variables.ActivationFeatures.from_data(kernel, X, 10, "relu", 6)
+    >>> units.Z.shape  # the last column is that of the bias
+    TensorShape([10, 3])
+    >>> points = gpflow.inducing_variables.InducingPoints(X[:5])
+    >>> model = idm.models.OrthogonalSVGP(kernel, gpflow.likelihoods.Gaussian(), units, points)
+    >>> model.q_mu.shape, model.q_mu_orthogonal.shape
+    (TensorShape([10, 1]), TensorShape([5, 1]))
+
     Only the directions of Z matter, all lengths being set to one at the start. A gradient has no
     part along z, so that steps of an optimiser lengthen it a little and never shrink it.
 
@@ -188,8 +199,8 @@ def _unit_rows(Z: TensorType) -> Array:
     lengths = np.linalg.norm(values, axis=1, keepdims=True)
     if np.any(lengths == 0):
         raise ValueError(
-            f"Z has {np.count_nonzero(lengths == 0)} rows of zeros, which have no direction; "
-            "remove them."
+            "Z must have no rows of zeros, which have no direction, found "
+            f"{np.count_nonzero(lengths == 0)}; pass Z without them."
         )
     unit: Array = values / lengths
     return unit

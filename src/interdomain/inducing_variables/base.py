@@ -14,7 +14,9 @@ class InterDomainInducingVariables(gpflow.inducing_variables.InducingVariables, 
 
     Every subclass gets the structured posterior and KL divergence, which work with
     :func:`interdomain.covariances.Kuu_operator`; it has to register ``Kuu`` and ``Kuf`` for the
-    kernels it belongs to, and ``Kuu_operator`` if its ``Kuu`` has structure.
+    kernels it belongs to, and ``Kuu_operator`` if its ``Kuu`` has structure. The posterior serves
+    ``gpflow.models.SVGP``; ``gpflow.models.SGPR`` has no such dispatch and factorises the dense
+    Kuu: :class:`interdomain.models.StructuredSGPR` keeps the structure there.
 
     It does not derive from :class:`gpflow.inducing_variables.InducingPoints`, whose covariances
     (kernel values between points) it would inherit without a warning.

@@ -9,7 +9,7 @@ from check_shapes import Shape
 from gpflow.base import TensorType
 
 from .._arguments import filled_matrix
-from ..kernels import HarmonizableComponent, HarmonizableMixture
+from ..kernels import DecomposedKernel, HarmonizableComponent, HarmonizableMixture
 from ..sphere._typing import Array
 from ._frequency_selection import select_frequencies
 from .base import InterDomainInducingVariables
@@ -27,6 +27,16 @@ class FourierFeatures(InterDomainInducingVariables):
     The paper's complex features at w and -w are the two real ones at w, whose order here is all
     real parts, then all imaginary ones. At w = 0 there is no imaginary part. Each variable is
     divided by its standard deviation, so that ``Kuu`` has a diagonal of ones whatever the units.
+
+    >>> import numpy as np, interdomain as idm
+    >>> component = idm.kernels.HarmonizableComponent([[1.0], [3.0]], centre=2.0)
+    >>> features = idm.inducing_variables.FourierFeatures([[0.0], [1.0], [3.0]])
+    >>> features.num_inducing  # at zero there is no imaginary part
+    5
+    >>> kernel = idm.kernels.HarmonizableMixture([component, component])
+    >>> blocks = idm.inducing_variables.FourierFeatures.for_kernel(kernel, num_frequencies=3)
+    >>> type(blocks).__name__, len(blocks.inducing_variables)
+    ('SumInducingVariables', 2)
 
     :param frequencies: ``[m, D]``, in cycles per unit of x, trainable.
     :raises ValueError: If it is not a finite matrix, or two frequencies are equal or negatives of
@@ -54,14 +64,9 @@ class FourierFeatures(InterDomainInducingVariables):
         :return: For a mixture, :class:`SumInducingVariables`.
         :raises ValueError: If num_frequencies is not positive, or the kernel is neither.
         """
-        if isinstance(kernel, HarmonizableMixture):
+        if isinstance(kernel, DecomposedKernel):
             return SumInducingVariables(
                 [cls(select_frequencies(part, num_frequencies)) for part in kernel.kernels]
-            )
-        if not isinstance(kernel, HarmonizableComponent):
-            raise ValueError(
-                "kernel must be a HarmonizableMixture or a HarmonizableComponent, found "
-                f"{type(kernel).__name__}, which has no Fourier transform in closed form."
             )
         return cls(select_frequencies(kernel, num_frequencies))
 
@@ -89,8 +94,8 @@ class FourierFeatures(InterDomainInducingVariables):
         found = self.frequencies.shape[1]
         if found != kernel.dimension:
             raise ValueError(
-                f"frequencies must have {kernel.dimension} columns, as those of the kernel have, "
-                f"found {found}."
+                f"frequencies must have {kernel.dimension} columns, as the kernel's have, found "
+                f"{found}; pass a matrix [m, {kernel.dimension}]."
             )
         frequencies = tf.convert_to_tensor(self.frequencies)
         is_trained = np.zeros([frequencies.shape[0], 1], dtype=bool)
@@ -107,8 +112,8 @@ def _validate_distinct(frequencies: Array) -> None:
                 difference = frequencies[first] - sign * frequencies[second]
                 if np.all(np.abs(difference) <= 1e-10 * scale):
                     raise ValueError(
-                        f"frequencies {second} and {first} are {relation}, "
-                        f"{frequencies[second].tolist()} and {frequencies[first].tolist()}: their "
-                        "inducing variables are the same but for a sign, and Kuu is singular. "
-                        "Pass each pair once."
+                        "frequencies must be distinct, and no two of them negatives of each other, "
+                        f"found {frequencies[second].tolist()} and {frequencies[first].tolist()}, "
+                        f"rows {second} and {first}, which are {relation}; pass one of the two, as "
+                        "their inducing variables differ by a sign at most, and Kuu is singular."
                     )

@@ -67,6 +67,17 @@ class HarmonicInducingPoints(DecomposedInducingVariables):
     and one at G z. A joint q(u) over shared points is then that of an SVGP with the whole orbits
     of Z as its points: Theorem 4.1, which the pairing of section 3.4 otherwise breaks for T > 2.
 
+    >>> import gpflow, numpy as np, interdomain as idm
+    >>> X = np.random.default_rng(0).normal(size=(100, 2))
+    >>> negation = idm.transforms.Negation()
+    >>> kernel = idm.kernels.HarmonicKernel(gpflow.kernels.Matern32(), negation)
+    >>> points = idm.inducing_variables.HarmonicInducingPoints.from_data(kernel, X, 10)
+    >>> points.num_inducing  # ten for each of the two parts
+    20
+    >>> model = idm.models.AdditiveSVGP(kernel, gpflow.likelihoods.Gaussian(), points)
+    >>> [q_mu.shape for q_mu in model.q_mu]
+    [TensorShape([10, 1]), TensorShape([10, 1])]
+
     :param Z: ``[T, m, D]``, or ``[m, D]`` to share the points among the parts.
     :param num_components: T; needed where Z is shared.
     :param multiplicities: For each part, the number of variables at each of its points.
@@ -91,19 +102,21 @@ class HarmonicInducingPoints(DecomposedInducingVariables):
         form = "[T, m, D] with points for each of T components, or [m, D] to share them"
         values: Array = finite_array("Z", Z, (2, 3), form).astype(gpflow.default_float())
         if values.size == 0:
-            raise ValueError(f"Z must be {form}, found shape {values.shape}.")
+            raise ValueError(
+                f"Z must be {form}, found shape {values.shape}; pass at least one point."
+            )
         if num_components is None:
             if values.ndim == 2:
                 raise ValueError(
-                    "num_components is needed where Z is [m, D] and shared; pass "
+                    "num_components must be given where Z is [m, D], found None; pass "
                     "num_components=kernel.num_components, or Z of shape [T, m, D]."
                 )
             num_components = len(values)
         num_components = integer("num_components", num_components, at_least=1)
         if values.ndim == 3 and len(values) != num_components:
             raise ValueError(
-                f"num_components is {num_components}, but Z has points for {len(values)} "
-                f"components (shape {values.shape}); pass Z[T, m, D] with T = num_components."
+                f"num_components must be {len(values)} for Z of shape {values.shape}, found "
+                f"{num_components}; pass Z of shape [T, m, D] with T = num_components."
             )
         count = num_components * values.shape[-2]
         check_num_inducing("num_components", count, "points", allow_large=allow_large)
@@ -243,8 +256,8 @@ class HarmonicInducingPoints(DecomposedInducingVariables):
         """
         if self.num_components != kernel.num_components:
             raise ValueError(
-                f"Z has points for {self.num_components} components, but the kernel has "
-                f"{kernel.num_components}; pass Z of shape [{kernel.num_components}, m, D], or "
+                f"Z must have points for the {kernel.num_components} components of the kernel, "
+                f"found {self.num_components}; pass Z of shape [{kernel.num_components}, m, D], or "
                 f"num_components={kernel.num_components} with a shared Z."
             )
         single = (1,) * self.num_components
@@ -262,9 +275,9 @@ class HarmonicInducingPoints(DecomposedInducingVariables):
         )
         if not fits:
             raise ValueError(
-                f"Z has {self.input_dim} columns, but the transformations act on "
-                f"{needed or f'{kernel.transform.min_input_dim} or more'}; pass Z with the columns "
-                "of the data."
+                f"Z must have {needed or f'at least {kernel.transform.min_input_dim}'} columns, "
+                f"on which the transformations act, found {self.input_dim}; pass Z with the "
+                "columns of the data."
             )
 
 

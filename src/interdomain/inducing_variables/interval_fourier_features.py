@@ -18,9 +18,23 @@ class IntervalFourierFeatures(InterDomainInducingVariables):
     ``u = <f, phi>`` in the RKHS of a Matern-1/2, 3/2 or 5/2 kernel on [lower, upper], for
     ``phi = 1, cos(w_m (x - lower)), sin(w_m (x - lower))``, ``w_m = 2 pi m / (upper - lower)``,
     m = 1, ..., num_frequencies, in this order (Hensman, Durrande and Solin, *Variational Fourier
-    features for Gaussian processes*, 2018, sections 3 and 4). ``Kuf`` is phi and knows no
-    parameter of the kernel; ``Kuu`` is a diagonal plus a matrix of rank 1, 2 or 3, which
-    :func:`interdomain.covariances.Kuu_operator` keeps: no factorisation grows with M.
+    features for Gaussian processes*, 2018, sections 3 and 4). ``Kuf`` is phi, and inside
+    of the interval knows no parameter of the kernel; ``Kuu`` is a diagonal plus a matrix of rank 1,
+    2 or 3, which :func:`interdomain.covariances.Kuu_operator` keeps: in ``gpflow.models.SVGP`` and
+    :class:`interdomain.models.StructuredSGPR` the factorisation of Kuu does not grow with M.
+    ``gpflow.models.SGPR`` factorises Kuu as a dense matrix.
+
+    >>> import gpflow, numpy as np, interdomain as idm
+    >>> X = np.linspace(0, 10, 500)[:, None]
+    >>> features = idm.inducing_variables.IntervalFourierFeatures(-2, 12, num_frequencies=30)
+    >>> features.num_inducing
+    61
+    >>> kernel = gpflow.kernels.Matern32()
+    >>> type(idm.covariances.Kuu_operator(features, kernel)).__name__
+    'LinearOperatorLowRankUpdate'
+    >>> model = idm.models.StructuredSGPR((X, np.sin(X)), kernel, features, noise_variance=0.1)
+    >>> list(model.feature_parameters)  # by which the features fade outside of the interval
+    ['kernel.lengthscales']
 
     For kernels of one column. Several: a sum of kernels on one column each (``active_dims``), with
     one of these for each in a :class:`interdomain.inducing_variables.SumInducingVariables`. Outside
@@ -48,7 +62,9 @@ class IntervalFourierFeatures(InterDomainInducingVariables):
         super().__init__(name=name)
         ends = number("lower", lower), number("upper", upper)
         if not ends[0] < ends[1]:
-            raise ValueError(f"upper must be above lower, {ends[0]}, found {ends[1]}.")
+            raise ValueError(
+                f"upper must be above lower = {ends[0]}, found {ends[1]}; pass the ends in order."
+            )
         count = integer("num_frequencies", num_frequencies, at_least=0)
         size = 2 * count + 1
         check_num_inducing("num_frequencies", size, "features", allow_large=allow_large)
@@ -77,11 +93,17 @@ class IntervalFourierFeatures(InterDomainInducingVariables):
         """
         values = finite_array("X", X, (1, 2), "one column [N, 1]")
         if values.ndim == 2 and values.shape[1] != 1 or not values.size:
-            raise ValueError(f"X must be one column [N, 1], found shape {values.shape}.")
+            raise ValueError(
+                f"X must be one column [N, 1], found shape {values.shape}; pass one with a row or "
+                "more."
+            )
         margin = number("margin", margin, at_least=0)
         lower, upper = float(np.min(values)), float(np.max(values))
         if lower == upper:
-            raise ValueError(f"X must vary, but is {lower} throughout; leave the column out.")
+            raise ValueError(
+                f"X must vary, found {lower} in every row; pass a column that varies, or lower and "
+                "upper to the constructor."
+            )
         reach = margin * (upper - lower)
         return cls(lower - reach, upper + reach, num_frequencies, allow_large=allow_large)
 
@@ -110,7 +132,7 @@ class IntervalFourierFeatures(InterDomainInducingVariables):
         """:raises ValueError: If the kernel has several lengthscales."""
         if kernel.lengthscales.shape.rank:
             raise ValueError(
-                f"kernel.lengthscales must be one number, found shape {kernel.lengthscales.shape}: "
-                "these features are for one column. Pass a sum of kernels on one column each, "
-                "with SumInducingVariables."
+                f"kernel.lengthscales must be one number, found shape {kernel.lengthscales.shape}; "
+                "pass a sum of kernels on one column each, with SumInducingVariables, as these "
+                "features are for one column."
             )

@@ -69,6 +69,16 @@ class InducingPatches(SetInducingVariables):
     :class:`interdomain.kernels.MultiChannelConvolutional` pass one for each channel in a
     :class:`SumInducingVariables`; the same object several times shares its patches.
 
+    >>> import gpflow, numpy as np, interdomain as idm
+    >>> X = np.random.default_rng(0).uniform(size=(20, 8 * 8))
+    >>> base_kernel = gpflow.kernels.SquaredExponential()
+    >>> kernel = idm.kernels.Convolutional(base_kernel, image_shape=(8, 8), patch_shape=(3, 3))
+    >>> patches = idm.inducing_variables.InducingPatches.from_data(kernel, X, 10)
+    >>> patches.Z.shape  # patches, not images
+    TensorShape([10, 9])
+    >>> idm.covariances.Kuf(patches, kernel, X).shape
+    TensorShape([10, 20])
+
     :param Z: ``[M, E]``, patches of the kernel's ``patch_size``.
     :param locations: ``[M, 2]``, the row and column, in pixels, of each patch's centre; needed for
         kernels with a ``location_kernel``.
@@ -85,7 +95,7 @@ class InducingPatches(SetInducingVariables):
             if tuple(self.locations.shape) != (self.Z.shape[0], 2):
                 raise ValueError(
                     f"locations must be [M, 2] for M = {self.Z.shape[0]} patches, found shape "
-                    f"{list(self.locations.shape)}."
+                    f"{list(self.locations.shape)}; pass a row and a column for each patch."
                 )
 
     @classmethod
@@ -120,8 +130,8 @@ class InducingPatches(SetInducingVariables):
         _, first = np.unique(points if located else points[:, :size], axis=0, return_index=True)
         if len(first) < num_inducing:
             raise ValueError(
-                f"num_inducing is {num_inducing}, but X has only {len(first)} different patches; "
-                "pass a smaller number, or patches of your own."
+                f"num_inducing must be at most {len(first)}, the number of different patches in X, "
+                f"found {num_inducing}; pass a smaller number, or patches of your own."
             )
         if method == "unique":
             chosen = points[rng.permutation(first)[:num_inducing]]
@@ -137,13 +147,14 @@ class InducingPatches(SetInducingVariables):
         if self.locations is None:
             if kernel.point_dim == Z.shape[-1] + 2:
                 raise ValueError(
-                    "locations are needed for a kernel with a location_kernel; pass "
+                    "locations must be given for a kernel with a location_kernel, found None; pass "
                     "InducingPatches(Z, locations), or InducingPatches.from_data(kernel, X, M)."
                 )
         else:
             if kernel.point_dim == Z.shape[-1]:
                 raise ValueError(
-                    "locations were given, but the kernel has no location_kernel; leave them out."
+                    "locations must be None for a kernel without a location_kernel, found shape "
+                    f"{list(self.locations.shape)}; leave them out."
                 )
             Z = tf.concat([Z, tf.convert_to_tensor(self.locations)], axis=-1)
         return _validate_columns(Z, kernel.point_dim, kernel)
@@ -176,6 +187,6 @@ def _validate_columns(Z: tf.Tensor, needed: int | None, kernel: SetKernel) -> tf
     if needed is not None and Z.shape[-1] != needed:
         raise ValueError(
             f"Z must have {needed} columns for this {type(kernel).__name__}, as many as a point "
-            f"has, found {Z.shape[-1]}."
+            f"has, found {Z.shape[-1]}; pass Z of shape [M, {needed}]."
         )
     return Z

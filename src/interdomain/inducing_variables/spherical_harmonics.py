@@ -24,7 +24,20 @@ class SphericalHarmonics(InterDomainInducingVariables):
     ``u_m = <f, phi_m>`` in the RKHS of the kernel, phi_m being an orthonormal harmonic times the
     kernel's radial factor (Dutordoir et al. 2020, eq. 6). Then ``Kuf[m, n] = phi_m(x_n)``, which
     does not depend on the kernel's variance or lengthscale, and Kuu is diagonal:
-    ``1 / (variance lambda_l)``. No Cholesky factor of Kuu is needed anywhere.
+    ``1 / (variance lambda_l)``: ``gpflow.models.SVGP``, this library's models and
+    :class:`interdomain.models.StructuredSGPR` need no Cholesky factor of it. ``gpflow.models.SGPR``
+    factorises every Kuu.
+
+    >>> import gpflow, numpy as np, interdomain as idm
+    >>> kernel = idm.kernels.SphericalMatern52(weight_variances=np.ones(2), max_degree=8)
+    >>> harmonics = idm.inducing_variables.SphericalHarmonics.for_kernel(kernel, 2, max_degree=8)
+    >>> harmonics.num_inducing
+    81
+    >>> type(idm.covariances.Kuu_operator(harmonics, kernel)).__name__
+    'LinearOperatorDiag'
+    >>> model = gpflow.models.SVGP(kernel, gpflow.likelihoods.Gaussian(0.1), harmonics)
+    >>> model.predict_f(np.zeros([5, 2]))[0].shape
+    TensorShape([5, 1])
 
     :param dimension: Dimension d of the space around the sphere: the number of input columns
         (after ``active_dims``) plus one.
@@ -144,9 +157,10 @@ class SphericalHarmonics(InterDomainInducingVariables):
         missing = [degree for degree in self.degrees if degree not in nonzero]
         if missing:
             raise ValueError(
-                f"degrees {missing} have a zero eigenvalue under {type(kernel).__name__} in "
-                f"dimension {self.dimension}; leave them out, or build the inducing variable with "
-                "SphericalHarmonics.for_kernel(kernel, input_dim, max_degree)."
+                f"degrees must have nonzero eigenvalues under {type(kernel).__name__} in dimension "
+                f"{self.dimension}, found zero for {missing}; leave them out, or build the "
+                "inducing variable with SphericalHarmonics.for_kernel(kernel, input_dim, "
+                "max_degree)."
             )
 
     def validate_eigenvalues(self, eigenvalues: tf.Tensor) -> None:
@@ -160,8 +174,8 @@ class SphericalHarmonics(InterDomainInducingVariables):
             return
         degrees = [degree for degree, v in zip(self.degrees, values, strict=True) if not v > 0]
         raise ValueError(
-            f"degrees {degrees} have eigenvalues that are not positive: "
-            f"{[float(v) for v in values if not v > 0]}. They are too small for the kernel's "
-            "accuracy, or zero: use a lower max_degree, a shorter lengthscale or, in a kernel of "
-            "your own, override has_degree or eigenvalues."
+            "degrees must have positive eigenvalues, found "
+            f"{[float(v) for v in values if not v > 0]} for {degrees}, which are too small for the "
+            "kernel's accuracy, or zero; pass a lower max_degree, a shorter lengthscale or, in a "
+            "kernel of your own, override has_degree or eigenvalues."
         )

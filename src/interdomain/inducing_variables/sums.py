@@ -17,8 +17,8 @@ class SumInducingVariables(DecomposedInducingVariables):
 
     ``f = sum_i f_i`` with independent ``f_i ~ GP(0, k_i)``; block i describes f_i alone. So Kuu is
     block-diagonal and Kuf stacks the blocks' own (van der Wilk et al., *Convolutional Gaussian
-    Processes*, 2017, section 3.3 and Appendix C). In a stock ``SVGP`` or ``SGPR`` the blocks have a
-    joint q(u).
+    Processes*, 2017, section 3.3 and Appendix C). In a stock ``SVGP`` the blocks have a joint
+    q(u), and so they have in :class:`interdomain.models.StructuredSGPR`.
 
     Blocks may differ in kind, size and input space; stock ``InducingPoints`` are allowed. The
     kernel is a ``gpflow.kernels.Sum``, whose summands pick their columns by ``active_dims``, or a

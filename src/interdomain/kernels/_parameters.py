@@ -27,7 +27,9 @@ def positive_parameter(
     else:
         array = real_array(name, value, "made", remedy)
         if not np.all(np.isfinite(array)) or np.any(array <= 0):
-            raise ValueError(f"{name} must be finite and positive, found {value!r}.")
+            raise ValueError(
+                f"{name} must be finite and positive, found {value!r}; pass positive numbers."
+            )
         parameter = gpflow.Parameter(array, transform=positive())
     shape = parameter.shape
     if shape.rank != 0 and not (per_column and shape.rank == 1 and shape[0] != 0):

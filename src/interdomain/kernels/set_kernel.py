@@ -97,7 +97,7 @@ class SetKernel(gpflow.kernels.Kernel, metaclass=abc.ABCMeta):
         if Z.shape[-1] != columns:
             raise ValueError(
                 f"Z must have {columns} columns for this {type(self).__name__}, as many as a point "
-                f"has, found {Z.shape[-1]}."
+                f"has, found {Z.shape[-1]}; pass Z of shape [M, {columns}]."
             )
         covariances = self._cross(Z, _flat(X))
         return tf.reshape(covariances, tf.concat([tf.shape(Z)[:1], tf.shape(X)[:-1]], axis=0))

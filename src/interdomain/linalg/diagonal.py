@@ -7,7 +7,7 @@ from typing import TypeAlias
 
 import tensorflow as tf
 
-from .operators import cast, direct_sum_alike, square_root, stack_alike
+from .operators import cast, direct_sum_alike, sole_diagonal, square_root, stack_alike
 from .roots import Inverse, Root, Tensors, last_axis
 
 Diagonal: TypeAlias = tf.linalg.LinearOperatorDiag
@@ -81,3 +81,9 @@ def cast_diagonal(operator: Diagonal, dtype: tf.DType) -> Diagonal:
 def direct_sum_diagonal(operator: Diagonal, *others: Diagonal) -> Diagonal:
     """One diagonal."""
     return diagonal_operator(tf.concat([one.diag_part() for one in (operator, *others)], axis=-1))
+
+
+@sole_diagonal.register(Diagonal)
+def sole_diagonal_diagonal(operator: Diagonal) -> tf.Tensor:
+    """All there is."""
+    return operator.diag_part()

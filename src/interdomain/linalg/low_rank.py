@@ -27,7 +27,7 @@ import tensorflow as tf
 
 from .diagonal import diagonal_operator
 from .full import full_operator
-from .operators import cast, square_root, stack_alike, stack_dense
+from .operators import cast, sole_diagonal, square_root, stack_alike, stack_dense
 from .roots import Inverse, Root, Tensors, last_axis
 
 LowRankUpdate: TypeAlias = tf.linalg.LinearOperatorLowRankUpdate
@@ -113,20 +113,21 @@ def _product_below_diagonal(
 def square_root_low_rank(operator: LowRankUpdate) -> Root:
     """In its structure for ``D + U U^T`` and for ``D + U C U^T`` where the operator says that the
     diagonal C is positive; that of the dense matrix otherwise."""
-    of_diagonal = isinstance(operator.base_operator, tf.linalg.LinearOperatorDiag)
+    diagonal = sole_diagonal(operator.base_operator)
+    of_diagonal = diagonal is not None
     update = operator.u
     if operator.diag_update is not None:
         of_diagonal = of_diagonal and operator.is_diag_update_positive
         update = update * tf.sqrt(operator.diag_update)[..., None, :] if of_diagonal else None
     if not of_diagonal or operator.v is not operator.u:
         return square_root(full_operator(operator.to_dense()))
-    return LowRankRoot(operator.base_operator.diag_part(), update)
+    return LowRankRoot(diagonal, update)
 
 
 def _is_plain(operator: LowRankUpdate) -> bool:
     """Whether it is ``D + U U^T``."""
     return (
-        isinstance(operator.base_operator, tf.linalg.LinearOperatorDiag)
+        sole_diagonal(operator.base_operator) is not None
         and operator.diag_update is None
         and operator.v is operator.u
     )

@@ -84,6 +84,12 @@ def cast(operator: tf.linalg.LinearOperator, dtype: tf.DType) -> tf.linalg.Linea
 
 
 @singledispatch
+def sole_diagonal(operator: tf.linalg.LinearOperator) -> tf.Tensor | None:
+    """The diagonal ``[..., M]`` of an operator that has nothing else; None for any other."""
+    return None
+
+
+@singledispatch
 def direct_sum_alike(
     operator: tf.linalg.LinearOperator, *others: tf.linalg.LinearOperator
 ) -> tf.linalg.LinearOperator:

@@ -3,6 +3,6 @@
 from .additive import AdditiveSVGP
 from .hvgp import HVGP
 from .orthogonal import OrthogonalSVGP
-from .out_of_core import OutOfCoreSGPR
+from .structured_sgpr import StructuredSGPR
 
-__all__ = ["AdditiveSVGP", "HVGP", "OrthogonalSVGP", "OutOfCoreSGPR"]
+__all__ = ["AdditiveSVGP", "HVGP", "OrthogonalSVGP", "StructuredSGPR"]

@@ -7,20 +7,18 @@ said of columns does not hold for pixels, which kernels on patches see.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from functools import singledispatch
 from typing import Any, NamedTuple
 
 import gpflow
 import numpy as np
+from gpflow.inducing_variables import InducingVariables
 from gpflow.kernels import Combination, Kernel, MultioutputKernel, Stationary
+from gpflow.utilities import Dispatcher
 
 from .._arguments import Array, warn
 from ..covariances.pairs import flat_blocks
-from ..inducing_variables import (
-    IntervalFourierFeatures,
-    SphericalHarmonics,
-    SumInducingVariables,
-)
+from ..inducing_variables import IntervalFourierFeatures, SphericalHarmonics
 from ..kernels import HarmonicKernel, ZonalKernel
 
 FAR = 1_000.0
@@ -74,13 +72,14 @@ def warn_of_data(model: Any, X: Array, Y: Array) -> None:
 def _warn_of_columns(kernel: Kernel, X: Array) -> None:
     found: dict[int, str] = {}
     columns = np.arange(X.shape[1])
-    for part in _parts(kernel):
-        seen = columns[part.active_dims]
-        lengths = np.broadcast_to(_lengths(part), seen.shape)
+    for part in scaled_parts(kernel):
+        seen = columns[part.kernel.active_dims]
+        lengths = np.broadcast_to(part.lengths, seen.shape)
         for column, length in zip(seen.tolist(), lengths, strict=True):
-            wrong = _wrong(X[:, column], float(length), isinstance(part, ZonalKernel))
+            wrong = _wrong(X[:, column], float(length), part.has_centre)
             if wrong:
-                found.setdefault(column, f"column {column} {wrong} ({type(part).__name__})")
+                name = type(part.kernel).__name__
+                found.setdefault(column, f"column {column} {wrong} ({name})")
     if found:
         first = "; ".join([found[column] for column in sorted(found)][:_NAMED])
         more = f"; and {len(found) - _NAMED} more" if len(found) > _NAMED else ""
@@ -91,34 +90,55 @@ def _warn_of_columns(kernel: Kernel, X: Array) -> None:
         )
 
 
-def _parts(kernel: Kernel) -> Iterator[Kernel]:
-    """The kernels of columns of X that have a lengthscale, in any form."""
-    parts: Iterable[Kernel]
-    if isinstance(kernel, Combination):
-        parts = kernel.kernels
-    elif isinstance(kernel, MultioutputKernel):
-        parts = kernel.latent_kernels
-    elif isinstance(kernel, HarmonicKernel):
-        parts = [kernel.base_kernel]
-    else:
-        if isinstance(kernel, (Stationary, ZonalKernel)):
-            yield kernel
-        return
-    for part in parts:
-        yield from _parts(part)
+class ScaledPart(NamedTuple):
+    """A kernel of columns of X, and the lengths it compares them with.
+
+    ``has_centre`` says whether data far from zero are all alike to it.
+    """
+
+    kernel: Kernel
+    lengths: Array
+    has_centre: bool
 
 
-def _lengths(kernel: Kernel) -> Array:
-    """Of a zonal kernel: what makes the weighted column as large as the bias."""
-    if isinstance(kernel, ZonalKernel):
-        lengths = np.sqrt(kernel.bias_variance.numpy() / kernel.weight_variances.numpy())
-    else:
-        lengths = kernel.lengthscales.numpy()
-    result: Array = np.asarray(lengths, float)
-    return result
+@singledispatch
+def scaled_parts(kernel: Kernel) -> list[ScaledPart]:
+    """The parts of a kernel that have a lengthscale, in any form; a family registers its own."""
+    return []
 
 
-def _wrong(column: Array, length: float, zonal: bool) -> str | None:
+@scaled_parts.register(Combination)
+def scaled_parts_combination(kernel: Combination) -> list[ScaledPart]:
+    """Those of sums and products."""
+    return [part for inner in kernel.kernels for part in scaled_parts(inner)]
+
+
+@scaled_parts.register(MultioutputKernel)
+def scaled_parts_multioutput(kernel: MultioutputKernel) -> list[ScaledPart]:
+    """Those of the latent kernels."""
+    return [part for inner in kernel.latent_kernels for part in scaled_parts(inner)]
+
+
+@scaled_parts.register(HarmonicKernel)
+def scaled_parts_harmonic(kernel: HarmonicKernel) -> list[ScaledPart]:
+    """Those of the kernel that is decomposed."""
+    return scaled_parts(kernel.base_kernel)
+
+
+@scaled_parts.register(Stationary)
+def scaled_parts_stationary(kernel: Stationary) -> list[ScaledPart]:
+    """Its lengthscales."""
+    return [ScaledPart(kernel, np.asarray(kernel.lengthscales.numpy(), float), has_centre=False)]
+
+
+@scaled_parts.register(ZonalKernel)
+def scaled_parts_zonal(kernel: ZonalKernel) -> list[ScaledPart]:
+    """What makes the weighted column as large as the bias."""
+    lengths = np.sqrt(kernel.bias_variance.numpy() / kernel.weight_variances.numpy())
+    return [ScaledPart(kernel, np.asarray(lengths, float), has_centre=True)]
+
+
+def _wrong(column: Array, length: float, has_centre: bool) -> str | None:
     """What is wrong with a column, in words."""
     extent, centre = float(np.ptp(column)), float(np.mean(column))
     if np.all(column == np.round(column)):
@@ -128,7 +148,7 @@ def _wrong(column: Array, length: float, zonal: bool) -> str | None:
         return f"has a range of {extent:.3g}, {extent / length:.3g} lengthscales"
     if 0 < extent < min(length, 1.0) / FAR:
         return f"has a range of {extent:.3g}, {extent / length:.1g} of a lengthscale"
-    if zonal and abs(centre) > OFFSET * (extent + length):
+    if has_centre and abs(centre) > OFFSET * (extent + length):
         return f"has a mean of {centre:.3g} and a range of {extent:.3g}"
     return None
 
@@ -138,7 +158,7 @@ def _warn_of_targets(parts: Parts, X: Array, Y: Array) -> None:
     prior = parts.kernel(X, full_cov=False).numpy()
     noise = parts.likelihood.variance_at(X).numpy()
     deviation = float(np.sqrt(np.mean(prior) + np.mean(noise)))
-    centre = float(np.mean(parts.mean_function(X).numpy()))
+    centre = float(np.mean(np.asarray(parts.mean_function(X))))
     mean, extent = float(np.mean(Y)), float(np.max(np.ptp(Y, axis=0)))
     least, most = min(deviation, 1.0), max(deviation, 1.0)
     off = abs(mean - centre) > OFFSET * most
@@ -152,22 +172,67 @@ def _warn_of_targets(parts: Parts, X: Array, Y: Array) -> None:
 
 
 def _warn_of_interval(parts: Parts, X: Array) -> None:
-    variable = parts.inducing_variable
-    if not isinstance(variable, (IntervalFourierFeatures, SumInducingVariables)):
-        return
-    for block, kernel in flat_blocks(variable, parts.kernel):
-        if not isinstance(block, IntervalFourierFeatures):
+    for block, kernel in flat_blocks(parts.inducing_variable, parts.kernel):
+        ends = interval(block)
+        if ends is None:
             continue
+        lower, upper = ends
         column = X[:, kernel.active_dims]
-        outside = np.count_nonzero((column < block.lower) | (column > block.upper))
+        outside = np.count_nonzero((column < lower) | (column > upper))
         if outside:
             warn(
                 f"inducing_variable: {outside} of {len(X)} rows of X are outside of the interval "
-                f"[{block.lower:.6g}, {block.upper:.6g}], where the features say little: X goes "
+                f"[{lower:.6g}, {upper:.6g}], where the features say little: X goes "
                 f"from {np.min(column):.6g} to {np.max(column):.6g}; build them with "
                 "IntervalFourierFeatures.from_data(X, num_frequencies)."
             )
             return
+
+
+@singledispatch
+def interval(inducing_variable: InducingVariables) -> tuple[float, float] | None:
+    """The ends of what inducing variables of one column describe; None for the whole line."""
+    return None
+
+
+@interval.register(IntervalFourierFeatures)
+def interval_fourier_features(inducing_variable: IntervalFourierFeatures) -> tuple[float, float]:
+    """Their own."""
+    return inducing_variable.lower, inducing_variable.upper
+
+
+class LeftVariance(NamedTuple):
+    """The mean prior variance of what is above the last degree of the inducing variables."""
+
+    variance: float
+    degree: int
+
+
+left_variance = Dispatcher("left_variance")
+left_variance.__doc__ = """What a block leaves out of its kernel because it ends at a degree.
+
+``left_variance(inducing_variable, kernel, X)`` returns a :class:`LeftVariance`, or None where
+nothing ends.
+"""
+
+
+@left_variance.register(InducingVariables, Kernel, object)
+def left_variance_none(inducing_variable: InducingVariables, kernel: Kernel, X: Array) -> None:
+    """No degrees."""
+
+
+@left_variance.register(SphericalHarmonics, ZonalKernel, object)
+def left_variance_harmonics(
+    inducing_variable: SphericalHarmonics, kernel: ZonalKernel, X: Array
+) -> LeftVariance | None:
+    """The share of the missing degrees, unless the kernel ends as well."""
+    if kernel.max_degree is not None:
+        return None
+    degrees = inducing_variable.degrees
+    eigenvalues = kernel.eigenvalues(inducing_variable.dimension, degrees).numpy()
+    present = np.asarray(inducing_variable.multiplicities, float) * eigenvalues
+    prior = float(np.mean(kernel(X, full_cov=False).numpy()))
+    return LeftVariance((1 - float(np.sum(present))) * prior, degrees[-1])
 
 
 def warn_of_left_variance(model: Any, X: Array) -> None:
@@ -177,26 +242,19 @@ def warn_of_left_variance(model: Any, X: Array) -> None:
     Training makes that term small, by lengthscales and a noise that the data do not ask for: what
     is left of it is the lesser part of the loss.
     """
-    variable = getattr(model, "inducing_variable", None)
     charged = isinstance(model, (gpflow.models.SVGP, gpflow.models.SGPR))
     gaussian = isinstance(getattr(model, "likelihood", None), gpflow.likelihoods.Gaussian)
     if not (charged and gaussian) or hasattr(model, "orthogonal_inducing_variable"):
         return
-    if not isinstance(variable, (SphericalHarmonics, SumInducingVariables)):
-        return
     X = np.asarray(X, gpflow.default_float())[:: -(-len(X) // _MAX_ROWS)]
-    left, ends = 0.0, set()
-    for block, kernel in flat_blocks(variable, model.kernel):
-        if not isinstance(block, SphericalHarmonics) or not isinstance(kernel, ZonalKernel):
-            continue
-        if kernel.max_degree is None:
-            eigenvalues = kernel.eigenvalues(block.dimension, block.degrees).numpy()
-            missing = 1 - float(np.sum(np.asarray(block.multiplicities, float) * eigenvalues))
-            left += missing * float(np.mean(kernel(X, full_cov=False).numpy()))
-            ends.add(block.degrees[-1])
+    blocks = flat_blocks(model.inducing_variable, model.kernel)
+    found = [left for pair in blocks if (left := left_variance(*pair, X)) is not None]
+    if not found:
+        return
+    left = sum(part.variance for part in found)
     cost = left / (2 * float(np.mean(model.likelihood.variance_at(X).numpy())))
     if cost > NOTABLE_COST:
-        degree = max(ends)
+        degree = max(part.degree for part in found)
         warn(
             f"inducing_variable: the harmonics end at degree {degree}, the kernel does not, and "
             f"the bound pays {cost:.2g} a row for what is above, after a training that has made it "

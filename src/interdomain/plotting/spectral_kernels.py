@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Literal, NoReturn
 
 import numpy as np
 from gpflow.base import TensorType
 from gpflow.inducing_variables import InducingVariables
 from gpflow.kernels import Kernel
+from gpflow.utilities import Dispatcher
 
-from ..inducing_variables import FourierFeatures, SumInducingVariables
-from ..kernels import (
-    HarmonizableComponent,
-    HarmonizableMixture,
-    SpectralMixture,
-)
+from ..covariances.pairs import flat_blocks
+from ..inducing_variables import FourierFeatures
+from ..kernels import HarmonizableComponent, HarmonizableMixture, SpectralMixture
 from ..sphere._typing import Array
 from .axes import new_axes
 
@@ -22,6 +20,13 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 Harmonizable = HarmonizableComponent | HarmonizableMixture
+
+frequency_marks = Dispatcher("frequency_marks")
+frequency_marks.__doc__ = """Where :func:`wigner` marks inducing variables: places and frequencies.
+
+``frequency_marks(inducing_variable, kernel)`` returns two arrays ``[m]``, for one component of a
+kernel; families of features with frequencies register theirs.
+"""
 
 
 def kernel_matrix(
@@ -104,13 +109,11 @@ def wigner(
         each component.
     """
     places, frequencies = _column("x", x), _column("w", w)
-    features = () if inducing_variable is None else _features(kernel, inducing_variable)
+    marks = [] if inducing_variable is None else _marks(kernel, inducing_variable)
     values = kernel.wigner(places[:, None], frequencies[:, None]).numpy()
     ax = _image(values.T, places, frequencies, ax, colour_bar)
-    for component, block in features:
-        marks = np.abs(block.frequencies.numpy()[:, 0])
-        centre = np.full_like(marks, component.centre.numpy()[0])
-        ax.plot(centre, marks, "kx", ms=5, mew=1)
+    for mark in marks:
+        ax.plot(*mark, "kx", ms=5, mew=1)
     ax.set_xlim(places[0], places[-1])
     ax.set_ylim(frequencies[0], frequencies[-1])
     ax.set_xlabel("x")
@@ -118,25 +121,30 @@ def wigner(
     return ax
 
 
-def _features(
-    kernel: Kernel, inducing_variable: InducingVariables
-) -> list[tuple[HarmonizableComponent, FourierFeatures]]:
+def _marks(kernel: Kernel, inducing_variable: InducingVariables) -> list[tuple[Array, Array]]:
     """:raises ValueError: If they are not Fourier features, one set for each component."""
-    components = kernel.kernels if isinstance(kernel, HarmonizableMixture) else (kernel,)
-    blocks: tuple[InducingVariables | None, ...] = (inducing_variable,)
-    if isinstance(inducing_variable, SumInducingVariables):
-        blocks = inducing_variable.inducing_variables
-    pairs = [
-        (component, block)
-        for component, block in zip(components, blocks, strict=False)
-        if isinstance(component, HarmonizableComponent) and isinstance(block, FourierFeatures)
-    ]
-    if not len(pairs) == len(components) == len(blocks):
-        raise ValueError(
-            f"inducing_variable must be FourierFeatures for each of the {len(components)} "
-            "components; pass FourierFeatures.for_kernel(kernel, num_frequencies), or None."
-        )
-    return pairs
+    return [frequency_marks(*pair) for pair in flat_blocks(inducing_variable, kernel)]
+
+
+@frequency_marks.register(InducingVariables, Kernel)
+def frequency_marks_without_frequencies(
+    inducing_variable: InducingVariables, kernel: Kernel
+) -> NoReturn:
+    """:raises ValueError: Always; the features of a component have frequencies."""
+    raise ValueError(
+        "inducing_variable must be FourierFeatures for each component of the kernel, found "
+        f"{type(inducing_variable).__name__} for {type(kernel).__name__}; pass "
+        "FourierFeatures.for_kernel(kernel, num_frequencies), or None."
+    )
+
+
+@frequency_marks.register(FourierFeatures, HarmonizableComponent)
+def frequency_marks_fourier_features(
+    inducing_variable: FourierFeatures, kernel: HarmonizableComponent
+) -> tuple[Array, Array]:
+    """Over the component's centre."""
+    marks = np.abs(inducing_variable.frequencies.numpy()[:, 0])
+    return np.full_like(marks, kernel.centre.numpy()[0]), marks
 
 
 def _image(

@@ -67,7 +67,7 @@ class SmoothActivation(Activation):
         rule = "finite and positive"
         sharpness = finite_array("sharpness", self.sharpness, (0,), rule)
         if not sharpness > 0:
-            raise ValueError(f"sharpness must be {rule}, found {self.sharpness!r}.")
+            raise ValueError(f"sharpness must be {rule}, found {self.sharpness!r}; pass 1.0.")
 
     @abc.abstractmethod
     def extended(self, mp: Any, theta: Any) -> Any:
@@ -153,7 +153,7 @@ class CustomActivation(Activation):
         function("function", self.function, "a function of a tensor")
         kinks = tuple(finite_array("kinks", self.kinks, (1,), "numbers").tolist())
         if any(not -1 < kink < 1 for kink in kinks):
-            raise ValueError(f"kinks must lie inside (-1, 1), found {kinks}.")
+            raise ValueError(f"kinks must lie inside (-1, 1), found {kinks}; pass those alone.")
         object.__setattr__(self, "kinks", kinks)
 
     def __call__(self, t: tf.Tensor) -> tf.Tensor:
@@ -210,15 +210,15 @@ def resolve_activation(
         if activation in NAMED_ACTIVATIONS:
             return NAMED_ACTIVATIONS[activation]
         raise ValueError(
-            f"activation must be one of {', '.join(map(repr, NAMED_ACTIVATIONS))}, an "
-            "interdomain.sphere activation such as Softplus(sharpness=3.0), or a function of a "
-            f"tensor, found {activation!r}."
+            f"activation must be one of {', '.join(map(repr, NAMED_ACTIVATIONS))}, found "
+            f"{activation!r}; pass one of these, an interdomain.sphere activation such as "
+            "Softplus(sharpness=3.0), or a function of a tensor."
         )
     if callable(activation) and not isinstance(activation, type):
         return CustomActivation(activation)
     raise ValueError(
-        "activation must be a name, an interdomain.sphere activation such as "
-        f"Softplus(sharpness=3.0), or a function of a tensor, found {activation!r}."
+        "activation must be a name, an activation or a function of a tensor, found "
+        f"{activation!r}; pass for example 'relu', or interdomain.sphere.Softplus(sharpness=3.0)."
     )
 
 

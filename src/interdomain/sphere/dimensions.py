@@ -36,8 +36,8 @@ def validate_dimension(dimension: int) -> int:
     if found is None or found < 2:
         rule = "2 or more" if found is not None else "an integer of 2 or more"
         raise ValueError(
-            f"dimension must be {rule}, found {short(dimension)}: it is the dimension of the space "
-            "around the sphere, the number of input columns plus one."
+            f"dimension must be {rule}, found {short(dimension)}; pass the dimension of the "
+            "space around the sphere, the number of input columns plus one."
         )
     return found
 
@@ -66,13 +66,21 @@ def validate_degrees(degrees: Sequence[int], *, allow_large: bool = False) -> tu
         remedy = "for all degrees up to a maximum pass range(max_degree + 1)."
         raise ValueError(f"{str(error)[:-1]}; {remedy}") from None
     if not given:
-        raise ValueError("degrees must name at least one degree, found none.")
+        raise ValueError(
+            "degrees must hold at least one degree, found none; pass for example [0, 1, 2]."
+        )
     values = [_whole(value) for value in given]
     found = tuple(value for value in values if value is not None and value >= 0)
     if len(found) < len(values):
-        raise ValueError(f"degrees must be integers of 0 or more, found {short(tuple(given))}.")
+        raise ValueError(
+            f"degrees must be integers of 0 or more, found {short(tuple(given))}; pass for example "
+            "range(max_degree + 1)."
+        )
     if any(b <= a for a, b in zip(found, found[1:], strict=False)):
-        raise ValueError(f"degrees must increase without repeats, found {found}.")
+        raise ValueError(
+            f"degrees must be increasing, without repeats, found {found}; pass each degree once, "
+            "in order."
+        )
     try:
         validate_max_degree(found[-1], allow_large=allow_large)
     except ValueError as error:

@@ -35,7 +35,7 @@ def funk_hecke_rule(
     """
     validate_dimension(dimension)
     if any(not -1 < b < 1 for b in breaks):
-        raise ValueError(f"breaks must lie inside (-1, 1), found {breaks}.")
+        raise ValueError(f"breaks must lie inside (-1, 1), found {breaks}; pass those alone.")
     num_nodes = max(num_nodes, max_degree + dimension)
     edges = np.concatenate([[0.0], np.sort(np.arccos(np.array(breaks, float))), [np.pi]])
     x, w = roots_legendre(num_nodes)

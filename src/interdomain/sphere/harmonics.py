@@ -275,8 +275,8 @@ def spherical_harmonics(
     dimension = X.shape[-1]
     if dimension is None:
         raise ValueError(
-            "X must have a static last dimension (the columns of X); found an unknown one. "
-            "Use tf.ensure_shape or an input_signature such as [None, D]."
+            f"X must have a known number of columns, found shape {X.shape}; pass it through "
+            "tf.ensure_shape(X, [None, D]), or give tf.function such an input_signature."
         )
     validate_dimension(dimension)
     flat = X if X.shape.rank == 2 else tf.reshape(X, [-1, dimension])

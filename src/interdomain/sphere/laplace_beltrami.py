@@ -125,7 +125,7 @@ def _scalar(lengthscale: Any) -> tf.Tensor:
     if value.shape.rank not in (None, 0) or not value.dtype.is_floating:
         raise ValueError(
             f"lengthscale must be a number, found a tensor of shape {value.shape} and type "
-            f"{value.dtype.name}."
+            f"{value.dtype.name}; pass one float."
         )
     return value
 

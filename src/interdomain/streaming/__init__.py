@@ -1,4 +1,4 @@
-"""Sums over rows of data that need not fit into memory, for `interdomain.models.OutOfCoreSGPR`."""
+"""Sums over rows of data that need not fit into memory, for `interdomain.models.StructuredSGPR`."""
 
 from .accumulation import InvalidRowsError
 from .shards import Shards

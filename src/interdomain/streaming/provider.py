@@ -261,7 +261,7 @@ class StatisticsProvider:
             raise ValueError(
                 f"strategy: the features depend on {', '.join(trainable)}, trainable, and their "
                 "gradients are not summed over workers; freeze these with gpflow.set_trainable("
-                "parameter, False), or train them on a subset (training.fit_out_of_core does)."
+                "parameter, False), or train them on a subset (training.fit_sgpr does)."
             )
         # Also while a graph is made: in the caller's hands, with a bar and with clear errors.
         self.statistics(contributions)

@@ -12,15 +12,15 @@ from .sources import ArraySource
 
 class Shards:
     """Rows of data in parts, such as files. Of W workers, worker w reads every W-th part, beginning
-    with part w.
+    with part w::
 
-    >>> Shards({path.stem: functools.partial(read, path) for path in sorted(folder.glob("*.npy"))})
+        Shards({path.stem: functools.partial(read, path) for path in sorted(folder.glob("*.npy"))})
 
     The sums of each part are computed, and saved, separately: see
-    :class:`interdomain.models.OutOfCoreSGPR`, ``checkpoint_path``.
+    :class:`interdomain.models.StructuredSGPR`, ``checkpoint_path``.
 
     :param parts: A mapping from names to parts, in order. A part is data as
-        :class:`interdomain.models.OutOfCoreSGPR` takes them, or a function without arguments that
+        :class:`interdomain.models.StructuredSGPR` takes them, or a function without arguments that
         returns them. The function is called when the part is read, and the data are dropped after
         that. All workers must be given the same parts.
     :raises ValueError: If there are no parts, or a name cannot be the name of a file.

@@ -19,16 +19,16 @@ from .identity import Identity, differing_parameter
 
 @dataclass(frozen=True)
 class SufficientStatistics:
-    """Sums over rows of data, from which :class:`interdomain.models.OutOfCoreSGPR` is computed.
+    """Sums over rows of data, from which :class:`interdomain.models.StructuredSGPR` is computed.
 
     With features ``Kuf`` ``[M, N]`` and ``s_n = (Kuf[:, n], y_n, h_n)``, h being the columns of the
     mean function (a one; for a linear mean x and a one), they hold the sum of ``s_n s_n^T`` and
     those of the terms of ``K(x_n, x_n)``, in float64 with compensated summation. Statistics of
-    different rows can be added, and rows can be taken away:
+    different rows can be added, and rows can be taken away::
 
-    >>> model.statistics + model.accumulate((X_tuesday, Y_tuesday))
-    >>> SufficientStatistics.load("monday.npz") + SufficientStatistics.load("tuesday.npz")
-    >>> model.statistics - model.accumulate((X_withdrawn, Y_withdrawn))
+        model.statistics + model.accumulate((X_tuesday, Y_tuesday))
+        SufficientStatistics.load("monday.npz") + SufficientStatistics.load("tuesday.npz")
+        model.statistics - model.accumulate((X_withdrawn, Y_withdrawn))
 
     Statistics record the parameters that the features depend on, and the features' values at some
     rows, so that a model with other features raises an error.
@@ -55,7 +55,7 @@ class SufficientStatistics:
             if not isinstance(value, kind):
                 raise ValueError(
                     f"{name} must be a {kind.__name__}, found {short(value)}; statistics are made "
-                    "by OutOfCoreSGPR, and read by SufficientStatistics.load."
+                    "by StructuredSGPR, and read by SufficientStatistics.load."
                 )
 
     @property
@@ -156,7 +156,7 @@ class SufficientStatistics:
         if position is not None and not position.complete:
             raise ValueError(
                 f"path: {os.fspath(path)} is of a pass that ended after {position.rows} rows; "
-                "pass it to OutOfCoreSGPR as checkpoint_path, with the data, to go on."
+                "pass it to StructuredSGPR as checkpoint_path, with the data, to go on."
             )
         return statistics
 

@@ -2,17 +2,17 @@
 
 from ..distributed import WorkerLostError
 from .loop import fit
-from .out_of_core import OutOfCoreFit, fit_out_of_core
 from .progress import Callback, StopFit
 from .results import FitResult, NonFiniteError
+from .sgpr import SGPRFit, fit_sgpr
 
 __all__ = [
     "Callback",
     "FitResult",
     "NonFiniteError",
-    "OutOfCoreFit",
+    "SGPRFit",
     "StopFit",
     "WorkerLostError",
     "fit",
-    "fit_out_of_core",
+    "fit_sgpr",
 ]

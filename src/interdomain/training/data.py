@@ -48,7 +48,7 @@ def make_batches(
             raise ValueError(
                 f"strategy: a {type(model).__name__} holds its data, which cannot be spread over "
                 "replicas; leave strategy out, or use a model that is given its data, such as "
-                "gpflow.models.SVGP (for OutOfCoreSGPR pass strategy to the model)."
+                "gpflow.models.SVGP (for StructuredSGPR pass strategy to the model)."
             )
         return InternalData(getattr(model, "data", None))
     if not isinstance(model, ExternalDataTrainingLossMixin):

@@ -49,12 +49,12 @@ def fit(
     strategy: tf.distribute.Strategy | None = None,
 ) -> FitResult:
     """
-    Train a GPflow model: full batches by L-BFGS, or minibatches by Adam and natural gradients.
+    Train a GPflow model: full batches by L-BFGS, or minibatches by Adam and natural gradients::
 
-    >>> fit(model, (X, Y))  # L-BFGS on all of the data
-    >>> fit(model, (X, Y), batch_size=256)  # Adam
-    >>> fit(model, (X, Y), batch_size=256, natural_gradient=0.1)  # ... and natural gradients for q
-    >>> fit(model, (X, Y), batch_size=256, checkpoint_dir="run", resume=True)
+        fit(model, (X, Y))  # L-BFGS on all of the data
+        fit(model, (X, Y), batch_size=256)  # Adam
+        fit(model, (X, Y), batch_size=256, natural_gradient=0.1)  # ... and natural gradients for q
+        fit(model, (X, Y), batch_size=256, checkpoint_dir="run", resume=True)
 
     What is compiled is kept with the model and used by the next fit of it, as long as the model's
     structure, its ``trainable`` flags and the columns of the data are the same.

@@ -29,7 +29,8 @@ def as_order(order: Any) -> int:
     value = integer("order", order, at_least=2, remedy=remedy)
     if value > MAX_ORDER:
         raise ValueError(
-            f"order must be at most {MAX_ORDER}, found {value}: an orbit has as many copies of X."
+            f"order must be at most {MAX_ORDER}, found {value}; pass a lower one, as an orbit "
+            "has that many copies of X."
         )
     return value
 
@@ -43,11 +44,13 @@ def as_dims(dims: Any, count: int | None = None) -> tuple[int, ...]:
     columns = as_integers("dims", dims, "pass the numbers of columns of X, for example [0, 2]")
     if min(columns) < 0:
         raise ValueError(
-            f"dims must be 0 or more, found {dims!r}; count columns from the first one."
+            f"dims must be 0 or more, found {dims!r}; pass numbers of columns, counted from the "
+            "first."
         )
     if max(columns) >= MAX_COLUMNS:
         raise ValueError(
-            f"dims must be below {MAX_COLUMNS:,}, found {dims!r}; no more columns are supported."
+            f"dims must be below {MAX_COLUMNS:,}, found {dims!r}; pass columns below that, the "
+            "most that X can have."
         )
     if len(set(columns)) < len(columns):
         raise ValueError(f"dims must differ, found {dims!r}; pass every column once.")

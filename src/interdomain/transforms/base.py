@@ -175,8 +175,8 @@ class CyclicTransform(abc.ABC):
         columns = X.shape[-1] if X.shape.rank else None
         if columns is None:
             raise ValueError(
-                f"{self!r} needs X with a known number of columns, found shape {X.shape}; pass it "
-                "through tf.ensure_shape(X, [None, D]), for example."
+                f"X must have a known number of columns for {self!r}, found shape {X.shape}; pass "
+                "it through tf.ensure_shape(X, [None, D])."
             )
         self._validate_columns(columns, f"shape {tuple(X.shape)}")
         return X
@@ -210,7 +210,7 @@ class CyclicTransform(abc.ABC):
                         break
                     order //= prime
         if order == 1:
-            raise ValueError(f"{self!r} is the identity; leave it out, it decomposes nothing.")
+            raise ValueError(f"{self!r} is the identity, which decomposes nothing; leave it out.")
         if order < self.order:
             raise ValueError(
                 f"{self!r} is not of order {self.order}: its power {order} is the identity "
@@ -236,8 +236,8 @@ class CyclicTransform(abc.ABC):
         else:
             return
         raise ValueError(
-            f"{self!r} needs X with {needed} columns, found {columns} ({found}); pass X with those "
-            "columns, or a transformation made for its own."
+            f"X must have {needed} columns for {self!r}, found {columns} ({found}); pass X with "
+            "those columns, or a transformation made for the columns of X."
         )
 
 

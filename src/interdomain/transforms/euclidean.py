@@ -190,7 +190,7 @@ def find_order(matrix: Array) -> int:
             "pass a matrix of finite order, in float64, and its order if that is larger."
         )
     if candidates[0] == 1:
-        raise ValueError("matrix is the identity; leave it out, it decomposes nothing.")
+        raise ValueError("matrix is the identity, which decomposes nothing; leave it out.")
     return int(candidates[0])
 
 

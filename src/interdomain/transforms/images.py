@@ -28,8 +28,8 @@ def as_image_shape(image_shape: Any) -> tuple[int, ...]:
         )
     if math.prod(shape) > MAX_COLUMNS:
         raise ValueError(
-            f"image_shape {shape} has {math.prod(shape):,} pixels, more than the {MAX_COLUMNS:,} "
-            "columns of X that are supported."
+            f"image_shape must have at most {MAX_COLUMNS:,} entries, found {math.prod(shape):,} "
+            f"for {shape}; pass smaller images."
         )
     return shape
 
@@ -98,8 +98,8 @@ class ImageRotation90(IndexPermutation):
         self.image_shape = as_image_shape(image_shape)
         if self.image_shape[0] != self.image_shape[1]:
             raise ValueError(
-                f"image_shape must be square, found {self.image_shape}; crop or pad the images, or "
-                "use ImageFlip, which takes any shape."
+                f"image_shape must be square, found {self.image_shape}; pass the shape of images "
+                "cropped or padded to squares, or use ImageFlip, which takes any shape."
             )
         super().__init__(np.rot90(numbered_pixels(self.image_shape)).ravel())
 

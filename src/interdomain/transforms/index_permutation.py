@@ -26,7 +26,7 @@ class IndexPermutation(ClosedFormTransform):
         self.order = math.lcm(*cycle_lengths(self.indices))
         self._stack: IntArray | None = None
         if self.order == 1:
-            raise ValueError(f"{self!r} is the identity; leave it out, it decomposes nothing.")
+            raise ValueError(f"{self!r} is the identity, which decomposes nothing; leave it out.")
         self.verify_order()
 
     def _powers(self, X: tf.Tensor, exponents: IntArray) -> tf.Tensor:

@@ -60,8 +60,9 @@ class PrincipalNegation(ClosedFormTransform):
         groups = as_integer(num_groups)
         if groups is None or not 1 <= groups <= num_columns:
             raise ValueError(
-                f"num_groups must be an integer from 1 to the number of columns, {num_columns}; "
-                f"found {num_groups!r}; every group needs a principal component of its own."
+                f"num_groups must be an integer from 1 to {num_columns}, the number of "
+                f"columns, found {num_groups!r}; pass such a number, as every group needs a "
+                "principal component of its own."
             )
         mean = data.mean(axis=0)
         # All D directions, also where there are fewer rows than columns.

@@ -43,8 +43,8 @@ class Product(CyclicTransform):
         self.order = math.prod(axis.order for axis in self._axes)
         if self.order > MAX_ORDER:
             raise ValueError(
-                f"transforms generate {self.order} elements, and an orbit has as many copies of X; "
-                f"pass fewer transformations, or of lower order: {MAX_ORDER} elements at most."
+                f"transforms must generate at most {MAX_ORDER} elements, found {self.order}; pass "
+                "fewer transformations, or of lower order, as an orbit has that many copies of X."
             )
         self._set_input_dim()
         self.verify_order(self.min_input_dim)  # an axis of the user's may not have done it
@@ -136,10 +136,11 @@ class Product(CyclicTransform):
             if not error <= same(X):
                 raise ValueError(
                     f"transforms must commute, but those at {i} and {j}, {first!r} and {second!r}, "
-                    f"differ by {error:.3g} in one order and the other; pass transformations that "
-                    "commute, for example negations or translations of different columns, or "
-                    "flips of an image along its two axes. A flip commutes neither with a rotation "
-                    "by 90 degrees nor with a translation of order above 2 along its axis."
+                    f"give points {error:.3g} apart when their order is changed; pass "
+                    "transformations that commute, for example negations or translations of "
+                    "different columns, or flips of an image along its two axes. A flip commutes "
+                    "neither with a rotation by 90 degrees nor with a translation of order above "
+                    "2 along its axis."
                 )
 
     def _verify_independence(self) -> None:

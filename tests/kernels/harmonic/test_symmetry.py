@@ -94,7 +94,9 @@ def test_single_precision(kernel_class: type[Kernel]) -> None:
 
 def test_transformations_that_do_not_commute() -> None:
     transforms: Sequence[CyclicTransform] = [ImageRotation90((3, 3)), ImageFlip((3, 3), 0)]
-    with pytest.raises(ValueError, match=r"ImageRotation90\(.*\) and ImageFlip\(.*axis=0\), diff"):
+    with pytest.raises(
+        ValueError, match=r"ImageRotation90\(.*\) and ImageFlip\(.*axis=0\), give points"
+    ):
         HarmonicKernel(RBF(), transforms)
 
 

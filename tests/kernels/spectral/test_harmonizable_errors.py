@@ -40,7 +40,7 @@ INDEFINITE = [[1.0, 2.0], [2.0, 1.0]]
             r"amplitudes must be \[2\] or \[2, 2\], one row for each frequency, found shape \(1,\)",
         ),
         ({"amplitudes": [1.0, np.nan]}, "amplitudes must be finite"),
-        ({"amplitudes": [[1.0, 0.5], [0.2, 1.0]]}, "amplitudes must be Hermitian: equal to its"),
+        ({"amplitudes": [[1.0, 0.5], [0.2, 1.0]]}, "amplitudes must be Hermitian, found a matrix"),
         ({"amplitudes": [[1.0, 0.5j], [0.5j, 1.0]]}, "amplitudes must be Hermitian"),
         (
             {"amplitudes": INDEFINITE},
@@ -50,7 +50,7 @@ INDEFINITE = [[1.0, 2.0], [2.0, 1.0]]
         ({"amplitudes": [1.0, -1.0]}, "amplitudes must be positive semi-definite and not zero"),
         (
             {"amplitudes": [1.0, 1.0], "rank": 1},
-            "amplitudes has rank 2, above rank=1; pass amplitudes of that rank, for example W W",
+            "amplitudes must have a rank of at most rank=1, found 2; pass amplitudes of that rank",
         ),
         ({"rank": 0}, "rank must be an integer from 1 to 2, found 0"),
         ({"rank": 3}, "rank must be an integer from 1 to 2, found 3"),
@@ -60,13 +60,14 @@ INDEFINITE = [[1.0, 2.0], [2.0, 1.0]]
         ),
         ({"lag": np.eye(3)}, r"lag must be a number, \[2\] or \[2, 2\], found shape \(3, 3\)"),
         ({"envelope": [[1.0, 0.5], [0.2, 1.0]]}, "envelope must be symmetric, found"),
-        ({"lag": INDEFINITE}, "lag must be positive definite, its smallest eigenvalue is -1"),
+        ({"lag": INDEFINITE}, "lag must be positive definite, found a smallest eigenvalue of -1"),
         ({"envelope": 0.0}, "envelope must be positive definite, found 0"),
         ({"lag": [0.1, -0.2]}, "lag must be positive definite, found -0.2"),
         ({"lag": np.nan}, "lag must be finite"),
         (
             {"envelope": 0.41, "lag": 0.1},
-            "lag must be above envelope / 4 .* -0.0025; pass a larger lag or a smaller envelope",
+            "lag must be above envelope / 4, .* of -0.0025; pass a larger lag or a smaller "
+            "envelope",
         ),
         (
             {"envelope": [[0.5, 0.3], [0.3, 0.5]], "lag": [0.15, 0.19]},
@@ -105,7 +106,9 @@ def test_bad_mixtures() -> None:
 
 
 def test_bad_inputs() -> None:
-    message = "X must have 2 columns, as frequencies have, found 3; select columns with active_dims"
+    message = (
+        "X must have 2 columns, as frequencies have, found 3; pass those columns, or active_dims"
+    )
     kernel = HarmonizableComponent(TWO)
     for call in (kernel, HarmonizableMixture([kernel])):
         with pytest.raises(ValueError, match=message):

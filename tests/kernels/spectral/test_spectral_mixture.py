@@ -106,6 +106,6 @@ def test_bad_mixtures_and_inputs() -> None:
     message = r"components must have equal numbers of columns, found \[1, 2\]"
     with pytest.raises(ValueError, match=message):
         SpectralMixture([SpectralComponent(0.1), SpectralComponent(FREQUENCY)])
-    message = "X must have 2 columns, as frequency has, found 3; select columns with active_dims"
+    message = "X must have 2 columns, as frequency has, found 3; pass those columns, or active_dims"
     with pytest.raises(ValueError, match=message):
         mixture()(np.zeros([4, 3]))

@@ -85,7 +85,10 @@ def test_weight_variances_must_fit_active_dims() -> None:
 @pytest.mark.parametrize("call", ["K", "K_diag", "to_sphere"])
 def test_weight_variances_must_fit_the_data(call: str) -> None:
     kernel = ArcCosine(weight_variances=[1.0, 2.0, 3.0])
-    with pytest.raises(ValueError, match="X has 2 columns, but weight_variances has 3 entries"):
+    with pytest.raises(
+        ValueError,
+        match="X must have 3 columns, one for each entry of weight_variances, found 2; pass",
+    ):
         getattr(kernel, call)(inputs(4, 2))
 
 

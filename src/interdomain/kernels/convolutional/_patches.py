@@ -45,8 +45,8 @@ class PatchGrid:
         for axis in (0, 1):
             if self.patch_shape[axis] > self.image_shape[axis]:
                 raise ValueError(
-                    f"patch_shape {self.patch_shape} must not be larger than the image, "
-                    f"{self.image_shape[:2]}; pass a smaller patch."
+                    f"patch_shape must be at most that of the image, {self.image_shape[:2]}, found "
+                    f"{self.patch_shape}; pass a smaller patch."
                 )
 
     @property

@@ -73,7 +73,7 @@ class ChannelAdditive(HasRadialTerms, DecomposedKernel):
         if X.shape[-1] != needed:
             raise ValueError(
                 f"X must have {needed} columns for patches of shape {self.patch_shape}, found "
-                f"{X.shape[-1]}."
+                f"{X.shape[-1]}; pass patches flattened to rows, channels last."
             )
         return X[..., channel::channels]
 

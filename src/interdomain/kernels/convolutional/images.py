@@ -30,6 +30,14 @@ class Convolutional(SetKernel):
     the number P of patches, which the paper does not have: its kernel is this one with the
     variance of ``base_kernel`` multiplied by P^2.
 
+    >>> import gpflow, numpy as np, interdomain as idm
+    >>> base_kernel = gpflow.kernels.SquaredExponential()
+    >>> kernel = idm.kernels.Convolutional(base_kernel, image_shape=(8, 8), patch_shape=(3, 3))
+    >>> kernel.num_patches, kernel.patch_size
+    (36, 9)
+    >>> kernel(np.zeros([5, 64])).shape
+    TensorShape([5, 5])
+
     :param base_kernel: k_g, on patches of ``h w C`` columns (``h w`` with ``separate_channels``);
         any of GPflow's with one output, with its ``active_dims``, or :class:`ChannelAdditive`.
     :param image_shape: ``(H, W)`` or ``(H, W, C)``.
@@ -263,7 +271,7 @@ def one_per_channel(base_kernels: Kernel | Sequence[Kernel], num_channels: int) 
     if len(kernels) not in (1, num_channels):
         raise ValueError(
             f"base_kernels must be one kernel, or one for each of {num_channels} channels, found "
-            f"{len(kernels)}."
+            f"{len(kernels)} of them; pass one kernel, or a list of {num_channels}."
         )
     if len({id(kernel) for kernel in kernels}) == 1:
         kernels = kernels[:1]
@@ -279,7 +287,7 @@ def initial_weights(weights: bool | TensorType, shape: tuple[int, ...]) -> gpflo
     if values.shape != shape:
         raise ValueError(
             f"weights must be True, False or finite values of shape {list(shape)}, one for each "
-            f"patch, found shape {list(values.shape)}."
+            f"patch, found shape {list(values.shape)}; pass True for ones."
         )
     return gpflow.Parameter(values)
 
@@ -291,6 +299,6 @@ def validate_images(X: tf.Tensor, grid: PatchGrid, channels: int = 1) -> tf.Tens
         raise ValueError(
             f"X must have {needed} columns for images of shape "
             f"{(*grid.image_shape[:2], grid.num_channels * channels)}, found {X.shape[-1]}; "
-            "flatten the images to rows, or pass active_dims."
+            "pass images flattened to rows, or active_dims to the kernel."
         )
     return X

@@ -132,8 +132,8 @@ def _chunk_rows(orbits: tf.Tensor, X: tf.Tensor) -> int:
     num_images, num_points = orbits.shape[1], orbits.shape[2]
     if num_images is None or num_points is None:
         raise ValueError(
-            "the number of inducing points must be known when the graph is built; give Z a static "
-            "shape."
+            f"Z must have a known number of rows when a graph is built, found shape {orbits.shape} "
+            "of their images; pass Z with a static shape."
         )
     columns = X.shape[-2] or _TYPICAL_COLUMNS
     limit = max(1, CHUNK_ENTRIES // (num_images * columns))

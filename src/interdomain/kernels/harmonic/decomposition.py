@@ -39,6 +39,15 @@ class HarmonicKernel(DecomposedKernel):
     :class:`SetKernel` such as :class:`Convolutional`, they act on its points (the patches), and
     its base function g is split: ``f_t(x) = sum_p w_p g_t(x_p)`` (section 6.4).
 
+    >>> import gpflow, numpy as np, interdomain as idm
+    >>> negations = [idm.transforms.Negation([0]), idm.transforms.Negation([1, 2])]
+    >>> kernel = idm.kernels.HarmonicKernel(gpflow.kernels.Matern32(), negations)
+    >>> kernel.num_components
+    4
+    >>> X = np.random.default_rng(0).normal(size=(5, 3))
+    >>> np.allclose(sum(part(X) for part in kernel.kernels), kernel(X))
+    True
+
     :param base_kernel: A kernel that the transformations leave unchanged, or a :class:`SetKernel`
         whose ``point_kernel`` they leave unchanged. Stationary kernels are
         invariant to negations and, if periodic, to translations; isotropic ones and functions of
@@ -158,9 +167,9 @@ class HarmonicKernel(DecomposedKernel):
         needed, found = self._set_kernel.point_dim, self.transform.input_dim
         if None not in (needed, found) and needed != found:
             raise ValueError(
-                f"transforms act on {found} columns, but the points that the "
-                f"{type(self.base_kernel).__name__} sums over have {needed}; pass transformations "
-                "of those, such as ImageFlip(patch_shape, axis)."
+                f"transforms must act on {needed} columns, as the points have that the "
+                f"{type(self.base_kernel).__name__} sums over, found {found}; pass transformations "
+                "of the points, such as ImageFlip(patch_shape, axis)."
             )
 
     def _paired_axes(self, component: int) -> tuple[int, ...]:

@@ -17,14 +17,17 @@ def validate_definite(name: str, value: TensorType, dimension: int) -> Array:
     form = f"a number, [{dimension}] or [{dimension}, {dimension}]"
     array = finite_array(name, value, (0, 1, 2), form)
     if any(size != dimension for size in array.shape):
-        raise ValueError(f"{name} must be {form}, found shape {array.shape}.")
+        raise ValueError(f"{name} must be {form}, found shape {array.shape}; pass one of these.")
     is_matrix = array.ndim == 2
     if is_matrix and not np.allclose(array, array.T, rtol=1e-10, atol=0):
-        raise ValueError(f"{name} must be symmetric, found {array}.")
+        raise ValueError(f"{name} must be symmetric, found {array}; pass (A + A.T) / 2.")
     smallest = np.min(np.linalg.eigvalsh(array) if is_matrix else array)
     if not smallest > 0:
-        what = "its smallest eigenvalue is" if is_matrix else "found"
-        raise ValueError(f"{name} must be positive definite, {what} {smallest:.3g}.")
+        what = "a smallest eigenvalue of " if is_matrix else ""
+        remedy = "A A^T of an invertible A" if is_matrix else "positive numbers"
+        raise ValueError(
+            f"{name} must be positive definite, found {what}{smallest:.3g}; pass {remedy}."
+        )
     return array
 
 
@@ -37,7 +40,10 @@ def per_column(name: str, value: TensorType, dimension: int) -> Array:
     """:raises ValueError: If it is neither a number nor one for each column."""
     array = finite_array(name, value, (0, 1), f"a number or [{dimension}]")
     if array.ndim and len(array) != dimension:
-        raise ValueError(f"{name} must have {dimension} entries, found {len(array)}.")
+        raise ValueError(
+            f"{name} must have {dimension} entries, found {len(array)}; pass one for each column, "
+            "or a number."
+        )
     return np.broadcast_to(array, [dimension]).copy()
 
 
@@ -52,8 +58,8 @@ def excess_of_lag(envelope: Array, lag: Array, dimension: int) -> Array:
     smallest = np.min(np.linalg.eigvalsh(excess) if excess.ndim == 2 else excess)
     if not smallest > 0:
         raise ValueError(
-            "lag must be above envelope / 4 (in the order of positive-definite matrices): the "
-            f"kernel is not valid otherwise. The smallest eigenvalue of lag - envelope / 4 is "
+            "lag must be above envelope / 4, as the kernel is not valid otherwise: lag - envelope "
+            "/ 4 must be positive definite, found a smallest eigenvalue of "
             f"{smallest:.3g}; pass a larger lag or a smaller envelope."
         )
     return excess
@@ -73,26 +79,31 @@ def root_of_amplitudes(amplitudes: TensorType | None, count: int, rank: int | No
     matrix = complex_array("amplitudes", amplitudes, form)
     if matrix.shape not in ((count,), (count, count)):
         raise ValueError(
-            f"amplitudes must be {form}, one row for each frequency, found shape {matrix.shape}."
+            f"amplitudes must be {form}, one row for each frequency, found shape {matrix.shape}; "
+            "pass a variance for each frequency, or a matrix."
         )
     if matrix.ndim == 1:
         matrix = np.diag(matrix)
     if not np.all(np.isfinite(matrix)):
-        raise ValueError("amplitudes must be finite; remove NaN and infinite entries.")
+        raise ValueError("amplitudes must be finite, found NaN or infinity; pass finite numbers.")
     if not np.allclose(matrix, matrix.conj().T, rtol=1e-10, atol=1e-12 * np.max(np.abs(matrix))):
-        raise ValueError("amplitudes must be Hermitian: equal to its conjugate transpose.")
+        raise ValueError(
+            "amplitudes must be Hermitian, found a matrix that is not its conjugate transpose; "
+            "pass for example W W^H for any matrix W."
+        )
     values, vectors = np.linalg.eigh(matrix)
     threshold = 1e-10 * max(np.max(np.abs(values)), np.finfo(float).tiny)
     if values[0] < -threshold or not values[-1] > 0:
         raise ValueError(
-            "amplitudes must be positive semi-definite and not zero, its eigenvalues are "
+            "amplitudes must be positive semi-definite and not zero, found eigenvalues "
             f"{values}; pass for example W W^H for any matrix W."
         )
     kept = count if rank is None else rank
     if np.sum(values > threshold) > kept:
         raise ValueError(
-            f"amplitudes has rank {np.sum(values > threshold)}, above rank={kept}; pass amplitudes "
-            "of that rank, for example W W^H for W of that many columns."
+            f"amplitudes must have a rank of at most rank={kept}, found "
+            f"{np.sum(values > threshold)}; pass amplitudes of that rank, for example W W^H for W "
+            "of that many columns."
         )
     order = np.argsort(values)[::-1][:kept]
     root: Array = vectors[:, order] * np.sqrt(np.maximum(values[order], 0))

@@ -34,7 +34,7 @@ class MixtureComponent(gpflow.kernels.Kernel, metaclass=abc.ABCMeta):
         if X.shape[-1] != self.dimension:
             raise ValueError(
                 f"X must have {self.dimension} columns, as {source}, found {X.shape[-1]}; "
-                "select columns with active_dims."
+                "pass those columns, or active_dims to the kernel."
             )
         return X
 
@@ -54,7 +54,9 @@ class MixtureKernel(DecomposedKernel, Generic[Part], metaclass=abc.ABCMeta):
         super().__init__(name=name)
         parts = items("components", components, "a list of components")
         if not parts:
-            raise ValueError("components must have at least one entry, found none.")
+            raise ValueError(
+                "components must have at least one entry, found none; pass a list of components."
+            )
         for part in parts:
             if not isinstance(part, self._component_class()):
                 raise ValueError(
@@ -64,7 +66,8 @@ class MixtureKernel(DecomposedKernel, Generic[Part], metaclass=abc.ABCMeta):
         dimensions = {part.dimension for part in parts}
         if len(dimensions) > 1:
             raise ValueError(
-                f"components must have equal numbers of columns, found {sorted(dimensions)}."
+                f"components must have equal numbers of columns, found {sorted(dimensions)}; pass "
+                "frequencies with the same columns."
             )
         self.components = parts
 

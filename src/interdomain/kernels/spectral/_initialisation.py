@@ -103,7 +103,9 @@ def place_windows(
             return _grid(X, count)
         if centres != "k-means":
             raise ValueError(
-                f'centres must be "k-means", "grid" or an array [P, D], found {centres!r}.'
+                f'centres must be "k-means", "grid" or an array [P, D], found {centres!r}; pass '
+                "one "
+                "of these."
             )
         places = k_means(X, count, seed=seed).astype(float)
     else:
@@ -111,7 +113,7 @@ def place_windows(
         if places.shape != (count, X.shape[1]):
             raise ValueError(
                 f"centres must be [{count}, {X.shape[1]}], one row for each component, found shape "
-                f"{places.shape}."
+                f"{places.shape}; pass a centre for each."
             )
     distances = np.sum(np.square(X[:, None] - places), axis=-1)
     nearest = np.argmin(distances, axis=1)
@@ -138,8 +140,8 @@ def _grid(X: Array, count: int) -> Windows:
     per_side = round(count ** (1 / dimension))
     if per_side**dimension != count:
         raise ValueError(
-            f"num_components must be a power of {dimension} of an integer for a grid in "
-            f"{dimension} dimensions, such as {per_side**dimension}, found {count}."
+            f"num_components must be n^{dimension}, for an integer n, for a grid in {dimension} "
+            f"dimensions, found {count}; pass for example {per_side**dimension}."
         )
     lower, cell = np.min(X, axis=0), np.ptp(X, axis=0) / per_side
     places = np.stack(

@@ -42,13 +42,18 @@ def validate_rows(X: TensorType, Y: TensorType, seed: int) -> Rows:
     if len(inputs) != len(outputs) or len(inputs) < 2:
         raise ValueError(
             "X and Y must have equal numbers of rows, two or more, found "
-            f"{len(inputs)} and {len(outputs)}."
+            f"{len(inputs)} and {len(outputs)}; pass a row of Y for each row of X."
         )
     constant = np.flatnonzero(np.ptp(inputs, axis=0) == 0)
     if len(constant):
-        raise ValueError(f"X must vary in every column; columns {constant.tolist()} do not.")
+        raise ValueError(
+            f"X must vary in every column, found constant columns {constant.tolist()}; pass X "
+            "without them."
+        )
     if not np.any(outputs):
-        raise ValueError("Y must not be zero throughout: there are no frequencies in it.")
+        raise ValueError(
+            "Y must vary, found zeros alone, in which there are no frequencies; pass other values."
+        )
     if len(inputs) > _MAX_ROWS:
         rows = np.random.default_rng(seed).choice(len(inputs), _MAX_ROWS, replace=False)
         return Rows(inputs[rows], outputs[rows])

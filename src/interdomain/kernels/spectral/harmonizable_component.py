@@ -91,7 +91,7 @@ class HarmonizableComponent(MixtureComponent):
         self.centre = gpflow.Parameter(per_column("centre", centre, dimension), name="centre")
         columns = per_column("scales", scales, dimension)
         if not np.all(columns > 0):
-            raise ValueError(f"scales must be positive, found {columns}.")
+            raise ValueError(f"scales must be positive, found {columns}; pass positive numbers.")
         self.scales = gpflow.Parameter(
             columns, transform=positive(), trainable=False, name="scales"
         )

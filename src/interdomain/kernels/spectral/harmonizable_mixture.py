@@ -24,6 +24,19 @@ class HarmonizableMixture(MixtureKernel[HarmonizableComponent]):
     each component, in a :class:`~interdomain.inducing_variables.SumInducingVariables`:
     ``FourierFeatures.for_kernel(kernel, num_frequencies)``. Or any others, such as points.
 
+    >>> import gpflow, numpy as np, interdomain as idm
+    >>> X = np.linspace(0, 10, 200)[:, None]
+    >>> Y = np.where(X < 5, np.sin(6 * X), np.sin(20 * X))
+    >>> kernel = idm.kernels.HarmonizableMixture.from_data(
+    ...     X, Y, num_components=4, num_frequencies=2
+    ... )
+    >>> len(kernel.kernels)
+    4
+    >>> features = idm.inducing_variables.FourierFeatures.for_kernel(kernel, num_frequencies=6)
+    >>> model = gpflow.models.SGPR((X, Y), kernel, features, noise_variance=0.1)
+    >>> model.predict_f(X[:5])[0].shape
+    TensorShape([5, 1])
+
     :param components: The P components; the same number of columns each.
     :raises ValueError: If the list is empty, an entry is not a component, or the numbers of columns
         differ.

@@ -39,7 +39,9 @@ class LocallyStationaryGaussian(HarmonizableComponent):
     ) -> None:
         amplitude = finite_array("variance", variance, (0,), "a number")
         if not amplitude > 0:
-            raise ValueError(f"variance must be positive, found {float(amplitude)}.")
+            raise ValueError(
+                f"variance must be positive, found {float(amplitude)}; pass a positive number."
+            )
         columns = integer("dimension", dimension, at_least=1)
         what = f"windows over {columns:,} columns"
         check_size("dimension", what, columns * ROWS_OF_A_BATCH, allow_large=allow_large)

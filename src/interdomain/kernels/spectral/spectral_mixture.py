@@ -50,11 +50,15 @@ class SpectralComponent(MixtureComponent):
         super().__init__(active_dims=active_dims, name=name)
         values = np.atleast_1d(finite_array("frequency", frequency, (0, 1), "a number or [D]"))
         if not len(values):
-            raise ValueError("frequency must have one entry for each column, found none.")
+            raise ValueError(
+                "frequency must have one entry for each column, found none; pass a number or [D]."
+            )
         self.frequency = gpflow.Parameter(values)
         power = finite_array("variance", variance, (0,), "a number")
         if not power > 0:
-            raise ValueError(f"variance must be positive, found {float(power)}.")
+            raise ValueError(
+                f"variance must be positive, found {float(power)}; pass a positive number."
+            )
         self.variance = gpflow.Parameter(power, transform=positive())
         self.lag = definite_parameter(validate_definite("lag", lag, len(values)), "lag")
 

@@ -48,14 +48,17 @@ class ArcCosine(ZonalKernel):
         name: str | None = None,
     ) -> None:
         if as_integer(order) not in (0, 1, 2):
-            raise ValueError(f"order must be 0, 1 or 2, found {short(order)}.")
+            raise ValueError(f"order must be 0, 1 or 2, found {short(order)}; pass one of these.")
         depth = integer("depth", depth, at_least=1)
         if order == 2 and depth > 1_000:
-            raise ValueError(f"depth must be at most 1000 for order 2, found {depth}: 2^depth.")
+            raise ValueError(
+                f"depth must be at most 1000 for order 2, found {depth}; pass fewer layers, as "
+                "numbers grow like 2^depth."
+            )
         if depth > MAX_DEPTH and not allow_large:
             raise ValueError(
-                f"depth: {depth:,} layers would be computed one after the other for every "
-                f"matrix, and are above the limit of {MAX_DEPTH}; pass fewer, or allow_large=True."
+                f"depth must be at most {MAX_DEPTH}, found {depth:,} layers, which are computed "
+                "one after the other for every matrix; pass fewer, or allow_large=True."
             )
         super().__init__(
             variance=variance,

@@ -158,13 +158,14 @@ class ZonalKernel(gpflow.kernels.Kernel, metaclass=abc.ABCMeta):
         num_columns = X.shape[-1]
         if num_columns is None:
             raise ValueError(
-                "X must have a known number of columns; pass data with a static last dimension, "
-                "for example through tf.ensure_shape(X, [None, D])."
+                f"X must have a known number of columns, found shape {X.shape}; pass it through "
+                "tf.ensure_shape(X, [None, D])."
             )
         if self.ard and num_columns != self.weight_variances.shape[0]:
             raise ValueError(
-                f"X has {num_columns} columns, but weight_variances has "
-                f"{self.weight_variances.shape[0]} entries; pass one entry per column, or a scalar."
+                f"X must have {self.weight_variances.shape[0]} columns, one for each entry of "
+                f"weight_variances, found {num_columns}; pass X with those columns, or "
+                "weight_variances as a scalar or with one entry per column."
             )
         scaled = X * tf.sqrt(self.weight_variances)
         bias = tf.sqrt(self.bias_variance) * tf.ones_like(X[..., :1])

@@ -91,8 +91,8 @@ class LaplaceBeltrami(SphericalStationary, metaclass=abc.ABCMeta):
         """
         if dimension is None:
             raise ValueError(
-                f"dimension must be given: the shape function of {type(self).__name__} depends on "
-                "it. Pass dimension=D + 1, D being the number of input columns."
+                f"dimension must be given for the shape function of {type(self).__name__}, which "
+                "depends on it, found None; pass dimension=D + 1, for D input columns."
             )
         return self.shape_in_dimension(tf.convert_to_tensor(t), dimension)
 

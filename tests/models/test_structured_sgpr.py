@@ -1,4 +1,4 @@
-"""OutOfCoreSGPR against GPflow's SGPR: every family, any batches, compiled or not."""
+"""StructuredSGPR against GPflow's SGPR: every family, any batches, compiled or not."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from gpflow.kernels import Kernel
 
 import interdomain as idm
 from interdomain.inducing_variables import ActivationFeatures, SphericalHarmonics
-from interdomain.models import OutOfCoreSGPR
+from interdomain.models import StructuredSGPR
 from tests.conformance.cases import Case
 from tests.conformance.helpers import assert_close, make_data, make_inputs
 from tests.conformance.selection import every_case_quick_each_kind, param
@@ -56,14 +56,14 @@ FAMILIES: dict[str, Callable[[], Parts]] = {
 
 def make_pair(
     parts: Parts, data: Any, streamed: Any = None, **arguments: Any
-) -> tuple[gpflow.models.SGPR, OutOfCoreSGPR]:
+) -> tuple[gpflow.models.SGPR, StructuredSGPR]:
     """GPflow's model and ours, with the same parameters."""
     kernel, inducing_variable = parts
     mean_function = arguments.pop("mean_function", None)
     sgpr = gpflow.models.SGPR(
         data, kernel, inducing_variable, noise_variance=0.2, mean_function=mean_function
     )
-    model = OutOfCoreSGPR(
+    model = StructuredSGPR(
         data if streamed is None else streamed,
         kernel,
         inducing_variable,
@@ -82,7 +82,7 @@ def loss_and_gradients(model: Any, variables: Any) -> list[tf.Tensor]:
     return [tf.convert_to_tensor(value) for value in (loss, *gradients)]
 
 
-def assert_same_model(model: OutOfCoreSGPR, sgpr: gpflow.models.SGPR, X: np.ndarray) -> None:
+def assert_same_model(model: StructuredSGPR, sgpr: gpflow.models.SGPR, X: np.ndarray) -> None:
     """Bound, gradients, q(u) and predictions."""
     variables = sgpr.trainable_variables
     assert_close(loss_and_gradients(model, variables), loss_and_gradients(sgpr, variables))
@@ -90,7 +90,7 @@ def assert_same_model(model: OutOfCoreSGPR, sgpr: gpflow.models.SGPR, X: np.ndar
         assert_same_predictions(model, sgpr, X)
 
 
-def assert_same_predictions(model: OutOfCoreSGPR, sgpr: gpflow.models.SGPR, X: np.ndarray) -> None:
+def assert_same_predictions(model: StructuredSGPR, sgpr: gpflow.models.SGPR, X: np.ndarray) -> None:
     assert_close(model.compute_qu(), sgpr.compute_qu())
     for full_cov in (False, True):
         expected = sgpr.predict_f(X, full_cov=full_cov)
@@ -184,7 +184,7 @@ def test_compiled(family: str) -> None:
         assert_close([tf.convert_to_tensor(value) for value in compiled()], expected)
 
 
-def freeze_features(model: OutOfCoreSGPR) -> None:
+def freeze_features(model: StructuredSGPR) -> None:
     for parameter in model.feature_parameters.values():
         gpflow.set_trainable(parameter, False)
 

@@ -1,4 +1,4 @@
-"""What OutOfCoreSGPR refuses, and what it says."""
+"""What StructuredSGPR refuses, and what it says."""
 
 from pathlib import Path
 from typing import Any
@@ -34,7 +34,7 @@ def dataset(*arrays: Any) -> tf.data.Dataset:
 )
 def test_data(data: Any, message: str) -> None:
     with pytest.raises(ValueError, match=message):
-        idm.models.OutOfCoreSGPR(data, gpflow.kernels.Matern32(), X[:3])
+        idm.models.StructuredSGPR(data, gpflow.kernels.Matern32(), X[:3])
 
 
 def heteroskedastic() -> gpflow.likelihoods.Gaussian:
@@ -67,18 +67,18 @@ def test_arguments(arguments: dict[str, Any], message: str) -> None:
         "inducing_variable": X[:3],
     }
     with pytest.raises(ValueError, match=message):
-        idm.models.OutOfCoreSGPR(**(defaults | arguments))
+        idm.models.StructuredSGPR(**(defaults | arguments))
 
 
 def test_a_kernel_of_another_family() -> None:
     harmonics = idm.inducing_variables.SphericalHarmonics(3, [0, 1])
-    model = idm.models.OutOfCoreSGPR((X, Y), gpflow.kernels.Matern32(), harmonics)
+    model = idm.models.StructuredSGPR((X, Y), gpflow.kernels.Matern32(), harmonics)
     with pytest.raises(ValueError, match="no covariance between SphericalHarmonics and Matern32"):
         model.elbo()
 
 
 def test_other_rows_have_the_same_columns() -> None:
-    model = idm.models.OutOfCoreSGPR((X, Y), gpflow.kernels.Matern32(), X[:3] + np.eye(3)[:, :2])
+    model = idm.models.StructuredSGPR((X, Y), gpflow.kernels.Matern32(), X[:3] + np.eye(3)[:, :2])
     with pytest.raises(ValueError, match="data: X has 1 columns, the model's has 2"):
         model.extend((X[:, :1], Y))
     with pytest.raises(ValueError, match="data: Y has 2 columns, the model's has 1"):
@@ -94,7 +94,7 @@ def test_rows_that_the_model_never_had_cannot_be_taken_away() -> None:
     """Where that would leave sums of no rows: before, the bound was NaN."""
     data, others = rows(50, 0), rows(30, 1)
     points = data[0][:5].copy()
-    model = idm.models.OutOfCoreSGPR(data, gpflow.kernels.Matern32(), points, progress=False)
+    model = idm.models.StructuredSGPR(data, gpflow.kernels.Matern32(), points, progress=False)
     before = model.elbo()
     message = "data: found 30 rows that are not all among these 50: .* pass the statistics of rows"
     with pytest.raises(ValueError, match=message):
@@ -112,7 +112,7 @@ def test_rows_that_the_model_never_had_cannot_be_taken_away() -> None:
 
 def test_a_saved_model_is_refused_when_it_is_saved(tmp_path: Path) -> None:
     """It was written, and failed in the process that served it."""
-    model = idm.models.OutOfCoreSGPR(
+    model = idm.models.StructuredSGPR(
         rows(20, 0), gpflow.kernels.Matern32(), rows(3, 1)[0], progress=False
     )
     holder = tf.Module()

@@ -10,7 +10,7 @@ import pytest
 import tensorflow as tf
 
 import interdomain as idm
-from interdomain.training import fit_out_of_core
+from interdomain.training import fit_sgpr
 
 NUM_ROWS = 400
 
@@ -21,15 +21,15 @@ def make_data(num_rows: int = NUM_ROWS) -> tuple[np.ndarray, np.ndarray]:
     return X, np.sin(3 * X[:, :1]) + 0.05 * X[:, 1:] + 0.1 * rng.normal(size=(num_rows, 1))
 
 
-def make_model(data: Any = None) -> idm.models.OutOfCoreSGPR:
+def make_model(data: Any = None) -> idm.models.StructuredSGPR:
     kernel = idm.kernels.SphericalMatern32(weight_variances=np.ones(2))
     harmonics = idm.inducing_variables.SphericalHarmonics.for_kernel(kernel, 2, 4)
-    return idm.models.OutOfCoreSGPR(
+    return idm.models.StructuredSGPR(
         make_data() if data is None else data, kernel, harmonics, noise_variance=0.5, batch_size=64
     )
 
 
-def values(model: idm.models.OutOfCoreSGPR) -> dict[str, np.ndarray]:
+def values(model: idm.models.StructuredSGPR) -> dict[str, np.ndarray]:
     return {k: p.numpy() for k, p in gpflow.utilities.parameter_dict(model).items()}
 
 
@@ -43,7 +43,7 @@ def no_jitter() -> Iterator[None]:
 def test_the_recipe(computed_rows: list[int]) -> None:
     model = make_model()
     start = values(model)
-    fitted = fit_out_of_core(model, subset_size=100, subset_steps=15, steps=30, progress=False)
+    fitted = fit_sgpr(model, subset_size=100, subset_steps=15, steps=30, progress=False)
     # What the features depend on is trained on the subset, and frozen; the rest on all rows.
     assert set(fitted.frozen) == {"kernel.weight_variances", "kernel.bias_variance"}
     scales = model.kernel.weight_variances
@@ -68,10 +68,10 @@ def test_what_is_frozen_already_needs_no_subset() -> None:
     model = make_model()
     for parameter in model.feature_parameters.values():
         gpflow.set_trainable(parameter, False)
-    statistics = idm.models.OutOfCoreSGPR(
+    statistics = idm.models.StructuredSGPR(
         model.statistics, model.kernel, model.inducing_variable, noise_variance=0.5
     )
-    fitted = fit_out_of_core(statistics, steps=10, progress=False)
+    fitted = fit_sgpr(statistics, steps=10, progress=False)
     assert fitted.subset is None and fitted.frozen == ()
     assert fitted.result.steps == 10
 
@@ -81,7 +81,7 @@ def test_a_folder_that_is_not_there_is_made(tmp_path: Path) -> None:
     model = make_model()
     for parameter in model.feature_parameters.values():
         gpflow.set_trainable(parameter, False)
-    fit_out_of_core(model, checkpoint_dir=tmp_path / "new", steps=1, progress=False)
+    fit_sgpr(model, checkpoint_dir=tmp_path / "new", steps=1, progress=False)
     assert sorted(path.name for path in (tmp_path / "new").iterdir()) == ["fit", "statistics.npz"]
 
 
@@ -95,23 +95,23 @@ def test_an_interrupted_recipe_goes_on(tmp_path: Path, monkeypatch: pytest.Monke
         "progress": False,
     }
     whole = make_model()
-    fit_out_of_core(whole, checkpoint_dir=tmp_path / "whole", **settings)
+    fit_sgpr(whole, checkpoint_dir=tmp_path / "whole", **settings)
 
     model, folder = make_model(), tmp_path / "interrupted"
     with monkeypatch.context() as patch:
-        original = idm.training.out_of_core.fit
+        original = idm.training.sgpr.fit
 
         def fit_the_subset_only(model: Any, **arguments: Any) -> Any:
             if arguments["checkpoint_dir"].name == "fit":
                 raise KeyboardInterrupt
             return original(model, **arguments)
 
-        patch.setattr("interdomain.training.out_of_core.fit", fit_the_subset_only)
+        patch.setattr("interdomain.training.sgpr.fit", fit_the_subset_only)
         with pytest.raises(KeyboardInterrupt):
-            fit_out_of_core(model, checkpoint_dir=folder, **settings)
+            fit_sgpr(model, checkpoint_dir=folder, **settings)
     assert (folder / "statistics.npz").exists()
     resumed = make_model()
-    fit_out_of_core(resumed, checkpoint_dir=folder, resume=True, **settings)
+    fit_sgpr(resumed, checkpoint_dir=folder, resume=True, **settings)
     assert resumed.statistics.seconds["features"] == 0.0
     for path, value in values(whole).items():
         np.testing.assert_array_equal(values(resumed)[path], value)
@@ -154,4 +154,4 @@ def test_subsets_are_drawn_without_replacement_from_all_rows() -> None:
 )
 def test_wrong_arguments(arguments: dict[str, Any], message: str) -> None:
     with pytest.raises(ValueError, match=message):
-        fit_out_of_core(**({"model": make_model()} | arguments))
+        fit_sgpr(**({"model": make_model()} | arguments))

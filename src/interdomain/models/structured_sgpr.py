@@ -1,4 +1,4 @@
-"""Sparse regression on any number of rows: the collapsed bound from streamed sums."""
+"""Sparse regression with the optimal q, which keeps the structure of Kuu: ``StructuredSGPR``."""
 
 from __future__ import annotations
 
@@ -33,13 +33,31 @@ from .one_pass import validate_inducing_variable, validate_mean_function
 from .scales import Parts, warn_of_data
 
 
-class OutOfCoreSGPR(gpflow.models.GPModel, InternalDataTrainingLossMixin):
-    """``gpflow.models.SGPR`` for data that need not fit into memory.
+class StructuredSGPR(gpflow.models.GPModel, InternalDataTrainingLossMixin):
+    """GPflow's ``SGPR`` with the structure of Kuu kept, and the data in its bound through sums over
+    the rows alone.
 
-    Bound, predictions and gradients are those of ``SGPR`` (Titsias 2009), but the data enter
-    through sums over their rows alone, :class:`interdomain.streaming.SufficientStatistics`, which
-    are taken a batch at a time: memory is O(batch_size M + M^2), whatever the number of rows. A
-    diagonal Kuu gets no jitter here; ``SGPR`` adds GPflow's.
+    For regression with a Gaussian likelihood. q is optimal in closed form, so that only the
+    hyperparameters are trained. ``gpflow.models.SGPR`` factorises Kuu whatever it is, and solves
+    with the factor for every row at every step. Here spherical harmonics need no factorisation of
+    Kuu and no jitter, sums of kernels one for each block; and where the features do not depend on
+    what is trained, one pass over the rows is enough. Bound, predictions and gradients are those
+    of ``SGPR`` (Titsias 2009) otherwise.
+
+    >>> import numpy as np, interdomain as idm
+    >>> X = np.linspace(-1, 1, 200)[:, None]
+    >>> Y = np.sin(5 * X)
+    >>> kernel = idm.kernels.SphericalMatern52(max_degree=10)
+    >>> harmonics = idm.inducing_variables.SphericalHarmonics.for_kernel(kernel, 1, max_degree=10)
+    >>> model = idm.models.StructuredSGPR((X, Y), kernel, harmonics, noise_variance=0.1)
+    >>> fitted = idm.training.fit_sgpr(model, progress=False)
+    >>> mean, variance = model.predict_f(np.array([[0.3]]))
+    >>> print(f"prediction {mean[0, 0]:.1f}, truth {np.sin(1.5):.1f}")
+    prediction 1.0, truth 1.0
+
+    For data that do not fit into memory as well. The sums over the rows,
+    :class:`interdomain.streaming.SufficientStatistics`, are taken a batch at a time: memory is
+    O(batch_size M + M^2), whatever the number of rows.
 
     **When the data are read.** The features Kuf depend on some of the parameters, those in
     :attr:`feature_parameters`, found in the graph that computes them. While these keep their values
@@ -49,7 +67,7 @@ class OutOfCoreSGPR(gpflow.models.GPModel, InternalDataTrainingLossMixin):
     * For :class:`~interdomain.inducing_variables.SphericalHarmonics` they are the kernel's
       ``weight_variances`` and ``bias_variance`` (Dutordoir et al. 2020, section 4.3). Freeze
       these, and after one pass every step of an optimiser costs O(M^3), for any number of rows.
-      :func:`interdomain.training.fit_out_of_core` does this.
+      :func:`interdomain.training.fit_sgpr` does this.
     * Where a feature parameter is trainable (points, activation features, patches; or weight
       variances), each evaluation is one pass over the data, each gradient a second one, in which
       every batch of features is computed again instead of kept. The gradients are exact.
@@ -113,7 +131,7 @@ class OutOfCoreSGPR(gpflow.models.GPModel, InternalDataTrainingLossMixin):
     ) -> None:
         if tf.distribute.has_strategy():
             raise ValueError(
-                "strategy: OutOfCoreSGPR shares sums among workers, not variables; build it and "
+                "strategy: StructuredSGPR shares sums among workers, not variables; build it and "
                 "its parts outside of strategy.scope(), on every worker, and pass strategy."
             )
         if isinstance(inducing_variable, (np.ndarray, tf.Tensor, tf.Variable, gpflow.Parameter)):
@@ -231,7 +249,7 @@ class OutOfCoreSGPR(gpflow.models.GPModel, InternalDataTrainingLossMixin):
             for k, variable in enumerate(variables):
                 variable.assign(chief[str(k)])
 
-    def subset_model(self, size: int, *, seed: int = 0) -> OutOfCoreSGPR:
+    def subset_model(self, size: int, *, seed: int = 0) -> StructuredSGPR:
         """A model of ``size`` rows drawn at random, from those of all workers and the same on
         each, that shares all parameters with this one.
 
@@ -239,7 +257,7 @@ class OutOfCoreSGPR(gpflow.models.GPModel, InternalDataTrainingLossMixin):
         """
         X, Y = self._provider.subset(size, seed)
         self._provider.warn_of(self._features, X, Y)
-        model = OutOfCoreSGPR(
+        model = StructuredSGPR(
             (X, Y),
             self.kernel,
             self.inducing_variable,
@@ -332,7 +350,7 @@ class OutOfCoreSGPR(gpflow.models.GPModel, InternalDataTrainingLossMixin):
         """
         if save_type == "savedmodel":
             raise ValueError(
-                "OutOfCoreSGPR cannot be in a SavedModel: its functions look up sums that are in "
+                "StructuredSGPR cannot be in a SavedModel: its functions look up sums that are in "
                 "this process. Save model.to_svgp(), or a function of model.posterior(), which "
                 "hold what predictions need."
             )

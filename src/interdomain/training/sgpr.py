@@ -1,4 +1,4 @@
-"""Training with one pass over data that do not fit into memory: ``fit_out_of_core``."""
+"""Training of a :class:`interdomain.models.StructuredSGPR` with one pass over its data."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ from typing import Any
 import gpflow
 
 from .._arguments import boolean, integer
-from ..models import OutOfCoreSGPR
+from ..models import StructuredSGPR
 from .loop import fit
 from .results import FitResult
 
 
 @dataclass(frozen=True)
-class OutOfCoreFit:
+class SGPRFit:
     """
-    What :func:`fit_out_of_core` did.
+    What :func:`fit_sgpr` did.
 
     :ivar subset: the fit of all parameters on the subset; None if no feature parameter was
         trainable.
@@ -40,8 +40,8 @@ class OutOfCoreFit:
     seconds: float
 
 
-def fit_out_of_core(
-    model: OutOfCoreSGPR,
+def fit_sgpr(
+    model: StructuredSGPR,
     *,
     subset_size: int = 5_000,
     subset_steps: int = 50,
@@ -51,9 +51,9 @@ def fit_out_of_core(
     checkpoint_dir: str | os.PathLike[str] | None = None,
     resume: bool = False,
     progress: bool = True,
-) -> OutOfCoreFit:
+) -> SGPRFit:
     """
-    Train an :class:`~interdomain.models.OutOfCoreSGPR` with one pass over its data.
+    Train a :class:`~interdomain.models.StructuredSGPR` with one pass over its data.
 
     1. All trainable parameters are trained by L-BFGS on a random subset.
     2. Those that the features depend on, ``model.feature_parameters``, keep these values: they are
@@ -86,9 +86,9 @@ def fit_out_of_core(
         a feature parameter is trainable.
     """
     started = time.perf_counter()
-    if not isinstance(model, OutOfCoreSGPR):
+    if not isinstance(model, StructuredSGPR):
         raise ValueError(
-            f"model: found a {type(model).__name__}; pass an interdomain.models.OutOfCoreSGPR, or "
+            f"model: found a {type(model).__name__}; pass an interdomain.models.StructuredSGPR, or "
             "call interdomain.training.fit."
         )
     integer("subset_size", subset_size, at_least=1)
@@ -123,7 +123,7 @@ def fit_out_of_core(
     pass_done = time.perf_counter()
     result = fit(model, method="l-bfgs", steps=steps, checkpoint_dir=folders["fit"], **arguments)
     model.broadcast_parameters()
-    return OutOfCoreFit(
+    return SGPRFit(
         subset=subset,
         frozen=tuple(trainable),
         result=result,

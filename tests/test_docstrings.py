@@ -1,0 +1,63 @@
+"""The examples in docstrings run, and print what they say."""
+
+import doctest
+from collections.abc import Iterator
+from importlib import import_module
+from pathlib import Path
+
+import pytest
+
+import interdomain
+
+SOURCE = Path(interdomain.__file__).parent
+
+WITH_EXAMPLE = {
+    *("kernels.Convolutional", "kernels.HarmonicKernel", "kernels.HarmonizableMixture"),
+    "inducing_variables.ActivationFeatures",
+    "inducing_variables.FourierFeatures",
+    "inducing_variables.HarmonicInducingPoints",
+    "inducing_variables.InducingPatches",
+    "inducing_variables.IntervalFourierFeatures",
+    "inducing_variables.SphericalHarmonics",
+    "models.StructuredSGPR",
+}
+"""The classes that most users begin with."""
+
+
+def _examples() -> Iterator[doctest.DocTest]:
+    """Of every module that has a prompt in its text."""
+    finder = doctest.DocTestFinder(exclude_empty=True)
+    for path in sorted(SOURCE.rglob("*.py")):
+        if ">>>" in path.read_text():
+            name = ".".join(["interdomain", *path.relative_to(SOURCE).with_suffix("").parts])
+            for test in finder.find(import_module(name.removesuffix(".__init__")), globs={}):
+                if test.examples:
+                    yield test
+
+
+EXAMPLES = {test.name.removeprefix("interdomain."): test for test in _examples()}
+
+
+@pytest.mark.parametrize("name", EXAMPLES)
+def test_example(name: str) -> None:
+    """In a namespace of its own: each can be pasted."""
+    report: list[str] = []
+    failed, _ = doctest.DocTestRunner(verbose=False).run(EXAMPLES[name], out=report.append)
+    assert not failed, "".join(report)
+
+
+@pytest.mark.parametrize("name", sorted(WITH_EXAMPLE))
+def test_the_most_used_classes_have_an_example(name: str) -> None:
+    package, _, public = name.partition(".")
+    kind = getattr(getattr(interdomain, package), public)
+    assert f"{kind.__module__}.{kind.__qualname__}".removeprefix("interdomain.") in EXAMPLES
+
+
+def test_every_prompt_is_run() -> None:
+    """None in a docstring that doctest does not find, such as that of an attribute."""
+    prompts = sum(
+        line.lstrip().startswith(">>>")
+        for path in SOURCE.rglob("*.py")
+        for line in path.read_text().splitlines()
+    )
+    assert prompts == sum(len(test.examples) for test in EXAMPLES.values())
