@@ -17,7 +17,7 @@ from ..._arguments import number
 from ...sphere import LaplaceBeltramiSpectrum, MaternSpectrum, SquaredExponentialSpectrum
 from ...sphere.haversines import haversines
 from .._parameters import positive_parameter
-from .base import ZonalKernel
+from .base import ZonalKernel, sphere_dimension
 
 
 class SphericalStationary(ZonalKernel, metaclass=abc.ABCMeta):
@@ -111,7 +111,7 @@ class LaplaceBeltrami(SphericalStationary, metaclass=abc.ABCMeta):
         if unit.dtype != tf.float64:
             unit = _normalised(unit)
             unit2 = None if unit2 is None else _normalised(unit2)
-        return self.spectrum(unit.shape[-1]).at_haversines(haversines(unit, unit2))
+        return self.spectrum(sphere_dimension(unit)).at_haversines(haversines(unit, unit2))
 
 
 def _normalised(unit: tf.Tensor) -> tf.Tensor:
