@@ -154,11 +154,12 @@ def test_multi_output_kernel_without_wrapper(covariance: Callable[..., Any]) -> 
         covariance(SphericalHarmonics(4, [0, 1]), kernel)
 
 
-def test_unknown_number_of_columns() -> None:
+def test_unknown_rank() -> None:
+    """The number of columns alone is not needed: the harmonics have it."""
     kernel = ArcCosine()
     inducing_variable = SphericalHarmonics(4, [0, 1])
 
-    @tf.function(input_signature=[tf.TensorSpec([None, None], tf.float64)], autograph=False)
+    @tf.function(input_signature=[tf.TensorSpec(None, tf.float64)], autograph=False)
     def features(inputs: tf.Tensor) -> tf.Tensor:
         return Kuf(inducing_variable, kernel, inputs)
 

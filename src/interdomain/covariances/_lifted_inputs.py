@@ -8,6 +8,17 @@ from gpflow.base import TensorType
 
 from ..inducing_variables import ActivationFeatures, SphericalHarmonics
 from ..kernels import ZonalKernel
+from ..kernels._columns import num_columns, with_columns
+from ..kernels.zonal.base import sphere_dimension
+from .columns import num_input_columns
+
+
+@num_input_columns.register((SphericalHarmonics, ActivationFeatures), ZonalKernel)
+def num_input_columns_lifted(
+    inducing_variable: SphericalHarmonics | ActivationFeatures, kernel: ZonalKernel
+) -> int | None:
+    """One fewer than the sphere's space has dimensions."""
+    return num_columns(kernel, inducing_variable.dimension - 1)
 
 
 def radial_and_unit(
@@ -17,11 +28,12 @@ def radial_and_unit(
 ) -> tuple[tf.Tensor, tf.Tensor]:
     """The kernel's radial factors ``[batch..., N]`` and the unit vectors ``[batch..., N, d]``.
 
-    :raises ValueError: If the number of columns does not fit the inducing variable's dimension.
+    :raises ValueError: If the number of columns does not fit the inducing variable's dimension, or
+        not even the rank of Xnew is known.
     """
     X, _ = kernel.slice(tf.convert_to_tensor(Xnew), None)
-    radius, unit = kernel.to_sphere(X)
-    if unit.shape[-1] != inducing_variable.dimension:
+    radius, unit = kernel.to_sphere(with_columns(X, inducing_variable.dimension - 1))
+    if sphere_dimension(unit) != inducing_variable.dimension:
         raise ValueError(
             f"the kernel sees {unit.shape[-1] - 1} columns of Xnew, but the inducing variable has "
             f"dimension {inducing_variable.dimension}; dimension must be the number of columns "

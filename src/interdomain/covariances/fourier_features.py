@@ -10,6 +10,16 @@ from gpflow.covariances import Kuf, Kuu
 
 from ..inducing_variables import FourierFeatures
 from ..kernels import HarmonizableComponent
+from ..kernels._columns import as_rows, num_columns
+from .columns import num_input_columns
+
+
+@num_input_columns.register(FourierFeatures, HarmonizableComponent)
+def num_input_columns_fourier_features(
+    inducing_variable: FourierFeatures, kernel: HarmonizableComponent
+) -> int | None:
+    """As many as the frequencies have."""
+    return num_columns(kernel, kernel.dimension)
 
 
 @Kuf.register(FourierFeatures, HarmonizableComponent, object)
@@ -24,7 +34,7 @@ def Kuf_fourier_features(
     """The real parts, then the imaginary ones, each over its standard deviation."""
     w = inducing_variable.validate_kernel(kernel)
     Xnew = tf.convert_to_tensor(Xnew)
-    rows = tf.reshape(Xnew, [-1, Xnew.shape[-1]])
+    rows = as_rows(Xnew)
     columns = _kept(inducing_variable, kernel.fourier_covariance(w, rows))
     shape = tf.concat([tf.shape(columns)[:1], tf.shape(Xnew)[:-1]], axis=0)
     return tf.reshape(columns, shape)

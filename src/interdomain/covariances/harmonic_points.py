@@ -15,10 +15,12 @@ from gpflow.covariances import Kuf, Kuu
 from ..inducing_variables import HarmonicInducingPoints
 from ..inducing_variables.harmonic_points import ComponentInducingPoints
 from ..kernels import HarmonicKernel, SetKernel
+from ..kernels._columns import as_rows, num_columns
 from ..kernels.harmonic import HarmonicComponent, orbit_sums
 from ..linalg import block_diagonal, full_operator
 from ..sphere._typing import Array
 from .blocks import BlockBatch, block_batches
+from .columns import num_input_columns, with_input_columns
 from .dispatch import Kuu_operator
 
 
@@ -166,6 +168,20 @@ HarmonicPoints = (HarmonicInducingPoints, ComponentInducingPoints)
 HarmonicKernels = (HarmonicKernel, HarmonicComponent, SetKernel)
 
 
+@num_input_columns.register(HarmonicPoints, HarmonicKernels)
+def num_input_columns_harmonic(
+    inducing_variable: HarmonicInducingPoints | ComponentInducingPoints,
+    kernel: HarmonicKernel | HarmonicComponent | SetKernel,
+) -> int | None:
+    """Those of the points; or those of the kernel that sums over them."""
+    decomposed = kernel.parent if isinstance(kernel, HarmonicComponent) else kernel
+    base = decomposed.base_kernel if isinstance(decomposed, HarmonicKernel) else decomposed
+    if isinstance(base, SetKernel):
+        return num_columns(base, base.input_dim)
+    columns: int = inducing_variable.points([0]).shape[-1]
+    return columns
+
+
 def _ordered(batches: list[BlockBatch], parts: list[list[Any]]) -> list[Any]:
     """What belongs to each block, batch by batch, in the order of the blocks."""
     positions = [position for batch in batches for position in batch.positions]
@@ -185,8 +201,8 @@ def Kuf_harmonic(
     Xnew: TensorType,
 ) -> tf.Tensor:
     """``k_t(z, x)`` for the points of each component, one component below the other."""
-    Xnew = tf.convert_to_tensor(Xnew)
-    X = tf.reshape(Xnew, [-1, Xnew.shape[-1]])
+    Xnew = with_input_columns(inducing_variable, kernel, Xnew)
+    X = as_rows(Xnew)
     batches = block_batches(inducing_variable, kernel)
     features = [batch.features(X) for batch in batches]
     if len(batches) == 1:

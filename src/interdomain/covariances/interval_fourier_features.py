@@ -22,9 +22,10 @@ from gpflow.covariances import Kuf, Kuu
 from gpflow.kernels import Matern12, Matern32, Matern52, Stationary
 
 from ..inducing_variables import IntervalFourierFeatures
-from ..kernels._columns import select_columns
+from ..kernels._columns import num_columns, select_columns, with_columns
 from ..linalg import low_rank_operator
 from ..sphere._typing import Array
+from .columns import num_input_columns
 from .dispatch import Kuu_operator
 
 _MATERNS = (Matern12, Matern32, Matern52)
@@ -60,6 +61,14 @@ def _derivatives_at_ends(
     )
 
 
+@num_input_columns.register(IntervalFourierFeatures, _MATERNS)
+def num_input_columns_interval_fourier_features(
+    inducing_variable: IntervalFourierFeatures, kernel: Stationary
+) -> int | None:
+    """They are for one column."""
+    return num_columns(kernel, 1)
+
+
 @Kuf.register(IntervalFourierFeatures, _MATERNS, object)
 @check_shapes(
     "inducing_variable: [M, D, 1]",
@@ -75,7 +84,7 @@ def Kuf_interval_fourier_features(
     value and derivatives: the process is Markov in them (the paper's section 3.4 for p = 0).
     """
     inducing_variable.validate_kernel(kernel)
-    Xnew = select_columns(kernel, Xnew)
+    Xnew = with_columns(select_columns(kernel, Xnew), 1)
     if Xnew.shape[-1] != 1:
         raise ValueError(
             f"X must have one column, found {Xnew.shape[-1]}; select it with the kernel's "

@@ -10,7 +10,18 @@ from gpflow.covariances import Kuf, Kuu
 
 from ..inducing_variables.set_points import SetInducingVariables
 from ..kernels import SetKernel
+from ..kernels._columns import num_columns
+from .columns import num_input_columns
 from .dispatch import Kvu
+
+
+@num_input_columns.register(SetInducingVariables, SetKernel)
+def num_input_columns_set_kernel(
+    inducing_variable: SetInducingVariables, kernel: SetKernel
+) -> int | None:
+    """The kernel's number; or the points', if they are in the space of X."""
+    of_points = inducing_variable.Z.shape[-1] if kernel.point_dim is None else None
+    return num_columns(kernel, kernel.input_dim or of_points)
 
 
 @Kuf.register(SetInducingVariables, SetKernel, object)

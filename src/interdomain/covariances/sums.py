@@ -11,6 +11,7 @@ from gpflow.kernels import Sum
 from ..inducing_variables import SumInducingVariables
 from ..kernels import DecomposedKernel
 from ..linalg import block_diagonal
+from .columns import with_input_columns
 from .dispatch import Kuu_operator
 from .pairs import pair_blocks
 
@@ -25,6 +26,7 @@ def Kuf_sum(
     inducing_variable: SumInducingVariables, kernel: Sum | DecomposedKernel, Xnew: TensorType
 ) -> tf.Tensor:
     """The blocks' covariances, one below the other."""
+    Xnew = with_input_columns(inducing_variable, kernel, Xnew)
     blocks = pair_blocks(inducing_variable, kernel)
     return tf.concat([Kuf(block, summand, Xnew) for block, summand in blocks], axis=0)
 

@@ -1,7 +1,8 @@
-"""Which columns of X a kernel sees."""
+"""Which columns of X a kernel sees, and how many where a graph is built before X is known."""
 
 from __future__ import annotations
 
+import numpy as np
 import tensorflow as tf
 from gpflow.base import TensorType
 from gpflow.kernels import Kernel
@@ -17,6 +18,13 @@ def num_active_dims(kernel: Kernel) -> int | None:
     return len(range(*kernel.active_dims.indices(stop)))
 
 
+def num_columns(kernel: Kernel, num_seen: int | None) -> int | None:
+    """The number of columns of X for a kernel that sees so many; None if it selects some of them,
+    as X may then have any number of others."""
+    dims = kernel.active_dims
+    return num_seen if isinstance(dims, slice) and dims == slice(None) else None
+
+
 def select_columns(kernel: Kernel, X: TensorType) -> tf.Tensor:
     """The active columns of X, whether or not they have been selected already.
 
@@ -25,6 +33,39 @@ def select_columns(kernel: Kernel, X: TensorType) -> tf.Tensor:
     told apart by the number of columns.
     """
     X = tf.convert_to_tensor(X)
-    if X.shape[-1] is None or num_active_dims(kernel) in (None, X.shape[-1]):
+    num_active = num_active_dims(kernel)
+    if num_active in (None, X.shape[-1]):
         return X
-    return kernel.slice(X, None)[0]
+    if X.shape[-1] is not None:
+        return kernel.slice(X, None)[0]
+    # Told apart when the graph runs; what is gathered has a known number of columns.
+    dims = kernel.active_dims
+    dims = np.arange(dims.stop)[dims] if isinstance(dims, slice) else np.asarray(dims)
+    selected = np.arange(num_active)
+    places = tf.where(tf.shape(X)[-1] == num_active, selected, dims)
+    return tf.gather(X, places, axis=-1)
+
+
+def with_columns(X: TensorType, num_columns: int | None) -> tf.Tensor:
+    """X with this number of columns in its static shape, if X has none there.
+
+    The graph fails with an InvalidArgumentError when it is given another number.
+
+    :param num_columns: None if it is not known, which leaves X as it is.
+    """
+    X = tf.convert_to_tensor(X)
+    if num_columns is None or X.shape.rank is None or X.shape[-1] is not None:
+        return X
+    return tf.ensure_shape(X, [*X.shape[:-1], num_columns])
+
+
+def as_rows(X: TensorType, num_columns: int | None = None) -> tf.Tensor:
+    """X ``[batch..., N, D]`` as ``[batch N, D]``, of known rank.
+
+    :param num_columns: D, for an X without a static number of columns.
+    """
+    X = tf.convert_to_tensor(X)
+    if X.shape.rank != 2:
+        # Not num_columns: other rows of another number of columns would come out of it.
+        X = tf.reshape(X, [-1, tf.shape(X)[-1] if X.shape[-1] is None else X.shape[-1]])
+    return with_columns(X, num_columns)

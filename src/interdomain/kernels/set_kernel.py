@@ -12,7 +12,7 @@ from gpflow.base import TensorType
 from gpflow.kernels import Kernel
 
 from ..linalg.chunks import map_rows
-from ._columns import select_columns
+from ._columns import select_columns, with_columns
 from ._point_sums import cross_sums, double_sums, quadratic_sums
 
 _MAX_POINT_ENTRIES = 2**24
@@ -54,6 +54,12 @@ class SetKernel(gpflow.kernels.Kernel, metaclass=abc.ABCMeta):
     def point_weights(self) -> tf.Tensor:
         """``[P]``, the w_p."""
 
+    @property
+    def input_dim(self) -> int | None:
+        """The number of (active) columns of X, where this kernel alone determines it: graphs can
+        then be built before X is known."""
+        return None
+
     @abc.abstractmethod
     @check_shapes(
         "X: [N, D]",
@@ -64,7 +70,7 @@ class SetKernel(gpflow.kernels.Kernel, metaclass=abc.ABCMeta):
 
     @inherit_check_shapes
     def K(self, X: TensorType, X2: TensorType | None = None) -> tf.Tensor:
-        X = select_columns(self, X)
+        X = self._active_columns(X)
         if X2 is None:
             if X.shape.rank > 2:
                 return self._batched_K(X)
@@ -72,13 +78,13 @@ class SetKernel(gpflow.kernels.Kernel, metaclass=abc.ABCMeta):
             matrix = self._double_sums(points, points)
             # Symmetric but for the order of the sums.
             return (matrix + tf.linalg.matrix_transpose(matrix)) / 2
-        X2 = select_columns(self, X2)
+        X2 = self._active_columns(X2)
         matrix = self._double_sums(self.points(_flat(X)), self.points(_flat(X2)))
         return tf.reshape(matrix, tf.concat([tf.shape(X)[:-1], tf.shape(X2)[:-1]], axis=0))
 
     @inherit_check_shapes
     def K_diag(self, X: TensorType) -> tf.Tensor:
-        X = select_columns(self, X)
+        X = self._active_columns(X)
         return tf.reshape(self._variances(_flat(X)), tf.shape(X)[:-1])
 
     @check_shapes(
@@ -93,6 +99,7 @@ class SetKernel(gpflow.kernels.Kernel, metaclass=abc.ABCMeta):
         """
         # All columns come here, unlike in K: active_dims may be a permutation of them.
         X, Z = self.slice(tf.convert_to_tensor(X), None)[0], tf.convert_to_tensor(Z)
+        X = with_columns(X, self.input_dim or (Z.shape[-1] if self.point_dim is None else None))
         columns = self.point_dim or X.shape[-1]
         if Z.shape[-1] != columns:
             raise ValueError(
@@ -105,6 +112,9 @@ class SetKernel(gpflow.kernels.Kernel, metaclass=abc.ABCMeta):
     def with_point_kernel(self, point_kernel: Kernel) -> SetKernel:
         """The same sum over the same points of another g: a view that shares the parameters."""
         return SetKernelView(self, point_kernel)
+
+    def _active_columns(self, X: TensorType) -> tf.Tensor:
+        return with_columns(select_columns(self, X), self.input_dim)
 
     def _double_sums(self, points: tf.Tensor, points2: tf.Tensor) -> tf.Tensor:
         weights = self.point_weights
@@ -166,6 +176,10 @@ class SetKernelView(SetKernel):
     @property
     def point_weights(self) -> tf.Tensor:
         return self.parent.point_weights
+
+    @property
+    def input_dim(self) -> int | None:
+        return self.parent.input_dim
 
     @inherit_check_shapes
     def points(self, X: tf.Tensor) -> tf.Tensor:

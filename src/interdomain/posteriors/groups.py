@@ -15,9 +15,11 @@ from gpflow.inducing_variables import InducingVariables
 from gpflow.kernels import Kernel, LinearCoregionalization
 
 from ..covariances.blocks import BlockBatch, StackedBlocks, block_batches
+from ..covariances.columns import num_columns_of_any
 from ..covariances.latents import LatentGPs, in_order, latent_gps
 from ..covariances.pairs import flat_blocks
 from ..devices import pinned
+from ..kernels._columns import as_rows
 from ..linalg.variational import Kept, Terms, Variational, variances
 from .parts import FactorisedPart, KeptPart, Part, PinnedPart, TrainedPart, batch_kl, q_of_batch
 from .shapes import Rows
@@ -174,6 +176,8 @@ def marginals_and_kl(
 ) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
     """Mean and variance of the latent GPs at X ``[N, D]``, each ``[N, L]``, and the KL divergence
     of all q, with one factorisation of each Kuu."""
+    X = tf.convert_to_tensor(X)
+    X = as_rows(X, _num_columns([group.latents for group in groups], X))
     means, variance = [], []
     kls: list[tf.Tensor] = []
     for group in groups:
@@ -194,6 +198,17 @@ def _total(parts: Sequence[Terms]) -> Terms:
     return total
 
 
+def _num_columns(latents: Sequence[LatentGPs], X: tf.Tensor) -> int | None:
+    """The number of columns of X, if X itself does not say it and something else does."""
+    if X.shape[-1] is not None:
+        return None
+    return num_columns_of_any(
+        (inducing_variable, of_one.kernel)
+        for of_one in latents
+        for inducing_variable in of_one.inducing_variables
+    )
+
+
 def conditional(
     parts: Sequence[tuple[LatentGPs, Sequence[Part]]], Xnew: TensorType, full_cov: bool
 ) -> MeanAndVariance:
@@ -203,16 +218,19 @@ def conditional(
     :param parts: For each group of latent GPs what its posterior is the sum of.
     :param Xnew: ``[batch..., N, D]``.
     """
-    rows = Rows(Xnew)
+    Xnew = tf.convert_to_tensor(Xnew)
+    rows = Rows(Xnew, _num_columns([latents for latents, _ in parts], Xnew))
     means, covs = [], []
     for latents, of_group in parts:
-        kff = latents.kernel(Xnew, full_cov=full_cov)
         if full_cov:
+            kff = latents.kernel(rows.sets)
             of_parts = [part.joint_terms(rows.flat, rows.num_sets) for part in of_group]
             mean = tf.add_n([mean for mean, _ in of_parts])
-            cov = kff[..., None, :, :] + rows.covariances(tf.add_n([c for _, c in of_parts]))
+            changes = tf.add_n([change for _, change in of_parts])
+            cov = rows.covariances(kff, changes)
         else:
             terms = _total([part.terms(rows.flat) for part in of_group])
+            kff = latents.kernel(rows.flat, full_cov=False)
             mean, cov = terms.mean, rows.columns(variances(kff, terms))
         means.append(rows.columns(mean))
         covs.append(rows.broadcast(cov, means[-1], full_cov))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gpflow
 import tensorflow as tf
+import tensorflow_probability as tfp
 from check_shapes import inherit_check_shapes
 from gpflow.base import MeanAndVariance, TensorType
 from gpflow.posteriors import AbstractPosterior
@@ -17,6 +18,8 @@ def as_inputs(Xnew: TensorType) -> tf.Tensor:
     :raises ValueError: Unless it is real numbers.
     """
     dtype = gpflow.default_float()
+    if isinstance(Xnew, tfp.distributions.Distribution):
+        Xnew = tf.convert_to_tensor(Xnew)  # the output of a layer of GPflux, which is a sample then
     if not tf.is_tensor(Xnew):
         return tf.convert_to_tensor(numeric("Xnew", Xnew, "[N, D]").astype(dtype, copy=False))
     if not (Xnew.dtype.is_floating or Xnew.dtype.is_integer or Xnew.dtype.is_bool):

@@ -131,11 +131,11 @@ def test_unknown_number_of_columns() -> None:
     kernel = SphericalMatern32()
 
     @tf.function(input_signature=[tf.TensorSpec([None, None], tf.float64)], autograph=False)
-    def variances(inputs: tf.Tensor) -> tf.Tensor:
-        return kernel(inputs, full_cov=False)
+    def covariances(inputs: tf.Tensor) -> tf.Tensor:
+        return kernel(inputs)
 
     with pytest.raises(ValueError, match="X must have a known number of columns"):
-        variances(X)
+        covariances(X)
 
 
 @pytest.mark.parametrize("active_dims", [[0, 2], [3, 1], slice(1, 3), slice(0, 4, 2), [2]])

@@ -12,7 +12,7 @@ from gpflow.kernels import Kernel
 
 from ..._arguments import as_integers, items
 from ...linalg.radial_terms import RadialTerm
-from .._columns import select_columns
+from .._columns import select_columns, with_columns
 from .._radial_forms import HasRadialTerms, sum_of_terms
 from ..decomposed import DecomposedKernel
 from .images import one_per_channel
@@ -67,9 +67,9 @@ class ChannelAdditive(HasRadialTerms, DecomposedKernel):
 
         :raises ValueError: If X does not have a column for each entry of a patch.
         """
-        X = tf.convert_to_tensor(X)
         height, width, channels = self.patch_shape
         needed = height * width * channels
+        X = with_columns(X, needed)
         if X.shape[-1] != needed:
             raise ValueError(
                 f"X must have {needed} columns for patches of shape {self.patch_shape}, found "

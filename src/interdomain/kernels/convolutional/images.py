@@ -14,6 +14,7 @@ from gpflow.kernels import Kernel
 
 from ..._arguments import finite_array, items
 from ...sphere._typing import Array
+from .._columns import with_columns
 from .._kernel_arguments import single_output
 from ..decomposed import DecomposedKernel
 from ..set_kernel import SetKernel, mean_weights
@@ -114,6 +115,10 @@ class Convolutional(SetKernel):
     @property
     def point_weights(self) -> tf.Tensor:
         return mean_weights(self.num_patches, self.weights)
+
+    @property
+    def input_dim(self) -> int:
+        return self.grid.input_dim
 
     @inherit_check_shapes
     def points(self, X: tf.Tensor) -> tf.Tensor:
@@ -252,6 +257,10 @@ class ChannelConvolutional(SetKernel):
         of_channel = None if weights is None else weights[:, self.channel]
         return mean_weights(self.parent.num_patches, of_channel)
 
+    @property
+    def input_dim(self) -> int:
+        return self.parent.grid.input_dim * self.parent.num_channels
+
     @inherit_check_shapes
     def points(self, X: tf.Tensor) -> tf.Tensor:
         grid, channels = self.parent.grid, self.parent.num_channels
@@ -295,7 +304,8 @@ def initial_weights(weights: bool | TensorType, shape: tuple[int, ...]) -> gpflo
 def validate_images(X: tf.Tensor, grid: PatchGrid, channels: int = 1) -> tf.Tensor:
     """:raises ValueError: If X does not have a column for each entry of an image."""
     needed = grid.input_dim * channels
-    if X.shape[-1] is not None and X.shape[-1] != needed:
+    X = with_columns(X, needed)
+    if X.shape[-1] != needed:
         raise ValueError(
             f"X must have {needed} columns for images of shape "
             f"{(*grid.image_shape[:2], grid.num_channels * channels)}, found {X.shape[-1]}; "

@@ -15,6 +15,7 @@ from gpflow.kernels import Kernel
 
 from ...sphere._typing import Array
 from ...transforms import CyclicTransform, Product
+from .._columns import as_rows, with_columns
 from .._kernel_arguments import single_output
 from ..decomposed import DecomposedKernel
 from ..set_kernel import SetKernel
@@ -202,22 +203,25 @@ class HarmonicComponent(gpflow.kernels.Kernel):
 
     @inherit_check_shapes
     def K(self, X: TensorType, X2: TensorType | None = None) -> tf.Tensor:
-        X = tf.convert_to_tensor(X)
+        X = self._columns(X)
         if X2 is None:
             if X.shape.rank > 2:
                 return self._batched_K(X)
             matrix = self._cross(X, X)
             # k_t is symmetric; its sum over the orbit is, up to rounding.
             return (matrix + tf.linalg.matrix_transpose(matrix)) / 2
-        X2 = tf.convert_to_tensor(X2)
-        matrix = self._cross(tf.reshape(X, [-1, X.shape[-1]]), tf.reshape(X2, [-1, X2.shape[-1]]))
+        X2 = self._columns(X2)
+        matrix = self._cross(as_rows(X), as_rows(X2))
         return tf.reshape(matrix, tf.concat([tf.shape(X)[:-1], tf.shape(X2)[:-1]], axis=0))
 
     @inherit_check_shapes
     def K_diag(self, X: TensorType) -> tf.Tensor:
-        X = tf.convert_to_tensor(X)
+        X = self._columns(X)
         values = self._between(self.parent.transform.orbit(X)[..., None, :], X[..., None, :])
         return tf.tensordot(tf.constant(self.weights, values.dtype), values[..., 0, 0], 1)
+
+    def _columns(self, X: TensorType) -> tf.Tensor:
+        return with_columns(X, self.parent.transform.input_dim)
 
     def _cross(self, X: tf.Tensor, X2: tf.Tensor) -> tf.Tensor:
         orbits = self.parent.transform.orbit(X)[None]

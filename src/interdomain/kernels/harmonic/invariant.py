@@ -94,6 +94,10 @@ class Invariant(SetKernel):
     def point_weights(self) -> tf.Tensor:
         return mean_weights(self.transform.order)
 
+    @property
+    def input_dim(self) -> int | None:
+        return self.transform.input_dim
+
     @inherit_check_shapes
     def points(self, X: tf.Tensor) -> tf.Tensor:
         orbits = tf.transpose(self.transform.orbit(X), [1, 0, 2])

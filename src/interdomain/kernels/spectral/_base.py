@@ -12,7 +12,7 @@ from check_shapes import inherit_check_shapes
 from gpflow.base import TensorType
 
 from ..._arguments import items
-from .._columns import select_columns
+from .._columns import select_columns, with_columns
 from ..decomposed import DecomposedKernel
 
 
@@ -30,7 +30,7 @@ class MixtureComponent(gpflow.kernels.Kernel, metaclass=abc.ABCMeta):
         :param source: What says how many there are, and its verb, for the message.
         :raises ValueError: If they are not as many as the frequencies have.
         """
-        X = select_columns(self, X)
+        X = with_columns(select_columns(self, X), self.dimension)
         if X.shape[-1] != self.dimension:
             raise ValueError(
                 f"X must have {self.dimension} columns, as {source}, found {X.shape[-1]}; "

@@ -14,7 +14,7 @@ from gpflow.kernels.base import ActiveDims
 
 from ...sphere import funk_hecke_coefficients, num_harmonics, zonal_series
 from ...sphere.dimensions import validate_max_degree
-from .._columns import select_columns
+from .._columns import select_columns, with_columns
 from .._diagonals import DiagonalTerm, diagonal_terms, whole_diagonal
 from .._parameters import positive_parameter
 
@@ -137,7 +137,11 @@ class ZonalKernel(gpflow.kernels.Kernel, metaclass=abc.ABCMeta):
 
     def _kappa_of_pairs(self, unit: tf.Tensor, unit2: tf.Tensor | None = None) -> tf.Tensor:
         """kappa of all pairs of unit vectors; of each batch with itself, if there are no others."""
-        dimension, t = unit.shape[-1], _cosines(unit, unit2)
+        t = _cosines(unit, unit2)
+        of_any_dimension = type(self).shape_in_dimension is ZonalKernel.shape_in_dimension
+        if self.max_degree is None and of_any_dimension:
+            return self.shape_function(t)
+        dimension = sphere_dimension(unit)
         if self.max_degree is None:
             return self.shape_in_dimension(t, dimension)
         return zonal_series(t, self.variance_shares(dimension, self.max_degree), dimension)
@@ -151,21 +155,15 @@ class ZonalKernel(gpflow.kernels.Kernel, metaclass=abc.ABCMeta):
         """Lift inputs, already sliced to ``active_dims``, to radii and unit vectors.
 
         :return: radius ``[..., N, 1]`` and unit vectors ``[..., N, D + 1]``.
-        :raises ValueError: If the number of columns is unknown, or is not that of
-            ``weight_variances``.
+        :raises ValueError: If the number of columns is not that of ``weight_variances``.
         """
-        X = tf.convert_to_tensor(X)
-        num_columns = X.shape[-1]
-        if num_columns is None:
+        num_weights = self.weight_variances.shape[0] if self.ard else None
+        X = with_columns(X, num_weights)
+        if X.shape[-1] not in (None, num_weights) and self.ard:
             raise ValueError(
-                f"X must have a known number of columns, found shape {X.shape}; pass it through "
-                "tf.ensure_shape(X, [None, D])."
-            )
-        if self.ard and num_columns != self.weight_variances.shape[0]:
-            raise ValueError(
-                f"X must have {self.weight_variances.shape[0]} columns, one for each entry of "
-                f"weight_variances, found {num_columns}; pass X with those columns, or "
-                "weight_variances as a scalar or with one entry per column."
+                f"X must have {num_weights} columns, one for each entry of weight_variances, found "
+                f"{X.shape[-1]}; pass X with those columns, or weight_variances as a scalar or with "
+                "one entry per column."
             )
         scaled = X * tf.sqrt(self.weight_variances)
         bias = tf.sqrt(self.bias_variance) * tf.ones_like(X[..., :1])
@@ -199,7 +197,9 @@ class ZonalKernel(gpflow.kernels.Kernel, metaclass=abc.ABCMeta):
         variance = self.variance * self.radial_factor(radius[..., 0], 2 * self.radial_power)
         if self.max_degree is None:
             return variance
-        return variance * tf.reduce_sum(self.variance_shares(unit.shape[-1], self.max_degree))
+        return variance * tf.reduce_sum(
+            self.variance_shares(sphere_dimension(unit), self.max_degree)
+        )
 
 
 @diagonal_terms.register(ZonalKernel)
@@ -221,6 +221,20 @@ def _diagonal_factor(kernel: ZonalKernel, num_columns: int) -> tf.Tensor:
     one_row = select_columns(kernel, tf.zeros([1, num_columns], kernel.variance.dtype))
     shares = kernel.variance_shares(one_row.shape[-1] + 1, kernel.max_degree)
     return kernel.variance * tf.reduce_sum(shares)
+
+
+def sphere_dimension(unit: tf.Tensor) -> int:
+    """The dimension d of the space that unit vectors ``[..., d]`` are in.
+
+    :raises ValueError: If the number of columns of X, and so d, is not known.
+    """
+    dimension = unit.shape[-1]
+    if dimension is None:
+        raise ValueError(
+            "X must have a known number of columns; pass data with a static last dimension, "
+            "for example through tf.ensure_shape(X, [None, D])."
+        )
+    return int(dimension)
 
 
 def _cosines(unit: tf.Tensor, unit2: tf.Tensor | None = None) -> tf.Tensor:

@@ -17,7 +17,7 @@ from ..._arguments import number
 from ...sphere import LaplaceBeltramiSpectrum, MaternSpectrum, SquaredExponentialSpectrum
 from ...sphere.haversines import haversines
 from .._parameters import positive_parameter
-from .base import ZonalKernel
+from .base import ZonalKernel, sphere_dimension
 
 
 class SphericalStationary(ZonalKernel, metaclass=abc.ABCMeta):
@@ -108,7 +108,9 @@ class LaplaceBeltrami(SphericalStationary, metaclass=abc.ABCMeta):
         rounding errors of angles into a matrix that is not positive semi-definite."""
         if self.max_degree is not None:
             return super()._kappa_of_pairs(unit, unit2)
-        return self.spectrum(unit.shape[-1]).at_haversines(_haversines_of_pairs(unit, unit2))
+        return self.spectrum(sphere_dimension(unit)).at_haversines(
+            _haversines_of_pairs(unit, unit2)
+        )
 
 
 def _haversines_of_pairs(unit: tf.Tensor, unit2: tf.Tensor | None) -> tf.Tensor:
