@@ -162,8 +162,8 @@ class ZonalKernel(gpflow.kernels.Kernel, metaclass=abc.ABCMeta):
         if X.shape[-1] not in (None, num_weights) and self.ard:
             raise ValueError(
                 f"X must have {num_weights} columns, one for each entry of weight_variances, found "
-                f"{X.shape[-1]}; pass X with those columns, or weight_variances as a scalar or with "
-                "one entry per column."
+                f"{X.shape[-1]}; pass X with those columns, or weight_variances as a scalar or "
+                "with one entry per column."
             )
         scaled = X * tf.sqrt(self.weight_variances)
         bias = tf.sqrt(self.bias_variance) * tf.ones_like(X[..., :1])
