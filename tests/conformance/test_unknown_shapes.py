@@ -174,7 +174,7 @@ MODELS = {
     "orthogonal": (orthogonal, X2),
     "orthogonal-points": (orthogonal_points, X2),
 }
-QUICK_MODELS = (("hvgp", "rank"), ("additive", "columns"), ("orthogonal", "columns"))
+QUICK_MODELS = (("hvgp", "rank"), ("orthogonal", "columns"))
 
 
 @pytest.mark.parametrize(
