@@ -210,7 +210,11 @@ def test_errors(options: dict[str, Any], message: str) -> None:
     ("kernel", "Z", "message"),
     [
         (gpflow.kernels.RBF(), Z2, "kernel must be a HarmonicKernel, found SquaredExponential"),
-        (KERNEL, Z3[:3], r"points for 3 components, but the kernel has 4; pass Z of shape \[4, m"),
+        (
+            KERNEL,
+            Z3[:3],
+            r"points for the 4 components of the kernel, found 3; pass Z of shape \[4, m",
+        ),
         (KERNEL, Z2[:, :1], "Z must have at least 2 columns, on which the trans.* found 1; pass Z"),
         (FLIP, Z2, "Z must have 12 columns, on which the transformations act, found 2; pass Z"),
     ],
@@ -222,7 +226,7 @@ def test_errors_of_for_kernel(kernel: gpflow.kernels.Kernel, Z: np.ndarray, mess
 
 @pytest.mark.parametrize("covariance", [Kuu, Kuu_operator, lambda u, k: Kuf(u, k, Z2)])
 def test_points_of_another_kernel(covariance: Any) -> None:
-    with pytest.raises(ValueError, match="points for 3 components, but the kernel has 4"):
+    with pytest.raises(ValueError, match="points for the 4 components of the kernel, found 3"):
         covariance(HarmonicInducingPoints(Z3[:3]), KERNEL)
     with pytest.raises(ValueError, match=r"multiplicities must be \(1, 2, 2, 2\) for this kernel"):
         covariance(HarmonicInducingPoints(Z3, multiplicities=[1, 1, 2, 2]), KERNEL)

@@ -146,8 +146,9 @@ def test_wrong_kernel_in_each_covariance(covariance: Callable[..., Any]) -> None
 def test_multi_output_kernel_without_wrapper(covariance: Callable[..., Any]) -> None:
     kernel = SharedIndependent(ArcCosine(), output_dim=2)
     message = (
-        "no covariance between SphericalHarmonics and SharedIndependent; wrap the inducing "
-        r"variable in gpflow.inducing_variables.SharedIndependentInducingVariables\("
+        "no covariance between SphericalHarmonics and SharedIndependent; it has several outputs: "
+        "pass both to a model, which takes them as they are; where Kuu and Kuf are needed, wrap it "
+        r"in interdomain.inducing_variables.SharedIndependentInducingVariables\("
         r"SphericalHarmonics\(...\)\) or SeparateIndependentInducingVariables"
     )
     with pytest.raises(ValueError, match=message):

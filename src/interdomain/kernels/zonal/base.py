@@ -231,8 +231,8 @@ def sphere_dimension(unit: tf.Tensor) -> int:
     dimension = unit.shape[-1]
     if dimension is None:
         raise ValueError(
-            "X must have a known number of columns; pass data with a static last dimension, "
-            "for example through tf.ensure_shape(X, [None, D])."
+            "X must have a known number of columns, found none; pass it through "
+            "tf.ensure_shape(X, [None, D])."
         )
     return int(dimension)
 
