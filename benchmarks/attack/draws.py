@@ -91,7 +91,8 @@ def _finish(
     scale = f"N = {len(X)}, largest |x| {np.max(np.abs(X)):.2g}, noise {noise:.2g}"
     Y = generator.normal(size=(len(X), 1))
     squared = X.shape[1] * float(np.max(np.abs(X)) / lengthscale) ** 2
-    return Draw(family, f"{text}; {scale}", build, X, Y, noise, extreme, squared, slope)
+    kink = text.startswith(gpflow.kernels.Matern12.__name__)
+    return Draw(family, f"{text}; {scale}", build, X, Y, noise, extreme, squared, slope, kink)
 
 
 ZONAL: dict[str, Callable[..., gpflow.kernels.Kernel]] = {
