@@ -6,7 +6,8 @@ from collections.abc import Sequence
 
 import tensorflow as tf
 from check_shapes import check_shapes
-from gpflow.base import TensorType
+from gpflow.base import MeanAndVariance, TensorType
+from gpflow.conditionals import conditional
 from gpflow.kernels import (
     IndependentLatent,
     Kernel,
@@ -17,6 +18,7 @@ from gpflow.kernels import (
 )
 from gpflow.kullback_leiblers import prior_kl
 from gpflow.posteriors import IndependentPosterior, get_posterior_class
+from gpflow.utilities import Dispatcher
 
 from ..inducing_variables import (
     InterDomainInducingVariables,
@@ -83,3 +85,32 @@ def prior_kl_structured(
     """``KL[q(u) || p(u)]``, with the factorisation of ``Kuu_operator``; none if ``whiten``."""
     groups = joint_groups(inducing_variable, kernel, (q_mu, q_sqrt), whiten=whiten)
     return tf.add_n([group.kl() for group in groups])
+
+
+def conditional_structured(
+    Xnew: TensorType,
+    inducing_variable: InterDomainInducingVariables,
+    kernel: MultioutputKernel,
+    f: TensorType,
+    *,
+    full_cov: bool = False,
+    full_output_cov: bool = False,
+    q_sqrt: TensorType | None = None,
+    white: bool = False,
+) -> MeanAndVariance:
+    """``gpflow.conditionals.conditional`` of several outputs: that of the posterior."""
+    posterior = StructuredPosterior(
+        kernel, inducing_variable, f, q_sqrt, whiten=white, precompute_cache=None
+    )
+    return posterior.fused_predict_f(Xnew, full_cov=full_cov, full_output_cov=full_output_cov)
+
+
+# GPflow's `conditional` asks `get_posterior_class` for one output alone. Its `register` warns those
+# who would do without a posterior; the dispatcher's own method says nothing.
+Dispatcher.register(
+    conditional,
+    object,
+    (InterDomainInducingVariables, *Wrappers),
+    (SharedIndependent, SeparateIndependent, IndependentLatent, LinearCoregionalization),
+    object,
+)(conditional_structured)
