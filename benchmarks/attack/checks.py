@@ -26,7 +26,6 @@ UNDERFLOW = 1e-30  # what is smaller may be zero in float32
 # Of finite differences; the nearest one counts. The long ones are for kernels with a slope at angle
 # zero, whose value at a row's own angle is only known to the root of the rounding error.
 STEPS = (1e-2, 1e-3, 1e-4, 1e-5, 1e-6)
-KINK = 1e-4  # lengthscales
 ROUNDING_STEP = 1e-4  # what the bound's rounding error is divided by in the tolerance
 
 Check = Callable[["Built"], float]
@@ -137,19 +136,12 @@ def _lost(built: Built) -> float:
     return np.inf
 
 
-def _at_kink(draw: Draw) -> bool:
-    return draw.kink and draw.squared_distance < KINK**2
-
-
 def gradients(built: Built) -> float:
     """The bound's gradient along a random direction is that of finite differences.
 
     In float64, and where distances have digits enough that the bound's differences mean something.
-    Not where a kernel with a kink sees all rows within 1e-4 lengthscales: pairs nearer than 1e-6
-    pass no gradient on.
     """
-    lost = _of_distances(built) > GRADIENT_RTOL
-    if built.dtype is not np.float64 or lost or _at_kink(built.draw):
+    if built.dtype is not np.float64 or _of_distances(built) > GRADIENT_RTOL:
         return 0.0
     with built.context():
         model = built.sgpr()

@@ -72,6 +72,8 @@ def test_only_small_results_travel(case: dict[str, Any]) -> None:
     of_parameters = [[SIZE, LATENT], [LATENT, SIZE * (SIZE + 1) // 2], [SIZE, 4]]
     shapes = [shape for _, shape in case["travelling"]]
     assert [NUM_DATA, LATENT] in shapes
+    # One for each block, which two operations read.
+    assert shapes.count([NUM_DATA]) == 2 * case["blocks"]
     for kind, shape in case["travelling"]:
         assert None not in shape, kind
         small = shape in ([NUM_DATA, LATENT], [NUM_DATA]) or math.prod(shape) == 1

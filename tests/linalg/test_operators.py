@@ -238,8 +238,14 @@ class Unknown(tf.linalg.LinearOperatorIdentity):
 
 @pytest.mark.parametrize(
     "function",
-    [square_root, lambda o: stack([o]), lambda o: stack([o, o]), lambda o: cast(o, tf.float32)],
-    ids=["square_root", "stack of one", "stack", "cast"],
+    [
+        square_root,
+        lambda o: stack([o]),
+        lambda o: stack([o, o]),
+        lambda o: stack([full_operator(tf.eye(3)), o]),
+        lambda o: cast(o, tf.float32),
+    ],
+    ids=["square_root", "stack of one", "stack", "stack of two kinds", "cast"],
 )
 def test_operators_that_are_not_registered(function: Callable[[Operator], object]) -> None:
     with pytest.raises(TypeError, match="found Unknown; register a function with interdomain.lin"):

@@ -209,8 +209,8 @@ def test_blocks_on_devices() -> None:
     assert_close(placed.prior_kl(), model.prior_kl())
 
 
-class Other(SharedIndependent.__mro__[1]):
-    """A kernel of several outputs that is made of nobody knows what."""
+class Other(MultioutputKernel):
+    """A kernel of several outputs that is refused for its class, before it is evaluated."""
 
     num_latent_gps = 2
     latent_kernels = ()

@@ -67,7 +67,13 @@ def stack(operators: Sequence[tf.linalg.LinearOperator]) -> tf.linalg.LinearOper
 
 
 def stack_dense(operators: Sequence[tf.linalg.LinearOperator]) -> tf.linalg.LinearOperator:
-    """Operators ``[M, M]`` as a batch of dense matrices ``[T, M, M]``."""
+    """Operators ``[M, M]`` as a batch of dense matrices ``[T, M, M]``.
+
+    :raises TypeError: If an operator's class is not registered.
+    """
+    for operator in operators:
+        if stack_alike.dispatch(type(operator)) is stack_alike.dispatch(object):
+            _raise_unregistered("stack_alike", operator)
     matrices = tf.stack([operator.to_dense() for operator in operators])
     return tf.linalg.LinearOperatorFullMatrix(
         matrices, is_self_adjoint=True, is_positive_definite=True
