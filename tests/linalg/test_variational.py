@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from interdomain.linalg import diagonal_operator, full_operator, square_root
+from interdomain.linalg import diagonal_operator, full_operator, square_root, variational
+from interdomain.linalg.diagonal import DiagonalRoot
 from interdomain.linalg.full import FullRoot
 from interdomain.linalg.variational import (
     Variational,
@@ -226,3 +227,46 @@ def test_gradient_of_square_root(blocks: int) -> None:
         scale = np.max(np.abs(reference))
         assert scale > 0.1
         np.testing.assert_allclose(gradient, reference, rtol=0, atol=RTOL * scale)
+
+
+@BLOCKS
+@SIZES
+@pytest.mark.parametrize("compiled", [False, True], ids=["eager", "graph"])
+@pytest.mark.parametrize(
+    ("q_sqrt", "panel"),
+    [("none", 128), ("diagonal", 128), ("dense", 128), ("dense", 2), ("dense", 1)],
+    ids=["S=0", "diagonal S", "one panel", "two panels", "four panels"],
+)
+def test_diagonal_priors(
+    forms: Forms, q_sqrt: str, panel: int, compiled: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Values and gradients where L is diagonal: as with the same L as a matrix, by autodiff."""
+    monkeypatch.setattr(variational, "_PANEL", panel)
+    roots = {"none": [], "diagonal": [forms.diagonal], "dense": [forms.dense]}[q_sqrt]
+    L = tf.constant(np.diagonal(forms.root, axis1=1, axis2=2))
+    inputs = [L, *(tf.constant(v) for v in (forms.columns, forms.q_mu, *roots))]
+
+    def ours(L: tf.Tensor, columns: tf.Tensor, mean: tf.Tensor, *root: tf.Tensor) -> tuple:
+        lower = [r if r.shape.rank == 3 else tf.linalg.band_part(r, -1, 0) for r in root]
+        terms = marginal_terms(DiagonalRoot(L), columns, Whitened(mean, *(lower or [None])))
+        return terms.mean, terms.change
+
+    def reference(L: tf.Tensor, columns: tf.Tensor, mean: tf.Tensor, *root: tf.Tensor) -> tuple:
+        dense = [
+            tf.linalg.diag(tf.transpose(r, [0, 2, 1])) if r.shape.rank == 3 else r for r in root
+        ]
+        dense = dense or [tf.zeros([*L.shape[:1], mean.shape[-1], SIZE, SIZE], L.dtype)]
+        return plain(tf.linalg.diag(L), columns, mean, *dense)
+
+    def gradients(function) -> list[tf.Tensor]:  # noqa: ANN001
+        with tf.GradientTape() as tape:
+            tape.watch(inputs)
+            mean, change = function(*inputs)
+            value = tf.reduce_sum(forms.to_mean * mean) + tf.reduce_sum(forms.to_change * change)
+        return [mean, tf.broadcast_to(change, mean.shape), *tape.gradient(value, inputs)]
+
+    actual = (tf.function(gradients) if compiled else gradients)(ours)
+    for value, expected in zip(actual, gradients(reference), strict=True):
+        scale = np.max(np.abs(expected))
+        assert scale > 0.1
+        np.testing.assert_allclose(value, expected, rtol=0, atol=RTOL * scale)

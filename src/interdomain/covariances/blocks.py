@@ -57,7 +57,8 @@ class StackedBlocks(BlockBatch):
         self.blocks = tuple(blocks)
 
     def features(self, X: TensorType) -> tf.Tensor:
-        return tf.stack([Kuf(block, kernel, X) for block, kernel in self.blocks])
+        features = [Kuf(block, kernel, X) for block, kernel in self.blocks]
+        return tf.expand_dims(features[0], 0) if len(features) == 1 else tf.stack(features)
 
     def operator(self, jitter: float) -> tf.linalg.LinearOperator:
         return stack([Kuu_operator(block, kernel, jitter=jitter) for block, kernel in self.blocks])

@@ -36,23 +36,58 @@ class LatentGPs:
     inducing_variables: tuple[InducingVariables, ...]
     positions: tuple[int, ...] | None = None
 
-    def size(self, inducing_variable: InducingVariables) -> int | tf.Tensor | None:
-        """How many of a column's rows belong to it; None for all."""
-        return None if self.positions is None else num_inducing(inducing_variable)
 
-    def of_mean(self, q_mu: TensorType, size: int | tf.Tensor | None) -> TensorType:
-        """Their columns of q_mu ``[M, L]``, and of these the first ``size`` rows."""
-        if self.positions is None:
-            return q_mu
-        return tf.gather(q_mu, self.positions, axis=1)[:size]
+def split_q(
+    groups: Sequence[LatentGPs],
+    blocks: Sequence[InducingVariables],
+    q_mu: TensorType,
+    q_sqrt: TensorType | None,
+) -> list[tuple[TensorType, TensorType | None]]:
+    """The q of each group of latent GPs, from that of all.
 
-    def of_root(self, q_sqrt: TensorType | None, size: int | tf.Tensor | None) -> TensorType | None:
-        """Their part of q_sqrt, ``[M, L]`` or ``[L, M, M]``."""
-        if self.positions is None or q_sqrt is None:
-            return q_sqrt
-        if len(q_sqrt.shape) == 2:
-            return tf.gather(q_sqrt, self.positions, axis=1)[:size]
-        return tf.gather(q_sqrt, self.positions, axis=0)[:, :size, :size]
+    Everything is read and cut once, however many groups there are: a parameter is computed anew
+    whenever it is read, and the gradient of a slice is as large as what it is cut from.
+
+    :param blocks: The inducing variables of each group.
+    :param q_mu: ``[M, L]``. A group with fewer inducing variables has the first rows.
+    :param q_sqrt: ``[M, L]`` or ``[L, M, M]``.
+    """
+    means = _split(groups, q_mu, 1)
+    if q_sqrt is None:
+        roots: Sequence[TensorType | None] = [None] * len(groups)
+        root_axes: tuple[int, ...] = ()
+    else:
+        is_diagonal = len(q_sqrt.shape) == 2
+        roots = _split(groups, q_sqrt, 1 if is_diagonal else 0)
+        root_axes = (0,) if is_diagonal else (1, 2)
+    if len(groups) == 1:
+        return list(zip(means, roots, strict=True))
+    sizes = [num_inducing(block) for block in blocks]
+    return [
+        (_first(mean, size, (0,)), None if root is None else _first(root, size, root_axes))
+        for mean, root, size in zip(means, roots, sizes, strict=True)
+    ]
+
+
+def _split(groups: Sequence[LatentGPs], values: TensorType, axis: int) -> list[TensorType]:
+    if len(groups) == 1:
+        return [values]
+    positions = [position for group in groups for position in group.positions or ()]
+    values = tf.convert_to_tensor(values)
+    if positions != sorted(positions):
+        values = tf.gather(values, positions, axis=axis)
+    parts: list[TensorType] = tf.split(
+        values, [len(group.positions or ()) for group in groups], axis=axis
+    )
+    return parts
+
+
+def _first(values: tf.Tensor, size: int | tf.Tensor, axes: Sequence[int]) -> tf.Tensor:
+    """The first entries along some axes."""
+    for axis in axes:
+        if values.shape[axis] != size or tf.is_tensor(size):
+            values = values[(slice(None),) * axis + (slice(size),)]
+    return values
 
 
 def latent_gps(kernel: Kernel, *inducing_variables: InducingVariables) -> list[LatentGPs]:

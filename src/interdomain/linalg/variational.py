@@ -126,7 +126,7 @@ def marginal_terms(root: Root, columns: tf.Tensor, q: Whitened) -> Terms:
     :param root: L ``[T, M, M]``.
     :param columns: Kuf.
     """
-    if root.diagonal is not None and (q.root is None or q.root.shape.rank == 3):
+    if root.diagonal is not None:
         return _diagonal_terms(root.diagonal, columns, q)
     if root.triangle is not None and q.root is not None and q.root.shape.rank == 4:
         return Terms(*_dense_terms(root.triangle, columns, q.mean, q.root))
@@ -162,28 +162,98 @@ def _projected_variances(features: tf.Tensor, root: tf.Tensor) -> tf.Tensor:
     """The diagonals of ``sum_t features_t^T S_t features_t``, ``[N, P]``."""
     if root.shape.rank == 3:
         return tf.matmul(tf.square(_flat(features)), tf.square(_flat(root)), transpose_a=True)
-    if root.shape[0] == root.shape[1] == 1:  # a plain product is faster than a batch of one
-        projected = tf.matmul(root[0, 0], features[0], transpose_a=True)
-        return tf.reduce_sum(tf.square(projected), axis=0)[:, None]
-    projected = tf.matmul(root, features[:, None], transpose_a=True)
-    return tf.transpose(tf.reduce_sum(tf.square(projected), axis=[0, 2]))
+    return tf.transpose(_squared_projections(features, root))
+
+
+@tf.custom_gradient
+def _squared_projections(features: tf.Tensor, root: tf.Tensor) -> Any:
+    """The squared lengths of ``root_tp^T features_t``, summed over t, ``[P, N]``.
+
+    A training step of harmonics consists of these products, and of the two in their gradient. They
+    are taken by panels of the triangular roots, so that few zeros are multiplied.
+
+    :param features: ``[T, M, N]``.
+    :param root: ``[T, P, M, M]``, lower triangular.
+    """
+    wide = features[:, None]
+    bounds = _panels(root.shape[-1])
+    projected = [
+        matmul(root[..., first:, first:last], wide[..., first:, :], transpose_a=True)
+        for first, last in bounds
+    ]
+
+    def gradient(upstream: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
+        weights = (2 * upstream)[:, None, :]
+        slopes = tf.concat([panel * weights for panel in projected], axis=-2)
+        d_features = tf.concat(
+            [
+                matmul(root[..., first:last, :last], slopes[..., :last, :])
+                for first, last in bounds
+            ],
+            axis=-2,
+        )
+        if root.shape[1] != 1:
+            d_features = tf.reduce_sum(d_features, axis=1, keepdims=True)
+        d_panels = []
+        for first, last in bounds:
+            below = matmul(wide[..., first:, :], slopes[..., first:last, :], transpose_b=True)
+            d_panels.append(tf.pad(below, [[0, 0], [0, 0], [first or 0, 0], [0, 0]]))
+        return tf.squeeze(d_features, 1), tf.concat(d_panels, axis=-1)
+
+    sums = [tf.reduce_sum(tf.square(panel), axis=[0, 2]) for panel in projected]
+    return tf.add_n(sums), gradient
+
+
+_PANEL = 128
+"""Columns of a panel, at least: narrower products are slow."""
+
+
+def _panels(size: int | None) -> list[tuple[int | None, int | None]]:
+    """First and last columns of four panels or fewer."""
+    if size is None:
+        return [(None, None)]
+    count = min(4, max(1, size // _PANEL))
+    bounds = [size * k // count for k in range(count + 1)]
+    return list(zip(bounds[:-1], bounds[1:], strict=True))
 
 
 def _diagonal_terms(deviations: tf.Tensor, columns: tf.Tensor, q: Whitened) -> Terms:
-    """Where L and S are diagonal: two products, and Kuf is read twice and squared once.
+    """Where L is diagonal: its scaling goes into what Kuf is multiplied with.
 
-    The scaling by L goes into the products' small factors.
+    With a diagonal S two products remain; Kuf is read twice and squared once.
     """
-    deviations = tf.reshape(deviations, [-1, 1])
-    columns = _flat(columns)
-    mean = tf.matmul(columns, _flat(q.mean) / deviations, transpose_a=True)
-    weights = 1 / tf.square(deviations)
-    if q.root is not None:
-        weights = tf.concat([weights, tf.square(_flat(q.root) / deviations)], axis=1)
-    sums = tf.matmul(tf.square(columns), weights, transpose_a=True)
+    scales = tf.reshape(deviations, [-1, 1])
+    weights = 1 / tf.square(scales)
+    has_diagonal = q.root is not None and q.root.shape.rank == 3
+    if has_diagonal:
+        weights = tf.concat([weights, tf.square(_flat(q.root) / scales)], axis=1)
+    mean, sums = _mean_and_squares(_flat(columns), _flat(q.mean) / scales, weights)
     explained = sums[:, :1]
-    change = -explained if q.root is None else sums[:, 1:] - explained
+    change = sums[:, 1:] - explained if has_diagonal else -explained
+    if q.root is not None and not has_diagonal:
+        change += _projected_variances(columns, q.root / deviations[:, None, :, None])
     return Terms(mean, change, tf.stop_gradient(explained[:, 0]))
+
+
+@tf.custom_gradient
+def _mean_and_squares(columns: tf.Tensor, means: tf.Tensor, weights: tf.Tensor) -> Any:
+    """``K^T means`` and ``(K * K)^T weights`` for columns K ``[M, N]``, which are large beside the
+    others.
+
+    TensorFlow's own gradient with respect to K takes twice as many arrays of its size.
+    """
+    squares = tf.square(columns)
+
+    def gradient(d_means: tf.Tensor, d_sums: tf.Tensor) -> tuple[tf.Tensor, ...]:
+        d_columns = tf.matmul(means, d_means, transpose_b=True)
+        d_columns += columns * tf.matmul(2 * weights, d_sums, transpose_b=True)
+        return d_columns, tf.matmul(columns, d_means), tf.matmul(squares, d_sums)
+
+    values = (
+        tf.matmul(columns, means, transpose_a=True),
+        tf.matmul(squares, weights, transpose_a=True),
+    )
+    return values, gradient
 
 
 @tf.custom_gradient

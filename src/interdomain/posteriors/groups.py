@@ -16,7 +16,7 @@ from gpflow.kernels import Kernel, LinearCoregionalization
 
 from ..covariances.blocks import BlockBatch, StackedBlocks, block_batches
 from ..covariances.columns import num_columns_of_any
-from ..covariances.latents import LatentGPs, in_order, latent_gps
+from ..covariances.latents import LatentGPs, in_order, latent_gps, split_q
 from ..covariances.pairs import flat_blocks
 from ..devices import pinned
 from ..kernels._columns import as_rows
@@ -120,13 +120,13 @@ def joint_groups(
     :param q: q_mu ``[M, L]``, and q_sqrt ``[M, L]`` or ``[L, M, M]``, or None for a covariance of
         zero. It is None where a posterior has kept what it needs of it.
     """
-    groups = []
-    for latents in latent_gps(kernel, inducing_variable):
-        (own,) = latents.inducing_variables
-        batch, size = StackedBlocks([(own, latents.kernel)], [0]), latents.size(own)
-        own_q = [] if q is None else [(latents.of_mean(q[0], size), latents.of_root(q[1], size))]
-        groups.append(BlockGroup(latents, [batch], own_q, whiten))
-    return groups
+    latents = latent_gps(kernel, inducing_variable)
+    own = [of_group.inducing_variables[0] for of_group in latents]
+    own_q = [[]] * len(own) if q is None else [[one] for one in split_q(latents, own, *q)]
+    return [
+        BlockGroup(of_group, [StackedBlocks([(block, of_group.kernel)], [0])], of_blocks, whiten)
+        for of_group, block, of_blocks in zip(latents, own, own_q, strict=True)
+    ]
 
 
 def additive_groups(
@@ -145,22 +145,23 @@ def additive_groups(
     :param devices: Where the blocks are computed, in turn; all in batches, and nowhere in
         particular, by default.
     """
+    latents = latent_gps(kernel, inducing_variable)
+    blocks = [flat_blocks(one.inducing_variables[0], one.kernel) for one in latents]
+    own_q: list[list[JointQ]] = [[] for _ in latents]
+    if q is not None:
+        for of_block, alike in zip(q, zip(*blocks, strict=True), strict=True):
+            of_groups = split_q(latents, [block for block, _ in alike], *of_block)
+            for collected, one in zip(own_q, of_groups, strict=True):
+                collected.append(one)
     groups = []
-    for latents in latent_gps(kernel, inducing_variable):
-        (own,) = latents.inducing_variables
-        blocks = flat_blocks(own, latents.kernel)
-        own_q: list[JointQ] = []
-        if q is not None:
-            for (mean, root), (block, _) in zip(q, blocks, strict=True):
-                size = latents.size(block)
-                own_q.append((latents.of_mean(mean, size), latents.of_root(root, size)))
+    for of_group, own_blocks, of_blocks in zip(latents, blocks, own_q, strict=True):
         if devices is None:
-            batches = block_batches(own, latents.kernel)
-            of_blocks = None
+            batches = block_batches(of_group.inducing_variables[0], of_group.kernel)
+            own_devices = None
         else:
-            batches = [_single_block(t, *block) for t, block in enumerate(blocks)]
-            of_blocks = [devices[t % len(devices)] for t in range(len(blocks))]
-        groups.append(BlockGroup(latents, batches, own_q, whiten, of_blocks))
+            batches = [_single_block(t, *block) for t, block in enumerate(own_blocks)]
+            own_devices = [devices[t % len(devices)] for t in range(len(own_blocks))]
+        groups.append(BlockGroup(of_group, batches, of_blocks, whiten, own_devices))
     return groups
 
 

@@ -29,7 +29,7 @@ from gpflow.inducing_variables import InducingPoints, InducingVariables
 from gpflow.kernels import Kernel
 
 from ..covariances import Kuu_operator, Kvu
-from ..covariances.latents import LatentGPs, latent_gps
+from ..covariances.latents import LatentGPs, latent_gps, split_q
 from ..linalg import Root, full_operator, square_root, stack, whiten
 from ..linalg.products import gram, matmul
 from ..linalg.variational import (
@@ -313,19 +313,16 @@ def orthogonal_groups(
 ) -> list[OrthogonalGroup]:
     """The latent GPs of a kernel, with their parts of q; it is None where a posterior has kept what
     it needs of it."""
-    groups = []
-    for latents in latent_gps(kernel, *pair):
-        own = OrthogonalPair(*latents.inducing_variables)
-        size, num_orthogonal = (latents.size(one) for one in own)
-        own_q = (
-            None
-            if q is None
-            else OrthogonalQ(
-                latents.of_mean(q.q_mu, size),
-                latents.of_root(q.q_sqrt, size),
-                latents.of_mean(q.q_mu_orthogonal, num_orthogonal),
-                latents.of_root(q.q_sqrt_orthogonal, num_orthogonal),
-            )
+    latents = latent_gps(kernel, *pair)
+    own = [OrthogonalPair(*of_group.inducing_variables) for of_group in latents]
+    own_q: list[OrthogonalQ | None] = [None] * len(own)
+    if q is not None:
+        base = split_q(latents, [one.base for one in own], q.q_mu, q.q_sqrt)
+        orthogonal = split_q(
+            latents, [one.orthogonal for one in own], q.q_mu_orthogonal, q.q_sqrt_orthogonal
         )
-        groups.append(OrthogonalGroup(latents, own, own_q, whiten))
-    return groups
+        own_q = [OrthogonalQ(*one, *other) for one, other in zip(base, orthogonal, strict=True)]
+    return [
+        OrthogonalGroup(of_group, of_pair, of_q, whiten)
+        for of_group, of_pair, of_q in zip(latents, own, own_q, strict=True)
+    ]
