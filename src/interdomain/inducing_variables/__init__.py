@@ -9,6 +9,7 @@ from .multioutput import (
     SeparateIndependentInducingVariables,
     SharedIndependentInducingVariables,
 )
+from .periodic_fourier_features import PeriodicFourierFeatures
 from .set_points import InducingPatches, OrbitInducingPoints
 from .spherical_harmonics import SphericalHarmonics
 from .sums import SumInducingVariables
@@ -21,6 +22,7 @@ __all__ = [
     "InterDomainInducingVariables",
     "IntervalFourierFeatures",
     "OrbitInducingPoints",
+    "PeriodicFourierFeatures",
     "SeparateIndependentInducingVariables",
     "SharedIndependentInducingVariables",
     "SphericalHarmonics",

@@ -1,14 +1,15 @@
 """Kernels that inter-domain inducing variables belong to.
 
 All public kernels are here; the subpackages (``zonal``, ``harmonic``, ``convolutional``,
-``spectral``) say what each family is for. :class:`DecomposedKernel` is what kernels that are sums
-of independent parts share, :class:`SetKernel` what kernels of sums over points (patches, orbits)
-share.
+``spectral``, ``periodic``) say what each family is for. :class:`DecomposedKernel` is what kernels
+that are sums of independent parts share, :class:`SetKernel` what kernels of sums over points
+(patches, orbits) share.
 """
 
 from .convolutional import ChannelAdditive, Convolutional, MultiChannelConvolutional
 from .decomposed import DecomposedKernel
 from .harmonic import HarmonicKernel, Invariant
+from .periodic import Periodized, spectral_density
 from .set_kernel import SetKernel
 from .spectral import (
     HarmonizableComponent,
@@ -39,6 +40,7 @@ __all__ = [
     "Invariant",
     "LocallyStationaryGaussian",
     "MultiChannelConvolutional",
+    "Periodized",
     "SetKernel",
     "SpectralComponent",
     "SpectralMixture",
@@ -47,4 +49,5 @@ __all__ = [
     "SphericalMatern52",
     "SphericalSquaredExponential",
     "ZonalKernel",
+    "spectral_density",
 ]

@@ -1,0 +1,79 @@
+"""Covariances of Fourier features of a box: Poisson's summation formula."""
+
+from __future__ import annotations
+
+import numpy as np
+import tensorflow as tf
+from check_shapes import check_shapes
+from gpflow.base import TensorType
+from gpflow.covariances import Kuf, Kuu
+
+from ..inducing_variables import PeriodicFourierFeatures
+from ..kernels import Periodized
+from ..kernels._columns import num_columns, select_columns, with_columns
+from ..kernels.periodic._waves import frequencies_of
+from ..linalg import diagonal_operator
+from ..linalg.diagonal import Diagonal
+from .columns import num_input_columns
+from .dispatch import Kuu_operator
+
+
+@num_input_columns.register(PeriodicFourierFeatures, Periodized)
+def num_input_columns_periodic_fourier_features(
+    inducing_variable: PeriodicFourierFeatures, kernel: Periodized
+) -> int | None:
+    """Those of the box."""
+    return num_columns(kernel, kernel.num_columns)
+
+
+@Kuf.register(PeriodicFourierFeatures, Periodized, object)
+@check_shapes(
+    "inducing_variable: [M, D, 1]",
+    "Xnew: [batch..., N, E]",
+    "return: [M, batch..., N]",
+)
+def Kuf_periodic_fourier_features(
+    inducing_variable: PeriodicFourierFeatures, kernel: Periodized, Xnew: TensorType
+) -> tf.Tensor:
+    """The waves, which no parameter moves."""
+    inducing_variable.validate_kernel(kernel)
+    Xnew = with_columns(select_columns(kernel, Xnew), kernel.num_columns)
+    if Xnew.shape[-1] != kernel.num_columns:
+        raise ValueError(
+            f"X must have {kernel.num_columns} columns, those of the box, found {Xnew.shape[-1]}; "
+            "select them with the kernel's active_dims."
+        )
+    return kernel.waves(Xnew, inducing_variable.functions)
+
+
+@check_shapes(
+    "inducing_variable: [M, D, 1]",
+    "return: [M]",
+)
+def Kuu_diagonal(inducing_variable: PeriodicFourierFeatures, kernel: Periodized) -> tf.Tensor:
+    """``1 / S(w_m)``, S being computed once for the sines and cosines of a frequency."""
+    inducing_variable.validate_kernel(kernel)
+    frequencies, places = np.unique(
+        frequencies_of(inducing_variable.functions), axis=0, return_inverse=True
+    )
+    return tf.gather(1 / kernel.spectral_density(frequencies), places.reshape(-1))
+
+
+@Kuu.register(PeriodicFourierFeatures, Periodized)
+@check_shapes(
+    "inducing_variable: [M, D, 1]",
+    "return: [M, M]",
+)
+def Kuu_periodic_fourier_features(
+    inducing_variable: PeriodicFourierFeatures, kernel: Periodized, *, jitter: float = 0.0
+) -> tf.Tensor:
+    """The dense matrix, for consumers that need one; ``jitter`` is added as GPflow asks."""
+    return tf.linalg.diag(Kuu_diagonal(inducing_variable, kernel) + jitter)
+
+
+@Kuu_operator.register(PeriodicFourierFeatures, Periodized)
+def Kuu_operator_periodic_fourier_features(
+    inducing_variable: PeriodicFourierFeatures, kernel: Periodized, *, jitter: float = 0.0
+) -> Diagonal:
+    """The diagonal; ``jitter`` is not added, because nothing has to be factorised."""
+    return diagonal_operator(Kuu_diagonal(inducing_variable, kernel))

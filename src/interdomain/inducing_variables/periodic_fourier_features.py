@@ -1,0 +1,177 @@
+"""Sines and cosines of a box as inducing variables of periodized kernels."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from check_shapes import Shape
+from gpflow.base import TensorType
+
+from .._arguments import check_num_inducing, finite_array, instance
+from ..kernels import Periodized
+from ..kernels.periodic._arguments import check_box, check_frequencies
+from ..kernels.periodic._waves import IntArray, functions_of, num_functions
+from ..sphere._typing import Array
+from .base import InterDomainInducingVariables
+
+
+class PeriodicFourierFeatures(InterDomainInducingVariables):
+    """The projections of f on sines and cosines of a box, for :class:`~interdomain.kernels.
+    Periodized` kernels of one to a few columns.
+
+    ``u_m = <f, phi_m>`` in the RKHS of the kernel, for orthonormal phi_m: products over the columns
+    of ``1 / sqrt(P)``, ``sqrt(2 / P) cos(2 pi j (x - lower) / P)`` and the sine, ``P = upper -
+    lower``. Then ``Kuf = phi_m(x)``, which **no parameter of the kernel moves**, and Kuu is
+    diagonal, ``1 / S(2 pi j / P)``, S being the spectral density of the base kernel; nothing is
+    factorised. In :class:`interdomain.models.StructuredSGPR` one pass over the data serves the
+    variance, all lengthscales and the noise.
+
+    >>> import gpflow, numpy as np, interdomain as idm
+    >>> X = np.random.default_rng(0).uniform(size=[1000, 2])
+    >>> base = gpflow.kernels.Matern32(lengthscales=[0.2, 0.3])
+    >>> kernel = idm.kernels.Periodized.from_data(base, X)
+    >>> features = idm.inducing_variables.PeriodicFourierFeatures.for_kernel(kernel, 300)
+    >>> features.num_inducing
+    299
+    >>> type(idm.covariances.Kuu_operator(features, kernel)).__name__
+    'LinearOperatorDiag'
+
+    Outside of the box the features, like the kernel, repeat.
+
+    :param lower: Where the box begins: a number for one column, or ``[D]``.
+    :param upper: Where it ends.
+    :param frequencies: Integer vectors j ``[J, D]``, each 0 or more: waves of so many periods in
+        each column. One with k columns that are not zero has ``2**k`` features.
+    :param allow_large: Whether to take so many that their covariances with 1,000 rows are above
+        4 GiB.
+    :raises ValueError: If the box is empty or not finite, frequencies are something else, or there
+        are too many features.
+    """
+
+    def __init__(
+        self,
+        lower: TensorType,
+        upper: TensorType,
+        frequencies: Any,
+        *,
+        allow_large: bool = False,
+        name: str | None = None,
+    ) -> None:
+        super().__init__(name=name)
+        self._lower, self._upper = check_box(lower, upper)
+        self._frequencies = check_frequencies(frequencies, len(self._lower))
+        count = int(np.sum(num_functions(self._frequencies)))
+        check_num_inducing("frequencies", count, "features", allow_large=allow_large)
+        self._functions = functions_of(self._frequencies)
+
+    @classmethod
+    def for_kernel(
+        cls,
+        kernel: Periodized,
+        num_inducing: int | None = None,
+        *,
+        tolerance: float | None = None,
+        allow_large: bool = False,
+        name: str | None = None,
+    ) -> PeriodicFourierFeatures:
+        """The frequencies of greatest spectral density under the kernel as it is now.
+
+        :param kernel: The kernel they will be used with; they get its box. One that is cut off has
+            no others than its own.
+        :param num_inducing: The number of features, at most; None for all of a kernel that is cut
+            off.
+        :param tolerance: Instead: as few as leave out this share of the prior variance, at most.
+        :param allow_large: As for the constructor.
+        :raises ValueError: If the kernel is another one, both are given, or neither for a kernel
+            that is not cut off, or there are too many features.
+        """
+        remedy = "pass interdomain.kernels.Periodized(base_kernel, lower, upper)"
+        instance("kernel", kernel, Periodized, "a Periodized kernel", remedy)
+        frequencies = kernel.largest_frequencies(
+            num_inducing, tolerance=tolerance, allow_large=allow_large
+        )
+        return cls(kernel.lower, kernel.upper, frequencies, allow_large=allow_large, name=name)
+
+    @classmethod
+    def from_data(
+        cls,
+        kernel: Periodized,
+        X: TensorType,
+        num_inducing: int | None = None,
+        *,
+        allow_large: bool = False,
+        name: str | None = None,
+    ) -> PeriodicFourierFeatures:
+        """As :meth:`for_kernel`, after a check that the data are inside of the kernel's box.
+
+        :param X: ``[N, D]``, with the columns of ``kernel.active_dims`` only.
+        :raises ValueError: If rows are outside, or as :meth:`for_kernel`.
+        """
+        features = cls.for_kernel(kernel, num_inducing, allow_large=allow_large, name=name)
+        values = finite_array("X", X, (2,), "a matrix [N, D]")
+        if values.shape[1] != kernel.num_columns:
+            raise ValueError(
+                f"X must have {kernel.num_columns} columns, those of the kernel's box, found "
+                f"{values.shape[1]}; pass those that its active_dims select."
+            )
+        outside = np.any((values < features.lower) | (values > features.upper), axis=1)
+        if np.any(outside):
+            raise ValueError(
+                f"X must be inside of the kernel's box, found {np.count_nonzero(outside)} of "
+                f"{len(values)} rows outside, where it repeats; make the kernel with "
+                "Periodized.from_data(base_kernel, X)."
+            )
+        return features
+
+    @property
+    def lower(self) -> Array:
+        """Where the box begins, ``[D]``."""
+        return self._lower.copy()
+
+    @property
+    def upper(self) -> Array:
+        """Where it ends, ``[D]``."""
+        return self._upper.copy()
+
+    @property
+    def frequencies(self) -> IntArray:
+        """The integer frequencies ``[J, D]``, as they were given."""
+        return self._frequencies.copy()
+
+    @property
+    def functions(self) -> IntArray:
+        """What each feature is in each column, ``[M, D]``: 0 for the constant, ``2 j - 1`` for the
+        cosine and ``2 j`` for the sine of j periods. The order of the features is this one."""
+        return self._functions.copy()
+
+    @property
+    def num_inducing(self) -> int:
+        """The number M of features."""
+        return len(self._functions)
+
+    @property
+    def shape(self) -> Shape:
+        """``(M, None, 1)``: X may have more columns, of which ``active_dims`` selects those of the
+        box."""
+        return (self.num_inducing, None, 1)
+
+    def validate_kernel(self, kernel: Periodized) -> None:
+        """:raises ValueError: If the kernel has another box, or lacks a frequency."""
+        if not (
+            np.array_equal(self._lower, kernel.lower) and np.array_equal(self._upper, kernel.upper)
+        ):
+            raise ValueError(
+                f"kernel must have the features' box, from {self._lower} to {self._upper}, found "
+                f"one from {kernel.lower} to {kernel.upper}; build the features with "
+                "PeriodicFourierFeatures.for_kernel(kernel, num_inducing)."
+            )
+        if kernel.frequencies is not None:
+            own = set(map(tuple, kernel.frequencies.tolist()))
+            missing = [j for j in map(tuple, self._frequencies.tolist()) if j not in own]
+            if missing:
+                raise ValueError(
+                    f"frequencies must be among those of the kernel, which is cut off, found "
+                    f"{len(missing)} others, {missing[0]} for one; build the features with "
+                    "PeriodicFourierFeatures.for_kernel(kernel, num_inducing)."
+                )

@@ -1,0 +1,317 @@
+"""The periodic summation of a stationary kernel."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any
+
+import gpflow
+import numpy as np
+import tensorflow as tf
+from check_shapes import check_shapes, inherit_check_shapes
+from gpflow.base import TensorType
+from gpflow.kernels import Kernel
+
+from ..._arguments import check_num_inducing, finite_array, integer, number
+from ...sphere._typing import Array
+from .._columns import as_rows, select_columns, with_columns
+from .._diagonals import DiagonalTerm, diagonal_terms, whole_diagonal
+from .._kernel_arguments import single_output
+from ._arguments import check_base, check_box, check_frequencies, column_lengthscales
+from ._images import sum_of_images
+from ._largest_frequencies import how_many, in_order, largest_frequencies
+from ._waves import IntArray, frequencies_of, functions_of, num_functions, products
+from .spectral_density import spectral_density
+
+
+class Periodized(Kernel):
+    """A stationary kernel summed over all images of a box: ``k_P(tau) = sum_n k(tau + n P)``.
+
+    It repeats with the periods ``P = upper - lower``, and its eigenfunctions are the sines and
+    cosines of the box, with the kernel's spectral density S as eigenvalues (Poisson's summation
+    formula),
+
+        k_P(x - x') = sum_j S(2 pi j / P) cos(2 pi (j / P)^T (x - x')) / prod_i P_i,
+
+    whatever the variance and the lengthscales are. So
+    :class:`interdomain.inducing_variables.PeriodicFourierFeatures` have covariances with f that no
+    parameter moves, and a diagonal Kuu: in :class:`interdomain.models.StructuredSGPR` one pass over
+    the data serves all hyperparameters.
+
+    Inside of the box it differs from the kernel itself by the images, which are far away where the
+    box is some lengthscales longer than the data. With a margin of three to five lengthscales the
+    difference is 0.1% to 2% of the variance for Matern kernels.
+
+    >>> import gpflow, numpy as np, interdomain as idm
+    >>> X = np.random.default_rng(0).uniform(size=[500, 2])
+    >>> base = gpflow.kernels.Matern32(lengthscales=[0.1, 0.2])
+    >>> kernel = idm.kernels.Periodized.from_data(base, X)
+    >>> features = idm.inducing_variables.PeriodicFourierFeatures.for_kernel(kernel, 200)
+    >>> Y = np.sin(9 * X[:, :1]) * X[:, 1:]
+    >>> model = idm.models.StructuredSGPR((X, Y), kernel, features, noise_variance=0.01)
+    >>> list(model.feature_parameters)  # one pass serves all hyperparameters
+    []
+
+    :param base_kernel: ``Matern12``, ``Matern32``, ``Matern52`` or ``SquaredExponential`` of
+        gpflow.kernels, with one lengthscale or one for each column; a sum of such on the same
+        columns, or a product of such on different ones. Its ``active_dims`` count the columns of
+        the box.
+    :param lower: Where the box begins: a number for one column, or ``[D]``.
+    :param upper: Where it ends, a period later.
+    :param frequencies: To cut the kernel off: integer vectors j ``[J, D]``, each 0 or more, the
+        number of periods of the waves that it consists of. The kernel is then what the features of
+        these frequencies explain, ``PeriodicFourierFeatures.frequencies``, and nothing is left out
+        in the bound. None, the default, for all.
+    :raises ValueError: If the box is empty or not finite, the spectral density of the base kernel
+        is not known, or it does not see the columns of the box.
+    """
+
+    def __init__(
+        self,
+        base_kernel: Kernel,
+        lower: TensorType,
+        upper: TensorType,
+        *,
+        frequencies: Any = None,
+        active_dims: slice | list[int] | None = None,
+        name: str | None = None,
+    ) -> None:
+        super().__init__(active_dims=active_dims, name=name)
+        self._lower, self._upper = check_box(lower, upper)
+        check_base(single_output("base_kernel", base_kernel), len(self._lower))
+        self.base_kernel = base_kernel
+        self._frequencies = None
+        if frequencies is not None:
+            self._frequencies = check_frequencies(frequencies, len(self._lower))
+        self._margin: Array | None = None
+
+    @classmethod
+    def from_data(
+        cls,
+        base_kernel: Kernel,
+        X: TensorType,
+        *,
+        num_features: int | None = None,
+        margin: float = 4.0,
+        active_dims: slice | list[int] | None = None,
+        name: str | None = None,
+    ) -> Periodized:
+        """The kernel with a box around the data.
+
+        :param base_kernel: As for the constructor; its lengthscales are reckoned with.
+        :param X: ``[N, D]``, with the columns of ``active_dims`` only.
+        :param num_features: Cut the kernel off to as many features, at most, those that carry most
+            of its variance as it is now; ``PeriodicFourierFeatures.for_kernel(kernel)`` are these.
+            None to cut nothing off.
+        :param margin: How much longer the box is than the data in each column, in lengthscales.
+            :func:`interdomain.training.fit` says so when lengthscales outgrow it.
+        :raises ValueError: If X is not finite or a column does not vary, the margin is not
+            positive, or as the constructor.
+        """
+        values = finite_array("X", X, (2,), "a matrix [N, D]")
+        margin = number("margin", margin, above=0)
+        if not values.size:
+            raise ValueError(f"X must have a row and a column, found shape {values.shape}.")
+        lower, upper = np.min(values, axis=0), np.max(values, axis=0)
+        constant = np.flatnonzero(lower == upper).tolist()
+        if constant:
+            raise ValueError(
+                f"X must vary in every column, found one value in columns {constant}; leave them "
+                "out, by active_dims."
+            )
+        check_base(single_output("base_kernel", base_kernel), len(lower))
+        reach = margin * column_lengthscales(base_kernel, len(lower))
+        kernel = cls(
+            base_kernel,
+            lower - reach / 2,
+            upper + reach / 2,
+            active_dims=active_dims,
+            name=name,
+        )
+        kernel._margin = reach
+        if num_features is not None:
+            return kernel.truncated(kernel.largest_frequencies(num_features))
+        return kernel
+
+    def truncated(self, frequencies: Any) -> Periodized:
+        """This kernel cut off to some frequencies, with the same parameters.
+
+        :param frequencies: As for the constructor; those of features that shall leave nothing out.
+        """
+        kernel = Periodized(
+            self.base_kernel,
+            self._lower,
+            self._upper,
+            frequencies=frequencies,
+            active_dims=self.active_dims,
+        )
+        kernel._margin = self._margin
+        return kernel
+
+    def largest_frequencies(
+        self,
+        num_features: int | None = None,
+        *,
+        tolerance: float | None = None,
+        allow_large: bool = False,
+    ) -> IntArray:
+        """The frequencies that carry most of the variance, as the kernel is now, ``[J, D]``.
+
+        :param num_features: How many features they may have together; None for all of a kernel that
+            is cut off.
+        :param tolerance: Instead: as few as leave out this share of the variance, at most.
+        :param allow_large: Whether to take so many that their covariances with 1,000 rows are above
+            4 GiB.
+        :raises ValueError: If both are given, or neither for a kernel that is not cut off, or
+            there are too many.
+        """
+        both = num_features is not None and tolerance is not None
+        if both or (num_features is tolerance is None and self._frequencies is None):
+            raise ValueError(
+                f"num_inducing: found {num_features!r} beside tolerance {tolerance!r}; pass one of "
+                "the two, or none with a kernel that is cut off to some frequencies."
+            )
+        if num_features is not None:
+            num_features = integer("num_inducing", num_features, at_least=1)
+            check_num_inducing("num_inducing", num_features, "features", allow_large=allow_large)
+        if tolerance is not None:
+            tolerance = number("tolerance", tolerance, above=0)
+        scale = np.prod(self.periods) * float(self.total_variance())
+
+        def density(frequencies: IntArray) -> Array:
+            shares: Array = np.asarray(self.spectral_density(frequencies), float) / scale
+            return shares
+
+        if self._frequencies is None:
+            limits = num_features, tolerance
+            return largest_frequencies(density, self.num_columns, *limits, allow_large=allow_large)
+        own, densities = in_order(self._frequencies, density)
+        if num_features is tolerance is None:
+            return own
+        return own[: how_many(own, densities, num_features, tolerance)]
+
+    @property
+    def lower(self) -> Array:
+        """Where the box begins, ``[D]``."""
+        return self._lower.copy()
+
+    @property
+    def upper(self) -> Array:
+        """Where it ends, ``[D]``."""
+        return self._upper.copy()
+
+    @property
+    def periods(self) -> Array:
+        """The lengths of the box, ``[D]``."""
+        return self._upper - self._lower
+
+    @property
+    def frequencies(self) -> IntArray | None:
+        """The frequencies of a kernel that is cut off, ``[J, D]``; None for all."""
+        return None if self._frequencies is None else self._frequencies.copy()
+
+    @property
+    def margin(self) -> Array | None:
+        """How much longer the box is than the data, ``[D]``; None if it was not made from data."""
+        return None if self._margin is None else self._margin.copy()
+
+    @property
+    def num_columns(self) -> int:
+        """D, after ``active_dims``."""
+        return len(self._lower)
+
+    @check_shapes(
+        "frequencies: [J, D]",
+        "return: [J]",
+    )
+    def spectral_density(self, frequencies: TensorType) -> tf.Tensor:
+        """S at integer frequencies: of the base kernel at ``2 pi j / P``."""
+        angular = 2 * np.pi * np.asarray(frequencies) / self.periods
+        return spectral_density(self.base_kernel, angular)
+
+    @check_shapes(
+        "return: []",
+    )
+    def total_variance(self) -> tf.Tensor:
+        """``k_P(0)``, the prior variance everywhere."""
+        if self._frequencies is not None:
+            return self.explained_variance(self._frequencies)
+        dtype = gpflow.default_float()
+        periods = tf.constant(self.periods, dtype)
+        return sum_of_images(self.base_kernel, tf.zeros_like(periods)[None], periods)[0]
+
+    @check_shapes(
+        "frequencies: [J, D]",
+        "return: []",
+    )
+    def explained_variance(self, frequencies: Any) -> tf.Tensor:
+        """What of the variance waves of these frequencies carry."""
+        frequencies = np.asarray(frequencies)
+        density = self.spectral_density(frequencies)
+        counts = tf.constant(num_functions(frequencies), density.dtype)
+        return tf.reduce_sum(counts * density) / np.prod(self.periods)
+
+    @check_shapes(
+        "X: [batch..., N, D]",
+        "functions: [M, D]",
+        "return: [M, batch..., N]",
+    )
+    def waves(self, X: TensorType, functions: IntArray) -> tf.Tensor:
+        """Orthonormal waves of the box, at inputs already sliced to ``active_dims``."""
+        rows = as_rows(X, self.num_columns)
+        turns = (rows - tf.constant(self._lower, rows.dtype)) / tf.constant(
+            self.periods, rows.dtype
+        )
+        values = products(turns, functions, 1 / float(np.sqrt(np.prod(self.periods))))
+        return tf.reshape(values, tf.concat([[len(functions)], tf.shape(X)[:-1]], axis=0))
+
+    @inherit_check_shapes
+    def K(self, X: TensorType, X2: TensorType | None = None) -> tf.Tensor:
+        X = self._seen(X)
+        X2 = None if X2 is None else self._seen(X2)
+        if self._frequencies is not None:
+            return self._truncated_K(X, X2)
+        if X2 is None:
+            lags = X[..., :, None, :] - X[..., None, :, :]
+        else:
+            ones = tf.ones([X2.shape.rank - 1], tf.int32)
+            shape = tf.concat([tf.shape(X)[:-1], ones, tf.shape(X)[-1:]], axis=0)
+            lags = tf.reshape(X, shape) - X2
+        flat = tf.ensure_shape(tf.reshape(lags, [-1, self.num_columns]), [None, self.num_columns])
+        values = sum_of_images(self.base_kernel, flat, tf.constant(self.periods, flat.dtype))
+        return tf.reshape(values, tf.shape(lags)[:-1])
+
+    def _truncated_K(self, X: tf.Tensor, X2: tf.Tensor | None) -> tf.Tensor:
+        assert self._frequencies is not None
+        functions = functions_of(self._frequencies)
+        roots = tf.sqrt(self.spectral_density(frequencies_of(functions)))
+
+        def scaled(X: tf.Tensor) -> tf.Tensor:
+            waves = self.waves(X, functions)
+            return waves * tf.reshape(roots, tf.concat([[-1], tf.ones_like(tf.shape(X)[1:])], 0))
+
+        of_X = scaled(X)
+        if X2 is not None:
+            return tf.tensordot(of_X, scaled(X2), [[0], [0]])
+        return tf.einsum("m...i,m...j->...ij", of_X, of_X)
+
+    @inherit_check_shapes
+    def K_diag(self, X: TensorType) -> tf.Tensor:
+        return tf.fill(tf.shape(self._seen(X))[:-1], self.total_variance())
+
+    def _seen(self, X: TensorType) -> tf.Tensor:
+        X = with_columns(select_columns(self, X), self.num_columns)
+        if X.shape[-1] != self.num_columns:
+            raise ValueError(
+                f"X must have {self.num_columns} columns, those of the box, found {X.shape[-1]}; "
+                "select them with the kernel's active_dims."
+            )
+        return X
+
+
+@diagonal_terms.register(Periodized)
+def diagonal_terms_periodized(kernel: Periodized, num_columns: int) -> list[DiagonalTerm]:
+    """The variance, the same everywhere; unless a subclass computes something else."""
+    if type(kernel).K_diag is not Periodized.K_diag:
+        return whole_diagonal(kernel)
+    return [(lambda X: tf.ones_like(X[:, 0]), partial(Periodized.total_variance, kernel))]

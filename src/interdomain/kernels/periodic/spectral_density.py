@@ -1,0 +1,123 @@
+"""Spectral densities of GPflow's stationary kernels.
+
+With ``k(tau) = (2 pi)^-D int S(w) exp(i w^T tau) dw``, w in radians per unit of x.
+"""
+
+from __future__ import annotations
+
+import math
+from functools import reduce, singledispatch
+from operator import add, mul
+
+import gpflow
+import numpy as np
+import tensorflow as tf
+from gpflow.base import TensorType
+from gpflow.kernels import (
+    Kernel,
+    Matern12,
+    Matern32,
+    Matern52,
+    Product,
+    SquaredExponential,
+    Stationary,
+    Sum,
+)
+
+MATERN_ORDERS = {Matern12: 0.5, Matern32: 1.5, Matern52: 2.5}
+
+
+@singledispatch
+def spectral_density(kernel: Kernel, frequencies: TensorType) -> tf.Tensor:
+    """The spectral density of a stationary kernel.
+
+    Known for GPflow's ``Matern12``, ``Matern32``, ``Matern52`` and ``SquaredExponential``, with one
+    lengthscale or one for each column; for sums of such on the same columns, and products of such
+    on different ones (``active_dims``).
+
+    >>> import gpflow, numpy as np, interdomain as idm
+    >>> kernel = gpflow.kernels.Matern32(lengthscales=0.5)
+    >>> w = np.linspace(-200, 200, 100_001)[:, None]
+    >>> density = idm.kernels.spectral_density(kernel, w)
+    >>> print(f"{np.sum(density) * (w[1, 0] - w[0, 0]) / (2 * np.pi):.3f}")  # the variance
+    1.000
+
+    :param kernel: The kernel.
+    :param frequencies: Angular frequencies ``[J, D]``, in radians per unit of x, for all columns
+        that ``active_dims`` selects from.
+    :return: ``[J]``.
+    :raises ValueError: For a kernel whose density is not known, or that is not stationary.
+    """
+    raise_unknown(kernel)
+
+
+def raise_unknown(kernel: Kernel) -> None:
+    """:raises ValueError: Always."""
+    raise ValueError(
+        f"base_kernel must have a known spectral density, found {type(kernel).__name__}; pass "
+        "Matern12, Matern32, Matern52 or SquaredExponential of gpflow.kernels, a sum of these, or "
+        "a product of these on different columns (active_dims)."
+    )
+
+
+def scaled_squares(kernel: Stationary, columns: tf.Tensor) -> tf.Tensor:
+    """``sum_i lengthscale_i^2 w_i^2``, ``[J]``."""
+    return tf.reduce_sum(tf.square(columns * kernel.lengthscales), axis=-1)
+
+
+def volume(kernel: Stationary, num_columns: int) -> tf.Tensor:
+    """The product of the lengthscales of so many columns."""
+    return tf.reduce_prod(kernel.lengthscales * tf.ones(num_columns, kernel.lengthscales.dtype))
+
+
+def selected(kernel: Kernel, columns: TensorType) -> tf.Tensor:
+    """The columns, along the last axis, that the kernel sees."""
+    columns = tf.convert_to_tensor(columns, gpflow.default_float())
+    return columns if kernel.active_dims == slice(None) else kernel.slice(columns, None)[0]
+
+
+@spectral_density.register(Matern12)
+@spectral_density.register(Matern32)
+@spectral_density.register(Matern52)
+def spectral_density_matern(kernel: Stationary, frequencies: TensorType) -> tf.Tensor:
+    """That of a multivariate Student's t."""
+    frequencies = selected(kernel, frequencies)
+    nu, dim = matern_order(kernel), frequencies.shape[-1]
+    log_factor = (
+        dim * math.log(2 * math.sqrt(math.pi))
+        + math.lgamma(nu + dim / 2)
+        - math.lgamma(nu)
+        + nu * math.log(2 * nu)
+    )
+    decay = (2 * nu + scaled_squares(kernel, frequencies)) ** (-nu - dim / 2)
+    return kernel.variance * math.exp(log_factor) * volume(kernel, dim) * decay
+
+
+def matern_order(kernel: Stationary) -> float:
+    """nu."""
+    return next(nu for kind, nu in MATERN_ORDERS.items() if isinstance(kernel, kind))
+
+
+@spectral_density.register(SquaredExponential)
+def spectral_density_squared_exponential(
+    kernel: SquaredExponential, frequencies: TensorType
+) -> tf.Tensor:
+    """A Gaussian."""
+    frequencies = selected(kernel, frequencies)
+    dim = frequencies.shape[-1]
+    decay = tf.exp(-scaled_squares(kernel, frequencies) / 2)
+    return kernel.variance * (2 * np.pi) ** (dim / 2) * volume(kernel, dim) * decay
+
+
+@spectral_density.register(Sum)
+def spectral_density_sum(kernel: Sum, frequencies: TensorType) -> tf.Tensor:
+    """The sum of the summands'."""
+    frequencies = selected(kernel, frequencies)
+    return reduce(add, [spectral_density(part, frequencies) for part in kernel.kernels])
+
+
+@spectral_density.register(Product)
+def spectral_density_product(kernel: Product, frequencies: TensorType) -> tf.Tensor:
+    """The product of the factors', which are on different columns."""
+    frequencies = selected(kernel, frequencies)
+    return reduce(mul, [spectral_density(part, frequencies) for part in kernel.kernels])
