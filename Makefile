@@ -33,7 +33,7 @@ pytest = $(python) -m pytest -n 2 --dist loadfile --durations=15
 .DELETE_ON_ERROR:
 
 help:
-	@echo "make demo        run notebooks/quickstart.py"
+	@echo "make demo        run notebooks/terrain.py: 124,000 rows in one pass"
 	@echo "make test        run the tests: the quick tier"
 	@echo "make test-full   run all tests; test-rest: those that make test leaves out"
 	@echo "make test-lowest all tests with the oldest Python, GPflow and TensorFlow allowed"
@@ -53,7 +53,7 @@ $(VENV)/.installed-%: pyproject.toml $(CONSTRAINTS) $(OVERRIDES)
 	@touch "$@"
 
 demo: $(VENV)/.installed-notebooks
-	@$(python) notebooks/quickstart.py
+	@$(python) notebooks/terrain.py
 
 test: $(VENV)/.installed-dev
 	@$(pytest) -m "not full" $(PYTEST_ARGS)
