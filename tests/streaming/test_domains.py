@@ -20,6 +20,7 @@ from interdomain.streaming import InvalidRowsError, Shards, SufficientStatistics
 from interdomain.streaming.contributions import Contributions
 from interdomain.training import fit, fit_sgpr
 from tests.conformance.helpers import assert_close
+from tests.conformance.selection import param
 
 NUM_ROWS = 60
 RNG = np.random.default_rng(0)
@@ -74,7 +75,9 @@ def loss_and_gradients(model: Any, variables: Any) -> list[tf.Tensor]:
     return [tf.convert_to_tensor(v) for v in (loss, *tape.gradient(loss, variables))]
 
 
-@pytest.mark.parametrize("name", PARTS)
+@pytest.mark.parametrize(
+    "name", [param(name, id=name, quick=not name.startswith("matern")) for name in PARTS]
+)
 def test_bound_and_gradients_are_those_of_gpflow(name: str) -> None:
     """To lengthscales, variances, noise and points; eager and compiled, at several values, and
     predictions also beyond the ends."""
@@ -92,7 +95,10 @@ def test_bound_and_gradients_are_those_of_gpflow(name: str) -> None:
     assert_close(model.predict_f(BEYOND[::7]), sgpr.predict_f(BEYOND[::7]), rtol=1e-7)
 
 
-@pytest.mark.parametrize("name", ["matern12", "matern32", "matern52", "additive"])
+@pytest.mark.parametrize(
+    "name",
+    [param(name, id=name, quick=name == "additive") for name in PARTS if "points" not in name],
+)
 def test_one_pass_serves_all_parameters(
     name: str, computed_rows: list[int], monkeypatch: pytest.MonkeyPatch
 ) -> None:
