@@ -105,7 +105,7 @@ def test_boxes_of_several_columns(dims: Any) -> None:
     X = np.full((3, 5), 99.0)
     X[:, box.columns] = [[1.0, 2.0], [-0.5, 2.5], [1.5, 0.5]]
     assert box.outside(X).tolist() == [False, True, True]
-    with pytest.raises(ValueError, match="must have 2 columns for BoxedPoints, found 5"):
+    with pytest.raises(ValueError, match="BoxedPoints is made for, 2, found 5 that Matern32"):
         boxes(BoxedPoints(POINTS), Matern32(), 5)
 
 

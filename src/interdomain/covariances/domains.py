@@ -125,9 +125,9 @@ def boxes(inducing_variable: InducingVariables, kernel: Kernel, num_columns: int
         lower, upper = (np.reshape(np.asarray(end, np.float64), [-1]) for end in own)
         if not len(lower) == len(upper) == len(columns):
             raise ValueError(
-                f"X must have {len(lower)} columns for {type(block).__name__}, found "
-                f"{len(columns)} that {type(part).__name__} sees; select them with the kernel's "
-                "active_dims."
+                f"X must have as many columns as {type(block).__name__} is made for, "
+                f"{len(lower)}, found {len(columns)} that {type(part).__name__} sees; select them "
+                "with the kernel's active_dims, or pass a sum of kernels."
             )
         found.append(Box(type(block), columns, lower, upper))
     return found
