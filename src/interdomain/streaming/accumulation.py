@@ -20,7 +20,7 @@ from .compensated import Accumulator, Sums
 from .contributions import Contributions
 from .first_pass import counted, no_rows
 from .identity import Identity, identify
-from .invalid_rows import InvalidRowsError
+from .invalid_rows import not_finite, outside
 from .pass_files import PassFile
 from .sources import BoolArray, RowSource, finite_rows
 from .statistics import SufficientStatistics
@@ -174,9 +174,9 @@ class _Pass:
             if self._on_invalid == "raise":
                 self._raise_invalid(first_row + np.flatnonzero(~valid))
             X, Y = X[valid], Y[valid]
-        outside = self._contributions.outside(X)
-        if np.any(outside):
-            self._raise_outside(first_row + np.flatnonzero(valid)[outside])
+        beyond = self._contributions.outside(X)
+        if np.any(beyond):
+            self._raise_outside(first_row + np.flatnonzero(valid)[beyond])
         if len(X):
             self._add_valid(X, Y, first_row)
         if self._accumulator.is_full:
@@ -213,7 +213,7 @@ class _Pass:
         saved, done = "", self._summed[1]
         if self._file is not None and done.rows:
             saved = f" The first {done.rows} rows are done, and saved in {self._file.path}."
-        raise InvalidRowsError.not_finite(np.concatenate(found), saved, self._name)
+        raise not_finite(np.concatenate(found), saved, self._name)
 
     def _raise_outside(self, rows: Any) -> NoReturn:
         """The same, of finite rows."""
@@ -229,7 +229,7 @@ class _Pass:
         rows = np.concatenate(found)
         assert self._extent is not None
         complaint = Complaint.of(self._contributions.boxes, self._extent, len(rows), count)
-        raise InvalidRowsError.outside(complaint, rows, self._name)
+        raise outside(complaint, rows, self._name)
 
     def _extend(self, X: Array) -> None:
         """Where the rows are that were read, if it matters."""

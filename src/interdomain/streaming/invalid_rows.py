@@ -18,32 +18,28 @@ class InvalidRowsError(ValueError):
 
     def __init__(self, message: str, rows: Any, part: str = "") -> None:
         self.rows, self.part = rows, part
-        super().__init__(f"{shown(part)}: {message}")
-
-    @classmethod
-    def not_finite(cls, rows: Any, saved: str, part: str) -> InvalidRowsError:
-        """
-        :param saved: What has been saved, as a sentence; empty if nothing.
-        """
-        return cls(
-            f"{len(rows)} rows have NaN or infinite numbers: {_named(rows)} "
-            f'(counted from zero); mend them, or pass on_invalid="skip" to leave them out.{saved}',
-            rows,
-            part,
-        )
-
-    @classmethod
-    def outside(cls, complaint: Complaint, rows: Any, part: str) -> InvalidRowsError:
-        """
-        :param complaint: Of all rows of the part.
-        """
-        which = f"rows {_named(rows)}, counted from zero"
-        return cls(f"{complaint.what} ({which}); {complaint.remedy}.", rows, part)
+        what = f"data[{part!r}]" if part else "data"
+        super().__init__(f"{what}: {message}")
 
 
-def shown(part: str) -> str:
-    """A part of the data as messages have it."""
-    return f"data[{part!r}]" if part else "data"
+def not_finite(rows: Any, saved: str, part: str) -> InvalidRowsError:
+    """
+    :param saved: What has been saved, as a sentence; empty if nothing.
+    """
+    return InvalidRowsError(
+        f"{len(rows)} rows have NaN or infinite numbers: {_named(rows)} "
+        f'(counted from zero); mend them, or pass on_invalid="skip" to leave them out.{saved}',
+        rows,
+        part,
+    )
+
+
+def outside(complaint: Complaint, rows: Any, part: str) -> InvalidRowsError:
+    """
+    :param complaint: Of all rows of the part.
+    """
+    which = f"rows {_named(rows)}, counted from zero"
+    return InvalidRowsError(f"{complaint.what} ({which}); {complaint.remedy}.", rows, part)
 
 
 def _named(rows: Any) -> str:
