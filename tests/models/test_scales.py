@@ -17,6 +17,7 @@ from gpflow.kernels import Matern32
 from interdomain.inducing_variables import (
     InducingPatches,
     IntervalFourierFeatures,
+    SharedIndependentInducingVariables,
     SphericalHarmonics,
     SumInducingVariables,
 )
@@ -48,6 +49,12 @@ def on_the_sphere() -> Any:
 
 def on_an_interval(lower: float, upper: float) -> Any:
     return svgp(Matern32(active_dims=[1]), IntervalFourierFeatures(lower, upper, 3))
+
+
+def several_outputs_on_an_interval() -> Any:
+    kernels = [Matern32(active_dims=[1]), Matern32(active_dims=[1], lengthscales=0.5)]
+    shared = SharedIndependentInducingVariables(IntervalFourierFeatures(-0.5, 0.5, 3))
+    return svgp(gpflow.kernels.SeparateIndependent(kernels), shared)
 
 
 def sum_on_intervals() -> Any:
@@ -90,7 +97,14 @@ WRONG: dict[str, tuple[Any, Any, str]] = {
     "interval": (
         lambda: on_an_interval(-0.5, 0.5),
         (X, Y),
-        r"[0-9]+ of 60 rows of X are outside of the interval \[-0\.5, 0\.5\].*from_data\(X",
+        r"[0-9]+ of 60 rows of X are outside of the interval \[-0\.5, 0\.5\] .*: column 1 goes "
+        r"from .*from_data\(X",
+    ),
+    "interval of latent GPs": (
+        several_outputs_on_an_interval,
+        (X, Y),
+        r"[0-9]+ of 60 rows of X are outside of the interval \[-0\.5, 0\.5\] .*: column 1 goes "
+        r"from [^;]*; build",
     ),
     "interval of a sum": (sum_on_intervals, (X, Y), r"outside of the interval \[-0\.5, 0\.5\]"),
 }
@@ -244,25 +258,23 @@ def test_a_resumed_fit_of_a_dataset_tells_and_changes_nothing(tmp_path: Any) -> 
         np.testing.assert_array_equal(whole, resumed)
 
 
-def structured_sgpr(data: Any, on_interval: bool = False, **settings: Any) -> StructuredSGPR:
-    kernel = Matern32(active_dims=[1]) if on_interval else Matern32()
-    features: Any = IntervalFourierFeatures(-0.5, 0.5, 3) if on_interval else X[:5].copy()
-    return StructuredSGPR(data, kernel, features, progress=False, batch_size=20, **settings)
+def structured_sgpr(data: Any, **settings: Any) -> StructuredSGPR:
+    settings = {"progress": False, "batch_size": 20} | settings
+    return StructuredSGPR(data, Matern32(), X[:5].copy(), **settings)
 
 
-STRUCTURED_SGPR: dict[str, tuple[Any, bool, str]] = {
-    "scaled": ((X * 1e4, Y), False, "columns of X are far from standardised"),
-    "a dataset": (batches(X * 1e4, Y), False, "columns of X are far from standardised"),
-    "shards": (Shards.split((X * 1e4, Y), 3), False, "columns of X are far from standardised"),
-    "Y": ((X, 1e4 * Y + 1e6), False, r"Y, with a mean of 1e\+06"),
-    "interval": ((X, Y), True, r"of 20 rows of X are outside of the interval \[-0\.5, 0\.5\]"),
+STRUCTURED_SGPR: dict[str, tuple[Any, str]] = {
+    "scaled": ((X * 1e4, Y), "columns of X are far from standardised"),
+    "a dataset": (batches(X * 1e4, Y), "columns of X are far from standardised"),
+    "shards": (Shards.split((X * 1e4, Y), 3), "columns of X are far from standardised"),
+    "Y": ((X, 1e4 * Y + 1e6), r"Y, with a mean of 1e\+06"),
 }
 
 
 @pytest.mark.parametrize("name", STRUCTURED_SGPR)
 def test_the_first_pass_tells_once(name: str) -> None:
-    data, on_interval, message = STRUCTURED_SGPR[name]
-    model = structured_sgpr(data, on_interval)
+    data, message = STRUCTURED_SGPR[name]
+    model = structured_sgpr(data)
 
     def use() -> None:
         model.elbo()
@@ -271,6 +283,16 @@ def test_the_first_pass_tells_once(name: str) -> None:
 
     (found,) = caught(use)
     assert re.search(message, found), found
+
+
+def test_rows_outside_of_the_interval_are_refused_and_not_told_of() -> None:
+    """A StructuredSGPR's own error says it: one pass could not serve all lengthscales."""
+    features = IntervalFourierFeatures(-0.5, 0.5, 3)
+    model = StructuredSGPR((X, Y), Matern32(active_dims=[1]), features, progress=False)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        with pytest.raises(ValueError, match=r"of 60 rows of X .* the interval \[-0\.5, 0\.5\]"):
+            model.elbo()
 
 
 def test_fit_sgpr_tells_once() -> None:

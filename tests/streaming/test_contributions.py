@@ -35,6 +35,34 @@ CASES: dict[str, tuple[Callable[[], tuple[Any, Any]], set[str]]] = {
             for name in ("weight_variances", "bias_variance")
         },
     ),
+    "an interval": (
+        lambda: (
+            gpflow.kernels.Matern52(active_dims=[1]),
+            ivs.IntervalFourierFeatures(-9, 9, 3),
+        ),
+        set(),
+    ),
+    "intervals for each column, and points": (
+        lambda: (
+            gpflow.kernels.Matern12(active_dims=[0])
+            + gpflow.kernels.Matern32(active_dims=[1])
+            + gpflow.kernels.SquaredExponential()
+            + gpflow.kernels.White(),
+            ivs.SumInducingVariables(
+                [
+                    ivs.IntervalFourierFeatures(-9, 9, 3),
+                    ivs.IntervalFourierFeatures(-8, 8, 2),
+                    gpflow.inducing_variables.InducingPoints(POINTS),
+                    None,
+                ]
+            ),
+        ),
+        {
+            "kernel.kernels[2].variance",
+            "kernel.kernels[2].lengthscales",
+            "inducing_variable.blocks[2].Z",
+        },
+    ),
     "activations": (
         lambda: (
             kernels.SphericalMatern32(),

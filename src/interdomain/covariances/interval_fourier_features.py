@@ -27,6 +27,7 @@ from ..linalg import low_rank_operator
 from ..sphere._typing import Array
 from .columns import num_input_columns
 from .dispatch import Kuu_operator
+from .domains import Domain, Kuf_in_domain, domain
 
 _MATERNS = (Matern12, Matern32, Matern52)
 
@@ -69,6 +70,49 @@ def num_input_columns_interval_fourier_features(
     return num_columns(kernel, 1)
 
 
+@domain.register(IntervalFourierFeatures, _MATERNS)
+def domain_interval_fourier_features(
+    inducing_variable: IntervalFourierFeatures, kernel: Stationary
+) -> Domain:
+    """The interval."""
+    return Domain(np.array([inducing_variable.lower]), np.array([inducing_variable.upper]))
+
+
+def _column(
+    inducing_variable: IntervalFourierFeatures, kernel: Stationary, Xnew: TensorType
+) -> tf.Tensor:
+    """The column that the kernel sees, ``[batch..., N]``."""
+    inducing_variable.validate_kernel(kernel)
+    Xnew = with_columns(select_columns(kernel, Xnew), 1)
+    if Xnew.shape[-1] != 1:
+        raise ValueError(
+            f"X must have one column, found {Xnew.shape[-1]}; select it with the kernel's "
+            "active_dims, or pass a sum of kernels on one column each."
+        )
+    return tf.squeeze(Xnew, axis=-1)
+
+
+def _waves(inducing_variable: IntervalFourierFeatures, x: tf.Tensor) -> tf.Tensor:
+    """One, cosines and sines, ``[M, batch..., N]``."""
+    w = tf.constant(inducing_variable.angular_frequencies, x.dtype)
+    w = tf.reshape(w, tf.concat([[-1], tf.ones([tf.rank(x)], tf.int32)], axis=0))
+    angle = w * (x - inducing_variable.lower)
+    return tf.concat([tf.ones_like(x)[None], tf.cos(angle), tf.sin(angle)], axis=0)
+
+
+@Kuf_in_domain.register(IntervalFourierFeatures, _MATERNS, object)
+@check_shapes(
+    "inducing_variable: [M, D, 1]",
+    "Xnew: [batch..., N, E]",
+    "return: [M, batch..., N]",
+)
+def Kuf_in_domain_interval_fourier_features(
+    inducing_variable: IntervalFourierFeatures, kernel: Stationary, Xnew: TensorType
+) -> tf.Tensor:
+    """The features, which know no parameter of the kernel."""
+    return _waves(inducing_variable, _column(inducing_variable, kernel, Xnew))
+
+
 @Kuf.register(IntervalFourierFeatures, _MATERNS, object)
 @check_shapes(
     "inducing_variable: [M, D, 1]",
@@ -83,20 +127,10 @@ def Kuf_interval_fourier_features(
     A polynomial of degree p times ``exp(-l r)``, r being the distance from the end, that continues
     value and derivatives: the process is Markov in them (the paper's section 3.4 for p = 0).
     """
-    inducing_variable.validate_kernel(kernel)
-    Xnew = with_columns(select_columns(kernel, Xnew), 1)
-    if Xnew.shape[-1] != 1:
-        raise ValueError(
-            f"X must have one column, found {Xnew.shape[-1]}; select it with the kernel's "
-            "active_dims, or pass a sum of kernels on one column each."
-        )
-    x = tf.squeeze(Xnew, axis=-1)
+    x = _column(inducing_variable, kernel, Xnew)
     below = inducing_variable.lower - x
     above = x - inducing_variable.upper
-    w = tf.constant(inducing_variable.angular_frequencies, x.dtype)
-    w = tf.reshape(w, tf.concat([[-1], tf.ones([tf.rank(x)], tf.int32)], axis=0))
-    angle = -w * below
-    inside = tf.concat([tf.ones_like(x)[None], tf.cos(angle), tf.sin(angle)], axis=0)
+    inside = _waves(inducing_variable, x)
     outside = tf.zeros_like(inside)
     order, rate = _order(kernel), _rate(kernel)
     derivatives = _derivatives_at_ends(inducing_variable, order, rate)

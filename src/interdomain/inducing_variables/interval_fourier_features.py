@@ -33,13 +33,18 @@ class IntervalFourierFeatures(InterDomainInducingVariables):
     >>> type(idm.covariances.Kuu_operator(features, kernel)).__name__
     'LinearOperatorLowRankUpdate'
     >>> model = idm.models.StructuredSGPR((X, np.sin(X)), kernel, features, noise_variance=0.1)
-    >>> list(model.feature_parameters)  # by which the features fade outside of the interval
-    ['kernel.lengthscales']
+    >>> model.feature_parameters  # none: one pass over the data serves the whole training
+    {}
+    >>> fitted = idm.training.fit_sgpr(model, steps=5, progress=False)
+    >>> fitted.frozen, fitted.subset
+    ((), None)
 
     For kernels of one column. Several: a sum of kernels on one column each (``active_dims``), with
     one of these for each in a :class:`interdomain.inducing_variables.SumInducingVariables`. Outside
-    of the interval f is what its value and derivatives at the end say of it, and the features fade;
-    choose an interval somewhat longer than the data, so that f need not be periodic on it.
+    of the interval f is what its value and derivatives at the end say of it, and the features fade
+    as fast as the lengthscale says; choose an interval somewhat longer than the data, so that f
+    need not be periodic on it. Predictions may be anywhere. Of rows outside an SVGP warns, and
+    ``StructuredSGPR`` refuses them: its one pass could not serve all lengthscales.
 
     :param lower: Where the interval begins.
     :param upper: Where it ends.

@@ -7,7 +7,7 @@ from functools import singledispatch
 
 import gpflow
 import tensorflow as tf
-from gpflow.kernels import Kernel, Stationary, Sum
+from gpflow.kernels import Kernel, Static, Stationary, Sum
 
 DiagonalTerm = tuple[Callable[[tf.Tensor], tf.Tensor], Callable[[], tf.Tensor]]
 """What each row of ``[N, D]`` brings, ``[N]``, and the factor, a scalar, that all rows share."""
@@ -35,6 +35,14 @@ def whole_diagonal(kernel: Kernel) -> list[DiagonalTerm]:
 def diagonal_terms_stationary(kernel: Stationary, num_columns: int) -> list[DiagonalTerm]:
     """The variance; unless a subclass computes something else."""
     if type(kernel).K_diag is not Stationary.K_diag:
+        return whole_diagonal(kernel)
+    return [(_ones, lambda: tf.convert_to_tensor(kernel.variance))]
+
+
+@diagonal_terms.register(Static)
+def diagonal_terms_static(kernel: Static, num_columns: int) -> list[DiagonalTerm]:
+    """The variance, of white noise and constants; unless a subclass computes something else."""
+    if type(kernel).K_diag is not Static.K_diag:
         return whole_diagonal(kernel)
     return [(_ones, lambda: tf.convert_to_tensor(kernel.variance))]
 

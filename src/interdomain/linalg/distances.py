@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+import math
+
+import numpy as np
 import tensorflow as tf
 
 
 def squared_distances(
     A: tf.Tensor, B: tf.Tensor, squared_scale: tf.Tensor | None = None
-) -> tf.Tensor:
-    """``|a - b|^2`` for a of A ``[..., m, D]`` and b of B ``[..., n, D]``: ``[..., m, n]``.
+) -> tuple[tf.Tensor, tf.Tensor]:
+    """``|a - b|^2`` for a of A ``[..., m, D]`` and b of B ``[..., n, D]``: ``[..., m, n]``, and
+    their :func:`rounding_error`.
 
     :param squared_scale: What they are multiplied by.
     """
     left, right = distance_factors(A, B, squared_scale)
-    return tf.matmul(left, right, transpose_b=True)
+    return tf.matmul(left, right, transpose_b=True), rounding_error(left, right)
 
 
 def distance_factors(
@@ -29,6 +33,21 @@ def distance_factors(
     if squared_scale is not None:
         left = squared_scale * left
     return left, tf.concat([B, tf.ones_like(norms2), norms2], axis=-1)
+
+
+def rounding_error(left: tf.Tensor, right: tf.Tensor) -> tf.Tensor:
+    """The probable error of all squared distances, a scalar: they are differences of squares.
+
+    Each is a sum of K products, none above the largest ``|a|^2 + |b|^2``: K roundings of that size,
+    which add up like a random walk. Where a squared distance is below it, none of its digits count.
+
+    :param left: The first of the factors of :func:`distance_factors`.
+    :param right: The second.
+    """
+    squares = tf.reduce_max(tf.abs(left[..., -2])) + tf.reduce_max(
+        tf.abs(left[..., -1])
+    ) * tf.reduce_max(right[..., -1])
+    return math.sqrt(left.shape[-1]) * np.finfo(left.dtype.as_numpy_dtype).eps * squares
 
 
 def with_one(A: tf.Tensor) -> tf.Tensor:

@@ -19,7 +19,13 @@ import numpy as np
 import tensorflow as tf
 
 from .chunks import from_chunks, into_chunks, map_chunks, map_rows, rows_per_chunk
-from .distances import differences, distance_factors, squared_distances, with_one
+from .distances import (
+    differences,
+    distance_factors,
+    rounding_error,
+    squared_distances,
+    with_one,
+)
 from .radial_terms import RadialTerm, ValueAndSlope
 
 _NUM_BLOCKS = 9
@@ -37,7 +43,7 @@ def radial_cross(
     def of_groups(
         groups: tf.Tensor, Z: tf.Tensor, weights: tf.Tensor, scale: tf.Tensor
     ) -> tf.Tensor:
-        values, _ = term.value_and_slope(squared_distances(for_each(Z, groups), groups, scale))
+        values, _ = term.value_and_slope(*squared_distances(for_each(Z, groups), groups, scale))
         return tf.tensordot(values, weights, 1)
 
     def gradient(
@@ -47,8 +53,8 @@ def radial_cross(
         weights: tf.Tensor,
         scale: tf.Tensor,
     ) -> tuple[tf.Tensor, ...]:
-        r2 = squared_distances(for_each(Z, groups), groups, scale)
-        values, slopes = term.value_and_slope(r2)
+        r2, error = squared_distances(for_each(Z, groups), groups, scale)
+        values, slopes = term.value_and_slope(r2, error)
         by_Z = tf.einsum(
             "nm,nme->me", upstream, tf.matmul(slopes, weights[:, None] * with_one(groups))
         )
@@ -111,7 +117,7 @@ def _of_groups(
         row_weights, partner_weights = pairs.rows(weights), pairs.once(pairs.partners(weights))
         left, right = distance_factors(groups, groups, scale)
         r2 = tf.matmul(pairs.rows(left), pairs.partners(right), transpose_b=True)
-        rho, slopes = value_and_slope(r2)
+        rho, slopes = value_and_slope(r2, rounding_error(left, right))
 
         def of_both(matrix: tf.Tensor, values: tf.Tensor) -> tf.Tensor:
             """Symmetric products: of the rows with their partners, and the other way round."""
@@ -151,8 +157,8 @@ def _of_large_groups(
     def of_part(arguments: tuple[tf.Tensor, tf.Tensor]) -> tuple[tf.Tensor, ...]:
         part, i = arguments
         group = points[i // num_parts]
-        r2 = squared_distances(part, group, scale)
-        rho, slopes = value_and_slope(r2)
+        r2, error = squared_distances(part, group, scale)
+        rho, slopes = value_and_slope(r2, error)
         return (
             tf.linalg.matvec(rho, weights),
             tf.linalg.matvec(slopes * r2, weights),

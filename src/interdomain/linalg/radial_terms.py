@@ -12,8 +12,9 @@ from dataclasses import dataclass
 
 import tensorflow as tf
 
-ValueAndSlope = Callable[[tf.Tensor], tuple[tf.Tensor, tf.Tensor]]
-"""From a tensor of scaled squared distances, of any shape, to rho and its derivative there."""
+ValueAndSlope = Callable[[tf.Tensor, tf.Tensor], tuple[tf.Tensor, tf.Tensor]]
+"""From a tensor of scaled squared distances, of any shape, and their probable rounding error, to
+rho and its derivative there."""
 
 
 @dataclass(frozen=True)
@@ -42,30 +43,30 @@ class RadialTerm:
         return tf.sqrt(tf.abs(self.squared_scale)) * self.inputs(X)
 
 
-def exponential(minus_r2: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
+def exponential(minus_r2: tf.Tensor, error: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
     """``exp(-r2)``, the squared exponential, of minus r2, and the derivative with respect to that:
     no passes for signs."""
     value = tf.exp(minus_r2)
     return value, value
 
 
-def matern12(r2: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
+def matern12(r2: tf.Tensor, error: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
     """``exp(-r)``."""
     distance = _root(r2)
     value = tf.exp(-distance)
     # As in GPflow, a distance of zero passes no gradient on: there the kernel has a kink. Rounding
-    # may make its square 1e-14, and must not give a slope of 1e7.
-    return value, tf.where(r2 > 1e-12, -0.5 * value / distance, 0)
+    # may make its square as large as its error, and must not give a slope of one over the root.
+    return value, tf.where(r2 > error, -0.5 * value / distance, 0)
 
 
-def matern32(r2: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
+def matern32(r2: tf.Tensor, error: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
     """``(1 + r) exp(-r)``."""
     distance = _root(r2)
     decay = tf.exp(-distance)
     return (1 + distance) * decay, -0.5 * decay
 
 
-def matern52(r2: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
+def matern52(r2: tf.Tensor, error: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
     """``(1 + r + r^2 / 3) exp(-r)``."""
     distance = _root(r2)
     decay = tf.exp(-distance)

@@ -13,12 +13,22 @@ from typing import Any, NamedTuple
 import gpflow
 import numpy as np
 from gpflow.inducing_variables import InducingVariables
-from gpflow.kernels import Combination, Kernel, MultioutputKernel, Stationary
+from gpflow.kernels import (
+    Combination,
+    Kernel,
+    LinearCoregionalization,
+    MultioutputKernel,
+    SeparateIndependent,
+    SharedIndependent,
+    Stationary,
+)
 from gpflow.utilities import Dispatcher
 
 from .._arguments import Array, warn
+from ..covariances.domains import Box, Complaint, Extent, boxes, outside_of_any
+from ..covariances.latents import latent_gps
 from ..covariances.pairs import flat_blocks
-from ..inducing_variables import IntervalFourierFeatures, SphericalHarmonics
+from ..inducing_variables import SphericalHarmonics
 from ..kernels import HarmonicKernel, ZonalKernel
 
 FAR = 1_000.0
@@ -64,7 +74,7 @@ def warn_of_data(model: Any, X: Array, Y: Array) -> None:
     X = np.asarray(X)
     step = -(-len(X) // _MAX_ROWS)
     _warn_of_columns(parts.kernel, X[::step])
-    _warn_of_interval(parts, X)
+    _warn_of_domain(parts, X)
     if isinstance(parts.likelihood, gpflow.likelihoods.Gaussian) and np.ndim(Y) == 2:
         _warn_of_targets(parts, X[:: -(-len(X) // _PRIOR_ROWS)], np.asarray(Y)[::step])
 
@@ -171,34 +181,26 @@ def _warn_of_targets(parts: Parts, X: Array, Y: Array) -> None:
         )
 
 
-def _warn_of_interval(parts: Parts, X: Array) -> None:
-    for block, kernel in flat_blocks(parts.inducing_variable, parts.kernel):
-        ends = interval(block)
-        if ends is None:
-            continue
-        lower, upper = ends
-        column = X[:, kernel.active_dims]
-        outside = np.count_nonzero((column < lower) | (column > upper))
-        if outside:
-            warn(
-                f"inducing_variable: {outside} of {len(X)} rows of X are outside of the interval "
-                f"[{lower:.6g}, {upper:.6g}], where the features say little: X goes "
-                f"from {np.min(column):.6g} to {np.max(column):.6g}; build them with "
-                "IntervalFourierFeatures.from_data(X, num_frequencies)."
-            )
-            return
+def _warn_of_domain(parts: Parts, X: Array) -> None:
+    found = _boxes(parts, X.shape[1])
+    outside = int(np.count_nonzero(outside_of_any(found, X)))
+    if outside:
+        what, remedy = Complaint.of(found, Extent.of(X), outside, len(X))
+        warn(f"inducing_variable: {what}, where the features say little; {remedy}.")
 
 
-@singledispatch
-def interval(inducing_variable: InducingVariables) -> tuple[float, float] | None:
-    """The ends of what inducing variables of one column describe; None for the whole line."""
-    return None
-
-
-@interval.register(IntervalFourierFeatures)
-def interval_fourier_features(inducing_variable: IntervalFourierFeatures) -> tuple[float, float]:
-    """Their own."""
-    return inducing_variable.lower, inducing_variable.upper
+def _boxes(parts: Parts, num_columns: int) -> list[Box]:
+    """The domains of the features of all latent GPs."""
+    if not isinstance(parts.inducing_variable, InducingVariables):
+        return []
+    known = (SharedIndependent, SeparateIndependent, LinearCoregionalization)
+    if isinstance(parts.kernel, MultioutputKernel) and not isinstance(parts.kernel, known):
+        return []
+    return [
+        box
+        for latents in latent_gps(parts.kernel, parts.inducing_variable)
+        for box in boxes(latents.inducing_variables[0], latents.kernel, num_columns)
+    ]
 
 
 class LeftVariance(NamedTuple):

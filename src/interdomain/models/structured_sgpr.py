@@ -68,6 +68,9 @@ class StructuredSGPR(gpflow.models.GPModel, InternalDataTrainingLossMixin):
       ``weight_variances`` and ``bias_variance`` (Dutordoir et al. 2020, section 4.3). Freeze
       these, and after one pass every step of an optimiser costs O(M^3), for any number of rows.
       :func:`interdomain.training.fit_sgpr` does this.
+    * For :class:`~interdomain.inducing_variables.IntervalFourierFeatures`, also several of them in
+      a sum, there are none: the data are read once, whatever is trained. That holds for rows inside
+      of the interval, so rows outside are refused (an SVGP takes them, and warns).
     * Where a feature parameter is trainable (points, activation features, patches; or weight
       variances), each evaluation is one pass over the data, each gradient a second one, in which
       every batch of features is computed again instead of kept. The gradients are exact.
@@ -96,7 +99,8 @@ class StructuredSGPR(gpflow.models.GPModel, InternalDataTrainingLossMixin):
         (between 256 and 8,192). A Dataset is cut into such batches.
     :param on_invalid: What to do with rows that have NaN or infinite numbers: "raise" an
         :class:`~interdomain.streaming.InvalidRowsError` that lists them, or "skip" them
-        (``statistics.num_skipped`` counts them).
+        (``statistics.num_skipped`` counts them). Rows outside of the interval of Fourier features
+        raise it in either case.
     :param checkpoint_path: A file in which a pass with frozen feature parameters keeps what is done
         (every minute, when it is interrupted and when it ends). A model of the same features and
         data that finds it goes on from there, and arrives at the same bits. Rows that are done are
@@ -107,10 +111,9 @@ class StructuredSGPR(gpflow.models.GPModel, InternalDataTrainingLossMixin):
     :param progress: Show a progress bar in passes that take more than a second; of the chief only.
     :param strategy: A ``tf.distribute`` strategy whose workers share the rows.
     :warns UserWarning: In the first pass, or where a subset is drawn, of the first rows that are
-        read: for columns of X or Y far from standardised, and rows outside of the interval of
-        Fourier features, as :func:`interdomain.training.fit`.
+        read: for columns of X or Y far from standardised, as :func:`interdomain.training.fit`.
     :raises ValueError: For arguments that are wrong or do not go together; in a pass, for rows that
-        are not those of the first one, or not finite.
+        are not those of the first one, not finite, or outside of the interval of Fourier features.
     :raises RuntimeError: In a pass, for a part of the data that cannot be read.
     """
 
@@ -253,9 +256,11 @@ class StructuredSGPR(gpflow.models.GPModel, InternalDataTrainingLossMixin):
         """A model of ``size`` rows drawn at random, from those of all workers and the same on
         each, that shares all parameters with this one.
 
-        :raises ValueError: If the rows are not at hand, or some were taken away.
+        :raises ValueError: If the rows are not at hand, or some were taken away, or some that were
+            drawn are outside of the interval of Fourier features.
         """
         X, Y = self._provider.subset(size, seed)
+        self._features.check(X, "rows of X, drawn at random,")
         self._provider.warn_of(self._features, X, Y)
         model = StructuredSGPR(
             (X, Y),
@@ -377,8 +382,8 @@ class StructuredSGPR(gpflow.models.GPModel, InternalDataTrainingLossMixin):
 
 def _warn_of_rows(likelihood: Gaussian, features: Contributions, X: Any, Y: Any) -> None:
     """Of the first rows that are read."""
-    kernel, mean, variable = features.kernel, features.mean_function, features.inducing_variable
-    warn_of_data(Parts(kernel, likelihood, mean, variable), X, Y)
+    # Rows outside of an interval are refused in the pass: nothing is to be said of them here.
+    warn_of_data(Parts(features.kernel, likelihood, features.mean_function, None), X, Y)
 
 
 def _gaussian(noise_variance: TensorData | None, likelihood: Gaussian | None) -> Gaussian:

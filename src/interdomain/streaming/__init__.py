@@ -1,6 +1,6 @@
 """Sums over rows of data that need not fit into memory, for `interdomain.models.StructuredSGPR`."""
 
-from .accumulation import InvalidRowsError
+from .invalid_rows import InvalidRowsError
 from .shards import Shards
 from .statistics import SufficientStatistics
 

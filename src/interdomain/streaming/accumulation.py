@@ -13,12 +13,14 @@ from typing import Any, NoReturn
 import numpy as np
 from tqdm import tqdm
 
+from ..covariances.domains import Complaint, Extent
 from ..sphere._typing import Array
 from .archives import Position
 from .compensated import Accumulator, Sums
 from .contributions import Contributions
 from .first_pass import counted, no_rows
 from .identity import Identity, identify
+from .invalid_rows import not_finite, outside
 from .pass_files import PassFile
 from .sources import BoolArray, RowSource, finite_rows
 from .statistics import SufficientStatistics
@@ -26,26 +28,8 @@ from .statistics import SufficientStatistics
 Told = Callable[[Array, Array], None]
 """What is told of rows X and Y."""
 
-_ROWS_NAMED = 10
 _DELAY = 1.0
 """Seconds before a progress bar appears: short passes need none."""
-
-
-class InvalidRowsError(ValueError):
-    """Rows of data that are not finite.
-
-    :ivar rows: The numbers of these rows, counted from zero in the order of the data.
-    :ivar part: The name of the part of the data; empty if the data are in one piece.
-    """
-
-    def __init__(self, rows: Any, saved: str, part: str = "") -> None:
-        self.rows, self.part = rows, part
-        named = ", ".join(str(row) for row in rows[:_ROWS_NAMED])
-        more = "" if len(rows) <= _ROWS_NAMED else f" and {len(rows) - _ROWS_NAMED} more"
-        super().__init__(
-            f"{_shown(part)}: {len(rows)} rows have NaN or infinite numbers: {named}{more} "
-            f'(counted from zero); mend them, or pass on_invalid="skip" to leave them out.{saved}'
-        )
 
 
 def accumulate(
@@ -64,8 +48,9 @@ def accumulate(
     :param file: Where to keep the sums; rows whose sums it holds are not summed again.
     :param name: The name of the source, if there are several.
     :param told: Called with the finite rows X and Y of the first batch that has some.
-    :raises InvalidRowsError: If rows are not finite. The error names all such rows; the sums until
-        the first of them have been saved.
+    :raises InvalidRowsError: If rows are not finite: the sums until the first of them have been
+        saved. Or if rows are outside of where the features are made for, which cannot be skipped.
+        The error names all such rows.
     :raises ValueError: If features are not finite, no row is left, or the file belongs to other
         rows or features.
     """
@@ -108,6 +93,7 @@ class _Pass:
         self._seconds = {"read": 0.0, "features": 0.0, "products": 0.0}
         self._position = self._done = Position()
         self._tally = no_rows()
+        self._extent: Extent | None = None
         sums = Sums.empty(contributions.num_stacked, contributions.num_terms)
         self._accumulator = Accumulator(sums)
         self._summed = sums, self._position
@@ -167,6 +153,7 @@ class _Pass:
             told, self._told = self._told, None
             told(*finite)
         self._tally = counted(self._tally, *finite)
+        self._extend(finite[0])
         checksum = 0
         if self._file is not None:
             checksum = zlib.crc32(_bytes(Y), before.checksum)
@@ -187,6 +174,9 @@ class _Pass:
             if self._on_invalid == "raise":
                 self._raise_invalid(first_row + np.flatnonzero(~valid))
             X, Y = X[valid], Y[valid]
+        beyond = self._contributions.outside(X)
+        if np.any(beyond):
+            self._raise_outside(first_row + np.flatnonzero(valid)[beyond])
         if len(X):
             self._add_valid(X, Y, first_row)
         if self._accumulator.is_full:
@@ -223,7 +213,29 @@ class _Pass:
         saved, done = "", self._summed[1]
         if self._file is not None and done.rows:
             saved = f" The first {done.rows} rows are done, and saved in {self._file.path}."
-        raise InvalidRowsError(np.concatenate(found), saved, self._name)
+        raise not_finite(np.concatenate(found), saved, self._name)
+
+    def _raise_outside(self, rows: Any) -> NoReturn:
+        """The same, of finite rows."""
+        self._source.first_pass.forget()
+        # Other features are the remedy, for which a file of these would be in the way.
+        self._summed = self._summed[0], self._done
+        found, count = [rows], self._position.rows
+        for X, Y in self._batches:
+            valid = finite_rows(X, Y)
+            self._extend(X[valid])
+            found.append(count + np.flatnonzero(valid)[self._contributions.outside(X[valid])])
+            count += len(X)
+        rows = np.concatenate(found)
+        assert self._extent is not None
+        complaint = Complaint.of(self._contributions.boxes, self._extent, len(rows), count)
+        raise outside(complaint, rows, self._name)
+
+    def _extend(self, X: Array) -> None:
+        """Where the rows are that were read, if it matters."""
+        if len(X) and self._contributions.boxes:
+            extent = Extent.of(X)
+            self._extent = extent if self._extent is None else self._extent.joined(extent)
 
     def _save(self, *, complete: bool = False) -> None:
         position = replace(self._summed[1], complete=complete)
@@ -241,10 +253,6 @@ class _Pass:
             identity=self._identity,
             seconds=dict(self._seconds),
         )
-
-
-def _shown(name: str) -> str:
-    return f"data[{name!r}]" if name else "data"
 
 
 def _bytes(array: Array) -> Any:

@@ -7,12 +7,12 @@ from collections.abc import Mapping
 import gpflow
 import numpy as np
 import tensorflow as tf
-from gpflow.covariances import Kuf
 from gpflow.inducing_variables import InducingVariables
 from gpflow.kernels import Kernel
 from gpflow.mean_functions import MeanFunction
 
 from .._tracing import Traced, calls_user_code
+from ..covariances.domains import BoolArray, Complaint, Extent, Kuf_in_domain, boxes, outside_of_any
 from ..kernels._diagonals import diagonal_terms
 from ..sphere._typing import Array
 from .mean_columns import mean_columns
@@ -27,8 +27,11 @@ class Contributions:
 
     Which parameters the columns depend on is read from the graph that computes them: the variables
     it captures. For spherical harmonics these are ``weight_variances`` and ``bias_variance``; for
-    points, all of the kernel's parameters that its covariances use and the points.
+    points, all of the kernel's parameters that its covariances use and the points. Features that
+    are made for a box of rows, such as an interval, know less inside of it than beyond: they are
+    computed for rows inside, and no others are accepted.
 
+    :ivar boxes: Where the rows have to be, in columns of X; empty if they may be anywhere.
     :ivar parameters: Those parameters by name, such as "kernel.weight_variances".
     :ivar num_inducing: M.
     :ivar num_stacked: The length of s, ``M + P + H``.
@@ -45,6 +48,7 @@ class Contributions:
     ) -> None:
         self.kernel, self.inducing_variable = kernel, inducing_variable
         self.num_columns, self.num_outputs = num_columns, num_outputs
+        self.boxes = boxes(inducing_variable, kernel, num_columns)
         self.mean = mean_columns(mean_function, num_outputs)
         self.mean_function = mean_function
         self._terms = diagonal_terms(kernel, num_columns)
@@ -71,13 +75,16 @@ class Contributions:
         self.parameters = self._named(self.variables)
 
     def stack(self, X: tf.Tensor, Y: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
-        """The columns s, ``[M + P + H, n]``, and the terms of the diagonal, ``[T, n]``."""
+        """The columns s, ``[M + P + H, n]``, and the terms of the diagonal, ``[T, n]``.
+
+        For rows that have passed :meth:`check`: values beyond :attr:`boxes` mean nothing.
+        """
         stacked, terms = self._traced(X, Y)
         return stacked, terms
 
     @calls_user_code
     def _stack(self, X: tf.Tensor, Y: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
-        features = Kuf(self.inducing_variable, self.kernel, X)
+        features = Kuf_in_domain(self.inducing_variable, self.kernel, X)
         features = tf.ensure_shape(features, [self.num_inducing, None])
         targets = Y - self.mean_function(X) if self.mean.residual else Y
         rows = tf.concat([targets, self.mean.columns(X)], axis=1)
@@ -85,10 +92,31 @@ class Contributions:
         return stacked, tf.stack([terms(X) for terms, _ in self._terms])
 
     def evaluate(self, X: Array, Y: Array) -> tuple[Array, Array]:
-        """:meth:`stack` of arrays, compiled."""
+        """:meth:`stack` of arrays, compiled.
+
+        :raises ValueError: If rows are outside of :attr:`boxes`.
+        """
+        self.check(X)
         dtype = gpflow.default_float()
         stacked, terms = self._traced(tf.constant(X, dtype), tf.constant(Y, dtype))
         return np.asarray(stacked), np.asarray(terms)
+
+    def outside(self, X: Array) -> BoolArray:
+        """Which rows are outside of :attr:`boxes`, ``[n]``."""
+        return outside_of_any(self.boxes, X)
+
+    def complaint(self, X: Array, rows: str = "rows of X") -> Complaint | None:
+        """What is wrong with rows that are outside; None if none is."""
+        count = int(np.count_nonzero(self.outside(X)))
+        if not count:
+            return None
+        return Complaint.of(self.boxes, Extent.of(X), count, len(X), rows)
+
+    def check(self, X: Array, rows: str = "rows of X") -> None:
+        """:raises ValueError: If rows are outside of :attr:`boxes`."""
+        complaint = self.complaint(X, rows)
+        if complaint is not None:
+            raise ValueError(f"data: {complaint.what}; {complaint.remedy}.")
 
     def diagonal_factors(self) -> tf.Tensor:
         """The factors of the diagonal's terms, ``[T]``."""

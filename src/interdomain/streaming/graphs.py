@@ -77,7 +77,7 @@ def streamed_sums(
     number = tf.numpy_function(start, [], tf.int64)
     for source, sign in sources:
         number = tf.numpy_function(begin_source, [number, tf.constant(sign, tf.int64)], tf.int64)
-        number = _over_batches(source, step, number)
+        number = _over_batches(contributions, source, step, number)
     sums = tf.numpy_function(finish, [number, *values], [tf.float64, tf.float64, tf.float64])
     gram, diagonal, num_rows = sums
     return gram, diagonal, num_rows
@@ -117,7 +117,7 @@ def streamed_gradients(
     totals = tuple(tf.zeros(v.shape, tf.float64) for v in variables)
     for source, sign in sources:
         zeros = tuple(tf.zeros_like(total) for total in totals)
-        sums = _over_batches(source, step, zeros)
+        sums = _over_batches(contributions, source, step, zeros)
         totals = tuple(total + sign * one for total, one in zip(totals, sums, strict=True))
     found = {id(v): total for v, total in zip(variables, totals, strict=True)}
     return [
@@ -172,17 +172,27 @@ class StreamedGradients:
         return gram, diagonal
 
 
-def _over_batches(source: RowSource, step: Callable[[Any, Any], Any], state: Any) -> Any:
+def _over_batches(
+    contributions: Contributions,
+    source: RowSource,
+    step: Callable[[Any, Any], Any],
+    state: Any,
+) -> Any:
     """Like ``Dataset.reduce``, as a loop in the graph. tf.data would prepare the function again at
     every call, which takes longer than thousands of rows do, and run it on one thread.
 
-    At the end the rows are compared with those of the first pass.
+    The rows have to be where the features are made for; at the end they are compared with those of
+    the first pass.
     """
     batches = iter(source.dataset())
 
+    def checked(tally: Tally, X: Array, Y: Array) -> Tally:
+        contributions.check(X)
+        return counted(tally, X, Y)
+
     def body(batch: tf.experimental.Optional, tally: tf.Tensor, state: Any) -> Any:
         X, Y = batch.get_value()
-        tally = tf.ensure_shape(tf.numpy_function(counted, [tally, X, Y], tf.uint64), [2])
+        tally = tf.ensure_shape(tf.numpy_function(checked, [tally, X, Y], tf.uint64), [2])
         return batches.get_next_as_optional(), tally, step(state, (X, Y))
 
     def compare(tally: Tally) -> Tally:

@@ -104,6 +104,9 @@ def mismatch(identity: Identity, contributions: Contributions) -> str | None:
     difference = differing_parameter(identity.parameters, contributions.values(), dtype)
     if difference is not None:
         return difference
+    outside = contributions.complaint(identity.probes, "rows that they were computed for")
+    if outside is not None:
+        return f"the features are made for others: {outside.what}"
     outputs = np.zeros((len(identity.probes), contributions.num_outputs))
     now = contributions.evaluate(identity.probes, outputs)
     tolerance = float(np.finfo(dtype).eps) ** 0.6

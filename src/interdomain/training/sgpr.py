@@ -63,6 +63,10 @@ def fit_sgpr(
     4. L-BFGS on the statistics for the others, such as the kernel's variance and lengthscale and
        the noise: exact for all rows, at O(M^3) a step.
 
+    Where nothing is left to freeze, steps 1 and 2 are left out: features that depend on no
+    parameter (:class:`~interdomain.inducing_variables.IntervalFourierFeatures`), or on parameters
+    that are not trainable.
+
     With features that depend on every parameter of the kernel, such as points, only the noise and a
     mean function are left for step 4; :func:`fit` then trains everything on all rows, at one or two
     passes a step.
@@ -72,7 +76,8 @@ def fit_sgpr(
     chief's parameters.
 
     :param model: its parameters are trained in place.
-    :param subset_size: rows to draw, without replacement; all, if there are fewer.
+    :param subset_size: rows to draw, without replacement; all, if there are fewer. No rows are
+        drawn where nothing is left to freeze.
     :param subset_steps: L-BFGS iterations on the subset, at most.
     :param steps: L-BFGS iterations on the statistics, at most.
     :param seed: of the subset.

@@ -104,7 +104,7 @@ def _kernel_values(
 ) -> tuple[tf.Tensor, tf.Tensor]:
     """rho and its slope between points ``[S, m, D]`` and X ``[N, D]``, each ``[S m, N]``."""
     points = tf.reshape(points, [-1, points.shape[-1]])
-    return term.value_and_slope(squared_distances(points, X, term.sign))
+    return term.value_and_slope(*squared_distances(points, X, term.sign))
 
 
 def _weighted(weights: tf.Tensor, values: tf.Tensor, points: tf.Tensor, X: tf.Tensor) -> tf.Tensor:

@@ -1,0 +1,209 @@
+"""Where features are made for: the box that rows have to be in, and covariances with rows in it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import gpflow
+import numpy as np
+import tensorflow as tf
+from gpflow.base import TensorType
+from gpflow.covariances import Kuf
+from gpflow.inducing_variables import InducingVariables
+from gpflow.kernels import Kernel, Sum
+from gpflow.utilities import Dispatcher
+
+from ..inducing_variables import SumInducingVariables
+from ..kernels import DecomposedKernel
+from ..kernels._columns import select_columns
+from ..sphere._typing import Array
+from .columns import with_input_columns
+from .pairs import flat_blocks, pair_blocks
+
+BoolArray = np.ndarray[Any, np.dtype[np.bool_]]
+
+
+class Domain(NamedTuple):
+    """A box, its ends included, in the columns that a kernel sees.
+
+    :ivar lower: ``[D]``.
+    :ivar upper: ``[D]``.
+    """
+
+    lower: Array
+    upper: Array
+
+
+domain = Dispatcher("domain")
+domain.__doc__ = """The box that features are made for.
+
+``domain(inducing_variable, kernel)`` returns a :class:`Domain` for the columns that the kernel
+sees, or None where there is no end. Beyond, a family's Kuf may say something else, or little.
+:class:`interdomain.models.StructuredSGPR` takes no rows from there. Of sums every block answers for
+itself: see :func:`boxes`.
+"""
+
+
+@domain.register(InducingVariables, Kernel)
+def domain_everything(inducing_variable: InducingVariables, kernel: Kernel) -> None:
+    """No end is known of other inducing variables."""
+    return None
+
+
+Kuf_in_domain = Dispatcher("Kuf_in_domain")
+Kuf_in_domain.__doc__ = """Kuf at rows that are known to be in the domain.
+
+``Kuf_in_domain(inducing_variable, kernel, X)``, ``[M, N]``: the values of ``Kuf`` there, and a
+graph without what is needed beyond alone, so that it does not depend on parameters that matter
+there only. By default it is ``Kuf``. A family that registers it registers :func:`domain` too; a
+subclass with a Kuf of its own has to register its own.
+"""
+
+
+@Kuf_in_domain.register(InducingVariables, Kernel, object)
+def Kuf_in_domain_everywhere(
+    inducing_variable: InducingVariables, kernel: Kernel, X: TensorType
+) -> tf.Tensor:
+    """The same as everywhere."""
+    return Kuf(inducing_variable, kernel, X)
+
+
+@Kuf_in_domain.register(SumInducingVariables, (Sum, DecomposedKernel), object)
+def Kuf_in_domain_sum(
+    inducing_variable: SumInducingVariables, kernel: Sum | DecomposedKernel, X: TensorType
+) -> tf.Tensor:
+    """The blocks' own, one below the other."""
+    X = with_input_columns(inducing_variable, kernel, X)
+    blocks = pair_blocks(inducing_variable, kernel)
+    return tf.concat([Kuf_in_domain(block, summand, X) for block, summand in blocks], axis=0)
+
+
+@dataclass(frozen=True)
+class Box:
+    """The domain of one block, in columns of X.
+
+    :ivar kind: The class of the inducing variable.
+    :ivar columns: The columns that it is about, ``[D]``.
+    :ivar lower: ``[D]``.
+    :ivar upper: ``[D]``.
+    """
+
+    kind: type
+    columns: Array
+    lower: Array
+    upper: Array
+
+    def outside(self, X: Array) -> BoolArray:
+        """Which rows are outside, ``[N]``; not a number is nowhere."""
+        X = _as_computed(X[:, self.columns])
+        lower, upper = _as_computed(self.lower), _as_computed(self.upper)
+        outside: BoolArray = np.any((lower > X) | (upper < X), axis=1)
+        return outside
+
+    def __str__(self) -> str:
+        sides = [f"[{a:.10g}, {b:.10g}]" for a, b in zip(self.lower, self.upper, strict=True)]
+        word = "interval" if len(sides) == 1 else "box"
+        return f"the {word} {' x '.join(sides)} of {self.kind.__name__}"
+
+
+def boxes(inducing_variable: InducingVariables, kernel: Kernel, num_columns: int) -> list[Box]:
+    """The domains of all blocks that have one.
+
+    :param num_columns: Of X.
+    :raises ValueError: If a sum does not have one block per summand, or a domain does not have as
+        many columns as its kernel.
+    """
+    found: list[Box] = []
+    for block, part in flat_blocks(inducing_variable, kernel):
+        own: Domain | None = domain(block, part)
+        if own is None:
+            continue
+        with tf.init_scope():  # numbers, also while a graph is made
+            columns = select_columns(part, np.arange(num_columns)[None]).numpy()[0]
+        lower, upper = (np.reshape(np.asarray(end, np.float64), [-1]) for end in own)
+        if not len(lower) == len(upper) == len(columns):
+            raise ValueError(
+                f"X must have as many columns as {type(block).__name__} is made for, "
+                f"{len(lower)}, found {len(columns)} that {type(part).__name__} sees; select them "
+                "with the kernel's active_dims, or pass a sum of kernels."
+            )
+        found.append(Box(type(block), columns, lower, upper))
+    return found
+
+
+def outside_of_any(boxes: Sequence[Box], X: Array) -> BoolArray:
+    """Which rows are outside of a box, ``[N]``."""
+    outside = np.zeros(len(X), np.bool_)
+    for box in boxes:
+        outside |= box.outside(X)
+    return outside
+
+
+class Extent(NamedTuple):
+    """The lowest and highest numbers of the columns of some rows, ``[D]`` each."""
+
+    low: Array
+    high: Array
+
+    @classmethod
+    def of(cls, X: Array) -> Extent:
+        """Of rows, at least one; NaN counts for nothing."""
+        return cls(np.fmin.reduce(X, axis=0), np.fmax.reduce(X, axis=0))
+
+    def joined(self, other: Extent) -> Extent:
+        """Of the rows of both."""
+        return Extent(np.fmin(self.low, other.low), np.fmax(self.high, other.high))
+
+
+class Complaint(NamedTuple):
+    """What is wrong with rows that are outside.
+
+    :ivar what: Such as "3 of 500 rows of X are outside of the interval [-2, 12] of
+        IntervalFourierFeatures: column 0 goes from -3 to 11".
+    :ivar remedy: What to do about it.
+    """
+
+    what: str
+    remedy: str
+
+    @classmethod
+    def of(
+        cls, boxes: Sequence[Box], extent: Extent, count: int, total: int, rows: str = "rows of X"
+    ) -> Complaint:
+        """
+        :param boxes: At least one of which does not hold the extent.
+        :param extent: Of all rows.
+        :param count: The number of rows that are outside.
+        :param total: The number of all.
+        :param rows: What they are called.
+        """
+        found: list[str] = []
+        kinds: list[type] = []
+        for box in boxes:
+            low, high = extent.low[box.columns], extent.high[box.columns]
+            below = _as_computed(low) < _as_computed(box.lower)
+            above = _as_computed(high) > _as_computed(box.upper)
+            ranges = [
+                f"column {box.columns[k]} goes from {low[k]:.10g} to {high[k]:.10g}"
+                for k in np.flatnonzero(below | above)
+            ]
+            text = f"{box}: {', '.join(ranges)}"
+            if ranges and text not in found:  # latent GPs may have the same
+                kinds.append(box.kind)
+                found.append(text)
+        verb = "is" if count == 1 else "are"
+        kind = next((kind for kind in kinds if hasattr(kind, "from_data")), None)
+        example = "" if kind is None else f", for example {kind.__name__}.from_data(X, ...)"
+        return cls(
+            f"{count} of {total} {rows} {verb} outside of {'; and of '.join(found)}",
+            f"build the features with a wider one{example}",
+        )
+
+
+def _as_computed(values: Any) -> Array:
+    """In the type in which Kuf compares them: rounding keeps what is equal equal."""
+    with np.errstate(over="ignore"):
+        rounded: Array = np.asarray(values).astype(gpflow.default_float(), copy=False)
+    return rounded

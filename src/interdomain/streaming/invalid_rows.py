@@ -1,0 +1,48 @@
+"""The error of rows that a pass over the data cannot use."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ..covariances.domains import Complaint
+
+_ROWS_NAMED = 10
+
+
+class InvalidRowsError(ValueError):
+    """Rows of data that are not finite, or where the features are not made for.
+
+    :ivar rows: The numbers of these rows, counted from zero in the order of the data.
+    :ivar part: The name of the part of the data; empty if the data are in one piece.
+    """
+
+    def __init__(self, message: str, rows: Any, part: str = "") -> None:
+        self.rows, self.part = rows, part
+        what = f"data[{part!r}]" if part else "data"
+        super().__init__(f"{what}: {message}")
+
+
+def not_finite(rows: Any, saved: str, part: str) -> InvalidRowsError:
+    """
+    :param saved: What has been saved, as a sentence; empty if nothing.
+    """
+    return InvalidRowsError(
+        f"{len(rows)} rows have NaN or infinite numbers: {_named(rows)} "
+        f'(counted from zero); mend them, or pass on_invalid="skip" to leave them out.{saved}',
+        rows,
+        part,
+    )
+
+
+def outside(complaint: Complaint, rows: Any, part: str) -> InvalidRowsError:
+    """
+    :param complaint: Of all rows of the part.
+    """
+    which = f"rows {_named(rows)}, counted from zero"
+    return InvalidRowsError(f"{complaint.what} ({which}); {complaint.remedy}.", rows, part)
+
+
+def _named(rows: Any) -> str:
+    named = ", ".join(str(row) for row in rows[:_ROWS_NAMED])
+    more = "" if len(rows) <= _ROWS_NAMED else f" and {len(rows) - _ROWS_NAMED} more"
+    return f"{named}{more}"

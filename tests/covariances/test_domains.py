@@ -1,0 +1,130 @@
+"""Where features are made for: values inside against Kuf, boxes in the right columns, messages."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import gpflow
+import numpy as np
+import pytest
+import tensorflow as tf
+from gpflow.covariances import Kuf
+from gpflow.inducing_variables import InducingPoints
+from gpflow.kernels import Kernel, Matern12, Matern32, SquaredExponential, White
+
+from interdomain.covariances.domains import (
+    Complaint,
+    Domain,
+    Extent,
+    Kuf_in_domain,
+    boxes,
+    domain,
+    outside_of_any,
+)
+from interdomain.inducing_variables import IntervalFourierFeatures, SumInducingVariables
+from tests.conformance.helpers import assert_close
+
+from .interval_cases import LOWER, UPPER, features, kernel
+
+POINTS = np.random.default_rng(0).normal(size=(4, 3))
+
+
+class BoxedPoints(InducingPoints):
+    """A family of two columns, in a box."""
+
+
+@domain.register(BoxedPoints, Kernel)
+def domain_boxed_points(inducing_variable: BoxedPoints, kernel: Kernel) -> Domain:
+    return Domain(np.array([-1.0, 0.0]), np.array([1.0, 2.0]))
+
+
+def additive() -> tuple[Kernel, Any]:
+    """A sum within a sum: column 2, column 0, points of all columns, and white noise without."""
+    inner = Matern12(active_dims=[0]) + SquaredExponential(lengthscales=[0.5, 1.0, 2.0])
+    blocks = [features(), IntervalFourierFeatures(-2.0, 3.0, 2), InducingPoints(POINTS), None]
+    return Matern32(active_dims=[2]) + inner + White(), SumInducingVariables(blocks)
+
+
+def variables_of(build: Any, columns: int) -> tuple[tf.Variable, ...]:
+    spec = tf.TensorSpec([None, columns], gpflow.default_float())
+    return tf.function(build, autograph=False).get_concrete_function(spec).graph.variables
+
+
+@pytest.mark.parametrize("order", [0, 1, 2], ids=["matern12", "matern32", "matern52"])
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+def test_values_inside_are_those_of_Kuf(order: int, dtype: type) -> None:
+    """The ends are inside; to the last bit, and without a parameter."""
+    with gpflow.config.as_context(gpflow.config.Config(float=dtype)):
+        k, iv = kernel(order), features()
+        X = np.linspace(LOWER, UPPER, 9).astype(dtype)[:, None]
+        X = np.clip(X, dtype(LOWER), dtype(UPPER))
+        found = Kuf_in_domain(iv, k, X)
+        assert found.dtype == dtype
+        np.testing.assert_array_equal(found, Kuf(iv, k, X))
+        assert variables_of(lambda X: Kuf_in_domain(iv, k, X), 1) == ()
+
+
+def test_batches_active_columns_and_wrong_ones() -> None:
+    X = np.random.default_rng(3).uniform(LOWER, UPPER, size=(2, 3, 4, 3))
+    k, iv = kernel(1, active_dims=[2]), features()
+    np.testing.assert_array_equal(Kuf_in_domain(iv, k, X), Kuf(iv, k, X))
+    with pytest.raises(ValueError, match="X must have one column, found 3"):
+        Kuf_in_domain(iv, kernel(1), X)
+
+
+def test_sums() -> None:
+    """Block by block: those that know no domain as everywhere."""
+    k, iv = additive()
+    X = np.random.default_rng(3).uniform(0, 1, size=(5, 3))
+    assert_close(Kuf_in_domain(iv, k, X), Kuf(iv, k, X), rtol=1e-15)
+    points = k.kernels[2]
+    found = variables_of(lambda X: Kuf_in_domain(iv, k, X), 3)
+    expected = [
+        *points.trainable_variables,
+        iv.inducing_variables[2].Z.unconstrained_variable,
+    ]
+    assert {id(v) for v in found} == {id(v) for v in expected}
+
+
+def test_boxes_are_in_columns_of_x() -> None:
+    k, iv = additive()
+    found = [(box.columns.tolist(), box.lower.tolist()) for box in boxes(iv, k, 3)]
+    assert found == [([2], [LOWER]), ([0], [-2.0])]
+    X = np.array([[0.0, 99, 0], [-2, 99, LOWER], [3, 99, UPPER], [-2.1, 0, 0], [0, 0, 2]])
+    assert outside_of_any(boxes(iv, k, 3), X).tolist() == [False, False, False, True, True]
+    nowhere = np.array([[np.nan, 0.0, 0.0]])
+    assert not outside_of_any(boxes(iv, k, 3), nowhere).any()
+    assert boxes(InducingPoints(POINTS), Matern32(), 3) == []
+
+
+@pytest.mark.parametrize("dims", [[3, 1], slice(3, 0, -2), [1, 3]])
+def test_boxes_of_several_columns(dims: Any) -> None:
+    """Every number belongs to its column, in the order in which the kernel sees them."""
+    (box,) = boxes(BoxedPoints(POINTS[:, :2]), Matern32(active_dims=dims), 5)
+    assert box.columns.tolist() == np.arange(5)[dims].tolist()
+    X = np.full((3, 5), 99.0)
+    X[:, box.columns] = [[1.0, 2.0], [-0.5, 2.5], [1.5, 0.5]]
+    assert box.outside(X).tolist() == [False, True, True]
+    with pytest.raises(ValueError, match="BoxedPoints is made for, 2, found 5 that Matern32"):
+        boxes(BoxedPoints(POINTS), Matern32(), 5)
+
+
+def test_a_box_is_told_by_the_columns_that_leave_it() -> None:
+    found = boxes(BoxedPoints(POINTS[:, :2]), Matern32(active_dims=[3, 1]), 4)
+    X = np.array([[0.0, 2.5, 0.0, 0.0], [9.0, 0.0, 0.0, 1.0], [0.0, np.nan, 0.0, -1.0]])
+    what, remedy = Complaint.of(found, Extent.of(X), 1, 3)
+    assert what == (
+        "1 of 3 rows of X is outside of the box [-1, 1] x [0, 2] of BoxedPoints: "
+        "column 1 goes from 0 to 2.5"
+    )
+    assert remedy == "build the features with a wider one"
+
+
+def test_rounding_leaves_no_row_outside() -> None:
+    """Of the rows that an interval was made from, in either type."""
+    X = np.random.default_rng(0).normal(size=(200, 1)) * np.pi
+    iv = IntervalFourierFeatures.from_data(X, 3, margin=0.0)
+    for dtype in (np.float64, np.float32):
+        with gpflow.config.as_context(gpflow.config.Config(float=dtype)):
+            for rows in (X, X.astype(dtype)):
+                assert not outside_of_any(boxes(iv, Matern32(), 1), rows).any()

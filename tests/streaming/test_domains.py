@@ -1,0 +1,263 @@
+"""Features on an interval in a StructuredSGPR: one pass for all parameters, rows inside alone."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import gpflow
+import numpy as np
+import pytest
+import tensorflow as tf
+from gpflow.inducing_variables import InducingPoints
+from gpflow.kernels import Matern12, Matern32, Matern52, SquaredExponential, White
+
+import interdomain as idm
+from interdomain.inducing_variables import IntervalFourierFeatures, SumInducingVariables
+from interdomain.models import StructuredSGPR
+from interdomain.streaming import InvalidRowsError, Shards, SufficientStatistics
+from interdomain.streaming.contributions import Contributions
+from interdomain.training import fit, fit_sgpr
+from tests.conformance.helpers import assert_close
+from tests.conformance.selection import param
+
+NUM_ROWS = 60
+RNG = np.random.default_rng(0)
+X = RNG.uniform(-1, 1, (NUM_ROWS, 2))
+Y = np.sin(4 * X[:, :1]) + X[:, 1:] ** 2 + 0.1 * RNG.normal(size=(NUM_ROWS, 1))
+BEYOND = X.copy()
+BEYOND[[7, 23, 58], [1, 1, 1]] = [2.125, -3.5, 2.25]
+
+
+@pytest.fixture(autouse=True)
+def no_jitter() -> Iterator[None]:
+    """GPflow's SGPR adds it to Kuu, whatever its structure."""
+    with gpflow.config.as_context(gpflow.config.Config(jitter=0.0)):
+        yield
+
+
+def one(kind: Any) -> tuple[Any, Any]:
+    return kind(variance=1.3, lengthscales=0.6, active_dims=[1]), IntervalFourierFeatures(
+        -1.5, 2, 5
+    )
+
+
+def additive(last: Any = None, block: Any = None) -> tuple[Any, Any]:
+    """Variational Fourier features for each column, and one more summand."""
+    kernel = Matern32(active_dims=[0]) + Matern52(active_dims=[1], lengthscales=0.7)
+    blocks = [IntervalFourierFeatures(-2, 2, 4), IntervalFourierFeatures(-1.5, 1.5, 3), block]
+    return kernel + (White(0.01) if last is None else last), SumInducingVariables(blocks)
+
+
+def with_points() -> tuple[Any, Any]:
+    """Features that depend on parameters: every evaluation is a pass."""
+    return additive(SquaredExponential(0.3, lengthscales=0.5), InducingPoints(X[:3].copy()))
+
+
+PARTS: dict[str, Any] = {
+    "matern12": lambda: one(Matern12),
+    "matern32": lambda: one(Matern32),
+    "matern52": lambda: one(Matern52),
+    "additive": additive,
+    "with points": with_points,
+}
+
+
+def make_model(parts: Any, data: Any = (X, Y), **settings: Any) -> StructuredSGPR:
+    settings = {"noise_variance": 0.2, "progress": False, "batch_size": 16} | settings
+    return StructuredSGPR(data, *parts, **settings)
+
+
+def loss_and_gradients(model: Any, variables: Any) -> list[tf.Tensor]:
+    with tf.GradientTape() as tape:
+        loss = model.training_loss()
+    return [tf.convert_to_tensor(v) for v in (loss, *tape.gradient(loss, variables))]
+
+
+@pytest.mark.parametrize(
+    "name", [param(name, id=name, quick=not name.startswith("matern")) for name in PARTS]
+)
+def test_bound_and_gradients_are_those_of_gpflow(name: str) -> None:
+    """To lengthscales, variances, noise and points; eager and compiled, at several values, and
+    predictions also beyond the ends."""
+    model = make_model(PARTS[name]())
+    sgpr = gpflow.models.SGPR((X, Y), model.kernel, model.inducing_variable)
+    sgpr.likelihood = model.likelihood
+    variables = sgpr.trainable_variables
+    compiled = tf.function(lambda: loss_and_gradients(model, variables), autograph=False)
+    for shift in (0.0, 0.3):
+        for variable in variables:
+            variable.assign_add(shift * tf.ones_like(variable))
+        expected = loss_and_gradients(sgpr, variables)
+        assert_close(loss_and_gradients(model, variables), expected, rtol=1e-7)
+        assert_close(compiled(), expected, rtol=1e-7)
+    assert_close(model.predict_f(BEYOND[::7]), sgpr.predict_f(BEYOND[::7]), rtol=1e-7)
+
+
+@pytest.mark.parametrize(
+    "name",
+    [param(name, id=name, quick=name == "additive") for name in PARTS if "points" not in name],
+)
+def test_one_pass_serves_all_parameters(
+    name: str, computed_rows: list[int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    model = make_model(PARTS[name]())
+    assert model.feature_parameters == {}
+    before = model.elbo()
+    assert sum(computed_rows) == NUM_ROWS + 4  # and four that identify the features
+    computed_rows.clear()
+    monkeypatch.setattr("interdomain.streaming.sources.ArraySource._read", None)
+    result = fit(model, steps=10, progress=False)
+    assert result.elbo > before
+    model.kernel.trainable_variables[0].assign(0.4)
+    model.elbo()
+    assert computed_rows == []
+
+
+def test_fit_sgpr_needs_no_subset(computed_rows: list[int]) -> None:
+    model = make_model(additive())
+    fitted = fit_sgpr(model, subset_size=20, steps=5, progress=False)
+    assert fitted.subset is None and fitted.frozen == ()
+    assert sum(computed_rows) == NUM_ROWS + 4
+    assert all(parameter.trainable for parameter in model.kernel.parameters)
+
+
+MESSAGE = (
+    r"data: 3 of 60 rows of X are outside of the interval \[-1\.5, {upper}\] of "
+    r"IntervalFourierFeatures: column 1 goes from -3\.5 to 2\.25 \(rows 7, 23, 58, counted from "
+    r"zero\); build the features with a wider one, for example "
+    r"IntervalFourierFeatures\.from_data\(X, \.\.\.\)\.$"
+)
+
+
+@pytest.mark.parametrize("name", PARTS)
+def test_rows_outside_are_refused(name: str) -> None:
+    message = MESSAGE.format(upper="1.5" if name in ("additive", "with points") else "2")
+    dataset = tf.data.Dataset.from_tensor_slices((BEYOND, Y)).batch(9)
+    for data in ((BEYOND, Y), dataset):
+        model = make_model(PARTS[name](), data)
+        for evaluate in (model.elbo, lambda m=model: m.statistics):
+            with pytest.raises(InvalidRowsError, match=message) as caught:
+                evaluate()
+            assert caught.value.rows.tolist() == [7, 23, 58] and caught.value.part == ""
+
+
+def test_rows_that_are_not_finite_are_skipped_and_those_outside_are_not() -> None:
+    rows = BEYOND.copy()
+    rows[[2, 23], 0] = np.nan
+    model = make_model(one(Matern32), (rows, Y), on_invalid="skip")
+    with pytest.raises(InvalidRowsError, match="2 of 60 rows.*from -[0-9.]+ to 2.25") as caught:
+        model.elbo()
+    assert caught.value.rows.tolist() == [7, 58]
+    rows[[7, 58]] = 0.0  # mended in place
+    assert model.num_data == 58
+
+
+def test_the_part_is_named_and_rows_that_come_are_looked_at() -> None:
+    model = make_model(one(Matern32), Shards.split((BEYOND, Y), 3))
+    match = r"data\['rows-0-19'\]: 1 of 20 rows of X is outside .* \(rows 7, counted"
+    with pytest.raises(InvalidRowsError, match=match):
+        model.elbo()
+    model = make_model(one(Matern32))
+    before = model.elbo()
+    for change in (model.extend, model.remove, model.accumulate):
+        with pytest.raises(InvalidRowsError, match="3 of 60 rows of X are outside"):
+            change((BEYOND, Y))
+    assert model.elbo() == before and model.num_data == NUM_ROWS
+
+
+def test_a_subset_with_rows_outside_is_refused() -> None:
+    """Before anything is trained on it; its own numbers of rows would say nothing."""
+    model = make_model(with_points(), (BEYOND, Y))
+    match = r"3 of 60 rows of X, drawn at random, are outside of the interval \[-1\.5, 1\.5\]"
+    with pytest.raises(ValueError, match=match):
+        fit_sgpr(model, progress=False)
+
+
+def test_passes_in_graphs_look_at_their_rows_too() -> None:
+    """Also of rows that are others than in the first pass, before features are made of them."""
+    rows = X.copy()
+    model = make_model(with_points(), (rows, Y))
+    compiled = tf.function(model.training_loss, autograph=False)
+    compiled()
+    rows[:] = BEYOND
+    model.kernel.kernels[2].lengthscales.assign(0.9)
+    with pytest.raises(tf.errors.InvalidArgumentError, match=r"of 16 rows of X .* outside of the"):
+        compiled()
+
+
+def test_contributions_of_rows_outside() -> None:
+    """Whoever evaluates them."""
+    features = Contributions(*one(Matern32), gpflow.mean_functions.Zero(), 2, 1)
+    assert features.parameters == {}
+    with pytest.raises(ValueError, match="data: 3 of 60 rows of X are outside of the interval"):
+        features.evaluate(BEYOND, Y)
+
+
+def test_files_of_statistics(tmp_path: Path, computed_rows: list[int]) -> None:
+    """Used whatever the lengthscale, and not for another interval, not even for one that is shifted
+    by its length: the same features, for other rows."""
+    path = tmp_path / "pass.npz"
+    kernel, iv = one(Matern32)
+    first = make_model((kernel, iv), checkpoint_path=path)
+    expected = first.elbo()
+    computed_rows.clear()
+    again = make_model(one(Matern32), checkpoint_path=path)
+    assert again.elbo() == expected and sum(computed_rows) == 4
+    loaded = make_model((kernel, iv), SufficientStatistics.load(path))
+    kernel.lengthscales.assign(0.3)
+    assert loaded.elbo() == first.elbo() != expected
+    for other, message in (
+        (IntervalFourierFeatures(-1.5, 2.1, 5), "the features have other values"),
+        (IntervalFourierFeatures(2, 5.5, 5), "4 of 4 rows that they were computed for are outside"),
+    ):
+        with pytest.raises(ValueError, match=f"does not belong to .*{message}"):
+            make_model((kernel, other), checkpoint_path=path).elbo()
+        with pytest.raises(ValueError, match=f"SufficientStatistics, which .*{message}"):
+            make_model((kernel, other), first.statistics).elbo()
+
+
+def test_a_pass_that_is_refused_leaves_no_file(tmp_path: Path) -> None:
+    """Which would be in the way of features with a wider interval."""
+    path = tmp_path / "pass.npz"
+    rows = np.tile(X, [4, 1])
+    rows[-1] = 2.5
+    data, settings = (rows, np.tile(Y, [4, 1])), {"batch_size": 4, "checkpoint_path": path}
+    with pytest.raises(InvalidRowsError, match="1 of 240 rows"):
+        make_model(one(Matern32), data, **settings).elbo()
+    wider = Matern32(active_dims=[1]), IntervalFourierFeatures(-3, 3, 5)
+    assert make_model(wider, data, **settings).num_data == 240
+
+
+def test_float32() -> None:
+    """Rows at the very ends are inside, however they are rounded."""
+    features = IntervalFourierFeatures.from_data(X[:, 1], 5, margin=0.0)
+    expected = make_model((Matern32(active_dims=[1]), features)).elbo()
+    with gpflow.config.as_context(gpflow.config.Config(float=np.float32, jitter=0.0)):
+        for rows in (X, X.astype(np.float32)):
+            model = make_model((Matern32(active_dims=[1]), features), (rows, Y.astype(np.float32)))
+            assert model.feature_parameters == {}
+            np.testing.assert_allclose(model.elbo(), expected, rtol=1e-4)
+        with pytest.raises(InvalidRowsError, match="3 of 60 rows"):
+            make_model(one(Matern32), (BEYOND.astype(np.float32), Y)).elbo()
+
+
+def test_rows_are_where_an_inducing_variable_in_its_place_is_made_for() -> None:
+    model = make_model(one(Matern32))
+    model.elbo()
+    model.inducing_variable = IntervalFourierFeatures(-0.5, 2, 5)
+    with pytest.raises(InvalidRowsError, match=r"outside of the interval \[-0\.5, 2\]"):
+        model.elbo()
+
+
+def test_an_svgp_takes_such_rows_and_warns() -> None:
+    model = gpflow.models.SVGP(
+        one(Matern32)[0],
+        gpflow.likelihoods.Gaussian(),
+        one(Matern32)[1],
+        num_data=NUM_ROWS,
+    )
+    with pytest.warns(UserWarning, match=r"3 of 60 rows of X are outside.*say little; build"):
+        result = idm.training.fit(model, (BEYOND, Y), steps=1, progress=False)
+    assert np.isfinite(result.elbo)
