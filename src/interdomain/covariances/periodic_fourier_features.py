@@ -8,6 +8,7 @@ from check_shapes import check_shapes
 from gpflow.base import TensorType
 from gpflow.covariances import Kuf, Kuu
 
+from .._arguments import warn
 from ..inducing_variables import PeriodicFourierFeatures
 from ..kernels import Periodized
 from ..kernels._columns import num_columns, select_columns, with_columns
@@ -16,6 +17,7 @@ from ..linalg import diagonal_operator
 from ..linalg.diagonal import Diagonal
 from .columns import num_input_columns
 from .dispatch import Kuu_operator
+from .domains import Domain, domain
 
 
 @num_input_columns.register(PeriodicFourierFeatures, Periodized)
@@ -24,6 +26,14 @@ def num_input_columns_periodic_fourier_features(
 ) -> int | None:
     """Those of the box."""
     return num_columns(kernel, kernel.num_columns)
+
+
+@domain.register(PeriodicFourierFeatures, Periodized)
+def domain_periodic_fourier_features(
+    inducing_variable: PeriodicFourierFeatures, kernel: Periodized
+) -> Domain:
+    """The box. Beyond it everything repeats, which no data do."""
+    return Domain(inducing_variable.lower, inducing_variable.upper)
 
 
 @Kuf.register(PeriodicFourierFeatures, Periodized, object)
@@ -43,7 +53,22 @@ def Kuf_periodic_fourier_features(
             f"X must have {kernel.num_columns} columns, those of the box, found {Xnew.shape[-1]}; "
             "select them with the kernel's active_dims."
         )
+    _warn_outside(kernel, Xnew)
     return kernel.waves(Xnew, inducing_variable.functions)
+
+
+def _warn_outside(kernel: Periodized, X: tf.Tensor) -> None:
+    """Where values are known, outside of compiled functions: the prior repeats beyond the box."""
+    values = tf.get_static_value(X) if tf.executing_eagerly() else None
+    if values is None:
+        return
+    outside = np.any((values < kernel.lower) | (values > kernel.upper), axis=-1)
+    if np.any(outside):
+        warn(
+            f"Xnew: {np.count_nonzero(outside)} of {outside.size} rows are outside of the box from "
+            f"{kernel.lower} to {kernel.upper}, beyond which the prior repeats, and so do "
+            "predictions; make the kernel with a wider one."
+        )
 
 
 @check_shapes(

@@ -22,13 +22,10 @@ from gpflow.kernels import (
     SharedIndependent,
     Stationary,
 )
-from gpflow.utilities import Dispatcher
 
 from .._arguments import Array, warn
 from ..covariances.domains import Box, Complaint, Extent, boxes, outside_of_any
 from ..covariances.latents import latent_gps
-from ..covariances.pairs import flat_blocks
-from ..inducing_variables import SphericalHarmonics
 from ..kernels import HarmonicKernel, ZonalKernel
 
 FAR = 1_000.0
@@ -40,8 +37,6 @@ OFFSET = 100.0
 (more than the bias, too), which leaves an angle of a hundredth to all data; and Y of its prior, in
 standard deviations."""
 
-NOTABLE_COST = 0.05
-"""Of the bound, for each row: what harmonics leave out of a kernel that does not end with them."""
 
 _MAX_ROWS = 10_000
 _PRIOR_ROWS = 20
@@ -201,65 +196,3 @@ def _boxes(parts: Parts, num_columns: int) -> list[Box]:
         for latents in latent_gps(parts.kernel, parts.inducing_variable)
         for box in boxes(latents.inducing_variables[0], latents.kernel, num_columns)
     ]
-
-
-class LeftVariance(NamedTuple):
-    """The mean prior variance of what is above the last degree of the inducing variables."""
-
-    variance: float
-    degree: int
-
-
-left_variance = Dispatcher("left_variance")
-left_variance.__doc__ = """What a block leaves out of its kernel because it ends at a degree.
-
-``left_variance(inducing_variable, kernel, X)`` returns a :class:`LeftVariance`, or None where
-nothing ends.
-"""
-
-
-@left_variance.register(InducingVariables, Kernel, object)
-def left_variance_none(inducing_variable: InducingVariables, kernel: Kernel, X: Array) -> None:
-    """No degrees."""
-
-
-@left_variance.register(SphericalHarmonics, ZonalKernel, object)
-def left_variance_harmonics(
-    inducing_variable: SphericalHarmonics, kernel: ZonalKernel, X: Array
-) -> LeftVariance | None:
-    """The share of the missing degrees, unless the kernel ends as well."""
-    if kernel.max_degree is not None:
-        return None
-    degrees = inducing_variable.degrees
-    eigenvalues = kernel.eigenvalues(inducing_variable.dimension, degrees).numpy()
-    present = np.asarray(inducing_variable.multiplicities, float) * eigenvalues
-    prior = float(np.mean(kernel(X, full_cov=False).numpy()))
-    return LeftVariance((1 - float(np.sum(present))) * prior, degrees[-1])
-
-
-def warn_of_left_variance(model: Any, X: Array) -> None:
-    """After a fit: whether the bound pays much for degrees that the kernel has and the harmonics
-    lack, ``(Kff - Qff) / (2 noise)`` for each row.
-
-    Training makes that term small, by lengthscales and a noise that the data do not ask for: what
-    is left of it is the lesser part of the loss.
-    """
-    charged = isinstance(model, (gpflow.models.SVGP, gpflow.models.SGPR))
-    gaussian = isinstance(getattr(model, "likelihood", None), gpflow.likelihoods.Gaussian)
-    if not (charged and gaussian) or hasattr(model, "orthogonal_inducing_variable"):
-        return
-    X = np.asarray(X, gpflow.default_float())[:: -(-len(X) // _MAX_ROWS)]
-    blocks = flat_blocks(model.inducing_variable, model.kernel)
-    found = [left for pair in blocks if (left := left_variance(*pair, X)) is not None]
-    if not found:
-        return
-    left = sum(part.variance for part in found)
-    cost = left / (2 * float(np.mean(model.likelihood.variance_at(X).numpy())))
-    if cost > NOTABLE_COST:
-        degree = max(part.degree for part in found)
-        warn(
-            f"inducing_variable: the harmonics end at degree {degree}, the kernel does not, and "
-            f"the bound pays {cost:.2g} a row for what is above, after a training that has made it "
-            f"small at the expense of the fit; make the kernel with max_degree={degree}, of which "
-            "nothing is left out, or take more degrees."
-        )

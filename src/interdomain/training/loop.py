@@ -10,7 +10,8 @@ from typing import Any
 import gpflow
 import tensorflow as tf
 
-from ..models.scales import warn_of_data, warn_of_left_variance
+from ..models.scales import warn_of_data
+from ..models.trained import warn_of_fit
 from .arguments import FitArguments
 from .checkpoints import CheckpointStore
 from .compiled import CompiledFunctions
@@ -131,8 +132,10 @@ def fit(
         100 standard deviations from the prior of Y; and for rows outside of the interval of
         :class:`~interdomain.inducing_variables.IntervalFourierFeatures`; not for columns of
         integers and kernels on patches. Of a Dataset, the first batch that a step takes is looked
-        at, and no other is read. Afterwards, where harmonics end and a kernel
-        does not, if the bound still pays more than 0.05 a row for what is left out.
+        at, and no other is read. Afterwards, where features end and a kernel
+        does not, if the bound still pays more than 0.05 a row for what is left out; and of a
+        :class:`~interdomain.kernels.Periodized` kernel whose lengthscales have outgrown the margin
+        of its box, or its frequencies.
     :raises ValueError: for arguments that are wrong or do not go together: the message names the
         argument, what was found, and what to pass instead. That includes a model whose ``num_data``
         is None with minibatches, or is not the number of rows, because its ELBO would be scaled
@@ -186,8 +189,7 @@ def fit(
     ):
         step, ending = _run_steps(prepared, recorder, first_step, started)
     seen = arrays or batches.first
-    if seen is not None:
-        warn_of_left_variance(model, seen[0])
+    warn_of_fit(model, None if seen is None else seen[0])
     return FitResult(
         steps=step,
         first_step=first_step,

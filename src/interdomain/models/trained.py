@@ -1,0 +1,195 @@
+"""Warnings after training, with the remedy: of features that no longer suit the kernel."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import gpflow
+import numpy as np
+from gpflow.inducing_variables import InducingVariables
+from gpflow.kernels import Kernel
+from gpflow.utilities import Dispatcher
+
+from .._arguments import Array, warn
+from ..covariances.latents import latent_gps
+from ..covariances.pairs import flat_blocks
+from ..inducing_variables import PeriodicFourierFeatures, SphericalHarmonics
+from ..kernels import Periodized, ZonalKernel
+from ..kernels.periodic import column_lengthscales
+from .structured_sgpr import StructuredSGPR
+
+NOTABLE_COST = 0.05
+"""Of the bound, for each row: what features leave out of a kernel that does not end with them."""
+
+NOTABLE_SHARE = 0.25
+"""Of a kernel's variance: what is cut off of it deserves a warning from here on."""
+
+LEAST_MARGIN = 2.0
+"""Of a box, in lengthscales: the ends of the data see each other around it below this."""
+
+_MAX_ROWS = 10_000
+
+
+def warn_of_fit(model: Any, X: Array | None) -> None:
+    """One warning for each cause.
+
+    :param X: Rows that the model was trained on, ``[N, D]``; None if they are not at hand.
+    """
+    _warn_of_left_variance(model, X)
+    for complaint in dict.fromkeys(
+        complaint for pair in _blocks(model) for complaint in complaints(*pair)
+    ):
+        warn(complaint)
+
+
+def _blocks(model: Any) -> list[tuple[InducingVariables, Kernel]]:
+    """The blocks of all latent GPs."""
+    kernel = getattr(model, "kernel", None)
+    inducing_variable = getattr(model, "inducing_variable", None)
+    if not isinstance(kernel, Kernel) or not isinstance(inducing_variable, InducingVariables):
+        return []
+    try:
+        latents = latent_gps(kernel, inducing_variable)
+    except ValueError:  # a kernel of several outputs of another kind
+        return []
+    return [pair for one in latents for pair in flat_blocks(one.inducing_variables[0], one.kernel)]
+
+
+class LeftVariance(NamedTuple):
+    """The mean prior variance of what a block's features leave out.
+
+    :ivar variance: That.
+    :ivar end: Where they end, in words.
+    :ivar remedy: What to do about it.
+    """
+
+    variance: float
+    end: str
+    remedy: str
+
+
+left_variance = Dispatcher("left_variance")
+left_variance.__doc__ = """What a block leaves out of its kernel because its features end somewhere.
+
+``left_variance(inducing_variable, kernel, X)`` returns a :class:`LeftVariance`, or None where
+nothing ends, or X is needed and None.
+"""
+
+
+@left_variance.register(InducingVariables, Kernel, object)
+def left_variance_none(
+    inducing_variable: InducingVariables, kernel: Kernel, X: Array | None
+) -> None:
+    """Nothing is known to end."""
+
+
+@left_variance.register(SphericalHarmonics, ZonalKernel, object)
+def left_variance_harmonics(
+    inducing_variable: SphericalHarmonics, kernel: ZonalKernel, X: Array | None
+) -> LeftVariance | None:
+    """The share of the missing degrees, unless the kernel ends as well."""
+    if kernel.max_degree is not None or X is None:
+        return None
+    degrees = inducing_variable.degrees
+    eigenvalues = kernel.eigenvalues(inducing_variable.dimension, degrees).numpy()
+    present = np.asarray(inducing_variable.multiplicities, float) * eigenvalues
+    prior = float(np.mean(kernel(X, full_cov=False).numpy()))
+    return LeftVariance(
+        (1 - float(np.sum(present))) * prior,
+        f"the harmonics end at degree {degrees[-1]}",
+        f"make the kernel with max_degree={degrees[-1]}, of which nothing is left out, or take "
+        "more degrees",
+    )
+
+
+@left_variance.register(PeriodicFourierFeatures, Periodized, object)
+def left_variance_periodic(
+    inducing_variable: PeriodicFourierFeatures, kernel: Periodized, X: Array | None
+) -> LeftVariance | None:
+    """That of the missing frequencies, unless the kernel is cut off as well."""
+    if kernel.frequencies is not None:
+        return None
+    present = kernel.explained_variance(inducing_variable.frequencies)
+    return LeftVariance(
+        float(kernel.total_variance() - present),
+        f"the features end at {inducing_variable.frequencies.max(axis=0).tolist()} periods",
+        "cut the kernel off, kernel.truncated(features.frequencies), so that nothing is left out, "
+        "or take more features",
+    )
+
+
+def _warn_of_left_variance(model: Any, X: Array | None) -> None:
+    """Whether the bound pays much for what the kernel has and the features lack, ``(Kff - Qff) / (2
+    noise)`` for each row.
+
+    Training makes that term small, by lengthscales and a noise that the data do not ask for: what
+    is left of it is the lesser part of the loss.
+    """
+    charged = isinstance(model, (gpflow.models.SVGP, gpflow.models.SGPR, StructuredSGPR))
+    gaussian = isinstance(getattr(model, "likelihood", None), gpflow.likelihoods.Gaussian)
+    if not (charged and gaussian) or hasattr(model, "orthogonal_inducing_variable"):
+        return
+    if X is not None:
+        X = np.asarray(X, gpflow.default_float())[:: -(-len(X) // _MAX_ROWS)]
+    found = [left for pair in _blocks(model) if (left := left_variance(*pair, X)) is not None]
+    if not found:
+        return
+    left = sum(part.variance for part in found)
+    somewhere = np.zeros([1, 1]) if X is None else X
+    cost = left / (2 * float(np.mean(model.likelihood.variance_at(somewhere).numpy())))
+    if cost > NOTABLE_COST:
+        most = max(found, key=lambda part: part.variance)
+        warn(
+            f"inducing_variable: {most.end}, the kernel does not, and the bound pays {cost:.2g} a "
+            "row for what is above, after a training that has made it small at the expense of the "
+            f"fit; {most.remedy}."
+        )
+
+
+complaints = Dispatcher("complaints")
+complaints.__doc__ = """What is wrong with a block and its kernel after training, as messages.
+
+``complaints(inducing_variable, kernel)``; a family registers what can come to be wrong with it.
+"""
+
+
+@complaints.register(InducingVariables, Kernel)
+def complaints_none(inducing_variable: InducingVariables, kernel: Kernel) -> list[str]:
+    """Nothing is known."""
+    return []
+
+
+@complaints.register(PeriodicFourierFeatures, Periodized)
+def complaints_periodic(
+    inducing_variable: PeriodicFourierFeatures, kernel: Periodized
+) -> list[str]:
+    """Lengthscales that outgrew the margin of the box, or the frequencies."""
+    found = []
+    lengthscales = column_lengthscales(kernel.base_kernel, kernel.num_columns)
+    if kernel.margin is not None:
+        # A lengthscale beyond the box leaves nothing that could be wrong about its ends.
+        outgrown = lengthscales * LEAST_MARGIN > kernel.margin
+        outgrown &= lengthscales < kernel.periods
+        if np.any(outgrown):
+            column = int(np.argmax(outgrown * lengthscales / kernel.margin))
+            found.append(
+                f"kernel: the lengthscale of column {column}, {lengthscales[column]:.3g}, has "
+                f"outgrown the margin of the box, {kernel.margin[column]:.3g}, around which the "
+                "ends of the data see each other; make the kernel anew by Periodized.from_data "
+                "with the trained base_kernel."
+            )
+    if kernel.frequencies is not None:
+        whole = kernel.truncated(None)
+        share = 1 - float(kernel.total_variance() / whole.total_variance())
+        if share > NOTABLE_SHARE:
+            found.append(
+                f"kernel: {share:.0%} of the variance of the base kernel is now in frequencies "
+                f"that are cut off, after its lengthscales became {_short(lengthscales)}; take "
+                "more features, or make the kernel anew by Periodized.from_data with the trained "
+                "base_kernel."
+            )
+    return found
+
+
+def _short(values: Array) -> str:
+    return ", ".join(f"{value:.3g}" for value in values)
