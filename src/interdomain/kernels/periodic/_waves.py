@@ -43,15 +43,25 @@ def table(turns: tf.Tensor, highest: int) -> tf.Tensor:
     """All functions of one column with up to ``highest`` periods, ``[2 highest + 1, N]``, times the
     root of the period.
 
+    One sine and one cosine are computed. The others follow by adding angles, to which the number of
+    orders is doubled at a time, so that errors grow with its logarithm.
+
     :param turns: ``(x - lower) / period``, ``[N]``.
     """
+    ones = tf.ones_like(turns)[None]
     if not highest:
-        return tf.ones_like(turns)[None]
-    orders = tf.constant(2 * np.pi * np.arange(1, highest + 1), turns.dtype)
-    angles = orders[:, None] * (turns - tf.stop_gradient(tf.floor(turns)))
-    pairs = np.sqrt(2) * tf.stack([tf.cos(angles), tf.sin(angles)], axis=1)
-    waves = tf.reshape(pairs, [2 * highest, -1])
-    return tf.concat([tf.ones_like(turns)[None], waves], axis=0)
+        return ones
+    angles = 2 * np.pi * (turns - tf.stop_gradient(tf.floor(turns)))[None]
+    cosines, sines = tf.cos(angles), tf.sin(angles)
+    while (count := cosines.shape[0]) < highest:
+        more = min(count, highest - count)
+        c, s, c_last, s_last = cosines[:more], sines[:more], cosines[-1:], sines[-1:]
+        cosines, sines = (
+            tf.concat([cosines, c * c_last - s * s_last], axis=0),
+            tf.concat([sines, s * c_last + c * s_last], axis=0),
+        )
+    pairs = np.sqrt(2) * tf.stack([cosines, sines], axis=1)
+    return tf.concat([ones, tf.reshape(pairs, [2 * highest, -1])], axis=0)
 
 
 def products(turns: tf.Tensor, functions: IntArray, factor: float = 1.0) -> tf.Tensor:

@@ -1,0 +1,152 @@
+"""One pass over rows in memory: features and their products, beside the bare products.
+
+Two input columns, rows drawn at random, float64. For each M, in turns:
+box      PeriodicFourierFeatures, M at most
+sphere   SphericalHarmonics up to the degree that gives no more than M
+bare     NumPy's product of a matrix [M, batch] and its transpose into an array that is there, for
+         as many batches of the size that the pass chooses
+
+"features" and "products" are the parts that the pass itself reports; "pass" is all of it, with
+reading, checks and sums. Times are seconds for the rows, median [quartiles].
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
+
+import numpy as np
+
+from benchmarks._lib.results import Record
+from benchmarks._lib.runner import Benchmark, Configuration
+from benchmarks._lib.tables import markdown, spread
+from benchmarks._lib.timing import alternate, ratio, summarise
+
+SIZES = (500, 1_000, 2_000, 3_000)
+NUM_ROWS = 60_000
+TARGET = 1.5  # features and products, beside the bare products
+FAMILIES = ("box", "sphere")
+
+
+class DataPass(Benchmark):
+    __doc__ = __doc__
+    name = "data_pass"
+
+    def add_arguments(self, parser: argparse.ArgumentParser) -> None:
+        parser.add_argument("--rounds", type=int, default=None, help="default 7")
+
+    def configurations(self, arguments: argparse.Namespace) -> Iterable[Configuration]:
+        for size in (60,) if arguments.short else SIZES:
+            yield {
+                "num_inducing": size,
+                "rows": 3_000 if arguments.short else NUM_ROWS,
+                "rounds": arguments.rounds or (3 if arguments.short else 7),
+                "seed": 0,
+            }
+
+    def run(self, configuration: Configuration, arguments: argparse.Namespace) -> dict[str, Any]:
+        rows, size = configuration["rows"], configuration["num_inducing"]
+        generator = np.random.default_rng(configuration["seed"])
+        X, Y = generator.uniform(-1, 1, size=(rows, 2)), generator.normal(size=(rows, 1))
+        passes = {family: Pass(family, size, X, Y) for family in FAMILIES}
+        sides: dict[str, Callable[[], Any]] = dict(passes)
+        sides["bare"] = bare(size, rows, passes["box"].batch_size)
+        samples = alternate(sides, rounds=configuration["rounds"], description="rounds")
+        parts = {
+            f"{family} {part}": values[-configuration["rounds"] :]
+            for family, one in passes.items()
+            for part, values in one.parts.items()
+        }
+        samples |= parts
+        for family in FAMILIES:
+            both = zip(parts[f"{family} features"], parts[f"{family} products"], strict=True)
+            samples[f"{family} both"] = [features + products for features, products in both]
+        return {
+            "num_inducing": {family: one.num_inducing for family, one in passes.items()},
+            "batch_size": passes["box"].batch_size,
+            "seconds": {name: summarise(values) for name, values in samples.items()},
+            "ratios": {family: ratio(samples, f"{family} both", "bare") for family in FAMILIES},
+        }
+
+    def table(self, records: Sequence[Record]) -> str:
+        rows = []
+        for record in records:
+            result, seconds = record["result"], record["result"]["seconds"]
+            for family in FAMILIES:
+                of_bare = result["ratios"][family]
+                met = "met" if of_bare["median"] <= TARGET else "missed"
+                rows.append(
+                    (
+                        family,
+                        result["num_inducing"][family],
+                        result["batch_size"],
+                        *(
+                            spread(seconds[name])
+                            for name in (
+                                f"{family} features",
+                                f"{family} products",
+                                family,
+                                "bare",
+                            )
+                        ),
+                        spread(of_bare),
+                        f"{TARGET:g}: {met}",
+                    )
+                )
+        headers = ("family", "M", "batch", "features s", "products s", "pass s", "bare s")
+        return markdown((*headers, "features + products / bare", "target"), rows)
+
+
+class Pass:
+    """One pass over the rows; a call does it anew.
+
+    :ivar parts: the seconds of each part of each pass.
+    """
+
+    def __init__(self, family: str, size: int, X: Any, Y: Any) -> None:
+        import gpflow
+
+        import interdomain as idm
+
+        if family == "box":
+            base = gpflow.kernels.Matern32(lengthscales=0.1)
+            kernel = idm.kernels.Periodized.from_data(base, X, num_features=size)
+            variable = idm.inducing_variables.PeriodicFourierFeatures.for_kernel(kernel)
+        else:
+            degree = int(np.sqrt(size)) - 1
+            kernel = idm.kernels.SphericalMatern32(weight_variances=np.ones(2), max_degree=degree)
+            variable = idm.inducing_variables.SphericalHarmonics.for_kernel(kernel, 2, degree)
+            gpflow.set_trainable(kernel.weight_variances, False)
+            gpflow.set_trainable(kernel.bias_variance, False)
+        self._rows = X, Y
+        self._model = idm.models.StructuredSGPR(self._rows, kernel, variable, progress=False)
+        self.num_inducing = int(variable.num_inducing)
+        self.batch_size = self._model.batch_size
+        self.parts: dict[str, list[float]] = {"features": [], "products": []}
+
+    def __call__(self) -> None:
+        statistics = self._model.accumulate(self._rows)
+        for part, values in self.parts.items():
+            values.append(statistics.seconds[part])
+
+
+def bare(size: int, rows: int, batch_size: int) -> Callable[[], None]:
+    """The products that no pass can do without."""
+    matrix = np.random.default_rng(0).normal(size=(size, batch_size))
+    product = np.empty((size, size))
+    batches = [batch_size] * (rows // batch_size)
+    if rows % batch_size:
+        batches.append(rows % batch_size)
+
+    def multiply() -> None:
+        for batch in batches:
+            part = matrix[:, :batch]
+            np.matmul(part, part.T, out=product)
+
+    return multiply
+
+
+if __name__ == "__main__":
+    sys.exit(DataPass().main())
