@@ -186,10 +186,7 @@ def _squared_projections(features: tf.Tensor, root: tf.Tensor) -> Any:
         weights = (2 * upstream)[:, None, :]
         slopes = tf.concat([panel * weights for panel in projected], axis=-2)
         d_features = tf.concat(
-            [
-                matmul(root[..., first:last, :last], slopes[..., :last, :])
-                for first, last in bounds
-            ],
+            [matmul(root[..., first:last, :last], slopes[..., :last, :]) for first, last in bounds],
             axis=-2,
         )
         if root.shape[1] != 1:
