@@ -2,7 +2,8 @@
 
 An upper triangle U in NumPy's order of entries is, to LAPACK, the lower triangle of its transpose.
 So ``B = U^T U`` is made, factorised and inverted in one buffer, without a copy. What is below the
-diagonal is never written: the system gives no memory for it.
+diagonal of a triangle that is called U is neither written nor read, but for zeros near the
+diagonal: it can be anything.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ address."""
 
 
 def factorise(scale: Array, gram: Array, *, backwards: bool = False) -> tuple[Array, int]:
-    """The upper triangle U of ``U^T U = I + D G D``, zero below the diagonal.
+    """The upper triangle U of ``U^T U = I + D G D``.
 
     :param scale: The diagonal of D, ``[M]``.
     :param gram: Symmetric, ``[K, K]``; G is its leading block ``[M, M]``.
@@ -35,7 +36,7 @@ def factorise(scale: Array, gram: Array, *, backwards: bool = False) -> tuple[Ar
     gram = gram[:size, :size]
     if backwards:
         scale, gram = scale[::-1], gram[::-1, ::-1]
-    upper = _zeros(size)
+    upper = _empty(size)
     for rows, block in _panels(upper):
         np.multiply(gram[rows, rows.start :], scale[rows.start :], out=block)
         block *= scale[rows, None]
@@ -62,8 +63,8 @@ def multiply_by_adjoint(upper: Array) -> None:
 
 
 def copied(upper: Array) -> Array:
-    """A copy of an upper triangle, as large as it."""
-    other = _zeros(len(upper))
+    """A copy of U."""
+    other = _empty(len(upper))
     for rows, block in _panels(other):
         block[...] = upper[rows, rows.start :]
     return other
@@ -76,18 +77,21 @@ def square_lengths(upper: Array) -> Array:
 
 
 def turned(upper: Array) -> Array:
-    """The lower triangle with the rows and the columns of an upper one in reversed order."""
+    """U with its rows and columns in reversed order: a lower triangle, zero above the diagonal."""
     size = len(upper)
-    lower = _zeros(size)
+    lower = _empty(size)
+    lower.fill(0)
     for rows, block in _panels(upper):
         lower[size - rows.stop : size - rows.start, : size - rows.start] = block[::-1, ::-1]
     return lower
 
 
 def mirrored(upper: Array, size: int) -> Array:
-    """The symmetric matrix with this upper half, and as many zeros after it as make it
+    """The symmetric matrix whose upper half is U, and as many zeros after it as make it
     ``[size, size]``."""
-    whole = _zeros(size)
+    whole = _empty(size)
+    whole[len(upper) :] = 0
+    whole[:, len(upper) :] = 0
     for rows, block in _panels(upper):
         length = rows.stop - rows.start
         whole[rows, rows.start : len(upper)] = block
@@ -111,9 +115,9 @@ def _clear_below(block: Array) -> None:
     corner[...] = np.triu(corner)
 
 
-def _zeros(size: int) -> Array:
-    """Zeros ``[size, size]``, aligned; memory that is not written is not taken."""
+def _empty(size: int) -> Array:
+    """Memory for ``[size, size]``, aligned."""
     spare = _ALIGNMENT // 8
-    buffer = np.zeros(size * size + spare)
+    buffer = np.empty(size * size + spare)
     start = (-buffer.ctypes.data % _ALIGNMENT) // 8
     return buffer[start : start + size * size].reshape(size, size)
