@@ -12,11 +12,15 @@ posterior   model.posterior(): the optimal q and what predictions keep of it
 Times are seconds, median [quartiles] over rounds in which the sides take turns. LAPACK's include a
 copy of the matrix, as it is overwritten. Peak memory, each side in a process of its own, is in
 units of M^2 numbers of float64, beyond the sums.
+
+SciPy's LAPACK (OpenBLAS) waits for its threads by spinning. On a machine that is busy otherwise a
+factorisation then takes seconds; compare with OPENBLAS_NUM_THREADS=1 there, which is noted.
 """
 
 from __future__ import annotations
 
 import argparse
+import os
 import sys
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
@@ -47,6 +51,7 @@ class CollapsedStep(Benchmark):
             yield {
                 "num_degrees": num_degrees,
                 "rounds": arguments.rounds or (3 if arguments.short else 9),
+                "blas_threads": os.environ.get("OPENBLAS_NUM_THREADS", "all"),
                 "seed": 0,
             }
 
@@ -176,6 +181,7 @@ def table_of(records: Sequence[Record]) -> str:
         rows.append(
             (
                 result["num_inducing"],
+                record["configuration"]["blas_threads"],
                 *(spread(result["seconds"][side]) for side in SIDES),
                 spread(excess),
                 f"{TARGET}: {'met' if excess['median'] <= TARGET else 'missed'}",
@@ -183,7 +189,7 @@ def table_of(records: Sequence[Record]) -> str:
             )
         )
     memory = (f"memory: {side}" for side in SIDES)
-    return markdown(("M", *SIDES, "step/LAPACK", "target", *memory), rows)
+    return markdown(("M", "threads", *SIDES, "step/LAPACK", "target", *memory), rows)
 
 
 if __name__ == "__main__":
