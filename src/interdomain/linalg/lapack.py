@@ -1,4 +1,4 @@
-"""``I + D G D`` for a diagonal D by LAPACK: factorised and inverted in place, in half a matrix.
+"""``I + D G D`` for a diagonal D by LAPACK: factorised and inverted in place.
 
 An upper triangle U in NumPy's order of entries is, to LAPACK, the lower triangle of its transpose.
 So ``B = U^T U`` is made, factorised and inverted in one buffer, without a copy. What is below the
