@@ -14,6 +14,7 @@ from benchmarks.attack_kills.benchmark import AttackKills
 from benchmarks.attack_memory import AttackMemory
 from benchmarks.banana_hmk.benchmark import BananaHmk
 from benchmarks.basis import Basis
+from benchmarks.collapsed_step import CollapsedStep
 from benchmarks.colour_conv import ColourConv
 from benchmarks.conv_covariances import ConvCovariances
 from benchmarks.distributed.benchmark import Distributed
@@ -40,6 +41,7 @@ BENCHMARKS: dict[str, type[Benchmark]] = {
         Basis,
         Structure,
         SeveralOutputs,
+        CollapsedStep,
         UciVish,
         VffAdditive,
         HvgpScaling,

@@ -3,7 +3,8 @@
 A covariance matrix is a ``tf.linalg.LinearOperator``. What the library has to know of a kind of
 operator is in one file each (``diagonal``, ``full``, ``low_rank``, ``block_diagonal``), which
 registers the functions of ``operators``: a new kind of operator is a new file. ``variational`` has
-the algebra of q(u) on top of it. Other modules compute sums that several families need: ``chunks``
+the algebra of q(u) on top of it, ``precision`` that of the optimal q of regression, by LAPACK
+(``lapack``). Other modules compute sums that several families need: ``chunks``
 (functions of many rows, a few rows at a time), ``distances``, ``radial_terms`` and ``radial_sums``
 (functions of a squared distance, and weighted sums of them over groups of points).
 """
@@ -13,6 +14,7 @@ from .diagonal import diagonal_operator
 from .full import full_operator
 from .low_rank import low_rank_operator
 from .operators import cast, direct_sum_alike, square_root, stack, stack_alike, whiten
+from .precision import precision_root, precision_terms
 from .roots import Inverse, Root
 
 __all__ = [
@@ -24,6 +26,8 @@ __all__ = [
     "direct_sum_alike",
     "full_operator",
     "low_rank_operator",
+    "precision_root",
+    "precision_terms",
     "square_root",
     "stack",
     "stack_alike",

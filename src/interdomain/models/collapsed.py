@@ -8,6 +8,10 @@ With a root R of Kuu, ``Phi = Kuf Kfu``, ``Psi = Kuf (Y - m)`` and the noise var
     bound = -N P log(2 pi s) / 2 - P log|L| - P (tr Kff - tr R^{-1} Phi R^{-T}) / (2 s)
             - (|Y - m|^2 / s - |c|^2) / 2.
 
+B is factorised by LAPACK, and its gradient is in closed form (:mod:`interdomain.linalg.precision`).
+With a diagonal root Phi is not even copied: a step is one factorisation and the inverse of the
+factor. Any other root whitens Phi first.
+
 All of it is done in float64, whatever the default float: sums over millions of rows cancel.
 """
 
@@ -18,21 +22,23 @@ from dataclasses import dataclass
 import numpy as np
 import tensorflow as tf
 
-from ..linalg import Root, cast, full_operator, square_root
+from ..linalg import Root, cast, precision_root, precision_terms, square_root
 
 
 @dataclass(frozen=True)
 class DataSums:
     """What the data contribute, in float64.
 
-    :ivar phi: ``Kuf Kfu``, ``[M, M]``.
+    :ivar gram: ``[K, K]``, its leading block ``[M, M]`` being ``Kuf Kfu``.
+    :ivar gram_gradient: Whether ``gram`` depends on anything that is trained.
     :ivar psi: ``Kuf (Y - m)``, ``[M, P]``.
     :ivar squared_error: ``|Y - m|^2``, over all rows and outputs.
     :ivar prior_variance: The sum of ``K(x_n, x_n)``.
     :ivar num_rows: N.
     """
 
-    phi: tf.Tensor
+    gram: tf.Tensor
+    gram_gradient: bool
     psi: tf.Tensor
     squared_error: tf.Tensor
     prior_variance: tf.Tensor
@@ -46,6 +52,8 @@ class DataSums:
         num_outputs: int,
         prior_variance: tf.Tensor,
         num_rows: tf.Tensor,
+        *,
+        gram_gradient: bool,
     ) -> DataSums:
         """
         :param gram: Sum of ``s s^T`` with ``s = (Kuf, y, h)``, ``[M + P + H, M + P + H]``.
@@ -56,7 +64,8 @@ class DataSums:
         combination = tf.concat([tf.eye(num_outputs, dtype=weights.dtype), -weights], axis=0)
         products = tf.matmul(gram[num_inducing:, num_inducing:], combination)
         return cls(
-            phi=gram[:num_inducing, :num_inducing],
+            gram=gram,
+            gram_gradient=gram_gradient,
             psi=tf.matmul(gram[:num_inducing, num_inducing:], combination),
             squared_error=tf.reduce_sum(combination * products),
             prior_variance=prior_variance,
@@ -66,50 +75,51 @@ class DataSums:
 
 @dataclass(frozen=True)
 class Collapsed:
-    """The factors that the bound and q are made of.
+    """What the bound and q are made of: ``B = I + D G D / s``, ``D`` being diagonal.
 
     :ivar root: R.
-    :ivar explained: The trace of ``R^{-1} Phi R^{-T}``.
-    :ivar B: ``[M, M]``.
-    :ivar L: Its Cholesky factor.
-    :ivar c: ``[M, P]``.
+    :ivar scale: The diagonal of D, ``[M]``: that of R^{-1} if R is diagonal, ones otherwise.
+    :ivar gram: G is its leading block ``[M, M]``: Phi, or ``R^{-1} Phi R^{-T}``.
+    :ivar gram_gradient: Whether G has a gradient.
+    :ivar columns: ``[M, P]``, which D makes ``R^{-1} Psi``.
     """
 
     root: Root
-    explained: tf.Tensor
-    B: tf.Tensor
-    L: tf.Tensor
-    c: tf.Tensor
+    scale: tf.Tensor
+    gram: tf.Tensor
+    gram_gradient: bool
+    columns: tf.Tensor
 
 
-def collapse(kuu: tf.linalg.LinearOperator, sums: DataSums, noise_variance: tf.Tensor) -> Collapsed:
-    """Factorise: once Kuu, if it has no structure, and once B."""
+def collapse(kuu: tf.linalg.LinearOperator, sums: DataSums) -> Collapsed:
+    """Whiten the sums, and factorise Kuu if it has no structure."""
     root = square_root(kuu if kuu.dtype == tf.float64 else cast(kuu, tf.float64))
-    half = root.solve(sums.phi)
+    if root.diagonal is not None:
+        return Collapsed(root, 1 / root.diagonal, sums.gram, sums.gram_gradient, sums.psi)
+    num_inducing = sums.psi.shape[0]
+    half = root.solve(sums.gram[:num_inducing, :num_inducing])
     whitened = root.solve(tf.linalg.matrix_transpose(half))
-    B = whitened / noise_variance
-    B = tf.linalg.set_diag(B, tf.linalg.diag_part(B) + 1)
-    L = square_root(full_operator(B)).to_dense()
-    c = tf.linalg.triangular_solve(L, root.solve(sums.psi)) / noise_variance
-    return Collapsed(root=root, explained=tf.linalg.trace(whitened), B=B, L=L, c=c)
+    ones = tf.ones([num_inducing], tf.float64)
+    return Collapsed(root, ones, whitened, True, root.solve(sums.psi))
 
 
 def bound(collapsed: Collapsed, sums: DataSums, noise_variance: tf.Tensor) -> tf.Tensor:
     """The lower bound on the log marginal likelihood."""
-    num_outputs = tf.cast(tf.shape(sums.psi)[1], tf.float64)
+    log_determinant, explained_fit = precision_terms(
+        collapsed.scale,
+        collapsed.gram,
+        collapsed.columns,
+        noise_variance,
+        gram_gradient=collapsed.gram_gradient,
+    )
+    num_inducing, num_outputs = collapsed.columns.shape
+    variances = tf.linalg.diag_part(collapsed.gram)[:num_inducing] * tf.square(collapsed.scale)
+    unexplained = (sums.prior_variance - tf.reduce_sum(variances)) / noise_variance
     log_noise = tf.math.log(2 * np.pi * noise_variance)
-    log_root = tf.reduce_sum(tf.math.log(tf.linalg.diag_part(collapsed.L)))
-    unexplained = (sums.prior_variance - collapsed.explained) / noise_variance
-    fit = sums.squared_error / noise_variance - tf.reduce_sum(tf.square(collapsed.c))
-    return -(num_outputs * (sums.num_rows * log_noise + 2 * log_root + unexplained) + fit) / 2
+    fit = sums.squared_error / noise_variance - explained_fit
+    return -(num_outputs * (sums.num_rows * log_noise + log_determinant + unexplained) + fit) / 2
 
 
-def optimal_q(collapsed: Collapsed) -> tuple[tf.Tensor, tf.Tensor]:
+def optimal_q(collapsed: Collapsed, noise_variance: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
     """Mean ``[M, P]`` and root ``[M, M]``, lower triangular, of the optimal whitened q(v)."""
-    mean = tf.linalg.triangular_solve(collapsed.L, collapsed.c, adjoint=True)
-    # In reversed order B is the product of an upper triangle U and its transpose, so that the
-    # inverse is that of the lower triangle U^{-T}: no matrix is inverted before it is factorised.
-    reversed_root = tf.linalg.cholesky(tf.reverse(collapsed.B, axis=[0, 1]))
-    lower = tf.linalg.matrix_transpose(tf.reverse(reversed_root, axis=[0, 1]))
-    identity = tf.eye(tf.shape(lower)[0], dtype=lower.dtype)
-    return mean, tf.linalg.triangular_solve(lower, identity)
+    return precision_root(collapsed.scale, collapsed.gram, collapsed.columns, noise_variance)

@@ -282,12 +282,11 @@ class StructuredSGPR(gpflow.models.GPModel, InternalDataTrainingLossMixin):
     )
     def elbo(self) -> tf.Tensor:
         """The collapsed lower bound on the log marginal likelihood (Titsias 2009, eq. 9)."""
-        noise_variance = self._noise_variance()
-        sums, collapsed = self._collapsed(noise_variance)
-        value = bound(collapsed, sums, noise_variance)
+        sums, collapsed = self._collapsed()
+        value = bound(collapsed, sums, self._noise_variance())
         return tf.cast(value, gpflow.default_float())
 
-    def _collapsed(self, noise_variance: tf.Tensor) -> tuple[DataSums, Collapsed]:
+    def _collapsed(self) -> tuple[DataSums, Collapsed]:
         features = self._features
         gram, diagonal, num_rows = self._provider.sums(features)
         sums = DataSums.from_gram(
@@ -296,18 +295,19 @@ class StructuredSGPR(gpflow.models.GPModel, InternalDataTrainingLossMixin):
             features.num_outputs,
             tf.reduce_sum(tf.cast(features.diagonal_factors(), tf.float64) * diagonal),
             num_rows,
+            gram_gradient=bool(features.trainable()),
         )
         kuu = Kuu_operator(
             self.inducing_variable, self.kernel, jitter=gpflow.config.default_jitter()
         )
-        return sums, collapse(kuu, sums, noise_variance)
+        return sums, collapse(kuu, sums)
 
     def _noise_variance(self) -> tf.Tensor:
         somewhere = tf.zeros([1, 1], gpflow.default_float())
         return tf.cast(tf.reshape(self.likelihood.variance_at(somewhere), []), tf.float64)
 
     def _whitened_q(self) -> tuple[tf.Tensor, tf.Tensor]:
-        mean, root = optimal_q(self._collapsed(self._noise_variance())[1])
+        mean, root = optimal_q(self._collapsed()[1], self._noise_variance())
         dtype = gpflow.default_float()
         return tf.cast(mean, dtype), tf.cast(root, dtype)[None]
 
@@ -317,8 +317,8 @@ class StructuredSGPR(gpflow.models.GPModel, InternalDataTrainingLossMixin):
     )
     def compute_qu(self) -> tuple[tf.Tensor, tf.Tensor]:
         """Mean and covariance of the optimal q(u); the covariance is that of every output."""
-        _, collapsed = self._collapsed(self._noise_variance())
-        mean, root = optimal_q(collapsed)
+        _, collapsed = self._collapsed()
+        mean, root = optimal_q(collapsed, self._noise_variance())
         mean, root = collapsed.root.matmul(mean), collapsed.root.matmul(root)
         dtype = gpflow.default_float()
         return tf.cast(mean, dtype), tf.cast(tf.matmul(root, root, transpose_b=True), dtype)

@@ -1,0 +1,123 @@
+"""``I + D G D`` for a diagonal D by LAPACK: factorised and inverted in place.
+
+An upper triangle U in NumPy's order of entries is, to LAPACK, the lower triangle of its transpose.
+So ``B = U^T U`` is made, factorised and inverted in one buffer, without a copy. What is below the
+diagonal of a triangle that is called U is neither written nor read, but for zeros near the
+diagonal: it can be anything.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+from scipy.linalg import lapack
+
+Array = np.ndarray[Any, np.dtype[np.float64]]
+
+_PANEL = 64
+"""Rows to take at a time: few enough to stay in a cache, and to waste little below the diagonal."""
+
+_ALIGNMENT = 64
+"""Bytes, a power of two. TensorFlow takes an array over without a copy if it begins at such an
+address."""
+
+
+def factorise(scale: Array, gram: Array, *, backwards: bool = False) -> tuple[Array, int]:
+    """The upper triangle U of ``U^T U = I + D G D``.
+
+    :param scale: The diagonal of D, ``[M]``.
+    :param gram: Symmetric, ``[K, K]``; G is its leading block ``[M, M]``.
+    :param backwards: Take the rows and columns of ``I + D G D`` in reversed order.
+    :returns: U; and 0, or the row (from 1) at which the matrix is not positive definite.
+    """
+    size = len(scale)
+    gram = gram[:size, :size]
+    if backwards:
+        scale, gram = scale[::-1], gram[::-1, ::-1]
+    upper = _empty(size)
+    for rows, block in _panels(upper):
+        np.multiply(gram[rows, rows.start :], scale[rows.start :], out=block)
+        block *= scale[rows, None]
+        _clear_below(block)
+    upper.reshape(-1)[:: size + 1] += 1
+    _, failed_at = lapack.dpotrf(upper.T, lower=1, clean=0, overwrite_a=1)
+    return upper, int(failed_at)
+
+
+def solve(upper: Array, columns: Array, *, adjoint: bool = False) -> Array:
+    """``U^{-1} columns``, or ``U^{-T} columns``, for columns ``[M, P]``."""
+    solution, _ = lapack.dtrtrs(upper.T, columns, lower=1, trans=0 if adjoint else 1)
+    return np.ascontiguousarray(solution)
+
+
+def invert(upper: Array) -> None:
+    """Replace U by its inverse."""
+    lapack.dtrtri(upper.T, lower=1, overwrite_c=1)
+
+
+def multiply_by_adjoint(upper: Array) -> None:
+    """Replace U by the upper half of ``U U^T``."""
+    lapack.dlauum(upper.T, lower=1, overwrite_c=1)
+
+
+def copied(upper: Array) -> Array:
+    """A copy of U."""
+    other = _empty(len(upper))
+    for rows, block in _panels(other):
+        block[...] = upper[rows, rows.start :]
+    return other
+
+
+def square_lengths(upper: Array) -> Array:
+    """The diagonal of ``U U^T``."""
+    lengths = [np.einsum("ij,ij->i", block, block) for _, block in _panels(upper)]
+    return np.concatenate(lengths)
+
+
+def turned(upper: Array) -> Array:
+    """U with its rows and columns in reversed order: a lower triangle, zero above the diagonal."""
+    size = len(upper)
+    lower = _empty(size)
+    lower.fill(0)
+    for rows, block in _panels(upper):
+        lower[size - rows.stop : size - rows.start, : size - rows.start] = block[::-1, ::-1]
+    return lower
+
+
+def mirrored(upper: Array, size: int) -> Array:
+    """The symmetric matrix whose upper half is U, and as many zeros after it as make it
+    ``[size, size]``."""
+    whole = _empty(size)
+    whole[len(upper) :] = 0
+    whole[:, len(upper) :] = 0
+    for rows, block in _panels(upper):
+        length = rows.stop - rows.start
+        whole[rows, rows.start : len(upper)] = block
+        whole[rows.stop : len(upper), rows] = block[:, length:].T
+        corner = np.triu(block[:, :length])
+        whole[rows, rows] = corner + np.triu(corner, 1).T
+    return whole
+
+
+def _panels(upper: Array) -> Iterator[tuple[slice, Array]]:
+    """Slices of rows, and these rows from the diagonal on."""
+    size = len(upper)
+    for start in range(0, size, _PANEL):
+        rows = slice(start, min(start + _PANEL, size))
+        yield rows, upper[rows, start:]
+
+
+def _clear_below(block: Array) -> None:
+    """Zeros below the diagonal of the leading square of a panel."""
+    corner = block[:, : len(block)]
+    corner[...] = np.triu(corner)
+
+
+def _empty(size: int) -> Array:
+    """Memory for ``[size, size]``, aligned."""
+    spare = _ALIGNMENT // 8
+    buffer = np.empty(size * size + spare)
+    start = (-buffer.ctypes.data % _ALIGNMENT) // 8
+    return buffer[start : start + size * size].reshape(size, size)

@@ -1,0 +1,272 @@
+"""The precision ``B = I + D G D / s`` of the whitened inducing variables given Gaussian data.
+
+D is diagonal, ``G = Kuf Kfu``, s the noise variance. Everything comes from one factorisation of B
+by LAPACK, and the gradient from the inverse of the factor: as ``G D B^{-1} / s = D^{-1} (I -
+B^{-1})``, no further product is needed, nor the gradient of a Cholesky factor.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+import tensorflow as tf
+
+from . import lapack
+from .lapack import Array
+
+_NOT_FACTORISED = (
+    "Cholesky decomposition was not successful: I + R^{-1} Kuf Kfu R^{-T} / s, with the root R of "
+    "Kuu and the noise variance s, is not positive definite in float64; s is too small for it."
+)
+
+
+def precision_terms(
+    scale: tf.Tensor,
+    gram: tf.Tensor,
+    columns: tf.Tensor,
+    noise_variance: tf.Tensor,
+    *,
+    gram_gradient: bool,
+) -> tuple[tf.Tensor, tf.Tensor]:
+    """``log det B`` and ``|B^{-1/2} D columns / s|^2``, all in float64.
+
+    They can be differentiated once: a second derivative raises.
+
+    :param scale: The diagonal of D, ``[M]``.
+    :param gram: Symmetric, ``[K, K]``; G is its leading block ``[M, M]``. It is not copied.
+    :param columns: ``[M, P]``.
+    :param noise_variance: s, ``[]``.
+    :param gram_gradient: Whether ``gram`` has a gradient, which is dense; else it is a constant.
+    :raises tf.errors.InvalidArgumentError: If B is finite and cannot be factorised. If it is not
+        finite, the two are NaN.
+    """
+
+    @tf.custom_gradient
+    def terms(*inputs: tf.Tensor) -> Any:
+        ok, log_determinant, fit, upper, half = _in_python(_terms, inputs, 5)
+        outputs = _checked(ok, [log_determinant, fit], [(), ()])
+
+        def gradient(*upstream: tf.Tensor) -> list[tf.Tensor | None]:
+            def closed_form(*tensors: tf.Tensor) -> list[tf.Tensor]:
+                function = _all_gradients if gram_gradient else _small_gradients
+                given = (*tensors, upper, half)
+                found = _in_python(function, given, 4 if gram_gradient else 3)
+                of = [inputs[0], *inputs[2:], inputs[1]]
+                return [tf.reshape(g, tf.shape(t)) for g, t in zip(found, of, strict=False)]
+
+            to_scale, *others = _once(closed_form, (*inputs, *upstream))
+            to_columns, to_noise, *to_gram = others
+            return [to_scale, to_gram[0] if gram_gradient else None, to_columns, to_noise]
+
+        return tuple(outputs), gradient
+
+    log_determinant, fit = terms(scale, gram, columns, noise_variance)
+    return log_determinant, fit
+
+
+def precision_root(
+    scale: tf.Tensor, gram: tf.Tensor, columns: tf.Tensor, noise_variance: tf.Tensor
+) -> tuple[tf.Tensor, tf.Tensor]:
+    """``B^{-1} D columns / s`` ``[M, P]`` and the Cholesky factor ``[M, M]`` of ``B^{-1}``.
+
+    As :func:`precision_terms`, but that ``gram`` has a gradient always.
+    """
+
+    @tf.custom_gradient
+    def mean_and_root(*inputs: tf.Tensor) -> Any:
+        ok, *values = _in_python(_mean_and_root, inputs, 3)
+        size, num_columns = columns.shape
+        outputs = _checked(ok, values, [(size, num_columns), (size, size)])
+
+        def gradient(*upstream: tf.Tensor) -> list[tf.Tensor]:
+            return _once(_gradients_through_root, (*inputs, *outputs, *upstream))
+
+        return tuple(outputs), gradient
+
+    mean, root = mean_and_root(scale, gram, columns, noise_variance)
+    return mean, root
+
+
+def _terms(scale: Array, gram: Array, columns: Array, noise: Array) -> tuple[Array, ...]:
+    """Whether B is as it should be; the two terms; U with ``B = U^T U``; and the half of the fit
+    ``U^{-T} D columns / s``."""
+    with np.errstate(all="ignore"):
+        upper, failed_at = lapack.factorise(scale / np.sqrt(noise), gram)
+        log_determinant = 2 * np.sum(np.log(np.diagonal(upper)))
+        if failed_at or not np.isfinite(log_determinant):
+            np.fill_diagonal(upper, np.nan)
+            nan = np.asarray(np.nan)
+            return _not_finite(scale, gram, noise), nan, nan, upper, np.full_like(columns, np.nan)
+        half = lapack.solve(upper, scale[:, None] * columns / noise, adjoint=True)
+    fit = np.sum(np.square(half))
+    return np.asarray(1.0), np.asarray(log_determinant), np.asarray(fit), upper, half
+
+
+def _mean_and_root(scale: Array, gram: Array, columns: Array, noise: Array) -> tuple[Array, ...]:
+    """Whether B is as it should be, and the two results.
+
+    In reversed order B is the product of a lower triangle and its transpose, so that the inverse is
+    that of a lower triangle: no matrix is inverted before it is factorised.
+    """
+    with np.errstate(all="ignore"):
+        upper, failed_at = lapack.factorise(scale / np.sqrt(noise), gram, backwards=True)
+        if failed_at:
+            nan = np.full_like(columns, np.nan)
+            return _not_finite(scale, gram, noise), nan, np.full_like(upper, np.nan)
+        lapack.invert(upper)
+        root = lapack.turned(upper)
+        mean = root @ (root.T @ (scale[:, None] * columns / noise))
+    return np.asarray(1.0), mean, root
+
+
+def _not_finite(scale: Array, gram: Array, noise: Array) -> Array:
+    """1 if B is not finite, 0 if it is and yet could not be factorised."""
+    size = len(scale)
+    diagonal = np.diagonal(gram)[:size] * np.square(scale) / noise
+    finite = np.all(np.isfinite(diagonal)) and np.all(np.isfinite(gram[:size, :size]))
+    return np.asarray(0.0 if finite else 1.0)
+
+
+def _small_gradients(
+    scale: Array,
+    gram: Array,
+    columns: Array,
+    noise: Array,
+    to_log_determinant: Array,
+    to_fit: Array,
+    upper: Array,
+    half: Array,
+) -> tuple[Array, ...]:
+    """To scale, columns and the noise variance."""
+    with np.errstate(all="ignore"):
+        inverse = lapack.copied(upper)
+        lapack.invert(inverse)
+        solved = lapack.solve(upper, half)
+        precisions = lapack.square_lengths(inverse)
+        factors = to_log_determinant, to_fit
+        return _gradients_of_diagonal(scale, columns, noise, factors, precisions, solved)
+
+
+def _all_gradients(
+    scale: Array,
+    gram: Array,
+    columns: Array,
+    noise: Array,
+    to_log_determinant: Array,
+    to_fit: Array,
+    upper: Array,
+    half: Array,
+) -> tuple[Array, ...]:
+    """To scale, columns, the noise variance and gram."""
+    with np.errstate(all="ignore"):
+        inverse = lapack.copied(upper)
+        lapack.invert(inverse)
+        solved = lapack.solve(upper, half)
+        lapack.multiply_by_adjoint(inverse)
+        factors = to_log_determinant, to_fit
+        variances = np.diagonal(inverse).copy()
+        small = _gradients_of_diagonal(scale, columns, noise, factors, variances, solved)
+        to_gram = lapack.mirrored(inverse, len(gram))
+        block = to_gram[: len(scale), : len(scale)]
+        block *= to_log_determinant
+        block -= to_fit * solved @ solved.T
+        block *= scale
+        block *= scale[:, None] / noise
+        return (*small, to_gram)
+
+
+def _gradients_of_diagonal(
+    scale: Array,
+    columns: Array,
+    noise: Array,
+    factors: tuple[Array, Array],
+    variances: Array,
+    solved: Array,
+) -> tuple[Array, Array, Array]:
+    """To scale, columns and the noise variance.
+
+    :param factors: The gradients to the two terms.
+    :param variances: The diagonal of ``B^{-1}``.
+    :param solved: ``B^{-1} D columns / s``.
+    """
+    to_log_determinant, to_fit = factors
+    whole = to_log_determinant * (1 - variances) + to_fit * np.sum(np.square(solved), axis=1)
+    to_scale = np.divide(2 * whole, scale, out=np.zeros_like(scale), where=scale != 0)
+    scaled = scale[:, None] * solved / noise
+    fit_to_noise = np.sum(columns * scaled) / noise + np.sum(np.square(solved)) / noise
+    determinant_to_noise = np.sum(1 - variances) / noise
+    to_noise = -to_log_determinant * determinant_to_noise - to_fit * fit_to_noise
+    return to_scale, 2 * to_fit * scaled, np.asarray(to_noise)
+
+
+def _gradients_through_root(
+    scale: tf.Tensor,
+    gram: tf.Tensor,
+    columns: tf.Tensor,
+    noise: tf.Tensor,
+    mean: tf.Tensor,
+    root: tf.Tensor,
+    to_mean: tf.Tensor,
+    to_root: tf.Tensor,
+) -> list[tf.Tensor]:
+    """To scale, gram, columns and the noise variance. (For the factor see Murray 2016,
+    "Differentiation of the Cholesky decomposition", section 3.1.)"""
+    size = tf.shape(scale)[0]
+    middle = tf.linalg.band_part(tf.matmul(root, to_root, transpose_a=True), -1, 0)
+    middle = tf.linalg.set_diag(middle, tf.linalg.diag_part(middle) / 2)
+    solved = tf.matmul(root, tf.matmul(root, to_mean, transpose_a=True))
+    to_precision = tf.matmul(root, tf.matmul(middle, root, transpose_b=True))
+    to_precision = -to_precision - tf.matmul(solved, mean, transpose_b=True)
+    to_precision = (to_precision + tf.linalg.matrix_transpose(to_precision)) / 2
+    products = tf.linalg.matvec(to_precision * gram[:size, :size], scale) / noise
+    from_columns = tf.reduce_sum(columns * solved, axis=1) / noise
+    to_scale = 2 * products + from_columns
+    to_noise = -tf.reduce_sum(scale * (products + from_columns)) / noise
+    after = tf.shape(gram)[0] - size
+    to_block = to_precision * scale * scale[:, None] / noise
+    to_gram = tf.pad(to_block, [[0, after], [0, after]])
+    return [to_scale, to_gram, scale[:, None] * solved / noise, to_noise]
+
+
+def _in_python(
+    function: Callable[..., tuple[Array, ...]], inputs: Sequence[Any], number: int
+) -> list[Any]:
+    """What the function returns of the values of the inputs: tensors in a graph, arrays (that
+    nothing had to copy) outside of one."""
+    if tf.executing_eagerly():
+        return list(function(*(np.asarray(value) for value in inputs)))
+    return list(tf.numpy_function(function, inputs, [tf.float64] * number, stateful=False))
+
+
+def _checked(ok: Any, values: Sequence[Any], shapes: Sequence[tuple[int, ...]]) -> list[tf.Tensor]:
+    """
+    :raises tf.errors.InvalidArgumentError: If not ``ok``; in a graph, when it is run.
+    """
+    if tf.executing_eagerly():
+        if not ok:
+            raise tf.errors.InvalidArgumentError(None, None, _NOT_FACTORISED)
+        return [tf.convert_to_tensor(value) for value in values]
+    with tf.control_dependencies([tf.debugging.Assert(tf.equal(ok, 1.0), [_NOT_FACTORISED])]):
+        outputs = [tf.identity(value) for value in values]
+    return [tf.ensure_shape(value, shape) for value, shape in zip(outputs, shapes, strict=True)]
+
+
+def _once(gradient: Callable[..., list[tf.Tensor]], inputs: Sequence[tf.Tensor]) -> list[tf.Tensor]:
+    """The gradient, as a function that cannot be differentiated.
+
+    What is computed in Python would have no derivative otherwise, which is not an error but a zero.
+    """
+
+    @tf.custom_gradient
+    def first(*inputs: tf.Tensor) -> Any:
+        def second(*upstream: tf.Tensor) -> Any:
+            raise NotImplementedError(
+                "The collapsed bound and its optimal q can be differentiated once: the gradient of "
+                "their gradient is not implemented."
+            )
+
+        return tuple(gradient(*inputs)), second
+
+    return list(first(*inputs))

@@ -1,0 +1,252 @@
+"""The closed form of the collapsed bound and of its optimal q, against TensorFlow's Cholesky."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import gpflow
+import numpy as np
+import pytest
+import tensorflow as tf
+
+import interdomain as idm
+from interdomain.inducing_variables import SphericalHarmonics
+from interdomain.linalg import diagonal_operator, full_operator
+from interdomain.models import StructuredSGPR
+from interdomain.models.collapsed import DataSums, bound, collapse, optimal_q
+from interdomain.training.guard import NumericalBreakdown, tensorflow_errors_as_breakdowns
+
+NUM_ROWS, NUM_INDUCING, NUM_MEANS = 300, 70, 2  # more than a panel of the factorisation
+OPERATORS: dict[str, Callable[[tf.Tensor], tf.linalg.LinearOperator]] = {
+    "diagonal": diagonal_operator,
+    "full": lambda spectrum: full_operator(tf.linalg.diag(spectrum) + 0.3),
+}
+both_operators = pytest.mark.parametrize("name", OPERATORS)
+both_modes = pytest.mark.parametrize("compiled", [False, True], ids=["eager", "compiled"])
+
+
+def make_inputs(num_outputs: int, noise: float) -> list[tf.Tensor]:
+    """The spectrum of Kuu, the noise variance, the gram, the mean's weights, the prior variance."""
+    rng = np.random.default_rng(num_outputs)
+    rows = rng.normal(size=(NUM_INDUCING + num_outputs + NUM_MEANS, NUM_ROWS))
+    rows[:NUM_INDUCING] *= np.linspace(1, 1e-3, NUM_INDUCING)[:, None]
+    return [
+        tf.constant(rng.uniform(0.5, 4.0, size=NUM_INDUCING)),
+        tf.constant(noise, tf.float64),
+        tf.constant(rows @ rows.T),
+        tf.constant(rng.normal(size=(NUM_MEANS, num_outputs))),
+        tf.constant(2_000.0, tf.float64),
+    ]
+
+
+def sums_of(inputs: list[tf.Tensor], *, gram_gradient: bool = True) -> DataSums:
+    _, _, gram, weights, prior_variance = inputs
+    num_rows = tf.constant(float(NUM_ROWS), tf.float64)
+    return DataSums.from_gram(
+        gram, weights, weights.shape[1], prior_variance, num_rows, gram_gradient=gram_gradient
+    )
+
+
+def factors(kuu: Any, inputs: list[tf.Tensor]) -> tuple[DataSums, tf.Tensor, tf.Tensor, tf.Tensor]:
+    """The sums, the trace of the whitened Phi, B and ``R^{-1} Psi / s``, by TensorFlow alone."""
+    sums, noise, root = sums_of(inputs), inputs[1], tf.linalg.cholesky(kuu.to_dense())
+    half = tf.linalg.triangular_solve(root, sums.gram[:NUM_INDUCING, :NUM_INDUCING])
+    whitened = tf.linalg.triangular_solve(root, tf.transpose(half))
+    B = tf.eye(NUM_INDUCING, dtype=tf.float64) + whitened / noise
+    return sums, tf.linalg.trace(whitened), B, tf.linalg.triangular_solve(root, sums.psi) / noise
+
+
+def expected_bound(kuu: Any, inputs: list[tf.Tensor]) -> tf.Tensor:
+    """Titsias 2009, eq. 9."""
+    sums, explained, B, columns = factors(kuu, inputs)
+    L, noise = tf.linalg.cholesky(B), inputs[1]
+    c = tf.linalg.triangular_solve(L, columns)
+    determinant = 2 * tf.reduce_sum(tf.math.log(tf.linalg.diag_part(L)))
+    unexplained = (sums.prior_variance - explained) / noise
+    each = NUM_ROWS * tf.math.log(2 * np.pi * noise) + determinant + unexplained
+    fit = sums.squared_error / noise - tf.reduce_sum(c**2)
+    return -(columns.shape[1] * each + fit) / 2
+
+
+def expected_q(kuu: Any, inputs: list[tf.Tensor]) -> tuple[tf.Tensor, tf.Tensor]:
+    _, _, B, columns = factors(kuu, inputs)
+    covariance = tf.linalg.inv(B)
+    return covariance @ columns, tf.linalg.cholesky(covariance)
+
+
+def value_and_gradients(
+    function: Callable[[list[tf.Tensor]], tf.Tensor], inputs: list[tf.Tensor], compiled: bool
+) -> list[tf.Tensor]:
+    def evaluate(*inputs: tf.Tensor) -> list[tf.Tensor]:
+        with tf.GradientTape() as tape:
+            tape.watch(inputs)
+            value = function(list(inputs))
+        return [value, *tape.gradient(value, inputs)]
+
+    evaluate = tf.function(evaluate, autograph=False) if compiled else evaluate
+    value, *gradients = evaluate(*inputs)
+    # Only the symmetric part of the gradient to a symmetric matrix means anything.
+    gradients[2] = (gradients[2] + tf.transpose(gradients[2])) / 2
+    return [value, *gradients]
+
+
+def assert_close(found: list[tf.Tensor], expected: list[tf.Tensor], tolerance: float) -> None:
+    for one, other in zip(found, expected, strict=True):
+        atol = tolerance * np.max(np.abs(other))
+        np.testing.assert_allclose(one, other, rtol=0, atol=atol)
+
+
+@both_operators
+@both_modes
+@pytest.mark.parametrize("num_outputs", [1, 3])
+def test_bound_and_its_gradients(name: str, compiled: bool, num_outputs: int) -> None:
+    operator = OPERATORS[name]
+
+    def ours(inputs: list[tf.Tensor]) -> tf.Tensor:
+        sums = sums_of(inputs)
+        return bound(collapse(operator(inputs[0]), sums), sums, inputs[1])
+
+    def oracle(inputs: list[tf.Tensor]) -> tf.Tensor:
+        return expected_bound(operator(inputs[0]), inputs)
+
+    for noise in (1e-3, 0.1, 50.0):
+        inputs = make_inputs(num_outputs, noise)
+        expected = value_and_gradients(oracle, inputs, True)
+        assert_close(value_and_gradients(ours, inputs, compiled), expected, 1e-9)
+        assert_close([ours(inputs)], expected[:1], 1e-9)  # the value alone
+
+
+@both_operators
+@both_modes
+def test_optimal_q_and_its_gradients(name: str, compiled: bool) -> None:
+    operator = OPERATORS[name]
+    rng = np.random.default_rng(3)
+    directions = rng.normal(size=[NUM_INDUCING, 3]), rng.normal(size=[NUM_INDUCING] * 2)
+
+    def along(q: tuple[tf.Tensor, tf.Tensor]) -> tf.Tensor:
+        return tf.add_n([tf.reduce_sum(d * part) for d, part in zip(directions, q, strict=True)])
+
+    def ours(inputs: list[tf.Tensor]) -> tuple[tf.Tensor, tf.Tensor]:
+        return optimal_q(collapse(operator(inputs[0]), sums_of(inputs)), inputs[1])
+
+    inputs = make_inputs(3, 0.1)
+    assert_close(list(ours(inputs)), list(expected_q(operator(inputs[0]), inputs)), 1e-9)
+    assert np.all(np.triu(ours(inputs)[1], 1) == 0)
+    parts = slice(0, 4)  # q does not depend on the prior variance
+    expected = value_and_gradients(
+        lambda given: along(expected_q(operator(given[0]), given)) + given[4], inputs, True
+    )
+    found = value_and_gradients(lambda given: along(ours(given)) + given[4], inputs, compiled)
+    assert_close(found[parts], expected[parts], 1e-8)
+
+
+def test_a_constant_gram_costs_no_dense_gradient(monkeypatch: pytest.MonkeyPatch) -> None:
+    """And the gradients to everything else are the same."""
+    inputs = make_inputs(3, 0.1)
+
+    def gradients(gram_gradient: bool) -> list[tf.Tensor]:
+        with tf.GradientTape() as tape:
+            tape.watch([inputs[0], inputs[1]])
+            sums = sums_of(inputs, gram_gradient=gram_gradient)
+            value = bound(collapse(diagonal_operator(inputs[0]), sums), sums, inputs[1])
+        return list(tape.gradient(value, [inputs[0], inputs[1]]))
+
+    expected = gradients(True)
+    monkeypatch.setattr("interdomain.linalg.lapack.multiply_by_adjoint", None)
+    assert_close(gradients(False), expected, 1e-12)
+
+
+def test_a_feature_without_prior_variance() -> None:
+    """Its Kuu is infinite; it takes no part, and the gradients to the others are theirs."""
+    inputs = make_inputs(1, 0.1)
+    spectrum = inputs[0].numpy()
+    spectrum[7] = np.inf
+    inputs[0] = tf.constant(spectrum)
+    scale = 1 / tf.sqrt(inputs[0])
+    with tf.GradientTape() as tape:
+        tape.watch(scale)
+        sums = sums_of(inputs)
+        log_determinant, _ = idm.linalg.precision_terms(
+            scale, sums.gram, sums.psi, inputs[1], gram_gradient=False
+        )
+    gradient = tape.gradient(log_determinant, scale).numpy()
+    assert gradient[7] == 0
+    assert np.all(np.isfinite(gradient))
+
+
+def failing_inputs() -> list[tf.Tensor]:
+    """A gram that is not positive semi-definite, and has to show at this noise."""
+    inputs = make_inputs(1, 1e-3)
+    inputs[2] = tf.linalg.set_diag(inputs[2], -tf.linalg.diag_part(inputs[2]))
+    return inputs
+
+
+@both_modes
+def test_a_factorisation_that_fails(compiled: bool) -> None:
+    """It says so, and a line search takes it for a breakdown; NaN goes in and comes out."""
+
+    def value(*inputs: tf.Tensor) -> tf.Tensor:
+        sums = sums_of(list(inputs))
+        return bound(collapse(diagonal_operator(inputs[0]), sums), sums, inputs[1])
+
+    def mean(*inputs: tf.Tensor) -> tf.Tensor:
+        return optimal_q(collapse(diagonal_operator(inputs[0]), sums_of(list(inputs))), inputs[1])
+
+    for function in (value, mean):
+        evaluate = tf.function(function, autograph=False) if compiled else function
+        with pytest.raises(tf.errors.InvalidArgumentError, match="noise variance s, is not posit"):
+            evaluate(*failing_inputs())
+        with pytest.raises(NumericalBreakdown, match="a matrix factorisation failed"):
+            with tensorflow_errors_as_breakdowns():
+                evaluate(*failing_inputs())
+        inputs = make_inputs(1, 1e-3)
+        inputs[2] *= np.nan
+        assert np.all(np.isnan(tf.nest.flatten(evaluate(*inputs))[0]))
+
+
+def make_model() -> StructuredSGPR:
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(50, 2))
+    kernel = idm.kernels.SphericalMatern32(weight_variances=[0.6, 1.4], lengthscale=0.8)
+    harmonics = SphericalHarmonics.for_kernel(kernel, 2, 3)
+    for parameter in (kernel.weight_variances, kernel.bias_variance):  # those of the features
+        gpflow.set_trainable(parameter, False)
+    return StructuredSGPR((X, np.sin(X[:, :1])), kernel, harmonics, noise_variance=0.2)
+
+
+@both_modes
+def test_second_derivatives_raise(compiled: bool) -> None:
+    model = make_model()
+
+    def second() -> Any:
+        noise = model.likelihood.variance.unconstrained_variable
+        with tf.GradientTape() as outer:
+            with tf.GradientTape() as inner:
+                loss = model.training_loss()
+            first = inner.gradient(loss, noise)
+        return outer.gradient(first, noise)
+
+    with pytest.raises(NotImplementedError, match="can be differentiated once"):
+        (tf.function(second, autograph=False) if compiled else second)()
+
+
+def test_predictions_carry_gradients_of_the_parameters() -> None:
+    """Through the optimal q, against finite differences."""
+    model = make_model()
+    X = np.array([[0.3, -0.2], [1.0, 0.5]])
+
+    def total() -> tf.Tensor:
+        return tf.add_n([tf.reduce_sum(part) for part in model.predict_f(X)])
+
+    with tf.GradientTape() as tape:
+        value = total()
+    variables = model.trainable_variables
+    for variable, gradient in zip(variables, tape.gradient(value, variables), strict=True):
+        start, step = variable.numpy(), 1e-5
+        variable.assign(start + step)
+        above = total()
+        variable.assign(start - step)
+        below = total()
+        variable.assign(start)
+        np.testing.assert_allclose(gradient, (above - below) / (2 * step), rtol=1e-6)
