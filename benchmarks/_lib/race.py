@@ -1,0 +1,115 @@
+"""Regression models built, trained and evaluated on one clock: a box, an interval, points."""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+import numpy as np
+
+from benchmarks._lib.data import Array
+from benchmarks._lib.prediction import Predictor, gaussian_errors
+
+ROWS_FOR_CENTRES = 20_000
+BATCH_SIZE = 1_000
+Rows = tuple[Array, Array]
+
+
+def evaluated(model: Any, held_out: Rows) -> dict[str, float]:
+    """Test errors of a model with a Gaussian likelihood."""
+    X, Y = held_out
+    mean, variance = Predictor(model, X.shape[1])(X)
+    return gaussian_errors(Y, mean, variance + float(model.likelihood.variance.numpy()))
+
+
+def box(data: Rows, num_inducing: int, lengthscale: float, margin: float) -> tuple[Any, Any]:
+    """Fourier features of a box under a Matern-3/2 that is cut off to them, after `fit_sgpr`; the
+    model, and what the fit did."""
+    import gpflow
+
+    import interdomain as idm
+
+    base = gpflow.kernels.Matern32(lengthscales=np.full(data[0].shape[1], lengthscale))
+    kernel = idm.kernels.Periodized.from_data(
+        base, data[0], num_features=num_inducing, margin=margin
+    )
+    features = idm.inducing_variables.PeriodicFourierFeatures.for_kernel(kernel)
+    model = idm.models.StructuredSGPR(data, kernel, features, noise_variance=0.1)
+    return model, idm.training.fit_sgpr(model)
+
+
+def interval(data: Rows, num_inducing: int, lengthscale: float, margin: float) -> tuple[Any, Any]:
+    """Variational Fourier features of one column, after `fit_sgpr`."""
+    import gpflow
+
+    import interdomain as idm
+
+    reach = margin * lengthscale / 2
+    ends = float(np.min(data[0])) - reach, float(np.max(data[0])) + reach
+    features = idm.inducing_variables.IntervalFourierFeatures(*ends, (num_inducing - 1) // 2)
+    kernel = gpflow.kernels.Matern32(lengthscales=lengthscale)
+    model = idm.models.StructuredSGPR(data, kernel, features, noise_variance=0.1)
+    return model, idm.training.fit_sgpr(model)
+
+
+def collapsed(model: Any, fit: Any, held_out: Rows, started: float) -> dict[str, Any]:
+    """The result of a model after `fit_sgpr`, with the clock stopped after the predictions."""
+    errors = evaluated(model, held_out)
+    return {
+        "trace": [{"seconds": time.perf_counter() - started, **errors}],
+        "num_inducing": int(model.inducing_variable.num_inducing),
+        "pass_seconds": fit.pass_seconds,
+        "subset_seconds": fit.subset_seconds,
+        "steps": fit.result.steps,
+        "rows": model.num_data,
+    }
+
+
+def svgp(
+    data: Rows,
+    held_out: Rows,
+    num_inducing: int,
+    lengthscale: float,
+    seconds: list[float],
+    seed: int,
+) -> dict[str, Any]:
+    """gpflow's SVGP with points at centres of k-means, Matern-3/2, minibatches, natural gradients
+    0.1 and Adam 0.01; evaluated whenever one of the times has passed, which does not count."""
+    import gpflow
+    from scipy.cluster.vq import kmeans2
+
+    import interdomain as idm
+
+    started = time.perf_counter()
+    chosen = np.random.default_rng(seed).permutation(len(data[0]))[:ROWS_FOR_CENTRES]
+    centres, _ = kmeans2(data[0][chosen], num_inducing, minit="points", seed=seed)
+    model = gpflow.models.SVGP(
+        gpflow.kernels.Matern32(lengthscales=np.full(data[0].shape[1], lengthscale)),
+        gpflow.likelihoods.Gaussian(0.1),
+        centres,
+        num_data=len(data[0]),
+    )
+    trace: list[dict[str, float]] = []
+    apart = 0.0
+
+    def look(step: int, model: Any) -> None:
+        nonlocal apart
+        now = time.perf_counter()
+        passed = now - started - apart
+        if len(trace) < len(seconds) and passed >= seconds[len(trace)]:
+            trace.append({"seconds": passed, "steps": float(step), **evaluated(model, held_out)})
+            apart += time.perf_counter() - now
+        if len(trace) == len(seconds):
+            raise idm.training.StopFit
+
+    idm.training.fit(
+        model,
+        data,
+        batch_size=min(BATCH_SIZE, len(data[0])),
+        natural_gradient=0.1,
+        steps=10**6,
+        callbacks=[look],
+        callback_every=20,
+        seed=seed,
+    )
+    return {"trace": trace, "num_inducing": num_inducing, "rows": len(data[0])}
