@@ -94,7 +94,9 @@ def matern_mixture(nu: float) -> tuple[Array, Array]:
     h)`` of the integral, but for a factor near one.
     """
     step = math.pi**2 / (_LOG_ACCURACY + 10)
-    lower, upper = -_LOG_ACCURACY / nu, math.log((_LOG_ACCURACY + 8 * nu) / (2 * nu))
+    # What is left out below is (2 nu e^lower)^nu / Gamma(nu + 1).
+    lower = -(_LOG_ACCURACY - math.lgamma(nu + 1)) / nu - math.log(2 * nu)
+    upper = math.log((_LOG_ACCURACY + 8 * nu) / (2 * nu))
     u = np.arange(lower, upper + step, step)
     log_weights = nu * u - 2 * nu * np.exp(u)
     weights = np.exp(log_weights - np.max(log_weights))
@@ -126,7 +128,9 @@ def _theta(turns: tf.Tensor, widths: tf.Tensor) -> tf.Tensor:
     :param turns: In ``[-1/2, 1/2]``, ``[N]``.
     :param widths: ``[Q]``.
     """
-    short = tf.clip_by_value(widths, np.finfo(widths.dtype.as_numpy_dtype).tiny * 1e3, _SWITCH)
+    # The gradient has their squares.
+    narrowest = 10 * float(np.sqrt(np.finfo(widths.dtype.as_numpy_dtype).tiny))
+    short = tf.clip_by_value(widths, narrowest, _SWITCH)
     long = tf.maximum(widths, _SWITCH)
     images = tf.add_n([tf.exp(-tf.square(turns + n) / (4 * short[:, None])) for n in range(-2, 3)])
     orders = tf.constant(np.arange(1, 5), turns.dtype)
