@@ -39,18 +39,17 @@ def frequencies_of(functions: IntArray) -> IntArray:
     return (functions + 1) // 2
 
 
-def table(turns: tf.Tensor, highest: int) -> tf.Tensor:
-    """All functions of one column with up to ``highest`` periods, ``[2 highest + 1, N]``, times the
+def table(turns: tf.Tensor, orders: IntArray) -> tf.Tensor:
+    """The constant, and the cosine and sine of each number of periods, ``[1 + 2 J, N]``, times the
     root of the period.
 
     :param turns: ``(x - lower) / period``, ``[N]``.
+    :param orders: Numbers of periods, 1 or more, ``[J]``.
     """
-    if not highest:
-        return tf.ones_like(turns)[None]
-    orders = tf.constant(2 * np.pi * np.arange(1, highest + 1), turns.dtype)
-    angles = orders[:, None] * (turns - tf.stop_gradient(tf.floor(turns)))
+    angular = tf.constant(2 * np.pi * orders, turns.dtype)
+    angles = angular[:, None] * (turns - tf.stop_gradient(tf.floor(turns)))
     pairs = np.sqrt(2) * tf.stack([tf.cos(angles), tf.sin(angles)], axis=1)
-    waves = tf.reshape(pairs, [2 * highest, -1])
+    waves = tf.reshape(pairs, [2 * len(orders), tf.shape(turns)[0]])
     return tf.concat([tf.ones_like(turns)[None], waves], axis=0)
 
 
@@ -64,11 +63,13 @@ def products(turns: tf.Tensor, functions: IntArray, factor: float = 1.0) -> tf.T
     result: tf.Tensor | None = None
     for column in range(functions.shape[1]):
         own = functions[:, column]
-        highest = int((np.max(own, initial=0) + 1) // 2)
-        waves = table(turns[:, column], highest)
+        orders = np.unique(frequencies_of(own[own > 0]))  # however high they are
+        places = np.searchsorted(orders, frequencies_of(own))
+        places = np.where(own > 0, 2 * places + 1 + (own % 2 == 0), 0)
+        waves = table(turns[:, column], orders)
         if result is None:
-            result = tf.gather(factor * waves, own)
+            result = tf.gather(factor * waves, places)
         else:
-            result *= tf.gather(waves, own)
+            result *= tf.gather(waves, places)
     assert result is not None
     return result
