@@ -32,8 +32,9 @@ def stationary(name: str, num_columns: int = 1, scale: float = 1.0, **options: o
 
 def lags(num_columns: int, count: int = 7) -> np.ndarray:
     """Differences of points of the box, beyond half of its period too."""
-    return np.random.default_rng(3).uniform(-0.95, 0.95, [count, num_columns]) * (
-        PERIODS[:num_columns]
+    return (
+        np.random.default_rng(3).uniform(-0.95, 0.95, [count, num_columns])
+        * (PERIODS[:num_columns])
     )
 
 

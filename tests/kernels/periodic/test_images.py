@@ -53,9 +53,7 @@ def test_sum_over_images(name: str, num_columns: int) -> None:
     lengthscales = scale * LENGTHSCALES[:num_columns]
     expected = VARIANCE * images(lambda t: shape(name, t, lengthscales), tau, periods, reach)
     np.testing.assert_allclose(value(k, tau), expected, rtol=0, atol=1e-11)
-    at_zero = VARIANCE * images(
-        lambda t: shape(name, t, lengthscales), 0 * tau[:1], periods, reach
-    )
+    at_zero = VARIANCE * images(lambda t: shape(name, t, lengthscales), 0 * tau[:1], periods, reach)
     np.testing.assert_allclose(k.total_variance(), at_zero[0], rtol=1e-12)
 
 
@@ -164,9 +162,7 @@ def test_the_kernel_itself_in_the_limit_of_short_lengthscales(name: str) -> None
     )
 
 
-@pytest.mark.parametrize(
-    "name", in_tiers([*KINDS, "product"], quick=["Matern32", "product"])
-)
+@pytest.mark.parametrize("name", in_tiers([*KINDS, "product"], quick=["Matern32", "product"]))
 @pytest.mark.parametrize("scale", [1.0, 20.0], ids=["short", "long"])
 def test_gradients(name: str, scale: float) -> None:
     """To the variances, the lengthscales and both inputs."""
