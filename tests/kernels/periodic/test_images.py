@@ -12,6 +12,7 @@ import tensorflow as tf
 from gpflow.kernels import Matern12, Matern32, SquaredExponential
 
 from interdomain.kernels import Periodized
+from interdomain.kernels.periodic._images import _SWITCH, _theta
 from tests.differences import assert_gradients
 from tests.tiers import in_tiers
 
@@ -141,6 +142,16 @@ def test_long_lengthscales_against_the_series(order: int) -> None:
     # What is beyond is below 1e-16 of the constant: (2 pi 40 20,000)^-3.
     series = factor * ((2 * nu) ** (-nu - 0.5) + 2 * waves @ (2 * nu + q) ** (-nu - 0.5))
     np.testing.assert_allclose(value(k, tau), series, rtol=1e-13)
+
+
+def test_where_the_series_takes_over_from_the_images() -> None:
+    """Both have the same few terms left out, about exp(-32) of the largest."""
+    widths = np.concatenate([np.geomspace(1e-4, 1e4, 41), np.linspace(0.9, 1.1, 21) * _SWITCH])
+    turns = np.linspace(-0.5, 0.5, 23)
+    n = np.arange(-1200, 1201)[:, None]
+    for width, actual in zip(widths, _theta(tf.constant(turns), tf.constant(widths)), strict=True):
+        expected = np.sum(np.exp(-((turns + n) ** 2) / (4 * width)), axis=0)
+        np.testing.assert_allclose(actual, expected, rtol=1e-13, atol=3e-14)
 
 
 @EACH
