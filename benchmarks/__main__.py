@@ -17,12 +17,14 @@ from benchmarks.basis import Basis
 from benchmarks.collapsed_step import CollapsedStep
 from benchmarks.colour_conv import ColourConv
 from benchmarks.conv_covariances import ConvCovariances
+from benchmarks.data_pass import DataPass
 from benchmarks.distributed.benchmark import Distributed
 from benchmarks.elevation import Elevation
 from benchmarks.hvgp_scaling.benchmark import HvgpScaling
 from benchmarks.kernel_recovery.benchmark import KernelRecovery
 from benchmarks.mnist_conv import MnistConv
 from benchmarks.nystrom import Nystrom
+from benchmarks.one_pass import OnePass
 from benchmarks.orthogonal import Orthogonal
 from benchmarks.rectangles import Rectangles
 from benchmarks.several_outputs import SeveralOutputs
@@ -30,6 +32,7 @@ from benchmarks.snelson import Snelson
 from benchmarks.solar import Solar
 from benchmarks.startup.benchmark import Startup
 from benchmarks.structure import Structure
+from benchmarks.terrain import Terrain
 from benchmarks.transform_mnist.benchmark import TransformMnist
 from benchmarks.uci_orthogonal.benchmark import UciOrthogonal
 from benchmarks.uci_vish import UciVish
@@ -42,6 +45,9 @@ BENCHMARKS: dict[str, type[Benchmark]] = {
         Structure,
         SeveralOutputs,
         CollapsedStep,
+        DataPass,
+        Terrain,
+        OnePass,
         UciVish,
         VffAdditive,
         HvgpScaling,

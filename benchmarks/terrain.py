@@ -25,9 +25,10 @@ from typing import Any
 
 import numpy as np
 
+from benchmarks._lib import race
 from benchmarks._lib.child import from_child
 from benchmarks._lib.data import Array
-from benchmarks._lib.prediction import Predictor, gaussian_errors
+from benchmarks._lib.prediction import Predictor
 from benchmarks._lib.results import Record
 from benchmarks._lib.runner import Benchmark, Configuration, names
 from benchmarks._lib.tables import markdown
@@ -38,7 +39,6 @@ SVGP_SECONDS = (10.0, 35.0, 60.0, 120.0, 230.0)
 TEST_FRACTION = 0.1
 LENGTHSCALE = 0.2  # of all models at the start, in standard deviations of the coordinates
 MARGIN = 2.0  # of the box, in such lengthscales
-ROWS_FOR_CENTRES = 20_000
 
 # What the issue asks for: seconds and NLPD.
 TARGETS = {"box_1080": (10.0, -0.03), "box_3000": (60.0, None)}
@@ -108,37 +108,13 @@ def measured(*, model: str, seconds: Sequence[float], every: int, seed: int) -> 
     train = X[~test], Y[~test]
     held_out = X[test], Y[test]
     if kind == "svgp":
-        return svgp(train, held_out, int(size), list(seconds), seed)
+        return race.svgp(train, held_out, int(size), LENGTHSCALE, list(seconds), seed)
     started = time.perf_counter()
-    fitted, fit = {"box": box, "sphere": sphere}[kind](train, int(size), seed)
-    errors = evaluated(fitted, *held_out)
-    return {
-        "trace": [{"seconds": time.perf_counter() - started, **errors}],
-        "num_inducing": int(fitted.inducing_variable.num_inducing),
-        "pass_seconds": fit.pass_seconds,
-        "subset_seconds": fit.subset_seconds,
-        "rows": len(train[0]),
-    }
-
-
-def evaluated(model: Any, X: Array, Y: Array) -> dict[str, float]:
-    mean, variance = Predictor(model, X.shape[1])(X)
-    return gaussian_errors(Y, mean, variance + float(model.likelihood.variance.numpy()))
-
-
-def box(data: tuple[Array, Array], num_inducing: int, seed: int) -> tuple[Any, Any]:
-    """Fourier features of the box, after their one pass."""
-    import gpflow
-
-    import interdomain as idm
-
-    base = gpflow.kernels.Matern32(lengthscales=[LENGTHSCALE, LENGTHSCALE])
-    kernel = idm.kernels.Periodized.from_data(
-        base, data[0], num_features=num_inducing, margin=MARGIN
-    )
-    features = idm.inducing_variables.PeriodicFourierFeatures.for_kernel(kernel)
-    model = idm.models.StructuredSGPR(data, kernel, features, noise_variance=0.1)
-    return model, idm.training.fit_sgpr(model, seed=seed)
+    if kind == "box":
+        fitted, fit = race.box(train, int(size), LENGTHSCALE, MARGIN)
+    else:
+        fitted, fit = sphere(train, int(size), seed)
+    return race.collapsed(fitted, fit, held_out, started)
 
 
 def sphere(data: tuple[Array, Array], num_inducing: int, seed: int) -> tuple[Any, Any]:
@@ -153,54 +129,6 @@ def sphere(data: tuple[Array, Array], num_inducing: int, seed: int) -> tuple[Any
     harmonics = idm.inducing_variables.SphericalHarmonics.for_kernel(kernel, 2, degree)
     model = idm.models.StructuredSGPR(data, kernel, harmonics, noise_variance=0.1)
     return model, idm.training.fit_sgpr(model, seed=seed)
-
-
-def svgp(
-    data: tuple[Array, Array],
-    held_out: tuple[Array, Array],
-    num_inducing: int,
-    seconds: list[float],
-    seed: int,
-) -> dict[str, Any]:
-    """Stock inducing points, evaluated whenever one of the times has passed."""
-    import gpflow
-    from scipy.cluster.vq import kmeans2
-
-    import interdomain as idm
-
-    started = time.perf_counter()
-    chosen = np.random.default_rng(seed).permutation(len(data[0]))[:ROWS_FOR_CENTRES]
-    centres, _ = kmeans2(data[0][chosen], num_inducing, minit="points", seed=seed)
-    model = gpflow.models.SVGP(
-        gpflow.kernels.Matern32(lengthscales=[LENGTHSCALE, LENGTHSCALE]),
-        gpflow.likelihoods.Gaussian(0.1),
-        centres,
-        num_data=len(data[0]),
-    )
-    trace: list[dict[str, float]] = []
-    apart = 0.0
-
-    def look(step: int, model: Any) -> None:
-        nonlocal apart
-        now = time.perf_counter()
-        passed = now - started - apart
-        if len(trace) < len(seconds) and passed >= seconds[len(trace)]:
-            trace.append({"seconds": passed, "steps": float(step), **evaluated(model, *held_out)})
-            apart += time.perf_counter() - now
-        if len(trace) == len(seconds):
-            raise idm.training.StopFit
-
-    idm.training.fit(
-        model,
-        data,
-        batch_size=min(1_000, len(data[0])),
-        natural_gradient=0.1,
-        steps=10**6,
-        callbacks=[look],
-        callback_every=20,
-        seed=seed,
-    )
-    return {"trace": trace, "num_inducing": num_inducing, "rows": len(data[0])}
 
 
 def table_of(records: Sequence[Record]) -> str:
@@ -263,7 +191,7 @@ def draw_terrain(configuration: Configuration, path: Path) -> None:
 
     size = int(configuration["model"].partition("_")[2])
     X, Y, test = split(configuration["every"], configuration["seed"])
-    model, _ = box((X[~test], Y[~test]), size, configuration["seed"])
+    model, _ = race.box((X[~test], Y[~test]), size, LENGTHSCALE, MARGIN)
     mean, variance = Predictor(model, X.shape[1])(X)
     shape = elevations()[:: configuration["every"], :: configuration["every"]].shape
     maps = {

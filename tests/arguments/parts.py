@@ -32,6 +32,10 @@ def zonal() -> kernels.ZonalKernel:
     return kernels.ArcCosine(max_degree=5)
 
 
+def box() -> kernels.Periodized:
+    return kernels.Periodized.from_data(matern(), X)
+
+
 def component() -> kernels.HarmonizableComponent:
     return kernels.HarmonizableComponent(np.ones([2, 1]))
 

@@ -28,6 +28,7 @@ from tests.arguments.parts import (
     Entry,
     X,
     Y,
+    box,
     component,
     constant,
     convolutional,
@@ -68,6 +69,12 @@ def q_sqrt(size: int) -> Argument:
     return array(np.eye(size)[None], optional=True)
 
 
+BOX_FEATURES = {
+    "kernel": made(box),
+    "num_inducing": integer(9, huge=True),
+    "allow_large": LARGE,
+    "name": NAME,
+}
 TABLE: dict[str, Entry] = {
     **KERNELS,
     # inducing variables
@@ -164,6 +171,22 @@ TABLE: dict[str, Entry] = {
         num_frequencies=integer(3, 0, huge=True),
         margin=number(0.25, sign="not negative"),
         allow_large=LARGE,
+    ),
+    "PeriodicFourierFeatures": entry(
+        inducing_variables.PeriodicFourierFeatures,
+        lower=array(0.0),
+        upper=array(1.0),
+        frequencies=array([[0.0], [2.0]]),
+        allow_large=LARGE,
+        name=NAME,
+    ),
+    "PeriodicFourierFeatures.for_kernel": entry(
+        inducing_variables.PeriodicFourierFeatures.for_kernel,
+        BOX_FEATURES,
+        tolerance=Argument(lambda: None, number(0.1, optional=True).wrong),
+    ),
+    "PeriodicFourierFeatures.from_data": entry(
+        inducing_variables.PeriodicFourierFeatures.from_data, BOX_FEATURES, X=array(X)
     ),
     "SphericalHarmonics": entry(
         inducing_variables.SphericalHarmonics,

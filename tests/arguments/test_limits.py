@@ -13,6 +13,7 @@ import pytest
 from gpflow.inducing_variables import InducingPoints
 
 from interdomain import _arguments, diagnostics, inducing_variables, kernels, models, sphere
+from tests.arguments.parts import box
 from tests.arguments.table import TABLE
 
 HUGE = 10**9
@@ -80,6 +81,9 @@ def test_a_keyword_lifts_the_limit(monkeypatch: pytest.MonkeyPatch) -> None:
         lambda **a: inducing_variables.SphericalHarmonics(3, [0, 1], **a),
         lambda **a: inducing_variables.SphericalHarmonics.for_kernel(kernel, 2, 3, **a),
         lambda **a: inducing_variables.IntervalFourierFeatures(0, 1, 3, **a),
+        lambda **a: inducing_variables.PeriodicFourierFeatures(0, 1, [[0], [1]], **a),
+        lambda **a: inducing_variables.PeriodicFourierFeatures.for_kernel(box(), 3, **a),
+        lambda **a: kernels.Periodized.from_data(box().base_kernel, np.eye(2), num_features=3, **a),
         lambda **a: inducing_variables.ActivationFeatures.random(2, 3, "relu", 3, **a),
         lambda **a: inducing_variables.HarmonicInducingPoints(np.zeros((3, 1)), 2, **a),
         lambda **a: kernels.ArcCosine(max_degree=40, **a),

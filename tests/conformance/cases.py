@@ -22,6 +22,7 @@ from interdomain.inducing_variables import (
     InducingPatches,
     IntervalFourierFeatures,
     OrbitInducingPoints,
+    PeriodicFourierFeatures,
     SphericalHarmonics,
     SumInducingVariables,
 )
@@ -34,6 +35,7 @@ from interdomain.kernels import (
     HarmonizableMixture,
     Invariant,
     MultiChannelConvolutional,
+    Periodized,
     SphericalMatern32,
     SphericalMatern52,
 )
@@ -274,6 +276,42 @@ def interval_additive() -> tuple[Kernel, InducingVariables]:
     return kernel, SumInducingVariables(blocks)
 
 
+def box_of_one_column() -> tuple[Kernel, InducingVariables]:
+    """Some of the inputs are outside."""
+    base = gpflow.kernels.Matern32(variance=1.3, lengthscales=0.9)
+    kernel = Periodized(base, -2.0, 2.5)
+    return kernel, PeriodicFourierFeatures.for_kernel(kernel, 7)
+
+
+def box_of_two_columns() -> tuple[Kernel, InducingVariables]:
+    base = gpflow.kernels.Matern52(variance=1.1, lengthscales=[0.9, 1.4])
+    kernel = Periodized(base, [-3.0, -2.5], [3.0, 3.5], active_dims=[2, 0])
+    return kernel, PeriodicFourierFeatures.for_kernel(kernel, 14)
+
+
+def box_of_waves() -> tuple[Kernel, InducingVariables]:
+    """Features of all the frequencies that the kernel consists of."""
+    base = gpflow.kernels.SquaredExponential(variance=1.3, lengthscales=[1.2, 0.8])
+    kernel = Periodized(base, [-3.0, -3.0], [3.0, 3.0])
+    kernel = kernel.truncated(kernel.largest_frequencies(13))
+    return kernel, PeriodicFourierFeatures.for_kernel(kernel)
+
+
+def box_of_a_product() -> tuple[Kernel, InducingVariables]:
+    first = gpflow.kernels.Matern12(variance=1.3, lengthscales=1.2, active_dims=[1])
+    second = gpflow.kernels.SquaredExponential(lengthscales=0.9, active_dims=[0])
+    kernel = Periodized(first * second, [-3.0, -3.0], [3.0, 3.0])
+    return kernel, PeriodicFourierFeatures.for_kernel(kernel, 15)
+
+
+def box_with_points() -> tuple[Kernel, InducingVariables]:
+    base = gpflow.kernels.Matern32(variance=0.9, lengthscales=0.8)
+    first = Periodized(base, -3.0, 3.0, active_dims=[1])
+    second = gpflow.kernels.Matern52(variance=0.7, lengthscales=[0.9, 1.2])
+    features = PeriodicFourierFeatures.for_kernel(first, 5)
+    return first + second, SumInducingVariables([features, InducingPoints(POINTS)])
+
+
 CASES = (
     Case("harmonics-matern32-ard", matern32, input_dim=2),
     # The angle is the arc cosine of a number near one, whose rounding errors it takes the root of.
@@ -372,6 +410,11 @@ CASES = (
         representative=True,
         num_factorisations=2,
     ),
+    Case("box-one-column", box_of_one_column, input_dim=1),
+    Case("box-two-columns", box_of_two_columns, input_dim=3, representative=True),
+    Case("box-of-waves", box_of_waves, input_dim=2),
+    Case("box-of-a-product", box_of_a_product, input_dim=2),
+    Case("box-with-points", box_with_points, input_dim=2, kind="blocks", num_factorisations=1),
 )
 REPRESENTATIVES = tuple(case for case in CASES if case.representative)
 ONE_OF_EACH_KIND = tuple(

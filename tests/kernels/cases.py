@@ -22,6 +22,7 @@ from interdomain.kernels import (
     Invariant,
     LocallyStationaryGaussian,
     MultiChannelConvolutional,
+    Periodized,
     SpectralComponent,
     SpectralMixture,
     SphericalMatern12,
@@ -168,6 +169,19 @@ def _spectral(num_columns: int) -> SpectralComponent:
     return SpectralComponent(0.3 * column_variances(num_columns), variance=1.3, lag=0.02)
 
 
+def _periodized(num_columns: int) -> Periodized:
+    """Inputs are in the box and outside of it; tested in tests/kernels/periodic."""
+    lengthscales = 0.8 * column_variances(num_columns)
+    base = gpflow.kernels.Matern52(variance=1.3, lengthscales=lengthscales)
+    lower = -1.1 * column_variances(num_columns)
+    return Periodized(base, lower, lower + 3.0)
+
+
+def _cut_off(num_columns: int) -> Periodized:
+    kernel = _periodized(num_columns)
+    return kernel.truncated(kernel.largest_frequencies(40))
+
+
 def core(kernel: gpflow.kernels.Kernel) -> gpflow.kernels.Kernel:
     """The kernel that has the parameters."""
     if isinstance(kernel, (MultiChannelConvolutional, ChannelAdditive)):
@@ -228,6 +242,8 @@ CASES = [
         lambda D: SpectralMixture([_spectral(D)]),
         accuracy=1e-12,
     ),
+    KernelCase("Periodized", Periodized, _periodized, accuracy=1e-12, max_columns=4),
+    KernelCase("Periodized-cut-off", Periodized, _cut_off, accuracy=1e-12, max_columns=4),
 ]
 
 

@@ -20,6 +20,7 @@ from interdomain.kernels import (
     HarmonizableMixture,
     Invariant,
     MultiChannelConvolutional,
+    Periodized,
     SpectralComponent,
     SphericalMatern32,
 )
@@ -31,6 +32,10 @@ X = np.random.default_rng(0).normal(size=(5, 4))
 
 def component(**options: Any) -> HarmonizableComponent:
     return HarmonizableComponent([[0.2, 0.1]], envelope=0.05, lag=0.05, **options)
+
+
+def box(**options: Any) -> Periodized:
+    return Periodized(Matern32(lengthscales=[0.3, 0.5]), [-1, -2], [1, 1], **options)
 
 
 def flipped(base: Kernel) -> Kernel:
@@ -55,6 +60,8 @@ KERNELS: dict[str, Callable[[], Kernel]] = {
     "component": lambda: component(active_dims=slice(2, 4)),
     "mixture": lambda: HarmonizableMixture([component(active_dims=[3, 1])]),
     "peak": lambda: SpectralComponent([0.2, 0.1, 0.3, 0.1]),
+    "box": lambda: box(active_dims=[3, 1]),
+    "box of waves": lambda: box(active_dims=slice(1, 3), frequencies=[[0, 0], [0, 1], [2, 1]]),
 }
 
 
@@ -63,7 +70,16 @@ def compiled(function: Callable[[Any], Any], shape: list[None] | None) -> Any:
     return tf.function(function, input_signature=signature, autograph=False)
 
 
-QUICK = ("any number", "a list", "a slice", "finite rank", "orbit of images", "part", "mixture")
+QUICK = (
+    "any number",
+    "a list",
+    "a slice",
+    "finite rank",
+    "orbit of images",
+    "part",
+    "mixture",
+    "box",
+)
 
 
 @pytest.mark.parametrize("name", in_tiers(KERNELS, QUICK))

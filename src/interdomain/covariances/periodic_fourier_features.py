@@ -76,12 +76,20 @@ def _warn_outside(kernel: Periodized, X: tf.Tensor) -> None:
     "return: [M]",
 )
 def Kuu_diagonal(inducing_variable: PeriodicFourierFeatures, kernel: Periodized) -> tf.Tensor:
-    """``1 / S(w_m)``, S being computed once for the sines and cosines of a frequency."""
+    """``1 / S(w_m)``, S being computed once for the sines and cosines of a frequency.
+
+    A density that underflows beside that of the constant leaves features of no effect, not NaN.
+    """
     inducing_variable.validate_kernel(kernel)
     frequencies, places = np.unique(
         frequencies_of(inducing_variable.functions), axis=0, return_inverse=True
     )
-    return tf.gather(1 / kernel.spectral_density(frequencies), places.reshape(-1))
+    zero = np.zeros([1, kernel.num_columns], np.int64)
+    densities = kernel.spectral_density(np.concatenate([zero, frequencies]))
+    greatest = tf.stop_gradient(densities[0])
+    least = 1e4 * float(np.sqrt(np.finfo(densities.dtype.as_numpy_dtype).tiny))
+    shares = tf.maximum(densities[1:] / greatest, least)  # the gradient has their squares
+    return tf.gather(1 / shares / greatest, places.reshape(-1))
 
 
 @Kuu.register(PeriodicFourierFeatures, Periodized)

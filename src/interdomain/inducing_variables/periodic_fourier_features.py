@@ -8,7 +8,7 @@ import numpy as np
 from check_shapes import Shape
 from gpflow.base import TensorType
 
-from .._arguments import check_num_inducing, finite_array, instance
+from .._arguments import check_num_inducing, finite_array, instance, integer
 from ..kernels import Periodized
 from ..kernels.periodic._arguments import check_box, check_frequencies
 from ..kernels.periodic._waves import IntArray, functions_of, num_functions
@@ -88,6 +88,15 @@ class PeriodicFourierFeatures(InterDomainInducingVariables):
         """
         remedy = "pass interdomain.kernels.Periodized(base_kernel, lower, upper)"
         instance("kernel", kernel, Periodized, "a Periodized kernel", remedy)
+        if num_inducing is not None:
+            num_inducing = integer("num_inducing", num_inducing, at_least=1)
+            check_num_inducing("num_inducing", num_inducing, "features", allow_large=allow_large)
+        both = num_inducing is not None and tolerance is not None
+        if both or (num_inducing is tolerance is None and kernel.frequencies is None):
+            raise ValueError(
+                f"num_inducing: found {num_inducing!r} beside tolerance {tolerance!r}; pass one of "
+                "the two, or none with a kernel that is cut off to some frequencies."
+            )
         frequencies = kernel.largest_frequencies(
             num_inducing, tolerance=tolerance, allow_large=allow_large
         )

@@ -13,6 +13,9 @@ from ...sphere._typing import Array
 from ._waves import IntArray
 from .spectral_density import raise_unknown, spectral_density
 
+MAX_WAVES = 20
+"""How many columns of a frequency may be above zero: it has two to the power of them features."""
+
 
 def check_box(lower: TensorType, upper: TensorType) -> tuple[Array, Array]:
     """The ends of a box, ``[D]`` each.
@@ -53,10 +56,13 @@ def _columns_seen(kernel: Kernel, columns: IntArray) -> list[int]:
     try:
         seen = columns[kernel.active_dims]
     except IndexError:
+        seen = None
+    dims = kernel.active_dims
+    if seen is None or (not isinstance(dims, slice) and np.any(np.asarray(dims) < 0)):
         raise ValueError(
             f"base_kernel: found active_dims {kernel.active_dims} of {type(kernel).__name__} in a "
             f"box of {len(columns)} columns; count the columns of the box from zero."
-        ) from None
+        )
     expected: list[int] = seen.tolist()
     if isinstance(kernel, Sum):
         for part in kernel.kernels:
@@ -109,6 +115,12 @@ def check_frequencies(frequencies: Any, num_columns: int) -> IntArray:
     if not np.all((values >= 0) & (values == np.round(values)) & (values < 2**31)):
         raise ValueError(
             f"frequencies must be integers of 0 or more, found {short(values.ravel())}; {remedy}."
+        )
+    most = int(np.max(np.count_nonzero(values, axis=1)))
+    if most > MAX_WAVES:
+        raise ValueError(
+            f"frequencies must have at most {MAX_WAVES} columns each that are not zero, found one "
+            f"with {most}, which has 2**{most} features; {remedy}."
         )
     integers: IntArray = values.astype(np.int64)
     if len(np.unique(integers, axis=0)) < len(integers):

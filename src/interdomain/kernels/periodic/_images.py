@@ -38,9 +38,12 @@ from .spectral_density import matern_order, raise_unknown, selected
 _LOG_ACCURACY = 32.0
 """Errors are below exp(-32), 1e-14 of the variance."""
 
-_SWITCH = 0.04
+_SWITCH = 0.0175
 """The width ``t lengthscale^2 / period^2`` where series take over from images: both are exact to
-1e-16 there, with four terms and with five images."""
+1e-14 there, with seven terms, each a product of a function of the width and one of the lag, and
+with three images, each an exponential of both, which is what takes the time."""
+
+_NUM_TERMS = 7
 
 
 @singledispatch
@@ -94,7 +97,9 @@ def matern_mixture(nu: float) -> tuple[Array, Array]:
     h)`` of the integral, but for a factor near one.
     """
     step = math.pi**2 / (_LOG_ACCURACY + 10)
-    lower, upper = -_LOG_ACCURACY / nu, math.log((_LOG_ACCURACY + 8 * nu) / (2 * nu))
+    # What is left out below is (2 nu e^lower)^nu / Gamma(nu + 1).
+    lower = -(_LOG_ACCURACY - math.lgamma(nu + 1)) / nu - math.log(2 * nu)
+    upper = math.log((_LOG_ACCURACY + 8 * nu) / (2 * nu))
     u = np.arange(lower, upper + step, step)
     log_weights = nu * u - 2 * nu * np.exp(u)
     weights = np.exp(log_weights - np.max(log_weights))
@@ -114,7 +119,7 @@ def _mixture(
             product *= _theta(turns[:, column], widths)
         return tf.reduce_sum(product, axis=0)
 
-    chunk = rows_per_chunk(8 * len(t) * (1 + lags.shape[1]))
+    chunk = rows_per_chunk(len(t))  # with fewer rows, the calls take most of the time
     turns = lags / periods
     turns -= tf.stop_gradient(tf.round(turns))
     return kernel.variance * map_rows(of_rows, turns, [ratios], chunk)
@@ -126,11 +131,13 @@ def _theta(turns: tf.Tensor, widths: tf.Tensor) -> tf.Tensor:
     :param turns: In ``[-1/2, 1/2]``, ``[N]``.
     :param widths: ``[Q]``.
     """
-    short = tf.clip_by_value(widths, np.finfo(widths.dtype.as_numpy_dtype).tiny * 1e3, _SWITCH)
+    # The gradient has their squares.
+    narrowest = 10 * float(np.sqrt(np.finfo(widths.dtype.as_numpy_dtype).tiny))
+    short = tf.clip_by_value(widths, narrowest, _SWITCH)
     long = tf.maximum(widths, _SWITCH)
-    images = tf.add_n([tf.exp(-tf.square(turns + n) / (4 * short[:, None])) for n in range(-2, 3)])
-    orders = tf.constant(np.arange(1, 5), turns.dtype)
-    decays = 2 * tf.exp(-4 * np.pi**2 * long[:, None] * tf.square(orders))  # [Q, 4]
-    waves = tf.cos(2 * np.pi * orders[:, None] * turns)  # [4, N]
+    images = tf.add_n([tf.exp(-tf.square(turns + n) / (4 * short[:, None])) for n in range(-1, 2)])
+    orders = tf.constant(np.arange(1, _NUM_TERMS + 1), turns.dtype)
+    decays = 2 * tf.exp(-4 * np.pi**2 * long[:, None] * tf.square(orders))  # [Q, 7]
+    waves = tf.cos(2 * np.pi * orders[:, None] * turns)  # [7, N]
     series = tf.sqrt(4 * np.pi * long)[:, None] * (1 + tf.matmul(decays, waves))
     return tf.where(widths[:, None] < _SWITCH, images, series)

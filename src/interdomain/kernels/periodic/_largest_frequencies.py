@@ -14,7 +14,9 @@ _DIGITS = 12
 """Densities that agree to so many digits are equal: the order does not depend on rounding."""
 
 _FIRST_SIZE = 8
-_MAX_CANDIDATES = 2**24
+_FIRST_CANDIDATES = 2**18
+_MAX_ENTRIES = 2**26
+"""Of all candidates' frequencies together."""
 
 
 def largest_frequencies(
@@ -34,8 +36,10 @@ def largest_frequencies(
     :param tolerance: If that is None: the share of the variance that they may leave out.
     :raises ValueError: If so many are needed that it would be too large.
     """
-    sizes = np.full(num_columns, _FIRST_SIZE)
+    first = max(2, min(_FIRST_SIZE, int(_FIRST_CANDIDATES ** (1 / num_columns))))
+    sizes = np.full(num_columns, first)
     while True:
+        _check_candidates(sizes, num_features, allow_large)
         grid = np.stack(np.meshgrid(*map(np.arange, sizes), indexing="ij"), axis=-1)
         candidates, densities = in_order(grid.reshape(-1, num_columns), density)
         count = how_many(candidates, densities, num_features, tolerance)
@@ -48,7 +52,6 @@ def largest_frequencies(
             best = np.array([np.max(densities[face]) for face in on_face.T])
             reached = best >= 1e-3 * np.max(best)
         sizes = np.where(reached, 2 * sizes, sizes)
-        _check_candidates(sizes, num_features, allow_large)
 
 
 def in_order(frequencies: IntArray, density: Callable[[IntArray], Array]) -> tuple[IntArray, Array]:
@@ -82,9 +85,9 @@ def _check_candidates(sizes: IntArray, num_features: int | None, allow_large: bo
     if num_features is None:
         features = int(min(count, 2.0**62))
         check_num_inducing("tolerance", features, "frequencies", allow_large=allow_large)
-    elif count > max(_MAX_CANDIDATES, 64 * num_features):
+    elif count * len(sizes) > max(_MAX_ENTRIES, 64 * len(sizes) * num_features):
         raise ValueError(
-            f"num_inducing: {num_features} features would have up to {sizes.tolist()} periods in "
-            "the columns, whose lengthscales are too different; leave out columns with very long "
-            "lengthscales."
+            f"num_features, or num_inducing: {num_features} features would be chosen from those "
+            f"with up to {sizes.tolist()} periods in the columns, too many to compare; leave out "
+            "columns, those with very long lengthscales first, or pass fewer features."
         )

@@ -39,19 +39,32 @@ def frequencies_of(functions: IntArray) -> IntArray:
     return (functions + 1) // 2
 
 
-def table(turns: tf.Tensor, highest: int) -> tf.Tensor:
-    """All functions of one column with up to ``highest`` periods, ``[2 highest + 1, N]``, times the
+def table(turns: tf.Tensor, orders: IntArray) -> tf.Tensor:
+    """The constant, and the cosine and sine of each number of periods, ``[1 + 2 J, N]``, times the
     root of the period.
 
-    One sine and one cosine are computed. The others follow by adding angles, to which the number of
-    orders is doubled at a time, so that errors grow with its logarithm.
-
     :param turns: ``(x - lower) / period``, ``[N]``.
+    :param orders: Numbers of periods, 1 or more, increasing, ``[J]``.
     """
     ones = tf.ones_like(turns)[None]
-    if not highest:
+    if not len(orders):
         return ones
     angles = 2 * np.pi * (turns - tf.stop_gradient(tf.floor(turns)))[None]
+    if np.array_equal(orders, np.arange(1, len(orders) + 1)):
+        cosines, sines = _multiples(angles, len(orders))
+    else:
+        multiples = tf.constant(orders, turns.dtype)[:, None] * angles
+        cosines, sines = tf.cos(multiples), tf.sin(multiples)
+    pairs = np.sqrt(2) * tf.stack([cosines, sines], axis=1)
+    return tf.concat([ones, tf.reshape(pairs, [2 * len(orders), tf.shape(turns)[0]])], axis=0)
+
+
+def _multiples(angles: tf.Tensor, highest: int) -> tuple[tf.Tensor, tf.Tensor]:
+    """The cosines and sines of the angles ``[1, N]`` times 1, ..., ``highest``.
+
+    One of each is computed. The others follow by adding angles, to which the number of multiples is
+    doubled at a time, so that few operations come one after the other.
+    """
     cosines, sines = tf.cos(angles), tf.sin(angles)
     while (count := cosines.shape[0]) < highest:
         more = min(count, highest - count)
@@ -60,8 +73,7 @@ def table(turns: tf.Tensor, highest: int) -> tf.Tensor:
             tf.concat([cosines, c * c_last - s * s_last], axis=0),
             tf.concat([sines, s * c_last + c * s_last], axis=0),
         )
-    pairs = np.sqrt(2) * tf.stack([cosines, sines], axis=1)
-    return tf.concat([ones, tf.reshape(pairs, [2 * highest, -1])], axis=0)
+    return cosines, sines
 
 
 def products(turns: tf.Tensor, functions: IntArray, factor: float = 1.0) -> tf.Tensor:
@@ -74,11 +86,13 @@ def products(turns: tf.Tensor, functions: IntArray, factor: float = 1.0) -> tf.T
     result: tf.Tensor | None = None
     for column in range(functions.shape[1]):
         own = functions[:, column]
-        highest = int((np.max(own, initial=0) + 1) // 2)
-        waves = table(turns[:, column], highest)
+        orders = np.unique(frequencies_of(own[own > 0]))  # however high they are
+        places = np.searchsorted(orders, frequencies_of(own))
+        places = np.where(own > 0, 2 * places + 1 + (own % 2 == 0), 0)
+        waves = table(turns[:, column], orders)
         if result is None:
-            result = tf.gather(factor * waves, own)
+            result = tf.gather(factor * waves, places)
         else:
-            result *= tf.gather(waves, own)
+            result *= tf.gather(waves, places)
     assert result is not None
     return result

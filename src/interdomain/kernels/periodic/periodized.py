@@ -94,6 +94,7 @@ class Periodized(Kernel):
         num_features: int | None = None,
         margin: float = 4.0,
         active_dims: slice | list[int] | None = None,
+        allow_large: bool = False,
         name: str | None = None,
     ) -> Periodized:
         """The kernel with a box around the data.
@@ -105,6 +106,8 @@ class Periodized(Kernel):
             None to cut nothing off.
         :param margin: How much longer the box is than the data in each column, in lengthscales.
             :func:`interdomain.training.fit` says so when lengthscales outgrow it.
+        :param allow_large: Whether to take so many features that their covariances with 1,000 rows
+            are above 4 GiB.
         :raises ValueError: If X is not finite or a column does not vary, the margin is not
             positive, or as the constructor.
         """
@@ -130,7 +133,8 @@ class Periodized(Kernel):
         )
         kernel._margin = reach
         if num_features is not None:
-            return kernel.truncated(kernel.largest_frequencies(num_features))
+            largest = kernel.largest_frequencies(num_features, allow_large=allow_large)
+            return kernel.truncated(largest)
         return kernel
 
     def truncated(self, frequencies: Any) -> Periodized:
@@ -168,12 +172,12 @@ class Periodized(Kernel):
         both = num_features is not None and tolerance is not None
         if both or (num_features is tolerance is None and self._frequencies is None):
             raise ValueError(
-                f"num_inducing: found {num_features!r} beside tolerance {tolerance!r}; pass one of "
+                f"num_features: found {num_features!r} beside tolerance {tolerance!r}; pass one of "
                 "the two, or none with a kernel that is cut off to some frequencies."
             )
         if num_features is not None:
-            num_features = integer("num_inducing", num_features, at_least=1)
-            check_num_inducing("num_inducing", num_features, "features", allow_large=allow_large)
+            num_features = integer("num_features", num_features, at_least=1)
+            check_num_inducing("num_features", num_features, "features", allow_large=allow_large)
         if tolerance is not None:
             tolerance = number("tolerance", tolerance, above=0)
         scale = np.prod(self.periods) * float(self.total_variance())

@@ -72,8 +72,9 @@ def volume(kernel: Stationary, num_columns: int) -> tf.Tensor:
 
 def selected(kernel: Kernel, columns: TensorType) -> tf.Tensor:
     """The columns, along the last axis, that the kernel sees."""
-    columns = tf.convert_to_tensor(columns, gpflow.default_float())
-    return columns if kernel.active_dims == slice(None) else kernel.slice(columns, None)[0]
+    columns, dims = tf.convert_to_tensor(columns, gpflow.default_float()), kernel.active_dims
+    # Not kernel.slice, which takes no vectors.
+    return columns[..., dims] if isinstance(dims, slice) else tf.gather(columns, dims, axis=-1)
 
 
 @spectral_density.register(Matern12)

@@ -1,0 +1,166 @@
+"""Regression with Fourier features of a box against exact regression."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import gpflow
+import numpy as np
+import pytest
+import tensorflow as tf
+from gpflow.kernels import Matern12, Matern32, Matern52
+
+from interdomain.inducing_variables import PeriodicFourierFeatures
+from interdomain.kernels import Periodized
+from interdomain.models import StructuredSGPR
+from tests.conformance.helpers import assert_close
+from tests.tiers import in_tiers
+
+NOISE = 0.05
+Data = tuple[np.ndarray, np.ndarray]
+
+
+@pytest.fixture(autouse=True)
+def no_jitter() -> Iterator[None]:
+    """SGPR adds jitter to Kuu, which is diagonal and needs none."""
+    with gpflow.config.as_context(gpflow.config.Config(jitter=0.0)):
+        yield
+
+
+def data(num_columns: int, count: int = 30) -> Data:
+    rng = np.random.default_rng(num_columns)
+    X = rng.uniform(size=(count, num_columns))
+    Y = np.sin(4 * X @ np.linspace(1, 0.3, num_columns))[:, None]
+    return X, Y + 0.2 * rng.normal(size=(count, 1))
+
+
+def base(num_columns: int, kind: type = Matern32) -> gpflow.kernels.Kernel:
+    return kind(variance=1.2, lengthscales=np.linspace(0.4, 0.9, num_columns))
+
+
+def likelihood(rows: Data, kernel: gpflow.kernels.Kernel) -> float:
+    exact = gpflow.models.GPR(rows, kernel, noise_variance=NOISE)
+    return float(exact.log_marginal_likelihood())
+
+
+def optimal_svgp(sgpr: gpflow.models.SGPR, whiten: bool = False) -> gpflow.models.SVGP:
+    mean, covariance = (value.numpy() for value in sgpr.compute_qu())
+    if whiten:
+        root = np.sqrt(np.diag(gpflow.covariances.Kuu(sgpr.inducing_variable, sgpr.kernel)))
+        mean, covariance = mean / root[:, None], covariance / np.outer(root, root)
+    options = {"q_mu": mean, "q_sqrt": np.linalg.cholesky(covariance)[None], "whiten": whiten}
+    return gpflow.models.SVGP(sgpr.kernel, sgpr.likelihood, sgpr.inducing_variable, **options)
+
+
+@pytest.mark.parametrize(
+    ("num_columns", "kind"),
+    in_tiers(
+        [(1, Matern12), (1, Matern52), (2, Matern52), (3, Matern52), (4, Matern52)],
+        quick=[(1, Matern52), (2, Matern52), (4, Matern52)],
+    ),
+)
+def test_bounds_reach_exact_regression(num_columns: int, kind: type) -> None:
+    """From below, of all models with the same features, and never falling as they are added; no
+    further from it than the variance t that they leave out allows: ``t / (2 noise) (1 + |y|^2 /
+    (noise + t))`` (Burt et al. 2019, lemma 3)."""
+    rows = data(num_columns)
+    kernel = Periodized.from_data(base(num_columns, kind), rows[0], margin=3.0)
+    evidence, gaps = likelihood(rows, kernel), [np.inf]
+    for count in (5, 40, 300):
+        features = PeriodicFourierFeatures.for_kernel(kernel, count)
+        sgpr = gpflow.models.SGPR(rows, kernel, features, noise_variance=NOISE)
+        bound = float(sgpr.elbo())
+        model = StructuredSGPR(rows, kernel, features, noise_variance=NOISE, progress=False)
+        np.testing.assert_allclose(model.elbo(), bound, rtol=1e-9)
+        if count == 40:
+            for whiten in (False, True):
+                np.testing.assert_allclose(optimal_svgp(sgpr, whiten).elbo(rows), bound, rtol=1e-8)
+        explained = kernel.explained_variance(features.frequencies)
+        left = len(rows[0]) * float(kernel.total_variance() - explained)
+        allowed = left / (2 * NOISE) * (1 + np.sum(rows[1] ** 2) / (NOISE + left))
+        gaps.append(evidence - bound)
+        assert -1e-9 <= gaps[-1] <= min(allowed, gaps[-2]) + 1e-9
+    assert gaps[-1] < gaps[1] / 2
+    if (num_columns, kind) == (1, Matern52):
+        assert gaps[-1] < 1e-6
+        exact = gpflow.models.GPR(rows, kernel, noise_variance=NOISE)
+        Xnew = data(num_columns, 7)[0]
+        assert_close(model.predict_f(Xnew), exact.predict_f(Xnew), atol=1e-5)
+
+
+def test_a_kernel_that_is_cut_off_loses_nothing() -> None:
+    """The bound is the evidence."""
+    rows = data(2)
+    kernel = Periodized.from_data(base(2), rows[0], num_features=40)
+    features = PeriodicFourierFeatures.for_kernel(kernel)
+    model = StructuredSGPR(rows, kernel, features, noise_variance=NOISE, progress=False)
+    np.testing.assert_allclose(model.elbo(), likelihood(rows, kernel), rtol=1e-9)
+    exact = gpflow.models.GPR(rows, kernel, noise_variance=NOISE)
+    Xnew = data(2, 7)[0]
+    assert_close(model.predict_f(Xnew, full_cov=True), exact.predict_f(Xnew, full_cov=True))
+
+
+@pytest.mark.parametrize("num_columns", in_tiers([1, 2, 3], quick=[1, 2]))
+def test_towards_the_kernel_itself_as_the_box_grows(num_columns: int) -> None:
+    rows = data(num_columns)
+    plain = base(num_columns)
+    exact = likelihood(rows, plain)
+    gaps = [
+        abs(likelihood(rows, Periodized.from_data(plain, rows[0], margin=margin)) - exact)
+        for margin in (1.0, 3.0, 9.0, 16.0)
+    ]
+    assert np.all(np.diff(gaps) < 0)
+    # exp(-sqrt(3) 16) of images, times some rows whose weights are up to 1 / NOISE.
+    assert gaps[0] > 0.05 and gaps[-1] < 1e-8
+
+
+def test_gradients_and_one_pass(computed_rows: list[int]) -> None:
+    """Those of GPflow's SGPR for the same kernel and features, the data being read once for all
+    values of the hyperparameters."""
+    X, Y = data(2, 40)
+    X = np.concatenate([X, np.ones_like(Y)], axis=1)[:, [2, 1, 0]]
+    first, second = Matern12(lengthscales=0.5, active_dims=[1]), Matern52(active_dims=[0])
+    kernel = Periodized(first * second + Matern12(lengthscales=0.2), [-1, -1], [2, 2])
+    kernel.active_dims = [2, 1]
+    features = PeriodicFourierFeatures.for_kernel(kernel, 30)
+    model = StructuredSGPR((X, Y), kernel, features, noise_variance=NOISE, progress=False)
+    assert model.feature_parameters == {}
+    sgpr = gpflow.models.SGPR((X, Y), kernel, features)
+    sgpr.likelihood = model.likelihood
+    assert len(model.trainable_variables) == 7
+
+    def results(model: gpflow.models.GPModel) -> list[tf.Tensor]:
+        variables = sgpr.trainable_variables
+        with tf.GradientTape() as tape:
+            loss = model.training_loss()
+        return [loss, *tape.gradient(loss, variables)]
+
+    for factor in (1.0, 0.4, 30.0):
+        for parameter in kernel.parameters:
+            parameter.assign(factor * parameter)
+        model.likelihood.variance.assign(0.1 * factor)
+        assert_close(results(model), results(sgpr), rtol=1e-8)
+    assert computed_rows.count(40) == 1  # besides a few rows to find what the features depend on
+
+
+def test_where_densities_underflow() -> None:
+    """A lengthscale of a smooth kernel that grows in training: bound and gradients stay finite, and
+    are those of the features that are left."""
+    rows = data(1)
+    kernel = Periodized(gpflow.kernels.SquaredExponential(lengthscales=0.05), -0.5, 1.5)
+    many = PeriodicFourierFeatures.for_kernel(kernel, 101)
+    kernel.base_kernel.lengthscales.assign(3.0)
+    few = PeriodicFourierFeatures.for_kernel(kernel, 9)
+    values = []
+    for features in (many, few):
+        model = StructuredSGPR(rows, kernel, features, noise_variance=NOISE, progress=False)
+        variables = model.trainable_variables
+        with tf.GradientTape() as tape:
+            loss = model.training_loss()
+        values.append([loss, *tape.gradient(loss, variables)])
+    assert_close(*values, rtol=1e-6)
+    svgp = gpflow.models.SVGP(kernel, gpflow.likelihoods.Gaussian(), many)
+    with tf.GradientTape() as tape:
+        loss = svgp.training_loss(rows)
+    for gradient in tape.gradient(loss, svgp.trainable_variables):
+        assert np.all(np.isfinite(gradient))

@@ -1,0 +1,238 @@
+"""Fourier features of a box: orthonormal waves, the RKHS's inner products, Mercer's sum."""
+
+from __future__ import annotations
+
+import gpflow
+import numpy as np
+import pytest
+import tensorflow as tf
+from gpflow.covariances import Kuf, Kuu
+from gpflow.kernels import Matern12, Matern32, SquaredExponential
+
+from interdomain.covariances import Kuu_operator
+from interdomain.inducing_variables import PeriodicFourierFeatures
+from interdomain.kernels import Periodized
+from tests.conformance.helpers import assert_close
+from tests.differences import assert_gradients
+from tests.tiers import in_tiers
+
+from .periodic_cases import KERNELS, LOWER, PERIODS, UPPER, box, features, grid, inputs
+
+EACH = pytest.mark.parametrize(
+    "name", in_tiers(KERNELS, quick=["one column", "two columns", "three columns", "product"])
+)
+
+
+def wave(number: int, turns: np.ndarray) -> np.ndarray:
+    """The orthonormal functions of a period of one, by their numbers."""
+    if not number:
+        return np.ones_like(turns)
+    function = np.cos if number % 2 else np.sin
+    return np.sqrt(2) * function(2 * np.pi * ((number + 1) // 2) * turns)
+
+
+@EACH
+def test_kuf_is_waves(name: str) -> None:
+    """Products of the waves of each column, in the order of `functions`, beyond the box too."""
+    kernel = KERNELS[name]()
+    iv, D = features(kernel), kernel.num_columns
+    X = inputs(D)
+    turns = (X - LOWER[:D]) / PERIODS[:D]
+    for row, numbers in zip(Kuf(iv, kernel, X).numpy(), iv.functions, strict=True):
+        columns = [
+            wave(number, turns[:, i]) / np.sqrt(PERIODS[i]) for i, number in enumerate(numbers)
+        ]
+        np.testing.assert_allclose(row, np.prod(columns, axis=0), rtol=0, atol=1e-13)
+
+
+@EACH
+def test_features_are_orthonormal_over_the_box(name: str) -> None:
+    kernel = KERNELS[name]()
+    iv, D = features(kernel), kernel.num_columns
+    counts = (2 * np.max(iv.frequencies, axis=0) + 3).tolist()
+    values = Kuf(iv, kernel, grid(D, counts)).numpy()
+    inner = values @ values.T * np.prod(PERIODS[:D]) / np.prod(counts)
+    np.testing.assert_allclose(inner, np.eye(iv.num_inducing), rtol=0, atol=1e-13)
+
+
+GRIDS = {
+    "one column": ([64], [4000]),
+    "two columns": ([24, 24], [12, 12]),
+    "three columns": ([12, 12, 12], [4, 4, 4]),
+    "squared exponential": ([24, 24], [2, 2]),
+    "product": ([16, 64], [4, 2000]),
+    "sum": ([48, 48], [12, 12]),
+}
+"""Points in each column, and how many aliases on either side carry more than 1e-6 together."""
+
+
+@EACH
+def test_waves_are_eigenfunctions(name: str) -> None:
+    """``int k(x, y) phi_m(y) dy = phi_m(x) / Kuu_mm`` over the box, so that ``<k(x, .), phi_m>`` is
+    phi_m(x) in the RKHS, and ``<phi_m, phi_m>`` is Kuu_mm.
+
+    By the rectangle rule: what it makes of a wave has the density of all waves that are the same on
+    the grid, its aliases, in place of its own."""
+    kernel = KERNELS[name]()
+    D, (counts, reach) = kernel.num_columns, GRIDS[name]
+    iv, points = features(kernel, 15), grid(kernel.num_columns, counts)
+    X = points[[3, len(points) // 2, -5]]
+    weight = np.prod(PERIODS[:D]) / np.prod(counts)
+    smoothed = kernel(X, points).numpy() @ Kuf(iv, kernel, points).numpy().T * weight
+    axes = [n * np.arange(-r, r + 1) for n, r in zip(counts, reach, strict=True)]
+    aliases = np.stack(np.meshgrid(*axes, indexing="ij"), axis=-1).reshape(-1, D)
+    waves, waves_of_X = (iv.functions + 1) // 2, Kuf(iv, kernel, X).numpy()
+    densities = [np.sum(kernel.spectral_density(j + aliases)) for j in waves]
+    assert_close(smoothed, waves_of_X.T * densities, rtol=1e-5)
+    own = 1 / np.diag(Kuu(iv, kernel))
+    shares = own / densities
+    assert np.all(shares < 1 + 1e-12) and np.all(shares[:5] > 0.98)
+    np.testing.assert_allclose(
+        own, [kernel.spectral_density([j]).numpy()[0] for j in waves], rtol=1e-13
+    )
+
+
+@EACH
+def test_kuu_is_diagonal(name: str) -> None:
+    kernel = KERNELS[name]()
+    iv = features(kernel)
+    frequencies = (iv.functions + 1) // 2
+    density = kernel.spectral_density(frequencies).numpy()
+    dense = Kuu(iv, kernel).numpy()
+    np.testing.assert_allclose(np.diag(dense), 1 / density, rtol=1e-13)
+    np.testing.assert_array_equal(dense, np.diag(np.diag(dense)))
+    operator = Kuu_operator(iv, kernel, jitter=0.1)
+    assert isinstance(operator, tf.linalg.LinearOperatorDiag)
+    np.testing.assert_array_equal(operator.to_dense(), dense)
+    assert_close(Kuu(iv, kernel, jitter=0.5) - dense, 0.5 * np.eye(len(dense)), rtol=1e-11)
+
+
+@EACH
+def test_mercer(name: str) -> None:
+    """``Kfu Kuu^-1 Kuf`` grows to K: never above in any direction, and no further from it than the
+    variance that is left out."""
+    kernel = KERNELS[name]()
+    X = inputs(kernel.num_columns)
+    covariance, total = kernel(X).numpy(), float(kernel.total_variance())
+    before = np.zeros_like(covariance)
+    for count in (1, 10, 100, 1000):
+        iv = features(kernel, count)
+        values = Kuf(iv, kernel, X).numpy()
+        explained = values.T @ (values / np.diag(Kuu(iv, kernel))[:, None])
+        for more, less in ((explained, before), (covariance, explained)):
+            assert np.linalg.eigvalsh(more - less)[0] >= -1e-12
+        left = total - float(kernel.explained_variance(iv.frequencies))
+        np.testing.assert_allclose(np.diag(explained), total - left, rtol=1e-12)
+        assert np.max(np.abs(covariance - explained)) <= left + 1e-12
+        before = explained
+    assert left < 0.2 * total
+
+
+@EACH
+def test_a_kernel_that_is_cut_off_is_explained_whole(name: str) -> None:
+    whole = KERNELS[name]()
+    kernel = whole.truncated(whole.largest_frequencies(40))
+    iv = PeriodicFourierFeatures.for_kernel(kernel)
+    X, X2 = inputs(kernel.num_columns), inputs(kernel.num_columns, 4, seed=1)
+    left, right = (Kuf(iv, kernel, x).numpy() for x in (X, X2))
+    explained = left.T @ (right / np.diag(Kuu(iv, kernel))[:, None])
+    np.testing.assert_allclose(kernel(X, X2), explained, rtol=0, atol=1e-13)
+    np.testing.assert_allclose(
+        kernel(X), left.T @ (left / np.diag(Kuu(iv, kernel))[:, None]), rtol=0, atol=1e-13
+    )
+
+
+def test_no_parameter_moves_kuf() -> None:
+    kernel = box(2)
+    iv, X = features(kernel), inputs(2)
+    before = Kuf(iv, kernel, X).numpy()
+    with tf.GradientTape() as tape:
+        result = Kuf(iv, kernel, X)
+    assert set(tape.gradient(result, kernel.trainable_variables)) == {None}
+    kernel.base_kernel.lengthscales.assign([7.0, 0.01])
+    kernel.base_kernel.variance.assign(5.0)
+    np.testing.assert_array_equal(Kuf(iv, kernel, X), before)
+
+
+@pytest.mark.parametrize("name", ["two columns", "product"])
+def test_gradients(name: str) -> None:
+    """Of Kuf to X, of Kuu to the parameters."""
+    kernel = KERNELS[name]()
+    iv, X = features(kernel, 15), tf.Variable(inputs(2, 3)[2:])
+    rng = np.random.default_rng(0)
+    A, b = rng.normal(size=(iv.num_inducing, 3)), rng.normal(size=iv.num_inducing)
+
+    def sums() -> tf.Tensor:
+        diagonal = tf.linalg.diag_part(Kuu(iv, kernel))
+        return tf.stack([tf.reduce_sum(A * Kuf(iv, kernel, X)), tf.reduce_sum(b * diagonal)])
+
+    assert_gradients(sums, (*kernel.trainable_variables, X), step=1e-6, rtol=1e-7)
+
+
+def test_batches_and_active_columns() -> None:
+    plain, sliced = box(2), box(2, active_dims=[3, 1])
+    iv = features(plain)
+    X = np.random.default_rng(3).normal(size=(2, 3, 4, 5))
+    covariances = Kuf(iv, sliced, X)
+    assert covariances.shape == (iv.num_inducing, 2, 3, 4)
+    assert_close(covariances[:, 1, 2], Kuf(iv, plain, X[1, 2][:, [3, 1]]), rtol=1e-14)
+    assert Kuf(iv, plain, X[0, 0, :0, :2]).shape == (iv.num_inducing, 0)
+
+
+def test_an_unknown_number_of_columns() -> None:
+    for kernel in (box(2), box(2, active_dims=[3, 1])):
+        iv = features(kernel)
+        columns = 2 if isinstance(kernel.active_dims, slice) else 5
+        X = np.random.default_rng(3).normal(size=(6, columns))
+        signature = [tf.TensorSpec([None, None], tf.float64)]
+        compiled = tf.function(lambda X: Kuf(iv, kernel, X), input_signature=signature)  # noqa: B023
+        assert_close(compiled(X), Kuf(iv, kernel, X), rtol=1e-14)
+
+
+def test_high_frequencies_alone() -> None:
+    """What lies between them costs nothing."""
+    kernel = Periodized(Matern12(lengthscales=0.1), 0.0, 1.0)
+    iv = PeriodicFourierFeatures(0.0, 1.0, [[0], [10**8]])
+    X = np.array([[0.0], [2.5e-9], [0.5]])
+    expected = [[1, 1, 1], np.sqrt(2) * np.array([1, 0, 1]), np.sqrt(2) * np.array([0, 1, 0])]
+    # A turn is rounded to 1e-16, of which there are 1e8.
+    np.testing.assert_allclose(Kuf(iv, kernel, X), expected, rtol=0, atol=1e-7)
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+def test_densities_that_underflow(dtype: type) -> None:
+    """Features of no effect, whose Kuu is finite as are its gradients."""
+    with gpflow.config.as_context(gpflow.config.Config(float=dtype)):
+        kernel = Periodized(SquaredExponential(lengthscales=1.0), 0.0, 1.0)
+        iv = features(kernel, 61)
+        with tf.GradientTape() as tape:
+            diagonal = tf.linalg.diag_part(Kuu(iv, kernel))
+            total = tf.reduce_sum(1 / diagonal)
+        gradients = tape.gradient(total, kernel.trainable_variables)
+        for value in (diagonal, tf.sqrt(diagonal), *gradients):
+            assert np.all(np.isfinite(value))
+        np.testing.assert_allclose(total, kernel.total_variance(), rtol=1e-6)
+
+
+@pytest.mark.parametrize("unit", [1e-6, 1e6])
+def test_lengths_of_any_unit_in_float32(unit: float) -> None:
+    def covariances(dtype: type) -> tuple[np.ndarray, np.ndarray]:
+        with gpflow.config.as_context(gpflow.config.Config(float=dtype)):
+            base = Matern32(variance=80.0, lengthscales=[0.2 * unit, 0.3 * unit])
+            kernel = Periodized(base, -unit * np.ones(2), unit * np.ones(2))
+            X = (unit * np.random.default_rng(0).uniform(-1, 1, size=(5, 2))).astype(dtype)
+            iv = features(kernel, 40)
+            return Kuu(iv, kernel).numpy(), Kuf(iv, kernel, X).numpy()
+
+    for single, double in zip(covariances(np.float32), covariances(np.float64), strict=True):
+        np.testing.assert_allclose(single, double, rtol=1e-4, atol=1e-4 * np.max(np.abs(double)))
+
+
+def test_boxes_far_from_the_origin() -> None:
+    """Only differences count, up to the rounding of the inputs."""
+    near, far = box(2), None
+    shift = 1e6
+    far = Periodized(near.base_kernel, near.lower + shift, near.upper + shift)
+    X = inputs(2)
+    assert_close(Kuf(features(far), far, X + shift), Kuf(features(near), near, X), rtol=1e-7)
+    assert np.all(far.upper - UPPER[:2] == shift)

@@ -1,0 +1,175 @@
+"""Fourier features of a box: which they are, and what is refused."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import gpflow
+import numpy as np
+import pytest
+from gpflow.covariances import Kuf, Kuu
+from gpflow.kernels import Matern32, SquaredExponential
+
+from interdomain.covariances import Kuu_operator
+from interdomain.inducing_variables import PeriodicFourierFeatures
+from interdomain.kernels import ArcCosine, Periodized
+
+X = np.random.default_rng(0).uniform(size=(30, 2))
+BOX = ([0.0, -1.0], [1.0, 2.0])
+
+
+def kernel(**options: Any) -> Periodized:
+    return Periodized(Matern32(lengthscales=[0.2, 0.7]), *BOX, **options)
+
+
+def test_functions_of_frequencies() -> None:
+    """All products of cosine and sine in the columns that are not constant, ordered."""
+    features = PeriodicFourierFeatures(*BOX, [[2, 1], [0, 0], [0, 3]])
+    expected = [[0, 0], [0, 5], [0, 6], [3, 1], [3, 2], [4, 1], [4, 2]]
+    np.testing.assert_array_equal(features.functions, expected)
+    np.testing.assert_array_equal(features.frequencies, [[2, 1], [0, 0], [0, 3]])
+    assert (features.num_inducing, features.shape) == (7, (7, None, 1))
+    np.testing.assert_array_equal(features.lower, BOX[0])
+    np.testing.assert_array_equal(features.upper, BOX[1])
+    three = PeriodicFourierFeatures([0, 0, 0], [1, 1, 1], [[1, 0, 2], [1, 1, 1]])
+    assert three.num_inducing == 4 + 8
+    one = PeriodicFourierFeatures(0.0, 1.0, [[0], [1]])
+    np.testing.assert_array_equal(one.functions, [[0], [1], [2]])
+
+
+def test_what_they_are_cannot_be_changed_from_outside() -> None:
+    features = PeriodicFourierFeatures(*BOX, [[0, 0], [1, 0]])
+    for value in (features.lower, features.upper, features.frequencies, features.functions):
+        value += 1
+    features.validate_kernel(kernel())
+    np.testing.assert_array_equal(features.functions, [[0, 0], [1, 0], [2, 0]])
+    assert not features.parameters and not features.trainable_variables
+
+
+@pytest.mark.parametrize("count", [1, 2, 3, 50, 151])
+def test_for_kernel_takes_no_more_than_it_is_allowed(count: int) -> None:
+    features = PeriodicFourierFeatures.for_kernel(kernel(), count)
+    # The next frequency has at most four features.
+    assert max(1, count - 3) <= features.num_inducing <= count
+    np.testing.assert_array_equal(features.frequencies, kernel().largest_frequencies(count))
+    features.validate_kernel(kernel())
+
+
+def test_for_kernel_by_tolerance() -> None:
+    for tolerance in (0.3, 0.01):
+        features = PeriodicFourierFeatures.for_kernel(kernel(), tolerance=tolerance)
+        explained = np.sum(1 / np.diag(Kuu(features, kernel()))) / np.prod([1.0, 3.0])
+        assert 1 - explained / float(kernel().total_variance()) <= tolerance
+        expected = kernel().largest_frequencies(tolerance=tolerance)
+        np.testing.assert_array_equal(features.frequencies, expected)
+
+
+def test_for_a_kernel_that_is_cut_off() -> None:
+    frequencies = [[0, 0], [0, 1], [3, 2]]
+    cut_off = kernel(frequencies=frequencies)
+    features = PeriodicFourierFeatures.for_kernel(cut_off)
+    assert sorted(map(tuple, features.frequencies.tolist())) == sorted(map(tuple, frequencies))
+    assert PeriodicFourierFeatures.for_kernel(cut_off, 3).num_inducing == 3
+    assert PeriodicFourierFeatures.from_data(cut_off, X).num_inducing == 7
+    PeriodicFourierFeatures(*BOX, [[3, 2]]).validate_kernel(cut_off)
+    made = Periodized.from_data(Matern32(lengthscales=0.3), X, num_features=40)
+    assert 37 <= PeriodicFourierFeatures.for_kernel(made).num_inducing <= 40
+
+
+def test_from_data() -> None:
+    features = PeriodicFourierFeatures.from_data(kernel(), X, 20)
+    expected = PeriodicFourierFeatures.for_kernel(kernel(), 20)
+    np.testing.assert_array_equal(features.functions, expected.functions)
+    PeriodicFourierFeatures.from_data(kernel(), np.array(BOX), 20)  # the ends are inside
+    with pytest.raises(ValueError, match="X must be inside of .*, found 2 of 30 rows outside"):
+        PeriodicFourierFeatures.from_data(kernel(), X + 2.0 * (np.arange(30) < 2)[:, None], 20)
+    with pytest.raises(ValueError, match="X must have 2 columns, those of the kernel's box, fou"):
+        PeriodicFourierFeatures.from_data(kernel(), X[:, :1], 20)
+    with pytest.raises(ValueError, match="X must be finite"):
+        PeriodicFourierFeatures.from_data(kernel(), X * np.nan, 20)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({}, "num_inducing: found None beside tolerance None; pass one of the two"),
+        ({"num_inducing": 3, "tolerance": 0.1}, "num_inducing: found 3 beside tolerance 0.1"),
+        ({"num_inducing": 0}, "num_inducing must be an integer of 1 or more, found 0"),
+        ({"num_inducing": 2.5}, "num_inducing must be an integer of 1 or more, found 2.5"),
+        ({"num_inducing": 10**9}, "num_inducing: .* 1,000,000,000 features .*allow_large"),
+        ({"tolerance": -0.1}, "tolerance must be positive, found -0.1"),
+        ({"tolerance": "0.1"}, "tolerance must be"),
+        ({"kernel": Matern32()}, "kernel must be a Periodized kernel, found .*Matern32"),
+    ],
+)
+def test_wrong_arguments_for_kernel(arguments: dict[str, Any], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        PeriodicFourierFeatures.for_kernel(**({"kernel": kernel()} | arguments))
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ((0.0, 0.0, [[0]]), "upper must be above lower"),
+        ((0.0, np.nan, [[0]]), "upper must be finite"),
+        ((0.0, [1.0, 1.0], [[0]]), "upper must have the shape of lower"),
+        ((*BOX, [[0, -1]]), "frequencies must be integers of 0 or more"),
+        ((*BOX, [[0, 0.5]]), "frequencies must be integers of 0 or more"),
+        ((*BOX, [[0, 1], [0, 1]]), "frequencies must be different, found one twice"),
+        ((*BOX, [[0], [1]]), r"frequencies must be a matrix \[J, 2\]"),
+        ((np.zeros(64), np.ones(64), np.ones([1, 64])), "frequencies must have at most 20"),
+        (
+            (np.zeros(20), np.ones(20), np.ones([1, 20])),
+            "frequencies: the covariances of 1,048,576 features .* allow_large",
+        ),
+    ],
+)
+def test_wrong_arguments(arguments: tuple[Any, ...], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        PeriodicFourierFeatures(*arguments)
+
+
+def test_wrong_kernels() -> None:
+    features = PeriodicFourierFeatures(*BOX, [[0, 0], [1, 0], [2, 3]])
+    another = Periodized(Matern32(), [0.0, -1.0], [1.0, 2.5])
+    cut_off = kernel(frequencies=[[0, 0], [1, 0], [4, 4]])
+    more = Periodized(Matern32(), np.zeros(3), np.ones(3))
+    message = r"found 1 others, \(2, 3\) for one; build the features with"
+    for wrong, expected in (
+        (another, "kernel must have the features' box, from .* found one from .*for_kernel"),
+        (more, "kernel must have the features' box"),
+        (cut_off, f"frequencies must be among those of the kernel, which is cut off, {message}"),
+        (Matern32(), "no covariance between PeriodicFourierFeatures and Matern32"),
+        (ArcCosine(), "no covariance between PeriodicFourierFeatures and ArcCosine"),
+        (another + Matern32(), "the kernel is a sum of 2: pass SumInducingVariables"),
+    ):
+        for covariance in (
+            lambda k: Kuu(features, k),
+            lambda k: Kuu_operator(features, k),
+            lambda k: Kuf(features, k, X),
+        ):
+            with pytest.raises(ValueError, match=expected):
+                covariance(wrong)
+
+
+def test_inputs_of_other_columns() -> None:
+    features = PeriodicFourierFeatures(*BOX, [[0, 0], [1, 0]])
+    with pytest.raises(ValueError, match="X must have 2 columns, those of the box, found 3"):
+        Kuf(features, kernel(), np.zeros([4, 3]))
+
+
+def test_lengthscales_may_change_afterwards() -> None:
+    """The features stay; they need not be the largest any more."""
+    model_kernel = kernel()
+    features = PeriodicFourierFeatures.for_kernel(model_kernel, 20)
+    model_kernel.base_kernel.lengthscales.assign([3.0, 0.05])
+    features.validate_kernel(model_kernel)
+    assert np.all(np.isfinite(Kuu(features, model_kernel)))
+
+
+def test_copies() -> None:
+    features = PeriodicFourierFeatures.for_kernel(kernel(), 20, name="features")
+    copied = gpflow.utilities.deepcopy(features)
+    np.testing.assert_array_equal(copied.functions, features.functions)
+    smooth = Periodized(SquaredExponential(), *BOX)
+    np.testing.assert_array_equal(Kuf(copied, smooth, X), Kuf(features, kernel(), X))

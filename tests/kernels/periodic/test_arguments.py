@@ -1,0 +1,191 @@
+"""What a periodized kernel is not made of: errors that name the argument."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import gpflow
+import numpy as np
+import pytest
+from gpflow.kernels import Kernel, Matern12, Matern32, SquaredExponential
+
+from interdomain.kernels import ArcCosine, Periodized, spectral_density
+
+BOX = ([0.0, 0.0], [1.0, 2.0])
+X = np.random.default_rng(0).uniform(size=(20, 2))
+
+
+@pytest.mark.parametrize(
+    "base",
+    [
+        gpflow.kernels.Linear(),
+        gpflow.kernels.Polynomial(),
+        gpflow.kernels.Cosine(),
+        gpflow.kernels.RationalQuadratic(),
+        gpflow.kernels.Exponential(),
+        gpflow.kernels.White(),
+        gpflow.kernels.Constant(),
+        gpflow.kernels.ArcCosine(),
+        gpflow.kernels.Periodic(SquaredExponential()),
+        gpflow.kernels.ChangePoints([Matern32(), Matern12()], [0.5]),
+        ArcCosine(),
+        Periodized(Matern32(), *BOX),
+    ],
+    ids=lambda base: type(base).__name__,
+)
+def test_kernels_without_a_known_density(base: Kernel) -> None:
+    """Alone, in a sum and in a product."""
+    name = type(base).__name__
+    message = f"base_kernel must have a known spectral density, found {name}; pass Matern12"
+    first, second = Matern32(active_dims=[0]), Matern32(active_dims=[1])
+    for kernel in (base, Matern32() + base, first * second * base):
+        with pytest.raises(ValueError, match=message):
+            Periodized(kernel, *BOX)
+        with pytest.raises(ValueError, match=message):
+            Periodized.from_data(kernel, X)
+        with pytest.raises(ValueError, match=message):
+            spectral_density(kernel, X)
+
+
+def ard(count: int) -> Kernel:
+    return Matern32(lengthscales=np.ones(count))
+
+
+@pytest.mark.parametrize(
+    ("base", "message"),
+    [
+        (Matern32(active_dims=[0]), r"base_kernel must see all 2 columns.*found columns \[0\]"),
+        (Matern32(active_dims=[0, 2]), r"base_kernel: found active_dims \[0 2\] of Matern32 in a"),
+        (Matern32(active_dims=[0, -1]), r"base_kernel: found active_dims \[ 0 -1\] of Matern32"),
+        (Matern32(active_dims=slice(1, 2)), r"base_kernel must see all 2 .* columns \[1\]"),
+        (ard(3), "base_kernel must have one lengthscale, or one for each of its 2 .* found 3"),
+        (
+            ard(2) + Matern12(active_dims=[0]),
+            r"base_kernel must be a sum of kernels on the same columns, found Matern12 on columns "
+            r"\[0\] of \[0, 1\]; .* SumInducingVariables",
+        ),
+        (
+            Matern32(active_dims=[0]) + Matern12(active_dims=[1]),
+            "base_kernel must be a sum of kernels on the same columns, found Matern32",
+        ),
+        (
+            ard(2) * Matern12(active_dims=[0]),
+            r"base_kernel must be a product of kernels on different columns, each of \[0, 1\] once,"
+            r" found columns \[0, 1, 0\]; pass active_dims to each factor",
+        ),
+        (Matern32() * Matern12(), "base_kernel must be a product of kernels on different columns"),
+        (
+            Matern32(active_dims=[0]) * Matern12(active_dims=[0]),
+            "base_kernel must be a product of kernels on different columns",
+        ),
+        (ard(2) + Matern32() * Matern12(), "base_kernel must be a product"),
+        (gpflow.kernels.SharedIndependent(Matern32(), 2), "base_kernel must have one output"),
+        ("Matern32", "base_kernel must be a GPflow kernel"),
+    ],
+)
+def test_base_kernels_of_other_columns(base: Kernel, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        Periodized(base, *BOX)
+    with pytest.raises(ValueError, match=message):
+        Periodized.from_data(base, X)
+
+
+@pytest.mark.parametrize(
+    ("lower", "upper", "message"),
+    [
+        ([0.0, 1.0], [1.0, 1.0], r"upper must be above lower = .* found .*; pass a box with a w"),
+        (0.0, -1.0, "upper must be above lower"),
+        ([0.0, np.nan], [1.0, 1.0], "lower must be finite"),
+        (0.0, np.inf, "upper must be finite"),
+        ([0.0, 0.0], 1.0, r"upper must have the shape of lower, \(2,\), found \(1,\)"),
+        ([0.0], [1.0, 1.0], r"upper must have the shape of lower, \(1,\), found \(2,\)"),
+        ([[0.0, 0.0]], [1.0, 1.0], r"lower must be a number or a vector \[D\]"),
+        ([], [], "lower"),
+    ],
+)
+def test_boxes(lower: Any, upper: Any, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        Periodized(Matern32(), lower, upper)
+
+
+@pytest.mark.parametrize(
+    ("frequencies", "message"),
+    [
+        ([[0, -1]], "frequencies must be integers of 0 or more, found .*-1"),
+        ([[0, 0.5]], "frequencies must be integers of 0 or more, found .*0.5"),
+        ([[0, np.nan]], "frequencies must be integers of 0 or more"),
+        ([[0, 1], [1, 0], [0, 1]], "frequencies must be different, found one twice"),
+        ([[0], [1]], r"frequencies must be a matrix \[J, 2\], .* found shape \(2, 1\)"),
+        ([0, 1], r"frequencies must be a matrix \[J, 2\], .* found shape \(2,\)"),
+        (np.zeros([0, 2]), r"frequencies must be a matrix \[J, 2\], .* found shape \(0, 2\)"),
+        ([[0, 1e30]], "frequencies must be integers"),
+    ],
+)
+def test_frequencies(frequencies: Any, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        Periodized(Matern32(), *BOX, frequencies=frequencies)
+    with pytest.raises(ValueError, match=message):
+        Periodized(Matern32(), *BOX).truncated(frequencies)
+
+
+def test_frequencies_of_too_many_features() -> None:
+    """A wave in 30 columns is a billion products of sines and cosines."""
+    with pytest.raises(ValueError, match=r"frequencies .* one with 30, which has 2\*\*30 features"):
+        Periodized(Matern32(), np.zeros(30), np.ones(30), frequencies=np.ones([1, 30]))
+
+
+@pytest.mark.parametrize(
+    ("data", "options", "message"),
+    [
+        (X * [1, 0], {}, r"X must vary in every column, found one value in columns \[1\]; leave"),
+        (X[:0], {}, r"X must have a row and a column, found shape \(0, 2\)"),
+        (X[:, :0], {}, r"X must have a row and a column, found shape \(20, 0\)"),
+        (X[:, 0], {}, r"X must be a matrix \[N, D\], found shape \(20,\)"),
+        (X * np.nan, {}, "X must be finite"),
+        (X, {"margin": 0.0}, "margin must be positive, found 0"),
+        (X, {"num_features": 0}, "num_features must be an integer of 1 or more, found 0"),
+        (X, {"num_features": 10**9}, "num_features: .* 1,000,000,000 features .* allow_large"),
+    ],
+)
+def test_data(data: np.ndarray, options: dict[str, Any], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        Periodized.from_data(Matern32(), data, **options)
+
+
+def test_box_around_data() -> None:
+    """Half of the margin on either side, in the longest lengthscale of each column."""
+    low, high = X.min(axis=0), X.max(axis=0)
+    kernel = Periodized.from_data(Matern32(lengthscales=[0.1, 0.5]), X, active_dims=[3, 1])
+    np.testing.assert_allclose(kernel.lower, low - [0.2, 1.0])
+    np.testing.assert_allclose(kernel.upper, high + [0.2, 1.0])
+    np.testing.assert_allclose(kernel.periods, high - low + [0.4, 2.0])
+    np.testing.assert_allclose(kernel.margin, [0.4, 2.0])
+    np.testing.assert_array_equal(kernel.active_dims, [3, 1])
+    both = Matern32(lengthscales=[0.1, 0.5]) + SquaredExponential(lengthscales=0.3)
+    np.testing.assert_allclose(Periodized.from_data(both, X, margin=2).margin, [0.6, 1.0])
+    product = Matern32(lengthscales=0.1, active_dims=[1]) * Matern12(active_dims=[0])
+    np.testing.assert_allclose(Periodized.from_data(product, X).margin, [4.0, 0.4])
+    assert Periodized(Matern32(), *BOX).margin is None
+    cut_off = Periodized.from_data(Matern32(), X, num_features=20)
+    assert cut_off.frequencies is not None
+    np.testing.assert_array_equal(cut_off.margin, [4.0, 4.0])
+    expected = Periodized.from_data(Matern32(), X).largest_frequencies(20)
+    np.testing.assert_array_equal(cut_off.frequencies, expected)
+
+
+def test_what_it_is_made_of_cannot_be_changed_from_outside() -> None:
+    kernel = Periodized(Matern32(), *BOX, frequencies=[[0, 0], [1, 0]])
+    for value in (kernel.lower, kernel.upper, kernel.periods, kernel.frequencies):
+        value += 1
+    np.testing.assert_array_equal(kernel.lower, BOX[0])
+    np.testing.assert_array_equal(kernel.upper, BOX[1])
+    np.testing.assert_array_equal(kernel.frequencies, [[0, 0], [1, 0]])
+    assert kernel.num_columns == 2
+
+
+def test_inputs_of_other_columns() -> None:
+    kernel = Periodized(Matern32(), *BOX)
+    message = "X must have 2 columns, those of the box, found 3; select them with the kernel's act"
+    for call in (lambda x: kernel(x), lambda x: kernel(x, full_cov=False), lambda x: kernel(x, x)):
+        with pytest.raises(ValueError, match=message):
+            call(np.zeros([4, 3]))

@@ -1,0 +1,233 @@
+"""Periodized kernels against sums over images, and limits of their parameters."""
+
+from __future__ import annotations
+
+import itertools
+
+import gpflow
+import numpy as np
+import pytest
+import scipy.special
+import tensorflow as tf
+from gpflow.kernels import Matern12, Matern32, SquaredExponential
+
+from interdomain.kernels import Periodized
+from interdomain.kernels.periodic._images import _SWITCH, _theta
+from tests.differences import assert_gradients
+from tests.tiers import in_tiers
+
+from .references import (
+    KINDS,
+    LENGTHSCALES,
+    LOWER,
+    PERIODS,
+    SHAPES,
+    UPPER,
+    VARIANCE,
+    images,
+    lags,
+    shape,
+    stationary,
+    value,
+)
+
+EACH = pytest.mark.parametrize("name", KINDS)
+
+
+def periodized(kernel: gpflow.kernels.Kernel, num_columns: int = 1) -> Periodized:
+    return Periodized(kernel, LOWER[:num_columns], UPPER[:num_columns])
+
+
+@pytest.mark.parametrize(
+    ("name", "num_columns"),
+    in_tiers(
+        itertools.product(KINDS, (1, 2, 3)),
+        quick=[(name, 1) for name in KINDS] + [("Matern12", 2), ("Matern52", 3)],
+    ),
+)
+def test_sum_over_images(name: str, num_columns: int) -> None:
+    """So many that exp(-r) is below 1e-16 beyond: in three columns that are 17^3 of them."""
+    reach = {1: 8, 2: 6, 3: 4}[num_columns]
+    tau, periods = lags(num_columns), PERIODS[:num_columns]
+    scale = 0.45 if num_columns == 3 else 0.8
+    k = periodized(stationary(name, num_columns, scale), num_columns)
+    lengthscales = scale * LENGTHSCALES[:num_columns]
+    expected = VARIANCE * images(lambda t: shape(name, t, lengthscales), tau, periods, reach)
+    np.testing.assert_allclose(value(k, tau), expected, rtol=0, atol=1e-11)
+    at_zero = VARIANCE * images(lambda t: shape(name, t, lengthscales), 0 * tau[:1], periods, reach)
+    np.testing.assert_allclose(k.total_variance(), at_zero[0], rtol=1e-12)
+
+
+@EACH
+def test_one_lengthscale_for_all_columns(name: str) -> None:
+    one = KINDS[name](variance=VARIANCE, lengthscales=0.2)
+    each = KINDS[name](variance=VARIANCE, lengthscales=[0.2, 0.2])
+    tau = lags(2)
+    values = (value(periodized(kernel, 2), tau) for kernel in (one, each))
+    np.testing.assert_allclose(*values, rtol=1e-14)
+
+
+def test_sum_of_kernels() -> None:
+    parts = [stationary("Matern32", 2), stationary("SquaredExponential", 2, 0.6)]
+    tau = lags(2)
+    together = value(periodized(parts[0] + parts[1], 2), tau)
+    np.testing.assert_allclose(
+        together, sum(value(periodized(part, 2), tau) for part in parts), rtol=1e-14
+    )
+
+
+@pytest.mark.parametrize("dims", [([1], [0]), (slice(0, 1), slice(1, 2))], ids=["list", "slice"])
+def test_product_on_columns(dims: tuple) -> None:
+    """The sum over the grid of images is the product of sums, each with its own period."""
+    first = Matern12(variance=0.7, lengthscales=0.13, active_dims=dims[0])
+    second = SquaredExponential(variance=1.9, lengthscales=0.3, active_dims=dims[1])
+    tau = lags(2)
+    column = 0 if isinstance(dims[0], slice) else 1
+
+    def both(t: np.ndarray) -> np.ndarray:
+        rough, smooth = t[:, column], t[:, 1 - column]
+        return 1.33 * SHAPES["Matern12"](np.abs(rough) / 0.13) * np.exp(-((smooth / 0.3) ** 2) / 2)
+
+    expected = images(both, tau, PERIODS[:2], 6)
+    np.testing.assert_allclose(
+        value(periodized(first * second, 2), tau), expected, rtol=0, atol=1e-11
+    )
+
+
+def test_nested_kernels() -> None:
+    """A product of a sum and of a kernel of two columns with lengthscales in their order."""
+    inner = Matern32(lengthscales=[0.11, 0.2], active_dims=[2, 0])
+    rough, smooth = Matern12(lengthscales=0.1), SquaredExponential(lengthscales=0.15)
+    outer = rough + smooth
+    outer.active_dims = [1]
+    tau = lags(3, 3)
+
+    def both(t: np.ndarray) -> np.ndarray:
+        r = np.abs(t[:, 1])
+        column = SHAPES["Matern12"](r / 0.1) + SHAPES["SquaredExponential"](r / 0.15)
+        return column * shape("Matern32", t[:, [2, 0]], np.array([0.11, 0.2]))
+
+    k = periodized(outer * inner, 3)
+    expected = images(both, tau, PERIODS[:3], 4)
+    # Images beyond the fourth: exp(-sqrt(3) 3.5 P / lengthscale), 1e-19 and less.
+    np.testing.assert_allclose(value(k, tau), expected, rtol=0, atol=1e-11)
+
+
+@pytest.mark.parametrize("lengthscale", [1e-3, 0.1, 1.0, 30.0, 1e4])
+def test_closed_form_of_one_column(lengthscale: float) -> None:
+    """Of Matern-1/2: a geometric series, for any lengthscale."""
+    k = periodized(Matern12(variance=VARIANCE, lengthscales=lengthscale))
+    tau = np.concatenate([[0.0, 1e-9], np.linspace(0, PERIODS[0], 30)])[:, None]
+    away = np.abs(PERIODS[0] / 2 - np.abs(tau[:, 0])) - PERIODS[0] / 2
+    half = PERIODS[0] / (2 * lengthscale)
+    # cosh(away + half) / sinh(half), without overflow
+    expected = np.exp(away / lengthscale) + np.exp(-away / lengthscale - 2 * half)
+    expected *= VARIANCE / -np.expm1(-2 * half)
+    np.testing.assert_allclose(value(k, tau), expected, rtol=1e-12, atol=1e-13)
+
+
+@pytest.mark.parametrize("order", [1, 2])
+def test_long_lengthscales_against_the_series(order: int) -> None:
+    """In one column Poisson's series of a Matern kernel is one of digamma functions' relatives; at
+    a lag of zero it is a sum of powers, continued by Hurwitz's zeta function."""
+    name, nu = ("Matern32", "Matern52")[order - 1], order + 0.5
+    lengthscale = 40 * PERIODS[0]
+    k = periodized(KINDS[name](variance=VARIANCE, lengthscales=lengthscale))
+    tau = np.linspace(0, PERIODS[0], 9)[:, None]
+    j = np.arange(1, 20_001)
+    q = (2 * np.pi * j * lengthscale / PERIODS[0]) ** 2
+    factor = 2 * np.sqrt(np.pi) * scipy.special.gamma(nu + 0.5) / scipy.special.gamma(nu)
+    factor *= lengthscale * VARIANCE * (2 * nu) ** nu / PERIODS[0]
+    waves = np.cos(2 * np.pi * j * tau / PERIODS[0])
+    # What is beyond is below 1e-16 of the constant: (2 pi 40 20,000)^-3.
+    series = factor * ((2 * nu) ** (-nu - 0.5) + 2 * waves @ (2 * nu + q) ** (-nu - 0.5))
+    np.testing.assert_allclose(value(k, tau), series, rtol=1e-13)
+
+
+def test_where_the_series_takes_over_from_the_images() -> None:
+    """Both have the same few terms left out, about exp(-32) of the largest."""
+    widths = np.concatenate([np.geomspace(1e-4, 1e4, 41), np.linspace(0.9, 1.1, 21) * _SWITCH])
+    turns = np.linspace(-0.5, 0.5, 23)
+    n = np.arange(-1200, 1201)[:, None]
+    for width, actual in zip(widths, _theta(tf.constant(turns), tf.constant(widths)), strict=True):
+        expected = np.sum(np.exp(-((turns + n) ** 2) / (4 * width)), axis=0)
+        np.testing.assert_allclose(actual, expected, rtol=1e-13, atol=3e-14)
+
+
+@EACH
+def test_a_constant_in_the_limit_of_long_lengthscales(name: str) -> None:
+    """``S(0) / prod P``; what varies is smaller by (lengthscale / period)^-2 and more."""
+    lengthscale = 1e6
+    k = periodized(KINDS[name](variance=VARIANCE, lengthscales=lengthscale), 2)
+    values = value(k, lags(2))
+    density = k.spectral_density([[0, 0]]).numpy()[0] / np.prod(PERIODS[:2])
+    np.testing.assert_allclose(values, density, rtol=1e-11)
+
+
+@EACH
+def test_the_kernel_itself_in_the_limit_of_short_lengthscales(name: str) -> None:
+    base = KINDS[name](variance=VARIANCE, lengthscales=[0.01, 0.02])
+    tau = np.random.default_rng(0).uniform(-0.05, 0.05, size=(20, 2))
+    np.testing.assert_allclose(
+        value(periodized(base, 2), tau), value(base, tau), rtol=0, atol=1e-13
+    )
+
+
+@pytest.mark.parametrize("name", in_tiers([*KINDS, "product"], quick=["Matern32", "product"]))
+@pytest.mark.parametrize("scale", [1.0, 20.0], ids=["short", "long"])
+def test_gradients(name: str, scale: float) -> None:
+    """To the variances, the lengthscales and both inputs."""
+    if name == "product":
+        base = Matern32(lengthscales=0.2 * scale, active_dims=[0]) * SquaredExponential(
+            lengthscales=0.1 * scale, active_dims=[1]
+        )
+    else:
+        base = stationary(name, 2, scale)
+    k = periodized(base, 2)
+    rng = np.random.default_rng(0)
+    X, X2 = (tf.Variable(rng.normal(size=(num, 2))) for num in (3, 2))
+    weights = rng.normal(size=(3, 2))
+
+    def sums() -> tf.Tensor:
+        return tf.stack(
+            [
+                tf.reduce_sum(weights * k(X, X2)),
+                tf.reduce_sum(k(X)[0]),
+                tf.reduce_sum(k(X, full_cov=False)),
+            ]
+        )
+
+    assert_gradients(sums, (*k.trainable_variables, X, X2), step=1e-6, rtol=1e-7)
+
+
+@EACH
+def test_single_precision_with_gradients(name: str) -> None:
+    """The narrowest components of a mixture are beyond the range of float32."""
+
+    def results(dtype: type) -> list[np.ndarray]:
+        with gpflow.config.as_context(gpflow.config.Config(float=dtype)):
+            k = periodized(stationary(name, 2), 2)
+            X = tf.constant(np.random.default_rng(0).uniform(size=(6, 2)), dtype)
+            with tf.GradientTape() as tape:
+                tape.watch(X)
+                total = tf.reduce_sum(tf.sin(k(X)))
+            gradients = tape.gradient(total, [X, *k.trainable_variables])
+            return [k(X).numpy(), *(gradient.numpy() for gradient in gradients)]
+
+    for single, double in zip(results(np.float32), results(np.float64), strict=True):
+        assert single.dtype == np.float32
+        np.testing.assert_allclose(single, double, rtol=1e-3, atol=1e-4 * np.max(np.abs(double)))
+
+
+def test_it_repeats() -> None:
+    k = periodized(stationary("Matern32", 2), 2)
+    X = np.random.default_rng(0).uniform(size=(5, 2))
+    np.testing.assert_allclose(k(X + [3, -2] * PERIODS[:2], X), k(X), rtol=0, atol=1e-12)
+    np.testing.assert_allclose(k(X, full_cov=False), np.full(5, k.total_variance()), rtol=1e-14)
+
+
+def test_rows_of_no_number() -> None:
+    k = periodized(stationary("Matern32", 2), 2)
+    X = np.zeros([3, 2])
+    assert k(X[:0]).shape == (0, 0) and k(X, X[:0]).shape == (3, 0)
+    assert k(X[:0], full_cov=False).shape == (0,)

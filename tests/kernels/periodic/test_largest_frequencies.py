@@ -1,0 +1,158 @@
+"""The frequencies that carry most of the variance, against all of a large grid."""
+
+from __future__ import annotations
+
+import gpflow
+import numpy as np
+import pytest
+from gpflow.kernels import Matern12, Matern32, Matern52, SquaredExponential
+
+from interdomain.kernels import Periodized
+from tests.tiers import in_tiers
+
+from .references import LOWER, PERIODS, UPPER, stationary
+
+KERNELS = {
+    "one column": Periodized(stationary("Matern12"), LOWER[0], UPPER[0]),
+    "two columns": Periodized(stationary("Matern32", 2), LOWER[:2], UPPER[:2]),
+    "three columns": Periodized(stationary("SquaredExponential", 3), LOWER[:3], UPPER[:3]),
+    "product": Periodized(
+        Matern12(lengthscales=0.2, active_dims=[1]) * Matern52(lengthscales=0.3, active_dims=[0]),
+        [0.0, 0.0],
+        [1.0, 1.0],
+    ),
+    "very different lengthscales": Periodized(
+        Matern32(lengthscales=[0.005, 2.0]), [0.0, 0.0], [1.0, 1.0]
+    ),
+    "isotropic": Periodized(Matern32(lengthscales=0.2), [0.0, 0.0], [1.0, 1.0]),
+}
+
+
+def all_shares(kernel: Periodized) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Of a grid that is large enough: frequencies, shares, and how many features each has."""
+    size = {1: 300, 2: 150, 3: 30}[kernel.num_columns]
+    axes = [np.arange(size)] * kernel.num_columns
+    grid = np.stack(np.meshgrid(*axes, indexing="ij"), axis=-1).reshape(-1, kernel.num_columns)
+    shares = kernel.spectral_density(grid).numpy() / np.prod(kernel.periods)
+    return grid, shares / float(kernel.total_variance()), 2 ** np.count_nonzero(grid, axis=1)
+
+
+EACH = pytest.mark.parametrize(
+    "name", in_tiers(KERNELS, quick=["two columns", "product", "very different lengthscales"])
+)
+
+
+@EACH
+@pytest.mark.parametrize("num_features", [1, 2, 37, 120])
+def test_greatest_density_first(name: str, num_features: int) -> None:
+    kernel = KERNELS[name]
+    chosen = kernel.largest_frequencies(num_features)
+    features = 2 ** np.count_nonzero(chosen, axis=1)
+    assert np.sum(features) <= num_features
+    _, shares, _ = all_shares(kernel)
+    own = kernel.spectral_density(chosen).numpy() / np.prod(kernel.periods)
+    own /= float(kernel.total_variance())
+    # The next one may be among equals, of which none may be left out but for the number.
+    np.testing.assert_allclose(own, np.sort(shares)[::-1][: len(chosen)], rtol=1e-11)
+
+
+@EACH
+def test_no_frequency_without_those_below_it(name: str) -> None:
+    chosen = {tuple(j) for j in KERNELS[name].largest_frequencies(90).tolist()}
+    for frequency in chosen:
+        for column, j in enumerate(frequency):
+            if j:
+                below = (*frequency[:column], j - 1, *frequency[column + 1 :])
+                assert below in chosen
+
+
+@EACH
+@pytest.mark.parametrize("tolerance", [0.5, 0.1, 0.02])
+def test_tolerance_is_met_by_as_few_as_can_be(name: str, tolerance: float) -> None:
+    kernel = KERNELS[name]
+    chosen = kernel.largest_frequencies(tolerance=tolerance)
+    total = float(kernel.total_variance())
+    left = 1 - float(kernel.explained_variance(chosen)) / total
+    assert left <= tolerance
+    if len(chosen) > 1:
+        assert 1 - float(kernel.explained_variance(chosen[:-1])) / total > tolerance
+
+
+def test_ties_are_broken_in_the_same_way_whatever_rounding() -> None:
+    """Lower sums first, then the order of columns; for boxes and units that round differently."""
+    expected = None
+    for unit in (1.0, 0.3, 1e3, 1 / 7):
+        base = Matern32(lengthscales=0.2 * unit, variance=unit)
+        kernel = Periodized(base, [0.1, 0.1], [0.1 + unit, 0.1 + unit])
+        chosen = kernel.largest_frequencies(100).tolist()
+        expected = expected or chosen
+        assert chosen == expected
+    assert expected[:4] == [[0, 0], [0, 1], [1, 0], [1, 1]]
+
+
+def test_order_where_densities_underflow() -> None:
+    """All are zero there: the lowest frequencies are next."""
+    kernel = Periodized(SquaredExponential(lengthscales=50.0), 0.0, 1.0)
+    np.testing.assert_array_equal(kernel.largest_frequencies(21)[:, 0], np.arange(11))
+
+
+def test_a_kernel_that_is_cut_off_has_no_others() -> None:
+    frequencies = [[2, 1], [0, 0], [0, 3], [1, 0]]
+    kernel = KERNELS["two columns"].truncated(frequencies)
+    density = kernel.spectral_density(frequencies).numpy()
+    in_order = np.array(frequencies)[np.argsort(-density)]
+    np.testing.assert_array_equal(kernel.largest_frequencies(), in_order)
+    np.testing.assert_array_equal(kernel.largest_frequencies(3), in_order[:2])
+    np.testing.assert_array_equal(kernel.largest_frequencies(1000), in_order)
+    # Shares of its own variance.
+    chosen = kernel.largest_frequencies(tolerance=0.4)
+    left = 1 - kernel.explained_variance(chosen) / kernel.total_variance()
+    assert left <= 0.4 and len(chosen) < 4
+    assert len(kernel.largest_frequencies(tolerance=1e-12)) == 4
+
+
+@pytest.mark.parametrize("num_columns", [6, 9, 10])
+def test_more_columns_than_a_grid_is_for(num_columns: int) -> None:
+    """Eight periods in each of ten columns would be a billion frequencies, 80 GB."""
+    base = Matern32(lengthscales=np.linspace(0.5, 1.0, num_columns))
+    kernel = Periodized(base, np.zeros(num_columns), np.ones(num_columns))
+    chosen = kernel.largest_frequencies(100)
+    assert 50 < np.sum(2 ** np.count_nonzero(chosen, axis=1)) <= 100
+    density = kernel.spectral_density(chosen).numpy()
+    assert np.all(np.diff(density) <= 1e-11 * density[:-1])
+
+
+def test_what_is_too_much() -> None:
+    kernel = Periodized(Matern12(), np.zeros(30), np.ones(30))
+    with pytest.raises(ValueError, match="num_features.* too many to compare; leave out columns"):
+        kernel.largest_frequencies(100)
+    with pytest.raises(ValueError, match="tolerance: .*frequencies.*allow_large"):
+        kernel.largest_frequencies(tolerance=0.1)
+    rough = Periodized(Matern12(lengthscales=1e-3), 0.0, 1.0)
+    with pytest.raises(ValueError, match="tolerance: .*frequencies.*allow_large"):
+        rough.largest_frequencies(tolerance=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({}, "num_features: found None beside tolerance None; pass one of the two"),
+        ({"num_features": 3, "tolerance": 0.1}, "num_features: found 3 beside tolerance 0.1"),
+        ({"num_features": 2.5}, "num_features must be an integer of 1 or more, found 2.5"),
+        ({"num_features": 0}, "num_features must be an integer of 1 or more, found 0"),
+        ({"num_features": 10**9}, "num_features: .* 1,000,000,000 features .*allow_large"),
+        ({"tolerance": 0.0}, "tolerance must be positive, found 0"),
+        ({"tolerance": np.nan}, "tolerance must be finite"),
+    ],
+)
+def test_wrong_arguments(arguments: dict[str, float], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        KERNELS["two columns"].largest_frequencies(**arguments)
+
+
+def test_single_precision() -> None:
+    with gpflow.config.as_context(gpflow.config.Config(float=np.float32)):
+        kernel = Periodized(stationary("Matern32", 2), LOWER[:2], UPPER[:2])
+        chosen = kernel.largest_frequencies(50)
+    np.testing.assert_array_equal(chosen, KERNELS["two columns"].largest_frequencies(50))
+    np.testing.assert_array_equal(kernel.periods, PERIODS[:2] + LOWER[:2] - LOWER[:2])

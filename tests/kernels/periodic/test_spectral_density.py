@@ -1,0 +1,174 @@
+"""Spectral densities against numerical Fourier transforms, and the series they are the terms of."""
+
+from __future__ import annotations
+
+import gpflow
+import numpy as np
+import pytest
+import scipy.integrate
+import scipy.special
+import tensorflow as tf
+from gpflow.kernels import Matern32, SquaredExponential
+
+from interdomain.kernels import Periodized, spectral_density
+from tests.differences import assert_gradients
+
+from .references import (
+    KINDS,
+    LOWER,
+    PERIODS,
+    SHAPES,
+    UPPER,
+    VARIANCE,
+    lags,
+    stationary,
+    value,
+)
+
+EACH = pytest.mark.parametrize("name", KINDS)
+POWER = {"Matern12": 2, "Matern32": 4, "Matern52": 6}
+"""Of decay of the density in one column."""
+
+
+@EACH
+def test_one_column_by_quadrature(name: str) -> None:
+    """``2 int_0^inf k(tau) cos(w tau) dtau``."""
+    lengthscale = 0.7
+    kernel = KINDS[name](variance=VARIANCE, lengthscales=lengthscale)
+    for w in (0.0, 0.4, 3.0, 25.0):
+        expected = 2 * VARIANCE * lengthscale * _cosine_transform(SHAPES[name], w * lengthscale)
+        actual = spectral_density(kernel, [[w]]).numpy()[0]
+        np.testing.assert_allclose(actual, expected, rtol=1e-9, atol=1e-12)
+
+
+def _cosine_transform(function: object, w: float) -> float:
+    options = {"epsabs": 1e-13, "epsrel": 1e-12, "limit": 400}
+    if w:
+        options |= {"weight": "cos", "wvar": w}
+    return scipy.integrate.quad(function, 0, 45, **options)[0]
+
+
+@EACH
+@pytest.mark.parametrize("num_columns", [2, 3])
+def test_several_columns_by_hankel_transform(name: str, num_columns: int) -> None:
+    """``(2 pi)^(D/2) |w|^(1 - D/2) int_0^inf k(r) J_(D/2 - 1)(|w| r) r^(D/2) dr`` in units of the
+    lengthscales."""
+    lengthscales = np.array([0.7, 1.9, 0.4])[:num_columns]
+    kernel = KINDS[name](variance=VARIANCE, lengthscales=lengthscales)
+    w = np.array([[0.4, 0.1, 0.9], [1.5, 0.7, -2.0], [0.01, 0.0, 0.0]])[:, :num_columns]
+    norms = np.linalg.norm(w * lengthscales, axis=1)
+    half = num_columns / 2
+    nodes, weights = np.polynomial.legendre.leggauss(1000)
+    r = 22.5 * (nodes + 1)  # exp(-45) is below 1e-19
+    bessel = scipy.special.jv(half - 1, norms[:, None] * r)
+    integrals = 22.5 * (bessel * SHAPES[name](r) * r**half) @ weights
+    expected = (2 * np.pi) ** half * norms ** (1 - half) * integrals
+    expected *= VARIANCE * np.prod(lengthscales)
+    np.testing.assert_allclose(spectral_density(kernel, w), expected, rtol=1e-10, atol=1e-13)
+
+
+def test_product_on_columns_on_a_grid() -> None:
+    """The trapezoidal rule in two columns, for a kernel that is smooth there."""
+    first = SquaredExponential(variance=1.2, lengthscales=0.5, active_dims=[1])
+    second = SquaredExponential(lengthscales=0.9, active_dims=[0])
+    more = SquaredExponential(variance=0.4, lengthscales=[0.6, 0.8])
+    kernel = first * second + more
+    grid = np.linspace(-9, 9, 181)
+    x = np.stack(np.meshgrid(grid, grid, indexing="ij"), axis=-1).reshape(-1, 2)
+    values = kernel(x, np.zeros([1, 2])).numpy()[:, 0]
+    w = np.array([[0.0, 0.0], [1.0, -0.5], [2.0, 3.0]])
+    expected = np.cos(w @ x.T) @ values * 0.1**2
+    np.testing.assert_allclose(spectral_density(kernel, w), expected, rtol=1e-12, atol=1e-14)
+
+
+def test_active_dims_and_one_lengthscale() -> None:
+    w = np.random.default_rng(0).normal(size=(5, 3))
+    sliced = Matern32(lengthscales=0.7, active_dims=[2, 0])
+    plain = Matern32(lengthscales=[0.7, 0.7])
+    np.testing.assert_allclose(
+        spectral_density(sliced, w), spectral_density(plain, w[:, [2, 0]]), rtol=1e-14
+    )
+
+
+@EACH
+def test_gradients(name: str) -> None:
+    kernel = stationary(name, 2)
+    w = np.array([[0.0, 0.0], [4.0, -3.0], [9.0, 2.0]])
+    assert_gradients(lambda: spectral_density(kernel, w), kernel.trainable_variables, rtol=1e-7)
+
+
+@EACH
+def test_poisson_summation(name: str) -> None:
+    """The kernel at differences is the sum of waves, up to those that are left out."""
+    k = Periodized(stationary(name, 1, 8.0), LOWER[:1], UPPER[:1])
+    tau, orders = lags(1), np.arange(40_001)
+    shares = k.spectral_density(orders[:, None]).numpy() / PERIODS[0]
+    counts = np.where(orders, 2, 1)
+    series = np.cos(2 * np.pi * tau / PERIODS[0] * orders) @ (counts * shares)
+    # sum_(j > J) c j^-p is c J^(1 - p) / (p - 1); the squared exponential leaves nothing.
+    left_out = 2 * shares[-1] * orders[-1] / (POWER.get(name, 2) - 1)
+    np.testing.assert_allclose(value(k, tau), series, rtol=0, atol=1e-12 + 1.01 * left_out)
+
+
+def test_explained_variance_reaches_the_total() -> None:
+    """Never above, and what is left falls as the density's tail does."""
+    for name, order in (("Matern12", 1), ("Matern52", 5)):
+        k = Periodized(stationary(name), LOWER[:1], UPPER[:1])
+        total = float(k.total_variance())
+        counts = (1, 10, 100, 200, 400)
+        left = [total - float(k.explained_variance(np.arange(n)[:, None])) for n in counts]
+        assert np.all(np.diff(left) < 0) and left[-1] > 0
+        assert np.log2(left[-2] / left[-1]) == pytest.approx(order, abs=0.02)
+    smooth = Periodized(stationary("SquaredExponential", 2), LOWER[:2], UPPER[:2])
+    grid = np.stack(np.meshgrid(np.arange(60), np.arange(60)), axis=-1).reshape(-1, 2)
+    np.testing.assert_allclose(smooth.explained_variance(grid), smooth.total_variance(), rtol=1e-13)
+
+
+@pytest.mark.parametrize("num_columns", [1, 2, 3])
+def test_kernel_cut_off_is_the_sum_of_its_waves(num_columns: int) -> None:
+    whole = Periodized(
+        stationary("Matern32", num_columns), LOWER[:num_columns], UPPER[:num_columns]
+    )
+    frequencies = whole.largest_frequencies(60)
+    k = whole.truncated(frequencies)
+    tau, periods = lags(num_columns), PERIODS[:num_columns]
+    density = k.spectral_density(frequencies).numpy() / np.prod(periods)
+    expected = np.zeros(len(tau))
+    for j, share in zip(frequencies, density, strict=True):
+        # All signs of a frequency's components together.
+        signs = np.where(j, 2.0, 1.0) * np.cos(2 * np.pi * j * tau / periods)
+        expected += share * np.prod(signs, axis=1)
+    np.testing.assert_allclose(value(k, tau), expected, rtol=0, atol=1e-13)
+    at_zero = value(k, 0 * tau[:1])
+    np.testing.assert_allclose(k.total_variance(), at_zero[0], rtol=1e-13)
+    assert k.base_kernel is whole.base_kernel
+    np.testing.assert_array_equal(k.frequencies, frequencies)
+
+
+def test_gradients_of_a_kernel_that_is_cut_off() -> None:
+    whole = Periodized(stationary("Matern32", 2), LOWER[:2], UPPER[:2])
+    k = whole.truncated([[0, 0], [1, 0], [2, 3]])
+    rng = np.random.default_rng(0)
+    X, X2 = (tf.Variable(rng.normal(size=(num, 2))) for num in (3, 2))
+    weights = rng.normal(size=(3, 2))
+
+    def sums() -> tf.Tensor:
+        diagonal = tf.reduce_sum(k(X, full_cov=False))
+        return tf.stack([tf.reduce_sum(weights * k(X, X2)), tf.reduce_sum(k(X)[0]), diagonal])
+
+    assert_gradients(sums, (*k.trainable_variables, X, X2), step=1e-6, rtol=1e-7)
+
+
+def test_waves_that_underflow_have_no_gradient_but_zero() -> None:
+    base = SquaredExponential(lengthscales=1.0)
+    k = Periodized(base, 0.0, 1.0, frequencies=np.arange(40)[:, None])
+    X = np.linspace(0, 1, 5)[:, None]
+    with tf.GradientTape() as tape:
+        total = tf.reduce_sum(tf.sin(k(X)))
+    assert np.all(np.isfinite(tape.gradient(total, k.trainable_variables)))
+
+
+def test_density_in_the_default_float() -> None:
+    with gpflow.config.as_context(gpflow.config.Config(float=np.float32)):
+        kernel = Matern32(lengthscales=[0.5, 0.7])
+        assert spectral_density(kernel, np.ones([3, 2])).dtype == tf.float32
