@@ -30,10 +30,15 @@ class Domain(NamedTuple):
 
     :ivar lower: ``[D]``.
     :ivar upper: ``[D]``.
+    :ivar repeats: Whether the prior repeats beyond, so that no model should be trained on data
+        there.
+    :ivar remedy: What to do about rows beyond, for messages.
     """
 
     lower: Array
     upper: Array
+    repeats: bool = False
+    remedy: str = "build the features with a wider one"
 
 
 domain = Dispatcher("domain")
@@ -88,12 +93,16 @@ class Box:
     :ivar columns: The columns that it is about, ``[D]``.
     :ivar lower: ``[D]``.
     :ivar upper: ``[D]``.
+    :ivar repeats: As of :class:`Domain`.
+    :ivar remedy: As of :class:`Domain`.
     """
 
     kind: type
     columns: Array
     lower: Array
     upper: Array
+    repeats: bool
+    remedy: str
 
     def outside(self, X: Array) -> BoolArray:
         """Which rows are outside, ``[N]``; not a number is nowhere."""
@@ -122,14 +131,14 @@ def boxes(inducing_variable: InducingVariables, kernel: Kernel, num_columns: int
             continue
         with tf.init_scope():  # numbers, also while a graph is made
             columns = select_columns(part, np.arange(num_columns)[None]).numpy()[0]
-        lower, upper = (np.reshape(np.asarray(end, np.float64), [-1]) for end in own)
+        lower, upper = (np.reshape(np.asarray(end, np.float64), [-1]) for end in own[:2])
         if not len(lower) == len(upper) == len(columns):
             raise ValueError(
                 f"X must have as many columns as {type(block).__name__} is made for, "
                 f"{len(lower)}, found {len(columns)} that {type(part).__name__} sees; select them "
                 "with the kernel's active_dims, or pass a sum of kernels."
             )
-        found.append(Box(type(block), columns, lower, upper))
+        found.append(Box(type(block), columns, lower, upper, own.repeats, own.remedy))
     return found
 
 
@@ -180,7 +189,7 @@ class Complaint(NamedTuple):
         :param rows: What they are called.
         """
         found: list[str] = []
-        kinds: list[type] = []
+        remedies: list[str] = []
         for box in boxes:
             low, high = extent.low[box.columns], extent.high[box.columns]
             below = _as_computed(low) < _as_computed(box.lower)
@@ -191,14 +200,12 @@ class Complaint(NamedTuple):
             ]
             text = f"{box}: {', '.join(ranges)}"
             if ranges and text not in found:  # latent GPs may have the same
-                kinds.append(box.kind)
+                remedies.append(box.remedy)
                 found.append(text)
         verb = "is" if count == 1 else "are"
-        kind = next((kind for kind in kinds if hasattr(kind, "from_data")), None)
-        example = "" if kind is None else f", for example {kind.__name__}.from_data(X, ...)"
         return cls(
             f"{count} of {total} {rows} {verb} outside of {'; and of '.join(found)}",
-            f"build the features with a wider one{example}",
+            remedies[0],
         )
 
 

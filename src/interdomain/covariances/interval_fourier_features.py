@@ -75,7 +75,12 @@ def domain_interval_fourier_features(
     inducing_variable: IntervalFourierFeatures, kernel: Stationary
 ) -> Domain:
     """The interval."""
-    return Domain(np.array([inducing_variable.lower]), np.array([inducing_variable.upper]))
+    return Domain(
+        np.array([inducing_variable.lower]),
+        np.array([inducing_variable.upper]),
+        remedy="build the features with a wider one, for example "
+        "IntervalFourierFeatures.from_data(X, ...)",
+    )
 
 
 def _column(

@@ -33,7 +33,12 @@ def domain_periodic_fourier_features(
     inducing_variable: PeriodicFourierFeatures, kernel: Periodized
 ) -> Domain:
     """The box. Beyond it everything repeats, which no data do."""
-    return Domain(inducing_variable.lower, inducing_variable.upper)
+    return Domain(
+        inducing_variable.lower,
+        inducing_variable.upper,
+        repeats=True,
+        remedy="make the kernel with a wider one, for example Periodized.from_data(base_kernel, X)",
+    )
 
 
 @Kuf.register(PeriodicFourierFeatures, Periodized, object)

@@ -62,6 +62,7 @@ def warn_of_data(model: Any, X: Array, Y: Array) -> None:
     :param model: A model, or :class:`Parts` of one.
     :param X: ``[N, D]``, columns that the model takes: all rows, or those of one batch.
     :param Y: ``[N, P]``.
+    :raises ValueError: For rows beyond the box of features that repeat there.
     """
     parts = model if isinstance(model, Parts) else Parts.of(model)
     if not isinstance(parts.kernel, Kernel) or np.ndim(X) != 2 or not len(X):
@@ -181,6 +182,8 @@ def _warn_of_domain(parts: Parts, X: Array) -> None:
     outside = int(np.count_nonzero(outside_of_any(found, X)))
     if outside:
         what, remedy = Complaint.of(found, Extent.of(X), outside, len(X))
+        if np.any(outside_of_any([box for box in found if box.repeats], X)):
+            raise ValueError(f"data: {what}, beyond which the prior repeats; {remedy}.")
         warn(f"inducing_variable: {what}, where the features say little; {remedy}.")
 
 
