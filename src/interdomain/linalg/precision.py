@@ -8,6 +8,7 @@ B^{-1})``, no further product is needed, nor the gradient of a Cholesky factor.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -50,7 +51,7 @@ def precision_terms(
 
         def gradient(*upstream: tf.Tensor) -> list[tf.Tensor | None]:
             def closed_form(*tensors: tf.Tensor) -> list[tf.Tensor]:
-                function = _all_gradients if gram_gradient else _small_gradients
+                function = partial(_gradients, of_gram=gram_gradient)
                 given = (*tensors, upper, half)
                 found = _in_python(function, given, 4 if gram_gradient else 3)
                 of = [inputs[0], *inputs[2:], inputs[1]]
@@ -129,7 +130,7 @@ def _not_finite(scale: Array, gram: Array, noise: Array) -> Array:
     return np.asarray(0.0 if finite else 1.0)
 
 
-def _small_gradients(
+def _gradients(
     scale: Array,
     gram: Array,
     columns: Array,
@@ -138,34 +139,19 @@ def _small_gradients(
     to_fit: Array,
     upper: Array,
     half: Array,
+    *,
+    of_gram: bool,
 ) -> tuple[Array, ...]:
-    """To scale, columns and the noise variance."""
+    """To scale, columns and the noise variance; and to gram, which needs the whole of B^{-1}."""
+    factors = to_log_determinant, to_fit
     with np.errstate(all="ignore"):
         inverse = lapack.copied(upper)
         lapack.invert(inverse)
         solved = lapack.solve(upper, half)
-        precisions = lapack.square_lengths(inverse)
-        factors = to_log_determinant, to_fit
-        return _gradients_of_diagonal(scale, columns, noise, factors, precisions, solved)
-
-
-def _all_gradients(
-    scale: Array,
-    gram: Array,
-    columns: Array,
-    noise: Array,
-    to_log_determinant: Array,
-    to_fit: Array,
-    upper: Array,
-    half: Array,
-) -> tuple[Array, ...]:
-    """To scale, columns, the noise variance and gram."""
-    with np.errstate(all="ignore"):
-        inverse = lapack.copied(upper)
-        lapack.invert(inverse)
-        solved = lapack.solve(upper, half)
+        if not of_gram:
+            variances = lapack.square_lengths(inverse)
+            return _gradients_of_diagonal(scale, columns, noise, factors, variances, solved)
         lapack.multiply_by_adjoint(inverse)
-        factors = to_log_determinant, to_fit
         variances = np.diagonal(inverse).copy()
         small = _gradients_of_diagonal(scale, columns, noise, factors, variances, solved)
         to_gram = lapack.mirrored(inverse, len(gram))
