@@ -142,6 +142,7 @@ def test_what_is_too_much() -> None:
         ({"num_features": 0}, "num_features must be an integer of 1 or more, found 0"),
         ({"num_features": 10**9}, "num_features: .* 1,000,000,000 features .*allow_large"),
         ({"tolerance": 0.0}, "tolerance must be positive, found 0"),
+        ({"tolerance": 1.0}, "tolerance must be below 1, found 1"),
         ({"tolerance": np.nan}, "tolerance must be finite"),
     ],
 )

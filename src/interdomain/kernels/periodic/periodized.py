@@ -141,6 +141,7 @@ class Periodized(Kernel):
         """This kernel cut off to some frequencies, with the same parameters.
 
         :param frequencies: As for the constructor; those of features that shall leave nothing out.
+            None for all, the whole kernel again.
         """
         kernel = Periodized(
             self.base_kernel,
@@ -148,6 +149,7 @@ class Periodized(Kernel):
             self._upper,
             frequencies=frequencies,
             active_dims=self.active_dims,
+            name=self.name,
         )
         kernel._margin = self._margin
         return kernel
@@ -180,6 +182,11 @@ class Periodized(Kernel):
             check_num_inducing("num_features", num_features, "features", allow_large=allow_large)
         if tolerance is not None:
             tolerance = number("tolerance", tolerance, above=0)
+            if tolerance >= 1:
+                raise ValueError(
+                    f"tolerance must be below 1, found {tolerance:g}; pass the share of the "
+                    "variance that may be left out, such as 0.01."
+                )
         scale = np.prod(self.periods) * float(self.total_variance())
 
         def density(frequencies: IntArray) -> Array:
