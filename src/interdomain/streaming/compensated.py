@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import gpflow
@@ -11,6 +13,9 @@ from ..sphere._typing import Array
 
 _BATCHES_PER_BLOCK = 8
 """Products summed plainly before they join the compensated sum, which costs several times more."""
+
+_PANEL_ENTRIES = 2**14
+"""Numbers to add at a time: few enough for some arrays of so many to stay in a cache."""
 
 
 class CompensatedSum:
@@ -37,20 +42,28 @@ class CompensatedSum:
         """The sum, rounded once."""
         return self.high + self.low
 
-    def add(self, term: Array) -> None:
-        """Add an array of the same shape, in place."""
-        total = self.high + term
-        taken = total - self.high
-        # The exact error: what of the old sum is missing, and what of the term.
-        self.low += (self.high - (total - taken)) + (term - taken)
-        self.high = total
-
     def plus(self, other: CompensatedSum, sign: int = 1) -> CompensatedSum:
-        """The sum of two, or their difference, as a new one."""
-        total = CompensatedSum(self.high.copy(), self.low.copy())
-        total.add(sign * other.high)
-        total.low += sign * other.low
+        """The sum of two, or their difference, as a new one.
+
+        Some rows are taken at a time, so that what is computed in between stays in a cache.
+        """
+        total = CompensatedSum(np.empty_like(self.high), np.empty_like(self.low))
+        for rows in _panels(self.high):
+            high, term = self.high[rows], sign * other.high[rows]
+            rounded = high + term
+            taken = rounded - high
+            # The exact error: what of the old sum is missing, and what of the term.
+            error = (high - (rounded - taken)) + (term - taken)
+            total.high[rows] = rounded
+            total.low[rows] = self.low[rows] + error + sign * other.low[rows]
         return total
+
+
+def _panels(array: Array) -> Iterator[slice]:
+    """Slices along the first axis, of few numbers each."""
+    rows = max(1, _PANEL_ENTRIES // max(1, math.prod(array.shape[1:])))
+    for first in range(0, len(array), rows):
+        yield slice(first, first + rows)
 
 
 def could_be_left(rest: Array, before: Array) -> bool:
