@@ -203,12 +203,14 @@ def draw_terrain(configuration: Configuration, path: Path) -> None:
     figure, axes = pyplot.subplots(2, 2, figsize=(12, 10), layout="constrained")
     for ax, (title, values) in zip(axes.flat, maps.items(), strict=True):
         is_map = not title.startswith("standard")
-        limits = {"vmin": Y.min(), "vmax": Y.max()} if is_map else {}
+        limits = {"vmin": Y.min(), "vmax": Y.max()}
+        if not is_map:
+            limits = {"vmax": np.quantile(values, 0.98)}  # the edge is far above
         colours = "terrain" if is_map else "magma"
         image = ax.imshow(values.reshape(shape), cmap=colours, **limits)
         ax.set(title=title, xticks=[], yticks=[])
         figure.colorbar(image, ax=ax, shrink=0.8)
-    figure.savefig(path, dpi=80)
+    figure.savefig(path, dpi=60)
     pyplot.close(figure)
 
 

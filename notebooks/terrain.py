@@ -121,9 +121,11 @@ maps = {
 }
 figure, axes = plt.subplots(1, 4, figsize=(16, 4), layout="constrained")
 for ax, (title, values) in zip(axes, maps.items(), strict=True):
-    is_height = not title.startswith("standard")
-    heights = {"cmap": "terrain", "vmin": Y.min(), "vmax": Y.max()}
-    ax.imshow(np.reshape(values, grid.shape), **(heights if is_height else {"cmap": "magma"}))
+    if title.startswith("standard"):
+        colours = {"cmap": "magma", "vmax": np.quantile(values, 0.98)}  # the edge is far above
+    else:
+        colours = {"cmap": "terrain", "vmin": Y.min(), "vmax": Y.max()}
+    ax.imshow(np.reshape(values, grid.shape), **colours)
     ax.set(title=title, xticks=[], yticks=[])
 output = Path("notebooks" if Path("notebooks").is_dir() else ".") / "output"
 output.mkdir(exist_ok=True)
