@@ -283,7 +283,13 @@ def check_num_inducing(name: str, count: int, noun: str, *, allow_large: bool) -
 
 def warn(message: str) -> None:
     """A warning of the line of code, outside of this library and GPflow, that called it."""
-    inside = (__name__.partition(".")[0], "check_shapes", "gpflow", "tensorflow")
+    inside = (
+        __name__.partition(".")[0],
+        "check_shapes",
+        "gpflow",
+        "multipledispatch",
+        "tensorflow",
+    )
     level, frame = 1, sys._getframe()
     while frame.f_back and str(frame.f_globals.get("__name__")).partition(".")[0] in inside:
         level, frame = level + 1, frame.f_back

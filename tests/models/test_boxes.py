@@ -51,8 +51,9 @@ def test_minibatches_refuse_them(in_a_sum: bool) -> None:
 def test_predictions_warn() -> None:
     model = StructuredSGPR((X, Y), *parts(), noise_variance=0.1, progress=False)
     posterior = model.posterior()
-    with pytest.warns(UserWarning, match="Xnew: 1 of 61 rows are outside of the box"):
+    with pytest.warns(UserWarning, match="Xnew: 1 of 61 rows are outside of the box") as found:
         mean, _ = posterior.predict_f(BEYOND[0])
+    assert found[0].filename == __file__  # the line that asked
     period = model.kernel.periods[0]
     with pytest.warns(UserWarning, match="60 of 60 rows"):
         again, _ = posterior.predict_f(X + [0, 0, period])
