@@ -210,7 +210,7 @@ def draw_terrain(configuration: Configuration, path: Path) -> None:
         image = ax.imshow(values.reshape(shape), cmap=colours, **limits)
         ax.set(title=title, xticks=[], yticks=[])
         figure.colorbar(image, ax=ax, shrink=0.8)
-    figure.savefig(path, dpi=60)
+    figure.savefig(path, dpi=50)
     pyplot.close(figure)
 
 

@@ -11,7 +11,7 @@ from gpflow.covariances import Kuf, Kuu
 from .._arguments import warn
 from ..inducing_variables import PeriodicFourierFeatures
 from ..kernels import Periodized
-from ..kernels._columns import num_columns, select_columns, with_columns
+from ..kernels._columns import num_columns
 from ..kernels.periodic._waves import frequencies_of
 from ..linalg import diagonal_operator
 from ..linalg.diagonal import Diagonal
@@ -52,12 +52,7 @@ def Kuf_periodic_fourier_features(
 ) -> tf.Tensor:
     """The waves, which no parameter moves."""
     inducing_variable.validate_kernel(kernel)
-    Xnew = with_columns(select_columns(kernel, Xnew), kernel.num_columns)
-    if Xnew.shape[-1] != kernel.num_columns:
-        raise ValueError(
-            f"X must have {kernel.num_columns} columns, those of the box, found {Xnew.shape[-1]}; "
-            "select them with the kernel's active_dims."
-        )
+    Xnew = kernel.seen(Xnew)
     _warn_outside(kernel, Xnew)
     return kernel.waves(Xnew, inducing_variable.functions)
 
@@ -67,7 +62,7 @@ def _warn_outside(kernel: Periodized, X: tf.Tensor) -> None:
     values = tf.get_static_value(X) if tf.executing_eagerly() else None
     if values is None:
         return
-    outside = np.any((values < kernel.lower) | (values > kernel.upper), axis=-1)
+    outside = kernel.outside(values)
     if np.any(outside):
         warn(
             f"Xnew: {np.count_nonzero(outside)} of {outside.size} rows are outside of the box from "

@@ -124,7 +124,7 @@ class PeriodicFourierFeatures(InterDomainInducingVariables):
                 f"X must have {kernel.num_columns} columns, those of the kernel's box, found "
                 f"{values.shape[1]}; pass those that its active_dims select."
             )
-        outside = np.any((values < features.lower) | (values > features.upper), axis=1)
+        outside = kernel.outside(values)
         if np.any(outside):
             raise ValueError(
                 f"X must be inside of the kernel's box, found {np.count_nonzero(outside)} of "
@@ -175,8 +175,9 @@ class PeriodicFourierFeatures(InterDomainInducingVariables):
                 f"one from {kernel.lower} to {kernel.upper}; build the features with "
                 "PeriodicFourierFeatures.for_kernel(kernel, num_inducing)."
             )
-        if kernel.frequencies is not None:
-            own = set(map(tuple, kernel.frequencies.tolist()))
+        cut_off = kernel.frequencies
+        if cut_off is not None and not np.array_equal(cut_off, self._frequencies):
+            own = set(map(tuple, cut_off.tolist()))
             missing = [j for j in map(tuple, self._frequencies.tolist()) if j not in own]
             if missing:
                 raise ValueError(

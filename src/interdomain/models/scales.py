@@ -26,6 +26,7 @@ from gpflow.kernels import (
 from .._arguments import Array, warn
 from ..covariances.domains import Box, Complaint, Extent, boxes, outside_of_any
 from ..covariances.latents import latent_gps
+from ..covariances.pairs import Block, flat_blocks
 from ..kernels import HarmonicKernel, ZonalKernel
 
 FAR = 1_000.0
@@ -189,13 +190,19 @@ def _warn_of_domain(parts: Parts, X: Array) -> None:
 
 def _boxes(parts: Parts, num_columns: int) -> list[Box]:
     """The domains of the features of all latent GPs."""
-    if not isinstance(parts.inducing_variable, InducingVariables):
+    return [box for pair in blocks_of(parts) for box in boxes(*pair, num_columns)]
+
+
+def blocks_of(parts: Parts) -> list[Block]:
+    """The blocks of all latent GPs; none of a model that is made in another way."""
+    kernel, inducing_variable = parts.kernel, parts.inducing_variable
+    if not isinstance(kernel, Kernel) or not isinstance(inducing_variable, InducingVariables):
         return []
     known = (SharedIndependent, SeparateIndependent, LinearCoregionalization)
-    if isinstance(parts.kernel, MultioutputKernel) and not isinstance(parts.kernel, known):
+    if isinstance(kernel, MultioutputKernel) and not isinstance(kernel, known):
         return []
     return [
-        box
-        for latents in latent_gps(parts.kernel, parts.inducing_variable)
-        for box in boxes(latents.inducing_variables[0], latents.kernel, num_columns)
+        pair
+        for latents in latent_gps(kernel, inducing_variable)
+        for pair in flat_blocks(latents.inducing_variables[0], latents.kernel)
     ]

@@ -11,7 +11,6 @@ import numpy as np
 import tensorflow as tf
 from check_shapes import check_shapes, inherit_check_shapes
 from gpflow.base import InputData, MeanAndVariance, TensorData
-from gpflow.functions import Function
 from gpflow.inducing_variables import InducingVariables
 from gpflow.kernels import Kernel
 from gpflow.likelihoods import Gaussian
@@ -20,7 +19,7 @@ from gpflow.models.training_mixins import InternalDataTrainingLossMixin
 from gpflow.models.util import InducingPointsLike, inducingpoint_wrapper
 from gpflow.posteriors import PrecomputeCacheType
 
-from .._arguments import check_real_type, choice, integer, number
+from .._arguments import check_real_type, choice, integer
 from ..covariances import Kuu_operator
 from ..distributed import Workers
 from ..kernels._kernel_arguments import single_output
@@ -28,6 +27,7 @@ from ..posteriors import CollapsedPosterior
 from ..streaming import SufficientStatistics
 from ..streaming.contributions import Contributions
 from ..streaming.provider import StatisticsProvider
+from ._gaussian import gaussian
 from .collapsed import Collapsed, DataSums, bound, collapse, optimal_q
 from .one_pass import validate_inducing_variable, validate_mean_function
 from .scales import Parts, warn_of_data
@@ -148,7 +148,7 @@ class StructuredSGPR(gpflow.models.GPModel, InternalDataTrainingLossMixin):
         if isinstance(data, (tuple, list)) and len(data) == 2:
             for name, array in zip("XY", data, strict=True):
                 check_real_type(f"data: {name}", array)
-        likelihood = _gaussian(noise_variance, likelihood)
+        likelihood = gaussian(noise_variance, likelihood)
         provider = StatisticsProvider(
             data,
             int(inducing_variable.num_inducing),
@@ -384,29 +384,3 @@ def _warn_of_rows(likelihood: Gaussian, features: Contributions, X: Any, Y: Any)
     """Of the first rows that are read."""
     # Rows outside of an interval are refused in the pass: nothing is to be said of them here.
     warn_of_data(Parts(features.kernel, likelihood, features.mean_function, None), X, Y)
-
-
-def _gaussian(noise_variance: TensorData | None, likelihood: Gaussian | None) -> Gaussian:
-    if likelihood is None:
-        if noise_variance is None:
-            return Gaussian(1.0)
-        if not isinstance(noise_variance, (tf.Variable, gpflow.Parameter)):
-            noise_variance = number("noise_variance", noise_variance, above=0)
-        return Gaussian(noise_variance)
-    if noise_variance is not None:
-        raise ValueError(
-            f"noise_variance: found {noise_variance!r} beside a likelihood, which has its own; "
-            "pass one of the two."
-        )
-    if not isinstance(likelihood, Gaussian):
-        raise ValueError(
-            f"likelihood must be gpflow.likelihoods.Gaussian, found {type(likelihood).__name__}; "
-            "for another one use gpflow.models.SVGP with minibatches."
-        )
-    noise = likelihood.scale if likelihood.variance is None else likelihood.variance
-    if isinstance(noise, Function):
-        raise ValueError(
-            f"likelihood: its noise is a {type(noise).__name__} of X, and the sums over the data "
-            "hold for one noise variance; pass Gaussian(variance), or use gpflow.models.SVGP."
-        )
-    return likelihood

@@ -11,11 +11,10 @@ from gpflow.kernels import Kernel
 from gpflow.utilities import Dispatcher
 
 from .._arguments import Array, warn
-from ..covariances.latents import latent_gps
-from ..covariances.pairs import flat_blocks
 from ..inducing_variables import PeriodicFourierFeatures, SphericalHarmonics
 from ..kernels import Periodized, ZonalKernel
 from ..kernels.periodic import column_lengthscales
+from .scales import Parts, blocks_of
 from .structured_sgpr import StructuredSGPR
 
 NOTABLE_COST = 0.05
@@ -37,22 +36,9 @@ def warn_of_fit(model: Any, X: Array | None) -> None:
     """
     _warn_of_left_variance(model, X)
     for complaint in dict.fromkeys(
-        complaint for pair in _blocks(model) for complaint in complaints(*pair)
+        complaint for pair in blocks_of(Parts.of(model)) for complaint in complaints(*pair)
     ):
         warn(complaint)
-
-
-def _blocks(model: Any) -> list[tuple[InducingVariables, Kernel]]:
-    """The blocks of all latent GPs."""
-    kernel = getattr(model, "kernel", None)
-    inducing_variable = getattr(model, "inducing_variable", None)
-    if not isinstance(kernel, Kernel) or not isinstance(inducing_variable, InducingVariables):
-        return []
-    try:
-        latents = latent_gps(kernel, inducing_variable)
-    except ValueError:  # a kernel of several outputs of another kind
-        return []
-    return [pair for one in latents for pair in flat_blocks(one.inducing_variables[0], one.kernel)]
 
 
 class LeftVariance(NamedTuple):
@@ -131,7 +117,9 @@ def _warn_of_left_variance(model: Any, X: Array | None) -> None:
         return
     if X is not None:
         X = np.asarray(X, gpflow.default_float())[:: -(-len(X) // _MAX_ROWS)]
-    found = [left for pair in _blocks(model) if (left := left_variance(*pair, X)) is not None]
+    found = [
+        left for pair in blocks_of(Parts.of(model)) if (left := left_variance(*pair, X)) is not None
+    ]
     if not found:
         return
     left = sum(part.variance for part in found)
