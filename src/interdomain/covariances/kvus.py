@@ -18,7 +18,6 @@ from ..inducing_variables import (
     SumInducingVariables,
 )
 from ..kernels import DecomposedKernel, ZonalKernel
-from ..sphere import spherical_harmonics
 from .activation_features import inner_products
 from .dispatch import Kvu
 from .pairs import pair_blocks
@@ -82,9 +81,19 @@ def Kvu_harmonics_harmonics(
 ) -> tf.Tensor:
     """``1 / (variance lambda_l)`` where v and u are the same harmonic, zero elsewhere (eq. 39)."""
     _validate_dimensions(iv_v, iv_u)
-    same = np.equal.outer(_harmonic_labels(iv_v), _harmonic_labels(iv_u))
+    if iv_v.column_order != iv_u.column_order:
+        raise ValueError(
+            f"iv_v, iv_u: column_order must be the same for both, found {iv_v.column_order} and "
+            f"{iv_u.column_order}, of which the harmonics are not orthogonal; build one with the "
+            "column_order of the other."
+        )
+    rows = {chain: row for row, chain in enumerate(map(tuple, iv_u.chains.tolist()))}
+    chains = map(tuple, iv_v.chains.tolist())
+    common = [(row, rows[chain]) for row, chain in enumerate(chains) if chain in rows]
+    same = np.zeros((iv_v.num_inducing, iv_u.num_inducing))
+    same[tuple(np.array(common, int).reshape([-1, 2]).T)] = 1
     diagonal = Kuu_diagonal(iv_v, kernel)
-    return diagonal[:, None] * tf.constant(same.astype(float), diagonal.dtype)
+    return diagonal[:, None] * tf.constant(same, diagonal.dtype)
 
 
 @Kvu.register(ActivationFeatures, SphericalHarmonics, ZonalKernel)
@@ -107,8 +116,8 @@ def Kvu_activations_harmonics(
         else ()
     )
     diagonal = Kuu_diagonal(iv_u, kernel)
-    coefficients = np.repeat(list(found.values()), iv_u.multiplicities)
-    harmonics = spherical_harmonics(iv_v.directions, iv_u.degrees)
+    coefficients = np.array(list(found.values()))[iv_u.level_of_each]
+    harmonics = iv_u.at(iv_v.directions)
     rows = tf.constant(coefficients, diagonal.dtype) * diagonal
     return tf.linalg.matrix_transpose(rows[:, None] * harmonics)
 
@@ -160,16 +169,6 @@ def Kvu_sums(
     ]
     operators = [tf.linalg.LinearOperatorFullMatrix(block) for block in blocks]
     return tf.linalg.LinearOperatorBlockDiag(operators).to_dense()
-
-
-def _harmonic_labels(harmonics: SphericalHarmonics) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
-    """A number for each harmonic, the same for the same harmonic of another inducing variable."""
-    labels = [
-        degree * 10**9 + order
-        for degree, count in zip(harmonics.degrees, harmonics.multiplicities, strict=True)
-        for order in range(count)
-    ]
-    return np.array(labels, dtype=np.int64)
 
 
 def _validate_dimensions(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import numpy as np
 import tensorflow as tf
 from check_shapes import check_shapes
 from gpflow.base import TensorType
@@ -10,7 +9,6 @@ from gpflow.covariances import Kuf, Kuu
 
 from ..inducing_variables import SphericalHarmonics
 from ..kernels import ZonalKernel
-from ..sphere import spherical_harmonics
 from ._lifted_inputs import inverse_eigenvalues, radial_and_unit
 from .dispatch import Kuu_operator
 
@@ -27,7 +25,7 @@ def Kuf_spherical_harmonics(
     """``radius^p Y_m(x / radius)``, p being the kernel's radial power."""
     scale, unit = radial_and_unit(inducing_variable, kernel, Xnew)
     inducing_variable.validate_kernel(kernel)
-    return spherical_harmonics(unit, inducing_variable.degrees, scale=scale)
+    return inducing_variable.at(unit, scale=scale)
 
 
 @check_shapes(
@@ -35,14 +33,13 @@ def Kuf_spherical_harmonics(
     "return: [M]",
 )
 def Kuu_diagonal(inducing_variable: SphericalHarmonics, kernel: ZonalKernel) -> tf.Tensor:
-    """``1 / (variance lambda_l)``, repeated for the harmonics of each degree."""
+    """``1 / (variance lambda_l)``, l being the degree of each harmonic."""
     inducing_variable.validate_kernel(kernel)
     eigenvalues = kernel.eigenvalues(inducing_variable.dimension, inducing_variable.degrees)
     inducing_variable.validate_eigenvalues(eigenvalues)
     levels = inverse_eigenvalues(kernel, eigenvalues)
-    counts = inducing_variable.multiplicities
     # One node of the graph, where tf.repeat is fifty.
-    return tf.gather(levels, np.repeat(np.arange(len(counts)), counts))
+    return tf.gather(levels, inducing_variable.level_of_each)
 
 
 @Kuu.register(SphericalHarmonics, ZonalKernel)

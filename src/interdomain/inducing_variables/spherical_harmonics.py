@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 import tensorflow as tf
 from check_shapes import Shape
+from gpflow.base import TensorType
 
-from .._arguments import check_num_inducing, instance, integer, warn
+from .._arguments import as_integers, check_num_inducing, instance, integer, short, warn
 from ..kernels import ZonalKernel
-from ..sphere import num_harmonics
+from ..sphere import num_harmonics, spherical_harmonics
+from ..sphere._typing import IntArray
+from ..sphere.chains import chains_of_degree, degrees_of, validate_chains
 from ..sphere.dimensions import validate_degrees, validate_dimension, validate_max_degree
+from ..sphere.harmonic_products import chosen_harmonics
 from .base import InterDomainInducingVariables
 
 NOTABLE_MISSING_SHARE = 0.25
@@ -39,28 +44,72 @@ class SphericalHarmonics(InterDomainInducingVariables):
     >>> model.predict_f(np.zeros([5, 2]))[0].shape
     TensorShape([5, 1])
 
+    Beyond a few columns the harmonics of a degree are too many, and most of them nearly zero on the
+    data. So any set of harmonics will do, in place of whole degrees or beside them. One is named by
+    a chain of degrees, ``|k_2| <= k_3 <= ... <= k_d = l``: its degrees in the first two, three, ...
+    and all d coordinates of the sphere. These are the columns of X in ``column_order``, and the
+    bias last. A harmonic carries the factor ``r_j^{k_j}``, r_j being the norm of the first j
+    coordinates: with the columns that matter least first, those with a degree there are small. Kuu
+    stays diagonal, and only what was chosen is computed.
+
     :param dimension: Dimension d of the space around the sphere: the number of input columns
         (after ``active_dims``) plus one.
-    :param degrees: The degrees l of the harmonics, increasing. Every one must have a nonzero
-        eigenvalue under the kernel; :meth:`for_kernel` picks those.
+    :param degrees: The degrees l of which all harmonics are taken, increasing. Every one must have
+        a nonzero eigenvalue under the kernel; :meth:`for_kernel` picks those. None for chains only.
+    :param chains: Single harmonics, integers ``[M, d - 1]``: a row ``k_2, ..., k_d`` for each, with
+        ``k_2 < 0`` for a sine in place of a cosine. Any set will do: what else has to be computed
+        for them is, and is left out of Kuf. Those of ``degrees`` come first.
+    :param column_order: The columns that the kernel sees, a permutation of 0, ..., D - 1, innermost
+        first; as they are by default. Harmonics of a whole degree span the same space in any order.
     :param allow_large: Whether to take so many that their covariances with 1,000 rows are above
         4 GiB, about 530,000 of them; or a degree above 23,000.
-    :raises ValueError: If ``dimension`` < 2, ``degrees`` is not increasing, or there are too many.
+    :raises ValueError: If ``dimension`` < 2, ``degrees`` is not increasing, a chain is none or is
+        there twice, ``column_order`` is not a permutation, or there are too many harmonics.
     """
 
     def __init__(
         self,
         dimension: int,
-        degrees: Sequence[int],
+        degrees: Sequence[int] | None = None,
         *,
+        chains: Any = None,
+        column_order: Sequence[int] | None = None,
         allow_large: bool = False,
         name: str | None = None,
     ) -> None:
         super().__init__(name=name)
         self.dimension = validate_dimension(dimension)
-        self._degrees = validate_degrees(degrees, allow_large=allow_large)
+        self._column_order = _permutation(column_order, self.dimension - 1)
+        if degrees is None and chains is None:
+            raise ValueError(
+                "degrees must be given, or chains, found neither; pass for example "
+                "range(max_degree + 1)."
+            )
+        whole = () if degrees is None else validate_degrees(degrees, allow_large=allow_large)
+        counts = {degree: num_harmonics(self.dimension, degree) for degree in whole}
         argument = "dimension, degrees"
-        check_num_inducing(argument, self.num_inducing, "harmonics", allow_large=allow_large)
+        total = sum(counts.values())
+        check_num_inducing(argument, total, "harmonics", allow_large=allow_large)
+        self._chains: IntArray | None = None
+        if chains is not None:
+            self._chains = self._joined(whole, validate_chains(chains, self.dimension))
+            degrees_found, sizes = np.unique(degrees_of(self._chains), return_counts=True)
+            highest = int(degrees_found[-1])
+            validate_degrees([highest], allow_large=allow_large)
+            counts = dict(zip(degrees_found.tolist(), sizes.tolist(), strict=True))
+            total = len(self._chains)
+            check_num_inducing("chains", total, "harmonics", allow_large=allow_large)
+        self._degrees, self._multiplicities = tuple(counts), tuple(counts.values())
+
+    def _joined(self, degrees: tuple[int, ...], chains: IntArray) -> IntArray:
+        twice = np.isin(degrees_of(chains), degrees)
+        if np.any(twice):
+            raise ValueError(
+                f"chains must be of other degrees than {degrees}, of which all harmonics are "
+                f"taken, found {chains[twice][0].tolist()}; leave these out."
+            )
+        whole = [chains_of_degree(self.dimension, degree) for degree in degrees]
+        return np.concatenate([*whole, chains])
 
     @classmethod
     def for_kernel(
@@ -128,14 +177,56 @@ class SphericalHarmonics(InterDomainInducingVariables):
 
     @property
     def degrees(self) -> tuple[int, ...]:
-        """The degrees of the harmonics, which stay as they are: what was computed with them, in a
-        compiled function or as statistics of data, stays valid."""
+        """The degrees of the harmonics, increasing. They stay as they are, as all harmonics do:
+        what was computed with them, in a compiled function or as statistics of data, stays valid.
+        """
         return self._degrees
 
     @property
     def multiplicities(self) -> tuple[int, ...]:
         """The number of harmonics of each degree."""
-        return tuple(num_harmonics(self.dimension, degree) for degree in self.degrees)
+        return self._multiplicities
+
+    @property
+    def has_whole_degrees(self) -> bool:
+        """Whether it was made of whole degrees alone."""
+        return self._chains is None
+
+    @property
+    def chains(self) -> IntArray:
+        """The chain of each harmonic, in the order of ``Kuf``, ``[M, d - 1]``."""
+        if self._chains is None:
+            whole = [chains_of_degree(self.dimension, degree) for degree in self.degrees]
+            return np.concatenate(whole)
+        return self._chains.copy()
+
+    @property
+    def column_order(self) -> tuple[int, ...]:
+        """The columns that are the coordinates of the sphere, the bias excluded."""
+        return self._column_order
+
+    @property
+    def level_of_each(self) -> IntArray:
+        """For each harmonic the place of its degree in :attr:`degrees`, ``[M]``."""
+        if self._chains is None:
+            return np.repeat(np.arange(len(self._degrees)), self._multiplicities)
+        return np.searchsorted(self._degrees, degrees_of(self._chains))
+
+    def at(self, unit: TensorType, *, scale: TensorType | None = None) -> tf.Tensor:
+        """The harmonics at points of the sphere.
+
+        :param unit: Unit vectors ``[..., N, d]``, in the order of the columns that the kernel sees,
+            and the bias.
+        :param scale: A factor for all harmonics of a point, ``[..., N]``.
+        :return: ``[M, ..., N]``.
+        """
+        unit = tf.convert_to_tensor(unit)
+        last = self.dimension - 1
+        if self._column_order != tuple(range(last)):
+            unit = tf.gather(unit, [*self._column_order, last], axis=-1)
+        if self._chains is None:
+            return spherical_harmonics(unit, self.degrees, scale=scale)
+        return chosen_harmonics(unit, self._chains, scale=scale)
 
     @property
     def num_inducing(self) -> int:
@@ -179,3 +270,17 @@ class SphericalHarmonics(InterDomainInducingVariables):
             "kernel's accuracy, or zero; pass a lower max_degree, a shorter lengthscale or, in a "
             "kernel of your own, override has_degree or eigenvalues."
         )
+
+
+def _permutation(order: Sequence[int] | None, count: int) -> tuple[int, ...]:
+    """:raises ValueError: If it is none of that many columns."""
+    if order is None:
+        return tuple(range(count))
+    remedy = f"pass each of the columns 0 to {count - 1} once, the one that matters least first"
+    found = as_integers("column_order", order, remedy)
+    if sorted(found) != list(range(count)):
+        raise ValueError(
+            f"column_order must be a permutation of {count} columns, found {short(found)}; "
+            f"{remedy}."
+        )
+    return found

@@ -26,11 +26,11 @@ from functools import lru_cache
 import numpy as np
 import tensorflow as tf
 from check_shapes import check_shapes
-from scipy.special import betaln
 
 from .._tracing import compiled
 from ._typing import Array
 from .dimensions import num_harmonics, validate_degrees, validate_dimension
+from .gegenbauer import jacobi_coefficient, log_seed_norm
 
 
 @dataclass(frozen=True)
@@ -60,34 +60,22 @@ class _Level:
     blocks: tuple[_Block, ...]
 
 
-def _log_seed_norm(dimension: int, degree: int) -> float:
-    """log of the factor that makes a harmonic of S^{d-2}, unchanged, orthonormal on S^{d-1}."""
-    half = (dimension - 1) / 2
-    return float(betaln(0.5, half) - betaln(0.5, degree + half)) / 2
-
-
-def _jacobi_coefficient(dimension: int, seed_degree: int, m: int) -> float:
-    """b_m of the orthonormal recurrence x p_m = b_{m+1} p_{m+1} + b_m p_{m-1}."""
-    lam = seed_degree + (dimension - 2) / 2
-    return float(np.sqrt(m * (m - 1 + 2 * lam) / (4 * (m + lam) * (m + lam - 1))))
-
-
 def _level(dimension: int, degree: int) -> _Level:
     # Raising the degree at coordinate j changes the norms that all later coordinates bring:
     # log_one[j], log_two[j] sum those changes when the parent is one or two degrees lower.
     log_one, log_two = {dimension: 0.0}, {dimension: 0.0}
     for j in range(dimension, 2, -1):
-        norm = _log_seed_norm(j, degree)
-        log_one[j - 1] = log_one[j] + norm - _log_seed_norm(j, degree - 1)
-        log_two[j - 1] = log_two[j] + norm - _log_seed_norm(j, max(degree - 2, 0))
+        norm = log_seed_norm(j, degree)
+        log_one[j - 1] = log_one[j] + norm - log_seed_norm(j, degree - 1)
+        log_two[j - 1] = log_two[j] + norm - log_seed_norm(j, max(degree - 2, 0))
     blocks = []
     for j in range(3, dimension + 1):
         num_heads = num_harmonics(j - 1, degree - 1)
-        head_factor = np.exp(log_one[j]) / _jacobi_coefficient(j, degree - 1, 1)
+        head_factor = np.exp(log_one[j]) / jacobi_coefficient(j, degree - 1, 1)
         factors, corrections = [np.full(num_heads, head_factor)], [np.zeros(0)]
         for seed_degree in range(degree - 2, -1, -1):
-            b_new = _jacobi_coefficient(j, seed_degree, degree - seed_degree)
-            b_old = _jacobi_coefficient(j, seed_degree, degree - seed_degree - 1)
+            b_new = jacobi_coefficient(j, seed_degree, degree - seed_degree)
+            b_old = jacobi_coefficient(j, seed_degree, degree - seed_degree - 1)
             count = num_harmonics(j - 1, seed_degree)
             factors.append(np.full(count, np.exp(log_one[j]) / b_new))
             corrections.append(np.full(count, np.exp(log_two[j]) * b_old / b_new))

@@ -1,0 +1,89 @@
+"""The label of a spherical harmonic: its chain of degrees.
+
+A harmonic of the basis of :mod:`interdomain.sphere.harmonics` on S^{d-1} is named by its degrees
+in the first two, three, ... and all d coordinates, ``|k_2| <= k_3 <= ... <= k_d = l``. A ``k_2``
+above zero is the cosine, one below zero the sine of that many turns in the plane of the first two
+coordinates.
+
+The differences of a chain say by how much each coordinate raises the degree. They can be any
+integers of 0 or more (the first has a sign), so that harmonics are the points of a lattice: the
+neighbours of a harmonic raise the degree once more.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from .._arguments import filled_matrix, short
+from ._typing import IntArray
+from .dimensions import num_harmonics
+
+
+def raises_of(chains: IntArray) -> IntArray:
+    """By how much each coordinate from the second on raises the degree, ``[M, d - 1]``, the first
+    column with the sign of ``k_2``."""
+    raises = chains.copy()
+    raises[:, 1:] -= np.abs(chains[:, :-1])
+    return raises
+
+
+def chains_of(raises: IntArray) -> IntArray:
+    """The opposite of :func:`raises_of`."""
+    chains: IntArray = np.cumsum(np.abs(raises), axis=1)
+    chains[:, 0] = raises[:, 0]
+    return chains
+
+
+def degrees_of(chains: IntArray) -> IntArray:
+    """The degree l of each harmonic, ``[M]``."""
+    degrees: IntArray = np.abs(chains[:, -1])
+    return degrees
+
+
+def chains_of_degree(dimension: int, degree: int) -> IntArray:
+    """All chains of one degree ``[N(d, l), d - 1]``, in the order of ``spherical_harmonics``."""
+    raises = np.zeros((1, dimension - 1), np.int64)
+    for l in range(1, degree + 1):
+        planar = np.zeros((2, dimension - 1), np.int64)
+        planar[:, 0] = l, -l
+        blocks = [planar]
+        for j in range(3, dimension + 1):
+            count = num_harmonics(j - 1, l - 1) + (num_harmonics(j, l - 2) if l > 1 else 0)
+            block = raises[:count].copy()
+            block[:, j - 2] += 1
+            blocks.append(block)
+        raises = np.concatenate(blocks)
+    return chains_of(raises)
+
+
+def validate_chains(chains: Any, dimension: int) -> IntArray:
+    """:raises ValueError: Unless they are different chains of S^{d-1}, at least one."""
+    remedy = (
+        f"pass integers [M, {dimension - 1}], a row |k_2| <= k_3 <= ... <= k_{dimension} for each "
+        "harmonic, k_2 with the sign plus for the cosine and minus for the sine"
+    )
+    given = filled_matrix("chains", chains, f"a matrix [M, {dimension - 1}] of integers")
+    found = given.astype(np.int64)
+    if found.shape[1] != dimension - 1:
+        raise ValueError(
+            f"chains must have {dimension - 1} columns in dimension {dimension}, found "
+            f"{found.shape[1]}; {remedy}."
+        )
+    if not np.array_equal(found, given):
+        raise ValueError(f"chains must be integers, found {short(given)}; {remedy}.")
+    raises = raises_of(found)
+    wrong = np.flatnonzero(np.any(raises[:, 1:] < 0, axis=1))
+    if len(wrong):
+        raise ValueError(
+            f"chains must not decrease along a row, found {short(found[wrong[0]].tolist())} in row "
+            f"{wrong[0]}; {remedy}."
+        )
+    _, first = np.unique(found, axis=0, return_index=True)
+    if len(first) < len(found):
+        twice = np.setdiff1d(np.arange(len(found)), first)[0]
+        raise ValueError(
+            f"chains must be different, found {short(found[twice].tolist())} twice; pass each once."
+        )
+    return found
