@@ -21,6 +21,7 @@ from gpflow.posteriors import PrecomputeCacheType
 
 from .._arguments import check_real_type, choice, integer
 from ..covariances import Kuu_operator
+from ..covariances.pairs import Block
 from ..distributed import Workers
 from ..kernels._kernel_arguments import single_output
 from ..posteriors import CollapsedPosterior
@@ -29,6 +30,7 @@ from ..streaming.contributions import Contributions
 from ..streaming.provider import StatisticsProvider
 from ._gaussian import gaussian
 from .collapsed import Collapsed, DataSums, bound, collapse, optimal_q
+from .residuals import ResidualSums, residual_sums
 from .one_pass import validate_inducing_variable, validate_mean_function
 from .scales import Parts, warn_of_data
 
@@ -272,6 +274,22 @@ class StructuredSGPR(gpflow.models.GPModel, InternalDataTrainingLossMixin):
         )
         model._provider.warned()
         return model
+
+    def residual_sums(self, block: Block) -> ResidualSums:
+        """What other features have to do with what this model leaves of Y, in one pass.
+
+        With the residuals ``r = Y - m(X) - Kfu Kuu^{-1} E[u]``, and the other features divided by
+        the standard deviation that they have in the prior: their products with r, and their sums of
+        squares. Nothing of the size of two of them by rows, or by each other, is kept.
+
+        :param block: Other features with a diagonal Kuu, and the kernel they belong to, whose
+            columns are those of X.
+        :raises ValueError: If the rows are not at hand.
+        """
+        _, collapsed = self._collapsed()
+        mean, _ = optimal_q(collapsed, self._noise_variance())
+        weights = tf.cast(collapsed.root.solve(mean, adjoint=True), gpflow.default_float())
+        return residual_sums(self._provider, self._features, weights, block)
 
     @inherit_check_shapes
     def maximum_log_likelihood_objective(self) -> tf.Tensor:

@@ -87,3 +87,20 @@ def validate_chains(chains: Any, dimension: int) -> IntArray:
             f"chains must be different, found {short(found[twice].tolist())} twice; pass each once."
         )
     return found
+
+
+def neighbours_of(chains: IntArray) -> IntArray:
+    """The chains that raise the degree of one of these by one, at any coordinate, and are not among
+    these, ``[C, d - 1]``; those of the first ones first."""
+    raises = raises_of(chains)
+    seen = set(map(tuple, raises.tolist()))
+    found: list[tuple[int, ...]] = []
+    for row in raises.tolist():
+        signs = (1, -1) if row[0] == 0 else (int(np.sign(row[0])),)
+        steps = [(0, sign) for sign in signs] + [(j, 1) for j in range(1, len(row))]
+        for place, step in steps:
+            other = (*row[:place], row[place] + step, *row[place + 1 :])
+            if other not in seen:
+                seen.add(other)
+                found.append(other)
+    return chains_of(np.array(found, np.int64).reshape([len(found), chains.shape[1]]))

@@ -242,6 +242,22 @@ class StatisticsProvider:
             )
         return draw([rows for rows, _ in self._rows], size, seed, self.workers)
 
+    def sums_of(self, function: Callable[[Array, Array], Mapping[str, Array]]) -> dict[str, Array]:
+        """Sums over all rows of what a function returns for a batch, as :meth:`Rows.sums_of`.
+
+        :raises ValueError: If the rows are not available.
+        """
+        if not self._rows_at_hand:
+            raise ValueError(
+                "data: the model was built from SufficientStatistics, and its rows are needed; "
+                "build it from the rows."
+            )
+        total: dict[str, Array] = {}
+        for rows, sign in self._rows:
+            for name, array in rows.sums_of(function).items():
+                total[name] = total.get(name, np.zeros_like(array)) + sign * array
+        return total
+
     def sums(self, contributions: Contributions) -> Tensors:
         """The matrix ``[K, K]``, the diagonal's terms ``[T]`` and the number of rows, in float64,
         with gradients to the features' parameters that are trainable.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -18,7 +18,16 @@ from .contributions import Contributions
 from .first_pass import FirstPass
 from .pass_files import PassFile
 from .shards import Shards
-from .sources import WHOLE, ArraySource, RowSource, draw_rows, errors_named, make_source
+from .sources import (
+    WHOLE,
+    ArraySource,
+    BoolArray,
+    RowSource,
+    draw_rows,
+    errors_named,
+    finite_rows,
+    make_source,
+)
 from .statistics import SufficientStatistics
 
 _REMEDY = "Start all workers again with the same data: parts that are done are in {}."
@@ -125,6 +134,20 @@ class Rows:
         assert total is not None, "there is a part, and an empty one has raised an error"
         return total
 
+    def sums_of(self, function: Callable[[Array, Array], Mapping[str, Array]]) -> dict[str, Array]:
+        """Sums over the finite rows of all workers.
+
+        :param function: Of X ``[n, D]`` and Y ``[n, P]``, a batch: named arrays, summed over rows.
+        :raises WorkerLostError: If another worker ends or cannot be reached.
+        """
+
+        def own() -> dict[str, Array]:
+            batches = (batch for _, source in self.sources() for batch in source.read())
+            return _added(function(X[valid], Y[valid]) for X, Y, valid in _valid(batches))
+
+        with self._settings.workers.losses_named("a pass over the data"):
+            return _added(self._settings.workers.share(own))
+
     def _own_arrays(self, *arguments: Any) -> dict[str, Array]:
         own = self._own_sums(*arguments)
         return {} if own is None else own.to_arrays()
@@ -183,6 +206,19 @@ class Rows:
                     "the same kind."
                 )
         return source
+
+
+def _valid(batches: Iterable[tuple[Array, Array]]) -> Iterator[tuple[Array, Array, BoolArray]]:
+    for X, Y in batches:
+        yield X, Y, finite_rows(X, Y)
+
+
+def _added(parts: Iterable[Mapping[str, Array]]) -> dict[str, Array]:
+    total: dict[str, Array] = {}
+    for part in parts:
+        for name, array in part.items():
+            total[name] = total[name] + array if name in total else np.asarray(array, np.float64)
+    return total
 
 
 def draw(parts: list[Rows], size: int, seed: int, workers: Workers) -> tuple[Array, Array]:

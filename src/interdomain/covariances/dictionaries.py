@@ -1,0 +1,223 @@
+"""Orthogonal dictionaries: families of features of which a model may have any set.
+
+Spherical harmonics and the waves of a box have a diagonal Kuu, whichever are taken, so that a set
+can grow by what the data ask for: see :func:`interdomain.training.matching_pursuit`, which is
+written against :func:`dictionary` alone.
+"""
+
+from __future__ import annotations
+
+import abc
+import operator
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+from gpflow.inducing_variables import InducingVariables
+from gpflow.kernels import Kernel, Sum
+from gpflow.utilities import Dispatcher
+
+from ..inducing_variables import (
+    PeriodicFourierFeatures,
+    SphericalHarmonics,
+    SumInducingVariables,
+)
+from ..kernels import DecomposedKernel, Periodized, ZonalKernel
+from ..sphere._typing import IntArray
+from ..sphere.chains import degrees_of, neighbours_of
+from .pairs import Block
+
+
+class Dictionary(abc.ABC):
+    """The dictionary that an inducing variable takes its features from.
+
+    It consists of atoms, named by rows of integers: what is taken or left as a whole. An atom is
+    one feature or a few.
+    """
+
+    @property
+    @abc.abstractmethod
+    def atoms(self) -> IntArray:
+        """Those that the inducing variable has, ``[A, k]``."""
+
+    @abc.abstractmethod
+    def neighbours(self, atoms: IntArray, limit: int | None = None) -> IntArray:
+        """The atoms next to some that are not among them, ``[C, k]``: those of the first atoms
+        first, and no more than ``limit``."""
+
+    @abc.abstractmethod
+    def block(self, atoms: IntArray, *, alone: bool = False) -> Block:
+        """An inducing variable that has these atoms instead, and the kernel it belongs to.
+
+        :param alone: Leave out, of a sum, the blocks that are of no dictionary, and take the kernel
+            that the dictionary is of in place of one that ends with its features.
+        """
+
+    @abc.abstractmethod
+    def owners(self, atoms: IntArray) -> IntArray:
+        """For each feature of :meth:`block`, ``alone``, the row of its atom, ``[M]``."""
+
+
+dictionary = Dispatcher("dictionary")
+dictionary.__doc__ = """The dictionary that features are taken from.
+
+``dictionary(inducing_variable, kernel)`` returns a :class:`Dictionary`, or None for an inducing
+variable that is not made of the features of one.
+"""
+
+
+@dictionary.register(InducingVariables, Kernel)
+def dictionary_none(inducing_variable: InducingVariables, kernel: Kernel) -> None:
+    """None is known."""
+    return None
+
+
+class HarmonicDictionary(Dictionary):
+    """The spherical harmonics of which the kernel has a positive eigenvalue: chains of degrees."""
+
+    def __init__(self, harmonics: SphericalHarmonics, kernel: ZonalKernel) -> None:
+        self._harmonics, self._kernel = harmonics, kernel
+
+    @property
+    def atoms(self) -> IntArray:
+        return self._harmonics.chains
+
+    def neighbours(self, atoms: IntArray, limit: int | None = None) -> IntArray:
+        """Across a degree of which the kernel has none; beyond two, it ends."""
+        own = set(map(tuple, atoms.tolist()))
+        found, highest = atoms, int(degrees_of(atoms).max())
+        for _ in range(3):
+            found = neighbours_of(found)
+            found = found[[tuple(chain) not in own for chain in found.tolist()]]
+            carried = found[np.isin(degrees_of(found), self._degrees_up_to(highest + 3))]
+            if len(carried):
+                return carried[:limit]
+        return carried
+
+    def _degrees_up_to(self, highest: int) -> list[int]:
+        degrees = self._kernel.nonzero_degrees(self._harmonics.dimension, highest)
+        values = self._kernel.eigenvalues(self._harmonics.dimension, degrees).numpy()
+        return [degree for degree, value in zip(degrees, values, strict=True) if value > 0]
+
+    def block(self, atoms: IntArray, *, alone: bool = False) -> Block:
+        harmonics = SphericalHarmonics(
+            self._harmonics.dimension, chains=atoms, column_order=self._harmonics.column_order
+        )
+        return harmonics, self._kernel
+
+    def owners(self, atoms: IntArray) -> IntArray:
+        return np.arange(len(atoms))
+
+
+@dictionary.register(SphericalHarmonics, ZonalKernel)
+def dictionary_harmonics(harmonics: SphericalHarmonics, kernel: ZonalKernel) -> Dictionary:
+    """Chains of degrees."""
+    return HarmonicDictionary(harmonics, kernel)
+
+
+class WaveDictionary(Dictionary):
+    """The waves of a box: integer frequencies, of up to ``2^D`` features each."""
+
+    def __init__(self, features: PeriodicFourierFeatures, kernel: Periodized) -> None:
+        self._features, self._kernel = features, kernel
+
+    @property
+    def atoms(self) -> IntArray:
+        return self._features.frequencies
+
+    def neighbours(self, atoms: IntArray, limit: int | None = None) -> IntArray:
+        steps = np.eye(atoms.shape[1], dtype=np.int64)
+        seen = set(map(tuple, atoms.tolist()))
+        around = (atoms[:, None] + steps).reshape([-1, atoms.shape[1]])
+        found = [row for row in dict.fromkeys(map(tuple, around.tolist())) if row not in seen]
+        return np.array(found, np.int64).reshape([len(found), atoms.shape[1]])[:limit]
+
+    def block(self, atoms: IntArray, *, alone: bool = False) -> Block:
+        features = PeriodicFourierFeatures(self._features.lower, self._features.upper, atoms)
+        return features, self._kernel
+
+    def owners(self, atoms: IntArray) -> IntArray:
+        features, _ = self.block(atoms)
+        rows = {frequency: row for row, frequency in enumerate(map(tuple, atoms.tolist()))}
+        frequencies = (features.functions + 1) // 2
+        return np.array([rows[tuple(frequency)] for frequency in frequencies.tolist()])
+
+
+@dictionary.register(PeriodicFourierFeatures, Periodized)
+def dictionary_waves(features: PeriodicFourierFeatures, kernel: Periodized) -> Dictionary:
+    """Frequencies."""
+    return WaveDictionary(features, kernel)
+
+
+class SumDictionary(Dictionary):
+    """The dictionaries of a sum's blocks side by side; blocks without one stay as they are.
+
+    An atom is the number of its block, and its own integers with zeros behind.
+    """
+
+    def __init__(
+        self,
+        blocks: Sequence[InducingVariables | None],
+        kernel: Sum | DecomposedKernel,
+        parts: Mapping[int, Dictionary],
+    ) -> None:
+        self._blocks, self._kernel, self._parts = blocks, kernel, parts
+        self._widths = {number: part.atoms.shape[1] for number, part in parts.items()}
+
+    @property
+    def atoms(self) -> IntArray:
+        return self._joined({number: part.atoms for number, part in self._parts.items()})
+
+    def neighbours(self, atoms: IntArray, limit: int | None = None) -> IntArray:
+        """With a limit, the same number of each block."""
+        limit = None if limit is None else -(-limit // len(self._parts))
+        return self._joined(
+            {
+                number: part.neighbours(self._of(number, atoms), limit)
+                for number, part in self._parts.items()
+            }
+        )
+
+    def block(self, atoms: IntArray, *, alone: bool = False) -> Block:
+        blocks = [None if alone else block for block in self._blocks]
+        kernels = list(self._kernel.kernels)
+        for number, part in self._parts.items():
+            own = self._of(number, atoms)
+            if len(own):
+                blocks[number], kernels[number] = part.block(own, alone=alone)
+        same = all(map(operator.is_, kernels, self._kernel.kernels))
+        return SumInducingVariables(blocks), self._kernel if same else Sum(kernels)
+
+    def owners(self, atoms: IntArray) -> IntArray:
+        """:raises KeyError: If blocks without a dictionary have features."""
+        rows = [
+            np.flatnonzero(atoms[:, 0] == number)[part.owners(self._of(number, atoms))]
+            for number, part in sorted(self._parts.items())
+            if np.any(atoms[:, 0] == number)
+        ]
+        return np.concatenate(rows)
+
+    def _joined(self, parts: Mapping[int, IntArray]) -> IntArray:
+        width = max(self._widths.values())
+        rows = []
+        for number, atoms in sorted(parts.items()):
+            padding = np.zeros((len(atoms), width - atoms.shape[1]), np.int64)
+            labels = np.full((len(atoms), 1), number)
+            rows.append(np.concatenate([labels, atoms, padding], axis=1))
+        return np.concatenate(rows)
+
+    def _of(self, number: int, atoms: IntArray) -> IntArray:
+        return atoms[atoms[:, 0] == number, 1 : 1 + self._widths[number]]
+
+
+@dictionary.register(SumInducingVariables, (Sum, DecomposedKernel))
+def dictionary_sum(
+    inducing_variable: SumInducingVariables, kernel: Sum | DecomposedKernel
+) -> Dictionary | None:
+    """Those of the blocks, unless none has one."""
+    blocks = inducing_variable.inducing_variables
+    parts = {
+        number: found
+        for number, (block, summand) in enumerate(zip(blocks, kernel.kernels, strict=True))
+        if block is not None and (found := dictionary(block, summand)) is not None
+    }
+    return SumDictionary(blocks, kernel, parts) if parts else None

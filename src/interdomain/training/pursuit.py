@@ -1,0 +1,223 @@
+"""Features chosen by the data: matching pursuit in blocks over an orthogonal dictionary."""
+
+from __future__ import annotations
+
+import sys
+import time
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from gpflow.base import RegressionData
+from tqdm import tqdm
+
+from .._arguments import boolean, integer, number
+from ..covariances.dictionaries import Dictionary, dictionary
+from ..covariances.pairs import Block
+from ..models import StructuredSGPR
+from ..sphere._typing import Array, IntArray
+
+
+@dataclass(frozen=True)
+class PursuitRound:
+    """
+    One round of :func:`matching_pursuit`.
+
+    :ivar num_inducing: the number M of features after it.
+    :ivar num_candidates: the number of features that it chose from; 0 before the first one.
+    :ivar elbo: the bound of the model with these.
+    :ivar held_out: the mean log density of the rows held out; None without.
+    :ivar seconds: since the beginning.
+    """
+
+    num_inducing: int
+    num_candidates: int
+    elbo: float
+    held_out: float | None
+    seconds: float
+
+
+@dataclass(frozen=True)
+class Pursuit:
+    """
+    What :func:`matching_pursuit` did.
+
+    :ivar rounds: the first is the model as it was.
+    :ivar best: which of them the model is at now.
+    :ivar reason: why it ended: "num_inducing" (that many were found), "candidates" (there are no
+        others), "elbo" or "held_out" (it did not rise any more).
+    """
+
+    rounds: tuple[PursuitRound, ...]
+    best: int
+    reason: str
+
+    def __str__(self) -> str:
+        lines = [" features  candidates          bound   held out  seconds"]
+        for row, one in enumerate(self.rounds):
+            held_out = f"{'':10}" if one.held_out is None else f"{one.held_out:10.4f}"
+            mark = " *" if row == self.best else ""
+            lines.append(
+                f"{one.num_inducing:9,}  {one.num_candidates:10,}  {one.elbo:13.1f} {held_out}  "
+                f"{one.seconds:7.1f}{mark}"
+            )
+        return "\n".join([*lines, f"ended by {self.reason}"])
+
+
+def matching_pursuit(
+    model: StructuredSGPR,
+    num_inducing: int,
+    *,
+    growth: float = 1.5,
+    max_candidates: int = 5_000,
+    validation_data: RegressionData | None = None,
+    tolerance: float = 0.0,
+    progress: bool = True,
+) -> Pursuit:
+    """
+    Let the data choose features of an orthogonal dictionary, best first.
+
+    The features of greatest prior variance need not be those that y asks for. So, beginning with
+    those that the model has, in every round:
+
+    1. The candidates are the features next to those there are: harmonics of one degree more at one
+       coordinate, waves of one period more in one column. So high degrees are reached where the
+       data lead there, without a list of all.
+    2. One pass over the rows gives their products with the residuals of the model. Those that would
+       raise the marginal likelihood most, ``(c^2 / (s (G + s)) - log(1 + G / s)) / 2`` for the
+       product c, the sum of squares G and the noise variance s, are taken, so many that M grows by
+       ``growth``.
+    3. A second pass gives the sums of the model with these. No parameter is trained: call
+       :func:`fit` before and after.
+
+    This is orthogonal matching pursuit (Pati et al. 1993) in blocks, in the kernel's geometry. The
+    candidates' own Gram matrix is not needed: a round is O(N C + N M^2) for C candidates. Features
+    that say the same of the data may be taken together; smaller blocks (``growth``) choose better
+    sets and take longer.
+
+    With the kernel as it is, every feature that is added raises the bound, which stays one on the
+    same evidence: choosing is as safe as moving inducing points. With
+    :class:`interdomain.kernels.FiniteRank` the prior is made of the features, choosing changes the
+    model, and few rows can be fitted too well: pass ``validation_data``.
+
+    :param model: its features are of a dictionary: :class:`~interdomain.inducing_variables
+        .SphericalHarmonics`, :class:`~interdomain.inducing_variables.PeriodicFourierFeatures`, sums
+        of such, and of others that stay as they are. Its ``inducing_variable`` is replaced, and its
+        kernel if that is a FiniteRank. With a ``strategy`` all workers call this.
+    :param num_inducing: the number M of features to end with, at most.
+    :param growth: by what factor M grows in a round, above 1.
+    :param max_candidates: the number of candidates of a round, at most. Where there are more, those
+        next to the features of largest posterior mean are taken.
+    :param validation_data: rows (X, Y) held out: the pursuit ends where their mean log density does
+        not rise.
+    :param tolerance: the least rise of the bound for each feature (or of the log density of the
+        rows held out), below which the pursuit ends, at the best model so far.
+    :param progress: show a progress bar.
+    :raises ValueError: for wrong arguments, another model, features of no dictionary, or a model
+        without its rows.
+    """
+    started = time.perf_counter()
+    if not isinstance(model, StructuredSGPR):
+        raise ValueError(
+            f"model must be an interdomain.models.StructuredSGPR, found {type(model).__name__}; "
+            "pass one, of a subset of the rows if there are many."
+        )
+    num_inducing = integer("num_inducing", num_inducing, at_least=1)
+    growth = number("growth", growth, above=1)
+    max_candidates = integer("max_candidates", max_candidates, at_least=1)
+    tolerance = number("tolerance", tolerance, at_least=0)
+    boolean("progress", progress)
+    pursuit = _Pursuit(model, max_candidates, validation_data, started)
+    with tqdm(
+        total=num_inducing,
+        initial=min(pursuit.size, num_inducing),
+        desc="pursuit",
+        unit="feature",
+        disable=not (progress and model.workers.is_chief),
+        file=sys.stderr,
+        dynamic_ncols=True,
+    ) as bar:
+        reason = pursuit.run(num_inducing, growth, tolerance, bar)
+    return Pursuit(tuple(pursuit.rounds), pursuit.best, reason)
+
+
+class _Pursuit:
+    """The rounds so far, and the best model among them."""
+
+    def __init__(
+        self,
+        model: StructuredSGPR,
+        max_candidates: int,
+        validation_data: RegressionData | None,
+        started: float,
+    ) -> None:
+        self._model, self._max_candidates, self._started = model, max_candidates, started
+        self._validation_data = validation_data
+        self._dictionary = dictionary_of(model)
+        self._atoms = self._dictionary.atoms
+        self.rounds = [self._round(0)]
+        self.best = 0
+        self._best_block: Block = model.inducing_variable, model.kernel
+
+    @property
+    def size(self) -> int:
+        """The number M of features now."""
+        return int(self._model.inducing_variable.num_inducing)
+
+    def run(self, num_inducing: int, growth: float, tolerance: float, bar: Any) -> str:
+        """Why it ended."""
+        while self.size < num_inducing:
+            before = self.size
+            wanted = min(max(int(round(before * growth)), before + 1), num_inducing)
+            num_candidates = self._grow(wanted - before)
+            if self.size == before:
+                return "candidates"
+            bar.update(self.size - before)
+            self.rounds.append(self._round(num_candidates))
+            bar.set_postfix_str(_text(self.rounds[-1]))
+            if not self._better(tolerance):
+                self._model.inducing_variable, self._model.kernel = self._best_block
+                return "elbo" if self.rounds[-1].held_out is None else "held_out"
+            self.best = len(self.rounds) - 1
+            self._best_block = self._model.inducing_variable, self._model.kernel
+        return "num_inducing"
+
+    def _round(self, num_candidates: int) -> PursuitRound:
+        model, held_out = self._model, None
+        elbo = float(model.elbo())
+        if self._validation_data is not None:
+            densities = model.predict_log_density(self._validation_data)
+            held_out = float(np.mean(densities.numpy()))
+        return PursuitRound(
+            self.size, num_candidates, elbo, held_out, time.perf_counter() - self._started
+        )
+
+    def _better(self, tolerance: float) -> bool:
+        last, best = self.rounds[-1], self.rounds[self.best]
+        if last.held_out is not None and best.held_out is not None:
+            return last.held_out > best.held_out + tolerance
+        added = last.num_inducing - best.num_inducing
+        return last.elbo > best.elbo + tolerance * added
+
+    def _grow(self, count: int) -> int:
+        """Add the best candidates, of at most so many features; the number there were."""
+        candidates = self._dictionary.neighbours(self._by_weight(), self._max_candidates)
+        if not len(candidates):
+            return 0
+        block = self._dictionary.block(candidates, alone=True)
+        sums = self._model.residual_sums(block)
+        owners = self._dictionary.owners(candidates)
+        gains = sums.gains(float(self._model.likelihood.variance))
+        sizes = np.bincount(owners, minlength=len(candidates))
+        means = np.bincount(owners, gains, minlength=len(candidates)) / sizes
+        best = np.lexsort([np.arange(len(means)), -means])
+        taken = best[np.cumsum(sizes[best]) <= count]
+        if len(taken):
+            self._atoms = np.concatenate([self._atoms, candidates[taken]])
+            parts = self._dictionary.block(self._atoms)
+            self._model.inducing_variable, self._model.kernel = parts
+        return len(owners)
+
+    def _by_weight(self) -> IntArray:
+        """The atoms, those of largest posterior mean first."""
+        ...
