@@ -82,7 +82,7 @@ def Kvu_harmonics_harmonics(
 ) -> tf.Tensor:
     """``1 / (variance lambda_l)`` where v and u are the same harmonic, zero elsewhere (eq. 39)."""
     _validate_dimensions(iv_v, iv_u)
-    same = np.equal.outer(_harmonic_labels(iv_v), _harmonic_labels(iv_u))
+    same = np.equal.outer(harmonic_labels(iv_v), harmonic_labels(iv_u))
     diagonal = Kuu_diagonal(iv_v, kernel)
     return diagonal[:, None] * tf.constant(same.astype(float), diagonal.dtype)
 
@@ -162,7 +162,7 @@ def Kvu_sums(
     return tf.linalg.LinearOperatorBlockDiag(operators).to_dense()
 
 
-def _harmonic_labels(harmonics: SphericalHarmonics) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
+def harmonic_labels(harmonics: SphericalHarmonics) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
     """A number for each harmonic, the same for the same harmonic of another inducing variable."""
     labels = [
         degree * 10**9 + order

@@ -8,14 +8,11 @@ import numpy as np
 import tensorflow as tf
 from check_shapes import Shape
 
-from .._arguments import check_num_inducing, instance, integer, warn
+from .._arguments import check_num_inducing, instance, integer
 from ..kernels import ZonalKernel
 from ..sphere import num_harmonics
 from ..sphere.dimensions import validate_degrees, validate_dimension, validate_max_degree
 from .base import InterDomainInducingVariables
-
-NOTABLE_MISSING_SHARE = 0.25
-"""Of the kernel's variance: what is above ``max_degree`` deserves a warning from here on."""
 
 
 class SphericalHarmonics(InterDomainInducingVariables):
@@ -29,15 +26,19 @@ class SphericalHarmonics(InterDomainInducingVariables):
     factorises every Kuu.
 
     >>> import gpflow, numpy as np, interdomain as idm
-    >>> kernel = idm.kernels.SphericalMatern52(weight_variances=np.ones(2), max_degree=8)
+    >>> kernel = idm.kernels.SphericalMatern52(weight_variances=np.ones(2))
     >>> harmonics = idm.inducing_variables.SphericalHarmonics.for_kernel(kernel, 2, max_degree=8)
     >>> harmonics.num_inducing
     81
     >>> type(idm.covariances.Kuu_operator(harmonics, kernel)).__name__
     'LinearOperatorDiag'
-    >>> model = gpflow.models.SVGP(kernel, gpflow.likelihoods.Gaussian(0.1), harmonics)
+    >>> prior = idm.kernels.FiniteRank(kernel, harmonics)
+    >>> model = gpflow.models.SVGP(prior, gpflow.likelihoods.Gaussian(0.1), harmonics)
     >>> model.predict_f(np.zeros([5, 2]))[0].shape
     TensorShape([5, 1])
+
+    :class:`~interdomain.kernels.FiniteRank` makes a prior of the degrees that the harmonics have.
+    With the kernel itself, the bound counts what is in higher degrees as noise.
 
     :param dimension: Dimension d of the space around the sphere: the number of input columns
         (after ``active_dims``) plus one.
@@ -81,9 +82,9 @@ class SphericalHarmonics(InterDomainInducingVariables):
         :raises ValueError: If the kernel is not zonal, ``input_dim`` < 1, ``max_degree`` < 0, or an
             eigenvalue is not a positive number; or as the constructor.
 
-        A warning tells of a kernel that ends below ``max_degree``, and of one that has more than a
-        quarter of its variance above it (with its present parameters). What that costs depends on
-        the noise: :func:`interdomain.training.fit` says so afterwards.
+        What the kernel has in higher degrees is not warned of here: nothing is lost if it becomes
+        :class:`~interdomain.kernels.FiniteRank`, and otherwise what it costs depends on the noise.
+        :func:`interdomain.training.fit` says so afterwards.
         """
         remedy = (
             "spherical harmonics need one of interdomain.kernels.SphericalMatern32, ArcCosine, ..."
@@ -97,34 +98,8 @@ class SphericalHarmonics(InterDomainInducingVariables):
         except ValueError as error:
             message = str(error).removeprefix("dimension, degrees: ")
             raise ValueError(f"input_dim={input_dim}, max_degree={max_degree}: {message}") from None
-        eigenvalues = kernel.eigenvalues(dimension, harmonics.degrees)
-        harmonics.validate_eigenvalues(eigenvalues)
-        harmonics._warn_of_other_degrees(kernel, max_degree, eigenvalues)
+        harmonics.validate_eigenvalues(kernel.eigenvalues(dimension, harmonics.degrees))
         return harmonics
-
-    def _warn_of_other_degrees(
-        self, kernel: ZonalKernel, max_degree: int, eigenvalues: tf.Tensor
-    ) -> None:
-        """Whether harmonics and kernel end at very different degrees."""
-        if kernel.max_degree is not None:
-            if kernel.max_degree < max_degree:
-                warn(
-                    f"max_degree is {max_degree}, but the kernel ends at degree "
-                    f"{kernel.max_degree}, and so do its harmonics; pass "
-                    f"max_degree={kernel.max_degree}, or make the kernel with "
-                    f"max_degree={max_degree}."
-                )
-            return
-        values = tf.get_static_value(eigenvalues)
-        if values is None:
-            return
-        missing = 1 - float(np.sum(np.asarray(self.multiplicities, float) * values))
-        if missing > NOTABLE_MISSING_SHARE:
-            warn(
-                f"max_degree is {max_degree}, but {missing:.0%} of the kernel's variance is in "
-                "higher degrees, where the harmonics explain none of it, which the bound counts as "
-                f"noise; make the kernel with max_degree={max_degree}, or pass a higher one."
-            )
 
     @property
     def degrees(self) -> tuple[int, ...]:
@@ -136,6 +111,12 @@ class SphericalHarmonics(InterDomainInducingVariables):
     def multiplicities(self) -> tuple[int, ...]:
         """The number of harmonics of each degree."""
         return tuple(num_harmonics(self.dimension, degree) for degree in self.degrees)
+
+    @property
+    def has_whole_levels(self) -> bool:
+        """Whether there are all harmonics of each degree, which then sum to a function of the angle
+        alone."""
+        return True
 
     @property
     def num_inducing(self) -> int:
