@@ -7,6 +7,8 @@ from gpflow.covariances import Kuf, Kuu
 
 from . import (
     activation_features,
+    finite_rank,
+    finite_rank_levels,
     fourier_features,
     harmonic_points,
     interval_fourier_features,
@@ -22,6 +24,8 @@ __all__ = ["Kuf", "Kuu", "Kuu_operator", "Kvu"]
 
 del (
     activation_features,
+    finite_rank,
+    finite_rank_levels,
     fourier_features,
     harmonic_points,
     interval_fourier_features,

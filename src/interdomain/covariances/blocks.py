@@ -18,6 +18,7 @@ from gpflow.utilities import Dispatcher
 
 from ..inducing_variables import SumInducingVariables
 from ..kernels import DecomposedKernel
+from ..kernels.finite_rank import base_of
 from ..linalg import stack
 from .dispatch import Kuu_operator
 from .pairs import Block, flat_blocks, pair_blocks
@@ -83,7 +84,7 @@ def block_batches_sum(
         count = len(flat_blocks(block, summand))
         size = block.shape[0] if block.shape else None
         if count == 1 and isinstance(inner[0], StackedBlocks) and size is not None:
-            kind = Kuu_operator.dispatch(type(block), type(summand))
+            kind = Kuu_operator.dispatch(type(block), type(base_of(summand)))
             alike.setdefault((size, kind), []).append(((block, summand), position))
         else:
             for batch in inner:

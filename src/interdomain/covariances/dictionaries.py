@@ -21,7 +21,7 @@ from ..inducing_variables import (
     SphericalHarmonics,
     SumInducingVariables,
 )
-from ..kernels import DecomposedKernel, Periodized, ZonalKernel
+from ..kernels import DecomposedKernel, FiniteRank, Periodized, ZonalKernel
 from ..sphere._typing import IntArray
 from ..sphere.chains import degrees_of, neighbours_of
 from .pairs import Block
@@ -221,3 +221,33 @@ def dictionary_sum(
         if block is not None and (found := dictionary(block, summand)) is not None
     }
     return SumDictionary(blocks, kernel, parts) if parts else None
+
+
+class FiniteRankDictionary(Dictionary):
+    """The dictionary of a kernel of which the features are the whole prior."""
+
+    def __init__(self, base: Dictionary) -> None:
+        self._base = base
+
+    @property
+    def atoms(self) -> IntArray:
+        return self._base.atoms
+
+    def neighbours(self, atoms: IntArray, limit: int | None = None) -> IntArray:
+        return self._base.neighbours(atoms, limit)
+
+    def block(self, atoms: IntArray, *, alone: bool = False) -> Block:
+        features, kernel = self._base.block(atoms, alone=alone)
+        return features, kernel if alone else FiniteRank(kernel, features)
+
+    def owners(self, atoms: IntArray) -> IntArray:
+        return self._base.owners(atoms)
+
+
+@dictionary.register(InducingVariables, FiniteRank)
+def dictionary_finite_rank(
+    inducing_variable: InducingVariables, kernel: FiniteRank
+) -> Dictionary | None:
+    """That of the base kernel; the prior grows with the features."""
+    base = dictionary(inducing_variable, kernel.kernel)
+    return None if base is None else FiniteRankDictionary(base)

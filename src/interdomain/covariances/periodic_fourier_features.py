@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import numpy as np
 import tensorflow as tf
 from check_shapes import check_shapes
@@ -12,6 +14,8 @@ from .._arguments import warn
 from ..inducing_variables import PeriodicFourierFeatures
 from ..kernels import Periodized
 from ..kernels._columns import num_columns
+from ..kernels._diagonals import DiagonalTerm
+from ..kernels.finite_rank import explained_terms
 from ..kernels.periodic._waves import frequencies_of
 from ..linalg import diagonal_operator
 from ..linalg.diagonal import Diagonal
@@ -110,3 +114,17 @@ def Kuu_operator_periodic_fourier_features(
 ) -> Diagonal:
     """The diagonal; ``jitter`` is not added, because nothing has to be factorised."""
     return diagonal_operator(Kuu_diagonal(inducing_variable, kernel))
+
+
+@explained_terms.register(PeriodicFourierFeatures, Periodized)
+def explained_terms_periodic_fourier_features(
+    inducing_variable: PeriodicFourierFeatures, kernel: Periodized
+) -> list[DiagonalTerm]:
+    """The variance of the waves, the same everywhere."""
+    inducing_variable.validate_kernel(kernel)
+    frequencies = inducing_variable.frequencies
+    return [(_one_for_each_row, partial(kernel.explained_variance, frequencies))]
+
+
+def _one_for_each_row(X: tf.Tensor) -> tf.Tensor:
+    return tf.ones_like(X[..., 0])

@@ -100,7 +100,7 @@ def spectrum(
     when ``max_degree`` is raised that far, and is the truth about the whole series where the decay
     is algebraic. A series that turns further up is not found out: that of softplus under a squared
     exponential kernel with a small lengthscale always diverges in the end, but until then its
-    terms are negligible. A kernel with a ``max_degree`` of its own has finitely many terms.
+    terms are negligible.
 
     Eigenvalues that a kernel finds by quadrature (the default of ``ZonalKernel``) have an absolute
     accuracy of about 1e-15: the shares are right, but where eigenvalues are smaller, the terms of
@@ -132,7 +132,7 @@ def spectrum(
     if own:
         coefficients[list(own)] = np.abs(activation.coefficients(dimension, own))
 
-    shares = counts * np.maximum(eigenvalues, 0) / _total_variance(kernel, dimension)
+    shares = counts * np.maximum(eigenvalues, 0)
     is_common = np.isin(np.arange(reach + 1), sorted(set(carried) & set(own)))
     log_terms = _log_norm_terms(coefficients, counts, eigenvalues, is_common)
     missing = tuple(sorted({degree for degree in carried if degree <= max_degree} - set(own)))
@@ -155,7 +155,7 @@ def spectrum(
         truncated_share=max(0.0, 1.0 - float(np.sum(shares[kept]))),
         recoverable_share=float(np.sum(shares[max_degree + 1 :][is_common[max_degree + 1 :]])),
         reach=reach,
-        diverging=kernel.max_degree is None and _diverges(log_terms),
+        diverging=_diverges(log_terms),
         warnings=(),
     )
     return replace(found, warnings=tuple(_warnings(found)))
@@ -175,13 +175,6 @@ def _validate(kernel: ZonalKernel, dimension: int, max_degree: int) -> None:
             f"kernel has weight_variances for {columns} columns; pass {columns + 1}."
         )
     validate_max_degree(max_degree, allow_large=False)
-
-
-def _total_variance(kernel: ZonalKernel, dimension: int) -> float:
-    """``kappa(1)`` of the prior, which is less than one if the kernel's own sum ends."""
-    if kernel.max_degree is None:
-        return 1.0
-    return float(tf.reduce_sum(kernel.variance_shares(dimension, kernel.max_degree)))
 
 
 def _log_norm_terms(

@@ -77,25 +77,23 @@ class PeriodicFourierFeatures(InterDomainInducingVariables):
     ) -> PeriodicFourierFeatures:
         """The frequencies of greatest spectral density under the kernel as it is now.
 
-        :param kernel: The kernel they will be used with; they get its box. One that is cut off has
-            no others than its own.
-        :param num_inducing: The number of features, at most; None for all of a kernel that is cut
-            off.
+        :param kernel: The kernel they will be used with, or made into one of finite rank; they get
+            its box.
+        :param num_inducing: The number of features, at most.
         :param tolerance: Instead: as few as leave out this share of the prior variance, at most.
         :param allow_large: As for the constructor.
-        :raises ValueError: If the kernel is another one, both are given, or neither for a kernel
-            that is not cut off, or there are too many features.
+        :raises ValueError: If the kernel is another one, both are given, or neither, or there are
+            too many features.
         """
         remedy = "pass interdomain.kernels.Periodized(base_kernel, lower, upper)"
         instance("kernel", kernel, Periodized, "a Periodized kernel", remedy)
         if num_inducing is not None:
             num_inducing = integer("num_inducing", num_inducing, at_least=1)
             check_num_inducing("num_inducing", num_inducing, "features", allow_large=allow_large)
-        both = num_inducing is not None and tolerance is not None
-        if both or (num_inducing is tolerance is None and kernel.frequencies is None):
+        if (num_inducing is None) == (tolerance is None):
             raise ValueError(
                 f"num_inducing: found {num_inducing!r} beside tolerance {tolerance!r}; pass one of "
-                "the two, or none with a kernel that is cut off to some frequencies."
+                "the two."
             )
         frequencies = kernel.largest_frequencies(
             num_inducing, tolerance=tolerance, allow_large=allow_large
@@ -107,7 +105,7 @@ class PeriodicFourierFeatures(InterDomainInducingVariables):
         cls,
         kernel: Periodized,
         X: TensorType,
-        num_inducing: int | None = None,
+        num_inducing: int,
         *,
         allow_large: bool = False,
         name: str | None = None,
@@ -166,7 +164,7 @@ class PeriodicFourierFeatures(InterDomainInducingVariables):
         return (self.num_inducing, None, 1)
 
     def validate_kernel(self, kernel: Periodized) -> None:
-        """:raises ValueError: If the kernel has another box, or lacks a frequency."""
+        """:raises ValueError: If the kernel has another box."""
         if not (
             np.array_equal(self._lower, kernel.lower) and np.array_equal(self._upper, kernel.upper)
         ):
@@ -175,13 +173,3 @@ class PeriodicFourierFeatures(InterDomainInducingVariables):
                 f"one from {kernel.lower} to {kernel.upper}; build the features with "
                 "PeriodicFourierFeatures.for_kernel(kernel, num_inducing)."
             )
-        cut_off = kernel.frequencies
-        if cut_off is not None and not np.array_equal(cut_off, self._frequencies):
-            own = set(map(tuple, cut_off.tolist()))
-            missing = [j for j in map(tuple, self._frequencies.tolist()) if j not in own]
-            if missing:
-                raise ValueError(
-                    f"frequencies must be among those of the kernel, which is cut off, found "
-                    f"{len(missing)} others, {missing[0]} for one; build the features with "
-                    "PeriodicFourierFeatures.for_kernel(kernel, num_inducing)."
-                )

@@ -10,7 +10,7 @@ import tensorflow as tf
 from check_shapes import Shape
 from gpflow.base import TensorType
 
-from .._arguments import as_integers, check_num_inducing, instance, integer, short, warn
+from .._arguments import as_integers, check_num_inducing, instance, integer, short
 from ..kernels import ZonalKernel
 from ..sphere import num_harmonics, spherical_harmonics
 from ..sphere._typing import IntArray
@@ -18,9 +18,6 @@ from ..sphere.chains import chains_of_degree, degrees_of, validate_chains
 from ..sphere.dimensions import validate_degrees, validate_dimension, validate_max_degree
 from ..sphere.harmonic_products import chosen_harmonics
 from .base import InterDomainInducingVariables
-
-NOTABLE_MISSING_SHARE = 0.25
-"""Of the kernel's variance: what is above ``max_degree`` deserves a warning from here on."""
 
 
 class SphericalHarmonics(InterDomainInducingVariables):
@@ -34,13 +31,14 @@ class SphericalHarmonics(InterDomainInducingVariables):
     factorises every Kuu.
 
     >>> import gpflow, numpy as np, interdomain as idm
-    >>> kernel = idm.kernels.SphericalMatern52(weight_variances=np.ones(2), max_degree=8)
+    >>> kernel = idm.kernels.SphericalMatern52(weight_variances=np.ones(2))
     >>> harmonics = idm.inducing_variables.SphericalHarmonics.for_kernel(kernel, 2, max_degree=8)
     >>> harmonics.num_inducing
     81
     >>> type(idm.covariances.Kuu_operator(harmonics, kernel)).__name__
     'LinearOperatorDiag'
-    >>> model = gpflow.models.SVGP(kernel, gpflow.likelihoods.Gaussian(0.1), harmonics)
+    >>> prior = idm.kernels.FiniteRank(kernel, harmonics)
+    >>> model = gpflow.models.SVGP(prior, gpflow.likelihoods.Gaussian(0.1), harmonics)
     >>> model.predict_f(np.zeros([5, 2]))[0].shape
     TensorShape([5, 1])
 
@@ -51,6 +49,9 @@ class SphericalHarmonics(InterDomainInducingVariables):
     bias last. A harmonic carries the factor ``r_j^{k_j}``, r_j being the norm of the first j
     coordinates: with the columns that matter least first, those with a degree there are small. Kuu
     stays diagonal, and only what was chosen is computed.
+
+    :class:`~interdomain.kernels.FiniteRank` makes a prior of the degrees that the harmonics have.
+    With the kernel itself, the bound counts what is in higher degrees as noise.
 
     :param dimension: Dimension d of the space around the sphere: the number of input columns
         (after ``active_dims``) plus one.
@@ -130,9 +131,9 @@ class SphericalHarmonics(InterDomainInducingVariables):
         :raises ValueError: If the kernel is not zonal, ``input_dim`` < 1, ``max_degree`` < 0, or an
             eigenvalue is not a positive number; or as the constructor.
 
-        A warning tells of a kernel that ends below ``max_degree``, and of one that has more than a
-        quarter of its variance above it (with its present parameters). What that costs depends on
-        the noise: :func:`interdomain.training.fit` says so afterwards.
+        What the kernel has in higher degrees is not warned of here: nothing is lost if it becomes
+        :class:`~interdomain.kernels.FiniteRank`, and otherwise what it costs depends on the noise.
+        :func:`interdomain.training.fit` says so afterwards.
         """
         remedy = (
             "spherical harmonics need one of interdomain.kernels.SphericalMatern32, ArcCosine, ..."
@@ -146,34 +147,8 @@ class SphericalHarmonics(InterDomainInducingVariables):
         except ValueError as error:
             message = str(error).removeprefix("dimension, degrees: ")
             raise ValueError(f"input_dim={input_dim}, max_degree={max_degree}: {message}") from None
-        eigenvalues = kernel.eigenvalues(dimension, harmonics.degrees)
-        harmonics.validate_eigenvalues(eigenvalues)
-        harmonics._warn_of_other_degrees(kernel, max_degree, eigenvalues)
+        harmonics.validate_eigenvalues(kernel.eigenvalues(dimension, harmonics.degrees))
         return harmonics
-
-    def _warn_of_other_degrees(
-        self, kernel: ZonalKernel, max_degree: int, eigenvalues: tf.Tensor
-    ) -> None:
-        """Whether harmonics and kernel end at very different degrees."""
-        if kernel.max_degree is not None:
-            if kernel.max_degree < max_degree:
-                warn(
-                    f"max_degree is {max_degree}, but the kernel ends at degree "
-                    f"{kernel.max_degree}, and so do its harmonics; pass "
-                    f"max_degree={kernel.max_degree}, or make the kernel with "
-                    f"max_degree={max_degree}."
-                )
-            return
-        values = tf.get_static_value(eigenvalues)
-        if values is None:
-            return
-        missing = 1 - float(np.sum(np.asarray(self.multiplicities, float) * values))
-        if missing > NOTABLE_MISSING_SHARE:
-            warn(
-                f"max_degree is {max_degree}, but {missing:.0%} of the kernel's variance is in "
-                "higher degrees, where the harmonics explain none of it, which the bound counts as "
-                f"noise; make the kernel with max_degree={max_degree}, or pass a higher one."
-            )
 
     @property
     def degrees(self) -> tuple[int, ...]:
@@ -189,7 +164,7 @@ class SphericalHarmonics(InterDomainInducingVariables):
 
     @property
     def has_whole_degrees(self) -> bool:
-        """Whether it was made of whole degrees alone."""
+        """Whether it was made of whole degrees alone, each of which sums to a function of the angle."""
         return self._chains is None
 
     @property

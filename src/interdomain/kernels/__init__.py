@@ -3,11 +3,12 @@
 All public kernels are here; the subpackages (``zonal``, ``harmonic``, ``convolutional``,
 ``spectral``, ``periodic``) say what each family is for. :class:`DecomposedKernel` is what kernels
 that are sums of independent parts share, :class:`SetKernel` what kernels of sums over points
-(patches, orbits) share.
+(patches, orbits) share. :class:`FiniteRank` is the part of any of them that features explain.
 """
 
 from .convolutional import ChannelAdditive, Convolutional, MultiChannelConvolutional
 from .decomposed import DecomposedKernel
+from .finite_rank import FiniteRank
 from .harmonic import HarmonicKernel, Invariant
 from .periodic import Periodized, spectral_density
 from .set_kernel import SetKernel
@@ -34,6 +35,7 @@ __all__ = [
     "ChordalSquaredExponential",
     "Convolutional",
     "DecomposedKernel",
+    "FiniteRank",
     "HarmonicKernel",
     "HarmonizableComponent",
     "HarmonizableMixture",

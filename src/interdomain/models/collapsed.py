@@ -8,6 +8,9 @@ With a root R of Kuu, ``Phi = Kuf Kfu``, ``Psi = Kuf (Y - m)`` and the noise var
     bound = -N P log(2 pi s) / 2 - P log|L| - P (tr Kff - tr R^{-1} Phi R^{-T}) / (2 s)
             - (|Y - m|^2 / s - |c|^2) / 2.
 
+Blocks of features that leave nothing out of their kernel are in neither of the two traces: there
+they are the same.
+
 B is factorised by LAPACK, and its gradient is in closed form (:mod:`interdomain.linalg.precision`).
 With a diagonal root Phi is not even copied: a step is one factorisation and the inverse of the
 factor. Any other root whitens Phi first.
@@ -22,6 +25,7 @@ from dataclasses import dataclass
 import numpy as np
 import tensorflow as tf
 
+from ..covariances.domains import BoolArray
 from ..linalg import Root, cast, precision_root, precision_terms, square_root
 
 
@@ -33,7 +37,8 @@ class DataSums:
     :ivar gram_gradient: Whether ``gram`` depends on anything that is trained.
     :ivar psi: ``Kuf (Y - m)``, ``[M, P]``.
     :ivar squared_error: ``|Y - m|^2``, over all rows and outputs.
-    :ivar prior_variance: The sum of ``K(x_n, x_n)``.
+    :ivar prior_variance: The sum of ``K(x_n, x_n)``, of blocks that leave something out.
+    :ivar charged: Which features are of these blocks, ``[M]``.
     :ivar num_rows: N.
     """
 
@@ -42,6 +47,7 @@ class DataSums:
     psi: tf.Tensor
     squared_error: tf.Tensor
     prior_variance: tf.Tensor
+    charged: BoolArray
     num_rows: tf.Tensor
 
     @classmethod
@@ -54,10 +60,12 @@ class DataSums:
         num_rows: tf.Tensor,
         *,
         gram_gradient: bool,
+        charged: BoolArray | None = None,
     ) -> DataSums:
         """
         :param gram: Sum of ``s s^T`` with ``s = (Kuf, y, h)``, ``[M + P + H, M + P + H]``.
         :param weights: ``[H, P]``; the mean is h times these.
+        :param charged: None for all features.
         """
         num_targets = num_outputs + weights.shape[0]
         num_inducing = gram.shape[0] - num_targets
@@ -69,6 +77,7 @@ class DataSums:
             psi=tf.matmul(gram[:num_inducing, num_inducing:], combination),
             squared_error=tf.reduce_sum(combination * products),
             prior_variance=prior_variance,
+            charged=np.full(num_inducing, True) if charged is None else charged,
             num_rows=num_rows,
         )
 
@@ -113,8 +122,11 @@ def bound(collapsed: Collapsed, sums: DataSums, noise_variance: tf.Tensor) -> tf
         gram_gradient=collapsed.gram_gradient,
     )
     num_inducing, num_outputs = collapsed.columns.shape
-    variances = tf.linalg.diag_part(collapsed.gram)[:num_inducing] * tf.square(collapsed.scale)
-    unexplained = (sums.prior_variance - tf.reduce_sum(variances)) / noise_variance
+    explained = tf.zeros([], tf.float64)
+    if np.any(sums.charged):
+        variances = tf.linalg.diag_part(collapsed.gram)[:num_inducing] * tf.square(collapsed.scale)
+        explained = tf.reduce_sum(tf.where(sums.charged, variances, 0.0))
+    unexplained = (sums.prior_variance - explained) / noise_variance
     log_noise = tf.math.log(2 * np.pi * noise_variance)
     fit = sums.squared_error / noise_variance - explained_fit
     return -(num_outputs * (sums.num_rows * log_noise + log_determinant + unexplained) + fit) / 2

@@ -27,7 +27,7 @@ from .._arguments import Array, warn
 from ..covariances.domains import Box, Complaint, Extent, boxes, outside_of_any
 from ..covariances.latents import latent_gps
 from ..covariances.pairs import Block, flat_blocks
-from ..kernels import HarmonicKernel, ZonalKernel
+from ..kernels import FiniteRank, HarmonicKernel, ZonalKernel
 
 FAR = 1_000.0
 """A column is far from standardised if its range is more than so many lengthscales, or less than
@@ -130,6 +130,12 @@ def scaled_parts_multioutput(kernel: MultioutputKernel) -> list[ScaledPart]:
 def scaled_parts_harmonic(kernel: HarmonicKernel) -> list[ScaledPart]:
     """Those of the kernel that is decomposed."""
     return scaled_parts(kernel.base_kernel)
+
+
+@scaled_parts.register(FiniteRank)
+def scaled_parts_finite_rank(kernel: FiniteRank) -> list[ScaledPart]:
+    """Those of the kernel that it is a part of."""
+    return scaled_parts(kernel.kernel)
 
 
 @scaled_parts.register(Stationary)

@@ -49,9 +49,10 @@ class StructuredSGPR(gpflow.models.GPModel, InternalDataTrainingLossMixin):
     >>> import numpy as np, interdomain as idm
     >>> X = np.linspace(-1, 1, 200)[:, None]
     >>> Y = np.sin(5 * X)
-    >>> kernel = idm.kernels.SphericalMatern52(max_degree=10)
+    >>> kernel = idm.kernels.SphericalMatern52()
     >>> harmonics = idm.inducing_variables.SphericalHarmonics.for_kernel(kernel, 1, max_degree=10)
-    >>> model = idm.models.StructuredSGPR((X, Y), kernel, harmonics, noise_variance=0.1)
+    >>> prior = idm.kernels.FiniteRank(kernel, harmonics)
+    >>> model = idm.models.StructuredSGPR((X, Y), prior, harmonics, noise_variance=0.1)
     >>> fitted = idm.training.fit_sgpr(model, progress=False)
     >>> mean, variance = model.predict_f(np.array([[0.3]]))
     >>> print(f"prediction {mean[0, 0]:.1f}, truth {np.sin(1.5):.1f}")
@@ -314,6 +315,7 @@ class StructuredSGPR(gpflow.models.GPModel, InternalDataTrainingLossMixin):
             tf.reduce_sum(tf.cast(features.diagonal_factors(), tf.float64) * diagonal),
             num_rows,
             gram_gradient=bool(features.trainable()),
+            charged=features.charged,
         )
         kuu = Kuu_operator(
             self.inducing_variable, self.kernel, jitter=gpflow.config.default_jitter()

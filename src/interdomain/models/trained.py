@@ -11,8 +11,9 @@ from gpflow.kernels import Kernel
 from gpflow.utilities import Dispatcher
 
 from .._arguments import Array, warn
+from ..covariances.finite_rank import is_whole
 from ..inducing_variables import PeriodicFourierFeatures, SphericalHarmonics
-from ..kernels import Periodized, ZonalKernel
+from ..kernels import FiniteRank, Periodized, ZonalKernel
 from ..kernels.periodic import column_lengthscales
 from .scales import Parts, blocks_of
 from .structured_sgpr import StructuredSGPR
@@ -21,7 +22,7 @@ NOTABLE_COST = 0.05
 """Of the bound, for each row: what features leave out of a kernel that does not end with them."""
 
 NOTABLE_SHARE = 0.25
-"""Of a kernel's variance: what is cut off of it deserves a warning from here on."""
+"""Of a kernel's variance: what its finite rank lacks deserves a warning from here on."""
 
 LEAST_MARGIN = 2.0
 """Of a box, in lengthscales: the ends of the data see each other around it below this."""
@@ -73,8 +74,8 @@ def left_variance_none(
 def left_variance_harmonics(
     inducing_variable: SphericalHarmonics, kernel: ZonalKernel, X: Array | None
 ) -> LeftVariance | None:
-    """The share of the missing degrees, unless the kernel ends as well."""
-    if kernel.max_degree is not None or X is None:
+    """The share of the missing degrees."""
+    if X is None:
         return None
     degrees = inducing_variable.degrees
     eigenvalues = kernel.eigenvalues(inducing_variable.dimension, degrees).numpy()
@@ -83,7 +84,7 @@ def left_variance_harmonics(
     return LeftVariance(
         (1 - float(np.sum(present))) * prior,
         f"the harmonics end at degree {degrees[-1]}",
-        f"make the kernel with max_degree={degrees[-1]}, of which nothing is left out, or take "
+        "pass FiniteRank(kernel, harmonics) as the kernel, of which nothing is left out, or take "
         "more degrees",
     )
 
@@ -92,16 +93,29 @@ def left_variance_harmonics(
 def left_variance_periodic(
     inducing_variable: PeriodicFourierFeatures, kernel: Periodized, X: Array | None
 ) -> LeftVariance | None:
-    """That of the missing frequencies, unless the kernel is cut off as well."""
-    if kernel.frequencies is not None:
-        return None
+    """That of the missing frequencies."""
     present = kernel.explained_variance(inducing_variable.frequencies)
     return LeftVariance(
         float(kernel.total_variance() - present),
         f"the features end at {inducing_variable.frequencies.max(axis=0).tolist()} periods",
-        "cut the kernel off, kernel.truncated(features.frequencies), so that nothing is left out, "
-        "or take more features",
+        "pass FiniteRank(kernel, features) as the kernel, of which nothing is left out, or take "
+        "more features",
     )
+
+
+@left_variance.register(InducingVariables, FiniteRank, object)
+def left_variance_finite_rank(
+    inducing_variable: InducingVariables, kernel: FiniteRank, X: Array | None
+) -> LeftVariance | None:
+    """Nothing, if the features are the kernel's; of some of them, what the others have."""
+    if is_whole(inducing_variable, kernel):
+        return None
+    left: LeftVariance | None = left_variance(inducing_variable, kernel.kernel, X)
+    beyond: LeftVariance | None = left_variance(kernel.inducing_variable, kernel.kernel, X)
+    if left is None or beyond is None:
+        return None
+    remedy = "pass kernel.inducing_variable, of which nothing is left out, or more of its features"
+    return LeftVariance(left.variance - beyond.variance, left.end, remedy)
 
 
 def _warn_of_left_variance(model: Any, X: Array | None) -> None:
@@ -151,7 +165,7 @@ def complaints_none(inducing_variable: InducingVariables, kernel: Kernel) -> lis
 def complaints_periodic(
     inducing_variable: PeriodicFourierFeatures, kernel: Periodized
 ) -> list[str]:
-    """Lengthscales that outgrew the margin of the box, or the frequencies."""
+    """Lengthscales that outgrew the margin of the box."""
     found = []
     lengthscales = column_lengthscales(kernel.base_kernel, kernel.num_columns)
     if kernel.margin is not None:
@@ -166,15 +180,32 @@ def complaints_periodic(
                 "ends of the data see each other; make the kernel anew by Periodized.from_data "
                 "with the trained base_kernel."
             )
-    if kernel.frequencies is not None:
-        whole = kernel.truncated(None)
-        share = 1 - float(kernel.total_variance() / whole.total_variance())
+    return found
+
+
+@complaints.register(InducingVariables, FiniteRank)
+def complaints_finite_rank(inducing_variable: InducingVariables, kernel: FiniteRank) -> list[str]:
+    """Those of the kernel that it is a part of."""
+    found: list[str] = complaints(inducing_variable, kernel.kernel)
+    return found
+
+
+@complaints.register(PeriodicFourierFeatures, FiniteRank)
+def complaints_box_of_waves(
+    inducing_variable: PeriodicFourierFeatures, kernel: FiniteRank
+) -> list[str]:
+    """And lengthscales that outgrew the frequencies of the kernel's own features."""
+    found: list[str] = complaints(inducing_variable, kernel.kernel)
+    own, box = kernel.inducing_variable, kernel.kernel
+    if isinstance(own, PeriodicFourierFeatures) and isinstance(box, Periodized):
+        share = 1 - float(box.explained_variance(own.frequencies) / box.total_variance())
         if share > NOTABLE_SHARE:
+            lengthscales = column_lengthscales(box.base_kernel, box.num_columns)
             found.append(
                 f"kernel: {share:.0%} of the variance of the base kernel is now in frequencies "
-                f"that are cut off, after its lengthscales became {_short(lengthscales)}; take "
-                "more features, or make the kernel anew by Periodized.from_data with the trained "
-                "base_kernel."
+                f"that it lacks, after its lengthscales became {_short(lengthscales)}; take more "
+                "features, or choose them anew, by PeriodicFourierFeatures.for_kernel, for the "
+                "trained kernel, and pass FiniteRank(kernel, features)."
             )
     return found
 

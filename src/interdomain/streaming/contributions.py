@@ -13,8 +13,8 @@ from gpflow.mean_functions import MeanFunction
 
 from .._tracing import Traced, calls_user_code
 from ..covariances.domains import BoolArray, Complaint, Extent, Kuf_in_domain, boxes, outside_of_any
-from ..kernels._diagonals import diagonal_terms
 from ..sphere._typing import Array
+from .charged_terms import charged_terms
 from .mean_columns import mean_columns
 
 
@@ -22,8 +22,8 @@ class Contributions:
     """The columns that are summed over, for one kernel, inducing variable and mean function.
 
     A row (x, y) adds the column ``s = (Kuf(x), y, h(x))``, h being the columns of the mean
-    function, and the terms of ``K(x, x)``. The sum of ``s s^T`` holds every product that the bound
-    needs.
+    function, and the terms of ``K(x, x)``, but for blocks of features that leave nothing of their
+    kernel out. The sum of ``s s^T`` holds every product that the bound needs.
 
     Which parameters the columns depend on is read from the graph that computes them: the variables
     it captures. For spherical harmonics these are ``weight_variances`` and ``bias_variance``; for
@@ -35,7 +35,8 @@ class Contributions:
     :ivar parameters: Those parameters by name, such as "kernel.weight_variances".
     :ivar num_inducing: M.
     :ivar num_stacked: The length of s, ``M + P + H``.
-    :ivar num_terms: The number T of terms of the diagonal.
+    :ivar num_terms: The number T of terms of the diagonal; it may be zero.
+    :ivar charged: Which features the terms are compared with, ``[M]``: those of all other blocks.
     """
 
     def __init__(
@@ -51,7 +52,7 @@ class Contributions:
         self.boxes = boxes(inducing_variable, kernel, num_columns)
         self.mean = mean_columns(mean_function, num_outputs)
         self.mean_function = mean_function
-        self._terms = diagonal_terms(kernel, num_columns)
+        self._terms, self.charged = charged_terms(inducing_variable, kernel, num_columns)
         self._parts: Mapping[str, tf.Module] = {
             "kernel": kernel,
             "inducing_variable": inducing_variable,
@@ -89,7 +90,8 @@ class Contributions:
         targets = Y - self.mean_function(X) if self.mean.residual else Y
         rows = tf.concat([targets, self.mean.columns(X)], axis=1)
         stacked = tf.concat([features, tf.linalg.matrix_transpose(rows)], axis=0)
-        return stacked, tf.stack([terms(X) for terms, _ in self._terms])
+        terms = [row(X) for row, _ in self._terms]
+        return stacked, tf.stack(terms) if terms else tf.zeros([0, tf.shape(X)[0]], X.dtype)
 
     def evaluate(self, X: Array, Y: Array) -> tuple[Array, Array]:
         """:meth:`stack` of arrays, compiled.
@@ -120,7 +122,8 @@ class Contributions:
 
     def diagonal_factors(self) -> tf.Tensor:
         """The factors of the diagonal's terms, ``[T]``."""
-        return tf.stack([factor() for _, factor in self._terms])
+        factors = [factor() for _, factor in self._terms]
+        return tf.stack(factors) if factors else tf.zeros([0], gpflow.default_float())
 
     def values(self) -> dict[str, Array]:
         """The present values of :attr:`parameters`."""

@@ -17,10 +17,10 @@ from ...sphere._typing import Array
 from .._columns import as_rows, select_columns, with_columns
 from .._diagonals import DiagonalTerm, diagonal_terms, whole_diagonal
 from .._kernel_arguments import single_output
-from ._arguments import check_base, check_box, check_frequencies, column_lengthscales
+from ._arguments import check_base, check_box, column_lengthscales
 from ._images import sum_of_images
-from ._largest_frequencies import how_many, in_order, largest_frequencies
-from ._waves import IntArray, frequencies_of, functions_of, num_functions, products
+from ._largest_frequencies import largest_frequencies
+from ._waves import IntArray, num_functions, products
 from .spectral_density import spectral_density
 
 
@@ -37,6 +37,9 @@ class Periodized(Kernel):
     :class:`interdomain.inducing_variables.PeriodicFourierFeatures` have covariances with f that no
     parameter moves, and a diagonal Kuu: in :class:`interdomain.models.StructuredSGPR` one pass over
     the data serves all hyperparameters.
+
+    The prior of some of the waves alone, of which these features leave nothing out, is
+    :class:`~interdomain.kernels.FiniteRank` of this kernel and the features.
 
     Inside of the box it differs from the kernel itself by the images. The nearest to data is as far
     away as the box is longer than the data: what the kernel is at that distance is the difference.
@@ -57,10 +60,6 @@ class Periodized(Kernel):
         the box.
     :param lower: Where the box begins: a number for one column, or ``[D]``.
     :param upper: Where it ends, a period later.
-    :param frequencies: To cut the kernel off: integer vectors j ``[J, D]``, each 0 or more, the
-        number of periods of the waves that it consists of. The kernel is then what the features of
-        these frequencies explain, ``PeriodicFourierFeatures.frequencies``, and nothing is left out
-        in the bound. None, the default, for all.
     :raises ValueError: If the box is empty or not finite, the spectral density of the base kernel
         is not known, or it does not see the columns of the box.
     """
@@ -71,7 +70,6 @@ class Periodized(Kernel):
         lower: TensorType,
         upper: TensorType,
         *,
-        frequencies: Any = None,
         active_dims: slice | list[int] | None = None,
         name: str | None = None,
     ) -> None:
@@ -79,9 +77,6 @@ class Periodized(Kernel):
         self._lower, self._upper = check_box(lower, upper)
         check_base(single_output("base_kernel", base_kernel), len(self._lower))
         self.base_kernel = base_kernel
-        self._frequencies = None
-        if frequencies is not None:
-            self._frequencies = check_frequencies(frequencies, len(self._lower))
         self._margin: Array | None = None
 
     @classmethod
@@ -90,23 +85,16 @@ class Periodized(Kernel):
         base_kernel: Kernel,
         X: TensorType,
         *,
-        num_features: int | None = None,
         margin: float = 4.0,
         active_dims: slice | list[int] | None = None,
-        allow_large: bool = False,
         name: str | None = None,
     ) -> Periodized:
         """The kernel with a box around the data.
 
         :param base_kernel: As for the constructor; its lengthscales are reckoned with.
         :param X: ``[N, D]``, with the columns of ``active_dims`` only.
-        :param num_features: Cut the kernel off to as many features, at most, those that carry most
-            of its variance as it is now; ``PeriodicFourierFeatures.for_kernel(kernel)`` are these.
-            None to cut nothing off.
         :param margin: How much longer the box is than the data in each column, in lengthscales.
             :func:`interdomain.training.fit` says so when lengthscales outgrow it.
-        :param allow_large: Whether to take so many features that their covariances with 1,000 rows
-            are above 4 GiB.
         :raises ValueError: If X is not finite or a column does not vary, the margin is not
             positive, or as the constructor.
         """
@@ -131,26 +119,6 @@ class Periodized(Kernel):
             name=name,
         )
         kernel._margin = reach
-        if num_features is not None:
-            largest = kernel.largest_frequencies(num_features, allow_large=allow_large)
-            return kernel.truncated(largest)
-        return kernel
-
-    def truncated(self, frequencies: Any) -> Periodized:
-        """This kernel cut off to some frequencies, with the same parameters.
-
-        :param frequencies: As for the constructor; those of features that shall leave nothing out.
-            None for all, the whole kernel again.
-        """
-        kernel = Periodized(
-            self.base_kernel,
-            self._lower,
-            self._upper,
-            frequencies=frequencies,
-            active_dims=self.active_dims,
-            name=self.name,
-        )
-        kernel._margin = self._margin
         return kernel
 
     def largest_frequencies(
@@ -162,19 +130,16 @@ class Periodized(Kernel):
     ) -> IntArray:
         """The frequencies that carry most of the variance, as the kernel is now, ``[J, D]``.
 
-        :param num_features: How many features they may have together; None for all of a kernel that
-            is cut off.
+        :param num_features: How many features they may have together.
         :param tolerance: Instead: as few as leave out this share of the variance, at most.
         :param allow_large: Whether to take so many that their covariances with 1,000 rows are above
             4 GiB.
-        :raises ValueError: If both are given, or neither for a kernel that is not cut off, or
-            there are too many.
+        :raises ValueError: If both are given, or neither, or there are too many.
         """
-        both = num_features is not None and tolerance is not None
-        if both or (num_features is tolerance is None and self._frequencies is None):
+        if (num_features is None) == (tolerance is None):
             raise ValueError(
                 f"num_features: found {num_features!r} beside tolerance {tolerance!r}; pass one of "
-                "the two, or none with a kernel that is cut off to some frequencies."
+                "the two."
             )
         if num_features is not None:
             num_features = integer("num_features", num_features, at_least=1)
@@ -192,13 +157,8 @@ class Periodized(Kernel):
             shares: Array = np.asarray(self.spectral_density(frequencies), float) / scale
             return shares
 
-        if self._frequencies is None:
-            limits = num_features, tolerance
-            return largest_frequencies(density, self.num_columns, *limits, allow_large=allow_large)
-        own, densities = in_order(self._frequencies, density)
-        if num_features is tolerance is None:
-            return own
-        return own[: how_many(own, densities, num_features, tolerance)]
+        limits = num_features, tolerance
+        return largest_frequencies(density, self.num_columns, *limits, allow_large=allow_large)
 
     @property
     def lower(self) -> Array:
@@ -214,11 +174,6 @@ class Periodized(Kernel):
     def periods(self) -> Array:
         """The lengths of the box, ``[D]``."""
         return self._upper - self._lower
-
-    @property
-    def frequencies(self) -> IntArray | None:
-        """The frequencies of a kernel that is cut off, ``[J, D]``; None for all."""
-        return None if self._frequencies is None else self._frequencies.copy()
 
     @property
     def margin(self) -> Array | None:
@@ -244,8 +199,6 @@ class Periodized(Kernel):
     )
     def total_variance(self) -> tf.Tensor:
         """``k_P(0)``, the prior variance everywhere."""
-        if self._frequencies is not None:
-            return self.explained_variance(self._frequencies)
         dtype = gpflow.default_float()
         periods = tf.constant(self.periods, dtype)
         return sum_of_images(self.base_kernel, tf.zeros_like(periods)[None], periods)[0]
@@ -291,8 +244,6 @@ class Periodized(Kernel):
     def K(self, X: TensorType, X2: TensorType | None = None) -> tf.Tensor:
         X = self.seen(X)
         X2 = None if X2 is None else self.seen(X2)
-        if self._frequencies is not None:
-            return self._truncated_K(X, X2)
         if X2 is None:
             lags = X[..., :, None, :] - X[..., None, :, :]
         else:
@@ -302,20 +253,6 @@ class Periodized(Kernel):
         flat = tf.ensure_shape(tf.reshape(lags, [-1, self.num_columns]), [None, self.num_columns])
         values = sum_of_images(self.base_kernel, flat, tf.constant(self.periods, flat.dtype))
         return tf.reshape(values, tf.shape(lags)[:-1])
-
-    def _truncated_K(self, X: tf.Tensor, X2: tf.Tensor | None) -> tf.Tensor:
-        assert self._frequencies is not None
-        functions = functions_of(self._frequencies)
-        roots = tf.sqrt(self.spectral_density(frequencies_of(functions)))
-
-        def scaled(X: tf.Tensor) -> tf.Tensor:
-            waves = self.waves(X, functions)
-            return waves * tf.reshape(roots, tf.concat([[-1], tf.ones_like(tf.shape(X)[1:])], 0))
-
-        of_X = scaled(X)
-        if X2 is not None:
-            return tf.tensordot(of_X, scaled(X2), [[0], [0]])
-        return tf.einsum("m...i,m...j->...ij", of_X, of_X)
 
     @inherit_check_shapes
     def K_diag(self, X: TensorType) -> tf.Tensor:

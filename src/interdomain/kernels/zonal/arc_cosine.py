@@ -30,7 +30,7 @@ class ArcCosine(ZonalKernel):
 
     :param order: 0, 1 or 2.
     :param depth: Number of hidden layers, from 1 to 100.
-    :param allow_large: Whether to take more layers, and as for :class:`ZonalKernel`.
+    :param allow_large: Whether to take more layers.
     :raises ValueError: If ``order`` or ``depth`` is not one of these.
     """
 
@@ -42,7 +42,6 @@ class ArcCosine(ZonalKernel):
         variance: TensorType = 1.0,
         weight_variances: TensorType = 1.0,
         bias_variance: TensorType = 1.0,
-        max_degree: int | None = None,
         active_dims: ActiveDims | None = None,
         allow_large: bool = False,
         name: str | None = None,
@@ -64,9 +63,7 @@ class ArcCosine(ZonalKernel):
             variance=variance,
             weight_variances=weight_variances,
             bias_variance=bias_variance,
-            max_degree=max_degree,
             active_dims=active_dims,
-            allow_large=allow_large,
             name=name,
         )
         self.order = int(order)

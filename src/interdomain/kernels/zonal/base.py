@@ -12,8 +12,7 @@ from check_shapes import check_shapes, inherit_check_shapes
 from gpflow.base import TensorType
 from gpflow.kernels.base import ActiveDims
 
-from ...sphere import funk_hecke_coefficients, num_harmonics, zonal_series
-from ...sphere.dimensions import validate_max_degree
+from ...sphere import funk_hecke_coefficients, num_harmonics
 from .._columns import select_columns, with_columns
 from .._diagonals import DiagonalTerm, diagonal_terms, whole_diagonal
 from .._parameters import positive_parameter
@@ -40,16 +39,9 @@ class ZonalKernel(gpflow.kernels.Kernel, metaclass=abc.ABCMeta):
         kernel vary faster along a column.
     :param bias_variance: Positive scalar; larger values bring the inputs closer together on the
         sphere.
-    :param max_degree: If given, the sum over degrees ends here. The kernel then has finite rank:
-        the harmonics up to this degree as inducing variables lose nothing (Qff = Kff), and rough
-        kernels cost no accuracy to what they leave out. It is the model of the experiments of
-        Dutordoir et al. 2020, a Bayesian linear model, with a linear model's confidence where it
-        has no data. The eigenvalues stay as they are, so kappa(1) falls below one.
     :param active_dims: Columns of X to use; all by default.
-    :param allow_large: Whether to take a ``max_degree`` whose eigenvalues need more than 4 GiB.
-    :raises ValueError: If a parameter is not finite and positive or has another shape,
-        ``weight_variances`` does not fit ``active_dims``, or ``max_degree`` is negative or too
-        large.
+    :raises ValueError: If a parameter is not finite and positive or has another shape, or
+        ``weight_variances`` does not fit ``active_dims``.
     """
 
     radial_power: float = 1.0
@@ -64,9 +56,7 @@ class ZonalKernel(gpflow.kernels.Kernel, metaclass=abc.ABCMeta):
         variance: TensorType = 1.0,
         weight_variances: TensorType = 1.0,
         bias_variance: TensorType = 1.0,
-        max_degree: int | None = None,
         active_dims: ActiveDims | None = None,
-        allow_large: bool = False,
         name: str | None = None,
     ) -> None:
         super().__init__(active_dims=active_dims, name=name)
@@ -79,9 +69,6 @@ class ZonalKernel(gpflow.kernels.Kernel, metaclass=abc.ABCMeta):
             "weight_variances", weight_variances, remedy=remedy, per_column=True
         )
         self._validate_ard_active_dims(self.weight_variances)
-        if max_degree is not None:
-            max_degree = validate_max_degree(max_degree, allow_large=allow_large)
-        self.max_degree = max_degree
 
     @property
     def ard(self) -> bool:
@@ -116,15 +103,15 @@ class ZonalKernel(gpflow.kernels.Kernel, metaclass=abc.ABCMeta):
 
     def nonzero_degrees(self, dimension: int, max_degree: int) -> tuple[int, ...]:
         """The degrees up to ``max_degree`` that carry variance."""
-        last = max_degree if self.max_degree is None else min(max_degree, self.max_degree)
-        return tuple(degree for degree in range(last + 1) if self.has_degree(dimension, degree))
+        degrees = range(max_degree + 1)
+        return tuple(degree for degree in degrees if self.has_degree(dimension, degree))
 
     @check_shapes(
         "return: [L]",
     )
     def variance_shares(self, dimension: int, max_degree: int) -> tf.Tensor:
-        """The share ``N(d, l) lambda_l`` of ``kappa(1)`` of the full kernel that each degree up to
-        ``max_degree`` carries, ``[max_degree + 1]``."""
+        """The share ``N(d, l) lambda_l`` of ``kappa(1)`` that each degree up to ``max_degree``
+        carries, ``[max_degree + 1]``."""
         degrees = self.nonzero_degrees(dimension, max_degree)
         multiplicities = [num_harmonics(dimension, degree) for degree in degrees]
         eigenvalues = self.eigenvalues(dimension, degrees)
@@ -132,19 +119,15 @@ class ZonalKernel(gpflow.kernels.Kernel, metaclass=abc.ABCMeta):
         return tf.scatter_nd([[degree] for degree in degrees], shares, [max_degree + 1])
 
     def shape_in_dimension(self, t: tf.Tensor, dimension: int) -> tf.Tensor:
-        """kappa on S^{d-1}, of the full kernel; the same for every d unless a subclass says not."""
+        """kappa on S^{d-1}; the same for every d unless a subclass says not."""
         return self.shape_function(t)
 
     def _kappa_of_pairs(self, unit: tf.Tensor, unit2: tf.Tensor | None = None) -> tf.Tensor:
         """kappa of all pairs of unit vectors; of each batch with itself, if there are no others."""
-        t = _cosines(unit, unit2)
-        of_any_dimension = type(self).shape_in_dimension is ZonalKernel.shape_in_dimension
-        if self.max_degree is None and of_any_dimension:
+        t = cosines(unit, unit2)
+        if type(self).shape_in_dimension is ZonalKernel.shape_in_dimension:
             return self.shape_function(t)
-        dimension = sphere_dimension(unit)
-        if self.max_degree is None:
-            return self.shape_in_dimension(t, dimension)
-        return zonal_series(t, self.variance_shares(dimension, self.max_degree), dimension)
+        return self.shape_in_dimension(t, sphere_dimension(unit))
 
     @check_shapes(
         "X: [batch..., N, D]",
@@ -188,18 +171,13 @@ class ZonalKernel(gpflow.kernels.Kernel, metaclass=abc.ABCMeta):
             radius2, unit2 = self.to_sphere(select_columns(self, X2))
             kappa = self._kappa_of_pairs(unit, unit2)
             scale2 = self.radial_factor(radius2, self.radial_power)
-            scales = _products(scale, scale2)
+            scales = products(scale, scale2)
         return self.variance * scales * kappa
 
     @inherit_check_shapes
     def K_diag(self, X: TensorType) -> tf.Tensor:
-        radius, unit = self.to_sphere(select_columns(self, X))
-        variance = self.variance * self.radial_factor(radius[..., 0], 2 * self.radial_power)
-        if self.max_degree is None:
-            return variance
-        return variance * tf.reduce_sum(
-            self.variance_shares(sphere_dimension(unit), self.max_degree)
-        )
+        radius, _ = self.to_sphere(select_columns(self, X))
+        return self.variance * self.radial_factor(radius[..., 0], 2 * self.radial_power)
 
 
 @diagonal_terms.register(ZonalKernel)
@@ -207,20 +185,12 @@ def diagonal_terms_zonal(kernel: ZonalKernel, num_columns: int) -> list[Diagonal
     """The squared radii times the variance; unless a subclass computes something else."""
     if type(kernel).K_diag is not ZonalKernel.K_diag:
         return whole_diagonal(kernel)
-    return [(partial(_squared_radii, kernel), partial(_diagonal_factor, kernel, num_columns))]
+    return [(partial(_squared_radii, kernel), lambda: tf.convert_to_tensor(kernel.variance))]
 
 
 def _squared_radii(kernel: ZonalKernel, X: tf.Tensor) -> tf.Tensor:
     radius, _ = kernel.to_sphere(select_columns(kernel, X))
     return kernel.radial_factor(radius[:, 0], 2 * kernel.radial_power)
-
-
-def _diagonal_factor(kernel: ZonalKernel, num_columns: int) -> tf.Tensor:
-    if kernel.max_degree is None:
-        return tf.convert_to_tensor(kernel.variance)
-    one_row = select_columns(kernel, tf.zeros([1, num_columns], kernel.variance.dtype))
-    shares = kernel.variance_shares(one_row.shape[-1] + 1, kernel.max_degree)
-    return kernel.variance * tf.reduce_sum(shares)
 
 
 def sphere_dimension(unit: tf.Tensor) -> int:
@@ -237,16 +207,18 @@ def sphere_dimension(unit: tf.Tensor) -> int:
     return int(dimension)
 
 
-def _cosines(unit: tf.Tensor, unit2: tf.Tensor | None = None) -> tf.Tensor:
+def cosines(unit: tf.Tensor, unit2: tf.Tensor | None = None) -> tf.Tensor:
+    """The inner products of all pairs of unit vectors; of each batch with itself, if there are no
+    others."""
     if unit2 is not None:
-        return _products(unit, unit2)
+        return products(unit, unit2)
     t = tf.matmul(unit, unit, transpose_b=True)
     # Exactly one: at one some shape functions have a root, which would turn a rounding error of
     # 1e-16 into one of 1e-8, and a diverging slope.
     return tf.linalg.set_diag(t, tf.ones_like(t[..., 0]))
 
 
-def _products(rows: tf.Tensor, rows2: tf.Tensor) -> tf.Tensor:
+def products(rows: tf.Tensor, rows2: tf.Tensor) -> tf.Tensor:
     """The inner products of all pairs of rows."""
     if rows.shape.rank == rows2.shape.rank == 2:  # a tenth of the operations
         return tf.matmul(rows, rows2, transpose_b=True)

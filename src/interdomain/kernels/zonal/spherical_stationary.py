@@ -41,18 +41,14 @@ class SphericalStationary(ZonalKernel, metaclass=abc.ABCMeta):
         weight_variances: TensorType = 1.0,
         bias_variance: TensorType = 1.0,
         radial_power: float = 1.0,
-        max_degree: int | None = None,
         active_dims: ActiveDims | None = None,
-        allow_large: bool = False,
         name: str | None = None,
     ) -> None:
         super().__init__(
             variance=variance,
             weight_variances=weight_variances,
             bias_variance=bias_variance,
-            max_degree=max_degree,
             active_dims=active_dims,
-            allow_large=allow_large,
             name=name,
         )
         self.radial_power = number("radial_power", radial_power, at_least=0)
@@ -106,8 +102,6 @@ class LaplaceBeltrami(SphericalStationary, metaclass=abc.ABCMeta):
     def _kappa_of_pairs(self, unit: tf.Tensor, unit2: tf.Tensor | None = None) -> tf.Tensor:
         """In float64, and of angles that keep their digits: a kernel with a short lengthscale turns
         rounding errors of angles into a matrix that is not positive semi-definite."""
-        if self.max_degree is not None:
-            return super()._kappa_of_pairs(unit, unit2)
         return self.spectrum(sphere_dimension(unit)).at_haversines(
             _haversines_of_pairs(unit, unit2)
         )
@@ -175,8 +169,6 @@ class ChordalSquaredExponential(SphericalStationary):
     def _kappa_of_pairs(self, unit: tf.Tensor, unit2: tf.Tensor | None = None) -> tf.Tensor:
         """Of angles that keep their digits: 1 - t in float32 is rounded by 6e-8, which a squared
         lengthscale of 1e-4 makes one of 6e-4."""
-        if self.max_degree is not None:
-            return super()._kappa_of_pairs(unit, unit2)
         halves = tf.cast(_haversines_of_pairs(unit, unit2), self.lengthscale.dtype)
         return tf.exp(-2 * tf.maximum(halves, 0) / tf.square(self.lengthscale))
 

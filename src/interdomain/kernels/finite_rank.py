@@ -1,0 +1,138 @@
+"""The part of a kernel that a set of features explains, as a kernel of its own."""
+
+from __future__ import annotations
+
+import tensorflow as tf
+from check_shapes import inherit_check_shapes
+from gpflow.base import TensorType
+from gpflow.inducing_variables import InducingPoints, InducingVariables
+from gpflow.kernels import Kernel, Sum
+from gpflow.utilities import Dispatcher
+
+from .._arguments import instance
+from ._diagonals import DiagonalTerm, diagonal_terms, whole_diagonal
+from ._kernel_arguments import single_output
+from .decomposed import DecomposedKernel
+
+whitened_features = Dispatcher("whitened_features")
+whitened_features.__doc__ = """Features ``A = R^{-1} Kuf``, with a root R of Kuu.
+
+``whitened_features(inducing_variable, kernel, X)``, ``[M, batch..., N]`` for X ``[batch..., N,
+D]`` with all its columns.
+"""
+
+explained_covariance = Dispatcher("explained_covariance")
+explained_covariance.__doc__ = """``Kfu Kuu^{-1} Kuf``, what features explain of a kernel.
+
+``explained_covariance(inducing_variable, kernel, X, X2)``, in the shape of ``kernel.K(X, X2)``; X
+and X2 have all their columns, and X2 may be None. By default ``A^T A``, of
+:func:`whitened_features`; a family that has a shorter way registers it.
+"""
+
+explained_terms = Dispatcher("explained_terms")
+explained_terms.__doc__ = """The diagonal of :func:`explained_covariance`, as terms.
+
+``explained_terms(inducing_variable, kernel)`` returns a list as
+:func:`interdomain.kernels._diagonals.diagonal_terms` does, of rows ``[..., N, D]``; or None, the
+default, where the diagonal takes the features.
+"""
+
+
+class FiniteRank(Kernel):
+    """The finite-rank prior of a set of features: ``K(x, x') = Kfu Kuu^{-1} Kuf``.
+
+    It is the part of a kernel that the features explain. As a prior of its own, it is that of a
+    Bayesian linear model of as many weights as there are features. A sparse model with the same
+    features leaves nothing out (``Qff = Kff``), so that its bound is not charged for what the
+    features lack, and rough kernels cost no accuracy. What they give up is a GP's confidence where
+    there are no data: beyond what the features can do, this prior has no doubts.
+
+    It is the model of the experiments of Dutordoir et al. 2020, with spherical harmonics up to some
+    degree. Any other kernel and inducing variable that have covariances do as well: box features
+    (:class:`~interdomain.inducing_variables.PeriodicFourierFeatures`), points, activation features,
+    patches. Where Kuu is diagonal, nothing is factorised.
+
+    >>> import gpflow, numpy as np, interdomain as idm
+    >>> kernel = idm.kernels.SphericalMatern52()
+    >>> harmonics = idm.inducing_variables.SphericalHarmonics.for_kernel(kernel, 2, max_degree=4)
+    >>> prior = idm.kernels.FiniteRank(kernel, harmonics)
+    >>> model = gpflow.models.SVGP(prior, gpflow.likelihoods.Gaussian(0.1), harmonics)
+    >>> X = np.ones([1, 2])
+    >>> bool(prior(X, full_cov=False) < kernel(X, full_cov=False))
+    True
+
+    A model's inducing variable is the kernel's own, or holds some of its features (harmonics of
+    fewer degrees, fewer frequencies); ``gpflow.inducing_variables.InducingPoints`` may be any.
+    Several outputs wrap it, as any kernel; of a sum every summand is of finite rank by itself.
+
+    :param kernel: Whose features they are: any kernel of one output. Its parameters are this
+        kernel's, and its ``active_dims`` select the columns.
+    :param inducing_variable: An inducing variable that the kernel has covariances with.
+    :ivar kernel: As given.
+    :ivar inducing_variable: As given.
+    :raises ValueError: If ``kernel`` is not a kernel of one output, ``inducing_variable`` is not an
+        inducing variable, or they are a sum and its blocks; at first use, if there are no
+        covariances between them.
+    """
+
+    def __init__(
+        self,
+        kernel: Kernel,
+        inducing_variable: InducingVariables,
+        *,
+        name: str | None = None,
+    ) -> None:
+        kernel = single_output("kernel", kernel)
+        instance("inducing_variable", inducing_variable, InducingVariables, "an inducing variable")
+        is_sum = isinstance(kernel, (Sum, DecomposedKernel))
+        if is_sum and not isinstance(inducing_variable, InducingPoints):
+            raise ValueError(
+                f"kernel must not be a sum with a block of features for each summand, found "
+                f"{type(kernel).__name__} with {type(inducing_variable).__name__}; pass a sum of "
+                "kernels of finite rank, FiniteRank(first, first_block) + FiniteRank(second, "
+                "second_block)."
+            )
+        super().__init__(active_dims=kernel.active_dims, name=name)
+        self.kernel = kernel
+        self.inducing_variable = inducing_variable
+
+    def __call__(
+        self,
+        X: TensorType,
+        X2: TensorType | None = None,
+        *,
+        full_cov: bool = True,
+        presliced: bool = False,
+    ) -> tf.Tensor:
+        """As of any kernel, but that X keeps all its columns: covariances of features select their
+        own, and points have columns that the kernel does not see."""
+        return super().__call__(X, X2, full_cov=full_cov, presliced=True)
+
+    @inherit_check_shapes
+    def K(self, X: TensorType, X2: TensorType | None = None) -> tf.Tensor:
+        return explained_covariance(self.inducing_variable, self.kernel, X, X2)
+
+    @inherit_check_shapes
+    def K_diag(self, X: TensorType) -> tf.Tensor:
+        X = tf.convert_to_tensor(X)
+        terms: list[DiagonalTerm] | None = explained_terms(self.inducing_variable, self.kernel)
+        if terms is not None:
+            return tf.add_n([factor() * row(X) for row, factor in terms])
+        features = whitened_features(self.inducing_variable, self.kernel, X)
+        return tf.reduce_sum(tf.square(features), axis=0)
+
+
+def base_of(kernel: Kernel) -> Kernel:
+    """The kernel whose features a :class:`FiniteRank` is made of; any other kernel as it is."""
+    while isinstance(kernel, FiniteRank):
+        kernel = kernel.kernel
+    return kernel
+
+
+@diagonal_terms.register(FiniteRank)
+def diagonal_terms_finite_rank(kernel: FiniteRank, num_columns: int) -> list[DiagonalTerm]:
+    """What the family knows of its diagonal; unless a subclass computes something else."""
+    terms: list[DiagonalTerm] | None = None
+    if type(kernel).K_diag is FiniteRank.K_diag:
+        terms = explained_terms(kernel.inducing_variable, kernel.kernel)
+    return whole_diagonal(kernel) if terms is None else terms

@@ -1,0 +1,41 @@
+"""What of the prior's variance the bound is charged for: not that of blocks that leave nothing out.
+
+The bound has ``tr Kff - tr Qff``. Of a kernel of finite rank with all of its features the two are
+the same, so that neither is needed.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from gpflow.inducing_variables import InducingVariables
+from gpflow.kernels import Kernel, Sum
+
+from ..covariances.domains import BoolArray
+from ..covariances.finite_rank import is_whole
+from ..inducing_variables import SumInducingVariables
+from ..kernels._diagonals import DiagonalTerm, diagonal_terms
+
+
+def charged_terms(
+    inducing_variable: InducingVariables, kernel: Kernel, num_columns: int
+) -> tuple[list[DiagonalTerm], BoolArray]:
+    """The terms of the diagonal of a kernel, without those of blocks that leave nothing out; and
+    which features are of the other blocks, ``[M]``.
+
+    :param num_columns: Number D of columns of X.
+    """
+    is_sum = type(kernel) is Sum and isinstance(inducing_variable, SumInducingVariables)
+    if not is_sum:
+        whole = is_whole(inducing_variable, kernel)
+        terms = [] if whole else diagonal_terms(kernel, num_columns)
+        return terms, np.full(int(inducing_variable.num_inducing), not whole)
+    terms, charged = [], []
+    pairs = zip(inducing_variable.inducing_variables, kernel.kernels, strict=True)
+    for block, summand in pairs:
+        if block is None:
+            terms += diagonal_terms(summand, num_columns)
+            continue
+        of_block, is_charged = charged_terms(block, summand, num_columns)
+        terms += of_block
+        charged.append(is_charged)
+    return terms, np.concatenate(charged)
