@@ -53,8 +53,8 @@ class Dictionary(abc.ABC):
         """
 
     @abc.abstractmethod
-    def owners(self, atoms: IntArray) -> IntArray:
-        """For each feature of :meth:`block`, ``alone``, the row of its atom, ``[M]``."""
+    def owners(self, atoms: IntArray, *, alone: bool = False) -> IntArray:
+        """For each feature of :meth:`block` the row of its atom, ``[M]``; -1 for others."""
 
 
 dictionary = Dispatcher("dictionary")
@@ -104,7 +104,7 @@ class HarmonicDictionary(Dictionary):
         )
         return harmonics, self._kernel
 
-    def owners(self, atoms: IntArray) -> IntArray:
+    def owners(self, atoms: IntArray, *, alone: bool = False) -> IntArray:
         return np.arange(len(atoms))
 
 
@@ -135,7 +135,7 @@ class WaveDictionary(Dictionary):
         features = PeriodicFourierFeatures(self._features.lower, self._features.upper, atoms)
         return features, self._kernel
 
-    def owners(self, atoms: IntArray) -> IntArray:
+    def owners(self, atoms: IntArray, *, alone: bool = False) -> IntArray:
         features, _ = self.block(atoms)
         rows = {frequency: row for row, frequency in enumerate(map(tuple, atoms.tolist()))}
         frequencies = (features.functions + 1) // 2
@@ -187,13 +187,14 @@ class SumDictionary(Dictionary):
         same = all(map(operator.is_, kernels, self._kernel.kernels))
         return SumInducingVariables(blocks), self._kernel if same else Sum(kernels)
 
-    def owners(self, atoms: IntArray) -> IntArray:
-        """:raises KeyError: If blocks without a dictionary have features."""
-        rows = [
-            np.flatnonzero(atoms[:, 0] == number)[part.owners(self._of(number, atoms))]
-            for number, part in sorted(self._parts.items())
-            if np.any(atoms[:, 0] == number)
-        ]
+    def owners(self, atoms: IntArray, *, alone: bool = False) -> IntArray:
+        rows = []
+        for number, block in enumerate(self._blocks):
+            own = np.flatnonzero(atoms[:, 0] == number)
+            if len(own):
+                rows.append(own[self._parts[number].owners(self._of(number, atoms), alone=alone)])
+            elif block is not None and not alone:
+                rows.append(np.full(int(block.num_inducing), -1))
         return np.concatenate(rows)
 
     def _joined(self, parts: Mapping[int, IntArray]) -> IntArray:
@@ -240,8 +241,8 @@ class FiniteRankDictionary(Dictionary):
         features, kernel = self._base.block(atoms, alone=alone)
         return features, kernel if alone else FiniteRank(kernel, features)
 
-    def owners(self, atoms: IntArray) -> IntArray:
-        return self._base.owners(atoms)
+    def owners(self, atoms: IntArray, *, alone: bool = False) -> IntArray:
+        return self._base.owners(atoms, alone=alone)
 
 
 @dictionary.register(InducingVariables, FiniteRank)

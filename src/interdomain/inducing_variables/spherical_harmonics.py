@@ -164,7 +164,7 @@ class SphericalHarmonics(InterDomainInducingVariables):
 
     @property
     def has_whole_degrees(self) -> bool:
-        """Whether it was made of whole degrees alone, each of which sums to a function of the angle."""
+        """Whether it was made of whole degrees, each of which sums to a function of the angle."""
         return self._chains is None
 
     @property

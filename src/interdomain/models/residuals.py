@@ -36,7 +36,8 @@ class ResidualSums(NamedTuple):
         weights as they are, ``[C]``."""
         total = self.squares + noise_variance
         fit = np.sum(np.square(self.products), axis=1) / (noise_variance * total)
-        return (fit - self.products.shape[1] * np.log(total / noise_variance)) / 2
+        gains: Array = fit - self.products.shape[1] * np.log(total / noise_variance)
+        return gains / 2
 
 
 def residual_sums(

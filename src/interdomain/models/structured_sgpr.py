@@ -30,8 +30,8 @@ from ..streaming.contributions import Contributions
 from ..streaming.provider import StatisticsProvider
 from ._gaussian import gaussian
 from .collapsed import Collapsed, DataSums, bound, collapse, optimal_q
-from .residuals import ResidualSums, residual_sums
 from .one_pass import validate_inducing_variable, validate_mean_function
+from .residuals import ResidualSums, residual_sums
 from .scales import Parts, warn_of_data
 
 
@@ -330,6 +330,14 @@ class StructuredSGPR(gpflow.models.GPModel, InternalDataTrainingLossMixin):
         mean, root = optimal_q(self._collapsed()[1], self._noise_variance())
         dtype = gpflow.default_float()
         return tf.cast(mean, dtype), tf.cast(root, dtype)[None]
+
+    @check_shapes(
+        "return: [M, P]",
+    )
+    def whitened_mean(self) -> tf.Tensor:
+        """The mean of the optimal q, of variables that are independent and of variance one in the
+        prior: how much each feature explains."""
+        return self._whitened_q()[0]
 
     @check_shapes(
         "return[0]: [M, P]",

@@ -3,6 +3,7 @@
 from ..distributed import WorkerLostError
 from .loop import fit
 from .progress import Callback, StopFit
+from .pursuit import Pursuit, PursuitRound, matching_pursuit
 from .results import FitResult, NonFiniteError
 from .sgpr import SGPRFit, fit_sgpr
 
@@ -10,9 +11,12 @@ __all__ = [
     "Callback",
     "FitResult",
     "NonFiniteError",
+    "Pursuit",
+    "PursuitRound",
     "SGPRFit",
     "StopFit",
     "WorkerLostError",
     "fit",
     "fit_sgpr",
+    "matching_pursuit",
 ]

@@ -15,7 +15,7 @@ from .._arguments import boolean, integer, number
 from ..covariances.dictionaries import Dictionary, dictionary
 from ..covariances.pairs import Block
 from ..models import StructuredSGPR
-from ..sphere._typing import Array, IntArray
+from ..sphere._typing import IntArray
 
 
 @dataclass(frozen=True)
@@ -206,8 +206,8 @@ class _Pursuit:
             return 0
         block = self._dictionary.block(candidates, alone=True)
         sums = self._model.residual_sums(block)
-        owners = self._dictionary.owners(candidates)
-        gains = sums.gains(float(self._model.likelihood.variance))
+        owners = self._dictionary.owners(candidates, alone=True)
+        gains = sums.gains(float(self._model.likelihood.variance.numpy()))
         sizes = np.bincount(owners, minlength=len(candidates))
         means = np.bincount(owners, gains, minlength=len(candidates)) / sizes
         best = np.lexsort([np.arange(len(means)), -means])
@@ -220,4 +220,27 @@ class _Pursuit:
 
     def _by_weight(self) -> IntArray:
         """The atoms, those of largest posterior mean first."""
-        ...
+        energies = np.sum(np.square(self._model.whitened_mean().numpy()), axis=1)
+        owners = self._dictionary.owners(self._atoms)
+        of_atom = owners >= 0
+        own = np.bincount(owners[of_atom], energies[of_atom], minlength=len(self._atoms))
+        order: IntArray = np.lexsort([np.arange(len(own)), -own])
+        return self._atoms[order]
+
+
+def dictionary_of(model: StructuredSGPR) -> Dictionary:
+    """:raises ValueError: If its features are of none."""
+    found: Dictionary | None = dictionary(model.inducing_variable, model.kernel)
+    if found is None:
+        raise ValueError(
+            "model.inducing_variable must be made of features of an orthogonal dictionary, found "
+            f"{type(model.inducing_variable).__name__} with {type(model.kernel).__name__}; pass a "
+            "model with SphericalHarmonics or PeriodicFourierFeatures."
+        )
+    return found
+
+
+def _text(one: PursuitRound) -> str:
+    if one.held_out is None:
+        return f"bound {one.elbo:.1f}"
+    return f"held out {one.held_out:.4f}"
