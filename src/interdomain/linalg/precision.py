@@ -3,6 +3,9 @@
 D is diagonal, ``G = Kuf Kfu``, s the noise variance. Everything comes from one factorisation of B
 by LAPACK, and the gradient from the inverse of the factor: as ``G D B^{-1} / s = D^{-1} (I -
 B^{-1})``, no further product is needed, nor the gradient of a Cholesky factor.
+
+In compiled functions, a B of few rows whose G has a gradient is factorised by TensorFlow
+(:mod:`interdomain.linalg.small_precision`).
 """
 
 from __future__ import annotations

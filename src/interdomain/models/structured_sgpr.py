@@ -264,9 +264,9 @@ class StructuredSGPR(gpflow.models.GPModel, InternalDataTrainingLossMixin):
         """A model of ``size`` rows drawn at random, from those of all workers and the same on
         each, that shares all parameters with this one.
 
-        The rows and, if there are at most 2^24 of them (a float64 each, 128 MB), the numbers of
-        their features stay in memory: where feature parameters are trained, a step computes the
-        features once and reads nothing.
+        The rows are copied. Where feature parameters are trained, a compiled step computes the
+        features of all of them at once and keeps them for the gradient, if these are at most 2^24
+        numbers (128 MB); of more it takes two passes, as of other models.
 
         The input scales of a zonal kernel show in few harmonics of low degree, before many that
         depend on them are chosen::
