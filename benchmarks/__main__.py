@@ -32,6 +32,7 @@ from benchmarks.snelson import Snelson
 from benchmarks.solar import Solar
 from benchmarks.startup.benchmark import Startup
 from benchmarks.structure import Structure
+from benchmarks.subset_stage import SubsetStage
 from benchmarks.terrain import Terrain
 from benchmarks.transform_mnist.benchmark import TransformMnist
 from benchmarks.uci_orthogonal.benchmark import UciOrthogonal
@@ -45,6 +46,7 @@ BENCHMARKS: dict[str, type[Benchmark]] = {
         Structure,
         SeveralOutputs,
         CollapsedStep,
+        SubsetStage,
         DataPass,
         Terrain,
         OnePass,

@@ -3,6 +3,9 @@
 D is diagonal, ``G = Kuf Kfu``, s the noise variance. Everything comes from one factorisation of B
 by LAPACK, and the gradient from the inverse of the factor: as ``G D B^{-1} / s = D^{-1} (I -
 B^{-1})``, no further product is needed, nor the gradient of a Cholesky factor.
+
+In compiled functions, a B of few rows whose G has a gradient is factorised by TensorFlow
+(:mod:`interdomain.linalg.small_precision`).
 """
 
 from __future__ import annotations
@@ -15,7 +18,9 @@ import numpy as np
 import tensorflow as tf
 
 from . import lapack
+from .derivatives import once
 from .lapack import Array
+from .small_precision import MOST_ROWS, small_precision_terms
 
 _NOT_FACTORISED = (
     "Cholesky decomposition was not successful: I + R^{-1} Kuf Kfu R^{-T} / s, with the root R of "
@@ -44,6 +49,11 @@ def precision_terms(
         finite, the two are NaN.
     """
 
+    if gram_gradient and columns.shape[0] <= MOST_ROWS and not tf.executing_eagerly():
+        ok, *values = small_precision_terms(scale, gram, columns, noise_variance)
+        log_determinant, fit = _checked(ok, values, [(), ()])
+        return log_determinant, fit
+
     @tf.custom_gradient
     def terms(*inputs: tf.Tensor) -> Any:
         ok, log_determinant, fit, upper, half = _in_python(_terms, inputs, 5)
@@ -57,7 +67,7 @@ def precision_terms(
                 of = [inputs[0], *inputs[2:], inputs[1]]
                 return [tf.reshape(g, tf.shape(t)) for g, t in zip(found, of, strict=False)]
 
-            to_scale, *others = _once(closed_form, (*inputs, *upstream))
+            to_scale, *others = once(closed_form, (*inputs, *upstream))
             to_columns, to_noise, *to_gram = others
             return [to_scale, to_gram[0] if gram_gradient else None, to_columns, to_noise]
 
@@ -82,7 +92,7 @@ def precision_root(
         outputs = _checked(ok, values, [(size, num_columns), (size, size)])
 
         def gradient(*upstream: tf.Tensor) -> list[tf.Tensor]:
-            return _once(_gradients_through_root, (*inputs, *outputs, *upstream))
+            return once(_gradients_through_root, (*inputs, *outputs, *upstream))
 
         return tuple(outputs), gradient
 
@@ -237,22 +247,3 @@ def _checked(ok: Any, values: Sequence[Any], shapes: Sequence[tuple[int, ...]]) 
     with tf.control_dependencies([tf.debugging.Assert(tf.equal(ok, 1.0), [_NOT_FACTORISED])]):
         outputs = [tf.identity(value) for value in values]
     return [tf.ensure_shape(value, shape) for value, shape in zip(outputs, shapes, strict=True)]
-
-
-def _once(gradient: Callable[..., list[tf.Tensor]], inputs: Sequence[tf.Tensor]) -> list[tf.Tensor]:
-    """The gradient, as a function that cannot be differentiated.
-
-    What is computed in Python would have no derivative otherwise, which is not an error but a zero.
-    """
-
-    @tf.custom_gradient
-    def first(*inputs: tf.Tensor) -> Any:
-        def second(*upstream: tf.Tensor) -> Any:
-            raise NotImplementedError(
-                "The collapsed bound and its optimal q can be differentiated once: the gradient of "
-                "their gradient is not implemented."
-            )
-
-        return tuple(gradient(*inputs)), second
-
-    return list(first(*inputs))

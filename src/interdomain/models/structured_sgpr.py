@@ -27,6 +27,7 @@ from ..kernels._kernel_arguments import single_output
 from ..posteriors import CollapsedPosterior
 from ..streaming import SufficientStatistics
 from ..streaming.contributions import Contributions
+from ..streaming.in_memory import RowsInMemory
 from ..streaming.provider import StatisticsProvider
 from ._gaussian import gaussian
 from .collapsed import Collapsed, DataSums, bound, collapse, optimal_q
@@ -255,24 +256,47 @@ class StructuredSGPR(gpflow.models.GPModel, InternalDataTrainingLossMixin):
             for k, variable in enumerate(variables):
                 variable.assign(chief[str(k)])
 
-    def subset_model(self, size: int, *, seed: int = 0) -> StructuredSGPR:
+    def subset_model(
+        self,
+        size: int,
+        *,
+        seed: int = 0,
+        inducing_variable: InducingPointsLike | None = None,
+        kernel: Kernel | None = None,
+    ) -> StructuredSGPR:
         """A model of ``size`` rows drawn at random, from those of all workers and the same on
         each, that shares all parameters with this one.
 
+        The rows are copied. Where feature parameters are trained, a compiled step computes the
+        features of all of them at once and keeps them for the gradient, if these are at most 2^24
+        numbers (128 MB); of more it takes two passes, as of other models.
+
+        The input scales of a zonal kernel show in few harmonics of low degree, before many that
+        depend on them are chosen::
+
+            few = SphericalHarmonics.for_kernel(kernel, input_dim, max_degree=2)
+            fit(model.subset_model(3_000, inducing_variable=few))
+
+        :param inducing_variable: Other features than this model's, for the subset.
+        :param kernel: Another kernel than this model's, for the subset: one that shares parameters
+            with it, such as one of a finite rank. Parameters that it does not share are its own.
         :raises ValueError: If the rows are not at hand, or some were taken away, or some that were
             drawn are outside of the interval of Fourier features.
         """
         X, Y = self._provider.subset(size, seed)
-        self._features.check(X, "rows of X, drawn at random,")
-        self._provider.warn_of(self._features, X, Y)
+        own = inducing_variable is None and kernel is None
         model = StructuredSGPR(
             (X, Y),
-            self.kernel,
-            self.inducing_variable,
+            self.kernel if kernel is None else kernel,
+            self.inducing_variable if inducing_variable is None else inducing_variable,
             mean_function=self.mean_function,
             likelihood=self.likelihood,
             progress=False,
         )
+        model._provider.keep_in_memory(RowsInMemory(X, Y), self._features if own else None)
+        features = model._features
+        features.check(X, "rows of X, drawn at random,")
+        self._provider.warn_of(features, X, Y)
         model._provider.warned()
         return model
 

@@ -20,6 +20,7 @@ from .compensated import Sums
 from .contributions import Contributions
 from .graphs import SignedSources, StreamedGradients, streamed_sums, with_shapes
 from .identity import differing_parameter, mismatch
+from .in_memory import RowsInMemory
 from .known_sums import Arrays, KnownSums, Tensors
 from .rows import PassSettings, Rows, draw
 from .sources import resolve_batch_size
@@ -59,6 +60,7 @@ class StatisticsProvider:
         self.path = checkpoint_path
         self._warn = warn if workers.is_chief else None
         self._rows: tuple[tuple[Rows, int], ...] = ()
+        self._in_memory: RowsInMemory | None = None
         self._known = KnownSums()
         self._gradients = StreamedGradients()
         self._rows_at_hand = not isinstance(data, SufficientStatistics)
@@ -97,6 +99,14 @@ class StatisticsProvider:
     def version(self) -> int:
         """A number that grows whenever the rows or the features change."""
         return self._version
+
+    def keep_in_memory(self, rows: RowsInMemory, contributions: Contributions | None) -> None:
+        """Compute the sums in the graphs that use them, while no rows come or go.
+
+        :param rows: All rows of this provider.
+        :param contributions: Features of the same model, to be used here as well; None to make own.
+        """
+        self._in_memory, self._contributions = rows, contributions
 
     def _sources(self) -> SignedSources:
         """All sources that this worker reads."""
@@ -227,6 +237,7 @@ class StatisticsProvider:
             raise ValueError(f"data: {str(error).removeprefix('other: ')}") from error
         self._keep(changed)
         self._rows = (*self._rows, (rows, sign))
+        self._in_memory = None
         self._version += 1
         self._gradients.forget()
 
@@ -281,7 +292,10 @@ class StatisticsProvider:
             )
         # Also while a graph is made: in the caller's hands, with a bar and with clear errors.
         self.statistics(contributions)
-        if tf.executing_eagerly():
+        in_memory, eager = self._in_memory, tf.executing_eagerly()
+        if trainable and not eager and in_memory is not None and in_memory.fit(contributions):
+            return in_memory.sums(contributions, self._guard(contributions))
+        if eager:
             gram, diagonal, num_rows = self._known.tensors()
         else:
             gram, diagonal, num_rows = self._in_graph(contributions, bool(trainable))
@@ -291,19 +305,22 @@ class StatisticsProvider:
             )
         return gram, diagonal, num_rows
 
+    def _guard(self, contributions: Contributions) -> Callable[..., None]:
+        """A function that raises once the model has other features than now, or other rows."""
+        version = self._version
+
+        def guard(*, same_rows: bool = True) -> None:
+            _check(self._contributions is contributions)
+            _check(version == self._version or not same_rows)
+
+        return guard
+
     def _in_graph(self, contributions: Contributions, needs_gradients: bool) -> Tensors:
         version, names = self._version, list(contributions.parameters)
-
-        def check(current: bool) -> None:
-            if not current:
-                raise RuntimeError(
-                    "the rows or the parameters of the model are others than when this function "
-                    "was compiled; compile it again (call fit or training_loss_closure again)."
-                )
+        guard = self._guard(contributions)
 
         def look_up(*values: Array) -> tuple[bool, Array, Array, Array]:
-            check(self._contributions is contributions)
-            check(version == self._version or not needs_gradients)
+            guard(same_rows=needs_gradients)
             present = dict(zip(names, values, strict=True))
             difference = None
             for parameters, sums in self._known:
@@ -312,7 +329,7 @@ class StatisticsProvider:
                     return (True, *sums)
             assert difference is not None
             self._check_rows_at_hand(difference)
-            check(version == self._version and self.workers.number == 1)
+            _check(version == self._version and self.workers.number == 1)
             return False, np.zeros((0, 0)), np.zeros(0), np.zeros(())
 
         def keep(total: Sums, *values: Array) -> Arrays:
@@ -332,3 +349,11 @@ class StatisticsProvider:
             ),
         )
         return result
+
+
+def _check(current: bool) -> None:
+    if not current:
+        raise RuntimeError(
+            "the rows or the parameters of the model are others than when this function was "
+            "compiled; compile it again (call fit or training_loss_closure again)."
+        )

@@ -1,0 +1,57 @@
+"""The terms of a small precision matrix, factorised by TensorFlow.
+
+A step that trains features spends its time in TensorFlow's threads. LAPACK brings threads of its
+own, which wait for work by spinning: after a factorisation of some hundred rows, a millisecond of
+work, they hold the processors that TensorFlow needs next, for longer than the step takes.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import tensorflow as tf
+
+from .derivatives import once
+
+MOST_ROWS = 400
+"""TensorFlow factorises and inverts on one thread; above this LAPACK is quicker all the same."""
+
+
+def small_precision_terms(
+    scale: tf.Tensor, gram: tf.Tensor, columns: tf.Tensor, noise_variance: tf.Tensor
+) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
+    """Whether ``B = I + D G D / s`` is as it should be (1.0, or 0.0 if it is finite and cannot be
+    factorised), and the two terms of :func:`interdomain.linalg.precision_terms`, with gradients."""
+    size = columns.shape[0]
+    whitening = scale / tf.sqrt(noise_variance)
+    precision = gram[:size, :size] * whitening * whitening[:, None]
+    precision = tf.linalg.set_diag(precision, tf.linalg.diag_part(precision) + 1)
+    log_determinant, fit = _terms(precision, scale[:, None] * columns / noise_variance)
+    finite = tf.reduce_all(tf.math.is_finite(precision))
+    ok = tf.logical_or(tf.math.is_finite(log_determinant), tf.logical_not(finite))
+    return tf.cast(ok, tf.float64), log_determinant, fit
+
+
+@tf.custom_gradient
+def _terms(precision: tf.Tensor, columns: tf.Tensor) -> Any:
+    """``log det B`` and ``tr(C^T B^{-1} C)``, and their gradients with one inverse."""
+    identity = tf.eye(columns.shape[0], dtype=precision.dtype)
+    finite = tf.reduce_all(tf.math.is_finite(precision))
+    lower = tf.linalg.cholesky(tf.where(finite, precision, identity))
+    lower = tf.where(finite, lower, np.nan)
+    half = tf.linalg.triangular_solve(lower, columns)
+    log_determinant = 2 * tf.reduce_sum(tf.math.log(tf.linalg.diag_part(lower)))
+
+    def gradient(*upstream: tf.Tensor) -> list[tf.Tensor]:
+        def closed_form(*tensors: tf.Tensor) -> list[tf.Tensor]:
+            *_, to_log_determinant, to_fit = tensors
+            inverse_root = tf.linalg.triangular_solve(lower, identity)
+            inverse = tf.matmul(inverse_root, inverse_root, transpose_a=True)
+            solved = tf.matmul(inverse_root, half, transpose_a=True)
+            outer = tf.matmul(solved, solved, transpose_b=True)
+            return [to_log_determinant * inverse - to_fit * outer, 2 * to_fit * solved]
+
+        return once(closed_form, (precision, columns, *upstream))
+
+    return (log_determinant, tf.reduce_sum(tf.square(half))), gradient
