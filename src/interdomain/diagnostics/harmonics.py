@@ -87,7 +87,7 @@ class HarmonicShares:
         return "\n".join(lines)
 
 
-def _table(header: tuple[str, ...], rows: list[tuple[str, ...]]) -> list[str]:
+def _table(header: tuple[str, ...], rows: Sequence[tuple[str, ...]]) -> list[str]:
     """Lines with the first column on the left, and numbers on the right."""
     widths = [max(map(len, column)) for column in zip(header, *rows, strict=True)]
     lines = []
