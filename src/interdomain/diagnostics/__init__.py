@@ -1,13 +1,16 @@
 """What one looks at to choose inducing variables and transformations, and afterwards."""
 
+from .harmonics import HarmonicShares, harmonic_shares
 from .nystrom import TransformRanking, nystrom_trace_error, rank_transforms
 from .spectrum import Spectrum, spectrum
 from .variance import VarianceTerms, variance_terms
 
 __all__ = [
+    "HarmonicShares",
     "Spectrum",
     "TransformRanking",
     "VarianceTerms",
+    "harmonic_shares",
     "nystrom_trace_error",
     "rank_transforms",
     "spectrum",

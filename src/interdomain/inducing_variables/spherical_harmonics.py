@@ -10,13 +10,21 @@ import tensorflow as tf
 from check_shapes import Shape
 from gpflow.base import TensorType
 
-from .._arguments import as_integers, check_num_inducing, instance, integer, short
+from .._arguments import (
+    as_integers,
+    check_num_inducing,
+    filled_matrix,
+    instance,
+    integer,
+    short,
+)
 from ..kernels import ZonalKernel
 from ..sphere import num_harmonics, spherical_harmonics
 from ..sphere._typing import IntArray
 from ..sphere.chains import chains_of_degree, degrees_of, validate_chains
 from ..sphere.dimensions import validate_degrees, validate_dimension, validate_max_degree
 from ..sphere.harmonic_products import chosen_harmonics
+from ._harmonic_growth import columns_by_scale, grown_chains, lifted_rows, sampled_rows
 from .base import InterDomainInducingVariables
 
 
@@ -48,7 +56,14 @@ class SphericalHarmonics(InterDomainInducingVariables):
     and all d coordinates of the sphere. These are the columns of X in ``column_order``, and the
     bias last. A harmonic carries the factor ``r_j^{k_j}``, r_j being the norm of the first j
     coordinates: with the columns that matter least first, those with a degree there are small. Kuu
-    stays diagonal, and only what was chosen is computed.
+    stays diagonal, and only what was chosen is computed. :meth:`for_data` chooses those of most
+    prior variance over the data, and orders the columns:
+
+    >>> X = np.random.default_rng(0).normal(size=[500, 20])
+    >>> kernel = idm.kernels.SphericalMatern52(weight_variances=[1.0, 1.0, *[1e-4] * 18])
+    >>> harmonics = idm.inducing_variables.SphericalHarmonics.for_data(kernel, X, 100)
+    >>> harmonics.num_inducing, max(harmonics.degrees)
+    (100, 8)
 
     :class:`~interdomain.kernels.FiniteRank` makes a prior of the degrees that the harmonics have.
     With the kernel itself, the bound counts what is in higher degrees as noise.
@@ -149,6 +164,61 @@ class SphericalHarmonics(InterDomainInducingVariables):
             raise ValueError(f"input_dim={input_dim}, max_degree={max_degree}: {message}") from None
         harmonics.validate_eigenvalues(kernel.eigenvalues(dimension, harmonics.degrees))
         return harmonics
+
+    @classmethod
+    def for_data(
+        cls,
+        kernel: ZonalKernel,
+        X: TensorType,
+        num_inducing: int,
+        *,
+        max_degree: int | None = None,
+        allow_large: bool = False,
+        name: str | None = None,
+    ) -> SphericalHarmonics:
+        """The harmonics with the most prior variance over the data, at most so many.
+
+        The columns are ordered by their scale under the kernel, least first. Then the set grows
+        from degree 0: of the harmonics that are one raise of one coordinate above the set, and
+        have all those in it that are one raise below, the next one is that of the largest
+        ``variance lambda_l mean_n (r_n^p phi_m(x_n))^2``. High degrees in the columns that matter
+        are reached without a look at the rest of these degrees. The choice depends on the
+        kernel's present parameters, mostly on ``weight_variances``, and not on any targets;
+        :func:`interdomain.diagnostics.harmonic_shares` tells what it explains.
+
+        :param kernel: The zonal kernel they will be used with, its parameters near where they will
+            be: fitted before to some rows, with few whole degrees or points.
+        :param X: Inputs ``[N, D]``, with all columns, of which ``active_dims`` selects some. Of
+            more than 2,000 rows 2,000 are used, always the same ones.
+        :param num_inducing: The number M of harmonics. They are fewer if no others have more than
+            1e-12 of the prior variance over the rows, or there are no more up to ``max_degree``.
+        :param max_degree: The highest degree; None for no limit.
+        :param allow_large: As for the constructor.
+        :raises ValueError: If the kernel is not zonal, X is not a finite matrix with the columns of
+            the kernel, ``num_inducing`` < 1, ``max_degree`` < 0, or the kernel has no degree up to
+            it; or as the constructor.
+        """
+        remedy = (
+            "spherical harmonics need one of interdomain.kernels.SphericalMatern32, ArcCosine, ..."
+        )
+        instance("kernel", kernel, ZonalKernel, "a ZonalKernel", remedy)
+        rows = sampled_rows(filled_matrix("X", X, "a matrix [N, D]"))
+        num_inducing = integer("num_inducing", num_inducing, at_least=1)
+        check_num_inducing("num_inducing", num_inducing, "harmonics", allow_large=allow_large)
+        if max_degree is not None:
+            max_degree = validate_max_degree(max_degree, allow_large=allow_large)
+        unit, weights = lifted_rows(kernel, rows)
+        order = columns_by_scale(unit, weights)
+        unit = unit[:, [*order, len(order)]]
+        chains = grown_chains(kernel, unit, weights, num_inducing, max_degree)
+        if not len(chains):
+            raise ValueError(
+                f"max_degree must reach a degree that {type(kernel).__name__} has, found "
+                f"{max_degree}; pass a higher one, or None."
+            )
+        return cls(
+            unit.shape[1], chains=chains, column_order=order, allow_large=allow_large, name=name
+        )
 
     @property
     def degrees(self) -> tuple[int, ...]:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from gpflow.base import TensorType
 
-from ..diagnostics import Spectrum, VarianceTerms
+from ..diagnostics import HarmonicShares, Spectrum, VarianceTerms
 from .axes import new_axes
 
 if TYPE_CHECKING:
@@ -50,6 +50,39 @@ def spectrum(spectrum: Spectrum, ax: Axes | None = None) -> Axes:
     ax.set_xlabel(r"level $\ell$")
     ax.set_ylabel("coefficient")
     ax.legend(fontsize="small")
+    return ax
+
+
+def plot_harmonic_shares(report: HarmonicShares, ax: Axes | None = None) -> Axes:
+    """Draw in which columns a set of harmonics explains the prior variance, and in which degrees.
+
+    A bar for each column: the share of the variance in harmonics that have a degree there, each
+    degree of theirs in a colour of its own.
+
+    :param report: From :func:`interdomain.diagnostics.harmonic_shares`.
+    :param ax: Where to draw; a new figure by default.
+    :return: The axes.
+    :raises ImportError: If there is no matplotlib.
+    """
+    ax = new_axes() if ax is None else ax
+    place = np.arange(len(report.coordinates))
+    start = np.zeros(len(place))
+    colours = _colours(max(report.degrees) + 1)
+    for degree, shares in zip(report.degrees, report.shares.T, strict=True):
+        if degree > 0:  # the constant has none in any column
+            ax.barh(
+                place,
+                shares,
+                left=start,
+                color=colours[degree],
+                label=str(degree) if np.any(shares > 0) else None,
+            )
+            start = start + shares
+    ax.set_yticks(place, report.coordinates)
+    ax.set_xlabel(f"share of the prior variance (all harmonics: {report.share:.1%})")
+    ax.set_ylabel("column with a degree")
+    if len(ax.patches):
+        ax.legend(title="degree", fontsize="small", ncols=1 + len(report.degrees) // 12)
     return ax
 
 
@@ -99,3 +132,10 @@ def variance_terms(
     ax.set_ylabel("variance")
     ax.legend(fontsize="small")
     return ax
+
+
+def _colours(count: int) -> list[tuple[float, ...]]:
+    """From dark to light, without what is too light on white."""
+    from matplotlib import colormaps
+
+    return [tuple(colormaps["viridis"](value)) for value in np.linspace(0.0, 0.9, count)]

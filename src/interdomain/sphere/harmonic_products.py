@@ -118,9 +118,9 @@ def _plan(dimension: int, chains: IntArray) -> _Plan:
 
 def _factors(dimension: int, wanted: set[Factor]) -> tuple[Array, _Recurrence, dict[Factor, int]]:
     """How to compute factors, those included that they follow from, and the row of each."""
-    norms = _LogNorms(dimension)
+    constants = FactorConstants(dimension)
     turns = max((abs(a) for j, _, a in wanted if j == 2), default=0)
-    planar = np.array([np.sqrt(2) * np.exp(norms(2, 0, k)) for k in range(1, turns + 1)])
+    planar = np.array([constants.planar(k) for k in range(1, turns + 1)])
     signed = [sign * k for k in range(1, turns + 1) for sign in (1, -1)]
     rows = {(2, 0, a): row for row, a in enumerate(signed)}
     ends: dict[tuple[int, int], int] = {}
@@ -134,18 +134,14 @@ def _factors(dimension: int, wanted: set[Factor]) -> tuple[Array, _Recurrence, d
         first, second = np.zeros((2, len(going_on), 1))
         for row, (j, k) in enumerate(going_on):
             rows[j, k, a] = len(rows)
-            b = jacobi_coefficient(j, k, a)
-            first[row] = np.exp(norms(j, k, a) - norms(j, k, a - 1)) / b
-            if a > 1:
-                ratio = jacobi_coefficient(j, k, a - 1) / b
-                second[row] = np.exp(norms(j, k, a) - norms(j, k, a - 2)) * ratio
+            first[row], second[row] = constants.step(j, k, a)
         steps.append((first, second))
     axes = np.array([j - 1 for j, _ in pairs], np.int64)
     return planar, _Recurrence(axes, tuple(steps)), rows
 
 
-class _LogNorms:
-    """The norms that make products of factors orthonormal on S^{d-1}.
+class FactorConstants:
+    """The numbers in the factors, which make products of them orthonormal on S^{d-1}.
 
     A harmonic brings ``log_seed_norm(i, k)`` for each coordinate i that leaves its degree at k.
     With S(j, k) their sum for i = 3, ..., j, all of these together are the sum over its factors of
@@ -157,7 +153,21 @@ class _LogNorms:
         self._dimension = dimension
         self._sums: dict[int, Array] = {}
 
-    def __call__(self, j: int, k: int, a: int) -> float:
+    def planar(self, k: int) -> float:
+        """What the parts of ``(x_1 + i x_2)^k`` are multiplied by."""
+        return float(np.sqrt(2) * np.exp(self._log_norm(2, 0, k)))
+
+    def step(self, j: int, k: int, a: int) -> tuple[float, float]:
+        """What ``x_j p_{a-1}`` and ``r_j^2 p_{a-2}`` are multiplied by in the factor (j, k, a)."""
+        b = jacobi_coefficient(j, k, a)
+        norm = self._log_norm(j, k, a)
+        first = float(np.exp(norm - self._log_norm(j, k, a - 1))) / b
+        if a == 1:
+            return first, 0.0
+        ratio = jacobi_coefficient(j, k, a - 1) / b
+        return first, float(np.exp(norm - self._log_norm(j, k, a - 2))) * ratio
+
+    def _log_norm(self, j: int, k: int, a: int) -> float:
         before, after = self._of_degree(k), self._of_degree(k + a)
         return float(before[j] - after[j] + after[-1] - before[-1])
 

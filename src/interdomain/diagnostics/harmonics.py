@@ -1,0 +1,202 @@
+"""What a set of spherical harmonics is made of, and what it explains."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+import tensorflow as tf
+from check_shapes import check_shapes
+from gpflow.base import TensorType
+from gpflow.covariances import Kuf
+
+from .._arguments import ROWS_OF_A_BATCH, filled_matrix, instance, items
+from ..inducing_variables import SphericalHarmonics
+from ..kernels import ZonalKernel
+from ..sphere._typing import Array, IntArray
+from ..sphere.chains import raises_of
+
+
+@dataclass(frozen=True, eq=False)
+class HarmonicShares:
+    """Where a set of harmonics has its variance, as :func:`harmonic_shares` finds it.
+
+    Printed, it is a table. All shares are fractions of the prior variance over the rows. The
+    coordinates are the columns in the order of the harmonics, the last one being the bias; the
+    first two, which only have a degree together, count as one. A harmonic is counted for every
+    coordinate that raises its degree.
+
+    :ivar num_inducing: The number M of harmonics.
+    :ivar num_rows: The number of rows.
+    :ivar share: What the harmonics explain, all together.
+    :ivar degrees: Their degrees, ``[L]``.
+    :ivar degree_counts: The number of harmonics of each degree, ``[L]``.
+    :ivar degree_shares: What they explain, ``[L]``.
+    :ivar coordinates: The names of the d - 1 coordinates.
+    :ivar coordinate_counts: The number of harmonics with a degree in each, ``[d - 1]``.
+    :ivar highest_raises: By how much one of them raises the degree at most, ``[d - 1]``.
+    :ivar coordinate_shares: What they explain, ``[d - 1]``.
+    :ivar shares: The same by coordinate and degree, ``[d - 1, L]``.
+    """
+
+    num_inducing: int
+    num_rows: int
+    share: float
+    degrees: tuple[int, ...]
+    degree_counts: tuple[int, ...]
+    degree_shares: Array = field(repr=False)
+    coordinates: tuple[str, ...]
+    coordinate_counts: IntArray = field(repr=False)
+    highest_raises: IntArray = field(repr=False)
+    shares: Array = field(repr=False)
+
+    @property
+    def coordinate_shares(self) -> Array:
+        """What the harmonics with a degree in each coordinate explain, ``[d - 1]``."""
+        return np.asarray(np.sum(self.shares, axis=1))
+
+    def __str__(self) -> str:
+        degrees, coordinates = [], []
+        for degree, count, share in zip(
+            self.degrees, self.degree_counts, self.degree_shares, strict=True
+        ):
+            degrees.append((str(degree), f"{count:,}", f"{share:.1%}"))
+        for name, count, highest, share in zip(
+            self.coordinates,
+            self.coordinate_counts,
+            self.highest_raises,
+            self.coordinate_shares,
+            strict=True,
+        ):
+            coordinates.append((name, f"{count:,}", str(highest), f"{share:.1%}"))
+        without = [name for name, count, *_ in coordinates if count == "0"]
+        lines = [
+            f"{self.num_inducing:,} harmonics explain {self.share:.1%} of the prior variance over "
+            f"{self.num_rows:,} rows",
+            "",
+            *_table(("degree", "harmonics", "share"), degrees),
+            "",
+            *_table(
+                ("column", "harmonics", "highest", "share"),
+                [row for row in coordinates if row[0] not in without],
+            ),
+        ]
+        if without:
+            lines += ["", f"none in: {', '.join(without)}"]
+        return "\n".join(lines)
+
+
+def _table(header: tuple[str, ...], rows: Sequence[tuple[str, ...]]) -> list[str]:
+    """Lines with the first column on the left, and numbers on the right."""
+    widths = [max(map(len, column)) for column in zip(header, *rows, strict=True)]
+    lines = []
+    for name, *numbers in (header, *rows):
+        aligned = [text.rjust(width) for text, width in zip(numbers, widths[1:], strict=True)]
+        lines.append("  ".join([name.ljust(widths[0]), *aligned]))
+    return lines
+
+
+@check_shapes(
+    "X: [N, D]",
+)
+def harmonic_shares(
+    harmonics: SphericalHarmonics,
+    kernel: ZonalKernel,
+    X: TensorType,
+    *,
+    column_names: Sequence[str] | None = None,
+) -> HarmonicShares:
+    """How much of the prior variance over some rows a set of harmonics explains, and where.
+
+    The variance of a harmonic is ``variance lambda_l mean_n (r_n^p phi_m(x_n))^2``, that of the
+    prior the mean of ``K(x_n, x_n)``. A column in which all harmonics have a low degree, or few
+    have one, has a nearly linear or no effect under the prior that they explain.
+
+    >>> import numpy as np, interdomain as idm
+    >>> X = np.random.default_rng(0).normal(size=[500, 4])
+    >>> kernel = idm.kernels.SphericalMatern52(weight_variances=[0.001, 1.0, 0.01, 0.3])
+    >>> harmonics = idm.inducing_variables.SphericalHarmonics.for_data(kernel, X, 60)
+    >>> shares = idm.diagnostics.harmonic_shares(harmonics, kernel, X, column_names=list("abcd"))
+    >>> print(shares)
+    60 harmonics explain 97.5% of the prior variance over 500 rows
+    <BLANKLINE>
+    degree  harmonics  share
+    0               1  30.4%
+    1               4  33.4%
+    2               8  18.8%
+    3              12   8.8%
+    4              13   3.9%
+    5              15   1.8%
+    6               7   0.5%
+    <BLANKLINE>
+    column  harmonics  highest  share
+    a, c            5        1   0.5%
+    d              30        3  15.8%
+    b              39        5  36.4%
+    bias           43        5  40.2%
+
+    :param harmonics: The harmonics; whole degrees too.
+    :param kernel: Their kernel, with the parameters of the prior.
+    :param X: Inputs ``[N, D]``, with all columns, of which ``active_dims`` selects some.
+    :param column_names: A name for each of the D columns; their numbers by default.
+    :raises ValueError: If the harmonics are something else, the kernel is not zonal or lacks one
+        of their degrees, X is not finite or does not fit, or there is not one name for each column.
+    """
+    remedy = "pass those of interdomain.inducing_variables.SphericalHarmonics.for_data"
+    instance("harmonics", harmonics, SphericalHarmonics, "SphericalHarmonics", remedy)
+    remedy = "pass one of interdomain.kernels.SphericalMatern52, ArcCosine, ..."
+    instance("kernel", kernel, ZonalKernel, "a ZonalKernel", remedy)
+    rows = filled_matrix("X", X, "a matrix [N, D]")
+    names = _names(column_names, rows.shape[1])
+    variances = _variances(harmonics, kernel, rows)
+
+    raises = np.abs(raises_of(harmonics.chains))
+    degree = np.eye(len(harmonics.degrees))[harmonics.level_of_each]
+    return HarmonicShares(
+        num_inducing=harmonics.num_inducing,
+        num_rows=len(rows),
+        share=float(np.sum(variances)),
+        degrees=harmonics.degrees,
+        degree_counts=harmonics.multiplicities,
+        degree_shares=variances @ degree,
+        coordinates=_coordinates(harmonics, kernel, names),
+        coordinate_counts=np.count_nonzero(raises, axis=0),
+        highest_raises=np.max(raises, axis=0),
+        shares=((raises > 0) * variances[:, None]).T @ degree,
+    )
+
+
+def _variances(harmonics: SphericalHarmonics, kernel: ZonalKernel, X: Array) -> Array:
+    """What each harmonic explains of the prior variance, ``[M]``."""
+    explained, prior = np.zeros(harmonics.num_inducing), 0.0
+    for start in range(0, len(X), ROWS_OF_A_BATCH):
+        batch = tf.constant(X[start : start + ROWS_OF_A_BATCH], kernel.variance.dtype)
+        explained += np.sum(np.square(Kuf(harmonics, kernel, batch).numpy(), dtype=float), axis=1)
+        prior += float(np.sum(kernel(batch, full_cov=False).numpy(), dtype=float))
+    eigenvalues = kernel.eigenvalues(harmonics.dimension, harmonics.degrees)
+    harmonics.validate_eigenvalues(eigenvalues)
+    scale = float(kernel.variance.numpy()) * eigenvalues.numpy().astype(float)
+    return np.asarray(scale[harmonics.level_of_each] * explained / prior)
+
+
+def _names(column_names: Sequence[str] | None, count: int) -> list[str]:
+    if column_names is None:
+        return [str(column) for column in range(count)]
+    names = [str(name) for name in items("column_names", column_names, "a list of names")]
+    if len(names) != count:
+        raise ValueError(
+            f"column_names must be {count} names, one for each column of X, found {len(names)}; "
+            "pass the names of those that the kernel does not see, too."
+        )
+    return names
+
+
+def _coordinates(
+    harmonics: SphericalHarmonics, kernel: ZonalKernel, names: list[str]
+) -> tuple[str, ...]:
+    """The names of the coordinates from the second on, the first with it."""
+    seen, _ = kernel.slice(tf.range(len(names))[None], None)
+    columns = seen.numpy()[0]
+    ordered = [*(names[columns[column]] for column in harmonics.column_order), "bias"]
+    return (f"{ordered[0]}, {ordered[1]}", *ordered[2:])
