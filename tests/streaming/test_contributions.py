@@ -13,13 +13,18 @@ from interdomain.streaming.contributions import Contributions
 POINTS = np.random.default_rng(0).normal(size=(4, 2))
 ivs, kernels = idm.inducing_variables, idm.kernels
 
+
+def finite_rank(kernel: Any, features: Any) -> tuple[Any, Any]:
+    return kernels.FiniteRank(kernel, features), features
+
+
 CASES: dict[str, tuple[Callable[[], tuple[Any, Any]], set[str]]] = {
     "harmonics": (
         lambda: (kernels.SphericalMatern32(), ivs.SphericalHarmonics(3, [0, 1])),
         {"kernel.weight_variances", "kernel.bias_variance"},
     ),
-    "harmonics of a kernel that ends at a degree": (
-        lambda: (kernels.SphericalMatern32(max_degree=1), ivs.SphericalHarmonics(3, [0, 1])),
+    "harmonics of a kernel of finite rank": (
+        lambda: finite_rank(kernels.SphericalMatern32(), ivs.SphericalHarmonics(3, [0, 1])),
         {"kernel.weight_variances", "kernel.bias_variance"},
     ),
     "harmonics of a sum": (
