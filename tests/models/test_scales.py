@@ -24,6 +24,7 @@ from interdomain.inducing_variables import (
 from interdomain.kernels import Convolutional, FiniteRank, SphericalMatern32
 from interdomain.models import StructuredSGPR
 from interdomain.models.scales import warn_of_data
+from interdomain.models.trained import left_variance
 from interdomain.streaming import Shards
 from interdomain.training import fit, fit_sgpr
 
@@ -185,16 +186,10 @@ def test_what_harmonics_leave_out_is_told_after_a_fit() -> None:
     # Of fewer degrees than the kernel's own, what these have and they do not.
     (found,) = fitted(0.01, prior, range(3))
     assert re.search(r"end at degree 2, .*pass kernel.inducing_variable", found)
-    left = (
-        (
-            prior(X, full_cov=False)
-            - FiniteRank(prior.kernel, SphericalHarmonics(3, range(3)))(X, full_cov=False)
-        )
-        .numpy()
-        .mean()
-    )
-    paid = float(re.search(r"the bound pays (\S+) a row", found)[1])
-    assert paid == pytest.approx(left / 0.02, rel=0.1)
+    shares = prior.kernel.variance_shares(3, 6).numpy()
+    left = left_variance(SphericalHarmonics(3, range(3)), prior, X).variance
+    ratio = left / np.mean(prior(X, full_cov=False))
+    assert ratio == pytest.approx(np.sum(shares[3:]) / np.sum(shares), rel=1e-10)
 
 
 def test_harmonics_alone_give_no_warning() -> None:
