@@ -27,6 +27,7 @@ from tests.arguments.parts import (
     component,
     entry,
     matern,
+    points,
 )
 
 SCALAR = array(1.0, positive=True)
@@ -34,9 +35,7 @@ ZONAL: dict[str, Argument] = {
     "variance": SCALAR,
     "weight_variances": array([1.0], positive=True),
     "bias_variance": SCALAR,
-    "max_degree": integer(3, 0, optional=True, huge=True),
     "active_dims": ACTIVE_DIMS,
-    "allow_large": LARGE,
     "name": NAME,
 }
 STATIONARY = {
@@ -56,7 +55,11 @@ PATCHES = {
 }
 KERNELS: dict[str, Entry] = {
     "ArcCosine": entry(
-        kernels.ArcCosine, ZONAL, order=integer(1, 0, huge=True), depth=integer(1, huge=True)
+        kernels.ArcCosine,
+        ZONAL,
+        order=integer(1, 0, huge=True),
+        depth=integer(1, huge=True),
+        allow_large=LARGE,
     ),
     **{
         name: entry(getattr(kernels, name), STATIONARY)
@@ -102,23 +105,23 @@ KERNELS: dict[str, Entry] = {
         num_samples=integer(2, 2, optional=True, huge=True),
         active_dims=Argument(lambda: None, ACTIVE_DIMS.wrong),
     ),
+    "FiniteRank": entry(
+        kernels.FiniteRank, kernel=made(matern), inducing_variable=made(points), name=NAME
+    ),
     "Periodized": entry(
         kernels.Periodized,
         COLUMN,
         base_kernel=made(matern),
         lower=array(0.0),
         upper=array(1.0),
-        frequencies=array([[0.0], [2.0]], optional=True),
     ),
     "Periodized.from_data": entry(
         kernels.Periodized.from_data,
         COLUMN,
         base_kernel=made(matern),
         X=array(X),
-        num_features=integer(9, optional=True, huge=True),
         margin=number(4.0),
         active_dims=Argument(lambda: [0, 1], ACTIVE_DIMS.wrong),
-        allow_large=LARGE,
     ),
     "HarmonizableComponent": entry(
         kernels.HarmonizableComponent,

@@ -29,7 +29,7 @@ def matern() -> gpflow.kernels.Kernel:
 
 @lru_cache
 def zonal() -> kernels.ZonalKernel:
-    return kernels.ArcCosine(max_degree=5)
+    return kernels.ArcCosine()
 
 
 def box() -> kernels.Periodized:

@@ -53,7 +53,6 @@ LIMITS: dict[str, tuple[Callable[[], Any], str]] = {
         lambda: kernels.ArcCosine(1, HUGE),
         "depth must be at most .* found 1,000,000,000 layers.*allow_large",
     ),
-    "a kernel's degrees": (lambda: kernels.ArcCosine(max_degree=HUGE), "max_degree: .* GiB"),
     "a spectrum": (
         lambda: diagnostics.spectrum(kernels.ArcCosine(), "relu", 3, HUGE),
         "max_degree: .* GiB",
@@ -76,17 +75,15 @@ def test_the_cost_is_told_at_once(name: str) -> None:
 
 def test_a_keyword_lifts_the_limit(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(_arguments, "MAX_GIB", 1e-5)
-    kernel = kernels.ArcCosine(max_degree=3)
+    kernel = kernels.ArcCosine()
     for build in (
         lambda **a: inducing_variables.SphericalHarmonics(3, [0, 1], **a),
         lambda **a: inducing_variables.SphericalHarmonics.for_kernel(kernel, 2, 3, **a),
         lambda **a: inducing_variables.IntervalFourierFeatures(0, 1, 3, **a),
         lambda **a: inducing_variables.PeriodicFourierFeatures(0, 1, [[0], [1]], **a),
         lambda **a: inducing_variables.PeriodicFourierFeatures.for_kernel(box(), 3, **a),
-        lambda **a: kernels.Periodized.from_data(box().base_kernel, np.eye(2), num_features=3, **a),
         lambda **a: inducing_variables.ActivationFeatures.random(2, 3, "relu", 3, **a),
         lambda **a: inducing_variables.HarmonicInducingPoints(np.zeros((3, 1)), 2, **a),
-        lambda **a: kernels.ArcCosine(max_degree=40, **a),
         additive,
     ):
         with pytest.raises(ValueError, match="allow_large=True"):

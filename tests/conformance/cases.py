@@ -30,6 +30,7 @@ from interdomain.kernels import (
     ArcCosine,
     ChordalSquaredExponential,
     Convolutional,
+    FiniteRank,
     HarmonicKernel,
     HarmonizableComponent,
     HarmonizableMixture,
@@ -102,10 +103,19 @@ def active_dims() -> tuple[Kernel, InducingVariables]:
     return kernel, SphericalHarmonics.for_kernel(kernel, input_dim=2, max_degree=3)
 
 
-def truncated() -> tuple[Kernel, InducingVariables]:
+def finite_rank() -> tuple[Kernel, InducingVariables]:
     """The harmonics explain the whole kernel."""
-    kernel = SphericalMatern32(lengthscale=0.8, weight_variances=[0.6, 1.7], max_degree=4)
-    return kernel, SphericalHarmonics.for_kernel(kernel, input_dim=2, max_degree=4)
+    kernel = SphericalMatern32(lengthscale=0.8, weight_variances=[0.6, 1.7], active_dims=[2, 0])
+    harmonics = SphericalHarmonics.for_kernel(kernel, input_dim=2, max_degree=4)
+    return FiniteRank(kernel, harmonics), harmonics
+
+
+def finite_rank_and_points() -> tuple[Kernel, InducingVariables]:
+    first = ArcCosine(1, variance=0.7, active_dims=[1])
+    second = gpflow.kernels.Matern32(variance=0.9, lengthscales=[0.6, 1.1])
+    harmonics = SphericalHarmonics.for_kernel(first, input_dim=1, max_degree=6)
+    kernel = FiniteRank(first, harmonics) + second
+    return kernel, SumInducingVariables([harmonics, InducingPoints(POINTS)])
 
 
 def relu_units() -> tuple[Kernel, InducingVariables]:
@@ -290,11 +300,11 @@ def box_of_two_columns() -> tuple[Kernel, InducingVariables]:
 
 
 def box_of_waves() -> tuple[Kernel, InducingVariables]:
-    """Features of all the frequencies that the kernel consists of."""
+    """Features of all that the kernel consists of."""
     base = gpflow.kernels.SquaredExponential(variance=1.3, lengthscales=[1.2, 0.8])
     kernel = Periodized(base, [-3.0, -3.0], [3.0, 3.0])
-    kernel = kernel.truncated(kernel.largest_frequencies(13))
-    return kernel, PeriodicFourierFeatures.for_kernel(kernel)
+    features = PeriodicFourierFeatures.for_kernel(kernel, 13)
+    return FiniteRank(kernel, features), features
 
 
 def box_of_a_product() -> tuple[Kernel, InducingVariables]:
@@ -319,7 +329,14 @@ CASES = (
     Case("harmonics-arc-cosine-1", lambda: arc_cosine(1), input_dim=3),
     Case("harmonics-chordal", chordal, input_dim=1),
     Case("harmonics-active-dims", active_dims, input_dim=4, representative=True),
-    Case("harmonics-truncated", truncated, input_dim=2),
+    Case("finite-rank-harmonics", finite_rank, input_dim=3),
+    Case(
+        "finite-rank-and-points",
+        finite_rank_and_points,
+        input_dim=2,
+        kind="blocks",
+        num_factorisations=1,
+    ),
     Case(
         "activation-relu",
         relu_units,

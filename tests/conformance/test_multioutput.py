@@ -199,7 +199,7 @@ def test_which_posterior(mixing: str) -> None:
 
 
 def harmonics(max_degree: int) -> InducingVariables:
-    kernel = SphericalMatern32(weight_variances=np.ones(2), max_degree=4)
+    kernel = SphericalMatern32(weight_variances=np.ones(2))
     return inducing_variables.SphericalHarmonics.for_kernel(kernel, 2, max_degree=max_degree)
 
 
@@ -209,10 +209,7 @@ def harmonics(max_degree: int) -> InducingVariables:
 def test_unequal_sizes(mixing: str, q_diag: bool, whiten: bool) -> None:
     """Each latent GP is an SVGP with its own inducing variables and the first rows of q; what is
     left over changes nothing and has a gradient of zero."""
-    kernels = [
-        SphericalMatern32(variance=v, weight_variances=np.ones(2), max_degree=4)
-        for v in (1.0, 0.5, 2.0)
-    ]
+    kernels = [SphericalMatern32(variance=v, weight_variances=np.ones(2)) for v in (1.0, 0.5, 2.0)]
     W = np.array([[1.0, 0.3, 0.2], [-0.4, 0.8, 0.1]])
     own = [harmonics(3), harmonics(1), gpflow.inducing_variables.InducingPoints(np.eye(2))]
     kernel = SeparateIndependent(kernels)
@@ -263,7 +260,7 @@ def test_unequal_sizes(mixing: str, q_diag: bool, whiten: bool) -> None:
 
 def test_shared_blocks_are_factorised_once() -> None:
     """Latent GPs with the same kernel and inducing variable have one factor; harmonics none."""
-    kernels = [SphericalMatern32(weight_variances=np.ones(2), max_degree=4) for _ in range(2)]
+    kernels = [SphericalMatern32(weight_variances=np.ones(2)) for _ in range(2)]
     points = gpflow.inducing_variables.InducingPoints(np.eye(2))
     wrap = inducing_variables.SeparateIndependentInducingVariables
 
@@ -290,7 +287,7 @@ def test_shared_blocks_are_factorised_once() -> None:
 
 
 def test_wrong_numbers_of_inducing_variables() -> None:
-    kernel = SeparateIndependent([SphericalMatern32(max_degree=4) for _ in range(3)])
+    kernel = SeparateIndependent([SphericalMatern32() for _ in range(3)])
     wrapper = inducing_variables.SeparateIndependentInducingVariables([harmonics(2)] * 2)
     model = gpflow.models.SVGP(kernel, gpflow.likelihoods.Gaussian(), wrapper, num_latent_gps=3)
     with pytest.raises(ValueError, match="inducing_variable_list must have 3 entries, .* found 2"):

@@ -1,4 +1,4 @@
-"""Kernels on the sphere that end at a degree, and inducing variables of each kind for them."""
+"""Kernels on the sphere, and inducing variables of each kind for them."""
 
 from __future__ import annotations
 
@@ -60,20 +60,18 @@ class Setting:
 
 SETTINGS: dict[str, Setting] = {
     "matern": Setting(
-        lambda: SphericalMatern52(
-            variance=1.3, weight_variances=[0.6, 1.7], bias_variance=0.8, max_degree=6
-        ),
+        lambda: SphericalMatern52(variance=1.3, weight_variances=[0.6, 1.7], bias_variance=0.8),
         2,
         ((0, 1, 3), (1, 2, 3, 6)),
     ),
     "arc-cosine": Setting(
-        lambda: ArcCosine(1, variance=0.7, weight_variances=[1.2, 0.5, 2.0], max_degree=6),
+        lambda: ArcCosine(1, variance=0.7, weight_variances=[1.2, 0.5, 2.0]),
         3,
         ((0, 1, 4), (1, 2)),
     ),
     "circle": Setting(
         lambda: SphericalSquaredExponential(
-            variance=1.6, lengthscale=0.4, weight_variances=0.9, radial_power=0.5, max_degree=9
+            variance=1.6, lengthscale=0.4, weight_variances=0.9, radial_power=0.5
         ),
         1,
         ((0, 2, 9), (1, 2, 3)),
@@ -96,7 +94,7 @@ def harmonics(setting: Setting, which: int) -> tuple[InducingVariables, None]:
 def activations(
     setting: Setting, which: int, function: Function | None = None, max_degree: int | None = None
 ) -> tuple[ActivationFeatures, Function]:
-    """Those of the base end below the kernel's last degree, those of the other above it."""
+    """Those of the base end at another degree than those of the other."""
     function = function or (softplus, gelu)[which]
     Z = np.random.default_rng(20 + which).normal(size=(3 + which, setting.input_dim + 1))
     max_degree = (4, 8)[which] if max_degree is None else max_degree

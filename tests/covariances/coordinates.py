@@ -1,9 +1,9 @@
 """The oracle for inducing variables on the sphere: coordinates in the basis of harmonics.
 
-Under a kernel that ends at a degree L everything is a finite vector. With the orthonormal harmonics
-Y_lj, every inducing variable is ``u = <f, phi>`` for a function ``phi = r^p sum_lj phi_lj Y_lj``
-(points for ``k(x, .)``), and ``<phi, psi> = sum_lj phi_lj psi_lj / (variance lambda_l)``. Neither
-zonal functions nor recurrences are needed for that.
+What is of degree L at most is a finite vector; points are, under the kernel of finite rank of these
+degrees. With the orthonormal harmonics Y_lj, every inducing variable is ``u = <f, phi>`` for a
+function ``phi = r^p sum_lj phi_lj Y_lj`` (points for ``k(x, .)``), and ``<phi, psi> = sum_lj phi_lj
+psi_lj / (variance lambda_l)``. Neither zonal functions nor recurrences are needed for that.
 """
 
 from __future__ import annotations
@@ -18,11 +18,19 @@ from scipy.integrate import quad
 from scipy.special import beta
 
 from interdomain.inducing_variables import ActivationFeatures, SphericalHarmonics
-from interdomain.kernels import ZonalKernel
+from interdomain.kernels import FiniteRank, ZonalKernel
 from interdomain.sphere import num_harmonics, spherical_harmonics
 from tests.sphere.references import monomial_coefficients
 
 Function = Callable[[float], float]
+LAST_DEGREE = 9
+"""L; no features here have higher ones."""
+
+
+def finite_rank(kernel: ZonalKernel, dimension: int) -> FiniteRank:
+    """Of the harmonics of all degrees up to L."""
+    degrees = kernel.nonzero_degrees(dimension, LAST_DEGREE)
+    return FiniteRank(kernel, SphericalHarmonics(dimension, degrees))
 
 
 @cache
@@ -49,12 +57,11 @@ def per_harmonic(levels: tf.Tensor, dimension: int) -> tf.Tensor:
 
 def weights(kernel: ZonalKernel, dimension: int) -> tf.Tensor:
     """``variance lambda_l`` of every harmonic, zero where the kernel lacks the degree."""
-    assert kernel.max_degree is not None
-    degrees = kernel.nonzero_degrees(dimension, kernel.max_degree)
+    degrees = kernel.nonzero_degrees(dimension, LAST_DEGREE)
     levels = tf.scatter_nd(
         [[degree] for degree in degrees],
         kernel.variance * kernel.eigenvalues(dimension, degrees),
-        [kernel.max_degree + 1],
+        [LAST_DEGREE + 1],
     )
     return per_harmonic(levels, dimension)
 
@@ -73,10 +80,10 @@ def coordinates(
     """
     if isinstance(inducing_variable, InducingPoints):
         radius, unit = kernel.to_sphere(kernel.slice(tf.convert_to_tensor(inducing_variable.Z))[0])
-        rows = radius**kernel.radial_power * harmonic_rows(unit, kernel.max_degree)
+        rows = radius**kernel.radial_power * harmonic_rows(unit, LAST_DEGREE)
         return rows * weights(kernel, unit.shape[-1])
     dimension = inducing_variable.dimension
-    levels = np.arange(kernel.max_degree + 1)
+    levels = np.arange(LAST_DEGREE + 1)
     degrees = per_harmonic(tf.constant(levels), dimension).numpy()
     if isinstance(inducing_variable, SphericalHarmonics):
         return tf.constant(np.eye(len(degrees))[np.isin(degrees, inducing_variable.degrees)])
@@ -84,7 +91,7 @@ def coordinates(
     found = np.array([coefficient(function, dimension, int(degree)) for degree in levels])
     kept = (degrees <= inducing_variable.max_degree) & (weights(kernel, dimension).numpy() > 0)
     directions = inducing_variable.Z / tf.norm(inducing_variable.Z, axis=1, keepdims=True)
-    return tf.constant(found[degrees] * kept) * harmonic_rows(directions, kernel.max_degree)
+    return tf.constant(found[degrees] * kept) * harmonic_rows(directions, LAST_DEGREE)
 
 
 def inner_products(first: tf.Tensor, second: tf.Tensor, diagonal: tf.Tensor) -> tf.Tensor:

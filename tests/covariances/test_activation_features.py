@@ -30,7 +30,7 @@ EACH = pytest.mark.parametrize("function", ACTIVATIONS, ids=lambda function: fun
     ],
 )
 def test_values_and_gradients(function: Function, name: str, max_degree: int) -> None:
-    """With respect to the kernel's parameters and Z, for a degree below and above its last."""
+    """With respect to the kernel's parameters and Z."""
     setting = SETTINGS[name]
     kernel, X = setting.kernel(), InducingPoints(inputs(setting, 6, seed=9))
     units = activations(setting, 0, function, max_degree)

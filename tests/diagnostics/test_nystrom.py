@@ -17,7 +17,7 @@ from interdomain.inducing_variables import (
     SphericalHarmonics,
     SumInducingVariables,
 )
-from interdomain.kernels import HarmonicKernel, SphericalMatern32
+from interdomain.kernels import FiniteRank, HarmonicKernel, SphericalMatern32
 from interdomain.transforms import Negation, PrincipalNegation, Rotation
 
 X = np.random.default_rng(0).normal(size=(40, 2))
@@ -73,8 +73,9 @@ def summed() -> tuple[Pair, float]:
 
 def harmonics() -> tuple[Pair, float]:
     """Enough values of a process of finitely many harmonics determine it: nothing is left."""
-    kernel = SphericalMatern32(lengthscale=0.8, max_degree=3)
-    return (kernel, SphericalHarmonics.for_kernel(kernel, input_dim=2, max_degree=3)), 0.0
+    kernel = SphericalMatern32(lengthscale=0.8)
+    harmonics = SphericalHarmonics.for_kernel(kernel, input_dim=2, max_degree=3)
+    return (FiniteRank(kernel, harmonics), harmonics), 0.0
 
 
 PAIRS = [points, distinct, shared, complete, summed, harmonics]

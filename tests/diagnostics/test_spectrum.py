@@ -34,7 +34,6 @@ KERNELS: dict[str, Callable[[], ZonalKernel]] = {
     "Matern-5/2": SphericalMatern52,
     "squared exponential": SphericalSquaredExponential,
     "chordal": ChordalSquaredExponential,
-    "truncated": lambda: SphericalMatern12(max_degree=5),
 }
 
 
@@ -151,8 +150,7 @@ DIVERGENCE = [
     (SphericalSquaredExponential, "relu", 3, True),
     (lambda: SphericalSquaredExponential(lengthscale=2.0), "gelu", 3, True),  # underflows
     (lambda: ArcCosine(0), "relu", 2, False),
-    (lambda: SphericalMatern32(max_degree=9), "relu", 2, False),  # finitely many terms
-    (SphericalSquaredExponential, cubic, 3, False),  # so here
+    (SphericalSquaredExponential, cubic, 3, False),  # finitely many terms
     (SphericalMatern12, lambda t: tf.nn.relu(t), 2, False),
     (SphericalMatern32, lambda t: tf.nn.relu(t), 2, True),
 ]
@@ -210,15 +208,6 @@ def test_eigenvalues_by_quadrature() -> None:
     np.testing.assert_allclose(found.represented_share, 1.0, rtol=1e-12)
     assert found.missing_share < 1e-14
     assert kinds(found) == ["Diverging RKHS norm"]  # ReLU has degrees that the kernel does not
-
-
-def test_a_truncated_kernel_has_no_more_to_lose() -> None:
-    kernel = SphericalMatern12(max_degree=4)
-    found = spectrum(kernel, "relu", 3, 4)
-    assert found.truncated_share < 1e-12 and found.recoverable_share == 0
-    shares = kernel.variance_shares(3, 4).numpy()
-    np.testing.assert_allclose(found.missing_share, shares[3] / shares.sum(), rtol=1e-12)
-    assert kinds(found) == ["Missing levels"]
 
 
 def test_truncation_names_what_a_higher_degree_recovers() -> None:

@@ -15,7 +15,7 @@ from gpflow.utilities import parameter_dict
 
 from interdomain.covariances import Kuu_operator
 from interdomain.inducing_variables import ActivationFeatures
-from interdomain.kernels import ArcCosine, SphericalMatern32, SphericalMatern52
+from interdomain.kernels import ArcCosine, SphericalMatern52
 from interdomain.sphere import CustomActivation, Softplus
 from tests.conformance.helpers import assert_close, value_and_gradients
 
@@ -117,7 +117,6 @@ def test_degrees() -> None:
     assert features("erf", max_degree=5).degrees(ArcCosine(2)) == (1, 3, 5)
     assert features("erf", Z[:3], 5).degrees(ArcCosine(1)) == (1,)
     assert features("relu", Z[:4]).degrees(ArcCosine(0)) == (0, 1)
-    assert features("relu").degrees(SphericalMatern32(max_degree=3)) == (0, 1, 2)
 
 
 def test_from_data() -> None:

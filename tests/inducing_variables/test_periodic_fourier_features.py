@@ -12,7 +12,7 @@ from gpflow.kernels import Matern32, SquaredExponential
 
 from interdomain.covariances import Kuu_operator
 from interdomain.inducing_variables import PeriodicFourierFeatures
-from interdomain.kernels import ArcCosine, Periodized
+from interdomain.kernels import ArcCosine, FiniteRank, Periodized
 
 X = np.random.default_rng(0).uniform(size=(30, 2))
 BOX = ([0.0, -1.0], [1.0, 2.0])
@@ -62,18 +62,6 @@ def test_for_kernel_by_tolerance() -> None:
         assert 1 - explained / float(kernel().total_variance()) <= tolerance
         expected = kernel().largest_frequencies(tolerance=tolerance)
         np.testing.assert_array_equal(features.frequencies, expected)
-
-
-def test_for_a_kernel_that_is_cut_off() -> None:
-    frequencies = [[0, 0], [0, 1], [3, 2]]
-    cut_off = kernel(frequencies=frequencies)
-    features = PeriodicFourierFeatures.for_kernel(cut_off)
-    assert sorted(map(tuple, features.frequencies.tolist())) == sorted(map(tuple, frequencies))
-    assert PeriodicFourierFeatures.for_kernel(cut_off, 3).num_inducing == 3
-    assert PeriodicFourierFeatures.from_data(cut_off, X).num_inducing == 7
-    PeriodicFourierFeatures(*BOX, [[3, 2]]).validate_kernel(cut_off)
-    made = Periodized.from_data(Matern32(lengthscales=0.3), X, num_features=40)
-    assert 37 <= PeriodicFourierFeatures.for_kernel(made).num_inducing <= 40
 
 
 def test_from_data() -> None:
@@ -132,13 +120,12 @@ def test_wrong_arguments(arguments: tuple[Any, ...], message: str) -> None:
 def test_wrong_kernels() -> None:
     features = PeriodicFourierFeatures(*BOX, [[0, 0], [1, 0], [2, 3]])
     another = Periodized(Matern32(), [0.0, -1.0], [1.0, 2.5])
-    cut_off = kernel(frequencies=[[0, 0], [1, 0], [4, 4]])
+    finite = FiniteRank(kernel(), PeriodicFourierFeatures(*BOX, [[0, 0], [1, 0], [4, 4]]))
     more = Periodized(Matern32(), np.zeros(3), np.ones(3))
-    message = r"found 1 others, \(2, 3\) for one; build the features with"
     for wrong, expected in (
         (another, "kernel must have the features' box, from .* found one from .*for_kernel"),
         (more, "kernel must have the features' box"),
-        (cut_off, f"frequencies must be among those of the kernel, which is cut off, {message}"),
+        (finite, "inducing_variable must be that of the FiniteRank kernel, or some of its feat"),
         (Matern32(), "no covariance between PeriodicFourierFeatures and Matern32"),
         (ArcCosine(), "no covariance between PeriodicFourierFeatures and ArcCosine"),
         (another + Matern32(), "the kernel is a sum of 2: pass SumInducingVariables"),

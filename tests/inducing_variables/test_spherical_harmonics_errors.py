@@ -19,7 +19,7 @@ from gpflow.kernels import RBF, Kernel, SeparateIndependent, SharedIndependent
 
 from interdomain.covariances import Kuu_operator
 from interdomain.inducing_variables import SphericalHarmonics
-from interdomain.kernels import ArcCosine, SphericalMatern32
+from interdomain.kernels import ArcCosine, FiniteRank, SphericalMatern32
 
 X = np.linspace(-1, 1, 12).reshape(4, 3)
 Y = np.zeros((4, 1))
@@ -117,10 +117,12 @@ def test_zero_eigenvalue_in_each_covariance(covariance: Callable[..., Any]) -> N
         covariance(SphericalHarmonics(4, [0, 3]), ArcCosine(1))
 
 
-def test_kernel_that_ends_below_a_degree() -> None:
-    kernel = SphericalMatern32(max_degree=2)
+def test_kernel_of_finite_rank_without_a_degree() -> None:
+    kernel = FiniteRank(SphericalMatern32(), SphericalHarmonics(4, [0, 1, 2]))
     with pytest.raises(
-        ValueError, match=r"degrees must have nonzero eigenvalues .* found zero for \[3\]"
+        ValueError,
+        match=r"inducing_variable must be that of the FiniteRank kernel, .* with others than its "
+        r"SphericalHarmonics; pass kernel\.inducing_variable, or make",
     ):
         svgp(kernel, SphericalHarmonics(4, [0, 1, 2, 3]))
 

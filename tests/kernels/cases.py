@@ -11,11 +11,13 @@ import gpflow
 import numpy as np
 
 import interdomain as idm
+from interdomain.inducing_variables import PeriodicFourierFeatures, SphericalHarmonics
 from interdomain.kernels import (
     ArcCosine,
     ChannelAdditive,
     ChordalSquaredExponential,
     Convolutional,
+    FiniteRank,
     HarmonicKernel,
     HarmonizableComponent,
     HarmonizableMixture,
@@ -177,9 +179,15 @@ def _periodized(num_columns: int) -> Periodized:
     return Periodized(base, lower, lower + 3.0)
 
 
-def _cut_off(num_columns: int) -> Periodized:
+def _box_of_waves(num_columns: int) -> FiniteRank:
     kernel = _periodized(num_columns)
-    return kernel.truncated(kernel.largest_frequencies(40))
+    return FiniteRank(kernel, PeriodicFourierFeatures.for_kernel(kernel, 40))
+
+
+def _levels(num_columns: int) -> FiniteRank:
+    """Whole levels of harmonics."""
+    kernel = ArcCosine(1, variance=1.3, weight_variances=0.7, bias_variance=0.8)
+    return FiniteRank(kernel, SphericalHarmonics(num_columns + 1, [0, 1, 2]))
 
 
 def core(kernel: gpflow.kernels.Kernel) -> gpflow.kernels.Kernel:
@@ -188,6 +196,8 @@ def core(kernel: gpflow.kernels.Kernel) -> gpflow.kernels.Kernel:
         return kernel.base_kernels[0]
     if isinstance(kernel, (HarmonizableMixture, SpectralMixture)):
         return kernel.components[0]
+    if isinstance(kernel, FiniteRank):
+        return core(kernel.kernel)
     return getattr(kernel, "base_kernel", kernel)
 
 
@@ -243,7 +253,8 @@ CASES = [
         accuracy=1e-12,
     ),
     KernelCase("Periodized", Periodized, _periodized, accuracy=1e-12, max_columns=4),
-    KernelCase("Periodized-cut-off", Periodized, _cut_off, accuracy=1e-12, max_columns=4),
+    KernelCase("FiniteRank-waves", FiniteRank, _box_of_waves, accuracy=1e-12, max_columns=4),
+    KernelCase("FiniteRank-levels", FiniteRank, _levels, accuracy=1e-12),
 ]
 
 

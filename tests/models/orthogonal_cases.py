@@ -39,10 +39,7 @@ class Case:
 
 
 def zonal() -> SphericalMatern52:
-    """Ending at a degree that nothing here reaches, as a series of hundreds takes its time."""
-    return SphericalMatern52(
-        variance=1.3, weight_variances=[0.5, 1.0, 2.0], lengthscale=0.9, max_degree=8
-    )
+    return SphericalMatern52(variance=1.3, weight_variances=[0.5, 1.0, 2.0], lengthscale=0.9)
 
 
 def units(num_units: int, activation: str, seed: int) -> ActivationFeatures:

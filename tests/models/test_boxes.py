@@ -10,7 +10,7 @@ import pytest
 import tensorflow as tf
 
 from interdomain.inducing_variables import PeriodicFourierFeatures, SumInducingVariables
-from interdomain.kernels import Periodized
+from interdomain.kernels import FiniteRank, Periodized
 from interdomain.models import StructuredSGPR
 from interdomain.streaming import InvalidRowsError
 from interdomain.training import fit, fit_sgpr
@@ -21,11 +21,12 @@ BEYOND = np.concatenate([X, [[0.5, 0.5, 3.0]]]), np.concatenate([Y, [[0.0]]])
 MESSAGE = r"1 of 61 rows of X is outside of the box .*column 2 goes from .* to 3"
 
 
-def parts() -> tuple[Periodized, PeriodicFourierFeatures]:
+def parts() -> tuple[FiniteRank, PeriodicFourierFeatures]:
     """On columns 2 and 0, in this order."""
     base = gpflow.kernels.Matern32(lengthscales=[0.3, 0.2])
-    kernel = Periodized.from_data(base, X[:, [2, 0]], num_features=25, active_dims=[2, 0])
-    return kernel, PeriodicFourierFeatures.for_kernel(kernel)
+    kernel = Periodized.from_data(base, X[:, [2, 0]], active_dims=[2, 0])
+    features = PeriodicFourierFeatures.for_kernel(kernel, 25)
+    return FiniteRank(kernel, features), features
 
 
 def test_one_pass_refuses_them() -> None:
@@ -54,7 +55,7 @@ def test_predictions_warn() -> None:
     with pytest.warns(UserWarning, match="Xnew: 1 of 61 rows are outside of the box") as found:
         mean, _ = posterior.predict_f(BEYOND[0])
     assert found[0].filename == __file__  # the line that asked
-    period = model.kernel.periods[0]
+    period = model.kernel.kernel.periods[0]
     with pytest.warns(UserWarning, match="60 of 60 rows"):
         again, _ = posterior.predict_f(X + [0, 0, period])
     np.testing.assert_allclose(again, mean[:60], rtol=1e-10)

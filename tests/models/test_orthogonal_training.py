@@ -40,7 +40,7 @@ def points(likelihood: Any = None, **arguments: Any) -> OrthogonalSVGP:
 
 
 def zonal() -> SphericalMatern52:
-    return SphericalMatern52(weight_variances=[2.0, 0.5], max_degree=6)
+    return SphericalMatern52(weight_variances=[2.0, 0.5])
 
 
 def harmonics(

@@ -21,9 +21,10 @@ from interdomain.inducing_variables import (
     SphericalHarmonics,
     SumInducingVariables,
 )
-from interdomain.kernels import Convolutional, SphericalMatern32
+from interdomain.kernels import Convolutional, FiniteRank, SphericalMatern32
 from interdomain.models import StructuredSGPR
 from interdomain.models.scales import warn_of_data
+from interdomain.models.trained import left_variance
 from interdomain.streaming import Shards
 from interdomain.training import fit, fit_sgpr
 
@@ -42,9 +43,13 @@ def svgp(kernel: Any, inducing_variable: Any = None, likelihood: Any = None) -> 
     )
 
 
+def finite_rank(kernel: Any, max_degree: int) -> tuple[Any, Any]:
+    harmonics = SphericalHarmonics.for_kernel(kernel, 2, max_degree)
+    return FiniteRank(kernel, harmonics), harmonics
+
+
 def on_the_sphere() -> Any:
-    kernel = SphericalMatern32(max_degree=3)
-    return svgp(kernel, SphericalHarmonics.for_kernel(kernel, 2, 3))
+    return svgp(*finite_rank(SphericalMatern32(), 3))
 
 
 def on_an_interval(lower: float, upper: float) -> Any:
@@ -115,7 +120,7 @@ RIGHT: dict[str, tuple[Any, Any]] = {
     "lengthscales to match": (lambda: svgp(Matern32(lengthscales=5e3)), (X * 1e4 + 1e6, Y)),
     "a trained lengthscale": (lambda: svgp(Matern32(lengthscales=[1e-4, 1e5])), (X, Y)),
     "weights to match": (
-        lambda: svgp(SphericalMatern32(weight_variances=1e-8, max_degree=3)),
+        lambda: svgp(*finite_rank(SphericalMatern32(weight_variances=1e-8), 3)),
         (X * 1e4, Y),
     ),
     "categories and years": (lambda: svgp(Matern32()), (CATEGORIES.astype(float), Y)),
@@ -168,29 +173,30 @@ def test_pixels_are_no_columns(brightest: float) -> None:
 
 
 def test_what_harmonics_leave_out_is_told_after_a_fit() -> None:
-    def fitted(noise: float, **arguments: Any) -> list[str]:
-        kernel = SphericalMatern32(**arguments)
-        harmonics = SphericalHarmonics.for_kernel(kernel, 2, 6)
+    def fitted(noise: float, kernel: Any, degrees: Any = range(7)) -> list[str]:
+        harmonics = SphericalHarmonics(3, degrees)
         model = svgp(kernel, harmonics, gpflow.likelihoods.Gaussian(noise))
         return caught(lambda: fit(model, (X, Y), steps=1, progress=False))
 
-    (found,) = fitted(0.01)
-    assert re.search("end at degree 6, the kernel does not, .*with max_degree=6", found)
-    assert fitted(0.01, max_degree=6) == [] and fitted(3.0) == []
+    whole = SphericalMatern32()
+    (found,) = fitted(0.01, whole)
+    assert re.search("end at degree 6, the kernel does not, .*FiniteRank.kernel, harm", found)
+    prior, _ = finite_rank(SphericalMatern32(), 6)
+    assert fitted(0.01, prior) == [] and fitted(3.0, whole) == []
+    # Of fewer degrees than the kernel's own, what these have and they do not.
+    (found,) = fitted(0.01, prior, range(3))
+    assert re.search(r"end at degree 2, .*pass kernel.inducing_variable", found)
+    shares = prior.kernel.variance_shares(3, 6).numpy()
+    left = left_variance(SphericalHarmonics(3, range(3)), prior, X).variance
+    ratio = left / np.mean(prior(X, full_cov=False))
+    assert ratio == pytest.approx(np.sum(shares[3:]) / np.sum(shares), rel=1e-10)
 
 
-def test_degrees_that_do_not_go_together() -> None:
-    with pytest.warns(UserWarning, match="ends at degree 5, .*pass max_degree=5, or make") as found:
-        harmonics = SphericalHarmonics.for_kernel(SphericalMatern32(max_degree=5), 2, max_degree=9)
-    assert harmonics.degrees[-1] == 5 and found[0].filename == __file__
-    message = r"max_degree is 2, but [0-9]+% of .* make the kernel with max_degree=2, or pass"
-    with pytest.warns(UserWarning, match=message):
-        SphericalHarmonics.for_kernel(SphericalMatern32(), 2, max_degree=2)
+def test_harmonics_alone_give_no_warning() -> None:
+    """It is not known yet whether the kernel becomes one of finite rank."""
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        SphericalHarmonics.for_kernel(SphericalMatern32(), 2, max_degree=9)
-        SphericalHarmonics.for_kernel(SphericalMatern32(max_degree=5), 2, max_degree=5)
-        SphericalHarmonics.for_kernel(SphericalMatern32(max_degree=5), 2, max_degree=3)
+        SphericalHarmonics.for_kernel(SphericalMatern32(), 2, max_degree=2)
 
 
 # Data that are read a batch at a time.

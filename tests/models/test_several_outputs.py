@@ -39,7 +39,7 @@ Z = RNG.normal(size=(4, 2))
 
 
 def zonal(scale: float) -> Kernel:
-    return SphericalMatern32(variance=scale, weight_variances=np.ones(2), max_degree=4)
+    return SphericalMatern32(variance=scale, weight_variances=np.ones(2))
 
 
 def summed(scale: float) -> Kernel:

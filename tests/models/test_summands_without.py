@@ -21,7 +21,7 @@ EACH = pytest.mark.parametrize("rest", RESTS.values(), ids=list(RESTS))
 
 
 def kernel() -> SphericalMatern32:
-    return SphericalMatern32(weight_variances=np.ones(2), max_degree=4)
+    return SphericalMatern32(weight_variances=np.ones(2))
 
 
 def harmonics() -> SphericalHarmonics:

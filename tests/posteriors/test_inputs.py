@@ -11,7 +11,7 @@ import pytest
 import tensorflow as tf
 
 from interdomain.inducing_variables import SphericalHarmonics, SumInducingVariables
-from interdomain.kernels import ArcCosine
+from interdomain.kernels import ArcCosine, FiniteRank
 from interdomain.models import AdditiveSVGP, OrthogonalSVGP, StructuredSGPR
 from interdomain.training import fit
 
@@ -20,9 +20,9 @@ Y = np.array([[0.5], [1.0], [-0.5], [0.0]])
 
 
 def parts() -> tuple[Any, Any, Any]:
-    kernel = ArcCosine(max_degree=3)
+    kernel = ArcCosine()
     harmonics = SphericalHarmonics.for_kernel(kernel, 2, 3)
-    return kernel, gpflow.likelihoods.Gaussian(), harmonics
+    return FiniteRank(kernel, harmonics), gpflow.likelihoods.Gaussian(), harmonics
 
 
 def additive() -> Any:

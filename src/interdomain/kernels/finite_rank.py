@@ -7,6 +7,7 @@ from check_shapes import inherit_check_shapes
 from gpflow.base import TensorType
 from gpflow.inducing_variables import InducingPoints, InducingVariables
 from gpflow.kernels import Kernel, Sum
+from gpflow.kernels.base import ActiveDims, NormalizedActiveDims
 from gpflow.utilities import Dispatcher
 
 from .._arguments import instance
@@ -92,9 +93,18 @@ class FiniteRank(Kernel):
                 "kernels of finite rank, FiniteRank(first, first_block) + FiniteRank(second, "
                 "second_block)."
             )
-        super().__init__(active_dims=kernel.active_dims, name=name)
+        super().__init__(name=name)
         self.kernel = kernel
         self.inducing_variable = inducing_variable
+
+    @property
+    def active_dims(self) -> NormalizedActiveDims:
+        """Those of the kernel that it is a part of."""
+        return self.kernel.active_dims
+
+    @active_dims.setter
+    def active_dims(self, value: ActiveDims) -> None:
+        self.kernel.active_dims = value
 
     def __call__(
         self,

@@ -105,9 +105,10 @@ def header_of(arrays: Mapping[str, Array]) -> dict[str, Any]:
         _floats(arrays, f"parameter_{number}", None)
     probes = _floats(arrays, "probes", (None, None))
     stacked = _floats(arrays, "stacked", (None, len(probes)))
-    terms = _floats(arrays, "terms", (None, len(probes)))
+    # There is no term where nothing is left out of the kernel.
+    terms = _floats(arrays, "terms", (None, len(probes)), may_be_empty=True)
     gram = _floats(arrays, "gram", (2, len(stacked), len(stacked))).sum(axis=0)
-    diagonal = _floats(arrays, "diagonal", (2, len(terms))).sum(axis=0)
+    diagonal = _floats(arrays, "diagonal", (2, len(terms)), may_be_empty=True).sum(axis=0)
     _require(len(stacked) > header["num_outputs"], "stacked", f"found shape {stacked.shape}")
     squares = np.diagonal(gram)
     slack = _SLACK * max(1.0, np.max(np.abs(squares)))  # of the ones, if there is a row
@@ -116,7 +117,7 @@ def header_of(arrays: Mapping[str, Array]) -> dict[str, Any]:
     _require(possible, "gram", "these cannot be sums of products over rows")
     _require(np.allclose(gram, gram.T, rtol=0.0, atol=slack), "gram", "it is not symmetric")
     _require(
-        np.all(diagonal >= -_SLACK * np.max(np.abs(diagonal))),
+        np.all(diagonal >= -_SLACK * np.max(np.abs(diagonal), initial=0.0)),
         "diagonal",
         "these cannot be sums of variances over rows",
     )
@@ -134,12 +135,18 @@ def _known(arrays: Mapping[str, Array], key: str) -> Array:
     return arrays[key]
 
 
-def _floats(arrays: Mapping[str, Array], key: str, shape: tuple[int | None, ...] | None) -> Array:
+def _floats(
+    arrays: Mapping[str, Array],
+    key: str,
+    shape: tuple[int | None, ...] | None,
+    *,
+    may_be_empty: bool = False,
+) -> Array:
     found = _known(arrays, key)
     _require(found.dtype.kind == "f", key, f"found type {found.dtype}")
     if shape is not None:
         same = found.ndim == len(shape) and all(
-            size > 0 and wanted in (None, size)
+            (size > 0 or may_be_empty) and wanted in (None, size)
             for size, wanted in zip(found.shape, shape, strict=True)
         )
         _require(same, key, f"found shape {found.shape}")

@@ -111,6 +111,7 @@ def mismatch(identity: Identity, contributions: Contributions) -> str | None:
     now = contributions.evaluate(identity.probes, outputs)
     tolerance = float(np.finfo(dtype).eps) ** 0.6
     for then, values in zip((identity.stacked, identity.terms), now, strict=True):
-        if not np.allclose(then, values, rtol=tolerance, atol=tolerance * np.max(np.abs(then))):
+        scale = np.max(np.abs(then), initial=0.0)  # there may be no terms
+        if not np.allclose(then, values, rtol=tolerance, atol=tolerance * scale):
             return "the features have other values at rows that they were computed for"
     return None

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from gpflow.kernels import Kernel, Matern12, Matern32, SquaredExponential
 
+from interdomain.inducing_variables import PeriodicFourierFeatures
 from interdomain.kernels import ArcCosine, Periodized, spectral_density
 
 BOX = ([0.0, 0.0], [1.0, 2.0])
@@ -123,15 +124,13 @@ def test_boxes(lower: Any, upper: Any, message: str) -> None:
 )
 def test_frequencies(frequencies: Any, message: str) -> None:
     with pytest.raises(ValueError, match=message):
-        Periodized(Matern32(), *BOX, frequencies=frequencies)
-    with pytest.raises(ValueError, match=message):
-        Periodized(Matern32(), *BOX).truncated(frequencies)
+        PeriodicFourierFeatures(*BOX, frequencies)
 
 
 def test_frequencies_of_too_many_features() -> None:
     """A wave in 30 columns is a billion products of sines and cosines."""
     with pytest.raises(ValueError, match=r"frequencies .* one with 30, which has 2\*\*30 features"):
-        Periodized(Matern32(), np.zeros(30), np.ones(30), frequencies=np.ones([1, 30]))
+        PeriodicFourierFeatures(np.zeros(30), np.ones(30), np.ones([1, 30]))
 
 
 @pytest.mark.parametrize(
@@ -143,8 +142,6 @@ def test_frequencies_of_too_many_features() -> None:
         (X[:, 0], {}, r"X must be a matrix \[N, D\], found shape \(20,\)"),
         (X * np.nan, {}, "X must be finite"),
         (X, {"margin": 0.0}, "margin must be positive, found 0"),
-        (X, {"num_features": 0}, "num_features must be an integer of 1 or more, found 0"),
-        (X, {"num_features": 10**9}, "num_features: .* 1,000,000,000 features .* allow_large"),
     ],
 )
 def test_data(data: np.ndarray, options: dict[str, Any], message: str) -> None:
@@ -166,20 +163,14 @@ def test_box_around_data() -> None:
     product = Matern32(lengthscales=0.1, active_dims=[1]) * Matern12(active_dims=[0])
     np.testing.assert_allclose(Periodized.from_data(product, X).margin, [4.0, 0.4])
     assert Periodized(Matern32(), *BOX).margin is None
-    cut_off = Periodized.from_data(Matern32(), X, num_features=20)
-    assert cut_off.frequencies is not None
-    np.testing.assert_array_equal(cut_off.margin, [4.0, 4.0])
-    expected = Periodized.from_data(Matern32(), X).largest_frequencies(20)
-    np.testing.assert_array_equal(cut_off.frequencies, expected)
 
 
 def test_what_it_is_made_of_cannot_be_changed_from_outside() -> None:
-    kernel = Periodized(Matern32(), *BOX, frequencies=[[0, 0], [1, 0]])
-    for value in (kernel.lower, kernel.upper, kernel.periods, kernel.frequencies):
+    kernel = Periodized(Matern32(), *BOX)
+    for value in (kernel.lower, kernel.upper, kernel.periods):
         value += 1
     np.testing.assert_array_equal(kernel.lower, BOX[0])
     np.testing.assert_array_equal(kernel.upper, BOX[1])
-    np.testing.assert_array_equal(kernel.frequencies, [[0, 0], [1, 0]])
     assert kernel.num_columns == 2
 
 

@@ -96,21 +96,6 @@ def test_order_where_densities_underflow() -> None:
     np.testing.assert_array_equal(kernel.largest_frequencies(21)[:, 0], np.arange(11))
 
 
-def test_a_kernel_that_is_cut_off_has_no_others() -> None:
-    frequencies = [[2, 1], [0, 0], [0, 3], [1, 0]]
-    kernel = KERNELS["two columns"].truncated(frequencies)
-    density = kernel.spectral_density(frequencies).numpy()
-    in_order = np.array(frequencies)[np.argsort(-density)]
-    np.testing.assert_array_equal(kernel.largest_frequencies(), in_order)
-    np.testing.assert_array_equal(kernel.largest_frequencies(3), in_order[:2])
-    np.testing.assert_array_equal(kernel.largest_frequencies(1000), in_order)
-    # Shares of its own variance.
-    chosen = kernel.largest_frequencies(tolerance=0.4)
-    left = 1 - kernel.explained_variance(chosen) / kernel.total_variance()
-    assert left <= 0.4 and len(chosen) < 4
-    assert len(kernel.largest_frequencies(tolerance=1e-12)) == 4
-
-
 @pytest.mark.parametrize("num_columns", [6, 9, 10])
 def test_more_columns_than_a_grid_is_for(num_columns: int) -> None:
     """Eight periods in each of ten columns would be a billion frequencies, 80 GB."""

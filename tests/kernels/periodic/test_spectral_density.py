@@ -10,7 +10,8 @@ import scipy.special
 import tensorflow as tf
 from gpflow.kernels import Matern32, SquaredExponential
 
-from interdomain.kernels import Periodized, spectral_density
+from interdomain.inducing_variables import PeriodicFourierFeatures
+from interdomain.kernels import FiniteRank, Periodized, spectral_density
 from tests.differences import assert_gradients
 
 from .references import (
@@ -125,14 +126,14 @@ def test_explained_variance_reaches_the_total() -> None:
 
 
 @pytest.mark.parametrize("num_columns", [1, 2, 3])
-def test_kernel_cut_off_is_the_sum_of_its_waves(num_columns: int) -> None:
+def test_kernel_of_finite_rank_is_the_sum_of_its_waves(num_columns: int) -> None:
     whole = Periodized(
         stationary("Matern32", num_columns), LOWER[:num_columns], UPPER[:num_columns]
     )
-    frequencies = whole.largest_frequencies(60)
-    k = whole.truncated(frequencies)
+    features = PeriodicFourierFeatures.for_kernel(whole, 60)
+    frequencies, k = features.frequencies, FiniteRank(whole, features)
     tau, periods = lags(num_columns), PERIODS[:num_columns]
-    density = k.spectral_density(frequencies).numpy() / np.prod(periods)
+    density = whole.spectral_density(frequencies).numpy() / np.prod(periods)
     expected = np.zeros(len(tau))
     for j, share in zip(frequencies, density, strict=True):
         # All signs of a frequency's components together.
@@ -140,14 +141,14 @@ def test_kernel_cut_off_is_the_sum_of_its_waves(num_columns: int) -> None:
         expected += share * np.prod(signs, axis=1)
     np.testing.assert_allclose(value(k, tau), expected, rtol=0, atol=1e-13)
     at_zero = value(k, 0 * tau[:1])
-    np.testing.assert_allclose(k.total_variance(), at_zero[0], rtol=1e-13)
-    assert k.base_kernel is whole.base_kernel
-    np.testing.assert_array_equal(k.frequencies, frequencies)
+    np.testing.assert_allclose(whole.explained_variance(frequencies), at_zero[0], rtol=1e-13)
+    np.testing.assert_allclose(k(0 * tau[:1], full_cov=False), at_zero, rtol=1e-13)
 
 
-def test_gradients_of_a_kernel_that_is_cut_off() -> None:
+def test_gradients_of_a_kernel_of_finite_rank() -> None:
     whole = Periodized(stationary("Matern32", 2), LOWER[:2], UPPER[:2])
-    k = whole.truncated([[0, 0], [1, 0], [2, 3]])
+    waves = PeriodicFourierFeatures(LOWER[:2], UPPER[:2], [[0, 0], [1, 0], [2, 3]])
+    k = FiniteRank(whole, waves)
     rng = np.random.default_rng(0)
     X, X2 = (tf.Variable(rng.normal(size=(num, 2))) for num in (3, 2))
     weights = rng.normal(size=(3, 2))
@@ -161,7 +162,8 @@ def test_gradients_of_a_kernel_that_is_cut_off() -> None:
 
 def test_waves_that_underflow_have_no_gradient_but_zero() -> None:
     base = SquaredExponential(lengthscales=1.0)
-    k = Periodized(base, 0.0, 1.0, frequencies=np.arange(40)[:, None])
+    waves = PeriodicFourierFeatures(0.0, 1.0, np.arange(40)[:, None])
+    k = FiniteRank(Periodized(base, 0.0, 1.0), waves)
     X = np.linspace(0, 1, 5)[:, None]
     with tf.GradientTape() as tape:
         total = tf.reduce_sum(tf.sin(k(X)))

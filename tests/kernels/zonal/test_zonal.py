@@ -94,7 +94,7 @@ def test_weight_variances_must_fit_the_data(call: str) -> None:
 
 def test_the_number_of_columns_must_be_known() -> None:
     """By a kernel that depends on it; see also tests/kernels/test_unknown_columns.py."""
-    kernel = ArcCosine(max_degree=3)
+    kernel = SphericalMatern32()
     signature = [tf.TensorSpec([None, None], tf.float64)]
     with pytest.raises(ValueError, match="X must have a known number of columns"):
         tf.function(kernel.K, input_signature=signature, autograph=False)(inputs(4, 2))

@@ -1,0 +1,378 @@
+"""Kernels of finite rank: against plain sums, and in the models of GPflow and of this library."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import gpflow
+import numpy as np
+import pytest
+import tensorflow as tf
+from gpflow.covariances import Kuf, Kuu
+from gpflow.inducing_variables import InducingPoints, InducingVariables
+from gpflow.kernels import Kernel, Matern32, SharedIndependent
+
+from interdomain.covariances import Kuu_operator, Kvu
+from interdomain.covariances.finite_rank import is_whole
+from interdomain.inducing_variables import (
+    ActivationFeatures,
+    IntervalFourierFeatures,
+    PeriodicFourierFeatures,
+    SphericalHarmonics,
+    SumInducingVariables,
+)
+from interdomain.kernels import (
+    ArcCosine,
+    ChordalSquaredExponential,
+    FiniteRank,
+    HarmonicKernel,
+    Periodized,
+    SphericalMatern12,
+    SphericalSquaredExponential,
+    ZonalKernel,
+)
+from interdomain.models import StructuredSGPR
+from interdomain.sphere import num_harmonics
+from interdomain.transforms import Negation
+from tests.conformance.helpers import assert_close, assert_same_objective
+from tests.posteriors.graph_ops import count_ops
+from tests.tiers import in_tiers
+
+RNG = np.random.default_rng(0)
+X, X2 = RNG.normal(size=(9, 3)), RNG.normal(size=(4, 3))
+Y = np.sin(X[:, :1])
+NOISE = 0.1
+
+ZONAL: dict[str, Callable[[], ZonalKernel]] = {
+    "arc-cosine": lambda: ArcCosine(order=1, variance=1.7),
+    "arc-cosine-2": lambda: ArcCosine(order=2),
+    "matern-12": lambda: SphericalMatern12(lengthscale=0.4, variance=0.6),
+    "chordal": lambda: ChordalSquaredExponential(radial_power=0.0),
+}
+EACH_ZONAL = pytest.mark.parametrize("build", ZONAL.values(), ids=ZONAL)
+
+
+def legendre_series(kernel: ZonalKernel, X: np.ndarray, max_degree: int) -> np.ndarray:
+    """The kernel as a sum over degrees of Chebyshev polynomials of the second kind, to which
+    Gegenbauer's come down in four dimensions: ``N(4, l) P_l(cos a) = (l + 1) sin((l + 1) a) / sin
+    a``."""
+    lifted = np.concatenate([X, np.ones((len(X), 1))], axis=1)
+    radius = np.linalg.norm(lifted, axis=1)
+    angle = np.arccos(np.clip(lifted @ lifted.T / np.outer(radius, radius), -1, 1))
+    np.fill_diagonal(angle, 0)
+    total = np.zeros_like(angle)
+    for degree in kernel.nonzero_degrees(4, max_degree):
+        n = degree + 1
+        with np.errstate(invalid="ignore"):
+            level = np.where(angle > 0, n * np.sin(n * angle) / np.sin(angle), n * n)
+        total += kernel.eigenvalues(4, [degree]).numpy()[0] * level
+    return kernel.variance.numpy() * np.outer(radius, radius) ** kernel.radial_power * total
+
+
+@EACH_ZONAL
+@pytest.mark.parametrize("max_degree", in_tiers([0, 1, 4], quick=[4]))
+def test_harmonics_are_a_series_of_the_angle(
+    build: Callable[[], ZonalKernel], max_degree: int
+) -> None:
+    base = build()
+    kernel = FiniteRank(base, SphericalHarmonics.for_kernel(base, 3, max_degree))
+    expected = legendre_series(base, X, max_degree)
+    np.testing.assert_allclose(kernel(X), expected, atol=1e-12)
+    np.testing.assert_allclose(kernel(X, X[:2]), expected[:, :2], atol=1e-12)
+    np.testing.assert_allclose(kernel(X, full_cov=False), np.diag(expected), atol=1e-12)
+
+
+def harmonics() -> tuple[Kernel, InducingVariables]:
+    base = SphericalMatern12(lengthscale=0.4, weight_variances=[0.6, 1.7], active_dims=[2, 0])
+    return base, SphericalHarmonics.for_kernel(base, 2, 4)
+
+
+def box() -> tuple[Kernel, InducingVariables]:
+    base = Matern32(variance=1.3, lengthscales=[0.7, 1.1])
+    kernel = Periodized(base, [-4, -4], [4, 4], active_dims=[2, 0])
+    return kernel, PeriodicFourierFeatures.for_kernel(kernel, 21)
+
+
+def interval() -> tuple[Kernel, InducingVariables]:
+    return Matern32(lengthscales=0.7, active_dims=[1]), IntervalFourierFeatures(-4, 4, 5)
+
+
+def points() -> tuple[Kernel, InducingVariables]:
+    return Matern32(lengthscales=0.7, active_dims=[0, 1]), InducingPoints(X[:5] + 0.1)
+
+
+def units() -> tuple[Kernel, InducingVariables]:
+    return ArcCosine(variance=0.7), ActivationFeatures.random(3, 6, "relu", 4, seed=0)
+
+
+PAIRS = (harmonics, box, interval, points, units)
+EACH = pytest.mark.parametrize("make", PAIRS, ids=lambda make: make.__name__)
+SOME = pytest.mark.parametrize("make", [harmonics, box, points], ids=lambda make: make.__name__)
+
+
+def dense(base: Kernel, features: InducingVariables, *rows: Any) -> tf.Tensor:
+    """``Kfu Kuu^{-1} Kuf``, with the jitter of what has to be factorised."""
+    kuu = Kuu_operator(features, base, jitter=gpflow.config.default_jitter()).to_dense()
+    first, second = (Kuf(features, base, x) for x in (rows * 2)[:2])
+    return tf.matmul(first, tf.linalg.solve(kuu, second), transpose_a=True)
+
+
+@EACH
+def test_against_dense_matrices(make: Callable[[], tuple[Any, Any]]) -> None:
+    """Values, of batches too, and gradients; positive semi-definite."""
+    base, features = make()
+    kernel = FiniteRank(base, features)
+    assert_close(kernel(X), dense(base, features, X), rtol=1e-10)
+    assert_close(kernel(X, X2), dense(base, features, X, X2), rtol=1e-10)
+    assert_close(kernel(X, full_cov=False), np.diag(dense(base, features, X)), rtol=1e-10)
+    assert np.linalg.eigvalsh(kernel(X)).min() > -1e-12
+    batches = np.stack([X, X[::-1]])
+    assert_close(kernel(batches)[1], kernel(X[::-1]), rtol=1e-12)
+    assert_close(kernel(batches, X2)[1], kernel(X[::-1], X2), rtol=1e-12)
+    assert_close(kernel(batches, full_cov=False)[1], kernel(X[::-1], full_cov=False), rtol=1e-12)
+
+    weights, diagonal = RNG.normal(size=(9, 4)), RNG.normal(size=9)
+
+    def of_kernel() -> tf.Tensor:
+        cross = tf.reduce_sum(weights * kernel(X, X2))
+        return cross + tf.reduce_sum(diagonal * kernel(X, full_cov=False))
+
+    def of_matrices() -> tf.Tensor:
+        own = tf.linalg.diag_part(dense(base, features, X))
+        return tf.reduce_sum(weights * dense(base, features, X, X2)) + tf.reduce_sum(diagonal * own)
+
+    variables = kernel.trainable_variables
+    assert len(variables) == len({id(variable) for variable in variables})
+    assert_same_objective(of_kernel, of_matrices, variables, rtol=1e-8)
+
+
+@EACH
+def test_the_bound_is_the_evidence(make: Callable[[], tuple[Any, Any]]) -> None:
+    """Of the collapsed model and GPflow's; also its gradients and predictions, without a term of
+    the diagonal among what is summed over rows."""
+    base, features = make()
+    kernel = FiniteRank(base, features)
+    exact = gpflow.models.GPR((X, Y), kernel, noise_variance=NOISE)
+    model = StructuredSGPR((X, Y), kernel, features, likelihood=exact.likelihood, progress=False)
+    assert model.statistics.identity.terms.shape == (0, 4)
+    assert_same_objective(
+        model.elbo, exact.log_marginal_likelihood, exact.trainable_variables, rtol=1e-8
+    )
+    assert_close(model.predict_f(X2), exact.predict_f(X2), rtol=1e-8)
+    assert_close(model.predict_f(X2, full_cov=True), exact.predict_f(X2, full_cov=True), rtol=1e-8)
+    jitter = gpflow.config.default_jitter() if isinstance(features, InducingPoints) else 1e-12
+    with gpflow.config.as_context(gpflow.config.Config(jitter=jitter)):
+        stock = gpflow.models.SGPR((X, Y), kernel, features, noise_variance=NOISE)
+        collapsed = StructuredSGPR((X, Y), kernel, features, noise_variance=NOISE, progress=False)
+        np.testing.assert_allclose(stock.elbo(), collapsed.elbo(), rtol=1e-8)
+
+
+@EACH_ZONAL
+def test_sgpr_is_exact(build: Callable[[], ZonalKernel]) -> None:
+    base = build()
+    harmonics = SphericalHarmonics.for_kernel(base, 3, 3)
+    kernel = FiniteRank(base, harmonics)
+    bound = gpflow.models.SGPR((X, Y), kernel, harmonics, noise_variance=0.1)
+    exact = gpflow.models.GPR((X, Y), kernel, noise_variance=0.1)
+    with gpflow.config.as_context(gpflow.config.Config(jitter=0.0)):
+        # Kuu's condition number costs some digits of a stock, dense SGPR.
+        np.testing.assert_allclose(bound.elbo(), exact.log_marginal_likelihood(), rtol=1e-7)
+
+
+def test_sums() -> None:
+    """Charged for what the points leave out, and for nothing of the others; rows that are added
+    and taken away, and a file, with it."""
+    first, second, third = FiniteRank(*harmonics()), Matern32(0.4), FiniteRank(*box())
+    kernel = gpflow.kernels.Sum([first, second, third, gpflow.kernels.White(0.2)])
+    features = SumInducingVariables(
+        [first.inducing_variable, InducingPoints(X[:4].copy()), third.inducing_variable, None]
+    )
+    with gpflow.config.as_context(gpflow.config.Config(jitter=1e-12)):
+        stock = gpflow.models.SGPR((X, Y), kernel, features, noise_variance=NOISE)
+        model = StructuredSGPR(
+            (X, Y), kernel, features, likelihood=stock.likelihood, progress=False
+        )
+        # The variance of the Matern, and that of the noise.
+        assert model.statistics.identity.terms.shape == (2, 4)
+        assert_same_objective(model.elbo, stock.elbo, model.trainable_variables, rtol=1e-6)
+
+
+def test_statistics_without_a_term(tmp_path: Any) -> None:
+    base, features = box()
+    kernel = FiniteRank(base, features)
+    path = tmp_path / "pass.npz"
+
+    def model(data: Any, **options: Any) -> StructuredSGPR:
+        return StructuredSGPR(
+            data, kernel, features, noise_variance=NOISE, progress=False, **options
+        )
+
+    whole = model((X, Y), checkpoint_path=path)
+    bound = whole.elbo()
+    assert_close(model((X, Y), checkpoint_path=path).elbo(), bound, rtol=1e-15)
+    whole.statistics.save(tmp_path / "statistics.npz")
+    again = type(whole.statistics).load(tmp_path / "statistics.npz")
+    assert_close(model(again).elbo(), bound, rtol=1e-15)
+    part = model((X[:5], Y[:5]))
+    part.extend((X[5:], Y[5:]))
+    assert_close(part.elbo(), bound, rtol=1e-12)
+    part.remove((X[5:], Y[5:]))
+    assert_close(part.elbo(), model((X[:5], Y[:5])).elbo(), rtol=1e-12)
+    # Of the whole kernel there is a term: these sums are of no use to it.
+    other = StructuredSGPR(again, base, features, noise_variance=NOISE, progress=False)
+    with pytest.raises(ValueError, match="0 terms of the diagonal, and are [0-9]+ and 1"):
+        other.elbo()
+
+
+SOME_OF: dict[str, tuple[Callable[[], tuple[Any, Any]], Callable[[], InducingVariables]]] = {
+    "degrees": (harmonics, lambda: SphericalHarmonics(3, [0, 2, 3])),
+    "frequencies": (box, lambda: PeriodicFourierFeatures([-4, -4], [4, 4], [[1, 0], [0, 0]])),
+    "waves": (interval, lambda: IntervalFourierFeatures(-4, 4, 3)),
+}
+
+
+@pytest.mark.parametrize("name", SOME_OF)
+def test_some_of_its_features(name: str) -> None:
+    """They leave something out, and are charged for it."""
+    make, some_of = SOME_OF[name]
+    base, features = make()
+    kernel, some = FiniteRank(base, features), some_of()
+    assert is_whole(features, kernel) and is_whole(make()[1], kernel)
+    assert not is_whole(some, kernel)
+    assert_close(Kuu(some, kernel), Kuu(some, base), rtol=1e-15)
+    assert_close(Kuf(some, kernel, X), Kuf(some, base, X), rtol=1e-15)
+    if name == "degrees":
+        assert_close(Kvu(some, features, kernel), Kvu(some, features, base), rtol=1e-15)
+    left = kernel(X, full_cov=False) - np.diag(dense(base, some, X))
+    assert np.all(left > 1e-3)
+    with gpflow.config.as_context(gpflow.config.Config(jitter=1e-13)):
+        stock = gpflow.models.SGPR((X, Y), kernel, some, noise_variance=NOISE)
+        model = StructuredSGPR((X, Y), kernel, some, noise_variance=NOISE, progress=False)
+        np.testing.assert_allclose(model.elbo(), stock.elbo(), rtol=1e-8)
+
+
+@SOME
+def test_any_points(make: Callable[[], tuple[Any, Any]]) -> None:
+    """Values of f there, whatever the kernel is made of."""
+    kernel = FiniteRank(*make())
+    others = InducingPoints(X2)
+    assert_close(Kuu(others, kernel, jitter=0.5), kernel(X2) + 0.5 * np.eye(4), rtol=1e-12)
+    assert_close(Kuf(others, kernel, X), kernel(X2, X), rtol=1e-12)
+    assert_close(Kvu(others, InducingPoints(X), kernel), kernel(X2, X), rtol=1e-12)
+
+
+def test_nothing_is_factorised() -> None:
+    for make, count in ((harmonics, 0), (box, 0), (points, 1)):
+        kernel = FiniteRank(*make())
+
+        def both(x: tf.Tensor, kernel: Kernel = kernel) -> tuple[tf.Tensor, tf.Tensor]:
+            return kernel(x, x[:2])[:1], kernel(x, full_cov=False)
+
+        function = tf.function(both, autograph=False).get_concrete_function(tf.constant(X))
+        assert count_ops(function, ("Cholesky",)) == 3 * count, make.__name__
+
+
+def test_several_outputs_copies_and_float32() -> None:
+    with gpflow.config.as_context(gpflow.config.Config(float=np.float32)):
+        base, features = harmonics()
+        kernel = SharedIndependent(FiniteRank(base, features), 2)
+        model = gpflow.models.SVGP(
+            kernel, gpflow.likelihoods.Gaussian(), features, num_latent_gps=2
+        )
+        copied = gpflow.utilities.deepcopy(model)
+        assert is_whole(copied.inducing_variable, copied.kernel.kernel)
+        copied.kernel.kernel.kernel.variance.assign(3.0)
+        assert base.variance.numpy() == 1.0
+        rows = X.astype(np.float32)
+        mean, variance = model.predict_f(rows)
+        assert mean.dtype == variance.dtype == tf.float32
+        # Nothing is known of f before there are data.
+        np.testing.assert_allclose(variance[:, 1], kernel.kernel(rows, full_cov=False), rtol=1e-5)
+
+
+def test_shares_of_the_variance() -> None:
+    for build in ZONAL.values():
+        kernel = build()
+        shares = kernel.variance_shares(4, 6).numpy()
+        for degree in range(7):
+            if degree in kernel.nonzero_degrees(4, 6):
+                eigenvalue = kernel.eigenvalues(4, [degree]).numpy()[0]
+                assert shares[degree] == pytest.approx(num_harmonics(4, degree) * eigenvalue)
+            else:
+                assert shares[degree] == 0.0
+        assert 0.2 < shares.sum() < 1.0 + 1e-12
+
+
+OTHERS = r"inducing_variable must be that of the FiniteRank kernel, or some of its features"
+ERRORS: dict[str, tuple[Callable[[], Any], str]] = {
+    "degree": (
+        lambda: Kuf(SphericalHarmonics(3, [0, 9]), FiniteRank(*harmonics()), X),
+        OTHERS + r", found SphericalHarmonics with others than its SphericalHarmonics; pass kernel",
+    ),
+    "dimension": (
+        lambda: Kuu(SphericalHarmonics(4, [0, 1]), FiniteRank(*harmonics())),
+        OTHERS,
+    ),
+    "box": (
+        lambda: Kuu_operator(PeriodicFourierFeatures(0, 1, [[0]]), FiniteRank(*box())),
+        OTHERS,
+    ),
+    "kind": (lambda: Kuu(box()[1], FiniteRank(*harmonics())), OTHERS + ", found Periodic"),
+    "between": (
+        lambda: Kvu(units()[1], units()[1], FiniteRank(*units())),
+        OTHERS + ", found ActivationFeatures",
+    ),
+    "family": (
+        lambda: FiniteRank(Matern32(), harmonics()[1])(X),
+        "no covariance between SphericalHarmonics and Matern32",
+    ),
+    "sum": (
+        lambda: FiniteRank(Matern32() + ArcCosine(), SumInducingVariables([points()[1], None])),
+        r"kernel must not be a sum .* found Sum with SumInducingVariables; pass a sum of kernels",
+    ),
+    "decomposed": (
+        lambda: FiniteRank(HarmonicKernel(Matern32(), Negation(0)), units()[1]),
+        "kernel must not be a sum .* found HarmonicKernel with ActivationFeatures",
+    ),
+    "outputs": (
+        lambda: FiniteRank(SharedIndependent(ArcCosine(), 2), units()[1]),
+        "kernel must have one output, found SharedIndependent; .*wrap the result instead",
+    ),
+    "not features": (
+        lambda: FiniteRank(Matern32(), X),  # type: ignore[arg-type]
+        "inducing_variable must be an inducing variable, found ndarray",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", ERRORS)
+def test_errors(name: str) -> None:
+    build, message = ERRORS[name]
+    with pytest.raises(ValueError, match=message):
+        build()
+
+
+@pytest.mark.full
+@pytest.mark.parametrize("whiten", [True, False])
+def test_eigenvalue_that_underflows(whiten: bool) -> None:
+    """It is refused where it is seen, and in a compiled step drops its features without a NaN."""
+    kernel = SphericalSquaredExponential(lengthscale=6.0)
+    with pytest.raises(
+        ValueError, match=r"degrees must have positive eigenvalues, found .* for \[.*12\]"
+    ):
+        SphericalHarmonics.for_kernel(kernel, 3, 12)
+    harmonics = SphericalHarmonics(4, range(13))
+    model = gpflow.models.SVGP(
+        kernel, gpflow.likelihoods.Gaussian(), harmonics, whiten=whiten, q_diag=True
+    )
+
+    @tf.function(autograph=False)
+    def step() -> Any:
+        with tf.GradientTape() as tape:
+            bound = model.elbo((X, X[:, :1]))
+        return bound, tape.gradient(bound, model.trainable_variables)
+
+    bound, gradients = step()
+    assert np.isfinite(bound)
+    assert all(np.all(np.isfinite(gradient)) for gradient in gradients)
