@@ -21,6 +21,7 @@ from .spectral import (
 from .zonal import (
     ArcCosine,
     ChordalSquaredExponential,
+    FreeSpectrum,
     SphericalMatern12,
     SphericalMatern32,
     SphericalMatern52,
@@ -34,6 +35,7 @@ __all__ = [
     "ChordalSquaredExponential",
     "Convolutional",
     "DecomposedKernel",
+    "FreeSpectrum",
     "HarmonicKernel",
     "HarmonizableComponent",
     "HarmonizableMixture",
