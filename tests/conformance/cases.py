@@ -30,6 +30,7 @@ from interdomain.kernels import (
     ArcCosine,
     ChordalSquaredExponential,
     Convolutional,
+    FreeSpectrum,
     HarmonicKernel,
     HarmonizableComponent,
     HarmonizableMixture,
@@ -105,6 +106,13 @@ def active_dims() -> tuple[Kernel, InducingVariables]:
 def truncated() -> tuple[Kernel, InducingVariables]:
     """The harmonics explain the whole kernel."""
     kernel = SphericalMatern32(lengthscale=0.8, weight_variances=[0.6, 1.7], max_degree=4)
+    return kernel, SphericalHarmonics.for_kernel(kernel, input_dim=2, max_degree=4)
+
+
+def free_spectrum() -> tuple[Kernel, InducingVariables]:
+    """Ends where the harmonics end, without degree 3, which the arc-cosine kernel does not have."""
+    first = ArcCosine(1, variance=1.2, weight_variances=[0.6, 1.7], active_dims=[2, 0])
+    kernel = FreeSpectrum.from_kernel(first, input_dim=2, max_degree=4)
     return kernel, SphericalHarmonics.for_kernel(kernel, input_dim=2, max_degree=4)
 
 
@@ -320,6 +328,7 @@ CASES = (
     Case("harmonics-chordal", chordal, input_dim=1),
     Case("harmonics-active-dims", active_dims, input_dim=4, representative=True),
     Case("harmonics-truncated", truncated, input_dim=2),
+    Case("harmonics-free-spectrum", free_spectrum, input_dim=3),
     Case(
         "activation-relu",
         relu_units,

@@ -204,7 +204,14 @@ def _ratios_parameter(ratios: TensorType) -> gpflow.Parameter:
             f"ratios must be greater than 0 and less than 1, found {values.tolist()}; pass "
             "eigenvalues divided by those of the degree before."
         )
-    return gpflow.Parameter(ratios, transform=tfp.bijectors.Sigmoid())
+    return gpflow.Parameter(ratios, transform=_between_zero_and_one())
+
+
+def _between_zero_and_one() -> tfp.bijectors.Bijector:
+    """The logistic function, as ``exp(-softplus(-x))``: the gradient of TFP's own is NaN for large
+    x, where an optimiser may come that finds a ratio of one the best."""
+    minus = tfp.bijectors.Scale(tf.constant(-1.0, gpflow.default_float()))
+    return tfp.bijectors.Chain([tfp.bijectors.Exp(), minus, tfp.bijectors.Softplus(), minus])
 
 
 def _ratios_of(values: Array, degrees: Sequence[int]) -> Array:
