@@ -20,6 +20,7 @@ from benchmarks.conv_covariances import ConvCovariances
 from benchmarks.data_pass import DataPass
 from benchmarks.distributed.benchmark import Distributed
 from benchmarks.elevation import Elevation
+from benchmarks.free_spectrum import FreeSpectrumBenchmark
 from benchmarks.hvgp_scaling.benchmark import HvgpScaling
 from benchmarks.kernel_recovery.benchmark import KernelRecovery
 from benchmarks.mnist_conv import MnistConv
@@ -52,6 +53,7 @@ BENCHMARKS: dict[str, type[Benchmark]] = {
         OnePass,
         UciVish,
         VffAdditive,
+        FreeSpectrumBenchmark,
         HvgpScaling,
         Elevation,
         Nystrom,
@@ -77,7 +79,7 @@ BENCHMARKS: dict[str, type[Benchmark]] = {
 NEED_DATA = (
     *("uci_vish", "uci_orthogonal", "elevation", "nystrom", "transform_mnist", "snelson"),
     *("vff_additive", "rectangles", "mnist_conv", "colour_conv", "banana_hmk", "solar"),
-    "airline_scale",
+    *("airline_scale", "free_spectrum"),
 )
 
 

@@ -28,6 +28,7 @@ from tests.arguments.parts import (
     entry,
     matern,
     points,
+    zonal,
 )
 
 SCALAR = array(1.0, positive=True)
@@ -71,6 +72,24 @@ KERNELS: dict[str, Entry] = {
             "ChordalSquaredExponential",
         )
     },
+    "FreeSpectrum": entry(
+        kernels.FreeSpectrum,
+        {
+            key: value
+            for key, value in STATIONARY.items()
+            if key not in ("max_degree", "lengthscale")
+        },
+        ratios=array([0.3, 0.1], positive=True),
+        degrees=integers((0, 1, 3), optional=True, huge=True, least=0),
+    ),
+    "FreeSpectrum.from_kernel": entry(
+        kernels.FreeSpectrum.from_kernel,
+        kernel=made(zonal),
+        input_dim=integer(1),
+        max_degree=integer(3, huge=True),
+        allow_large=LARGE,
+        name=NAME,
+    ),
     "ChannelAdditive": entry(
         kernels.ChannelAdditive,
         {"name": NAME, "active_dims": Argument(lambda: None, ACTIVE_DIMS.wrong)},

@@ -31,6 +31,7 @@ from interdomain.kernels import (
     ChordalSquaredExponential,
     Convolutional,
     FiniteRank,
+    FreeSpectrum,
     HarmonicKernel,
     HarmonizableComponent,
     HarmonizableMixture,
@@ -116,6 +117,13 @@ def finite_rank_and_points() -> tuple[Kernel, InducingVariables]:
     harmonics = SphericalHarmonics.for_kernel(first, input_dim=1, max_degree=6)
     kernel = FiniteRank(first, harmonics) + second
     return kernel, SumInducingVariables([harmonics, InducingPoints(POINTS)])
+
+
+def free_spectrum() -> tuple[Kernel, InducingVariables]:
+    """Ends where the harmonics end, without degree 3, which the arc-cosine kernel does not have."""
+    first = ArcCosine(1, variance=1.2, weight_variances=[0.6, 1.7], active_dims=[2, 0])
+    kernel = FreeSpectrum.from_kernel(first, input_dim=2, max_degree=4)
+    return kernel, SphericalHarmonics.for_kernel(kernel, input_dim=2, max_degree=4)
 
 
 def relu_units() -> tuple[Kernel, InducingVariables]:
@@ -337,6 +345,7 @@ CASES = (
         kind="blocks",
         num_factorisations=1,
     ),
+    Case("harmonics-free-spectrum", free_spectrum, input_dim=3),
     Case(
         "activation-relu",
         relu_units,

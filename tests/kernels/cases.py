@@ -18,6 +18,7 @@ from interdomain.kernels import (
     ChordalSquaredExponential,
     Convolutional,
     FiniteRank,
+    FreeSpectrum,
     HarmonicKernel,
     HarmonizableComponent,
     HarmonizableMixture,
@@ -93,6 +94,21 @@ def _stationary(
             radial_power=radial_power,
         ),
         accuracy,
+    )
+
+
+FREE_DEGREES, FREE_RATIOS = (0, 1, 2, 4), (0.31, 0.12, 1e-3)
+
+
+def _free_spectrum(num_columns: int) -> FreeSpectrum:
+    """A degree is left out, as by ArcCosine; tested in zonal/test_free_spectrum.py."""
+    return FreeSpectrum(
+        FREE_RATIOS,
+        degrees=FREE_DEGREES,
+        variance=1.3,
+        weight_variances=column_variances(num_columns),
+        bias_variance=0.8,
+        radial_power=0.5,
     )
 
 
@@ -230,6 +246,7 @@ CASES = [
     _stationary(SphericalSquaredExponential, radial_power=2.0),
     _stationary(ChordalSquaredExponential),
     _stationary(ChordalSquaredExponential, radial_power=0.5),
+    KernelCase("FreeSpectrum", FreeSpectrum, _free_spectrum),
     _harmonic(),
     KernelCase("Convolutional", Convolutional, _convolutional, accuracy=1e-12),
     KernelCase("MultiChannel", MultiChannelConvolutional, _multi_channel, accuracy=1e-12),

@@ -21,8 +21,15 @@ from ..inducing_variables import (
     SphericalHarmonics,
     SumInducingVariables,
 )
+from ..inducing_variables._harmonic_growth import (
+    columns_by_scale,
+    grown_chains,
+    lifted_rows,
+    sampled_rows,
+)
 from ..kernels import DecomposedKernel, FiniteRank, Periodized, ZonalKernel
-from ..sphere._typing import IntArray
+from ..sphere import num_harmonics
+from ..sphere._typing import Array, IntArray
 from ..sphere.chains import degrees_of, neighbours_of
 from .pairs import Block
 
@@ -38,6 +45,15 @@ class Dictionary(abc.ABC):
     @abc.abstractmethod
     def atoms(self) -> IntArray:
         """Those that the inducing variable has, ``[A, k]``."""
+
+    @abc.abstractmethod
+    def arranged(self, X: Array) -> Dictionary:
+        """The dictionary as it suits rows ``[N, D]`` best under the present kernel, where it can be
+        arranged in several ways; the features span what they did."""
+
+    @abc.abstractmethod
+    def likeliest(self, X: Array, count: int) -> IntArray:
+        """The atoms of the most prior variance over rows ``[N, D]``, about so many."""
 
     @abc.abstractmethod
     def neighbours(self, atoms: IntArray, limit: int | None = None) -> IntArray:
@@ -80,6 +96,24 @@ class HarmonicDictionary(Dictionary):
     @property
     def atoms(self) -> IntArray:
         return self._harmonics.chains
+
+    def arranged(self, X: Array) -> Dictionary:
+        """With the columns that matter least first; of whole degrees, which span the same then."""
+        degrees = self._harmonics.degrees
+        whole = [num_harmonics(self._harmonics.dimension, degree) for degree in degrees]
+        if list(self._harmonics.multiplicities) != whole:
+            return self
+        order = columns_by_scale(*self._lifted(X))
+        harmonics = SphericalHarmonics(self._harmonics.dimension, degrees, column_order=order)
+        return HarmonicDictionary(harmonics, self._kernel)
+
+    def likeliest(self, X: Array, count: int) -> IntArray:
+        unit, weights = self._lifted(X)
+        order = [*self._harmonics.column_order, self._harmonics.dimension - 1]
+        return grown_chains(self._kernel, unit[:, order], weights, count, None)
+
+    def _lifted(self, X: Array) -> tuple[Array, Array]:
+        return lifted_rows(self._kernel, sampled_rows(X))
 
     def neighbours(self, atoms: IntArray, limit: int | None = None) -> IntArray:
         """Across a degree of which the kernel has none; beyond two, it ends."""
@@ -124,6 +158,13 @@ class WaveDictionary(Dictionary):
     def atoms(self) -> IntArray:
         return self._features.frequencies
 
+    def arranged(self, X: Array) -> Dictionary:
+        return self
+
+    def likeliest(self, X: Array, count: int) -> IntArray:
+        """The same for all rows of the box."""
+        return self._kernel.largest_frequencies(count)
+
     def neighbours(self, atoms: IntArray, limit: int | None = None) -> IntArray:
         steps = np.eye(atoms.shape[1], dtype=np.int64)
         seen = set(map(tuple, atoms.tolist()))
@@ -167,15 +208,29 @@ class SumDictionary(Dictionary):
     def atoms(self) -> IntArray:
         return self._joined({number: part.atoms for number, part in self._parts.items()})
 
+    def arranged(self, X: Array) -> Dictionary:
+        parts = {number: part.arranged(X) for number, part in self._parts.items()}
+        return SumDictionary(self._blocks, self._kernel, parts)
+
+    def likeliest(self, X: Array, count: int) -> IntArray:
+        """The same number of each block."""
+        count = self._share(count)
+        return self._joined(
+            {number: part.likeliest(X, count) for number, part in self._parts.items()}
+        )
+
     def neighbours(self, atoms: IntArray, limit: int | None = None) -> IntArray:
         """With a limit, the same number of each block."""
-        limit = None if limit is None else -(-limit // len(self._parts))
+        limit = None if limit is None else self._share(limit)
         return self._joined(
             {
                 number: part.neighbours(self._of(number, atoms), limit)
                 for number, part in self._parts.items()
             }
         )
+
+    def _share(self, count: int) -> int:
+        return -(-count // len(self._parts))
 
     def block(self, atoms: IntArray, *, alone: bool = False) -> Block:
         blocks = [None if alone else block for block in self._blocks]
@@ -233,6 +288,12 @@ class FiniteRankDictionary(Dictionary):
     @property
     def atoms(self) -> IntArray:
         return self._base.atoms
+
+    def arranged(self, X: Array) -> Dictionary:
+        return FiniteRankDictionary(self._base.arranged(X))
+
+    def likeliest(self, X: Array, count: int) -> IntArray:
+        return self._base.likeliest(X, count)
 
     def neighbours(self, atoms: IntArray, limit: int | None = None) -> IntArray:
         return self._base.neighbours(atoms, limit)

@@ -22,6 +22,7 @@ from .spectral import (
 from .zonal import (
     ArcCosine,
     ChordalSquaredExponential,
+    FreeSpectrum,
     SphericalMatern12,
     SphericalMatern32,
     SphericalMatern52,
@@ -36,6 +37,7 @@ __all__ = [
     "Convolutional",
     "DecomposedKernel",
     "FiniteRank",
+    "FreeSpectrum",
     "HarmonicKernel",
     "HarmonizableComponent",
     "HarmonizableMixture",

@@ -25,6 +25,7 @@ from ..covariances.pairs import Block
 from ..distributed import Workers
 from ..kernels._kernel_arguments import single_output
 from ..posteriors import CollapsedPosterior
+from ..sphere._typing import Array
 from ..streaming import SufficientStatistics
 from ..streaming.contributions import Contributions
 from ..streaming.in_memory import RowsInMemory
@@ -255,6 +256,13 @@ class StructuredSGPR(gpflow.models.GPModel, InternalDataTrainingLossMixin):
         if self.workers.index > 0:
             for k, variable in enumerate(variables):
                 variable.assign(chief[str(k)])
+
+    def draw(self, size: int, *, seed: int = 0) -> tuple[Array, Array]:
+        """Rows (X, Y) drawn at random from those of all workers, the same on each.
+
+        :raises ValueError: If the rows are not at hand, or some were taken away.
+        """
+        return self._provider.subset(size, seed)
 
     def subset_model(
         self,

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import tensorflow as tf
 from gpflow.base import RegressionData
 from tqdm import tqdm
 
@@ -15,7 +16,11 @@ from .._arguments import boolean, integer, number
 from ..covariances.dictionaries import Dictionary, dictionary
 from ..covariances.pairs import Block
 from ..models import StructuredSGPR
-from ..sphere._typing import IntArray
+from ..sphere._typing import Array, IntArray
+from .loop import fit
+
+_POOL_ROWS = 2_000
+"""Rows over which prior variances are averaged."""
 
 
 @dataclass(frozen=True)
@@ -69,6 +74,7 @@ def matching_pursuit(
     num_inducing: int,
     *,
     growth: float = 1.5,
+    steps: int = 6,
     max_candidates: int = 5_000,
     validation_data: RegressionData | None = None,
     tolerance: float = 0.0,
@@ -80,15 +86,15 @@ def matching_pursuit(
     The features of greatest prior variance need not be those that y asks for. So, beginning with
     those that the model has, in every round:
 
-    1. The candidates are the features next to those there are: harmonics of one degree more at one
-       coordinate, waves of one period more in one column. So high degrees are reached where the
-       data lead there, without a list of all.
+    1. The candidates are the features of most prior variance over the rows, and those next to the
+       features there are: harmonics of one degree more at one coordinate, waves of one period more
+       in one column. So high degrees are reached where the data lead there.
     2. One pass over the rows gives their products with the residuals of the model. Those that would
        raise the marginal likelihood most, ``(c^2 / (s (G + s)) - log(1 + G / s)) / 2`` for the
        product c, the sum of squares G and the noise variance s, are taken, so many that M grows by
        ``growth``.
-    3. A second pass gives the sums of the model with these. No parameter is trained: call
-       :func:`fit` before and after.
+    3. A second pass gives the sums of the model with these, on which the trainable parameters take
+       ``steps`` steps of L-BFGS: what is noise with few features is not with more.
 
     This is orthogonal matching pursuit (Pati et al. 1993) in blocks, in the kernel's geometry. The
     candidates' own Gram matrix is not needed: a round is O(N C + N M^2) for C candidates. Features
@@ -96,7 +102,7 @@ def matching_pursuit(
     sets and take longer.
 
     With the kernel as it is, every feature that is added raises the bound, which stays one on the
-    same evidence: choosing is as safe as moving inducing points. With
+    same evidence, and choosing is as safe as moving inducing points. With
     :class:`interdomain.kernels.FiniteRank` the prior is made of the features, choosing changes the
     model, and few rows can be fitted too well: pass ``validation_data``.
 
@@ -106,8 +112,10 @@ def matching_pursuit(
         kernel if that is a FiniteRank. With a ``strategy`` all workers call this.
     :param num_inducing: the number M of features to end with, at most.
     :param growth: by what factor M grows in a round, above 1.
-    :param max_candidates: the number of candidates of a round, at most. Where there are more, those
-        next to the features of largest posterior mean are taken.
+    :param steps: iterations of L-BFGS between rounds, of all parameters that are trainable; 0 for
+        none. Where features depend on some of them, each is a pass over the rows.
+    :param max_candidates: the number of candidates by prior variance, and of those next to the
+        features that there are, at most; of the latter those next to the largest posterior means.
     :param validation_data: rows (X, Y) held out: the pursuit ends where their mean log density does
         not rise.
     :param tolerance: the least rise of the bound for each feature (or of the log density of the
@@ -124,10 +132,11 @@ def matching_pursuit(
         )
     num_inducing = integer("num_inducing", num_inducing, at_least=1)
     growth = number("growth", growth, above=1)
+    steps = integer("steps", steps, at_least=0)
     max_candidates = integer("max_candidates", max_candidates, at_least=1)
     tolerance = number("tolerance", tolerance, at_least=0)
     boolean("progress", progress)
-    pursuit = _Pursuit(model, max_candidates, validation_data, started)
+    pursuit = _Pursuit(model, max_candidates, steps, validation_data, started)
     with tqdm(
         total=num_inducing,
         initial=min(pursuit.size, num_inducing),
@@ -148,16 +157,31 @@ class _Pursuit:
         self,
         model: StructuredSGPR,
         max_candidates: int,
+        steps: int,
         validation_data: RegressionData | None,
         started: float,
     ) -> None:
         self._model, self._max_candidates, self._started = model, max_candidates, started
-        self._validation_data = validation_data
-        self._dictionary = dictionary_of(model)
+        self._steps, self._validation_data = steps, validation_data
+        rows, _ = model.draw(_POOL_ROWS)
+        self._dictionary = dictionary_of(model).arranged(rows)
         self._atoms = self._dictionary.atoms
+        model.inducing_variable, model.kernel = self._dictionary.block(self._atoms)
+        self._pool = self._dictionary.likeliest(rows, max_candidates)
         self.rounds = [self._round(0)]
         self.best = 0
-        self._best_block: Block = model.inducing_variable, model.kernel
+        self._best = self._state()
+
+    def _state(self) -> tuple[Block, list[tuple[tf.Variable, Array]]]:
+        model = self._model
+        variables = [parameter.unconstrained_variable for parameter in model.trainable_parameters]
+        values = [(variable, variable.numpy()) for variable in variables]
+        return (model.inducing_variable, model.kernel), values
+
+    def _restore(self) -> None:
+        (self._model.inducing_variable, self._model.kernel), values = self._best
+        for variable, value in values:
+            variable.assign(value)
 
     @property
     def size(self) -> int:
@@ -173,13 +197,15 @@ class _Pursuit:
             if self.size == before:
                 return "candidates"
             bar.update(self.size - before)
+            if self._steps:
+                fit(self._model, method="l-bfgs", steps=self._steps, progress=False)
             self.rounds.append(self._round(num_candidates))
             bar.set_postfix_str(_text(self.rounds[-1]))
             if not self._better(tolerance):
-                self._model.inducing_variable, self._model.kernel = self._best_block
+                self._restore()
                 return "elbo" if self.rounds[-1].held_out is None else "held_out"
             self.best = len(self.rounds) - 1
-            self._best_block = self._model.inducing_variable, self._model.kernel
+            self._best = self._state()
         return "num_inducing"
 
     def _round(self, num_candidates: int) -> PursuitRound:
@@ -201,7 +227,7 @@ class _Pursuit:
 
     def _grow(self, count: int) -> int:
         """Add the best candidates, of at most so many features; the number there were."""
-        candidates = self._dictionary.neighbours(self._by_weight(), self._max_candidates)
+        candidates = self._candidates()
         if not len(candidates):
             return 0
         block = self._dictionary.block(candidates, alone=True)
@@ -217,6 +243,13 @@ class _Pursuit:
             parts = self._dictionary.block(self._atoms)
             self._model.inducing_variable, self._model.kernel = parts
         return len(owners)
+
+    def _candidates(self) -> IntArray:
+        around = self._dictionary.neighbours(self._by_weight(), self._max_candidates)
+        own = set(map(tuple, self._atoms.tolist()))
+        found = dict.fromkeys(map(tuple, np.concatenate([self._pool, around]).tolist()))
+        rows = [atom for atom in found if atom not in own]
+        return np.array(rows, np.int64).reshape([len(rows), self._atoms.shape[1]])
 
     def _by_weight(self) -> IntArray:
         """The atoms, those of largest posterior mean first."""

@@ -9,9 +9,15 @@ from gpflow import Parameter
 from gpflow.utilities import positive
 from mpmath import mp
 
-from interdomain.kernels import ArcCosine, ChordalSquaredExponential, ZonalKernel
+from interdomain.kernels import ArcCosine, ChordalSquaredExponential, FreeSpectrum, ZonalKernel
 from interdomain.kernels.zonal.spherical_stationary import SphericalMatern
-from tests.kernels.cases import ZONAL_CASES, KernelCase, first_of_each_kind
+from tests.kernels.cases import (
+    FREE_DEGREES,
+    FREE_RATIOS,
+    ZONAL_CASES,
+    KernelCase,
+    first_of_each_kind,
+)
 from tests.sphere.references import (
     DIGITS,
     EIGENVALUE_DEGREES,
@@ -77,6 +83,11 @@ def test_each_kernel_has_its_own_eigenvalues(case: KernelCase, dimension: int) -
                 funk_hecke(lambda a: mp.exp((mp.cos(a) - 1) / squared), dimension, n, (0, mp.pi))
                 for n in degrees
             ]
+        elif isinstance(kernel, FreeSpectrum):
+            products = [mp.fprod(FREE_RATIOS[:place]) for place in range(len(FREE_DEGREES))]
+            relative = dict(zip(FREE_DEGREES, products, strict=True))
+            total = mp.fsum(multiplicity(dimension, n) * v for n, v in relative.items())
+            reference = [relative.get(n, mp.zero) / total for n in degrees]
         else:
             reference = squared_exponential_eigenvalues(dimension, lengthscale, degrees)
         actual = kernel.eigenvalues(dimension, degrees)

@@ -1,0 +1,238 @@
+"""A zonal kernel whose eigenvalues are its parameters: one for each level, not one lengthscale."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import log
+from typing import Any
+
+import gpflow
+import numpy as np
+import tensorflow as tf
+import tensorflow_probability as tfp
+from check_shapes import inherit_check_shapes
+from gpflow.base import TensorType
+from gpflow.kernels.base import ActiveDims
+
+from ..._arguments import Array, instance, integer, number, real_array
+from ...sphere import num_harmonics, zonal_series
+from ...sphere.dimensions import validate_degrees, validate_max_degree
+from .base import ZonalKernel
+
+ROUNDING = 1e-9
+"""By so much, relatively, an eigenvalue may exceed the one before and is taken for equal to it."""
+
+
+class FreeSpectrum(ZonalKernel):
+    """A zonal kernel of finitely many degrees, with positive, decreasing eigenvalues of its own.
+
+    The eigenvalues of the Matern kernels follow from one lengthscale. Here every level has its own:
+    ``lambda_l = lambda_{l-1} ratios_l`` with ratios between zero and one, and ``lambda_0`` such
+    that ``kappa(1) = sum_l N(d, l) lambda_l = 1``. So the kernel is positive semi-definite and its
+    eigenvalues decrease, whatever an optimiser does. The sum ends at the last degree: harmonics of
+    all its degrees explain the whole prior.
+
+    Features do not depend on the ratios. After a fit with another zonal kernel, train them on the
+    sums that are there, without another pass over the rows:
+
+    >>> import numpy as np, interdomain as idm
+    >>> X = np.linspace(-1, 1, 200)[:, None]
+    >>> data = X, np.sin(9 * X) + 0.1 * np.cos(99 * X)
+    >>> kernel = idm.kernels.SphericalMatern52()
+    >>> harmonics = idm.inducing_variables.SphericalHarmonics.for_kernel(kernel, 1, max_degree=8)
+    >>> model = idm.models.StructuredSGPR(data, kernel, harmonics)
+    >>> fitted = idm.training.fit_sgpr(model, progress=False)
+    >>> free = idm.kernels.FreeSpectrum.from_kernel(kernel, input_dim=1, max_degree=8)
+    >>> free.ratios.shape
+    TensorShape([8])
+    >>> finer = idm.models.StructuredSGPR(
+    ...     model.statistics, free, harmonics, noise_variance=model.likelihood.variance.numpy()
+    ... )
+    >>> fitted = idm.training.fit_sgpr(finer, progress=False)  # reads no rows
+    >>> bool(finer.elbo() > model.elbo())
+    True
+
+    :param ratios: ``lambda_l / lambda_{l-1}`` of each degree and the one before, ``[L]``, greater
+        than zero and less than one. One is a limit, near which they train slowly.
+    :param degrees: The degrees with variance, ``[L + 1]``, increasing; others have none. The
+        default is 0, 1, ..., L.
+    :param radial_power: The power of r r' in the kernel, as in
+        :class:`~interdomain.kernels.SphericalMatern52`.
+    :param allow_large: Whether to take degrees above 23,000.
+    :raises ValueError: As :class:`ZonalKernel`; also if ``ratios`` is not a vector of numbers
+        between zero and one, ``degrees`` is not increasing or is not one longer, or
+        ``radial_power`` is negative.
+    """
+
+    def __init__(
+        self,
+        ratios: TensorType,
+        *,
+        degrees: Sequence[int] | None = None,
+        variance: TensorType = 1.0,
+        weight_variances: TensorType = 1.0,
+        bias_variance: TensorType = 1.0,
+        radial_power: float = 1.0,
+        active_dims: ActiveDims | None = None,
+        allow_large: bool = False,
+        name: str | None = None,
+    ) -> None:
+        super().__init__(
+            variance=variance,
+            weight_variances=weight_variances,
+            bias_variance=bias_variance,
+            active_dims=active_dims,
+            name=name,
+        )
+        self.radial_power = number("radial_power", radial_power, at_least=0)
+        self.ratios = _ratios_parameter(ratios)
+        size = self.ratios.shape[0] + 1
+        given = range(size) if degrees is None else degrees
+        self._degrees = validate_degrees(given, allow_large=allow_large)
+        if len(self._degrees) != size:
+            raise ValueError(
+                f"degrees must be {size}, one more than ratios, found {len(self._degrees)}; pass "
+                "the first degree that carries variance as well."
+            )
+
+    @classmethod
+    def from_kernel(
+        cls,
+        kernel: ZonalKernel,
+        input_dim: int,
+        max_degree: int,
+        *,
+        allow_large: bool = False,
+        name: str | None = None,
+    ) -> FreeSpectrum:
+        """A kernel that begins as another one, cut off above ``max_degree``.
+
+        It has the eigenvalues, the input scales and the radial power of the other kernel, and its
+        variance times the share of the degrees that are kept. It shares no parameter with it. Those
+        that are not trainable in the kernel are not trainable here. Degrees without variance stay
+        without.
+
+        :param kernel: The zonal kernel to begin with.
+        :param input_dim: Number D of input columns the kernel sees (after ``active_dims``).
+        :param max_degree: The highest degree.
+        :param allow_large: As for the constructor.
+        :raises ValueError: If the kernel is not zonal or its eigenvalues are not positive and
+            decreasing, ``input_dim`` < 1 or not that of the kernel, or fewer than two of the
+            degrees up to ``max_degree`` carry variance.
+        """
+        instance("kernel", kernel, ZonalKernel, "a ZonalKernel")
+        dimension = integer("input_dim", input_dim, at_least=1) + 1
+        if kernel.ard and kernel.weight_variances.shape[0] != input_dim:
+            columns = kernel.weight_variances.shape[0]
+            raise ValueError(
+                f"input_dim must be {columns}, the number of the kernel's weight_variances, found "
+                f"{input_dim}; pass {columns}."
+            )
+        max_degree = validate_max_degree(max_degree, allow_large=allow_large)
+        degrees = kernel.nonzero_degrees(dimension, max_degree)
+        if len(degrees) < 2:
+            raise ValueError(
+                f"max_degree must be such that two degrees or more carry variance, found "
+                f"{max_degree}, up to which {list(degrees)} do; pass a higher one."
+            )
+        values = np.asarray(kernel.eigenvalues(dimension, degrees).numpy(), float)
+        free = cls(
+            _ratios_of(values, degrees),
+            degrees=degrees,
+            variance=kernel.variance.numpy() * _total(values, dimension, degrees),
+            weight_variances=kernel.weight_variances,
+            bias_variance=kernel.bias_variance,
+            radial_power=kernel.radial_power,
+            active_dims=kernel.active_dims,
+            allow_large=allow_large,
+            name=name,
+        )
+        gpflow.set_trainable(free.variance, kernel.variance.trainable)
+        return free
+
+    @property
+    def degrees(self) -> tuple[int, ...]:
+        """The degrees with variance, increasing."""
+        return self._degrees
+
+    def has_degree(self, dimension: int, degree: int) -> bool:
+        return degree in self._degrees
+
+    @inherit_check_shapes
+    def eigenvalues(self, dimension: int, degrees: Sequence[int]) -> tf.Tensor:
+        """Those of other degrees are zero."""
+        ratios = tf.cast(self.ratios, tf.float64)
+        # A ratio that underflows leaves nothing of the levels above, and no NaN in the gradient.
+        logs = tf.math.log(tf.maximum(ratios, np.finfo(float).tiny))
+        logs = tf.concat([tf.zeros([1], tf.float64), tf.cumsum(logs)], axis=0)
+        counts = [log(num_harmonics(dimension, degree)) for degree in self._degrees]
+        values = tf.exp(logs - tf.reduce_logsumexp(logs + tf.constant(counts, tf.float64)))
+        place = {degree: index for index, degree in enumerate(self._degrees)}
+        none = len(place)
+        values = tf.concat([values, tf.zeros([1], tf.float64)], axis=0)
+        values = tf.gather(values, [place.get(int(degree), none) for degree in degrees])
+        return tf.cast(values, self.variance.dtype)
+
+    @inherit_check_shapes
+    def shape_function(self, t: TensorType, dimension: int | None = None) -> tf.Tensor:
+        """kappa at inner products t on S^{d-1}.
+
+        :param dimension: d, the number of input columns plus one. It must be given, as the number
+            of harmonics of a degree depends on it.
+        :raises ValueError: If ``dimension`` is missing.
+        """
+        if dimension is None:
+            raise ValueError(
+                "dimension must be given for the shape function of FreeSpectrum, which depends on "
+                "it, found None; pass dimension=D + 1, for D input columns."
+            )
+        return self.shape_in_dimension(tf.convert_to_tensor(t), dimension)
+
+    def shape_in_dimension(self, t: tf.Tensor, dimension: int) -> tf.Tensor:
+        return zonal_series(t, self.variance_shares(dimension, self._degrees[-1]), dimension)
+
+
+def _ratios_parameter(ratios: TensorType) -> gpflow.Parameter:
+    """:raises ValueError: Unless they are a vector of numbers between zero and one."""
+    remedy = "pass one for each degree after the first"
+    if not isinstance(ratios, (gpflow.Parameter, tf.Variable)):
+        ratios = real_array("ratios", ratios, "made", remedy)
+    values = np.asarray(ratios)
+    if values.ndim != 1 or not values.size:
+        raise ValueError(f"ratios must be a vector [L], found shape {values.shape}; {remedy}.")
+    if not np.all((values > 0) & (values < 1)):
+        raise ValueError(
+            f"ratios must be greater than 0 and less than 1, found {values.tolist()}; pass "
+            "eigenvalues divided by those of the degree before."
+        )
+    return gpflow.Parameter(ratios, transform=_between_zero_and_one())
+
+
+def _between_zero_and_one() -> tfp.bijectors.Bijector:
+    """The logistic function, as ``exp(-softplus(-x))``: the gradient of TFP's own is NaN for large
+    x, where an optimiser may come that finds a ratio of one the best."""
+    minus = tfp.bijectors.Scale(tf.constant(-1.0, gpflow.default_float()))
+    return tfp.bijectors.Chain([tfp.bijectors.Exp(), minus, tfp.bijectors.Softplus(), minus])
+
+
+def _ratios_of(values: Array, degrees: Sequence[int]) -> Array:
+    """Of eigenvalues, each divided by the one before.
+
+    :raises ValueError: If one is not positive or larger than the one before.
+    """
+    ratios = values[1:] / values[:-1] if np.all(values > 0) else np.array([np.nan])
+    if not np.all(ratios <= 1 + ROUNDING):
+        found = dict(zip(degrees, values.tolist(), strict=True))
+        raise ValueError(
+            "kernel must have positive eigenvalues that decrease with the degree, found "
+            f"{found}; pass another kernel, or a lower max_degree where they are lost in rounding "
+            "errors."
+        )
+    precision: np.finfo[Any] = np.finfo(gpflow.default_float())
+    return np.asarray(np.clip(ratios, float(precision.tiny), 1 - 4 * float(precision.eps)))
+
+
+def _total(values: Array, dimension: int, degrees: Sequence[int]) -> float:
+    """The sum of eigenvalues over all harmonics."""
+    counts = np.array([num_harmonics(dimension, degree) for degree in degrees], float)
+    return float(np.sum(counts * values))
