@@ -31,6 +31,7 @@ from ..kernels import DecomposedKernel, FiniteRank, Periodized, ZonalKernel
 from ..sphere import num_harmonics
 from ..sphere._typing import Array, IntArray
 from ..sphere.chains import degrees_of, neighbours_of
+from .domains import BoolArray
 from .pairs import Block
 
 
@@ -67,6 +68,11 @@ class Dictionary(abc.ABC):
         :param alone: Leave out, of a sum, the blocks that are of no dictionary, and take the kernel
             that the dictionary is of in place of one that ends with its features.
         """
+
+    def charged(self, atoms: IntArray) -> BoolArray:
+        """For each feature of :meth:`block`, ``alone``, whether its kernel has more features, so
+        that a bound charges for those that are left out."""
+        return np.ones(len(self.owners(atoms, alone=True)), np.bool_)
 
     @abc.abstractmethod
     def owners(self, atoms: IntArray, *, alone: bool = False) -> IntArray:
@@ -252,6 +258,14 @@ class SumDictionary(Dictionary):
                 rows.append(np.full(int(block.num_inducing), -1))
         return np.concatenate(rows)
 
+    def charged(self, atoms: IntArray) -> BoolArray:
+        parts = [
+            part.charged(self._of(number, atoms))
+            for number, part in sorted(self._parts.items())
+            if np.any(atoms[:, 0] == number)
+        ]
+        return np.concatenate(parts)
+
     def _joined(self, parts: Mapping[int, IntArray]) -> IntArray:
         width = max(self._widths.values())
         rows = []
@@ -304,6 +318,9 @@ class FiniteRankDictionary(Dictionary):
 
     def owners(self, atoms: IntArray, *, alone: bool = False) -> IntArray:
         return self._base.owners(atoms, alone=alone)
+
+    def charged(self, atoms: IntArray) -> BoolArray:
+        return np.zeros_like(self._base.charged(atoms))
 
 
 @dictionary.register(InducingVariables, FiniteRank)

@@ -21,7 +21,6 @@ from gpflow.posteriors import PrecomputeCacheType
 
 from .._arguments import check_real_type, choice, integer
 from ..covariances import Kuu_operator
-from ..covariances.pairs import Block
 from ..distributed import Workers
 from ..kernels._kernel_arguments import single_output
 from ..posteriors import CollapsedPosterior
@@ -33,7 +32,7 @@ from ..streaming.provider import StatisticsProvider
 from ._gaussian import gaussian
 from .collapsed import Collapsed, DataSums, bound, collapse, optimal_q
 from .one_pass import validate_inducing_variable, validate_mean_function
-from .residuals import ResidualSums, residual_sums
+from .residuals import Residuals
 from .scales import Parts, warn_of_data
 
 
@@ -291,7 +290,18 @@ class StructuredSGPR(gpflow.models.GPModel, InternalDataTrainingLossMixin):
         :raises ValueError: If the rows are not at hand, or some were taken away, or some that were
             drawn are outside of the interval of Fourier features.
         """
-        X, Y = self._provider.subset(size, seed)
+        rows = self._provider.subset(size, seed)
+        return self.model_of(rows, inducing_variable=inducing_variable, kernel=kernel)
+
+    def model_of(
+        self,
+        rows: tuple[Array, Array],
+        *,
+        inducing_variable: InducingPointsLike | None = None,
+        kernel: Kernel | None = None,
+    ) -> StructuredSGPR:
+        """As :meth:`subset_model`, of rows (X, Y) that were drawn already; they are not copied."""
+        X, Y = rows
         own = inducing_variable is None and kernel is None
         model = StructuredSGPR(
             (X, Y),
@@ -308,21 +318,17 @@ class StructuredSGPR(gpflow.models.GPModel, InternalDataTrainingLossMixin):
         model._provider.warned()
         return model
 
-    def residual_sums(self, block: Block) -> ResidualSums:
-        """What other features have to do with what this model leaves of Y, in one pass.
+    def residuals(self) -> Residuals:
+        """What the model leaves of Y at present, to compare features with that it does not have.
 
-        With the residuals ``r = Y - m(X) - Kfu Kuu^{-1} E[u]``, and the other features divided by
-        the standard deviation that they have in the prior: their products with r, and their sums of
-        squares. Nothing of the size of two of them by rows, or by each other, is kept.
-
-        :param block: Other features with a diagonal Kuu, and the kernel they belong to, whose
-            columns are those of X.
-        :raises ValueError: If the rows are not at hand.
+        :raises ValueError: In a pass over the rows, if they are not at hand.
         """
         _, collapsed = self._collapsed()
-        mean, _ = optimal_q(collapsed, self._noise_variance())
+        mean, root = optimal_q(collapsed, self._noise_variance())
         weights = tf.cast(collapsed.root.solve(mean, adjoint=True), gpflow.default_float())
-        return residual_sums(self._provider, self._features, weights, block)
+        half = collapsed.root.solve(root, adjoint=True).numpy()
+        noise_variance = float(self._noise_variance().numpy())
+        return Residuals(self._provider, self._features, weights, half, noise_variance)
 
     @inherit_check_shapes
     def maximum_log_likelihood_objective(self) -> tf.Tensor:

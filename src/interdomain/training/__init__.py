@@ -1,6 +1,7 @@
 """Training of GPflow models: L-BFGS, Adam and natural gradients, with checkpoints that resume."""
 
 from ..distributed import WorkerLostError
+from .choice import Choice
 from .loop import fit
 from .progress import Callback, StopFit
 from .pursuit import Pursuit, PursuitRound, matching_pursuit
@@ -9,6 +10,7 @@ from .sgpr import SGPRFit, fit_sgpr
 
 __all__ = [
     "Callback",
+    "Choice",
     "FitResult",
     "NonFiniteError",
     "Pursuit",

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import sys
 import time
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
 
 import numpy as np
 import tensorflow as tf
@@ -18,6 +18,9 @@ from ..covariances.pairs import Block
 from ..models import StructuredSGPR
 from ..sphere._typing import Array, IntArray
 from .loop import fit
+
+_SHORTLIST = 3
+"""Candidates that are compared with each other, for each feature that a round may take."""
 
 _POOL_ROWS = 2_000
 """Rows over which prior variances are averaged."""
@@ -42,19 +45,21 @@ class PursuitRound:
     seconds: float
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Pursuit:
     """
     What :func:`matching_pursuit` did.
 
     :ivar rounds: the first is the model as it was.
     :ivar best: which of them the model is at now.
+    :ivar atoms: what it consists of, ``[A, k]``: chains of degrees, frequencies.
     :ivar reason: why it ended: "num_inducing" (that many were found), "candidates" (there are no
         others), "elbo" or "held_out" (it did not rise any more).
     """
 
     rounds: tuple[PursuitRound, ...]
     best: int
+    atoms: IntArray = field(repr=False)
     reason: str
 
     def __str__(self) -> str:
@@ -147,7 +152,15 @@ def matching_pursuit(
         dynamic_ncols=True,
     ) as bar:
         reason = pursuit.run(num_inducing, growth, tolerance, bar)
-    return Pursuit(tuple(pursuit.rounds), pursuit.best, reason)
+    return Pursuit(tuple(pursuit.rounds), pursuit.best, pursuit.best_atoms, reason)
+
+
+class _State(NamedTuple):
+    """A model that can be gone back to."""
+
+    atoms: IntArray
+    block: Block
+    values: list[tuple[tf.Variable, Array]]
 
 
 class _Pursuit:
@@ -163,24 +176,28 @@ class _Pursuit:
     ) -> None:
         self._model, self._max_candidates, self._started = model, max_candidates, started
         self._steps, self._validation_data = steps, validation_data
-        rows, _ = model.draw(_POOL_ROWS)
-        self._dictionary = dictionary_of(model).arranged(rows)
+        self._dictionary = arranged_dictionary(model)
         self._atoms = self._dictionary.atoms
         model.inducing_variable, model.kernel = self._dictionary.block(self._atoms)
-        self._pool = self._dictionary.likeliest(rows, max_candidates)
+        self._pool = self._dictionary.likeliest(_some_rows(model), max_candidates)
         self.rounds = [self._round(0)]
         self.best = 0
         self._best = self._state()
 
-    def _state(self) -> tuple[Block, list[tuple[tf.Variable, Array]]]:
+    @property
+    def best_atoms(self) -> IntArray:
+        """Of the best model."""
+        return self._best.atoms
+
+    def _state(self) -> _State:
         model = self._model
         variables = [parameter.unconstrained_variable for parameter in model.trainable_parameters]
         values = [(variable, variable.numpy()) for variable in variables]
-        return (model.inducing_variable, model.kernel), values
+        return _State(self._atoms, (model.inducing_variable, model.kernel), values)
 
     def _restore(self) -> None:
-        (self._model.inducing_variable, self._model.kernel), values = self._best
-        for variable, value in values:
+        self._model.inducing_variable, self._model.kernel = self._best.block
+        for variable, value in self._best.values:
             variable.assign(value)
 
     @property
@@ -230,17 +247,20 @@ class _Pursuit:
         candidates = self._candidates()
         if not len(candidates):
             return 0
-        block = self._dictionary.block(candidates, alone=True)
-        sums = self._model.residual_sums(block)
-        owners = self._dictionary.owners(candidates, alone=True)
-        gains = sums.gains(float(self._model.likelihood.variance.numpy()))
-        sizes = np.bincount(owners, minlength=len(candidates))
-        means = np.bincount(owners, gains, minlength=len(candidates)) / sizes
-        best = np.lexsort([np.arange(len(means)), -means])
-        taken = best[np.cumsum(sizes[best]) <= count]
-        if len(taken):
-            self._atoms = np.concatenate([self._atoms, candidates[taken]])
-            parts = self._dictionary.block(self._atoms)
+        residuals, dictionary = self._model.residuals(), self._dictionary
+        owners = dictionary.owners(candidates, alone=True)
+        sums = residuals.screen(dictionary.block(candidates, alone=True))
+        gains = np.bincount(owners, sums.gains(dictionary.charged(candidates)))
+        means = gains / np.bincount(owners)
+        few = np.sort(np.lexsort([np.arange(len(means)), -means])[: _SHORTLIST * count])
+        shortlist = candidates[few]
+        compared = residuals.compare(dictionary.block(shortlist, alone=True))
+        taken = compared.best(
+            dictionary.owners(shortlist, alone=True), count, dictionary.charged(shortlist)
+        )
+        if taken:
+            self._atoms = np.concatenate([self._atoms, shortlist[taken]])
+            parts = dictionary.block(self._atoms)
             self._model.inducing_variable, self._model.kernel = parts
         return len(owners)
 
@@ -259,6 +279,19 @@ class _Pursuit:
         own = np.bincount(owners[of_atom], energies[of_atom], minlength=len(self._atoms))
         order: IntArray = np.lexsort([np.arange(len(own)), -own])
         return self._atoms[order]
+
+
+def arranged_dictionary(model: StructuredSGPR) -> Dictionary:
+    """The dictionary of the model's features, as it suits the model's rows.
+
+    :raises ValueError: If there is none.
+    """
+    return dictionary_of(model).arranged(_some_rows(model))
+
+
+def _some_rows(model: StructuredSGPR) -> Array:
+    X, _ = model.draw(_POOL_ROWS)
+    return X
 
 
 def dictionary_of(model: StructuredSGPR) -> Dictionary:

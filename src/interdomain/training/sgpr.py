@@ -13,6 +13,7 @@ import gpflow
 
 from .._arguments import boolean, integer
 from ..models import StructuredSGPR
+from .choice import Choice, choose_features
 from .loop import fit
 from .results import FitResult
 
@@ -23,16 +24,18 @@ class SGPRFit:
     What :func:`fit_sgpr` did.
 
     :ivar subset: the fit of all parameters on the subset; None if no feature parameter was
-        trainable.
+        trainable, or features were chosen.
+    :ivar choice: how features were chosen; None without ``num_inducing``.
     :ivar frozen: the names of the feature parameters that were trained on the subset and are no
         longer trainable.
     :ivar result: the fit of the others on the statistics of all rows.
-    :ivar subset_seconds: the seconds for drawing the subset and the fit on it.
+    :ivar subset_seconds: the seconds for everything on the subset: drawing, fits, choosing.
     :ivar pass_seconds: the seconds for the pass over all rows.
     :ivar seconds: the seconds for everything.
     """
 
     subset: FitResult | None
+    choice: Choice | None
     frozen: tuple[str, ...]
     result: FitResult
     subset_seconds: float
@@ -43,8 +46,10 @@ class SGPRFit:
 def fit_sgpr(
     model: StructuredSGPR,
     *,
+    num_inducing: int | None = None,
     subset_size: int = 5_000,
     subset_steps: int = 50,
+    max_turns: int = 3,
     steps: int = 1000,
     seed: int = 0,
     options: Mapping[str, Any] | None = None,
@@ -63,6 +68,26 @@ def fit_sgpr(
     4. L-BFGS on the statistics for the others, such as the kernel's variance and lengthscale and
        the noise: exact for all rows, at O(M^3) a step.
 
+    **With** ``num_inducing`` the data choose the features too, of those that the model's are next
+    to: harmonics, waves of a box. The model then has few features to begin with, such as all
+    harmonics of degrees 0 to 2. Step 1 goes on in turns: few features are chosen by
+    :func:`matching_pursuit`, and all parameters are trained with these, until the log density of
+    rows held out does not rise any more. After step 2, the features are chosen with these scales,
+    on up to 20,000 rows. :attr:`SGPRFit.choice` tells what was done; in
+    ``model.inducing_variable`` is what was chosen.
+
+    >>> import numpy as np, interdomain as idm
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.normal(size=[600, 6])
+    >>> Y = np.sin(2 * X[:, :1] * X[:, 1:2]) + 0.1 * rng.normal(size=[600, 1])
+    >>> kernel = idm.kernels.SphericalMatern52(weight_variances=np.ones(6))
+    >>> few = idm.inducing_variables.SphericalHarmonics.for_kernel(kernel, 6, max_degree=2)
+    >>> prior = idm.kernels.FiniteRank(kernel, few)
+    >>> model = idm.models.StructuredSGPR((X, Y), prior, few, noise_variance=0.1)
+    >>> fitted = idm.training.fit_sgpr(model, num_inducing=100, progress=False)
+    >>> model.inducing_variable.num_inducing
+    100
+
     Where nothing is left to freeze, steps 1 and 2 are left out: features that depend on no
     parameter (:class:`~interdomain.inducing_variables.IntervalFourierFeatures`), or on parameters
     that are not trainable.
@@ -76,9 +101,11 @@ def fit_sgpr(
     chief's parameters.
 
     :param model: its parameters are trained in place.
+    :param num_inducing: the number M of features to choose, at most; None keeps the model's.
     :param subset_size: rows to draw, without replacement; all, if there are fewer. No rows are
         drawn where nothing is left to freeze.
     :param subset_steps: L-BFGS iterations on the subset, at most.
+    :param max_turns: of choosing features and training scales with them, at most.
     :param steps: L-BFGS iterations on the statistics, at most.
     :param seed: of the subset.
     :param options: for SciPy's L-BFGS-B, both times; see :func:`fit`.
@@ -98,6 +125,9 @@ def fit_sgpr(
         )
     integer("subset_size", subset_size, at_least=1)
     integer("subset_steps", subset_steps, at_least=1)
+    integer("max_turns", max_turns, at_least=0)
+    if num_inducing is not None:
+        num_inducing = integer("num_inducing", num_inducing, at_least=1)
     boolean("resume", resume)
     boolean("progress", progress)
     folders: dict[str, Path | None] = {"subset": None, "fit": None}
@@ -111,8 +141,21 @@ def fit_sgpr(
     progress = progress and workers.is_chief
     arguments: dict[str, Any] = {"options": options, "resume": resume, "progress": progress}
     trainable = {n: p for n, p in model.feature_parameters.items() if p.trainable}
-    subset = None
-    if trainable:
+    subset, choice, frozen = None, None, tuple(trainable)
+    if num_inducing is not None:
+        choice, frozen = choose_features(
+            model,
+            num_inducing,
+            subset_size=subset_size,
+            subset_steps=subset_steps,
+            max_turns=max_turns,
+            seed=seed,
+            options=options,
+            path=None if checkpoint_dir is None else Path(checkpoint_dir) / "choice.npz",
+            resume=resume,
+            progress=progress,
+        )
+    elif trainable:
         subset = fit(
             model.subset_model(subset_size, seed=seed),
             method="l-bfgs",
@@ -130,7 +173,8 @@ def fit_sgpr(
     model.broadcast_parameters()
     return SGPRFit(
         subset=subset,
-        frozen=tuple(trainable),
+        choice=choice,
+        frozen=frozen,
         result=result,
         subset_seconds=subset_done - started,
         pass_seconds=pass_done - subset_done,
