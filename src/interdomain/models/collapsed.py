@@ -8,9 +8,10 @@ With a root R of Kuu, ``Phi = Kuf Kfu``, ``Psi = Kuf (Y - m)`` and the noise var
     bound = -N P log(2 pi s) / 2 - P log|L| - P (tr Kff - tr R^{-1} Phi R^{-T}) / (2 s)
             - (|Y - m|^2 / s - |c|^2) / 2.
 
-B is factorised by LAPACK, and its gradient is in closed form (:mod:`interdomain.linalg.precision`).
-With a diagonal root Phi is not even copied: a step is one factorisation and the inverse of the
-factor. Any other root whitens Phi first.
+B is factorised by LAPACK (by TensorFlow, if it is small and features are trained), and its gradient
+is in closed form: see :mod:`interdomain.linalg.precision`. With a diagonal root and LAPACK Phi is
+not even copied: a step is one factorisation and the inverse of the factor. Any other root whitens
+Phi first.
 
 All of it is done in float64, whatever the default float: sums over millions of rows cancel.
 """
