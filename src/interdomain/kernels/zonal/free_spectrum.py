@@ -51,6 +51,12 @@ class FreeSpectrum(ZonalKernel):
     >>> bool(finer.elbo() > model.elbo())
     True
 
+    Do not expect much of it. Beside a trained lengthscale of :class:`SphericalMatern52`, on the
+    same sums of four tables at whole degrees up to 2, 3 or 4, the bound rises by at most 0.003 nats
+    a row, and the test NLPD changes by -0.001 to +0.003; trained together with the scales of the
+    inputs, by -0.008 to +0.001 (``python -m benchmarks.free_spectrum``). It takes seconds, so it
+    can be tried; what pays is more degrees.
+
     :param ratios: ``lambda_l / lambda_{l-1}`` of each degree and the one before, ``[L]``, greater
         than zero and less than one. One is a limit, near which they train slowly.
     :param degrees: The degrees with variance, ``[L + 1]``, increasing; others have none. The
