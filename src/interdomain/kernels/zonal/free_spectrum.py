@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from math import log
+from typing import Any
 
 import gpflow
 import numpy as np
@@ -233,8 +234,9 @@ def _ratios_of(values: Array, degrees: Sequence[int]) -> Array:
             f"{found}; pass another kernel, or a lower max_degree where they are lost in rounding "
             "errors."
         )
-    precision = np.finfo(gpflow.default_float())
-    return np.asarray(np.clip(ratios, float(precision.tiny), 1 - 4 * float(precision.eps)))
+    dtype: Any = gpflow.default_float()
+    tiny, eps = float(np.finfo(dtype).tiny), float(np.finfo(dtype).eps)
+    return np.asarray(np.clip(ratios, tiny, 1 - 4 * eps))
 
 
 def _total(values: Array, dimension: int, degrees: Sequence[int]) -> float:
