@@ -53,10 +53,10 @@ class FreeSpectrum(ZonalKernel):
     True
 
     Do not expect much of it. Beside a trained lengthscale of :class:`SphericalMatern52`, on the
-    same sums of five tables at whole degrees up to 2, 3, 4 or 8, the bound rises by at most 0.003 nats
-    a row, and the test NLPD changes by -0.001 to +0.003; trained together with the scales of the
-    inputs, by -0.008 to +0.001 (``python -m benchmarks.free_spectrum``). It
-    reads no rows, so it can be tried; what pays is more degrees.
+    same sums of five tables at whole degrees up to 2, 3, 4 or 8, the bound rises by at most 0.003
+    nats a row, and the test NLPD changes by -0.001 to +0.003; trained together with the scales of
+    the inputs, by -0.008 to +0.001 (``python -m benchmarks.free_spectrum``). It reads no rows, so
+    it can be tried; what pays is more degrees.
 
     :param ratios: ``lambda_l / lambda_{l-1}`` of each degree and the one before, ``[L]``, greater
         than zero and less than one. One is a limit, near which they train slowly.
