@@ -20,12 +20,11 @@ import argparse
 import sys
 import time
 from collections.abc import Iterable, Sequence
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from benchmarks._lib.data import Table, add_data_argument, load_arrays, load_table, source_of
+from benchmarks._lib.data import add_data_argument, load_table, source_of
 from benchmarks._lib.results import Record
 from benchmarks._lib.runner import Benchmark, Configuration, names
 from benchmarks._lib.splits import NormalisedSplit, normalise, take_split
@@ -37,7 +36,6 @@ DEGREES = {
     "protein": (3, 4),
     "keggdirected": (2,),
     "power": (8,),
-    "beijing": (12,),
 }
 SIDES = ("lengthscale", "free", "free+scales")
 
@@ -66,22 +64,13 @@ class FreeSpectrumBenchmark(Benchmark):
                 }
 
     def run(self, configuration: Configuration, arguments: argparse.Namespace) -> dict[str, Any]:
-        table = table_named(configuration["dataset"], arguments.data_dir)
+        table = load_table(configuration["dataset"], arguments.data_dir)
         split = normalise(take_split(table, configuration["split"]))
         chosen = ("max_degree", "subset_size", "subset_steps", "steps", "seed")
         return compared(split, **{key: configuration[key] for key in chosen})
 
     def table(self, records: Sequence[Record]) -> str:
         return table_of(records)
-
-
-def table_named(dataset: str, data_dir: Path | None) -> Table:
-    """Of `beijing` time, temperature and pressure, and the logarithm of PM2.5."""
-    if dataset != "beijing":
-        return load_table(dataset, data_dir)
-    arrays = load_arrays("beijing_pm25", data_dir)
-    X, Y = (np.asarray(arrays[name], float) for name in "XY")
-    return Table(dataset, X[:, [0, 3, 4]], np.log(Y))
 
 
 def compared(

@@ -3,9 +3,9 @@
 They belong to :class:`interdomain.inducing_variables.SphericalHarmonics`, with which ``Kuu`` is
 diagonal, and to :class:`interdomain.inducing_variables.ActivationFeatures`. Use
 :class:`ArcCosine` for functions that behave like neural networks, and the stationary kernels of
-the sphere where smoothness or a lengthscale matters, :class:`FreeSpectrum` where one lengthscale is
-too few for the levels. Derive from :class:`ZonalKernel` to define one
-of your own by its shape function.
+the sphere where smoothness or a lengthscale matters; :class:`FreeSpectrum` has an eigenvalue of its
+own for each level. Derive from :class:`ZonalKernel` to define one of your own by its shape
+function.
 """
 
 from .arc_cosine import ArcCosine

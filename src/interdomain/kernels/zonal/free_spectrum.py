@@ -52,6 +52,12 @@ class FreeSpectrum(ZonalKernel):
     >>> bool(finer.elbo() > model.elbo())
     True
 
+    Do not expect much of it. Beside a trained lengthscale of :class:`SphericalMatern52`, on the
+    same sums of five tables at whole degrees up to 2, 3, 4 or 8, the bound rises by at most 0.003
+    nats a row, and the test NLPD changes by -0.001 to +0.003; trained together with the scales of
+    the inputs, by -0.008 to +0.001 (``python -m benchmarks.free_spectrum``). It reads no rows, so
+    it can be tried; what pays is more degrees.
+
     :param ratios: ``lambda_l / lambda_{l-1}`` of each degree and the one before, ``[L]``, greater
         than zero and less than one. One is a limit, near which they train slowly.
     :param degrees: The degrees with variance, ``[L + 1]``, increasing; others have none. The
@@ -228,8 +234,9 @@ def _ratios_of(values: Array, degrees: Sequence[int]) -> Array:
             f"{found}; pass another kernel, or a lower max_degree where they are lost in rounding "
             "errors."
         )
-    precision: np.finfo[Any] = np.finfo(gpflow.default_float())
-    return np.asarray(np.clip(ratios, float(precision.tiny), 1 - 4 * float(precision.eps)))
+    dtype: Any = gpflow.default_float()
+    tiny, eps = float(np.finfo(dtype).tiny), float(np.finfo(dtype).eps)
+    return np.asarray(np.clip(ratios, tiny, 1 - 4 * eps))
 
 
 def _total(values: Array, dimension: int, degrees: Sequence[int]) -> float:
