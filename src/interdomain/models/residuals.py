@@ -70,12 +70,15 @@ class CandidateSums(NamedTuple):
     precision: Array
     noise_variance: float
 
-    def best(self, owners: IntArray, limit: int, charged: BoolArray) -> list[int]:
+    def best(
+        self, owners: IntArray, limit: int, charged: BoolArray, least_gain: float
+    ) -> list[int]:
         """The atoms that raise the bound most, one after the other, each given those before.
 
         :param owners: For each feature the number of its atom, ``[K]``.
-        :param limit: The number of features, at most. Atoms that do not raise the bound are left.
+        :param limit: The number of features, at most.
         :param charged: As of :meth:`ScreeningSums.gains`.
+        :param least_gain: For each feature; atoms that raise the bound by less are left.
         """
         s, charge = self.noise_variance, charged * self.squares
         products = self.products.copy()
@@ -88,7 +91,7 @@ class CandidateSums(NamedTuple):
             gains = np.bincount(owners, _gains(products, diagonal, s, charge))
             means = np.where(possible, gains / sizes, -np.inf)
             atom = int(np.argmax(means))
-            if means[atom] <= 0:
+            if means[atom] <= least_gain:
                 break
             chosen.append(atom)
             waiting[atom] = False

@@ -15,7 +15,7 @@ import numpy as np
 import tensorflow as tf
 
 from ..models import StructuredSGPR
-from ..sphere._typing import Array
+from ..sphere._typing import Array, IntArray
 from ..streaming.archives import FORMAT, read_archive, write_archive
 from .loop import fit
 from .pursuit import Pursuit, arranged_dictionary, matching_pursuit
@@ -131,7 +131,7 @@ class _Choosing:
             if path is not None and self._model.workers.is_chief:
                 write_archive(path, self._to_keep(turns, atoms))
         else:
-            atoms = kept["atoms"]
+            atoms = kept["atoms"].astype(np.int64)
         self._model.inducing_variable, self._model.kernel = dictionary.block(atoms)
         seconds = time.perf_counter() - self._started
         return Choice(turns, pursuit, seconds), frozen
@@ -168,15 +168,20 @@ class _Choosing:
     def _density(self, model: StructuredSGPR) -> float:
         return float(np.mean(model.predict_log_density(self._held_out).numpy()))
 
-    def _of_chief(self, atoms: Array) -> Array:
+    def _of_chief(self, atoms: IntArray) -> IntArray:
         """The atoms that the chief has chosen: other processors may round differently."""
-        shared = list(self._model.workers.share(lambda: {"atoms": atoms}))
-        return shared[0]["atoms"]
+        shared = list(self._model.workers.share(lambda: {"atoms": atoms.astype(np.float64)}))
+        return shared[0]["atoms"].astype(np.int64)
 
-    def _to_keep(self, turns: Sequence[float], atoms: Array) -> dict[str, Array]:
+    def _to_keep(self, turns: Sequence[float], atoms: IntArray) -> dict[str, Array]:
         values = {f"value_{k}": v.numpy() for k, v in enumerate(_variables(self._model))}
         header = np.array(json.dumps({"format": FORMAT}))
-        return {"header": header, "turns": np.array(turns), "atoms": atoms, **values}
+        return {
+            "header": header,
+            "turns": np.array(turns),
+            "atoms": atoms.astype(np.float64),
+            **values,
+        }
 
 
 def _variables(model: StructuredSGPR) -> list[tf.Variable]:

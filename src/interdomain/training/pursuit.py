@@ -82,7 +82,7 @@ def matching_pursuit(
     steps: int = 6,
     max_candidates: int = 5_000,
     validation_data: RegressionData | None = None,
-    tolerance: float = 0.0,
+    least_gain: float = 2.0,
     progress: bool = True,
 ) -> Pursuit:
     """
@@ -94,17 +94,16 @@ def matching_pursuit(
     1. The candidates are the features of most prior variance over the rows, and those next to the
        features there are: harmonics of one degree more at one coordinate, waves of one period more
        in one column. So high degrees are reached where the data lead there.
-    2. One pass over the rows gives their products with the residuals of the model. Those that would
-       raise the marginal likelihood most, ``(c^2 / (s (G + s)) - log(1 + G / s)) / 2`` for the
-       product c, the sum of squares G and the noise variance s, are taken, so many that M grows by
-       ``growth``.
-    3. A second pass gives the sums of the model with these, on which the trainable parameters take
+    2. One pass over the rows gives their products with the residuals of the model, and from these
+       a shortlist of those that would raise the marginal likelihood most by themselves. A second
+       pass gives the products of these with each other and with the model's features. Then they
+       are taken one after the other, always the one that raises the marginal likelihood most given
+       all before, so many that M grows by ``growth``.
+    3. A third pass gives the sums of the model with these, on which the trainable parameters take
        ``steps`` steps of L-BFGS: what is noise with few features is not with more.
 
     This is orthogonal matching pursuit (Pati et al. 1993) in blocks, in the kernel's geometry. The
-    candidates' own Gram matrix is not needed: a round is O(N C + N M^2) for C candidates. Features
-    that say the same of the data may be taken together; smaller blocks (``growth``) choose better
-    sets and take longer.
+    Gram matrix of all candidates is not needed: a round is O(N C + N M^2) for C candidates.
 
     With the kernel as it is, every feature that is added raises the bound, which stays one on the
     same evidence, and choosing is as safe as moving inducing points. With
@@ -123,8 +122,8 @@ def matching_pursuit(
         features that there are, at most; of the latter those next to the largest posterior means.
     :param validation_data: rows (X, Y) held out: the pursuit ends where their mean log density does
         not rise.
-    :param tolerance: the least rise of the bound for each feature (or of the log density of the
-        rows held out), below which the pursuit ends, at the best model so far.
+    :param least_gain: by how much a feature has to raise the bound, in nats; where none does, the
+        pursuit ends. Of many candidates some fit the noise: with 0 these are taken as well.
     :param progress: show a progress bar.
     :raises ValueError: for wrong arguments, another model, features of no dictionary, or a model
         without its rows.
@@ -139,9 +138,9 @@ def matching_pursuit(
     growth = number("growth", growth, above=1)
     steps = integer("steps", steps, at_least=0)
     max_candidates = integer("max_candidates", max_candidates, at_least=1)
-    tolerance = number("tolerance", tolerance, at_least=0)
+    least_gain = number("least_gain", least_gain, at_least=0)
     boolean("progress", progress)
-    pursuit = _Pursuit(model, max_candidates, steps, validation_data, started)
+    pursuit = _Pursuit(model, max_candidates, steps, least_gain, validation_data, started)
     with tqdm(
         total=num_inducing,
         initial=min(pursuit.size, num_inducing),
@@ -151,7 +150,7 @@ def matching_pursuit(
         file=sys.stderr,
         dynamic_ncols=True,
     ) as bar:
-        reason = pursuit.run(num_inducing, growth, tolerance, bar)
+        reason = pursuit.run(num_inducing, growth, bar)
     return Pursuit(tuple(pursuit.rounds), pursuit.best, pursuit.best_atoms, reason)
 
 
@@ -171,11 +170,13 @@ class _Pursuit:
         model: StructuredSGPR,
         max_candidates: int,
         steps: int,
+        least_gain: float,
         validation_data: RegressionData | None,
         started: float,
     ) -> None:
         self._model, self._max_candidates, self._started = model, max_candidates, started
-        self._steps, self._validation_data = steps, validation_data
+        self._steps, self._least_gain = steps, least_gain
+        self._validation_data = validation_data
         self._dictionary = arranged_dictionary(model)
         self._atoms = self._dictionary.atoms
         model.inducing_variable, model.kernel = self._dictionary.block(self._atoms)
@@ -205,20 +206,20 @@ class _Pursuit:
         """The number M of features now."""
         return int(self._model.inducing_variable.num_inducing)
 
-    def run(self, num_inducing: int, growth: float, tolerance: float, bar: Any) -> str:
+    def run(self, num_inducing: int, growth: float, bar: Any) -> str:
         """Why it ended."""
         while self.size < num_inducing:
             before = self.size
             wanted = min(max(int(round(before * growth)), before + 1), num_inducing)
             num_candidates = self._grow(wanted - before)
             if self.size == before:
-                return "candidates"
+                return "elbo" if num_candidates else "candidates"
             bar.update(self.size - before)
             if self._steps:
                 fit(self._model, method="l-bfgs", steps=self._steps, progress=False)
             self.rounds.append(self._round(num_candidates))
             bar.set_postfix_str(_text(self.rounds[-1]))
-            if not self._better(tolerance):
+            if not self._better():
                 self._restore()
                 return "elbo" if self.rounds[-1].held_out is None else "held_out"
             self.best = len(self.rounds) - 1
@@ -235,12 +236,11 @@ class _Pursuit:
             self.size, num_candidates, elbo, held_out, time.perf_counter() - self._started
         )
 
-    def _better(self, tolerance: float) -> bool:
+    def _better(self) -> bool:
         last, best = self.rounds[-1], self.rounds[self.best]
         if last.held_out is not None and best.held_out is not None:
-            return last.held_out > best.held_out + tolerance
-        added = last.num_inducing - best.num_inducing
-        return last.elbo > best.elbo + tolerance * added
+            return last.held_out > best.held_out
+        return last.elbo > best.elbo
 
     def _grow(self, count: int) -> int:
         """Add the best candidates, of at most so many features; the number there were."""
@@ -256,7 +256,10 @@ class _Pursuit:
         shortlist = candidates[few]
         compared = residuals.compare(dictionary.block(shortlist, alone=True))
         taken = compared.best(
-            dictionary.owners(shortlist, alone=True), count, dictionary.charged(shortlist)
+            dictionary.owners(shortlist, alone=True),
+            count,
+            dictionary.charged(shortlist),
+            self._least_gain,
         )
         if taken:
             self._atoms = np.concatenate([self._atoms, shortlist[taken]])
