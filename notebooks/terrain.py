@@ -61,8 +61,8 @@ def errors(model):
 # ## One pass, every hyperparameter
 #
 # The kernel is a Matern-3/2 that repeats beyond the box; the features are the thousand waves that
-# carry most of it, and the prior is what they explain (`FiniteRank`). `fit_sgpr` reads the rows once
-# and does the rest on the sums.
+# carry most of it, and the prior is what they explain (`FiniteRank`). `fit_sgpr` reads the rows
+# once and does the rest on the sums.
 
 # %%
 start = perf_counter()
