@@ -87,7 +87,7 @@ def build(model: str, data: Any) -> Any:
 
     import interdomain as idm
 
-    kernel = idm.kernels.SphericalMatern32(weight_variances=np.ones(3), max_degree=None)
+    kernel = idm.kernels.SphericalMatern32(weight_variances=np.ones(3))
     harmonics = idm.inducing_variables.SphericalHarmonics.for_kernel(kernel, 3, max_degree=2)
     likelihood, num_data = gpflow.likelihoods.Gaussian(0.1), len(data[0])
     if model == "svgp":

@@ -122,11 +122,10 @@ def model_of(num_degrees: int, seed: int) -> Any:
 
     X, Y = rows(seed)
     max_degree = num_degrees - 1
-    kernel = idm.kernels.SphericalMatern32(
-        weight_variances=np.ones(NUM_INPUTS), max_degree=max_degree
-    )
+    kernel = idm.kernels.SphericalMatern32(weight_variances=np.ones(NUM_INPUTS))
     harmonics = idm.inducing_variables.SphericalHarmonics.for_kernel(kernel, NUM_INPUTS, max_degree)
-    model = idm.models.StructuredSGPR((X, Y), kernel, harmonics, noise_variance=0.1, progress=False)
+    prior = idm.kernels.FiniteRank(kernel, harmonics)
+    model = idm.models.StructuredSGPR((X, Y), prior, harmonics, noise_variance=0.1, progress=False)
     for parameter in model.feature_parameters.values():
         gpflow.set_trainable(parameter, False)
     model.elbo()

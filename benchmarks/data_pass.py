@@ -112,16 +112,17 @@ class Pass:
 
         if family == "box":
             base = gpflow.kernels.Matern32(lengthscales=0.1)
-            kernel = idm.kernels.Periodized.from_data(base, X, num_features=size)
-            variable = idm.inducing_variables.PeriodicFourierFeatures.for_kernel(kernel)
+            kernel = idm.kernels.Periodized.from_data(base, X)
+            variable = idm.inducing_variables.PeriodicFourierFeatures.for_kernel(kernel, size)
         else:
             degree = int(np.sqrt(size)) - 1
-            kernel = idm.kernels.SphericalMatern32(weight_variances=np.ones(2), max_degree=degree)
+            kernel = idm.kernels.SphericalMatern32(weight_variances=np.ones(2))
             variable = idm.inducing_variables.SphericalHarmonics.for_kernel(kernel, 2, degree)
             gpflow.set_trainable(kernel.weight_variances, False)
             gpflow.set_trainable(kernel.bias_variance, False)
         self._rows = X, Y
-        self._model = idm.models.StructuredSGPR(self._rows, kernel, variable, progress=False)
+        prior = idm.kernels.FiniteRank(kernel, variable)
+        self._model = idm.models.StructuredSGPR(self._rows, prior, variable, progress=False)
         self.num_inducing = int(variable.num_inducing)
         self.batch_size = self._model.batch_size
         self.parts: dict[str, list[float]] = {"features": [], "products": []}

@@ -82,6 +82,10 @@ def training_step(
     harmonics = idm.inducing_variables.SphericalHarmonics.for_kernel(
         zonal(1.0), INPUT_DIM, max_degree
     )
+
+    def finite_rank(scale: float) -> Any:
+        return idm.kernels.FiniteRank(zonal(scale), harmonics)
+
     size = int(harmonics.num_inducing)
     if side == "stock":
         Z = generator.normal(size=(size, INPUT_DIM))
@@ -90,9 +94,9 @@ def training_step(
         )
         kernel = several(points_kernel, mixing)
     elif side == "latent":
-        inducing_variable, kernel = harmonics, zonal(1.0)
+        inducing_variable, kernel = harmonics, finite_rank(1.0)
     else:
-        inducing_variable, kernel = harmonics, several(zonal, mixing)
+        inducing_variable, kernel = harmonics, several(finite_rank, mixing)
         if mixing == "shared":
             inducing_variable = idm.inducing_variables.SharedIndependentInducingVariables(harmonics)
     model = gpflow.models.SVGP(
@@ -111,9 +115,7 @@ def zonal(scale: float) -> Any:
     """A kernel that harmonics belong to."""
     import interdomain as idm
 
-    return idm.kernels.SphericalMatern32(
-        weight_variances=np.full(INPUT_DIM, scale), max_degree=MAX_DEGREE
-    )
+    return idm.kernels.SphericalMatern32(weight_variances=np.full(INPUT_DIM, scale))
 
 
 def points_kernel(scale: float) -> Any:

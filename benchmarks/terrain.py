@@ -3,7 +3,7 @@
 The elevations near Jacksboro ship with matplotlib; nothing is downloaded. One row in ten, drawn at
 random, is for testing. Each model runs in a process of its own; imports are not counted, everything
 from the standardised rows in memory to the predictions of all test rows is.
-box_M        M PeriodicFourierFeatures, a Periodized Matern-3/2 cut off to them; `fit_sgpr`: one
+box_M        M PeriodicFourierFeatures, a Periodized Matern-3/2 of their rank; `fit_sgpr`: one
              pass over the rows, then all hyperparameters without them
 sphere_M     M SphericalHarmonics of the projected sphere, SphericalMatern32 that ends with them;
              `fit_sgpr`: weight variances from a subset, one pass, the rest without rows
@@ -124,10 +124,11 @@ def sphere(data: tuple[Array, Array], num_inducing: int, seed: int) -> tuple[Any
     degree = round(np.sqrt(num_inducing)) - 1
     scale = LENGTHSCALE**-2
     kernel = idm.kernels.SphericalMatern32(
-        weight_variances=np.full(2, scale), lengthscale=LENGTHSCALE, max_degree=degree
+        weight_variances=np.full(2, scale), lengthscale=LENGTHSCALE
     )
     harmonics = idm.inducing_variables.SphericalHarmonics.for_kernel(kernel, 2, degree)
-    model = idm.models.StructuredSGPR(data, kernel, harmonics, noise_variance=0.1)
+    prior = idm.kernels.FiniteRank(kernel, harmonics)
+    model = idm.models.StructuredSGPR(data, prior, harmonics, noise_variance=0.1)
     return model, idm.training.fit_sgpr(model, seed=seed)
 
 

@@ -23,18 +23,17 @@ def evaluated(model: Any, held_out: Rows) -> dict[str, float]:
 
 
 def box(data: Rows, num_inducing: int, lengthscale: float, margin: float) -> tuple[Any, Any]:
-    """Fourier features of a box under a Matern-3/2 that is cut off to them, after `fit_sgpr`; the
-    model, and what the fit did."""
+    """Fourier features of a box under a Matern-3/2 of finite rank, after `fit_sgpr`; the model, and
+    what the fit did."""
     import gpflow
 
     import interdomain as idm
 
     base = gpflow.kernels.Matern32(lengthscales=np.full(data[0].shape[1], lengthscale))
-    kernel = idm.kernels.Periodized.from_data(
-        base, data[0], num_features=num_inducing, margin=margin
-    )
-    features = idm.inducing_variables.PeriodicFourierFeatures.for_kernel(kernel)
-    model = idm.models.StructuredSGPR(data, kernel, features, noise_variance=0.1)
+    kernel = idm.kernels.Periodized.from_data(base, data[0], margin=margin)
+    features = idm.inducing_variables.PeriodicFourierFeatures.for_kernel(kernel, num_inducing)
+    prior = idm.kernels.FiniteRank(kernel, features)
+    model = idm.models.StructuredSGPR(data, prior, features, noise_variance=0.1)
     return model, idm.training.fit_sgpr(model)
 
 

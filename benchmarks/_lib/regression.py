@@ -41,19 +41,18 @@ def vish_model(
 ) -> gpflow.models.SGPR:
     """VISH of the paper's size, at its initial parameters: unit scales, noise variance 0.1.
 
-    :param truncated: whether the kernel, too, ends at `max_degree`.
+    :param truncated: whether the kernel is of finite rank, that of the harmonics.
     """
     input_dim = data[0].shape[1]
-    kernel = idm.kernels.SphericalMatern32(
-        weight_variances=np.ones(input_dim), max_degree=max_degree if truncated else None
-    )
+    kernel = idm.kernels.SphericalMatern32(weight_variances=np.ones(input_dim))
     harmonics = idm.inducing_variables.SphericalHarmonics.for_kernel(kernel, input_dim, max_degree)
     if int(harmonics.num_inducing) != num_inducing:
         raise RuntimeError(
             f"degree {max_degree} gives {int(harmonics.num_inducing)} harmonics, "
             f"the paper has {num_inducing}"
         )
-    return gpflow.models.SGPR(data, kernel, harmonics, noise_variance=0.1)
+    prior = idm.kernels.FiniteRank(kernel, harmonics) if truncated else kernel
+    return gpflow.models.SGPR(data, prior, harmonics, noise_variance=0.1)
 
 
 def start_at_optimal_q(model: gpflow.models.SVGP, data: tuple[Array, Array]) -> None:

@@ -36,18 +36,15 @@ def harmonic_model(
 ) -> idm.models.StructuredSGPR:
     """A model of the rows with all harmonics up to a degree, at its initial parameters.
 
-    :param truncated: whether the kernel, too, ends at `max_degree`.
+    :param truncated: whether the kernel is of finite rank, that of the harmonics.
     :param strategy: the strategy whose workers share the rows.
     """
     input_dim = data[0].shape[1]
-    kernel = idm.kernels.SphericalMatern32(
-        weight_variances=np.full(input_dim, 1.0 / input_dim),
-        max_degree=max_degree if truncated else None,
-    )
+    kernel = idm.kernels.SphericalMatern32(weight_variances=np.full(input_dim, 1.0 / input_dim))
     harmonics = idm.inducing_variables.SphericalHarmonics.for_kernel(kernel, input_dim, max_degree)
     return idm.models.StructuredSGPR(
         data,
-        kernel,
+        idm.kernels.FiniteRank(kernel, harmonics) if truncated else kernel,
         harmonics,
         noise_variance=INITIAL_NOISE,
         progress=False,
@@ -86,6 +83,7 @@ def fit_and_predict(
     parts = pass_parts(model, data, floor_rounds)
     start_of_predictions = time.perf_counter()
     errors = errors_of(model, rows)
+    base = model.kernel.kernel if truncated else model.kernel
     return {
         "num_rows": model.num_data,
         "num_skipped": model.statistics.num_skipped,
@@ -108,7 +106,7 @@ def fit_and_predict(
         "steps": outcome.result.steps,
         "converged": outcome.result.converged,
         "noise_variance": float(model.likelihood.variance.numpy()),
-        "weight_variances": np.asarray(model.kernel.weight_variances).tolist(),
+        "weight_variances": np.asarray(base.weight_variances).tolist(),
     }
 
 

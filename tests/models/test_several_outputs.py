@@ -24,7 +24,7 @@ from interdomain.inducing_variables import (
     SphericalHarmonics,
     SumInducingVariables,
 )
-from interdomain.kernels import SphericalMatern32
+from interdomain.kernels import ChordalSquaredExponential
 from interdomain.models import HVGP, AdditiveSVGP, OrthogonalSVGP
 from interdomain.training import fit
 from interdomain.transforms import Negation
@@ -39,7 +39,7 @@ Z = RNG.normal(size=(4, 2))
 
 
 def zonal(scale: float) -> Kernel:
-    return SphericalMatern32(variance=scale, weight_variances=np.ones(2))
+    return ChordalSquaredExponential(variance=scale, weight_variances=np.ones(2))
 
 
 def summed(scale: float) -> Kernel:

@@ -105,10 +105,11 @@ def header_of(arrays: Mapping[str, Array]) -> dict[str, Any]:
         _floats(arrays, f"parameter_{number}", None)
     probes = _floats(arrays, "probes", (None, None))
     stacked = _floats(arrays, "stacked", (None, len(probes)))
-    # There is no term where nothing is left out of the kernel.
-    terms = _floats(arrays, "terms", (None, len(probes)), may_be_empty=True)
+    # Where nothing is left out of the kernel there is no term, in neither of the two.
+    no_terms = all(np.size(arrays.get(key)) == 0 for key in ("terms", "diagonal"))
+    terms = _floats(arrays, "terms", (None, len(probes)), may_be_empty=no_terms)
     gram = _floats(arrays, "gram", (2, len(stacked), len(stacked))).sum(axis=0)
-    diagonal = _floats(arrays, "diagonal", (2, len(terms)), may_be_empty=True).sum(axis=0)
+    diagonal = _floats(arrays, "diagonal", (2, len(terms)), may_be_empty=no_terms).sum(axis=0)
     _require(len(stacked) > header["num_outputs"], "stacked", f"found shape {stacked.shape}")
     squares = np.diagonal(gram)
     slack = _SLACK * max(1.0, np.max(np.abs(squares)))  # of the ones, if there is a row
