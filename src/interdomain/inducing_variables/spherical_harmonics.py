@@ -193,7 +193,8 @@ class SphericalHarmonics(InterDomainInducingVariables):
         :param X: Inputs ``[N, D]``, with all columns, of which ``active_dims`` selects some. Of
             more than 2,000 rows 2,000 are used, always the same ones.
         :param num_inducing: The number M of harmonics. They are fewer if no others have more than
-            1e-12 of the prior variance over the rows, or there are no more up to ``max_degree``.
+            1e-12 of the prior variance over the rows, there are no more up to ``max_degree``, or
+            (in float32) eigenvalues of higher degrees are too small to be inverted.
         :param max_degree: The highest degree; None for no limit.
         :param allow_large: As for the constructor.
         :raises ValueError: If the kernel is not zonal, X is not a finite matrix with the columns of
