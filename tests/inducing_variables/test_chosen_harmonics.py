@@ -162,7 +162,7 @@ def test_eigenvalues_that_single_precision_cannot_invert() -> None:
         kernel = SphericalMatern12(weight_variances=weights, bias_variance=0.3, lengthscale=0.15)
         inputs = np.random.default_rng(4).normal(size=(100, 30)).astype(np.float32)
         harmonics = SphericalHarmonics.for_data(kernel, inputs, 1_000)
-        assert harmonics.num_inducing < 1_000 and max(harmonics.degrees) > 6
+        assert 6 < max(harmonics.degrees) < 15
         explained_share(harmonics, kernel, inputs)
 
 
