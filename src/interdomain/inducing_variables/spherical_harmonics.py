@@ -95,7 +95,6 @@ class SphericalHarmonics(InterDomainInducingVariables):
     ) -> None:
         super().__init__(name=name)
         self.dimension = validate_dimension(dimension)
-        self._column_order = _permutation(column_order, self.dimension - 1)
         if degrees is None and chains is None:
             raise ValueError(
                 "degrees must be given, or chains, found neither; pass for example "
@@ -116,6 +115,7 @@ class SphericalHarmonics(InterDomainInducingVariables):
             total = len(self._chains)
             check_num_inducing("chains", total, "harmonics", allow_large=allow_large)
         self._degrees, self._multiplicities = tuple(counts), tuple(counts.values())
+        self._column_order = _permutation(column_order, self.dimension - 1)
 
     def _joined(self, degrees: tuple[int, ...], chains: IntArray) -> IntArray:
         twice = np.isin(degrees_of(chains), degrees)
@@ -275,6 +275,8 @@ class SphericalHarmonics(InterDomainInducingVariables):
     @property
     def column_order(self) -> tuple[int, ...]:
         """The columns that are the coordinates of the sphere, the bias excluded."""
+        if self._column_order is None:
+            return tuple(range(self.dimension - 1))
         return self._column_order
 
     @property
@@ -293,9 +295,8 @@ class SphericalHarmonics(InterDomainInducingVariables):
         :return: ``[M, ..., N]``.
         """
         unit = tf.convert_to_tensor(unit)
-        last = self.dimension - 1
-        if self._column_order != tuple(range(last)):
-            unit = tf.gather(unit, [*self._column_order, last], axis=-1)
+        if self._column_order is not None:
+            unit = tf.gather(unit, [*self._column_order, self.dimension - 1], axis=-1)
         if self._chains is None:
             return spherical_harmonics(unit, self.degrees, scale=scale)
         return chosen_harmonics(unit, self._chains, scale=scale)
@@ -344,15 +345,18 @@ class SphericalHarmonics(InterDomainInducingVariables):
         )
 
 
-def _permutation(order: Sequence[int] | None, count: int) -> tuple[int, ...]:
-    """:raises ValueError: If it is none of that many columns."""
+def _permutation(order: Sequence[int] | None, count: int) -> tuple[int, ...] | None:
+    """The order of so many columns; None if they stay as they are.
+
+    :raises ValueError: If it is no permutation of them.
+    """
     if order is None:
-        return tuple(range(count))
+        return None
     remedy = f"pass each of the columns 0 to {count - 1} once, the one that matters least first"
     found = as_integers("column_order", order, remedy)
-    if sorted(found) != list(range(count)):
+    if len(found) != count or sorted(found) != list(range(count)):
         raise ValueError(
             f"column_order must be a permutation of {count} columns, found {short(found)}; "
             f"{remedy}."
         )
-    return found
+    return None if found == tuple(range(count)) else found
