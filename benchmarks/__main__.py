@@ -21,6 +21,7 @@ from benchmarks.data_pass import DataPass
 from benchmarks.distributed.benchmark import Distributed
 from benchmarks.elevation import Elevation
 from benchmarks.free_spectrum import FreeSpectrumBenchmark
+from benchmarks.harmonic_features import HarmonicFeatures
 from benchmarks.hvgp_scaling.benchmark import HvgpScaling
 from benchmarks.kernel_recovery.benchmark import KernelRecovery
 from benchmarks.mnist_conv import MnistConv
@@ -44,6 +45,7 @@ BENCHMARKS: dict[str, type[Benchmark]] = {
     benchmark.name: benchmark
     for benchmark in (
         Basis,
+        HarmonicFeatures,
         Structure,
         SeveralOutputs,
         CollapsedStep,

@@ -40,7 +40,7 @@ class HarmonicFeatures(Benchmark):
     name = "harmonic_features"
 
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
-        parser.add_argument("--rounds", type=int, default=None, help="default 7")
+        parser.add_argument("--rounds", type=int, default=None, help="default 5")
 
     def configurations(self, arguments: argparse.Namespace) -> Iterable[Configuration]:
         for input_dim in (5,) if arguments.short else INPUT_DIMS:
@@ -49,7 +49,7 @@ class HarmonicFeatures(Benchmark):
                     "input_dim": input_dim,
                     "num_features": num_features,
                     "rows": 500 if arguments.short else NUM_ROWS,
-                    "rounds": arguments.rounds or (3 if arguments.short else 7),
+                    "rounds": arguments.rounds or (3 if arguments.short else 5),
                     "seed": 0,
                 }
 

@@ -40,10 +40,10 @@ def no_graph_outlives_its_file() -> Iterator[None]:
     import tensorflow_probability as tfp
     from tensorflow.python.framework import ops
 
-    from interdomain.sphere import harmonics, laplace_beltrami
+    from interdomain.sphere import harmonic_products, harmonics, laplace_beltrami
 
-    for kept in (harmonics._compiled, laplace_beltrami._compiled):
-        kept.cache_clear()  # their graphs need their gradient functions
+    for module in (harmonics, harmonic_products, laplace_beltrami):
+        module._compiled.cache_clear()  # their graphs need their gradient functions
     vars(tfp.bijectors.Bijector)["_cache"].clear()
     registered = ops.gradient_registry._registry
     for name in [name for name in registered if name.startswith("CustomGradient-")]:

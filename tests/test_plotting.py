@@ -13,7 +13,7 @@ import pytest
 from gpflow.kernels import RBF
 
 from interdomain import diagnostics, plotting
-from interdomain.inducing_variables import FourierFeatures, SumInducingVariables
+from interdomain.inducing_variables import FourierFeatures, SphericalHarmonics, SumInducingVariables
 from interdomain.kernels import (
     ArcCosine,
     HarmonizableComponent,
@@ -94,6 +94,26 @@ def test_variance_terms_without_orthogonal_variables() -> None:
     model = gpflow.models.SVGP(RBF(), gpflow.likelihoods.Gaussian(), Z)
     ax = plotting.variance_terms(X[:, 0], diagnostics.variance_terms(model, X))
     assert len(ax.lines) == 3
+
+
+def test_harmonic_shares() -> None:
+    kernel = SphericalMatern52(weight_variances=[0.3, 1.0, 0.01])
+    inputs = np.random.default_rng(1).normal(size=(50, 3))
+    harmonics = SphericalHarmonics.for_data(kernel, inputs, 40)
+    names = ["a", "b", "c"]
+    found = diagnostics.harmonic_shares(harmonics, kernel, inputs, column_names=names)
+    ax = plotting.plot_harmonic_shares(found)
+    bars = np.array([[bar.get_x(), bar.get_width()] for bar in ax.patches])
+    widths = bars[:, 1].reshape(len(found.degrees) - 1, -1)
+    np.testing.assert_allclose(widths, found.shares.T[1:], rtol=1e-12)
+    ends = np.sum(bars.reshape(*widths.shape, 2)[-1], axis=1)
+    np.testing.assert_allclose(ends, found.coordinate_shares)
+    ax.figure.canvas.draw()
+    assert [label.get_text() for label in ax.get_yticklabels()] == ["c, a", "b", "bias"]
+    assert "share of the prior variance" in ax.get_xlabel() and ax.get_ylabel()
+    constant = SphericalHarmonics(4, [0])
+    shares = diagnostics.harmonic_shares(constant, kernel, inputs)
+    plotting.plot_harmonic_shares(shares).figure.canvas.draw()
 
 
 def test_errors() -> None:

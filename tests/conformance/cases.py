@@ -104,6 +104,15 @@ def active_dims() -> tuple[Kernel, InducingVariables]:
     return kernel, SphericalHarmonics.for_kernel(kernel, input_dim=2, max_degree=3)
 
 
+def chosen() -> tuple[Kernel, InducingVariables]:
+    """Those of no whole degree, in an order of their own."""
+    kernel = SphericalMatern32(
+        variance=1.1, lengthscale=0.7, weight_variances=[0.8, 0.1, 1.4], active_dims=[0, 3, 2]
+    )
+    chains = [[0, 0, 0], [1, 1, 3], [-2, 3, 3], [0, 0, 1], [0, 2, 4], [0, 1, 1], [-1, 1, 2]]
+    return kernel, SphericalHarmonics(4, chains=chains, column_order=[1, 0, 2])
+
+
 def finite_rank() -> tuple[Kernel, InducingVariables]:
     """The harmonics explain the whole kernel."""
     kernel = SphericalMatern32(lengthscale=0.8, weight_variances=[0.6, 1.7], active_dims=[2, 0])
@@ -346,6 +355,7 @@ CASES = (
         num_factorisations=1,
     ),
     Case("harmonics-free-spectrum", free_spectrum, input_dim=3),
+    Case("harmonics-chosen", chosen, input_dim=4),
     Case(
         "activation-relu",
         relu_units,

@@ -58,6 +58,45 @@ def test_bad_dimension(dimension: int) -> None:
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
+        ({}, r"degrees must be given, or chains, found neither; pass for example range"),
+        (
+            {"chains": [0, 1, 2]},
+            r"chains must be a matrix \[M, 3\] of integers, found shape \(3,\)",
+        ),
+        (
+            {"chains": [[0, 1]]},
+            r"chains must have 3 columns in dimension 4, found 2; pass int.* k_4",
+        ),
+        ({"chains": [[0, 1, 1.5]]}, r"chains must be integers, found <array \[1, 3\]>; pass"),
+        (
+            {"chains": [[0, 0, 1], [-2, 1, 3]]},
+            r"chains must not decrease along a row, found \[-2, 1, 3\] in row 1; .*\|k_2\| <= k_3",
+        ),
+        (
+            {"chains": [[0, 2, 1]]},
+            r"chains must not decrease along a row, found \[0, 2, 1\] in row 0",
+        ),
+        ({"chains": [[1, 1, 1]] * 2}, r"chains must be different, found \[1, 1, 1\] twice; pass"),
+        ({"chains": [[0, 0, 30_000]]}, r"degrees: max_degree: the quadrature for 30,001 degrees"),
+        (
+            {"degrees": [0, 1], "chains": [[0, 0, 2], [0, 1, 1]]},
+            r"chains must be of other degrees than \(0, 1\), .* found \[0, 1, 1\]; leave these out",
+        ),
+        (
+            {"degrees": [1], "column_order": [0, 0, 1]},
+            r"column_order must be a permutation of 3 columns, found \(0, 0, 1\); .*least first",
+        ),
+        ({"degrees": [1], "column_order": [0, 1]}, "must be a permutation of 3 columns, found"),
+    ],
+)
+def test_bad_chains(arguments: dict[str, Any], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        SphericalHarmonics(4, **arguments)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
         ((RBF(), 3, 2), "kernel must be a ZonalKernel, found SquaredExponential; .*ArcCosine"),
         ((ArcCosine(), 0, 2), "input_dim must be an integer of 1 or more, found 0"),
         ((ArcCosine(), 3, -1), "max_degree must be an integer of 0 or more, found -1"),

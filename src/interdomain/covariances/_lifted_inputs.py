@@ -7,6 +7,7 @@ import tensorflow as tf
 from gpflow.base import TensorType
 
 from ..inducing_variables import ActivationFeatures, SphericalHarmonics
+from ..inducing_variables._eigenvalues import least_eigenvalue
 from ..kernels import ZonalKernel
 from ..kernels._columns import num_columns, with_columns
 from ..kernels.zonal.base import sphere_dimension
@@ -52,9 +53,9 @@ def inverse_eigenvalues(
 
     :param squared: Whether the squares of the result have to be numbers, too: it is then bounded.
     """
-    tiny = float(np.finfo(eigenvalues.dtype.as_numpy_dtype).tiny)
-    bounded = tf.maximum(eigenvalues, 1e4 * np.sqrt(tiny))
+    bounded = tf.maximum(eigenvalues, least_eigenvalue(eigenvalues.dtype))
     inverse = 1 / (kernel.variance * bounded)
     if squared:
         return inverse
+    tiny = float(np.finfo(eigenvalues.dtype.as_numpy_dtype).tiny)
     return inverse * tf.stop_gradient(bounded / tf.maximum(eigenvalues, tiny**0.8))

@@ -15,6 +15,7 @@ from ..sphere._typing import IntArray
 from ..sphere.chains import chains_of
 from ..sphere.harmonic_products import product_order
 from ..sphere.harmonic_squares import HarmonicSquares, Raises
+from ._eigenvalues import least_eigenvalue
 
 MAX_ROWS = 2_000
 """The rows over which variances are averaged: of more, these many are drawn."""
@@ -149,5 +150,7 @@ class _Spectrum:
         self._reach = reach if self._max_degree is None else min(reach, self._max_degree)
         degrees = self._kernel.nonzero_degrees(self._dimension, self._reach)
         if degrees:
-            values = self._kernel.eigenvalues(self._dimension, degrees).numpy().astype(float)
-            self._eigenvalues = dict(zip(degrees, values.tolist(), strict=True))
+            values = self._kernel.eigenvalues(self._dimension, degrees)
+            # With the least one in its place, a harmonic explains more than there is.
+            found = np.where(values >= least_eigenvalue(values.dtype), values, 0.0)
+            self._eigenvalues = dict(zip(degrees, found.tolist(), strict=True))

@@ -95,7 +95,6 @@ class SphericalHarmonics(InterDomainInducingVariables):
     ) -> None:
         super().__init__(name=name)
         self.dimension = validate_dimension(dimension)
-        self._column_order = _permutation(column_order, self.dimension - 1)
         if degrees is None and chains is None:
             raise ValueError(
                 "degrees must be given, or chains, found neither; pass for example "
@@ -116,6 +115,7 @@ class SphericalHarmonics(InterDomainInducingVariables):
             total = len(self._chains)
             check_num_inducing("chains", total, "harmonics", allow_large=allow_large)
         self._degrees, self._multiplicities = tuple(counts), tuple(counts.values())
+        self._column_order = _permutation(column_order, self.dimension - 1)
 
     def _joined(self, degrees: tuple[int, ...], chains: IntArray) -> IntArray:
         twice = np.isin(degrees_of(chains), degrees)
@@ -191,7 +191,8 @@ class SphericalHarmonics(InterDomainInducingVariables):
         :param X: Inputs ``[N, D]``, with all columns, of which ``active_dims`` selects some. Of
             more than 2,000 rows 2,000 are used, always the same ones.
         :param num_inducing: The number M of harmonics. They are fewer if no others have more than
-            1e-12 of the prior variance over the rows, or there are no more up to ``max_degree``.
+            1e-12 of the prior variance over the rows, there are no more up to ``max_degree``, or
+            (in float32) eigenvalues of higher degrees are too small to be inverted.
         :param max_degree: The highest degree; None for no limit.
         :param allow_large: As for the constructor.
         :raises ValueError: If the kernel is not zonal, X is not a finite matrix with the columns of
@@ -248,6 +249,8 @@ class SphericalHarmonics(InterDomainInducingVariables):
     @property
     def column_order(self) -> tuple[int, ...]:
         """The columns that are the coordinates of the sphere, the bias excluded."""
+        if self._column_order is None:
+            return tuple(range(self.dimension - 1))
         return self._column_order
 
     @property
@@ -266,9 +269,8 @@ class SphericalHarmonics(InterDomainInducingVariables):
         :return: ``[M, ..., N]``.
         """
         unit = tf.convert_to_tensor(unit)
-        last = self.dimension - 1
-        if self._column_order != tuple(range(last)):
-            unit = tf.gather(unit, [*self._column_order, last], axis=-1)
+        if self._column_order is not None:
+            unit = tf.gather(unit, [*self._column_order, self.dimension - 1], axis=-1)
         if self._chains is None:
             return spherical_harmonics(unit, self.degrees, scale=scale)
         return chosen_harmonics(unit, self._chains, scale=scale)
@@ -317,15 +319,18 @@ class SphericalHarmonics(InterDomainInducingVariables):
         )
 
 
-def _permutation(order: Sequence[int] | None, count: int) -> tuple[int, ...]:
-    """:raises ValueError: If it is none of that many columns."""
+def _permutation(order: Sequence[int] | None, count: int) -> tuple[int, ...] | None:
+    """The order of so many columns; None if they stay as they are.
+
+    :raises ValueError: If it is no permutation of them.
+    """
     if order is None:
-        return tuple(range(count))
+        return None
     remedy = f"pass each of the columns 0 to {count - 1} once, the one that matters least first"
     found = as_integers("column_order", order, remedy)
-    if sorted(found) != list(range(count)):
+    if len(found) != count or sorted(found) != list(range(count)):
         raise ValueError(
             f"column_order must be a permutation of {count} columns, found {short(found)}; "
             f"{remedy}."
         )
-    return found
+    return None if found == tuple(range(count)) else found

@@ -1,0 +1,88 @@
+"""What a set of harmonics explains, and in which columns."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from gpflow.covariances import Kuf
+from gpflow.inducing_variables import InducingPoints
+from gpflow.kernels import RBF
+
+from interdomain.covariances import Kuu_operator
+from interdomain.diagnostics import HarmonicShares, harmonic_shares
+from interdomain.inducing_variables import SphericalHarmonics
+from interdomain.kernels import ArcCosine, SphericalMatern52
+
+X = np.random.default_rng(0).normal(size=(1_200, 5))
+CHAINS = [[0, 0, 0], [2, 2, 3], [-2, 2, 3], [0, 3, 3], [1, 1, 1], [0, 0, 2]]
+HARMONICS = SphericalHarmonics(4, chains=CHAINS, column_order=[2, 0, 1])
+KERNEL = SphericalMatern52(variance=3.0, weight_variances=[0.5, 2.0, 0.2], active_dims=[3, 0, 4])
+
+
+def report(**arguments: Any) -> HarmonicShares:
+    return harmonic_shares(HARMONICS, KERNEL, X, **arguments)
+
+
+def test_shares() -> None:
+    found = report()
+    features = Kuf(HARMONICS, KERNEL, X).numpy()
+    scale = Kuu_operator(HARMONICS, KERNEL).diag_part().numpy()
+    of_each = np.sum(features**2, axis=1) / scale / np.sum(KERNEL(X, full_cov=False))
+    np.testing.assert_allclose(found.share, np.sum(of_each), rtol=1e-10)
+    assert found.num_inducing == 6 and found.num_rows == 1_200
+    assert found.degrees == (0, 1, 2, 3) and found.degree_counts == (1, 1, 1, 3)
+    expected = [of_each[0], of_each[4], of_each[5], of_each[1] + of_each[2] + of_each[3]]
+    np.testing.assert_allclose(found.degree_shares, expected, rtol=1e-10)
+    # The kernel sees columns 3, 0 and 4, and the harmonics those in the order 4, 3, 0.
+    assert found.coordinates == ("4, 3", "0", "bias")
+    np.testing.assert_array_equal(found.coordinate_counts, [3, 1, 3])
+    np.testing.assert_array_equal(found.highest_raises, [2, 3, 2])
+    first, second, third = of_each[[1, 2, 4]].sum(), of_each[3], of_each[[1, 2, 5]].sum()
+    np.testing.assert_allclose(found.coordinate_shares, [first, second, third], rtol=1e-10)
+    np.testing.assert_allclose(found.shares[0], [0, of_each[4], 0, *[of_each[1] + of_each[2]]])
+
+
+def test_an_arc_cosine_kernel_has_radii() -> None:
+    """Its prior variance grows with them; few harmonics explain nearly all of it."""
+    kernel = ArcCosine(bias_variance=0.5)
+    harmonics = SphericalHarmonics.for_kernel(kernel, 2, max_degree=20)
+    assert 0.999 < harmonic_shares(harmonics, kernel, X[:, :2]).share < 1
+
+
+def test_text() -> None:
+    lines = str(report(column_names=["age", "b", "c", "height", "e"])).splitlines()
+    share = f"{report().share:.1%}"
+    assert lines[0] == f"6 harmonics explain {share} of the prior variance over 1,200 rows"
+    assert [line.split()[:2] for line in lines[3:7]] == [[*"01"], [*"11"], [*"21"], [*"33"]]
+    table = lines[lines.index("") + 7 :]
+    assert table[0].split() == ["column", "harmonics", "highest", "share"]
+    assert table[1].split()[:4] == ["e,", "height", "3", "2"]
+    assert table[2].startswith("age") and table[3].startswith("bias") and len(table) == 4
+    assert len(set(map(len, table))) == 1
+    without = SphericalHarmonics(4, chains=[[0, 0, 0], [0, 0, 1]])
+    text = str(harmonic_shares(without, KERNEL, X))
+    assert text.endswith("none in: 3, 0, 4")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (
+            {"harmonics": InducingPoints(X)},
+            "harmonics must be SphericalHarmonics, found InducingPo",
+        ),
+        ({"kernel": RBF()}, "kernel must be a ZonalKernel, found SquaredExponential; pass one"),
+        ({"kernel": ArcCosine(active_dims=[0, 1, 2])}, r"found zero for \[3\]"),
+        ({"X": np.full((2, 5), np.nan)}, "X must be finite"),
+        (
+            {"column_names": ["a", "b"]},
+            "column_names must be 5 names, one for each column .*found 2",
+        ),
+        ({"column_names": "abcde"}, "column_names must be a list of names, found 'abcde'"),
+    ],
+)
+def test_errors(arguments: dict[str, Any], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        harmonic_shares(**{"harmonics": HARMONICS, "kernel": KERNEL, "X": X} | arguments)

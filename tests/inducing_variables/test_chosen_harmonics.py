@@ -1,0 +1,201 @@
+"""SphericalHarmonics of single chains: what a part of the whole degrees would be."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable
+
+import gpflow
+import numpy as np
+import pytest
+import tensorflow as tf
+from gpflow.covariances import Kuf, Kuu
+from gpflow.inducing_variables import InducingPoints
+
+from interdomain.covariances import Kuu_operator, Kvu
+from interdomain.inducing_variables import ActivationFeatures, SphericalHarmonics
+from interdomain.kernels import (
+    ArcCosine,
+    ChordalSquaredExponential,
+    SphericalMatern12,
+    SphericalMatern52,
+    SphericalSquaredExponential,
+    ZonalKernel,
+)
+from interdomain.models import OrthogonalSVGP
+from tests.conformance.helpers import assert_close, assert_same_objective
+
+X = np.random.default_rng(0).normal(size=(9, 3))
+Y = np.sin(X[:, :1])
+ALL = SphericalHarmonics(4, range(5)).chains
+
+
+def matern() -> SphericalMatern52:
+    return SphericalMatern52(
+        variance=1.3, lengthscale=0.8, weight_variances=[0.6, 1.7, 0.3], bias_variance=0.8
+    )
+
+
+def some(seed: int, count: int = 12, order: tuple[int, ...] | None = None) -> SphericalHarmonics:
+    chains = np.random.default_rng(seed).permutation(ALL)[:count]
+    return SphericalHarmonics(4, chains=chains, column_order=order)
+
+
+def rows_of(part: SphericalHarmonics, whole: SphericalHarmonics) -> list[int]:
+    places = {tuple(chain): row for row, chain in enumerate(whole.chains.tolist())}
+    return [places[tuple(chain)] for chain in part.chains.tolist()]
+
+
+@pytest.mark.parametrize("order", [None, (2, 0, 1)])
+def test_covariances_are_rows_of_those_of_whole_degrees(order: tuple[int, ...] | None) -> None:
+    kernel, part = matern(), some(1, order=order)
+    whole = SphericalHarmonics(4, range(5), column_order=order)
+    rows = rows_of(part, whole)
+    assert rows != sorted(rows) and part.num_inducing == 12
+    variables = (kernel.weight_variances, kernel.bias_variance)
+    inputs = tf.Variable(X)
+    weights = np.random.default_rng(2).normal(size=(12, 9))
+    assert_same_objective(
+        lambda: tf.reduce_sum(weights * Kuf(part, kernel, inputs)),
+        lambda: tf.reduce_sum(weights * tf.gather(Kuf(whole, kernel, inputs), rows)),
+        (inputs, *(variable.unconstrained_variable for variable in variables)),
+        rtol=1e-11,
+    )
+    assert_close(Kuf(part, kernel, X), Kuf(whole, kernel, X).numpy()[rows], rtol=1e-12)
+    diagonal = np.diag(Kuu(whole, kernel))[rows]
+    np.testing.assert_allclose(Kuu(part, kernel), np.diag(diagonal), rtol=1e-12)
+    np.testing.assert_allclose(Kuu_operator(part, kernel).diag_part(), diagonal, rtol=1e-12)
+    eigenvalues = kernel.eigenvalues(4, range(5)).numpy()
+    expected = 1 / (1.3 * eigenvalues[np.abs(part.chains[:, -1])])
+    np.testing.assert_allclose(diagonal, expected, rtol=1e-12)
+
+
+def test_column_order_is_that_of_permuted_columns() -> None:
+    order = (2, 0, 1)
+    permuted = matern()
+    permuted.weight_variances.assign(permuted.weight_variances.numpy()[list(order)])
+    expected = Kuf(some(1), permuted, X[:, order])
+    assert_close(Kuf(some(1, order=order), matern(), X), expected, rtol=1e-12)
+    # Whole degrees are other functions, too, and span the same space.
+    whole = [SphericalHarmonics(4, [0, 2], column_order=c) for c in (None, order)]
+    explained = [tf.matmul(f, f, transpose_a=True) for f in (Kuf(u, matern(), X) for u in whole)]
+    assert_close(*explained, rtol=1e-12)
+
+
+def test_degrees_beside_chains() -> None:
+    given = [[0, 1, 4], [-3, 3, 3], [2, 2, 4]]
+    harmonics = SphericalHarmonics(4, [0, 2], chains=given)
+    assert harmonics.degrees == (0, 2, 3, 4) and harmonics.multiplicities == (1, 9, 1, 2)
+    assert harmonics.num_inducing == 13 and not harmonics.has_whole_degrees
+    whole = SphericalHarmonics(4, [0, 2])
+    np.testing.assert_array_equal(harmonics.chains, [*whole.chains, *given])
+    np.testing.assert_array_equal(harmonics.level_of_each, [0, *[1] * 9, 3, 2, 3])
+    assert_close(Kuf(harmonics, matern(), X)[:10], Kuf(whole, matern(), X), rtol=1e-12)
+
+
+def test_what_is_returned_cannot_change_the_harmonics() -> None:
+    harmonics = some(1)
+    before = Kuf(harmonics, matern(), X)
+    harmonics.chains[:] = 0
+    copied = copy.deepcopy(harmonics)
+    assert copied.column_order == harmonics.column_order
+    for same in (harmonics, copied):
+        np.testing.assert_array_equal(Kuf(same, matern(), X), before)
+
+
+def test_unknown_batches() -> None:
+    kernel, harmonics = matern(), some(1)
+
+    @tf.function(input_signature=[tf.TensorSpec([None, None, 3], tf.float64)], autograph=False)
+    def covariance(inputs: tf.Tensor) -> tf.Tensor:
+        return Kuf(harmonics, kernel, inputs)
+
+    for shape in ((3, 3), (1, 9)):
+        batch = X.reshape(*shape, 3)
+        expected = Kuf(harmonics, kernel, X).numpy().reshape(12, *shape)
+        np.testing.assert_array_equal(covariance(batch), expected)
+
+
+KERNELS: list[Callable[[], ZonalKernel]] = [
+    lambda: SphericalMatern12(lengthscale=0.5),
+    lambda: SphericalSquaredExponential(lengthscale=0.4, bias_variance=0.1),
+    lambda: ChordalSquaredExponential(lengthscale=0.7, weight_variances=3.0),
+    lambda: ArcCosine(1, weight_variances=2.0),
+    lambda: ArcCosine(0, depth=2),
+]
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+@pytest.mark.parametrize("make", KERNELS)
+def test_no_set_explains_more_than_the_prior(
+    make: Callable[[], ZonalKernel], dtype: type[np.floating]
+) -> None:
+    with gpflow.config.as_context(gpflow.config.Config(float=dtype)):
+        kernel = make()
+        inputs = np.random.default_rng(3).normal(size=(30, 3)).astype(dtype)
+        candidates = ALL[np.isin(ALL[:, -1], kernel.nonzero_degrees(4, 4))]
+        sets = [SphericalHarmonics.for_data(kernel, inputs, 200)]
+        for seed in range(3):
+            chains = np.random.default_rng(seed).permutation(candidates)[:15]
+            sets.append(SphericalHarmonics(4, chains=chains))
+        shares = [explained_share(harmonics, kernel, inputs) for harmonics in sets]
+        assert shares[0] > 0.5
+
+
+def explained_share(
+    harmonics: SphericalHarmonics, kernel: ZonalKernel, inputs: np.ndarray
+) -> float:
+    """Of the prior variance, after a check that there is no direction in which it is exceeded."""
+    Kff, features = kernel(inputs).numpy(), Kuf(harmonics, kernel, inputs).numpy()
+    assert features.dtype == Kff.dtype == inputs.dtype
+    inverse = 1 / Kuu_operator(harmonics, kernel).diag_part().numpy()
+    Qff = features.T @ (features * inverse[:, None])
+    least = np.min(np.linalg.eigvalsh((Kff - Qff).astype(float)))
+    assert least > -200 * np.finfo(inputs.dtype).eps * np.max(Kff)
+    return float(np.trace(Qff) / np.trace(Kff))
+
+
+def test_eigenvalues_that_single_precision_cannot_invert() -> None:
+    """On the sphere in 31 dimensions they fall by a factor of ten or more from degree to degree."""
+    with gpflow.config.as_context(gpflow.config.Config(float=np.float32)):
+        weights = np.array([3.0, 3.0, *[1e-4] * 28])
+        kernel = SphericalMatern12(weight_variances=weights, bias_variance=0.3, lengthscale=0.15)
+        inputs = np.random.default_rng(4).normal(size=(100, 30)).astype(np.float32)
+        harmonics = SphericalHarmonics.for_data(kernel, inputs, 1_000)
+        assert 6 < max(harmonics.degrees) < 15
+        explained_share(harmonics, kernel, inputs)
+
+
+def test_covariances_between_sets() -> None:
+    kernel, v, u = matern(), some(4), some(5)
+    whole = SphericalHarmonics(4, range(5))
+    between = Kuu(whole, kernel).numpy()[rows_of(v, whole)][:, rows_of(u, whole)]
+    assert np.count_nonzero(between) > 0
+    np.testing.assert_allclose(Kvu(v, u, kernel), between, rtol=1e-12)
+    units = ActivationFeatures.random(3, 4, "softplus", 4, seed=1)
+    expected = Kvu(units, whole, kernel).numpy()[:, rows_of(u, whole)]
+    assert_close(Kvu(units, u, kernel), expected, rtol=1e-12)
+    assert_close(Kvu(u, units, kernel), expected.T, rtol=1e-12)
+    points = InducingPoints(X[:4])
+    assert_close(Kvu(points, u, kernel), tf.transpose(Kuf(u, kernel, X[:4])), rtol=1e-12)
+    message = r"iv_v, iv_u: column_order must be the same for both, found \(0, 1, 2\) and \(2, 0, 1"
+    with pytest.raises(ValueError, match=message):
+        Kvu(v, some(5, order=(2, 0, 1)), kernel)
+
+
+def test_orthogonal_variables_of_other_harmonics_are_those_of_the_union() -> None:
+    rng = np.random.default_rng(6)
+    chains = rng.permutation(ALL)[:10]
+    first, second, both = (
+        SphericalHarmonics(4, chains=c) for c in (chains[:6], chains[6:], chains)
+    )
+    likelihood = gpflow.likelihoods.Gaussian(0.1)
+    pair = OrthogonalSVGP(matern(), likelihood, first, second)
+    mean, root = rng.normal(size=(10, 1)), np.tril(rng.normal(size=(10, 10)))
+    root[6:, :6] = 0
+    pair.q_mu.assign(mean[:6])
+    pair.q_mu_orthogonal.assign(mean[6:])
+    pair.q_sqrt.assign(root[None, :6, :6])
+    pair.q_sqrt_orthogonal.assign(root[None, 6:, 6:])
+    joint = gpflow.models.SVGP(matern(), likelihood, both, q_mu=mean, q_sqrt=root[None])
+    np.testing.assert_allclose(pair.elbo((X, Y)), joint.elbo((X, Y)), rtol=1e-5)

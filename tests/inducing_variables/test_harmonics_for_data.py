@@ -1,0 +1,191 @@
+"""SphericalHarmonics.for_data: the harmonics with the most prior variance over the rows."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from gpflow.covariances import Kuf
+from gpflow.kernels import RBF
+
+from interdomain.covariances import Kuu_operator
+from interdomain.inducing_variables import SphericalHarmonics
+from interdomain.kernels import ArcCosine, SphericalMatern32, SphericalMatern52, ZonalKernel
+from interdomain.sphere.chains import raises_of
+from interdomain.sphere.harmonic_squares import HarmonicSquares
+
+Chain = tuple[int, ...]
+for_data = SphericalHarmonics.for_data
+
+
+def normal(*shape: int) -> np.ndarray:
+    return np.random.default_rng(len(shape) + shape[-1]).normal(size=shape)
+
+
+def chains_of(harmonics: SphericalHarmonics) -> set[Chain]:
+    return set(map(tuple, harmonics.chains.tolist()))
+
+
+def by_enumeration(
+    kernel: ZonalKernel, X: np.ndarray, order: tuple[int, ...], max_degree: int
+) -> dict[Chain, float]:
+    """The raises of all harmonics up to a degree, and their variances over all rows."""
+    degrees = kernel.nonzero_degrees(X.shape[1] + 1, max_degree)
+    whole = SphericalHarmonics(X.shape[1] + 1, degrees, column_order=order)
+    means = np.mean(Kuf(whole, kernel, X).numpy() ** 2, axis=1)
+    variances = means / Kuu_operator(whole, kernel).diag_part().numpy()
+    raises = map(tuple, raises_of(whole.chains).tolist())
+    return dict(zip(raises, variances.tolist(), strict=True))
+
+
+def below(raises: Chain) -> set[Chain]:
+    """All that are one raise below."""
+    return {
+        (*raises[:j], raises[j] - int(np.sign(raises[j])), *raises[j + 1 :])
+        for j in np.flatnonzero(raises)
+    }
+
+
+def chosen(harmonics: SphericalHarmonics) -> set[Chain]:
+    return set(map(tuple, raises_of(harmonics.chains).tolist()))
+
+
+def test_the_largest_of_all() -> None:
+    """Where they are closed under single raises, best first is just the best."""
+    kernel = SphericalMatern52(weight_variances=[0.3, 2.0, 0.05], bias_variance=0.7, variance=3.0)
+    X = normal(40, 3)
+    harmonics = for_data(kernel, X, 60)
+    assert harmonics.column_order == (2, 0, 1)
+    variances = by_enumeration(kernel, X, harmonics.column_order, 10)
+    largest = sorted(variances, key=lambda raises: -variances[raises])[:60]
+    assert all(below(raises) <= set(largest) for raises in largest)
+    assert chosen(harmonics) == set(largest)
+    assert max(harmonics.degrees) >= 6
+
+
+@pytest.mark.parametrize("order", [1, 0])
+def test_degrees_that_the_kernel_lacks_are_crossed(order: int) -> None:
+    """One by one, over everything that is enumerated: a second, naive search."""
+    kernel, X = ArcCosine(order, weight_variances=[0.4, 1.5], bias_variance=0.2), normal(25, 2)
+    harmonics = for_data(kernel, X, 20)
+    variances = by_enumeration(kernel, X, harmonics.column_order, 12)
+    known = SphericalHarmonics(3, range(13))
+    lattice = set(map(tuple, raises_of(known.chains).tolist()))
+    reached: set[Chain] = set()
+    taken: set[Chain] = set()
+    while len(taken) < 20:
+        open_now = {r for r in lattice - reached if below(r) <= reached}
+        lacking = open_now - set(variances)
+        if lacking:
+            reached |= lacking
+        else:
+            best = max(open_now, key=lambda raises: variances[raises])
+            reached.add(best)
+            taken.add(best)
+    assert chosen(harmonics) == taken
+    lacks = set(range(2, 12)) - set(kernel.nonzero_degrees(3, 12))
+    assert lacks and not lacks & set(harmonics.degrees) and max(harmonics.degrees) >= 4
+
+
+def test_many_columns_of_which_four_matter(monkeypatch: pytest.MonkeyPatch) -> None:
+    looked_at = []
+    mean = HarmonicSquares.mean
+    monkeypatch.setattr(HarmonicSquares, "mean", lambda *a: looked_at.append(a[1]) or mean(*a))
+    matter = [3, 8, 20, 29]
+    weights = np.full(30, 1e-3)
+    weights[matter] = 1.0
+    harmonics = for_data(SphericalMatern52(weight_variances=weights), normal(5_000, 30), 500)
+    assert harmonics.num_inducing == 500 and max(harmonics.degrees) >= 6
+    assert set(harmonics.column_order[-4:]) == set(matter)
+    assert len(looked_at) < 6_000  # of 10^7 up to degree 6
+    raised = np.count_nonzero(raises_of(harmonics.chains), axis=0)
+    assert min(raised[-5:]) > 5 * max(raised[:-5])
+
+
+def test_always_the_same() -> None:
+    """Also with more rows than are looked at, and columns that are all alike."""
+    kernel, X = SphericalMatern32(), normal(3_000, 4)
+    first, second = (for_data(kernel, X, 50) for _ in range(2))
+    np.testing.assert_array_equal(first.chains, second.chains)
+    assert first.column_order == second.column_order
+    alike = np.repeat(X[:100, :1], 4, axis=1)
+    assert for_data(kernel, alike, 50).column_order == (0, 1, 2, 3)
+    # A constant of the kernel's variance changes nothing.
+    scaled = for_data(SphericalMatern32(variance=1e-30), X, 50)
+    np.testing.assert_array_equal(scaled.chains, first.chains)
+
+
+def test_active_columns() -> None:
+    X = normal(60, 5)
+    weights = [0.1, 2.0, 0.5]
+    some = for_data(SphericalMatern32(weight_variances=weights, active_dims=[4, 0, 2]), X, 40)
+    alone = for_data(SphericalMatern32(weight_variances=weights), X[:, [4, 0, 2]], 40)
+    assert some.column_order == alone.column_order
+    np.testing.assert_array_equal(some.chains, alone.chains)
+
+
+def test_columns_without_variance() -> None:
+    """Nothing is raised in a column of zeros; one that is constant is a second bias."""
+    X = normal(80, 4)
+    X[:, 1], X[:, 2] = 0.0, 0.5
+    harmonics = for_data(SphericalMatern52(), X, 100)
+    assert harmonics.column_order[:2] == (1, 2) and harmonics.num_inducing == 100
+    zeros = X.copy()
+    zeros[:, 2] = 0.0
+    harmonics = for_data(SphericalMatern52(), zeros, 100)
+    assert harmonics.column_order[:2] == (1, 2)
+    assert np.all(harmonics.chains[:, 0] == 0) and np.any(harmonics.chains[:, 1] > 0)
+
+
+@pytest.mark.parametrize("X", [normal(1, 2), np.zeros((3, 2))], ids=["one row", "zeros"])
+def test_hardly_any_data(X: np.ndarray) -> None:
+    harmonics = for_data(ArcCosine(), X, 8)
+    assert harmonics.num_inducing == 8
+    assert np.all(np.isfinite(Kuf(harmonics, ArcCosine(), X)))
+
+
+def test_fewer_than_asked_for() -> None:
+    kernel, X = SphericalMatern52(), normal(50, 2)
+    everything = for_data(kernel, X, 1_000, max_degree=3)
+    assert everything.degrees == (0, 1, 2, 3) and everything.multiplicities == (1, 3, 5, 7)
+    assert for_data(ArcCosine(), X, 1_000, max_degree=3).degrees == (0, 1, 2)
+    # Without any other than those of zeros in the first column, which vanish.
+    X[:, 0] = 0.0
+    assert for_data(kernel, X, 1_000, max_degree=3).num_inducing < 16
+    assert for_data(kernel, X, 1).degrees == (0,)
+
+
+class _WithoutConstant(SphericalMatern52):
+    def has_degree(self, dimension: int, degree: int) -> bool:
+        return degree > 0
+
+
+@pytest.mark.parametrize(
+    ("kernel", "arguments", "message"),
+    [
+        (RBF(), {}, "kernel must be a ZonalKernel, found SquaredExponential; .*ArcCosine"),
+        (ArcCosine(), {"X": normal(5)}, r"X must be a matrix \[N, D\], found shape \(5,\)"),
+        (ArcCosine(), {"X": np.full((5, 2), np.nan)}, "X must be finite"),
+        (
+            ArcCosine(),
+            {"X": np.full((5, 2), 1e200)},
+            "X must have a finite variance .*1e\\+200; st",
+        ),
+        (ArcCosine(), {"num_inducing": 0}, "num_inducing must be an integer of 1 or more, found 0"),
+        (ArcCosine(), {"max_degree": -1}, "max_degree must be an integer of 0 or more, found -1"),
+        (
+            ArcCosine(weight_variances=[1.0]),
+            {},
+            "X must have 1 columns, one for each entry of weig",
+        ),
+        (
+            _WithoutConstant(),
+            {"max_degree": 0},
+            "max_degree must reach a degree that _WithoutConstant has, found 0; pass a higher one",
+        ),
+    ],
+)
+def test_errors(kernel: Any, arguments: dict[str, Any], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        for_data(**{"kernel": kernel, "X": normal(5, 2), "num_inducing": 9} | arguments)

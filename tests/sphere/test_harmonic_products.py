@@ -1,0 +1,104 @@
+"""Chosen harmonics are those of whole degrees, and the labels that choose them."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import tensorflow as tf
+from scipy.special import eval_gegenbauer, roots_gegenbauer
+
+from interdomain.sphere import num_harmonics, spherical_harmonics
+from interdomain.sphere.chains import chains_of, chains_of_degree, degrees_of, raises_of
+from interdomain.sphere.harmonic_products import chosen_harmonics, product_order
+from interdomain.sphere.harmonic_squares import HarmonicSquares
+from tests.conformance.helpers import assert_same_objective
+from tests.sphere.references import unit_vectors
+
+SIZES = [(2, 9), (3, 8), (4, 6), (9, 3), (30, 2)]
+
+
+def all_chains(dimension: int, max_degree: int) -> np.ndarray:
+    return np.concatenate([chains_of_degree(dimension, k) for k in range(max_degree + 1)])
+
+
+@pytest.mark.parametrize(("dimension", "max_degree"), SIZES)
+def test_values_and_gradients_of_all_and_of_some(dimension: int, max_degree: int) -> None:
+    """Some: in any order, and without those of lower degree that they are multiples of."""
+    rng = np.random.default_rng(dimension)
+    X = tf.Variable(unit_vectors(5, dimension))
+    scale = tf.Variable(rng.uniform(0.5, 2.0, size=5))
+    chains = all_chains(dimension, max_degree)
+    for rows in (np.arange(len(chains)), rng.permutation(len(chains))[: len(chains) // 3]):
+        weights = rng.normal(size=(len(rows), 5))
+        assert_same_objective(
+            lambda rows=rows, weights=weights: tf.reduce_sum(
+                weights * chosen_harmonics(X, chains[rows], scale=scale)
+            ),
+            lambda rows=rows, weights=weights: tf.reduce_sum(
+                weights
+                * tf.gather(spherical_harmonics(X, range(max_degree + 1), scale=scale), rows)
+            ),
+            (X, scale),
+            rtol=1e-11,
+        )
+        np.testing.assert_allclose(
+            chosen_harmonics(X, chains[rows]).numpy(),
+            spherical_harmonics(X, range(max_degree + 1)).numpy()[rows],
+            rtol=1e-11,
+            atol=1e-11,
+        )
+
+
+@pytest.mark.parametrize(("dimension", "degree"), [(3, 40), (5, 9), (12, 4)])
+def test_addition_theorem(dimension: int, degree: int) -> None:
+    X = unit_vectors(8, dimension)
+    Y = chosen_harmonics(X, chains_of_degree(dimension, degree)).numpy()
+    half = dimension / 2 - 1
+    cosines = np.clip(X @ X.T, -1, 1)
+    legendre = eval_gegenbauer(degree, half, cosines) / eval_gegenbauer(degree, half, 1.0)
+    count = num_harmonics(dimension, degree)
+    np.testing.assert_allclose(Y.T @ Y / count, legendre, atol=1e-11)
+
+
+def test_orthonormal_at_high_degree() -> None:
+    """By Gauss quadrature, of some of 90,000 harmonics that are no multiples of each other."""
+    degree = 30
+    chains = np.array(
+        [[0, 0, 0], [3, 7, 30], [-3, 7, 30], [0, 0, 30], [30, 30, 30], [-1, 29, 29], [3, 30, 30]]
+    )
+    angles = 2 * np.pi * np.arange(2 * degree + 1) / (2 * degree + 1)
+    X, mass = np.stack([np.cos(angles), np.sin(angles)], axis=1), np.ones(len(angles))
+    for dimension in (3, 4):
+        t, weights = roots_gegenbauer(degree + 1, dimension / 2 - 1)
+        rest = np.sqrt(1 - t**2)[:, None, None] * X
+        heights = np.broadcast_to(t[:, None, None], [*rest.shape[:2], 1])
+        X = np.concatenate([rest, heights], axis=2).reshape(-1, dimension)
+        mass = np.outer(weights, mass).ravel()
+    Y = chosen_harmonics(X, chains).numpy()
+    gram = (Y * (mass / np.sum(mass))) @ Y.T
+    np.testing.assert_allclose(gram, np.eye(len(chains)), atol=1e-11)
+
+
+def test_labels() -> None:
+    chains = np.array([[-2, 2, 5], [0, 3, 3], [4, 4, 4]])
+    raises = [[-2, 0, 3], [0, 3, 0], [4, 0, 0]]
+    np.testing.assert_array_equal(raises_of(chains), raises)
+    np.testing.assert_array_equal(chains_of(np.array(raises)), chains)
+    np.testing.assert_array_equal(degrees_of(chains), [5, 3, 4])
+    several = all_chains(4, 3)
+    assert sorted(product_order(several)) == list(range(len(several)))
+    factors = np.count_nonzero(raises_of(several[product_order(several)]), axis=1)
+    assert np.all(np.diff(factors) >= 0)
+
+
+@pytest.mark.parametrize("dimension", [2, 5])
+def test_mean_squares_of_single_harmonics(dimension: int) -> None:
+    X, weights = unit_vectors(7, dimension), np.random.default_rng(0).uniform(size=7)
+    chains = np.random.default_rng(1).permutation(all_chains(dimension, 5))
+    squares = HarmonicSquares(X, weights)
+    found = [
+        squares.mean(tuple((j + 2, a) for j, a in enumerate(raises) if a))
+        for raises in raises_of(chains).tolist()
+    ]
+    expected = chosen_harmonics(X, chains).numpy() ** 2 @ weights
+    np.testing.assert_allclose(found, expected, rtol=1e-10, atol=1e-13)
