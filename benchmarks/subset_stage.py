@@ -87,9 +87,10 @@ def measured(
 
     X, Y = made_up(COLUMNS[data], seed) if data_dir is None else stored(data, data_dir)
     started = time.perf_counter()
-    kernel = idm.kernels.SphericalMatern52(weight_variances=np.ones(X.shape[1]), max_degree=degree)
+    kernel = idm.kernels.SphericalMatern52(weight_variances=np.ones(X.shape[1]))
     harmonics = idm.inducing_variables.SphericalHarmonics.for_kernel(kernel, X.shape[1], degree)
-    model = idm.models.StructuredSGPR((X, Y), kernel, harmonics, noise_variance=0.5, progress=False)
+    prior = idm.kernels.FiniteRank(kernel, harmonics)
+    model = idm.models.StructuredSGPR((X, Y), prior, harmonics, noise_variance=0.5, progress=False)
     subset = model.subset_model(rows, seed=seed)
     built = time.perf_counter()
     ends: list[float] = []

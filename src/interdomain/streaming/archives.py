@@ -106,7 +106,7 @@ def header_of(arrays: Mapping[str, Array]) -> dict[str, Any]:
     probes = _floats(arrays, "probes", (None, None))
     stacked = _floats(arrays, "stacked", (None, len(probes)))
     # Where nothing is left out of the kernel there is no term, in neither of the two.
-    no_terms = all(np.size(arrays.get(key)) == 0 for key in ("terms", "diagonal"))
+    no_terms = all(key in arrays and arrays[key].size == 0 for key in ("terms", "diagonal"))
     terms = _floats(arrays, "terms", (None, len(probes)), may_be_empty=no_terms)
     gram = _floats(arrays, "gram", (2, len(stacked), len(stacked))).sum(axis=0)
     diagonal = _floats(arrays, "diagonal", (2, len(terms)), may_be_empty=no_terms).sum(axis=0)

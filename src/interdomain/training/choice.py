@@ -30,6 +30,8 @@ _TURN_SIZE = 256
 
 _TURN_STEPS = 25
 
+_TURN_CANDIDATES = 2_000
+
 _NOTABLE_RISE = 0.005
 """Of the log density of rows held out: turns that bring less are the last."""
 
@@ -96,6 +98,7 @@ class _Choosing:
         self._arguments: dict[str, Any] = {"options": options, "progress": progress}
         self._start = model.inducing_variable, model.kernel
         X, Y = model.draw(_ROWS, seed=seed)
+        self._all_rows = X, Y
         order = np.random.default_rng(seed).permutation(len(X))
         held_out = min(len(X) // 6, _MOST_HELD_OUT)
         self._held_out = X[order[:held_out]], Y[order[:held_out]]
@@ -118,14 +121,11 @@ class _Choosing:
         frozen = tuple(n for n, p in self._model.feature_parameters.items() if p.trainable)
         for parameter in self._model.feature_parameters.values():
             gpflow.set_trainable(parameter, False)
-        rows = self._model.model_of(self._rows)
+        rows = self._model.model_of(self._all_rows)
         dictionary, pursuit = arranged_dictionary(rows), None
         if kept is None:
             pursuit = matching_pursuit(
-                rows,
-                self._num_inducing,
-                validation_data=self._held_out,
-                progress=self._arguments["progress"],
+                rows, self._num_inducing, progress=self._arguments["progress"]
             )
             atoms = self._of_chief(pursuit.atoms)
             if path is not None and self._model.workers.is_chief:
@@ -151,7 +151,8 @@ class _Choosing:
                 subset,
                 min(self._num_inducing, _TURN_SIZE),
                 growth=2.0,
-                validation_data=self._held_out,
+                steps=_TURN_STEPS // 5,
+                max_candidates=_TURN_CANDIDATES,
                 progress=self._arguments["progress"],
             )
             fit(subset, method="l-bfgs", steps=_TURN_STEPS, **self._arguments)

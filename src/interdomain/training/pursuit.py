@@ -83,6 +83,7 @@ def matching_pursuit(
     max_candidates: int = 5_000,
     validation_data: RegressionData | None = None,
     least_gain: float = 2.0,
+    fill: bool = True,
     progress: bool = True,
 ) -> Pursuit:
     """
@@ -108,7 +109,8 @@ def matching_pursuit(
     With the kernel as it is, every feature that is added raises the bound, which stays one on the
     same evidence, and choosing is as safe as moving inducing points. With
     :class:`interdomain.kernels.FiniteRank` the prior is made of the features, choosing changes the
-    model, and few rows can be fitted too well: pass ``validation_data``.
+    model, and few rows can be fitted too well: ``least_gain``, ``fill`` and ``validation_data``
+    guard against that.
 
     :param model: its features are of a dictionary: :class:`~interdomain.inducing_variables
         .SphericalHarmonics`, :class:`~interdomain.inducing_variables.PeriodicFourierFeatures`, sums
@@ -124,6 +126,9 @@ def matching_pursuit(
         not rise.
     :param least_gain: by how much a feature has to raise the bound, in nats; where none does, the
         pursuit ends. Of many candidates some fit the noise: with 0 these are taken as well.
+    :param fill: whether to take those of most prior variance for what is left of ``num_inducing``
+        then. They do not depend on y, and keep a prior that is made of the features honest: with
+        those alone that fit y best it is too sure of itself.
     :param progress: show a progress bar.
     :raises ValueError: for wrong arguments, another model, features of no dictionary, or a model
         without its rows.
@@ -139,8 +144,11 @@ def matching_pursuit(
     steps = integer("steps", steps, at_least=0)
     max_candidates = integer("max_candidates", max_candidates, at_least=1)
     least_gain = number("least_gain", least_gain, at_least=0)
+    boolean("fill", fill)
     boolean("progress", progress)
-    pursuit = _Pursuit(model, max_candidates, steps, least_gain, validation_data, started)
+    pursuit = _Pursuit(
+        model, num_inducing, max_candidates, steps, least_gain, validation_data, started
+    )
     with tqdm(
         total=num_inducing,
         initial=min(pursuit.size, num_inducing),
@@ -151,6 +159,8 @@ def matching_pursuit(
         dynamic_ncols=True,
     ) as bar:
         reason = pursuit.run(num_inducing, growth, bar)
+        if fill:
+            pursuit.fill(num_inducing, bar)
     return Pursuit(tuple(pursuit.rounds), pursuit.best, pursuit.best_atoms, reason)
 
 
@@ -168,6 +178,7 @@ class _Pursuit:
     def __init__(
         self,
         model: StructuredSGPR,
+        num_inducing: int,
         max_candidates: int,
         steps: int,
         least_gain: float,
@@ -178,9 +189,9 @@ class _Pursuit:
         self._steps, self._least_gain = steps, least_gain
         self._validation_data = validation_data
         self._dictionary = arranged_dictionary(model)
-        self._atoms = self._dictionary.atoms
-        model.inducing_variable, model.kernel = self._dictionary.block(self._atoms)
-        self._pool = self._dictionary.likeliest(_some_rows(model), max_candidates)
+        self._replace(self._dictionary.atoms)
+        most = max(max_candidates, num_inducing)
+        self._pool = self._dictionary.likeliest(_some_rows(model), most)
         self.rounds = [self._round(0)]
         self.best = 0
         self._best = self._state()
@@ -196,11 +207,6 @@ class _Pursuit:
         values = [(variable, variable.numpy()) for variable in variables]
         return _State(self._atoms, (model.inducing_variable, model.kernel), values)
 
-    def _restore(self) -> None:
-        self._model.inducing_variable, self._model.kernel = self._best.block
-        for variable, value in self._best.values:
-            variable.assign(value)
-
     @property
     def size(self) -> int:
         """The number M of features now."""
@@ -214,17 +220,46 @@ class _Pursuit:
             num_candidates = self._grow(wanted - before)
             if self.size == before:
                 return "elbo" if num_candidates else "candidates"
-            bar.update(self.size - before)
-            if self._steps:
-                fit(self._model, method="l-bfgs", steps=self._steps, progress=False)
-            self.rounds.append(self._round(num_candidates))
-            bar.set_postfix_str(_text(self.rounds[-1]))
-            if not self._better():
-                self._restore()
+            if not self._end_round(before, num_candidates, bar):
                 return "elbo" if self.rounds[-1].held_out is None else "held_out"
-            self.best = len(self.rounds) - 1
-            self._best = self._state()
         return "num_inducing"
+
+    def fill(self, num_inducing: int, bar: Any) -> None:
+        """Take those of most prior variance, up to so many features."""
+        before, own = self.size, set(map(tuple, self._atoms.tolist()))
+        pool = [atom for atom in map(tuple, self._pool.tolist()) if atom not in own]
+        rest = np.array(pool, np.int64).reshape([len(pool), self._atoms.shape[1]])
+        sizes = np.bincount(self._dictionary.owners(rest, alone=True)) if pool else np.zeros(0)
+        rest = rest[np.cumsum(sizes) <= num_inducing - before]
+        if len(rest):
+            self._replace(np.concatenate([self._atoms, rest]))
+            self._end_round(before, 0, bar, only_held_out=True)
+
+    def _end_round(
+        self, before: int, num_candidates: int, bar: Any, *, only_held_out: bool = False
+    ) -> bool:
+        """Whether the model is the best so far; if not, it is the best again.
+
+        :param only_held_out: Compare nothing but the log density of rows held out, if any.
+        """
+        bar.update(self.size - before)
+        if self._steps:
+            fit(self._model, method="l-bfgs", steps=self._steps, progress=False)
+        self.rounds.append(self._round(num_candidates))
+        bar.set_postfix_str(_text(self.rounds[-1]))
+        if not (only_held_out and self._validation_data is None or self._better()):
+            self._model.inducing_variable, self._model.kernel = self._best.block
+            self._atoms = self._best.atoms
+            for variable, value in self._best.values:
+                variable.assign(value)
+            return False
+        self.best = len(self.rounds) - 1
+        self._best = self._state()
+        return True
+
+    def _replace(self, atoms: IntArray) -> None:
+        self._atoms = atoms
+        self._model.inducing_variable, self._model.kernel = self._dictionary.block(atoms)
 
     def _round(self, num_candidates: int) -> PursuitRound:
         model, held_out = self._model, None
@@ -262,9 +297,7 @@ class _Pursuit:
             self._least_gain,
         )
         if taken:
-            self._atoms = np.concatenate([self._atoms, shortlist[taken]])
-            parts = dictionary.block(self._atoms)
-            self._model.inducing_variable, self._model.kernel = parts
+            self._replace(np.concatenate([self._atoms, shortlist[taken]]))
         return len(owners)
 
     def _candidates(self) -> IntArray:
