@@ -6,8 +6,9 @@ chosen  SphericalHarmonics.for_data(kernel, X, M), for M from 200 to 5,000;
 whole   all degrees up to that with about as many harmonics.
 Times are seconds, median [quartiles] over rounds in which the sides take turns; they are compared
 per feature. Peak memory, each side in a process of its own, is in units of one float64 per feature
-and row: Kuf itself is one of them, and so is its gradient. The time to choose, from 2,000 of the
-rows, is that of one call, and the share that of the prior variance over 2,000 rows.
+and row: Kuf itself is one of them; the gradient that comes into it is there before, and not
+counted. The time to choose, from 2,000 of the rows, is that of one call, and the share that of the
+prior variance over 2,000 rows.
 """
 
 from __future__ import annotations

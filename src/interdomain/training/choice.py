@@ -14,6 +14,7 @@ import gpflow
 import numpy as np
 import tensorflow as tf
 
+from ..covariances.dictionaries import Dictionary
 from ..models import StructuredSGPR
 from ..sphere._typing import Array, IntArray
 from ..streaming.archives import FORMAT, read_archive, write_archive
@@ -24,6 +25,11 @@ _ROWS = 20_000
 """Rows to choose features by, at most, those held out included."""
 
 _MOST_HELD_OUT = 2_000
+
+_BEGINNING = 50
+"""Features that a pursuit begins with: those of most prior variance."""
+
+_BEGINNING_ROWS = 2_000
 
 _TURN_SIZE = 256
 """Features that scales are trained with, at most: every step computes them again."""
@@ -122,7 +128,7 @@ class _Choosing:
         for parameter in self._model.feature_parameters.values():
             gpflow.set_trainable(parameter, False)
         rows = self._model.model_of(self._all_rows)
-        dictionary, pursuit = arranged_dictionary(rows), None
+        dictionary, pursuit = _begin(rows), None
         if kept is None:
             pursuit = matching_pursuit(
                 rows, self._num_inducing, progress=self._arguments["progress"]
@@ -147,6 +153,7 @@ class _Choosing:
         turns, best = [self._density(subset)], [v.numpy() for v in variables]
         for _ in range(max_turns):
             subset.inducing_variable, subset.kernel = self._start
+            _begin(subset)
             matching_pursuit(
                 subset,
                 min(self._num_inducing, _TURN_SIZE),
@@ -183,6 +190,14 @@ class _Choosing:
             "atoms": atoms.astype(np.float64),
             **values,
         }
+
+
+def _begin(model: StructuredSGPR) -> Dictionary:
+    """Give the model the few features of most prior variance."""
+    dictionary = arranged_dictionary(model)
+    X, _ = model.draw(_BEGINNING_ROWS)
+    model.inducing_variable, model.kernel = dictionary.block(dictionary.likeliest(X, _BEGINNING))
+    return dictionary
 
 
 def _variables(model: StructuredSGPR) -> list[tf.Variable]:

@@ -22,6 +22,8 @@ from .loop import fit
 _SHORTLIST = 3
 """Candidates that are compared with each other, for each feature that a round may take."""
 
+_LEAST_SHORTLIST = 500
+
 _POOL_ROWS = 2_000
 """Rows over which prior variances are averaged."""
 
@@ -287,7 +289,9 @@ class _Pursuit:
         sums = residuals.screen(dictionary.block(candidates, alone=True))
         gains = np.bincount(owners, sums.gains(dictionary.charged(candidates)))
         means = gains / np.bincount(owners)
-        few = np.sort(np.lexsort([np.arange(len(means)), -means])[: _SHORTLIST * count])
+        few = np.sort(
+            np.lexsort([np.arange(len(means)), -means])[: max(_SHORTLIST * count, _LEAST_SHORTLIST)]
+        )
         shortlist = candidates[few]
         compared = residuals.compare(dictionary.block(shortlist, alone=True))
         taken = compared.best(

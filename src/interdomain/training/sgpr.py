@@ -49,7 +49,7 @@ def fit_sgpr(
     num_inducing: int | None = None,
     subset_size: int = 5_000,
     subset_steps: int = 50,
-    max_turns: int = 2,
+    max_turns: int = 1,
     steps: int = 1000,
     seed: int = 0,
     options: Mapping[str, Any] | None = None,
