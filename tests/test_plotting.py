@@ -102,7 +102,7 @@ def test_harmonic_shares() -> None:
     harmonics = SphericalHarmonics.for_data(kernel, inputs, 40)
     names = ["a", "b", "c"]
     found = diagnostics.harmonic_shares(harmonics, kernel, inputs, column_names=names)
-    ax = plotting.plot_harmonic_shares(found)
+    ax = plotting.harmonic_shares(found)
     bars = np.array([[bar.get_x(), bar.get_width()] for bar in ax.patches])
     widths = bars[:, 1].reshape(len(found.degrees) - 1, -1)
     np.testing.assert_allclose(widths, found.shares.T[1:], rtol=1e-12)
@@ -113,7 +113,7 @@ def test_harmonic_shares() -> None:
     assert "share of the prior variance" in ax.get_xlabel() and ax.get_ylabel()
     constant = SphericalHarmonics(4, [0])
     shares = diagnostics.harmonic_shares(constant, kernel, inputs)
-    plotting.plot_harmonic_shares(shares).figure.canvas.draw()
+    plotting.harmonic_shares(shares).figure.canvas.draw()
 
 
 def test_errors() -> None:

@@ -86,3 +86,22 @@ def test_text() -> None:
 def test_errors(arguments: dict[str, Any], message: str) -> None:
     with pytest.raises(ValueError, match=message):
         harmonic_shares(**{"harmonics": HARMONICS, "kernel": KERNEL, "X": X} | arguments)
+
+
+def test_of_a_posterior_mean() -> None:
+    kernel = SphericalMatern52(weight_variances=[0.3, 1.0])
+    X = np.random.default_rng(2).normal(size=(200, 2))
+    harmonics = SphericalHarmonics.for_kernel(kernel, 2, max_degree=2)
+    prior = harmonic_shares(harmonics, kernel, X)
+    mean = np.zeros((harmonics.num_inducing, 2))
+    mean[0], mean[2], mean[5] = 7.0, [3.0, 4.0], 2.0
+    found = harmonic_shares(harmonics, kernel, X, whitened_mean=mean)
+    one = np.eye(harmonics.num_inducing)
+    alone = [harmonic_shares(harmonics, kernel, X, whitened_mean=row).degree_shares for row in one]
+    np.testing.assert_array_equal(alone[0], 0)  # the constant
+    np.testing.assert_array_equal(np.argmax(alone[1:], axis=1), harmonics.level_of_each[1:])
+    np.testing.assert_allclose(found.share, 1, rtol=1e-14)
+    assert found.degree_shares[0] == 0 and np.all(found.degree_shares[1:] > 0)
+    assert "posterior mean" in str(found) and "prior variance" in str(prior)
+    with pytest.raises(ValueError, match="whitened_mean must have 9 rows"):
+        harmonic_shares(harmonics, kernel, X, whitened_mean=mean[:5])

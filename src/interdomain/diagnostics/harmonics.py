@@ -11,7 +11,7 @@ from check_shapes import check_shapes
 from gpflow.base import TensorType
 from gpflow.covariances import Kuf
 
-from .._arguments import ROWS_OF_A_BATCH, filled_matrix, instance, items
+from .._arguments import ROWS_OF_A_BATCH, filled_matrix, finite_array, instance, items
 from ..inducing_variables import SphericalHarmonics
 from ..kernels import ZonalKernel
 from ..sphere._typing import Array, IntArray
@@ -22,13 +22,15 @@ from ..sphere.chains import raises_of
 class HarmonicShares:
     """Where a set of harmonics has its variance, as :func:`harmonic_shares` finds it.
 
-    Printed, it is a table. All shares are fractions of the prior variance over the rows. The
+    Printed, it is a table. All shares are fractions of the prior variance over the rows, or of the
+    squared terms of a posterior mean without the constant. The
     coordinates are the columns in the order of the harmonics, the last one being the bias; the
     first two, which only have a degree together, count as one. A harmonic is counted for every
     coordinate that raises its degree.
 
     :ivar num_inducing: The number M of harmonics.
     :ivar num_rows: The number of rows.
+    :ivar of: What the shares are of, in words.
     :ivar share: What the harmonics explain, all together.
     :ivar degrees: Their degrees, ``[L]``.
     :ivar degree_counts: The number of harmonics of each degree, ``[L]``.
@@ -42,6 +44,7 @@ class HarmonicShares:
 
     num_inducing: int
     num_rows: int
+    of: str
     share: float
     degrees: tuple[int, ...]
     degree_counts: tuple[int, ...]
@@ -72,7 +75,7 @@ class HarmonicShares:
             coordinates.append((name, f"{count:,}", str(highest), f"{share:.1%}"))
         without = [name for name, count, *_ in coordinates if count == "0"]
         lines = [
-            f"{self.num_inducing:,} harmonics explain {self.share:.1%} of the prior variance over "
+            f"{self.num_inducing:,} harmonics explain {self.share:.1%} of {self.of} over "
             f"{self.num_rows:,} rows",
             "",
             *_table(("degree", "harmonics", "share"), degrees),
@@ -105,6 +108,7 @@ def harmonic_shares(
     kernel: ZonalKernel,
     X: TensorType,
     *,
+    whitened_mean: TensorType | None = None,
     column_names: Sequence[str] | None = None,
 ) -> HarmonicShares:
     """How much of the prior variance over some rows a set of harmonics explains, and where.
@@ -112,6 +116,11 @@ def harmonic_shares(
     The variance of a harmonic is ``variance lambda_l mean_n (r_n^p phi_m(x_n))^2``, that of the
     prior the mean of ``K(x_n, x_n)``. A column in which all harmonics have a low degree, or few
     have one, has a nearly linear or no effect under the prior that they explain.
+
+    What the data say of it is in a model's posterior mean, a sum of harmonics: with
+    ``whitened_mean=model.whitened_mean()`` (of a :class:`~interdomain.models.StructuredSGPR`, or a
+    whitened ``q_mu``) the shares are of its squared terms, without the constant. Harmonics that are
+    alike on the data share what they say there.
 
     >>> import numpy as np, interdomain as idm
     >>> X = np.random.default_rng(0).normal(size=[500, 4])
@@ -139,9 +148,11 @@ def harmonic_shares(
     :param harmonics: The harmonics; whole degrees too.
     :param kernel: Their kernel, with the parameters of the prior.
     :param X: Inputs ``[N, D]``, with all columns, of which ``active_dims`` selects some.
+    :param whitened_mean: The mean of q, whitened, ``[M]`` or ``[M, P]``.
     :param column_names: A name for each of the D columns; their numbers by default.
     :raises ValueError: If the harmonics are something else, the kernel is not zonal or lacks one
-        of their degrees, X is not finite or does not fit, or there is not one name for each column.
+        of their degrees, X or the mean is not finite or does not fit, or there is not one name for
+        each column.
     """
     remedy = "pass those of interdomain.inducing_variables.SphericalHarmonics.for_data"
     instance("harmonics", harmonics, SphericalHarmonics, "SphericalHarmonics", remedy)
@@ -149,13 +160,17 @@ def harmonic_shares(
     instance("kernel", kernel, ZonalKernel, "a ZonalKernel", remedy)
     rows = filled_matrix("X", X, "a matrix [N, D]")
     names = _names(column_names, rows.shape[1])
-    variances = _variances(harmonics, kernel, rows)
+    variances, of = _variances(harmonics, kernel, rows), "the prior variance"
+    if whitened_mean is not None:
+        variances = _squared_terms(harmonics, whitened_mean, variances)
+        of = "the squared terms of the posterior mean (without the constant)"
 
     raises = np.abs(raises_of(harmonics.chains))
     degree = np.eye(len(harmonics.degrees))[harmonics.level_of_each]
     return HarmonicShares(
         num_inducing=harmonics.num_inducing,
         num_rows=len(rows),
+        of=of,
         share=float(np.sum(variances)),
         degrees=harmonics.degrees,
         degree_counts=harmonics.multiplicities,
@@ -178,6 +193,23 @@ def _variances(harmonics: SphericalHarmonics, kernel: ZonalKernel, X: Array) -> 
     harmonics.validate_eigenvalues(eigenvalues)
     scale = float(kernel.variance.numpy()) * eigenvalues.numpy().astype(float)
     return np.asarray(scale[harmonics.level_of_each] * explained / prior)
+
+
+def _squared_terms(
+    harmonics: SphericalHarmonics, whitened_mean: TensorType, variances: Array
+) -> Array:
+    """Their shares, ``[M]``, of which the constant has none."""
+    mean = finite_array("whitened_mean", whitened_mean, (1, 2), "a vector [M] or a matrix [M, P]")
+    if len(mean) != len(variances):
+        raise ValueError(
+            f"whitened_mean must have {len(variances)} rows, one for each harmonic, found "
+            f"{len(mean)}; pass that of a model with these harmonics."
+        )
+    constant = np.array(harmonics.degrees)[harmonics.level_of_each] == 0
+    squares = np.sum(np.square(mean.reshape([len(mean), -1])), axis=1)
+    terms = np.where(constant, 0.0, squares * variances)
+    total = np.sum(terms)
+    return terms / total if total > 0 else terms
 
 
 def _names(column_names: Sequence[str] | None, count: int) -> list[str]:

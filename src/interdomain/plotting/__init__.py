@@ -4,12 +4,12 @@ They need matplotlib, the extra ``plot``, which is imported by the first call an
 """
 
 from .spectral_kernels import generalized_spectral_density, kernel_matrix, wigner
-from .terms import plot_harmonic_shares, spectrum, variance_terms
+from .terms import harmonic_shares, spectrum, variance_terms
 
 __all__ = [
     "generalized_spectral_density",
     "kernel_matrix",
-    "plot_harmonic_shares",
+    "harmonic_shares",
     "spectrum",
     "variance_terms",
     "wigner",

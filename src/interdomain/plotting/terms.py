@@ -53,10 +53,10 @@ def spectrum(spectrum: Spectrum, ax: Axes | None = None) -> Axes:
     return ax
 
 
-def plot_harmonic_shares(report: HarmonicShares, ax: Axes | None = None) -> Axes:
-    """Draw in which columns a set of harmonics explains the prior variance, and in which degrees.
+def harmonic_shares(report: HarmonicShares, ax: Axes | None = None) -> Axes:
+    """Draw in which columns a set of harmonics has its variance, and in which degrees.
 
-    A bar for each column: the share of the variance in harmonics that have a degree there, each
+    A bar for each column: the share in harmonics that have a degree there, each
     degree of theirs in a colour of its own.
 
     :param report: From :func:`interdomain.diagnostics.harmonic_shares`.
@@ -79,7 +79,7 @@ def plot_harmonic_shares(report: HarmonicShares, ax: Axes | None = None) -> Axes
             )
             start = start + shares
     ax.set_yticks(place, report.coordinates)
-    ax.set_xlabel(f"share of the prior variance (all harmonics: {report.share:.1%})")
+    ax.set_xlabel(f"share of {report.of}")
     ax.set_ylabel("column with a degree")
     if len(ax.patches):
         ax.legend(title="degree", fontsize="small", ncols=1 + len(report.degrees) // 12)
