@@ -15,7 +15,7 @@ from gpflow.utilities import multiple_assign, parameter_dict, read_values, set_t
 from .cases import Case
 from .dense_twin import dense_twin
 from .helpers import assert_close, make_data, make_inputs, make_svgp, value_and_gradients
-from .selection import every_case_quick_each_class
+from .selection import each_class, every_case_quick_each_class
 
 
 def change(model: gpflow.models.SVGP) -> None:
@@ -26,7 +26,7 @@ def change(model: gpflow.models.SVGP) -> None:
         )
 
 
-@every_case_quick_each_class
+@each_class
 def test_each_parameter_is_shown_once(case: Case, capsys) -> None:  # noqa: ANN001
     model = make_svgp(case)
     model.elbo(make_data(case))
@@ -42,7 +42,7 @@ def test_each_parameter_is_shown_once(case: Case, capsys) -> None:  # noqa: ANN0
     assert sorted(shown) == sorted(path.removeprefix(".") for path in parameters)
 
 
-@every_case_quick_each_class
+@each_class
 def test_set_trainable(case: Case) -> None:
     model = make_svgp(case)
     data = make_data(case)

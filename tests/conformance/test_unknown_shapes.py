@@ -39,10 +39,16 @@ def compiled(function: Callable[..., Any], shape: list[None] | None, *, inputs: 
 
 
 def with_either_shape(quick: Iterable[Case], first: str) -> pytest.MarkDecorator:
-    """In the quick tier, those of ``quick`` with one of the two, in turn."""
+    """Representatives with both, the others with one of the two in turn; in the quick tier, those
+    of ``quick`` with one."""
     names = itertools.islice(itertools.cycle(SHAPES), list(SHAPES).index(first), None)
     chosen = set(zip(quick, names, strict=False))
-    pairs = itertools.product(CASES, SHAPES)
+    in_turn = set(zip(CASES, itertools.cycle(SHAPES), strict=False))
+    pairs = [
+        pair
+        for pair in itertools.product(CASES, SHAPES)
+        if pair[0] in REPRESENTATIVES or pair in in_turn
+    ]
     return pytest.mark.parametrize(
         ("case", "unknown"),
         [param(*pair, id=f"{pair[0].name}-{pair[1]}", quick=pair in chosen) for pair in pairs],
