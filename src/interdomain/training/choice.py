@@ -101,6 +101,7 @@ class _Choosing:
         self._started = time.perf_counter()
         self._model, self._num_inducing = model, num_inducing
         self._arguments: dict[str, Any] = {"options": options, "progress": progress}
+        dictionary_of(model)  # refused before anything is trained
         self._start = model.inducing_variable, model.kernel
         X, Y = model.draw(_ROWS, seed=seed)
         self._all_rows = X, Y
