@@ -85,10 +85,10 @@ def fit_sgpr(
     >>> prior = idm.kernels.FiniteRank(kernel, few)
     >>> model = idm.models.StructuredSGPR((X, Y), prior, few, noise_variance=0.1)
     >>> fitted = idm.training.fit_sgpr(
-    ...     model, num_inducing=50, subset_steps=10, steps=50, progress=False
+    ...     model, num_inducing=25, subset_steps=10, steps=50, progress=False
     ... )
     >>> model.inducing_variable.num_inducing, max(model.inducing_variable.degrees) > 2
-    (50, True)
+    (25, True)
 
     Where nothing is left to freeze, steps 1 and 2 are left out: features that depend on no
     parameter (:class:`~interdomain.inducing_variables.IntervalFourierFeatures`), or on parameters
