@@ -185,6 +185,9 @@ def test_the_families_are_found() -> None:
     assert own_files("SphericalHarmonics", trees, families) == {
         "inducing_variables/spherical_harmonics.py",
         "covariances/spherical_harmonics.py",
+        "covariances/dictionaries.py",
+        "covariances/finite_rank.py",
+        "covariances/finite_rank_levels.py",
         "covariances/kvus.py",
         "covariances/_lifted_inputs.py",
     }

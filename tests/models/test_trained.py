@@ -8,10 +8,10 @@ import gpflow
 import numpy as np
 import pytest
 
-from interdomain.inducing_variables import PeriodicFourierFeatures
-from interdomain.kernels import FiniteRank, Periodized
+from interdomain.inducing_variables import PeriodicFourierFeatures, SphericalHarmonics
+from interdomain.kernels import FiniteRank, Periodized, SphericalMatern52
 from interdomain.models import StructuredSGPR
-from interdomain.models.trained import warn_of_fit
+from interdomain.models.trained import left_variance, warn_of_fit
 from interdomain.training import fit
 
 X = np.linspace(0, 10, 80)[:, None]
@@ -75,3 +75,21 @@ def test_fit_warns() -> None:
     trained = model(num_inducing=11, finite_rank=False)
     with pytest.warns(UserWarning, match="the features end at"):
         fit(trained, steps=1, progress=False)
+
+
+@pytest.mark.parametrize("active_dims", [None, [1, 0]])
+def test_what_chosen_harmonics_leave_depends_on_the_rows(active_dims: list[int] | None) -> None:
+    """Not on the share of their degrees in the sphere."""
+    kernel = SphericalMatern52(weight_variances=[2.0, 0.01], active_dims=active_dims)
+    rows = np.random.default_rng(0).normal(size=[30, 2])
+    chosen = SphericalHarmonics.for_data(kernel, rows, 12)
+    left = left_variance(chosen, kernel, rows)
+    expected = kernel(rows, full_cov=False) - FiniteRank(kernel, chosen)(rows, full_cov=False)
+    assert left.variance == pytest.approx(np.mean(expected))
+    assert "12 chosen harmonics" in left.end
+    assert left_variance(chosen, kernel, None) is None
+    # Whole degrees leave the same wherever the rows are, also where they are named one by one.
+    whole = SphericalHarmonics.for_kernel(kernel, 2, 2)
+    one_by_one = SphericalHarmonics(3, chains=whole.chains)
+    same = left_variance(whole, kernel, rows).variance
+    assert left_variance(one_by_one, kernel, rows).variance == pytest.approx(same)

@@ -227,9 +227,12 @@ class SumDictionary(Dictionary):
         self,
         blocks: Sequence[InducingVariables | None],
         kernel: Sum | DecomposedKernel,
+        summands: Sequence[Kernel],
         parts: Mapping[int, Dictionary],
     ) -> None:
-        self._blocks, self._kernel, self._parts = blocks, kernel, parts
+        # Some kernels make their summands anew whenever they are asked; these are kept.
+        self._blocks, self._kernel, self._summands = blocks, kernel, summands
+        self._parts = parts
         self._widths = {number: part.atoms.shape[1] for number, part in parts.items()}
 
     @property
@@ -238,7 +241,7 @@ class SumDictionary(Dictionary):
 
     def arranged(self, X: Array) -> Dictionary:
         parts = {number: part.arranged(X) for number, part in self._parts.items()}
-        return SumDictionary(self._blocks, self._kernel, parts)
+        return SumDictionary(self._blocks, self._kernel, self._summands, parts)
 
     def likeliest(self, X: Array, count: int) -> IntArray:
         """The same number of each block, in turn."""
@@ -262,13 +265,12 @@ class SumDictionary(Dictionary):
 
     def block(self, atoms: IntArray, *, alone: bool = False) -> Block:
         blocks = [None if alone else block for block in self._blocks]
-        own_kernels = self._kernel.kernels  # some kernels make these anew each time
-        kernels = list(own_kernels)
+        kernels = list(self._summands)
         for number, part in self._parts.items():
             own = self._of(number, atoms)
             if len(own):
                 blocks[number], kernels[number] = part.block(own, alone=alone)
-        same = all(map(operator.is_, kernels, own_kernels))
+        same = all(map(operator.is_, kernels, self._summands))
         return SumInducingVariables(blocks), self._kernel if same else Sum(kernels)
 
     def owners(self, atoms: IntArray, *, alone: bool = False) -> IntArray:
@@ -307,13 +309,13 @@ def dictionary_sum(
     inducing_variable: SumInducingVariables, kernel: Sum | DecomposedKernel
 ) -> Dictionary | None:
     """Those of the blocks, unless none has one."""
-    blocks = inducing_variable.inducing_variables
+    blocks, summands = inducing_variable.inducing_variables, list(kernel.kernels)
     parts = {
         number: found
-        for number, (block, summand) in enumerate(zip(blocks, kernel.kernels, strict=True))
+        for number, (block, summand) in enumerate(zip(blocks, summands, strict=True))
         if block is not None and (found := dictionary(block, summand)) is not None
     }
-    return SumDictionary(blocks, kernel, parts) if parts else None
+    return SumDictionary(blocks, kernel, summands, parts) if parts else None
 
 
 class FiniteRankDictionary(Dictionary):

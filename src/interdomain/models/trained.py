@@ -205,29 +205,39 @@ def complaints_periodic(
 
 @complaints.register(InducingVariables, FiniteRank)
 def complaints_finite_rank(inducing_variable: InducingVariables, kernel: FiniteRank) -> list[str]:
-    """Those of the kernel that it is a part of."""
+    """Those of the kernel that it is a part of, and of the features that it consists of."""
     found: list[str] = complaints(inducing_variable, kernel.kernel)
-    return found
+    own: list[str] = outgrown(kernel.inducing_variable, kernel.kernel)
+    return found + own
 
 
-@complaints.register(PeriodicFourierFeatures, FiniteRank)
-def complaints_box_of_waves(
-    inducing_variable: PeriodicFourierFeatures, kernel: FiniteRank
-) -> list[str]:
-    """And lengthscales that outgrew the frequencies of the kernel's own features."""
-    found: list[str] = complaints(inducing_variable, kernel.kernel)
-    own, box = kernel.inducing_variable, kernel.kernel
-    if isinstance(own, PeriodicFourierFeatures) and isinstance(box, Periodized):
-        share = 1 - float(box.explained_variance(own.frequencies) / box.total_variance())
-        if share > NOTABLE_SHARE:
-            lengthscales = column_lengthscales(box.base_kernel, box.num_columns)
-            found.append(
-                f"kernel: {share:.0%} of the variance of the base kernel is now in frequencies "
-                f"that it lacks, after its lengthscales became {_short(lengthscales)}; take more "
-                "features, or choose them anew, by PeriodicFourierFeatures.for_kernel, for the "
-                "trained kernel, and pass FiniteRank(kernel, features)."
-            )
-    return found
+outgrown = Dispatcher("outgrown")
+outgrown.__doc__ = """What is wrong with a finite rank now that its kernel is trained, as messages.
+
+``outgrown(inducing_variable, kernel)``, of the features that it consists of, and the base kernel.
+"""
+
+
+@outgrown.register(InducingVariables, Kernel)
+def outgrown_none(inducing_variable: InducingVariables, kernel: Kernel) -> list[str]:
+    """Nothing is known."""
+    return []
+
+
+@outgrown.register(PeriodicFourierFeatures, Periodized)
+def outgrown_waves(inducing_variable: PeriodicFourierFeatures, kernel: Periodized) -> list[str]:
+    """Lengthscales that outgrew the frequencies."""
+    explained = kernel.explained_variance(inducing_variable.frequencies)
+    share = 1 - float(explained / kernel.total_variance())
+    if share <= NOTABLE_SHARE:
+        return []
+    lengthscales = column_lengthscales(kernel.base_kernel, kernel.num_columns)
+    return [
+        f"kernel: {share:.0%} of the variance of the base kernel is now in frequencies that it "
+        f"lacks, after its lengthscales became {_short(lengthscales)}; take more features, or "
+        "choose them anew, by PeriodicFourierFeatures.for_kernel, for the trained kernel, and pass "
+        "FiniteRank(kernel, features)."
+    ]
 
 
 def _short(values: Array) -> str:

@@ -12,7 +12,7 @@ from gpflow.kernels import Kernel, Sum
 
 from ..covariances.domains import BoolArray
 from ..covariances.finite_rank import is_whole
-from ..inducing_variables import SumInducingVariables
+from ..inducing_variables.base import DecomposedInducingVariables
 from ..kernels._diagonals import DiagonalTerm, diagonal_terms
 
 
@@ -24,7 +24,7 @@ def charged_terms(
 
     :param num_columns: Number D of columns of X.
     """
-    is_sum = type(kernel) is Sum and isinstance(inducing_variable, SumInducingVariables)
+    is_sum = type(kernel) is Sum and isinstance(inducing_variable, DecomposedInducingVariables)
     if not is_sum:
         whole = is_whole(inducing_variable, kernel)
         terms = [] if whole else diagonal_terms(kernel, num_columns)

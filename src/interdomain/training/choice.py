@@ -28,7 +28,8 @@ _ROWS = 20_000
 _MOST_HELD_OUT = 2_000
 
 _BEGINNING = 50
-"""Features that a pursuit begins with: those of most prior variance."""
+"""Features that a pursuit begins with: those of most prior variance; half of all, if these are few,
+so that the data choose the others."""
 
 _TURN_SIZE = 256
 """Features that scales are trained with, at most: every step computes them again."""
@@ -101,6 +102,7 @@ class _Choosing:
         self._started = time.perf_counter()
         self._model, self._num_inducing = model, num_inducing
         self._arguments: dict[str, Any] = {"options": options, "progress": progress}
+        dictionary_of(model)  # refused before anything is trained
         self._start = model.inducing_variable, model.kernel
         X, Y = model.draw(_ROWS, seed=seed)
         self._all_rows = X, Y
@@ -261,7 +263,7 @@ def _begin(model: StructuredSGPR, num_inducing: int) -> Dictionary:
     """
     X = some_rows(model)
     dictionary = dictionary_of(model).arranged(X)
-    atoms = dictionary.likeliest(X, _BEGINNING)
+    atoms = dictionary.likeliest(X, min(_BEGINNING, -(-num_inducing // 2)))
     owners = dictionary.owners(atoms)
     sizes = np.bincount(owners[owners >= 0], minlength=len(atoms))
     room = num_inducing - int(np.count_nonzero(owners < 0))

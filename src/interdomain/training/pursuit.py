@@ -340,7 +340,9 @@ class _Pursuit:
 def fit_quietly(model: StructuredSGPR, **arguments: Any) -> None:
     """L-BFGS with features that are others next: what is wrong with these need not be said."""
     with warnings.catch_warnings():
-        warnings.filterwarnings("ignore", message="(inducing_variable|kernel): ", category=UserWarning)
+        warnings.filterwarnings(
+            "ignore", message="(inducing_variable|kernel): ", category=UserWarning
+        )
         fit(model, method="l-bfgs", **arguments)
 
 

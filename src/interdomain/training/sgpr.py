@@ -78,15 +78,17 @@ def fit_sgpr(
 
     >>> import numpy as np, interdomain as idm
     >>> rng = np.random.default_rng(0)
-    >>> X = rng.normal(size=[600, 6])
-    >>> Y = np.sin(2 * X[:, :1] * X[:, 1:2]) + 0.1 * rng.normal(size=[600, 1])
-    >>> kernel = idm.kernels.SphericalMatern52(weight_variances=np.ones(6))
-    >>> few = idm.inducing_variables.SphericalHarmonics.for_kernel(kernel, 6, max_degree=2)
+    >>> X = rng.normal(size=[200, 3])
+    >>> Y = np.sin(3 * X[:, :1] + X[:, 1:2]) + 0.1 * rng.normal(size=[200, 1])
+    >>> kernel = idm.kernels.SphericalMatern52(weight_variances=np.ones(3))
+    >>> few = idm.inducing_variables.SphericalHarmonics.for_kernel(kernel, 3, max_degree=2)
     >>> prior = idm.kernels.FiniteRank(kernel, few)
     >>> model = idm.models.StructuredSGPR((X, Y), prior, few, noise_variance=0.1)
-    >>> fitted = idm.training.fit_sgpr(model, num_inducing=100, progress=False)
-    >>> model.inducing_variable.num_inducing
-    100
+    >>> fitted = idm.training.fit_sgpr(
+    ...     model, num_inducing=25, subset_steps=10, steps=50, progress=False
+    ... )
+    >>> model.inducing_variable.num_inducing, max(model.inducing_variable.degrees) > 2
+    (25, True)
 
     Where nothing is left to freeze, steps 1 and 2 are left out: features that depend on no
     parameter (:class:`~interdomain.inducing_variables.IntervalFourierFeatures`), or on parameters

@@ -1,0 +1,220 @@
+"""The features that a model can choose from: which are next, which are likeliest, and whose."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Sequence
+from typing import Any
+
+import gpflow
+import numpy as np
+import pytest
+
+from interdomain.covariances import Kuu_operator
+from interdomain.covariances.dictionaries import Dictionary, dictionary
+from interdomain.inducing_variables import (
+    IntervalFourierFeatures,
+    PeriodicFourierFeatures,
+    SphericalHarmonics,
+    SumInducingVariables,
+)
+from interdomain.kernels import (
+    ArcCosine,
+    DecomposedKernel,
+    FiniteRank,
+    FreeSpectrum,
+    Periodized,
+    SphericalMatern52,
+    ZonalKernel,
+)
+from interdomain.sphere.chains import chains_of_degree
+
+ROWS = np.random.default_rng(0).normal(size=[50, 2])
+SCALES = np.array([1.0, 0.01])
+
+
+def harmonics_of(kernel: ZonalKernel, max_degree: int) -> SphericalHarmonics:
+    return SphericalHarmonics.for_kernel(kernel, 2, max_degree)
+
+
+def box(base: gpflow.kernels.Kernel | None = None, columns: Sequence[int] = (0, 1)) -> Periodized:
+    base = (
+        gpflow.kernels.Matern32(lengthscales=[2.0, 1.0][: len(columns)]) if base is None else base
+    )
+    ends = np.zeros(len(columns)), np.full(len(columns), 4.0)
+    kernel = Periodized(base, *ends)
+    kernel.active_dims = columns
+    return kernel
+
+
+def found(features: Any, kernel: Any) -> Dictionary:
+    dictionary_of: Dictionary | None = dictionary(features, kernel)
+    assert dictionary_of is not None
+    return dictionary_of
+
+
+def rows_of(atoms: np.ndarray) -> set[tuple[int, ...]]:
+    rows = set(map(tuple, atoms.tolist()))
+    assert len(rows) == len(atoms)
+    return rows
+
+
+def test_neighbours_of_harmonics_cross_degrees_that_the_kernel_lacks() -> None:
+    """The arc-cosine kernel has degrees 0, 1, 2, 4, 6, ..."""
+    own = found(harmonics_of(kernel := ArcCosine(), 2), kernel)
+    whole = np.concatenate([chains_of_degree(3, degree) for degree in (0, 1, 2)])
+    assert rows_of(own.neighbours(whole)) == rows_of(chains_of_degree(3, 4))
+    # Not only where there is nothing nearer: (0, 2) is raised twice, across degree 3.
+    some = np.array([[0, 0], [0, 1], [0, 2]])
+    nearer = {(1, 2), (-1, 2)} | {(1, 1), (-1, 1)}
+    beyond = {(0, 4), (1, 4), (-1, 4), (2, 4), (-2, 4)}
+    assert rows_of(own.neighbours(some)) == nearer | beyond
+    # Those of the first atom first.
+    assert rows_of(own.neighbours(some[::-1], limit=5)) == beyond
+    assert rows_of(own.neighbours(some, limit=2)) == {(1, 1), (-1, 1)}
+
+
+def test_harmonics_end_with_the_kernel() -> None:
+    kernel = FreeSpectrum([0.5])
+    own = found(SphericalHarmonics(3, [0, 1]), kernel)
+    assert own.neighbours(own.atoms).shape == (0, 2)
+    assert len(own.neighbours(own.atoms[:2])) == 2
+    with gpflow.config.as_context(gpflow.config.Config(float=np.float32)):
+        # Of degrees above 0 nothing is left in float32.
+        smooth = SphericalMatern52(lengthscale=1e8)
+        few = found(SphericalHarmonics(3, [0]), smooth)
+        assert few.neighbours(few.atoms).shape == (0, 2)
+
+
+def test_arranged_harmonics_span_the_same() -> None:
+    kernel = SphericalMatern52(weight_variances=SCALES)
+    own = found(harmonics_of(kernel, 2), kernel)
+    arranged, _ = own.arranged(ROWS).block(own.atoms)
+    assert isinstance(arranged, SphericalHarmonics) and arranged.column_order == (1, 0)
+    before = FiniteRank(kernel, harmonics_of(kernel, 2))(ROWS)
+    np.testing.assert_allclose(FiniteRank(kernel, arranged)(ROWS), before, atol=1e-12)
+    # Chosen ones do not, and stay.
+    chosen = found(SphericalHarmonics(3, chains=[[0, 0], [0, 2]]), kernel)
+    assert chosen.arranged(ROWS) is chosen
+
+
+def test_likeliest_harmonics_come_first() -> None:
+    kernel = SphericalMatern52(weight_variances=SCALES)
+    own = found(harmonics_of(kernel, 1), kernel).arranged(ROWS)
+    many = own.likeliest(ROWS, 40)
+    np.testing.assert_array_equal(own.likeliest(ROWS, 7), many[:7])
+    harmonics, _ = own.block(many)
+    features = gpflow.covariances.Kuf(harmonics, kernel, ROWS).numpy()
+    shares = np.mean(features**2, axis=1) / Kuu_operator(harmonics, kernel).diag_part().numpy()
+    assert np.mean(shares[:10]) > 10 * np.mean(shares[-10:])
+
+
+def test_waves() -> None:
+    kernel = box()
+    own = found(PeriodicFourierFeatures.for_kernel(kernel, 9), kernel)
+    np.testing.assert_array_equal(own.atoms, kernel.largest_frequencies(9))
+    atoms = np.array([[1, 2], [0, 0], [0, 3]])
+    assert own.neighbours(atoms).tolist() == [[2, 2], [1, 3], [1, 0], [0, 1], [0, 4]]
+    assert own.neighbours(atoms, limit=3).tolist() == [[2, 2], [1, 3], [1, 0]]
+    features, same = own.block(atoms)
+    assert same is kernel and isinstance(features, PeriodicFourierFeatures)
+    owners = own.owners(atoms)
+    assert np.bincount(owners).tolist() == [4, 1, 2]
+    np.testing.assert_array_equal((features.functions + 1) // 2, atoms[owners])
+    assert own.charged(atoms).tolist() == [True] * 7
+
+
+def test_waves_without_variance_are_not_likely() -> None:
+    kernel = box(gpflow.kernels.SquaredExponential(), [0])
+    own = found(PeriodicFourierFeatures.for_kernel(kernel, 5), kernel)
+    likeliest = own.likeliest(ROWS, 1_000)
+    assert 4 < len(likeliest) < 20
+    np.testing.assert_array_equal(likeliest[:, 0], np.arange(len(likeliest)))
+
+
+@pytest.mark.parametrize("kind", ["harmonics", "waves"])
+def test_a_prior_of_finite_rank_grows(kind: str) -> None:
+    base: Any = ArcCosine() if kind == "harmonics" else box()
+    few = (
+        harmonics_of(base, 1)
+        if kind == "harmonics"
+        else PeriodicFourierFeatures.for_kernel(base, 5)
+    )
+    own = found(few, FiniteRank(base, few)).arranged(ROWS)
+    atoms = np.concatenate([own.atoms, own.neighbours(own.atoms, 2)])
+    features, kernel = own.block(atoms)
+    assert isinstance(kernel, FiniteRank)
+    assert kernel.kernel is base and kernel.inducing_variable is features
+    alone, whole = own.block(atoms, alone=True)
+    assert whole is base and alone.num_inducing == features.num_inducing
+    assert own.charged(atoms).tolist() == [False] * features.num_inducing
+    np.testing.assert_array_equal(
+        (some := own.likeliest(ROWS, 4)), own.likeliest(ROWS, 9)[: len(some)]
+    )
+
+
+def test_sums() -> None:
+    """Harmonics, points, and waves of finite rank, of one column each."""
+    zonal, points = SphericalMatern52(active_dims=[0]), gpflow.kernels.Matern32(active_dims=[0])
+    waves = PeriodicFourierFeatures.for_kernel(periodic := box(columns=[1]), 3)
+    inducing = gpflow.inducing_variables.InducingPoints(ROWS[:4])
+    harmonics = SphericalHarmonics.for_kernel(zonal, 1, 1)
+    kernel = gpflow.kernels.Sum([zonal, points, FiniteRank(periodic, waves)])
+    own = found(SumInducingVariables([harmonics, inducing, waves]), kernel)
+    assert own.atoms.tolist() == [[0, 0], [0, 1], [0, -1], [2, 0], [2, 1]]
+    assert own.arranged(ROWS).atoms.tolist() == own.atoms.tolist()
+    near = own.neighbours(own.atoms)
+    assert near.tolist() == [[0, 2], [0, -2], [2, 2]]
+    assert own.neighbours(own.atoms, limit=2).tolist() == [[0, 2], [2, 2]]
+    # In turn, so that the first are of every block.
+    assert own.likeliest(ROWS, 6)[:, 0].tolist() == [0, 2] * 2 + [0]
+    atoms = own.atoms[[3, 0, 4]]
+    features, grown = own.block(atoms)
+    assert [block.num_inducing for block in features.inducing_variables] == [1, 4, 3]
+    assert features.inducing_variables[1] is inducing
+    assert grown.kernels[2].inducing_variable is features.inducing_variables[2]
+    assert own.owners(atoms).tolist() == [1, -1, -1, -1, -1, 0, 2, 2]
+    alone, whole = own.block(atoms, alone=True)
+    assert alone.inducing_variables[1] is None and whole.kernels[2] is periodic
+    assert own.owners(atoms, alone=True).tolist() == [1, 0, 2, 2]
+    assert own.charged(atoms).tolist() == [True, False, False, False]
+    # Candidates of one family only.
+    alone, _ = own.block(near[:2], alone=True)
+    assert alone.num_inducing == 2
+    assert own.owners(near[:2], alone=True).tolist() == [0, 1]
+
+
+class Anew(DecomposedKernel):
+    """A kernel that makes its components whenever it is asked for them."""
+
+    def __init__(self, *parts: gpflow.kernels.Kernel) -> None:
+        super().__init__()
+        self.parts = parts
+
+    @property
+    def kernels(self) -> list[gpflow.kernels.Kernel]:
+        return [copy.copy(part) for part in self.parts]
+
+    def K(self, X: Any, X2: Any = None) -> Any:
+        raise NotImplementedError
+
+    def K_diag(self, X: Any) -> Any:
+        raise NotImplementedError
+
+
+def test_a_kernel_that_makes_its_components_stays() -> None:
+    kernel = Anew(SphericalMatern52(), ArcCosine())
+    harmonics = SumInducingVariables([SphericalHarmonics(3, [0]), SphericalHarmonics(3, [0])])
+    own = found(harmonics, kernel)
+    features, same = own.block(own.neighbours(own.atoms))
+    assert same is kernel and features.num_inducing == 6
+
+
+def test_others_have_none() -> None:
+    points = gpflow.inducing_variables.InducingPoints(ROWS[:3])
+    matern = gpflow.kernels.Matern32()
+    assert dictionary(points, matern) is None
+    assert dictionary(points, SphericalMatern52()) is None
+    assert dictionary(points, FiniteRank(matern, points)) is None
+    assert dictionary(IntervalFourierFeatures(0.0, 1.0, 3), matern) is None
+    assert dictionary(SumInducingVariables([points, points]), matern + matern) is None

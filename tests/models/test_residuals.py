@@ -1,0 +1,181 @@
+"""What a feature would add to a model, against dense matrices of all rows."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import gpflow
+import numpy as np
+import pytest
+import tensorflow as tf
+from gpflow.covariances import Kuf
+from scipy.stats import multivariate_normal
+
+from interdomain.covariances import Kuu_operator
+from interdomain.covariances.dictionaries import dictionary
+from interdomain.inducing_variables import SphericalHarmonics, SumInducingVariables
+from interdomain.kernels import FiniteRank, SphericalMatern32
+from interdomain.models import StructuredSGPR
+from interdomain.models.residuals import CandidateSums, _gains
+from interdomain.streaming import Shards
+from tests.tiers import in_tiers
+
+NUM_ROWS, NOISE = 40, 0.3
+RNG = np.random.default_rng(0)
+X = RNG.normal(size=[NUM_ROWS, 2])
+Y = np.stack([np.sin(3 * X[:, 0]), X[:, 0] * X[:, 1]], axis=1) + 0.1 * RNG.normal(
+    size=[NUM_ROWS, 2]
+)
+
+
+@pytest.fixture(autouse=True)
+def no_jitter() -> Iterator[None]:
+    with gpflow.config.as_context(gpflow.config.Config(jitter=0.0)):
+        yield
+
+
+def make_model(data: Any = (X, Y), *, finite_rank: bool = True, **arguments: Any) -> StructuredSGPR:
+    kernel = SphericalMatern32(variance=1.5, weight_variances=[1.0, 0.5], bias_variance=0.7)
+    few = SphericalHarmonics.for_kernel(kernel, 2, 1)
+    mean = gpflow.functions.Linear(np.array([[0.2, -0.1], [0.0, 0.4]]), np.array([0.3, -0.2]))
+    prior = FiniteRank(kernel, few) if finite_rank else kernel
+    model = StructuredSGPR(
+        data, prior, few, mean_function=mean, noise_variance=NOISE, batch_size=16, **arguments
+    )
+    for parameter in kernel.parameters:
+        gpflow.set_trainable(parameter, False)
+    return model
+
+
+def whitened(block: Any, rows: np.ndarray = X) -> np.ndarray:
+    features, kernel = block
+    return Kuf(features, kernel, rows).numpy() / np.sqrt(
+        Kuu_operator(features, kernel).diag_part().numpy()[:, None]
+    )
+
+
+def candidates_of(model: StructuredSGPR) -> tuple[Any, np.ndarray, Any]:
+    own = dictionary(model.inducing_variable, model.kernel)
+    atoms = own.neighbours(own.atoms)
+    return own, atoms, own.block(atoms, alone=True)
+
+
+def left_of(model: StructuredSGPR) -> np.ndarray:
+    return Y - model.mean_function(X).numpy()
+
+
+ROWS = {
+    "arrays": lambda: make_model(),
+    "dataset": lambda: make_model(tf.data.Dataset.from_tensor_slices((X, Y)).batch(7)),
+    "shards": lambda: make_model(Shards.split((X, Y), 3)),
+    "extended": lambda: make_model((X[:25], Y[:25])),
+    "removed": lambda: make_model((np.r_[X, X[:5] + 1], np.r_[Y, Y[:5] - 1])),
+    "skipped": lambda: make_model(
+        (np.r_[X[:9], [[np.nan, 0]], X[9:]], np.r_[Y[:9], [[0, 0]], Y[9:]]), on_invalid="skip"
+    ),
+}
+
+
+@pytest.mark.parametrize("rows", in_tiers(ROWS, ["arrays", "extended", "removed", "skipped"]))
+def test_sums_are_those_of_dense_matrices(rows: str) -> None:
+    model = ROWS[rows]()
+    if rows == "extended":
+        model.extend((X[25:], Y[25:]))
+    if rows == "removed":
+        model.remove((X[:5] + 1, Y[:5] - 1))
+    _, _, block = candidates_of(model)
+    A, B = whitened(block), whitened((model.inducing_variable, model.kernel))
+    covariance = B.T @ B + NOISE * np.eye(NUM_ROWS)
+    products = NOISE * A @ np.linalg.solve(covariance, left_of(model))
+    squares = np.sum(A**2, axis=1)
+    residuals = model.residuals()
+    screened, compared = residuals.screen(block), residuals.compare(block)
+    for sums in (screened, compared):
+        np.testing.assert_allclose(sums.products, products, atol=1e-10)
+        np.testing.assert_allclose(sums.squares, squares, rtol=1e-10)
+        assert sums.noise_variance == pytest.approx(NOISE)
+    precision = NOISE * (np.eye(len(A)) + A @ np.linalg.solve(covariance, A.T))
+    np.testing.assert_allclose(compared.precision, precision, atol=1e-10)
+
+
+@pytest.mark.parametrize("finite_rank", [True, False])
+def test_the_best_are_those_of_brute_force(finite_rank: bool) -> None:
+    """One after the other, each raises the bound most."""
+    model = make_model(finite_rank=finite_rank)
+    own, atoms, block = candidates_of(model)
+    A, B = whitened(block), whitened((model.inducing_variable, model.kernel))
+    prior = float(np.sum(model.kernel(X, full_cov=False)))
+
+    def bound(features: np.ndarray) -> float:
+        covariance = features.T @ features + NOISE * np.eye(NUM_ROWS)
+        density = multivariate_normal(np.zeros(NUM_ROWS), covariance)
+        left = 0.0 if finite_rank else prior - np.sum(features**2)
+        return float(np.sum(density.logpdf(left_of(model).T)) - left / NOISE)
+
+    expected: list[int] = []
+    gains = np.array([bound(np.r_[B, A[[k]]]) for k in range(len(A))]) - bound(B)
+    while len(expected) < 3:
+        bounds = [bound(np.r_[B, A[[*expected, k]]]) for k in range(len(A))]
+        bounds = [-np.inf if k in expected else value for k, value in enumerate(bounds)]
+        if max(bounds) <= bound(np.r_[B, A[expected]]):
+            break
+        expected.append(int(np.argmax(bounds)))
+    assert len(expected) == (2 if finite_rank else 3)
+    sums, charged = model.residuals().compare(block), own.charged(atoms)
+    owners = own.owners(atoms, alone=True)
+    assert sums.best(owners, 3, charged, 0.0) == expected
+    # Each by itself; and the bound of a model that has the first.
+    found = _gains(sums.products, np.diagonal(sums.precision), NOISE, charged * sums.squares)
+    np.testing.assert_allclose(found, gains, atol=1e-9)
+    before = model.elbo().numpy()
+    assert before == pytest.approx(bound(B), abs=1e-8)
+    grown = np.concatenate([own.atoms, atoms[expected[:1]]])
+    model.inducing_variable, model.kernel = own.block(grown)
+    assert model.elbo().numpy() - before == pytest.approx(gains[expected[0]], abs=1e-8)
+    # It ends where no other is worth it.
+    assert sums.best(owners, 9, charged, float(gains.max()) + 1e-6) == []
+    assert sums.best(owners, 9, charged, float(gains.max()) - 1e-6) == expected[:1]
+
+
+def test_atoms_are_taken_as_a_whole() -> None:
+    sums = CandidateSums(np.array([[3.0], [3.0], [2.0]]), np.ones(3), np.eye(3), 0.5)
+    owners, free = np.array([0, 0, 1]), np.zeros(3, np.bool_)
+    assert sums.best(owners, 3, free, 0.0) == [0, 1]
+    assert sums.best(owners, 2, free, 0.0) == [0]
+    assert sums.best(owners, 1, free, 0.0) == [1]
+
+
+def test_features_that_differ_by_rounding_are_numbers() -> None:
+    """Whatever the products have lost, nothing is divided by less than the noise."""
+    precision = np.array([[-1e-9, 0.0], [0.0, 2.0]])
+    sums = CandidateSums(np.array([[5.0], [1.0]]), np.ones(2), precision, 1e-3)
+    with np.errstate(all="raise"):
+        assert sums.best(np.arange(2), 2, np.zeros(2, np.bool_), 0.0) == [0, 1]
+
+
+def test_blocks_that_have_no_dictionary_are_explained_already() -> None:
+    """Points beside harmonics are among the model's features, and no candidates."""
+    zonal, other = SphericalMatern32(), gpflow.kernels.Matern32(lengthscales=0.5)
+    points = gpflow.inducing_variables.InducingPoints(X[:6])
+    features = SumInducingVariables([SphericalHarmonics.for_kernel(zonal, 2, 1), points])
+    model = StructuredSGPR((X, Y), zonal + other, features, noise_variance=NOISE)
+    _, _, block = candidates_of(model)
+    A = Kuf(*block, X).numpy() / np.sqrt(Kuu_operator(*block).diag_part().numpy()[:, None])
+    kuf = Kuf(features, model.kernel, X).numpy()
+    kuu = gpflow.covariances.Kuu(features, model.kernel).numpy()
+    covariance = kuf.T @ np.linalg.solve(kuu, kuf) + NOISE * np.eye(NUM_ROWS)
+    compared = model.residuals().compare(block)
+    products = NOISE * A @ np.linalg.solve(covariance, Y)
+    np.testing.assert_allclose(compared.products, products, atol=1e-8)
+    precision = NOISE * (np.eye(len(A)) + A @ np.linalg.solve(covariance, A.T))
+    np.testing.assert_allclose(compared.precision, precision, atol=1e-8)
+
+
+def test_rows_that_changed_are_refused() -> None:
+    rows = X.copy()
+    model = make_model((rows, Y))
+    residuals = model.residuals()
+    rows[3] += 1.0
+    with pytest.raises(ValueError, match="the first pass read 40 rows, and now as many others"):
+        residuals.screen(candidates_of(model)[2])

@@ -1,0 +1,191 @@
+"""``fit_sgpr`` with features that the data choose: scales, features, and what is kept of both."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import gpflow
+import numpy as np
+import pytest
+
+import interdomain as idm
+from interdomain.inducing_variables import (
+    PeriodicFourierFeatures,
+    SphericalHarmonics,
+    SumInducingVariables,
+)
+from interdomain.kernels import FiniteRank, Periodized, SphericalMatern32, SphericalMatern52
+from interdomain.models import StructuredSGPR
+from interdomain.training import SGPRFit, choice, fit_sgpr
+
+SETTINGS: dict[str, Any] = {"subset_steps": 3, "steps": 3, "progress": False}
+
+
+@pytest.fixture(autouse=True)
+def quick(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Fewer candidates and steps: what is tested does not need more."""
+    pursuit = choice.matching_pursuit
+
+    def with_few(model: Any, num_inducing: int, **arguments: Any) -> Any:
+        few = {"max_candidates": 150, "steps": 2, "growth": 3.0}
+        return pursuit(model, num_inducing, **(arguments | few))
+
+    monkeypatch.setattr(choice, "matching_pursuit", with_few)
+    monkeypatch.setattr(choice, "_TURN_STEPS", 5)
+
+
+def make_data(num_rows: int, num_columns: int = 2) -> tuple[np.ndarray, np.ndarray]:
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(num_rows, num_columns))
+    return X, np.sin(2 * X[:, :1]) + np.cos(3 * X[:, 1:2]) + 0.1 * rng.normal(size=(num_rows, 1))
+
+
+def make_model(data: Any, kind: type[SphericalMatern52] = SphericalMatern52) -> StructuredSGPR:
+    num_columns = data[0].shape[1]
+    kernel = kind(weight_variances=np.ones(num_columns))
+    few = SphericalHarmonics.for_kernel(kernel, num_columns, max_degree=2)
+    return StructuredSGPR(data, FiniteRank(kernel, few), few, noise_variance=0.1)
+
+
+def parameters_of(model: StructuredSGPR) -> list[np.ndarray]:
+    return [parameter.numpy() for parameter in model.parameters]
+
+
+@pytest.mark.full
+def test_columns_that_matter_and_features_are_found() -> None:
+    """Two of six columns: new rows are predicted better than by all harmonics up to degree 2."""
+    X, Y = make_data(1_200, 6)
+    start, model = (make_model((X[:600], Y[:600])) for _ in range(2))
+    settings = {"progress": False, "subset_steps": 20, "steps": 50}
+    fit_sgpr(start, **settings)
+    fitted = fit_sgpr(model, num_inducing=80, **settings)
+    assert fitted.subset is None and fitted.choice is not None
+    assert set(fitted.frozen) == {
+        "kernel.kernel.weight_variances",
+        "kernel.kernel.bias_variance",
+    }
+    assert not any(parameter.trainable for parameter in model.feature_parameters.values())
+    scales = model.kernel.kernel.weight_variances.numpy()
+    assert min(scales[:2]) > 3 * max(scales[2:])
+    assert model.inducing_variable.num_inducing == 80
+    assert max(model.inducing_variable.degrees) > 2
+    densities = [
+        float(np.mean(one.predict_log_density((X[600:], Y[600:])))) for one in (start, model)
+    ]
+    assert densities[1] > densities[0] + 0.3
+    assert len(fitted.choice.turns) == 2
+    assert str(fitted.choice).startswith("held out, by turns of features and scales: ")
+    assert "ended by" in str(fitted.choice)
+
+
+@pytest.fixture
+def whole(tmp_path: Path) -> tuple[StructuredSGPR, SGPRFit, Path]:
+    """A run that nothing interrupted, and the folder that it wrote."""
+    model = make_model(make_data(90))
+    fitted = fit_sgpr(model, num_inducing=14, checkpoint_dir=tmp_path / "whole", **SETTINGS)
+    return model, fitted, tmp_path / "whole"
+
+
+def test_an_interrupted_run_goes_on_with_the_same_features(
+    whole: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    model, fitted, _ = whole
+    data = make_data(90)
+
+    def interrupted(*arguments: Any, **named: Any) -> None:
+        raise KeyboardInterrupt
+
+    folder = tmp_path / "interrupted"
+    with monkeypatch.context() as patch:
+        patch.setattr("interdomain.training.sgpr.fit", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            fit_sgpr(make_model(data), num_inducing=14, checkpoint_dir=folder, **SETTINGS)
+    resumed = make_model(data)
+    monkeypatch.setattr(choice, "matching_pursuit", None)  # nothing is chosen again
+    again = fit_sgpr(resumed, num_inducing=14, checkpoint_dir=folder, resume=True, **SETTINGS)
+    assert fitted.choice.pursuit is not None and again.choice.pursuit is None
+    assert again.choice.turns == fitted.choice.turns and again.frozen == fitted.frozen
+    assert again.frozen
+    np.testing.assert_array_equal(resumed.inducing_variable.chains, fitted.choice.pursuit.atoms)
+    assert resumed.inducing_variable.column_order == model.inducing_variable.column_order
+    for value, other in zip(parameters_of(resumed), parameters_of(model), strict=True):
+        np.testing.assert_array_equal(value, other)
+
+
+def test_what_was_kept_for_another_model_is_refused(whole: Any) -> None:
+    file = whole[2] / "choice.npz"
+    settings = {"num_inducing": 14, "resume": True, "checkpoint_dir": file.parent, **SETTINGS}
+
+    def refused(model: StructuredSGPR, message: str, **other: Any) -> None:
+        with pytest.raises(ValueError, match=rf"checkpoint_dir: .*choice\.npz .*{message}"):
+            fit_sgpr(model, **(settings | other))
+
+    same = make_model(make_data(90))
+    refused(same, "num_inducing is 14 there, and 15 here; remove that file", num_inducing=15)
+    refused(same, "holds chosen features already; pass resume=True", resume=False)
+    other = make_model(make_data(90), SphericalMatern32)
+    refused(other, "kinds is .*Matern52.* there, and .*Matern32")
+    wider = make_model(make_data(90, 3))
+    refused(wider, r"columns is \[2, 1\] there, and \[3, 1\] here")
+    file.write_bytes(b"nothing")
+    refused(same, "is not what fit_sgpr has written; remove that file")
+
+
+def test_nothing_to_resume_from() -> None:
+    with pytest.raises(ValueError, match="checkpoint_dir must be given to resume from, found None"):
+        fit_sgpr(make_model(make_data(9)), num_inducing=14, resume=True, **SETTINGS)
+
+
+@pytest.mark.parametrize("num_rows", [1, 4])
+def test_very_few_rows(num_rows: int) -> None:
+    """None are held out then; and no more features than were asked for, also of few."""
+    model = make_model(make_data(num_rows))
+    fitted = fit_sgpr(model, num_inducing=10, **SETTINGS)
+    assert model.inducing_variable.num_inducing == 10
+    assert np.all(np.isfinite(fitted.choice.turns))
+    assert np.isfinite(model.elbo())
+
+
+@pytest.mark.full
+def test_constant_columns() -> None:
+    X, Y = make_data(60, 3)
+    X[:, 1], X[:, 2] = 0.0, 1.0
+    model = make_model((X, Y))
+    fitted = fit_sgpr(model, num_inducing=30, **SETTINGS)
+    assert model.inducing_variable.num_inducing <= 30
+    assert np.isfinite(fitted.result.elbo)
+
+
+def test_waves_have_no_feature_parameters() -> None:
+    rng = np.random.default_rng(0)
+    X = rng.uniform(size=[120, 1])
+    Y = np.sin(30 * X) + 0.1 * rng.normal(size=[120, 1])
+    kernel = Periodized.from_data(gpflow.kernels.Matern52(lengthscales=0.3), X)
+    few = PeriodicFourierFeatures.for_kernel(kernel, 5)
+    model = StructuredSGPR((X, Y), FiniteRank(kernel, few), few, noise_variance=0.1)
+    fitted = fit_sgpr(model, num_inducing=31, max_turns=0, **SETTINGS)
+    assert fitted.frozen == () and len(fitted.choice.turns) == 1
+    assert model.inducing_variable.num_inducing in (30, 31)
+    mean, _ = model.predict_f(X)
+    assert np.mean((mean - Y) ** 2) < 0.05 < np.var(Y)
+
+
+def test_too_few_for_the_features_that_stay() -> None:
+    X, Y = make_data(20)
+    zonal, other = SphericalMatern52(), gpflow.kernels.Matern32()
+    few = SphericalHarmonics.for_kernel(zonal, 2, 1)
+    points = gpflow.inducing_variables.InducingPoints(X[:8])
+    model = StructuredSGPR((X, Y), zonal + other, SumInducingVariables([few, points]))
+    with pytest.raises(ValueError, match="num_inducing must have room .* found 8; pass 9 or more"):
+        fit_sgpr(model, num_inducing=8, max_turns=0, **SETTINGS)
+
+
+def test_other_features_are_refused_before_anything_is_trained() -> None:
+    X, Y = make_data(20)
+    model = idm.models.StructuredSGPR((X, Y), gpflow.kernels.Matern32(), X[:3])
+    before = parameters_of(model)
+    with pytest.raises(ValueError, match="features of an orthogonal dictionary"):
+        fit_sgpr(model, num_inducing=8, **SETTINGS)
+    for value, other in zip(parameters_of(model), before, strict=True):
+        np.testing.assert_array_equal(value, other)

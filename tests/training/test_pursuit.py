@@ -1,0 +1,237 @@
+"""Features chosen by the data: those that made them are found, and no others are asked for."""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any
+
+import gpflow
+import numpy as np
+import pytest
+
+from interdomain.covariances.dictionaries import dictionary
+from interdomain.inducing_variables import (
+    PeriodicFourierFeatures,
+    SphericalHarmonics,
+    SumInducingVariables,
+)
+from interdomain.kernels import FiniteRank, Periodized, SphericalMatern32
+from interdomain.models import StructuredSGPR
+from interdomain.training import Pursuit, matching_pursuit
+
+RNG = np.random.default_rng(0)
+X = RNG.normal(size=[150, 2])
+NOISE = 0.1 * RNG.normal(size=[150, 1])
+BOX = RNG.uniform(size=[150, 2])
+
+
+def harmonic_model(
+    rows: np.ndarray = X,
+    Y: np.ndarray | None = None,
+    *,
+    finite_rank: bool = True,
+) -> StructuredSGPR:
+    columns = rows.shape[1]
+    kernel = SphericalMatern32(weight_variances=np.ones(columns))
+    few = SphericalHarmonics.for_kernel(kernel, columns, 1)
+    for parameter in kernel.parameters:
+        gpflow.set_trainable(parameter, False)
+    Y = np.sin(3 * rows[:, :1]) + NOISE if Y is None else Y
+    prior = FiniteRank(kernel, few) if finite_rank else kernel
+    return StructuredSGPR((rows, Y), prior, few, noise_variance=0.01)
+
+
+def wave_kernel(columns: list[int]) -> tuple[Periodized, PeriodicFourierFeatures]:
+    """On boxes from 0 to 1, with the constant alone."""
+    base = gpflow.kernels.Matern12(lengthscales=np.full(len(columns), 0.2))
+    kernel = Periodized(base, np.zeros(len(columns)), np.ones(len(columns)))
+    kernel.active_dims = columns
+    frequencies = np.zeros([1, len(columns)], np.int64)
+    return kernel, PeriodicFourierFeatures(kernel.lower, kernel.upper, frequencies)
+
+
+def pursue(model: StructuredSGPR, num_inducing: int, **arguments: Any) -> Pursuit:
+    defaults = {"steps": 0, "max_candidates": 200, "fill": False, "progress": False}
+    return matching_pursuit(model, num_inducing, **(defaults | arguments))
+
+
+@pytest.mark.filterwarnings("ignore:data. columns of X are far")
+def test_harmonics_that_made_the_data_are_found_first() -> None:
+    """Of degree 4 in six columns: 182 harmonics, beside 112 of lower degrees."""
+    sphere = np.random.default_rng(1).normal(size=[600, 7])
+    rows = sphere[:, :6] / np.abs(sphere[:, 6:])  # so that they are uniform there
+    truth = np.array([[0, 0, 0, 1, 2, 4], [-2, 2, 2, 2, 3, 4], [1, 4, 4, 4, 4, 4]])
+    kernel = SphericalMatern32(weight_variances=np.ones(6), radial_power=0.0)
+    few = SphericalHarmonics.for_kernel(kernel, 6, 1)
+    # Which these are depends on the order of the columns.
+    made, _ = dictionary(few, kernel).arranged(rows).block(truth)
+    Y = gpflow.covariances.Kuf(made, kernel, rows).numpy().T @ np.ones([3, 1])
+    Y += 0.1 * np.random.default_rng(2).normal(size=Y.shape)
+    model = StructuredSGPR((rows, Y), FiniteRank(kernel, few), few, noise_variance=0.01)
+    found = pursue(model, 11, max_candidates=400)
+    assert found.reason == "num_inducing" and len(found.rounds) == 2
+    assert sorted(found.atoms[8:].tolist()) == sorted(truth.tolist())
+    assert model.inducing_variable.num_inducing == 11
+    assert model.inducing_variable.column_order == made.column_order
+    np.testing.assert_array_equal(model.inducing_variable.chains, found.atoms)
+    assert model.kernel.inducing_variable is model.inducing_variable
+    assert found.rounds[-1].elbo > found.rounds[0].elbo + 100
+    assert "ended by num_inducing" in str(found)
+
+
+@pytest.fixture(scope="module")
+def whole_kernel() -> tuple[StructuredSGPR, Pursuit]:
+    """Of which every feature raises the bound; the noise is trained."""
+    model = harmonic_model(finite_rank=False)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        return model, pursue(model, 15, steps=2, least_gain=0.0, growth=2)
+
+
+def test_the_bound_of_a_whole_kernel_never_falls(whole_kernel: Any) -> None:
+    model, found = whole_kernel
+    assert np.all(np.diff([one.elbo for one in found.rounds]) > 0)
+    assert [one.num_inducing for one in found.rounds] == [4, 8, 15]
+    assert found.best == 2 and found.reason == "num_inducing"
+    assert isinstance(model.kernel, SphericalMatern32)
+    assert float(model.elbo()) == pytest.approx(found.rounds[-1].elbo)
+    assert model.likelihood.variance != 0.01
+
+
+@pytest.mark.full
+def test_it_is_deterministic(whole_kernel: Any) -> None:
+    again = harmonic_model(finite_rank=False)
+    found = pursue(again, 15, steps=2, least_gain=0.0, growth=2)
+    np.testing.assert_array_equal(found.atoms, whole_kernel[1].atoms)
+    assert [one.elbo for one in found.rounds] == [one.elbo for one in whole_kernel[1].rounds]
+
+
+def wave_data() -> np.ndarray:
+    first, second = 2 * np.pi * BOX.T
+    waves = np.cos(11 * first) + np.sin(9 * second) + np.cos(3 * first) * np.sin(5 * second)
+    return waves[:, None] + NOISE
+
+
+@pytest.mark.parametrize("growth", [1.1, 9.0])
+def test_frequencies_that_made_the_data_are_found_first(growth: float) -> None:
+    """Also where a round adds fewer features than any atom has."""
+    kernel, features = wave_kernel([0, 1])
+    model = StructuredSGPR((BOX, wave_data()), FiniteRank(kernel, features), features)
+    model.likelihood.variance.assign(0.01)
+    found = pursue(model, 9, max_candidates=800, growth=growth)
+    rows = {tuple(row) for row in found.atoms.tolist()}
+    assert rows == {(0, 0), (11, 0), (0, 9), (3, 5)}
+    assert found.reason == "num_inducing" and model.inducing_variable.num_inducing == 9
+
+
+def test_an_atom_for_which_there_is_no_room_is_left() -> None:
+    kernel, features = wave_kernel([0])
+    model = StructuredSGPR((BOX, wave_data()), FiniteRank(kernel, features), features)
+    found = pursue(model, 2)
+    assert found.reason == "num_inducing" and model.inducing_variable.num_inducing == 1
+
+
+def test_sums_choose_from_all_their_families() -> None:
+    """Harmonics of two columns, and waves of a third; points of these stay."""
+    rows = np.c_[X, BOX[:, :1]]
+    Y = np.sin(14 * np.pi * rows[:, 2:]) + np.cos(3 * X[:, :1]) + NOISE
+    zonal = SphericalMatern32(active_dims=[0, 1])
+    harmonics = SphericalHarmonics.for_kernel(zonal, 2, 0)
+    periodic, waves = wave_kernel([2])
+    other = gpflow.kernels.Matern32(active_dims=[2], variance=0.01)
+    points = gpflow.inducing_variables.InducingPoints(rows[:2])
+    prior = gpflow.kernels.Sum([FiniteRank(zonal, harmonics), FiniteRank(periodic, waves), other])
+    blocks = SumInducingVariables([harmonics, waves, points])
+    model = StructuredSGPR((rows, Y), prior, blocks, noise_variance=0.01)
+    found = pursue(model, 14, growth=3)
+    assert [1, 7, 0] in found.atoms.tolist() and np.sum(found.atoms[:, 0] == 0) > 3
+    assert model.inducing_variable.inducing_variables[2] is points
+    assert model.inducing_variable.num_inducing == 14
+    assert model.elbo() == found.rounds[-1].elbo > found.rounds[0].elbo + 100
+
+
+def test_noise_asks_for_nothing() -> None:
+    Y = 2 * np.random.default_rng(5).normal(size=[150, 1])
+    model = harmonic_model(Y=Y)
+    model.likelihood.variance.assign(4.0)
+    found = pursue(model, 12, least_gain=4.0)
+    assert found.reason == "elbo" and len(found.rounds) == 1
+    assert model.inducing_variable.num_inducing == 4
+    # What is left is filled with those of most prior variance, whatever y is.
+    found = pursue(model, 12, least_gain=4.0, fill=True)
+    assert found.reason == "elbo" and found.best == 1
+    chosen = SphericalHarmonics.for_data(model.kernel.kernel, X, 12)
+    assert sorted(found.atoms.tolist()) == sorted(chosen.chains.tolist())
+
+
+def test_rows_held_out_end_it() -> None:
+    """And the features and parameters are those of the best round again."""
+    rng = np.random.default_rng(3)
+    model = harmonic_model(X[:30], rng.normal(size=[30, 1]))
+    model.likelihood.variance.assign(1.0)
+    held_out = X[30:], rng.normal(size=[120, 1])
+    found = pursue(
+        model, 16, least_gain=0.0, steps=2, growth=2, validation_data=held_out, fill=True
+    )
+    assert found.reason == "held_out"
+    densities = [one.held_out for one in found.rounds]
+    assert found.best == int(np.argmax(densities)) < len(densities) - 1
+    assert model.inducing_variable.num_inducing == found.rounds[found.best].num_inducing
+    assert np.mean(model.predict_log_density(held_out)) == pytest.approx(densities[found.best])
+    assert float(model.elbo()) == pytest.approx(found.rounds[found.best].elbo)
+
+
+@pytest.mark.full
+def test_in_float32() -> None:
+    with gpflow.config.as_context(gpflow.config.Config(float=np.float32)):
+        model = harmonic_model(
+            X.astype(np.float32), (np.sin(3 * X[:, :1]) + NOISE).astype(np.float32)
+        )
+        found = pursue(model, 20, steps=2, growth=3)
+        assert found.rounds[-1].elbo > found.rounds[0].elbo + 50
+        assert model.inducing_variable.num_inducing > 8
+
+
+@pytest.fixture(scope="module")
+def small() -> StructuredSGPR:
+    return harmonic_model()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"num_inducing": 3}, "num_inducing must be an integer of 4 or more, found 3; it counts"),
+        ({"num_inducing": 9.5}, "num_inducing must be an integer"),
+        ({"growth": 1.0}, "growth must be above 1, found 1.0"),
+        ({"steps": -1}, "steps must be an integer of 0 or more, found -1"),
+        ({"max_candidates": 0}, "max_candidates must be an integer of 1 or more"),
+        ({"least_gain": -0.5}, "least_gain must be 0 or more, found -0.5"),
+        ({"fill": 1}, "fill must be True or False"),
+        ({"progress": None}, "progress must be True or False"),
+        ({"validation_data": X}, "validation_data must be a pair of matrices"),
+        ({"validation_data": (X[:, :1], NOISE)}, "validation_data: X must have the model's 2 col"),
+        (
+            {"validation_data": (X, X)},
+            "validation_data: Y must have the model's 1 columns, found 2",
+        ),
+        ({"validation_data": (X[:3], NOISE)}, "validation_data must have one row of Y for each"),
+        ({"validation_data": (X * np.nan, NOISE)}, "validation_data: X must be finite"),
+    ],
+)
+def test_wrong_arguments(small: StructuredSGPR, arguments: Any, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        matching_pursuit(small, **({"num_inducing": 10, "progress": False} | arguments))
+
+
+def test_wrong_models(small: StructuredSGPR) -> None:
+    stock = gpflow.models.SGPR((X, NOISE), gpflow.kernels.Matern32(), X[:3])
+    with pytest.raises(ValueError, match="model must be an .*StructuredSGPR, found SGPR; pass"):
+        matching_pursuit(stock, 10)
+    points = StructuredSGPR((X, NOISE), gpflow.kernels.Matern32(), X[:3])
+    with pytest.raises(ValueError, match="features of an orthogonal dictionary, found InducingPoi"):
+        matching_pursuit(points, 10)
+    sums = StructuredSGPR(small.statistics, small.kernel, small.inducing_variable)
+    with pytest.raises(ValueError, match="data: rows can only be drawn .* build the model from"):
+        matching_pursuit(sums, 10)
+    with pytest.raises(ValueError, match="data: the model was built from SufficientStatistics"):
+        sums.residuals().screen((small.inducing_variable, small.kernel.kernel))
