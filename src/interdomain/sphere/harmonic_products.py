@@ -182,12 +182,7 @@ def _evaluate_factors(plan: _Plan, x: tf.Tensor) -> tf.Tensor:
     """All factors at x ``[d, n]``, one behind the other."""
     tables = []
     if len(plan.planar):
-        x_1, x_2 = x[:1], x[1:2]
-        re, im = x_1, x_2
-        for k, norm in enumerate(plan.planar.tolist()):
-            if k:
-                re, im = x_1 * re - x_2 * im, x_1 * im + x_2 * re
-            tables += [norm * re, norm * im]
+        tables.append(_planar_factors(plan.planar, x[:1], x[1:2]))
     recurrence = plan.recurrence
     if recurrence.steps:
         x_j = tf.gather(x, recurrence.axes)
@@ -202,6 +197,19 @@ def _evaluate_factors(plan: _Plan, x: tf.Tensor) -> tf.Tensor:
             before, last = last, after
             tables.append(after)
     return tf.concat(tables, axis=0)
+
+
+def _planar_factors(norms: Array, x_1: tf.Tensor, x_2: tf.Tensor) -> tf.Tensor:
+    """The real and imaginary parts of ``(x_1 + i x_2)^k`` for k = 1, 2, ..., times the norms,
+    ``[2 K, n]``. Powers are multiplied, so that their number doubles at a time."""
+    re, im = x_1, x_2
+    while (count := re.shape[0]) < len(norms):
+        more = min(count, len(norms) - count)
+        a, b, last_re, last_im = re[:more], im[:more], re[-1:], im[-1:]
+        re = tf.concat([re, a * last_re - b * last_im], axis=0)
+        im = tf.concat([im, a * last_im + b * last_re], axis=0)
+    pairs = tf.stack([re, im], axis=1) * tf.constant(norms, x_1.dtype)[:, None, None]
+    return tf.reshape(pairs, [2 * len(norms), tf.shape(x_1)[1]])
 
 
 def _multiply(

@@ -38,6 +38,20 @@ _TURN_STEPS = 25
 
 _TURN_CANDIDATES = 2_000
 
+_MOST_CANDIDATES = 5_000
+
+_CANDIDATES_EACH = 10
+"""Candidates for each feature wanted: of more, more fit the noise."""
+
+_LEAST_GAIN = 2.0
+"""In nats: what a feature that the data choose has to say."""
+
+_NO_GAIN_IS_ENOUGH = 1e12
+
+_NOTABLE_LOSS = 0.02
+"""Of the log density of rows held out: if chosen features lose more, there are too few rows to
+choose by."""
+
 _NOTABLE_RISE = 0.005
 """Of the log density of rows held out: turns that bring less are the last."""
 
@@ -135,7 +149,11 @@ class _Choosing:
         dictionary, pursuit = _begin(rows, self._num_inducing), None
         if kept is None:
             pursuit = matching_pursuit(
-                rows, self._num_inducing, progress=self._arguments["progress"]
+                rows,
+                self._num_inducing,
+                max_candidates=min(_MOST_CANDIDATES, _CANDIDATES_EACH * self._num_inducing),
+                least_gain=_NO_GAIN_IS_ENOUGH if _hurts(turns) else _LEAST_GAIN,
+                progress=self._arguments["progress"],
             )
             self._model.broadcast_parameters()
             atoms = self._of_chief(lambda: {"atoms": pursuit.atoms})["atoms"]
@@ -166,7 +184,7 @@ class _Choosing:
                 max(min(self._num_inducing, _TURN_SIZE), size),
                 growth=2.0,
                 steps=_TURN_STEPS // 5,
-                max_candidates=_TURN_CANDIDATES,
+                max_candidates=min(_TURN_CANDIDATES, _CANDIDATES_EACH * self._num_inducing),
                 progress=self._arguments["progress"],
             )
             fit_quietly(subset, steps=_TURN_STEPS, **self._arguments)
@@ -277,6 +295,11 @@ def _begin(model: StructuredSGPR, num_inducing: int) -> Dictionary:
             f"{num_inducing}; pass {size} or more."
         )
     return dictionary
+
+
+def _hurts(turns: Sequence[float]) -> bool:
+    """Whether features that the data chose have been worse than those of most prior variance."""
+    return len(turns) > 1 and max(turns[1:]) < turns[0] - _NOTABLE_LOSS
 
 
 def _variables(model: StructuredSGPR) -> list[tf.Variable]:

@@ -73,7 +73,8 @@ def fit_sgpr(
     harmonics of degrees 0 to 2. Step 1 goes on in turns: few features are chosen by
     :func:`matching_pursuit`, and all parameters are trained with these, until the log density of
     rows held out does not rise any more. After step 2, the features are chosen with these scales,
-    on up to 20,000 rows. :attr:`SGPRFit.choice` tells what was done; in
+    on up to 20,000 rows; by their prior variance alone where the turns have shown that the rows are
+    too few to choose by. :attr:`SGPRFit.choice` tells what was done; in
     ``model.inducing_variable`` is what was chosen.
 
     >>> import numpy as np, interdomain as idm
