@@ -128,7 +128,7 @@ class _Choosing:
         for parameter in self._model.feature_parameters.values():
             gpflow.set_trainable(parameter, False)
         rows = self._model.model_of(self._all_rows)
-        dictionary, pursuit = _begin(rows), None
+        dictionary, pursuit = _begin(rows, self._num_inducing), None
         if kept is None:
             pursuit = matching_pursuit(
                 rows, self._num_inducing, progress=self._arguments["progress"]
@@ -153,7 +153,7 @@ class _Choosing:
         turns, best = [self._density(subset)], [v.numpy() for v in variables]
         for _ in range(max_turns):
             subset.inducing_variable, subset.kernel = self._start
-            _begin(subset)
+            _begin(subset, self._num_inducing)
             matching_pursuit(
                 subset,
                 min(self._num_inducing, _TURN_SIZE),
@@ -192,11 +192,12 @@ class _Choosing:
         }
 
 
-def _begin(model: StructuredSGPR) -> Dictionary:
-    """Give the model the few features of most prior variance."""
+def _begin(model: StructuredSGPR, num_inducing: int) -> Dictionary:
+    """Give the model the few features of most prior variance, at most so many."""
     dictionary = arranged_dictionary(model)
     X, _ = model.draw(_BEGINNING_ROWS)
-    model.inducing_variable, model.kernel = dictionary.block(dictionary.likeliest(X, _BEGINNING))
+    few = dictionary.likeliest(X, min(_BEGINNING, num_inducing))
+    model.inducing_variable, model.kernel = dictionary.block(few)
     return dictionary
 
 
