@@ -21,7 +21,9 @@ from ..inducing_variables import (
     SphericalHarmonics,
     SumInducingVariables,
 )
+from ..inducing_variables._eigenvalues import least_eigenvalue
 from ..inducing_variables._harmonic_growth import (
+    NEGLIGIBLE_SHARE,
     columns_by_scale,
     grown_chains,
     lifted_rows,
@@ -33,6 +35,9 @@ from ..sphere._typing import Array, IntArray
 from ..sphere.chains import degrees_of, neighbours_of
 from .domains import BoolArray
 from .pairs import Block
+
+_LONGEST_GAP = 2
+"""So many degrees in a row that the kernel lacks have neighbours on both sides."""
 
 
 class Dictionary(abc.ABC):
@@ -54,7 +59,8 @@ class Dictionary(abc.ABC):
 
     @abc.abstractmethod
     def likeliest(self, X: Array, count: int) -> IntArray:
-        """The atoms of the most prior variance over rows ``[N, D]``, about so many."""
+        """The atoms of the most prior variance over rows ``[N, D]``, about so many, those of the
+        most first."""
 
     @abc.abstractmethod
     def neighbours(self, atoms: IntArray, limit: int | None = None) -> IntArray:
@@ -93,6 +99,10 @@ def dictionary_none(inducing_variable: InducingVariables, kernel: Kernel) -> Non
     return None
 
 
+def _rows(atoms: Sequence[tuple[int, ...]], width: int) -> IntArray:
+    return np.array(atoms, np.int64).reshape([len(atoms), width])
+
+
 class HarmonicDictionary(Dictionary):
     """The spherical harmonics of which the kernel has a positive eigenvalue: chains of degrees."""
 
@@ -122,21 +132,29 @@ class HarmonicDictionary(Dictionary):
         return lifted_rows(self._kernel, sampled_rows(X))
 
     def neighbours(self, atoms: IntArray, limit: int | None = None) -> IntArray:
-        """Across a degree of which the kernel has none; beyond two, it ends."""
-        own = set(map(tuple, atoms.tolist()))
-        found, highest = atoms, int(degrees_of(atoms).max())
-        for _ in range(3):
-            found = neighbours_of(found)
-            found = found[[tuple(chain) not in own for chain in found.tolist()]]
-            carried = found[np.isin(degrees_of(found), self._degrees_up_to(highest + 3))]
-            if len(carried):
-                return carried[:limit]
-        return carried
+        """Across up to two degrees of which the kernel has none; beyond, it ends."""
+        highest = int(degrees_of(atoms).max()) + 1 + _LONGEST_GAP
+        carried = np.array(self._degrees_up_to(highest))
+        # For each degree, how far it is to the next one that the kernel has.
+        steps = [min(carried[carried >= k] - k, default=highest) for k in range(highest + 1)]
+        seen, found = set(map(tuple, atoms.tolist())), []
+        for atom in atoms:
+            around = neighbours_of(atom[None])
+            while len(around):
+                new = [chain for chain in map(tuple, around.tolist()) if chain not in seen]
+                seen.update(new)
+                found += [chain for chain in new if steps[abs(chain[-1])] == 0]
+                across = [chain for chain in new if 0 < steps[abs(chain[-1])] <= _LONGEST_GAP]
+                around = neighbours_of(_rows(across, atoms.shape[1]))
+            if limit is not None and len(found) >= limit:
+                break
+        return _rows(found, atoms.shape[1])[:limit]
 
     def _degrees_up_to(self, highest: int) -> list[int]:
         degrees = self._kernel.nonzero_degrees(self._harmonics.dimension, highest)
-        values = self._kernel.eigenvalues(self._harmonics.dimension, degrees).numpy()
-        return [degree for degree, value in zip(degrees, values, strict=True) if value > 0]
+        values = self._kernel.eigenvalues(self._harmonics.dimension, degrees)
+        least = least_eigenvalue(values.dtype)
+        return [d for d, value in zip(degrees, values.numpy(), strict=True) if value >= least]
 
     def block(self, atoms: IntArray, *, alone: bool = False) -> Block:
         harmonics = SphericalHarmonics(
@@ -169,14 +187,18 @@ class WaveDictionary(Dictionary):
 
     def likeliest(self, X: Array, count: int) -> IntArray:
         """The same for all rows of the box."""
-        return self._kernel.largest_frequencies(count)
+        frequencies = self._kernel.largest_frequencies(count)
+        whole = np.prod(self._kernel.periods) * float(self._kernel.total_variance())
+        shares = np.asarray(self._kernel.spectral_density(frequencies), float) / whole
+        notable: IntArray = frequencies[shares >= NEGLIGIBLE_SHARE]
+        return notable
 
     def neighbours(self, atoms: IntArray, limit: int | None = None) -> IntArray:
         steps = np.eye(atoms.shape[1], dtype=np.int64)
         seen = set(map(tuple, atoms.tolist()))
         around = (atoms[:, None] + steps).reshape([-1, atoms.shape[1]])
         found = [row for row in dict.fromkeys(map(tuple, around.tolist())) if row not in seen]
-        return np.array(found, np.int64).reshape([len(found), atoms.shape[1]])[:limit]
+        return _rows(found, atoms.shape[1])[:limit]
 
     def block(self, atoms: IntArray, *, alone: bool = False) -> Block:
         features = PeriodicFourierFeatures(self._features.lower, self._features.upper, atoms)
@@ -219,11 +241,11 @@ class SumDictionary(Dictionary):
         return SumDictionary(self._blocks, self._kernel, parts)
 
     def likeliest(self, X: Array, count: int) -> IntArray:
-        """The same number of each block."""
+        """The same number of each block, in turn."""
         count = self._share(count)
-        return self._joined(
-            {number: part.likeliest(X, count) for number, part in self._parts.items()}
-        )
+        parts = {number: part.likeliest(X, count) for number, part in self._parts.items()}
+        places = np.concatenate([np.arange(len(atoms)) for _, atoms in sorted(parts.items())])
+        return self._joined(parts)[np.argsort(places, kind="stable")]
 
     def neighbours(self, atoms: IntArray, limit: int | None = None) -> IntArray:
         """With a limit, the same number of each block."""
@@ -240,12 +262,13 @@ class SumDictionary(Dictionary):
 
     def block(self, atoms: IntArray, *, alone: bool = False) -> Block:
         blocks = [None if alone else block for block in self._blocks]
-        kernels = list(self._kernel.kernels)
+        own_kernels = self._kernel.kernels  # some kernels make these anew each time
+        kernels = list(own_kernels)
         for number, part in self._parts.items():
             own = self._of(number, atoms)
             if len(own):
                 blocks[number], kernels[number] = part.block(own, alone=alone)
-        same = all(map(operator.is_, kernels, self._kernel.kernels))
+        same = all(map(operator.is_, kernels, own_kernels))
         return SumInducingVariables(blocks), self._kernel if same else Sum(kernels)
 
     def owners(self, atoms: IntArray, *, alone: bool = False) -> IntArray:

@@ -13,7 +13,6 @@ from .._arguments import Array
 from ..kernels import ZonalKernel
 from ..sphere._typing import IntArray
 from ..sphere.chains import chains_of
-from ..sphere.harmonic_products import product_order
 from ..sphere.harmonic_squares import HarmonicSquares, Raises
 from ._eigenvalues import least_eigenvalue
 
@@ -70,7 +69,7 @@ def grown_chains(
 
     :param unit: Unit vectors ``[N, d]``, the coordinates in the order of the chains.
     :param weights: The share of each row in the prior variance, ``[N]``.
-    :return: ``[M, d - 1]``, in the order that is cheapest to evaluate; M = 0 if there are none.
+    :return: ``[M, d - 1]``, in the order in which they were taken; M = 0 if there are none.
     """
     dimension = unit.shape[1]
     squares, spectrum = HarmonicSquares(unit, weights), _Spectrum(kernel, dimension, max_degree)
@@ -101,8 +100,7 @@ def grown_chains(
     for row, raises in enumerate(taken):
         for j, a in raises:
             dense[row, j - 2] = a
-    chains = chains_of(dense)
-    return chains[product_order(chains)]
+    return chains_of(dense)
 
 
 def _raised(raises: Raises, dimension: int) -> Iterator[Raises]:

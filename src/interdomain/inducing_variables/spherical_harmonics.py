@@ -23,7 +23,7 @@ from ..sphere import num_harmonics, spherical_harmonics
 from ..sphere._typing import IntArray
 from ..sphere.chains import chains_of_degree, degrees_of, validate_chains
 from ..sphere.dimensions import validate_degrees, validate_dimension, validate_max_degree
-from ..sphere.harmonic_products import chosen_harmonics
+from ..sphere.harmonic_products import chosen_harmonics, product_order
 from ._harmonic_growth import columns_by_scale, grown_chains, lifted_rows, sampled_rows
 from .base import InterDomainInducingVariables
 
@@ -218,7 +218,11 @@ class SphericalHarmonics(InterDomainInducingVariables):
                 f"{max_degree}; pass a higher one, or None."
             )
         return cls(
-            unit.shape[1], chains=chains, column_order=order, allow_large=allow_large, name=name
+            unit.shape[1],
+            chains=chains[product_order(chains)],
+            column_order=order,
+            allow_large=allow_large,
+            name=name,
         )
 
     @property

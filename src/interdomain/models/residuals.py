@@ -97,8 +97,9 @@ class CandidateSums(NamedTuple):
             waiting[atom] = False
             limit -= int(sizes[atom])
             for feature in np.flatnonzero(owners == atom):
-                column = precision[:, feature] / np.sqrt(precision[feature, feature])
-                fit = products[feature] / np.sqrt(precision[feature, feature])
+                # It is s or more; of a feature that is nearly one of the others, but for rounding.
+                root = np.sqrt(max(precision[feature, feature], s))
+                column, fit = precision[:, feature] / root, products[feature] / root
                 products -= np.outer(column, fit)
                 precision = dger(-1.0, column, column, a=precision, overwrite_a=1)
                 precision[feature, feature] = s  # it is in: nothing is left to divide by

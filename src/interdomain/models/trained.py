@@ -6,11 +6,14 @@ from typing import Any, NamedTuple
 
 import gpflow
 import numpy as np
+import tensorflow as tf
+from gpflow.covariances import Kuf
 from gpflow.inducing_variables import InducingVariables
 from gpflow.kernels import Kernel
 from gpflow.utilities import Dispatcher
 
 from .._arguments import Array, warn
+from ..covariances import Kuu_operator
 from ..covariances.finite_rank import is_whole
 from ..inducing_variables import PeriodicFourierFeatures, SphericalHarmonics
 from ..kernels import FiniteRank, Periodized, ZonalKernel
@@ -28,6 +31,8 @@ LEAST_MARGIN = 2.0
 """Of a box, in lengthscales: the ends of the data see each other around it below this."""
 
 _MAX_ROWS = 10_000
+
+_MAX_ROWS_OF_CHOSEN = 2_000
 
 
 def warn_of_fit(model: Any, X: Array | None) -> None:
@@ -74,9 +79,11 @@ def left_variance_none(
 def left_variance_harmonics(
     inducing_variable: SphericalHarmonics, kernel: ZonalKernel, X: Array | None
 ) -> LeftVariance | None:
-    """The share of the missing degrees."""
+    """The share of the missing degrees; of chosen harmonics, what the rows have of the others."""
     if X is None:
         return None
+    if not inducing_variable.has_whole_degrees:
+        return _left_by_chosen(inducing_variable, kernel, X[:: -(-len(X) // _MAX_ROWS_OF_CHOSEN)])
     degrees = inducing_variable.degrees
     eigenvalues = kernel.eigenvalues(inducing_variable.dimension, degrees).numpy()
     present = np.asarray(inducing_variable.multiplicities, float) * eigenvalues
@@ -86,6 +93,19 @@ def left_variance_harmonics(
         f"the harmonics end at degree {degrees[-1]}",
         "pass FiniteRank(kernel, harmonics) as the kernel, of which nothing is left out, or take "
         "more degrees",
+    )
+
+
+def _left_by_chosen(harmonics: SphericalHarmonics, kernel: ZonalKernel, X: Array) -> LeftVariance:
+    """Single harmonics are not the same everywhere on the sphere."""
+    features = Kuf(harmonics, kernel, tf.constant(X, gpflow.default_float()))
+    precisions = Kuu_operator(harmonics, kernel).diag_part()
+    present = tf.reduce_sum(tf.square(features) / precisions[:, None], axis=0)
+    return LeftVariance(
+        float(tf.reduce_mean(kernel(X, full_cov=False) - present)),
+        f"the {harmonics.num_inducing:,} chosen harmonics end",
+        "pass FiniteRank(kernel, harmonics) as the kernel, of which nothing is left out, or take "
+        "more harmonics",
     )
 
 

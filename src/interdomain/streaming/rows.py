@@ -21,11 +21,10 @@ from .shards import Shards
 from .sources import (
     WHOLE,
     ArraySource,
-    BoolArray,
     RowSource,
+    compared,
     draw_rows,
     errors_named,
-    finite_rows,
     make_source,
 )
 from .statistics import SufficientStatistics
@@ -138,12 +137,13 @@ class Rows:
         """Sums over the finite rows of all workers.
 
         :param function: Of X ``[n, D]`` and Y ``[n, P]``, a batch: named arrays, summed over rows.
+        :raises ValueError: If a source returns other rows than at its first pass.
         :raises WorkerLostError: If another worker ends or cannot be reached.
         """
 
         def own() -> dict[str, Array]:
-            batches = (batch for _, source in self.sources() for batch in source.read())
-            return _added(function(X[valid], Y[valid]) for X, Y, valid in _valid(batches))
+            batches = (batch for _, source in self.sources() for batch in compared(source))
+            return _added(function(X[valid], Y[valid]) for X, Y, valid in batches)
 
         with self._settings.workers.losses_named("a pass over the data"):
             return _added(self._settings.workers.share(own))
@@ -206,11 +206,6 @@ class Rows:
                     "the same kind."
                 )
         return source
-
-
-def _valid(batches: Iterable[tuple[Array, Array]]) -> Iterator[tuple[Array, Array, BoolArray]]:
-    for X, Y in batches:
-        yield X, Y, finite_rows(X, Y)
 
 
 def _added(parts: Iterable[Mapping[str, Array]]) -> dict[str, Array]:

@@ -230,7 +230,7 @@ def draw_rows(
     """
     kept: tuple[Array, ...] | None = None
     bound = np.inf
-    for X, Y, valid in (batch for source in sources for batch in _compared(source)):
+    for X, Y, valid in (batch for source in sources for batch in compared(source)):
         numbers = rng.random(len(X))
         candidates = valid & (numbers < bound)
         drawn: tuple[Array, ...] = (numbers[candidates], X[candidates], Y[candidates])
@@ -248,7 +248,7 @@ def draw_rows(
     return kept[0], kept[1], kept[2]
 
 
-def _compared(source: RowSource) -> Iterator[tuple[Array, Array, BoolArray]]:
+def compared(source: RowSource) -> Iterator[tuple[Array, Array, BoolArray]]:
     """The batches, and which of their rows are finite; compared with the first pass at the end."""
     tally = no_rows()
     for X, Y in source.read():

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -13,13 +13,14 @@ from typing import Any
 import gpflow
 import numpy as np
 import tensorflow as tf
+from gpflow.inducing_variables import InducingVariables
+from gpflow.kernels import Kernel
 
 from ..covariances.dictionaries import Dictionary
 from ..models import StructuredSGPR
 from ..sphere._typing import Array, IntArray
 from ..streaming.archives import FORMAT, read_archive, write_archive
-from .loop import fit
-from .pursuit import Pursuit, arranged_dictionary, matching_pursuit
+from .pursuit import Pursuit, dictionary_of, fit_quietly, matching_pursuit, some_rows
 
 _ROWS = 20_000
 """Rows to choose features by, at most, those held out included."""
@@ -28,8 +29,6 @@ _MOST_HELD_OUT = 2_000
 
 _BEGINNING = 50
 """Features that a pursuit begins with: those of most prior variance."""
-
-_BEGINNING_ROWS = 2_000
 
 _TURN_SIZE = 256
 """Features that scales are trained with, at most: every step computes them again."""
@@ -107,8 +106,10 @@ class _Choosing:
         self._all_rows = X, Y
         order = np.random.default_rng(seed).permutation(len(X))
         held_out = min(len(X) // 6, _MOST_HELD_OUT)
-        self._held_out = X[order[:held_out]], Y[order[:held_out]]
         self._rows = X[order[held_out:]], Y[order[held_out:]]
+        # Of fewer than six rows none can be spared.
+        few = order[:held_out] if held_out else order
+        self._held_out = X[few], Y[few]
 
     def run(
         self,
@@ -118,12 +119,13 @@ class _Choosing:
         path: str | os.PathLike[str] | None,
         resume: bool,
     ) -> tuple[Choice, tuple[str, ...]]:
-        kept = read_archive(path) if resume and path is not None and Path(path).exists() else None
+        kept = self._kept(path, resume)
         if kept is None:
             turns = self._train_scales(subset_size, subset_steps, max_turns)
         else:
             turns = tuple(kept["turns"].tolist())
-            _assign(_variables(self._model), _numbered(kept))
+            variables = _variables(self._model)
+            _assign(variables, [kept[name] for name in _names(len(variables))])
         frozen = tuple(n for n, p in self._model.feature_parameters.items() if p.trainable)
         for parameter in self._model.feature_parameters.values():
             gpflow.set_trainable(parameter, False)
@@ -133,11 +135,13 @@ class _Choosing:
             pursuit = matching_pursuit(
                 rows, self._num_inducing, progress=self._arguments["progress"]
             )
-            atoms = self._of_chief(pursuit.atoms)
+            self._model.broadcast_parameters()
+            atoms = self._of_chief(lambda: {"atoms": pursuit.atoms})["atoms"]
             if path is not None and self._model.workers.is_chief:
+                Path(path).parent.mkdir(parents=True, exist_ok=True)
                 write_archive(path, self._to_keep(turns, atoms))
         else:
-            atoms = kept["atoms"].astype(np.int64)
+            atoms = kept["atoms"]
         self._model.inducing_variable, self._model.kernel = dictionary.block(atoms)
         seconds = time.perf_counter() - self._started
         return Choice(turns, pursuit, seconds), frozen
@@ -149,20 +153,21 @@ class _Choosing:
         X, Y = (array[:subset_size] for array in self._rows)
         subset = self._model.model_of((X, Y))
         variables = _variables(self._model)
-        fit(subset, method="l-bfgs", steps=subset_steps, **self._arguments)
+        fit_quietly(subset, steps=subset_steps, **self._arguments)
         turns, best = [self._density(subset)], [v.numpy() for v in variables]
         for _ in range(max_turns):
             subset.inducing_variable, subset.kernel = self._start
             _begin(subset, self._num_inducing)
+            size = int(subset.inducing_variable.num_inducing)
             matching_pursuit(
                 subset,
-                min(self._num_inducing, _TURN_SIZE),
+                max(min(self._num_inducing, _TURN_SIZE), size),
                 growth=2.0,
                 steps=_TURN_STEPS // 5,
                 max_candidates=_TURN_CANDIDATES,
                 progress=self._arguments["progress"],
             )
-            fit(subset, method="l-bfgs", steps=_TURN_STEPS, **self._arguments)
+            fit_quietly(subset, steps=_TURN_STEPS, **self._arguments)
             highest = max(turns)
             turns.append(self._density(subset))
             if turns[-1] > highest:
@@ -176,28 +181,99 @@ class _Choosing:
     def _density(self, model: StructuredSGPR) -> float:
         return float(np.mean(model.predict_log_density(self._held_out).numpy()))
 
-    def _of_chief(self, atoms: IntArray) -> IntArray:
-        """The atoms that the chief has chosen: other processors may round differently."""
-        shared = list(self._model.workers.share(lambda: {"atoms": atoms.astype(np.float64)}))
-        return shared[0]["atoms"].astype(np.int64)
+    def _of_chief(self, arrays: Callable[[], dict[str, Any]]) -> dict[str, Any]:
+        """What the chief has found: other processors may round differently, or not see its file."""
+        workers = self._model.workers
+        with workers.losses_named("the exchange of chosen features"):
+            chief, *_ = workers.share(lambda: arrays() if workers.is_chief else {})
+        return chief
 
-    def _to_keep(self, turns: Sequence[float], atoms: IntArray) -> dict[str, Array]:
-        values = {f"value_{k}": v.numpy() for k, v in enumerate(_variables(self._model))}
-        header = np.array(json.dumps({"format": FORMAT}))
+    def _kept(self, path: str | os.PathLike[str] | None, resume: bool) -> dict[str, Any] | None:
+        """What a run that was interrupted has found; None if there is nothing.
+
+        :raises ValueError: If the file is of another model, cannot be read, or is not to be read.
+        """
+
+        def read() -> dict[str, Any]:
+            if path is None or not Path(path).exists():
+                return {}
+            if not resume:
+                raise ValueError(
+                    f"checkpoint_dir: {os.fspath(path)} holds chosen features already; pass "
+                    "resume=True to go on from these, or another folder."
+                )
+            return self._read(path)
+
+        return self._of_chief(read) or None
+
+    def _read(self, path: str | os.PathLike[str]) -> dict[str, Any]:
+        where = f"checkpoint_dir: {os.fspath(path)}"
+        remedy = "remove that file to choose features again, or pass another folder"
+        try:
+            kept = read_archive(path)
+            found = json.loads(str(kept["header"]))
+            of_choice = {"turns", "atoms"} <= set(kept)
+        except ValueError:
+            of_choice = False
+        if not of_choice:
+            raise ValueError(f"{where} is not what fit_sgpr has written; {remedy}.")
+        for name, wanted in self._header().items():
+            if found.get(name) != wanted:
+                raise ValueError(
+                    f"{where} was written for another model or other arguments: {name} is "
+                    f"{found.get(name)} there, and {wanted} here; {remedy}."
+                )
+        return kept
+
+    def _header(self) -> dict[str, Any]:
+        """What features that were chosen belong to."""
+        parts = (self._model.kernel, self._model.inducing_variable)
+        kinds = [
+            type(module).__name__
+            for part in parts
+            for module in (part, *part.submodules)
+            if isinstance(module, (Kernel, InducingVariables))
+        ]
+        X, Y = self._all_rows
+        parameters = gpflow.utilities.parameter_dict(self._model)
         return {
-            "header": header,
+            "format": FORMAT,
+            "num_inducing": self._num_inducing,
+            "columns": [X.shape[1], Y.shape[1]],
+            "kinds": kinds,
+            "parameters": {path: list(p.shape) for path, p in parameters.items()},
+        }
+
+    def _to_keep(self, turns: Sequence[float], atoms: IntArray) -> dict[str, Any]:
+        values = [variable.numpy() for variable in _variables(self._model)]
+        return {
+            "header": np.array(json.dumps(self._header())),
             "turns": np.array(turns),
-            "atoms": atoms.astype(np.float64),
-            **values,
+            "atoms": atoms,
+            **dict(zip(_names(len(values)), values, strict=True)),
         }
 
 
 def _begin(model: StructuredSGPR, num_inducing: int) -> Dictionary:
-    """Give the model the few features of most prior variance, at most so many."""
-    dictionary = arranged_dictionary(model)
-    X, _ = model.draw(_BEGINNING_ROWS)
-    few = dictionary.likeliest(X, min(_BEGINNING, num_inducing))
-    model.inducing_variable, model.kernel = dictionary.block(few)
+    """Give the model the few features of most prior variance.
+
+    :raises ValueError: If ``num_inducing`` is too few for those that stay, and one of each family.
+    """
+    X = some_rows(model)
+    dictionary = dictionary_of(model).arranged(X)
+    atoms = dictionary.likeliest(X, _BEGINNING)
+    owners = dictionary.owners(atoms)
+    sizes = np.bincount(owners[owners >= 0], minlength=len(atoms))
+    room = num_inducing - int(np.count_nonzero(owners < 0))
+    within = np.cumsum(sizes) <= room
+    within[0] = True
+    model.inducing_variable, model.kernel = dictionary.block(atoms[within])
+    size = int(model.inducing_variable.num_inducing)
+    if size > num_inducing:
+        raise ValueError(
+            f"num_inducing must have room for features that stay and some of each family, found "
+            f"{num_inducing}; pass {size} or more."
+        )
     return dictionary
 
 
@@ -210,6 +286,5 @@ def _assign(variables: Sequence[tf.Variable], values: Sequence[Array]) -> None:
         variable.assign(value)
 
 
-def _numbered(kept: Mapping[str, Array]) -> list[Array]:
-    count = sum(name.startswith("value_") for name in kept)
-    return [kept[f"value_{k}"] for k in range(count)]
+def _names(count: int) -> list[str]:
+    return [f"value_{k}" for k in range(count)]

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import sys
 import time
+import warnings
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
+import gpflow
 import numpy as np
 import tensorflow as tf
 from gpflow.base import RegressionData
 from tqdm import tqdm
 
-from .._arguments import boolean, integer, number
+from .._arguments import boolean, filled_matrix, integer, number
 from ..covariances.dictionaries import Dictionary, dictionary
 from ..covariances.pairs import Block
 from ..models import StructuredSGPR
@@ -55,8 +57,8 @@ class Pursuit:
     :ivar rounds: the first is the model as it was.
     :ivar best: which of them the model is at now.
     :ivar atoms: what it consists of, ``[A, k]``: chains of degrees, frequencies.
-    :ivar reason: why it ended: "num_inducing" (that many were found), "candidates" (there are no
-        others), "elbo" or "held_out" (it did not rise any more).
+    :ivar reason: why it ended: "num_inducing" (there is no room for others), "candidates" (there
+        are no others), "elbo" or "held_out" (it did not rise any more).
     """
 
     rounds: tuple[PursuitRound, ...]
@@ -118,14 +120,14 @@ def matching_pursuit(
         .SphericalHarmonics`, :class:`~interdomain.inducing_variables.PeriodicFourierFeatures`, sums
         of such, and of others that stay as they are. Its ``inducing_variable`` is replaced, and its
         kernel if that is a FiniteRank. With a ``strategy`` all workers call this.
-    :param num_inducing: the number M of features to end with, at most.
+    :param num_inducing: the number M of features to end with, at most; no fewer than there are.
     :param growth: by what factor M grows in a round, above 1.
     :param steps: iterations of L-BFGS between rounds, of all parameters that are trainable; 0 for
         none. Where features depend on some of them, each is a pass over the rows.
     :param max_candidates: the number of candidates by prior variance, and of those next to the
         features that there are, at most; of the latter those next to the largest posterior means.
-    :param validation_data: rows (X, Y) held out: the pursuit ends where their mean log density does
-        not rise.
+    :param validation_data: rows (X ``[n, D]``, Y ``[n, P]``) held out: the pursuit ends where their
+        mean log density does not rise.
     :param least_gain: by how much a feature has to raise the bound, in nats; where none does, the
         pursuit ends. Of many candidates some fit the noise: with 0 these are taken as well.
     :param fill: whether to take those of most prior variance for what is left of ``num_inducing``
@@ -141,7 +143,9 @@ def matching_pursuit(
             f"model must be an interdomain.models.StructuredSGPR, found {type(model).__name__}; "
             "pass one, of a subset of the rows if there are many."
         )
-    num_inducing = integer("num_inducing", num_inducing, at_least=1)
+    size = int(model.inducing_variable.num_inducing)
+    remedy = "it counts those that the model has, and they stay"
+    num_inducing = integer("num_inducing", num_inducing, at_least=size, remedy=remedy)
     growth = number("growth", growth, above=1)
     steps = integer("steps", steps, at_least=0)
     max_candidates = integer("max_candidates", max_candidates, at_least=1)
@@ -153,7 +157,7 @@ def matching_pursuit(
     )
     with tqdm(
         total=num_inducing,
-        initial=min(pursuit.size, num_inducing),
+        initial=pursuit.size,
         desc="pursuit",
         unit="feature",
         disable=not (progress and model.workers.is_chief),
@@ -188,12 +192,13 @@ class _Pursuit:
         started: float,
     ) -> None:
         self._model, self._max_candidates, self._started = model, max_candidates, started
-        self._steps, self._least_gain = steps, least_gain
-        self._validation_data = validation_data
-        self._dictionary = arranged_dictionary(model)
+        self._steps = steps if model.trainable_variables else 0
+        self._least_gain = least_gain
+        found, rows = dictionary_of(model), some_rows(model)
+        self._validation_data = _checked_rows(validation_data, rows.shape[1], model.num_latent_gps)
+        self._dictionary = found.arranged(rows)
         self._replace(self._dictionary.atoms)
-        most = max(max_candidates, num_inducing)
-        self._pool = self._dictionary.likeliest(_some_rows(model), most)
+        self._pool = self._dictionary.likeliest(rows, max(max_candidates, num_inducing))
         self.rounds = [self._round(0)]
         self.best = 0
         self._best = self._state()
@@ -219,9 +224,9 @@ class _Pursuit:
         while self.size < num_inducing:
             before = self.size
             wanted = min(max(int(round(before * growth)), before + 1), num_inducing)
-            num_candidates = self._grow(wanted - before)
-            if self.size == before:
-                return "elbo" if num_candidates else "candidates"
+            num_candidates, ended = self._grow(wanted - before, num_inducing - before)
+            if ended is not None:
+                return ended
             if not self._end_round(before, num_candidates, bar):
                 return "elbo" if self.rounds[-1].held_out is None else "held_out"
         return "num_inducing"
@@ -231,8 +236,8 @@ class _Pursuit:
         before, own = self.size, set(map(tuple, self._atoms.tolist()))
         pool = [atom for atom in map(tuple, self._pool.tolist()) if atom not in own]
         rest = np.array(pool, np.int64).reshape([len(pool), self._atoms.shape[1]])
-        sizes = np.bincount(self._dictionary.owners(rest, alone=True)) if pool else np.zeros(0)
-        rest = rest[np.cumsum(sizes) <= num_inducing - before]
+        if pool:
+            rest = rest[np.cumsum(self._sizes(rest)) <= num_inducing - before]
         if len(rest):
             self._replace(np.concatenate([self._atoms, rest]))
             self._end_round(before, 0, bar, only_held_out=True)
@@ -246,7 +251,7 @@ class _Pursuit:
         """
         bar.update(self.size - before)
         if self._steps:
-            fit(self._model, method="l-bfgs", steps=self._steps, progress=False)
+            fit_quietly(self._model, steps=self._steps, progress=False)
         self.rounds.append(self._round(num_candidates))
         bar.set_postfix_str(_text(self.rounds[-1]))
         if not (only_held_out and self._validation_data is None or self._better()):
@@ -279,20 +284,26 @@ class _Pursuit:
             return last.held_out > best.held_out
         return last.elbo > best.elbo
 
-    def _grow(self, count: int) -> int:
-        """Add the best candidates, of at most so many features; the number there were."""
-        candidates = self._candidates()
+    def _grow(self, count: int, room: int) -> tuple[int, str | None]:
+        """Add the best candidates, of about so many features, for which there is room.
+
+        :return: The number of features there were to choose from, and why there is none to add.
+        """
+        candidates, dictionary = self._candidates(), self._dictionary
         if not len(candidates):
-            return 0
-        residuals, dictionary = self._model.residuals(), self._dictionary
+            return 0, "candidates"
+        sizes = self._sizes(candidates)
+        candidates, sizes = candidates[sizes <= room], sizes[sizes <= room]
+        if not len(candidates):
+            return 0, "num_inducing"
+        count = max(count, int(np.max(sizes)))  # an atom is taken as a whole
+        residuals = self._model.residuals()
         owners = dictionary.owners(candidates, alone=True)
         sums = residuals.screen(dictionary.block(candidates, alone=True))
-        gains = np.bincount(owners, sums.gains(dictionary.charged(candidates)))
-        means = gains / np.bincount(owners)
-        few = np.sort(
-            np.lexsort([np.arange(len(means)), -means])[: max(_SHORTLIST * count, _LEAST_SHORTLIST)]
-        )
-        shortlist = candidates[few]
+        means = np.bincount(owners, sums.gains(dictionary.charged(candidates))) / sizes
+        order = np.lexsort([np.arange(len(means)), -means])
+        most = max(_SHORTLIST * count, _LEAST_SHORTLIST)
+        shortlist = candidates[np.sort(order[np.cumsum(sizes[order]) <= most])]
         compared = residuals.compare(dictionary.block(shortlist, alone=True))
         taken = compared.best(
             dictionary.owners(shortlist, alone=True),
@@ -300,9 +311,14 @@ class _Pursuit:
             dictionary.charged(shortlist),
             self._least_gain,
         )
-        if taken:
-            self._replace(np.concatenate([self._atoms, shortlist[taken]]))
-        return len(owners)
+        if not taken:
+            return len(owners), "elbo"
+        self._replace(np.concatenate([self._atoms, shortlist[taken]]))
+        return len(owners), None
+
+    def _sizes(self, atoms: IntArray) -> IntArray:
+        """How many features each of some atoms has, ``[A]``."""
+        return np.bincount(self._dictionary.owners(atoms, alone=True), minlength=len(atoms))
 
     def _candidates(self) -> IntArray:
         around = self._dictionary.neighbours(self._by_weight(), self._max_candidates)
@@ -321,17 +337,45 @@ class _Pursuit:
         return self._atoms[order]
 
 
-def arranged_dictionary(model: StructuredSGPR) -> Dictionary:
-    """The dictionary of the model's features, as it suits the model's rows.
+def fit_quietly(model: StructuredSGPR, **arguments: Any) -> None:
+    """L-BFGS with features that are others next: what is wrong with these need not be said."""
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", message="(inducing_variable|kernel): ", category=UserWarning)
+        fit(model, method="l-bfgs", **arguments)
 
-    :raises ValueError: If there is none.
-    """
-    return dictionary_of(model).arranged(_some_rows(model))
 
-
-def _some_rows(model: StructuredSGPR) -> Array:
+def some_rows(model: StructuredSGPR) -> Array:
+    """Of all workers, to average prior variances over."""
     X, _ = model.draw(_POOL_ROWS)
     return X
+
+
+def _checked_rows(
+    data: RegressionData | None, num_columns: int, num_outputs: int
+) -> RegressionData | None:
+    if data is None:
+        return None
+    if not (isinstance(data, (tuple, list)) and len(data) == 2):
+        raise ValueError(
+            f"validation_data must be a pair of matrices (X, Y), found {type(data).__name__}; pass "
+            "rows that are not the model's, or None."
+        )
+    found: list[Array] = []
+    for name, array, count in zip("XY", data, (num_columns, num_outputs), strict=True):
+        matrix = filled_matrix(f"validation_data: {name}", array, f"a matrix [n, {count}]")
+        if matrix.shape[1] != count:
+            raise ValueError(
+                f"validation_data: {name} must have the model's {count} columns, found "
+                f"{matrix.shape[1]}; pass rows of the same kind."
+            )
+        found.append(matrix.astype(gpflow.default_float()))
+    X, Y = found
+    if len(X) != len(Y):
+        raise ValueError(
+            f"validation_data must have one row of Y for each of X, found {len(Y)} for {len(X)}; "
+            "pass pairs."
+        )
+    return X, Y
 
 
 def dictionary_of(model: StructuredSGPR) -> Dictionary:

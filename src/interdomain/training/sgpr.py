@@ -130,6 +130,11 @@ def fit_sgpr(
         num_inducing = integer("num_inducing", num_inducing, at_least=1)
     boolean("resume", resume)
     boolean("progress", progress)
+    if resume and checkpoint_dir is None:
+        raise ValueError(
+            "checkpoint_dir must be given to resume from, found None; pass the folder of the run "
+            "that was interrupted, or resume=False."
+        )
     folders: dict[str, Path | None] = {"subset": None, "fit": None}
     workers = model.workers
     if checkpoint_dir is not None:
