@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from benchmarks._lib.data import add_data_argument
 from benchmarks._lib.runner import Benchmark
 from benchmarks.airline_scale.benchmark import AirlineScale
+from benchmarks.anisotropic import Anisotropic
 from benchmarks.attack.benchmark import Attack
 from benchmarks.attack_kills.benchmark import AttackKills
 from benchmarks.attack_memory import AttackMemory
@@ -53,6 +54,7 @@ BENCHMARKS: dict[str, type[Benchmark]] = {
         DataPass,
         Terrain,
         OnePass,
+        Anisotropic,
         UciVish,
         VffAdditive,
         FreeSpectrumBenchmark,

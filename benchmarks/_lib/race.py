@@ -71,9 +71,12 @@ def svgp(
     lengthscale: float,
     seconds: list[float],
     seed: int,
+    *,
+    kernel: str = "Matern32",
 ) -> dict[str, Any]:
-    """gpflow's SVGP with points at centres of k-means, Matern-3/2, minibatches, natural gradients
-    0.1 and Adam 0.01; evaluated whenever one of the times has passed, which does not count."""
+    """gpflow's SVGP with points at centres of k-means, a stationary kernel, minibatches, natural
+    gradients 0.1 and Adam 0.01; evaluated whenever one of the times has passed, which does not
+    count."""
     import gpflow
     from scipy.cluster.vq import kmeans2
 
@@ -83,7 +86,7 @@ def svgp(
     chosen = np.random.default_rng(seed).permutation(len(data[0]))[:ROWS_FOR_CENTRES]
     centres, _ = kmeans2(data[0][chosen], num_inducing, minit="points", seed=seed)
     model = gpflow.models.SVGP(
-        gpflow.kernels.Matern32(lengthscales=np.full(data[0].shape[1], lengthscale)),
+        getattr(gpflow.kernels, kernel)(lengthscales=np.full(data[0].shape[1], lengthscale)),
         gpflow.likelihoods.Gaussian(0.1),
         centres,
         num_data=len(data[0]),

@@ -26,10 +26,10 @@ from typing import Any
 
 from benchmarks._lib.child import from_child
 from benchmarks._lib.data import DataError, add_data_argument
+from benchmarks._lib.flight_table import TRAIN_ROWS
 from benchmarks._lib.results import Record, ResultFile
 from benchmarks._lib.runner import Benchmark, Configuration, indices, names, result_folder
 from benchmarks.airline_scale.data import BEIJING, SYNTHETIC, TABLES, prepare, source_of_table
-from benchmarks.airline_scale.flight_table import TRAIN_ROWS
 from benchmarks.airline_scale.table import draw, table_of
 
 KINDS = ("vish", "growth", "svgp", "workers")

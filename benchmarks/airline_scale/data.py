@@ -17,8 +17,8 @@ import numpy as np
 from tqdm import tqdm
 
 from benchmarks._lib.data import Array, load_table, source_of
+from benchmarks._lib.flight_table import COLUMNS, flights
 from benchmarks._lib.splits import NormalisedSplit, normalise, take_split
-from benchmarks.airline_scale.flight_table import COLUMNS, flights
 
 SYNTHETIC, BEIJING = "synthetic", "beijing"
 TABLES = (SYNTHETIC, BEIJING)

@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from benchmarks._lib.flight_table import TRAIN_ROWS as FLIGHT_ROWS
 from benchmarks._lib.results import Record
 from benchmarks._lib.tables import markdown, megabytes, spread
-from benchmarks.airline_scale.flight_table import TRAIN_ROWS as FLIGHT_ROWS
 
 TARGET_FLOOR = 1.5  # the products of a pass / bare ones
 TARGET_SECONDS = {210: 25.0, 660: 75.0}  # of the fit of the whole flight table

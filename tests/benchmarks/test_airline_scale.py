@@ -11,11 +11,11 @@ import numpy as np
 import pytest
 
 from benchmarks._lib.data import DataError
+from benchmarks._lib.flight_table import COLUMNS, flights, smooth_and_threshold
 from benchmarks.airline_scale import benchmark as airline_scale
 from benchmarks.airline_scale import data as airline_data
 from benchmarks.airline_scale import table as airline_table
 from benchmarks.airline_scale import workers as airline_workers
-from benchmarks.airline_scale.flight_table import COLUMNS, flights, smooth_and_threshold
 from benchmarks.airline_scale.svgp import Race, RaceOverError, minibatches
 
 
