@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import gpflow
 import numpy as np
@@ -17,6 +17,7 @@ from gpflow.inducing_variables import InducingVariables
 from gpflow.kernels import Kernel
 
 from ..covariances.dictionaries import Dictionary
+from ..covariances.pairs import Block
 from ..models import StructuredSGPR
 from ..sphere._typing import Array, IntArray
 from ..streaming.archives import FORMAT, read_archive, write_archive
@@ -104,6 +105,24 @@ def choose_features(
     )
 
 
+_KINDS = ("before", "value")
+"""What is kept of parameters: their values before the best turn, which arrange the dictionary (the
+order of columns), and the last ones."""
+
+
+class _Turn(NamedTuple):
+    """What a turn arrived at: features, their dictionary, and parameters before and after it.
+
+    ``densities`` are those of all turns.
+    """
+
+    dictionary: Dictionary
+    block: Block
+    before: list[Array]
+    values: list[Array]
+    densities: list[float]
+
+
 class _Choosing:
     def __init__(
         self,
@@ -136,48 +155,58 @@ class _Choosing:
         resume: bool,
     ) -> tuple[Choice, tuple[str, ...]]:
         kept = self._kept(path, resume)
+        X, Y = self._rows
+        subset = self._model.model_of((X[:subset_size], Y[:subset_size]))
+        variables = _variables(self._model)
         if kept is None:
-            turns = self._train_scales(subset_size, subset_steps, max_turns)
+            best = self._train_scales(subset, subset_steps, max_turns)
         else:
-            turns = tuple(kept["turns"].tolist())
-            variables = _variables(self._model)
-            _assign(variables, [kept[name] for name in _names(len(variables))])
+            before, values = (
+                [kept[name] for name in _names(kind, len(variables))] for kind in _KINDS
+            )
+            _assign(variables, before)
+            dictionary, densities = self._begin(subset), kept["turns"].tolist()
+            best = _Turn(dictionary, _block(subset), before, values, densities)
+        _assign(variables, best.values)
+        self._model.broadcast_parameters()
         frozen = tuple(n for n, p in self._model.feature_parameters.items() if p.trainable)
         for parameter in self._model.feature_parameters.values():
             gpflow.set_trainable(parameter, False)
-        rows = self._model.model_of(self._all_rows)
-        dictionary, pursuit = _begin(rows, self._num_inducing), None
+        pursuit = None
         if kept is None:
+            rows = self._model.model_of(self._all_rows)
+            rows.inducing_variable, rows.kernel = best.block
             pursuit = matching_pursuit(
                 rows,
                 self._num_inducing,
                 max_candidates=min(_MOST_CANDIDATES, _CANDIDATES_EACH * self._num_inducing),
-                least_gain=_NO_GAIN_IS_ENOUGH if _hurts(turns) else _LEAST_GAIN,
+                least_gain=_NO_GAIN_IS_ENOUGH if _hurts(best.densities) else _LEAST_GAIN,
                 progress=self._arguments["progress"],
             )
             self._model.broadcast_parameters()
             atoms = self._of_chief(lambda: {"atoms": pursuit.atoms})["atoms"]
             if path is not None and self._model.workers.is_chief:
                 Path(path).parent.mkdir(parents=True, exist_ok=True)
-                write_archive(path, self._to_keep(turns, atoms))
+                write_archive(path, self._to_keep(best, atoms))
         else:
             atoms = kept["atoms"]
-        self._model.inducing_variable, self._model.kernel = dictionary.block(atoms)
+        self._model.inducing_variable, self._model.kernel = best.dictionary.block(atoms)
         seconds = time.perf_counter() - self._started
-        return Choice(turns, pursuit, seconds), frozen
+        return Choice(tuple(best.densities), pursuit, seconds), frozen
 
-    def _train_scales(
-        self, subset_size: int, subset_steps: int, max_turns: int
-    ) -> tuple[float, ...]:
-        """The log densities of rows held out, turn by turn; the best parameters are kept."""
-        X, Y = (array[:subset_size] for array in self._rows)
-        subset = self._model.model_of((X, Y))
+    def _train_scales(self, subset: StructuredSGPR, subset_steps: int, max_turns: int) -> _Turn:
+        """Turn by turn; the best one by the log density of rows held out."""
         variables = _variables(self._model)
+
+        def values() -> list[Array]:
+            return [variable.numpy() for variable in variables]
+
         fit_quietly(subset, steps=subset_steps, **self._arguments)
-        turns, best = [self._density(subset)], [v.numpy() for v in variables]
+        densities = [self._density(subset)]
+        first = values()
+        best = _Turn(self._begin(subset), _block(subset), first, first, densities)
         for _ in range(max_turns):
-            subset.inducing_variable, subset.kernel = self._start
-            _begin(subset, self._num_inducing)
+            before, dictionary = values(), self._begin(subset)
             size = int(subset.inducing_variable.num_inducing)
             matching_pursuit(
                 subset,
@@ -185,18 +214,22 @@ class _Choosing:
                 growth=2.0,
                 steps=_TURN_STEPS // 5,
                 max_candidates=min(_TURN_CANDIDATES, _CANDIDATES_EACH * self._num_inducing),
+                fill=False,
                 progress=self._arguments["progress"],
             )
             fit_quietly(subset, steps=_TURN_STEPS, **self._arguments)
-            highest = max(turns)
-            turns.append(self._density(subset))
-            if turns[-1] > highest:
-                best = [v.numpy() for v in variables]
-            if turns[-1] < highest + _NOTABLE_RISE:
+            highest = max(densities)
+            densities.append(self._density(subset))
+            if densities[-1] > highest - (_NOTABLE_LOSS if len(densities) == 2 else 0):
+                best = _Turn(dictionary, _block(subset), before, values(), densities)
+            if densities[-1] < highest + _NOTABLE_RISE:
                 break
-        _assign(variables, best)
-        self._model.broadcast_parameters()
-        return tuple(turns)
+        return best
+
+    def _begin(self, subset: StructuredSGPR) -> Dictionary:
+        """Give the subset's model the few features of most prior variance."""
+        subset.inducing_variable, subset.kernel = self._start
+        return _begin(subset, self._num_inducing)
 
     def _density(self, model: StructuredSGPR) -> float:
         return float(np.mean(model.predict_log_density(self._held_out).numpy()))
@@ -264,13 +297,16 @@ class _Choosing:
             "parameters": {path: list(p.shape) for path, p in parameters.items()},
         }
 
-    def _to_keep(self, turns: Sequence[float], atoms: IntArray) -> dict[str, Any]:
-        values = [variable.numpy() for variable in _variables(self._model)]
+    def _to_keep(self, best: _Turn, atoms: IntArray) -> dict[str, Any]:
+        present = [variable.numpy() for variable in _variables(self._model)]
+        values: dict[str, Array] = {}
+        for kind, arrays in zip(_KINDS, (best.before, present), strict=True):
+            values.update(zip(_names(kind, len(arrays)), arrays, strict=True))
         return {
             "header": np.array(json.dumps(self._header())),
-            "turns": np.array(turns),
+            "turns": np.array(best.densities),
             "atoms": atoms,
-            **dict(zip(_names(len(values)), values, strict=True)),
+            **values,
         }
 
 
@@ -311,5 +347,9 @@ def _assign(variables: Sequence[tf.Variable], values: Sequence[Array]) -> None:
         variable.assign(value)
 
 
-def _names(count: int) -> list[str]:
-    return [f"value_{k}" for k in range(count)]
+def _block(model: StructuredSGPR) -> Block:
+    return model.inducing_variable, model.kernel
+
+
+def _names(kind: str, count: int) -> list[str]:
+    return [f"{kind}_{k}" for k in range(count)]
