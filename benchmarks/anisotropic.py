@@ -282,8 +282,8 @@ def _races(records: Sequence[Record]) -> list[str]:
         return []
     wanted, of = IN_FRONT
     met = "met" if sum(verdicts) * of >= wanted * len(verdicts) else "missed"
-    count = f"{sum(verdicts)} of {len(verdicts)} data sets (the made-up table not counted)"
-    lines.append(f"In front of SVGP at every budget on {count} (target {wanted} of {of}: {met}).")
+    count = f"{sum(verdicts)} of {len(verdicts)} data sets (target {wanted} of {of}: {met})"
+    lines.append(f"In front of SVGP at every budget on {count}; the made-up table does not count.")
     return lines
 
 

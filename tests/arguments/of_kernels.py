@@ -74,11 +74,8 @@ KERNELS: dict[str, Entry] = {
     },
     "FreeSpectrum": entry(
         kernels.FreeSpectrum,
-        {
-            key: value
-            for key, value in STATIONARY.items()
-            if key not in ("max_degree", "lengthscale")
-        },
+        {key: value for key, value in STATIONARY.items() if key != "lengthscale"},
+        allow_large=LARGE,
         ratios=array([0.3, 0.1], positive=True),
         degrees=integers((0, 1, 3), optional=True, huge=True, least=0),
     ),

@@ -107,6 +107,18 @@ for parameter, value in zip(one_process.parameters, values, strict=True):
     parameter.assign(value)
 found["bound of one process"] = float(one_process.elbo())
 
+# Features chosen by the residuals of the rows of both, and the recipe with them.
+chosen = [make_model(shards), make_model((X, Y), strategy=None)]
+for one in chosen:
+    idm.training.matching_pursuit(one, 30, steps=0, max_candidates=60, progress=False)
+chains = [one.inducing_variable.chains.tolist() for one in chosen]
+found["chosen"], found["chosen by one process"] = map(sorted, chains)
+by_data = make_model(shards, frozen=False)
+arguments = {"subset_size": 100, "subset_steps": 3, "steps": 5, "progress": False}
+idm.training.fit_sgpr(by_data, num_inducing=24, max_turns=0, **arguments)
+found["by data"] = checksum(*[p.numpy() for p in by_data.parameters])
+found["features by data"] = by_data.inducing_variable.chains.tolist()
+
 split.extend((X, Y))
 split.extend((X[:1], Y[:1]))  # a row less than there are workers
 found["extended"] = split.num_data

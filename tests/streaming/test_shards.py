@@ -190,6 +190,11 @@ def test_two_workers_one_of_which_is_killed(rows: Rows, tmp_path: Path) -> None:
     assert one["split difference"] < 1e-12
     assert one["subset"] == two["subset"] and one["fitted"] == two["fitted"]
     assert one["bound"] == pytest.approx(one["bound of one process"], rel=1e-10)
+    assert one["chosen"] == two["chosen"] == one["chosen by one process"]
+    assert len(one["chosen"]) == 30
+    assert one["by data"] == two["by data"]
+    assert one["features by data"] == two["features by data"]
+    assert len(one["features by data"]) == 24
     assert one["extended"] == two["extended"] == 2 * one["rows"] + 1
     assert one["invalid"].startswith("RuntimeError: worker 1 failed: InvalidRowsError: data['b']")
     assert two["invalid"].startswith("InvalidRowsError: data['b']: 1 rows")

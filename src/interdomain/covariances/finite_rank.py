@@ -27,7 +27,7 @@ from ..kernels.finite_rank import explained_covariance, explained_terms, whitene
 from ..linalg import full_operator, square_root
 from .columns import num_input_columns, with_input_columns
 from .dispatch import Kuu_operator, Kvu
-from .domains import Domain, Kuf_in_domain, domain
+from .domains import Kuf_in_domain
 
 are_among = Dispatcher("are_among")
 are_among.__doc__ = """Whether all features of one inducing variable are features of another.
@@ -175,13 +175,6 @@ def num_input_columns_finite_rank(
     """The base kernel's."""
     columns: int | None = num_input_columns(inducing_variable, kernel.kernel)
     return columns
-
-
-@domain.register(InducingVariables, FiniteRank)
-def domain_finite_rank(inducing_variable: InducingVariables, kernel: FiniteRank) -> Domain | None:
-    """That of the kernel's own features: the prior is made of them."""
-    found: Domain | None = domain(kernel.inducing_variable, kernel.kernel)
-    return found
 
 
 @Kuf_in_domain.register(InducingVariables, FiniteRank, object)

@@ -8,8 +8,8 @@ from .terms import harmonic_shares, spectrum, variance_terms
 
 __all__ = [
     "generalized_spectral_density",
-    "kernel_matrix",
     "harmonic_shares",
+    "kernel_matrix",
     "spectrum",
     "variance_terms",
     "wigner",
