@@ -30,6 +30,7 @@ from ..inducing_variables._harmonic_growth import (
     sampled_rows,
 )
 from ..kernels import DecomposedKernel, FiniteRank, Periodized, ZonalKernel
+from ..kernels.periodic._waves import frequencies_of
 from ..sphere import num_harmonics
 from ..sphere._typing import Array, IntArray
 from ..sphere.chains import degrees_of, neighbours_of
@@ -207,7 +208,7 @@ class WaveDictionary(Dictionary):
     def owners(self, atoms: IntArray, *, alone: bool = False) -> IntArray:
         features, _ = self.block(atoms)
         rows = {frequency: row for row, frequency in enumerate(map(tuple, atoms.tolist()))}
-        frequencies = (features.functions + 1) // 2
+        frequencies = frequencies_of(features.functions)
         return np.array([rows[tuple(frequency)] for frequency in frequencies.tolist()])
 
 

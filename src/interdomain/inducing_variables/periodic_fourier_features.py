@@ -11,8 +11,8 @@ from gpflow.base import TensorType
 from .._arguments import check_num_inducing, finite_array, instance, integer
 from ..kernels import Periodized
 from ..kernels.periodic._arguments import check_box, check_frequencies
-from ..kernels.periodic._waves import IntArray, functions_of, num_functions
-from ..sphere._typing import Array
+from ..kernels.periodic._waves import functions_of, num_functions
+from ..sphere._typing import Array, IntArray
 from .base import InterDomainInducingVariables
 
 

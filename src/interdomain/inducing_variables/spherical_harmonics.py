@@ -150,10 +150,7 @@ class SphericalHarmonics(InterDomainInducingVariables):
         :class:`~interdomain.kernels.FiniteRank`, and otherwise what it costs depends on the noise.
         :func:`interdomain.training.fit` says so afterwards.
         """
-        remedy = (
-            "spherical harmonics need one of interdomain.kernels.SphericalMatern32, ArcCosine, ..."
-        )
-        instance("kernel", kernel, ZonalKernel, "a ZonalKernel", remedy)
+        _check_zonal(kernel)
         dimension = integer("input_dim", input_dim, at_least=1) + 1
         max_degree = validate_max_degree(max_degree, allow_large=allow_large)
         degrees = kernel.nonzero_degrees(dimension, max_degree)
@@ -199,10 +196,7 @@ class SphericalHarmonics(InterDomainInducingVariables):
             the kernel, ``num_inducing`` < 1, ``max_degree`` < 0, or the kernel has no degree up to
             it; or as the constructor.
         """
-        remedy = (
-            "spherical harmonics need one of interdomain.kernels.SphericalMatern32, ArcCosine, ..."
-        )
-        instance("kernel", kernel, ZonalKernel, "a ZonalKernel", remedy)
+        _check_zonal(kernel)
         rows = sampled_rows(filled_matrix("X", X, "a matrix [N, D]"))
         num_inducing = integer("num_inducing", num_inducing, at_least=1)
         check_num_inducing("num_inducing", num_inducing, "harmonics", allow_large=allow_large)
@@ -321,6 +315,11 @@ class SphericalHarmonics(InterDomainInducingVariables):
             "kernel's accuracy, or zero; pass a lower max_degree, a shorter lengthscale or, in a "
             "kernel of your own, override has_degree or eigenvalues."
         )
+
+
+def _check_zonal(kernel: ZonalKernel) -> None:
+    remedy = "spherical harmonics need one of interdomain.kernels.SphericalMatern32, ArcCosine, ..."
+    instance("kernel", kernel, ZonalKernel, "a ZonalKernel", remedy)
 
 
 def _permutation(order: Sequence[int] | None, count: int) -> tuple[int, ...] | None:

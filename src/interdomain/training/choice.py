@@ -21,7 +21,15 @@ from ..covariances.pairs import Block
 from ..models import StructuredSGPR
 from ..sphere._typing import Array, IntArray
 from ..streaming.archives import FORMAT, read_archive, write_archive
-from .pursuit import Pursuit, dictionary_of, fit_quietly, matching_pursuit, some_rows
+from .pursuit import (
+    LEAST_GAIN,
+    MOST_CANDIDATES,
+    Pursuit,
+    dictionary_of,
+    fit_quietly,
+    matching_pursuit,
+    some_rows,
+)
 
 _ROWS = 20_000
 """Rows to choose features by, at most, those held out included."""
@@ -39,13 +47,8 @@ _TURN_STEPS = 25
 
 _TURN_CANDIDATES = 2_000
 
-_MOST_CANDIDATES = 5_000
-
 _CANDIDATES_EACH = 10
 """Candidates for each feature wanted: of more, more fit the noise."""
-
-_LEAST_GAIN = 2.0
-"""In nats: what a feature that the data choose has to say."""
 
 _NO_GAIN_IS_ENOUGH = 1e12
 
@@ -179,8 +182,8 @@ class _Choosing:
             pursuit = matching_pursuit(
                 rows,
                 self._num_inducing,
-                max_candidates=min(_MOST_CANDIDATES, _CANDIDATES_EACH * self._num_inducing),
-                least_gain=_NO_GAIN_IS_ENOUGH if _hurts(best.densities) else _LEAST_GAIN,
+                max_candidates=min(MOST_CANDIDATES, _CANDIDATES_EACH * self._num_inducing),
+                least_gain=_NO_GAIN_IS_ENOUGH if _hurts(best.densities) else LEAST_GAIN,
                 progress=self._arguments["progress"],
             )
             self._model.broadcast_parameters()

@@ -21,6 +21,11 @@ from ..models import StructuredSGPR
 from ..sphere._typing import Array, IntArray
 from .loop import fit
 
+MOST_CANDIDATES = 5_000
+
+LEAST_GAIN = 2.0
+"""In nats: what a feature that the data choose has to say."""
+
 _SHORTLIST = 3
 """Candidates that are compared with each other, for each feature that a round may take."""
 
@@ -84,9 +89,9 @@ def matching_pursuit(
     *,
     growth: float = 1.5,
     steps: int = 6,
-    max_candidates: int = 5_000,
+    max_candidates: int = MOST_CANDIDATES,
     validation_data: RegressionData | None = None,
-    least_gain: float = 2.0,
+    least_gain: float = LEAST_GAIN,
     fill: bool = True,
     progress: bool = True,
 ) -> Pursuit:

@@ -9,8 +9,7 @@ from gpflow.base import TensorType
 from gpflow.kernels import Kernel, Product, Stationary, Sum
 
 from ..._arguments import finite_array, real_array, short
-from ...sphere._typing import Array
-from ._waves import IntArray
+from ...sphere._typing import Array, IntArray
 from .spectral_density import raise_unknown, spectral_density
 
 MAX_WAVES = 20

@@ -7,8 +7,8 @@ from collections.abc import Callable
 import numpy as np
 
 from ..._arguments import check_num_inducing
-from ...sphere._typing import Array
-from ._waves import IntArray, num_functions
+from ...sphere._typing import Array, IntArray
+from ._waves import num_functions
 
 _DIGITS = 12
 """Densities that agree to so many digits are equal: the order does not depend on rounding."""

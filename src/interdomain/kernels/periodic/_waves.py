@@ -7,12 +7,11 @@ sine of j periods. A feature is a vector of such numbers, one for each column.
 from __future__ import annotations
 
 import itertools
-from typing import Any
 
 import numpy as np
 import tensorflow as tf
 
-IntArray = np.ndarray[Any, np.dtype[np.int64]]
+from ...sphere._typing import IntArray
 
 
 def functions_of(frequencies: IntArray) -> IntArray:

@@ -13,14 +13,14 @@ from gpflow.base import TensorType
 from gpflow.kernels import Kernel
 
 from ..._arguments import check_num_inducing, finite_array, integer, number
-from ...sphere._typing import Array
+from ...sphere._typing import Array, IntArray
 from .._columns import as_rows, select_columns, with_columns
 from .._diagonals import DiagonalTerm, diagonal_terms, whole_diagonal
 from .._kernel_arguments import single_output
 from ._arguments import check_base, check_box, column_lengthscales
 from ._images import sum_of_images
 from ._largest_frequencies import largest_frequencies
-from ._waves import IntArray, num_functions, products
+from ._waves import num_functions, products
 from .spectral_density import spectral_density
 
 
