@@ -16,11 +16,12 @@ from gpflow.kernels import Kernel, Sum
 from gpflow.utilities import Dispatcher
 
 from ..inducing_variables import SumInducingVariables
-from ..kernels import DecomposedKernel, FiniteRank
+from ..kernels import DecomposedKernel
 from ..kernels._columns import select_columns
+from ..kernels.finite_rank import features_of
 from ..sphere._typing import Array
 from .columns import with_input_columns
-from .pairs import Block, flat_blocks, pair_blocks
+from .pairs import flat_blocks, pair_blocks
 
 BoolArray = np.ndarray[Any, np.dtype[np.bool_]]
 
@@ -126,7 +127,7 @@ def boxes(inducing_variable: InducingVariables, kernel: Kernel, num_columns: int
     """
     found: list[Box] = []
     for block, part in flat_blocks(inducing_variable, kernel):
-        own: Domain | None = domain(*_features_of(block, part))
+        own: Domain | None = domain(*features_of(block, part))
         if own is None:
             continue
         with tf.init_scope():  # numbers, also while a graph is made
@@ -140,13 +141,6 @@ def boxes(inducing_variable: InducingVariables, kernel: Kernel, num_columns: int
             )
         found.append(Box(type(block), columns, lower, upper, own.repeats, own.remedy))
     return found
-
-
-def _features_of(inducing_variable: InducingVariables, kernel: Kernel) -> Block:
-    """Of a prior that is made of features these, whatever the inducing variable is."""
-    while isinstance(kernel, FiniteRank):
-        inducing_variable, kernel = kernel.inducing_variable, kernel.kernel
-    return inducing_variable, kernel
 
 
 def outside_of_any(boxes: Sequence[Box], X: Array) -> BoolArray:
