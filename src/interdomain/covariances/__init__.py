@@ -7,6 +7,7 @@ from gpflow.covariances import Kuf, Kuu
 
 from . import (
     activation_features,
+    additive_features,
     finite_rank,
     finite_rank_levels,
     fourier_features,
@@ -24,6 +25,7 @@ __all__ = ["Kuf", "Kuu", "Kuu_operator", "Kvu"]
 
 del (
     activation_features,
+    additive_features,
     finite_rank,
     finite_rank_levels,
     fourier_features,

@@ -17,7 +17,7 @@ from gpflow.kernels import Kernel, Sum
 from gpflow.utilities import Dispatcher
 
 from ..inducing_variables import SumInducingVariables
-from ..kernels import DecomposedKernel
+from ..kernels import DecomposedKernel, FiniteRank
 from ..kernels.finite_rank import base_of
 from ..linalg import stack
 from .dispatch import Kuu_operator
@@ -71,9 +71,9 @@ def block_batches_single(inducing_variable: InducingVariables, kernel: Kernel) -
     return [StackedBlocks([(inducing_variable, kernel)], [0])]
 
 
-@block_batches.register(SumInducingVariables, (Sum, DecomposedKernel))
+@block_batches.register(SumInducingVariables, (Sum, DecomposedKernel, FiniteRank))
 def block_batches_sum(
-    inducing_variable: SumInducingVariables, kernel: Sum | DecomposedKernel
+    inducing_variable: SumInducingVariables, kernel: Sum | DecomposedKernel | FiniteRank
 ) -> list[BlockBatch]:
     """Those of the summands; single blocks of one size and one kind are put together."""
     batches: list[BlockBatch] = []

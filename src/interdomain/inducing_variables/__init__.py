@@ -1,6 +1,7 @@
 """Inducing variables, in the place of those of ``gpflow.inducing_variables``."""
 
 from .activation_features import ActivationFeatures
+from .additive_features import AdditiveFeatures
 from .base import InterDomainInducingVariables
 from .fourier_features import FourierFeatures
 from .harmonic_points import HarmonicInducingPoints
@@ -16,6 +17,7 @@ from .sums import SumInducingVariables
 
 __all__ = [
     "ActivationFeatures",
+    "AdditiveFeatures",
     "FourierFeatures",
     "HarmonicInducingPoints",
     "InducingPatches",

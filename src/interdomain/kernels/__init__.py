@@ -1,11 +1,13 @@
 """Kernels that inter-domain inducing variables belong to.
 
 All public kernels are here; the subpackages (``zonal``, ``harmonic``, ``convolutional``,
-``spectral``, ``periodic``) say what each family is for. :class:`DecomposedKernel` is what kernels
-that are sums of independent parts share, :class:`SetKernel` what kernels of sums over points
-(patches, orbits) share. :class:`FiniteRank` is the part of any of them that features explain.
+``spectral``, ``periodic``, ``additive``) say what each family is for. :class:`DecomposedKernel` is
+what kernels that are sums of independent parts share, :class:`SetKernel` what kernels of sums over
+points (patches, orbits) share. :class:`FiniteRank` is the part of any of them that features
+explain.
 """
 
+from .additive import Additive, CategoricalColumn, NumericColumn
 from .convolutional import ChannelAdditive, Convolutional, MultiChannelConvolutional
 from .decomposed import DecomposedKernel
 from .finite_rank import FiniteRank
@@ -31,7 +33,9 @@ from .zonal import (
 )
 
 __all__ = [
+    "Additive",
     "ArcCosine",
+    "CategoricalColumn",
     "ChannelAdditive",
     "ChordalSquaredExponential",
     "Convolutional",
@@ -44,6 +48,7 @@ __all__ = [
     "Invariant",
     "LocallyStationaryGaussian",
     "MultiChannelConvolutional",
+    "NumericColumn",
     "Periodized",
     "SetKernel",
     "SpectralComponent",

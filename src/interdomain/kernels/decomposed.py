@@ -17,6 +17,10 @@ class DecomposedKernel(gpflow.kernels.Kernel, metaclass=abc.ABCMeta):
     GPflow would take apart in ``kernel + other``: the kernel would lose its own ``K``.
     """
 
+    has_features_of_its_own: bool = False
+    """Whether one inducing variable is made for all parts together, so that
+    :class:`~interdomain.kernels.FiniteRank` takes the sum as a whole."""
+
     @property
     @abc.abstractmethod
     def kernels(self) -> Sequence[Kernel]:

@@ -85,8 +85,8 @@ class FiniteRank(Kernel):
     ) -> None:
         kernel = single_output("kernel", kernel)
         instance("inducing_variable", inducing_variable, InducingVariables, "an inducing variable")
-        is_sum = isinstance(kernel, (Sum, DecomposedKernel))
-        if is_sum and not isinstance(inducing_variable, InducingPoints):
+        parts = isinstance(kernel, (Sum, DecomposedKernel)) and not has_own_features(kernel)
+        if parts and not isinstance(inducing_variable, InducingPoints):
             raise ValueError(
                 f"kernel must not be a sum with a block of features for each summand, found "
                 f"{type(kernel).__name__} with {type(inducing_variable).__name__}; pass a sum of "
@@ -130,6 +130,11 @@ class FiniteRank(Kernel):
             return tf.add_n([factor() * row(X) for row, factor in terms])
         features = whitened_features(self.inducing_variable, self.kernel, X)
         return tf.reduce_sum(tf.square(features), axis=0)
+
+
+def has_own_features(kernel: Kernel) -> bool:
+    """Whether one inducing variable is made for the parts of a sum together."""
+    return isinstance(kernel, DecomposedKernel) and kernel.has_features_of_its_own
 
 
 def base_of(kernel: Kernel) -> Kernel:

@@ -63,7 +63,7 @@ def sum_of_images(kernel: Kernel, lags: tf.Tensor, periods: tf.Tensor) -> tf.Ten
 @sum_of_images.register(Matern52)
 def sum_of_images_matern(kernel: Stationary, lags: tf.Tensor, periods: tf.Tensor) -> tf.Tensor:
     """A mixture."""
-    return _mixture(kernel, lags, periods, *matern_mixture(matern_order(kernel)))
+    return _of_kernel(kernel, lags, periods)
 
 
 @sum_of_images.register(SquaredExponential)
@@ -71,7 +71,7 @@ def sum_of_images_squared_exponential(
     kernel: SquaredExponential, lags: tf.Tensor, periods: tf.Tensor
 ) -> tf.Tensor:
     """One component."""
-    return _mixture(kernel, lags, periods, np.array([0.5]), np.array([1.0]))
+    return _of_kernel(kernel, lags, periods)
 
 
 @sum_of_images.register(Sum)
@@ -106,30 +106,64 @@ def matern_mixture(nu: float) -> tuple[Array, Array]:
     return np.exp(u), weights / np.sum(weights)
 
 
-def _mixture(
-    kernel: Stationary, lags: tf.Tensor, periods: tf.Tensor, t: Array, weights: Array
-) -> tf.Tensor:
-    lags, periods = selected(kernel, lags), selected(kernel, periods)
-    ratios = tf.square(kernel.lengthscales / periods)  # [D]
+def images_mixture(kind: type[Stationary]) -> tuple[Array, Array]:
+    """The points t and their weights for a class of kernels; one point for the squared exponential.
 
-    def of_rows(turns: tf.Tensor, ratios: tf.Tensor) -> tf.Tensor:
+    :raises ValueError: For a class that is none of the known ones.
+    """
+    if issubclass(kind, SquaredExponential):
+        return np.array([0.5]), np.array([1.0])
+    return matern_mixture(matern_order(kind))
+
+
+def _of_kernel(kernel: Stationary, lags: tf.Tensor, periods: tf.Tensor) -> tf.Tensor:
+    lags, periods = selected(kernel, lags), selected(kernel, periods)
+    squares = tf.square(kernel.lengthscales / periods)  # [D]
+    return kernel.variance * theta_mixture(lags / periods, squares, *images_mixture(type(kernel)))
+
+
+def theta_mixture(
+    turns: tf.Tensor, squares: tf.Tensor, t: Array, weights: Array, *, constant: bool = True
+) -> tf.Tensor:
+    """A kernel of variance one, summed over the images of a box, ``[N]``.
+
+    :param turns: Differences, in periods, ``[N, D]``.
+    :param squares: The squared lengthscales, in periods, ``[D]``.
+    :param t: As of :func:`images_mixture`.
+    :param weights: As of :func:`images_mixture`.
+    :param constant: Whether the integral over the box is left in; of one column, without it the
+        kernel is accurate relative to what is left.
+    """
+
+    def of_rows(turns: tf.Tensor, squares: tf.Tensor) -> tf.Tensor:
         product = tf.constant(weights, turns.dtype)[:, None]
         for column in range(turns.shape[1]):
-            widths = tf.constant(t, turns.dtype) * ratios[column]
-            product *= _theta(turns[:, column], widths)
+            widths = tf.constant(t, turns.dtype) * squares[column]
+            product *= _theta(turns[:, column], widths, constant=constant)
         return tf.reduce_sum(product, axis=0)
 
     chunk = rows_per_chunk(len(t))  # with fewer rows, the calls take most of the time
-    turns = lags / periods
     turns -= tf.stop_gradient(tf.round(turns))
-    return kernel.variance * map_rows(of_rows, turns, [ratios], chunk)
+    return map_rows(of_rows, turns, [squares], chunk)
 
 
-def _theta(turns: tf.Tensor, widths: tf.Tensor) -> tf.Tensor:
+def zero_mean_variances(squares: tf.Tensor, t: Array, weights: Array) -> tf.Tensor:
+    """:func:`theta_mixture` of one column without its constant, at zero, ``[P]``.
+
+    :param squares: Squared lengthscales, in periods, ``[P]``.
+    """
+    widths = tf.constant(t, squares.dtype)[:, None] * squares
+    zero = tf.zeros([1], squares.dtype)
+    values = tf.reshape(_theta(zero, tf.reshape(widths, [-1]), constant=False), tf.shape(widths))
+    return tf.linalg.matvec(values, tf.constant(weights, squares.dtype), transpose_a=True)
+
+
+def _theta(turns: tf.Tensor, widths: tf.Tensor, *, constant: bool = True) -> tf.Tensor:
     """``sum_n exp(-(turn + n)^2 / (4 width))``, ``[Q, N]``.
 
     :param turns: In ``[-1/2, 1/2]``, ``[N]``.
     :param widths: ``[Q]``.
+    :param constant: Whether its integral over a period is left in.
     """
     # The gradient has their squares.
     narrowest = 10 * float(np.sqrt(np.finfo(widths.dtype.as_numpy_dtype).tiny))
@@ -139,5 +173,10 @@ def _theta(turns: tf.Tensor, widths: tf.Tensor) -> tf.Tensor:
     orders = tf.constant(np.arange(1, _NUM_TERMS + 1), turns.dtype)
     decays = 2 * tf.exp(-4 * np.pi**2 * long[:, None] * tf.square(orders))  # [Q, 7]
     waves = tf.cos(2 * np.pi * orders[:, None] * turns)  # [7, N]
-    series = tf.sqrt(4 * np.pi * long)[:, None] * (1 + tf.matmul(decays, waves))
+    series = tf.matmul(decays, waves)
+    if constant:
+        series += 1
+    else:
+        images -= tf.sqrt(4 * np.pi * short)[:, None]
+    series *= tf.sqrt(4 * np.pi * long)[:, None]
     return tf.where(widths[:, None] < _SWITCH, images, series)

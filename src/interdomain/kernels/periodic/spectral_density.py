@@ -8,6 +8,7 @@ from __future__ import annotations
 import math
 from functools import reduce, singledispatch
 from operator import add, mul
+from typing import NoReturn
 
 import gpflow
 import numpy as np
@@ -51,10 +52,11 @@ def spectral_density(kernel: Kernel, frequencies: TensorType) -> tf.Tensor:
     raise_unknown(kernel)
 
 
-def raise_unknown(kernel: Kernel) -> None:
+def raise_unknown(kernel: Kernel | type) -> NoReturn:
     """:raises ValueError: Always."""
+    name = kernel.__name__ if isinstance(kernel, type) else type(kernel).__name__
     raise ValueError(
-        f"base_kernel must have a known spectral density, found {type(kernel).__name__}; pass "
+        f"base_kernel must have a known spectral density, found {name}; pass "
         "Matern12, Matern32, Matern52 or SquaredExponential of gpflow.kernels, a sum of these, or "
         "a product of these on different columns (active_dims)."
     )
@@ -82,21 +84,43 @@ def selected(kernel: Kernel, columns: TensorType) -> tf.Tensor:
 @spectral_density.register(Matern52)
 def spectral_density_matern(kernel: Stationary, frequencies: TensorType) -> tf.Tensor:
     """That of a multivariate Student's t."""
-    frequencies = selected(kernel, frequencies)
-    nu, dim = matern_order(kernel), frequencies.shape[-1]
+    return _of_stationary(kernel, selected(kernel, frequencies))
+
+
+def matern_order(kind: type[Stationary]) -> float:
+    """nu.
+
+    :raises ValueError: For a class of another family.
+    """
+    for known, nu in MATERN_ORDERS.items():
+        if issubclass(kind, known):
+            return nu
+    raise_unknown(kind)
+
+
+def unit_density(kind: type[Stationary], squares: tf.Tensor, dim: int) -> tf.Tensor:
+    """The density of a kernel of variance and lengthscales one.
+
+    :param kind: One of the known classes.
+    :param squares: Squared norms of frequencies.
+    :param dim: The number of columns.
+    """
+    if issubclass(kind, SquaredExponential):
+        return (2 * np.pi) ** (dim / 2) * tf.exp(-squares / 2)
+    nu = matern_order(kind)
     log_factor = (
         dim * math.log(2 * math.sqrt(math.pi))
         + math.lgamma(nu + dim / 2)
         - math.lgamma(nu)
         + nu * math.log(2 * nu)
     )
-    decay = (2 * nu + scaled_squares(kernel, frequencies)) ** (-nu - dim / 2)
-    return kernel.variance * math.exp(log_factor) * volume(kernel, dim) * decay
+    return math.exp(log_factor) * (2 * nu + squares) ** (-nu - dim / 2)
 
 
-def matern_order(kernel: Stationary) -> float:
-    """nu."""
-    return next(nu for kind, nu in MATERN_ORDERS.items() if isinstance(kernel, kind))
+def _of_stationary(kernel: Stationary, frequencies: tf.Tensor) -> tf.Tensor:
+    dim = frequencies.shape[-1]
+    density = unit_density(type(kernel), scaled_squares(kernel, frequencies), dim)
+    return kernel.variance * volume(kernel, dim) * density
 
 
 @spectral_density.register(SquaredExponential)
@@ -104,10 +128,7 @@ def spectral_density_squared_exponential(
     kernel: SquaredExponential, frequencies: TensorType
 ) -> tf.Tensor:
     """A Gaussian."""
-    frequencies = selected(kernel, frequencies)
-    dim = frequencies.shape[-1]
-    decay = tf.exp(-scaled_squares(kernel, frequencies) / 2)
-    return kernel.variance * (2 * np.pi) ** (dim / 2) * volume(kernel, dim) * decay
+    return _of_stationary(kernel, selected(kernel, frequencies))
 
 
 @spectral_density.register(Sum)

@@ -1,0 +1,211 @@
+"""Covariances of products of functions of columns with sums of effects: Poisson's summation
+formula, column by column."""
+
+from __future__ import annotations
+
+import functools
+import itertools
+import operator
+from typing import TypeAlias
+
+import numpy as np
+import tensorflow as tf
+from check_shapes import check_shapes
+from gpflow.base import TensorType
+from gpflow.covariances import Kuf, Kuu
+
+from ..inducing_variables.additive_features import AdditiveFeatures, EffectFeatures
+from ..kernels import Additive
+from ..kernels._columns import as_rows, num_columns
+from ..kernels._diagonals import DiagonalTerm
+from ..kernels.additive.additive import EffectKernel
+from ..kernels.finite_rank import explained_terms
+from ..linalg import diagonal_operator
+from ..linalg.diagonal import Diagonal
+from ..sphere._typing import IntArray
+from .columns import num_input_columns
+from .dispatch import Kuu_operator
+from .finite_rank import are_among
+
+Parts: TypeAlias = list[tuple[tuple[int, ...], IntArray]]
+"""Effects, each with the functions that its features are products of, ``[m, k]``."""
+
+
+def _parts(
+    inducing_variable: AdditiveFeatures | EffectFeatures, kernel: Additive | EffectKernel
+) -> tuple[Additive, Parts]:
+    """The sum of effects, and those that are asked for; the constant has no columns."""
+    if isinstance(inducing_variable, EffectFeatures):
+        return kernel.parent, [(kernel.effect, inducing_variable.functions)]
+    inducing_variable.validate_kernel(kernel)
+    pairs = zip([(), *kernel.effects], inducing_variable.of_effects, strict=True)
+    return kernel, [(effect, block.functions) for effect, block in pairs]
+
+
+@num_input_columns.register(AdditiveFeatures, Additive)
+@num_input_columns.register(EffectFeatures, EffectKernel)
+def num_input_columns_additive(
+    inducing_variable: AdditiveFeatures | EffectFeatures, kernel: Additive | EffectKernel
+) -> int | None:
+    """Those of the table."""
+    table, _ = _parts(inducing_variable, kernel)
+    return num_columns(table, table.num_columns)
+
+
+@are_among.register(AdditiveFeatures, AdditiveFeatures)
+def are_among_additive(some: AdditiveFeatures, features: AdditiveFeatures) -> bool:
+    """Of the same columns and effects."""
+    if some.columns != features.columns or some.effects != features.effects:
+        return False
+    pairs = zip(some.of_effects, features.of_effects, strict=True)
+    return all(_rows(block).issubset(_rows(other)) for block, other in pairs)
+
+
+def _rows(block: EffectFeatures) -> set[tuple[int, ...]]:
+    return set(map(tuple, block.functions.tolist()))
+
+
+@Kuf.register(AdditiveFeatures, Additive, object)
+@Kuf.register(EffectFeatures, EffectKernel, object)
+@check_shapes(
+    "inducing_variable: [M, D, 1]",
+    "Xnew: [batch..., N, E]",
+    "return: [M, batch..., N]",
+)
+def Kuf_additive_features(
+    inducing_variable: AdditiveFeatures | EffectFeatures,
+    kernel: Additive | EffectKernel,
+    Xnew: TensorType,
+) -> tf.Tensor:
+    """The products, each function of a column being computed once."""
+    table, parts = _parts(inducing_variable, kernel)
+    X = table.seen(Xnew)
+    rows = as_rows(X, table.num_columns)
+    found, first, start = [tf.ones_like(rows[:, 0])[None]], {}, 1
+    for number, highest in _highest_functions(parts).items():
+        column = table.columns[number]
+        found.append(column.functions(column.coordinates(rows[:, number]), highest))
+        first[number] = start - 1  # where its function 0 would be
+        start += highest
+    functions = tf.concat(found, axis=0)
+    blocks = []
+    for order, of_order in itertools.groupby(parts, key=lambda part: len(part[0])):
+        places = np.concatenate([own + [first[k] for k in effect] for effect, own in of_order])
+        # Of the constant, the function that is one everywhere.
+        slots = places.T if order else np.zeros([1, len(places)], np.int64)
+        blocks.append(functools.reduce(operator.mul, [tf.gather(functions, s) for s in slots]))
+    shape = tf.concat([[inducing_variable.num_inducing], tf.shape(X)[:-1]], axis=0)
+    return tf.reshape(tf.concat(blocks, axis=0), shape)
+
+
+def _highest_functions(parts: Parts) -> dict[int, int]:
+    """The number of functions of each column that occurs."""
+    highest: dict[int, int] = {}
+    for effect, functions in parts:
+        for column, own in zip(effect, functions.T, strict=True):
+            highest[column] = max(highest.get(column, 0), int(np.max(own)))
+    return dict(sorted(highest.items()))
+
+
+@check_shapes(
+    "inducing_variable: [M, D, 1]",
+    "return: [M]",
+)
+def prior_variances(
+    inducing_variable: AdditiveFeatures | EffectFeatures, kernel: Additive | EffectKernel
+) -> tf.Tensor:
+    """What each feature carries of the prior variance of f; one over the diagonal of Kuu.
+
+    One that underflows leaves a feature of no effect, not NaN.
+    """
+    table, parts = _parts(inducing_variable, kernel)
+    factors = [table.variance_of(effect)[None] for effect, _ in parts]
+    found = [tf.concat([tf.ones([1], factors[0].dtype), *factors], axis=0)]
+    start = 1 + len(factors)
+    highest = max(_frequencies_of_waves(table, parts), default=0)
+    if highest:
+        found.append(tf.reshape(table.wave_variances(highest), [-1]))
+    levels = start + highest * len(table.lengthscale_columns)
+    starts = {}
+    for number, column in enumerate(table.columns):
+        if column.num_levels is not None:
+            found.append(tf.constant(column.level_variances, factors[0].dtype))
+            starts[number] = levels
+            levels += column.num_levels
+    width = 1 + max(len(effect) for effect, _ in parts)
+    rows = []
+    for number, (effect, functions) in enumerate(parts):
+        places = np.zeros([len(functions), width], np.int64)
+        places[:, 0] = 1 + number
+        for slot, k in enumerate(effect):
+            own, place = functions[:, slot], table.lengthscale_place(effect, k)
+            if place is None:
+                places[:, 1 + slot] = starts[k] + own - 1
+            else:
+                places[:, 1 + slot] = start + place * highest + (own - 1) // 2
+        rows.append(places)
+    product = tf.reduce_prod(tf.gather(tf.concat(found, axis=0), np.concatenate(rows)), axis=1)
+    least = 1e4 * float(np.sqrt(np.finfo(product.dtype.as_numpy_dtype).tiny))
+    return tf.maximum(product, least)
+
+
+def _frequencies_of_waves(table: Additive, parts: Parts) -> list[int]:
+    """How many periods, of every numeric column that occurs."""
+    return [
+        (int(np.max(own)) + 1) // 2
+        for effect, functions in parts
+        for column, own in zip(effect, functions.T, strict=True)
+        if table.columns[column].num_levels is None
+    ]
+
+
+@Kuu_operator.register(AdditiveFeatures, Additive)
+@Kuu_operator.register(EffectFeatures, EffectKernel)
+def Kuu_operator_additive_features(
+    inducing_variable: AdditiveFeatures | EffectFeatures,
+    kernel: Additive | EffectKernel,
+    *,
+    jitter: float = 0.0,
+) -> Diagonal:
+    """The diagonal; ``jitter`` is not added, because nothing has to be factorised."""
+    return diagonal_operator(1 / prior_variances(inducing_variable, kernel))
+
+
+@Kuu.register(AdditiveFeatures, Additive)
+@Kuu.register(EffectFeatures, EffectKernel)
+@check_shapes(
+    "inducing_variable: [M, D, 1]",
+    "return: [M, M]",
+)
+def Kuu_additive_features(
+    inducing_variable: AdditiveFeatures | EffectFeatures,
+    kernel: Additive | EffectKernel,
+    *,
+    jitter: float = 0.0,
+) -> tf.Tensor:
+    """The dense matrix, for consumers that need one; ``jitter`` is added as GPflow asks."""
+    return tf.linalg.diag(1 / prior_variances(inducing_variable, kernel) + jitter)
+
+
+@explained_terms.register(AdditiveFeatures, Additive)
+@explained_terms.register(EffectFeatures, EffectKernel)
+def explained_terms_additive(
+    inducing_variable: AdditiveFeatures | EffectFeatures, kernel: Additive | EffectKernel
+) -> list[DiagonalTerm]:
+    """The variance of the features, the same everywhere."""
+    table, parts = _parts(inducing_variable, kernel)
+    # Of a column of categories, that of all known levels; it is the same of the one beyond them.
+    known = np.concatenate(
+        [
+            np.all([own != table.columns[c].num_levels for c, own in zip(e, f.T, strict=True)], 0)
+            if e
+            else np.ones(len(f), np.bool_)
+            for e, f in parts
+        ]
+    )
+
+    def total() -> tf.Tensor:
+        variances = prior_variances(inducing_variable, kernel)
+        return tf.reduce_sum(tf.boolean_mask(variances, known))
+
+    return [(lambda X: tf.ones_like(X[..., 0]), total)]

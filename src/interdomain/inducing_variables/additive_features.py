@@ -1,0 +1,211 @@
+"""Products of sines, cosines and levels of a table's columns as inducing variables of effects."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from check_shapes import Shape
+
+from .._arguments import check_num_inducing, instance, integer
+from ..kernels import Additive
+from ..kernels.additive.columns import Column, atoms_of
+from ..kernels.additive.largest import largest_orders
+from ..kernels.periodic._arguments import check_frequencies
+from ..sphere._typing import IntArray
+from .base import InterDomainInducingVariables
+from .sums import SumInducingVariables
+
+Effect = tuple[int, ...]
+
+
+class EffectFeatures(InterDomainInducingVariables):
+    """The features of one effect: products over its columns of functions of each, a block of
+    :class:`AdditiveFeatures`.
+
+    :param columns: Of the effect; none for the constant.
+    :param frequencies: For each numeric one of them how many periods, ``[J, n]``.
+    """
+
+    def __init__(self, columns: Sequence[Column], frequencies: IntArray) -> None:
+        super().__init__()
+        self._frequencies = frequencies
+        self._functions = _functions(columns, frequencies)
+
+    @property
+    def frequencies(self) -> IntArray:
+        """How many periods, for each numeric column, ``[J, n]``."""
+        return self._frequencies.copy()
+
+    @property
+    def functions(self) -> IntArray:
+        """Which function of each column every feature is a product of, ``[m, k]``."""
+        return self._functions.copy()
+
+    @property
+    def num_inducing(self) -> int:
+        """The number of features."""
+        return len(self._functions)
+
+    @property
+    def shape(self) -> Shape:
+        """``(m, None, 1)``."""
+        return (self.num_inducing, None, 1)
+
+
+def _functions(columns: Sequence[Column], frequencies: IntArray) -> IntArray:
+    numeric = [k for k, column in enumerate(columns) if column.num_levels is None]
+    rows: list[tuple[int, ...]] = []
+    for frequency in frequencies:
+        orders = dict(zip(numeric, frequency.tolist(), strict=True))
+        choices = [
+            atoms_of(column, orders[k])[-1] if k in orders else atoms_of(column, 0)[0]
+            for k, column in enumerate(columns)
+        ]
+        rows += itertools.product(*choices)
+    return np.array(rows, np.int64).reshape(len(rows), len(columns))
+
+
+class AdditiveFeatures(SumInducingVariables):
+    """The projections of each effect of :class:`~interdomain.kernels.Additive` on products of
+    functions of its columns.
+
+    The functions of a numeric column are ``sqrt(2) cos(2 pi j t)`` and the sine, t being the
+    position in its box, in turns; those of a column of categories tell its levels apart. They are
+    orthonormal, and so are their products over the columns of an effect. ``u_m = <f, phi_m>`` in
+    the RKHS of the kernel gives ``Kuf = phi_m(x)``, which **no parameter of the kernel moves**, and
+    Kuu is diagonal: one over the prior variance that a feature carries. In
+    :class:`interdomain.models.StructuredSGPR` one pass over the rows serves all variances,
+    lengthscales and the noise.
+
+    >>> import numpy as np, interdomain as idm
+    >>> X = np.random.default_rng(0).uniform(size=[100, 3])
+    >>> kernel = idm.kernels.Additive.from_data(X, effects=["main", (0, 1)])
+    >>> features = idm.inducing_variables.AdditiveFeatures(
+    ...     kernel, {(0,): 4, (1,): 4, (2,): 4, (0, 1): 2}
+    ... )
+    >>> features.num_inducing  # the constant, two for each frequency, four for each pair of them
+    41
+    >>> type(idm.covariances.Kuu_operator(features, kernel)).__name__
+    'LinearOperatorDiag'
+
+    It is a :class:`SumInducingVariables`, with a block for the constant and one for each effect.
+
+    :param kernel: The kernel they will be used with, or made into one of finite rank; its columns
+        and effects are theirs.
+    :param frequencies: For each effect: up to how many periods in every numeric column, or integers
+        ``[J, n]``, 1 or more, one for each numeric column of the effect. All levels of columns of
+        categories are always taken.
+    :param allow_large: Whether to take so many that their covariances with 1,000 rows are above
+        4 GiB.
+    :raises ValueError: If the kernel is another one, ``frequencies`` lack an effect or have others,
+        or there are too many features.
+    """
+
+    def __init__(
+        self,
+        kernel: Additive,
+        frequencies: Mapping[Effect, Any],
+        *,
+        allow_large: bool = False,
+        name: str | None = None,
+    ) -> None:
+        remedy = "pass interdomain.kernels.Additive.from_data(X)"
+        instance("kernel", kernel, Additive, "an Additive kernel", remedy)
+        instance("frequencies", frequencies, Mapping, "a dict with an entry for each effect")
+        wrong = set(frequencies).symmetric_difference(kernel.effects)
+        if wrong:
+            raise ValueError(
+                f"frequencies must have one entry for each effect of the kernel, found "
+                f"{sorted(wrong)} in one of the two alone; pass "
+                "{effect: 4 for effect in kernel.effects}, for example."
+            )
+        self._columns, self._effects = kernel.columns, kernel.effects
+        of_effects = {e: self._checked(e, frequencies[e]) for e in self._effects}
+        sizes = [len(of) * self._atom_size(e) for e, of in of_effects.items()]
+        check_num_inducing("frequencies", 1 + sum(sizes), "features", allow_large=allow_large)
+        blocks = [EffectFeatures([], np.zeros([1, 0], np.int64))]
+        for effect, found in of_effects.items():
+            blocks.append(EffectFeatures([self._columns[k] for k in effect], found))
+        super().__init__(blocks, name=name)
+        self._of_effects = tuple(blocks)
+
+    @classmethod
+    def for_kernel(
+        cls,
+        kernel: Additive,
+        num_inducing: int,
+        *,
+        allow_large: bool = False,
+        name: str | None = None,
+    ) -> AdditiveFeatures:
+        """Those that carry most of the prior variance under the kernel as it is now.
+
+        Every effect has its first waves at least.
+
+        :param kernel: As for the constructor.
+        :param num_inducing: The number M of features, at most, the constant included.
+        :param allow_large: As for the constructor.
+        :raises ValueError: If the kernel is another one, or not every effect can have features.
+        """
+        remedy = "pass interdomain.kernels.Additive.from_data(X)"
+        instance("kernel", kernel, Additive, "an Additive kernel", remedy)
+        num_inducing = integer("num_inducing", num_inducing, at_least=1)
+        check_num_inducing("num_inducing", num_inducing, "features", allow_large=allow_large)
+        return cls(kernel, largest_orders(kernel, num_inducing), allow_large=allow_large, name=name)
+
+    @property
+    def columns(self) -> tuple[Column, ...]:
+        """Those of the kernel."""
+        return self._columns
+
+    @property
+    def effects(self) -> tuple[Effect, ...]:
+        """The columns of each effect, but for the constant, in the order of the blocks."""
+        return self._effects
+
+    @property
+    def frequencies(self) -> dict[Effect, IntArray]:
+        """For each effect how many periods in each numeric column, ``[J, n]``."""
+        pairs = zip(self._effects, self.of_effects[1:], strict=True)
+        return {effect: block.frequencies for effect, block in pairs}
+
+    @property
+    def of_effects(self) -> tuple[EffectFeatures, ...]:
+        """The block of the constant, and that of each effect."""
+        return self._of_effects
+
+    def validate_kernel(self, kernel: Additive) -> None:
+        """:raises ValueError: If the kernel has other columns or effects."""
+        if kernel.columns != self._columns or kernel.effects != self._effects:
+            raise ValueError(
+                "kernel must have the columns and effects that the features were made for, found "
+                f"effects {kernel.effects} of {kernel.num_columns} columns; build the features "
+                "with AdditiveFeatures.for_kernel(kernel, num_inducing)."
+            )
+
+    def _numeric(self, effect: Effect) -> list[int]:
+        return [k for k in effect if self._columns[k].num_levels is None]
+
+    def _atom_size(self, effect: Effect) -> int:
+        return math.prod(self._columns[k].num_levels or 2 for k in effect)
+
+    def _checked(self, effect: Effect, frequencies: Any) -> IntArray:
+        numeric = self._numeric(effect)
+        if not numeric:
+            return np.zeros([1, 0], np.int64)
+        if np.ndim(frequencies) == 0:
+            highest = integer("frequencies", frequencies, at_least=1)
+            axes = [np.arange(1, highest + 1)] * len(numeric)
+            grid = np.stack(np.meshgrid(*axes, indexing="ij"), axis=-1)
+            return np.reshape(grid, [-1, len(numeric)])
+        found = check_frequencies(frequencies, len(numeric))
+        if np.any(found < 1):
+            raise ValueError(
+                f"frequencies must be 1 or more in every column of effect {effect}, found 0; the "
+                "constant of a column belongs to effects without it."
+            )
+        return found

@@ -1,0 +1,297 @@
+"""Columns of a table: what each function of one column is made of.
+
+A column has functions that are orthonormal over it and orthogonal to the constant, numbered from 1
+on; 0 is the constant. Products of them over several columns are the features of an interaction.
+"""
+
+from __future__ import annotations
+
+import abc
+
+import gpflow
+import numpy as np
+import tensorflow as tf
+from gpflow.base import TensorType
+from gpflow.kernels import Stationary
+
+from ..._arguments import finite_array, number, short
+from ...sphere._typing import Array, IntArray
+from ..periodic._waves import table
+from .shapes import zero_mean_covariances
+
+_MAX_LEVELS = 10_000
+
+
+class Column(abc.ABC):
+    """A column of a table, as :class:`interdomain.kernels.Additive` sees it.
+
+    :param label: What it is called in reports and messages.
+    """
+
+    def __init__(self, label: str | None) -> None:
+        if label is not None and not isinstance(label, str):
+            raise ValueError(f"label must be text, found {short(label)}; pass the column's name.")
+        self.label = label
+
+    @property
+    @abc.abstractmethod
+    def num_levels(self) -> int | None:
+        """How many functions there are, all of which are always taken; None if there is no end, and
+        the lengthscale says how many matter."""
+
+    @property
+    def level_variances(self) -> Array:
+        """The prior variances of these functions in a kernel of variance one, ``[num_levels]``."""
+        return np.zeros(0)
+
+    @abc.abstractmethod
+    def coordinates(self, x: tf.Tensor) -> tf.Tensor:
+        """Where values of the column are, in their shape: all that functions and kernel need."""
+
+    @abc.abstractmethod
+    def functions(self, coordinates: tf.Tensor, highest: int) -> tf.Tensor:
+        """The functions 1, ..., ``highest`` at coordinates ``[N]``, ``[highest, N]``."""
+
+    @abc.abstractmethod
+    def covariances(
+        self, first: tf.Tensor, second: tf.Tensor, kind: type[Stationary], ratio: tf.Tensor | None
+    ) -> tf.Tensor:
+        """The kernel of variance one at pairs of coordinates of equal shape.
+
+        :param kind: The class of kernels of numeric columns.
+        :param ratio: Of a column that has one, its lengthscale in periods.
+        """
+
+
+class NumericColumn(Column):
+    """A column of numbers, of which functions are smooth.
+
+    Its values are mapped to positions, the range of the data to ``[0, 1]``; functions of it are the
+    waves of a box that is longer than this by the margin, half of it on either side. Lengthscales
+    are so measured in ranges of the column. Where a few values are far from the others, knots at
+    quantiles spread the others over the box. Values beyond the first and the last knot are
+    continued by a quarter of the margin; still further away a function keeps its value.
+
+    :param knots: Increasing values of the column ``[K]``, two or more: the first and the last are
+        the range of the data.
+    :param positions: Where they are mapped to, increasing from 0 to 1, ``[K]``; values between are
+        interpolated. In proportion to the values by default.
+    :param margin: How much longer the box is than the range of the data, in such ranges.
+    :param label: What it is called in reports and messages.
+    :raises ValueError: If knots or positions are not increasing, or do not fit together, or the
+        margin is not positive.
+    """
+
+    def __init__(
+        self,
+        knots: TensorType,
+        positions: TensorType | None = None,
+        *,
+        margin: float = 0.5,
+        label: str | None = None,
+    ) -> None:
+        super().__init__(label)
+        form = "a vector [K] of two or more"
+        self._knots = finite_array("knots", knots, (1,), form)
+        if len(self._knots) < 2 or np.any(np.diff(self._knots) <= 0):
+            raise ValueError(
+                f"knots must be two or more increasing numbers, found {short(self._knots)}; pass "
+                "the ends of the column's range, or quantiles of it, each once."
+            )
+        if positions is None:
+            positions = (self._knots - self._knots[0]) / (self._knots[-1] - self._knots[0])
+        self._positions = finite_array("positions", positions, (1,), form)
+        if (
+            self._positions.shape != self._knots.shape
+            or np.any(np.diff(self._positions) <= 0)
+            or (self._positions[0], self._positions[-1]) != (0.0, 1.0)
+        ):
+            raise ValueError(
+                f"positions must increase from 0 to 1, one for each of the {len(self._knots)} "
+                f"knots, found {short(self._positions)}; leave them out for a linear map."
+            )
+        self.margin = number("margin", margin, above=0)
+
+    @classmethod
+    def from_data(
+        cls,
+        values: TensorType,
+        *,
+        quantiles: bool | None = None,
+        margin: float = 0.5,
+        label: str | None = None,
+    ) -> NumericColumn:
+        """The column with the range of some values.
+
+        :param values: ``[N]``.
+        :param quantiles: Whether positions are quantiles in place of values; None for a column of
+            which nine tenths of the values are in less than a third of its range.
+        :param margin: As for the constructor.
+        :param label: As for the constructor.
+        :raises ValueError: If values are not finite, or all the same.
+        """
+        what = "values" if label is None else f"values of {label!r}"
+        sorted_values = np.sort(finite_array(what, values, (1,), "a vector [N]"))
+        if not len(sorted_values) or sorted_values[0] == sorted_values[-1]:
+            raise ValueError(f"{what} must vary, found one value; leave the column out.")
+        low, high = np.quantile(sorted_values, [0.05, 0.95])
+        ends = sorted_values[[0, -1]]
+        if quantiles is None:
+            quantiles = bool(high - low < (ends[1] - ends[0]) / _HEAVY)
+        if not quantiles:
+            return cls(ends, margin=margin, label=label)
+        return cls(*_quantile_knots(sorted_values), margin=margin, label=label)
+
+    @property
+    def knots(self) -> Array:
+        """Values of the column, increasing, ``[K]``."""
+        return self._knots.copy()
+
+    @property
+    def positions(self) -> Array:
+        """Where the knots are in the range, from 0 to 1, ``[K]``."""
+        return self._positions.copy()
+
+    @property
+    def num_levels(self) -> None:
+        return None
+
+    @property
+    def period(self) -> float:
+        """The length of the box, in ranges of the data."""
+        return 1 + self.margin
+
+    def positions_of(self, x: TensorType) -> tf.Tensor:
+        """Where values are in the range, of the shape of x: 0 at the first knot, 1 at the last."""
+        x = tf.convert_to_tensor(x, gpflow.default_float())
+        knots, positions = (tf.constant(a, x.dtype) for a in (self._knots, self._positions))
+        slopes = tf.constant(np.diff(self._positions) / np.diff(self._knots), x.dtype)
+        if len(self._knots) == 2:
+            found = slopes[0] * (x - knots[0])
+        else:
+            places = tf.searchsorted(knots[1:-1], tf.reshape(x, [-1]), side="right")
+            places = tf.reshape(places, tf.shape(x))
+            start = tf.gather(positions, places)
+            found = start + tf.gather(slopes, places) * (x - tf.gather(knots, places))
+        reach = self.margin / 4
+        return tf.clip_by_value(found, -reach, 1 + reach)
+
+    def coordinates(self, x: tf.Tensor) -> tf.Tensor:
+        """In turns of the box."""
+        return (self.positions_of(x) + self.margin / 2) / self.period
+
+    def functions(self, coordinates: tf.Tensor, highest: int) -> tf.Tensor:
+        """Cosines and sines of one turn, of two turns, ..."""
+        return table(coordinates, np.arange(1, -(-highest // 2) + 1))[1 : highest + 1]
+
+    def covariances(
+        self, first: tf.Tensor, second: tf.Tensor, kind: type[Stationary], ratio: tf.Tensor | None
+    ) -> tf.Tensor:
+        assert ratio is not None
+        return zero_mean_covariances(kind, ratio, first - second)
+
+
+_HEAVY = 3.0
+"""A column has heavy tails if its range is more than so many times that of the middle 90%."""
+
+_NUM_KNOTS = 33
+
+
+def _quantile_knots(values: Array) -> tuple[Array, Array]:
+    """Of sorted values: quantiles, each value once, and what share of the rows is below."""
+    shares = np.linspace(0, 1, _NUM_KNOTS)
+    knots, first = np.unique(np.quantile(values, shares), return_index=True)
+    last = np.append(first[1:] - 1, _NUM_KNOTS - 1)
+    positions = (shares[first] + shares[last]) / 2  # of a value that many rows have, the middle
+    positions = (positions - positions[0]) / (positions[-1] - positions[0])
+    return knots, positions
+
+
+class CategoricalColumn(Column):
+    """A column of categories, such as numbers of stations: levels that are equally far from each
+    other.
+
+    Functions of it sum to zero over the levels. A value that is none of them is one more level, of
+    which there are no data: predictions there are those of the prior.
+
+    :param levels: The levels, different numbers ``[L]``, two or more.
+    :param label: What it is called in reports and messages.
+    :raises ValueError: If there are fewer, or one is there twice.
+    """
+
+    def __init__(self, levels: TensorType, *, label: str | None = None) -> None:
+        super().__init__(label)
+        found = np.sort(finite_array("levels", levels, (1,), "a vector [L] of two or more"))
+        if not 2 <= len(np.unique(found)) == len(found) <= _MAX_LEVELS:
+            raise ValueError(
+                f"levels must be from 2 to {_MAX_LEVELS:,} different numbers, found "
+                f"{len(np.unique(found))} among {len(found)}; pass each level once, as a number."
+            )
+        self._levels = found
+        size = len(found)
+        # Orthonormal contrasts over levels of equal weight, and a function of the unknown level.
+        basis = np.linalg.qr(np.column_stack([np.ones(size), np.eye(size)[:, :-1]]))[0]
+        self._functions = np.zeros([size, size + 1])
+        self._functions[:-1, :-1] = np.sqrt(size) * basis[:, 1:].T
+        self._functions[-1, -1] = 1.0
+        self._variances = np.append(np.full(size - 1, 1 / (size - 1)), 1.0)
+        self._matrix = self._functions.T @ (self._variances[:, None] * self._functions)
+
+    @classmethod
+    def from_data(cls, values: TensorType, *, label: str | None = None) -> CategoricalColumn:
+        """The column with the levels that some values have.
+
+        :param values: ``[N]``.
+        :param label: As for the constructor.
+        :raises ValueError: If values are not finite, all the same, or nearly all different.
+        """
+        what = "values" if label is None else f"values of {label!r}"
+        found = finite_array(what, values, (1,), "a vector [N]")
+        levels = np.unique(found)
+        if len(levels) < 2:
+            raise ValueError(f"{what} must vary, found one value; leave the column out.")
+        if 2 * len(levels) > len(found) > 2:
+            raise ValueError(
+                f"{what} must be categories of several rows each, found {len(levels)} levels in "
+                f"{len(found)} rows; pass it as a column of numbers, or merge levels."
+            )
+        return cls(levels, label=label)
+
+    @property
+    def levels(self) -> Array:
+        """The levels, increasing, ``[L]``."""
+        return self._levels.copy()
+
+    @property
+    def num_levels(self) -> int:
+        return len(self._levels)
+
+    def coordinates(self, x: tf.Tensor) -> tf.Tensor:
+        """The number of the level; L for a value that is none of them."""
+        levels = tf.constant(self._levels, x.dtype)
+        flat = tf.reshape(x, [-1])
+        places = tf.minimum(tf.searchsorted(levels, flat), len(self._levels) - 1)
+        places = tf.where(tf.gather(levels, places) == flat, places, len(self._levels))
+        return tf.reshape(places, tf.shape(x))
+
+    def functions(self, coordinates: tf.Tensor, highest: int) -> tf.Tensor:
+        values = tf.constant(self._functions[:highest], gpflow.default_float())
+        return tf.gather(values, coordinates, axis=1)
+
+    @property
+    def level_variances(self) -> Array:
+        return self._variances.copy()
+
+    def covariances(
+        self, first: tf.Tensor, second: tf.Tensor, kind: type[Stationary], ratio: tf.Tensor | None
+    ) -> tf.Tensor:
+        entries = tf.constant(self._matrix.ravel(), gpflow.default_float())
+        return tf.gather(entries, first * (len(self._levels) + 1) + second)
+
+
+def atoms_of(column: Column, highest: int) -> list[IntArray]:
+    """The functions of a column that are taken together: those of each frequency up to the
+    ``highest``; all of a column of categories."""
+    if column.num_levels is not None:
+        return [np.arange(1, column.num_levels + 1)]
+    return [np.array([2 * j - 1, 2 * j]) for j in range(1, highest + 1)]
