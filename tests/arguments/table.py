@@ -69,6 +69,10 @@ def q_sqrt(size: int) -> Argument:
     return array(np.eye(size)[None], optional=True)
 
 
+def waves() -> inducing_variables.PeriodicFourierFeatures:
+    return inducing_variables.PeriodicFourierFeatures.for_kernel(box(), 5)
+
+
 BOX_FEATURES = {
     "kernel": made(box),
     "num_inducing": integer(9, huge=True),
@@ -187,6 +191,21 @@ TABLE: dict[str, Entry] = {
     ),
     "PeriodicFourierFeatures.from_data": entry(
         inducing_variables.PeriodicFourierFeatures.from_data, BOX_FEATURES, X=array(X)
+    ),
+    "ProductInducingVariables": entry(
+        inducing_variables.ProductInducingVariables,
+        inducing_variables=several(lambda: [points(), points()]),
+        members=array([[2.0, 0.0], [0.0, 1.0]], optional=True),
+        allow_large=LARGE,
+        name=NAME,
+    ),
+    "ProductInducingVariables.for_kernel": entry(
+        inducing_variables.ProductInducingVariables.for_kernel,
+        kernel=made(lambda: box() * box()),
+        inducing_variables=several(lambda: [waves(), waves()]),
+        num_inducing=integer(3, huge=True),
+        allow_large=LARGE,
+        name=NAME,
     ),
     "SphericalHarmonics": entry(
         inducing_variables.SphericalHarmonics,

@@ -23,6 +23,7 @@ from interdomain.inducing_variables import (
     IntervalFourierFeatures,
     OrbitInducingPoints,
     PeriodicFourierFeatures,
+    ProductInducingVariables,
     SphericalHarmonics,
     SumInducingVariables,
 )
@@ -339,6 +340,26 @@ def box_with_points() -> tuple[Kernel, InducingVariables]:
     return first + second, SumInducingVariables([features, InducingPoints(POINTS)])
 
 
+def space_and_time() -> tuple[Kernel, InducingVariables]:
+    """Some of the products, in an order of their own."""
+    space = SphericalMatern52(variance=0.8, weight_variances=[0.6, 1.1], active_dims=[2, 0])
+    base = gpflow.kernels.SquaredExponential(variance=1.3, lengthscales=1.2)
+    time = Periodized(base, -4.0, 4.5, active_dims=[1])
+    factors = [
+        SphericalHarmonics.for_kernel(space, input_dim=2, max_degree=3),
+        PeriodicFourierFeatures.for_kernel(time, 5),
+    ]
+    return space * time, ProductInducingVariables.for_kernel(space * time, factors, 22)
+
+
+def harmonics_times_points() -> tuple[Kernel, InducingVariables]:
+    """All products; points have all columns."""
+    first = ArcCosine(1, variance=0.7, active_dims=[1])
+    second = OneColumnMatern32(variance=1.1, lengthscales=1.3, active_dims=[0])
+    harmonics = SphericalHarmonics.for_kernel(first, input_dim=1, max_degree=4)
+    return first * second, ProductInducingVariables([harmonics, InducingPoints(POINTS)])
+
+
 CASES = (
     Case("harmonics-matern32-ard", matern32, input_dim=2),
     # The angle is the arc cosine of a number near one, whose rounding errors it takes the root of.
@@ -451,6 +472,21 @@ CASES = (
     Case("box-of-waves", box_of_waves, input_dim=2),
     Case("box-of-a-product", box_of_a_product, input_dim=2),
     Case("box-with-points", box_with_points, input_dim=2, kind="blocks", num_factorisations=1),
+    Case(
+        "product-of-features",
+        space_and_time,
+        input_dim=3,
+        representative=True,
+        relative_jitter=True,
+    ),
+    Case(
+        "product-with-points",
+        harmonics_times_points,
+        input_dim=2,
+        kind="full",
+        num_factorisations=1,
+        relative_jitter=True,
+    ),
 )
 REPRESENTATIVES = tuple(case for case in CASES if case.representative)
 ONE_OF_EACH_KIND = tuple(

@@ -16,12 +16,12 @@ from gpflow.kernels import Kernel, Sum
 from gpflow.utilities import Dispatcher
 
 from ..inducing_variables import SumInducingVariables
-from ..kernels import DecomposedKernel
+from ..inducing_variables.base import DecomposedInducingVariables
+from ..kernels import DecomposedKernel, FiniteRank
 from ..kernels._columns import select_columns
-from ..kernels.finite_rank import features_of
 from ..sphere._typing import Array
 from .columns import with_input_columns
-from .pairs import flat_blocks, pair_blocks
+from .pairs import Block, pair_blocks
 
 BoolArray = np.ndarray[Any, np.dtype[np.bool_]]
 
@@ -47,8 +47,8 @@ domain.__doc__ = """The box that features are made for.
 
 ``domain(inducing_variable, kernel)`` returns a :class:`Domain` for the columns that the kernel
 sees, or None where there is no end. Beyond, a family's Kuf may say something else, or little.
-:class:`interdomain.models.StructuredSGPR` takes no rows from there. Of sums every block answers for
-itself: see :func:`boxes`.
+:class:`interdomain.models.StructuredSGPR` takes no rows from there. Of sums every block, and of
+products every factor, answers for itself: see :func:`boxed_parts`.
 """
 
 
@@ -56,6 +56,38 @@ itself: see :func:`boxes`.
 def domain_everything(inducing_variable: InducingVariables, kernel: Kernel) -> None:
     """No end is known of other inducing variables."""
     return None
+
+
+boxed_parts = Dispatcher("boxed_parts")
+boxed_parts.__doc__ = """What has a domain of its own, as pairs of an inducing variable and a kernel.
+
+``boxed_parts(inducing_variable, kernel)``; what is put together from several pairs, each for some
+of the columns of X, registers theirs. By default the pair is the only one.
+"""
+
+
+@boxed_parts.register(InducingVariables, Kernel)
+def boxed_parts_one(inducing_variable: InducingVariables, kernel: Kernel) -> list[Block]:
+    """It answers for itself."""
+    return [(inducing_variable, kernel)]
+
+
+@boxed_parts.register(DecomposedInducingVariables, (Sum, DecomposedKernel))
+def boxed_parts_sum(
+    inducing_variable: DecomposedInducingVariables, kernel: Sum | DecomposedKernel
+) -> list[Block]:
+    """Those of the blocks."""
+    pairs = pair_blocks(inducing_variable, kernel)
+    return [part for pair in pairs for part in boxed_parts(*pair)]
+
+
+@boxed_parts.register(InducingVariables, FiniteRank)
+def boxed_parts_finite_rank(
+    inducing_variable: InducingVariables, kernel: FiniteRank
+) -> list[Block]:
+    """Those of the features that the prior is made of, whatever the inducing variable is."""
+    found: list[Block] = boxed_parts(kernel.inducing_variable, kernel.kernel)
+    return found
 
 
 Kuf_in_domain = Dispatcher("Kuf_in_domain")
@@ -119,15 +151,15 @@ class Box:
 
 
 def boxes(inducing_variable: InducingVariables, kernel: Kernel, num_columns: int) -> list[Box]:
-    """The domains of all blocks that have one.
+    """The domains of all parts that have one: blocks of sums, and factors of products.
 
     :param num_columns: Of X.
-    :raises ValueError: If a sum does not have one block per summand, or a domain does not have as
-        many columns as its kernel.
+    :raises ValueError: If a sum does not have one block per summand, or a product one for each
+        factor, or a domain does not have as many columns as its kernel.
     """
     found: list[Box] = []
-    for block, part in flat_blocks(inducing_variable, kernel):
-        own: Domain | None = domain(*features_of(block, part))
+    for block, part in boxed_parts(inducing_variable, kernel):
+        own: Domain | None = domain(block, part)
         if own is None:
             continue
         with tf.init_scope():  # numbers, also while a graph is made

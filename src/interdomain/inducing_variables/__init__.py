@@ -11,6 +11,7 @@ from .multioutput import (
     SharedIndependentInducingVariables,
 )
 from .periodic_fourier_features import PeriodicFourierFeatures
+from .products import ProductInducingVariables
 from .set_points import InducingPatches, OrbitInducingPoints
 from .spherical_harmonics import SphericalHarmonics
 from .sums import SumInducingVariables
@@ -25,6 +26,7 @@ __all__ = [
     "IntervalFourierFeatures",
     "OrbitInducingPoints",
     "PeriodicFourierFeatures",
+    "ProductInducingVariables",
     "SeparateIndependentInducingVariables",
     "SharedIndependentInducingVariables",
     "SphericalHarmonics",

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import itertools
+import math
+from collections.abc import Callable, Iterable, Sequence
 from functools import singledispatch
 
 import gpflow
 import tensorflow as tf
-from gpflow.kernels import Kernel, Static, Stationary, Sum
+from gpflow.kernels import Kernel, Product, Static, Stationary, Sum
 
 DiagonalTerm = tuple[Callable[[tf.Tensor], tf.Tensor], Callable[[], tf.Tensor]]
 """What each row of ``[N, D]`` brings, ``[N]``, and the factor, a scalar, that all rows share."""
@@ -53,6 +55,26 @@ def diagonal_terms_sum(kernel: Sum, num_columns: int) -> list[DiagonalTerm]:
     if type(kernel) is not Sum:
         return whole_diagonal(kernel)
     return [term for part in kernel.kernels for term in diagonal_terms(part, num_columns)]
+
+
+@diagonal_terms.register(Product)
+def diagonal_terms_product(kernel: Product, num_columns: int) -> list[DiagonalTerm]:
+    """Products of one term of each factor; unless a subclass computes something else."""
+    if type(kernel) is not Product:
+        return whole_diagonal(kernel)
+    return product_terms([diagonal_terms(part, num_columns) for part in kernel.kernels])
+
+
+def product_terms(terms: Iterable[Sequence[DiagonalTerm]]) -> list[DiagonalTerm]:
+    """The terms of a product, from those of each factor."""
+    return [_product_term(chosen) for chosen in itertools.product(*terms)]
+
+
+def _product_term(terms: Sequence[DiagonalTerm]) -> DiagonalTerm:
+    return (
+        lambda X: math.prod(row(X) for row, _ in terms),
+        lambda: math.prod(factor() for _, factor in terms),
+    )
 
 
 def _ones(X: tf.Tensor) -> tf.Tensor:

@@ -144,16 +144,6 @@ def base_of(kernel: Kernel) -> Kernel:
     return kernel
 
 
-def features_of(
-    inducing_variable: InducingVariables, kernel: Kernel
-) -> tuple[InducingVariables, Kernel]:
-    """What a prior is made of: the features and the kernel of a :class:`FiniteRank`, whatever the
-    inducing variable is; any other pair as it is."""
-    while isinstance(kernel, FiniteRank):
-        inducing_variable, kernel = kernel.inducing_variable, kernel.kernel
-    return inducing_variable, kernel
-
-
 @diagonal_terms.register(FiniteRank)
 def diagonal_terms_finite_rank(kernel: FiniteRank, num_columns: int) -> list[DiagonalTerm]:
     """What the family knows of its diagonal; unless a subclass computes something else."""

@@ -7,15 +7,17 @@ from typing import Any, NamedTuple
 import gpflow
 import numpy as np
 import tensorflow as tf
-from gpflow.covariances import Kuf
 from gpflow.inducing_variables import InducingVariables
-from gpflow.kernels import Kernel
+from gpflow.kernels import Kernel, Product
 from gpflow.utilities import Dispatcher
 
 from .._arguments import Array, warn
-from ..covariances import Kuu_operator
 from ..covariances.finite_rank import is_whole
-from ..inducing_variables import PeriodicFourierFeatures, SphericalHarmonics
+from ..inducing_variables import (
+    PeriodicFourierFeatures,
+    ProductInducingVariables,
+    SphericalHarmonics,
+)
 from ..kernels import FiniteRank, Periodized, ZonalKernel
 from ..kernels.periodic import column_lengthscales
 from .scales import Parts, blocks_of
@@ -83,7 +85,7 @@ def left_variance_harmonics(
     if X is None:
         return None
     if not inducing_variable.has_whole_degrees:
-        return _left_by_chosen(inducing_variable, kernel, X[:: -(-len(X) // _MAX_ROWS_OF_CHOSEN)])
+        return _left_by_chosen(inducing_variable, kernel, X, "chosen harmonics")
     degrees = inducing_variable.degrees
     eigenvalues = kernel.eigenvalues(inducing_variable.dimension, degrees).numpy()
     present = np.asarray(inducing_variable.multiplicities, float) * eigenvalues
@@ -96,17 +98,31 @@ def left_variance_harmonics(
     )
 
 
-def _left_by_chosen(harmonics: SphericalHarmonics, kernel: ZonalKernel, X: Array) -> LeftVariance:
-    """Single harmonics are not the same everywhere on the sphere."""
-    features = Kuf(harmonics, kernel, tf.constant(X, gpflow.default_float()))
-    precisions = Kuu_operator(harmonics, kernel).diag_part()
-    present = tf.reduce_sum(tf.square(features) / precisions[:, None], axis=0)
+def _left_by_chosen(
+    features: InducingVariables, kernel: Kernel, X: Array, noun: str
+) -> LeftVariance:
+    """Single features are not the same everywhere: what some rows have of the others."""
+    rows = tf.constant(X[:: -(-len(X) // _MAX_ROWS_OF_CHOSEN)], gpflow.default_float())
+    present = FiniteRank(kernel, features)(rows, full_cov=False)
     return LeftVariance(
-        float(tf.reduce_mean(kernel(X, full_cov=False) - present)),
-        f"the {harmonics.num_inducing:,} chosen harmonics end",
-        "pass FiniteRank(kernel, harmonics) as the kernel, of which nothing is left out, or take "
-        "more harmonics",
+        float(tf.reduce_mean(kernel(rows, full_cov=False) - present)),
+        f"the {int(features.num_inducing):,} {noun} end",
+        "pass FiniteRank(kernel, inducing_variable) as the kernel, of which nothing is left out, "
+        "or take more of them",
     )
+
+
+@left_variance.register(ProductInducingVariables, Product, object)
+def left_variance_product(
+    inducing_variable: ProductInducingVariables, kernel: Product, X: Array | None
+) -> LeftVariance | None:
+    """What the rows have of other products, where the features of a factor end."""
+    if X is None:
+        return None
+    ends = [left_variance(*pair, X[:1]) for pair in inducing_variable.pairs(kernel)]
+    if all(end is None for end in ends):
+        return None
+    return _left_by_chosen(inducing_variable, kernel, X, "products of features")
 
 
 @left_variance.register(PeriodicFourierFeatures, Periodized, object)
@@ -203,6 +219,12 @@ def complaints_periodic(
     return found
 
 
+@complaints.register(ProductInducingVariables, Product)
+def complaints_product(inducing_variable: ProductInducingVariables, kernel: Product) -> list[str]:
+    """Those of the factors."""
+    return [text for pair in inducing_variable.pairs(kernel) for text in complaints(*pair)]
+
+
 @complaints.register(InducingVariables, FiniteRank)
 def complaints_finite_rank(inducing_variable: InducingVariables, kernel: FiniteRank) -> list[str]:
     """Those of the kernel that it is a part of, and of the features that it consists of."""
@@ -238,6 +260,12 @@ def outgrown_waves(inducing_variable: PeriodicFourierFeatures, kernel: Periodize
         "choose them anew, by PeriodicFourierFeatures.for_kernel, for the trained kernel, and pass "
         "FiniteRank(kernel, features)."
     ]
+
+
+@outgrown.register(ProductInducingVariables, Product)
+def outgrown_product(inducing_variable: ProductInducingVariables, kernel: Product) -> list[str]:
+    """Those of the factors."""
+    return [text for pair in inducing_variable.pairs(kernel) for text in outgrown(*pair)]
 
 
 def _short(values: Array) -> str:

@@ -1,0 +1,279 @@
+"""Products of features, for products of kernels."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from functools import reduce
+from typing import Any
+
+import numpy as np
+import tensorflow as tf
+from check_shapes import Shape
+from gpflow.inducing_variables import InducingVariables
+from gpflow.kernels import Kernel, Product
+from gpflow.utilities import Dispatcher
+
+from .._arguments import (
+    check_num_inducing,
+    check_size,
+    filled_matrix,
+    instance,
+    integer,
+    items,
+    short,
+)
+from ..sphere._typing import Array, IntArray
+from .base import InterDomainInducingVariables
+from .multioutput import num_inducing
+
+_DIGITS = 12
+"""Logarithms of variances that agree to so many digits are equal: rounding takes no part."""
+
+feature_variances = Dispatcher("feature_variances")
+feature_variances.__doc__ = """The prior variance that each feature carries, where Kuu is diagonal.
+
+``feature_variances(inducing_variable, kernel)`` returns the inverse of Kuu's diagonal, ``[M]``; None
+where Kuu has other entries.
+"""
+
+
+class ProductInducingVariables(InterDomainInducingVariables):
+    """Products of the features of each factor of a product of kernels: space times time.
+
+    For ``k(x, x') = prod_i k_i(x, x')``, whose factors have features with covariances ``Kuf_i`` and
+    ``Kuu_i``, the feature ``(a, b, ...)`` is the product of feature a of the first factor, b of the
+    second, and so on. It is the projection of a process on the product of the factors' input spaces
+    on the product of their features, of which f is the values where the inputs are those of one
+    row. So
+
+    ``Kuf[(a, b, ...), n] = prod_i Kuf_i[., n]``,    ``Kuu = Kuu_1 (x) Kuu_2 (x) ...``,
+
+    which is diagonal if those of all factors are. Nothing is factorised then, and any of the
+    products may be left out. Where no parameter moves the factors' features, none moves the
+    products: one pass of :class:`interdomain.models.StructuredSGPR` serves all.
+
+    The factors pick their columns by ``active_dims``, in most cases different ones: harmonics of a
+    sphere for space, waves of an interval for time. They may also share columns. A column may be in
+    all terms of a sum of such products, in
+    :class:`~interdomain.inducing_variables.SumInducingVariables`.
+
+    >>> import gpflow, numpy as np, interdomain as idm
+    >>> X = np.random.default_rng(0).uniform(-1, 1, size=[500, 3])
+    >>> space = idm.kernels.SphericalMatern52(active_dims=[0, 1])
+    >>> base = gpflow.kernels.Matern32(lengthscales=0.5)
+    >>> time = idm.kernels.Periodized.from_data(base, X[:, 2:], active_dims=[2])
+    >>> harmonics = idm.inducing_variables.SphericalHarmonics.for_kernel(space, 2, max_degree=6)
+    >>> waves = idm.inducing_variables.PeriodicFourierFeatures.for_kernel(time, 15)
+    >>> features = idm.inducing_variables.ProductInducingVariables.for_kernel(
+    ...     space * time, [harmonics, waves], 200
+    ... )
+    >>> features.num_inducing, harmonics.num_inducing * waves.num_inducing
+    (191, 735)
+    >>> type(idm.covariances.Kuu_operator(features, space * time)).__name__
+    'LinearOperatorDiag'
+    >>> prior = idm.kernels.FiniteRank(space * time, features)
+    >>> gpflow.set_trainable(space.weight_variances, False)
+    >>> gpflow.set_trainable(space.bias_variance, False)
+    >>> model = idm.models.StructuredSGPR((X, np.sin(3 * X[:, 2:])), prior, features)
+    >>> [name for name, one in model.feature_parameters.items() if one.trainable]
+    []
+
+    Where a factor's Kuu is not diagonal (points, features of an interval), that of the products is
+    a dense matrix, whose jitter is relative to its diagonal.
+
+    :param inducing_variables: One for each factor, in the order of ``kernel.kernels``; stock
+        ``InducingPoints`` are allowed, which have all columns of X. GPflow makes one product of
+        products of products: pass one for each factor of that.
+    :param members: Which features of the factors make each product, integers ``[M, F]``, a column
+        for each factor; None for all products, the features of the last factor changing first.
+    :param allow_large: Whether to take so many that their covariances with 1,000 rows are above
+        4 GiB.
+    :ivar factors: The different ones among the inducing variables.
+    :raises ValueError: If the list is empty, or an entry is not an inducing variable; if members
+        are not integers with one column for each factor, one is no feature of its factor, or a
+        product is there twice; or if there are too many.
+    """
+
+    def __init__(
+        self,
+        inducing_variables: Sequence[InducingVariables],
+        members: Any = None,
+        *,
+        allow_large: bool = False,
+        name: str | None = None,
+    ) -> None:
+        super().__init__(name=name)
+        factors = _checked_factors(inducing_variables)
+        # Each once, so that GPflow's listings show each parameter once.
+        self.factors = list({id(factor): factor for factor in factors}.values())
+        positions = {id(factor): i for i, factor in enumerate(self.factors)}
+        self._order = tuple(positions[id(factor)] for factor in factors)
+        self._members: IntArray | None = None
+        if members is not None:
+            sizes = [int(num_inducing(factor)) for factor in factors]
+            self._members = _checked_members(members, sizes)
+        size, given = self.num_inducing, "inducing_variables" if members is None else "members"
+        if isinstance(size, int):
+            check_num_inducing(given, size, "products", allow_large=allow_large)
+
+    @classmethod
+    def for_kernel(
+        cls,
+        kernel: Product,
+        inducing_variables: Sequence[InducingVariables],
+        num_inducing: int,
+        *,
+        allow_large: bool = False,
+        name: str | None = None,
+    ) -> ProductInducingVariables:
+        """The products that carry the most prior variance under the kernel as it is now.
+
+        Those of the greatest ``prod_i 1 / Kuu_i``. For features that are orthonormal over their
+        domain, as harmonics over the sphere and waves over their box, this is the prior variance of
+        a product, averaged over the domains, up to a constant.
+
+        :param kernel: The product that they will be used with.
+        :param inducing_variables: One for each factor, in the order of ``kernel.kernels``, with
+            more features than are expected in the products. Their Kuu are diagonal.
+        :param num_inducing: The number of products, at most: of those that carry the same, such as
+            the sines and cosines of a frequency with the harmonics of a degree, all are taken, or
+            none.
+        :param allow_large: As for the constructor.
+        :raises ValueError: If the kernel is not a product, or has another number of factors; a Kuu
+            is not diagonal; ``num_inducing`` is less than 1, or than the products that carry most,
+            which are alike; or as the constructor.
+        """
+        instance("kernel", kernel, Product, "a product of kernels", "pass first * second")
+        pairs = _paired(_checked_factors(inducing_variables), kernel)
+        count = integer("num_inducing", num_inducing, at_least=1)
+        check_num_inducing("num_inducing", count, "products", allow_large=allow_large)
+        variances = []
+        for factor, part in pairs:
+            found = feature_variances(factor, part)
+            if found is None:
+                raise ValueError(
+                    "inducing_variables must have a diagonal Kuu each where some products are "
+                    f"chosen, found {type(factor).__name__} with {type(part).__name__}; pass "
+                    "ProductInducingVariables(inducing_variables), of all products."
+                )
+            variances.append(np.asarray(found, np.float64))
+        total = math.prod(map(len, variances))
+        what = f"the prior variances of all {total:,} products"
+        check_size("inducing_variables", what, total, allow_large=allow_large)
+        members = _of_most_variance(variances, count)
+        return cls(inducing_variables, members, allow_large=allow_large, name=name)
+
+    @property
+    def inducing_variables(self) -> tuple[InducingVariables, ...]:
+        """One per factor; the same object may belong to several."""
+        return tuple(self.factors[i] for i in self._order)
+
+    @property
+    def has_all(self) -> bool:
+        """Whether these are all products of the factors' features, made without ``members``."""
+        return self._members is None
+
+    @property
+    def members(self) -> IntArray:
+        """Which features of the factors each product is made of, ``[M, F]``."""
+        if self._members is not None:
+            return self._members.copy()
+        sizes = [int(num_inducing(factor)) for factor in self.inducing_variables]
+        return np.indices(sizes).reshape([len(sizes), -1]).T
+
+    @property
+    def num_inducing(self) -> tf.Tensor | int:
+        """The number M of products."""
+        if self._members is not None:
+            return len(self._members)
+        sizes = [num_inducing(factor) for factor in self.inducing_variables]
+        return reduce(lambda product, size: product * size, sizes)
+
+    @property
+    def shape(self) -> Shape:
+        """``(M, None, 1)``: the factors may live in different spaces."""
+        size = self.num_inducing
+        return (size if isinstance(size, int) else None, None, 1)
+
+    def pairs(self, kernel: Product) -> list[tuple[InducingVariables, Kernel]]:
+        """The inducing variable of each factor, with the factor.
+
+        :raises ValueError: If there is not one for each factor of the kernel.
+        """
+        return _paired(self.inducing_variables, kernel)
+
+
+def _paired(
+    factors: Sequence[InducingVariables], kernel: Product
+) -> list[tuple[InducingVariables, Kernel]]:
+    """:raises ValueError: If there is not one for each factor of the kernel."""
+    if len(factors) != len(kernel.kernels):
+        raise ValueError(
+            f"inducing_variables must have {len(kernel.kernels)} entries, one for each factor of "
+            f"the kernel, found {len(factors)}; pass those of "
+            f"{', '.join(type(part).__name__ for part in kernel.kernels)} (gpflow makes one "
+            "product of products of products)."
+        )
+    return list(zip(factors, kernel.kernels, strict=True))
+
+
+def _checked_factors(inducing_variables: Any) -> list[InducingVariables]:
+    """:raises ValueError: If there is none, or one is not an inducing variable."""
+    name = "inducing_variables"
+    factors = items(name, inducing_variables, "a list, one for each factor")
+    if not factors:
+        raise ValueError(
+            f"{name} must have one entry for each factor, found none; pass a list of them."
+        )
+    for factor in factors:
+        remedy = "pass for example InducingPoints(Z) for an array Z"
+        instance(name, factor, InducingVariables, "a list of inducing variables", remedy)
+    return factors
+
+
+def _checked_members(members: Any, sizes: Sequence[int]) -> IntArray:
+    """:raises ValueError: Unless they are different products of features that there are."""
+    rule = f"integers [M, {len(sizes)}], a column for each factor"
+    remedy = "pass the number of a feature of each factor in every row"
+    given = filled_matrix("members", members, rule)
+    if given.shape[1] != len(sizes):
+        raise ValueError(f"members must be {rule}, found shape {given.shape}; {remedy}.")
+    wrong = np.flatnonzero(np.any((given < 0) | (given >= sizes) | (given % 1 != 0), axis=1))
+    if len(wrong):
+        raise ValueError(
+            f"members must be integers of 0 or more, below {list(sizes)}, found "
+            f"{short(given[wrong[0]].tolist())} in row {wrong[0]}; {remedy}."
+        )
+    found: IntArray = given.astype(np.int64)
+    _, first = np.unique(found, axis=0, return_index=True)
+    if len(first) < len(found):
+        twice = np.setdiff1d(np.arange(len(found)), first)[0]
+        raise ValueError(
+            f"members must be different, found {short(found[twice].tolist())} twice; pass each "
+            "product once."
+        )
+    return found
+
+
+def _of_most_variance(variances: Sequence[Array], count: int) -> IntArray | None:
+    """The products of most variance, at most so many, the greatest first; None for all.
+
+    :param variances: Of the features of each factor.
+    :raises ValueError: If the first ones, which are equal, are more.
+    """
+    logs = [np.log(np.maximum(values, np.finfo(float).tiny)) for values in variances]
+    joint = np.round(reduce(np.add.outer, logs), _DIGITS)
+    if count >= joint.size:
+        return None
+    order = np.argsort(-joint, axis=None, kind="stable")
+    decreasing = joint.ravel()[order]
+    # Those before the first that is equal to the first one left out.
+    taken = int(np.searchsorted(-decreasing, -decreasing[count]))
+    if not taken:
+        equal = int(np.searchsorted(-decreasing, -decreasing[0], side="right"))
+        raise ValueError(
+            f"num_inducing must be at least {equal}, the number of products of the greatest "
+            f"variance, which are alike, found {count}; pass {equal} or more."
+        )
+    return np.stack(np.unravel_index(order[:taken], joint.shape), axis=1)
