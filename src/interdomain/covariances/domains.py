@@ -59,10 +59,10 @@ def domain_everything(inducing_variable: InducingVariables, kernel: Kernel) -> N
 
 
 boxed_parts = Dispatcher("boxed_parts")
-boxed_parts.__doc__ = """What has a domain of its own, as pairs of an inducing variable and a kernel.
+boxed_parts.__doc__ = """What may have a domain of its own: inducing variables with their kernels.
 
-``boxed_parts(inducing_variable, kernel)``; what is put together from several pairs, each for some
-of the columns of X, registers theirs. By default the pair is the only one.
+``boxed_parts(inducing_variable, kernel)`` returns pairs; what is put together from several, each
+for some of the columns of X, registers theirs. By default the pair is the only one.
 """
 
 

@@ -31,10 +31,10 @@ _DIGITS = 12
 """Logarithms of variances that agree to so many digits are equal: rounding takes no part."""
 
 feature_variances = Dispatcher("feature_variances")
-feature_variances.__doc__ = """The prior variance that each feature carries, where Kuu is diagonal.
+feature_variances.__doc__ = """The prior variance that each feature carries, if Kuu is diagonal.
 
-``feature_variances(inducing_variable, kernel)`` returns the inverse of Kuu's diagonal, ``[M]``; None
-where Kuu has other entries.
+``feature_variances(inducing_variable, kernel)`` returns the inverse of Kuu's diagonal, ``[M]``, or
+None where Kuu has other entries.
 """
 
 
@@ -256,18 +256,26 @@ def _checked_members(members: Any, sizes: Sequence[int]) -> IntArray:
     return found
 
 
-def _of_most_variance(variances: Sequence[Array], count: int) -> IntArray | None:
-    """The products of most variance, at most so many, the greatest first; None for all.
+def by_variance(variances: Sequence[Array], count: int | None = None) -> tuple[IntArray, Array]:
+    """All products, those of most variance first, ``[M, F]``, and the logarithms of it, ``[M]``.
 
     :param variances: Of the features of each factor.
-    :raises ValueError: If the first ones, which are equal, are more.
+    :param count: How many to return; all by default.
     """
     logs = [np.log(np.maximum(values, np.finfo(float).tiny)) for values in variances]
     joint = np.round(reduce(np.add.outer, logs), _DIGITS)
-    if count >= joint.size:
+    order = np.argsort(-joint, axis=None, kind="stable")[:count]
+    return np.stack(np.unravel_index(order, joint.shape), axis=1), joint.ravel()[order]
+
+
+def _of_most_variance(variances: Sequence[Array], count: int) -> IntArray | None:
+    """Those of most variance, at most so many; None for all.
+
+    :raises ValueError: If the first ones, which are equal, are more.
+    """
+    members, decreasing = by_variance(variances)
+    if count >= len(members):
         return None
-    order = np.argsort(-joint, axis=None, kind="stable")
-    decreasing = joint.ravel()[order]
     # Those before the first that is equal to the first one left out.
     taken = int(np.searchsorted(-decreasing, -decreasing[count]))
     if not taken:
@@ -276,4 +284,4 @@ def _of_most_variance(variances: Sequence[Array], count: int) -> IntArray | None
             f"num_inducing must be at least {equal}, the number of products of the greatest "
             f"variance, which are alike, found {count}; pass {equal} or more."
         )
-    return np.stack(np.unravel_index(order[:taken], joint.shape), axis=1)
+    return members[:taken]

@@ -1,0 +1,155 @@
+"""Which products of features are taken, and bad input to ProductInducingVariables."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable
+from typing import Any
+
+import gpflow
+import numpy as np
+import pytest
+from gpflow.covariances import Kuf, Kuu
+from gpflow.inducing_variables import InducingPoints
+from gpflow.kernels import RBF, Matern32
+
+from interdomain import _arguments
+from interdomain.covariances import Kuu_operator
+from interdomain.inducing_variables import (
+    IntervalFourierFeatures,
+    PeriodicFourierFeatures,
+    ProductInducingVariables,
+    SphericalHarmonics,
+)
+from interdomain.kernels import Periodized, SphericalMatern52
+
+X = np.random.default_rng(0).uniform(-1, 1, size=[9, 3])
+SPACE = SphericalMatern52(active_dims=[0, 1])
+TIME = Periodized(Matern32(lengthscales=0.4), -1.2, 1.2, active_dims=[2])
+HARMONICS = SphericalHarmonics.for_kernel(SPACE, 2, max_degree=3)
+WAVES = PeriodicFourierFeatures.for_kernel(TIME, 7)
+POINTS = InducingPoints(X[:4])
+
+
+def test_the_order_and_number_of_all_products() -> None:
+    features = ProductInducingVariables([POINTS, WAVES, POINTS])
+    assert features.has_all and features.factors == [POINTS, WAVES]
+    expected = list(itertools.product(range(4), range(7), range(4)))
+    np.testing.assert_array_equal(features.members, expected)
+    assert features.num_inducing == 4 * 7 * 4 and features.shape == (4 * 7 * 4, None, 1)
+    assert len(features.parameters) == 1
+
+
+def test_members_are_kept_in_their_order() -> None:
+    features = ProductInducingVariables([HARMONICS, WAVES], [[3.0, 2.0], [0, 6], [15, 0]])
+    assert features.members.tolist() == [[3, 2], [0, 6], [15, 0]]
+    assert features.num_inducing == 3 and features.shape == (3, None, 1)
+    features.members[0] = 0
+    assert features.members[0].tolist() == [3, 2]
+
+
+def test_the_products_of_most_prior_variance() -> None:
+    """By a loop over all; those that carry the same are taken together."""
+    kernel = SPACE * TIME
+    diagonals = [np.diag(Kuu(one, part)) for one, part in ((HARMONICS, SPACE), (WAVES, TIME))]
+    share = {(a, b): 1 / (diagonals[0][a] * diagonals[1][b]) for a in range(16) for b in range(7)}
+    for count in (1, 2, 10, 31, 111):
+        features = ProductInducingVariables.for_kernel(kernel, [HARMONICS, WAVES], count)
+        taken = list(map(tuple, features.members.tolist()))
+        assert 1 <= len(taken) == len(set(taken)) <= count
+        shares = [share[one] for one in taken]
+        assert all(b <= a * (1 + 1e-9) for a, b in itertools.pairwise(shares))
+        left = sorted((share[one] for one in set(share) - set(taken)), reverse=True)
+        assert left[0] < shares[-1] * (1 - 1e-9)
+        alike = sum(abs(one / left[0] - 1) < 1e-9 for one in left)
+        assert len(taken) + alike > count
+    for count in (112, 500):
+        features = ProductInducingVariables.for_kernel(kernel, [HARMONICS, WAVES], count)
+        assert features.has_all and features.num_inducing == 112
+
+
+def make(**arguments: Any) -> Callable[[], Any]:
+    return lambda: ProductInducingVariables(
+        **({"inducing_variables": [HARMONICS, WAVES]} | arguments)
+    )
+
+
+def for_kernel(*arguments: Any) -> Callable[[], Any]:
+    return lambda: ProductInducingVariables.for_kernel(*arguments)
+
+
+WRONG: dict[str, tuple[Callable[[], Any], str]] = {
+    "none": (make(inducing_variables=[]), "inducing_variables must have one entry .*found none"),
+    "an array": (make(inducing_variables=[X]), r"found ndarray; pass for example InducingPoints"),
+    "beyond": (make(members=[[0, 0], [16, 0]]), r"below \[16, 7\], found .*16.* in row 1"),
+    "negative": (make(members=[[0, -1]]), r"members must be integers of 0 or more"),
+    "columns": (make(members=[[0], [1]]), r"members must be integers \[M, 2\], .*shape \(2, 1\)"),
+    "twice": (make(members=[[0, 1], [0, 1]]), r"members must be different, found \[0, 1\] twice"),
+    "a sum": (
+        for_kernel(SPACE + TIME, [HARMONICS, WAVES], 3),
+        "kernel must be a product of kernels, found Sum; pass first",
+    ),
+    "too few": (
+        for_kernel(SPACE * TIME * RBF(), [HARMONICS, WAVES], 3),
+        "inducing_variables must have 3 entries, .* found 2; pass those of SphericalMatern52, Per",
+    ),
+    "not diagonal": (
+        for_kernel(SPACE * RBF(), [HARMONICS, POINTS], 3),
+        r"diagonal Kuu each .*found InducingPoints with SquaredExponential; pass ProductInd.*all",
+    ),
+    "not even one": (
+        for_kernel(SPACE * TIME, [SphericalHarmonics(3, [1]), WAVES], 2),
+        "num_inducing must be at least 3, .* alike, found 2; pass 3 or more",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", WRONG)
+def test_wrong_arguments(name: str) -> None:
+    build, message = WRONG[name]
+    with pytest.raises(ValueError, match=message):
+        build()
+
+
+@pytest.mark.parametrize(
+    "covariance", [Kuu, Kuu_operator, lambda u, k: Kuf(u, k, X)], ids=["Kuu", "operator", "Kuf"]
+)
+def test_kernels_that_do_not_fit(covariance: Callable[..., Any]) -> None:
+    features = ProductInducingVariables([HARMONICS, WAVES])
+    nested = SPACE * (TIME * RBF())
+    for kernel, message in {
+        SPACE: "no covariance between ProductInducingVariables and SphericalMatern52",
+        SPACE + TIME: "no covariance between ProductInducingVariables and Sum",
+        nested: "must have 3 entries, .* found 2; .*gpflow makes one product of products",
+        TIME * SPACE: "no covariance between SphericalHarmonics and Periodized",
+    }.items():
+        with pytest.raises(ValueError, match=message):
+            covariance(features, kernel)
+
+
+def test_sizes(monkeypatch: pytest.MonkeyPatch) -> None:
+    many = IntervalFourierFeatures(0, 1, 1_000)
+    with pytest.raises(ValueError, match=r"inducing_variables: .* 4,004,001 products .*GiB"):
+        ProductInducingVariables([many, many])
+    monkeypatch.setattr(_arguments, "MAX_GIB", 1e-5)
+    factors, kernel = [HARMONICS, WAVES], SPACE * TIME
+    for build, name in (
+        (lambda **a: ProductInducingVariables(factors, **a), "inducing_variables"),
+        (lambda **a: ProductInducingVariables(factors, [[0, 0], [1, 1]], **a), "members"),
+        (lambda **a: ProductInducingVariables.for_kernel(kernel, factors, 9, **a), "num_inducing"),
+    ):
+        with pytest.raises(ValueError, match=f"^{name}: .*allow_large=True"):
+            build()
+        build(allow_large=True)
+
+
+def test_points_whose_number_changes() -> None:
+    Z = gpflow.Parameter(X[:4], unconstrained_shape=(None, 3))
+    features = ProductInducingVariables([InducingPoints(Z), WAVES])
+    assert features.shape == (None, None, 1) and int(features.num_inducing) == 28
+    Z.assign(X[:5])
+    kernel = Matern32() * TIME
+    assert Kuf(features, kernel, X).shape == (35, 9) and len(features.members) == 35
+    np.testing.assert_allclose(
+        Kuu(features, kernel), np.kron(Matern32()(X[:5]), Kuu(WAVES, TIME)), rtol=1e-12
+    )
