@@ -18,6 +18,7 @@ WITH_EXAMPLE = {
     "inducing_variables.HarmonicInducingPoints",
     "inducing_variables.InducingPatches",
     "inducing_variables.IntervalFourierFeatures",
+    "inducing_variables.ProductInducingVariables",
     "inducing_variables.SphericalHarmonics",
     "models.StructuredSGPR",
 }

@@ -6,9 +6,9 @@ import itertools
 from collections.abc import Callable
 from typing import Any
 
-import gpflow
 import numpy as np
 import pytest
+import tensorflow as tf
 from gpflow.covariances import Kuf, Kuu
 from gpflow.inducing_variables import InducingPoints
 from gpflow.kernels import RBF, Matern32
@@ -144,7 +144,7 @@ def test_sizes(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_points_whose_number_changes() -> None:
-    Z = gpflow.Parameter(X[:4], unconstrained_shape=(None, 3))
+    Z = tf.Variable(X[:4], shape=[None, 3])
     features = ProductInducingVariables([InducingPoints(Z), WAVES])
     assert features.shape == (None, None, 1) and int(features.num_inducing) == 28
     Z.assign(X[:5])

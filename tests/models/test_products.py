@@ -23,6 +23,7 @@ from interdomain.models.trained import complaints, left_variance, outgrown
 from interdomain.streaming import InvalidRowsError
 from interdomain.training import fit, fit_sgpr
 from tests.conformance.helpers import assert_close, assert_same_objective
+from tests.tiers import in_tiers
 
 X = np.random.default_rng(0).uniform(-1, 1, size=[60, 3])
 Y = np.sin(3 * X[:, :1] + X[:, 1:2]) * np.cos(2 * X[:, 2:])
@@ -83,7 +84,7 @@ def test_equal_to_the_dense_model(build: Any) -> None:
         assert_equals_sgpr(*build())
 
 
-@pytest.mark.parametrize("build", [chosen, of_finite_rank, of_an_interval])
+@pytest.mark.parametrize("build", in_tiers([chosen, of_finite_rank, of_an_interval], [chosen]))
 def test_one_pass_serves_all_that_is_trained(build: Any) -> None:
     kernel, features = build()
     model = StructuredSGPR((X, Y), kernel, features, noise_variance=0.1, progress=False)
@@ -95,6 +96,14 @@ def test_one_pass_serves_all_that_is_trained(build: Any) -> None:
     assert model.statistics is before and model.elbo() > start
     same = StructuredSGPR((X, Y), kernel, features, likelihood=model.likelihood, progress=False)
     assert_close(model.elbo(), same.elbo(), rtol=1e-10)
+
+
+def test_waves_of_boxes_and_intervals_know_no_parameter() -> None:
+    time, depth = Periodized(Matern32(), -2, 2, active_dims=[2]), Matern32(active_dims=[0])
+    waves = PeriodicFourierFeatures.for_kernel(time, 3)
+    features = ProductInducingVariables([waves, IntervalFourierFeatures(-2, 2, 1)])
+    model = StructuredSGPR((X, Y), time * depth, features, progress=False)
+    assert model.feature_parameters == {}
 
 
 def test_rows_outside_of_a_factor() -> None:
@@ -134,6 +143,7 @@ def test_what_is_said_after_training() -> None:
     assert complaints(features, FiniteRank(kernel, features)) == [message]
 
 
+@pytest.mark.full
 def test_products_chosen_by_the_data() -> None:
     kernel, factors = space_and_time()
     few = ProductInducingVariables.for_kernel(kernel, factors, 8)

@@ -30,16 +30,14 @@ class ProductDictionary(Dictionary):
 
     def likeliest(self, X: Array, count: int) -> IntArray:
         """By the variance over the factors' domains, the same for all rows."""
-        members, _ = by_variance(self._variances(), count)
-        return members
-
-    def _variances(self) -> list[Array]:
         pairs = self._features.pairs(self._kernel)
-        return [np.asarray(feature_variances(*pair), np.float64) for pair in pairs]
+        variances = [np.asarray(feature_variances(*pair), np.float64) for pair in pairs]
+        members, _ = by_variance(variances, count)
+        return members
 
     def neighbours(self, atoms: IntArray, limit: int | None = None) -> IntArray:
         """With the next or the last feature of one of the factors."""
-        sizes = [len(variances) for variances in self._variances()]
+        sizes = [int(factor.num_inducing) for factor in self._features.inducing_variables]
         steps = np.eye(len(sizes), dtype=np.int64)
         around = (atoms[:, None] + np.concatenate([steps, -steps])).reshape([-1, len(sizes)])
         around = around[np.all((around >= 0) & (around < sizes), axis=1)]

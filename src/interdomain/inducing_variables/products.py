@@ -43,9 +43,8 @@ class ProductInducingVariables(InterDomainInducingVariables):
 
     For ``k(x, x') = prod_i k_i(x, x')``, whose factors have features with covariances ``Kuf_i`` and
     ``Kuu_i``, the feature ``(a, b, ...)`` is the product of feature a of the first factor, b of the
-    second, and so on. It is the projection of a process on the product of the factors' input spaces
-    on the product of their features, of which f is the values where the inputs are those of one
-    row. So
+    second, and so on. It belongs to a process on the product of the factors' input spaces, of which
+    f is the values where all inputs are of one row. So
 
     ``Kuf[(a, b, ...), n] = prod_i Kuf_i[., n]``,    ``Kuu = Kuu_1 (x) Kuu_2 (x) ...``,
 
@@ -54,8 +53,8 @@ class ProductInducingVariables(InterDomainInducingVariables):
     products: one pass of :class:`interdomain.models.StructuredSGPR` serves all.
 
     The factors pick their columns by ``active_dims``, in most cases different ones: harmonics of a
-    sphere for space, waves of an interval for time. They may also share columns. A column may be in
-    all terms of a sum of such products, in
+    sphere for space, waves of an interval for time. They may also share columns. Of a sum, such as
+    ``space + time + space * time``, each product is a block of a
     :class:`~interdomain.inducing_variables.SumInducingVariables`.
 
     >>> import gpflow, numpy as np, interdomain as idm

@@ -122,8 +122,9 @@ def matching_pursuit(
     guard against that.
 
     :param model: its features are of a dictionary: :class:`~interdomain.inducing_variables
-        .SphericalHarmonics`, :class:`~interdomain.inducing_variables.PeriodicFourierFeatures`, sums
-        of such, and of others that stay as they are. Its ``inducing_variable`` is replaced, and its
+        .SphericalHarmonics`, :class:`~interdomain.inducing_variables.PeriodicFourierFeatures`,
+        products of such (of the features that the factors have), sums of such, and of others that
+        stay as they are. Its ``inducing_variable`` is replaced, and its
         kernel if that is a FiniteRank. With a ``strategy`` all workers call this.
     :param num_inducing: the number M of features to end with, at most; no fewer than there are.
     :param growth: by what factor M grows in a round, above 1.
@@ -392,7 +393,7 @@ def dictionary_of(model: StructuredSGPR) -> Dictionary:
         raise ValueError(
             "model.inducing_variable must be made of features of an orthogonal dictionary, found "
             f"{type(model.inducing_variable).__name__} with {type(model.kernel).__name__}; pass a "
-            "model with SphericalHarmonics or PeriodicFourierFeatures."
+            "model with SphericalHarmonics or PeriodicFourierFeatures, or products of them."
         )
     return found
 
