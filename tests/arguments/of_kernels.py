@@ -34,8 +34,9 @@ from tests.arguments.parts import (
 SCALAR = array(1.0, positive=True)
 ZONAL: dict[str, Argument] = {
     "variance": SCALAR,
-    "weight_variances": array([1.0], positive=True),
-    "bias_variance": SCALAR,
+    "weight_variances": array([1.0], positive=True, optional=True),
+    "bias_variance": array(1.0, positive=True, optional=True),
+    "inputs": choice("euclidean"),
     "active_dims": ACTIVE_DIMS,
     "name": NAME,
 }
@@ -71,6 +72,16 @@ KERNELS: dict[str, Entry] = {
             "SphericalSquaredExponential",
             "ChordalSquaredExponential",
         )
+    },
+    **{
+        name: entry(
+            getattr(kernels, name),
+            variance=SCALAR,
+            lengthscale=array(1.0, positive=True, optional=True),
+            active_dims=Argument(lambda: [0, 1], ACTIVE_DIMS.wrong),
+            name=NAME,
+        )
+        for name in ("GlobeMatern12", "GlobeMatern32", "GlobeMatern52", "GlobeSquaredExponential")
     },
     "FreeSpectrum": entry(
         kernels.FreeSpectrum,

@@ -28,6 +28,7 @@ MADE_HERE = {"InvalidRowsError", "WorkerLostError", "PlacementReport"}
 FULL = {
     # Of the same code as others.
     *("SphericalMatern12", "SphericalMatern52", "SphericalSquaredExponential"),
+    *("GlobeMatern12", "GlobeMatern52", "GlobeSquaredExponential"),
     *("ChordalSquaredExponential", "MultiChannelConvolutional", "GELU", "Erf"),
     # Slow.
     *("HVGP", "OrthogonalSVGP", "Invariant"),

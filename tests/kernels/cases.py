@@ -19,6 +19,10 @@ from interdomain.kernels import (
     Convolutional,
     FiniteRank,
     FreeSpectrum,
+    GlobeMatern12,
+    GlobeMatern32,
+    GlobeMatern52,
+    GlobeSquaredExponential,
     HarmonicKernel,
     HarmonizableComponent,
     HarmonizableMixture,
@@ -42,27 +46,25 @@ class KernelCase:
     """A kernel on D columns, away from the special values of its parameters; all are trained.
 
     :param accuracy: How exactly the shape function is known to be computed (relative to one).
+    :param min_columns: What D may be at least.
     :param max_columns: What D may be at most.
-    :param positive: Whether inputs must be.
+    :param valid: Makes inputs of this kernel from any.
     """
 
     name: str
     kernel_class: type[gpflow.kernels.Kernel]
     build: Callable[[int], gpflow.kernels.Kernel]
     accuracy: float = 1e-13
+    min_columns: int = 1
     max_columns: int = 100
-    positive: bool = False
+    valid: Callable[[np.ndarray], np.ndarray] = lambda X: X
 
     def __str__(self) -> str:
         return self.name
 
     def columns(self, num_columns: int) -> int:
         """That many, or as many as there can be."""
-        return min(num_columns, self.max_columns)
-
-    def valid(self, X: np.ndarray) -> np.ndarray:
-        """Inputs of this kernel, made from any."""
-        return np.abs(X) + 0.1 if self.positive else X
+        return max(self.min_columns, min(num_columns, self.max_columns))
 
     def inputs(self, num: int, num_columns: int, seed: int = 0) -> np.ndarray:
         return self.valid(inputs(num, num_columns, seed))
@@ -109,6 +111,19 @@ def _free_spectrum(num_columns: int) -> FreeSpectrum:
         weight_variances=column_variances(num_columns),
         bias_variance=0.8,
         radial_power=0.5,
+    )
+
+
+def _globe(kernel_class: type[ZonalKernel], accuracy: float = 1e-7) -> KernelCase:
+    """Of angles in degrees, as many as the columns; tested in zonal/test_globe.py."""
+    return KernelCase(
+        kernel_class.__name__,
+        kernel_class,
+        lambda D: kernel_class(variance=1.3, lengthscale=0.6),
+        accuracy,
+        min_columns=2,
+        max_columns=2,
+        valid=lambda X: np.clip(40 * X, -90, 90),
     )
 
 
@@ -247,6 +262,10 @@ CASES = [
     _stationary(ChordalSquaredExponential),
     _stationary(ChordalSquaredExponential, radial_power=0.5),
     KernelCase("FreeSpectrum", FreeSpectrum, _free_spectrum),
+    _globe(GlobeMatern12),
+    _globe(GlobeMatern32),
+    _globe(GlobeMatern52),
+    _globe(GlobeSquaredExponential, accuracy=1e-13),
     _harmonic(),
     KernelCase("Convolutional", Convolutional, _convolutional, accuracy=1e-12),
     KernelCase("MultiChannel", MultiChannelConvolutional, _multi_channel, accuracy=1e-12),
@@ -278,6 +297,9 @@ CASES = [
 SAME_KIND = (
     SphericalMatern12,
     SphericalMatern52,
+    GlobeMatern12,
+    GlobeMatern52,
+    GlobeSquaredExponential,
     HarmonizableMixture,
     LocallyStationaryGaussian,
     SpectralMixture,
@@ -291,7 +313,12 @@ def first_of_each_kind(cases: list[KernelCase]) -> list[KernelCase]:
     return [case for kind, case in first.items() if kind not in SAME_KIND]
 
 
-ZONAL_CASES = [case for case in CASES if issubclass(case.kernel_class, ZonalKernel)]
+ZONAL_CASES = [
+    case
+    for case in CASES
+    if issubclass(case.kernel_class, ZonalKernel) and case.build(2).inputs == "euclidean"
+]
+"""Of inputs that are lifted."""
 
 
 def public_kernel_classes() -> set[type[gpflow.kernels.Kernel]]:

@@ -12,14 +12,24 @@ from ..kernels import ZonalKernel
 from ..kernels._columns import num_columns, with_columns
 from ..kernels.zonal.base import sphere_dimension
 from .columns import num_input_columns
+from .domains import Domain, domain
 
 
 @num_input_columns.register((SphericalHarmonics, ActivationFeatures), ZonalKernel)
 def num_input_columns_lifted(
     inducing_variable: SphericalHarmonics | ActivationFeatures, kernel: ZonalKernel
 ) -> int | None:
-    """One fewer than the sphere's space has dimensions."""
-    return num_columns(kernel, inducing_variable.dimension - 1)
+    """One fewer than the sphere's space has dimensions, if the inputs are lifted to it."""
+    return num_columns(kernel, kernel.lift.num_columns(inducing_variable.dimension))
+
+
+@domain.register((SphericalHarmonics, ActivationFeatures), ZonalKernel)
+def domain_lifted(
+    inducing_variable: SphericalHarmonics | ActivationFeatures, kernel: ZonalKernel
+) -> Domain | None:
+    """Latitudes end at the poles."""
+    ends = kernel.lift.domain()
+    return None if ends is None else Domain(*ends)
 
 
 def radial_and_unit(
@@ -30,15 +40,18 @@ def radial_and_unit(
     """The kernel's radial factors ``[batch..., N]`` and the unit vectors ``[batch..., N, d]``.
 
     :raises ValueError: If the number of columns does not fit the inducing variable's dimension, or
-        not even the rank of Xnew is known.
+        not even the rank of Xnew is known; or for NumPy arrays that are not on the kernel's sphere.
     """
     X, _ = kernel.slice(tf.convert_to_tensor(Xnew), None)
-    radius, unit = kernel.to_sphere(with_columns(X, inducing_variable.dimension - 1))
+    if isinstance(Xnew, np.ndarray) and tf.executing_eagerly():
+        kernel.lift.validate("Xnew", X.numpy())
+    X = with_columns(X, kernel.lift.num_columns(inducing_variable.dimension))
+    radius, unit = kernel.to_sphere(X)
     if sphere_dimension(unit) != inducing_variable.dimension:
         raise ValueError(
-            f"the kernel sees {unit.shape[-1] - 1} columns of Xnew, but the inducing variable has "
-            f"dimension {inducing_variable.dimension}; dimension must be the number of columns "
-            f"plus one, {unit.shape[-1]} here."
+            f"the kernel sees {X.shape[-1]} columns of Xnew, but the inducing variable has "
+            f"dimension {inducing_variable.dimension}; dimension must be {kernel.lift.rule}, "
+            f"{unit.shape[-1]} here."
         )
     return kernel.radial_factor(radius[..., 0], kernel.radial_power), unit
 

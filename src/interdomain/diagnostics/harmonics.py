@@ -230,5 +230,6 @@ def _coordinates(
     """The names of the coordinates from the second on, the first with it."""
     seen, _ = kernel.slice(tf.range(len(names))[None], None)
     columns = seen.numpy()[0]
-    ordered = [*(names[columns[column]] for column in harmonics.column_order), "bias"]
+    coordinates = kernel.lift.coordinates([names[column] for column in columns])
+    ordered = [*(coordinates[place] for place in harmonics.column_order), coordinates[-1]]
     return (f"{ordered[0]}, {ordered[1]}", *ordered[2:])

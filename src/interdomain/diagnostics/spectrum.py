@@ -113,7 +113,7 @@ def spectrum(
     :param activation: A name, an activation of :mod:`interdomain.sphere`, or any function of a
         tensor, as for ``ActivationFeatures``.
     :param dimension: The dimension d of the space around the sphere: the number of input columns
-        the kernel sees, plus one.
+        the kernel sees, plus one; of unit vectors their number, and 3 of latitude and longitude.
     :param max_degree: The highest degree of the features.
     :raises ValueError: If the kernel is not zonal or does not fit the dimension, the activation is
         unknown, ``dimension`` < 2, or ``max_degree`` is not an integer from 0 to 23,000 or so.
@@ -168,6 +168,9 @@ def _validate(kernel: ZonalKernel, dimension: int, max_degree: int) -> None:
     )
     instance("kernel", kernel, ZonalKernel, "a ZonalKernel", remedy)
     validate_dimension(dimension)
+    needed = kernel.lift.dimension(kernel.lift.num_columns(dimension), "dimension")
+    if needed != dimension:
+        raise ValueError(f"dimension must be {kernel.lift.rule}, found {dimension}; pass {needed}.")
     if kernel.ard and dimension != kernel.weight_variances.shape[0] + 1:
         columns = kernel.weight_variances.shape[0]
         raise ValueError(

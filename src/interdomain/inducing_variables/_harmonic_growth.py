@@ -37,9 +37,11 @@ def sampled_rows(X: Array) -> Array:
 def lifted_rows(kernel: ZonalKernel, X: Array) -> tuple[Array, Array]:
     """Unit vectors ``[N, d]``, and the share of each row in their prior variance, ``[N]``.
 
-    :raises ValueError: If they are not finite.
+    :raises ValueError: If they are not finite, or not on the sphere where the kernel expects that.
     """
     inputs, _ = kernel.slice(tf.constant(X, kernel.variance.dtype), None)
+    kernel.lift.validate("X", inputs.numpy())
+    kernel.lift.warn("X", inputs.numpy())
     radius, unit = kernel.to_sphere(inputs)
     scale = kernel.radial_factor(radius[:, 0], kernel.radial_power).numpy().astype(float)
     unit = unit.numpy().astype(float)
@@ -53,7 +55,7 @@ def lifted_rows(kernel: ZonalKernel, X: Array) -> tuple[Array, Array]:
 
 
 def columns_by_scale(unit: Array, weights: Array) -> tuple[int, ...]:
-    """The coordinates without the last, the bias, by their second moments, the least first."""
+    """The coordinates without the last, often the bias, by their second moments, least first."""
     moments = weights @ unit[:, :-1] ** 2
     return tuple(np.argsort(moments, kind="stable").tolist())
 

@@ -54,7 +54,8 @@ class ActivationFeatures(InterDomainInducingVariables):
     part along z, so that steps of an optimiser lengthen it a little and never shrink it.
 
     :param Z: Directions of the units ``[M, d]``, d being the number of input columns (after
-        ``active_dims``) plus one: the last entry multiplies the bias.
+        ``active_dims``) plus one: the last entry multiplies the bias. (Of inputs that are on a
+        sphere themselves, d is the dimension of the space around it.)
     :param activation: "relu", "softplus", "gelu" or "erf"; one of :mod:`interdomain.sphere` such as
         ``Softplus(sharpness=3.0)``; or any function of a tensor (see
         :class:`interdomain.sphere.CustomActivation`, which takes its kinks, too).
@@ -114,6 +115,8 @@ class ActivationFeatures(InterDomainInducingVariables):
         instance("kernel", kernel, ZonalKernel, "a ZonalKernel", remedy)
         X = filled_matrix("X", X, "[N, D]").astype(gpflow.default_float())
         columns, _ = kernel.slice(tf.convert_to_tensor(X), None)
+        kernel.lift.validate("X", columns.numpy())
+        kernel.lift.warn("X", columns.numpy())
         _, unit = kernel.to_sphere(columns)
         Z = k_means(unit, num_inducing, seed=seed)
         return cls(Z, activation, max_degree, allow_large=allow_large, name=name)
@@ -132,7 +135,8 @@ class ActivationFeatures(InterDomainInducingVariables):
     ) -> ActivationFeatures:
         """Units in all directions, uniformly on the sphere.
 
-        :param input_dim: Number D of input columns the kernel sees (after ``active_dims``).
+        :param input_dim: Number D of input columns the kernel sees (after ``active_dims``), or the
+            dimension of the sphere, d - 1: 2 on the globe.
         :param num_inducing: The number M of units.
         :param seed: Of the directions.
         :param allow_large: Whether to build units, or covariances of theirs with 1,000 rows, that

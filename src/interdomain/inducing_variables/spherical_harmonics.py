@@ -54,10 +54,11 @@ class SphericalHarmonics(InterDomainInducingVariables):
     data. So any set of harmonics will do, in place of whole degrees or beside them. One is named by
     a chain of degrees, ``|k_2| <= k_3 <= ... <= k_d = l``: its degrees in the first two, three, ...
     and all d coordinates of the sphere. These are the columns of X in ``column_order``, and the
-    bias last. A harmonic carries the factor ``r_j^{k_j}``, r_j being the norm of the first j
-    coordinates: with the columns that matter least first, those with a degree there are small. Kuu
-    stays diagonal, and only what was chosen is computed. :meth:`for_data` chooses those of most
-    prior variance over the data, and orders the columns:
+    bias last. (Inputs that are on a sphere themselves have its d coordinates, the last one last.) A
+    harmonic carries the factor ``r_j^{k_j}``, r_j being the norm of the first j coordinates: with
+    the columns that matter least first, those with a degree there are small. Kuu stays diagonal,
+    and only what was chosen is computed. :meth:`for_data` chooses those of most prior variance over
+    the data, and orders the columns:
 
     >>> X = np.random.default_rng(0).normal(size=[500, 20])
     >>> kernel = idm.kernels.SphericalMatern52(weight_variances=[1.0, 1.0, *[1e-4] * 18])
@@ -69,14 +70,16 @@ class SphericalHarmonics(InterDomainInducingVariables):
     With the kernel itself, the bound counts what is in higher degrees as noise.
 
     :param dimension: Dimension d of the space around the sphere: the number of input columns
-        (after ``active_dims``) plus one.
+        (after ``active_dims``) plus one; of unit vectors their number of entries, and 3 of
+        latitude and longitude.
     :param degrees: The degrees l of which all harmonics are taken, increasing. Every one must have
         a nonzero eigenvalue under the kernel; :meth:`for_kernel` picks those. None for chains only.
     :param chains: Single harmonics, integers ``[M, d - 1]``: a row ``k_2, ..., k_d`` for each, with
         ``k_2 < 0`` for a sine in place of a cosine. Any set will do: what else has to be computed
         for them is, and is left out of Kuf. Those of ``degrees`` come first.
-    :param column_order: The columns that the kernel sees, a permutation of 0, ..., D - 1, innermost
-        first; as they are by default. Harmonics of a whole degree span the same space in any order.
+    :param column_order: The columns that the kernel sees, a permutation of 0, ..., d - 2, innermost
+        first; as they are by default. (Of inputs that are on a sphere themselves, coordinates.)
+        Harmonics of a whole degree span the same space in any order.
     :param allow_large: Whether to take so many that their covariances with 1,000 rows are above
         4 GiB, about 530,000 of them; or a degree above 23,000.
     :raises ValueError: If ``dimension`` < 2, ``degrees`` is not increasing, a chain is none or is
@@ -140,18 +143,20 @@ class SphericalHarmonics(InterDomainInducingVariables):
         """All harmonics up to ``max_degree`` that carry variance under the kernel.
 
         :param kernel: The zonal kernel they will be used with.
-        :param input_dim: Number D of input columns the kernel sees (after ``active_dims``).
+        :param input_dim: Number D of input columns the kernel sees (after ``active_dims``): 2 with
+            ``inputs="degrees"``.
         :param max_degree: The highest degree.
         :param allow_large: As for the constructor.
-        :raises ValueError: If the kernel is not zonal, ``input_dim`` < 1, ``max_degree`` < 0, or an
-            eigenvalue is not a positive number; or as the constructor.
+        :raises ValueError: If the kernel is not zonal or has other inputs, ``input_dim`` < 1,
+            ``max_degree`` < 0, or an eigenvalue is not a positive number; or as the constructor.
 
         What the kernel has in higher degrees is not warned of here: nothing is lost if it becomes
         :class:`~interdomain.kernels.FiniteRank`, and otherwise what it costs depends on the noise.
         :func:`interdomain.training.fit` says so afterwards.
         """
         _check_zonal(kernel)
-        dimension = integer("input_dim", input_dim, at_least=1) + 1
+        columns = integer("input_dim", input_dim, at_least=1)
+        dimension = kernel.lift.dimension(columns, "input_dim")
         max_degree = validate_max_degree(max_degree, allow_large=allow_large)
         degrees = kernel.nonzero_degrees(dimension, max_degree)
         try:
@@ -246,7 +251,7 @@ class SphericalHarmonics(InterDomainInducingVariables):
 
     @property
     def column_order(self) -> tuple[int, ...]:
-        """The columns that are the coordinates of the sphere, the bias excluded."""
+        """The columns that are the coordinates of the sphere, without the last one, a bias."""
         if self._column_order is None:
             return tuple(range(self.dimension - 1))
         return self._column_order
@@ -262,7 +267,7 @@ class SphericalHarmonics(InterDomainInducingVariables):
         """The harmonics at points of the sphere.
 
         :param unit: Unit vectors ``[..., N, d]``, in the order of the columns that the kernel sees,
-            and the bias.
+            and the bias; as ``kernel.to_sphere`` returns them.
         :param scale: A factor for all harmonics of a point, ``[..., N]``.
         :return: ``[M, ..., N]``.
         """

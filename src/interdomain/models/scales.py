@@ -7,6 +7,7 @@ said of columns does not hold for pixels, which kernels on patches see.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import singledispatch
 from typing import Any, NamedTuple
 
@@ -63,7 +64,8 @@ def warn_of_data(model: Any, X: Array, Y: Array) -> None:
     :param model: A model, or :class:`Parts` of one.
     :param X: ``[N, D]``, columns that the model takes: all rows, or those of one batch.
     :param Y: ``[N, P]``.
-    :raises ValueError: For rows beyond the box of features that repeat there.
+    :raises ValueError: For rows beyond the box of features that repeat there, or that are not on
+        the sphere of a kernel's inputs.
     """
     parts = model if isinstance(model, Parts) else Parts.of(model)
     if not isinstance(parts.kernel, Kernel) or np.ndim(X) != 2 or not len(X):
@@ -81,6 +83,9 @@ def _warn_of_columns(kernel: Kernel, X: Array) -> None:
     columns = np.arange(X.shape[1])
     for part in scaled_parts(kernel):
         seen = columns[part.kernel.active_dims]
+        part.check(X[:, seen])
+        if part.lengths is None:
+            continue
         lengths = np.broadcast_to(part.lengths, seen.shape)
         for column, length in zip(seen.tolist(), lengths, strict=True):
             wrong = _wrong(X[:, column], float(length), part.has_centre)
@@ -100,12 +105,15 @@ def _warn_of_columns(kernel: Kernel, X: Array) -> None:
 class ScaledPart(NamedTuple):
     """A kernel of columns of X, and the lengths it compares them with.
 
-    ``has_centre`` says whether data far from zero are all alike to it.
+    :ivar lengths: One, or one for each column; None if no scale is wrong.
+    :ivar has_centre: Whether data far from zero are all alike to it.
+    :ivar check: What raises an error or warns of the columns that it sees for reasons of its own.
     """
 
     kernel: Kernel
-    lengths: Array
+    lengths: Array | None
     has_centre: bool
+    check: Callable[[Array], None] = lambda X: None
 
 
 @singledispatch
@@ -146,9 +154,14 @@ def scaled_parts_stationary(kernel: Stationary) -> list[ScaledPart]:
 
 @scaled_parts.register(ZonalKernel)
 def scaled_parts_zonal(kernel: ZonalKernel) -> list[ScaledPart]:
-    """What makes the weighted column as large as the bias."""
-    lengths = np.sqrt(kernel.bias_variance.numpy() / kernel.weight_variances.numpy())
-    return [ScaledPart(kernel, np.asarray(lengths, float), has_centre=True)]
+    """What makes the weighted column as large as the bias. On the sphere no scale is wrong, but
+    rows may not be on it."""
+
+    def check(X: Array) -> None:
+        kernel.lift.validate("data: X", X)
+        kernel.lift.warn("data: X", X)
+
+    return [ScaledPart(kernel, kernel.lift.lengths(kernel), has_centre=True, check=check)]
 
 
 def _wrong(column: Array, length: float, has_centre: bool) -> str | None:

@@ -1,4 +1,5 @@
-"""Pure mathematics of the sphere S^{d-1}: harmonics, zonal series, eigenvalues. No GPflow."""
+"""Pure mathematics of the sphere S^{d-1}: harmonics, zonal series, eigenvalues, and points of the
+globe. No GPflow."""
 
 from .activations import (
     GELU,
@@ -13,6 +14,7 @@ from .activations import (
 from .arc_cosine import arc_cosine, arc_cosine_eigenvalues, arc_cosine_has_degree
 from .dimensions import num_harmonics
 from .funk_hecke import funk_hecke_coefficients, funk_hecke_rule, power_coefficient
+from .globe import latitude_longitude, unit_vectors
 from .harmonics import spherical_harmonics
 from .laplace_beltrami import (
     LaplaceBeltramiSpectrum,
@@ -37,9 +39,11 @@ __all__ = [
     "arc_cosine_has_degree",
     "funk_hecke_coefficients",
     "funk_hecke_rule",
+    "latitude_longitude",
     "num_harmonics",
     "power_coefficient",
     "resolve_activation",
     "spherical_harmonics",
+    "unit_vectors",
     "zonal_series",
 ]

@@ -1,16 +1,23 @@
-"""Zonal kernels: functions of the angle between inputs that are lifted to a sphere.
+"""Zonal kernels: functions of the angle between inputs that are on a sphere or lifted to one.
 
 They belong to :class:`interdomain.inducing_variables.SphericalHarmonics`, with which ``Kuu`` is
 diagonal, and to :class:`interdomain.inducing_variables.ActivationFeatures`. Use
 :class:`ArcCosine` for functions that behave like neural networks, and the stationary kernels of
 the sphere where smoothness or a lengthscale matters; :class:`FreeSpectrum` has an eigenvalue of its
-own for each level. Derive from :class:`ZonalKernel` to define one of your own by its shape
-function.
+own for each level. All take points of a sphere as they are, too (``inputs="unit_vectors"``, or
+``inputs="degrees"``); :class:`GlobeMatern52` and others are those of the globe. Derive from
+:class:`ZonalKernel` to define one of your own by its shape function.
 """
 
 from .arc_cosine import ArcCosine
 from .base import ZonalKernel
 from .free_spectrum import FreeSpectrum
+from .globe import (
+    GlobeMatern12,
+    GlobeMatern32,
+    GlobeMatern52,
+    GlobeSquaredExponential,
+)
 from .spherical_stationary import (
     ChordalSquaredExponential,
     SphericalMatern12,
@@ -23,6 +30,10 @@ __all__ = [
     "ArcCosine",
     "ChordalSquaredExponential",
     "FreeSpectrum",
+    "GlobeMatern12",
+    "GlobeMatern32",
+    "GlobeMatern52",
+    "GlobeSquaredExponential",
     "SphericalMatern12",
     "SphericalMatern32",
     "SphericalMatern52",

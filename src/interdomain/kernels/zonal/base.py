@@ -1,4 +1,4 @@
-"""Zonal kernels: data are lifted to a sphere, where the kernel depends on the angle alone."""
+"""Zonal kernels: data are on a sphere, or lifted to one, where the angle alone matters."""
 
 from __future__ import annotations
 
@@ -7,15 +7,18 @@ from collections.abc import Sequence
 from functools import partial
 
 import gpflow
+import numpy as np
 import tensorflow as tf
 from check_shapes import check_shapes, inherit_check_shapes
 from gpflow.base import TensorType
 from gpflow.kernels.base import ActiveDims
 
+from ..._arguments import choice
 from ...sphere import funk_hecke_coefficients, num_harmonics
-from .._columns import select_columns, with_columns
+from .._columns import select_columns
 from .._diagonals import DiagonalTerm, diagonal_terms, whole_diagonal
 from .._parameters import positive_parameter
+from ._lifts import LIFTS, Lift
 
 
 class ZonalKernel(gpflow.kernels.Kernel, metaclass=abc.ABCMeta):
@@ -26,7 +29,10 @@ class ZonalKernel(gpflow.kernels.Kernel, metaclass=abc.ABCMeta):
 
         K(x, x') = variance (r r')^radial_power kappa(cos of the angle between x~ and x~'),
 
-    with ``kappa(1) = 1`` (Dutordoir et al. 2020, section 3.1). kappa has the eigenfunctions of
+    with ``kappa(1) = 1`` (Dutordoir et al. 2020, section 3.1). Inputs that are on a sphere
+    themselves need no lift: with ``inputs="unit_vectors"`` they are the directions, d = D, and with
+    ``inputs="degrees"`` the latitudes and longitudes of points of the globe, d = 3. The radius is
+    one then, and ``radial_power`` of no effect. kappa has the eigenfunctions of
     every zonal kernel, the spherical harmonics, and eigenvalues of its own: kappa(t) is the sum of
     ``lambda_l N(d, l) P_l(t)``.
 
@@ -36,12 +42,17 @@ class ZonalKernel(gpflow.kernels.Kernel, metaclass=abc.ABCMeta):
 
     :param variance: Positive scalar; ``K(x, x) = variance r^(2 radial_power)``.
     :param weight_variances: Positive, scalar or one per input column ``[D]``: large values let the
-        kernel vary faster along a column.
+        kernel vary faster along a column. 1 by default; only with ``inputs="euclidean"``.
     :param bias_variance: Positive scalar; larger values bring the inputs closer together on the
-        sphere.
+        sphere. 1 by default; only with ``inputs="euclidean"``.
+    :param inputs: What the columns of X are: "euclidean" for columns to be lifted; "unit_vectors"
+        for the entries of vectors of length one; "degrees" for latitude and longitude in degrees,
+        in this order (data in the other order take ``active_dims=[1, 0]``).
     :param active_dims: Columns of X to use; all by default.
-    :raises ValueError: If a parameter is not finite and positive or has another shape, or
-        ``weight_variances`` does not fit ``active_dims``.
+    :raises ValueError: If a parameter is not finite and positive or has another shape,
+        ``weight_variances`` does not fit ``active_dims``, or variances of the inputs are given that
+        are not lifted. When called, for NumPy arrays with latitudes beyond 90 degrees or with
+        vectors of other lengths; tensors are not looked into.
     """
 
     radial_power: float = 1.0
@@ -54,26 +65,44 @@ class ZonalKernel(gpflow.kernels.Kernel, metaclass=abc.ABCMeta):
         self,
         *,
         variance: TensorType = 1.0,
-        weight_variances: TensorType = 1.0,
-        bias_variance: TensorType = 1.0,
+        weight_variances: TensorType | None = None,
+        bias_variance: TensorType | None = None,
+        inputs: str = "euclidean",
         active_dims: ActiveDims | None = None,
         name: str | None = None,
     ) -> None:
         super().__init__(active_dims=active_dims, name=name)
         remedy = "pass one number"
         self.variance = positive_parameter("variance", variance, remedy=remedy)
-        remedy = "scale the columns with weight_variances=[...]"
-        self.bias_variance = positive_parameter("bias_variance", bias_variance, remedy=remedy)
-        remedy = "pass a number, or one for each column"
-        self.weight_variances = positive_parameter(
-            "weight_variances", weight_variances, remedy=remedy, per_column=True
-        )
-        self._validate_ard_active_dims(self.weight_variances)
+        self.inputs = choice("inputs", inputs, tuple(LIFTS))
+        self.lift.make_parameters(self, weight_variances, bias_variance)
+        if self.ard:
+            self._validate_ard_active_dims(self.weight_variances)
+
+    weight_variances: gpflow.Parameter
+    """Of the columns, ``[]`` or ``[D]``; with ``inputs="euclidean"`` alone."""
+
+    bias_variance: gpflow.Parameter
+    """Scalar; with ``inputs="euclidean"`` alone."""
+
+    @property
+    def lift(self) -> Lift:
+        """How inputs come onto the sphere."""
+        return LIFTS[self.inputs]
 
     @property
     def ard(self) -> bool:
         """Whether each input column has a weight variance of its own."""
-        return bool(self.weight_variances.shape.rank > 0)
+        weights = getattr(self, "weight_variances", None)
+        return weights is not None and bool(weights.shape.rank > 0)
+
+    def sphere_dimension(self, num_columns: int) -> int:
+        """The dimension d of the space around the sphere for inputs of so many columns (after
+        ``active_dims``).
+
+        :raises ValueError: If inputs of this kind have another number of columns.
+        """
+        return self.lift.dimension(num_columns, "num_columns")
 
     @abc.abstractmethod
     @check_shapes(
@@ -137,22 +166,19 @@ class ZonalKernel(gpflow.kernels.Kernel, metaclass=abc.ABCMeta):
     def to_sphere(self, X: TensorType) -> tuple[tf.Tensor, tf.Tensor]:
         """Lift inputs, already sliced to ``active_dims``, to radii and unit vectors.
 
-        :return: radius ``[..., N, 1]`` and unit vectors ``[..., N, D + 1]``.
-        :raises ValueError: If the number of columns is not that of ``weight_variances``.
+        :return: radius ``[..., N, 1]`` and unit vectors ``[..., N, d]``.
+        :raises ValueError: If the number of columns is not that of ``weight_variances``, or not two
+            with ``inputs="degrees"``.
         """
-        num_weights = self.weight_variances.shape[0] if self.ard else None
-        X = with_columns(X, num_weights)
-        if X.shape[-1] not in (None, num_weights) and self.ard:
-            raise ValueError(
-                f"X must have {num_weights} columns, one for each entry of weight_variances, found "
-                f"{X.shape[-1]}; pass X with those columns, or weight_variances as a scalar or "
-                "with one entry per column."
-            )
-        scaled = X * tf.sqrt(self.weight_variances)
-        bias = tf.sqrt(self.bias_variance) * tf.ones_like(X[..., :1])
-        lifted = tf.concat([scaled, bias], axis=-1)
-        radius = tf.sqrt(tf.reduce_sum(tf.square(lifted), axis=-1, keepdims=True))
-        return radius, lifted / radius
+        return self.lift.to_sphere(self, X)
+
+    def _lifted(self, X: TensorType) -> tuple[tf.Tensor, tf.Tensor]:
+        """The active columns on the sphere, checked where they are a user's numbers: a tensor may
+        be of points in training, which a step has taken over a pole."""
+        columns = select_columns(self, X)
+        if isinstance(X, np.ndarray) and tf.executing_eagerly():
+            self.lift.validate("X", columns.numpy())
+        return self.to_sphere(columns)
 
     def radial_factor(self, radius: tf.Tensor, power: float) -> tf.Tensor:
         """``radius ** power``, without an operation for the powers zero and one."""
@@ -162,13 +188,13 @@ class ZonalKernel(gpflow.kernels.Kernel, metaclass=abc.ABCMeta):
 
     @inherit_check_shapes
     def K(self, X: TensorType, X2: TensorType | None = None) -> tf.Tensor:
-        radius, unit = self.to_sphere(select_columns(self, X))
+        radius, unit = self._lifted(X)
         scale = self.radial_factor(radius, self.radial_power)
         if X2 is None:
             kappa = self._kappa_of_pairs(unit)
             scales = tf.matmul(scale, scale, transpose_b=True)
         else:
-            radius2, unit2 = self.to_sphere(select_columns(self, X2))
+            radius2, unit2 = self._lifted(X2)
             kappa = self._kappa_of_pairs(unit, unit2)
             scale2 = self.radial_factor(radius2, self.radial_power)
             scales = products(scale, scale2)
@@ -176,7 +202,7 @@ class ZonalKernel(gpflow.kernels.Kernel, metaclass=abc.ABCMeta):
 
     @inherit_check_shapes
     def K_diag(self, X: TensorType) -> tf.Tensor:
-        radius, _ = self.to_sphere(select_columns(self, X))
+        radius, _ = self._lifted(X)
         return self.variance * self.radial_factor(radius[..., 0], 2 * self.radial_power)
 
 

@@ -76,8 +76,9 @@ class FreeSpectrum(ZonalKernel):
         *,
         degrees: Sequence[int] | None = None,
         variance: TensorType = 1.0,
-        weight_variances: TensorType = 1.0,
-        bias_variance: TensorType = 1.0,
+        weight_variances: TensorType | None = None,
+        bias_variance: TensorType | None = None,
+        inputs: str = "euclidean",
         radial_power: float = 1.0,
         active_dims: ActiveDims | None = None,
         allow_large: bool = False,
@@ -87,6 +88,7 @@ class FreeSpectrum(ZonalKernel):
             variance=variance,
             weight_variances=weight_variances,
             bias_variance=bias_variance,
+            inputs=inputs,
             active_dims=active_dims,
             name=name,
         )
@@ -127,12 +129,13 @@ class FreeSpectrum(ZonalKernel):
             degrees up to ``max_degree`` carry variance.
         """
         instance("kernel", kernel, ZonalKernel, "a ZonalKernel")
-        dimension = integer("input_dim", input_dim, at_least=1) + 1
+        columns = integer("input_dim", input_dim, at_least=1)
+        dimension = kernel.lift.dimension(columns, "input_dim")
         if kernel.ard and kernel.weight_variances.shape[0] != input_dim:
-            columns = kernel.weight_variances.shape[0]
+            needed = kernel.weight_variances.shape[0]
             raise ValueError(
-                f"input_dim must be {columns}, the number of the kernel's weight_variances, found "
-                f"{input_dim}; pass {columns}."
+                f"input_dim must be {needed}, the number of the kernel's weight_variances, found "
+                f"{input_dim}; pass {needed}."
             )
         max_degree = validate_max_degree(max_degree, allow_large=allow_large)
         degrees = kernel.nonzero_degrees(dimension, max_degree)
@@ -146,8 +149,7 @@ class FreeSpectrum(ZonalKernel):
             _ratios_of(values, degrees),
             degrees=degrees,
             variance=kernel.variance.numpy() * _total(values, dimension, degrees),
-            weight_variances=kernel.weight_variances,
-            bias_variance=kernel.bias_variance,
+            **kernel.lift.parameters(kernel),
             radial_power=kernel.radial_power,
             active_dims=kernel.active_dims,
             allow_large=allow_large,

@@ -26,8 +26,9 @@ class SphericalStationary(ZonalKernel, metaclass=abc.ABCMeta):
     :param lengthscale: Positive scalar, in radians on the sphere. A lengthscale that suits a
         circle makes the kernel almost constant on a sphere of higher dimension, because a random
         pair of points is then nearly always at a right angle. The default is therefore
-        ``sqrt(2 / D)`` where the number D of columns is known from ``weight_variances`` or
-        ``active_dims``, and 0.5 where it is not.
+        ``sqrt(2 / (d - 1))`` where the dimension d is known from ``weight_variances`` or
+        ``active_dims`` (``d - 1`` being the number of columns that are lifted), and 0.5 where it is
+        not, and on the globe.
     :param radial_power: The power of r r' in the kernel. One, the default, makes functions grow
         linearly away from the data, as in Dutordoir et al. 2020; zero keeps ``K(x, x)`` constant.
     :raises ValueError: As :class:`ZonalKernel`; also if ``radial_power`` is negative.
@@ -38,8 +39,9 @@ class SphericalStationary(ZonalKernel, metaclass=abc.ABCMeta):
         *,
         variance: TensorType = 1.0,
         lengthscale: TensorType | None = None,
-        weight_variances: TensorType = 1.0,
-        bias_variance: TensorType = 1.0,
+        weight_variances: TensorType | None = None,
+        bias_variance: TensorType | None = None,
+        inputs: str = "euclidean",
         radial_power: float = 1.0,
         active_dims: ActiveDims | None = None,
         name: str | None = None,
@@ -48,6 +50,7 @@ class SphericalStationary(ZonalKernel, metaclass=abc.ABCMeta):
             variance=variance,
             weight_variances=weight_variances,
             bias_variance=bias_variance,
+            inputs=inputs,
             active_dims=active_dims,
             name=name,
         )
@@ -59,10 +62,10 @@ class SphericalStationary(ZonalKernel, metaclass=abc.ABCMeta):
 
     def _default_lengthscale(self) -> float:
         if self.ard:
-            return float(np.sqrt(2 / self.weight_variances.shape[0]))
+            return self.lift.default_lengthscale(self.weight_variances.shape[0])
         if isinstance(self.active_dims, np.ndarray):
-            return float(np.sqrt(2 / len(self.active_dims)))
-        return 0.5
+            return self.lift.default_lengthscale(len(self.active_dims))
+        return self.lift.default_lengthscale(None)
 
 
 class LaplaceBeltrami(SphericalStationary, metaclass=abc.ABCMeta):
