@@ -33,6 +33,7 @@ from interdomain.kernels import (
     Convolutional,
     FiniteRank,
     FreeSpectrum,
+    GlobeMatern52,
     HarmonicKernel,
     HarmonizableComponent,
     HarmonizableMixture,
@@ -64,6 +65,7 @@ class Case:
     :param num_factorisations: Cholesky factors that one use of Kuu may take; None if the kernel
         takes some itself, of matrices of its parameters.
     :param relative_jitter: Whether jitter is relative to the diagonal of Kuu.
+    :param scale: Of the columns of X.
     :param kernel_rtol: How far two ways to compute the same entry of the kernel may differ.
     """
 
@@ -74,6 +76,7 @@ class Case:
     representative: bool = False
     num_factorisations: int | None = 0
     kernel_rtol: float = 1e-8
+    scale: float = 1.0
     relative_jitter: bool = False
 
     @property
@@ -112,6 +115,12 @@ def chosen() -> tuple[Kernel, InducingVariables]:
     )
     chains = [[0, 0, 0], [1, 1, 3], [-2, 3, 3], [0, 0, 1], [0, 2, 4], [0, 1, 1], [-1, 1, 2]]
     return kernel, SphericalHarmonics(4, chains=chains, column_order=[1, 0, 2])
+
+
+def globe() -> tuple[Kernel, InducingVariables]:
+    """Latitude and longitude in degrees, in columns 2 and 0."""
+    kernel = GlobeMatern52(variance=1.2, lengthscale=0.6, active_dims=[2, 0])
+    return kernel, SphericalHarmonics.for_kernel(kernel, input_dim=2, max_degree=4)
 
 
 def finite_rank() -> tuple[Kernel, InducingVariables]:
@@ -367,6 +376,7 @@ CASES = (
     Case("harmonics-arc-cosine-1", lambda: arc_cosine(1), input_dim=3),
     Case("harmonics-chordal", chordal, input_dim=1),
     Case("harmonics-active-dims", active_dims, input_dim=4, representative=True),
+    Case("harmonics-globe", globe, input_dim=3, scale=25.0),
     Case("finite-rank-harmonics", finite_rank, input_dim=3),
     Case(
         "finite-rank-and-points",

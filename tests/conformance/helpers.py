@@ -20,19 +20,20 @@ Data = tuple[np.ndarray, np.ndarray]
 
 
 def make_data(case: Case, num_outputs: int = 1, num_data: int = NUM_DATA) -> Data:
-    """Standardised inputs and smooth, noisy outputs, in the default float."""
+    """Inputs of the case's scale and smooth, noisy outputs, in the default float."""
     rng = np.random.default_rng(len(case.name) + num_outputs)
     X = rng.normal(size=(num_data, case.input_dim))
     directions = rng.normal(size=(case.input_dim, num_outputs))
     Y = np.sin(X @ directions) + 0.1 * rng.normal(size=(num_data, num_outputs))
     dtype = gpflow.default_float()
-    return X.astype(dtype), Y.astype(dtype)
+    return (case.scale * X).astype(dtype), Y.astype(dtype)
 
 
 def make_inputs(case: Case, *shape: int) -> np.ndarray:
     """Inputs ``[*shape, D]`` that are none of :func:`make_data`'s."""
     rng = np.random.default_rng(99)
-    return rng.normal(size=(*shape, case.input_dim)).astype(gpflow.default_float())
+    X = case.scale * rng.normal(size=(*shape, case.input_dim))
+    return X.astype(gpflow.default_float())
 
 
 def make_q(

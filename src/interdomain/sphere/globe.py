@@ -56,7 +56,8 @@ def latitude_longitude(unit: Any) -> tf.Tensor:
     :return: Latitude from -90 to 90 and longitude from -180 to 180, which is of no meaning at a
         pole.
     """
-    x, y, z = tf.unstack(_as_floats(unit), axis=-1)
+    unit = _as_floats(unit)
+    x, y, z = unit[..., 0], unit[..., 1], unit[..., 2]
     latitude = tf.atan2(z, tf.sqrt(x * x + y * y))
     return tf.stack([latitude, tf.atan2(y, x)], axis=-1) * (180 / np.pi)
 
@@ -64,10 +65,9 @@ def latitude_longitude(unit: Any) -> tf.Tensor:
 def on_the_globe(X: tf.Tensor) -> tf.Tensor:
     """:func:`unit_vectors` of a tensor of floats, unchecked; beyond 90 degrees of latitude a point
     comes down on the other side of the pole."""
-    (sin_lat, sin_lon), (cos_lat, cos_lon) = (
-        tf.unstack(part, axis=-1) for part in _sine_and_cosine(X)
-    )
-    return tf.stack([cos_lat * cos_lon, cos_lat * sin_lon, sin_lat], axis=-1)
+    sine, cosine = _sine_and_cosine(X)
+    along, height = cosine[..., 0], sine[..., 0]
+    return tf.stack([along * cosine[..., 1], along * sine[..., 1], height], axis=-1)
 
 
 def _sine_and_cosine(degrees: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:

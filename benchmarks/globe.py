@@ -1,0 +1,290 @@
+"""The earth's elevation on the sphere and on a flat map: error at the date line and at the poles.
+
+540 x 1,080 elevations (20 arc minutes, `etopo20`), standardised; 72% of them for training (419,904
+rows), 20% for testing, drawn at random as in `elevation`. Without --data-dir a smooth field that is
+drawn at random. Every model runs in a process of its own; imports are not counted, everything from
+the rows in memory to the predictions of all test rows is.
+harmonics_L  all (L + 1)^2 spherical harmonics of the globe up to degree L under GlobeMatern32 of
+             their rank, from latitude and longitude in degrees; `fit_sgpr`: one pass, no subset
+box_M        the two angles as columns: M PeriodicFourierFeatures of a Periodized Matern-3/2
+planar_L     the two angles as columns: harmonics of the projected sphere (VISH), SphericalMatern32
+svgp_M       gpflow's SVGP, Matern-3/2, M points (k-means) among the unit vectors in R^3;
+             minibatches of 1,000, natural gradients 0.1 and Adam 0.01, so many seconds
+hvgp_M       HVGP under shifts of 30 degrees of longitude, 7 components of M points each, otherwise
+             as svgp_M
+Errors are those of all test rows, of those within 10 degrees of the date line, and within 10
+degrees of a pole. The jumps are root mean squares of the predictive mean, in standard deviations of
+the elevation: across the date line, and around the poles.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import time
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from benchmarks._lib import race
+from benchmarks._lib.child import from_child
+from benchmarks._lib.data import Array, add_data_argument, load_arrays
+from benchmarks._lib.prediction import Predictor, gaussian_errors
+from benchmarks._lib.results import Record
+from benchmarks._lib.runner import Benchmark, Configuration, names
+from benchmarks._lib.tables import markdown
+
+MODELS = (
+    *("harmonics_30", "harmonics_50", "box_961", "box_2601", "planar_30", "planar_50"),
+    *("svgp_500", "hvgp_200"),
+)
+SHORT = ("harmonics_6", "box_49", "planar_6", "svgp_20", "hvgp_5")
+TRAINING_FRACTION, TEST_FRACTION = 0.72, 0.2
+LENGTHSCALE = 0.2  # at the start: radians, or standard deviations of a column
+MARGIN = 2.0  # of the box, in such lengthscales
+NEAR = 10.0  # degrees
+REGIONS = ("all", "date line", "poles")
+
+
+class Globe(Benchmark):
+    __doc__ = __doc__
+    name = "globe"
+
+    def add_arguments(self, parser: argparse.ArgumentParser) -> None:
+        add_data_argument(parser)
+        parser.add_argument("--models", type=names((*MODELS, *SHORT), "models"), default=None)
+        parser.add_argument("--seconds", type=float, default=None, help="of svgp and hvgp, 300")
+
+    def configurations(self, arguments: argparse.Namespace) -> Iterable[Configuration]:
+        short = arguments.short
+        for model in arguments.models or (SHORT if short else MODELS):
+            yield {
+                "model": model,
+                "data": "synthetic" if arguments.data_dir is None else "etopo20",
+                "every": 9 if short else 1,
+                "seconds": arguments.seconds or (2.0 if short else 300.0),
+                "seed": 0,
+            }
+
+    def run(self, configuration: Configuration, arguments: argparse.Namespace) -> dict[str, Any]:
+        folder = arguments.data_dir and str(arguments.data_dir)
+        result: dict[str, Any] = from_child(measured, data_dir=folder, **configuration)
+        return result
+
+    def table(self, records: Sequence[Record]) -> str:
+        return table_of(records)
+
+
+def grid(data: str, data_dir: str | None, every: int) -> tuple[Array, Array, Array]:
+    """Latitudes [H], longitudes [W] from -180 to 180, and elevations [H, W] in metres.
+
+    :param every: take only so many rows and columns.
+    """
+    if data == "synthetic":
+        latitude = np.linspace(-89.5, 89.5, 180)[::every]
+        longitude = np.linspace(-179.5, 179.5, 360)[::every]
+        return latitude, longitude, synthetic(latitude, longitude)
+    arrays = load_arrays(data, None if data_dir is None else Path(data_dir))
+    longitude = (np.asarray(arrays["lon"], float) + 180) % 360 - 180
+    order = np.argsort(longitude)
+    heights = np.asarray(arrays["elevation"], float)[:, order]
+    latitude = np.asarray(arrays["lat"], float)
+    return latitude[::every], longitude[order][::every], heights[::every, ::every]
+
+
+def synthetic(latitude: Array, longitude: Array) -> Array:
+    """Hills about points that are drawn at random on the sphere, one of them at each pole."""
+    unit = unit_rows(rows_of(latitude, longitude))
+    rng = np.random.default_rng(0)
+    centres = np.concatenate([[[0, 0, 1], [0, 0, -1], [-1, 0, 0]], rng.normal(size=(60, 3))])
+    centres /= np.linalg.norm(centres, axis=1, keepdims=True)
+    hills = np.exp(12 * (unit @ centres.T - 1)) @ rng.normal(scale=2_000, size=len(centres))
+    return np.asarray(hills.reshape(len(latitude), len(longitude)))
+
+
+def rows_of(latitude: Array, longitude: Array) -> Array:
+    """The points of the grid, [H W, 2]."""
+    return np.stack(np.meshgrid(latitude, longitude, indexing="ij"), axis=-1).reshape(-1, 2)
+
+
+def unit_rows(X: Array) -> Array:
+    import interdomain as idm
+
+    return np.asarray(idm.sphere.unit_vectors(X))
+
+
+def split(num_rows: int, seed: int) -> tuple[Any, Any]:
+    """Row numbers for training (72%) and testing (20%), as in `elevation`."""
+    order = np.random.default_rng(seed).permutation(num_rows)
+    return order[: round(TRAINING_FRACTION * num_rows)], order[-round(TEST_FRACTION * num_rows) :]
+
+
+def measured(
+    *, model: str, data: str, data_dir: str | None, every: int, seconds: float, seed: int
+) -> dict[str, Any]:
+    """Train one model; in a process of its own."""
+    import interdomain  # noqa: F401 - imports are not counted
+
+    latitude, longitude, heights = grid(data, data_dir, every)
+    X, Y = rows_of(latitude, longitude), heights.reshape(-1, 1)
+    train, test = split(len(X), seed)
+    Y = (Y - Y[train].mean()) / Y[train].std()
+    started = time.perf_counter()
+    fitted, inputs, more = build(model, X[train], Y[train], seconds, seed)
+    predict = Predictor(fitted, inputs(X[:1]).shape[1])
+    mean, variance = predict(inputs(X[test]))
+    elapsed = time.perf_counter() - started
+    variance = variance + float(fitted.likelihood.variance.numpy())
+    return {
+        "seconds": elapsed,
+        "rows": len(train),
+        **{
+            region: {"rows": int(rows.sum()), **gaussian_errors(Y[test][rows], mean[rows], v[rows])}
+            for region, rows, v in ((r, within(r, X[test]), variance) for r in REGIONS)
+        },
+        **jumps(lambda X: predict(inputs(X))[0]),
+        "kernel": hyperparameters(fitted),
+        **more,
+    }
+
+
+def within(region: str, X: Array) -> Any:
+    """Which rows are in a region."""
+    if region == "date line":
+        return np.abs(X[:, 1]) >= 180 - NEAR
+    return np.abs(X[:, 0]) >= 90 - NEAR if region == "poles" else np.ones(len(X), bool)
+
+
+def jumps(mean: Any) -> dict[str, float]:
+    """Of the mean across the date line, and around both poles."""
+    latitude, longitude = np.linspace(-89, 89, 179), np.linspace(-180, 179, 360)
+    east, west = (mean(rows_of(latitude, np.array([end]))) for end in (180.0, -180.0))
+    poles = mean(rows_of(np.array([-90.0, 90.0]), longitude)).reshape(2, -1)
+    return {
+        "jump_date_line": float(np.sqrt(np.mean(np.square(east - west)))),
+        "jump_poles": float(np.sqrt(np.mean(np.var(poles, axis=1)))),
+    }
+
+
+def build(model: str, X: Array, Y: Array, seconds: float, seed: int) -> tuple[Any, Any, Any]:
+    """A trained model, what makes its inputs from degrees, and what its training took."""
+    kind, _, text = model.partition("_")
+    size = int(text)
+    if kind in ("svgp", "hvgp"):
+        return points(kind, unit_rows(X), Y, size, seconds, seed)
+    if kind == "harmonics":
+        fitted, fit = globe((X, Y), size)
+        return fitted, lambda X: X, _of_fit(fitted, fit)
+    centre, scale = X.mean(axis=0), X.std(axis=0)
+    table = (X - centre) / scale, Y
+    make = race.box(table, size, LENGTHSCALE, MARGIN) if kind == "box" else planar(table, size)
+    return make[0], lambda X: (X - centre) / scale, _of_fit(*make)
+
+
+def globe(data: tuple[Array, Array], max_degree: int) -> tuple[Any, Any]:
+    """Harmonics of the globe, after one pass."""
+    import interdomain as idm
+
+    kernel = idm.kernels.GlobeMatern32(lengthscale=LENGTHSCALE)
+    harmonics = idm.inducing_variables.SphericalHarmonics.for_kernel(kernel, 2, max_degree)
+    return _fitted(data, kernel, harmonics)
+
+
+def planar(data: tuple[Array, Array], max_degree: int) -> tuple[Any, Any]:
+    """Harmonics of the projected sphere, after a subset and one pass."""
+    import interdomain as idm
+
+    kernel = idm.kernels.SphericalMatern32(
+        weight_variances=np.full(2, LENGTHSCALE**-2), lengthscale=LENGTHSCALE
+    )
+    harmonics = idm.inducing_variables.SphericalHarmonics.for_kernel(kernel, 2, max_degree)
+    return _fitted(data, kernel, harmonics)
+
+
+def _fitted(data: tuple[Array, Array], kernel: Any, harmonics: Any) -> tuple[Any, Any]:
+    import interdomain as idm
+
+    prior = idm.kernels.FiniteRank(kernel, harmonics)
+    model = idm.models.StructuredSGPR(data, prior, harmonics, noise_variance=0.1)
+    return model, idm.training.fit_sgpr(model)
+
+
+def _of_fit(model: Any, fit: Any) -> dict[str, Any]:
+    return {
+        "num_inducing": int(model.inducing_variable.num_inducing),
+        "pass_seconds": fit.pass_seconds,
+        "subset_seconds": fit.subset_seconds,
+        "steps": fit.result.steps,
+    }
+
+
+def points(
+    kind: str, X: Array, Y: Array, size: int, seconds: float, seed: int
+) -> tuple[Any, Any, dict[str, Any]]:
+    """Inducing points among unit vectors, trained for some seconds."""
+    import gpflow
+    from scipy.cluster.vq import kmeans2
+
+    import interdomain as idm
+
+    started = time.perf_counter()
+    kernel = gpflow.kernels.Matern32(lengthscales=LENGTHSCALE)
+    likelihood = gpflow.likelihoods.Gaussian(0.1)
+    rows = X[np.random.default_rng(seed).permutation(len(X))[: race.ROWS_FOR_CENTRES]]
+    if kind == "svgp":
+        Z, _ = kmeans2(rows, size, minit="points", seed=seed)
+        model = gpflow.models.SVGP(kernel, likelihood, Z, num_data=len(X))
+    else:
+        shift = idm.transforms.LongitudeShift(12, coordinates="euclidean")
+        harmonic = idm.kernels.HarmonicKernel(kernel, shift)
+        Z = idm.inducing_variables.HarmonicInducingPoints.from_data(harmonic, rows, size, seed=seed)
+        model = idm.models.AdditiveSVGP(harmonic, likelihood, Z, num_data=len(X))
+    fit = idm.training.fit(
+        model,
+        (X, Y),
+        batch_size=min(race.BATCH_SIZE, len(X)),
+        natural_gradient=0.1,
+        steps=10**6,
+        max_seconds=max(1.0, seconds - (time.perf_counter() - started)),
+        seed=seed,
+    )
+    count = int(model.inducing_variable.num_inducing)
+    return model, unit_rows, {"num_inducing": count, "steps": fit.steps}
+
+
+def hyperparameters(model: Any) -> dict[str, Any]:
+    """What was trained of the kernel, and the noise."""
+    import gpflow
+
+    found = gpflow.utilities.read_values(model)
+    kept = {k: v for k, v in found.items() if k.startswith((".kernel", ".likelihood"))}
+    return {key: np.asarray(value).tolist() for key, value in kept.items() if np.size(value) < 9}
+
+
+def table_of(records: Sequence[Record]) -> str:
+    """One row for each model."""
+    headers = [
+        *("model", "features", "seconds"),
+        *(f"{error}, {region}" for region in REGIONS for error in ("RMSE", "NLPD")),
+        *("jump, date line", "jump, poles"),
+    ]
+    rows = []
+    for record in records:
+        result = record["result"]
+        errors = [result[region][key] for region in REGIONS for key in ("rmse", "nll")]
+        rows.append(
+            (
+                record["configuration"]["model"],
+                f"{result['num_inducing']:,}",
+                f"{result['seconds']:.0f}",
+                *(f"{error:.3f}" for error in errors),
+                *(f"{result[key]:.2g}" for key in ("jump_date_line", "jump_poles")),
+            )
+        )
+    return markdown(headers, rows)
+
+
+if __name__ == "__main__":
+    sys.exit(Globe().main())

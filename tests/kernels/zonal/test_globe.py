@@ -1,0 +1,208 @@
+"""Zonal kernels of points that are on a sphere: unit vectors, and the globe in degrees."""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any
+
+import gpflow
+import numpy as np
+import pytest
+import tensorflow as tf
+from gpflow.covariances import Kuf
+from gpflow.inducing_variables import InducingPoints
+from scipy.special import eval_legendre
+
+import interdomain as idm
+from interdomain.inducing_variables import ActivationFeatures, SphericalHarmonics
+from interdomain.kernels import (
+    ArcCosine,
+    ChordalSquaredExponential,
+    FreeSpectrum,
+    GlobeMatern12,
+    GlobeMatern32,
+    GlobeMatern52,
+    GlobeSquaredExponential,
+    HarmonicKernel,
+    SphericalMatern32,
+    SphericalMatern52,
+    ZonalKernel,
+)
+from interdomain.sphere import unit_vectors
+from interdomain.transforms import LongitudeShift, Negation
+
+RNG = np.random.default_rng(0)
+X = np.stack([RNG.uniform(-90, 90, 30), RNG.uniform(-180, 180, 30)], axis=1)
+UNIT = unit_vectors(X).numpy()
+LENGTHSCALE, VARIANCE = 0.4, 1.7
+MATERN = {GlobeMatern12: 0.5, GlobeMatern32: 1.5, GlobeMatern52: 2.5}
+
+
+@pytest.mark.parametrize("kernel_class", [*MATERN, GlobeSquaredExponential])
+def test_legendre_series(kernel_class: type[ZonalKernel]) -> None:
+    """``sum_l (2 l + 1) lambda_l P_l(t)`` with the eigenvalues of Dutordoir et al. 2020, divided by
+    the value at t = 1, of which what is beyond the last degree is an integral."""
+    kernel = kernel_class(variance=VARIANCE, lengthscale=LENGTHSCALE)
+    degrees = np.arange(1_500.0)
+    eigenvalues = degrees * (degrees + 1)
+    beyond = 0.0
+    if kernel_class in MATERN:
+        nu = MATERN[kernel_class]
+        powers = (2 * nu / LENGTHSCALE**2 + eigenvalues) ** (-nu - 1)
+        beyond = (2 * nu / LENGTHSCALE**2 + len(degrees) ** 2) ** -nu / nu
+    else:
+        powers = np.exp(-(LENGTHSCALE**2) * eigenvalues / 2)
+    shares = (2 * degrees + 1) * powers
+    places = np.arange(len(degrees))[:, None, None]
+    t = UNIT[:4] @ UNIT[4:16].T
+    expected = np.tensordot(shares, eval_legendre(places, t), 1) / (np.sum(shares) + beyond)
+    atol = {GlobeMatern12: 1e-5, GlobeMatern32: 1e-9}.get(kernel_class, 1e-12)
+    np.testing.assert_allclose(kernel(X[:4], X[4:16]), VARIANCE * expected, rtol=0, atol=atol)
+    np.testing.assert_allclose(kernel(X, full_cov=False), VARIANCE)
+    assert set(gpflow.utilities.parameter_dict(kernel)) == {".variance", ".lengthscale"}
+
+
+def test_one_kernel_from_degrees_and_from_unit_vectors() -> None:
+    """In any rotation; data that begin with the longitude select their columns."""
+    globe, unit = GlobeMatern32(), SphericalMatern32(inputs="unit_vectors")
+    expected = globe(X).numpy()
+    np.testing.assert_allclose(unit(UNIT), expected, atol=1e-14)
+    rotation = np.linalg.qr(RNG.normal(size=(3, 3)))[0]
+    np.testing.assert_allclose(unit(UNIT @ rotation), expected, atol=1e-13)
+    np.testing.assert_allclose(GlobeMatern32(active_dims=[1, 0])(X[:, ::-1].copy()), expected)
+    np.testing.assert_allclose(globe(X + [0.0, 720.0]), expected, atol=1e-13)
+
+
+@pytest.mark.parametrize("dimension", [2, 5])
+def test_unit_vectors_of_other_dimensions(dimension: int) -> None:
+    """On the circle and beyond: harmonics of all degrees sum to the kernel."""
+    points = RNG.normal(size=(7, dimension))
+    points /= np.linalg.norm(points, axis=1, keepdims=True)
+    kernel = ChordalSquaredExponential(inputs="unit_vectors", lengthscale=1.3)
+    squared = np.sum((points[:, None] - points) ** 2, axis=2)
+    np.testing.assert_allclose(kernel(points), np.exp(-squared / 2 / 1.3**2), atol=1e-14)
+    harmonics = SphericalHarmonics.for_kernel(kernel, dimension, 12)
+    assert harmonics.dimension == dimension == kernel.sphere_dimension(dimension)
+    prior = idm.kernels.FiniteRank(kernel, harmonics)
+    np.testing.assert_allclose(prior(points), kernel(points), atol=1e-8)
+
+
+def test_inducing_points_and_those_of_others() -> None:
+    """Points in degrees or as unit vectors; longitude shifts and the antipode decompose them."""
+    kernel = GlobeMatern52()
+    features = Kuf(InducingPoints(X[:4]), kernel, X)
+    np.testing.assert_allclose(features, kernel(X[:4], X), rtol=1e-14)
+    unit = SphericalMatern52(inputs="unit_vectors", lengthscale=0.5)
+    longitude_first = HarmonicKernel(GlobeMatern52(active_dims=[1, 0]), LongitudeShift(6))
+    np.testing.assert_allclose(longitude_first(X[:, ::-1].copy()), kernel(X), atol=1e-12)
+    for transform in (LongitudeShift(4, coordinates="euclidean"), Negation()):
+        np.testing.assert_allclose(HarmonicKernel(unit, transform)(UNIT), kernel(X), atol=1e-12)
+    units = ActivationFeatures.from_data(kernel, X, 5, "relu", 6)
+    assert units.dimension == 3
+    degrees = idm.sphere.latitude_longitude(units.directions)
+    expected = Kuf(units, unit, UNIT)
+    np.testing.assert_allclose(Kuf(units, kernel, X), expected, atol=1e-13)
+    assert degrees.shape == (5, 2)
+
+
+def test_free_spectrum_and_shares() -> None:
+    kernel = GlobeMatern32(lengthscale=0.7)
+    free = FreeSpectrum.from_kernel(kernel, 2, 6)
+    assert free.inputs == "degrees"
+    harmonics = SphericalHarmonics.for_kernel(kernel, 2, 6)
+    finite = idm.kernels.FiniteRank(kernel, harmonics)
+    np.testing.assert_allclose(free(X), finite(X), atol=1e-12)
+    chosen = SphericalHarmonics.for_data(kernel, X, 20)
+    shares = idm.diagnostics.harmonic_shares(chosen, kernel, X)
+    assert sorted("".join(shares.coordinates).replace(", ", "")) == ["x", "y", "z"]
+    assert idm.diagnostics.spectrum(kernel, "relu", 3, 4).represented_share > 0.5
+
+
+def test_compiled_with_unknown_columns() -> None:
+    """Where unit vectors are of any dimension, the inducing variable tells it."""
+    for kernel, inputs in (
+        (GlobeMatern32(), X),
+        (SphericalMatern32(inputs="unit_vectors"), UNIT),
+    ):
+        harmonics = SphericalHarmonics(3, [0, 1, 2])
+        compiled = tf.function(
+            lambda X, kernel=kernel, harmonics=harmonics: Kuf(harmonics, kernel, X),
+            input_signature=[tf.TensorSpec([None, None], tf.float64)],
+            autograph=False,
+        )
+        np.testing.assert_allclose(compiled(inputs), Kuf(harmonics, kernel, inputs), rtol=1e-12)
+    kernel, signature = GlobeMatern32(), [tf.TensorSpec([None, None], tf.float64)]
+    compiled = tf.function(lambda X: kernel(X), input_signature=signature, autograph=False)
+    np.testing.assert_allclose(compiled(X), kernel(X), rtol=1e-9)
+
+
+BEYOND, SHORT = np.array([[10.0, 20.0], [95.5, 3.0]]), 0.9 * UNIT
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda: ArcCosine(inputs="radians"), "inputs must be 'euclidean' or .*found 'radians'"),
+        (
+            lambda: ArcCosine(inputs="degrees", weight_variances=[1.0, 2.0]),
+            "weight_variances must not be given with inputs='degrees'.*leave weight_variances out",
+        ),
+        (
+            lambda: SphericalMatern32(inputs="unit_vectors", bias_variance=1.0),
+            "bias_variance must not be given with inputs='unit_vectors'",
+        ),
+        (lambda: GlobeMatern32()(BEYOND), "^X must have latitudes.*found 10 to 95.5"),
+        (lambda: GlobeMatern32()(X, BEYOND), "^X must have latitudes"),
+        (lambda: GlobeMatern32()(UNIT), "X must have 2 columns, latitude and longitude.*found 3"),
+        (lambda: SphericalMatern32(inputs="unit_vectors")(SHORT), "length 1.*found .* 0.9"),
+        (lambda: SphericalMatern32(inputs="unit_vectors")(np.nan * UNIT), "X must be finite"),
+        (
+            lambda: SphericalHarmonics.for_kernel(GlobeMatern32(), 3, 4),
+            "input_dim must be 2, latitude and longitude.*found 3",
+        ),
+        (
+            lambda: SphericalHarmonics.for_kernel(SphericalMatern32(inputs="unit_vectors"), 1, 4),
+            "input_dim must be 2 or more for unit vectors, found 1",
+        ),
+        (lambda: SphericalHarmonics.for_data(GlobeMatern32(), BEYOND, 4), "^X must have latitudes"),
+        (
+            lambda: ActivationFeatures.from_data(GlobeMatern32(), BEYOND, 2, "relu", 4),
+            "^X must have latitudes",
+        ),
+        (
+            lambda: Kuf(SphericalHarmonics(3, [0, 1]), GlobeMatern32(), BEYOND),
+            "^Xnew must have latitudes",
+        ),
+        (
+            lambda: Kuf(SphericalHarmonics(4, [0, 1]), GlobeMatern32(), X),
+            "sees 2 columns.* dimension 4; dimension must be 3 for latitude",
+        ),
+        (
+            lambda: idm.diagnostics.spectrum(GlobeMatern32(), "relu", 4, 3),
+            "dimension must be 3 .*found 4; pass 3",
+        ),
+        (
+            lambda: HarmonicKernel(GlobeMatern32(), LongitudeShift(6)),
+            "not invariant to LongitudeShift",
+        ),
+    ],
+)
+def test_errors(call: Any, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        call()
+
+
+def test_points_in_training_may_leave_their_range() -> None:
+    """A tensor is not looked into: a step over the pole comes down on the other side."""
+    over, back = tf.constant([[95.0, 20.0]], tf.float64), tf.constant([[85.0, 200.0]], tf.float64)
+    np.testing.assert_allclose(GlobeMatern32()(over, X), GlobeMatern32()(back, X), rtol=1e-12)
+    unit = SphericalMatern32(inputs="unit_vectors")
+    np.testing.assert_allclose(unit(tf.constant(SHORT), UNIT), unit(UNIT, UNIT), atol=1e-7)
+
+
+def test_radians_are_warned_of() -> None:
+    with pytest.warns(UserWarning, match="X: .*look like radians"):
+        SphericalHarmonics.for_data(GlobeMatern32(), np.radians(X), 4)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        SphericalHarmonics.for_data(GlobeMatern32(), X, 4)

@@ -1,0 +1,108 @@
+"""Models of the globe: no seam at the date line, no jump at a pole, and what is said of rows."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import gpflow
+import numpy as np
+import pytest
+from gpflow.kernels import Matern52
+
+import interdomain as idm
+from interdomain.inducing_variables import PeriodicFourierFeatures, SphericalHarmonics
+from interdomain.kernels import FiniteRank, GlobeMatern52, Periodized
+from interdomain.models import StructuredSGPR
+
+RNG = np.random.default_rng(0)
+NEAR = RNG.normal(scale=0.3, size=(600, 3)) + np.array([[-1, 0, 0], [0, 0, 1]])[:, None].repeat(
+    300, axis=1
+).reshape(600, 3)
+X = idm.sphere.latitude_longitude(NEAR).numpy()
+"""Rows around the date line and around the north pole."""
+UNIT = idm.sphere.unit_vectors(X).numpy()
+Y = np.sin(4 * UNIT @ [[1.0], [2.0], [-1.0]]) + 0.05 * RNG.normal(size=(600, 1))
+EAST = np.stack([np.linspace(-60, 89, 9), np.full(9, 180.0)], axis=1)
+WEST = EAST * [1, -1]
+AT_POLE = np.stack([np.full(12, 90.0), np.linspace(-180, 150, 12)], axis=1)
+
+
+def globe() -> StructuredSGPR:
+    kernel = GlobeMatern52()
+    harmonics = SphericalHarmonics.for_kernel(kernel, 2, max_degree=12)
+    prior = FiniteRank(kernel, harmonics)
+    return StructuredSGPR((X, Y), prior, harmonics, noise_variance=0.01, progress=False)
+
+
+def two_columns() -> StructuredSGPR:
+    """The box of latitudes and longitudes, wide enough that its ends do not see each other."""
+    kernel = Periodized.from_data(Matern52(lengthscales=[30.0, 60.0]), X)
+    features = PeriodicFourierFeatures.for_kernel(kernel, 169)
+    prior = FiniteRank(kernel, features)
+    return StructuredSGPR((X, Y), prior, features, noise_variance=0.01, progress=False)
+
+
+def jumps(build: Callable[[], StructuredSGPR]) -> tuple[float, float]:
+    """Of the mean and the standard deviation: across the date line, and among longitudes at the
+    pole; and the widest gap at 1e-6 degrees to either side is as small as the first."""
+    posterior = build().posterior()
+
+    def predict(inputs: np.ndarray) -> np.ndarray:
+        mean, variance = posterior.predict_f(inputs)
+        return np.concatenate([mean, np.sqrt(variance)], axis=1)
+
+    seam = np.max(np.abs(predict(EAST) - predict(WEST)))
+    around = predict(EAST - [0, 1e-6]) - predict(WEST + [0, 1e-6])
+    assert np.max(np.abs(around)) < seam + 1e-6
+    return float(seam), float(np.max(np.ptp(predict(AT_POLE), axis=0)))
+
+
+def test_no_seam_and_no_jump() -> None:
+    seam, pole = jumps(globe)
+    assert seam < 1e-12 and pole < 1e-12
+    seam, pole = jumps(two_columns)
+    assert seam > 0.2 and pole > 0.2
+
+
+def test_stock_models_have_none_either() -> None:
+    model = gpflow.models.GPR((X[::6], Y[::6]), GlobeMatern52(), noise_variance=0.01)
+    for east, west in zip(model.predict_f(EAST), model.predict_f(WEST), strict=True):
+        np.testing.assert_allclose(east, west, rtol=0, atol=1e-12)
+    assert np.ptp(model.predict_f(AT_POLE)[0]) < 1e-12
+
+
+def test_the_lengthscale_trains_after_one_pass() -> None:
+    model = globe()
+    assert model.feature_parameters == {}
+    statistics, before = model.statistics, model.elbo()
+    kernel = model.kernel.kernel
+    kernel.lengthscale.assign(0.3)
+    assert model.statistics is statistics and model.elbo() != before
+
+
+BEYOND = np.concatenate([np.tile(X, (20, 1)), [[91.0, 5.0]]])
+
+
+@pytest.mark.parametrize(
+    ("inputs", "message"),
+    [
+        (X[:, ::-1].copy(), "data: X must have latitudes from -90 to 90 degrees"),
+        (BEYOND, "outside of the box .-90, 90. .* SphericalHarmonics.*latitude and longitude"),
+    ],
+)
+def test_rows_beyond_a_pole_are_refused(inputs: np.ndarray, message: str) -> None:
+    """Also one that is not among the first."""
+    harmonics = SphericalHarmonics(3, [0, 1])
+    outputs: Any = np.zeros([len(inputs), 1])
+    with pytest.raises(ValueError, match=message):
+        model = StructuredSGPR((inputs, outputs), GlobeMatern52(), harmonics, progress=False)
+        model.elbo()
+
+
+def test_fits_say_what_is_wrong_with_the_rows() -> None:
+    model = gpflow.models.SVGP(GlobeMatern52(), gpflow.likelihoods.Gaussian(), X[:5])
+    with pytest.raises(ValueError, match="data: X must have latitudes"):
+        idm.training.fit(model, (BEYOND, np.zeros([len(BEYOND), 1])), steps=1, progress=False)
+    with pytest.warns(UserWarning, match="data: X: .* look like radians"):
+        idm.training.fit(model, (np.radians(X), Y), steps=1, progress=False)
