@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
+
 import numpy as np
 import tensorflow as tf
 from gpflow.inducing_variables import InducingPoints
+from gpflow.kernels import Kernel
 
 from interdomain import distributed, inducing_variables, models, sphere, streaming, transforms
 from tests.arguments.kinds import (
@@ -69,6 +72,12 @@ def q_sqrt(size: int) -> Argument:
     return array(np.eye(size)[None], optional=True)
 
 
+@lru_cache
+def product() -> Kernel:
+    return box() * box()
+
+
+@lru_cache
 def waves() -> inducing_variables.PeriodicFourierFeatures:
     return inducing_variables.PeriodicFourierFeatures.for_kernel(box(), 5)
 
@@ -201,7 +210,7 @@ TABLE: dict[str, Entry] = {
     ),
     "ProductInducingVariables.for_kernel": entry(
         inducing_variables.ProductInducingVariables.for_kernel,
-        kernel=made(lambda: box() * box()),
+        kernel=made(product),
         inducing_variables=several(lambda: [waves(), waves()]),
         num_inducing=integer(3, huge=True),
         allow_large=LARGE,
