@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import TypeAlias
 
 from gpflow.inducing_variables import InducingVariables
@@ -10,21 +9,9 @@ from gpflow.kernels import Kernel, Sum
 
 from ..inducing_variables.base import DecomposedInducingVariables
 from ..kernels import DecomposedKernel, FiniteRank
-from ..kernels.finite_rank import has_own_features
+from ..kernels.decomposed import summands
 
 Block: TypeAlias = tuple[InducingVariables, Kernel]
-
-
-def summands(kernel: Kernel) -> Sequence[Kernel]:
-    """The parts of a sum; of one of finite rank that was made as a whole, each of finite rank; and
-    none of a kernel that is no sum."""
-    if isinstance(kernel, (Sum, DecomposedKernel)):
-        return kernel.kernels
-    if not isinstance(kernel, FiniteRank) or not has_own_features(kernel.kernel):
-        return []
-    blocks = kernel.inducing_variable.inducing_variables
-    pairs = zip(kernel.kernel.kernels, blocks, strict=True)
-    return [FiniteRank(part, block) for part, block in pairs]
 
 
 def pair_blocks(

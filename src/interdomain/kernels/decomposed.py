@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import abc
 from collections.abc import Sequence
+from functools import singledispatch
 
 import gpflow
-from gpflow.kernels import Kernel
+from gpflow.kernels import Kernel, Sum
 
 
 class DecomposedKernel(gpflow.kernels.Kernel, metaclass=abc.ABCMeta):
@@ -31,3 +32,17 @@ class DecomposedKernel(gpflow.kernels.Kernel, metaclass=abc.ABCMeta):
 
         :raises ValueError: If the parts do not sum to the kernel any more.
         """
+
+
+@singledispatch
+def summands(kernel: Kernel) -> Sequence[Kernel]:
+    """The parts of a kernel that is a sum; none of any other."""
+    return ()
+
+
+@summands.register(Sum)
+@summands.register(DecomposedKernel)
+def summands_sum(kernel: Sum | DecomposedKernel) -> Sequence[Kernel]:
+    """Its own."""
+    parts: Sequence[Kernel] = kernel.kernels
+    return parts

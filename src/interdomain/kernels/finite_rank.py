@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import tensorflow as tf
 from check_shapes import inherit_check_shapes
 from gpflow.base import TensorType
@@ -13,7 +15,7 @@ from gpflow.utilities import Dispatcher
 from .._arguments import instance
 from ._diagonals import DiagonalTerm, diagonal_terms, whole_diagonal
 from ._kernel_arguments import single_output
-from .decomposed import DecomposedKernel
+from .decomposed import DecomposedKernel, summands
 
 whitened_features = Dispatcher("whitened_features")
 whitened_features.__doc__ = """Features ``A = R^{-1} Kuf``, with a root R of Kuu.
@@ -85,7 +87,7 @@ class FiniteRank(Kernel):
     ) -> None:
         kernel = single_output("kernel", kernel)
         instance("inducing_variable", inducing_variable, InducingVariables, "an inducing variable")
-        parts = isinstance(kernel, (Sum, DecomposedKernel)) and not has_own_features(kernel)
+        parts = isinstance(kernel, (Sum, DecomposedKernel)) and not _has_own_features(kernel)
         if parts and not isinstance(inducing_variable, InducingPoints):
             raise ValueError(
                 f"kernel must not be a sum with a block of features for each summand, found "
@@ -132,9 +134,18 @@ class FiniteRank(Kernel):
         return tf.reduce_sum(tf.square(features), axis=0)
 
 
-def has_own_features(kernel: Kernel) -> bool:
+def _has_own_features(kernel: Kernel) -> bool:
     """Whether one inducing variable is made for the parts of a sum together."""
     return isinstance(kernel, DecomposedKernel) and kernel.has_features_of_its_own
+
+
+@summands.register(FiniteRank)
+def summands_finite_rank(kernel: FiniteRank) -> Sequence[Kernel]:
+    """Of a sum that was taken as a whole, each part with its features."""
+    if not _has_own_features(kernel.kernel):
+        return ()
+    pairs = zip(kernel.kernel.kernels, kernel.inducing_variable.inducing_variables, strict=True)
+    return [FiniteRank(part, block) for part, block in pairs]
 
 
 def base_of(kernel: Kernel) -> Kernel:

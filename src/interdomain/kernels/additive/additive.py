@@ -19,7 +19,7 @@ from .._diagonals import DiagonalTerm, diagonal_terms, whole_diagonal
 from .._parameters import positive_parameter
 from ..decomposed import DecomposedKernel
 from ..periodic._images import images_mixture
-from .columns import Column, NumericColumn
+from .columns import Column
 from .effects import checked_effects, effect_name
 from .shapes import wave_variances
 from .tables import checked_names, columns_of_table
@@ -111,8 +111,7 @@ class Additive(DecomposedKernel):
         images_mixture(base_kernel)
         self._base_kernel = base_kernel
         self._lengthscale_places = self._places(separate_lengthscales)
-        numeric = [self._columns[column] for _, column in self._lengthscale_places]
-        self._periods = [part.period for part in numeric if isinstance(part, NumericColumn)]
+        self._periods = [self._columns[column].period for _, column in self._lengthscale_places]
         self.constant_variance = positive_parameter(
             "constant_variance", constant_variance, remedy="pass one number"
         )

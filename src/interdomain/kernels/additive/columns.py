@@ -40,6 +40,11 @@ class Column(abc.ABC):
         the lengthscale says how many matter."""
 
     @property
+    def period(self) -> float:
+        """The length of the box of a column that has a lengthscale, in ranges of the data."""
+        return 1.0
+
+    @property
     def level_variances(self) -> Array:
         """The prior variances of these functions in a kernel of variance one, ``[num_levels]``."""
         return np.zeros(0)
@@ -158,7 +163,6 @@ class NumericColumn(Column):
 
     @property
     def period(self) -> float:
-        """The length of the box, in ranges of the data."""
         return 1 + self.margin
 
     def positions_of(self, x: TensorType) -> tf.Tensor:
