@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gpflow
 import numpy as np
 
 from interdomain import kernels, transforms
@@ -24,6 +25,7 @@ from tests.arguments.parts import (
     Entry,
     X,
     Y,
+    columns,
     component,
     entry,
     matern,
@@ -55,7 +57,51 @@ PATCHES = {
     **COLUMN,
     "active_dims": Argument(lambda: None, ACTIVE_DIMS.wrong),
 }
+TABLE = {
+    "effects": several(lambda: ["main", (0, 1)], without=("empty",)),
+    "base_kernel": Argument(lambda: gpflow.kernels.Matern32, made(matern).wrong),
+    "lengthscales": SCALAR,
+    "separate_lengthscales": boolean(),
+    "name": NAME,
+}
+LABEL = Argument(lambda: "age", {"number": 3, "bytes": b"age", "list": ["age"]})
 KERNELS: dict[str, Entry] = {
+    "Additive": entry(
+        kernels.Additive,
+        TABLE,
+        columns=several(columns),
+        variances=SCALAR,
+        constant_variance=SCALAR,
+        active_dims=ACTIVE_DIMS,
+    ),
+    "Additive.from_data": entry(
+        kernels.Additive.from_data,
+        TABLE,
+        X=array(X),
+        names=several(lambda: ["age", "height"]),
+        categorical=several(lambda: []),
+        quantiles=Argument(lambda: None, {"text": "yes", "number": 2.0}),
+        margin=number(0.5),
+        active_dims=Argument(lambda: [0, 1], ACTIVE_DIMS.wrong),
+    ),
+    "CategoricalColumn": entry(kernels.CategoricalColumn, levels=array([1.0, 2.0]), label=LABEL),
+    "CategoricalColumn.from_data": entry(
+        kernels.CategoricalColumn.from_data, values=array([1.0, 2.0, 2.0, 1.0]), label=LABEL
+    ),
+    "NumericColumn": entry(
+        kernels.NumericColumn,
+        knots=array([0.0, 1.0]),
+        positions=array([0.0, 1.0], optional=True),
+        margin=number(0.5),
+        label=LABEL,
+    ),
+    "NumericColumn.from_data": entry(
+        kernels.NumericColumn.from_data,
+        values=array([1.0, 2.0, 3.0]),
+        quantiles=Argument(lambda: None, {"text": "yes", "number": 2.0}),
+        margin=number(0.5),
+        label=LABEL,
+    ),
     "ArcCosine": entry(
         kernels.ArcCosine,
         ZONAL,

@@ -36,6 +36,15 @@ def box() -> kernels.Periodized:
     return kernels.Periodized.from_data(matern(), X)
 
 
+def columns() -> list[kernels.NumericColumn]:
+    return [kernels.NumericColumn([0.0, 1.0]), kernels.NumericColumn([0.0, 0.3, 1.0])]
+
+
+@lru_cache
+def additive() -> kernels.Additive:
+    return kernels.Additive(columns())
+
+
 def component() -> kernels.HarmonizableComponent:
     return kernels.HarmonizableComponent(np.ones([2, 1]))
 

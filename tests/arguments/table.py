@@ -31,6 +31,7 @@ from tests.arguments.parts import (
     Entry,
     X,
     Y,
+    additive,
     box,
     component,
     constant,
@@ -184,6 +185,20 @@ TABLE: dict[str, Entry] = {
         num_frequencies=integer(3, 0, huge=True),
         margin=number(0.25, sign="not negative"),
         allow_large=LARGE,
+    ),
+    "AdditiveFeatures": entry(
+        inducing_variables.AdditiveFeatures,
+        kernel=made(additive),
+        frequencies=made(lambda: {(0,): 2, (1,): 3}),
+        allow_large=LARGE,
+        name=NAME,
+    ),
+    "AdditiveFeatures.for_kernel": entry(
+        inducing_variables.AdditiveFeatures.for_kernel,
+        kernel=made(additive),
+        num_inducing=integer(9, huge=True),
+        allow_large=LARGE,
+        name=NAME,
     ),
     "PeriodicFourierFeatures": entry(
         inducing_variables.PeriodicFourierFeatures,

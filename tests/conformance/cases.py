@@ -17,6 +17,7 @@ from gpflow.kernels import Kernel
 
 from interdomain.inducing_variables import (
     ActivationFeatures,
+    AdditiveFeatures,
     FourierFeatures,
     HarmonicInducingPoints,
     InducingPatches,
@@ -28,6 +29,7 @@ from interdomain.inducing_variables import (
     SumInducingVariables,
 )
 from interdomain.kernels import (
+    Additive,
     ArcCosine,
     ChordalSquaredExponential,
     Convolutional,
@@ -39,6 +41,7 @@ from interdomain.kernels import (
     HarmonizableMixture,
     Invariant,
     MultiChannelConvolutional,
+    NumericColumn,
     Periodized,
     SphericalMatern32,
     SphericalMatern52,
@@ -369,6 +372,20 @@ def harmonics_times_points() -> tuple[Kernel, InducingVariables]:
     return first * second, ProductInducingVariables([harmonics, InducingPoints(POINTS)])
 
 
+def effects() -> tuple[Kernel, AdditiveFeatures]:
+    """Main effects, and one of two columns."""
+    columns = [NumericColumn([-2.0, 0.1, 2.5], [0.0, 0.6, 1.0]), NumericColumn([-3.0, 3.0])]
+    kernel = Additive(
+        columns, ["main", (0, 1)], variances=[0.9, 0.6, 0.4], lengthscales=0.4, active_dims=[2, 0]
+    )
+    return kernel, AdditiveFeatures(kernel, {(0,): 2, (1,): 2, (0, 1): [[1, 1], [2, 1]]})
+
+
+def effects_of_finite_rank() -> tuple[Kernel, InducingVariables]:
+    kernel, features = effects()
+    return FiniteRank(kernel, features), features
+
+
 CASES = (
     Case("harmonics-matern32-ard", matern32, input_dim=2),
     # The angle is the arc cosine of a number near one, whose rounding errors it takes the root of.
@@ -482,6 +499,8 @@ CASES = (
     Case("box-of-waves", box_of_waves, input_dim=2),
     Case("box-of-a-product", box_of_a_product, input_dim=2),
     Case("box-with-points", box_with_points, input_dim=2, kind="blocks", num_factorisations=1),
+    Case("effects", effects, input_dim=3, representative=True),
+    Case("effects-of-finite-rank", effects_of_finite_rank, input_dim=3),
     Case(
         "product-of-features",
         space_and_time,

@@ -13,6 +13,7 @@ import numpy as np
 import interdomain as idm
 from interdomain.inducing_variables import PeriodicFourierFeatures, SphericalHarmonics
 from interdomain.kernels import (
+    Additive,
     ArcCosine,
     ChannelAdditive,
     ChordalSquaredExponential,
@@ -29,6 +30,7 @@ from interdomain.kernels import (
     Invariant,
     LocallyStationaryGaussian,
     MultiChannelConvolutional,
+    NumericColumn,
     Periodized,
     SpectralComponent,
     SpectralMixture,
@@ -215,6 +217,14 @@ def _box_of_waves(num_columns: int) -> FiniteRank:
     return FiniteRank(kernel, PeriodicFourierFeatures.for_kernel(kernel, 40))
 
 
+def _additive(num_columns: int) -> Additive:
+    """All main effects, and the pairs of neighbours; tested in tests/kernels/additive."""
+    columns = [NumericColumn([-1.5, 0.2 * k, 2.0], [0.0, 0.5, 1.0]) for k in range(num_columns)]
+    pairs = [(k, k + 1) for k in range(num_columns - 1)]
+    sizes = num_columns + len(pairs)
+    return Additive(columns, ["main", *pairs], variances=column_variances(sizes), lengthscales=0.4)
+
+
 def _levels(num_columns: int) -> FiniteRank:
     """Whole levels of harmonics."""
     kernel = ArcCosine(1, variance=1.3, weight_variances=0.7, bias_variance=0.8)
@@ -289,6 +299,7 @@ CASES = [
         accuracy=1e-12,
     ),
     KernelCase("Periodized", Periodized, _periodized, accuracy=1e-12, max_columns=4),
+    KernelCase("Additive", Additive, _additive, accuracy=1e-12, max_columns=4),
     KernelCase("FiniteRank-waves", FiniteRank, _box_of_waves, accuracy=1e-12, max_columns=4),
     KernelCase("FiniteRank-levels", FiniteRank, _levels, accuracy=1e-12),
 ]

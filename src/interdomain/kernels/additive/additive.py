@@ -65,10 +65,11 @@ class Additive(DecomposedKernel):
         :meth:`from_data` makes them.
     :param effects: Tuples of numbers or names of columns; ``"main"`` among them stands for all
         main effects (the default), ``"pairs"`` for all pairs of columns. The constant is always
-        there.
+        there, and effects of few columns come first.
     :param base_kernel: The class of the kernels of numeric columns: ``Matern12``, ``Matern32``,
         ``Matern52`` or ``SquaredExponential`` of gpflow.kernels.
-    :param variances: The prior variance of each effect, one number or ``[E]``.
+    :param variances: The prior variance of each effect, one number, or ``[E]`` in the order of
+        :attr:`effects`.
     :param constant_variance: That of the constant.
     :param lengthscales: In ranges of the column (see :class:`~interdomain.kernels.NumericColumn`),
         one number, or one for each entry of :attr:`lengthscale_columns`.

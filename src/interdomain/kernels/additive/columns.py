@@ -14,7 +14,7 @@ import tensorflow as tf
 from gpflow.base import TensorType
 from gpflow.kernels import Stationary
 
-from ..._arguments import finite_array, number, short
+from ..._arguments import boolean, finite_array, number, short
 from ...sphere._typing import Array, IntArray
 from ..periodic._waves import table
 from .shapes import zero_mean_covariances
@@ -143,7 +143,7 @@ class NumericColumn(Column):
         ends = sorted_values[[0, -1]]
         if quantiles is None:
             quantiles = bool(high - low < (ends[1] - ends[0]) / _HEAVY)
-        if not quantiles:
+        if not boolean("quantiles", quantiles):
             return cls(ends, margin=margin, label=label)
         return cls(*_quantile_knots(sorted_values), margin=margin, label=label)
 

@@ -1,0 +1,188 @@
+"""Features of effects: products of functions of columns, Mercer's sum, unseen levels."""
+
+from __future__ import annotations
+
+import itertools
+
+import gpflow
+import numpy as np
+import pytest
+from gpflow.covariances import Kuf, Kuu
+from gpflow.kernels import Matern52
+
+from interdomain.covariances import Kuu_operator
+from interdomain.inducing_variables import AdditiveFeatures
+from interdomain.kernels import Additive, CategoricalColumn, FiniteRank, NumericColumn
+from interdomain.models import AdditiveSVGP, StructuredSGPR
+
+COLUMNS = [
+    NumericColumn([0.0, 1.0], label="first"),
+    CategoricalColumn([1.0, 2.0, 4.0], label="place"),
+    NumericColumn([0.0, 2.0], margin=1.0, label="last"),
+]
+FREQUENCIES = {(0,): 2, (1,): 1, (2,): [[1], [3]], (0, 2): [[1, 1], [1, 2], [3, 1]], (0, 1): 2}
+
+
+def effects(**options: object) -> tuple[Additive, AdditiveFeatures]:
+    kernel = Additive(
+        COLUMNS,
+        ["main", (0, 2), (0, 1)],
+        variances=[0.9, 0.8, 0.7, 0.6, 0.5],
+        lengthscales=[0.3, 0.6],
+        **options,
+    )
+    return kernel, AdditiveFeatures(kernel, FREQUENCIES)
+
+
+def inputs(num_rows: int, seed: int = 0, *, levels: tuple[float, ...] = (1, 2, 4)) -> np.ndarray:
+    rng = np.random.default_rng(seed)
+    ends = rng.uniform(size=[num_rows, 2]) * [1.0, 2.0]
+    return np.column_stack([ends[:, 0], rng.choice(levels, num_rows), ends[:, 1]])
+
+
+def waves(turns: float, orders: list[int]) -> list[float]:
+    return [
+        np.sqrt(2) * function(2 * np.pi * j * turns)
+        for j in orders
+        for function in (np.cos, np.sin)
+    ]
+
+
+def test_kuf_is_products() -> None:
+    """By a loop over rows; the functions of places by what they have to be: orthonormal over the
+    levels, and orthogonal to the constant."""
+    kernel, features = effects()
+    X = inputs(7)
+    place = COLUMNS[1].functions(COLUMNS[1].coordinates(X[:, 1]), 3).numpy()
+    levels = COLUMNS[1].functions(np.arange(3), 2).numpy()
+    np.testing.assert_allclose(levels @ levels.T / 3, np.eye(2), atol=1e-14)
+    np.testing.assert_allclose(np.sum(levels, axis=1), 0, atol=1e-14)
+    np.testing.assert_array_equal(place[2], 0)
+    for n, x in enumerate(X):
+        # A box is longer than the data by the margin, half of it on either side.
+        first, last = (x[0] + 0.25) / 1.5, (x[2] / 2 + 0.5) / 2.0
+        expected = [1.0, *waves(first, [1, 2]), *place[:, n], *waves(last, [1, 3])]
+        found = Kuf(features, kernel, X)[:, n].numpy()
+        np.testing.assert_allclose(found[:12], expected, atol=1e-14)
+        of_place, of_pair = found[12:24], found[24:]
+        orders = FREQUENCIES[0, 2]
+        products = [
+            np.prod(pair)
+            for j, k in orders
+            for pair in itertools.product(waves(first, [j]), waves(last, [k]))
+        ]
+        np.testing.assert_allclose(of_pair, products, atol=1e-14)
+        products = [np.prod(p) for p in itertools.product(waves(first, [1, 2]), place[:, n])]
+        np.testing.assert_allclose(of_place, products, atol=1e-14)
+
+
+def test_features_add_up_to_the_kernel() -> None:
+    """Mercer's sum, at levels that were not seen too."""
+    kernel, _ = effects(base_kernel=Matern52)
+    many = AdditiveFeatures(kernel, {e: 40 if len(e) == 1 else 20 for e in kernel.effects})
+    X = inputs(12, levels=(1, 2, 3, 4))
+    prior = FiniteRank(kernel, many)
+    np.testing.assert_allclose(prior(X), kernel(X), atol=1e-4)
+    np.testing.assert_allclose(prior(X, full_cov=False), np.diag(prior(X)), rtol=1e-12)
+    assert np.all(prior(X, full_cov=False) < kernel(X, full_cov=False))
+
+
+def test_blocks_are_those_of_the_parts() -> None:
+    kernel, features = effects(separate_lengthscales=False)
+    X = inputs(6)
+    parts = list(zip(features.inducing_variables, kernel.kernels, strict=True))
+    for dense in (Kuf, lambda block, part, X: Kuu_operator(block, part).diag_part()[:, None]):
+        blocks = [dense(block, part, X) for block, part in parts]
+        np.testing.assert_allclose(
+            dense(features, kernel, X), np.concatenate(blocks), rtol=1e-12, atol=1e-12
+        )
+    np.testing.assert_allclose(
+        Kuu(features, kernel, jitter=0.1),
+        np.diag(0.1 + Kuu_operator(features, kernel).diag_part()),
+    )
+
+
+def test_unseen_levels_are_the_prior() -> None:
+    """Of the effects of the column; the others are known."""
+    kernel, features = effects()
+    X = inputs(200)
+    Y = np.sin(6 * X[:, :1]) + X[:, 1:2] + 0.01 * np.random.default_rng(1).normal(size=[200, 1])
+    model = StructuredSGPR((X, Y), FiniteRank(kernel, features), features, noise_variance=1e-4)
+    seen, unseen = X[:5].copy(), X[:5].copy()
+    unseen[:, 1] = 3.0
+    mean, variance = model.predict_f(unseen)
+    place = features.of_effects[2], features.of_effects[4]
+    left = sum(
+        FiniteRank(part, block)(unseen, full_cov=False)
+        for block, part in zip(place, (kernel.kernels[2], kernel.kernels[4]), strict=True)
+    )
+    _, known = model.predict_f(seen)
+    assert np.all(known < 0.01)
+    np.testing.assert_allclose(variance[:, 0], left, rtol=0.03)
+    assert list(model.feature_parameters) == []
+
+
+def test_finite_rank_by_blocks() -> None:
+    """AdditiveSVGP has a q for each effect, of a prior of finite rank too."""
+    kernel, features = effects()
+    X = inputs(20)
+    Y = np.ones([20, 1])
+    prior = FiniteRank(kernel, features)
+    model = AdditiveSVGP(prior, gpflow.likelihoods.Gaussian(0.1), features)
+    assert model.num_blocks == 6
+    # q is the prior: the bound is that of a stock model with the same q.
+    stock = gpflow.models.SVGP(prior, gpflow.likelihoods.Gaussian(0.1), features)
+    np.testing.assert_allclose(model.elbo((X, Y)), stock.elbo((X, Y)), rtol=1e-10)
+
+
+def test_for_kernel_takes_those_of_most_variance() -> None:
+    """By brute force: every candidate that is left out has less than all that are taken, but for
+    the first of each effect and what does not fit any more."""
+    kernel, _ = effects()
+    features = AdditiveFeatures.for_kernel(kernel, 60)
+    assert 55 <= features.num_inducing <= 60
+    variances = {}
+    wide = AdditiveFeatures(kernel, dict.fromkeys(kernel.effects, 9))
+    diagonal = 1 / Kuu_operator(wide, kernel).diag_part().numpy()[1:]
+    start = 0
+    for effect, block in zip(kernel.effects, wide.of_effects[1:], strict=True):
+        rows = (block.functions + 1) // 2
+        numeric = [slot for slot, column in enumerate(effect) if column != 1]
+        own = diagonal[start : start + len(rows)]
+        start += len(rows)
+        levels = 3 if 1 in effect else 1
+        for row, variance in zip(rows[:, numeric].tolist(), own, strict=True):
+            key = (effect, *row)
+            variances[key] = variances.get(key, 0.0) + variance / (2 ** len(numeric) * levels)
+    taken = {
+        (effect, *row) for effect, rows in features.frequencies.items() for row in rows.tolist()
+    }
+    # Levels are taken whole, with the mean of their variances.
+    for effect, *orders in variances.keys() - taken:
+        size = 2 ** len(orders) * (3 if 1 in effect else 1)
+        of_size = [k for k in taken if 2 ** len(k[1:]) * (3 if 1 in k[0] else 1) >= size]
+        later = [variances[k] for k in of_size if k[1:] and max(k[1:]) > 1]
+        assert variances[(effect, *orders)] <= min(later, default=np.inf) * (1 + 1e-9)
+
+
+@pytest.mark.parametrize(
+    ("frequencies", "message"),
+    [
+        ({**FREQUENCIES, (1, 2): 3}, r"one entry for each effect .*\(1, 2\)"),
+        ({**FREQUENCIES, (0,): [[0]]}, "frequencies must be 1 or more"),
+        ({**FREQUENCIES, (0,): 0}, "frequencies must be an integer of 1 or more"),
+        ({**FREQUENCIES, (0, 2): [[1], [2]]}, r"frequencies must be a matrix \[J, 2\]"),
+    ],
+)
+def test_errors(frequencies: dict, message: str) -> None:
+    kernel, _ = effects()
+    with pytest.raises(ValueError, match=message):
+        AdditiveFeatures(kernel, frequencies)
+
+
+def test_features_of_another_table() -> None:
+    kernel, features = effects()
+    with pytest.raises(ValueError, match="kernel must have the columns and effects"):
+        Kuf(features, Additive(COLUMNS), inputs(3))
+    with pytest.raises(ValueError, match="num_inducing must be 18 or more"):
+        AdditiveFeatures.for_kernel(kernel, 15)

@@ -1,0 +1,31 @@
+"""Zero-mean kernels of one column, by sums over images of textbook formulas."""
+
+from __future__ import annotations
+
+import numpy as np
+from gpflow.kernels import Matern12, Matern32, Matern52, SquaredExponential
+
+_FORMULAS = {
+    Matern12: (lambda r: np.exp(-r), 2.0),
+    Matern32: (lambda r: (1 + np.sqrt(3) * r) * np.exp(-np.sqrt(3) * r), 4 / np.sqrt(3)),
+    Matern52: (
+        lambda r: (1 + np.sqrt(5) * r + 5 * r**2 / 3) * np.exp(-np.sqrt(5) * r),
+        16 / (3 * np.sqrt(5)),
+    ),
+    SquaredExponential: (lambda r: np.exp(-(r**2) / 2), np.sqrt(2 * np.pi)),
+}
+"""Each at distances in lengthscales, and its integral over all of them."""
+
+
+def periodic(kind: type, ratio: float, lags: np.ndarray) -> np.ndarray:
+    """A kernel of variance one summed over its images, without its mean over a period of one."""
+    formula, integral = _FORMULAS[kind]
+    reach = int(np.ceil(40 * ratio)) + 2
+    images = np.arange(-reach, reach + 1)
+    total = np.sum(formula(np.abs(lags[..., None] + images) / ratio), axis=-1)
+    return total - ratio * integral
+
+
+def unit(kind: type, ratio: float, lags: np.ndarray) -> np.ndarray:
+    """The same, of variance one."""
+    return periodic(kind, ratio, lags) / periodic(kind, ratio, np.zeros(1))
