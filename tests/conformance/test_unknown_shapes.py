@@ -77,7 +77,7 @@ def predictions(source: Any) -> Callable[[Any], Any]:
     return both
 
 
-@with_either_shape(REPRESENTATIVES, first="columns")
+@with_either_shape(ONE_OF_EACH_KIND, first="columns")
 def test_elbo(case: Case, unknown: str) -> None:
     assert_elbo_and_gradients(make_svgp(case, whiten=False), make_data(case), unknown)
 

@@ -206,7 +206,7 @@ def batches(X: np.ndarray, Y: np.ndarray) -> tf.data.Dataset:
     return tf.data.Dataset.from_tensor_slices((X, Y)).batch(10)
 
 
-@pytest.mark.parametrize("method", ["adam", "l-bfgs"])
+@pytest.mark.parametrize("method", in_tiers(["adam", "l-bfgs"], quick=["adam"]))
 def test_fit_tells_of_a_dataset(method: Any) -> None:
     wrong = {"scaled", "off the centre", "interval"}
     for name in wrong if method == "adam" else {"scaled"}:

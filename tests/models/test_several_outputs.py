@@ -24,12 +24,13 @@ from interdomain.inducing_variables import (
     SphericalHarmonics,
     SumInducingVariables,
 )
-from interdomain.kernels import ChordalSquaredExponential
+from interdomain.kernels import SphericalMatern32
 from interdomain.models import HVGP, AdditiveSVGP, OrthogonalSVGP
 from interdomain.training import fit
 from interdomain.transforms import Negation
 from tests.conformance.helpers import assert_close
 from tests.conformance.selection import param
+from tests.tiers import in_tiers
 
 NUM_LATENTS, NUM_DATA = 3, 8
 W = np.array([[1.0, 0.3, 0.2], [-0.4, 0.8, 0.1]])
@@ -39,7 +40,7 @@ Z = RNG.normal(size=(4, 2))
 
 
 def zonal(scale: float) -> Kernel:
-    return ChordalSquaredExponential(variance=scale, weight_variances=np.ones(2))
+    return SphericalMatern32(variance=scale, weight_variances=np.ones(2))
 
 
 def summed(scale: float) -> Kernel:
@@ -183,7 +184,7 @@ def test_as_many_models_of_one_output(family: str, mixing: str, q_diag: bool, wh
         assert_close(actual, expected)
 
 
-@pytest.mark.parametrize("family", FAMILIES)
+@pytest.mark.parametrize("family", in_tiers(FAMILIES, quick=["hvgp"]))
 def test_training(family: str) -> None:
     """With natural gradients, to a better bound; a shared mixing matrix is trained too."""
     model, _ = FAMILIES[family]("coregionalised")

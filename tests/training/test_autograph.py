@@ -14,6 +14,7 @@ from interdomain.inducing_variables import SphericalHarmonics
 from interdomain.kernels import SphericalMatern32
 from interdomain.models import AdditiveSVGP
 from interdomain.training import fit
+from tests.tiers import in_tiers
 from tests.training.compiled_models import (
     MINIBATCHES,
     additive_svgp,
@@ -51,19 +52,22 @@ FITS: dict[str, dict[str, Any]] = {
 
 
 @pytest.mark.parametrize(
-    ("make", "arguments"),
-    [
-        pytest.param(make, arguments, id=f"{make.__name__}-{name}", marks=marks)
-        for make, quick in (
+    ("make", "fit_by"),
+    in_tiers(
+        [
             (harmonics_svgp, "adam"),
+            (harmonics_svgp, "natural"),
+            (harmonics_svgp, "l-bfgs"),
+            (additive_svgp, "adam"),
+            (orthogonal_svgp, "natural"),
             (additive_svgp, "l-bfgs"),
-            (orthogonal_svgp, None),
-        )
-        for name, arguments in FITS.items()
-        for marks in ([] if name == quick else [pytest.mark.full],)
-    ],
+        ],
+        quick=[(harmonics_svgp, "adam"), (additive_svgp, "l-bfgs")],
+    ),
 )
-def test_user_code_that_needs_autograph(data, make, arguments) -> None:
+def test_user_code_that_needs_autograph(data, make, fit_by) -> None:
+    """Each fit with a bound of GPflow's and with this library's own, which its models share."""
+    arguments = FITS[fit_by]
     model, same = make(data, Branching(0.3)), make(data, Doubled(0.3))
     Branching.traced = 0
     fit(model, data, progress=False, **arguments)

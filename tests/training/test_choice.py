@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import shutil
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -18,12 +20,13 @@ from interdomain.inducing_variables import (
 from interdomain.kernels import FiniteRank, Periodized, SphericalMatern32, SphericalMatern52
 from interdomain.models import StructuredSGPR
 from interdomain.training import SGPRFit, choice, fit_sgpr
+from tests.tiers import in_tiers
 
 SETTINGS: dict[str, Any] = {"subset_steps": 3, "steps": 3, "progress": False}
 
 
-@pytest.fixture(autouse=True)
-def quick(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.fixture(autouse=True, scope="module")
+def quick() -> Iterator[None]:
     """Fewer candidates and steps: what is tested does not need more."""
     pursuit = choice.matching_pursuit
 
@@ -31,8 +34,10 @@ def quick(monkeypatch: pytest.MonkeyPatch) -> None:
         few = {"max_candidates": 150, "steps": 2, "growth": 3.0}
         return pursuit(model, num_inducing, **(arguments | few))
 
-    monkeypatch.setattr(choice, "matching_pursuit", with_few)
-    monkeypatch.setattr(choice, "_TURN_STEPS", 5)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(choice, "matching_pursuit", with_few)
+        patch.setattr(choice, "_TURN_STEPS", 5)
+        yield
 
 
 def make_data(num_rows: int, num_columns: int = 2) -> tuple[np.ndarray, np.ndarray]:
@@ -79,12 +84,15 @@ def test_columns_that_matter_and_features_are_found() -> None:
     assert "ended by" in str(fitted.choice)
 
 
-@pytest.fixture
-def whole(tmp_path: Path) -> tuple[StructuredSGPR, SGPRFit, Path]:
-    """A run that nothing interrupted, and the folder that it wrote."""
+@pytest.fixture(scope="module")
+def whole(
+    quick: None, tmp_path_factory: pytest.TempPathFactory
+) -> tuple[StructuredSGPR, SGPRFit, Path]:
+    """A run that nothing interrupted, and the folder that it wrote; no test changes either."""
+    folder = tmp_path_factory.mktemp("choice") / "whole"
     model = make_model(make_data(90))
-    fitted = fit_sgpr(model, num_inducing=14, checkpoint_dir=tmp_path / "whole", **SETTINGS)
-    return model, fitted, tmp_path / "whole"
+    fitted = fit_sgpr(model, num_inducing=14, checkpoint_dir=folder, **SETTINGS)
+    return model, fitted, folder
 
 
 def test_an_interrupted_run_goes_on_with_the_same_features(
@@ -113,8 +121,8 @@ def test_an_interrupted_run_goes_on_with_the_same_features(
         np.testing.assert_array_equal(value, other)
 
 
-def test_what_was_kept_for_another_model_is_refused(whole: Any) -> None:
-    file = whole[2] / "choice.npz"
+def test_what_was_kept_for_another_model_is_refused(whole: Any, tmp_path: Path) -> None:
+    file = Path(shutil.copytree(whole[2], tmp_path / "copy")) / "choice.npz"
     settings = {"num_inducing": 14, "resume": True, "checkpoint_dir": file.parent, **SETTINGS}
 
     def refused(model: StructuredSGPR, message: str, **other: Any) -> None:
@@ -137,7 +145,7 @@ def test_nothing_to_resume_from() -> None:
         fit_sgpr(make_model(make_data(9)), num_inducing=14, resume=True, **SETTINGS)
 
 
-@pytest.mark.parametrize("num_rows", [1, 4])
+@pytest.mark.parametrize("num_rows", in_tiers([1, 4], quick=[1]))
 def test_very_few_rows(num_rows: int) -> None:
     """None are held out then; and no more features than were asked for, also of few."""
     model = make_model(make_data(num_rows))
