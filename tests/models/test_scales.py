@@ -27,6 +27,7 @@ from interdomain.models.scales import warn_of_data
 from interdomain.models.trained import left_variance
 from interdomain.streaming import Shards
 from interdomain.training import fit, fit_sgpr
+from tests.tiers import in_tiers
 
 RNG = np.random.default_rng(0)
 X = RNG.uniform(-1, 1, (60, 2))
