@@ -58,8 +58,8 @@ PATCHES = {
     "active_dims": Argument(lambda: None, ACTIVE_DIMS.wrong),
 }
 TABLE = {
-    "effects": several(lambda: ["main", (0, 1)], without=("empty",)),
-    "base_kernel": Argument(lambda: gpflow.kernels.Matern32, made(matern).wrong),
+    "effects": several(lambda: ["main", (0, 1)], without=("None",)),
+    "kernel_class": Argument(lambda: gpflow.kernels.Matern32, made(matern).wrong),
     "lengthscales": SCALAR,
     "separate_lengthscales": boolean(),
     "name": NAME,
@@ -78,8 +78,8 @@ KERNELS: dict[str, Entry] = {
         kernels.Additive.from_data,
         TABLE,
         X=array(X),
-        names=several(lambda: ["age", "height"]),
-        categorical=several(lambda: []),
+        names=several(lambda: ["age", "height"], without=("None",)),
+        categorical=several(lambda: [], without=("empty",)),
         quantiles=Argument(lambda: None, {"text": "yes", "number": 2.0}),
         margin=number(0.5),
         active_dims=Argument(lambda: [0, 1], ACTIVE_DIMS.wrong),

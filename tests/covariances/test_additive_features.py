@@ -78,7 +78,7 @@ def test_kuf_is_products() -> None:
 
 def test_features_add_up_to_the_kernel() -> None:
     """Mercer's sum, at levels that were not seen too."""
-    kernel, _ = effects(base_kernel=Matern52)
+    kernel, _ = effects(kernel_class=Matern52)
     many = AdditiveFeatures(kernel, {e: 40 if len(e) == 1 else 20 for e in kernel.effects})
     X = inputs(12, levels=(1, 2, 3, 4))
     prior = FiniteRank(kernel, many)

@@ -252,6 +252,12 @@ def double(kernel: gpflow.kernels.Kernel) -> None:
         kernel.variance.assign(2 * kernel.variance)
 
 
+@double.register(Additive)
+def double_additive(kernel: Additive) -> None:
+    for variance in (kernel.constant_variance, kernel.variances):
+        variance.assign(2 * variance.numpy())
+
+
 def double_roots(*roots: gpflow.Parameter | None) -> None:
     """Those whose squares the values are proportional to."""
     for root in roots:

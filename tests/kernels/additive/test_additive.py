@@ -64,7 +64,7 @@ def table() -> tuple[Additive, np.ndarray]:
         variances=[0.9, 0.8, 0.7, 0.6, 0.5, 0.4],
         constant_variance=0.3,
         lengthscales=[0.4, 0.7],
-        base_kernel=Matern32,
+        kernel_class=Matern32,
     )
     rng = np.random.default_rng(0)
     X = np.stack([rng.uniform(-1, 3, 8), rng.uniform(0, 2, 8), [3, 7, 8, 8, 5, 3, 7, 5.0]], axis=-1)
@@ -116,14 +116,14 @@ def test_separate_lengthscales() -> None:
     apart = Additive(
         kernel.columns,
         kernel.effects,
-        base_kernel=Matern32,
+        kernel_class=Matern32,
         lengthscales=[0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8],
         separate_lengthscales=True,
     )
     assert apart.lengthscale_columns[2:4] == (((0, 1), 0), ((0, 1), 1))
     alone = [
-        Additive(kernel.columns, [(0, 1)], base_kernel=Matern32, lengthscales=[0.4, 0.5]),
-        Additive(kernel.columns, [(0, 1, 2)], base_kernel=Matern32, lengthscales=[0.7, 0.8]),
+        Additive(kernel.columns, [(0, 1)], kernel_class=Matern32, lengthscales=[0.4, 0.5]),
+        Additive(kernel.columns, [(0, 1, 2)], kernel_class=Matern32, lengthscales=[0.7, 0.8]),
     ]
     for number, other in zip((4, 6), alone, strict=True):
         np.testing.assert_allclose(apart.kernels[number](X), other.kernels[1](X), rtol=1e-13)
@@ -182,8 +182,16 @@ def with_column(values: object) -> np.ndarray:
         (TABLE, {"effects": [(0, 0)]}, "effects must be of different columns"),
         (TABLE, {"effects": ["main", 1]}, "effects must be different, found 'height' twice"),
         (TABLE, {"effects": []}, "effects must be .* found none"),
-        (TABLE, {"base_kernel": Matern32()}, "base_kernel must be a class"),
-        (TABLE, {"base_kernel": gpflow.kernels.Cosine}, "base_kernel must have a known"),
+        (
+            TABLE,
+            {"kernel_class": Matern32()},
+            "kernel_class must be Matern12.*pass the class itself",
+        ),
+        (
+            TABLE,
+            {"kernel_class": gpflow.kernels.Cosine},
+            "kernel_class must be Matern12.*found.*Cosine",
+        ),
         (TABLE, {"lengthscales": [0.1, 0.2]}, "lengthscales must have 3 entries"),
         (TABLE[0], {}, "X must be a matrix"),
     ],

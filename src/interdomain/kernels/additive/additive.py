@@ -10,7 +10,7 @@ import numpy as np
 import tensorflow as tf
 from check_shapes import check_shapes, inherit_check_shapes
 from gpflow.base import TensorType
-from gpflow.kernels import Kernel, Matern52, Stationary
+from gpflow.kernels import Kernel, Matern52, SquaredExponential, Stationary
 from gpflow.kernels.base import ActiveDims
 
 from ..._arguments import instance, items, real_array, short
@@ -18,7 +18,7 @@ from .._columns import select_columns, with_columns
 from .._diagonals import DiagonalTerm, diagonal_terms, whole_diagonal
 from .._parameters import positive_parameter
 from ..decomposed import DecomposedKernel
-from ..periodic._images import images_mixture
+from ..periodic.spectral_density import MATERN_ORDERS
 from .columns import Column
 from .effects import checked_effects, effect_name
 from .shapes import wave_variances
@@ -66,7 +66,7 @@ class Additive(DecomposedKernel):
     :param effects: Tuples of numbers or names of columns; ``"main"`` among them stands for all
         main effects (the default), ``"pairs"`` for all pairs of columns. The constant is always
         there, and effects of few columns come first.
-    :param base_kernel: The class of the kernels of numeric columns: ``Matern12``, ``Matern32``,
+    :param kernel_class: The class of the kernels of numeric columns: ``Matern12``, ``Matern32``,
         ``Matern52`` or ``SquaredExponential`` of gpflow.kernels.
     :param variances: The prior variance of each effect, one number, or ``[E]`` in the order of
         :attr:`effects`.
@@ -87,7 +87,7 @@ class Additive(DecomposedKernel):
         columns: Sequence[Column],
         effects: Sequence[Any] | str | None = None,
         *,
-        base_kernel: type[Stationary] = Matern52,
+        kernel_class: type[Stationary] = Matern52,
         variances: TensorType = 1.0,
         constant_variance: TensorType = 1.0,
         lengthscales: TensorType = 0.5,
@@ -104,13 +104,14 @@ class Additive(DecomposedKernel):
             instance("columns", column, Column, rule, "or call Additive.from_data(X)")
         self._names = checked_names([column.label for column in self._columns])
         self._effects = checked_effects(effects, self._names)
-        if not (isinstance(base_kernel, type) and issubclass(base_kernel, Stationary)):
+        known = (*MATERN_ORDERS, SquaredExponential)
+        if not (isinstance(kernel_class, type) and issubclass(kernel_class, known)):
             raise ValueError(
-                f"base_kernel must be a class of kernels, found {short(base_kernel)}; pass for "
-                "example gpflow.kernels.Matern52, not an instance of it."
+                "kernel_class must be Matern12, Matern32, Matern52 or SquaredExponential of "
+                f"gpflow.kernels, found {short(kernel_class)}; pass the class itself, not a kernel "
+                "made of it."
             )
-        images_mixture(base_kernel)
-        self._base_kernel = base_kernel
+        self._kernel_class = kernel_class
         self._lengthscale_places = self._places(separate_lengthscales)
         self._periods = [self._columns[column].period for _, column in self._lengthscale_places]
         self.constant_variance = positive_parameter(
@@ -133,7 +134,7 @@ class Additive(DecomposedKernel):
         categorical: Sequence[int | str] = (),
         quantiles: bool | None = None,
         margin: float = 0.5,
-        base_kernel: type[Stationary] = Matern52,
+        kernel_class: type[Stationary] = Matern52,
         lengthscales: TensorType = 0.5,
         separate_lengthscales: bool = False,
         active_dims: ActiveDims | None = None,
@@ -150,7 +151,7 @@ class Additive(DecomposedKernel):
         :param quantiles: Whether positions of numeric columns are quantiles in place of values;
             None for columns with heavy tails (:meth:`NumericColumn.from_data`).
         :param margin: As of :class:`~interdomain.kernels.NumericColumn`.
-        :param base_kernel: As for the constructor.
+        :param kernel_class: As for the constructor.
         :param lengthscales: As for the constructor.
         :param separate_lengthscales: As for the constructor.
         :raises ValueError: If X is not finite, a column does not vary, a column of categories has
@@ -164,7 +165,7 @@ class Additive(DecomposedKernel):
         return cls(
             columns,
             effects,
-            base_kernel=base_kernel,
+            kernel_class=kernel_class,
             variances=1.0 / max(count, 1),
             lengthscales=lengthscales,
             separate_lengthscales=separate_lengthscales,
@@ -193,9 +194,9 @@ class Additive(DecomposedKernel):
         return tuple(effect_name(effect, self._names) for effect in self._effects)
 
     @property
-    def base_kernel(self) -> type[Stationary]:
+    def kernel_class(self) -> type[Stationary]:
         """The class of the kernels of numeric columns."""
-        return self._base_kernel
+        return self._kernel_class
 
     @property
     def separate_lengthscales(self) -> bool:
@@ -239,7 +240,7 @@ class Additive(DecomposedKernel):
     def wave_variances(self, highest: int) -> tf.Tensor:
         """For each of :attr:`lengthscales` what the cosine, and the sine, of 1, ..., ``highest``
         periods carry of a variance of one."""
-        return wave_variances(self._base_kernel, self.ratios, highest)
+        return wave_variances(self._kernel_class, self.ratios, highest)
 
     @check_shapes(
         "return: []",
@@ -347,7 +348,7 @@ class _Pairs:
     def _of_column(self, effect: Effect, column: int) -> tf.Tensor:
         place = self._kernel.lengthscale_place(effect, column)
         if (place, column) not in self._known:
-            part, kind = self._kernel.columns[column], self._kernel.base_kernel
+            part, kind = self._kernel.columns[column], self._kernel.kernel_class
             ratio = None if place is None else self._kernel.ratios[place]
             self._known[place, column] = part.covariances(*self._pairs(part, column), kind, ratio)
         return self._known[place, column]
