@@ -185,12 +185,12 @@ def with_column(values: object) -> np.ndarray:
         (
             TABLE,
             {"kernel_class": Matern32()},
-            "kernel_class must be Matern12.*pass the class itself",
+            "pass the class itself",
         ),
         (
             TABLE,
             {"kernel_class": gpflow.kernels.Cosine},
-            "kernel_class must be Matern12.*found.*Cosine",
+            "must be Matern12.*Cosine",
         ),
         (TABLE, {"lengthscales": [0.1, 0.2]}, "lengthscales must have 3 entries"),
         (TABLE[0], {}, "X must be a matrix"),
