@@ -1,15 +1,18 @@
 """What one looks at to choose inducing variables and transformations, and afterwards."""
 
+from .effects import Effects, effects
 from .harmonics import HarmonicShares, harmonic_shares
 from .nystrom import TransformRanking, nystrom_trace_error, rank_transforms
 from .spectrum import Spectrum, spectrum
 from .variance import VarianceTerms, variance_terms
 
 __all__ = [
+    "Effects",
     "HarmonicShares",
     "Spectrum",
     "TransformRanking",
     "VarianceTerms",
+    "effects",
     "harmonic_shares",
     "nystrom_trace_error",
     "rank_transforms",

@@ -1,0 +1,290 @@
+"""A fitted sum of effects, taken apart: what each column does, and how much it matters."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any
+
+import gpflow
+import numpy as np
+from gpflow.base import TensorType
+
+from .._arguments import ROWS_OF_A_BATCH, filled_matrix, finite_array, integer, items, short
+from ..kernels.additive.columns import Column
+from ..kernels.additive.effects import column_number, effect_name
+from ..sphere._typing import Array
+from ._effect_terms import (
+    ColumnFunctions,
+    Effect,
+    EffectTerm,
+    column_functions,
+    effect_terms,
+    seen_columns,
+)
+from ._weights import effect_weights
+
+_MOST_ROWS = 5_000
+
+
+@dataclass(frozen=True, eq=False)
+class Effects:
+    """The effects of a table's columns in a fitted model, as :func:`effects` finds them.
+
+    Printed, it is a table, the largest effects first. An array ``[E]`` is in the order of
+    :attr:`effects`. Everything is of f without the mean function, in the units of Y.
+
+    :ivar effects: The columns of each effect, by their numbers.
+    :ivar names: Such as ``age`` and ``age x cement``.
+    :ivar column_names: Of the D columns.
+    :ivar columns: What each of them is.
+    :ivar measure: Under which distribution of the columns, in words.
+    :ivar constant: Mean and standard deviation of the mean of f under the measure.
+    :ivar variance_draws: Of draws of f from the posterior, the variance of each effect under the
+        measure, ``[num_draws, E]``.
+    :ivar variances_of_mean: The same of the posterior mean of f, ``[E]``.
+    """
+
+    effects: tuple[Effect, ...]
+    names: tuple[str, ...]
+    column_names: tuple[str, ...]
+    columns: tuple[Column, ...]
+    measure: str
+    constant: tuple[float, float]
+    variance_draws: Array = field(repr=False)
+    variances_of_mean: Array = field(repr=False)
+    _terms: tuple[EffectTerm, ...] = field(repr=False)
+    _functions: tuple[ColumnFunctions, ...] = field(repr=False)
+    _seen: Callable[[Array], Array] = field(repr=False)
+
+    @property
+    def share_draws(self) -> Array:
+        """The Sobol indices of draws of f, ``[num_draws, E]``."""
+        return _shares(self.variance_draws)
+
+    @property
+    def shares(self) -> Array:
+        """The Sobol index of each effect, its share of the variance of f under the measure: the
+        mean over the posterior, ``[E]``."""
+        return np.asarray(np.mean(self.share_draws, axis=0))
+
+    @property
+    def share_deviations(self) -> Array:
+        """The standard deviations of :attr:`shares` under the posterior, ``[E]``."""
+        return np.asarray(np.std(self.share_draws, axis=0))
+
+    @property
+    def shares_of_mean(self) -> Array:
+        """The Sobol indices of the posterior mean, ``[E]``; of effects that the data hardly show
+        they are smaller than :attr:`shares`."""
+        return _shares(self.variances_of_mean)
+
+    @property
+    def total_shares(self) -> Array:
+        """Of each column the shares of all effects with it, ``[D]``: its total Sobol index."""
+        return np.asarray(np.mean(self.share_draws @ self._membership, axis=0))
+
+    @property
+    def total_share_deviations(self) -> Array:
+        """The standard deviations of :attr:`total_shares` under the posterior, ``[D]``."""
+        return np.asarray(np.std(self.share_draws @ self._membership, axis=0))
+
+    @property
+    def order(self) -> tuple[int, ...]:
+        """Which effect has the largest share, the second, ..."""
+        return tuple(np.argsort(-self.shares, kind="stable").tolist())
+
+    @property
+    def _membership(self) -> Array:
+        """Which column is in which effect, ``[E, D]``."""
+        columns = range(len(self.columns))
+        return np.array([[float(k in effect) for k in columns] for effect in self.effects])
+
+    def number_of(self, effect: Any) -> int:
+        """Which of :attr:`effects` it is.
+
+        :param effect: Its name, the number or name of its column, or those of its columns.
+        :raises ValueError: If there is no such effect.
+        """
+        if isinstance(effect, str) and effect in self.names:
+            return self.names.index(effect)
+        single = isinstance(effect, str) or np.ndim(effect) == 0
+        found = self._numbers([effect] if single else effect)
+        return self.effects.index(tuple(sorted(found)))
+
+    def at(self, X: TensorType) -> tuple[Array, Array]:
+        """Mean and variance of each effect at rows, ``[N, E]`` both.
+
+        The means and :attr:`constant` add up to the model's posterior mean.
+
+        :param X: ``[N, D]``, as for the model.
+        :raises ValueError: If X is not finite, or has other columns.
+        """
+        rows = self._seen(filled_matrix("X", X, "a matrix [N, D]"))
+        means, variances = [], []
+        for start in range(0, len(rows), ROWS_OF_A_BATCH):
+            batch = rows[start : start + ROWS_OF_A_BATCH]
+            centred = [of.centred(x) for of, x in zip(self._functions, batch.T, strict=True)]
+            of_terms = [term.at([centred[k] for k in term.effect]) for term in self._terms]
+            means.append(np.stack([mean for mean, _ in of_terms], axis=1))
+            variances.append(np.stack([variance for _, variance in of_terms], axis=1))
+        return np.concatenate(means), np.concatenate(variances)
+
+    def of(self, effect: Any, values: TensorType) -> tuple[Array, Array]:
+        """Mean and variance of one effect at values of its columns, ``[N]`` both.
+
+        :param effect: As of :meth:`number_of`.
+        :param values: ``[N, k]`` for an effect of k columns, in the order in which these are given;
+            ``[N]`` also, for one column.
+        :raises ValueError: If there is no such effect, or values do not fit.
+        """
+        number = self.number_of(effect)
+        term = self._terms[number]
+        form = f"a matrix [N, {len(term.effect)}], a column for each of {self.names[number]!r}"
+        found = finite_array("values", values, (1, 2), form)
+        found = found[:, None] if found.ndim == 1 else found
+        if found.shape[1] != len(term.effect):
+            raise ValueError(f"values must be {form}, found shape {found.shape}.")
+        given = term.effect
+        if not isinstance(effect, str) and np.ndim(effect) > 0:
+            given = self._numbers(effect)
+        centred = dict(zip(given, found.T, strict=True))
+        return term.at([self._functions[k].centred(centred[k]) for k in term.effect])
+
+    def _numbers(self, effect: Any) -> Effect:
+        """
+        :raises ValueError: If there is no effect of these columns.
+        """
+        listed = items("effect", effect, "names or numbers of columns")
+        found = tuple(column_number("effect", one, self.column_names) for one in listed)
+        if tuple(sorted(found)) not in self.effects:
+            raise ValueError(
+                f"effect must be one of the report's, found {short(effect)}; pass one of "
+                f"{', '.join(self.names)}."
+            )
+        return found
+
+    def __str__(self) -> str:
+        deviation = f"{self.constant[1]:.2g}"
+        rows = [("effect", "share", "+-")]
+        for k in self.order:
+            spread = self.share_deviations[k]
+            rows.append((self.names[k], f"{self.shares[k]:.1%}", f"{spread:.1%}"))
+        totals = [("column", "in all", "+-")]
+        for k in np.argsort(-self.total_shares, kind="stable"):
+            spread = self.total_share_deviations[k]
+            totals.append((self.column_names[k], f"{self.total_shares[k]:.1%}", f"{spread:.1%}"))
+        return "\n".join(
+            [
+                f"{len(self.effects)} effects over {self.measure}",
+                f"mean {self.constant[0]:.4g} +- {deviation}",
+                "",
+                *_aligned(rows),
+                "",
+                *_aligned(totals),
+            ]
+        )
+
+
+def _aligned(rows: Sequence[Sequence[str]]) -> list[str]:
+    """Lines with the first column on the left, and numbers on the right."""
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    return [
+        "  ".join(
+            [name.ljust(widths[0]), *map(str.rjust, numbers, widths[1:])],
+        )
+        for name, *numbers in rows
+    ]
+
+
+def _shares(variances: Array) -> Array:
+    total = np.sum(variances, axis=-1, keepdims=True)
+    return np.asarray(np.divide(variances, total, out=np.zeros_like(variances), where=total > 0))
+
+
+def effects(
+    model: gpflow.models.GPModel,
+    X: TensorType | None = None,
+    *,
+    output: int = 0,
+    num_draws: int = 200,
+    seed: int = 0,
+) -> Effects:
+    """What each column of a table does in a fitted model, and how much it matters.
+
+    The model's f is a sum of effects of columns (:class:`interdomain.kernels.Additive`), of which
+    each has a posterior. X says how the columns are distributed, **each for itself**: under the
+    product of the distributions of its columns every effect is centred exactly, which moves what is
+    not into effects of fewer columns, so that a main effect is the mean of f over all the other
+    columns, and effects are orthogonal. Their variances add up to that of f, and the shares of it
+    are Sobol indices (Sobol 2001, *Global sensitivity indices for nonlinear mathematical models and
+    their Monte Carlo estimates*), in closed form as in Durrande et al. 2013 (*ANOVA kernels and
+    RKHS of zero mean functions for model-based sensitivity analysis*) and Lu et al. 2022 (*Additive
+    Gaussian processes revisited*). Draws from the posterior give them error bars.
+
+    Columns that depend on each other do so in the data and not in this measure: shares say what f
+    does where the columns take their values independently. Error bars are those of f given the
+    hyperparameters and the measure: that X is a sample is not in them.
+
+    >>> import numpy as np, interdomain as idm
+    >>> X = np.random.default_rng(0).uniform(size=[500, 3])
+    >>> Y = np.sin(6 * X[:, :1]) + X[:, 1:2] * X[:, 2:]
+    >>> kernel = idm.kernels.Additive.from_data(X, effects=["main", (1, 2)], names=list("abc"))
+    >>> features = idm.inducing_variables.AdditiveFeatures.for_kernel(kernel, 60)
+    >>> prior = idm.kernels.FiniteRank(kernel, features)
+    >>> model = idm.models.StructuredSGPR((X, Y), prior, features, noise_variance=0.001)
+    >>> report = idm.diagnostics.effects(model, X)
+    >>> [report.names[k] for k in report.order]
+    ['a', 'c', 'b', 'b x c']
+    >>> mean, variance = report.at(X)
+    >>> bool(np.allclose(report.constant[0] + mean.sum(1), model.predict_f(X)[0][:, 0]))
+    True
+
+    :param model: A :class:`~interdomain.models.StructuredSGPR`, ``gpflow.models.SVGP`` or
+        :class:`~interdomain.models.AdditiveSVGP` with an ``Additive`` kernel, whole or of finite
+        rank, alone or as a summand, and :class:`~interdomain.inducing_variables.AdditiveFeatures`.
+        Of a sum, everything is of that summand. What the features leave of an effect's prior
+        variance (none if the kernel is of finite rank) is added to its variance at a point, and is
+        not in the shares.
+    :param X: Rows ``[N, D]`` with all columns of the model, of which at most 5,000 (drawn at
+        random) are used. None for the measure of the model: uniform over each column's box, which
+        is longer than the range of the data by its margin, and over levels.
+    :param output: Which column of Y.
+    :param num_draws: From the posterior, for the shares.
+    :param seed: Of these draws.
+    :raises ValueError: If the model is of another kind or has no such kernel, inducing variable or
+        output, or X does not fit.
+    """
+    num_draws = integer("num_draws", num_draws, at_least=2)
+    seed = integer("seed", seed, at_least=0)
+    weights = effect_weights(model, output)
+    table, rows = weights.table, None
+    measure = "the box of each column"
+    if X is not None:
+        rows = filled_matrix("X", X, "a matrix [N, D], or None")
+        measure = f"the values of each column in {len(rows):,} rows"
+        if len(rows) > _MOST_ROWS:
+            rows = rows[np.random.default_rng(0).permutation(len(rows))[:_MOST_ROWS]]
+            measure = f"the values of each column in {len(rows):,} of {len(X):,} rows"
+        rows = seen_columns(table, rows)
+    functions = column_functions(weights, rows)
+    terms = effect_terms(weights, functions)
+    constant = terms.pop(())
+    rng = np.random.default_rng(seed)
+    noise = rng.standard_normal([weights.root.shape[1], num_draws])
+    of_draws = [term.variances(term.mean[:, None] + term.root @ noise) for term in terms.values()]
+    of_mean = [float(term.variances(term.mean[:, None])[0]) for term in terms.values()]
+    return Effects(
+        effects=tuple(terms),
+        names=tuple(effect_name(effect, table.names) for effect in terms),
+        column_names=table.names,
+        columns=table.columns,
+        measure=measure,
+        constant=(float(constant.mean[0]), float(np.linalg.norm(constant.root[0]))),
+        variance_draws=np.stack(of_draws, axis=1),
+        variances_of_mean=np.array(of_mean),
+        _terms=tuple(terms.values()),
+        _functions=tuple(functions),
+        _seen=partial(seen_columns, table),
+    )
