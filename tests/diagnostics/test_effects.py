@@ -1,0 +1,373 @@
+"""Effects of a fitted model against averages of its joint posterior over a grid."""
+
+from __future__ import annotations
+
+import dataclasses
+import itertools
+import pickle
+from typing import Any
+
+import gpflow
+import numpy as np
+import pytest
+from gpflow.inducing_variables import InducingPoints
+from gpflow.kernels import RBF
+
+from interdomain.covariances import Kuu_operator
+from interdomain.diagnostics import Effects, effects
+from interdomain.inducing_variables import AdditiveFeatures, SumInducingVariables
+from interdomain.kernels import Additive, CategoricalColumn, FiniteRank, NumericColumn
+from interdomain.models import AdditiveSVGP, OrthogonalSVGP, StructuredSGPR
+
+rng = np.random.default_rng(0)
+LEVELS = np.repeat([1.0, 2.0, 5.0], [5, 3, 2])
+MEASURE = np.column_stack([rng.gamma(2.0, size=10), rng.normal(size=10), rng.permutation(LEVELS)])
+X = np.column_stack(
+    [rng.uniform(0, 6, 60), rng.uniform(-3, 3, 60), rng.choice([1.0, 2.0, 5.0], 60)]
+)
+Y = np.column_stack([np.sin(X[:, 0]) * X[:, 1] + X[:, 2], np.cos(X[:, 0]) * (X[:, 2] == 2)])
+EFFECTS = ["a", "b", ("a", "b"), ("a", "site"), ("b", "site")]  # none of `site` alone
+SUBSETS = ((0,), (1,), (2,), (0, 1), (0, 2), (1, 2))
+
+
+def table() -> Additive:
+    columns = [
+        NumericColumn([0.0, 1.0, 8.0], [0.0, 0.4, 1.0], label="a"),
+        NumericColumn([-3.0, 3.0], label="b"),
+        CategoricalColumn([1.0, 2.0, 5.0], label="site"),
+    ]
+    return Additive(columns, EFFECTS, variances=[1.0, 0.5, 0.8, 0.3, 0.6], constant_variance=2.0)
+
+
+KERNEL = table()
+FEATURES = AdditiveFeatures(
+    KERNEL, {effect: 3 if len(effect) == 1 else 2 for effect in KERNEL.effects}
+)
+PRIOR = FiniteRank(KERNEL, FEATURES)
+GAUSSIAN = gpflow.likelihoods.Gaussian(0.1)
+
+
+@pytest.fixture(scope="module")
+def model() -> StructuredSGPR:
+    return StructuredSGPR((X, Y), PRIOR, FEATURES, noise_variance=0.1)
+
+
+@pytest.fixture(scope="module")
+def report(model: StructuredSGPR) -> Effects:
+    return effects(model, MEASURE, num_draws=3_000)
+
+
+def svgp(q: tuple[Any, Any], **arguments: Any) -> gpflow.models.SVGP:
+    arguments = {"whiten": True, **arguments}
+    return gpflow.models.SVGP(
+        arguments.pop("kernel", PRIOR),
+        GAUSSIAN,
+        arguments.pop("inducing_variable", FEATURES),
+        q_mu=q[0],
+        q_sqrt=q[1],
+        num_latent_gps=q[0].shape[1],
+        **arguments,
+    )
+
+
+def random_q(size: int, outputs: int = 1) -> tuple[np.ndarray, np.ndarray]:
+    root = np.tril(rng.normal(size=(outputs, size, size))) / size
+    return rng.normal(size=(size, outputs)), root + 0.3 * np.eye(size)
+
+
+def averages(counts: tuple[int, ...], subset: tuple[int, ...]) -> np.ndarray:
+    """The matrix that takes f on a grid to its effect of a set of columns."""
+    matrix = np.ones([1, 1])
+    for column, count in enumerate(counts):
+        mean = np.full([count, count], 1 / count)
+        matrix = np.kron(matrix, np.eye(count) - mean if column in subset else mean)
+    return matrix
+
+
+def test_effects_are_averages_of_the_joint_posterior(model: StructuredSGPR) -> None:
+    measure = MEASURE[:8]  # with levels of unequal weights
+    found = effects(model, measure, num_draws=3_000)
+    assert found.effects == SUBSETS
+    grid = np.array(list(itertools.product(*measure.T)))
+    mean, cov = (np.asarray(part) for part in model.predict_f(grid, full_cov=True))
+    mean, cov = mean[:, 0], cov[0]
+    means, variances = found.at(grid)
+    for k, subset in enumerate(SUBSETS):
+        project = averages((8, 8, 8), subset)
+        of_mean, of_cov = project @ mean, project @ cov @ project.T
+        np.testing.assert_allclose(means[:, k], of_mean, atol=1e-8)
+        np.testing.assert_allclose(variances[:, k], np.diag(of_cov), atol=1e-8)
+        np.testing.assert_allclose(found.variances_of_mean[k], np.mean(of_mean**2), rtol=1e-8)
+        draws = found.variance_draws[:, k]
+        expected = np.mean(of_mean**2) + np.mean(np.diag(of_cov))
+        error = np.std(draws) / np.sqrt(len(draws))
+        assert abs(np.mean(draws) - expected) < 4 * error, subset
+        # The variance of a quadratic form of a Gaussian.
+        spread = 2 * np.sum(of_cov**2) + 4 * of_mean @ of_cov @ of_mean
+        np.testing.assert_allclose(np.std(draws), np.sqrt(spread) / len(grid), rtol=0.1)
+    weights = np.full(len(grid), 1 / len(grid))
+    np.testing.assert_allclose(found.constant[0], weights @ mean, rtol=1e-8)
+    np.testing.assert_allclose(found.constant[1] ** 2, weights @ cov @ weights, rtol=1e-8)
+
+
+@pytest.mark.parametrize("measure", [None, MEASURE], ids=["model", "rows"])
+def test_effects_add_up_to_the_posterior_mean(
+    model: StructuredSGPR, measure: np.ndarray | None
+) -> None:
+    for output in (0, 1):
+        found = effects(model, measure, output=output, num_draws=5)
+        total = found.constant[0] + np.sum(found.at(X)[0], axis=1)
+        np.testing.assert_allclose(total, model.predict_f(X)[0][:, output], atol=1e-8)
+
+
+def test_the_measure_of_the_model_keeps_its_effects(model: StructuredSGPR) -> None:
+    found = effects(model, num_draws=5)
+    assert found.effects == KERNEL.effects
+    # Functions are orthonormal: variances are sums of squared weights.
+    scale = np.sqrt(Kuu_operator(FEATURES, KERNEL).diag_part().numpy())
+    squares = (model.whitened_mean()[:, 0].numpy() / scale) ** 2
+    ends = np.cumsum([block.num_inducing for block in FEATURES.of_effects])
+    of_blocks = [np.sum(part) for part in np.split(squares, ends)[1:-1]]
+    np.testing.assert_allclose(found.variances_of_mean[:3], of_blocks[:3], rtol=1e-10)
+    levels = np.array([[1.0, 0.3, level] for level in (1.0, 2.0, 5.0)])
+    np.testing.assert_allclose(np.sum(found.at(levels)[0][:, 3:], axis=0), 0, atol=1e-12)
+    np.testing.assert_allclose(np.sum(found.shares), 1)
+
+
+def test_levels_of_unequal_weight_by_hand() -> None:
+    level = np.repeat([3.0, 4.0, 9.0], [50, 30, 20])
+    other = rng.uniform(size=100)
+    f = {3.0: 1.0, 4.0: 2.0, 9.0: 4.0}
+    data = np.column_stack([other, level])
+    target = np.array([[f[value]] for value in level])
+    kernel = Additive.from_data(data, names=["noise", "level"], categorical=["level"])
+    features = AdditiveFeatures.for_kernel(kernel, 10)
+    fitted = StructuredSGPR((data, target), FiniteRank(kernel, features), features)
+    fitted.likelihood.variance.assign(2e-6)
+    found = effects(fitted, data)
+    mean = 0.5 * 1 + 0.3 * 2 + 0.2 * 4  # 1.9
+    values, variances = found.of("level", [3.0, 4.0, 9.0])
+    np.testing.assert_allclose(values, [1 - mean, 2 - mean, 4 - mean], atol=1e-3)
+    assert np.all(variances < 1e-5)
+    np.testing.assert_allclose(found.constant[0], mean, atol=1e-3)
+    variance = 0.5 * 0.9**2 + 0.3 * 0.1**2 + 0.2 * 2.1**2
+    np.testing.assert_allclose(np.mean(found.variance_draws[:, 1]), variance, rtol=1e-3)
+    # Of the model's measure levels have equal weights, whose mean is 7 / 3.
+    np.testing.assert_allclose(effects(fitted).of("level", [9.0])[0], 4 - 7 / 3, atol=1e-3)
+    # A value that is no level is one of which nothing is known.
+    unknown, variance_there = found.of("level", [7.0])
+    assert variance_there[0] > 0.5 * float(kernel.variance_of((1,)))
+
+
+def same(one: Effects, other: Effects, atol: float = 1e-7) -> None:
+    for first, second in zip(one.at(X), other.at(X), strict=True):
+        np.testing.assert_allclose(first, second, atol=atol)
+    np.testing.assert_allclose(one.constant, other.constant, atol=atol)
+    np.testing.assert_allclose(one.variances_of_mean, other.variances_of_mean, atol=atol)
+
+
+def test_models_of_the_same_q_agree(model: StructuredSGPR) -> None:
+    expected = effects(model, MEASURE, output=1)
+    trained = model.to_svgp()
+    same(effects(trained, MEASURE, output=1), expected)
+    mean, cov = (np.asarray(part) for part in model.compute_qu())
+    plain = svgp((mean, np.tile(np.linalg.cholesky(cov), [2, 1, 1])), whiten=False)
+    same(effects(plain, MEASURE, output=1), expected)
+
+
+@pytest.mark.parametrize("whiten", [True, False], ids=["whitened", "plain"])
+@pytest.mark.parametrize("q_diag", [True, False], ids=["diagonal", "full"])
+def test_independent_blocks_are_a_joint_q_without_correlations(whiten: bool, q_diag: bool) -> None:
+    sizes = [int(block.num_inducing) for block in FEATURES.of_effects]
+    q = [random_q(size, 2) for size in sizes]
+    if q_diag:
+        q = [(mean, np.abs(np.diagonal(root, axis1=1, axis2=2).T)) for mean, root in q]
+        joint = np.concatenate([root for _, root in q])
+    else:
+        joint = np.zeros([2, sum(sizes), sum(sizes)])
+        start = 0
+        for size, (_, root) in zip(sizes, q, strict=True):
+            joint[:, start : start + size, start : start + size] = root
+            start += size
+    means, roots = zip(*q, strict=True)
+    additive = AdditiveSVGP(
+        PRIOR,
+        GAUSSIAN,
+        FEATURES,
+        num_latent_gps=2,
+        q_diag=q_diag,
+        q_mu=means,
+        q_sqrt=roots,
+        whiten=whiten,
+    )
+    stock = svgp((np.concatenate(means), joint), whiten=whiten, q_diag=q_diag)
+    for output in (0, 1):
+        found = effects(additive, MEASURE, output=output)
+        same(found, effects(stock, MEASURE, output=output))
+        total = found.constant[0] + np.sum(found.at(X)[0], axis=1)
+        np.testing.assert_allclose(total, additive.predict_f(X)[0][:, output], atol=1e-8)
+
+
+def test_what_features_leave_of_a_prior_is_added_to_variances() -> None:
+    q = random_q(FEATURES.num_inducing)
+    whole, finite = effects(svgp(q, kernel=KERNEL), MEASURE), effects(svgp(q), MEASURE)
+    (mean, variance), (same_mean, less) = whole.at(X), finite.at(X)
+    np.testing.assert_allclose(mean, same_mean, atol=1e-12)
+    np.testing.assert_allclose(whole.shares, finite.shares)
+    left_over = variance - less
+    np.testing.assert_allclose(left_over, np.tile(left_over[0], [len(X), 1]), atol=1e-12)
+    expected = KERNEL(X[:1], full_cov=False) - PRIOR(X[:1], full_cov=False)
+    np.testing.assert_allclose(np.sum(left_over[0]), expected[0], rtol=1e-8)
+    assert left_over[0, 2] == 0 and np.all(np.delete(left_over[0], 2) > 0)  # `site` is no effect
+
+
+def test_fewer_features_than_the_prior_has() -> None:
+    few = AdditiveFeatures(KERNEL, dict.fromkeys(KERNEL.effects, 1))
+    found = effects(svgp(random_q(few.num_inducing), inducing_variable=few), MEASURE)
+    left_over = found.at(X)[1] - effects_without_left_over(found).at(X)[1]
+    expected = PRIOR(X[:1], full_cov=False) - FiniteRank(KERNEL, few)(X[:1], full_cov=False)
+    np.testing.assert_allclose(np.sum(left_over[0]), expected[0], rtol=1e-8)
+
+
+def effects_without_left_over(found: Effects) -> Effects:
+    terms = tuple(dataclasses.replace(term, left_over=0.0) for term in found._terms)
+    return dataclasses.replace(found, _terms=terms)
+
+
+def test_a_summand_of_a_kernel() -> None:
+    points = InducingPoints(rng.normal(size=(4, 3)))
+    features = SumInducingVariables([points, FEATURES])
+    kernel = RBF() + PRIOR
+    q = random_q(4 + FEATURES.num_inducing)
+    model = svgp(q, kernel=kernel, inducing_variable=features)
+    found = effects(model, MEASURE)
+    q[0][:4] = 0  # f is linear in the mean of q
+    alone = svgp(q, kernel=kernel, inducing_variable=features).predict_f(X)[0][:, 0]
+    np.testing.assert_allclose(found.constant[0] + np.sum(found.at(X)[0], 1), alone, atol=1e-8)
+    cov = (q[1][0] @ q[1][0].T)[4:, 4:]
+    marginal = svgp((q[0][4:], np.linalg.cholesky(cov)[None]))
+    same(found, effects(marginal, MEASURE))
+
+
+def test_columns_that_the_kernel_does_not_see() -> None:
+    kernel = Additive(KERNEL.columns, EFFECTS, active_dims=[4, 0, 2])
+    features = AdditiveFeatures(kernel, FEATURES.frequencies)
+    wide = rng.normal(size=(60, 5))
+    wide[:, [4, 0, 2]] = X
+    model = StructuredSGPR((wide, Y[:, :1]), FiniteRank(kernel, features), features)
+    found = effects(model, wide)
+    total = found.constant[0] + np.sum(found.at(wide)[0], axis=1)
+    np.testing.assert_allclose(total, model.predict_f(wide)[0][:, 0], atol=1e-8)
+
+
+def test_report(report: Effects) -> None:
+    assert report.names == ("a", "b", "site", "a x b", "a x site", "b x site")
+    assert report.column_names == ("a", "b", "site")
+    np.testing.assert_allclose(np.sum(report.share_draws, axis=1), 1)
+    np.testing.assert_allclose(report.shares, np.mean(report.share_draws, axis=0))
+    np.testing.assert_allclose(report.share_deviations, np.std(report.share_draws, axis=0))
+    np.testing.assert_allclose(np.sum(report.shares_of_mean), 1)
+    totals = report.share_draws[:, [0, 3, 4]].sum(axis=1)
+    np.testing.assert_allclose(report.total_shares[0], np.mean(totals))
+    np.testing.assert_allclose(report.total_share_deviations[0], np.std(totals))
+    np.testing.assert_array_equal(np.argsort(-report.shares), report.order)
+    lines = str(report).splitlines()
+    assert lines[0] == "6 effects over the values of each column in 10 rows"
+    assert lines[1].startswith(f"mean {report.constant[0]:.4g} +- ")
+    largest = report.order[0]
+    expected = [f"{report.shares[largest]:.1%}", f"{report.share_deviations[largest]:.1%}"]
+    assert lines[4].split()[-2:] == expected and lines[4].startswith(report.names[largest])
+    assert len({len(line) for line in lines[3:10]}) == 1
+    assert "variance_draws" not in repr(report)
+
+
+def test_one_effect_by_its_name_its_columns_or_their_numbers(report: Effects) -> None:
+    means, variances = report.at(X)
+    for effect in ("a x site", ("a", "site"), (0, 2), [0, "site"]):
+        mean, variance = report.of(effect, X[:, [0, 2]])
+        np.testing.assert_allclose(mean, means[:, 4], rtol=1e-12)
+        np.testing.assert_allclose(variance, variances[:, 4], rtol=1e-12)
+    mean, _ = report.of(("site", "a"), X[:, [2, 0]])
+    np.testing.assert_allclose(mean, means[:, 4], rtol=1e-12)
+    for effect in ("b", 1, (1,), ["b"]):
+        np.testing.assert_allclose(report.of(effect, X[:, 1])[0], means[:, 1], rtol=1e-12)
+
+
+def test_draws_have_a_seed_and_a_report_can_be_kept(model: StructuredSGPR) -> None:
+    first, second = (effects(model, MEASURE, num_draws=7, seed=3) for _ in range(2))
+    np.testing.assert_array_equal(first.shares, second.shares)
+    assert np.any(effects(model, MEASURE, num_draws=7).shares != first.shares)
+    assert first.variance_draws.shape == (7, 6)
+    values = pickle.loads(pickle.dumps(first._terms[0])).mean
+    np.testing.assert_array_equal(values, first._terms[0].mean)
+
+
+def test_many_rows_are_drawn_from(model: StructuredSGPR) -> None:
+    many = np.tile(MEASURE, [600, 1])
+    found = effects(model, many, num_draws=2)
+    assert found.measure == "the values of each column in 5,000 of 6,000 rows"
+    np.testing.assert_allclose(found.shares, effects(model, MEASURE, num_draws=2).shares, atol=0.02)
+
+
+def plain_svgp(kernel: Any, features: Any) -> gpflow.models.SVGP:
+    return gpflow.models.SVGP(kernel, GAUSSIAN, features)
+
+
+POINTS = InducingPoints(X[:4])
+REMEDY = "pass an interdomain.models.StructuredSGPR or AdditiveSVGP, or a gpflow.models.SVGP"
+
+
+@pytest.mark.parametrize(
+    ("build", "message"),
+    [
+        (lambda: KERNEL, f"model must be a GP, found Additive; {REMEDY}"),
+        (
+            lambda: gpflow.models.GPR((X, Y), RBF()),
+            f"must have a Gaussian q of inducing variables, found GPR; {REMEDY}",
+        ),
+        (
+            lambda: OrthogonalSVGP(KERNEL, GAUSSIAN, FEATURES, POINTS),
+            f"must not have orthogonal inducing variables, .* found OrthogonalSVGP; {REMEDY}",
+        ),
+        (
+            lambda: plain_svgp(KERNEL, POINTS),
+            "one Additive kernel with AdditiveFeatures, found none in Additive with InducingPoints",
+        ),
+        (lambda: plain_svgp(RBF(), POINTS), "found none in SquaredExponential with InducingPoints"),
+        (
+            lambda: plain_svgp(KERNEL + table(), SumInducingVariables([FEATURES, FEATURES])),
+            "found 2 in Sum with SumInducingVariables; pass a model of kernels.Additive",
+        ),
+        (
+            lambda: gpflow.models.SVGP(
+                gpflow.kernels.SharedIndependent(KERNEL, 2), GAUSSIAN, FEATURES, num_latent_gps=2
+            ),
+            "must have a kernel of one output, found SharedIndependent; pass",
+        ),
+    ],
+    ids=["kernel", "gpr", "orthogonal", "points", "no-table", "two-tables", "outputs"],
+)
+def test_models_without_effects(build: Any, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        effects(build())
+
+
+def test_errors(model: StructuredSGPR, report: Effects) -> None:
+    for arguments, message in [
+        ({"output": 2}, "output must be from 0 to 1, found 2; pass the number of a column of Y"),
+        ({"num_draws": 1}, "num_draws must be .*2 or more, found 1"),
+        ({"seed": -1}, "seed must be .*found -1"),
+        ({"X": X[:, 0]}, r"X must be a matrix \[N, D\], or None, found shape"),
+        ({"X": X[:, :2]}, "X must have 3 columns, those of the table, found 2"),
+        ({"X": np.full([3, 3], np.nan)}, "X must be finite"),
+    ]:
+        with pytest.raises(ValueError, match=message):
+            effects(model, **arguments)
+    with pytest.raises(ValueError, match="columns by numbers .* found 'c'; the columns are a, b"):
+        report.of("c", X[:, 0])
+    with pytest.raises(ValueError, match=r"one of the report's, found \(0, 1, 2\); pass one of a"):
+        report.of((0, 1, 2), X)
+    with pytest.raises(ValueError, match=r"a column for each of 'a x b', found shape \(60, 3\)"):
+        report.of("a x b", X)
+    with pytest.raises(ValueError, match="X must have 3 columns"):
+        report.at(X[:, :2])
