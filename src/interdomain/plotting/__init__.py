@@ -1,12 +1,16 @@
-"""Pictures of kernels, spectra and the terms of a posterior.
+"""Pictures of kernels, spectra, the terms of a posterior and the effects of columns.
 
 They need matplotlib, the extra ``plot``, which is imported by the first call and not before.
 """
 
+from .effects import effect, effect_shares, effects
 from .spectral_kernels import generalized_spectral_density, kernel_matrix, wigner
 from .terms import harmonic_shares, spectrum, variance_terms
 
 __all__ = [
+    "effect",
+    "effect_shares",
+    "effects",
     "generalized_spectral_density",
     "harmonic_shares",
     "kernel_matrix",

@@ -50,6 +50,11 @@ class Column(abc.ABC):
         return np.zeros(0)
 
     @abc.abstractmethod
+    def grid(self, count: int) -> Array:
+        """Values to look at functions of it at, increasing: ``count`` over the range, ``[count]``,
+        or the levels."""
+
+    @abc.abstractmethod
     def coordinates(self, x: tf.Tensor) -> tf.Tensor:
         """Where values of the column are, in their shape: all that functions and kernel need."""
 
@@ -165,6 +170,9 @@ class NumericColumn(Column):
     def period(self) -> float:
         return 1 + self.margin
 
+    def grid(self, count: int) -> Array:
+        return np.interp(np.linspace(0, 1, count), self._positions, self._knots)
+
     def positions_of(self, x: TensorType) -> tf.Tensor:
         """Where values are in the range, of the shape of x: 0 at the first knot, 1 at the last."""
         x = tf.convert_to_tensor(x, gpflow.default_float())
@@ -269,6 +277,9 @@ class CategoricalColumn(Column):
     @property
     def num_levels(self) -> int:
         return len(self._levels)
+
+    def grid(self, count: int) -> Array:
+        return self.levels
 
     def coordinates(self, x: tf.Tensor) -> tf.Tensor:
         """The number of the level; L for a value that is none of them."""

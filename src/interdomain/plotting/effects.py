@@ -1,0 +1,181 @@
+"""Pictures of the effects of a table's columns: lines, bars and maps, and a bar of shares."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from .._arguments import instance, integer
+from ..diagnostics import Effects
+from ..kernels.additive.columns import Column
+from ..sphere._typing import Array
+from .axes import new_axes, new_panels
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+_BAND = 2.0
+"""Bands and error bars are so many standard deviations on either side."""
+
+_POINTS_OF_LINE = 200
+_POINTS_OF_MAP = 60
+
+
+def effects(report: Effects, num: int = 6, *, columns: int = 3, label: str | None = None) -> Figure:
+    """Draw the largest effects, each in a panel with its name and its share of the variance.
+
+    See :func:`effect` for what a panel shows. Panels of one column share the scale of their effect.
+
+    :param report: From :func:`interdomain.diagnostics.effects`.
+    :param num: How many effects of one or two columns, at most.
+    :param columns: The panels in a row.
+    :param label: What f is, in which units; "effect" by default.
+    :return: The figure.
+    :raises ImportError: If there is no matplotlib.
+    :raises ValueError: If the report is another one, or the numbers are not positive.
+    """
+    _check(report)
+    num, columns = integer("num", num, at_least=1), integer("columns", columns, at_least=1)
+    chosen = [k for k in report.order if len(report.effects[k]) <= 2][:num]
+    figure, panels = new_panels(len(chosen), columns)
+    of_one = []
+    for k, ax in zip(chosen, panels, strict=True):
+        effect(report, report.effects[k], ax, label=label)
+        if len(report.effects[k]) == 1:
+            of_one.append(ax)
+    if of_one:
+        limits = np.array([ax.get_ylim() for ax in of_one])
+        for ax in of_one:
+            ax.set_ylim(np.min(limits), np.max(limits))
+    return figure
+
+
+def effect(
+    report: Effects, effect: Any, ax: Axes | None = None, *, label: str | None = None
+) -> Axes:
+    """Draw one effect, over the range that its columns have in the data and in their units.
+
+    Of a column of numbers a line with a band of two standard deviations on either side; of
+    categories a bar for each level, with such error bars; of two columns a map of the mean, zero in
+    white.
+
+    :param report: From :func:`interdomain.diagnostics.effects`.
+    :param effect: Of one or two columns, by its name or theirs.
+    :param ax: Where to draw; a new figure by default.
+    :param label: What f is, in which units; "effect" by default.
+    :return: The axes.
+    :raises ImportError: If there is no matplotlib.
+    :raises ValueError: If the report is another one, there is no such effect, or it has more
+        columns.
+    """
+    _check(report)
+    number = report.number_of(effect)
+    places = report.effects[number]
+    if len(places) > 2:
+        raise ValueError(
+            f"effect must have one or two columns to be drawn, found {report.names[number]!r}; "
+            "hold some of its columns and pass the others' values to report.of."
+        )
+    label = "effect" if label is None else label
+    ax = new_axes() if ax is None else ax
+    shown = [report.columns[k] for k in places]
+    names = [report.column_names[k] for k in places]
+    if len(places) == 2:
+        _map(report, number, shown, names, ax, label)
+    else:
+        _curve(report, number, shown[0], ax)
+        ax.set_xlabel(names[0])
+        ax.set_ylabel(label)
+    share, deviation = report.shares[number], report.share_deviations[number]
+    ax.set_title(f"{report.names[number]}: {share:.1%} ± {deviation:.1%}", fontsize="medium")
+    return ax
+
+
+def effect_shares(report: Effects, ax: Axes | None = None, *, num: int = 15) -> Axes:
+    """Draw the share of each effect as a bar with its error bar, the largest first.
+
+    :param report: From :func:`interdomain.diagnostics.effects`.
+    :param ax: Where to draw; a new figure by default.
+    :param num: How many effects, at most; the others are one bar.
+    :return: The axes.
+    :raises ImportError: If there is no matplotlib.
+    :raises ValueError: If the report is another one, or ``num`` is not positive.
+    """
+    _check(report)
+    num = integer("num", num, at_least=1)
+    order = list(report.order)
+    draws = [report.share_draws[:, k] for k in order[:num]]
+    names = [report.names[k] for k in order[:num]]
+    colours = ["C0" if len(report.effects[k]) == 1 else "C1" for k in order[:num]]
+    if len(order) > num:
+        draws.append(np.sum(report.share_draws[:, order[num:]], axis=1))
+        names.append(f"{len(order) - num} others")
+        colours.append("0.7")
+    ax = new_axes() if ax is None else ax
+    place = np.arange(len(names))
+    means, spread = np.mean(draws, axis=1), _BAND * np.std(draws, axis=1)
+    # Shares are not negative, and so are no error bars.
+    errors = np.stack([np.minimum(spread, means), spread])
+    ax.barh(place, means, xerr=errors, color=colours, error_kw={"capsize": 3, "ecolor": "0.2"})
+    ax.set_yticks(place, names)
+    ax.invert_yaxis()
+    ax.set_xlim(left=0)
+    ax.xaxis.set_major_formatter(lambda value, _: f"{value:.3g}")
+    ax.set_xlabel("share of the variance of f (± 2 standard deviations)")
+    return ax
+
+
+def _check(report: Effects) -> None:
+    remedy = "pass interdomain.diagnostics.effects(model, X)"
+    instance("report", report, Effects, "an Effects report", remedy)
+
+
+def _curve(report: Effects, number: int, column: Column, ax: Axes) -> None:
+    values = column.grid(_POINTS_OF_LINE)
+    mean, variance = report.of(report.effects[number], values)
+    spread = _BAND * np.sqrt(variance)
+    ax.axhline(0, color="0.6", lw=0.8, zorder=0)
+    if column.num_levels is None:
+        ax.fill_between(values, mean - spread, mean + spread, alpha=0.3, lw=0)
+        ax.plot(values, mean)
+        ax.margins(x=0)
+        return
+    place = np.arange(len(values))
+    ax.bar(place, mean, yerr=spread, alpha=0.7, error_kw={"capsize": 3, "ecolor": "0.2"})
+    _level_ticks(ax.xaxis, values)
+
+
+def _map(
+    report: Effects, number: int, columns: list[Column], names: list[str], ax: Axes, label: str
+) -> None:
+    across, up = (column.grid(_POINTS_OF_MAP) for column in columns)
+    grid = np.stack(np.meshgrid(across, up), axis=-1)
+    mean, _ = report.of(report.effects[number], grid.reshape([-1, 2]))
+    limit = np.max(np.abs(mean)) or 1.0
+    places = [
+        values if column.num_levels is None else np.arange(len(values))
+        for column, values in zip(columns, (across, up), strict=True)
+    ]
+    mesh = ax.pcolormesh(
+        *places,
+        mean.reshape(grid.shape[:2]),
+        cmap="RdBu_r",
+        vmin=-limit,
+        vmax=limit,
+        shading="nearest",
+        rasterized=True,
+    )
+    for axis, column, values in zip((ax.xaxis, ax.yaxis), columns, (across, up), strict=True):
+        if column.num_levels is not None:
+            _level_ticks(axis, values)
+    ax.set_xlabel(names[0])
+    ax.set_ylabel(names[1])
+    ax.figure.colorbar(mesh, ax=ax, label=label)
+
+
+def _level_ticks(axis: Any, levels: Array) -> None:
+    """The levels, or some of them if there are many."""
+    step = -(-len(levels) // 12)
+    axis.set_ticks(np.arange(len(levels))[::step], [f"{level:g}" for level in levels[::step]])
