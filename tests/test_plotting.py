@@ -13,8 +13,14 @@ import pytest
 from gpflow.kernels import RBF
 
 from interdomain import diagnostics, plotting
-from interdomain.inducing_variables import FourierFeatures, SphericalHarmonics, SumInducingVariables
+from interdomain.inducing_variables import (
+    AdditiveFeatures,
+    FourierFeatures,
+    SphericalHarmonics,
+    SumInducingVariables,
+)
 from interdomain.kernels import (
+    Additive,
     ArcCosine,
     HarmonizableComponent,
     HarmonizableMixture,
@@ -114,6 +120,114 @@ def test_harmonic_shares() -> None:
     constant = SphericalHarmonics(4, [0])
     shares = diagnostics.harmonic_shares(constant, kernel, inputs)
     plotting.harmonic_shares(shares).figure.canvas.draw()
+
+
+@pytest.fixture(scope="module")
+def of_table() -> diagnostics.Effects:
+    """Of a table with columns of numbers, one with far values, and of levels."""
+    rng = np.random.default_rng(0)
+    table = np.column_stack(
+        [rng.uniform(20, 80, 90), rng.lognormal(3.0, 1.5, 90), rng.choice([1.0, 2.0, 7.0], 90)]
+    )
+    wanted = ["main", "pairs", (0, 1, 2)]
+    names = ["age in years", "income", "site"]
+    kernel = Additive.from_data(table, wanted, names=names, categorical=["site"])
+    features = AdditiveFeatures.for_kernel(kernel, 80)
+    shape = [features.num_inducing, 1]
+    weights = rng.normal(size=shape)
+    root = 0.2 * np.eye(features.num_inducing)[None]
+    model = gpflow.models.SVGP(
+        kernel, gpflow.likelihoods.Gaussian(), features, q_mu=weights, q_sqrt=root
+    )
+    return diagnostics.effects(model, table)
+
+
+def test_effect_of_a_column_of_numbers(of_table: diagnostics.Effects) -> None:
+    figure, given = pyplot.subplots()
+    assert plotting.effect(of_table, "income", given, label="f in mg") is given
+    line = given.lines[1].get_xydata()
+    mean, variance = of_table.of("income", line[:, 0])
+    np.testing.assert_allclose(line[:, 1], mean)
+    knots = of_table.columns[1].knots
+    np.testing.assert_allclose(given.get_xlim(), knots[[0, -1]])  # in the column's units
+    (band,) = given.collections
+    height = np.ptp(band.get_datalim(given.transData).intervaly)
+    spread = 2 * np.sqrt(variance)
+    np.testing.assert_allclose(height, np.max(mean + spread) - np.min(mean - spread))
+    assert given.get_xlabel() == "income" and given.get_ylabel() == "f in mg"
+    k = of_table.names.index("income")
+    share, deviation = of_table.shares[k], of_table.share_deviations[k]
+    assert given.get_title() == f"income: {share:.1%} ± {deviation:.1%}"
+    figure.canvas.draw()
+
+
+def test_effect_of_levels(of_table: diagnostics.Effects) -> None:
+    ax = plotting.effect(of_table, "site")
+    mean, variance = of_table.of("site", [1.0, 2.0, 7.0])
+    np.testing.assert_allclose([bar.get_height() for bar in ax.patches], mean)
+    (bars,) = ax.collections
+    segments = np.array(bars.get_segments())[:, :, 1]
+    np.testing.assert_allclose(np.diff(segments)[:, 0], 4 * np.sqrt(variance))
+    assert [label.get_text() for label in ax.get_xticklabels()] == ["1", "2", "7"]
+
+
+def test_maps_of_pairs(of_table: diagnostics.Effects) -> None:
+    numbers = plotting.effect(of_table, ("age in years", "income"))
+    values = image(numbers)
+    columns = of_table.columns[:2]
+    corner = [[columns[0].knots[0], columns[1].knots[-1]]]
+    np.testing.assert_allclose(values[-1, 0], of_table.of((0, 1), corner)[0][0])
+    low, high = numbers.collections[0].get_clim()
+    assert low == -high and high == np.max(np.abs(values))
+    assert (numbers.get_xlabel(), numbers.get_ylabel()) == ("age in years", "income")
+    levels = plotting.effect(of_table, (1, 2))
+    np.testing.assert_allclose(
+        image(levels)[:, 0],
+        of_table.of((1, 2), [[columns[1].knots[0], level] for level in (1.0, 2.0, 7.0)])[0],
+    )
+    assert [label.get_text() for label in levels.get_yticklabels()] == ["1", "2", "7"]
+    for ax in (numbers, levels):
+        assert len(ax.figure.axes) == 2 and ax.figure.axes[1].get_ylabel() == "effect"
+        ax.figure.canvas.draw()
+
+
+def test_the_largest_effects(of_table: diagnostics.Effects) -> None:
+    figure = plotting.effects(of_table, 5, columns=2)
+    panels = [ax for ax in figure.axes if ax.get_title()]
+    drawable = [k for k in of_table.order if len(of_table.effects[k]) <= 2][:5]
+    titles = [ax.get_title().replace("\n", " ") for ax in panels]
+    for title, k in zip(titles, drawable, strict=True):
+        assert title.startswith(of_table.names[k] + ": ")
+    assert len({ax.get_ylim() for ax in panels if ax.get_ylabel() == "effect"}) == 1
+    figure.canvas.draw()
+    boxes = [ax.title.get_window_extent() for ax in panels]
+    assert all(0 <= box.x0 and box.x1 <= figure.bbox.width for box in boxes)
+
+
+def test_effect_shares(of_table: diagnostics.Effects) -> None:
+    ax = plotting.effect_shares(of_table, num=4)
+    widths = [bar.get_width() for bar in ax.patches]
+    np.testing.assert_allclose(widths[:4], of_table.shares[list(of_table.order[:4])])
+    np.testing.assert_allclose(sum(widths), 1)
+    labels = [label.get_text() for label in ax.get_yticklabels()]
+    assert labels[4] == "3 others" and labels[0] == of_table.names[of_table.order[0]]
+    (bars,) = ax.collections
+    ends = np.array(bars.get_segments())[:4, 1, 0]
+    deviations = of_table.share_deviations[list(of_table.order[:4])]
+    np.testing.assert_allclose(ends, widths[:4] + 2 * deviations)
+    assert len(plotting.effect_shares(of_table).patches) == 7
+
+
+def test_effect_errors(of_table: diagnostics.Effects) -> None:
+    with pytest.raises(ValueError, match="one or two columns to be drawn, found 'age in years x"):
+        plotting.effect(of_table, (0, 1, 2))
+    with pytest.raises(ValueError, match="effect must name columns .* found 'height'"):
+        plotting.effect(of_table, "height")
+    for call in (plotting.effects, plotting.effect_shares, lambda one: plotting.effect(one, 0)):
+        with pytest.raises(ValueError, match="report must be an Effects report, found .* pass"):
+            call(np.zeros(3))
+    with pytest.raises(ValueError, match="num must be .*1 or more, found 0"):
+        plotting.effects(of_table, 0)
 
 
 def test_errors() -> None:

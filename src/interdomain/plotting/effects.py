@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import textwrap
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -21,6 +22,7 @@ _BAND = 2.0
 
 _POINTS_OF_LINE = 200
 _POINTS_OF_MAP = 60
+_LONGEST_LINE = 42
 
 
 def effects(report: Effects, num: int = 6, *, columns: int = 3, label: str | None = None) -> Figure:
@@ -89,12 +91,15 @@ def effect(
         ax.set_xlabel(names[0])
         ax.set_ylabel(label)
     share, deviation = report.shares[number], report.share_deviations[number]
-    ax.set_title(f"{report.names[number]}: {share:.1%} ± {deviation:.1%}", fontsize="medium")
+    title = f"{report.names[number]}: {share:.1%} ± {deviation:.1%}"
+    ax.set_title(textwrap.fill(title, _LONGEST_LINE), fontsize="medium")
     return ax
 
 
 def effect_shares(report: Effects, ax: Axes | None = None, *, num: int = 15) -> Axes:
     """Draw the share of each effect as a bar with its error bar, the largest first.
+
+    Those of single columns are blue, interactions orange.
 
     :param report: From :func:`interdomain.diagnostics.effects`.
     :param ax: Where to draw; a new figure by default.
