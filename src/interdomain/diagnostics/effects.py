@@ -225,7 +225,8 @@ def effects(
 
     Columns that depend on each other do so in the data and not in this measure: shares say what f
     does where the columns take their values independently. Error bars are those of f given the
-    hyperparameters and the measure: that X is a sample is not in them.
+    hyperparameters and the measure: that X is a sample is not in them, and an effect whose variance
+    training has taken to zero has none.
 
     >>> import numpy as np, interdomain as idm
     >>> X = np.random.default_rng(0).uniform(size=[500, 3])
