@@ -33,6 +33,7 @@ from interdomain.models import OrthogonalSVGP
 matplotlib.use("Agg")
 from matplotlib import pyplot  # noqa: E402
 from matplotlib.axes import Axes  # noqa: E402
+from matplotlib.collections import QuadMesh  # noqa: E402
 
 X = np.random.default_rng(0).normal(size=(12, 1))
 Z = gpflow.inducing_variables.InducingPoints(np.linspace(-1.0, 1.0, 4)[:, None])
@@ -228,6 +229,49 @@ def test_effect_errors(of_table: diagnostics.Effects) -> None:
             call(np.zeros(3))
     with pytest.raises(ValueError, match="num must be .*1 or more, found 0"):
         plotting.effects(of_table, 0)
+
+
+LATITUDE, LONGITUDE = np.linspace(87.5, -87.5, 36), np.linspace(22.5, 377.5, 72)
+HEIGHT = np.cos(np.radians(LATITUDE))[:, None] * np.cos(np.radians(LONGITUDE))  # of the first axis
+
+
+def test_globe() -> None:
+    """Seen around once: the grid is cut at the date line; what is north is on the northern disc."""
+    axes = plotting.globe(
+        LATITUDE, LONGITUDE, HEIGHT, coastline=HEIGHT, title="map", label="height (m)", vmin=-1
+    )
+    meshes = [c for c in axes.map.collections if isinstance(c, QuadMesh)]
+    assert sum(np.size(mesh.get_array()) for mesh in meshes) == 2 * HEIGHT.size
+    for mesh in meshes:
+        east, north = np.moveaxis(np.degrees(mesh.get_coordinates()), -1, 0)
+        assert -180.0001 < east.min() < east.max() < 180.0001 and np.ptp(north) == 180
+        centre = (east[:-1, :-1] + east[1:, 1:]) / 2, (north[:-1, :-1] + north[1:, 1:]) / 2
+        inside = np.diff(east, axis=1)[:-1] > 4.9
+        expected = np.cos(np.radians(centre[0])) * np.cos(np.radians(centre[1]))
+        np.testing.assert_allclose(np.asarray(mesh.get_array())[inside], expected[inside])
+    for ax, pole in ((axes.north, 1), (axes.south, -1)):
+        (mesh,) = (c for c in ax.collections if isinstance(c, QuadMesh))
+        heights, places = np.asarray(mesh.get_array()), np.mean(mesh.get_coordinates()[..., 1])
+        assert heights.shape[1] == len(LONGITUDE) and abs(places) < 0.05
+        np.testing.assert_allclose(plotting.on_disc(90 * pole, 33.0, pole), 0, atol=1e-15)
+    np.testing.assert_allclose(plotting.on_disc(60.0, 0.0, 1), [0, -2 * np.sin(np.pi / 12)])
+    assert axes.map.get_title() == "map" and axes.map.figure.axes[-1].get_xlabel() == "height (m)"
+    axes.map.figure.canvas.draw()
+
+
+@pytest.mark.parametrize(
+    ("latitude", "longitude", "values", "message"),
+    [
+        (LONGITUDE, LATITUDE, HEIGHT.T, "latitude must be from -90 to 90 degrees, found 22.5 to"),
+        (LATITUDE, LONGITUDE[::-1], HEIGHT, "longitude must increase by 360 degrees at most"),
+        (LATITUDE, 2 * LONGITUDE, HEIGHT, "longitude must increase by 360 degrees at most"),
+        (LATITUDE, LONGITUDE, HEIGHT.T, r"values must be \[H, W\] = \[36, 72\].* found .*72, 36"),
+        (LATITUDE[:1], LONGITUDE, HEIGHT[:1], "latitude must be a vector of two or more in order"),
+    ],
+)
+def test_globe_errors(latitude: Any, longitude: Any, values: Any, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        plotting.globe(latitude, longitude, values)
 
 
 def test_errors() -> None:

@@ -1,19 +1,23 @@
-"""Pictures of kernels, spectra, the terms of a posterior and the effects of columns.
+"""Pictures of kernels, spectra, the terms of a posterior and the effects of columns; and maps.
 
 They need matplotlib, the extra ``plot``, which is imported by the first call and not before.
 """
 
 from .effects import effect, effect_shares, effects
+from .maps import GlobeAxes, globe, on_disc
 from .spectral_kernels import generalized_spectral_density, kernel_matrix, wigner
 from .terms import harmonic_shares, spectrum, variance_terms
 
 __all__ = [
+    "GlobeAxes",
     "effect",
     "effect_shares",
     "effects",
     "generalized_spectral_density",
+    "globe",
     "harmonic_shares",
     "kernel_matrix",
+    "on_disc",
     "spectrum",
     "variance_terms",
     "wigner",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -14,8 +14,7 @@ def new_axes() -> Axes:
 
     :raises ImportError: If there is no matplotlib.
     """
-    ax: Axes = _pyplot().subplots(layout="constrained")[1]
-    return ax
+    return new_figure().subplots()
 
 
 def new_panels(count: int, columns: int) -> tuple[Figure, list[Axes]]:
@@ -25,20 +24,23 @@ def new_panels(count: int, columns: int) -> tuple[Figure, list[Axes]]:
     """
     columns = min(columns, count)
     rows = -(-count // columns)
-    size = (4.2 * columns, 3.2 * rows)
-    figure, panels = _pyplot().subplots(
-        rows, columns, figsize=size, squeeze=False, layout="constrained"
-    )
+    figure = new_figure((4.2 * columns, 3.2 * rows))
+    panels = figure.subplots(rows, columns, squeeze=False)
     for unused in panels.flat[count:]:
         unused.remove()
     return figure, list(panels.flat[:count])
 
 
-def _pyplot() -> Any:
+def new_figure(size: tuple[float, float] | None = None) -> Figure:
+    """An empty figure.
+
+    :param size: Width and height in inches.
+    :raises ImportError: If there is no matplotlib.
+    """
     try:
         from matplotlib import pyplot
     except ImportError as error:
         raise ImportError(
             "interdomain.plotting needs matplotlib: pip install 'interdomain[plot]'."
         ) from error
-    return pyplot
+    return pyplot.figure(figsize=size, layout="constrained")

@@ -1,0 +1,222 @@
+"""Maps of the whole earth: an oval in which areas are right, and a disc about each pole."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+from gpflow.base import TensorType
+
+from .._arguments import Array, finite_array, number, real_array
+from .axes import new_figure
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import FigureBase
+
+LOWEST_LATITUDE = 60.0
+"""Of the discs."""
+
+
+class GlobeAxes(NamedTuple):
+    """Where :func:`globe` has drawn, to draw more there.
+
+    :ivar map: The oval, in radians: ``map.plot(np.radians(longitude), np.radians(latitude))``.
+    :ivar north: The disc about the north pole, longitude 0 at the bottom, in what
+        :func:`on_disc` returns.
+    :ivar south: The disc about the south pole, longitude 0 at the top.
+    """
+
+    map: Axes
+    north: Axes
+    south: Axes
+
+
+def globe(
+    latitude: TensorType,
+    longitude: TensorType,
+    values: TensorType,
+    *,
+    coastline: TensorType | None = None,
+    coastline_level: float = 0.0,
+    title: str = "",
+    label: str = "",
+    figure: FigureBase | None = None,
+    **colours: Any,
+) -> GlobeAxes:
+    """Draw values on a grid of latitudes and longitudes as maps, without a file of coastlines.
+
+    The oval is Mollweide's projection; it tears the earth apart at the date line and squeezes the
+    poles, so that there is a disc about each (Lambert's azimuthal equal-area projection, to 60
+    degrees of latitude).
+
+    :param latitude: ``[H]``, in degrees, increasing or decreasing.
+    :param longitude: ``[W]``, in degrees, increasing from any number on, once around at most.
+    :param values: ``[H, W]``; NaN where there are none.
+    :param coastline: Another field on the same grid, such as the elevation, ``[H, W]``; a line is
+        drawn where it crosses ``coastline_level``.
+    :param title: Of the oval.
+    :param label: Of the colour bar: the quantity and its unit.
+    :param figure: An empty figure or subfigure to draw in; a new one by default.
+    :param colours: Of matplotlib's ``pcolormesh``, such as ``cmap``, ``vmin`` and ``vmax``.
+    :return: The three axes.
+    :raises ImportError: If there is no matplotlib.
+    :raises ValueError: If the latitudes are beyond 90 degrees or not in order, the longitudes are
+        not increasing or go around more than once, or values are not ``[H, W]``.
+    """
+    latitude, longitude = _axis("latitude", latitude), _axis("longitude", longitude)
+    if np.max(np.abs(latitude)) > 90:
+        raise ValueError(
+            f"latitude must be from -90 to 90 degrees, found {latitude.min():.6g} to "
+            f"{latitude.max():.6g}; pass latitudes in degrees, and longitudes after them."
+        )
+    if longitude[-1] - longitude[0] > 360 or longitude[0] > longitude[-1]:
+        raise ValueError(
+            f"longitude must increase by 360 degrees at most, found {longitude[0]:.6g} to "
+            f"{longitude[-1]:.6g}; pass each meridian once, from west to east."
+        )
+    number("coastline_level", coastline_level)
+    shape = (len(latitude), len(longitude))
+    rows = slice(None, None, 1 if latitude[0] < latitude[-1] else -1)
+    shown = _field("values", values, shape)[rows]
+    coast = None if coastline is None else _field("coastline", coastline, shape)[rows]
+    latitude = latitude[rows]
+
+    figure = new_figure((9.0, 4.0)) if figure is None else figure
+    spec = figure.add_gridspec(2, 2, width_ratios=[2.8, 1])
+    oval = figure.add_subplot(spec[:, 0], projection="mollweide")
+    discs = [figure.add_subplot(spec[row, 1]) for row in range(2)]
+    scale = {
+        "vmin": np.nanmin(shown, initial=np.inf),
+        "vmax": np.nanmax(shown, initial=-np.inf),
+        **colours,
+    }
+    mesh = _draw_map(oval, latitude, longitude, shown, coast, coastline_level, scale)
+    for ax, sign in zip(discs, (1, -1), strict=True):
+        _draw_disc(ax, sign, latitude, longitude, shown, coast, coastline_level, scale)
+    oval.set_title(title)
+    bar = figure.colorbar(mesh, ax=[oval, *discs], orientation="horizontal", shrink=0.5, aspect=40)
+    bar.set_label(label)
+    return GlobeAxes(oval, *discs)
+
+
+def on_disc(latitude: TensorType, longitude: TensorType, pole: int) -> tuple[Array, Array]:
+    """Where points are on the disc about a pole.
+
+    :param latitude: In degrees.
+    :param longitude: In degrees, of a shape that goes with it.
+    :param pole: 1 for the north pole, -1 for the south pole.
+    :return: The coordinates x and y; the pole is at zero.
+    """
+    radius = 2 * np.sin(np.radians(90 - pole * np.asarray(latitude, float)) / 2)
+    angle = np.radians(np.asarray(longitude, float))
+    return radius * np.sin(angle), -pole * radius * np.cos(angle)
+
+
+def _axis(name: str, values: TensorType) -> Array:
+    axis = finite_array(name, values, (1,), "a vector of two or more")
+    steps = np.diff(axis)
+    if len(axis) < 2 or not (np.all(steps > 0) or np.all(steps < 0)):
+        raise ValueError(
+            f"{name} must be a vector of two or more in order, found {len(axis)} entries; pass the "
+            "places of the rows or columns of the grid, each once."
+        )
+    return axis
+
+
+def _field(name: str, values: TensorType, shape: tuple[int, int]) -> Array:
+    field = real_array(name, values, "a matrix [H, W]")
+    if field.shape != shape:
+        raise ValueError(
+            f"{name} must be [H, W] = {list(shape)}, one for each latitude and longitude, found "
+            f"shape {list(field.shape)}; pass values.reshape(len(latitude), len(longitude))."
+        )
+    return field
+
+
+def _edges(places: Array) -> Array:
+    """The ends of the cells around places, ``[n + 1]``."""
+    middle = (places[1:] + places[:-1]) / 2
+    first, last = 2 * places[0] - middle[0], 2 * places[-1] - middle[-1]
+    return np.concatenate([[first], middle, [last]])
+
+
+def _goes_around(longitude: Array) -> bool:
+    """Whether the first column is the neighbour of the last."""
+    gap = 360 - (longitude[-1] - longitude[0])
+    return bool(gap < 1.5 * np.max(np.diff(longitude)))
+
+
+def _draw_map(
+    ax: Axes,
+    latitude: Array,
+    longitude: Array,
+    values: Array,
+    coast: Array | None,
+    level: float,
+    scale: dict[str, Any],
+) -> Any:
+    """What is beyond the date line is drawn once around."""
+    north = np.radians(np.clip(_edges(latitude), -90, 90))
+    around = np.arange(len(longitude) + _goes_around(longitude))
+    closed = longitude[around % len(longitude)] + 360 * (around // len(longitude))
+    first, last = np.floor((180 - closed[[-1, 0]]) / 360)
+    for turn in np.arange(first, last + 1):
+        east = np.radians(np.clip(_edges(longitude) + 360 * turn, -180, 180))
+        mesh = ax.pcolormesh(east, north, values, rasterized=True, **scale)
+        if coast is not None:
+            x, y = np.radians(closed + 360 * turn), np.radians(latitude)
+            field = coast[:, around % len(longitude)]
+            ax.contour(x, y, field, levels=[level], colors="black", linewidths=0.5)
+    ax.grid(color="grey", linewidth=0.3)
+    ax.set_xticks(np.radians(np.arange(-120, 121, 60)))
+    ax.set_yticks(np.radians(np.arange(-60, 61, 30)))
+    ax.tick_params(labelsize="small")
+    return mesh
+
+
+def _draw_disc(
+    ax: Axes,
+    pole: int,
+    latitude: Array,
+    longitude: Array,
+    values: Array,
+    coast: Array | None,
+    level: float,
+    scale: dict[str, Any],
+) -> None:
+    from matplotlib.patches import Circle
+
+    radius = 2 * np.sin(np.radians(90 - LOWEST_LATITUDE) / 2)
+    rim = Circle((0, 0), radius, facecolor="none", edgecolor="black", linewidth=0.8, zorder=3)
+    ax.add_patch(rim)
+    beyond = np.flatnonzero(pole * latitude > LOWEST_LATITUDE - 5)
+    if len(beyond) > 1:
+        rows = slice(beyond[0], beyond[-1] + 1)
+        ends = np.clip(_edges(latitude[rows]), -90, 90)
+        x, y = on_disc(ends[:, None], _edges(longitude), pole)
+        ax.pcolormesh(x, y, values[rows], rasterized=True, **scale).set_clip_path(rim)
+        if coast is not None:
+            columns = np.arange(len(longitude) + _goes_around(longitude)) % len(longitude)
+            x, y = on_disc(latitude[rows, None], longitude[columns], pole)
+            lines = ax.contour(
+                x, y, coast[rows][:, columns], levels=[level], colors="black", linewidths=0.5
+            )
+            lines.set_clip_path(rim)
+    for meridian, name in enumerate(("0°", "90°E", "180°", "90°W")):
+        x, y = on_disc(pole * np.array([90.0, LOWEST_LATITUDE]), 90.0 * meridian, pole)
+        ax.plot(x, y, color="grey", linewidth=0.3)
+        ax.text(
+            1.06 * x[1],
+            1.06 * y[1],
+            name,
+            ha=("center", "left", "center", "right")[meridian],
+            va="center" if meridian % 2 else ("top" if y[1] < 0 else "bottom"),
+            fontsize="x-small",
+        )
+    x, y = on_disc(np.full(91, 75.0 * pole), np.linspace(0, 360, 91), pole)
+    ax.plot(x, y, color="grey", linewidth=0.3)
+    ax.set(xlim=(-1.5 * radius, 1.5 * radius), ylim=(-1.25 * radius, 1.25 * radius))
+    ax.set_aspect("equal")
+    ax.set_axis_off()
+    ax.set_title(f"beyond {LOWEST_LATITUDE:.0f}° {'N' if pole > 0 else 'S'}", fontsize="small")
