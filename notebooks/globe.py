@@ -1,0 +1,143 @@
+# ---
+# jupyter:
+#   jupytext:
+#     text_representation:
+#       extension: .py
+#       format_name: percent
+#   kernelspec:
+#     display_name: Python 3
+#     language: python
+#     name: python3
+# ---
+
+# %% [markdown]
+# # What do latitude and longitude as two columns cost?
+#
+# Stations on the globe measure a temperature. A kernel of two columns takes latitude and longitude
+# for a flat map: at the date line neighbours are 360 degrees apart, and a pole is a line. A
+# kernel of the globe takes the same columns, in degrees, for points of the sphere.
+#
+# The field is made here: colder towards the poles, with hills about points drawn on the sphere.
+# 4,000 stations are drawn, more of them north of the equator, with a noise of 1 degree Celsius.
+
+# %%
+import os
+from pathlib import Path
+from time import perf_counter
+
+import gpflow
+import matplotlib.pyplot as plt
+import numpy as np
+
+import interdomain as idm
+
+SMOKE = os.environ.get("INTERDOMAIN_SMOKE") == "1"
+NUM_STATIONS, MAX_DEGREE, STEP = (300, 6, 10) if SMOKE else (4_000, 20, 2)
+NUM_FEATURES = (MAX_DEGREE + 1) ** 2  # of both models
+rng = np.random.default_rng(0)
+centres = rng.normal(size=[40, 3])
+centres /= np.linalg.norm(centres, axis=1, keepdims=True)
+heights = rng.normal(scale=6, size=len(centres))
+
+
+def temperature(X):
+    """In degrees Celsius, of rows of latitude and longitude in degrees."""
+    unit = idm.sphere.unit_vectors(X).numpy()
+    hills = np.exp(10 * (unit @ centres.T - 1)) @ heights
+    return (30 - 45 * unit[:, 2] ** 2 + hills)[:, None]
+
+
+directions = rng.normal(size=[NUM_STATIONS, 3]) + [0, 0, 0.3]
+X = idm.sphere.latitude_longitude(directions).numpy()  # [N, 2]
+Y = temperature(X) + rng.normal(size=[NUM_STATIONS, 1])
+mean, scale = Y.mean(), Y.std()
+
+# %% [markdown]
+# ## On the globe
+#
+# `GlobeMatern52` has a lengthscale in radians and nothing else to train but its variance. Its
+# spherical harmonics depend on neither: one pass over the rows is enough.
+
+# %%
+start = perf_counter()
+kernel = idm.kernels.GlobeMatern52(lengthscale=0.3)
+harmonics = idm.inducing_variables.SphericalHarmonics.for_kernel(kernel, 2, MAX_DEGREE)
+prior = idm.kernels.FiniteRank(kernel, harmonics)
+globe = idm.models.StructuredSGPR((X, (Y - mean) / scale), prior, harmonics, noise_variance=0.1)
+idm.training.fit_sgpr(globe, progress=False)
+seconds = {"globe": perf_counter() - start}
+lengthscale = kernel.lengthscale.numpy()
+print(f"{harmonics.num_inducing} harmonics; lengthscale {lengthscale:.2g} rad")
+
+# %% [markdown]
+# ## Two columns
+#
+# As many Fourier features of a box around the map, a Matern-5/2 of the columns with a lengthscale
+# for each, trained in the same way.
+
+# %%
+start = perf_counter()
+base = gpflow.kernels.Matern52(lengthscales=[60.0, 60.0])  # degrees
+box = idm.kernels.Periodized.from_data(base, X)
+waves = idm.inducing_variables.PeriodicFourierFeatures.for_kernel(box, NUM_FEATURES)
+prior = idm.kernels.FiniteRank(box, waves)
+flat = idm.models.StructuredSGPR((X, (Y - mean) / scale), prior, waves, noise_variance=0.1)
+idm.training.fit_sgpr(flat, progress=False)
+seconds["two columns"] = perf_counter() - start
+
+# %% [markdown]
+# ## Errors, everywhere and at the edges of the map
+#
+# Of the field without noise, at points spread evenly over the sphere; and how far the prediction
+# jumps, at most, across the date line and among the longitudes of the north pole.
+
+# %%
+even = idm.sphere.latitude_longitude(rng.normal(size=[20_000, 3])).numpy()
+regions = {
+    "everywhere": np.full(len(even), True),
+    "10° from date line": np.abs(even[:, 1]) > 170,
+    "10° from a pole": np.abs(even[:, 0]) > 80,
+}
+latitudes = np.linspace(-89, 89, 90)
+east, west = (np.stack([latitudes, np.full(90, end)], axis=1) for end in (180.0, -180.0))
+pole = np.stack([np.full(90, 90.0), np.linspace(-180, 180, 90)], axis=1)
+posteriors = {"globe": globe.posterior(), "two columns": flat.posterior()}
+columns = [*regions, "jump, date line", "jump, north pole"]
+print(f"{'RMSE in °C':14}{'seconds':>9}", *(f"{name:>19}" for name in columns))
+for name, posterior in posteriors.items():
+    error = posterior.predict_f(even)[0].numpy() * scale + mean - temperature(even)
+    rmse = [np.sqrt(np.mean(error[rows] ** 2)) for rows in regions.values()]
+    jump = scale * np.max(np.abs(posterior.predict_f(east)[0] - posterior.predict_f(west)[0]))
+    at_pole = scale * np.ptp(posterior.predict_f(pole)[0])
+    print(f"{name:14}{seconds[name]:9.1f}", *(f"{v:19.3f}" for v in [*rmse, jump, at_pole]))
+
+# %% [markdown]
+# ## Maps
+#
+# The black line is where the true temperature crosses 10 degrees Celsius.
+
+# %%
+latitude, longitude = np.arange(-90, 91, STEP), np.arange(-180, 180, STEP)
+grid = np.stack(np.meshgrid(latitude, longitude, indexing="ij"), axis=-1).reshape(-1, 2)
+shape = (len(latitude), len(longitude))
+truth = temperature(grid).reshape(shape)
+figure = plt.figure(figsize=(9, 8), layout="constrained")
+for part, (name, posterior) in zip(figure.subfigures(2, 1), posteriors.items(), strict=True):
+    error = posterior.predict_f(grid)[0].numpy().reshape(shape) * scale + mean - truth
+    idm.plotting.globe(
+        latitude,
+        longitude,
+        error,
+        coastline=truth,
+        coastline_level=10.0,
+        title=f"error of the prediction: {name}",
+        label="°C",
+        figure=part,
+        cmap="RdBu_r",
+        vmin=-2,
+        vmax=2,
+    )
+output = Path("notebooks" if Path("notebooks").is_dir() else ".") / "output"
+output.mkdir(exist_ok=True)
+figure.savefig(output / "globe.png", dpi=120)
+print(f"figure: {output / 'globe.png'}")
