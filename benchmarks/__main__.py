@@ -22,6 +22,7 @@ from benchmarks.data_pass import DataPass
 from benchmarks.distributed.benchmark import Distributed
 from benchmarks.elevation import Elevation
 from benchmarks.free_spectrum import FreeSpectrumBenchmark
+from benchmarks.globe import Globe
 from benchmarks.harmonic_features import HarmonicFeatures
 from benchmarks.hvgp_scaling.benchmark import HvgpScaling
 from benchmarks.kernel_recovery.benchmark import KernelRecovery
@@ -60,6 +61,7 @@ BENCHMARKS: dict[str, type[Benchmark]] = {
         FreeSpectrumBenchmark,
         HvgpScaling,
         Elevation,
+        Globe,
         Nystrom,
         TransformMnist,
         Orthogonal,
@@ -83,7 +85,7 @@ BENCHMARKS: dict[str, type[Benchmark]] = {
 NEED_DATA = (
     *("uci_vish", "uci_orthogonal", "elevation", "nystrom", "transform_mnist", "snelson"),
     *("vff_additive", "rectangles", "mnist_conv", "colour_conv", "banana_hmk", "solar"),
-    *("airline_scale", "free_spectrum"),
+    *("airline_scale", "free_spectrum", "globe"),
 )
 
 

@@ -13,8 +13,10 @@ svgp_M       gpflow's SVGP, Matern-3/2, M points (k-means) among the unit vector
 hvgp_M       HVGP under shifts of 30 degrees of longitude, 7 components of M points each, otherwise
              as svgp_M
 Errors are those of all test rows, of those within 10 degrees of the date line, and within 10
-degrees of a pole. The jumps are root mean squares of the predictive mean, in standard deviations of
-the elevation: across the date line, and around the poles.
+degrees of a pole. With --gap G there are no training rows within G degrees of the date line and of
+the poles, and the errors are those of test rows there. The jumps are root mean squares of the
+predictive mean, in standard deviations of the elevation: across the date line, and around the
+poles. Maps of a small model are drawn beside the results.
 """
 
 from __future__ import annotations
@@ -56,6 +58,7 @@ class Globe(Benchmark):
         add_data_argument(parser)
         parser.add_argument("--models", type=names((*MODELS, *SHORT), "models"), default=None)
         parser.add_argument("--seconds", type=float, default=None, help="of svgp and hvgp, 300")
+        parser.add_argument("--gap", type=float, default=0.0, help="degrees without rows")
 
     def configurations(self, arguments: argparse.Namespace) -> Iterable[Configuration]:
         short = arguments.short
@@ -66,6 +69,7 @@ class Globe(Benchmark):
                 "every": 9 if short else 1,
                 "seconds": arguments.seconds or (2.0 if short else 300.0),
                 "seed": 0,
+                **({"gap": arguments.gap} if arguments.gap else {}),
             }
 
     def run(self, configuration: Configuration, arguments: argparse.Namespace) -> dict[str, Any]:
@@ -75,6 +79,9 @@ class Globe(Benchmark):
 
     def table(self, records: Sequence[Record]) -> str:
         return table_of(records)
+
+    def draw(self, folder: Path, records: Sequence[Record], arguments: argparse.Namespace) -> None:
+        draw_maps(folder / "globe.png", records[0]["configuration"], arguments.data_dir)
 
 
 def grid(data: str, data_dir: str | None, every: int) -> tuple[Array, Array, Array]:
@@ -122,7 +129,14 @@ def split(num_rows: int, seed: int) -> tuple[Any, Any]:
 
 
 def measured(
-    *, model: str, data: str, data_dir: str | None, every: int, seconds: float, seed: int
+    *,
+    model: str,
+    data: str,
+    data_dir: str | None,
+    every: int,
+    seconds: float,
+    seed: int,
+    gap: float = 0.0,
 ) -> dict[str, Any]:
     """Train one model; in a process of its own."""
     import interdomain  # noqa: F401 - imports are not counted
@@ -130,6 +144,9 @@ def measured(
     latitude, longitude, heights = grid(data, data_dir, every)
     X, Y = rows_of(latitude, longitude), heights.reshape(-1, 1)
     train, test = split(len(X), seed)
+    if gap:
+        left_out = within("date line", X, gap) | within("poles", X, gap)
+        train, test = train[~left_out[train]], test[left_out[test]]
     Y = (Y - Y[train].mean()) / Y[train].std()
     started = time.perf_counter()
     fitted, inputs, more = build(model, X[train], Y[train], seconds, seed)
@@ -150,11 +167,11 @@ def measured(
     }
 
 
-def within(region: str, X: Array) -> Any:
+def within(region: str, X: Array, near: float = NEAR) -> Any:
     """Which rows are in a region."""
     if region == "date line":
-        return np.abs(X[:, 1]) >= 180 - NEAR
-    return np.abs(X[:, 0]) >= 90 - NEAR if region == "poles" else np.ones(len(X), bool)
+        return np.abs(X[:, 1]) >= 180 - near
+    return np.abs(X[:, 0]) >= 90 - near if region == "poles" else np.ones(len(X), bool)
 
 
 def jumps(mean: Any) -> dict[str, float]:
@@ -264,7 +281,7 @@ def hyperparameters(model: Any) -> dict[str, Any]:
 
 
 def table_of(records: Sequence[Record]) -> str:
-    """One row for each model."""
+    """One row for each model, with its gap if there is one."""
     headers = [
         *("model", "features", "seconds"),
         *(f"{error}, {region}" for region in REGIONS for error in ("RMSE", "NLPD")),
@@ -276,7 +293,7 @@ def table_of(records: Sequence[Record]) -> str:
         errors = [result[region][key] for region in REGIONS for key in ("rmse", "nll")]
         rows.append(
             (
-                record["configuration"]["model"],
+                record["configuration"]["model"] + _gap(record),
                 f"{result['num_inducing']:,}",
                 f"{result['seconds']:.0f}",
                 *(f"{error:.3f}" for error in errors),
@@ -284,6 +301,49 @@ def table_of(records: Sequence[Record]) -> str:
             )
         )
     return markdown(headers, rows)
+
+
+def _gap(record: Record) -> str:
+    gap = record["configuration"].get("gap")
+    return f", gap {gap:g}" if gap else ""
+
+
+def draw_maps(path: Path, configuration: Configuration, data_dir: Path | None) -> None:
+    """Fit harmonics up to degree 20, or 6 to less than all rows, and draw them beside the data."""
+    from matplotlib.figure import Figure
+
+    import interdomain as idm
+
+    folder = None if data_dir is None else str(data_dir)
+    latitude, longitude, heights = grid(configuration["data"], folder, configuration["every"])
+    X, Y = rows_of(latitude, longitude), heights.reshape(-1, 1)
+    train, _ = split(len(X), configuration["seed"])
+    mean, scale = Y[train].mean(), Y[train].std()
+    degree = 20 if configuration["every"] == 1 else 6
+    model, _ = globe((X[train], (Y[train] - mean) / scale), degree)
+    shown = slice(None, None, 3 if configuration["every"] == 1 else 1)
+    latitude, longitude, heights = latitude[shown], longitude[shown], heights[shown, shown]
+    found = Predictor(model, 2)(rows_of(latitude, longitude))[0].reshape(heights.shape)
+    figure = Figure(figsize=(9, 8), layout="constrained")
+    for part, title, values in zip(
+        figure.subfigures(2, 1),
+        ("elevation", f"predictive mean, harmonics up to degree {degree}"),
+        (heights, mean + scale * found),
+        strict=True,
+    ):
+        idm.plotting.globe(
+            latitude,
+            longitude,
+            values / 1_000,
+            coastline=heights,
+            title=title,
+            label="km above sea level",
+            figure=part,
+            cmap="terrain",
+            vmin=-8,
+            vmax=6,
+        )
+    figure.savefig(path, dpi=70)
 
 
 if __name__ == "__main__":
