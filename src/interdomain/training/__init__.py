@@ -1,24 +1,29 @@
 """Training of GPflow models: L-BFGS, Adam and natural gradients, with checkpoints that resume."""
 
 from ..distributed import WorkerLostError
+from .additive import AdditiveFit, fit_additive
 from .choice import Choice
 from .loop import fit
+from .pairs import RankedPair
 from .progress import Callback, StopFit
 from .pursuit import Pursuit, PursuitRound, matching_pursuit
 from .results import FitResult, NonFiniteError
 from .sgpr import SGPRFit, fit_sgpr
 
 __all__ = [
+    "AdditiveFit",
     "Callback",
     "Choice",
     "FitResult",
     "NonFiniteError",
     "Pursuit",
     "PursuitRound",
+    "RankedPair",
     "SGPRFit",
     "StopFit",
     "WorkerLostError",
     "fit",
+    "fit_additive",
     "fit_sgpr",
     "matching_pursuit",
 ]

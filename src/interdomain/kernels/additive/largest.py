@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -15,10 +16,18 @@ if TYPE_CHECKING:
 _MAX_CANDIDATES = 2**18
 
 
-def largest_orders(kernel: Additive, num_features: int) -> dict[Effect, IntArray]:
+def largest_orders(
+    kernel: Additive,
+    num_features: int,
+    *,
+    at_least: Mapping[Effect, int] | None = None,
+    highest: Sequence[int] | None = None,
+) -> dict[Effect, IntArray]:
     """For each effect how many periods in each of its numeric columns, ``[J, n]``.
 
     :param num_features: Of all effects and the constant together, at most.
+    :param at_least: So many waves of an effect are taken before others, if it has as many.
+    :param highest: The most periods in each column of the table.
     :raises ValueError: If not every effect can have a wave.
     """
     candidates: dict[Effect, IntArray] = {}
@@ -28,7 +37,7 @@ def largest_orders(kernel: Additive, num_features: int) -> dict[Effect, IntArray
         columns = [kernel.columns[k] for k in effect]
         sizes[effect] = math.prod(column.num_levels or 2 for column in columns)
         candidates[effect], shares[effect] = _candidates(
-            kernel, effect, max(num_features // sizes[effect], 1)
+            kernel, effect, max(num_features // sizes[effect], 1), highest
         )
     needed = 1 + sum(sizes.values())
     if needed > num_features:
@@ -39,22 +48,31 @@ def largest_orders(kernel: Additive, num_features: int) -> dict[Effect, IntArray
         )
     left = num_features - needed
     taken = dict.fromkeys(kernel.effects, 1)
-    # What comes next in each effect, by the variance of a feature, largest first.
+    # What comes next in each effect: first what it has at least, then by the variance of a feature.
+    wanted = at_least or {}
     order = sorted(
-        ((-share, effect) for effect, of in shares.items() for share in of[1:]), key=_first
+        (
+            (number >= wanted.get(effect, 1), -share, effect)
+            for effect, of in shares.items()
+            for number, share in enumerate(of)
+            if number
+        ),
+        key=_first,
     )
-    for _, effect in order:
+    for _, _, effect in order:
         if sizes[effect] <= left:
             taken[effect] += 1
             left -= sizes[effect]
     return {effect: candidates[effect][: taken[effect]] for effect in kernel.effects}
 
 
-def _first(entry: tuple[float, Effect]) -> float:
-    return entry[0]
+def _first(entry: tuple[bool, float, Effect]) -> tuple[bool, float]:
+    return entry[:2]
 
 
-def _candidates(kernel: Additive, effect: Effect, count: int) -> tuple[IntArray, Array]:
+def _candidates(
+    kernel: Additive, effect: Effect, count: int, most: Sequence[int] | None
+) -> tuple[IntArray, Array]:
     """In decreasing order of the variance that a feature has, and that variance."""
     places = [kernel.lengthscale_place(effect, column) for column in effect]
     numeric = [place for place in places if place is not None]
@@ -65,9 +83,11 @@ def _candidates(kernel: Additive, effect: Effect, count: int) -> tuple[IntArray,
     highest = max(min(count, int(_MAX_CANDIDATES ** (1 / len(numeric)))), 1)
     of_waves = np.asarray(kernel.wave_variances(highest), float)
     product = np.array(variance)
-    for place in numeric:
-        product = np.multiply.outer(product, of_waves[place])
+    columns = [k for k in effect if kernel.columns[k].num_levels is None]
+    for place, column in zip(numeric, columns, strict=True):
+        product = np.multiply.outer(product, of_waves[place, : most[column] if most else None])
+    shape = product.shape
     product = product.reshape(-1)
     best = np.argsort(-product, kind="stable")[:count]
-    orders = np.stack(np.unravel_index(best, [highest] * len(numeric)), axis=-1) + 1
+    orders = np.stack(np.unravel_index(best, shape), axis=-1) + 1
     return orders.astype(np.int64), product[best]

@@ -1,0 +1,147 @@
+"""A sum of effects in one call: the interactions it finds, and what it refuses."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+import interdomain as idm
+from interdomain.kernels import Additive, FiniteRank
+from interdomain.training import AdditiveFit, fit_additive
+from interdomain.training.pairs import choose_pairs
+
+RNG = np.random.default_rng(0)
+X = RNG.uniform(size=[400, 5])
+STATION = RNG.integers(3, size=400)
+# Friedman's function in other units, without the columns that do nothing, and with stations.
+Y = 1e6 * (
+    5
+    + 10 * np.sin(np.pi * X[:, :1] * X[:, 1:2])
+    + 20 * (X[:, 2:3] - 0.5) ** 2
+    + 10 * X[:, 3:4]
+    + RNG.normal(size=[400, 1])
+)
+NAMES = ["a", "b", "c", "d", "e"]
+
+
+def fitted(*arguments: Any, **options: Any) -> AdditiveFit:
+    settings: dict[str, Any] = {"names": NAMES, "steps": 20, "progress": False}
+    return fit_additive(*arguments, **{**settings, **options})
+
+
+@pytest.fixture(scope="module")
+def friedman() -> AdditiveFit:
+    return fitted((X, Y), 90)
+
+
+def test_the_interaction_of_friedmans_function(friedman: AdditiveFit) -> None:
+    assert friedman.pairs[0].name == friedman.ranking[0].name == "a x b"
+    assert friedman.pairs[0].gain > 20
+    assert all(pair.gain < 5 for pair in friedman.pairs[1:])
+    assert friedman.kernel.effects[:6] == ((0,), (1,), (2,), (3,), (4,), (0, 1))
+    assert friedman.model.inducing_variable.num_inducing <= 90
+    mean, _ = friedman.model.predict_f(X)
+    assert np.sqrt(np.mean((mean - Y) ** 2)) < 0.25 * np.std(Y)
+    noise = float(friedman.model.likelihood.variance.numpy())
+    assert 0.7e12 < noise < 1.4e12  # in the units of Y
+    assert "a x b" in str(friedman)
+
+
+def test_units_and_seeds(friedman: AdditiveFit) -> None:
+    units = np.array([1e3, 1e-3, 1.0, 7.0, 1.0])
+    again = fitted((X * units + 3.0, Y / 1e9), 90)
+    assert [pair.name for pair in again.pairs] == [pair.name for pair in friedman.pairs]
+    rescaled = again.result.elbo - len(Y) * np.log(1e9)
+    np.testing.assert_allclose(rescaled, friedman.result.elbo, atol=0.5)
+
+
+def test_gains_are_those_of_models_with_the_pairs() -> None:
+    table = np.column_stack([X[:120, :3], STATION[:120]])
+    targets = np.column_stack([Y[:120, 0], table[:, 0] * table[:, 3]]) * [1e-6, 1.0]
+    kernel = Additive.from_data(table, ["main", (0, 2)], categorical=[3], lengthscales=0.5)
+    kernel.constant_variance.assign(30.0)
+
+    def bound(*pairs: tuple[tuple[int, int], float]) -> tuple[float, Any]:
+        own = Additive(
+            kernel.columns,
+            [*kernel.effects, *(effect for effect, _ in pairs)],
+            constant_variance=30.0,
+        )
+        scales = {**dict.fromkeys(kernel.effects, 0.2), **dict(pairs)}
+        own.variances.assign([scales[effect] for effect in own.effects])
+        waves = {effect: 2 if len(effect) > 1 else 3 for effect in own.effects}
+        features = idm.inducing_variables.AdditiveFeatures(own, waves)
+        model = idm.models.StructuredSGPR(
+            (table, targets), FiniteRank(own, features), features, noise_variance=0.2
+        )
+        return float(model.elbo()), model
+
+    alone, model = bound()
+    chosen, ranking = choose_pairs(
+        model, kernel, room=60, share=20, unit=100.0, least_gain=0.1, progress=False
+    )
+    assert {pair.effect for pair in ranking} == {(0, 1), (0, 3), (1, 2), (1, 3), (2, 3)}
+    gains = [bound((pair.effect, pair.variance))[0] - alone for pair in ranking]
+    np.testing.assert_allclose([pair.gain for pair in ranking], gains, atol=1e-6)
+    assert gains == sorted(gains, reverse=True)
+    for factor in (0.5, 2.0):  # the variance is the best one
+        assert bound((ranking[1].effect, factor * ranking[1].variance))[0] - alone < gains[1]
+    # What is chosen next is given what was chosen before.
+    assert 2 <= len(chosen) <= 3 and chosen[0] == ranking[0]
+    first, second = ((pair.effect, pair.variance) for pair in chosen[:2])
+    np.testing.assert_allclose(chosen[1].gain, bound(first, second)[0] - bound(first)[0], atol=1e-6)
+
+
+def test_groups_and_the_shortlist(monkeypatch: pytest.MonkeyPatch) -> None:
+    model = fitted((X, Y), 60, effects="main", steps=1).model
+    kernel = model.kernel.kernel
+    options: dict[str, Any] = {"share": 16, "unit": float(np.var(Y)), "progress": False}
+    whole = choose_pairs(model, kernel, room=64, least_gain=1.0, **options)
+    monkeypatch.setattr("interdomain.training.pairs._GROUP", 40)
+    parts = choose_pairs(model, kernel, room=64, least_gain=1.0, **options)
+    for some, others in zip(whole, parts, strict=True):
+        assert [pair.effect for pair in some] == [pair.effect for pair in others]
+        np.testing.assert_allclose(
+            [pair.gain for pair in some], [pair.gain for pair in others], rtol=1e-6
+        )
+    assert choose_pairs(model, kernel, room=15, least_gain=1.0, **options) == ([], [])
+
+
+def test_effects_that_are_asked_for() -> None:
+    table = np.column_stack([X[:, :3], STATION])
+    target = table[:, :1] * (STATION[:, None] == 1) + 0.1 * Y / 1e6
+    options: dict[str, Any] = {"names": ["a", "b", "c", "station"], "categorical": ["station"]}
+    chosen = fitted((table, target), 80, effects=["main", "chosen", ("a", "b", "c")], **options)
+    assert chosen.pairs[0].name == "a x station"
+    assert (0, 1, 2) in chosen.kernel.effects and (0, 3) in chosen.kernel.effects
+    explicit = fitted((table, target), 80, effects=["main", ("b", "station")], **options)
+    assert explicit.kernel.effects[4:] == ((1, 3),) and not explicit.ranking
+    # Rows that are no arrays, with columns that were made before.
+    data = tf.data.Dataset.from_tensor_slices((table, target)).batch(150)
+    kernel = Additive.from_data(table, categorical=[3], separate_lengthscales=True)
+    with pytest.raises(ValueError, match=r"data must be a pair of arrays .*found .*kernel="):
+        fitted(data)
+    streamed = fitted(data, 80, effects=["main", (1, 3)], kernel=kernel, names=None)
+    np.testing.assert_allclose(streamed.result.elbo, explicit.result.elbo, atol=0.1)
+
+
+def test_bad_input() -> None:
+    missing = np.where(np.arange(400)[:, None] == 7, [[0, np.nan, 0, 0, 0]], X)
+    for wrong, options, message in [
+        ((missing, Y), {}, "X must be finite, found 1 of 400 rows .*'b'"),
+        ((X * [1, 1, 1, 0, 1], Y), {}, "'d' must vary"),
+        ((X, Y), {"categorical": ["e"]}, "'e' must be categories.* 400 levels in 400 rows"),
+        ((X, np.where(X[:, :1] > 0.99, np.nan, Y)), {}, "Y must be finite, found"),
+        ((X, 0 * Y), {}, "Y must vary, found 0.0"),
+        ((X, Y), {"effects": "chosen"}, "effects must be .*pass .'main', 'chosen'."),
+        ((X, Y), {"effects": ["main", ("a", "z")]}, "effects must name columns .*'z'"),
+        ((X, Y), {"num_inducing": 8}, "num_inducing must be 11 or more"),
+        ((X, Y), {"kernel": 3}, "kernel must be an Additive kernel"),
+        ((X, Y), {"least_gain": -1.0}, "least_gain must be"),
+        ((X, Y), {"subset_size": 0}, "subset_size must be"),
+    ]:
+        with pytest.raises(ValueError, match=message):
+            fitted(wrong, **options)
