@@ -90,7 +90,7 @@ def fit_additive(
     categorical: Sequence[int | str] = (),
     quantiles: bool | None = None,
     margin: float = 0.5,
-    base_kernel: type[Stationary] = Matern52,
+    kernel_class: type[Stationary] = Matern52,
     separate_lengthscales: bool = True,
     subset_size: int = 20_000,
     steps: int = 300,
@@ -146,7 +146,7 @@ def fit_additive(
     :param categorical: as of :meth:`Additive.from_data <interdomain.kernels.Additive.from_data>`.
     :param quantiles: as there.
     :param margin: as there.
-    :param base_kernel: as there.
+    :param kernel_class: as there.
     :param separate_lengthscales: as there; True by default.
     :param subset_size: rows to draw, without replacement; all, if there are fewer.
     :param steps: L-BFGS iterations on the statistics, at most.
@@ -176,7 +176,7 @@ def fit_additive(
             categorical=categorical,
             quantiles=quantiles,
             margin=margin,
-            base_kernel=base_kernel,
+            kernel_class=kernel_class,
             separate_lengthscales=separate_lengthscales,
         )
     else:
@@ -274,7 +274,7 @@ def _like(
     return Additive(
         kernel.columns,
         effects,
-        base_kernel=kernel.base_kernel,
+        kernel_class=kernel.kernel_class,
         variances=variances,
         lengthscales=lengthscales,
         separate_lengthscales=kernel.separate_lengthscales,
