@@ -178,7 +178,7 @@ def _block(kernel: Additive, pairs: Sequence[Effect]) -> tuple[AdditiveFeatures,
     own = Additive(
         kernel.columns,
         pairs,
-        base_kernel=kernel.base_kernel,
+        kernel_class=kernel.kernel_class,
         lengthscales=_LENGTHSCALE,
         active_dims=kernel.active_dims,
     )
