@@ -1,0 +1,143 @@
+# ---
+# jupyter:
+#   jupytext:
+#     text_representation:
+#       extension: .py
+#       format_name: percent
+#   kernelspec:
+#     display_name: Python 3
+#     language: python
+#     name: python3
+# ---
+
+# %% [markdown]
+# # A table, explained
+#
+# 442 patients with diabetes, ten columns measured at the start, and how far the disease has
+# progressed a year later (Efron et al. 2004, *Least angle regression*; scikit-learn ships it). The
+# model is a sum of effects: what each column does, and what pairs of columns do beyond that. Each
+# effect is a function with error bars, and so is its share of the variance.
+
+# %%
+import os
+from pathlib import Path
+
+import numpy as np
+from sklearn.datasets import load_diabetes
+from sklearn.ensemble import GradientBoostingRegressor
+from sklearn.linear_model import LinearRegression
+from sklearn.model_selection import KFold, cross_val_predict
+
+import interdomain as idm
+
+SMOKE = os.environ.get("INTERDOMAIN_SMOKE") == "1"
+FOLDS = 1 if SMOKE else 5
+OUTPUT = Path("output") if Path.cwd().name == "notebooks" else Path("notebooks/output")
+OUTPUT.mkdir(parents=True, exist_ok=True)
+
+# %%
+table = load_diabetes(scaled=False)
+X, y = table.data, table.target
+NAMES = ["age", "sex", "bmi", "blood pressure", "cholesterol", "LDL", "HDL", "cholesterol / HDL"]
+NAMES += ["log triglycerides", "glucose"]
+print(f"{len(X)} patients; progression from {y.min():.0f} to {y.max():.0f}")
+
+
+# %% [markdown]
+# ## The model
+#
+# Columns stay in their own units. The features of all effects are fixed functions of the columns,
+# so one pass over the rows serves every step of training. Effects that the data do not ask for have
+# their prior variances taken to zero.
+
+
+# %%
+def additive(rows, target, effects, num_inducing):
+    kernel = idm.kernels.Additive.from_data(rows, effects, names=NAMES, categorical=["sex"])
+    features = idm.inducing_variables.AdditiveFeatures.for_kernel(kernel, num_inducing)
+    prior = idm.kernels.FiniteRank(kernel, features)
+    centre, scale = target.mean(), target.std()
+    data = rows, ((target - centre) / scale)[:, None]
+    model = idm.models.StructuredSGPR(data, prior, features, noise_variance=0.5, progress=False)
+    idm.training.fit(model, progress=False)
+    return model, centre, scale
+
+
+MODELS = {
+    "linear regression": LinearRegression(),
+    "gradient boosting": GradientBoostingRegressor(
+        n_estimators=60, learning_rate=0.05, subsample=0.7, random_state=0
+    ),
+    "effects of columns": (["main"], 100),
+    "and two interactions": (["main", ("age", "sex"), ("bmi", "blood pressure")], 150),
+}
+if not SMOKE:
+    MODELS["and all interactions"] = (["main", "pairs"], 500)
+
+
+# %% [markdown]
+# ## Is it any good?
+#
+# Five folds. The two models without error bars get the variance of their errors in a
+# cross-validation of the training rows.
+
+
+# %%
+def predictions(model, rows, target, new):
+    if isinstance(model, tuple):
+        fitted, centre, scale = additive(rows, target, *model)
+        mean, variance = (part.numpy()[:, 0] for part in fitted.predict_y(new))
+        return centre + scale * mean, scale**2 * variance
+    errors = target - cross_val_predict(model, rows, target, cv=5)
+    return model.fit(rows, target).predict(new), np.mean(errors**2)
+
+
+folds = list(KFold(5, shuffle=True, random_state=0).split(X))[:FOLDS]
+for name, model in MODELS.items():
+    squares, densities = [], []
+    for train, test in folds:
+        mean, variance = predictions(model, X[train], y[train], X[test])
+        squares += list((y[test] - mean) ** 2)
+        densities += list(-0.5 * (np.log(2 * np.pi * variance) + (y[test] - mean) ** 2 / variance))
+    print(f"{name:20s} RMSE {np.mean(squares) ** 0.5:.1f}, log density {np.mean(densities):.3f}")
+
+# %% [markdown]
+# Nothing beats straight lines here: 442 noisy rows. Effects of columns, with two interactions that
+# were picked by hand, predict as well (54.6 and 54.6; boosting 56.7), and all interactions at once
+# overfit (57.1). What the effects have that the others lack are curves where the data bend, and
+# error bars that say where nobody knows.
+#
+# ## What the model says
+#
+# A share is a Sobol index: what an effect contributes to the variance of f, if the columns took
+# their values independently. (They do not: LDL is a part of cholesterol. A share says what the
+# model does, not what would happen to a patient whose value were changed.)
+
+# %%
+model, centre, scale = additive(X, y, *MODELS["and two interactions"])
+report = idm.diagnostics.effects(model, X)
+print(report)
+
+# %%
+figure = idm.plotting.effects(report, 6, label=f"effect, in {scale:.0f} units of progression")
+figure.savefig(OUTPUT / "additive_effects.png", dpi=100)
+idm.plotting.effect_shares(report).figure.savefig(OUTPUT / "additive_shares.png", dpi=100)
+
+# %% [markdown]
+# ## One patient
+#
+# The prediction is the mean of all patients plus the patient's effects; nothing is left out.
+
+# %%
+patient = X[[int(np.argmax(y))]]
+mean, variance = (part[0] for part in report.at(patient))
+start = centre + scale * report.constant[0]
+print(f"{'mean of all':28s} {start:6.0f}")
+shown = np.argsort(-np.abs(mean))[:6]
+for k in shown:
+    values = ", ".join(f"{patient[0, column]:.4g}" for column in report.effects[k])
+    value, error = scale * mean[k], 2 * scale * np.sqrt(variance[k])
+    print(f"{report.names[k]:20s} {values:>9s} {value:+5.0f} +- {error:.0f}")
+print(f"{'all others':28s} {scale * np.delete(mean, shown).sum():+7.0f}")
+predicted = centre + scale * model.predict_f(patient)[0].numpy()[0, 0]
+print(f"{'prediction':28s} {predicted:6.0f} (observed: {y.max():.0f})")
