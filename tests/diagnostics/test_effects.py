@@ -175,8 +175,15 @@ def test_models_of_the_same_q_agree(model: StructuredSGPR) -> None:
     same(effects(plain, MEASURE, output=1), expected)
 
 
-@pytest.mark.parametrize("whiten", [True, False], ids=["whitened", "plain"])
-@pytest.mark.parametrize("q_diag", [True, False], ids=["diagonal", "full"])
+@pytest.mark.parametrize(
+    ("whiten", "q_diag"),
+    [
+        pytest.param(False, False, id="plain-full"),
+        pytest.param(True, True, id="whitened-diagonal"),
+        pytest.param(True, False, id="whitened-full", marks=pytest.mark.full),
+        pytest.param(False, True, id="plain-diagonal", marks=pytest.mark.full),
+    ],
+)
 def test_independent_blocks_are_a_joint_q_without_correlations(whiten: bool, q_diag: bool) -> None:
     sizes = [int(block.num_inducing) for block in FEATURES.of_effects]
     q = [random_q(size, 2) for size in sizes]
@@ -218,6 +225,10 @@ def test_what_features_leave_of_a_prior_is_added_to_variances() -> None:
     np.testing.assert_allclose(left_over, np.tile(left_over[0], [len(X), 1]), atol=1e-12)
     expected = KERNEL(X[:1], full_cov=False) - PRIOR(X[:1], full_cov=False)
     np.testing.assert_allclose(np.sum(left_over[0]), expected[0], rtol=1e-8)
+    scaled = effects(svgp(q, kernel=KERNEL), MEASURE, scale=5.0)
+    np.testing.assert_allclose(scaled.at(X), [5 * mean, 25 * variance], rtol=1e-12)
+    np.testing.assert_allclose(scaled.shares, whole.shares)
+    np.testing.assert_allclose(scaled.constant, 5 * np.array(whole.constant))
     assert left_over[0, 2] == 0 and np.all(np.delete(left_over[0], 2) > 0)  # `site` is no effect
 
 
@@ -298,8 +309,8 @@ def test_draws_have_a_seed_and_a_report_can_be_kept(model: StructuredSGPR) -> No
     np.testing.assert_array_equal(first.shares, second.shares)
     assert np.any(effects(model, MEASURE, num_draws=7).shares != first.shares)
     assert first.variance_draws.shape == (7, 6)
-    values = pickle.loads(pickle.dumps(first._terms[0])).mean
-    np.testing.assert_array_equal(values, first._terms[0].mean)
+    kept = pickle.loads(pickle.dumps(first))
+    np.testing.assert_array_equal(kept.at(X), first.at(X))
 
 
 def test_many_rows_are_drawn_from(model: StructuredSGPR) -> None:
@@ -356,6 +367,7 @@ def test_errors(model: StructuredSGPR, report: Effects) -> None:
     for arguments, message in [
         ({"output": 2}, "output must be from 0 to 1, found 2; pass the number of a column of Y"),
         ({"num_draws": 1}, "num_draws must be .*2 or more, found 1"),
+        ({"scale": 0.0}, "scale must be positive, found 0.0"),
         ({"seed": -1}, "seed must be .*found -1"),
         ({"X": X[:, 0]}, r"X must be a matrix \[N, D\], or None, found shape"),
         ({"X": X[:, :2]}, "X must have 3 columns, those of the table, found 2"),

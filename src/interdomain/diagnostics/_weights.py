@@ -6,7 +6,7 @@ With whitened variables v of prior N(0, I) they are ``w = sqrt(prior variance) v
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial, singledispatch
 from typing import Any
 
@@ -186,8 +186,9 @@ def _numbers(tensor: TensorType) -> Array:
     return np.asarray(tf.convert_to_tensor(tensor), float)
 
 
-def effect_weights(model: Any, output: int) -> Weights:
-    """
+def effect_weights(model: Any, output: int, scale: float) -> Weights:
+    """The weights of f, times ``scale``.
+
     :raises ValueError: If the model is of another kind, or has not one sum of effects with
         features, or no such output.
     """
@@ -211,7 +212,7 @@ def effect_weights(model: Any, output: int) -> Weights:
         size = int(block.num_inducing)
         own = effect_block(block, part)
         if own is not None:
-            found.append(own)
+            found.append(replace(own, left_over=scale**2 * own.left_over))
             places.append(np.arange(start, start + size))
         start += size
     tables = {id(block.table): block.table for block in found}
@@ -224,6 +225,6 @@ def effect_weights(model: Any, output: int) -> Weights:
         )
     (table,) = tables.values()
     rows = np.concatenate(places)
-    scale = np.sqrt(np.concatenate([block.prior_variances for block in found]))
+    scales = scale * np.sqrt(np.concatenate([block.prior_variances for block in found]))
     root = q.root(output)[rows]
-    return Weights(table, tuple(found), scale * q.mean[rows, output], scale[:, None] * root)
+    return Weights(table, tuple(found), scales * q.mean[rows, output], scales[:, None] * root)

@@ -11,7 +11,7 @@ import gpflow
 import numpy as np
 from gpflow.base import TensorType
 
-from .._arguments import ROWS_OF_A_BATCH, filled_matrix, finite_array, integer, items, short
+from .._arguments import ROWS_OF_A_BATCH, filled_matrix, finite_array, integer, items, number, short
 from ..kernels.additive.columns import Column
 from ..kernels.additive.effects import column_number, effect_name
 from ..sphere._typing import Array
@@ -33,7 +33,7 @@ class Effects:
     """The effects of a table's columns in a fitted model, as :func:`effects` finds them.
 
     Printed, it is a table, the largest effects first. An array ``[E]`` is in the order of
-    :attr:`effects`. Everything is of f without the mean function, in the units of Y.
+    :attr:`effects`. Everything is of f without the mean function.
 
     :ivar effects: The columns of each effect, by their numbers.
     :ivar names: Such as ``age`` and ``age x cement``.
@@ -208,6 +208,7 @@ def effects(
     X: TensorType | None = None,
     *,
     output: int = 0,
+    scale: float = 1.0,
     num_draws: int = 200,
     seed: int = 0,
 ) -> Effects:
@@ -252,14 +253,16 @@ def effects(
         random) are used. None for the measure of the model: uniform over each column's box, which
         is longer than the range of the data by its margin, and over levels.
     :param output: Which column of Y.
+    :param scale: What f is multiplied by: where Y was divided by its standard deviation, that
+        brings back its units. Shares do not depend on it.
     :param num_draws: From the posterior, for the shares.
     :param seed: Of these draws.
     :raises ValueError: If the model is of another kind or has no such kernel, inducing variable or
-        output, or X does not fit.
+        output, X does not fit, or numbers are not positive.
     """
     num_draws = integer("num_draws", num_draws, at_least=2)
     seed = integer("seed", seed, at_least=0)
-    weights = effect_weights(model, output)
+    weights = effect_weights(model, output, number("scale", scale, above=0))
     table, rows = weights.table, None
     measure = "the box of each column"
     if X is not None:
