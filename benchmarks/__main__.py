@@ -8,6 +8,7 @@ from collections.abc import Sequence
 
 from benchmarks._lib.data import add_data_argument
 from benchmarks._lib.runner import Benchmark
+from benchmarks.additive import AdditiveTables
 from benchmarks.airline_scale.benchmark import AirlineScale
 from benchmarks.anisotropic import Anisotropic
 from benchmarks.attack.benchmark import Attack
@@ -56,6 +57,7 @@ BENCHMARKS: dict[str, type[Benchmark]] = {
         Terrain,
         OnePass,
         Anisotropic,
+        AdditiveTables,
         UciVish,
         VffAdditive,
         FreeSpectrumBenchmark,

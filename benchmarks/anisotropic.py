@@ -32,10 +32,10 @@ from benchmarks._lib import race
 from benchmarks._lib.child import from_child
 from benchmarks._lib.data import Array, Table, add_data_argument, load_table, source_of
 from benchmarks._lib.flight_table import flights
-from benchmarks._lib.prediction import gaussian_errors
 from benchmarks._lib.results import Record
 from benchmarks._lib.runner import Benchmark, Configuration, names
-from benchmarks._lib.splits import NormalisedSplit, normalise, seeded_rows, take_split
+from benchmarks._lib.splits import NormalisedSplit, normalise, take_split
+from benchmarks._lib.table_models import boosting, by_data, low
 from benchmarks._lib.tables import markdown
 
 FLIGHTS, MADE_UP = "flights", "made_up"
@@ -171,29 +171,11 @@ def made_up(rows: int, seed: int) -> tuple[Array, Array]:
     return X, (f + f.std() / np.sqrt(19.0) * generator.normal(size=rows))[:, None]
 
 
-def low(data: race.Rows, max_degree: int) -> tuple[Any, Any]:
-    """A model with whole degrees, untrained, and its kernel without a finite rank."""
-    import interdomain as idm
-
-    input_dim = data[0].shape[1]
-    kernel = idm.kernels.SphericalMatern52(weight_variances=np.ones(input_dim))
-    few = idm.inducing_variables.SphericalHarmonics.for_kernel(kernel, input_dim, max_degree)
-    prior = idm.kernels.FiniteRank(kernel, few)
-    return idm.models.StructuredSGPR(data, prior, few, noise_variance=0.1), kernel
-
-
 def whole(data: race.Rows, max_degree: int) -> tuple[Any, Any]:
     import interdomain as idm
 
     model, _ = low(data, max_degree)
     return model, idm.training.fit_sgpr(model)
-
-
-def by_data(data: race.Rows, num_inducing: int, start_degree: int) -> tuple[Any, Any]:
-    import interdomain as idm
-
-    model, _ = low(data, start_degree)
-    return model, idm.training.fit_sgpr(model, num_inducing=num_inducing)
 
 
 def by_prior_variance(data: race.Rows, num_inducing: int, start_degree: int) -> tuple[Any, Any]:
@@ -209,20 +191,6 @@ def by_prior_variance(data: race.Rows, num_inducing: int, start_degree: int) -> 
     prior = idm.kernels.FiniteRank(kernel, chosen)
     model = idm.models.StructuredSGPR(data, prior, chosen, likelihood=first.likelihood)
     return model, idm.training.fit_sgpr(model)
-
-
-def boosting(data: race.Rows, held_out: race.Rows, seed: int) -> dict[str, Any]:
-    from sklearn.ensemble import HistGradientBoostingRegressor
-
-    started = time.perf_counter()
-    fitted, apart = seeded_rows(len(data[0]), seed)
-    trees = HistGradientBoostingRegressor(random_state=seed)
-    trees.fit(data[0][fitted], data[1][fitted, 0])
-    variance = np.mean(np.square(data[1][apart, 0] - trees.predict(data[0][apart])))
-    passed = time.perf_counter() - started
-    mean = trees.predict(held_out[0])[:, None]
-    errors = gaussian_errors(held_out[1], mean, np.full_like(mean, variance))
-    return {"trace": [{"seconds": passed, **errors}], "rows": len(data[0])}
 
 
 def table_of(records: Sequence[Record]) -> str:

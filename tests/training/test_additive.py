@@ -54,6 +54,9 @@ def test_units_and_seeds(friedman: AdditiveFit) -> None:
     units = np.array([1e3, 1e-3, 1.0, 7.0, 1.0])
     again = fitted((X * units + 3.0, Y / 1e9), 90)
     assert [pair.name for pair in again.pairs] == [pair.name for pair in friedman.pairs]
+    assert (
+        again.model.inducing_variable.num_inducing == friedman.model.inducing_variable.num_inducing
+    )
     rescaled = again.result.elbo - len(Y) * np.log(1e9)
     np.testing.assert_allclose(rescaled, friedman.result.elbo, atol=0.5)
 

@@ -2,47 +2,31 @@
 
 from __future__ import annotations
 
-import math
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-import gpflow
 import numpy as np
-import tensorflow_probability as tfp
 from gpflow.kernels import Matern52, Stationary
-from gpflow.utilities import positive
 
 from .._arguments import boolean, instance, integer, items, number
-from ..inducing_variables import AdditiveFeatures
 from ..kernels import Additive, FiniteRank
-from ..kernels.additive.largest import largest_orders
 from ..models import StructuredSGPR
-from ..sphere._typing import Array
+from .effects import begin, features_for, first_size, same_columns, with_pairs
 from .loop import fit
-from .pairs import Effect, RankedPair, choose_pairs, features_of
+from .pairs import RankedPair, choose_pairs, features_of
 from .pursuit import fit_quietly
 from .results import FitResult
 
 _CHOSEN = "chosen"
 
-_FREQUENCIES = 8
-"""Of each main effect, at first."""
-
 _SHARE = 16
-"""Features that a chosen pair has at least, on average."""
+"""Features that are set apart for a pair."""
 
 _SUBSET_STEPS = 100
 
 _TURN_STEPS = 50
-
-_SHORTEST, _LONGEST = 0.2, 2.0
-_LEAST = 1e-3
-_PART = 0.7
-
-_NOISE = 0.1
-"""The initial noise variance, in variances of Y."""
 
 
 @dataclass(frozen=True)
@@ -182,11 +166,10 @@ def fit_additive(
     else:
         remedy = "pass interdomain.kernels.Additive.from_data(some_rows), or None"
         instance("kernel", kernel, Additive, "an Additive kernel", remedy)
-        kernel = _like(kernel, given)
+        kernel = same_columns(kernel, given)
     arguments: dict[str, Any] = {"options": options, "progress": progress}
-    size = _first_size(kernel, num_inducing) if choosing else num_inducing
-    first, noise_unit, highest = _started(data, kernel, size, subset_size, seed)
-    subset = first.subset_model(subset_size, seed=seed)
+    size = first_size(kernel, num_inducing) if choosing else num_inducing
+    subset, beginning = begin(data, kernel, size, subset_size, seed)
     fit_quietly(subset, steps=_SUBSET_STEPS, **arguments)
     chosen: list[RankedPair] = []
     ranking: list[RankedPair] = []
@@ -197,7 +180,7 @@ def fit_additive(
             kernel,
             room=room,
             share=_SHARE,
-            unit=noise_unit,
+            unit=beginning.unit,
             least_gain=least_gain,
             progress=progress,
         )
@@ -205,17 +188,17 @@ def fit_additive(
         if not found:
             break
         chosen += found
-        kernel = _with_pairs(kernel, found)
-        features = _features(kernel, num_inducing, highest)
+        kernel = with_pairs(kernel, found)
+        features = features_for(kernel, num_inducing, beginning.highest)
         room -= sum(features_of(kernel, pair.effect, _SHARE) for pair in found)
         subset.inducing_variable, subset.kernel = features, FiniteRank(kernel, features)
         fit_quietly(subset, steps=_TURN_STEPS, **arguments)
-    features = _features(kernel, num_inducing, highest)
+    features = features_for(kernel, num_inducing, beginning.highest)
     model = StructuredSGPR(
         data,
         FiniteRank(kernel, features),
         features,
-        likelihood=first.likelihood,
+        likelihood=subset.likelihood,
         progress=progress,
     )
     subset_done = time.perf_counter()
@@ -262,121 +245,3 @@ def _arrays(data: Any) -> tuple[Any, Any]:
             f"data: Y must be finite, found {wrong} of {len(Y)} rows that are not; remove them."
         )
     return X, Y
-
-
-def _like(
-    kernel: Additive,
-    effects: Sequence[Any],
-    variances: Any = 1.0,
-    lengthscales: Any = 0.5,
-) -> Additive:
-    """A kernel of the same columns."""
-    return Additive(
-        kernel.columns,
-        effects,
-        kernel_class=kernel.kernel_class,
-        variances=variances,
-        lengthscales=lengthscales,
-        separate_lengthscales=kernel.separate_lengthscales,
-        active_dims=kernel.active_dims,
-    )
-
-
-def _first_size(kernel: Additive, num_inducing: int) -> int:
-    """Features to train the effects with that pairs are added to."""
-    waves = sum(
-        int(np.prod([kernel.columns[k].num_levels or 2 * _FREQUENCIES for k in effect]))
-        for effect in kernel.effects
-    )
-    least = 1 + sum(
-        int(np.prod([kernel.columns[k].num_levels or 2 for k in effect]))
-        for effect in kernel.effects
-    )
-    return max(min(1 + waves, num_inducing // 2), min(least, num_inducing))
-
-
-def _started(
-    data: Any, kernel: Additive, size: int, subset_size: int, seed: int
-) -> tuple[StructuredSGPR, float, list[int]]:
-    """A model of all rows, with scales from some of them; the variance of Y; and for each column
-    the most waves that its values could tell apart.
-
-    :raises ValueError: If Y does not vary.
-    """
-    features = AdditiveFeatures.for_kernel(kernel, size)
-    model = StructuredSGPR(data, FiniteRank(kernel, features), features, progress=False)
-    X, Y = model.draw(subset_size, seed=seed)
-    unit = float(np.mean(np.var(Y, axis=0)))
-    if not unit > 0:
-        raise ValueError(
-            f"data: Y must vary, found {Y.flat[0] if Y.size else 'no rows'} in all rows; pass the "
-            "target of the regression."
-        )
-    count = len(kernel.effects)
-    _set_scales(kernel, np.full(count, unit / count), float(np.mean(np.square(Y))), unit)
-    model.likelihood.variance = _in_units(_NOISE * unit, unit, lower=1e-6)
-    dims = kernel.active_dims
-    columns = X[:, dims] if isinstance(dims, slice) else X[:, np.asarray(dims)]
-    highest = [max(len(np.unique(column)) // 2, 1) for column in columns.T]
-    model.inducing_variable = _features(kernel, size, highest)
-    model.kernel = FiniteRank(kernel, model.inducing_variable)
-    return model, unit, highest
-
-
-def _features(kernel: Additive, num_inducing: int, highest: list[int]) -> AdditiveFeatures:
-    """Of main effects the first waves; of others a share of what is left; and those of most prior
-    variance."""
-    lengthscales = np.clip(kernel.lengthscales.numpy(), _SHORTEST, _LONGEST)
-    variances = kernel.variances.numpy()
-    variances = np.maximum(variances, np.max(variances) * _LEAST)
-    reference = _like(kernel, kernel.effects, variances, lengthscales)
-    others = sum(len(effect) > 1 for effect in kernel.effects)
-    main = len(kernel.effects) - others
-    of_main = num_inducing // (2 * main) // (2 if others else 1) if main else 0
-    of_main = min(of_main, _FREQUENCIES)
-    share = _PART * (num_inducing - 1 - 2 * of_main * main) / max(others, 1)
-    at_least = {
-        effect: of_main if len(effect) == 1 else int(share) // _size(kernel, effect)
-        for effect in kernel.effects
-    }
-    orders = largest_orders(reference, num_inducing, at_least=at_least, highest=highest)
-    return AdditiveFeatures(kernel, orders)
-
-
-def _size(kernel: Additive, effect: Effect) -> int:
-    """Features of a wave."""
-    return math.prod(kernel.columns[column].num_levels or 2 for column in effect)
-
-
-def _set_scales(kernel: Additive, variances: Array, constant_variance: float, unit: float) -> None:
-    """Variances, as parameters in units of Y: an optimiser does not see what these are."""
-    kernel.variances = _in_units(variances, unit)
-    kernel.constant_variance = _in_units(constant_variance, constant_variance)
-
-
-def _in_units(value: Any, unit: float, lower: float | None = None) -> gpflow.Parameter:
-    scale = tfp.bijectors.Scale(np.asarray(unit, gpflow.default_float()))
-    transform = tfp.bijectors.Chain([scale, positive(lower)])
-    return gpflow.Parameter(value, transform=transform)
-
-
-def _with_pairs(kernel: Additive, pairs: Sequence[RankedPair]) -> Additive:
-    """The kernel with more effects, and the values that it has."""
-    if not pairs:
-        return kernel
-    effects: list[Effect] = [*kernel.effects, *(pair.effect for pair in pairs)]
-    more = _like(kernel, effects)
-    scales = dict(zip(kernel.effects, kernel.variances.numpy(), strict=True))
-    scales |= {pair.effect: pair.variance for pair in pairs}
-    more.variances = gpflow.Parameter(
-        [scales[effect] for effect in more.effects], transform=kernel.variances.transform
-    )
-    more.constant_variance = kernel.constant_variance
-    lengthscales = more.lengthscales.numpy()
-    known = kernel.lengthscales.numpy()
-    for place, (effect, column) in enumerate(more.lengthscale_columns):
-        found = kernel.lengthscale_place(effect or (), column)
-        if found is not None:
-            lengthscales[place] = known[found]
-    more.lengthscales.assign(lengthscales)
-    return more

@@ -1,0 +1,353 @@
+"""Tables: sums of effects made by one call, beside harmonics, inducing points, exact GPs and trees.
+
+concrete, energy, power, kin8nm (five splits), protein, keggdirected (one) and beijing_pm25 (log of
+PM2.5, nine columns and the station; --data-dir), and Friedman's function of five of ten columns,
+made up. A tenth of the rows is for testing; columns that are constant are left out. Each model runs
+in a process of its own. The clock starts with the rows in memory; imports and predictions of the
+test rows do not count.
+additive_M   `fit_additive` with its defaults and M features; columns and target in their units
+both_M       the same with half of M features, and as many chosen harmonics in the same model:
+             `fit_sgpr(model, num_inducing=M)` of their sum
+harmonics_M  chosen harmonics alone, `fit_sgpr(model, num_inducing=M)`, as in `anisotropic`
+svgp_M       gpflow's SVGP with M inducing points (k-means), Matern-5/2 with a lengthscale for each
+             column, minibatches of 1,000, natural gradients 0.1 and Adam 0.01, after 1, 2 and 4
+             times the seconds of additive
+gpr          gpflow's GPR with the same kernel, L-BFGS; of up to 2,000 rows
+boosting     scikit-learn's HistGradientBoostingRegressor, for orientation; its variance is that of
+             the residuals of a tenth of the training rows, which it is not fitted to
+All but additive and boosting have normalised columns, and one column for each station. Errors are
+those of normalised targets.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import time
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from benchmarks._lib import race, table_models
+from benchmarks._lib.child import from_child
+from benchmarks._lib.data import (
+    Array,
+    DataError,
+    Table,
+    add_data_argument,
+    load_arrays,
+    load_table,
+    source_of,
+)
+from benchmarks._lib.results import Record, ResultFile
+from benchmarks._lib.runner import Benchmark, Configuration, indices, names, result_folder
+from benchmarks._lib.splits import Split, normalise, take_split
+from benchmarks._lib.tables import markdown
+
+FRIEDMAN, BEIJING = "friedman", "beijing_pm25"
+SPLITS = {
+    "concrete": 5,
+    "energy": 5,
+    "power": 5,
+    "kin8nm": 5,
+    "protein": 1,
+    "keggdirected": 1,
+    BEIJING: 1,
+    FRIEDMAN: 1,
+}
+SMALL = ("concrete", "energy")  # where an exact GP is quick
+METHODS = ("additive_500", "both_1000", "harmonics_500", "svgp_500", "gpr", "boosting")
+SHORT = ("additive_60", "both_90", "harmonics_40", "svgp_20", "gpr", "boosting")
+KINDS = ("additive", "both", "harmonics", "svgp", "gpr", "boosting")
+TIMES = (1.0, 2.0, 4.0)
+START_DEGREE = 2
+
+
+@dataclass(frozen=True)
+class Data:
+    """A split in its units, columns that vary only, and which of these are categories."""
+
+    split: Split
+    categorical: tuple[int, ...]
+
+
+class AdditiveTables(Benchmark):
+    __doc__ = __doc__
+    name = "additive"
+
+    def add_arguments(self, parser: argparse.ArgumentParser) -> None:
+        add_data_argument(parser)
+        parser.add_argument("--datasets", type=names(tuple(SPLITS), "data sets"), default=None)
+        parser.add_argument("--methods", type=names((*KINDS, *METHODS), "methods"), default=None)
+        parser.add_argument("--splits", type=indices, default=None, help="default: five or one")
+
+    def configurations(self, arguments: argparse.Namespace) -> Iterable[Configuration]:
+        short = arguments.short
+        wanted = set(arguments.methods or KINDS)
+        for data in arguments.datasets or ((FRIEDMAN,) if short else SPLITS):
+            for split in arguments.splits or range(1 if short else SPLITS[data]):
+                for method in SHORT if short else METHODS:
+                    if method == "gpr" and data not in SMALL and not short:
+                        continue
+                    if {method, method.partition("_")[0]} & wanted:
+                        yield {
+                            "data": data,
+                            "split": split,
+                            "method": method,
+                            "rows": (1_000 if short else 10_000) if data == FRIEDMAN else None,
+                            "times": [1.0] if short else list(TIMES),
+                            "source": source_of(arguments.data_dir),
+                            "seed": 0,
+                        }
+
+    def run(self, configuration: Configuration, arguments: argparse.Namespace) -> dict[str, Any]:
+        folder = None if arguments.data_dir is None else str(arguments.data_dir)
+        given = {k: v for k, v in configuration.items() if k not in ("source", "times")}
+        seconds: list[float] = []
+        if configuration["method"].startswith("svgp"):
+            stored = ResultFile(result_folder(arguments) / f"{self.name}.jsonl").records()
+            rival = rival_of(configuration, stored)
+            seconds = [times * rival for times in configuration["times"]]
+        result: dict[str, Any] = from_child(measured, data_dir=folder, seconds=seconds, **given)
+        return result
+
+    def table(self, records: Sequence[Record]) -> str:
+        return table_of(records)
+
+
+def rival_of(configuration: Configuration, records: Iterable[Record]) -> float:
+    """The seconds of the newest stored additive fit of the same rows.
+
+    :raises DataError: if there is none.
+    """
+    same = {name: configuration[name] for name in ("data", "split", "rows", "source", "seed")}
+    found = [
+        record
+        for record in records
+        if same.items() <= dict(record["configuration"]).items()
+        and record["configuration"]["method"].startswith("additive")
+    ]
+    if not found:
+        raise DataError(
+            "there is no stored result of additive on the same rows, whose seconds svgp is given: "
+            "run --methods additive first"
+        )
+    newest = max(found, key=lambda record: str(record.get("finished_at", "")))
+    return float(newest["result"]["trace"][-1]["seconds"])
+
+
+def measured(
+    *,
+    data: str,
+    split: int,
+    method: str,
+    rows: int | None,
+    seconds: Sequence[float],
+    data_dir: str | None,
+    seed: int,
+) -> dict[str, Any]:
+    """Train one model on one split; in a process of its own."""
+    found = data_of(data, split, rows, data_dir)
+    kind, _, size = method.partition("_")
+    own = normalise(found.split)
+    if kind == "boosting":
+        own_columns = list(found.categorical) or None
+        train = found.split.X_train, own.Y_train
+        held_out = found.split.X_test, own.Y_test
+        return table_models.boosting(train, held_out, seed, categorical=own_columns)
+    import interdomain  # noqa: F401 - imports are not counted
+
+    if kind == "additive":
+        return additive(found, int(size), float(own.Y_scale[0]), seed)
+    if kind == "both":
+        return both(found, int(size), seed)
+    X_train, X_test = indicators(found)
+    train, held_out = (X_train, own.Y_train), (X_test, own.Y_test)
+    if kind == "svgp":
+        lengthscale = float(np.sqrt(X_train.shape[1]))
+        return race.svgp(
+            train, held_out, int(size), lengthscale, list(seconds), seed, kernel="Matern52"
+        )
+    if kind == "gpr":
+        return table_models.exact(train, held_out)
+    started = time.perf_counter()
+    model, fit = table_models.by_data(train, int(size), START_DEGREE)
+    return collapsed(model, fit, held_out, time.perf_counter() - started)
+
+
+def data_of(data: str, split: int, rows: int | None, data_dir: str | None) -> Data:
+    """The rows of a split.
+
+    :param rows: of the table that is made up.
+    """
+    folder = None if data_dir is None else Path(data_dir)
+    categorical: tuple[int, ...] = ()
+    if data == FRIEDMAN:
+        table = Table(data, *friedman(int(rows or 0), 0))
+    elif data == BEIJING:
+        arrays = load_arrays(data, folder)
+        X = np.column_stack([np.asarray(arrays["X"], float), arrays["station"]])
+        table = Table(data, X, np.log(np.asarray(arrays["Y"], float)))
+        categorical = (X.shape[1] - 1,)
+    else:
+        table = load_table(data, folder)
+    found = take_split(table, split)
+    varies = np.ptp(found.X_train, axis=0) > 0
+    parts = found.X_train[:, varies], found.Y_train, found.X_test[:, varies], found.Y_test
+    return Data(Split(*parts), categorical)
+
+
+def friedman(rows: int, seed: int) -> tuple[Array, Array]:
+    """Friedman's function of the first five of ten columns, with noise of variance one."""
+    generator = np.random.default_rng([seed, 1])  # not the one that draws the rows for testing
+    X = generator.uniform(size=(rows, 10))
+    a, b, c, d, e = X[:, :5].T
+    f = 10 * np.sin(np.pi * a * b) + 20 * (c - 0.5) ** 2 + 10 * d + 5 * e
+    return X, (f + generator.normal(size=rows))[:, None]
+
+
+def indicators(data: Data) -> tuple[Array, Array]:
+    """X of training and of test rows, normalised, with one column for each category."""
+    split = data.split
+    parts = []
+    for X in (split.X_train, split.X_test):
+        columns = [X[:, k] for k in range(X.shape[1]) if k not in data.categorical]
+        for k in data.categorical:
+            columns += list((X[:, k] == np.unique(split.X_train[:, k])[:, None]).astype(float))
+        parts.append(np.stack(columns, axis=1))
+    own = normalise(Split(parts[0], split.Y_train, parts[1], split.Y_test))
+    return own.X_train, own.X_test
+
+
+def additive(data: Data, num_inducing: int, unit: float, seed: int) -> dict[str, Any]:
+    import interdomain as idm
+
+    split = data.split
+    started = time.perf_counter()
+    fit = idm.training.fit_additive(
+        (split.X_train, split.Y_train), num_inducing, categorical=data.categorical, seed=seed
+    )
+    passed = time.perf_counter() - started
+    result = collapsed(fit.model, fit, (split.X_test, split.Y_test), passed)
+    point = result["trace"][0]
+    point["rmse"] /= unit
+    point["nll"] -= float(np.log(unit))
+    return {**result, "pairs": [[pair.name, pair.gain] for pair in fit.pairs]}
+
+
+def both(data: Data, num_inducing: int, seed: int) -> dict[str, Any]:
+    """A sum of effects and a zonal kernel, with harmonics chosen for what effects leave."""
+    import interdomain as idm
+
+    own = normalise(data.split)
+    parts = zip((data.split.X_train, data.split.X_test), indicators(data), strict=True)
+    X_train, X_test = (np.concatenate(columns, axis=1) for columns in parts)
+    train, held_out = (X_train, own.Y_train), (X_test, own.Y_test)
+    count = data.split.X_train.shape[1]
+    zonal_dims = list(range(count, X_train.shape[1]))
+    started = time.perf_counter()
+    table = idm.kernels.Additive.from_data(
+        data.split.X_train,
+        categorical=data.categorical,
+        separate_lengthscales=True,
+        active_dims=range(count),
+    )
+    first = idm.training.fit_additive(train, num_inducing // 2, kernel=table, seed=seed)
+    zonal = idm.kernels.SphericalMatern52(
+        weight_variances=np.ones(len(zonal_dims)), active_dims=zonal_dims
+    )
+    few = idm.inducing_variables.SphericalHarmonics.for_kernel(zonal, len(zonal_dims), START_DEGREE)
+    effects = first.model.inducing_variable
+    model = idm.models.StructuredSGPR(
+        train,
+        first.model.kernel + idm.kernels.FiniteRank(zonal, few),
+        idm.inducing_variables.SumInducingVariables([effects, few]),
+        likelihood=first.model.likelihood,
+    )
+    fit = idm.training.fit_sgpr(model, num_inducing=num_inducing, seed=seed)
+    passed = time.perf_counter() - started
+    return collapsed(model, fit, held_out, passed)
+
+
+def collapsed(model: Any, fit: Any, held_out: race.Rows, seconds: float) -> dict[str, Any]:
+    return {
+        "trace": [{"seconds": seconds, **race.evaluated(model, held_out)}],
+        "num_inducing": int(model.inducing_variable.num_inducing),
+        "subset_seconds": fit.subset_seconds,
+        "pass_seconds": fit.pass_seconds,
+        "steps": fit.result.steps,
+        "bound": fit.result.elbo,
+        "rows": model.num_data,
+    }
+
+
+def table_of(records: Sequence[Record]) -> str:
+    """A row for each model, of all its splits, and the pairs that were chosen."""
+    found: dict[tuple[str, str, int], list[dict[str, Any]]] = {}
+    sizes: dict[tuple[str, str, int], dict[str, Any]] = {}
+    for record in sorted(records, key=_place):
+        run, result = record["configuration"], record["result"]
+        for number, point in enumerate(result["trace"]):
+            key = (run["data"], run["method"], number)
+            found.setdefault(key, []).append(point)
+            sizes[key] = result
+    rows = [
+        (
+            data,
+            f"{sizes[data, method, number]['rows']:,}",
+            method,
+            sizes[data, method, number].get("num_inducing"),
+            len(points),
+            f"{np.mean([point['seconds'] for point in points]):.1f}",
+            _spread([point["rmse"] for point in points]),
+            _spread([point["nll"] for point in points]),
+        )
+        for (data, method, number), points in found.items()
+    ]
+    headers = ("data", "rows", "method", "M", "splits", "seconds", "RMSE", "NLPD")
+    return "\n\n".join([markdown(headers, rows), *_verdicts(found)])
+
+
+def _verdicts(found: dict[tuple[str, str, int], list[dict[str, Any]]]) -> list[str]:
+    """Additive beside SVGP after each multiple of its seconds."""
+    lines = []
+    for data in SPLITS:
+        ours = _mean(found, data, "additive")
+        stock = _mean(found, data, "svgp")
+        if ours and stock:
+            parts = ", ".join(f"{nll:.3f}" for nll in stock)
+            front = sum(ours[0] < nll for nll in stock)
+            lines.append(
+                f"{data}: additive {ours[0]:.3f}, SVGP {parts} after {len(stock)} multiples of its "
+                f"seconds: in front of {front} of {len(stock)}"
+            )
+    return ["\n".join(lines)] if lines else []
+
+
+def _mean(
+    found: dict[tuple[str, str, int], list[dict[str, Any]]], data: str, kind: str
+) -> list[float]:
+    return [
+        float(np.mean([point["nll"] for point in points]))
+        for (of, method, _), points in found.items()
+        if of == data and method.startswith(kind)
+    ]
+
+
+def _spread(values: Sequence[float]) -> str:
+    if len(values) == 1:
+        return f"{values[0]:.3f}"
+    return f"{np.mean(values):.3f} ± {np.std(values):.3f}"
+
+
+def _place(record: Record) -> tuple[int, int, int]:
+    run = record["configuration"]
+    kind = run["method"].partition("_")[0]
+    return list(SPLITS).index(run["data"]), KINDS.index(kind), run["split"]
+
+
+if __name__ == "__main__":
+    sys.exit(AdditiveTables().main())
