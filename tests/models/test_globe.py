@@ -8,6 +8,7 @@ from typing import Any
 import gpflow
 import numpy as np
 import pytest
+import tensorflow as tf
 from gpflow.kernels import Matern52
 
 import interdomain as idm
@@ -106,3 +107,15 @@ def test_fits_say_what_is_wrong_with_the_rows() -> None:
         idm.training.fit(model, (BEYOND, np.zeros([len(BEYOND), 1])), steps=1, progress=False)
     with pytest.warns(UserWarning, match="data: X: .* look like radians"):
         idm.training.fit(model, (np.radians(X), Y), steps=1, progress=False)
+
+
+def test_new_rows_beyond_a_pole_are_refused() -> None:
+    """Of arrays; a tensor may hold points that a step of training has taken there."""
+    kernel = GlobeMatern52(active_dims=[1, 2])
+    harmonics = SphericalHarmonics.for_kernel(kernel, 2, max_degree=2)
+    model = gpflow.models.SVGP(kernel, gpflow.likelihoods.Gaussian(), harmonics)
+    beyond = np.array([[0.0, 10.0, 20.0], [0.0, 95.0, 3.0]])
+    for predict in (model.predict_f, model.posterior().predict_f):
+        with pytest.raises(ValueError, match="^Xnew must have latitudes.* found 10 to 95"):
+            predict(beyond)
+        assert predict(tf.constant(beyond))[0].shape == (2, 1)

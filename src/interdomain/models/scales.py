@@ -7,28 +7,24 @@ said of columns does not hold for pixels, which kernels on patches see.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from functools import singledispatch
 from typing import Any, NamedTuple
 
 import gpflow
 import numpy as np
 from gpflow.inducing_variables import InducingVariables
 from gpflow.kernels import (
-    Combination,
     Kernel,
     LinearCoregionalization,
     MultioutputKernel,
     SeparateIndependent,
     SharedIndependent,
-    Stationary,
 )
 
 from .._arguments import Array, warn
 from ..covariances.domains import Box, Complaint, Extent, boxes, outside_of_any
 from ..covariances.latents import latent_gps
 from ..covariances.pairs import Block, flat_blocks
-from ..kernels import FiniteRank, HarmonicKernel, ZonalKernel
+from ..kernels._scaled_parts import scaled_parts
 
 FAR = 1_000.0
 """A column is far from standardised if its range is more than so many lengthscales, or less than
@@ -83,10 +79,12 @@ def _warn_of_columns(kernel: Kernel, X: Array) -> None:
     columns = np.arange(X.shape[1])
     for part in scaled_parts(kernel):
         seen = columns[part.kernel.active_dims]
-        part.check(X[:, seen])
-        if part.lengths is None:
+        part.validate("data: X", X[:, seen])
+        part.warn("data: X", X[:, seen])
+        lengths = part.lengths()
+        if lengths is None:
             continue
-        lengths = np.broadcast_to(part.lengths, seen.shape)
+        lengths = np.broadcast_to(lengths, seen.shape)
         for column, length in zip(seen.tolist(), lengths, strict=True):
             wrong = _wrong(X[:, column], float(length), part.has_centre)
             if wrong:
@@ -100,68 +98,6 @@ def _warn_of_columns(kernel: Kernel, X: Array) -> None:
             "(X - X.mean(axis=0)) / X.std(axis=0), or a kernel with lengthscales (or "
             "weight_variances) to match."
         )
-
-
-class ScaledPart(NamedTuple):
-    """A kernel of columns of X, and the lengths it compares them with.
-
-    :ivar lengths: One, or one for each column; None if no scale is wrong.
-    :ivar has_centre: Whether data far from zero are all alike to it.
-    :ivar check: What raises an error or warns of the columns that it sees for reasons of its own.
-    """
-
-    kernel: Kernel
-    lengths: Array | None
-    has_centre: bool
-    check: Callable[[Array], None] = lambda X: None
-
-
-@singledispatch
-def scaled_parts(kernel: Kernel) -> list[ScaledPart]:
-    """The parts of a kernel that have a lengthscale, in any form; a family registers its own."""
-    return []
-
-
-@scaled_parts.register(Combination)
-def scaled_parts_combination(kernel: Combination) -> list[ScaledPart]:
-    """Those of sums and products."""
-    return [part for inner in kernel.kernels for part in scaled_parts(inner)]
-
-
-@scaled_parts.register(MultioutputKernel)
-def scaled_parts_multioutput(kernel: MultioutputKernel) -> list[ScaledPart]:
-    """Those of the latent kernels."""
-    return [part for inner in kernel.latent_kernels for part in scaled_parts(inner)]
-
-
-@scaled_parts.register(HarmonicKernel)
-def scaled_parts_harmonic(kernel: HarmonicKernel) -> list[ScaledPart]:
-    """Those of the kernel that is decomposed."""
-    return scaled_parts(kernel.base_kernel)
-
-
-@scaled_parts.register(FiniteRank)
-def scaled_parts_finite_rank(kernel: FiniteRank) -> list[ScaledPart]:
-    """Those of the kernel that it is a part of."""
-    return scaled_parts(kernel.kernel)
-
-
-@scaled_parts.register(Stationary)
-def scaled_parts_stationary(kernel: Stationary) -> list[ScaledPart]:
-    """Its lengthscales."""
-    return [ScaledPart(kernel, np.asarray(kernel.lengthscales.numpy(), float), has_centre=False)]
-
-
-@scaled_parts.register(ZonalKernel)
-def scaled_parts_zonal(kernel: ZonalKernel) -> list[ScaledPart]:
-    """What makes the weighted column as large as the bias. On the sphere no scale is wrong, but
-    rows may not be on it."""
-
-    def check(X: Array) -> None:
-        kernel.lift.validate("data: X", X)
-        kernel.lift.warn("data: X", X)
-
-    return [ScaledPart(kernel, kernel.lift.lengths(kernel), has_centre=True, check=check)]
 
 
 def _wrong(column: Array, length: float, has_centre: bool) -> str | None:

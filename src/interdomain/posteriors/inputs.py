@@ -3,25 +3,33 @@
 from __future__ import annotations
 
 import gpflow
+import numpy as np
 import tensorflow as tf
 import tensorflow_probability as tfp
 from check_shapes import inherit_check_shapes
 from gpflow.base import MeanAndVariance, TensorType
+from gpflow.kernels import Kernel
 from gpflow.posteriors import AbstractPosterior
 
-from .._arguments import numeric
+from .._arguments import Array, numeric
+from ..kernels._scaled_parts import scaled_parts
 
 
-def as_inputs(Xnew: TensorType) -> tf.Tensor:
+def as_inputs(kernel: Kernel, Xnew: TensorType) -> tf.Tensor:
     """Xnew in ``gpflow.default_float()``.
 
-    :raises ValueError: Unless it is real numbers.
+    :raises ValueError: Unless it is real numbers, and, as an array, inputs of the kernel: a tensor
+        may hold points in training, which a step has taken over a pole.
     """
     dtype = gpflow.default_float()
     if isinstance(Xnew, tfp.distributions.Distribution):
         Xnew = tf.convert_to_tensor(Xnew)  # the output of a layer of GPflux, which is a sample then
     if not tf.is_tensor(Xnew):
-        return tf.convert_to_tensor(numeric("Xnew", Xnew, "[N, D]").astype(dtype, copy=False))
+        values: Array = numeric("Xnew", Xnew, "[N, D]").astype(dtype, copy=False)
+        columns = np.arange(np.shape(values)[-1] if np.ndim(values) else 0)
+        for part in scaled_parts(kernel):
+            part.validate("Xnew", values[..., columns[part.kernel.active_dims]])
+        return tf.convert_to_tensor(values)
     if not (Xnew.dtype.is_floating or Xnew.dtype.is_integer or Xnew.dtype.is_bool):
         raise ValueError(f"Xnew must be real numbers, found entries of type {Xnew.dtype.name}.")
     return Xnew if Xnew.dtype == dtype else tf.cast(Xnew, dtype)
@@ -34,10 +42,10 @@ class TakesRealInputs(AbstractPosterior):
     def predict_f(
         self, Xnew: TensorType, full_cov: bool = False, full_output_cov: bool = False
     ) -> MeanAndVariance:
-        return super().predict_f(as_inputs(Xnew), full_cov, full_output_cov)
+        return super().predict_f(as_inputs(self.kernel, Xnew), full_cov, full_output_cov)
 
     @inherit_check_shapes
     def fused_predict_f(
         self, Xnew: TensorType, full_cov: bool = False, full_output_cov: bool = False
     ) -> MeanAndVariance:
-        return super().fused_predict_f(as_inputs(Xnew), full_cov, full_output_cov)
+        return super().fused_predict_f(as_inputs(self.kernel, Xnew), full_cov, full_output_cov)
