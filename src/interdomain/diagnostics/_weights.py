@@ -91,17 +91,22 @@ def effect_block_whole(inducing_variable: EffectFeatures, kernel: EffectKernel) 
 @effect_block.register(EffectFeatures, FiniteRank)
 def effect_block_finite_rank(inducing_variable: EffectFeatures, kernel: FiniteRank) -> EffectBlock:
     """Left over are features that the prior has and the model has not."""
-    base = base_of(kernel)
-    return _block(inducing_variable, base, _explained(kernel.inducing_variable, base))
+    base, own = base_of(kernel), inducing_variable is kernel.inducing_variable
+    variance = None if own else _explained(kernel.inducing_variable, base)
+    return _block(inducing_variable, base, variance)
 
 
-def _block(features: EffectFeatures, kernel: EffectKernel, variance: float) -> EffectBlock:
+def _block(features: EffectFeatures, kernel: EffectKernel, variance: float | None) -> EffectBlock:
+    """
+    :param variance: The prior variance of the effect; None for what the features explain.
+    """
+    left_over = 0.0 if variance is None else variance - _explained(features, kernel)
     return EffectBlock(
         table=kernel.parent,
         effect=kernel.effect,
         functions=features.functions,
         prior_variances=np.asarray(prior_variances(features, kernel), float),
-        left_over=max(variance - _explained(features, kernel), 0.0),
+        left_over=max(left_over, 0.0),
     )
 
 
