@@ -5,6 +5,8 @@ and on Beijing's air (369,130 rows), all from memory-mapped files.
 vish    a fit by `fit_sgpr` with all harmonics up to degree 3 and 4 (M = 210 and 660):
         seconds of its parts, peak memory, test errors; the products of the pass beside bare ones
         of the same shapes (S S^T, of which NumPy computes one half), its floor;
+additive  a sum of effects of the columns, pairs chosen by the data, with 500 features: one call of
+        `fit_additive`, beside the errors of the others;
 growth  the pass and a step of L-BFGS after it (bound and gradient), for M = 54 to 1,782 and 10^4
         rows to all flights, with a picture;
 svgp    gpflow's SVGP with 500 points on minibatches: how long until its log density on a sample of
@@ -32,7 +34,7 @@ from benchmarks._lib.runner import Benchmark, Configuration, indices, names, res
 from benchmarks.airline_scale.data import BEIJING, SYNTHETIC, TABLES, prepare, source_of_table
 from benchmarks.airline_scale.table import draw, table_of
 
-KINDS = ("vish", "growth", "svgp", "workers")
+KINDS = ("vish", "additive", "growth", "svgp", "workers")
 RIVAL_DEGREE = 3
 BUDGET = 10.0  # times the seconds of the fit that svgp is compared with
 FLOOR_ROUNDS = 50
@@ -56,7 +58,9 @@ class AirlineScale(Benchmark):
         parser.add_argument("--subset-size", type=int, default=None, help="default 5,000")
         parser.add_argument("--subset-steps", type=int, default=None, help="default 50")
         parser.add_argument("--steps", type=int, default=None, help="default 500")
-        parser.add_argument("--num-inducing", type=int, default=None, help="of svgp, default 500")
+        parser.add_argument(
+            "--num-inducing", type=int, default=None, help="of svgp and additive, default 500"
+        )
         parser.add_argument(
             "--evaluate-every", type=int, default=None, help="steps of svgp, default 50"
         )
@@ -73,7 +77,13 @@ class AirlineScale(Benchmark):
         )
 
     def configurations(self, arguments: argparse.Namespace) -> Iterable[Configuration]:
-        makers = {"vish": _fits, "growth": _growth, "svgp": _rivals, "workers": _shared}
+        makers = {
+            "vish": _fits,
+            "additive": _additive,
+            "growth": _growth,
+            "svgp": _rivals,
+            "workers": _shared,
+        }
         for kind in arguments.kinds or KINDS:
             for configuration in makers[kind](arguments):
                 yield {"kind": kind, **configuration, "seed": arguments.seed}
@@ -100,6 +110,8 @@ class AirlineScale(Benchmark):
         )
         if kind == "vish":
             return dict(from_child(fit.fit_and_predict, folder=str(folder), **settings))
+        if kind == "additive":
+            return dict(from_child(fit.additive, folder=str(folder), **settings))
         if kind == "growth":
             del settings["seed"]
             return dict(from_child(fit.growth, folder=str(folder), **settings))
@@ -173,6 +185,20 @@ def _fits(arguments: argparse.Namespace) -> Iterable[Configuration]:
                 "steps": arguments.steps or (20 if short else 500),
                 "floor_rounds": FLOOR_ROUNDS,
             }
+
+
+def _additive(arguments: argparse.Namespace) -> Iterable[Configuration]:
+    short = arguments.short
+    for data in arguments.datasets or (SYNTHETIC, BEIJING):
+        table = _table_of(data, arguments)
+        del table["truncated"]
+        yield {
+            **table,
+            "num_inducing": arguments.num_inducing or (80 if short else 500),
+            "subset_size": arguments.subset_size or (2_000 if short else 20_000),
+            "steps": arguments.steps or (20 if short else 300),
+            "floor_rounds": FLOOR_ROUNDS,
+        }
 
 
 def _growth(arguments: argparse.Namespace) -> Iterable[Configuration]:

@@ -133,6 +133,12 @@ def test_finite_rank_by_blocks() -> None:
     # q is the prior: the bound is that of a stock model with the same q.
     stock = gpflow.models.SVGP(prior, gpflow.likelihoods.Gaussian(0.1), features)
     np.testing.assert_allclose(model.elbo((X, Y)), stock.elbo((X, Y)), rtol=1e-10)
+    # Some of the features do as well, those of another table do not.
+    few = AdditiveFeatures(kernel, dict.fromkeys(kernel.effects, 1))
+    assert AdditiveSVGP(prior, gpflow.likelihoods.Gaussian(0.1), few).elbo((X, Y)) < 0
+    other = Additive([NumericColumn([0.0, 1.0]), *COLUMNS[1:]], kernel.effects)
+    with pytest.raises(ValueError, match="kernel must have the columns and effects"):
+        AdditiveSVGP(other, gpflow.likelihoods.Gaussian(0.1), few).elbo((X, Y))
 
 
 def test_for_kernel_takes_those_of_most_variance() -> None:

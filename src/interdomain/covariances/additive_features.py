@@ -36,6 +36,7 @@ def _parts(
 ) -> tuple[Additive, Parts]:
     """The sum of effects, and those that are asked for; the constant has no columns."""
     if isinstance(inducing_variable, EffectFeatures):
+        inducing_variable.validate_columns([kernel.parent.columns[k] for k in kernel.effect])
         return kernel.parent, [(kernel.effect, inducing_variable.functions)]
     inducing_variable.validate_kernel(kernel)
     pairs = zip([(), *kernel.effects], inducing_variable.of_effects, strict=True)
@@ -57,12 +58,16 @@ def are_among_additive(some: AdditiveFeatures, features: AdditiveFeatures) -> bo
     """Of the same columns and effects."""
     if some.columns != features.columns or some.effects != features.effects:
         return False
-    pairs = zip(some.of_effects, features.of_effects, strict=True)
-    return all(_rows(block).issubset(_rows(other)) for block, other in pairs)
+    return all(map(are_among_effect, some.of_effects, features.of_effects))
 
 
-def _rows(block: EffectFeatures) -> set[tuple[int, ...]]:
-    return set(map(tuple, block.functions.tolist()))
+@are_among.register(EffectFeatures, EffectFeatures)
+def are_among_effect(some: EffectFeatures, features: EffectFeatures) -> bool:
+    """Of the same columns."""
+    if some.columns != features.columns:
+        return False
+    known = set(map(tuple, features.functions.tolist()))
+    return known.issuperset(map(tuple, some.functions.tolist()))
 
 
 @Kuf.register(AdditiveFeatures, Additive, object)

@@ -32,8 +32,14 @@ class EffectFeatures(InterDomainInducingVariables):
 
     def __init__(self, columns: Sequence[Column], frequencies: IntArray) -> None:
         super().__init__()
+        self._columns = tuple(columns)
         self._frequencies = frequencies
         self._functions = _functions(columns, frequencies)
+
+    @property
+    def columns(self) -> tuple[Column, ...]:
+        """Those of the effect; none of the constant."""
+        return self._columns
 
     @property
     def frequencies(self) -> IntArray:
@@ -54,6 +60,15 @@ class EffectFeatures(InterDomainInducingVariables):
     def shape(self) -> Shape:
         """``(m, None, 1)``."""
         return (self.num_inducing, None, 1)
+
+    def validate_columns(self, columns: Sequence[Column]) -> None:
+        """:raises ValueError: If the effect is of other columns."""
+        if tuple(columns) != self._columns:
+            raise ValueError(
+                "kernel must have the columns and effects that the features were made for, found "
+                f"one with an effect of {len(columns)} others; build the features with "
+                "AdditiveFeatures.for_kernel(kernel, num_inducing)."
+            )
 
 
 def _functions(columns: Sequence[Column], frequencies: IntArray) -> IntArray:

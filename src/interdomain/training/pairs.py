@@ -27,7 +27,7 @@ Effect = tuple[int, ...]
 _FREQUENCIES = 2
 """In each numeric column of a pair."""
 
-_GROUP = 512
+_GROUP = 1024
 """Features that are compared at a time, the shortlist excepted."""
 
 _SHORTLIST = 1024
@@ -148,10 +148,11 @@ def choose_pairs(
             ranked += [(*sums.best(part, unit), part.effect) for part in parts]
             bar.update(len(group))
     ranked.sort(key=lambda entry: (-entry[0], entry[2]))
-    if len(groups) > 1:
-        parts, sums = compared(_shortlist(kernel, [e for g, _, e in ranked if g > least_gain]))
+    worthwhile = [effect for gain, _, effect in ranked if gain > least_gain]
+    if len(groups) > 1 and worthwhile:
+        parts, sums = compared(_shortlist(kernel, worthwhile))
     chosen: list[RankedPair] = []
-    waiting = list(parts) if groups else []
+    waiting = list(parts) if worthwhile else []
     while waiting := [p for p in waiting if features_of(kernel, p.effect, share) <= room]:
         found = [(*sums.best(part, unit), part) for part in waiting]
         gain, variance, part = max(found, key=lambda entry: entry[0])

@@ -97,7 +97,7 @@ class NumericColumn(Column):
         knots: TensorType,
         positions: TensorType | None = None,
         *,
-        margin: float = 0.5,
+        margin: float = 0.25,
         label: str | None = None,
     ) -> None:
         super().__init__(label)
@@ -127,15 +127,16 @@ class NumericColumn(Column):
         cls,
         values: TensorType,
         *,
-        quantiles: bool | None = None,
-        margin: float = 0.5,
+        quantiles: bool | None = True,
+        margin: float = 0.25,
         label: str | None = None,
     ) -> NumericColumn:
         """The column with the range of some values.
 
         :param values: ``[N]``.
-        :param quantiles: Whether positions are quantiles in place of values; None for a column of
-            which nine tenths of the values are in less than a third of its range.
+        :param quantiles: Whether positions are quantiles in place of values, so that functions can
+            change where the rows are; None for a column of which nine tenths of the values are in
+            less than a third of its range.
         :param margin: As for the constructor.
         :param label: As for the constructor.
         :raises ValueError: If values are not finite, or all the same.
