@@ -16,7 +16,7 @@ from interdomain.kernels import Additive, CategoricalColumn, FiniteRank, Numeric
 from interdomain.models import AdditiveSVGP, StructuredSGPR
 
 COLUMNS = [
-    NumericColumn([0.0, 1.0], label="first"),
+    NumericColumn([0.0, 1.0], margin=0.5, label="first"),
     CategoricalColumn([1.0, 2.0, 4.0], label="place"),
     NumericColumn([0.0, 2.0], margin=1.0, label="last"),
 ]
@@ -136,7 +136,7 @@ def test_finite_rank_by_blocks() -> None:
     # Some of the features do as well, those of another table do not.
     few = AdditiveFeatures(kernel, dict.fromkeys(kernel.effects, 1))
     assert AdditiveSVGP(prior, gpflow.likelihoods.Gaussian(0.1), few).elbo((X, Y)) < 0
-    other = Additive([NumericColumn([0.0, 1.0]), *COLUMNS[1:]], kernel.effects)
+    other = Additive([NumericColumn([0.0, 5.0]), *COLUMNS[1:]], kernel.effects)
     with pytest.raises(ValueError, match="kernel must have the columns and effects"):
         AdditiveSVGP(other, gpflow.likelihoods.Gaussian(0.1), few).elbo((X, Y))
 

@@ -117,7 +117,7 @@ def fitted(request: pytest.FixtureRequest) -> tuple[Known, Effects]:
     rng = np.random.default_rng(0)
     X = rng.uniform(size=[known.num_rows, known.num_columns])
     Y = (known.f(X) + 0.1 * rng.normal(size=len(X)))[:, None]
-    kernel = Additive.from_data(X, known.effects, base_kernel=known.kind)
+    kernel = Additive.from_data(X, known.effects, kernel_class=known.kind)
     features = AdditiveFeatures.for_kernel(kernel, known.num_features)
     prior = FiniteRank(kernel, features)
     model = StructuredSGPR((X, Y), prior, features, noise_variance=0.1, progress=False)

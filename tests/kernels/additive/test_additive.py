@@ -54,7 +54,7 @@ def test_long_lengthscales_leave_the_first_wave(dtype: type) -> None:
 def table() -> tuple[Additive, np.ndarray]:
     """Two numeric columns and one of categories, of which a value is none of the levels."""
     columns = [
-        NumericColumn([-1.0, 0.0, 3.0], [0.0, 0.5, 1.0], label="age"),
+        NumericColumn([-1.0, 0.0, 3.0], [0.0, 0.5, 1.0], margin=0.5, label="age"),
         NumericColumn([0.0, 2.0], margin=1.0, label="height"),
         CategoricalColumn([3.0, 7.0, 8.0], label="place"),
     ]
@@ -139,7 +139,7 @@ def test_positions() -> None:
     np.testing.assert_allclose(column.positions_of(matrix), np.reshape(expected, [3, 3]))
 
 
-def test_quantiles_for_heavy_tails() -> None:
+def test_quantiles_where_rows_are_spread_unevenly() -> None:
     rng = np.random.default_rng(0)
     heavy = np.append(rng.normal(size=999), 1e4)
     column = NumericColumn.from_data(heavy)
@@ -147,10 +147,21 @@ def test_quantiles_for_heavy_tails() -> None:
     np.testing.assert_allclose(positions, [0.25, 0.5, 0.75], atol=0.01)
     light = NumericColumn.from_data(rng.uniform(size=1000))
     assert len(light.knots) == 2
+    assert len(NumericColumn.from_data(rng.uniform(size=30)).knots) == 2
+    assert len(NumericColumn.from_data(rng.normal(size=1000)).knots) > 20
     # Of a value that half of the rows have, the quantiles have one knot.
     half = np.where(np.arange(1000) % 2, 0.0, rng.uniform(size=1000))
     column = NumericColumn.from_data(half, quantiles=True)
     assert np.all(np.diff(column.knots) > 0) and np.all(np.diff(column.positions) > 0)
+
+
+def test_columns_are_equal_by_what_they_are() -> None:
+    column = NumericColumn([0.0, 1.0], label="age")
+    assert column == NumericColumn([0.0, 1.0]) and hash(column) == hash(NumericColumn([0.0, 1.0]))
+    others = [NumericColumn([0.0, 2.0]), NumericColumn([0.0, 1.0], margin=3.0)]
+    others += [NumericColumn([0.0, 0.5, 1.0], [0.0, 0.1, 1.0]), CategoricalColumn([0.0, 1.0]), 1.0]
+    assert all(column != other for other in others)
+    assert CategoricalColumn([0.0, 1.0]) == CategoricalColumn([1.0, 0.0])
 
 
 def test_from_data_in_any_units() -> None:

@@ -132,8 +132,8 @@ class Additive(DecomposedKernel):
         *,
         names: Sequence[str] | None = None,
         categorical: Sequence[int | str] = (),
-        quantiles: bool | None = True,
-        margin: float = 0.25,
+        quantiles: bool | None = None,
+        margin: float = 0.5,
         kernel_class: type[Stationary] = Matern52,
         lengthscales: TensorType = 0.5,
         separate_lengthscales: bool = False,
@@ -149,8 +149,8 @@ class Additive(DecomposedKernel):
         :param categorical: Numbers or names of columns of categories; each has a function for every
             level.
         :param quantiles: Whether positions of numeric columns are quantiles in place of values, so
-            that functions can change where the rows are. None for columns with heavy tails only
-            (:meth:`NumericColumn.from_data`).
+            that functions can change where the rows are. None for columns whose rows are not spread
+            evenly over their range (:meth:`NumericColumn.from_data`).
         :param margin: As of :class:`~interdomain.kernels.NumericColumn`.
         :param kernel_class: As for the constructor.
         :param lengthscales: As for the constructor.

@@ -7,6 +7,7 @@ on; 0 is the constant. Products of them over several columns are the features of
 from __future__ import annotations
 
 import abc
+from typing import Any
 
 import gpflow
 import numpy as np
@@ -32,6 +33,17 @@ class Column(abc.ABC):
         if label is not None and not isinstance(label, str):
             raise ValueError(f"label must be text, found {short(label)}; pass the column's name.")
         self.label = label
+
+    @property
+    @abc.abstractmethod
+    def _values(self) -> tuple[Any, ...]:
+        """All that makes it this column, but for the label."""
+
+    def __eq__(self, other: object) -> bool:
+        return type(other) is type(self) and self._values == other._values
+
+    def __hash__(self) -> int:
+        return hash(self._values)
 
     @property
     @abc.abstractmethod
@@ -97,7 +109,7 @@ class NumericColumn(Column):
         knots: TensorType,
         positions: TensorType | None = None,
         *,
-        margin: float = 0.25,
+        margin: float = 0.5,
         label: str | None = None,
     ) -> None:
         super().__init__(label)
@@ -127,16 +139,16 @@ class NumericColumn(Column):
         cls,
         values: TensorType,
         *,
-        quantiles: bool | None = True,
-        margin: float = 0.25,
+        quantiles: bool | None = None,
+        margin: float = 0.5,
         label: str | None = None,
     ) -> NumericColumn:
         """The column with the range of some values.
 
         :param values: ``[N]``.
         :param quantiles: Whether positions are quantiles in place of values, so that functions can
-            change where the rows are; None for a column of which nine tenths of the values are in
-            less than a third of its range.
+            change where the rows are. None for a column whose rows are not spread evenly over its
+            range: with heavy tails, in clusters, or in the shape of a bell.
         :param margin: As for the constructor.
         :param label: As for the constructor.
         :raises ValueError: If values are not finite, or all the same.
@@ -145,13 +157,19 @@ class NumericColumn(Column):
         sorted_values = np.sort(finite_array(what, values, (1,), "a vector [N]"))
         if not len(sorted_values) or sorted_values[0] == sorted_values[-1]:
             raise ValueError(f"{what} must vary, found one value; leave the column out.")
-        low, high = np.quantile(sorted_values, [0.05, 0.95])
         ends = sorted_values[[0, -1]]
         if quantiles is None:
-            quantiles = bool(high - low < (ends[1] - ends[0]) / _HEAVY)
+            places = (sorted_values - ends[0]) / (ends[1] - ends[0])
+            shares = np.linspace(0, 1, len(places))
+            spread = np.max(np.abs(places - shares))
+            quantiles = bool(spread > _UNEVEN + 1 / np.sqrt(len(places)))
         if not boolean("quantiles", quantiles):
             return cls(ends, margin=margin, label=label)
         return cls(*_quantile_knots(sorted_values), margin=margin, label=label)
+
+    @property
+    def _values(self) -> tuple[Any, ...]:
+        return tuple(self._knots), tuple(self._positions), self.margin
 
     @property
     def knots(self) -> Array:
@@ -204,8 +222,10 @@ class NumericColumn(Column):
         return zero_mean_covariances(kind, ratio, first - second)
 
 
-_HEAVY = 3.0
-"""A column has heavy tails if its range is more than so many times that of the middle 90%."""
+_UNEVEN = 0.1
+"""Rows are spread evenly if the share of them that is below a value is within so much of its place
+in the range, and what few rows are off by chance. Knots at quantiles would make kinks of smooth
+functions then, and gain nothing."""
 
 _NUM_KNOTS = 33
 
@@ -269,6 +289,10 @@ class CategoricalColumn(Column):
                 f"{len(found)} rows; pass it as a column of numbers, or merge levels."
             )
         return cls(levels, label=label)
+
+    @property
+    def _values(self) -> tuple[Any, ...]:
+        return tuple(self._levels)
 
     @property
     def levels(self) -> Array:
