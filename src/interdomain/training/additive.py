@@ -28,6 +28,10 @@ _SUBSET_STEPS = 100
 
 _TURN_STEPS = 50
 
+_SETTLED = 0.95
+"""If pairs have left more than this of the noise variance, others would gain no more than they did:
+they are not ranked again."""
+
 
 @dataclass(frozen=True)
 class AdditiveFit:
@@ -93,7 +97,7 @@ def fit_additive(
        likelihood of the subset, at the prior variance that is best for it, without training
        anything. The best are kept, each given those before, while there are features for them.
     4. All parameters are trained on the subset with these. What was noise may be an effect now: the
-       pairs that are left are ranked again, until none would add anything.
+       pairs that are left are ranked again, while there is less noise every time.
     5. Those features are taken that carry most of the prior variance.
     6. One pass over all rows, and L-BFGS for all parameters on its sums: exact for all rows, at
        O(M^3) a step.
@@ -185,6 +189,7 @@ def fit_additive(
             progress=progress,
         )
         ranking = by_themselves if turn == 0 else ranking
+        noise = float(subset.likelihood.variance.numpy())
         if not found:
             break
         chosen += found
@@ -193,6 +198,8 @@ def fit_additive(
         room -= sum(features_of(kernel, pair.effect, _SHARE) for pair in found)
         subset.inducing_variable, subset.kernel = features, FiniteRank(kernel, features)
         fit_quietly(subset, steps=_TURN_STEPS, **arguments)
+        if float(subset.likelihood.variance.numpy()) > _SETTLED * noise:
+            break
     features = features_for(kernel, num_inducing, beginning.highest)
     model = StructuredSGPR(
         data,
