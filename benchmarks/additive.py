@@ -25,29 +25,19 @@ import argparse
 import sys
 import time
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from benchmarks._lib import race, table_models
 from benchmarks._lib.child import from_child
-from benchmarks._lib.data import (
-    Array,
-    DataError,
-    Table,
-    add_data_argument,
-    load_arrays,
-    load_table,
-    source_of,
-)
+from benchmarks._lib.data import DataError, add_data_argument, source_of
+from benchmarks._lib.mixed_tables import BEIJING, FRIEDMAN, Data, data_of, indicators
 from benchmarks._lib.results import Record, ResultFile
 from benchmarks._lib.runner import Benchmark, Configuration, indices, names, result_folder
-from benchmarks._lib.splits import Split, normalise, take_split
+from benchmarks._lib.splits import normalise
 from benchmarks._lib.tables import markdown
 
-FRIEDMAN, BEIJING = "friedman", "beijing_pm25"
 SPLITS = {
     "concrete": 5,
     "energy": 5,
@@ -64,14 +54,6 @@ SHORT = ("additive_60", "both_90", "harmonics_40", "svgp_20", "gpr", "boosting")
 KINDS = ("additive", "both", "harmonics", "svgp", "gpr", "boosting")
 TIMES = (1.0, 2.0, 4.0)
 START_DEGREE = 2
-
-
-@dataclass(frozen=True)
-class Data:
-    """A split in its units, columns that vary only, and which of these are categories."""
-
-    split: Split
-    categorical: tuple[int, ...]
 
 
 class AdditiveTables(Benchmark):
@@ -176,50 +158,6 @@ def measured(
     started = time.perf_counter()
     model, fit = table_models.by_data(train, int(size), START_DEGREE)
     return collapsed(model, fit, held_out, time.perf_counter() - started)
-
-
-def data_of(data: str, split: int, rows: int | None, data_dir: str | None) -> Data:
-    """The rows of a split.
-
-    :param rows: of the table that is made up.
-    """
-    folder = None if data_dir is None else Path(data_dir)
-    categorical: tuple[int, ...] = ()
-    if data == FRIEDMAN:
-        table = Table(data, *friedman(int(rows or 0), 0))
-    elif data == BEIJING:
-        arrays = load_arrays(data, folder)
-        X = np.column_stack([np.asarray(arrays["X"], float), arrays["station"]])
-        table = Table(data, X, np.log(np.asarray(arrays["Y"], float)))
-        categorical = (X.shape[1] - 1,)
-    else:
-        table = load_table(data, folder)
-    found = take_split(table, split)
-    varies = np.ptp(found.X_train, axis=0) > 0
-    parts = found.X_train[:, varies], found.Y_train, found.X_test[:, varies], found.Y_test
-    return Data(Split(*parts), categorical)
-
-
-def friedman(rows: int, seed: int) -> tuple[Array, Array]:
-    """Friedman's function of the first five of ten columns, with noise of variance one."""
-    generator = np.random.default_rng([seed, 1])  # not the one that draws the rows for testing
-    X = generator.uniform(size=(rows, 10))
-    a, b, c, d, e = X[:, :5].T
-    f = 10 * np.sin(np.pi * a * b) + 20 * (c - 0.5) ** 2 + 10 * d + 5 * e
-    return X, (f + generator.normal(size=rows))[:, None]
-
-
-def indicators(data: Data) -> tuple[Array, Array]:
-    """X of training and of test rows, normalised, with one column for each category."""
-    split = data.split
-    parts = []
-    for X in (split.X_train, split.X_test):
-        columns = [X[:, k] for k in range(X.shape[1]) if k not in data.categorical]
-        for k in data.categorical:
-            columns += list((X[:, k] == np.unique(split.X_train[:, k])[:, None]).astype(float))
-        parts.append(np.stack(columns, axis=1))
-    own = normalise(Split(parts[0], split.Y_train, parts[1], split.Y_test))
-    return own.X_train, own.X_test
 
 
 def additive(data: Data, num_inducing: int, unit: float, seed: int) -> dict[str, Any]:

@@ -11,6 +11,7 @@ import pytest
 
 from benchmarks import additive
 from benchmarks._lib.data import DataError
+from benchmarks._lib.mixed_tables import Data, indicators
 from benchmarks._lib.splits import Split
 
 
@@ -42,7 +43,7 @@ def test_the_race() -> None:
 
 def test_columns_of_stations() -> None:
     X = np.array([[1.0, 7], [2, 3], [3, 7], [4, 9]])
-    found, _ = additive.indicators(additive.Data(Split(X, X[:, :1], X[:1], X[:1, :1]), (1,)))
+    found, _ = indicators(Data(Split(X, X[:, :1], X[:1], X[:1, :1]), (1,)))
     assert found.shape == (4, 4)
     np.testing.assert_array_equal(found[:, 1:].argmax(axis=1), [1, 0, 1, 2])
 
