@@ -18,16 +18,7 @@ from ..models import StructuredSGPR
 from .pairs import Effect, RankedPair
 
 _FREQUENCIES = 8
-"""Of each main effect, at least, if there is room."""
-
-_PART = 0.25
-"""Of the features beyond these, the part that other effects share evenly; the rest goes where most
-prior variance is."""
-
-_SHORTEST, _LONGEST = 0.01, 2.0
-_LEAST_VARIANCE = 1e-3
-"""Lengthscales and variances, relative to the largest, that features are chosen by: with few waves
-an effect may have come out shorter, or weaker, than it is."""
+"""Of each main effect, at least, if half of the features suffice."""
 
 _NOISE = 0.1
 """The initial noise variance, in variances of Y."""
@@ -100,22 +91,18 @@ def begin(
 
 
 def features_for(kernel: Additive, num_inducing: int, highest: Sequence[int]) -> AdditiveFeatures:
-    """Of main effects the first waves; of others a share of what is left; and those of most prior
-    variance."""
-    lengthscales = np.clip(kernel.lengthscales.numpy(), _SHORTEST, _LONGEST)
-    variances = kernel.variances.numpy()
-    variances = np.maximum(variances, np.max(variances) * _LEAST_VARIANCE)
-    reference = same_columns(kernel, kernel.effects, variances, lengthscales)
-    others = sum(len(effect) > 1 for effect in kernel.effects)
-    main = len(kernel.effects) - others
-    of_main = num_inducing // (2 * main) // (2 if others else 1) if main else 0
-    of_main = min(of_main, _FREQUENCIES)
-    share = _PART * (num_inducing - 1 - 2 * of_main * main) / max(others, 1)
-    at_least = {
-        effect: of_main if len(effect) == 1 else int(share) // _wave(kernel, effect)
-        for effect in kernel.effects
-    }
-    orders = largest_orders(reference, num_inducing, at_least=at_least, highest=highest)
+    """Those of most prior variance; the first waves of main effects in any case.
+
+    With few waves an effect may have come out weaker than it is.
+
+    :param highest: As of :class:`Beginning`.
+    """
+    main = [effect for effect in kernel.effects if len(effect) == 1]
+    room = num_inducing // (1 if len(main) == len(kernel.effects) else 2)
+    each = min(room // max(2 * len(main), 1), _FREQUENCIES)
+    orders = largest_orders(
+        kernel, num_inducing, at_least=dict.fromkeys(main, each), highest=highest
+    )
     return AdditiveFeatures(kernel, orders)
 
 
