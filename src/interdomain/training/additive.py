@@ -98,7 +98,8 @@ def fit_additive(
        anything. The best are kept, each given those before, while there are features for them.
     4. All parameters are trained on the subset with these. What was noise may be an effect now: the
        pairs that are left are ranked again, while there is less noise every time.
-    5. Those features are taken that carry most of the prior variance.
+    5. Those features are taken that carry most of the prior variance, main effects having their
+       first waves in any case.
     6. One pass over all rows, and L-BFGS for all parameters on its sums: exact for all rows, at
        O(M^3) a step.
 
