@@ -254,33 +254,34 @@ def table_of(records: Sequence[Record]) -> str:
         for (data, method, number), points in found.items()
     ]
     headers = ("data", "rows", "method", "M", "splits", "seconds", "RMSE", "NLPD")
-    return "\n\n".join([markdown(headers, rows), *_verdicts(found)])
+    return "\n\n".join([markdown(headers, rows), *_verdicts(records)])
 
 
-def _verdicts(found: dict[tuple[str, str, int], list[dict[str, Any]]]) -> list[str]:
-    """Additive beside SVGP after each multiple of its seconds."""
+def _verdicts(records: Sequence[Record]) -> list[str]:
+    """Additive beside SVGP after each multiple of its seconds, on the splits that both have."""
     lines = []
     for data in SPLITS:
-        ours = _mean(found, data, "additive")
-        stock = _mean(found, data, "svgp")
-        if ours and stock:
-            parts = ", ".join(f"{nll:.3f}" for nll in stock)
-            front = sum(ours[0] < nll for nll in stock)
+        ours, stock = _traces(records, data, "additive"), _traces(records, data, "svgp")
+        common = sorted(set(ours) & set(stock))
+        if common:
+            own = float(np.mean([ours[split][0] for split in common]))
+            others = np.mean([stock[split] for split in common], axis=0)
+            parts = ", ".join(f"{nll:.3f}" for nll in others)
             lines.append(
-                f"{data}: additive {ours[0]:.3f}, SVGP {parts} after {len(stock)} multiples of its "
-                f"seconds: in front of {front} of {len(stock)}"
+                f"{data}: additive {own:.3f}, SVGP {parts} after {len(others)} multiples of its "
+                f"seconds: in front of {np.count_nonzero(own < others)} of {len(others)}"
             )
     return ["\n".join(lines)] if lines else []
 
 
-def _mean(
-    found: dict[tuple[str, str, int], list[dict[str, Any]]], data: str, kind: str
-) -> list[float]:
-    return [
-        float(np.mean([point["nll"] for point in points]))
-        for (of, method, _), points in found.items()
-        if of == data and method.startswith(kind)
-    ]
+def _traces(records: Sequence[Record], data: str, kind: str) -> dict[int, list[float]]:
+    """The NLPD of each split, at each time."""
+    configured = [(record["configuration"], record["result"]["trace"]) for record in records]
+    return {
+        run["split"]: [point["nll"] for point in trace]
+        for run, trace in configured
+        if run["data"] == data and run["method"].startswith(kind)
+    }
 
 
 def _spread(values: Sequence[float]) -> str:

@@ -35,7 +35,7 @@ def test_the_race() -> None:
     stock = record("svgp_500", 0, (3.0, 0.3), (6.0, 0.05))
     table = additive.table_of([*ours, stock])
     assert "0.500 ± 0.000 | 0.100 ± 0.082" in table
-    assert "additive 0.100, SVGP 0.300, 0.050 after" in table and "in front of 1 of 2" in table
+    assert "additive 0.000, SVGP 0.300, 0.050 after" in table and "in front of 2 of 2" in table
     assert additive.rival_of(stock["configuration"], ours) == 3.0
     with pytest.raises(DataError, match="run --methods additive first"):
         additive.rival_of(record("svgp_500", 9)["configuration"], ours)
