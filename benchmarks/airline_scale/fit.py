@@ -79,34 +79,14 @@ def fit_and_predict(
         progress=False,
     )
     done = time.perf_counter()
-    peak_of_fit = peak_of_process()
     assert outcome.subset is not None
-    parts = pass_parts(model, data, floor_rounds)
-    start_of_predictions = time.perf_counter()
-    errors = errors_of(model, rows)
     base = model.kernel.kernel if truncated else model.kernel
     return {
-        "num_rows": model.num_data,
+        **costs(model, outcome, rows, done - start, before, floor_rounds),
         "num_skipped": model.statistics.num_skipped,
-        "test_rows": len(rows.X_test),
-        "num_inducing": int(model.inducing_variable.num_inducing),
         "build_seconds": built - start,
-        "subset_seconds": outcome.subset_seconds,
-        "pass_seconds": outcome.pass_seconds,
-        **parts,
-        "optimisation_seconds": outcome.result.seconds,
-        "fit_seconds": done - start,
-        "predict_seconds": time.perf_counter() - start_of_predictions,
-        "peak_bytes_before": before,
-        "peak_bytes_of_fit": peak_of_fit,
-        "peak_bytes": peak_of_process(),
-        **errors,
-        "bound": outcome.result.elbo,
         "subset_steps": outcome.subset.steps,
         "subset_converged": outcome.subset.converged,
-        "steps": outcome.result.steps,
-        "converged": outcome.result.converged,
-        "noise_variance": float(model.likelihood.variance.numpy()),
         "weight_variances": np.asarray(base.weight_variances).tolist(),
     }
 
@@ -128,10 +108,23 @@ def additive(
         seed=seed,
         progress=False,
     )
-    done = time.perf_counter()
+    seconds = time.perf_counter() - start
+    return {
+        **costs(outcome.model, outcome, rows, seconds, before, floor_rounds),
+        "pairs": [[pair.name, pair.gain] for pair in outcome.pairs],
+    }
+
+
+def costs(
+    model: Any, outcome: Any, rows: Rows, seconds: float, bytes_before: int, floor_rounds: int
+) -> dict[str, Any]:
+    """What a fit that is done took, and its test errors.
+
+    :param outcome: What the library's function returned.
+    :param seconds: Of the whole fit.
+    """
     peak_of_fit = peak_of_process()
-    model = outcome.model
-    parts = pass_parts(model, data, floor_rounds)
+    parts = pass_parts(model, (rows.X_train, rows.Y_train), floor_rounds)
     start_of_predictions = time.perf_counter()
     errors = errors_of(model, rows)
     return {
@@ -142,16 +135,15 @@ def additive(
         "pass_seconds": outcome.pass_seconds,
         **parts,
         "optimisation_seconds": outcome.result.seconds,
-        "fit_seconds": done - start,
+        "fit_seconds": seconds,
         "predict_seconds": time.perf_counter() - start_of_predictions,
-        "peak_bytes_before": before,
+        "peak_bytes_before": bytes_before,
         "peak_bytes_of_fit": peak_of_fit,
         "peak_bytes": peak_of_process(),
         **errors,
         "bound": outcome.result.elbo,
         "steps": outcome.result.steps,
         "converged": outcome.result.converged,
-        "pairs": [[pair.name, pair.gain] for pair in outcome.pairs],
         "noise_variance": float(model.likelihood.variance.numpy()),
     }
 

@@ -46,6 +46,22 @@ def select_columns(kernel: Kernel, X: TensorType) -> tf.Tensor:
     return tf.gather(X, places, axis=-1)
 
 
+def seen_columns(kernel: Kernel, X: TensorType, num_columns: int, of: str) -> tf.Tensor:
+    """The active columns of X, ``[..., N, D]``, whether or not they have been selected already.
+
+    :param num_columns: D.
+    :param of: What the columns are those of, in words.
+    :raises ValueError: If they are more or fewer.
+    """
+    X = with_columns(select_columns(kernel, X), num_columns)
+    if X.shape[-1] != num_columns:
+        raise ValueError(
+            f"X must have {num_columns} columns, those of the {of}, found {X.shape[-1]}; select "
+            "them with the kernel's active_dims."
+        )
+    return X
+
+
 def with_columns(X: TensorType, num_columns: int | None) -> tf.Tensor:
     """X with this number of columns in its static shape, if X has none there.
 

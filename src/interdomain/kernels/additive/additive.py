@@ -14,7 +14,7 @@ from gpflow.kernels import Kernel, Matern52, SquaredExponential, Stationary
 from gpflow.kernels.base import ActiveDims
 
 from ..._arguments import instance, items, real_array, short
-from .._columns import select_columns, with_columns
+from .._columns import seen_columns
 from .._diagonals import DiagonalTerm, diagonal_terms, whole_diagonal
 from .._parameters import positive_parameter
 from ..decomposed import DecomposedKernel
@@ -265,13 +265,7 @@ class Additive(DecomposedKernel):
 
         :raises ValueError: If they are more or fewer.
         """
-        X = with_columns(select_columns(self, X), self.num_columns)
-        if X.shape[-1] != self.num_columns:
-            raise ValueError(
-                f"X must have {self.num_columns} columns, those of the table, found "
-                f"{X.shape[-1]}; select them with the kernel's active_dims."
-            )
-        return X
+        return seen_columns(self, X, self.num_columns, "table")
 
     def _places(self, separate: bool) -> dict[tuple[Effect | None, int], int]:
         """Where the lengthscale of an effect and a column is in the vector."""

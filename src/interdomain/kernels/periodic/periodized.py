@@ -14,7 +14,7 @@ from gpflow.kernels import Kernel
 
 from ..._arguments import check_num_inducing, finite_array, integer, number
 from ...sphere._typing import Array, IntArray
-from .._columns import as_rows, select_columns, with_columns
+from .._columns import as_rows, seen_columns
 from .._diagonals import DiagonalTerm, diagonal_terms, whole_diagonal
 from .._kernel_arguments import single_output
 from ._arguments import check_base, check_box, column_lengthscales
@@ -263,13 +263,7 @@ class Periodized(Kernel):
 
         :raises ValueError: If they are more or fewer.
         """
-        X = with_columns(select_columns(self, X), self.num_columns)
-        if X.shape[-1] != self.num_columns:
-            raise ValueError(
-                f"X must have {self.num_columns} columns, those of the box, found {X.shape[-1]}; "
-                "select them with the kernel's active_dims."
-            )
-        return X
+        return seen_columns(self, X, self.num_columns, "box")
 
 
 @diagonal_terms.register(Periodized)
