@@ -87,6 +87,6 @@ CASES = [
         _brownian,
         accuracy=1e-12,
         max_columns=1,
-        positive=True,
+        valid=lambda X: np.abs(X) + 0.1,
     ),
 ]
