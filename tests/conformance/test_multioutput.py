@@ -82,7 +82,8 @@ def half_of_the_pairs(first: int) -> pytest.MarkDecorator:
 def second_kernel(case: Case) -> Kernel:
     """Another kernel of the same family: each of its variances is doubled."""
     kernel, _ = case.build()
-    factors = {"variance": 2.0, "amplitudes_real": 2**0.5, "amplitudes_imaginary": 2**0.5}
+    factors = {"variance": 2.0, "variances": 2.0, "constant_variance": 2.0}
+    factors |= {"amplitudes_real": 2**0.5, "amplitudes_imaginary": 2**0.5}
     parameters = [
         (parameter, factors[name])
         for path, parameter in parameter_dict(kernel).items()
