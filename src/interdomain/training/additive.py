@@ -128,9 +128,9 @@ def fit_additive(
     :param effects: as of :class:`~interdomain.kernels.Additive`, with ``"chosen"`` among them for
         the pairs that the data choose: ``["main", "chosen", ("age", "load", "heat")]``. Without
         it, exactly these are there, and nothing is ranked.
-    :param kernel: a kernel whose columns, kernel class, ``active_dims`` and kind of lengthscales are
-        used, in place of the arguments from ``names`` to ``separate_lengthscales``; its effects and
-        values are not. ``Additive.from_data(some_rows)`` makes one for data that are no arrays.
+    :param kernel: a kernel whose columns, kernel class, ``active_dims`` and kind of lengthscales
+        are used, in place of the arguments from ``names`` to ``separate_lengthscales``; its effects
+        and values are not. ``Additive.from_data(some_rows)`` makes one for data that are no arrays.
     :param names: of the columns, ``[D]``.
     :param categorical: as of :meth:`Additive.from_data <interdomain.kernels.Additive.from_data>`.
     :param quantiles: as there.
