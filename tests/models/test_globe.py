@@ -119,3 +119,5 @@ def test_new_rows_beyond_a_pole_are_refused() -> None:
         with pytest.raises(ValueError, match="^Xnew must have latitudes.* found 10 to 95"):
             predict(beyond)
         assert predict(tf.constant(beyond))[0].shape == (2, 1)
+    with pytest.raises((ValueError, tf.errors.InvalidArgumentError)):  # too few columns
+        model.predict_f(beyond[:, :2])

@@ -124,9 +124,9 @@ def prior_variances(
     One that underflows leaves a feature of no effect, not NaN.
     """
     table, parts = _parts(inducing_variable, kernel)
-    factors = [table.variance_of(effect)[None] for effect, _ in parts]
-    found = [tf.concat([tf.ones([1], factors[0].dtype), *factors], axis=0)]
-    start = 1 + len(factors)
+    factors = table.effect_variances
+    found = [tf.ones([1], factors.dtype), factors]
+    start = 1 + factors.shape[0]
     highest = max(_frequencies_of_waves(table, parts), default=0)
     if highest:
         found.append(tf.reshape(table.wave_variances(highest), [-1]))
@@ -134,14 +134,14 @@ def prior_variances(
     starts = {}
     for number, column in enumerate(table.columns):
         if column.num_levels is not None:
-            found.append(tf.constant(column.level_variances, factors[0].dtype))
+            found.append(tf.constant(column.level_variances, factors.dtype))
             starts[number] = levels
             levels += column.num_levels
     width = 1 + max(len(effect) for effect, _ in parts)
     rows = []
-    for number, (effect, functions) in enumerate(parts):
+    for effect, functions in parts:
         places = np.zeros([len(functions), width], np.int64)
-        places[:, 0] = 1 + number
+        places[:, 0] = 1 + table.place_of(effect)
         for slot, k in enumerate(effect):
             own, place = functions[:, slot], table.lengthscale_place(effect, k)
             if place is None:

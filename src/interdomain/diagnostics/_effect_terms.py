@@ -198,6 +198,6 @@ def _term(
     )
 
 
-def seen_columns(table: Additive, X: Array) -> Array:
+def rows_of_table(table: Additive, X: Array) -> Array:
     """The columns of the table, of rows with all columns; ``[N, D]``."""
     return np.asarray(table.seen(tf.constant(X, gpflow.default_float())), float)

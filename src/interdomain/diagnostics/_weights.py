@@ -139,12 +139,14 @@ def whitened_q(model: gpflow.models.GPModel) -> WhitenedQ:
 
 
 @whitened_q.register(StructuredSGPR)
-def _(model: StructuredSGPR) -> WhitenedQ:
+def whitened_q_sgpr(model: StructuredSGPR) -> WhitenedQ:
+    """The optimal one."""
     return whitened_q(model.to_svgp())
 
 
 @whitened_q.register(gpflow.models.SVGP)
-def _(model: gpflow.models.SVGP) -> WhitenedQ:
+def whitened_q_svgp(model: gpflow.models.SVGP) -> WhitenedQ:
+    """Its own."""
     mean, root = _numbers(model.q_mu), partial(_root, model.q_sqrt)
     if model.whiten:
         return WhitenedQ(mean, root)
@@ -153,7 +155,8 @@ def _(model: gpflow.models.SVGP) -> WhitenedQ:
 
 
 @whitened_q.register(AdditiveSVGP)
-def _(model: AdditiveSVGP) -> WhitenedQ:
+def whitened_q_additive(model: AdditiveSVGP) -> WhitenedQ:
+    """Those of the blocks, which are independent."""
     means = [_numbers(mean) for mean in model.q_mu]
     roots = [partial(_root, root) for root in model.q_sqrt]
     if model.whiten:
@@ -168,7 +171,11 @@ def _(model: AdditiveSVGP) -> WhitenedQ:
 
 
 @whitened_q.register(OrthogonalSVGP)
-def _(model: OrthogonalSVGP) -> WhitenedQ:
+def whitened_q_orthogonal(model: OrthogonalSVGP) -> WhitenedQ:
+    """None.
+
+    :raises ValueError: Always.
+    """
     raise ValueError(
         "model must not have orthogonal inducing variables, which add to f what belongs to no "
         f"effect alone, found OrthogonalSVGP; {_REMEDY}."

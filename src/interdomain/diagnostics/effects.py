@@ -21,7 +21,7 @@ from ._effect_terms import (
     EffectTerm,
     column_functions,
     effect_terms,
-    seen_columns,
+    rows_of_table,
 )
 from ._weights import effect_weights
 
@@ -271,7 +271,7 @@ def effects(
         if len(rows) > _MOST_ROWS:
             rows = rows[np.random.default_rng(0).permutation(len(rows))[:_MOST_ROWS]]
             measure = f"the values of each column in {len(rows):,} of {len(X):,} rows"
-        rows = seen_columns(table, rows)
+        rows = rows_of_table(table, rows)
     functions = column_functions(weights, rows)
     terms = effect_terms(weights, functions)
     constant = terms.pop(())
@@ -290,5 +290,5 @@ def effects(
         variances_of_mean=np.array(of_mean),
         _terms=tuple(terms.values()),
         _functions=tuple(functions),
-        _seen=partial(seen_columns, table),
+        _seen=partial(rows_of_table, table),
     )

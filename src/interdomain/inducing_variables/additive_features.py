@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 from check_shapes import Shape
@@ -146,7 +146,6 @@ class AdditiveFeatures(SumInducingVariables):
         for effect, found in of_effects.items():
             blocks.append(EffectFeatures([self._columns[k] for k in effect], found))
         super().__init__(blocks, name=name)
-        self._of_effects = tuple(blocks)
 
     @classmethod
     def for_kernel(
@@ -191,7 +190,7 @@ class AdditiveFeatures(SumInducingVariables):
     @property
     def of_effects(self) -> tuple[EffectFeatures, ...]:
         """The block of the constant, and that of each effect."""
-        return self._of_effects
+        return cast("tuple[EffectFeatures, ...]", tuple(self.blocks))
 
     def validate_kernel(self, kernel: Additive) -> None:
         """:raises ValueError: If the kernel has other columns or effects."""

@@ -78,3 +78,13 @@ def scaled_parts_zonal(kernel: ZonalKernel) -> list[ScaledPart]:
     rows may not be on it."""
     lift = kernel.lift
     return [ScaledPart(kernel, lambda: lift.lengths(kernel), True, lift.validate, lift.warn)]
+
+
+def validate_rows(name: str, kernel: Kernel, X: Array) -> None:
+    """:raises ValueError: For rows ``[..., D]`` that cannot be inputs of the kernel."""
+    for part in scaled_parts(kernel):
+        try:
+            seen = X[..., part.kernel.active_dims]
+        except IndexError:  # of too few columns, which the covariances say
+            continue
+        part.validate(name, seen)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import gpflow
-import numpy as np
 import tensorflow as tf
 import tensorflow_probability as tfp
 from check_shapes import inherit_check_shapes
@@ -12,7 +11,7 @@ from gpflow.kernels import Kernel
 from gpflow.posteriors import AbstractPosterior
 
 from .._arguments import Array, numeric
-from ..kernels._scaled_parts import scaled_parts
+from ..kernels._scaled_parts import validate_rows
 
 
 def as_inputs(kernel: Kernel, Xnew: TensorType) -> tf.Tensor:
@@ -26,9 +25,7 @@ def as_inputs(kernel: Kernel, Xnew: TensorType) -> tf.Tensor:
         Xnew = tf.convert_to_tensor(Xnew)  # the output of a layer of GPflux, which is a sample then
     if not tf.is_tensor(Xnew):
         values: Array = numeric("Xnew", Xnew, "[N, D]").astype(dtype, copy=False)
-        columns = np.arange(np.shape(values)[-1] if np.ndim(values) else 0)
-        for part in scaled_parts(kernel):
-            part.validate("Xnew", values[..., columns[part.kernel.active_dims]])
+        validate_rows("Xnew", kernel, values)
         return tf.convert_to_tensor(values)
     if not (Xnew.dtype.is_floating or Xnew.dtype.is_integer or Xnew.dtype.is_bool):
         raise ValueError(f"Xnew must be real numbers, found entries of type {Xnew.dtype.name}.")

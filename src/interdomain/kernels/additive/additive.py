@@ -219,11 +219,18 @@ class Additive(DecomposedKernel):
         """The constant, and each effect."""
         return [EffectKernel(self, effect) for effect in ((), *self._effects)]
 
+    @property
+    def effect_variances(self) -> tf.Tensor:
+        """The prior variance of the constant, and of each effect, ``[1 + E]``."""
+        return tf.concat([self.constant_variance[None], self.variances], axis=0)
+
+    def place_of(self, effect: Effect) -> int:
+        """Which of :attr:`effect_variances` is that of an effect; the constant has no columns."""
+        return 1 + self._effects.index(effect) if effect else 0
+
     def variance_of(self, effect: Effect) -> tf.Tensor:
         """The prior variance of an effect; that of the constant for an effect of no columns."""
-        if not effect:
-            return tf.convert_to_tensor(self.constant_variance)
-        return self.variances[self._effects.index(effect)]
+        return self.effect_variances[self.place_of(effect)]
 
     def lengthscale_place(self, effect: Effect, column: int) -> int | None:
         """Which of :attr:`lengthscales` a column of an effect has; None if it has categories."""

@@ -20,7 +20,8 @@ from ...sphere._typing import Array, IntArray
 from ..periodic._waves import table
 from .shapes import zero_mean_covariances
 
-_MAX_LEVELS = 10_000
+_MAX_LEVELS = 2_000
+"""Functions of levels are a dense matrix, of as many rows and columns."""
 
 
 class Column(abc.ABC):
