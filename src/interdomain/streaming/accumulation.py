@@ -1,4 +1,4 @@
-"""One pass over rows of data: what they contribute, its products, checks, and checkpoints."""
+"""One pass over rows of data: reads and checks them, and keeps what is done of their sums."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import time
 import zlib
 from collections.abc import Callable
 from dataclasses import replace
-from typing import Any, NoReturn
+from typing import Any, Generic, NoReturn
 
 import numpy as np
 from tqdm import tqdm
@@ -16,14 +16,11 @@ from tqdm import tqdm
 from ..covariances.domains import Complaint, Extent
 from ..sphere._typing import Array
 from .archives import Position
-from .compensated import Accumulator, Sums
-from .contributions import Contributions
+from .content import PassContent, Statistics
 from .first_pass import counted, no_rows
-from .identity import Identity, identify
 from .invalid_rows import not_finite, outside
 from .pass_files import PassFile
 from .sources import BoolArray, RowSource, finite_rows
-from .statistics import SufficientStatistics
 
 Told = Callable[[Array, Array], None]
 """What is told of rows X and Y."""
@@ -33,17 +30,18 @@ _DELAY = 1.0
 
 
 def accumulate(
-    contributions: Contributions,
+    content: PassContent[Statistics],
     source: RowSource,
     *,
     on_invalid: str,
     progress: bool,
-    file: PassFile | None = None,
+    file: PassFile[Statistics] | None = None,
     name: str = "",
     told: Told | None = None,
-) -> SufficientStatistics:
+) -> Statistics:
     """The statistics of all rows of a source.
 
+    :param content: What is summed.
     :param on_invalid: "raise", or "skip" to leave out rows that are not finite.
     :param file: Where to keep the sums; rows whose sums it holds are not summed again.
     :param name: The name of the source, if there are several.
@@ -51,8 +49,8 @@ def accumulate(
     :raises InvalidRowsError: If rows are not finite: the sums until the first of them have been
         saved. Or if rows are outside of where the features are made for, which cannot be skipped.
         The error names all such rows.
-    :raises ValueError: If features are not finite, no row is left, or the file belongs to other
-        rows or features.
+    :raises ValueError: If what is summed is not finite, no row is left, or the file belongs to
+        other rows or features.
     """
     with tqdm(
         total=source.num_rows,
@@ -65,10 +63,10 @@ def accumulate(
         dynamic_ncols=True,
         mininterval=0.1 if sys.stderr.isatty() else 2.0,
     ) as bar:
-        return _Pass(contributions, source, on_invalid, file, name, told).run(bar)
+        return _Pass(content, source, on_invalid, file, name, told).run(bar)
 
 
-class _Pass:
+class _Pass(Generic[Statistics]):
     """The state of one pass.
 
     ``_position`` counts the batches that were read; ``_summed`` holds the sums of complete blocks,
@@ -78,27 +76,23 @@ class _Pass:
 
     def __init__(
         self,
-        contributions: Contributions,
+        content: PassContent[Statistics],
         source: RowSource,
         on_invalid: str,
-        file: PassFile | None,
+        file: PassFile[Statistics] | None,
         name: str,
         told: Told | None,
     ) -> None:
         self._name, self._told = name, told
-        self._contributions, self._source, self._on_invalid = contributions, source, on_invalid
+        self._content, self._source, self._on_invalid = content, source, on_invalid
         self._file = file
         self._batches = source.read()
-        self._identity: Identity | None = None
         self._seconds = {"read": 0.0, "features": 0.0, "products": 0.0}
         self._position = self._done = Position()
         self._tally = no_rows()
         self._extent: Extent | None = None
-        sums = Sums.empty(contributions.num_stacked, contributions.num_terms)
-        self._accumulator = Accumulator(sums)
-        self._summed = sums, self._position
 
-    def run(self, bar: Any) -> SufficientStatistics:
+    def run(self, bar: Any) -> Statistics:
         self._restore()
         try:
             self._run(bar)
@@ -106,14 +100,15 @@ class _Pass:
             with contextlib.suppress(OSError):  # the first error is the one to tell
                 self._save()
             raise
-        if self._identity is None:
+        self._end_block()
+        statistics = self._statistics()
+        if statistics is None:
             raise ValueError(
                 f"{self._source.what}: no row is left, {self._position.skipped} were skipped; "
                 "pass rows with finite numbers."
             )
-        self._end_block()
         self._save(complete=True)
-        return self._statistics()
+        return statistics
 
     def _run(self, bar: Any) -> None:
         while True:
@@ -133,13 +128,10 @@ class _Pass:
             self._file.refuse(f"it has {self._done.rows} rows, the data {self._position.rows}")
 
     def _restore(self) -> None:
-        found = None if self._file is None else self._file.load(self._contributions, self._source)
-        if found is not None:
-            statistics, self._done = found
-            self._identity = statistics.identity
-            sums = Sums(statistics.gram, statistics.diagonal, statistics.num_rows)
-            self._accumulator = Accumulator(sums)
-            self._summed = sums, self._done
+        found = None if self._file is None else self._file.load(self._content, self._source)
+        statistics, self._done = (None, self._done) if found is None else found
+        self._sums = self._content.begin(statistics)
+        self._summed = self._sums.end_block(), self._done
         if self._file is not None and not self._done.complete:
             self._file.prepare()
 
@@ -174,34 +166,26 @@ class _Pass:
             if self._on_invalid == "raise":
                 self._raise_invalid(first_row + np.flatnonzero(~valid))
             X, Y = X[valid], Y[valid]
-        beyond = self._contributions.outside(X)
+        beyond = self._content.outside(X)
         if np.any(beyond):
             self._raise_outside(first_row + np.flatnonzero(valid)[beyond])
         if len(X):
             self._add_valid(X, Y, first_row)
-        if self._accumulator.is_full:
+        if self._sums.is_full:
             self._end_block()
             if self._file is not None and self._file.due():
                 self._save()
 
     def _end_block(self) -> None:
-        self._summed = self._accumulator.end_block(), self._position
+        self._summed = self._sums.end_block(), self._position
 
     def _add_valid(self, X: Array, Y: Array, first_row: int) -> None:
-        start = time.perf_counter()
-        if self._identity is None:
-            self._identity = identify(self._contributions, X)
-        stacked, terms = self._contributions.evaluate(X, Y)
-        self._seconds["features"] += time.perf_counter() - start
-        start = time.perf_counter()
-        if not self._accumulator.add(stacked, terms):
-            squares = np.sum(np.square(stacked), axis=0) + np.sum(terms, axis=0)
+        wrong = self._sums.add(X, Y, self._seconds)
+        if wrong is not None:
             raise ValueError(
-                f"kernel: the features of {np.count_nonzero(~np.isfinite(squares))} finite rows "
-                f"among rows {first_row} to {first_row + len(X) - 1} are NaN, infinite, or too "
-                "large to be squared; check the kernel's parameters and the scale of X."
+                f"kernel: {wrong}, among rows {first_row} to {first_row + len(X) - 1}; check the "
+                "kernel's parameters and the scale of X."
             )
-        self._seconds["products"] += time.perf_counter() - start
 
     def _raise_invalid(self, rows: Any) -> NoReturn:
         """Read on, to report all such rows together."""
@@ -224,35 +208,29 @@ class _Pass:
         for X, Y in self._batches:
             valid = finite_rows(X, Y)
             self._extend(X[valid])
-            found.append(count + np.flatnonzero(valid)[self._contributions.outside(X[valid])])
+            found.append(count + np.flatnonzero(valid)[self._content.outside(X[valid])])
             count += len(X)
         rows = np.concatenate(found)
         assert self._extent is not None
-        complaint = Complaint.of(self._contributions.boxes, self._extent, len(rows), count)
+        complaint = Complaint.of(self._content.boxes, self._extent, len(rows), count)
         raise outside(complaint, rows, self._name)
 
     def _extend(self, X: Array) -> None:
         """Where the rows are that were read, if it matters."""
-        if len(X) and self._contributions.boxes:
+        if len(X) and self._content.boxes:
             extent = Extent.of(X)
             self._extent = extent if self._extent is None else self._extent.joined(extent)
 
     def _save(self, *, complete: bool = False) -> None:
         position = replace(self._summed[1], complete=complete)
         if self._file is not None and position.batch > self._done.batch:
-            self._file.save(self._statistics(), position, self._source)
+            statistics = self._statistics()
+            if statistics is not None:
+                self._file.save(statistics, position, self._source)
 
-    def _statistics(self) -> SufficientStatistics:
-        assert self._identity is not None
+    def _statistics(self) -> Statistics | None:
         sums, position = self._summed
-        return SufficientStatistics(
-            num_rows=sums.num_rows,
-            num_skipped=position.skipped,
-            gram=sums.gram,
-            diagonal=sums.diagonal,
-            identity=self._identity,
-            seconds=dict(self._seconds),
-        )
+        return self._sums.statistics(sums, position.skipped, self._seconds)
 
 
 def _bytes(array: Array) -> Any:

@@ -10,21 +10,19 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import asdict
 from pathlib import Path
-from typing import NoReturn
+from typing import Generic, NoReturn
 
 import numpy as np
 
 from .archives import Position, position_of, read_archive, write_archive
-from .contributions import Contributions
-from .identity import mismatch
+from .content import PassContent, Statistics
 from .sources import RowSource
-from .statistics import SufficientStatistics
 
 SECONDS_BETWEEN = 60.0
 """Between two writes of an unfinished pass."""
 
 
-class PassFile:
+class PassFile(Generic[Statistics]):
     """A file with the statistics of the rows that a pass has summed so far.
 
     A pass that finds such a file reads those rows again only to compare their checksum, and then
@@ -42,7 +40,7 @@ class PassFile:
         """Whether it is time to save again."""
         return time.monotonic() - self._last >= SECONDS_BETWEEN
 
-    def save(self, statistics: SufficientStatistics, position: Position, source: RowSource) -> None:
+    def save(self, statistics: Statistics, position: Position, source: RowSource) -> None:
         """Save the statistics, replacing those saved before.
 
         :raises OSError: If the file cannot be written; the previous one is unchanged.
@@ -54,8 +52,8 @@ class PassFile:
         self._last = time.monotonic()
 
     def load(
-        self, contributions: Contributions, source: RowSource
-    ) -> tuple[SufficientStatistics, Position] | None:
+        self, content: PassContent[Statistics], source: RowSource
+    ) -> tuple[Statistics, Position] | None:
         """The saved statistics and their position; None if there is no file.
 
         :raises ValueError: If the file belongs to other features or data.
@@ -69,7 +67,7 @@ class PassFile:
             return None
         arrays = read_archive(self.path)
         try:
-            position, statistics = position_of(arrays), SufficientStatistics.from_arrays(arrays)
+            position, statistics = position_of(arrays), content.statistics_from(arrays)
             described = json.loads(str(arrays.get("source", "{}")))
         except ValueError as error:
             self.refuse(f"it is damaged: {error}")
@@ -80,7 +78,7 @@ class PassFile:
                 f"it is damaged: 'position': found {position.rows} rows, and sums of "
                 f"{statistics.num_rows} beside {position.skipped} that were left out"
             )
-        difference = mismatch(statistics.identity, contributions)
+        difference = content.difference(statistics)
         if difference is not None:
             self.refuse(f"its features are others: {difference}")
         for name, value in source.describe().items():

@@ -9,35 +9,26 @@ from typing import Any
 import gpflow
 import numpy as np
 import tensorflow as tf
-from gpflow.inducing_variables import InducingVariables
-from gpflow.kernels import Kernel
-from gpflow.mean_functions import MeanFunction
 
 from ..distributed import Workers
 from ..sphere._typing import Array
-from .accumulation import Told
 from .compensated import Sums
 from .contributions import Contributions
+from .gram_sums import GramContent
 from .graphs import SignedSources, StreamedGradients, streamed_sums, with_shapes
 from .identity import differing_parameter, mismatch
 from .in_memory import RowsInMemory
 from .known_sums import Arrays, KnownSums, Tensors
-from .rows import PassSettings, Rows, draw
-from .sources import resolve_batch_size
+from .rows_provider import RowsProvider, Warn
 from .statistics import SufficientStatistics
 
 
-class StatisticsProvider:
+class StatisticsProvider(RowsProvider):
     """The rows of a model, and their sums for the features that the model has now.
 
     :param data: Rows; or statistics, if the rows are not available.
-    :param batch_size: The number of rows to read at a time; None chooses a fast number.
-    :param on_invalid: What to do with rows that are not finite: "raise" or "skip".
-    :param checkpoint_path: The file (or folder) in which a pass keeps its sums; None for no file.
-        Also the attribute ``path``.
-    :param progress: Whether long passes show a progress bar.
-    :param workers: The workers that share the rows.
-    :raises ValueError: If the data or a setting is not valid.
+
+    The other parameters are those of :class:`RowsProvider`.
     """
 
     def __init__(
@@ -50,55 +41,36 @@ class StatisticsProvider:
         checkpoint_path: str | os.PathLike[str] | None,
         progress: bool,
         workers: Workers,
-        warn: Callable[[Contributions, Array, Array], None] | None = None,
+        warn: Warn | None = None,
     ) -> None:
-        if on_invalid not in ("raise", "skip"):
-            raise ValueError(f"on_invalid: found {on_invalid!r}; pass 'raise' or 'skip'.")
-        self.batch_size = resolve_batch_size(batch_size, num_inducing)
-        self.workers = workers
-        self._settings = PassSettings(self.batch_size, on_invalid, progress, workers)
-        self.path = checkpoint_path
-        self._warn = warn if workers.is_chief else None
-        self._rows: tuple[tuple[Rows, int], ...] = ()
+        known = data if isinstance(data, SufficientStatistics) else None
+        super().__init__(
+            data if known is None else None,
+            num_inducing,
+            batch_size=batch_size,
+            on_invalid=on_invalid,
+            checkpoint_path=checkpoint_path,
+            progress=progress,
+            workers=workers,
+            warn=warn,
+        )
         self._in_memory: RowsInMemory | None = None
         self._known = KnownSums()
         self._gradients = StreamedGradients()
-        self._rows_at_hand = not isinstance(data, SufficientStatistics)
-        if isinstance(data, SufficientStatistics):
-            self._known.keep(data)
-            self._columns = int(data.identity.probes.shape[1]), data.num_outputs
-        else:
-            rows = Rows(data, self._settings)
-            self._rows = ((rows, 1),)
-            self._columns = rows.columns
+        if known is not None:
+            self._known.keep(known)
+            self.columns = int(known.identity.probes.shape[1]), known.num_outputs
         self._verified = self._wrote_file = False
-        self._version = 0
-        self._forget_graphs()
-
-    def _forget_graphs(self) -> None:
-        self._contributions: Contributions | None = None
-        self._known.forget_tensors()
-        self._gradients.forget()
 
     def __getstate__(self) -> dict[str, Any]:
         """Rows and sums, without graphs: a copy of the model makes its own."""
         own = {"_known": KnownSums(self._known.statistics), "_gradients": StreamedGradients()}
-        return {**self.__dict__, "_contributions": None, **own}
+        return {**super().__getstate__(), **own}
 
     @property
     def num_outputs(self) -> int:
         """The columns of Y."""
-        return self._columns[1]
-
-    @property
-    def in_parts(self) -> bool:
-        """Whether ``path`` is a folder, with a file for each part of the rows."""
-        return bool(self._rows) and self._rows[0][0].in_parts
-
-    @property
-    def version(self) -> int:
-        """A number that grows whenever the rows or the features change."""
-        return self._version
+        return self.columns[1]
 
     def keep_in_memory(self, rows: RowsInMemory, contributions: Contributions | None) -> None:
         """Compute the sums in the graphs that use them, while no rows come or go.
@@ -112,34 +84,22 @@ class StatisticsProvider:
         """All sources that this worker reads."""
         return [(source, sign) for rows, sign in self._rows for _, source in rows.sources()]
 
-    def contributions(
-        self, kernel: Kernel, inducing_variable: InducingVariables, mean_function: MeanFunction
-    ) -> Contributions:
-        """The features of the model as it is now."""
-        with tf.init_scope():  # the graph of the features is not part of the caller's
-            return self._contributions_of(kernel, inducing_variable, mean_function)
+    def _features_changed(self) -> None:
+        super()._features_changed()
+        self._known.forget_tensors()
+        self._gradients.forget()
+        self._verified = False
 
-    def _contributions_of(
-        self, kernel: Kernel, inducing_variable: InducingVariables, mean_function: MeanFunction
-    ) -> Contributions:
-        contributions = self._contributions
-        if contributions is None or not contributions.is_current(
-            kernel, inducing_variable, mean_function
-        ):
-            self._forget_graphs()
-            self._version += 1
-            self._verified = False
-            parts = kernel, inducing_variable, mean_function
-            try:
-                contributions = self._contributions = Contributions(*parts, *self._columns)
-            except ValueError as error:
-                if self._rows_at_hand:
-                    raise
-                raise ValueError(
-                    "data: the model is not for the statistics, which have {} columns of X "
-                    "('probes') and {} of Y ('num_outputs'): {}".format(*self._columns, error)
-                ) from error
-        return contributions
+    def _made(self, *arguments: Any) -> Contributions:
+        try:
+            return super()._made(*arguments)
+        except ValueError as error:
+            if self.rows_at_hand:
+                raise
+            raise ValueError(
+                "data: the model is not for the statistics, which have {} columns of X "
+                "('probes') and {} of Y ('num_outputs'): {}".format(*self.columns, error)
+            ) from error
 
     def statistics(self, contributions: Contributions) -> SufficientStatistics:
         """The statistics of all rows for the present values of the features' parameters.
@@ -162,51 +122,19 @@ class StatisticsProvider:
             if difference is None:
                 return known
             self._check_rows_at_hand(difference)
-        statistics: SufficientStatistics | None = None
-        for rows, sign in self._rows:
-            if statistics is None:
-                statistics = self._first_statistics(contributions, rows)
-            else:
-                part = self._accumulate(contributions, rows)
-                statistics = statistics + part if sign > 0 else statistics - part
-        assert statistics is not None
-        self._keep(statistics)
-        return statistics
-
-    def _first_statistics(self, contributions: Contributions, rows: Rows) -> SufficientStatistics:
-        """Use the file, but not while the features are trained: every evaluation is then a pass."""
+        path, fresh = self.path, False
+        if contributions.trainable():
+            path = None  # every evaluation is then a pass
+        elif path is not None:
+            # A file that this provider has written is of features that the model no longer has.
+            fresh, self._wrote_file = self._wrote_file, True
 
         def told(X: Array, Y: Array) -> None:
             self.warn_of(contributions, X, Y)
 
-        if self.path is None or contributions.trainable():
-            return self._accumulate(contributions, rows, told=told)
-        # A file that this provider has written belongs to features that the model no longer has.
-        fresh, self._wrote_file = self._wrote_file, True
-        return self._accumulate(contributions, rows, self.path, fresh=fresh, told=told)
-
-    def warn_of(self, contributions: Contributions, X: Array, Y: Array) -> None:
-        """Say what is wrong with the first rows that are read, and nothing of others."""
-        warn = self._warn
-        self.warned()
-        if warn is not None:
-            warn(contributions, X, Y)
-
-    def warned(self) -> None:
-        """Nothing is to be said of any rows."""
-        self._warn = None
-
-    def _accumulate(
-        self,
-        contributions: Contributions,
-        rows: Rows,
-        path: str | os.PathLike[str] | None = None,
-        *,
-        fresh: bool = False,
-        told: Told | None = None,
-    ) -> SufficientStatistics:
-        with tf.init_scope():
-            return rows.accumulate(contributions, path, fresh=fresh, told=told)
+        statistics = self.pass_over(GramContent(contributions), path, fresh=fresh, told=told)
+        self._keep(statistics)
+        return statistics
 
     def _keep(self, statistics: SufficientStatistics) -> None:
         self._known.keep(statistics)
@@ -216,7 +144,7 @@ class StatisticsProvider:
         return differing_parameter(known, values, gpflow.default_float())
 
     def _check_rows_at_hand(self, difference: str) -> None:
-        if not self._rows_at_hand:
+        if not self.rows_at_hand:
             raise ValueError(
                 "data: the model was built from SufficientStatistics, which belong to other "
                 f"features than its own: {difference}. Give the features' parameters the values "
@@ -225,49 +153,21 @@ class StatisticsProvider:
 
     def accumulate(self, contributions: Contributions, data: Any) -> SufficientStatistics:
         """The statistics of other rows, for the same features."""
-        return self._accumulate(contributions, Rows(data, self._settings, self._columns))
+        return self.pass_over_others(GramContent(contributions), self.others(data))
 
     def change(self, contributions: Contributions, data: Any, sign: int) -> None:
         """Add rows (sign 1) or take rows away (sign -1), reading only these rows."""
-        rows = Rows(data, self._settings, self._columns)
-        statistics, other = self.statistics(contributions), self._accumulate(contributions, rows)
+        rows = self.others(data)
+        statistics = self.statistics(contributions)
+        other = self.pass_over_others(GramContent(contributions), rows)
         try:
             changed = statistics + other if sign > 0 else statistics - other
         except ValueError as error:
             raise ValueError(f"data: {str(error).removeprefix('other: ')}") from error
         self._keep(changed)
-        self._rows = (*self._rows, (rows, sign))
+        self.join(rows, sign)
         self._in_memory = None
-        self._version += 1
         self._gradients.forget()
-
-    def subset(self, size: int, seed: int) -> tuple[Array, Array]:
-        """Rows drawn at random; see :func:`draw`.
-
-        :raises ValueError: If the rows are not available, or rows were taken away.
-        """
-        if not self._rows_at_hand or any(sign < 0 for _, sign in self._rows):
-            raise ValueError(
-                "data: rows can only be drawn from data that are all at hand; build the model "
-                "from the rows themselves, without removed ones."
-            )
-        return draw([rows for rows, _ in self._rows], size, seed, self.workers)
-
-    def sums_of(self, function: Callable[[Array, Array], Mapping[str, Array]]) -> dict[str, Array]:
-        """Sums over all rows of what a function returns for a batch, as :meth:`Rows.sums_of`.
-
-        :raises ValueError: If the rows are not available.
-        """
-        if not self._rows_at_hand:
-            raise ValueError(
-                "data: the model was built from SufficientStatistics, and its rows are needed; "
-                "build it from the rows."
-            )
-        total: dict[str, Array] = {}
-        for rows, sign in self._rows:
-            for name, array in rows.sums_of(function).items():
-                total[name] = total.get(name, np.zeros_like(array)) + sign * array
-        return total
 
     def sums(self, contributions: Contributions) -> Tensors:
         """The matrix ``[K, K]``, the diagonal's terms ``[T]`` and the number of rows, in float64,
@@ -278,7 +178,7 @@ class StatisticsProvider:
         :raises ValueError: If a trainable parameter needs a gradient and there are no rows.
         """
         trainable = contributions.trainable()
-        if trainable and not self._rows_at_hand:
+        if trainable and not self.rows_at_hand:
             raise ValueError(
                 f"data: the features depend on {', '.join(trainable)}, trainable, and the model "
                 "was built from SufficientStatistics; freeze these with "
@@ -339,7 +239,7 @@ class StatisticsProvider:
 
         values = [tf.convert_to_tensor(p) for p in contributions.parameters.values()]
         found, *sums = tf.numpy_function(look_up, values, [tf.bool, *[tf.float64] * 3])
-        if not self._rows_at_hand or self.workers.number > 1:
+        if not self.rows_at_hand or self.workers.number > 1:
             return with_shapes(contributions, *sums)
         result: Tensors = tf.cond(
             found,

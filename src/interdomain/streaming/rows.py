@@ -14,7 +14,7 @@ import tensorflow as tf
 from ..distributed import Workers
 from ..sphere._typing import Array
 from .accumulation import Told, accumulate
-from .contributions import Contributions
+from .content import PassContent, Statistics
 from .first_pass import FirstPass
 from .pass_files import PassFile
 from .shards import Shards
@@ -27,7 +27,6 @@ from .sources import (
     errors_named,
     make_source,
 )
-from .statistics import SufficientStatistics
 
 _REMEDY = "Start all workers again with the same data: parts that are done are in {}."
 
@@ -102,14 +101,15 @@ class Rows:
 
     def accumulate(
         self,
-        contributions: Contributions,
+        content: PassContent[Statistics],
         path: str | os.PathLike[str] | None,
         *,
         fresh: bool,
         told: Told | None = None,
-    ) -> SufficientStatistics:
+    ) -> Statistics:
         """The statistics of all rows.
 
+        :param content: What is summed.
         :param path: The file in which to keep the sums, or the folder for the files of the parts.
         :param fresh: Whether to sum again the rows whose sums are in a file.
         :param told: Called with the rows of the first batch.
@@ -117,18 +117,16 @@ class Rows:
         """
         workers = self._settings.workers
         if workers.number == 1:
-            total = self._own_sums(contributions, path, fresh, told)
+            total = self._own_sums(content, path, fresh, told)
         else:
             total = None
             named = workers.losses_named(
                 "the pass over the data", lambda: None if path is None else os.fspath(path), _REMEDY
             )
             with named:
-                for arrays in workers.share(
-                    lambda: self._own_arrays(contributions, path, fresh, told)
-                ):
+                for arrays in workers.share(lambda: self._own_arrays(content, path, fresh, told)):
                     if arrays:
-                        part = SufficientStatistics.from_arrays(arrays)
+                        part = content.statistics_from(arrays)
                         total = part if total is None else total + part
         assert total is not None, "there is a part, and an empty one has raised an error"
         return total
@@ -154,19 +152,19 @@ class Rows:
 
     def _own_sums(
         self,
-        contributions: Contributions,
+        content: PassContent[Statistics],
         path: str | os.PathLike[str] | None,
         fresh: bool,
         told: Told | None,
-    ) -> SufficientStatistics | None:
-        total: SufficientStatistics | None = None
+    ) -> Statistics | None:
+        total: Statistics | None = None
         for name, source in self.sources():
-            file = None
+            file: PassFile[Statistics] | None = None
             if path is not None:
                 where = Path(path)
                 file = PassFile(where / f"{name}.npz" if name else where, fresh=fresh)
             part = accumulate(
-                contributions,
+                content,
                 source,
                 on_invalid=self._settings.on_invalid,
                 progress=self._settings.progress and self._settings.workers.is_chief,
