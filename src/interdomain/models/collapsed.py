@@ -103,14 +103,27 @@ class Collapsed:
 
 def collapse(kuu: tf.linalg.LinearOperator, sums: DataSums) -> Collapsed:
     """Whiten the sums, and factorise Kuu if it has no structure."""
-    root = square_root(kuu if kuu.dtype == tf.float64 else cast(kuu, tf.float64))
+    return whiten(root_of(kuu), sums.gram, sums.psi, gram_gradient=sums.gram_gradient)
+
+
+def root_of(kuu: tf.linalg.LinearOperator) -> Root:
+    """R, in float64."""
+    return square_root(kuu if kuu.dtype == tf.float64 else cast(kuu, tf.float64))
+
+
+def whiten(root: Root, gram: tf.Tensor, columns: tf.Tensor, *, gram_gradient: bool) -> Collapsed:
+    """
+    :param gram: ``[K, K]``, its leading block being for the inducing variables.
+    :param columns: ``[M, P]``.
+    :param gram_gradient: Whether ``gram`` depends on anything that is trained.
+    """
     if root.diagonal is not None:
-        return Collapsed(root, 1 / root.diagonal, sums.gram, sums.gram_gradient, sums.psi)
-    num_inducing = sums.psi.shape[0]
-    half = root.solve(sums.gram[:num_inducing, :num_inducing])
+        return Collapsed(root, 1 / root.diagonal, gram, gram_gradient, columns)
+    num_inducing = columns.shape[0]
+    half = root.solve(gram[:num_inducing, :num_inducing])
     whitened = root.solve(tf.linalg.matrix_transpose(half))
     ones = tf.ones([num_inducing], tf.float64)
-    return Collapsed(root, ones, whitened, True, root.solve(sums.psi))
+    return Collapsed(root, ones, whitened, True, root.solve(columns))
 
 
 def bound(collapsed: Collapsed, sums: DataSums, noise_variance: tf.Tensor) -> tf.Tensor:
@@ -122,15 +135,20 @@ def bound(collapsed: Collapsed, sums: DataSums, noise_variance: tf.Tensor) -> tf
         noise_variance,
         gram_gradient=collapsed.gram_gradient,
     )
-    num_inducing, num_outputs = collapsed.columns.shape
-    explained = tf.zeros([], tf.float64)
-    if np.any(sums.charged):
-        variances = tf.linalg.diag_part(collapsed.gram)[:num_inducing] * tf.square(collapsed.scale)
-        explained = tf.reduce_sum(tf.where(sums.charged, variances, 0.0))
+    num_outputs = collapsed.columns.shape[1]
+    explained = explained_variance(collapsed, sums.charged)
     unexplained = (sums.prior_variance - explained) / noise_variance
     log_noise = tf.math.log(2 * np.pi * noise_variance)
     fit = sums.squared_error / noise_variance - explained_fit
     return -(num_outputs * (sums.num_rows * log_noise + log_determinant + unexplained) + fit) / 2
+
+
+def explained_variance(collapsed: Collapsed, charged: BoolArray) -> tf.Tensor:
+    """``tr D G D`` of the features that are charged for what their kernel has beyond them."""
+    if not np.any(charged):
+        return tf.zeros([], tf.float64)
+    variances = tf.linalg.diag_part(collapsed.gram)[: len(charged)] * tf.square(collapsed.scale)
+    return tf.reduce_sum(tf.where(charged, variances, 0.0))
 
 
 def optimal_q(collapsed: Collapsed, noise_variance: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from typing import Any
 
 import gpflow
 import numpy as np
@@ -83,8 +84,9 @@ def could_be_left(rest: Array, before: Array) -> bool:
 class Sums:
     """The sums over some rows.
 
-    :ivar gram: The sum of the products of stacked features, ``[K, K]``.
-    :ivar diagonal: The sums of the diagonal's terms, ``[T]``.
+    :ivar gram: The sum of the products of stacked features, ``[K, K]``; or several such matrices
+        below each other.
+    :ivar diagonal: The sums of the diagonal's terms, ``[T]``, or of whatever is a sum of numbers.
     :ivar num_rows: The number of rows.
     """
 
@@ -130,15 +132,30 @@ class Accumulator:
         """
         stacked = stacked.astype(np.float64, copy=False)
         with np.errstate(over="ignore", invalid="ignore"):  # looked for below
-            # NumPy knows that this is symmetric, and computes half of it.
-            np.matmul(stacked, stacked.T, out=self._product)
             term_sums = np.sum(terms, axis=1, dtype=np.float64)
-        # Every number enters a square on the diagonal, so that checking the diagonal is enough.
-        if not np.all(np.isfinite([*np.diagonal(self._product), *term_sums])):
+        # NumPy knows that the product is symmetric, and computes half of it.
+        return self.add_sums(
+            lambda out: np.matmul(stacked, stacked.T, out=out), term_sums, stacked.shape[1]
+        )
+
+    def add_sums(self, products: Callable[[Array], Any], sums: Array, num_rows: int) -> bool:
+        """Add what is summed over a batch already.
+
+        :param products: Writes the sums of products to what it is given, ``[K, K]``, each matrix
+            a product of something and its transpose.
+        :param sums: The other sums, ``[T]``.
+        :return: As :meth:`add`.
+        """
+        with np.errstate(over="ignore", invalid="ignore"):
+            products(self._product)
+        # Every number enters a square on a diagonal, so that checking these is enough.
+        size = self._product.shape[1]
+        squares = np.diagonal(self._product.reshape(-1, size, size), axis1=1, axis2=2)
+        if not (np.all(np.isfinite(squares)) and np.all(np.isfinite(sums))):
             return False
         self._block += self._product
-        self._block_diagonal += term_sums
-        self._block_rows += stacked.shape[1]
+        self._block_diagonal += sums
+        self._block_rows += num_rows
         self._pending += 1
         return True
 

@@ -28,7 +28,6 @@ class RowsProvider:
     """The rows of a model, with those that came later or were taken away.
 
     :param data: Rows; None if they are not available.
-    :param num_latents: The number of columns of the mean function; None for as many as Y has.
     :param batch_size: The number of rows to read at a time; None chooses a fast number.
     :param on_invalid: What to do with rows that are not finite: "raise" or "skip".
     :param checkpoint_path: The file (or folder) in which a pass keeps its sums; None for no file.
@@ -37,6 +36,7 @@ class RowsProvider:
     :param workers: The workers that share the rows.
     :raises ValueError: If the data or a setting is not valid.
     :ivar columns: The numbers of columns of X and of Y.
+    :ivar num_latents: The number of columns of the mean function; None for as many as Y has.
     """
 
     columns: tuple[int, int]
@@ -46,7 +46,6 @@ class RowsProvider:
         data: Any,
         num_inducing: int,
         *,
-        num_latents: int | None = None,
         batch_size: int | None,
         on_invalid: str,
         checkpoint_path: str | os.PathLike[str] | None,
@@ -60,7 +59,7 @@ class RowsProvider:
         self.workers = workers
         self.path = checkpoint_path
         self._settings = PassSettings(self.batch_size, on_invalid, progress, workers)
-        self._num_latents = num_latents
+        self.num_latents: int | None = None
         self._warn = warn if workers.is_chief else None
         self._rows: tuple[tuple[Rows, int], ...] = ()
         self._contributions: Contributions | None = None
@@ -100,7 +99,7 @@ class RowsProvider:
                 return known
             self._features_changed()
             num_columns, num_outputs = self.columns
-            size = num_outputs if self._num_latents is None else self._num_latents
+            size = num_outputs if self.num_latents is None else self.num_latents
             self._contributions = self._made(*parts, num_columns, size)
             return self._contributions
 

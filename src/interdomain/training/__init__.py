@@ -3,6 +3,7 @@
 from ..distributed import WorkerLostError
 from .additive import AdditiveFit, fit_additive
 from .choice import Choice
+from .collapsed import CollapsedFit, fit_collapsed
 from .loop import fit
 from .pairs import RankedPair
 from .progress import Callback, StopFit
@@ -14,6 +15,7 @@ __all__ = [
     "AdditiveFit",
     "Callback",
     "Choice",
+    "CollapsedFit",
     "FitResult",
     "NonFiniteError",
     "Pursuit",
@@ -24,6 +26,7 @@ __all__ = [
     "WorkerLostError",
     "fit",
     "fit_additive",
+    "fit_collapsed",
     "fit_sgpr",
     "matching_pursuit",
 ]

@@ -1,0 +1,504 @@
+"""Sparse models of any likelihood whose q is computed and not trained: ``CollapsedSVGP``."""
+
+from __future__ import annotations
+
+import functools
+import os
+import zlib
+from typing import Any, NamedTuple
+
+import gpflow
+import numpy as np
+import tensorflow as tf
+from check_shapes import check_shapes, inherit_check_shapes
+from gpflow.base import InputData, MeanAndVariance
+from gpflow.inducing_variables import InducingVariables
+from gpflow.kernels import Kernel
+from gpflow.likelihoods import Likelihood
+from gpflow.mean_functions import MeanFunction, Zero
+from gpflow.models.training_mixins import InternalDataTrainingLossMixin
+from gpflow.models.util import InducingPointsLike, inducingpoint_wrapper
+from gpflow.posteriors import PrecomputeCacheType
+
+from .._arguments import check_real_type, choice, instance, integer
+from ..covariances import Kuu_operator
+from ..distributed import Workers
+from ..kernels._kernel_arguments import single_output
+from ..posteriors import CollapsedPosterior
+from ..sphere._typing import Array
+from ..streaming.contributions import Contributions
+from ..streaming.identity import differing_parameter
+from ..streaming.rows_provider import RowsProvider
+from ..streaming.site_contributions import SiteContributions, WhitenedQ
+from ..streaming.site_sums import SiteContent, SiteStatistics
+from .collapsed import root_of
+from .one_pass import validate_inducing_variable, validate_mean_function
+from .scales import Parts, warn_of_data
+from .sites import Prior, Sites, kl_divergence, log_normaliser, whitened_q
+from .targets import check_targets, targets_type
+
+
+class PassResult(NamedTuple):
+    """What a pass over the rows found at the present q.
+
+    :ivar elbo: The evidence lower bound; minus infinity if the expected log-likelihood of a row is
+        not finite, and then the rest means nothing.
+    :ivar sites: The sites that are tangent to the expected log-likelihood there, of which those of
+        negative precision, if any, are as they are.
+    :ivar clipped: The same sites with negative precisions taken for zero; the same object if there
+        are none.
+    :ivar slopes: The gradient of the bound with respect to the likelihood's trainable numbers,
+        ``[P]``, and with ``curvatures`` ``[P, P]`` its second derivatives, at fixed q.
+    """
+
+    elbo: float
+    sites: Sites
+    clipped: Sites
+    slopes: Array
+    curvatures: Array
+
+
+class CollapsedSVGP(gpflow.models.GPModel, InternalDataTrainingLossMixin):
+    """A sparse variational GP of any likelihood, whose q is computed in passes over the rows.
+
+    Beside each row stands a Gaussian site for its likelihood; the prior and all sites make q, with
+    a full covariance. A pass finds the sites that are tangent at the present q, which is a
+    natural-gradient step of size one, and the exact bound on the way (Khan and Lin 2017; Adam,
+    Chang, Khan and Solin 2021). Between passes the kernel's parameters are trained on sums over the
+    sites, without data, at O(M^3) a step. Five to ten passes and no step sizes take the place of
+    thousands of minibatches; the optimum is that of ``gpflow.models.SVGP`` with the same kernel,
+    likelihood and features.
+
+    >>> import gpflow, numpy as np, interdomain as idm
+    >>> X = np.linspace(-1, 1, 200)[:, None]
+    >>> Y = np.where(np.sin(5 * X) > 0, 1.0, 0.0)
+    >>> kernel = idm.kernels.SphericalMatern52()
+    >>> harmonics = idm.inducing_variables.SphericalHarmonics.for_kernel(kernel, 1, max_degree=10)
+    >>> prior = idm.kernels.FiniteRank(kernel, harmonics)
+    >>> likelihood = gpflow.likelihoods.Bernoulli()
+    >>> model = idm.models.CollapsedSVGP((X, Y), prior, likelihood, harmonics)
+    >>> fitted = idm.training.fit_collapsed(model, max_passes=5, progress=False)
+    >>> probability, _ = model.predict_y(np.array([[0.3], [-0.3]]))
+    >>> print(probability.numpy().round().ravel())
+    [1. 0.]
+
+    **Before the first pass** q is the prior. :func:`interdomain.training.fit_collapsed` runs the
+    passes, damps them where the bound would fall (likelihoods that are not log-concave), trains the
+    parameters and knows when to end. :func:`interdomain.training.fit` trains the kernel's
+    parameters for the present sites alone.
+
+    **Features** may not depend on anything that is trained: see :attr:`feature_parameters`. Of
+    harmonics freeze ``weight_variances`` and ``bias_variance`` (``fit_collapsed`` trains them on a
+    subset first, and freezes them); waves of a box and additive features have none. Points do; of
+    these the kernel's parameters have to be frozen.
+
+    **Large data, several machines**: as for :class:`StructuredSGPR`. Arrays, files, datasets and
+    shards are read a batch at a time; a pass keeps what is done in ``checkpoint_path``.
+
+    :param data: (X ``[N, D]``, Y ``[N, P]``): see :class:`StructuredSGPR`.
+    :param kernel: A kernel of one output, shared by the latent GPs.
+    :param likelihood: Any of GPflow's. Where it has no expectations in closed form GPflow takes
+        quadrature; of those that draw at random (Softmax) the draws are the same in every pass.
+        Numbers of it that are trainable are trained, by Newton's method between passes.
+    :param inducing_variable: Any inducing variable the kernel has covariances with, or points
+        ``[M, D]``.
+    :param mean_function: Zero by default. Those of constant and linear means are trained between
+        passes.
+    :param num_latent_gps: L; by default what the likelihood says, or the number of columns of Y.
+    :param batch_size: Rows to take at a time; by default so many that products run at full speed.
+    :param on_invalid: "raise" or "skip" rows that have NaN or infinite numbers.
+    :param checkpoint_path: A file (of data in parts or of several workers a folder) in which a pass
+        keeps what is done, every minute, when it is interrupted and when it ends. A model with the
+        same q and data that finds it goes on from there.
+    :param progress: Show a progress bar in passes that take more than a second.
+    :param strategy: A ``tf.distribute`` strategy whose workers share the rows.
+    :raises ValueError: For arguments that are wrong or do not go together; in a pass, for targets
+        that the likelihood does not know, rows that are not finite or not those of the first pass,
+        or outside of the box of the features.
+    """
+
+    def __init__(
+        self,
+        data: Any,
+        kernel: Kernel,
+        likelihood: Likelihood,
+        inducing_variable: InducingPointsLike,
+        *,
+        mean_function: MeanFunction | None = None,
+        num_latent_gps: int | None = None,
+        batch_size: int | None = None,
+        on_invalid: str = "raise",
+        checkpoint_path: str | os.PathLike[str] | None = None,
+        progress: bool = True,
+        strategy: tf.distribute.Strategy | None = None,
+    ) -> None:
+        if isinstance(inducing_variable, (np.ndarray, tf.Tensor, tf.Variable, gpflow.Parameter)):
+            inducing_variable = inducingpoint_wrapper(inducing_variable)
+        validate_inducing_variable("inducing_variable", inducing_variable)
+        single_output("kernel", kernel, "the latent GPs share the kernel, and are independent")
+        instance("likelihood", likelihood, Likelihood, "a GPflow likelihood")
+        validate_mean_function(mean_function)
+        choice("on_invalid", on_invalid, ("raise", "skip"))
+        if batch_size is not None:
+            batch_size = integer("batch_size", batch_size, at_least=1)
+        if isinstance(data, (tuple, list)) and len(data) == 2:
+            for name, array in zip("XY", data, strict=True):
+                check_real_type(f"data: {name}", array)
+        provider = RowsProvider(
+            data,
+            int(inducing_variable.num_inducing),
+            batch_size=batch_size,
+            on_invalid=on_invalid,
+            checkpoint_path=checkpoint_path,
+            progress=progress,
+            workers=Workers(strategy),
+            warn=functools.partial(_warn_of_rows, likelihood),
+        )
+        num_latents = _number_of_latents(likelihood, num_latent_gps, provider.columns[1])
+        provider.num_latents = num_latents
+        mean_function = Zero(num_latents) if mean_function is None else mean_function
+        super().__init__(kernel, likelihood, mean_function, num_latent_gps=num_latents)
+        self.inducing_variable: InducingVariables = inducing_variable
+        self._provider = provider
+        self._site_contributions: SiteContributions | None = None
+        self._sums_of_sites: tuple[tf.Variable, ...] = ()
+        self._features_of_sites: dict[str, Array] = {}
+        self._num_data: int | None = None
+        self._last: tuple[tuple[Any, ...], PassResult] | None = None
+
+    @property
+    def num_data(self) -> int:
+        """The number N of rows, without those that were skipped; in a pass, if there was none."""
+        if self._num_data is None:
+            self.pass_over_data()
+        assert self._num_data is not None
+        return self._num_data
+
+    @property
+    def feature_parameters(self) -> dict[str, gpflow.Parameter | tf.Variable]:
+        """What the features depend on, by name. They keep their values while there are sites."""
+        return dict(self._features.parameters)
+
+    @property
+    def _features(self) -> Contributions:
+        return self._provider.contributions(self.kernel, self.inducing_variable, self.mean_function)
+
+    def _traced_state(self) -> Any:
+        """What a compiled bound has built in besides attributes: the features, and the variables
+        that hold the sites."""
+        return self._features, tuple(v.ref() for v in self._site_variables())
+
+    @property
+    def batch_size(self) -> int:
+        """How many rows are taken at a time."""
+        return self._provider.batch_size
+
+    @property
+    def checkpoint_path(self) -> str | os.PathLike[str] | None:
+        """Where a pass keeps what is done, if anywhere; can be set."""
+        return self._provider.path
+
+    @checkpoint_path.setter
+    def checkpoint_path(self, path: str | os.PathLike[str] | None) -> None:
+        self._provider.path = path
+
+    @property
+    def workers(self) -> Workers:
+        """The processes that share the rows."""
+        return self._provider.workers
+
+    @property
+    def keeps_parts(self) -> bool:
+        """Whether :attr:`checkpoint_path` is a folder with a file for each part of the rows."""
+        return self._provider.in_parts
+
+    @property
+    def sites(self) -> Sites:
+        """The sums over the sites that q is made of, as arrays; none before the first step."""
+        return Sites(*(variable.numpy() for variable in self._site_variables()))
+
+    def assign_sites(self, sites: Sites) -> None:
+        """Make q of other sites, of the same features.
+
+        :raises ValueError: If they have other shapes.
+        """
+        for name, variable, value in zip(Sites._fields, self._site_variables(), sites, strict=True):
+            if tuple(value.shape) != tuple(variable.shape):
+                raise ValueError(
+                    f"sites: {name} must have shape {tuple(variable.shape)}, found "
+                    f"{tuple(value.shape)}; pass sites of the same features."
+                )
+            variable.assign(value)
+        self._features_of_sites = self._features.values()
+
+    def _site_variables(self) -> tuple[tf.Variable, ...]:
+        """The sites as variables, which compiled functions read. There are none whenever the
+        features are others than those that they were taken with."""
+        features = self._features
+        shapes = (
+            features.num_stacked - features.num_outputs,
+            features.num_outputs,
+            features.num_terms,
+        )
+        with tf.init_scope():
+            none = Sites.none(*shapes)
+            known, values = self._sums_of_sites, features.values()
+            if [tuple(v.shape) for v in known] != [value.shape for value in none]:
+                known = tuple(tf.Variable(value, trainable=False) for value in none)
+                self._sums_of_sites, self._features_of_sites = known, values
+            elif differing_parameter(self._features_of_sites, values, gpflow.default_float()):
+                for variable, value in zip(known, none, strict=True):
+                    variable.assign(value)
+                self._features_of_sites = values
+        return known
+
+    def _contributions(self) -> SiteContributions:
+        features, known = self._features, self._site_contributions
+        if known is None or not known.is_current(features, self.likelihood):
+            type_of_targets = targets_type(self.likelihood)
+            columns = self._provider.columns[1]
+            known = SiteContributions(features, self.likelihood, columns, type_of_targets)
+            self._site_contributions = known
+        return known
+
+    def _content(self) -> SiteContent:
+        q = WhitenedQ(*self._whitened_q())
+        check = functools.partial(check_targets, self.likelihood)
+        return SiteContent(self._contributions(), q, check)
+
+    def pass_over_data(self) -> PassResult:
+        """The bound at the present q and parameters, and the sites there; in a pass over the rows
+        if anything has changed since the last one."""
+        key = self._state()
+        if self._last is not None and self._last[0] == key:
+            return self._last[1]
+        features = self._features
+
+        def told(X: Array, Y: Array) -> None:
+            self._provider.warn_of(features, X, Y)
+
+        content = self._content()
+        statistics = self._provider.pass_over(content, self._provider.path, told=told)
+        self._num_data = statistics.num_rows
+        result = self._result(statistics)
+        self._last = key, result
+        return result
+
+    def _state(self) -> tuple[Any, ...]:
+        """Everything that the result of a pass depends on."""
+        values = tuple(p.numpy().tobytes() for p in self.parameters)
+        sums = tuple(zlib.crc32(v.numpy()) for v in self._site_variables())
+        return (
+            self._provider.version,
+            values,
+            sums,
+        )
+
+    def _result(self, statistics: SiteStatistics) -> PassResult:
+        if not statistics.finite:
+            nothing = self.sites
+            none = np.zeros(self._contributions().layout.num_parameters)
+            return PassResult(-np.inf, nothing, nothing, none, np.outer(none, none))
+        parts = statistics.parts()
+        sites = Sites.of(parts, negative=True)
+        clipped = sites if statistics.negative is None else Sites.of(parts, negative=False)
+        kl = kl_divergence(*whitened_q(self._prior(), self._present_sites()))
+        elbo = float(parts["expectations"]) - float(kl)
+        return PassResult(elbo, sites, clipped, parts["slopes"], parts["curvatures"])
+
+    def extend(self, data: Any) -> None:
+        """Add rows, reading only these: their sites at the present q are added to it. Further
+        passes (``fit_collapsed``) read all rows.
+
+        :param data: As for the constructor, with the same columns.
+        """
+        self._change(data, 1)
+
+    def remove(self, data: Any) -> None:
+        """Take rows away, reading only these: their sites at the present q are taken from it.
+        Further passes read all rows, and leave out what these bring.
+
+        :param data: Rows that are among the model's, with the same columns.
+        :raises ValueError: If what is left does not make a q.
+        """
+        self._change(data, -1)
+
+    def _change(self, data: Any, sign: int) -> None:
+        rows = self._provider.others(data)
+        statistics = self._provider.pass_over_others(self._content(), rows)
+        before = self.sites
+        self.assign_sites(before.plus(Sites.of(statistics.parts(), negative=True), sign))
+        if not self.has_q():
+            self.assign_sites(before)
+            raise ValueError(
+                f"data: {statistics.num_rows} rows cannot be taken away, or added, in one step: "
+                "what they leave is no Gaussian q; pass rows that are among the model's, fewer of "
+                "them at a time."
+            )
+        self._provider.join(rows, sign)
+        if self._num_data is not None:
+            self._num_data += sign * statistics.num_rows
+
+    def has_q(self, least_precision: float = 0.0) -> bool:
+        """Whether the prior and the present sites make a Gaussian: sites of negative precision may
+        outweigh it.
+
+        :param least_precision: What the precision of whitened variables has to be more than, in
+            every direction; that of the prior is one.
+        """
+        sites = self._present_sites()
+        # B - c I = (1 - c) (I + (B - I) / (1 - c))
+        sites = sites._replace(precisions=sites.precisions / (1 - least_precision))
+        try:
+            mean, root = whitened_q(self._prior(), sites)
+        except tf.errors.InvalidArgumentError:
+            return False
+        return bool(np.all(np.isfinite(mean)) and np.all(np.isfinite(root)))
+
+    def draw(self, size: int, *, seed: int = 0) -> tuple[Array, Array]:
+        """Rows (X, Y) drawn at random from those of all workers, the same on each.
+
+        :raises ValueError: If some rows were taken away.
+        """
+        return self._provider.subset(size, seed)
+
+    def broadcast_parameters(self) -> None:
+        """Give the parameters and sites of every worker the chief's values."""
+        variables = [p.unconstrained_variable for p in self.parameters]
+        variables += list(self._site_variables())
+        with self.workers.losses_named("the exchange of parameters"):
+            shared = self.workers.share(
+                lambda: {str(k): v.numpy() for k, v in enumerate(variables)}
+            )
+            chief, *_ = shared
+        if self.workers.index > 0:
+            for k, variable in enumerate(variables):
+                variable.assign(chief[str(k)])
+
+    def elbo(self) -> float:
+        """The evidence lower bound at the present q and parameters; see :meth:`pass_over_data`."""
+        return self.pass_over_data().elbo
+
+    @inherit_check_shapes
+    def maximum_log_likelihood_objective(self) -> tf.Tensor:
+        return self.log_normaliser()
+
+    @check_shapes(
+        "return: []",
+    )
+    def log_normaliser(self) -> tf.Tensor:
+        """The log of the integral of the prior times the present sites, up to a constant: what the
+        kernel's parameters are trained on between passes. Where the sites are tangent its gradient
+        is that of the bound.
+
+        :raises ValueError: If features depend on a parameter that is trainable.
+        """
+        trainable = self._features.trainable()
+        if trainable:
+            raise ValueError(
+                f"model: the features depend on {', '.join(trainable)}, trainable, and the sites "
+                "belong to features; freeze these with gpflow.set_trainable(parameter, False), or "
+                "train them on a subset first (training.fit_collapsed does)."
+            )
+        value = log_normaliser(self._prior(), self._present_sites())
+        return tf.cast(value, gpflow.default_float())
+
+    def _present_sites(self) -> Sites:
+        return Sites(*(tf.convert_to_tensor(variable) for variable in self._site_variables()))
+
+    def _prior(self) -> Prior:
+        features = self._features
+        kuu = Kuu_operator(
+            self.inducing_variable, self.kernel, jitter=gpflow.config.default_jitter()
+        )
+        return Prior(
+            root_of(kuu),
+            tf.cast(features.mean.weights(), tf.float64),
+            tf.cast(features.diagonal_factors(), tf.float64),
+            features.charged,
+        )
+
+    def _whitened_q(self) -> tuple[tf.Tensor, tf.Tensor]:
+        mean, root = whitened_q(self._prior(), self._present_sites())
+        dtype = gpflow.default_float()
+        return tf.cast(mean, dtype), tf.cast(root, dtype)
+
+    @check_shapes(
+        "return: [M, L]",
+    )
+    def whitened_mean(self) -> tf.Tensor:
+        """The mean of q, of variables that are independent and of variance one in the prior."""
+        return self._whitened_q()[0]
+
+    @check_shapes(
+        "return[0]: [M, L]",
+        "return[1]: [L, M, M]",
+    )
+    def compute_qu(self) -> tuple[tf.Tensor, tf.Tensor]:
+        """Mean and covariance of q(u) of each latent GP."""
+        prior = self._prior()
+        mean, root = whitened_q(prior, self._present_sites())
+        mean, root = prior.root.matmul(mean), prior.root.matmul(root)
+        dtype = gpflow.default_float()
+        return tf.cast(mean, dtype), tf.cast(tf.matmul(root, root, transpose_b=True), dtype)
+
+    @inherit_check_shapes
+    def predict_f(
+        self, Xnew: InputData, full_cov: bool = False, full_output_cov: bool = False
+    ) -> MeanAndVariance:
+        """Mean and (co)variance of f at new points, everything computed anew.
+
+        :meth:`posterior` keeps what does not depend on the points.
+        """
+        posterior = self.posterior(PrecomputeCacheType.NOCACHE)
+        return posterior.fused_predict_f(Xnew, full_cov, full_output_cov)
+
+    def posterior(
+        self,
+        precompute_cache: PrecomputeCacheType | str | None = PrecomputeCacheType.TENSOR,
+    ) -> CollapsedPosterior:
+        """The posterior, for fast predictions: see ``gpflow.models.SVGP.posterior``."""
+        return CollapsedPosterior(
+            self.kernel,
+            self.inducing_variable,
+            self._whitened_q,
+            mean_function=self.mean_function,
+            precompute_cache=precompute_cache,
+        )
+
+    def to_svgp(self) -> gpflow.models.SVGP:
+        """A stock ``gpflow.models.SVGP`` with the present q, whitened, to serve predictions from or
+        to train further with minibatches. It holds no data, and shares the kernel, the likelihood,
+        the mean function and the inducing variable with this model."""
+        q_mu, q_sqrt = self._whitened_q()
+        return gpflow.models.SVGP(
+            self.kernel,
+            self.likelihood,
+            self.inducing_variable,
+            mean_function=self.mean_function,
+            num_latent_gps=self.num_latent_gps,
+            q_mu=q_mu,
+            q_sqrt=q_sqrt,
+            whiten=True,
+            num_data=self.num_data,
+        )
+
+
+def _number_of_latents(likelihood: Likelihood, given: int | None, num_targets: int) -> int:
+    """:raises ValueError: If the likelihood has another number."""
+    known = likelihood.latent_dim
+    if given is None:
+        return num_targets if known is None else int(known)
+    given = integer("num_latent_gps", given, at_least=1)
+    wanted = num_targets if known is None else int(known)
+    if given != wanted:
+        raise ValueError(
+            f"num_latent_gps must be {wanted} for {type(likelihood).__name__} and {num_targets} "
+            f"columns of Y, found {given}; leave it out."
+        )
+    return given
+
+
+def _warn_of_rows(likelihood: Likelihood, features: Contributions, X: Any, Y: Any) -> None:
+    """Of the first rows that are read."""
+    warn_of_data(Parts(features.kernel, likelihood, features.mean_function, None), X, Y)

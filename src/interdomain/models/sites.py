@@ -1,0 +1,129 @@
+"""The q that the prior and Gaussian sites make, and the normaliser of the two, from sums over rows.
+
+With a root R of Kuu and sites ``exp(lambda_n f_n - beta_n f_n^2 / 2)``, for each latent GP
+
+    G = Kuf diag(beta) Kfu,    r = Kuf lambda,    B = I + R^{-1} G R^{-T},
+    q(v) = N(B^{-1} R^{-1} r, B^{-1}),    v = R^{-1} u whitened,
+    2 log Z = |B^{-1/2} R^{-1} r|^2 - log det(B) - (sum_n beta_n k_nn - tr R^{-1} G R^{-T})
+
+up to a constant. Where sites are tangent to the expected log-likelihood at q, the gradient of log Z
+with respect to the kernel's parameters is that of the bound. A mean function ``h(x)^T w`` moves the
+sites, and adds ``lambda^T H w - w^T H^T diag(beta) H w / 2`` to log Z.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import NamedTuple
+
+import numpy as np
+import tensorflow as tf
+
+from ..covariances.domains import BoolArray
+from ..linalg import Root, precision_terms
+from ..sphere._typing import Array
+from .collapsed import Collapsed, explained_variance, optimal_q, whiten
+
+
+class Sites(NamedTuple):
+    """Sums over the sites of all rows, in float64, of K features and columns of the mean.
+
+    :ivar precisions: Sums of ``beta s s^T``, ``[L, K, K]``.
+    :ivar shifts: Sums of ``lambda s``, ``[K, L]``.
+    :ivar variances: Sums of beta times each term of the prior variance, ``[T, L]``.
+    """
+
+    precisions: tf.Tensor | Array
+    shifts: tf.Tensor | Array
+    variances: tf.Tensor | Array
+
+    @classmethod
+    def none(cls, num_stacked: int, num_latents: int, num_terms: int) -> Sites:
+        """No sites: q is the prior."""
+        return cls(
+            np.zeros((num_latents, num_stacked, num_stacked)),
+            np.zeros((num_stacked, num_latents)),
+            np.zeros((num_terms, num_latents)),
+        )
+
+    @classmethod
+    def of(cls, parts: Mapping[str, Array], *, negative: bool) -> Sites:
+        """
+        :param parts: Of :class:`interdomain.streaming.site_sums.SiteStatistics`.
+        :param negative: Whether sites of a negative precision keep it; else it is zero.
+        """
+        if not negative:
+            return cls(*(parts[name] for name in cls._fields))
+        return cls(*(parts[name] + parts[f"negative_{name}"] for name in cls._fields))
+
+    def mixed(self, other: Sites, share: float) -> Sites:
+        """A part of the way to others: a natural-gradient step of size ``share``."""
+        return Sites(*((1 - share) * a + share * b for a, b in zip(self, other, strict=True)))
+
+    def plus(self, other: Sites, sign: int) -> Sites:
+        """With the sites of other rows, or without them."""
+        return Sites(*(a + sign * b for a, b in zip(self, other, strict=True)))
+
+
+class Prior(NamedTuple):
+    """What of the prior the sums are compared with.
+
+    :ivar root: R.
+    :ivar weights: Of the columns of the mean function, ``[H, L]``.
+    :ivar factors: Of the terms of the prior variance, ``[T]``.
+    :ivar charged: Which features are compared with it, ``[M]``.
+    """
+
+    root: Root
+    weights: tf.Tensor
+    factors: tf.Tensor
+    charged: BoolArray
+
+
+def latent(prior: Prior, sites: Sites, number: int) -> Collapsed:
+    """What q and log Z of one latent GP are made of."""
+    size = len(prior.charged)
+    gram = sites.precisions[number]
+    shifts = sites.shifts[:size, number : number + 1]
+    of_mean = tf.matmul(gram[:size, size:], prior.weights[:, number : number + 1])
+    return whiten(prior.root, gram, shifts - of_mean, gram_gradient=False)
+
+
+def log_normaliser(prior: Prior, sites: Sites) -> tf.Tensor:
+    """log Z, of all latent GPs together, up to a constant."""
+    total = tf.zeros([], tf.float64)
+    size = len(prior.charged)
+    one = tf.ones([], tf.float64)
+    for number in range(prior.weights.shape[1]):
+        collapsed = latent(prior, sites, number)
+        log_determinant, fit = precision_terms(
+            collapsed.scale,
+            collapsed.gram,
+            collapsed.columns,
+            one,
+            gram_gradient=collapsed.gram_gradient,
+        )
+        prior_variance = tf.reduce_sum(prior.factors * sites.variances[:, number])
+        unexplained = prior_variance - explained_variance(collapsed, prior.charged)
+        weights = prior.weights[:, number]
+        of_mean = tf.linalg.matvec(sites.precisions[number][size:, size:], weights)
+        linear = tf.reduce_sum(weights * (sites.shifts[size:, number] - of_mean / 2))
+        total += (fit - log_determinant - unexplained) / 2 + linear
+    return total
+
+
+def whitened_q(prior: Prior, sites: Sites) -> tuple[tf.Tensor, tf.Tensor]:
+    """Mean ``[M, L]`` and roots ``[L, M, M]``, lower triangular, of q(v), in float64."""
+    one = tf.ones([], tf.float64)
+    found = [
+        optimal_q(latent(prior, sites, number), one) for number in range(prior.weights.shape[1])
+    ]
+    return tf.concat([mean for mean, _ in found], axis=1), tf.stack([root for _, root in found])
+
+
+def kl_divergence(mean: tf.Tensor, root: tf.Tensor) -> tf.Tensor:
+    """``KL[q(v) || N(0, I)]``."""
+    log_determinant = 2 * tf.reduce_sum(tf.math.log(tf.linalg.diag_part(root)))
+    size = tf.cast(tf.size(mean), mean.dtype)
+    squares = tf.reduce_sum(tf.square(root)) + tf.reduce_sum(tf.square(mean))
+    return (squares - size - log_determinant) / 2

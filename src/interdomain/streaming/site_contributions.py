@@ -1,0 +1,288 @@
+"""What each row adds to the sums of sites: Gaussian factors that stand for a likelihood at a q.
+
+With the moments mu and v of f at row n under q, and E the expected log-likelihood, the site of the
+row is ``exp(lambda f - beta f^2 / 2)`` with
+
+    alpha = dE / d mu,    beta = -2 dE / d v,    lambda = alpha + beta mu,
+
+tangent to E at q (Khan and Lin 2017, eq. 11; Adam, Chang, Khan and Solin 2021, eq. 18). A q made of
+the prior and all sites is what a natural-gradient step of size one leads to. For likelihoods that
+are not log-concave beta may be negative; what it is below zero is kept apart, so that a model can
+do without.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import gpflow
+import numpy as np
+import tensorflow as tf
+from gpflow.likelihoods import Likelihood, MonteCarloLikelihood
+from gpflow.quadrature import ndiag_mc
+
+from .._tracing import Traced, calls_user_code
+from ..covariances import Kuu_operator
+from ..covariances.domains import Box
+from ..linalg import square_root
+from ..sphere._typing import Array
+from .contributions import Contributions
+from .sources import BoolArray
+
+_SEED = (0, 0)
+
+_ROUNDING = 1e-9
+"""Of the largest precision in a batch: negative ones that are smaller are those of quadrature."""
+
+
+class WhitenedQ(NamedTuple):
+    """q of whitened inducing variables.
+
+    :ivar mean: ``[M, L]``.
+    :ivar root: Lower triangles, ``[L, M, M]``.
+    """
+
+    mean: tf.Tensor
+    root: tf.Tensor
+
+
+@dataclass(frozen=True)
+class Layout:
+    """Where the sums over rows stand in one vector.
+
+    :ivar num_stacked: K, the number of features and columns of the mean function.
+    :ivar num_latents: L.
+    :ivar num_terms: T, of the prior variance.
+    :ivar num_parameters: P, numbers in the trainable parameters of the likelihood.
+    """
+
+    num_stacked: int
+    num_latents: int
+    num_terms: int
+    num_parameters: int
+
+    def shapes(self) -> dict[str, tuple[int, ...]]:
+        """The shape of each part, in order."""
+        of_latents = {
+            "shifts": (self.num_stacked, self.num_latents),
+            "variances": (self.num_terms, self.num_latents),
+        }
+        negative = {f"negative_{name}": shape for name, shape in of_latents.items()}
+        return {
+            **of_latents,
+            **negative,
+            "expectations": (),
+            "slopes": (self.num_parameters,),
+            "curvatures": (self.num_parameters, self.num_parameters),
+        }
+
+    @property
+    def size(self) -> int:
+        """Of the vector."""
+        return sum(int(np.prod(shape)) for shape in self.shapes().values())
+
+    def split(self, vector: Array) -> dict[str, Array]:
+        """The parts of the vector by name."""
+        shapes = self.shapes()
+        ends = np.cumsum([int(np.prod(shape)) for shape in shapes.values()])
+        parts = np.split(vector, ends[:-1])
+        return {
+            name: part.reshape(shape)
+            for (name, shape), part in zip(shapes.items(), parts, strict=True)
+        }
+
+
+class RowSites(NamedTuple):
+    """What a batch of n rows adds.
+
+    :ivar stacked: Features and columns of the mean function, ``[K, n]``.
+    :ivar precisions: beta, or zero where it is negative, ``[L, n]``.
+    :ivar negative: beta where it is negative, ``[L, n]``.
+    :ivar vector: What is summed already; see :class:`Layout`.
+    """
+
+    stacked: Array
+    precisions: Array
+    negative: Array
+    vector: Array
+
+
+class SiteContributions:
+    """The sites of rows at a q, compiled once for all values of q and of the parameters.
+
+    :param features: Of the rows; its "outputs" are the L latent GPs.
+    :param num_targets: Columns of Y.
+    :param targets_type: What Y is converted to.
+    """
+
+    def __init__(
+        self,
+        features: Contributions,
+        likelihood: Likelihood,
+        num_targets: int,
+        targets_type: tf.DType,
+    ) -> None:
+        self.features, self.likelihood = features, likelihood
+        self._targets_type = targets_type
+        self.parameters = {
+            path: parameter
+            for path, parameter in gpflow.utilities.parameter_dict(likelihood).items()
+            if parameter.trainable
+        }
+        num_parameters = sum(int(tf.size(p.unconstrained_variable)) for p in self._variables)
+        num_latents = features.num_outputs
+        self.layout = Layout(
+            features.num_stacked - num_latents, num_latents, features.num_terms, num_parameters
+        )
+        size, dtype = features.num_inducing, gpflow.default_float()
+        q_specs = WhitenedQ(
+            tf.TensorSpec([size, num_latents], dtype),
+            tf.TensorSpec([num_latents, size, size], dtype),
+        )
+        X_spec = tf.TensorSpec([None, features.num_columns], dtype)
+        self._moments = Traced(
+            lambda moments: lambda X, *q: moments(X, WhitenedQ(*q))[2:4],
+            self._features_and_moments,
+            input_signature=[X_spec, *q_specs],
+        )
+        self._sites = Traced(
+            lambda sites: lambda X, Y, *q: sites(X, Y, WhitenedQ(*q)),
+            self._sites_of,
+            input_signature=[X_spec, tf.TensorSpec([None, num_targets], targets_type), *q_specs],
+        )
+        # Now: passes run with tapes paused (tf.init_scope), where no gradient could be traced.
+        for traced in (self._moments, self._sites):
+            traced.concrete_function()
+
+    @property
+    def _variables(self) -> Sequence[gpflow.Parameter]:
+        return list(self.parameters.values())
+
+    @property
+    def boxes(self) -> Sequence[Box]:
+        """Where the rows have to be."""
+        return self.features.boxes
+
+    def outside(self, X: Array) -> BoolArray:
+        """Which rows are outside of :attr:`boxes`, ``[n]``."""
+        return self.features.outside(X)
+
+    def is_current(self, features: Contributions, likelihood: Likelihood) -> bool:
+        """Whether this was made of these, with the parameters that are trainable now."""
+        return (
+            self.features is features
+            and self.likelihood is likelihood
+            and [id(p) for p in self._variables] == [id(p) for p in likelihood.trainable_parameters]
+        )
+
+    def moments(self, X: Array, q: WhitenedQ) -> tuple[Array, Array]:
+        """Mean and variance of f at rows, ``[n, L]``."""
+        mean, variance = self._moments(tf.constant(X, gpflow.default_float()), *q)
+        return np.asarray(mean), np.asarray(variance)
+
+    def evaluate(self, X: Array, Y: Array, q: WhitenedQ) -> RowSites:
+        """The sites of the rows at q, and their sums."""
+        X, Y = tf.constant(X, gpflow.default_float()), tf.cast(Y, self._targets_type)
+        return RowSites(*(np.asarray(part) for part in self._sites(X, Y, *q)))
+
+    @calls_user_code
+    def _features_and_moments(
+        self, X: tf.Tensor, q: WhitenedQ
+    ) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor, tf.Tensor, tf.Tensor]:
+        """Stacked features ``[K, n]``, terms of the prior variance ``[T, n]``, the moments of f
+        ``[n, L]``, and what of its mean sites are not for: a mean function whose columns are not
+        known, ``[n, L]``."""
+        features = self.features
+        zeros = tf.zeros([tf.shape(X)[0], features.num_outputs], X.dtype)
+        stacked, terms = features.stack(X, zeros)
+        size = features.num_inducing
+        Kuf, offsets, columns = tf.split(
+            stacked, [size, features.num_outputs, stacked.shape[0] - size - features.num_outputs]
+        )
+        kuu = Kuu_operator(
+            features.inducing_variable, features.kernel, jitter=gpflow.config.default_jitter()
+        )
+        whitened = square_root(kuu).solve(Kuf)
+        factors = features.diagonal_factors()
+        explained = tf.where(features.charged[:, None], tf.square(whitened), 0.0)
+        left = tf.linalg.matvec(terms, factors, transpose_a=True) - tf.reduce_sum(explained, axis=0)
+        known = tf.reduce_sum(tf.square(tf.matmul(q.root, whitened, transpose_a=True)), axis=1)
+        variance = tf.linalg.matrix_transpose(tf.maximum(left, 0.0) + known)
+        offset = -tf.linalg.matrix_transpose(offsets)
+        mean = tf.matmul(whitened, q.mean, transpose_a=True) + offset
+        mean += tf.matmul(columns, features.mean.weights(), transpose_a=True)
+        return tf.concat([Kuf, columns], axis=0), terms, mean, variance, offset
+
+    @calls_user_code
+    def _sites_of(self, X: tf.Tensor, Y: tf.Tensor, q: WhitenedQ) -> tuple[tf.Tensor, ...]:
+        stacked, terms, mean, variance, offset = self._features_and_moments(X, q)
+        variables = [p.unconstrained_variable for p in self._variables]
+        with tf.GradientTape(persistent=True) as outer:
+            with tf.GradientTape(watch_accessed_variables=False) as tape:
+                tape.watch([mean, variance, *variables])
+                expectations = tf.reduce_sum(self._expectations(X, mean, variance, Y))
+            to_mean, to_variance, *to_parameters = tape.gradient(
+                expectations,
+                [mean, variance, *variables],
+                unconnected_gradients=tf.UnconnectedGradients.ZERO,
+            )
+            slopes = [tf.reshape(tf.convert_to_tensor(g), [-1]) for g in to_parameters]
+            numbers = [number for slope in slopes for number in tf.unstack(slope)]
+        curvatures = [
+            tf.reshape(tf.convert_to_tensor(row), [-1])
+            for number in numbers
+            for row in outer.gradient(
+                number, variables, unconnected_gradients=tf.UnconnectedGradients.ZERO
+            )
+        ]
+        del outer
+        beta = -2 * to_variance
+        is_negative = beta < -_ROUNDING * tf.reduce_max(tf.abs(beta))
+        precisions, negative = tf.maximum(beta, 0.0), tf.where(is_negative, beta, 0.0)
+        parts = {
+            "shifts": tf.matmul(stacked, to_mean + precisions * (mean - offset)),
+            "variances": tf.matmul(terms, precisions),
+            "negative_shifts": tf.matmul(stacked, negative * (mean - offset)),
+            "negative_variances": tf.matmul(terms, negative),
+            "expectations": expectations,
+            "slopes": tf.concat(slopes, axis=0) if slopes else tf.zeros([0], mean.dtype),
+            "curvatures": (
+                tf.concat(curvatures, axis=0) if curvatures else tf.zeros([0], mean.dtype)
+            ),
+        }
+        vector = tf.concat(
+            [tf.reshape(tf.cast(parts[name], tf.float64), [-1]) for name in self.layout.shapes()],
+            axis=0,
+        )
+        transpose = tf.linalg.matrix_transpose
+        return stacked, transpose(precisions), transpose(negative), vector
+
+    def _expectations(
+        self, X: tf.Tensor, mean: tf.Tensor, variance: tf.Tensor, Y: tf.Tensor
+    ) -> tf.Tensor:
+        """The expected log-likelihood of each row, ``[n]``; of likelihoods that draw at random, by
+        draws that are the same in every pass."""
+        likelihood = self.likelihood
+        if not isinstance(likelihood, MonteCarloLikelihood):
+            return likelihood.variational_expectations(X, mean, variance, Y)
+        size = 2 * max(1, likelihood.num_monte_carlo_points // 2)
+        half = [size // 2, tf.shape(mean)[0], mean.shape[1]]
+        # Each with its opposite: expectations of what is odd vanish, and slopes are less noisy.
+        draws = tf.random.stateless_normal(half, _SEED, dtype=mean.dtype)
+        draws = tf.concat([draws, -draws], axis=0)
+
+        def log_prob(F: tf.Tensor, X_: tf.Tensor, Y_: tf.Tensor) -> tf.Tensor:
+            return likelihood.log_prob(X_, F, Y_)
+
+        values = ndiag_mc(log_prob, size, mean, variance, epsilon=draws, X_=X, Y_=Y)
+        return tf.reduce_sum(values, axis=-1)
+
+    def values(self) -> Mapping[str, Array]:
+        """The present values of everything that the sites depend on besides q."""
+        own = {f"likelihood{p}": v for p, v in self.parameters.items()}
+        return {
+            **self.features.values(),
+            **{name: np.asarray(p.numpy(), np.float64) for name, p in own.items()},
+        }
