@@ -21,7 +21,6 @@ from gpflow.models.util import InducingPointsLike, inducingpoint_wrapper
 from gpflow.posteriors import PrecomputeCacheType
 
 from .._arguments import check_real_type, choice, instance, integer
-from ..covariances import Kuu_operator
 from ..distributed import Workers
 from ..kernels._kernel_arguments import single_output
 from ..posteriors import CollapsedPosterior
@@ -31,9 +30,9 @@ from ..streaming.identity import differing_parameter
 from ..streaming.rows_provider import RowsProvider
 from ..streaming.site_contributions import SiteContributions, WhitenedQ
 from ..streaming.site_sums import SiteContent, SiteStatistics
-from .collapsed import root_of
 from .one_pass import validate_inducing_variable, validate_mean_function
 from .scales import Parts, warn_of_data
+from .site_evidence import SiteEvidence, prior_of
 from .sites import Prior, Sites, kl_divergence, log_normaliser, whitened_q
 from .targets import check_targets, targets_type
 
@@ -164,6 +163,7 @@ class CollapsedSVGP(gpflow.models.GPModel, InternalDataTrainingLossMixin):
         self._sums_of_sites: tuple[tf.Variable, ...] = ()
         self._features_of_sites: dict[str, Array] = {}
         self._num_data: int | None = None
+        self._weight = 1.0
         self._last: tuple[tuple[Any, ...], PassResult] | None = None
 
     @property
@@ -299,7 +299,7 @@ class CollapsedSVGP(gpflow.models.GPModel, InternalDataTrainingLossMixin):
             nothing = self.sites
             none = np.zeros(self._contributions().layout.num_parameters)
             return PassResult(-np.inf, nothing, nothing, none, np.outer(none, none))
-        parts = statistics.parts()
+        parts = {name: self._weight * value for name, value in statistics.parts().items()}
         sites = Sites.of(parts, negative=True)
         clipped = sites if statistics.negative is None else Sites.of(parts, negative=False)
         kl = kl_divergence(*whitened_q(self._prior(), self._present_sites()))
@@ -362,6 +362,55 @@ class CollapsedSVGP(gpflow.models.GPModel, InternalDataTrainingLossMixin):
         """
         return self._provider.subset(size, seed)
 
+    @property
+    def num_rows(self) -> int | None:
+        """The number of rows, valid or not, of this worker; None if it is known only after a
+        pass."""
+        return self._provider.num_rows
+
+    def count_rows(self) -> int:
+        """The number of finite rows, of all workers; without features."""
+        counts = self._provider.sums_of(lambda X, Y: {"rows": np.array(float(len(X)))})
+        return int(counts["rows"])
+
+    def model_of(self, rows: tuple[Array, Array], num_data: int) -> CollapsedSVGP:
+        """A model of some rows that stand for ``num_data``, which shares all parameters with this
+        one: each of its sites counts as many times as there are rows for it.
+
+        :param rows: (X, Y), finite; they are not copied.
+        """
+        model = CollapsedSVGP(
+            rows,
+            self.kernel,
+            self.likelihood,
+            self.inducing_variable,
+            mean_function=self.mean_function,
+            num_latent_gps=self.num_latent_gps,
+            progress=False,
+        )
+        model._weight = num_data / len(rows[0])
+        features = self._features
+        model._provider.share(features)
+        model._site_contributions = self._contributions()
+        self._provider.warn_of(features, *rows)
+        model._provider.warned()
+        return model
+
+    def evidence_of(self, X: Array) -> SiteEvidence:
+        """The log normaliser of sites of some rows, as a model whose features may depend on what is
+        trained; :meth:`take_sites` gives it sites.
+
+        :param X: The rows of a model of some rows.
+        """
+        return SiteEvidence(self._features, X)
+
+    def take_sites(self, evidence: SiteEvidence, X: Array, Y: Array) -> None:
+        """Give it the sites of rows at the present q."""
+        sites = self._content().evaluate(X, Y)
+        evidence.take(
+            self._weight * (sites.precisions + sites.negative), self._weight * sites.shifts
+        )
+
     def broadcast_parameters(self) -> None:
         """Give the parameters and sites of every worker the chief's values."""
         variables = [p.unconstrained_variable for p in self.parameters]
@@ -407,16 +456,7 @@ class CollapsedSVGP(gpflow.models.GPModel, InternalDataTrainingLossMixin):
         return Sites(*(tf.convert_to_tensor(variable) for variable in self._site_variables()))
 
     def _prior(self) -> Prior:
-        features = self._features
-        kuu = Kuu_operator(
-            self.inducing_variable, self.kernel, jitter=gpflow.config.default_jitter()
-        )
-        return Prior(
-            root_of(kuu),
-            tf.cast(features.mean.weights(), tf.float64),
-            tf.cast(features.diagonal_factors(), tf.float64),
-            features.charged,
-        )
+        return prior_of(self._features)
 
     def _whitened_q(self) -> tuple[tf.Tensor, tf.Tensor]:
         mean, root = whitened_q(self._prior(), self._present_sites())

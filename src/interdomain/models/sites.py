@@ -80,22 +80,28 @@ class Prior(NamedTuple):
     charged: BoolArray
 
 
-def latent(prior: Prior, sites: Sites, number: int) -> Collapsed:
-    """What q and log Z of one latent GP are made of."""
+def latent(prior: Prior, sites: Sites, number: int, *, gram_gradient: bool = False) -> Collapsed:
+    """What q and log Z of one latent GP are made of.
+
+    :param gram_gradient: Whether the sums over sites depend on anything that is trained.
+    """
     size = len(prior.charged)
     gram = sites.precisions[number]
     shifts = sites.shifts[:size, number : number + 1]
     of_mean = tf.matmul(gram[:size, size:], prior.weights[:, number : number + 1])
-    return whiten(prior.root, gram, shifts - of_mean, gram_gradient=False)
+    return whiten(prior.root, gram, shifts - of_mean, gram_gradient=gram_gradient)
 
 
-def log_normaliser(prior: Prior, sites: Sites) -> tf.Tensor:
-    """log Z, of all latent GPs together, up to a constant."""
+def log_normaliser(prior: Prior, sites: Sites, *, gram_gradient: bool = False) -> tf.Tensor:
+    """log Z, of all latent GPs together, up to a constant.
+
+    :param gram_gradient: As of :func:`latent`.
+    """
     total = tf.zeros([], tf.float64)
     size = len(prior.charged)
     one = tf.ones([], tf.float64)
     for number in range(prior.weights.shape[1]):
-        collapsed = latent(prior, sites, number)
+        collapsed = latent(prior, sites, number, gram_gradient=gram_gradient)
         log_determinant, fit = precision_terms(
             collapsed.scale,
             collapsed.gram,

@@ -79,6 +79,15 @@ class RowsProvider:
         return bool(self._rows)
 
     @property
+    def num_rows(self) -> int | None:
+        """The number of rows that this worker reads, valid or not; None if it is known only after a
+        pass."""
+        if any(rows.in_parts for rows, _ in self._rows):
+            return None
+        sizes = [(s.num_rows, sign) for rows, sign in self._rows for _, s in rows.sources()]
+        return sum(sign * (size or 0) for size, sign in sizes) if all(s for s, _ in sizes) else None
+
+    @property
     def in_parts(self) -> bool:
         """Whether ``path`` is a folder, with a file for each part of the rows."""
         return bool(self._rows) and self._rows[0][0].in_parts
@@ -102,6 +111,10 @@ class RowsProvider:
             size = num_outputs if self.num_latents is None else self.num_latents
             self._contributions = self._made(*parts, num_columns, size)
             return self._contributions
+
+    def share(self, contributions: Contributions) -> None:
+        """Use features of another model with the same kernel, inducing variable and mean."""
+        self._contributions = contributions
 
     def _features_changed(self) -> None:
         """Forget what belongs to the features before."""

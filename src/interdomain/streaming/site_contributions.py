@@ -100,12 +100,14 @@ class RowSites(NamedTuple):
     :ivar stacked: Features and columns of the mean function, ``[K, n]``.
     :ivar precisions: beta, or zero where it is negative, ``[L, n]``.
     :ivar negative: beta where it is negative, ``[L, n]``.
+    :ivar shifts: lambda, ``[L, n]``.
     :ivar vector: What is summed already; see :class:`Layout`.
     """
 
     stacked: Array
     precisions: Array
     negative: Array
+    shifts: Array
     vector: Array
 
 
@@ -256,8 +258,9 @@ class SiteContributions:
             [tf.reshape(tf.cast(parts[name], tf.float64), [-1]) for name in self.layout.shapes()],
             axis=0,
         )
-        transpose = tf.linalg.matrix_transpose
-        return stacked, transpose(precisions), transpose(negative), vector
+        shifts = to_mean + (precisions + negative) * (mean - offset)
+        of_rows = [tf.linalg.matrix_transpose(part) for part in (precisions, negative, shifts)]
+        return stacked, *of_rows, vector
 
     def _expectations(
         self, X: tf.Tensor, mean: tf.Tensor, variance: tf.Tensor, Y: tf.Tensor

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -23,7 +23,7 @@ from ..sphere._typing import Array
 from .collapsed_checkpoints import PassCheckpoint, PassState
 from .pursuit import fit_quietly
 from .results import NonFiniteError
-from .site_subset import train_on_subset
+from .site_subset import begin_on_subset
 
 CollapsedReason: TypeAlias = Literal["converged", "passes", "max_seconds", "stalled"]
 
@@ -41,11 +41,17 @@ _GROWTH = 1.4
 """Of the size of steps that were too long, when the bound rises."""
 
 _LEAST_PRECISIONS = (0.3, 0.03, 1e-6)
-"""Of q, where the prior's is one: sites of negative precision may not leave less than this. The next
-is allowed where the optimum has less than the one before."""
+"""Of q, where the prior's is one: sites of negative precision may not leave less than this. The
+next is allowed where the optimum has less than the one before."""
 
 _NO_TRAINING = 2.0**-5
 """Parameters are left as they are in steps that have been shortened so far."""
+
+_LARGE = 4
+"""Times the rows of the subset: fewer are not worth a beginning on the subset."""
+
+_SUBSET_TOLERANCE = 0.05
+"""Nats of the bound of the subset that its rows have by themselves."""
 
 _ROUNDING = 1e-10
 """Of the bound: it may fall by so much."""
@@ -106,8 +112,9 @@ def fit_collapsed(
     """
     Train a :class:`~interdomain.models.CollapsedSVGP` in a few passes over its data.
 
-    1. If features depend on trainable parameters (the input scales of harmonics), all parameters
-       are trained on a random subset, and those are marked not trainable, for good.
+    1. On a random subset, whose rows stand for all, the same as below is done for a beginning, if
+       there are many more rows; and if features depend on trainable parameters (the input scales of
+       harmonics) these are trained there too, in turns, and marked not trainable, for good.
     2. A pass over all rows: the bound at the present q, and the sites that are tangent there.
     3. A natural-gradient step of size one: q of these sites. If they make no Gaussian, or the next
        pass finds a lower bound, which can happen only to likelihoods that are not log-concave or
@@ -125,8 +132,8 @@ def fit_collapsed(
         are, and computes q alone.
     :param max_seconds: no pass is begun after these; None for no limit.
     :param subset_size: rows to draw, without replacement; all, if there are fewer. None are drawn
-        where nothing is left to freeze.
-    :param subset_steps: L-BFGS iterations on the subset, at most.
+        where nothing is left to freeze and there are no more than four times as many rows.
+    :param subset_steps: L-BFGS iterations for the features on the subset, at most.
     :param seed: of the subset.
     :param options: for SciPy's L-BFGS-B; see :func:`fit`.
     :param checkpoint_dir: a folder in which the state is kept after each pass (``state.npz``), and
@@ -166,26 +173,26 @@ def fit_collapsed(
             model.checkpoint_path = Path(checkpoint_dir) / name
     state = None if checkpoint is None else checkpoint.load()
     trainable = {n: p for n, p in model.feature_parameters.items() if p.trainable}
-    if trainable:
-        if state is None:
-            train_on_subset(
-                model,
-                subset_size,
-                steps=subset_steps,
-                seed=seed,
-                options=options,
-            )
-        for parameter in trainable.values():
-            gpflow.set_trainable(parameter, False)
-        model.broadcast_parameters()
+    arguments: dict[str, Any] = {
+        "steps": steps,
+        "arguments": {"options": options, "progress": False},
+    }
+    if state is None and (trainable or _is_large(model, subset_size)):
+        slack = _SUBSET_TOLERANCE * model.count_rows() / subset_size
+
+        def few_passes(subset: CollapsedSVGP) -> None:
+            with _frozen(trainable.values()):
+                passes = _Passes(subset, tolerance=max(slack, tolerance), **arguments)
+                passes.run(None, max_passes, None, started)
+
+        begin_on_subset(
+            model, subset_size, steps=subset_steps, seed=seed, options=options, passes=few_passes
+        )
+    for parameter in trainable.values():
+        gpflow.set_trainable(parameter, False)
+    model.broadcast_parameters()
     subset_seconds = time.perf_counter() - started
-    passes = _Passes(
-        model,
-        steps=steps,
-        tolerance=tolerance,
-        arguments={"options": options, "progress": False},
-        checkpoint=checkpoint,
-    )
+    passes = _Passes(model, tolerance=tolerance, checkpoint=checkpoint, **arguments)
     with tqdm(total=max_passes, desc="passes", disable=not progress, leave=True) as bar:
         reason, message = passes.run(state, max_passes, max_seconds, started, bar)
     model.broadcast_parameters()
@@ -201,10 +208,16 @@ def fit_collapsed(
     )
 
 
+def _is_large(model: CollapsedSVGP, subset_size: int) -> bool:
+    """Whether a pass takes so much longer than one over the subset that it pays to begin there."""
+    num_rows = model.num_rows
+    return num_rows is None or num_rows > _LARGE * subset_size
+
+
 @contextmanager
-def _frozen(module: tf.Module) -> Iterator[None]:
-    """Nothing of it is trained meanwhile."""
-    parameters = module.trainable_parameters
+def _frozen(parameters: Iterable[gpflow.Parameter | tf.Variable]) -> Iterator[None]:
+    """These are not trained meanwhile."""
+    parameters = [parameter for parameter in parameters if parameter.trainable]
     for parameter in parameters:
         gpflow.set_trainable(parameter, False)
     try:
@@ -232,7 +245,7 @@ class _Passes:
         steps: int,
         tolerance: float,
         arguments: dict[str, Any],
-        checkpoint: PassCheckpoint | None,
+        checkpoint: PassCheckpoint | None = None,
     ) -> None:
         self._model, self._steps, self._tolerance = model, steps, tolerance
         self._arguments, self._checkpoint = arguments, checkpoint
@@ -266,20 +279,22 @@ class _Passes:
         max_passes: int,
         max_seconds: float | None,
         started: float,
-        bar: Any,
+        bar: Any = None,
     ) -> tuple[CollapsedReason, str]:
         """Why it ended, and that in words."""
         if state is not None:
             self.elbos, self._share = list(state.elbos), state.share
-            bar.update(len(self.elbos))
+            if bar is not None:
+                bar.update(len(self.elbos))
         while True:
             if self.elbos and max_seconds is not None:
                 if time.perf_counter() - started > max_seconds:
                     self._go_back()
                     return "max_seconds", f"{max_seconds:g} seconds have passed"
             gain = self._pass()
-            bar.update()
-            bar.set_postfix_str(f"bound {self.best.result.elbo:.6g}")
+            if bar is not None:
+                bar.update()
+                bar.set_postfix_str(f"bound {self.best.result.elbo:.6g}")
             if gain is not None and gain < self._tolerance and self._share == 1.0:
                 if self._whole:
                     return "converged", f"the last step raised the bound by {gain:.2g}"
@@ -347,7 +362,7 @@ class _Passes:
             if len(self._variables) > len(self._of_likelihood):
                 # Where sites of negative precision outweigh the prior of other parameters, L-BFGS
                 # ends, with the last ones for which they do not.
-                with _frozen(self._model.likelihood), suppress(NonFiniteError):
+                with _frozen(self._model.likelihood.parameters), suppress(NonFiniteError):
                     fit_quietly(self._model, steps=self._steps, **self._arguments)
 
     def _newton(self, result: PassResult) -> None:

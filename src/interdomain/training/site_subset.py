@@ -1,20 +1,44 @@
-"""Parameters that features depend on, trained for any likelihood on a subset of the rows."""
+"""A beginning for :func:`fit_collapsed`, from some of the rows: features, parameters and q."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from contextlib import suppress
 from typing import Any
 
+import numpy as np
+
 from ..models import CollapsedSVGP
+from ..models.sites import Sites
+from .pursuit import fit_quietly
+from .results import NonFiniteError
+
+_TURNS = 3
 
 
-def train_on_subset(
+def begin_on_subset(
     model: CollapsedSVGP,
     size: int,
     *,
     steps: int,
     seed: int,
     options: Mapping[str, Any] | None,
+    passes: Callable[[CollapsedSVGP], None],
 ) -> None:
-    """TODO"""
-    raise NotImplementedError
+    """Train a model of some rows, in turns of passes and of steps of L-BFGS for all parameters of
+    the kernel, features included, with the sites of these rows; and begin with its q.
+
+    :param passes: Trains such a model as it is, features excluded.
+    """
+    X, Y = model.draw(size, seed=seed)
+    subset = model.model_of((X, Y), model.count_rows())
+    passes(subset)
+    if any(parameter.trainable for parameter in model.feature_parameters.values()):
+        evidence = subset.evidence_of(X)
+        for _ in range(_TURNS):
+            subset.take_sites(evidence, X, Y)
+            with suppress(NonFiniteError):  # the last parameters that are good are enough
+                fit_quietly(evidence, steps=-(-steps // _TURNS), options=options, progress=False)
+            subset.assign_sites(Sites(*(np.asarray(part) for part in evidence.sites())))
+            passes(subset)
+    model.assign_sites(subset.sites)

@@ -1,0 +1,74 @@
+"""The log normaliser of a few sites as a function of everything, features included."""
+
+from __future__ import annotations
+
+import gpflow
+import tensorflow as tf
+from gpflow.models.training_mixins import InternalDataTrainingLossMixin
+
+from .._tracing import calls_user_code
+from ..covariances import Kuu_operator
+from ..sphere._typing import Array
+from ..streaming.contributions import Contributions
+from .collapsed import root_of
+from .sites import Prior, Sites, log_normaliser
+
+
+def prior_of(features: Contributions) -> Prior:
+    """What of the prior sums over sites are compared with, in float64."""
+    kuu = Kuu_operator(
+        features.inducing_variable, features.kernel, jitter=gpflow.config.default_jitter()
+    )
+    return Prior(
+        root_of(kuu),
+        tf.cast(features.mean.weights(), tf.float64),
+        tf.cast(features.diagonal_factors(), tf.float64),
+        features.charged,
+    )
+
+
+class SiteEvidence(gpflow.models.BayesianModel, InternalDataTrainingLossMixin):
+    """Sites of some rows, which stay as they are while the kernel and the features are trained.
+
+    :param X: ``[n, D]``.
+    """
+
+    def __init__(self, features: Contributions, X: Array) -> None:
+        super().__init__()
+        self.kernel = features.kernel
+        self.inducing_variable = features.inducing_variable
+        self.mean_function = features.mean_function
+        self._features = features
+        self._X = tf.constant(X, gpflow.default_float())
+        zeros = tf.zeros([features.num_outputs, len(X)], tf.float64)
+        self._precisions = tf.Variable(zeros, trainable=False)
+        self._shifts = tf.Variable(zeros, trainable=False)
+
+    def take(self, precisions: Array, shifts: Array) -> None:
+        """Other sites of the same rows.
+
+        :param precisions: beta, ``[L, n]``.
+        :param shifts: lambda, ``[L, n]``.
+        """
+        self._precisions.assign(tf.cast(precisions, tf.float64))
+        self._shifts.assign(tf.cast(shifts, tf.float64))
+
+    def maximum_log_likelihood_objective(self) -> tf.Tensor:
+        """log Z, up to a constant."""
+        value = log_normaliser(prior_of(self._features), self.sites(), gram_gradient=True)
+        return tf.cast(value, gpflow.default_float())
+
+    @calls_user_code
+    def sites(self) -> Sites:
+        """The sums over the sites for the present features."""
+        features = self._features
+        size, outputs = features.num_inducing, features.num_outputs
+        zeros = tf.zeros([len(self._X), outputs], self._X.dtype)
+        stacked, terms = features.stack(self._X, zeros)
+        stacked = tf.cast(tf.concat([stacked[:size], stacked[size + outputs :]], 0), tf.float64)
+        precisions = tf.convert_to_tensor(self._precisions)
+        return Sites(
+            tf.matmul(stacked * precisions[:, None], stacked, transpose_b=True),
+            tf.matmul(stacked, tf.convert_to_tensor(self._shifts), transpose_b=True),
+            tf.matmul(tf.cast(terms, tf.float64), precisions, transpose_b=True),
+        )
