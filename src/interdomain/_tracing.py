@@ -190,6 +190,11 @@ class Traced:
         """The compiled function's value."""
         return self._attempt(lambda function: function(*arguments))
 
+    @property
+    def function(self) -> Any:
+        """The ``tf.function`` that was traced last, which a SavedModel can hold."""
+        return self._function
+
     def concrete_function(self, *specs: tf.TensorSpec) -> Any:
         """The concrete function for such arguments; of an ``input_signature``, for none."""
         return self._attempt(lambda function: function.get_concrete_function(*specs))

@@ -181,6 +181,11 @@ class StructuredSGPR(gpflow.models.GPModel, InternalDataTrainingLossMixin):
         return self.statistics.num_rows
 
     @property
+    def num_columns(self) -> int:
+        """The number D of columns of X."""
+        return self._features.num_columns
+
+    @property
     def feature_parameters(self) -> dict[str, gpflow.Parameter | tf.Variable]:
         """What the features depend on, by name; when one changes, the data are read again."""
         return dict(self._features.parameters)

@@ -16,9 +16,9 @@ class InvalidRowsError(ValueError):
     :ivar part: The name of the part of the data; empty if the data are in one piece.
     """
 
-    def __init__(self, message: str, rows: Any, part: str = "") -> None:
+    def __init__(self, message: str, rows: Any, part: str = "", *, argument: str = "data") -> None:
         self.rows, self.part = rows, part
-        what = f"data[{part!r}]" if part else "data"
+        what = f"{argument}[{part!r}]" if part else argument
         super().__init__(f"{what}: {message}")
 
 
@@ -27,7 +27,7 @@ def not_finite(rows: Any, saved: str, part: str) -> InvalidRowsError:
     :param saved: What has been saved, as a sentence; empty if nothing.
     """
     return InvalidRowsError(
-        f"{len(rows)} rows have NaN or infinite numbers: {_named(rows)} "
+        f"{len(rows)} rows have NaN or infinite numbers: {named(rows)} "
         f'(counted from zero); mend them, or pass on_invalid="skip" to leave them out.{saved}',
         rows,
         part,
@@ -38,11 +38,12 @@ def outside(complaint: Complaint, rows: Any, part: str) -> InvalidRowsError:
     """
     :param complaint: Of all rows of the part.
     """
-    which = f"rows {_named(rows)}, counted from zero"
+    which = f"rows {named(rows)}, counted from zero"
     return InvalidRowsError(f"{complaint.what} ({which}); {complaint.remedy}.", rows, part)
 
 
-def _named(rows: Any) -> str:
+def named(rows: Any) -> str:
+    """The first of them, and how many more there are."""
     named = ", ".join(str(row) for row in rows[:_ROWS_NAMED])
     more = "" if len(rows) <= _ROWS_NAMED else f" and {len(rows) - _ROWS_NAMED} more"
     return f"{named}{more}"
