@@ -20,7 +20,7 @@ PACKAGES = (
     *("streaming", "devices", "distributed"),
 )
 """The packages with classes that users make. (Those of `posteriors` are made by models, those of
-`training` and `diagnostics` are results.)"""
+`training`, `diagnostics` and `serving` are results.)"""
 
 WITHOUT_ARGUMENTS = {"ReLU"}
 MADE_HERE = {"InvalidRowsError", "WorkerLostError", "PlacementReport"}

@@ -1,0 +1,213 @@
+"""Predictions for any number of rows, in bounded memory: ``predict_in_batches``."""
+
+from __future__ import annotations
+
+import contextlib
+import sys
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import tensorflow as tf
+from gpflow.likelihoods import Likelihood
+from tqdm import tqdm
+
+from .._arguments import boolean, choice, integer
+from ..kernels._scaled_parts import validate_rows
+from ..sphere._typing import Array, IntArray
+from ..streaming.invalid_rows import InvalidRowsError, named
+from .collecting import Collected
+from .predictors import METHODS, OF_TARGETS, Predictor
+from .rows import ArrayRows, Batch, BoolArray, DatasetRows, make_rows
+from .sorts import any_predictor
+
+_DELAY = 1.0
+"""Seconds before a progress bar appears."""
+
+_BATCH_ENTRIES = 2**21
+"""Numbers in the covariances of a batch: 16 MB, of which a prediction holds a few at a time."""
+
+_LEAST, _MOST = 64, 8_192
+"""Rows of a batch."""
+
+
+def predict_in_batches(
+    model: Any,
+    X: Any,
+    *,
+    Y: Any = None,
+    method: str = "predict_f",
+    likelihood: Likelihood | None = None,
+    batch_size: int | None = None,
+    out: Any = None,
+    on_invalid: str = "raise",
+    progress: bool = True,
+) -> Any:
+    """Predictions for many rows, a batch at a time.
+
+    What does not depend on the rows (the posterior with its cache, the compiled function) is
+    computed once, so that this is faster than calls of ``model.predict_f`` for parts of the rows,
+    and takes memory for one batch and the result alone. The function is traced once, also if the
+    last batch is smaller. It is traced again at the next call: to predict in many small calls, use
+    ``interdomain.serving.load``, whose functions are compiled already.
+
+    >>> import gpflow, numpy as np, interdomain as idm
+    >>> kernel = idm.kernels.SphericalMatern52()
+    >>> harmonics = idm.inducing_variables.SphericalHarmonics.for_kernel(kernel, 2, max_degree=4)
+    >>> model = gpflow.models.SVGP(kernel, gpflow.likelihoods.Gaussian(), harmonics)
+    >>> mean, variance = idm.serving.predict_in_batches(model, np.ones((100_000, 2)))
+    >>> mean.shape, variance.shape
+    ((100000, 1), (100000, 1))
+
+    :param model: A GPflow model, a GPflow posterior, what :func:`interdomain.serving.load` returns,
+        or what ``tf.saved_model.load`` returns, with a function of the method's name. Where a model
+        has a ``posterior()``, it is used; a posterior with a cache is used as it is. What
+        TensorFlow cannot compile, such as GPflow's CGLB, is called as it is for each batch.
+    :param X: Rows ``[N, D]``: an array, a memory-mapped array, or anything with a shape whose rows
+        can be sliced; or a ``tf.data.Dataset`` of batches ``[B, D]``, or of tuples of which these
+        are the first. It may have no rows.
+    :param Y: Targets ``[N, P]`` for "predict_log_density"; of a Dataset the second of each tuple.
+    :param method: "predict_f" or "predict_y", mean and variance ``[N, P]`` each; "predict_f_mean",
+        the mean of f alone ``[N, P]``, which takes no M^2 operations per row; or
+        "predict_log_density", ``[N]``.
+    :param likelihood: For "predict_y" and "predict_log_density" of a posterior, which has none.
+    :param batch_size: Rows of a batch; their number does not change the predictions, but for
+        rounding. By default so many that their covariances, ``batch_size M P`` numbers for M
+        inducing variables (or rows of an exact GP) and P latent GPs, are 2^21 (16 MB in float64),
+        and between 64 and 8,192. A prediction holds several arrays of that size.
+    :param out: Arrays to write to, such as ``np.memmap``, for results that do not fit into memory:
+        a pair (mean, variance), or one array for methods that return one.
+    :param on_invalid: What to do with rows that have NaN or infinite numbers: "raise" an
+        :class:`interdomain.streaming.InvalidRowsError` that lists them all, or "nan", for
+        predictions that are NaN in these rows.
+    :param progress: Show a progress bar, on stderr, if it takes more than a second.
+    :return: Arrays; those of ``out``, if they were given.
+    :raises ValueError: For X with another number of columns than the model's, for rows that cannot
+        be inputs of the kernel, and for arguments that are wrong or do not go together.
+    """
+    choice("method", method, METHODS)
+    choice("on_invalid", on_invalid, ("raise", "nan"))
+    boolean("progress", progress)
+    if batch_size is not None:
+        integer("batch_size", batch_size, at_least=1)
+    rows = make_rows(X, Y, with_targets=method == OF_TARGETS)
+    predictor = any_predictor(model, method, likelihood)
+    _check_columns(predictor, rows.num_columns)
+    predict = _Batches(predictor, method, rows)
+    if batch_size is None:
+        batch_size = _default_batch_size(predictor.row_entries, predict.num_outputs)
+    collected = Collected(
+        predict.specs, is_single=predict.is_single, num_rows=rows.num_rows, out=out
+    )
+    with tqdm(
+        total=rows.num_rows,
+        desc=method,
+        unit="row",
+        unit_scale=True,
+        file=sys.stderr,
+        disable=not progress,
+        delay=_DELAY,
+        dynamic_ncols=True,
+        mininterval=0.1 if sys.stderr.isatty() else 2.0,
+    ) as bar:
+        _predict_all(predict, rows, batch_size, collected, on_invalid, bar.update)
+    return collected.result()
+
+
+def _predict_all(
+    predict: _Batches,
+    rows: ArrayRows | DatasetRows,
+    batch_size: int,
+    collected: Collected,
+    on_invalid: str,
+    told: Callable[[int], object],
+) -> None:
+    """
+    :raises InvalidRowsError: If that is to be done about rows; the rest is read for more of them.
+    """
+    invalid: list[IntArray] = []
+    num_read = 0
+    for batch in rows.batches(batch_size):
+        valid = np.logical_and.reduce([np.isfinite(part).all(axis=1) for part in batch])
+        if on_invalid == "raise" and not valid.all():
+            invalid.append(num_read + np.flatnonzero(~valid))
+        elif not invalid:
+            collected.add(predict(batch, valid), valid)
+        num_read += len(batch[0])
+        told(len(batch[0]))
+    if invalid:
+        found = np.concatenate(invalid)
+        raise InvalidRowsError(
+            f"{len(found)} rows have NaN or infinite numbers: {named(found)} (counted from zero); "
+            'mend them, or pass on_invalid="nan" for predictions that are NaN there.',
+            found,
+            argument="X",
+        )
+
+
+class _Batches:
+    """A method as a function of batches of NumPy arrays.
+
+    :ivar specs: Of what it returns.
+    :ivar is_single: Whether that is one array.
+    """
+
+    def __init__(self, predictor: Predictor, method: str, rows: ArrayRows | DatasetRows) -> None:
+        self._predictor, self._is_pair = predictor, method == OF_TARGETS
+        targets = predictor.targets_dtype
+        if targets is None and rows.targets_are_integers:
+            targets = tf.int64
+        self._dtypes = [predictor.dtype, targets or predictor.dtype]
+        widths = [width for width in (rows.num_columns, rows.num_targets) if width is not None]
+        specs = [
+            tf.TensorSpec([None, width], dtype, name)
+            for width, dtype, name in zip(widths, self._dtypes, ("Xnew", "Y"), strict=False)
+        ]
+        self._function = predictor.function(method)
+        returned = None
+        if not predictor.is_compiled:
+            with contextlib.suppress(Exception):  # called as it is, it says what is wrong, if it is
+                traced = predictor.traced(method, *specs)
+                returned = traced.concrete_function().structured_outputs
+                self._function = traced
+        if returned is None or not all(map(_has_known_shape, tf.nest.flatten(returned))):
+            returned = self._of([tf.zeros([1, *spec.shape[1:]], spec.dtype) for spec in specs])
+        flat = tf.nest.flatten(returned)
+        self.is_single = len(flat) == 1
+        self.specs = [tf.TensorSpec([None, *part.shape[1:]], part.dtype) for part in flat]
+        self.num_outputs = int(np.prod(self.specs[0].shape[1:], dtype=int))
+
+    def __call__(self, batch: Batch, valid: BoolArray) -> list[Array]:
+        """The predictions of the valid rows."""
+        if not valid.all():
+            batch = tuple(part[valid] for part in batch)
+        if not len(batch[0]):
+            return [np.empty((0, *s.shape[1:]), s.dtype.as_numpy_dtype) for s in self.specs]
+        inputs = [
+            part.astype(dtype.as_numpy_dtype, copy=False)
+            for part, dtype in zip(batch, self._dtypes, strict=False)
+        ]
+        if self._predictor.kernel is not None:
+            validate_rows("X", self._predictor.kernel, inputs[0])
+        returned = self._of([tf.convert_to_tensor(part) for part in inputs])
+        return [part.numpy() for part in tf.nest.flatten(returned)]
+
+    def _of(self, inputs: list[tf.Tensor]) -> Any:
+        return self._function(tuple(inputs) if self._is_pair else inputs[0])
+
+
+def _has_known_shape(part: Any) -> bool:
+    return part.shape.rank is not None and bool(part.shape[1:].is_fully_defined())
+
+
+def _check_columns(predictor: Predictor, found: int) -> None:
+    if predictor.num_columns not in (None, found):
+        raise ValueError(
+            f"X must have {predictor.num_columns} columns, as many as the {predictor.kind} was "
+            f"made for, found {found}; pass the columns that it was trained on, in their order."
+        )
+
+
+def _default_batch_size(row_entries: int | None, num_outputs: int) -> int:
+    per_row = 1_024 if row_entries is None else row_entries * max(1, num_outputs)
+    return max(_LEAST, min(_MOST, _BATCH_ENTRIES // max(1, per_row)))

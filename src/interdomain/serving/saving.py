@@ -1,0 +1,205 @@
+"""A model or posterior as a SavedModel that predicts: ``save``."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import gpflow
+import tensorflow as tf
+from gpflow.likelihoods import Likelihood
+from gpflow.models import GPModel
+from gpflow.posteriors import AbstractPosterior
+
+from .._arguments import boolean, instance, integer
+from .._tracing import Traced, compiled
+from .formats import Metadata, as_path, check_free, write_folder
+from .predictors import FULL_COV, METHODS, OF_TARGETS, Predictor, predictor_of
+
+_RESULTS = ("mean", "variance")
+"""Names in the signatures."""
+
+
+def save(
+    model: GPModel | AbstractPosterior,
+    path: str | os.PathLike[str],
+    *,
+    likelihood: Likelihood | None = None,
+    num_columns: int | None = None,
+    overwrite: bool = False,
+) -> None:
+    """Write what predictions need to a folder: a TensorFlow SavedModel.
+
+    It holds the cache of the posterior and the parameters of the kernel and of the likelihood; no
+    q(u) beside its cache, no optimiser, and of models with inducing variables no data. (``GPR``,
+    ``VGP`` and ``GPMC`` predict from their rows, which are saved then; GPflow's ``CGLB`` cannot be
+    compiled, ``CGLB.posterior()`` can.) Training cannot go on from it. The functions are
+
+    * ``predict_f(Xnew)`` and ``predict_f_mean(Xnew)``, of any number of rows ``[N, D]``;
+    * ``predict_f_full_cov(Xnew)``, the covariances ``[P, N, N]`` with them, where the model has
+      them;
+    * ``predict_y(Xnew)`` and ``predict_log_density((Xnew, Y))``, where there is a likelihood that
+      has them.
+
+    :func:`interdomain.serving.load` reads them, and so does ``tf.saved_model.load`` in a process
+    without this library and GPflow; rows are checked by the first alone. Each is a signature for
+    TensorFlow Serving too, ``predict_f`` the default one, with inputs "Xnew" and "Y" and outputs
+    "mean", "variance" and "log_density".
+
+    :param model: A GPflow model, or a posterior; a posterior with a cache is saved as it is, of a
+        model and a posterior without one the cache is computed.
+    :param path: A new folder. It is there completely or not at all.
+    :param likelihood: Of a posterior, which has none; without it, it predicts f alone.
+    :param num_columns: The number D of columns of X, where the model does not know it, as with a
+        kernel that selects its columns by ``active_dims``.
+    :param overwrite: Replace a saved model at ``path``; nothing else is replaced.
+    :raises ValueError: If something is at the path, or an argument is wrong.
+    :raises OSError: If the folder cannot be written.
+    """
+    instance("model", model, (GPModel, AbstractPosterior), "a GPflow model or posterior")
+    target = as_path(path)
+    check_free(target, overwrite=boolean("overwrite", overwrite))
+    predictor = predictor_of(model, likelihood, keep=True)
+    width = _num_columns(predictor, num_columns)
+    if isinstance(model, GPModel):
+        likelihood = model.likelihood
+    functions, targets_dtype = _trace(predictor, width, likelihood)
+    mean = functions["predict_f_mean"].concrete_function().structured_outputs
+    num_outputs = mean.shape[-1]
+    if num_outputs is None:
+        num_outputs = functions["predict_f_mean"](tf.zeros([1, width], predictor.dtype)).shape[-1]
+    metadata = Metadata(
+        model=type(model).__name__,
+        kernel=type(model.kernel).__name__,
+        likelihood=None if likelihood is None else type(likelihood).__name__,
+        functions=tuple(functions),
+        num_columns=width,
+        num_outputs=int(num_outputs),
+        dtype=predictor.dtype.name,
+        targets_dtype=targets_dtype.name,
+        row_entries=predictor.row_entries,
+        versions=_versions(),
+    )
+
+    def write(folder: Path) -> None:
+        module = _module_of(functions)
+        signatures = {name: _signature(name, traced) for name, traced in functions.items()}
+        signatures["serving_default"] = signatures["predict_f"]
+        tf.saved_model.save(module, str(folder), signatures=signatures)
+        metadata.write(folder)
+
+    write_folder(target, write)
+
+
+def _num_columns(predictor: Predictor, given: int | None) -> int:
+    """:raises ValueError: If it is not known, or is another."""
+    known = predictor.num_columns
+    if given is not None:
+        integer("num_columns", given, at_least=1)
+        if known not in (None, given):
+            raise ValueError(
+                f"num_columns must be {known}, those of the {predictor.kind}, found {given}; leave "
+                "it out."
+            )
+        return given
+    if known is None:
+        raise ValueError(
+            f"num_columns must be the number of columns of X, which the {predictor.kind} does not "
+            "know, found None; pass X.shape[1]."
+        )
+    return known
+
+
+def _trace(
+    predictor: Predictor, num_columns: int, likelihood: Likelihood | None
+) -> tuple[dict[str, Traced], tf.DType]:
+    """The functions, traced; and the type of Y."""
+    X = tf.TensorSpec([None, num_columns], predictor.dtype, "Xnew")
+    functions: dict[str, Traced] = {}
+
+    def trace(name: str, *specs: tf.TensorSpec) -> None:
+        traced = predictor.traced(name, *specs)
+        traced.concrete_function()
+        functions[name] = traced
+
+    try:
+        for name in METHODS[:2]:
+            trace(name, X)
+    except Exception as error:
+        reason = (str(error).strip().splitlines() or [type(error).__name__])[0]
+        raise ValueError(
+            f"model: {name} of a {predictor.kind} cannot be compiled for X [N, {num_columns}] "
+            f"({reason}); pass the right num_columns, a posterior, or another model."
+        ) from error
+    with contextlib.suppress(NotImplementedError):
+        trace(FULL_COV, X)
+    targets_dtype = predictor.dtype
+    if likelihood is None:
+        return functions, targets_dtype
+    with contextlib.suppress(NotImplementedError):
+        trace("predict_y", X)
+    width = likelihood.observation_dim
+    with contextlib.suppress(NotImplementedError):
+        targets_dtype = _first_that_works(
+            lambda dtype: trace(OF_TARGETS, X, tf.TensorSpec([None, width], dtype, "Y")),
+            (predictor.dtype, tf.int64),  # some likelihoods over classes take integers alone
+        )
+    return functions, targets_dtype
+
+
+def _first_that_works(
+    attempt: Callable[[tf.DType], None], dtypes: tuple[tf.DType, ...]
+) -> tf.DType:
+    """:raises Exception: That of the first, if none works."""
+    first: Exception | None = None
+    for dtype in dtypes:
+        try:
+            attempt(dtype)
+        except NotImplementedError:
+            raise
+        except Exception as error:
+            first = first or error
+        else:
+            return dtype
+    assert first is not None
+    raise first
+
+
+def _module_of(functions: dict[str, Traced]) -> tf.Module:
+    """The functions, and what they use: SavedModel wants it in attributes."""
+    module = tf.Module()
+    used = [
+        variable
+        for traced in functions.values()
+        for variable in traced.concrete_function().graph.variables
+    ]
+    module.variables_used = list({id(variable): variable for variable in used}.values())
+    for name, traced in functions.items():
+        setattr(module, name, traced.function)
+    return module
+
+
+def _signature(name: str, traced: Traced) -> Any:
+    """The function with named results, as TensorFlow Serving calls it."""
+    function = traced.function
+    specs = tf.nest.flatten(traced.concrete_function().structured_input_signature[0])
+
+    def named(*inputs: tf.Tensor) -> dict[str, tf.Tensor]:
+        returned = tf.nest.flatten(function(inputs if name == OF_TARGETS else inputs[0]))
+        names = ("log_density",) if name == OF_TARGETS else _RESULTS
+        return dict(zip(names, returned, strict=False))
+
+    return compiled(named, input_signature=specs)
+
+
+def _versions() -> dict[str, str]:
+    library = __name__.partition(".")[0]
+    return {
+        library: sys.modules[library].__version__,
+        "gpflow": gpflow.__version__,
+        "tensorflow": tf.__version__,
+    }

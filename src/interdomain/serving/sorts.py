@@ -1,0 +1,57 @@
+"""Which sort of object predicts: a model, a posterior, or what was loaded."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import gpflow
+import tensorflow as tf
+from gpflow.likelihoods import Likelihood
+from gpflow.models import GPModel
+from gpflow.posteriors import AbstractPosterior
+
+from .._arguments import short
+from .loading import LoadedModel
+from .predictors import Predictor, predictor_of
+
+
+def any_predictor(model: Any, method: str, likelihood: Likelihood | None) -> Predictor:
+    """The functions of anything that predicts.
+
+    :raises ValueError: If it does not, or not by this method.
+    """
+    if isinstance(model, (GPModel, AbstractPosterior)):
+        return predictor_of(model, likelihood)
+    if isinstance(model, LoadedModel):
+        predictor = model.predictor
+    elif callable(getattr(model, method, None)):
+        predictor = _of_functions(model, method)
+    else:
+        raise ValueError(
+            f"model must be a GPflow model or posterior, or what was loaded with a function "
+            f"{method!r}, found {short(model)}; interdomain.serving.save writes such."
+        )
+    if likelihood is not None:
+        raise ValueError(
+            f"likelihood must be None for what was loaded, found {type(likelihood).__name__}; save "
+            "it with a likelihood."
+        )
+    return predictor
+
+
+def _of_functions(model: Any, method: str) -> Predictor:
+    """Of what ``tf.saved_model.load`` returns; a signature says what X is, if there is one."""
+    function = getattr(model, method)
+    found = getattr(function, "concrete_functions", None) or ()
+    specs = tf.nest.flatten([one.structured_input_signature[0] for one in found])
+    dtypes = [spec.dtype for spec in specs if isinstance(spec, tf.TensorSpec)]
+    shapes = [spec.shape for spec in specs if isinstance(spec, tf.TensorSpec)]
+    known = bool(shapes) and shapes[0].rank == 2
+    return Predictor(
+        kind=type(model).__name__,
+        functions={method: function},
+        dtype=dtypes[0] if dtypes else tf.as_dtype(gpflow.default_float()),
+        num_columns=shapes[0][1] if known else None,
+        is_compiled=True,
+        targets_dtype=dtypes[1] if len(dtypes) > 1 and len(found) == 1 else None,
+    )

@@ -1,0 +1,163 @@
+"""Small models of every kind that predicts, with a q that is not the prior."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import gpflow
+import numpy as np
+import tensorflow as tf
+
+import interdomain as idm
+
+NUM_COLUMNS = 2
+
+
+def rows(num_rows: int, seed: int = 0) -> np.ndarray:
+    return np.random.default_rng(seed).normal(size=(num_rows, NUM_COLUMNS))
+
+
+def targets(X: np.ndarray, num_outputs: int = 1) -> np.ndarray:
+    return np.sin(X @ np.arange(1, 2 * num_outputs + 1).reshape(2, num_outputs) / num_outputs)
+
+
+class Counting(gpflow.mean_functions.Constant):
+    """Counts how often Python evaluates it in a graph: once per trace."""
+
+    def __init__(self) -> None:
+        super().__init__(0.3)
+        self.traced = 0
+
+    def __call__(self, X: Any) -> tf.Tensor:
+        if tf.inside_function():
+            self.traced += 1
+        return super().__call__(X)
+
+
+class Branching(gpflow.likelihoods.Gaussian):
+    """A user's likelihood that cannot be traced without AutoGraph."""
+
+    def _predict_mean_and_var(self, X: Any, Fmu: Any, Fvar: Any) -> Any:
+        mean, variance = super()._predict_mean_and_var(X, Fmu, Fvar)
+        if tf.reduce_sum(Fvar) > -1.0:
+            variance = 2.0 * variance
+        return mean, variance
+
+
+def harmonics() -> tuple[Any, Any]:
+    kernel = idm.kernels.SphericalMatern52(variance=1.3, lengthscale=0.8)
+    features = idm.inducing_variables.SphericalHarmonics
+    return kernel, features.for_kernel(kernel, NUM_COLUMNS, max_degree=4)
+
+
+def moved(model: Any) -> Any:
+    """With a q that is not the prior."""
+    rng = np.random.default_rng(3)
+    pairs = getattr(model, "variational_parameters", None) or [(model.q_mu, model.q_sqrt)]
+    for q_mu, q_sqrt in pairs:
+        q_mu.assign(rng.normal(size=q_mu.shape))
+        q_sqrt.assign(0.6 * np.asarray(q_sqrt))
+    return model
+
+
+def svgp(
+    likelihood: Any = None, num_latent_gps: int = 1, mean_function: Any = None
+) -> gpflow.models.SVGP:
+    kernel, features = harmonics()
+    return moved(
+        gpflow.models.SVGP(
+            kernel,
+            likelihood or gpflow.likelihoods.Gaussian(0.2),
+            features,
+            num_latent_gps=num_latent_gps,
+            mean_function=mean_function or gpflow.mean_functions.Constant(0.3),
+        )
+    )
+
+
+def coregional_svgp() -> gpflow.models.SVGP:
+    """Three outputs of two latent GPs."""
+    kernel, features = harmonics()
+    W = np.array([[1.0, 0.2], [0.3, -0.9], [0.5, 0.5]])
+    latents = [kernel, idm.kernels.SphericalMatern32(lengthscale=0.6)]
+    return moved(
+        gpflow.models.SVGP(
+            gpflow.kernels.LinearCoregionalization(latents, W),
+            gpflow.likelihoods.Gaussian(0.2),
+            features,
+            num_latent_gps=2,
+        )
+    )
+
+
+def points_svgp(num_latent_gps: int = 1) -> gpflow.models.SVGP:
+    """Of GPflow alone, which is traced and saved in the shortest time."""
+    kernel = gpflow.kernels.Matern32(lengthscales=[0.9, 1.1])
+    likelihood = gpflow.likelihoods.Gaussian(0.2)
+    points = rows(5, seed=1)
+    return moved(gpflow.models.SVGP(kernel, likelihood, points, num_latent_gps=num_latent_gps))
+
+
+def additive_svgp() -> Any:
+    first, features = harmonics()
+    second = gpflow.kernels.Matern32(lengthscales=[0.9, 1.1])
+    points = gpflow.inducing_variables.InducingPoints(rows(4, seed=1))
+    blocks = idm.inducing_variables.SumInducingVariables([features, points])
+    likelihood = gpflow.likelihoods.Gaussian(0.2)
+    return moved(idm.models.AdditiveSVGP(first + second, likelihood, blocks))
+
+
+def orthogonal_svgp() -> Any:
+    kernel, features = harmonics()
+    points = gpflow.inducing_variables.InducingPoints(rows(4, seed=1))
+    likelihood = gpflow.likelihoods.Gaussian(0.2)
+    return moved(idm.models.OrthogonalSVGP(kernel, likelihood, features, points))
+
+
+def of_data(kind: type, num_outputs: int = 1) -> Any:
+    X = rows(20, seed=5)
+    kernel, features = harmonics()
+    options: dict[str, Any] = {"noise_variance": 0.1}
+    data = (X, targets(X, num_outputs))
+    if kind is idm.models.StructuredSGPR:
+        return kind(data, kernel, features, progress=False, **options)
+    if kind in (gpflow.models.SGPR, gpflow.models.GPRFITC, gpflow.models.CGLB):
+        return kind(data, kernel, inducing_variable=features, **options)
+    if kind is gpflow.models.GPR:
+        return kind(data, kernel, **options)
+    likelihood = gpflow.likelihoods.Gaussian(0.2)
+    if kind is gpflow.models.SGPMC:
+        return kind(data, kernel, likelihood, inducing_variable=features)
+    model = kind(data, kernel, likelihood)
+    return moved(model) if kind is gpflow.models.VGP else model
+
+
+MODELS: dict[str, Callable[[], Any]] = {
+    "SVGP": svgp,
+    "SVGP-two-outputs": lambda: svgp(num_latent_gps=2),
+    "SVGP-coregional": coregional_svgp,
+    "SVGP-points": points_svgp,
+    "SVGP-Bernoulli": lambda: svgp(gpflow.likelihoods.Bernoulli()),
+    "SVGP-Softmax": lambda: svgp(gpflow.likelihoods.MultiClass(3), num_latent_gps=3),
+    "AdditiveSVGP": additive_svgp,
+    "OrthogonalSVGP": orthogonal_svgp,
+    "StructuredSGPR": lambda: of_data(idm.models.StructuredSGPR, 2),
+    "SGPR": lambda: of_data(gpflow.models.SGPR, 2),
+    "GPRFITC": lambda: of_data(gpflow.models.GPRFITC),
+    "CGLB": lambda: of_data(gpflow.models.CGLB),
+    "GPR": lambda: of_data(gpflow.models.GPR, 2),
+    "VGP": lambda: of_data(gpflow.models.VGP),
+    "GPMC": lambda: of_data(gpflow.models.GPMC),
+    "SGPMC": lambda: of_data(gpflow.models.SGPMC),
+}
+QUICK = ("SVGP-coregional", "SVGP-Bernoulli", "StructuredSGPR")
+
+
+def targets_of(name: str, X: np.ndarray, num_outputs: int) -> np.ndarray:
+    """Targets that the likelihood of one of ``MODELS`` takes."""
+    if name == "SVGP-Bernoulli":
+        return (X[:, :1] > 0).astype(float)
+    if name == "SVGP-Softmax":
+        return np.arange(len(X))[:, None] % 3
+    return targets(X, num_outputs)
