@@ -139,7 +139,7 @@ MODELS: dict[str, Callable[[], Any]] = {
     "SVGP-coregional": coregional_svgp,
     "SVGP-points": points_svgp,
     "SVGP-Bernoulli": lambda: svgp(gpflow.likelihoods.Bernoulli()),
-    "SVGP-Softmax": lambda: svgp(gpflow.likelihoods.MultiClass(3), num_latent_gps=3),
+    "SVGP-MultiClass": lambda: svgp(gpflow.likelihoods.MultiClass(3), num_latent_gps=3),
     "AdditiveSVGP": additive_svgp,
     "OrthogonalSVGP": orthogonal_svgp,
     "StructuredSGPR": lambda: of_data(idm.models.StructuredSGPR, 2),
@@ -158,6 +158,6 @@ def targets_of(name: str, X: np.ndarray, num_outputs: int) -> np.ndarray:
     """Targets that the likelihood of one of ``MODELS`` takes."""
     if name == "SVGP-Bernoulli":
         return (X[:, :1] > 0).astype(float)
-    if name == "SVGP-Softmax":
+    if name == "SVGP-MultiClass":
         return np.arange(len(X))[:, None] % 3
     return targets(X, num_outputs)

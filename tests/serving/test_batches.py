@@ -21,6 +21,7 @@ from tests.serving.served_models import (
     QUICK,
     Branching,
     Counting,
+    points_svgp,
     rows,
     svgp,
     targets,
@@ -93,6 +94,16 @@ def test_code_of_a_user_that_needs_autograph() -> None:
     mean, variance = plain.predict_y(X)
     found = predict_in_batches(model, X, method="predict_y", batch_size=2)
     assert_close(found, (mean, 2.0 * variance), rtol=1e-12)
+
+
+def test_a_likelihood_that_cannot_be_compiled() -> None:
+    """GPflow's Softmax draws samples, for a number of rows that it has to know."""
+    model = points_svgp(num_latent_gps=3)
+    model.likelihood = gpflow.likelihoods.Softmax(3)
+    X = rows(7)
+    mean, _ = predict_in_batches(model, X, method="predict_y", batch_size=3)
+    assert_close(np.sum(mean, axis=1), np.ones(7), rtol=1e-12)
+    np.testing.assert_allclose(mean, model.predict_y(X)[0], atol=0.25)
 
 
 @pytest.mark.parametrize("method", ["predict_f", "predict_f_mean", "predict_log_density"])

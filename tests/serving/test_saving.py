@@ -66,7 +66,7 @@ def test_every_family(name: str, tmp_path: Path) -> None:
     "name",
     in_tiers(
         [name for name in MODELS if name != "CGLB"],
-        quick=["SVGP-Softmax", "StructuredSGPR"],
+        quick=["SVGP-MultiClass", "StructuredSGPR"],
     ),
 )
 def test_every_model(name: str, tmp_path: Path) -> None:
@@ -289,11 +289,17 @@ def test_wrong_arguments_of_save(tmp_path: Path) -> None:
         (model, free, {"likelihood": model.likelihood}, "likelihood must be None for a SVGP, whi"),
         (model.posterior(), free, {"likelihood": 3}, "likelihood must be a GPflow likelihood, fo"),
         (selecting, free, {}, r"num_columns must be the number of .*, found None; pass X.shape\["),
-        (of_data(gpflow.models.CGLB), free, {}, "model: predict_f of a CGLB cannot be compiled"),
+        (of_data(gpflow.models.CGLB), free, {}, "model: predictions of a CGLB cannot be compiled"),
     ]
     for given, path, options, message in wrong:
         with pytest.raises(ValueError, match=message):
             save(given, path, **options)
+    softmax = points_svgp(num_latent_gps=3)
+    softmax.likelihood = gpflow.likelihoods.Softmax(3)  # it draws samples, for a number of rows
+    with pytest.raises(
+        ValueError, match="likelihood: a Softmax cannot be compiled for any .* alone"
+    ):
+        save(softmax, free)
     assert not list(tmp_path.iterdir())
     save(selecting, free, num_columns=3)
     assert load(free).num_columns == 3

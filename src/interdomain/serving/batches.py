@@ -62,7 +62,8 @@ def predict_in_batches(
     :param model: A GPflow model, a GPflow posterior, what :func:`interdomain.serving.load` returns,
         or what ``tf.saved_model.load`` returns, with a function of the method's name. Where a model
         has a ``posterior()``, it is used; a posterior with a cache is used as it is. What
-        TensorFlow cannot compile, such as GPflow's CGLB, is called as it is for each batch.
+        TensorFlow cannot compile, such as GPflow's CGLB and Softmax, is called as it is for each
+        batch.
     :param X: Rows ``[N, D]``: an array, a memory-mapped array, or anything with a shape whose rows
         can be sliced; or a ``tf.data.Dataset`` of batches ``[B, D]``, or of tuples of which these
         are the first. It may have no rows.

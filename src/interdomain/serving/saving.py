@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -57,7 +57,8 @@ def save(
     :param num_columns: The number D of columns of X, where the model does not know it, as with a
         kernel that selects its columns by ``active_dims``.
     :param overwrite: Replace a saved model at ``path``; nothing else is replaced.
-    :raises ValueError: If something is at the path, or an argument is wrong.
+    :raises ValueError: If something is at the path, an argument is wrong, or TensorFlow cannot
+        compile the predictions for any number of rows, such as those of GPflow's Softmax.
     :raises OSError: If the folder cannot be written.
     """
     instance("model", model, (GPModel, AbstractPosterior), "a GPflow model or posterior")
@@ -117,7 +118,10 @@ def _num_columns(predictor: Predictor, given: int | None) -> int:
 def _trace(
     predictor: Predictor, num_columns: int, likelihood: Likelihood | None
 ) -> tuple[dict[str, Traced], tf.DType]:
-    """The functions, traced; and the type of Y."""
+    """The functions, traced; and the type of Y.
+
+    :raises ValueError: If one that there is cannot be.
+    """
     X = tf.TensorSpec([None, num_columns], predictor.dtype, "Xnew")
     functions: dict[str, Traced] = {}
 
@@ -126,29 +130,39 @@ def _trace(
         traced.concrete_function()
         functions[name] = traced
 
-    try:
+    with _failure_named(
+        f"model: predictions of a {predictor.kind}", "pass a posterior, or the right num_columns"
+    ):
         for name in METHODS[:2]:
             trace(name, X)
-    except Exception as error:
-        reason = (str(error).strip().splitlines() or [type(error).__name__])[0]
-        raise ValueError(
-            f"model: {name} of a {predictor.kind} cannot be compiled for X [N, {num_columns}] "
-            f"({reason}); pass the right num_columns, a posterior, or another model."
-        ) from error
-    with contextlib.suppress(NotImplementedError):
-        trace(FULL_COV, X)
+        with contextlib.suppress(NotImplementedError):
+            trace(FULL_COV, X)
     targets_dtype = predictor.dtype
     if likelihood is None:
         return functions, targets_dtype
-    with contextlib.suppress(NotImplementedError):
-        trace("predict_y", X)
     width = likelihood.observation_dim
-    with contextlib.suppress(NotImplementedError):
-        targets_dtype = _first_that_works(
-            lambda dtype: trace(OF_TARGETS, X, tf.TensorSpec([None, width], dtype, "Y")),
-            (predictor.dtype, tf.int64),  # some likelihoods over classes take integers alone
-        )
+    what = f"likelihood: a {type(likelihood).__name__}"
+    with _failure_named(what, "pass a posterior without likelihood for predictions of f alone"):
+        with contextlib.suppress(NotImplementedError):
+            trace("predict_y", X)
+        with contextlib.suppress(NotImplementedError):
+            targets_dtype = _first_that_works(
+                lambda dtype: trace(OF_TARGETS, X, tf.TensorSpec([None, width], dtype, "Y")),
+                (predictor.dtype, tf.int64),  # some likelihoods over classes take integers alone
+            )
     return functions, targets_dtype
+
+
+@contextlib.contextmanager
+def _failure_named(what: str, remedy: str) -> Iterator[None]:
+    """:raises ValueError: In place of what tracing raises."""
+    try:
+        yield
+    except Exception as error:
+        reason = (str(error).strip().splitlines() or [type(error).__name__])[0]
+        raise ValueError(
+            f"{what} cannot be compiled for any number of rows ({reason}); {remedy}."
+        ) from error
 
 
 def _first_that_works(
