@@ -21,6 +21,7 @@ from gpflow.models.util import InducingPointsLike, inducingpoint_wrapper
 from gpflow.posteriors import PrecomputeCacheType
 
 from .._arguments import check_real_type, choice, instance, integer
+from ..covariances import Kuu_operator
 from ..distributed import Workers
 from ..kernels._kernel_arguments import single_output
 from ..posteriors import CollapsedPosterior
@@ -163,7 +164,6 @@ class CollapsedSVGP(gpflow.models.GPModel, InternalDataTrainingLossMixin):
         self._sums_of_sites: tuple[tf.Variable, ...] = ()
         self._features_of_sites: dict[str, Array] = {}
         self._num_data: int | None = None
-        self._weight = 1.0
         self._last: tuple[tuple[Any, ...], PassResult] | None = None
 
     @property
@@ -230,6 +230,21 @@ class CollapsedSVGP(gpflow.models.GPModel, InternalDataTrainingLossMixin):
                 )
             variable.assign(value)
         self._features_of_sites = self._features.values()
+
+    @property
+    def has_sites(self) -> bool:
+        """Whether q is more than the prior."""
+        return any(np.any(part) for part in self.sites)
+
+    def narrow(self, variance: float) -> None:
+        """Make q the prior's mean, with so much of its variance, by sites to begin with: tangents
+        to a likelihood at a wide q hardly curve, and lead far."""
+        none = self.sites
+        size = len(self._features.charged)
+        kuu = Kuu_operator(self.inducing_variable, self.kernel).to_dense()
+        for of_latent in none.precisions:
+            of_latent[:size, :size] = (1 / variance - 1) * np.asarray(kuu, np.float64)
+        self.assign_sites(none)
 
     def _site_variables(self) -> tuple[tf.Variable, ...]:
         """The sites as variables, which compiled functions read. There are none whenever the
@@ -299,7 +314,7 @@ class CollapsedSVGP(gpflow.models.GPModel, InternalDataTrainingLossMixin):
             nothing = self.sites
             none = np.zeros(self._contributions().layout.num_parameters)
             return PassResult(-np.inf, nothing, nothing, none, np.outer(none, none))
-        parts = {name: self._weight * value for name, value in statistics.parts().items()}
+        parts = statistics.parts()
         sites = Sites.of(parts, negative=True)
         clipped = sites if statistics.negative is None else Sites.of(parts, negative=False)
         kl = kl_divergence(*whitened_q(self._prior(), self._present_sites()))
@@ -368,14 +383,8 @@ class CollapsedSVGP(gpflow.models.GPModel, InternalDataTrainingLossMixin):
         pass."""
         return self._provider.num_rows
 
-    def count_rows(self) -> int:
-        """The number of finite rows, of all workers; without features."""
-        counts = self._provider.sums_of(lambda X, Y: {"rows": np.array(float(len(X)))})
-        return int(counts["rows"])
-
-    def model_of(self, rows: tuple[Array, Array], num_data: int) -> CollapsedSVGP:
-        """A model of some rows that stand for ``num_data``, which shares all parameters with this
-        one: each of its sites counts as many times as there are rows for it.
+    def model_of(self, rows: tuple[Array, Array]) -> CollapsedSVGP:
+        """A model of some rows, which shares all parameters with this one.
 
         :param rows: (X, Y), finite; they are not copied.
         """
@@ -388,7 +397,6 @@ class CollapsedSVGP(gpflow.models.GPModel, InternalDataTrainingLossMixin):
             num_latent_gps=self.num_latent_gps,
             progress=False,
         )
-        model._weight = num_data / len(rows[0])
         features = self._features
         model._provider.share(features)
         model._site_contributions = self._contributions()
@@ -405,11 +413,10 @@ class CollapsedSVGP(gpflow.models.GPModel, InternalDataTrainingLossMixin):
         return SiteEvidence(self._features, X)
 
     def take_sites(self, evidence: SiteEvidence, X: Array, Y: Array) -> None:
-        """Give it the sites of rows at the present q."""
+        """Give it the sites of rows at the present q, negative precisions taken for zero: they make
+        a q whatever the features are."""
         sites = self._content().evaluate(X, Y)
-        evidence.take(
-            self._weight * (sites.precisions + sites.negative), self._weight * sites.shifts
-        )
+        evidence.take(sites.precisions, sites.shifts)
 
     def broadcast_parameters(self) -> None:
         """Give the parameters and sites of every worker the chief's values."""

@@ -1,6 +1,8 @@
-"""The log normaliser of a few sites as a function of everything, features included."""
+"""Log normalisers of sites to train parameters on: features included, and tilted ones."""
 
 from __future__ import annotations
+
+from typing import Any
 
 import gpflow
 import tensorflow as tf
@@ -72,3 +74,39 @@ class SiteEvidence(gpflow.models.BayesianModel, InternalDataTrainingLossMixin):
             tf.matmul(stacked, tf.convert_to_tensor(self._shifts), transpose_b=True),
             tf.matmul(tf.cast(terms, tf.float64), precisions, transpose_b=True),
         )
+
+
+class TiltedEvidence(gpflow.models.BayesianModel, InternalDataTrainingLossMixin):
+    """The log normaliser of a model's sites, tilted to have the slope of that of other sites.
+
+    Sites of negative precision make a log normaliser that grows without end with the prior
+    variance. Without these, and tilted, it has the same slope where it is now, and an end.
+
+    :param model: A :class:`interdomain.models.CollapsedSVGP`.
+    """
+
+    def __init__(self, model: Any) -> None:
+        super().__init__()
+        self.model = model
+        self._variables = tuple(model.trainable_variables)
+        self._tilts = tuple(tf.Variable(tf.zeros_like(v), trainable=False) for v in self._variables)
+
+    def tilt(self, sites: Sites, others: Sites) -> None:
+        """Leave the model with ``sites``, and tilt towards the slope that ``others`` have."""
+        slopes = []
+        for given in (others, sites):
+            self.model.assign_sites(given)
+            with tf.GradientTape(watch_accessed_variables=False) as tape:
+                tape.watch(self._variables)
+                value = self.model.log_normaliser()
+            slopes.append([tf.convert_to_tensor(g) for g in tape.gradient(value, self._variables)])
+        for tilt, wanted, present in zip(self._tilts, *slopes, strict=True):
+            tilt.assign(wanted - present)
+
+    def maximum_log_likelihood_objective(self) -> tf.Tensor:
+        """log Z and the tilt, up to a constant."""
+        tilts = [
+            tf.reduce_sum(tilt * variable)
+            for tilt, variable in zip(self._tilts, self._variables, strict=True)
+        ]
+        return tf.add_n([self.model.log_normaliser(), *tilts])

@@ -20,8 +20,7 @@ from typing import NamedTuple
 import gpflow
 import numpy as np
 import tensorflow as tf
-from gpflow.likelihoods import Likelihood, MonteCarloLikelihood
-from gpflow.quadrature import ndiag_mc
+from gpflow.likelihoods import Likelihood
 
 from .._tracing import Traced, calls_user_code
 from ..covariances import Kuu_operator
@@ -29,9 +28,8 @@ from ..covariances.domains import Box
 from ..linalg import square_root
 from ..sphere._typing import Array
 from .contributions import Contributions
+from .expectations import expectations
 from .sources import BoolArray
-
-_SEED = (0, 0)
 
 _ROUNDING = 1e-9
 """Of the largest precision in a batch: negative ones that are smaller are those of quadrature."""
@@ -100,7 +98,7 @@ class RowSites(NamedTuple):
     :ivar stacked: Features and columns of the mean function, ``[K, n]``.
     :ivar precisions: beta, or zero where it is negative, ``[L, n]``.
     :ivar negative: beta where it is negative, ``[L, n]``.
-    :ivar shifts: lambda, ``[L, n]``.
+    :ivar shifts: lambda, with zero for a negative beta, ``[L, n]``.
     :ivar vector: What is summed already; see :class:`Layout`.
     """
 
@@ -224,9 +222,9 @@ class SiteContributions:
         with tf.GradientTape(persistent=True) as outer:
             with tf.GradientTape(watch_accessed_variables=False) as tape:
                 tape.watch([mean, variance, *variables])
-                expectations = tf.reduce_sum(self._expectations(X, mean, variance, Y))
+                total = tf.reduce_sum(expectations(self.likelihood, X, mean, variance, Y))
             to_mean, to_variance, *to_parameters = tape.gradient(
-                expectations,
+                total,
                 [mean, variance, *variables],
                 unconnected_gradients=tf.UnconnectedGradients.ZERO,
             )
@@ -243,12 +241,13 @@ class SiteContributions:
         beta = -2 * to_variance
         is_negative = beta < -_ROUNDING * tf.reduce_max(tf.abs(beta))
         precisions, negative = tf.maximum(beta, 0.0), tf.where(is_negative, beta, 0.0)
+        shifts = to_mean + precisions * (mean - offset)
         parts = {
-            "shifts": tf.matmul(stacked, to_mean + precisions * (mean - offset)),
+            "shifts": tf.matmul(stacked, shifts),
             "variances": tf.matmul(terms, precisions),
             "negative_shifts": tf.matmul(stacked, negative * (mean - offset)),
             "negative_variances": tf.matmul(terms, negative),
-            "expectations": expectations,
+            "expectations": total,
             "slopes": tf.concat(slopes, axis=0) if slopes else tf.zeros([0], mean.dtype),
             "curvatures": (
                 tf.concat(curvatures, axis=0) if curvatures else tf.zeros([0], mean.dtype)
@@ -258,29 +257,8 @@ class SiteContributions:
             [tf.reshape(tf.cast(parts[name], tf.float64), [-1]) for name in self.layout.shapes()],
             axis=0,
         )
-        shifts = to_mean + (precisions + negative) * (mean - offset)
         of_rows = [tf.linalg.matrix_transpose(part) for part in (precisions, negative, shifts)]
         return stacked, *of_rows, vector
-
-    def _expectations(
-        self, X: tf.Tensor, mean: tf.Tensor, variance: tf.Tensor, Y: tf.Tensor
-    ) -> tf.Tensor:
-        """The expected log-likelihood of each row, ``[n]``; of likelihoods that draw at random, by
-        draws that are the same in every pass."""
-        likelihood = self.likelihood
-        if not isinstance(likelihood, MonteCarloLikelihood):
-            return likelihood.variational_expectations(X, mean, variance, Y)
-        size = 2 * max(1, likelihood.num_monte_carlo_points // 2)
-        half = [size // 2, tf.shape(mean)[0], mean.shape[1]]
-        # Each with its opposite: expectations of what is odd vanish, and slopes are less noisy.
-        draws = tf.random.stateless_normal(half, _SEED, dtype=mean.dtype)
-        draws = tf.concat([draws, -draws], axis=0)
-
-        def log_prob(F: tf.Tensor, X_: tf.Tensor, Y_: tf.Tensor) -> tf.Tensor:
-            return likelihood.log_prob(X_, F, Y_)
-
-        values = ndiag_mc(log_prob, size, mean, variance, epsilon=draws, X_=X, Y_=Y)
-        return tf.reduce_sum(values, axis=-1)
 
     def values(self) -> Mapping[str, Array]:
         """The present values of everything that the sites depend on besides q."""

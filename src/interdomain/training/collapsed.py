@@ -18,12 +18,14 @@ from tqdm import tqdm
 from .._arguments import boolean, integer, number
 from ..models import CollapsedSVGP
 from ..models.collapsed_svgp import PassResult
+from ..models.site_evidence import TiltedEvidence
 from ..models.sites import Sites
 from ..sphere._typing import Array
 from .collapsed_checkpoints import PassCheckpoint, PassState
 from .pursuit import fit_quietly
 from .results import NonFiniteError
 from .site_subset import begin_on_subset
+from .trust_region import limited
 
 CollapsedReason: TypeAlias = Literal["converged", "passes", "max_seconds", "stalled"]
 
@@ -31,8 +33,14 @@ _LEAST_SHARE = 2.0**-6
 """Of the way to the tangent sites: steps that are shorter than this end the fit."""
 
 _WEIGHTS = (1.0, 0.5, 0.25, 0.125, 0.0)
-"""Of negative precisions, tried in turn near the optimum. Far from it steps without them are safer,
-and as good."""
+"""Of negative precisions, tried in turn near the optimum. Far from it they are left out, which is
+safer, and as good."""
+
+_BEGINNING = 0.01
+"""Of the prior's variance that q has in the first pass."""
+
+_SETTLED = 0.1
+"""Of the bound: while it rises by more, sites say nothing of the parameters, which stay."""
 
 _NEAR = 1e-3
 """Of the bound: where it rises by less, the optimum is near."""
@@ -50,8 +58,11 @@ _NO_TRAINING = 2.0**-5
 _LARGE = 4
 """Times the rows of the subset: fewer are not worth a beginning on the subset."""
 
+_SUBSET_PASSES = 6
+"""Over the subset, before and after features are trained."""
+
 _SUBSET_TOLERANCE = 0.05
-"""Nats of the bound of the subset that its rows have by themselves."""
+"""Nats of the bound of the subset."""
 
 _ROUNDING = 1e-10
 """Of the bound: it may fall by so much."""
@@ -112,8 +123,8 @@ def fit_collapsed(
     """
     Train a :class:`~interdomain.models.CollapsedSVGP` in a few passes over its data.
 
-    1. On a random subset, whose rows stand for all, the same as below is done for a beginning, if
-       there are many more rows; and if features depend on trainable parameters (the input scales of
+    1. On a random subset the same as below is done for a beginning, if there are many more rows;
+       and if features depend on trainable parameters (the input scales of
        harmonics) these are trained there too, in turns, and marked not trainable, for good.
     2. A pass over all rows: the bound at the present q, and the sites that are tangent there.
     3. A natural-gradient step of size one: q of these sites. If they make no Gaussian, or the next
@@ -178,12 +189,12 @@ def fit_collapsed(
         "arguments": {"options": options, "progress": False},
     }
     if state is None and (trainable or _is_large(model, subset_size)):
-        slack = _SUBSET_TOLERANCE * model.count_rows() / subset_size
 
-        def few_passes(subset: CollapsedSVGP) -> None:
+        def few_passes(subset: CollapsedSVGP, number: int | None = None) -> None:
+            own = arguments if number is None else {**arguments, "steps": 0}
             with _frozen(trainable.values()):
-                passes = _Passes(subset, tolerance=max(slack, tolerance), **arguments)
-                passes.run(None, max_passes, None, started)
+                passes = _Passes(subset, tolerance=max(_SUBSET_TOLERANCE, tolerance), **own)
+                passes.run(None, _SUBSET_PASSES if number is None else number, None, started)
 
         begin_on_subset(
             model, subset_size, steps=subset_steps, seed=seed, options=options, passes=few_passes
@@ -262,6 +273,9 @@ class _Passes:
             ),
         ]
         self._best: _Point | None = None
+        self._tilted: TiltedEvidence | None = None
+        self._settled = False
+        self._weight, self._first_weight = 0.0, 0
         self._share, self._halved = 1.0, False
         self._whole, self._near, self._least_precision = True, False, _LEAST_PRECISIONS[0]
         self.elbos: list[float] = []
@@ -286,6 +300,8 @@ class _Passes:
             self.elbos, self._share = list(state.elbos), state.share
             if bar is not None:
                 bar.update(len(self.elbos))
+        if not self._model.has_sites:
+            self._model.narrow(_BEGINNING)
         while True:
             if self.elbos and max_seconds is not None:
                 if time.perf_counter() - started > max_seconds:
@@ -327,13 +343,19 @@ class _Passes:
         if result.elbo >= before - slack:
             values = [variable.numpy() for variable in self._variables]
             self._best = _Point(self._model.sites, values, result)
+            if self._weight > 0:
+                self._first_weight = max(0, self._first_weight - 1)
+            self._settled = self._settled or result.elbo - before < _SETTLED * abs(result.elbo)
             self._near = self._near or result.elbo - before < 1 + _NEAR * abs(before)
             if not self._halved:
                 self._share = min(1.0, _GROWTH * self._share)
             self._halved = False
             return result.elbo - before
-        self._share /= 2
-        self._halved = True
+        if self._weight > 0:
+            self._first_weight = _WEIGHTS.index(self._weight) + 1
+        else:
+            self._share /= 2
+            self._halved = True
         return None
 
     def _allow_less(self) -> None:
@@ -351,19 +373,38 @@ class _Passes:
         """From the best point on."""
         self._go_back()
         best, result = self.best, self.best.result
-        for weight in _WEIGHTS if self._near else (0.0,):
-            tangent = result.clipped.mixed(result.sites, weight)
-            self._model.assign_sites(best.sites.mixed(tangent, self._share))
-            if result.sites is result.clipped or self._model.has_q(self._least_precision):
-                break
-        self._whole = weight == 1.0 or result.sites is result.clipped
-        if self._share > _NO_TRAINING and self._steps:
+        clipped = best.sites.mixed(result.clipped, self._share)
+        signed = best.sites.mixed(result.sites, self._share)
+        negative = result.sites is not result.clipped
+        self._whole, self._weight = not negative, 0.0
+        self._model.assign_sites(signed)
+        tilted = negative and self._near and self._model.has_q()
+        self._model.assign_sites(clipped)
+        if self._settled and self._share > _NO_TRAINING and self._steps:
             self._newton(result)
-            if len(self._variables) > len(self._of_likelihood):
-                # Where sites of negative precision outweigh the prior of other parameters, L-BFGS
-                # ends, with the last ones for which they do not.
-                with _frozen(self._model.likelihood.parameters), suppress(NonFiniteError):
-                    fit_quietly(self._model, steps=self._steps, **self._arguments)
+            self._train((clipped, signed) if tilted else None)
+        if not (negative and self._near):
+            return
+        for weight in _WEIGHTS[self._first_weight :]:
+            self._model.assign_sites(clipped.mixed(signed, weight))
+            if self._model.has_q(self._least_precision):
+                break
+        self._weight = weight
+        self._whole = weight == 1.0
+
+    def _train(self, tilted: tuple[Sites, Sites] | None) -> None:
+        """The parameters of the kernel and the mean function."""
+        if len(self._variables) == len(self._of_likelihood):
+            return
+        with _frozen(self._model.likelihood.parameters), suppress(NonFiniteError):
+            model: Any = self._model
+            if tilted is not None:
+                if self._tilted is None:
+                    self._tilted = TiltedEvidence(self._model)
+                model = self._tilted
+                model.tilt(*tilted)
+            with limited(self._model.trainable_parameters):
+                fit_quietly(model, steps=self._steps, **self._arguments)
 
     def _newton(self, result: PassResult) -> None:
         """For the likelihood's numbers, with the curvature of a maximum and no step too long."""

@@ -1,0 +1,62 @@
+"""Expected log-likelihoods that a fit without minibatches can rely on: the same in every pass."""
+
+from __future__ import annotations
+
+import tensorflow as tf
+from gpflow.likelihoods import Bernoulli, Likelihood, MonteCarloLikelihood
+from gpflow.quadrature import ndiag_mc
+from gpflow.utilities import Dispatcher
+
+_SEED = (0, 0)
+
+expectations = Dispatcher("expectations")
+expectations.__doc__ = """The expected log-likelihood of each row, ``[n]``.
+
+``expectations(likelihood, X, mean, variance, Y)``, with the moments of f, ``[n, L]``: by default
+what ``likelihood.variational_expectations`` returns.
+"""
+
+
+@expectations.register(Likelihood, object, object, object, object)
+def expectations_of_gpflow(
+    likelihood: Likelihood, X: tf.Tensor, mean: tf.Tensor, variance: tf.Tensor, Y: tf.Tensor
+) -> tf.Tensor:
+    """In closed form or by quadrature."""
+    return likelihood.variational_expectations(X, mean, variance, Y)
+
+
+@expectations.register(MonteCarloLikelihood, object, object, object, object)
+def expectations_of_draws(
+    likelihood: MonteCarloLikelihood,
+    X: tf.Tensor,
+    mean: tf.Tensor,
+    variance: tf.Tensor,
+    Y: tf.Tensor,
+) -> tf.Tensor:
+    """By as many draws as the likelihood makes, but the same ones every time."""
+    size = 2 * max(1, likelihood.num_monte_carlo_points // 2)
+    half = [size // 2, tf.shape(mean)[0], mean.shape[1]]
+    # Each with its opposite: expectations of what is odd vanish, and slopes are less noisy.
+    draws = tf.random.stateless_normal(half, _SEED, dtype=mean.dtype)
+    draws = tf.concat([draws, -draws], axis=0)
+
+    def log_prob(F: tf.Tensor, X_: tf.Tensor, Y_: tf.Tensor) -> tf.Tensor:
+        return likelihood.log_prob(X_, F, Y_)
+
+    values = ndiag_mc(log_prob, size, mean, variance, epsilon=draws, X_=X, Y_=Y)
+    return tf.reduce_sum(values, axis=-1)
+
+
+@expectations.register(Bernoulli, object, object, object, object)
+def expectations_of_labels(
+    likelihood: Bernoulli, X: tf.Tensor, mean: tf.Tensor, variance: tf.Tensor, Y: tf.Tensor
+) -> tf.Tensor:
+    """GPflow takes the logarithm of ``1 - sigmoid(f)``, which is that of zero where f is more than
+    37: of a logistic link the logarithm is computed as a whole, with the same quadrature."""
+    if likelihood.invlink not in (tf.sigmoid, tf.math.sigmoid, tf.nn.sigmoid):
+        return likelihood.variational_expectations(X, mean, variance, Y)
+
+    def log_prob(F: tf.Tensor, Y: tf.Tensor) -> tf.Tensor:
+        return tf.math.log_sigmoid(tf.where(tf.equal(Y, 1), F, -F))
+
+    return tf.reduce_sum(likelihood.quadrature(log_prob, mean, variance, Y=Y), axis=-1)
