@@ -91,6 +91,15 @@ WRONG = {
         {"natural_gradient": 2.0},
         r"natural_gradient: found a step size of 2\.0; pass a number in \(0, 1\]",
     ),
+    "natural_gradient's kind": (
+        {"natural_gradient": "large"},
+        "natural_gradient must be a number of real numbers, found 'large'",
+    ),
+    "alternate alone": (
+        {"alternate": True},
+        r"alternate: .* found natural_gradient=None; leave it out, or pass natural_gradient=True",
+    ),
+    "alternate": ({"alternate": 1, "natural_gradient": 0.1}, "alternate must be True or False"),
     "callback's return": (
         {"callbacks": [lambda step, model: 3], "steps": 1},
         "callbacks: a callback must return a mapping .* returned 3",
@@ -118,12 +127,6 @@ def test_wrong_argument(name):
 def test_model_must_be_one():
     with pytest.raises(ValueError, match="model: a object is neither"):
         fit(object())
-
-
-def test_diagonal_q_has_no_natural_gradient():
-    message = r"needs a full q_sqrt .* found shape \(1, 1\).* build the SVGP with q_diag=False"
-    with pytest.raises(ValueError, match="natural_gradient: " + message):
-        fit(svgp(q_diag=True), (X, Y), natural_gradient=0.1, progress=False)
 
 
 def test_model_without_q_has_no_natural_gradient():

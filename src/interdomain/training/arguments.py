@@ -13,6 +13,7 @@ import tensorflow as tf
 from .._arguments import boolean, integer, number
 from .progress import Callback
 from .settings import Method, resolve_method
+from .step_sizes import NaturalGradient
 
 _DEFAULT_CHECKPOINT_EVERY = 100
 
@@ -33,7 +34,8 @@ class FitArguments:
     seed: int
     optimizer: Any
     learning_rate: float | None
-    natural_gradient: float | None
+    natural_gradient: NaturalGradient
+    alternate: bool
     options: Mapping[str, Any] | None
     callbacks: Sequence[Callback]
     callback_every: int
@@ -57,7 +59,7 @@ class FitArguments:
         :raises ValueError: if an argument is wrong, or two of them exclude each other.
         """
         self._check_each()
-        checkpoint_every = self.checkpoint_every
+        checkpoint_every, given = self.checkpoint_every, self.natural_gradient
         if self.checkpoint_dir is not None and checkpoint_every is None:
             checkpoint_every = _DEFAULT_CHECKPOINT_EVERY
         method = resolve_method(
@@ -67,7 +69,7 @@ class FitArguments:
             gradient_arguments={
                 "optimizer": self.optimizer,
                 "learning_rate": self.learning_rate,
-                "natural_gradient": self.natural_gradient,
+                "natural_gradient": None if given is False else given,
             },
             options=self.options,
         )
@@ -83,8 +85,14 @@ class FitArguments:
         if self.max_seconds is not None:
             number("max_seconds", self.max_seconds, above=0)
         integer("seed", self.seed, at_least=0)
-        for name in ("resume", "progress", "jit_compile"):
+        for name in ("resume", "progress", "jit_compile", "alternate"):
             boolean(name, getattr(self, name))
+        if self.alternate and (self.natural_gradient is None or self.natural_gradient is False):
+            raise ValueError(
+                "alternate: it says when the other parameters move after natural gradients, found "
+                f"natural_gradient={self.natural_gradient}; leave it out, or pass "
+                "natural_gradient=True."
+            )
         if self.checkpoint_dir is None and (self.checkpoint_every is not None or self.resume):
             raise ValueError(
                 f"checkpoint_dir: found None with checkpoint_every={self.checkpoint_every} and "

@@ -6,16 +6,21 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
-import gpflow
 import numpy as np
 import tensorflow as tf
 
 from .._tracing import Traced, compiled
+from ..sphere._typing import Array
 from .batches import Batches
 from .checkpoints import CheckpointStore
 from .compiled import CompiledFunctions, connected, training_loss_of
 from .endings import Ending, Endings
-from .guard import LastGood, NumericalBreakdown, tensorflow_errors_as_breakdowns
+from .guard import (
+    LastGood,
+    NumericalBreakdown,
+    is_failed_factorisation,
+    tensorflow_errors_as_breakdowns,
+)
 from .progress import Recorder
 from .replicas import Replicas
 from .settings import Updates
@@ -24,10 +29,11 @@ Loss = Callable[..., tf.Tensor]
 ValueAndGradients = tuple[tf.Tensor, list[tf.Tensor]]
 Gradients = Callable[[Sequence[tf.Variable], Sequence[tf.Tensor]], ValueAndGradients]
 """A function of variables and the rows of a batch that returns the loss and its gradients."""
-Move = Callable[[], tf.Tensor]
-"""A function that changes the variables and returns whether all numbers were finite."""
-Update = Callable[[Move], tf.Tensor]
-"""A function that calls a move, or does not, and returns whether all numbers were finite."""
+Move = Callable[[], list[tf.Tensor]]
+"""A function that may change variables, and returns whether all numbers were finite and, behind
+that, values for variables that it has not changed."""
+Update = Callable[[Move, Move], list[tf.Tensor]]
+"""A function that calls the first move or, where there is to be no update, the second."""
 
 
 def run_gradient_steps(
@@ -78,7 +84,7 @@ def run_gradient_steps(
         batch = replicas.batch(batches, step - 1)
         before = good.present_values()
         with guarded(step):
-            value, finite = functions.take_step(*batch)
+            value, finite = functions.take_step(step, batch)
             _require_finite(float(value), "the loss is")
             good.keep(before, step - 1)
             if not finite:
@@ -127,32 +133,49 @@ class _StepFunctions:
         key = ("step", *self._key, *updates.key(), jit_compile)
         self._step = self._functions.get(key, self._compiled_step)
 
-    def take_step(self, *batch: Any) -> tuple[tf.Tensor, tf.Tensor]:
-        """Make one update; return the loss before it, and whether all numbers were finite."""
-        value, finite = self._step(*self._updating(True), *batch)
-        return value, finite
+    def take_step(self, step: int, batch: Sequence[Any]) -> tuple[tf.Tensor, tf.Tensor]:
+        """Make one update; return the loss before it, and whether all numbers were finite.
+
+        Where TensorFlow raises instead of returning NaN, as before 2.21, a natural-gradient step
+        that cannot be factorised ends here, before any variable has changed, and is halved.
+        """
+        natural = self._updates.natural
+        sizes = np.zeros(0) if natural is None else natural.sizes.at(step - 1)
+        while True:
+            try:
+                value, finite = self._step(*self._updating(True, sizes), *batch)
+                return value, finite
+            except tf.errors.InvalidArgumentError as error:
+                if not np.any(sizes) or not is_failed_factorisation(error):
+                    raise
+                self.loss(batch)  # fails, too, if it is not the step that does
+                sizes = sizes / 2
 
     def loss(self, batch: Sequence[Any]) -> float:
         """The loss of a batch, computed by all replicas together."""
         if self._replicas.strategy is not None:
             return float(self._functions.get(("loss", *self._key), self._compiled_loss)(*batch))
-        value, _ = self._step(*self._updating(False), *batch)
+        natural = self._updates.natural
+        sizes = np.zeros(0 if natural is None else natural.num_pairs)
+        value, _ = self._step(*self._updating(False, sizes), *batch)
         return float(value)
 
-    def _updating(self, update: bool) -> tuple[tf.Tensor, ...]:
-        """The arguments of the compiled step besides the batch: whether to update; none under a
-        strategy, where it always updates."""
-        return (tf.constant(update),) if self._replicas.strategy is None else ()
+    def _updating(self, update: bool, sizes: Array) -> tuple[tf.Tensor, ...]:
+        """The arguments of the compiled step besides the batch: the sizes of natural-gradient
+        steps, and whether to update; under a strategy it always does."""
+        given = tf.constant(sizes, tf.float64)
+        return (given, tf.constant(update)) if self._replicas.strategy is None else (given,)
 
     def _compiled_step(self) -> Callable[..., tuple[tf.Tensor, tf.Tensor]]:
         replicas, updates = self._replicas, self._updates
         if replicas.strategy is None:
             take_step = _step_function(replicas, updates, self._compiled_gradients)
 
-            def step(update: tf.Tensor, *batch: tf.Tensor) -> Any:
-                return take_step(batch, lambda move: tf.cond(update, move, lambda: True))
+            def step(sizes: tf.Tensor, update: tf.Tensor, *batch: tf.Tensor) -> Any:
+                return take_step(sizes, batch, lambda move, stay: tf.cond(update, move, stay))
 
-            signature = (tf.TensorSpec([], tf.bool), *self._options["input_signature"])
+            of_update = (tf.TensorSpec([None], tf.float64), tf.TensorSpec([], tf.bool))
+            signature = (*of_update, *self._options["input_signature"])
             traced: Callable[..., Any]
             traced = compiled(step, input_signature=signature, **self._compile_with_xla)
             return traced
@@ -160,7 +183,7 @@ class _StepFunctions:
         def build(loss: Loss) -> Callable[..., Any]:
             take_step = _step_function(replicas, updates, _gradients_of(loss, replicas))
             # Optimizers cannot merge the gradients of several replicas inside a tf.cond.
-            return lambda *batch: take_step(batch, lambda move: move())
+            return lambda sizes, *batch: take_step(sizes, batch, lambda move, stay: move())
 
         return Traced(build, self._user_loss, **self._options, **self._compile_with_xla)
 
@@ -197,55 +220,59 @@ def _gradients_of(loss: Loss, replicas: Replicas) -> Gradients:
 
 def _step_function(
     replicas: Replicas, updates: Updates, gradients_of: Gradients
-) -> Callable[[Sequence[Any], Update], Any]:
+) -> Callable[[tf.Tensor, Sequence[Any], Update], Any]:
     """
-    One update from one batch, as a function of the batch and of an ``Update``.
+    One update from one batch, as a function of the sizes of natural-gradient steps, the batch and
+    an ``Update``.
 
     It returns the loss before the update, and whether all numbers were finite. An update with
     numbers that are not finite is made all the same, and the caller undoes it.
+
+    New values of q are computed by every replica, before anything changes, and assigned outside of
+    them: their variables say nothing about how values of several replicas go together.
     """
-    optimizer, variables = updates.optimizer, updates.variables
-    natural = (
-        None
-        if updates.natural_gradient is None
-        else gpflow.optimizers.NaturalGradient(gamma=updates.natural_gradient)
-    )
-    in_q = updates.q_variables()
+    variables, natural, in_q = updates.variables, updates.natural, updates.q_variables()
+    alternate = natural is not None and natural.alternate and len(variables) > 0
+    with_q = () if alternate else variables
 
-    def step(batch: Sequence[Any], update: Update) -> Any:
-        if natural is None:
-            return replicas.run(lambda *rows: gradient_step(rows, update), batch)
-        value, of_q = replicas.run(lambda *rows: gradients_of(in_q, rows), batch)
+    def step(sizes: tf.Tensor, batch: Sequence[Any], update: Update) -> Any:
+        value, [finite, *q] = replicas.run(lambda *rows: first(sizes, rows, update), batch)
+        for variable, moved in zip(in_q, q, strict=True):
+            variable.assign(moved)
+        if alternate:
+            [also] = replicas.run(lambda *rows: update(lambda: others(rows), stay), batch)
+            finite = tf.logical_and(finite, also)
+        return value, finite
 
-        def move() -> tf.Tensor:
-            # GPflow's optimizer takes gradients itself: of a function that has these.
-            natural.minimize(
-                lambda: tf.add_n([tf.reduce_sum(g * v) for g, v in zip(of_q, in_q, strict=True)]),
-                updates.variational_parameters,
-            )
-            finite = _all_finite([value, *in_q])
-            if variables:
-                _, also = replicas.run(lambda *rows: gradient_step(rows, at_once), batch)
-                finite = tf.logical_and(finite, also)
-            return finite
+    def first(
+        sizes: tf.Tensor, rows: Sequence[tf.Tensor], update: Update
+    ) -> tuple[tf.Tensor, list[tf.Tensor]]:
+        value, gradients = gradients_of([*with_q, *in_q], rows)
 
-        return value, update(move)
+        def move() -> list[tf.Tensor]:
+            q = [] if natural is None else natural.moved(gradients[len(with_q) :], sizes)
+            with tf.control_dependencies(q):
+                apply(gradients[: len(with_q)], with_q)
+            return [_all_finite([value, *gradients, *with_q, *q]), *q]
 
-    def gradient_step(rows: Sequence[tf.Tensor], update: Update) -> tuple[tf.Tensor, tf.Tensor]:
+        return value, update(move, lambda: [*stay(), *(v.read_value() for v in in_q)])
+
+    def others(rows: Sequence[tf.Tensor]) -> list[tf.Tensor]:
         value, gradients = gradients_of(variables, rows)
+        apply(gradients, variables)
+        return [_all_finite([value, *gradients, *variables])]
 
-        def move() -> tf.Tensor:
-            pairs = zip(gradients, variables, strict=True)
-            if replicas.strategy is None:
-                optimizer.apply_gradients(pairs)
-            else:  # they are of the whole batch already
-                optimizer.apply_gradients(pairs, skip_gradients_aggregation=True)
-            return _all_finite([value, *gradients, *variables])
+    def stay() -> list[tf.Tensor]:
+        return [tf.constant(True)]
 
-        return value, update(move)
-
-    def at_once(move: Move) -> tf.Tensor:
-        return move()
+    def apply(gradients: Sequence[tf.Tensor], variables: Sequence[tf.Variable]) -> None:
+        pairs = list(zip(gradients, variables, strict=True))
+        if not pairs:
+            return
+        if replicas.strategy is None:
+            updates.optimizer.apply_gradients(pairs)
+        else:  # they are of the whole batch already
+            updates.optimizer.apply_gradients(pairs, skip_gradients_aggregation=True)
 
     return step
 

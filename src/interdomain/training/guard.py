@@ -11,9 +11,10 @@ from .._tracing import python_errors
 from .results import NonFiniteError
 
 # What is raised in place of a NaN: by the factorisations of some TensorFlow versions, and by
-# gpflow.Parameter.assign, through which natural gradients go.
+# gpflow.Parameter.assign.
+_FAILED_FACTORISATION = "Cholesky decomposition was not successful"
 _RAISED_FOR_NAN = {
-    "Cholesky decomposition was not successful": "a matrix factorisation failed",
+    _FAILED_FACTORISATION: "a matrix factorisation failed",
     "not invertible": "a matrix factorisation failed",
     "has NaN or Inf": "an updated parameter is not finite",
 }
@@ -21,6 +22,11 @@ _RAISED_FOR_NAN = {
 
 class NumericalBreakdown(Exception):
     """A non-finite number was found; carries the reason in words."""
+
+
+def is_failed_factorisation(error: Exception) -> bool:
+    """Whether an error is that of a Cholesky factor that does not exist."""
+    return _FAILED_FACTORISATION in str(error)
 
 
 @contextmanager

@@ -24,6 +24,7 @@ from .progress import Callback, Recorder
 from .replicas import Replicas
 from .results import FitResult
 from .settings import Method
+from .step_sizes import NaturalGradient
 from .validation import check_columns
 
 
@@ -38,7 +39,8 @@ def fit(
     seed: int = 0,
     optimizer: Any = None,
     learning_rate: float | None = None,
-    natural_gradient: float | None = None,
+    natural_gradient: NaturalGradient = None,
+    alternate: bool = False,
     options: Mapping[str, Any] | None = None,
     callbacks: Sequence[Callback] = (),
     callback_every: int = 100,
@@ -159,6 +161,7 @@ def fit(
         optimizer=optimizer,
         learning_rate=learning_rate,
         natural_gradient=natural_gradient,
+        alternate=alternate,
         options=options,
         callbacks=callbacks,
         callback_every=callback_every,

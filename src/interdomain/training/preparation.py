@@ -10,6 +10,7 @@ import gpflow
 from .arguments import FitArguments
 from .batches import Batches
 from .checkpoints import CheckpointStore
+from .natural_gradients import natural_gradients
 from .progress import Recorder
 from .replicas import Replicas
 from .settings import Updates, gradient_updates, lbfgs_updates
@@ -65,7 +66,9 @@ def prepare(
                 model,
                 optimizer=arguments.optimizer,
                 learning_rate=arguments.learning_rate,
-                natural_gradient=arguments.natural_gradient,
+                natural=natural_gradients(
+                    model, arguments.natural_gradient, alternate=arguments.alternate
+                ),
             )
         replicas.check_optimizer(updates.optimizer)
         settings = updates.describe()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Hashable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias
 
 import gpflow
@@ -14,9 +14,9 @@ from gpflow.keras import tf_keras
 
 from .._arguments import number
 from .compiled import CompiledFunctions
+from .natural_gradients import NaturalGradients
 
 Method: TypeAlias = Literal["l-bfgs", "adam"]
-VariationalParameters: TypeAlias = Sequence[tuple[gpflow.Parameter, gpflow.Parameter]]
 
 _DEFAULT_LEARNING_RATE = 0.01
 
@@ -73,30 +73,24 @@ class Updates:
     :ivar variables: the variables that the optimizer (or L-BFGS) updates: all trainable ones, but
         with natural gradients those outside of q only.
     :ivar optimizer: built on ``variables``; None for L-BFGS, or if there are no variables.
-    :ivar variational_parameters: (q_mu, q_sqrt) pairs that natural gradients of step size
-        ``natural_gradient`` update; empty if there are none.
+    :ivar natural: the natural gradients for q; None without.
     """
 
     variables: Sequence[tf.Variable]
     optimizer: Any = None
-    variational_parameters: VariationalParameters = field(default_factory=tuple)
-    natural_gradient: float | None = None
+    natural: NaturalGradients | None = None
 
     def q_variables(self) -> list[tf.Variable]:
         """The variables that natural gradients update."""
-        return [
-            parameter.unconstrained_variable
-            for pair in self.variational_parameters
-            for parameter in pair
-        ]
+        return [] if self.natural is None else self.natural.variables
 
     def all_variables(self) -> list[tf.Variable]:
         """All variables that a step updates."""
         return [*self.variables, *self.q_variables()]
 
     def key(self) -> tuple[Hashable, ...]:
-        """What a compiled step depends on."""
-        return self.optimizer, self.natural_gradient
+        """What a compiled step depends on; the sizes of natural-gradient steps are given to it."""
+        return self.optimizer, None if self.natural is None else self.natural.alternate
 
     def stored(self) -> dict[str, Any]:
         """Objects, by name, that a checkpoint must hold in addition to the model and the data."""
@@ -109,12 +103,10 @@ class Updates:
         else:
             optimizer = {"class": type(self.optimizer).__name__, **self.optimizer.get_config()}
             optimizer.pop("name", None)  # Keras 3 numbers its instances
-        described: dict[str, Any] = json.loads(
-            json.dumps(
-                {"optimizer": optimizer, "natural_gradient": self.natural_gradient},
-                default=_plain,
-            )
-        )
+        settings = {"optimizer": optimizer, "natural_gradient": None}
+        if self.natural is not None:
+            settings |= self.natural.describe()
+        described: dict[str, Any] = json.loads(json.dumps(settings, default=_plain))
         return described
 
 
@@ -128,9 +120,9 @@ def gradient_updates(
     *,
     optimizer: Any,
     learning_rate: float | None,
-    natural_gradient: float | None,
+    natural: NaturalGradients | None,
 ) -> Updates:
-    """What an optimizer (Adam by default) updates, and natural gradients for q if asked for.
+    """What an optimizer (Adam by default) updates, beside natural gradients for q if there are any.
 
     All fits of a model use the same Adam, so that its steps are compiled once; its state is reset
     at the beginning of each fit.
@@ -142,15 +134,14 @@ def gradient_updates(
         )
     if learning_rate is not None:
         number("learning_rate", learning_rate, above=0)
-    pairs = () if natural_gradient is None else _natural_pairs(model, natural_gradient)
-    in_q = {id(parameter.unconstrained_variable) for pair in pairs for parameter in pair}
+    in_q = set() if natural is None else {id(variable) for variable in natural.variables}
     variables = tuple(v for v in model.trainable_variables if id(v) not in in_q)
-    if not pairs:
+    if not in_q:
         _require_some(model, variables)
     if optimizer is not None:
         _check_optimizer(optimizer)
     if not variables:
-        return Updates((), None, pairs, natural_gradient)
+        return Updates((), None, natural)
     if optimizer is None:
         rate = _DEFAULT_LEARNING_RATE if learning_rate is None else learning_rate
         key = ("adam", *(v.ref() for v in variables))
@@ -162,32 +153,7 @@ def gradient_updates(
     else:
         # Creates its variables: tf.function must not, and a checkpoint restores them.
         optimizer.build(list(variables))
-    return Updates(variables, optimizer, pairs, natural_gradient)
-
-
-def _natural_pairs(model: Any, natural_gradient: float) -> VariationalParameters:
-    kind = type(model).__name__
-    if not 0 < number("natural_gradient", natural_gradient) <= 1:
-        raise ValueError(
-            f"natural_gradient: found a step size of {natural_gradient}; pass a number in (0, 1]."
-        )
-    if hasattr(model, "variational_parameters"):
-        pairs = tuple((q_mu, q_sqrt) for q_mu, q_sqrt in model.variational_parameters)
-    elif hasattr(model, "q_mu") and hasattr(model, "q_sqrt"):
-        pairs = ((model.q_mu, model.q_sqrt),)
-    else:
-        raise ValueError(
-            f"natural_gradient: a {kind} has neither variational_parameters nor q_mu and q_sqrt; "
-            "leave natural_gradient out."
-        )
-    for q_mu, q_sqrt in pairs:
-        if len(q_sqrt.shape) != 3:
-            raise ValueError(
-                f"natural_gradient: needs a full q_sqrt [L, M, M], found shape "
-                f"{tuple(q_sqrt.shape)}, a diagonal one, beside q_mu {tuple(q_mu.shape)}; build "
-                f"the {kind} with q_diag=False, or leave natural_gradient out."
-            )
-    return pairs
+    return Updates(variables, optimizer, natural)
 
 
 def _check_optimizer(optimizer: Any) -> None:

@@ -1,0 +1,233 @@
+"""Natural gradients in fits: against GPflow's, for every kind of q, and out of the cone."""
+
+import gpflow
+import numpy as np
+import pytest
+import tensorflow as tf
+from gpflow.inducing_variables import InducingPoints
+from gpflow.keras import tf_keras
+
+from interdomain.inducing_variables import SphericalHarmonics, SumInducingVariables
+from interdomain.kernels import FiniteRank, SphericalMatern52
+from interdomain.models import AdditiveSVGP, OrthogonalSVGP
+from interdomain.training import fit
+from interdomain.training.batches import MinibatchedArrays
+from tests.tiers import in_tiers
+
+GAUSSIAN, BERNOULLI = gpflow.likelihoods.Gaussian, gpflow.likelihoods.Bernoulli
+
+
+def harmonic_svgp(data, likelihood, **options):
+    kernel = SphericalMatern52(weight_variances=np.ones(2))
+    harmonics = SphericalHarmonics.for_kernel(kernel, 2, max_degree=3)
+    return gpflow.models.SVGP(FiniteRank(kernel, harmonics), likelihood(), harmonics, **options)
+
+
+def additive_svgp(data, likelihood, **options):
+    points = [InducingPoints(data[0][:4].copy()), InducingPoints(data[0][4:9].copy())]
+    kernel = gpflow.kernels.Matern52(active_dims=[0]) + gpflow.kernels.Matern52(active_dims=[1])
+    return AdditiveSVGP(kernel, likelihood(), SumInducingVariables(points), **options)
+
+
+def orthogonal_svgp(data, likelihood, **options):
+    kernel = SphericalMatern52(weight_variances=np.ones(2))
+    harmonics = SphericalHarmonics.for_kernel(kernel, 2, max_degree=2)
+    points = InducingPoints(data[0][:3].copy())
+    return OrthogonalSVGP(kernel, likelihood(), harmonics, points, **options)
+
+
+MAKE = {"svgp": harmonic_svgp, "additive": additive_svgp, "orthogonal": orthogonal_svgp}
+
+
+def pairs_of(model):
+    return getattr(model, "variational_parameters", None) or [(model.q_mu, model.q_sqrt)]
+
+
+def labels(data):
+    return data[0], (data[1] > 0).astype(float)
+
+
+def test_a_step_is_one_of_gpflow_and_one_of_adam(data, make_svgp):
+    """Both from the gradient at the same parameters; two latent GPs."""
+    data = data[0], np.hstack([data[1], data[1] ** 2])
+    ours, theirs = make_svgp(num_latent_gps=2), make_svgp(num_latent_gps=2)
+    batches = MinibatchedArrays(*data, 16, seed=3)
+    natural, adam = gpflow.optimizers.NaturalGradient(0.2), tf_keras.optimizers.Adam(0.05)
+    q = [theirs.q_mu, theirs.q_sqrt]
+    others = [*theirs.kernel.trainable_variables, *theirs.likelihood.trainable_variables]
+    others += theirs.inducing_variable.trainable_variables
+    for step in range(4):
+        batch = batches.batch(step)
+        with tf.GradientTape() as tape:
+            loss = theirs.training_loss(batch)
+        gradients = tape.gradient(loss, others)
+        natural.minimize(lambda batch=batch: theirs.training_loss(batch), [q])
+        adam.apply_gradients(zip(gradients, others, strict=True))
+    options = {"natural_gradient": 0.2, "learning_rate": 0.05, "progress": False}
+    fit(ours, data, batch_size=16, seed=3, steps=4, **options)
+    assert len(others) == len(ours.trainable_variables) - 2
+    expected = gpflow.utilities.read_values(theirs)
+    for path, value in gpflow.utilities.read_values(ours).items():
+        np.testing.assert_allclose(value, expected[path], rtol=1e-7, atol=1e-9, err_msg=path)
+
+
+def test_in_alternation_the_others_see_the_new_q(data, make_svgp):
+    model, reference = make_svgp(), make_svgp()
+    rate = tf_keras.optimizers.SGD(1e-3)
+    fit(
+        model,
+        data,
+        steps=1,
+        natural_gradient=0.5,
+        alternate=True,
+        optimizer=rate,
+        progress=False,
+    )
+    closure = reference.training_loss_closure(data, compile=False)
+    gpflow.optimizers.NaturalGradient(0.5).minimize(closure, [(reference.q_mu, reference.q_sqrt)])
+    variable = reference.likelihood.variance.unconstrained_variable
+    with tf.GradientTape() as tape:
+        loss = closure()
+    variable.assign_sub(1e-3 * tape.gradient(loss, variable))
+    np.testing.assert_allclose(model.q_sqrt, reference.q_sqrt, rtol=1e-8, atol=1e-10)
+    np.testing.assert_allclose(model.likelihood.variance, reference.likelihood.variance, rtol=1e-9)
+
+
+@pytest.mark.parametrize("likelihood", in_tiers([GAUSSIAN, BERNOULLI], quick=[BERNOULLI]))
+@pytest.mark.parametrize("make", in_tiers(MAKE, quick=["svgp"]))
+def test_a_diagonal_q_is_trained(make, likelihood, data):
+    """The steps alone go up, and on to a bound whose gradients for q are zero."""
+    given = labels(data) if likelihood is BERNOULLI else data
+    model = MAKE[make](given, likelihood, q_diag=True, num_data=len(data[0]))
+    gpflow.set_trainable(model, False)
+    before = float(model.elbo(given))
+    result = fit(model, given, natural_gradient=0.3, steps=150, progress=False)
+    assert np.all(np.diff(result.elbos) > -1e-6)
+    assert result.elbos[-1] > before + 3
+    variables = [p.unconstrained_variable for pair in pairs_of(model) for p in pair]
+    with tf.GradientTape() as tape:
+        tape.watch(variables)
+        loss = model.training_loss(given)
+    for gradient in tape.gradient(loss, variables):
+        assert np.max(np.abs(gradient)) < 5e-2
+
+
+def test_a_diagonal_q_has_the_exact_variances_after_a_step_of_one(data):
+    """Of a Gaussian likelihood, they are one over the diagonal of the optimal precision."""
+    model = harmonic_svgp(data, GAUSSIAN, q_diag=True)
+    gpflow.set_trainable(model, False)
+    fit(model, data, natural_gradient=1.0, steps=1, progress=False)
+    full = harmonic_svgp(data, GAUSSIAN)
+    gpflow.set_trainable(full, False)
+    fit(full, data, natural_gradient=1.0, steps=1, progress=False)
+    root = full.q_sqrt.numpy()[0]
+    precisions = np.diag(np.linalg.inv(root @ root.T))
+    np.testing.assert_allclose(model.q_sqrt.numpy()[:, 0], precisions**-0.5, rtol=1e-8)
+
+
+def probit():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(200, 2))
+    f = 2 * np.sin(2 * X[:, :1])
+    return X, (f + rng.normal(size=f.shape) > 0).astype(float)
+
+
+def probit_svgp(data, **options):
+    """GPflow's probit likelihood is not log-concave: precisions may fall below zero."""
+    chosen = np.random.default_rng(1).permutation(200)[:10]
+    return gpflow.models.SVGP(
+        gpflow.kernels.Matern32(variance=4.0),
+        BERNOULLI(),
+        data[0][chosen].copy(),
+        num_data=200,
+        **options,
+    )
+
+
+def test_steps_out_of_the_cone_are_halved():
+    """GPflow's optimizer fails on the same minibatches."""
+    data = probit()
+    stock, model = probit_svgp(data), probit_svgp(data)
+    batches = MinibatchedArrays(*data, 10, seed=5)
+    natural = gpflow.optimizers.NaturalGradient(0.1)
+
+    @tf.function(autograph=False)
+    def step(X, Y):
+        natural.minimize(lambda: stock.training_loss((X, Y)), [(stock.q_mu, stock.q_sqrt)])
+
+    with pytest.raises(tf.errors.InvalidArgumentError):
+        for k in range(30):
+            step(*batches.batch(k))
+    before = float(model.elbo(data))
+    fit(model, data, batch_size=10, seed=5, steps=60, natural_gradient=0.1, progress=False)
+    assert float(model.elbo(data)) > before + 150
+
+
+@pytest.mark.parametrize(
+    "options", in_tiers([{}, {"q_diag": True}, {"whiten": False}], quick=[{"q_diag": True}])
+)
+def test_steps_of_any_size_stay_finite(options):
+    data = probit()
+    model = probit_svgp(data, **options)
+    fit(model, data, batch_size=20, steps=40, natural_gradient=1.0, progress=False)
+    assert np.isfinite(model.elbo(data))
+
+
+def test_where_tensorflow_raises_the_step_is_halved_as_well(monkeypatch, assert_same_bits):
+    """As before 2.21: outside of the graph, with the same result."""
+    data, original = probit(), tf.linalg.cholesky
+
+    def raising(matrix):
+        factor = original(matrix)
+        message = "Cholesky decomposition was not successful. The input might not be valid."
+        with tf.control_dependencies([tf.debugging.Assert(~has_nan(factor), [message])]):
+            return tf.identity(factor)
+
+    def has_nan(tensor):
+        return tf.reduce_any(tf.math.is_nan(tensor))
+
+    options = {"batch_size": 10, "seed": 5, "steps": 20, "natural_gradient": 0.1}
+    expected, model = probit_svgp(data), probit_svgp(data)
+    fit(expected, data, progress=False, **options)
+    monkeypatch.setattr("interdomain.linalg.natural_gradients.tf.linalg.cholesky", raising)
+    fit(model, data, progress=False, **options)
+    assert_same_bits(model, expected)
+
+
+def test_a_step_size_is_an_argument_of_what_is_compiled(data, make_svgp):
+    """Graphs are not traced again, neither for another size nor for a schedule."""
+    traced = []
+
+    class Counting(gpflow.likelihoods.Gaussian):
+        def variational_expectations(self, *arguments):
+            traced.append(1)
+            return super().variational_expectations(*arguments)
+
+    model = make_svgp()
+    model.likelihood = Counting()
+    options = {"batch_size": 20, "steps": 3, "progress": False}
+    fit(model, data, natural_gradient=0.1, **options)
+    first = len(traced)
+    for given in (0.3, True, lambda step: 0.1 / (1 + step)):
+        fit(model, data, natural_gradient=given, **options)
+    assert len(traced) == first
+
+
+def test_float32(data):
+    with gpflow.config.as_context(gpflow.config.Config(float=np.float32)):
+        for q_diag in (False, True):
+            model = harmonic_svgp(data, GAUSSIAN, q_diag=q_diag)
+            before = float(model.elbo(tuple(part.astype(np.float32) for part in data)))
+            result = fit(model, data, natural_gradient=0.5, steps=10, progress=False)
+            assert model.q_mu.numpy().dtype == np.float32
+            assert result.elbos[-1] > before
+
+
+@pytest.mark.full
+@pytest.mark.parametrize("q_diag", [False, True])
+def test_xla(data, make_svgp, q_diag):
+    ours, theirs = make_svgp(q_diag=q_diag), make_svgp(q_diag=q_diag)
+    for model, jit_compile in ((ours, True), (theirs, False)):
+        fit(model, data, natural_gradient=0.3, steps=4, jit_compile=jit_compile, progress=False)
+    for a, b in zip(ours.trainable_variables, theirs.trainable_variables, strict=True):
+        np.testing.assert_allclose(a, b, rtol=1e-6, atol=1e-8)
