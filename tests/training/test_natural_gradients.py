@@ -125,6 +125,26 @@ def test_a_diagonal_q_has_the_exact_variances_after_a_step_of_one(data):
     np.testing.assert_allclose(model.q_sqrt.numpy()[:, 0], precisions**-0.5, rtol=1e-8)
 
 
+@pytest.mark.parametrize("alternate", in_tiers([False, True], quick=[False]))
+def test_means_that_explain_the_same_do_not_overshoot(alternate):
+    """Thirty nearly equal features: steps of any fixed size beyond a fifteenth diverge."""
+    rng = np.random.default_rng(0)
+    X = np.linspace(-1, 1, 50)[:, None]
+    data = X, 3 + 0.1 * rng.normal(size=X.shape)
+    points = np.linspace(-0.5, 0.5, 30)[:, None]
+    model = gpflow.models.SVGP(
+        gpflow.kernels.SquaredExponential(lengthscales=3.0),
+        GAUSSIAN(0.1),
+        points,
+        q_diag=True,
+        whiten=False,
+    )
+    with gpflow.config.as_context(gpflow.config.Config(jitter=1e-1)):
+        options = {"natural_gradient": 0.5, "alternate": alternate, "progress": False}
+        elbos = fit(model, data, steps=40, learning_rate=1e-4, **options).elbos
+    assert np.all(np.diff(elbos) > 0)
+
+
 def probit():
     rng = np.random.default_rng(0)
     X = rng.normal(size=(200, 2))

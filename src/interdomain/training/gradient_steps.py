@@ -21,19 +21,10 @@ from .guard import (
     is_failed_factorisation,
     tensorflow_errors_as_breakdowns,
 )
+from .one_step import Gradients, Loss, ValueAndGradients, step_function
 from .progress import Recorder
 from .replicas import Replicas
 from .settings import Updates
-
-Loss = Callable[..., tf.Tensor]
-ValueAndGradients = tuple[tf.Tensor, list[tf.Tensor]]
-Gradients = Callable[[Sequence[tf.Variable], Sequence[tf.Tensor]], ValueAndGradients]
-"""A function of variables and the rows of a batch that returns the loss and its gradients."""
-Move = Callable[[], list[tf.Tensor]]
-"""A function that may change variables, and returns whether all numbers were finite and, behind
-that, values for variables that it has not changed."""
-Update = Callable[[Move, Move], list[tf.Tensor]]
-"""A function that calls the first move or, where there is to be no update, the second."""
 
 
 def run_gradient_steps(
@@ -169,7 +160,7 @@ class _StepFunctions:
     def _compiled_step(self) -> Callable[..., tuple[tf.Tensor, tf.Tensor]]:
         replicas, updates = self._replicas, self._updates
         if replicas.strategy is None:
-            take_step = _step_function(replicas, updates, self._compiled_gradients)
+            take_step = step_function(replicas, updates, self._compiled_gradients)
 
             def step(sizes: tf.Tensor, update: tf.Tensor, *batch: tf.Tensor) -> Any:
                 return take_step(sizes, batch, lambda move, stay: tf.cond(update, move, stay))
@@ -181,7 +172,7 @@ class _StepFunctions:
             return traced
 
         def build(loss: Loss) -> Callable[..., Any]:
-            take_step = _step_function(replicas, updates, _gradients_of(loss, replicas))
+            take_step = step_function(replicas, updates, _gradients_of(loss, replicas))
             # Optimizers cannot merge the gradients of several replicas inside a tf.cond.
             return lambda sizes, *batch: take_step(sizes, batch, lambda move, stay: move())
 
@@ -216,69 +207,6 @@ def _gradients_of(loss: Loss, replicas: Replicas) -> Gradients:
         return value, connected(gradients, variables)
 
     return gradients
-
-
-def _step_function(
-    replicas: Replicas, updates: Updates, gradients_of: Gradients
-) -> Callable[[tf.Tensor, Sequence[Any], Update], Any]:
-    """
-    One update from one batch, as a function of the sizes of natural-gradient steps, the batch and
-    an ``Update``.
-
-    It returns the loss before the update, and whether all numbers were finite. An update with
-    numbers that are not finite is made all the same, and the caller undoes it.
-
-    New values of q are computed by every replica, before anything changes, and assigned outside of
-    them: their variables say nothing about how values of several replicas go together.
-    """
-    variables, natural, in_q = updates.variables, updates.natural, updates.q_variables()
-    alternate = natural is not None and natural.alternate and len(variables) > 0
-    with_q = () if alternate else variables
-
-    def step(sizes: tf.Tensor, batch: Sequence[Any], update: Update) -> Any:
-        value, [finite, *q] = replicas.run(lambda *rows: first(sizes, rows, update), batch)
-        for variable, moved in zip(in_q, q, strict=True):
-            variable.assign(moved)
-        if alternate:
-            [also] = replicas.run(lambda *rows: update(lambda: others(rows), stay), batch)
-            finite = tf.logical_and(finite, also)
-        return value, finite
-
-    def first(
-        sizes: tf.Tensor, rows: Sequence[tf.Tensor], update: Update
-    ) -> tuple[tf.Tensor, list[tf.Tensor]]:
-        value, gradients = gradients_of([*with_q, *in_q], rows)
-
-        def move() -> list[tf.Tensor]:
-            q = [] if natural is None else natural.moved(gradients[len(with_q) :], sizes)
-            with tf.control_dependencies(q):
-                apply(gradients[: len(with_q)], with_q)
-            return [_all_finite([value, *gradients, *with_q, *q]), *q]
-
-        return value, update(move, lambda: [*stay(), *(v.read_value() for v in in_q)])
-
-    def others(rows: Sequence[tf.Tensor]) -> list[tf.Tensor]:
-        value, gradients = gradients_of(variables, rows)
-        apply(gradients, variables)
-        return [_all_finite([value, *gradients, *variables])]
-
-    def stay() -> list[tf.Tensor]:
-        return [tf.constant(True)]
-
-    def apply(gradients: Sequence[tf.Tensor], variables: Sequence[tf.Variable]) -> None:
-        pairs = list(zip(gradients, variables, strict=True))
-        if not pairs:
-            return
-        if replicas.strategy is None:
-            updates.optimizer.apply_gradients(pairs)
-        else:  # they are of the whole batch already
-            updates.optimizer.apply_gradients(pairs, skip_gradients_aggregation=True)
-
-    return step
-
-
-def _all_finite(tensors: Sequence[tf.Tensor]) -> tf.Tensor:
-    return tf.reduce_all([tf.reduce_all(tf.math.is_finite(tensor)) for tensor in tensors])
 
 
 def _require_finite(value: float, what: str) -> None:

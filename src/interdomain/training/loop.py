@@ -56,7 +56,7 @@ def fit(
 
         fit(model, (X, Y))  # L-BFGS on all of the data
         fit(model, (X, Y), batch_size=256)  # Adam
-        fit(model, (X, Y), batch_size=256, natural_gradient=0.1)  # ... and natural gradients for q
+        fit(model, (X, Y), batch_size=256, natural_gradient=True)  # ... and natural gradients for q
         fit(model, (X, Y), batch_size=256, checkpoint_dir="run", resume=True)
 
     What is compiled is kept with the model and used by the next fit of it, as long as the model's
@@ -92,13 +92,22 @@ def fit(
     :param seed: the seed of the order of the minibatches, which depends on it and the step only.
     :param optimizer: an instance of a tf_keras or Keras 3 optimizer, in place of Adam.
     :param learning_rate: the learning rate of Adam, 0.01 by default.
-    :param natural_gradient: step size in (0, 1] of a natural gradient step for q, before each
-        Adam step for everything else and on the same batch. q are the pairs in
-        ``model.variational_parameters``, or (``model.q_mu``, ``model.q_sqrt``); q_sqrt must be full
-        (``q_diag=False``). They are updated whether or not they are marked trainable. A step
-        evaluates the loss twice. Several pairs are updated at once, each as if the others were
-        fixed: where n of them explain the same data (a base and its orthogonal variables, the
-        blocks of a sum), choose an n-th of the step that suits a single one.
+    :param natural_gradient: natural gradients for q, and Adam for everything else: True for the
+        default step sizes; a number in (0, 1] for a constant one; a function (or a schedule of
+        tf_keras) from the number of steps before to such a number. q are the pairs in
+        ``model.variational_parameters``, or (``model.q_mu``, ``model.q_sqrt``), with a full or a
+        diagonal q_sqrt (``q_diag=True``). They are updated whether or not they are marked
+        trainable. By default the size for a full q rises from 0.001 to 0.1 in 20 steps, and that
+        for a diagonal one falls as ``0.1 / (1 + step / 300)``; of more than ten q's, an n-th takes
+        the place of 0.1. One evaluation of the loss and its gradients serves both updates; for a
+        diagonal q the loss is evaluated once more, to shorten a step of the means that overshoots.
+        A step after which a covariance would not be positive definite is shortened, too. Several
+        pairs are updated at once, each as if the others were fixed: where n full ones explain the
+        same data (a base and its orthogonal variables, the blocks of a sum), choose an n-th of the
+        step that suits a single one.
+    :param alternate: give the other parameters a gradient of their own, at the new q, in place of
+        that at which q was updated: an evaluation more for every step, and fewer steps. Only with
+        natural gradients.
     :param options: for SciPy's L-BFGS-B: ``ftol``, ``gtol``, ``maxcor``, ``maxls``, ``maxfun``.
     :param callbacks: called as ``callback(step, model)`` every ``callback_every`` steps and at the
         end. A mapping from names to numbers that one returns is shown on the progress bar and kept

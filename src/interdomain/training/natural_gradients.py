@@ -20,6 +20,7 @@ class NaturalGradients:
 
     :ivar variables: the unconstrained variables of q_mu and q_sqrt in turn.
     :ivar sizes: the step sizes, one for each pair.
+    :ivar coupled: those of ``variables`` that are means of a diagonal q.
     :ivar alternate: whether the other parameters get their gradients at the new q, from an
         evaluation of their own.
     """
@@ -29,6 +30,9 @@ class NaturalGradients:
         self.sizes = sizes
         self.alternate = alternate
         self.variables = [p.unconstrained_variable for pair in self._pairs for p in pair]
+        self.coupled = [
+            q_mu.unconstrained_variable for q_mu, q_sqrt in self._pairs if _is_diagonal(q_sqrt)
+        ]
 
     @property
     def num_pairs(self) -> int:
@@ -52,7 +56,7 @@ class NaturalGradients:
             mean, mean_gradient = _constrained(q_mu, gradients[2 * i])
             root, root_gradient = _constrained(q_sqrt, gradients[2 * i + 1])
             size = tf.cast(sizes[i], root.dtype)
-            if len(q_sqrt.shape) == 2:
+            if _is_diagonal(q_sqrt):
                 mean, root = diagonal_step(mean, root, mean_gradient, root_gradient, size)
             else:
                 transposed = tf.transpose(mean), root, tf.transpose(mean_gradient), root_gradient
@@ -74,7 +78,7 @@ def natural_gradients(
     if natural_gradient is None or natural_gradient is False:
         return None
     pairs = _pairs_of(model)
-    diagonal = tuple(len(q_sqrt.shape) == 2 for _, q_sqrt in pairs)
+    diagonal = tuple(_is_diagonal(q_sqrt) for _, q_sqrt in pairs)
     return NaturalGradients(pairs, StepSizes(natural_gradient, diagonal), alternate=alternate)
 
 
@@ -87,6 +91,10 @@ def _pairs_of(model: Any) -> list[Pair]:
         f"natural_gradient: a {type(model).__name__} has neither variational_parameters nor q_mu "
         "and q_sqrt; leave natural_gradient out."
     )
+
+
+def _is_diagonal(q_sqrt: gpflow.Parameter) -> bool:
+    return len(q_sqrt.shape) == 2
 
 
 def _constrained(parameter: gpflow.Parameter, gradient: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
