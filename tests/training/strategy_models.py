@@ -23,10 +23,11 @@ def stirred(model: Any) -> Any:
     return model
 
 
-def svgp() -> Any:
+def svgp(q_diag: bool = False) -> Any:
     kernel = idm.kernels.SphericalMatern32(weight_variances=np.ones(2))
     harmonics = idm.inducing_variables.SphericalHarmonics.for_kernel(kernel, 2, 3)
-    model = gpflow.models.SVGP(kernel, gpflow.likelihoods.Gaussian(0.2), harmonics, num_data=len(X))
+    likelihood = gpflow.likelihoods.Gaussian(0.2)
+    model = gpflow.models.SVGP(kernel, likelihood, harmonics, num_data=len(X), q_diag=q_diag)
     return stirred(model)
 
 
@@ -52,7 +53,16 @@ def orthogonal() -> Any:
     return stirred(model)
 
 
-MODELS: dict[str, Callable[[], Any]] = {"svgp": svgp, "hvgp": hvgp, "orthogonal": orthogonal}
+def diagonal() -> Any:
+    return svgp(q_diag=True)
+
+
+MODELS: dict[str, Callable[[], Any]] = {
+    "svgp": svgp,
+    "diagonal": diagonal,
+    "hvgp": hvgp,
+    "orthogonal": orthogonal,
+}
 
 
 def unconstrained(model: Any) -> Arrays:

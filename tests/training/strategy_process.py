@@ -55,6 +55,12 @@ cases: dict[str, tuple[str, Any, dict[str, Any]]] = {
 if NUM_DEVICES == 2:
     cases |= {
         "hvgp": ("hvgp", (X, Y), {"batch_size": 33, "natural_gradient": 0.3}),
+        "diagonal": ("diagonal", (X, Y), {"batch_size": 33, "natural_gradient": True}),
+        "alternate": (
+            "svgp",
+            (X, Y),
+            {"batch_size": 33, "natural_gradient": 0.3, "alternate": True},
+        ),
         "orthogonal": ("orthogonal", (X, Y), {}),
         "dataset": ("svgp", dataset(), {"steps": 5}),
     }

@@ -126,23 +126,17 @@ def test_a_diagonal_q_has_the_exact_variances_after_a_step_of_one(data):
 
 
 @pytest.mark.parametrize("alternate", in_tiers([False, True], quick=[False]))
-def test_means_that_explain_the_same_do_not_overshoot(alternate):
-    """Thirty nearly equal features: steps of any fixed size beyond a fifteenth diverge."""
-    rng = np.random.default_rng(0)
-    X = np.linspace(-1, 1, 50)[:, None]
-    data = X, 3 + 0.1 * rng.normal(size=X.shape)
-    points = np.linspace(-0.5, 0.5, 30)[:, None]
-    model = gpflow.models.SVGP(
-        gpflow.kernels.SquaredExponential(lengthscales=3.0),
-        GAUSSIAN(0.1),
-        points,
-        q_diag=True,
-        whiten=False,
-    )
-    with gpflow.config.as_context(gpflow.config.Config(jitter=1e-1)):
-        options = {"natural_gradient": 0.5, "alternate": alternate, "progress": False}
-        elbos = fit(model, data, steps=40, learning_rate=1e-4, **options).elbos
-    assert np.all(np.diff(elbos) > 0)
+def test_means_that_explain_the_same_do_not_overshoot(alternate, data):
+    """Where the rows are close together all harmonics are constants: sixteen of one kind, for which
+    steps of any fixed size beyond an eighth diverge."""
+    near = 0.05 * data[0], data[1] + 3
+    model = harmonic_svgp(near, lambda: GAUSSIAN(0.01), q_diag=True)
+    for parameter in (model.kernel, model.likelihood.variance):
+        gpflow.set_trainable(parameter, alternate)
+    options = {"natural_gradient": 0.5, "alternate": alternate, "progress": False}
+    elbos = fit(model, near, steps=30, learning_rate=1e-6, **options).elbos
+    assert np.all(np.diff(elbos) > -1e-6 * np.abs(elbos[1:]))
+    assert elbos[-1] > elbos[0] / 10
 
 
 def probit():
