@@ -28,6 +28,7 @@ from benchmarks.harmonic_features import HarmonicFeatures
 from benchmarks.hvgp_scaling.benchmark import HvgpScaling
 from benchmarks.kernel_recovery.benchmark import KernelRecovery
 from benchmarks.mnist_conv import MnistConv
+from benchmarks.natural_gradients import NaturalGradients
 from benchmarks.nystrom import Nystrom
 from benchmarks.one_pass import OnePass
 from benchmarks.orthogonal import Orthogonal
@@ -56,6 +57,7 @@ BENCHMARKS: dict[str, type[Benchmark]] = {
         DataPass,
         Terrain,
         OnePass,
+        NaturalGradients,
         Anisotropic,
         AdditiveTables,
         UciVish,
