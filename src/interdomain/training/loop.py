@@ -106,8 +106,8 @@ def fit(
         same data (a base and its orthogonal variables, the blocks of a sum), choose an n-th of the
         step that suits a single one.
     :param alternate: give the other parameters a gradient of their own, at the new q, in place of
-        that at which q was updated: an evaluation more for every step, and fewer steps. Only with
-        natural gradients.
+        that at which q was updated: 1.2 to 1.7 times the seconds for a step, which more can be
+        worth in the end (``python -m benchmarks.natural_gradients``). Only with natural gradients.
     :param options: for SciPy's L-BFGS-B: ``ftol``, ``gtol``, ``maxcor``, ``maxls``, ``maxfun``.
     :param callbacks: called as ``callback(step, model)`` every ``callback_every`` steps and at the
         end. A mapping from names to numbers that one returns is shown on the progress bar and kept

@@ -21,8 +21,8 @@ _REMEDY = "pass a number in (0, 1], True for the default, or a function of the n
 class _Rising:
     """From ``first`` to ``last`` by equal factors in ``steps`` steps, and constant then.
 
-    For a full q: what minibatches leave of noise goes down with every step that the optimizer takes
-    for the other parameters, too, and a q that lags behind them costs more.
+    For a full q, as Salimbeni, Eleftheriadis and Hensman (2018) raise theirs: the first gradients
+    are those of a q, and of hyperparameters, that are soon left.
     """
 
     first: float
