@@ -8,6 +8,7 @@ import numpy as np
 import tensorflow as tf
 from gpflow.inducing_variables import InducingPoints
 from gpflow.kernels import Kernel
+from gpflow.likelihoods import Gaussian
 
 from interdomain import distributed, inducing_variables, models, sphere, streaming, transforms
 from tests.arguments.kinds import (
@@ -310,6 +311,19 @@ TABLE: dict[str, Entry] = {
         inducing_variable=made(points, without=("array",)),
         mean_function=made(constant, optional=True),
         noise_variance=number(0.1, optional=True),
+        batch_size=integer(10, optional=True),
+        on_invalid=choice("raise"),
+        progress=boolean(),
+        strategy=made(lambda: None, optional=True),
+    ),
+    "CollapsedSVGP": entry(
+        models.CollapsedSVGP,
+        data=made(lambda: (X, Y)),
+        kernel=made(matern),
+        likelihood=made(lambda: Gaussian()),
+        inducing_variable=made(points, without=("array",)),
+        mean_function=made(constant, optional=True),
+        num_latent_gps=integer(1, optional=True),
         batch_size=integer(10, optional=True),
         on_invalid=choice("raise"),
         progress=boolean(),

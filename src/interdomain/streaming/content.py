@@ -85,3 +85,7 @@ class PassContent(Protocol[Statistics]):
 
     def difference(self, statistics: Statistics) -> str | None:
         """How what was summed differs from this content; None if it does not."""
+
+    def supersedes(self, statistics: Statistics) -> bool:
+        """Whether statistics that differ are those of an earlier pass of the same model, which
+        nobody needs any more."""

@@ -43,6 +43,10 @@ class GramContent:
         """How the features of the statistics differ from these; None if they do not."""
         return mismatch(statistics.identity, self._contributions)
 
+    def supersedes(self, statistics: SufficientStatistics) -> bool:
+        """Statistics of other features are refused."""
+        return False
+
 
 class GramSums:
     """The sums of a pass that is under way."""

@@ -44,9 +44,13 @@ class StatisticsProvider(RowsProvider):
         warn: Warn | None = None,
     ) -> None:
         known = data if isinstance(data, SufficientStatistics) else None
+        columns = (
+            None if known is None else (int(known.identity.probes.shape[1]), known.num_outputs)
+        )
         super().__init__(
-            data if known is None else None,
+            data,
             num_inducing,
+            columns=columns,
             batch_size=batch_size,
             on_invalid=on_invalid,
             checkpoint_path=checkpoint_path,
@@ -59,7 +63,6 @@ class StatisticsProvider(RowsProvider):
         self._gradients = StreamedGradients()
         if known is not None:
             self._known.keep(known)
-            self.columns = int(known.identity.probes.shape[1]), known.num_outputs
         self._verified = self._wrote_file = False
 
     def __getstate__(self) -> dict[str, Any]:

@@ -27,7 +27,9 @@ Warn = Callable[[Contributions, Array, Array], None]
 class RowsProvider:
     """The rows of a model, with those that came later or were taken away.
 
-    :param data: Rows; None if they are not available.
+    :param data: Rows.
+    :param columns: The numbers of columns of X and of Y where the rows are not available; None if
+        they are.
     :param batch_size: The number of rows to read at a time; None chooses a fast number.
     :param on_invalid: What to do with rows that are not finite: "raise" or "skip".
     :param checkpoint_path: The file (or folder) in which a pass keeps its sums; None for no file.
@@ -39,13 +41,12 @@ class RowsProvider:
     :ivar num_latents: The number of columns of the mean function; None for as many as Y has.
     """
 
-    columns: tuple[int, int]
-
     def __init__(
         self,
         data: Any,
         num_inducing: int,
         *,
+        columns: tuple[int, int] | None = None,
         batch_size: int | None,
         on_invalid: str,
         checkpoint_path: str | os.PathLike[str] | None,
@@ -64,10 +65,11 @@ class RowsProvider:
         self._rows: tuple[tuple[Rows, int], ...] = ()
         self._contributions: Contributions | None = None
         self._version = 0
-        if data is not None:
+        if columns is None:
             rows = Rows(data, self._settings)
             self._rows = ((rows, 1),)
-            self.columns = rows.columns
+            columns = rows.columns
+        self.columns = columns
 
     def __getstate__(self) -> dict[str, Any]:
         """Rows without graphs: a copy of the model makes its own."""

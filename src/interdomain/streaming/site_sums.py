@@ -227,6 +227,10 @@ class SiteContent:
                 return "q, or the features, had other values"
         return None
 
+    def supersedes(self, statistics: SiteStatistics) -> bool:
+        """q and the parameters are others in every pass."""
+        return statistics.layout == self.layout and self.difference(statistics) is not None
+
 
 class SiteSums:
     """The sums of a pass that is under way."""

@@ -274,7 +274,7 @@ class _Passes:
         ]
         self._best: _Point | None = None
         self._tilted: TiltedEvidence | None = None
-        self._settled = False
+        self._settled, self._trained = False, steps == 0
         self._weight, self._first_weight = 0.0, 0
         self._share, self._halved = 1.0, False
         self._whole, self._near, self._least_precision = True, False, _LEAST_PRECISIONS[0]
@@ -312,9 +312,10 @@ class _Passes:
                 bar.update()
                 bar.set_postfix_str(f"bound {self.best.result.elbo:.6g}")
             if gain is not None and gain < self._tolerance and self._share == 1.0:
-                if self._whole:
+                if self._whole and self._trained:
                     return "converged", f"the last step raised the bound by {gain:.2g}"
-                self._allow_less()
+                if not self._whole:
+                    self._allow_less()
             if len(self.elbos) >= max_passes:
                 self._go_back()
                 return "passes", f"{max_passes} passes were made"
@@ -383,6 +384,7 @@ class _Passes:
         if self._settled and self._share > _NO_TRAINING and self._steps:
             self._newton(result)
             self._train((clipped, signed) if tilted else None)
+            self._trained = True
         if not (negative and self._near):
             return
         for weight in _WEIGHTS[self._first_weight :]:

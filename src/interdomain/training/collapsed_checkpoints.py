@@ -46,7 +46,11 @@ class PassCheckpoint:
         parameters = gpflow.utilities.parameter_dict(self._model)
         return {
             "format": FORMAT,
-            "parameters": {path: list(p.shape) for path, p in parameters.items()},
+            "parameters": {
+                path: list(p.shape)
+                for path, p in parameters.items()
+                if isinstance(p, gpflow.Parameter)
+            },
         }
 
     def save(

@@ -1,0 +1,251 @@
+"""CollapsedSVGP against gpflow's SVGP with the same q; its rows, and errors."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import gpflow
+import numpy as np
+import pytest
+import tensorflow as tf
+from gpflow.likelihoods import (
+    Bernoulli,
+    Gaussian,
+    HeteroskedasticTFPConditional,
+    MultiClass,
+    Poisson,
+    Softmax,
+    StudentT,
+)
+
+import interdomain as idm
+from interdomain.models import CollapsedSVGP
+
+RNG = np.random.default_rng(0)
+X = RNG.uniform(-1, 1, [60, 2])
+F = 2 * np.sin(4 * X[:, :1]) + X[:, 1:]
+LABELS = (F + 0.5 * RNG.normal(size=F.shape) > 0).astype(float)
+
+TARGETS: dict[str, tuple[Any, Any]] = {
+    "probit": (Bernoulli, LABELS),
+    "logit": (lambda: Bernoulli(invlink=tf.sigmoid), LABELS),
+    "Poisson": (Poisson, RNG.poisson(np.exp(F / 2)).astype(float)),
+    "StudentT": (lambda: StudentT(scale=0.3, df=3.0), F + 0.2 * RNG.standard_t(3, F.shape)),
+    "heteroskedastic": (HeteroskedasticTFPConditional, F + 0.1 * RNG.normal(size=F.shape)),
+    "MultiClass": (lambda: MultiClass(3), np.digitize(F, [-1.0, 1.0]).astype(float)),
+    "two outputs": (lambda: Gaussian(0.2), np.hstack([F, -F]) + 0.1 * RNG.normal(size=[60, 2])),
+}
+
+
+def harmonics() -> tuple[Any, Any]:
+    kernel = idm.kernels.SphericalMatern52(variance=1.5, lengthscale=0.6)
+    features = idm.inducing_variables.SphericalHarmonics.for_kernel(kernel, 2, max_degree=3)
+    for parameter in (kernel.weight_variances, kernel.bias_variance):
+        gpflow.set_trainable(parameter, False)
+    return kernel, features
+
+
+def points() -> tuple[Any, Any]:
+    kernel = gpflow.kernels.Matern52(variance=1.5, lengthscales=0.5)
+    gpflow.set_trainable(kernel, False)
+    features = gpflow.inducing_variables.InducingPoints(X[:7].copy())
+    gpflow.set_trainable(features, False)
+    return kernel, features
+
+
+def finite_rank() -> tuple[Any, Any]:
+    kernel, features = harmonics()
+    return idm.kernels.FiniteRank(kernel, features), features
+
+
+def model_of(name: str = "probit", parts: Any = harmonics, **arguments: Any) -> CollapsedSVGP:
+    likelihood, Y = TARGETS[name]
+    kernel, features = parts()
+    arguments = {"progress": False, **arguments}
+    return CollapsedSVGP((X, Y), kernel, likelihood(), features, **arguments)
+
+
+def step(model: CollapsedSVGP, share: float = 1.0) -> float:
+    """A natural-gradient step; the bound before it."""
+    found = model.pass_over_data()
+    model.assign_sites(model.sites.mixed(found.clipped, share))
+    return found.elbo
+
+
+@pytest.mark.parametrize("parts", [harmonics, finite_rank, points])
+@pytest.mark.parametrize("name", TARGETS)
+def test_the_bound_and_predictions_are_those_of_svgp_with_the_same_q(name: str, parts: Any) -> None:
+    model = model_of(name, parts)
+    model.narrow(0.1)
+    step(model, 0.3)
+    svgp = model.to_svgp()
+    assert model.elbo() == pytest.approx(float(svgp.elbo((X, TARGETS[name][1]))), rel=1e-9)
+    new = np.linspace(-0.9, 0.9, 8).reshape(4, 2)
+    for ours, theirs in zip(model.predict_f(new), svgp.predict_f(new), strict=True):
+        np.testing.assert_allclose(ours, theirs, rtol=1e-9, atol=1e-12)
+    mean, covariance = model.compute_qu()
+    assert mean.shape == (svgp.inducing_variable.num_inducing, model.num_latent_gps)
+    assert covariance.shape[0] == model.num_latent_gps
+
+
+@pytest.mark.parametrize("mean", [False, True], ids=["zero mean", "constant mean"])
+@pytest.mark.parametrize("parts", [harmonics, finite_rank])
+@pytest.mark.parametrize("name", ["probit", "Poisson", "two outputs"])
+def test_at_tangent_sites_the_slopes_are_those_of_svgp(name: str, parts: Any, mean: bool) -> None:
+    outputs = TARGETS[name][1].shape[1]
+    constant = gpflow.mean_functions.Constant(np.full(outputs, 0.2)) if mean else None
+    model = model_of(name, parts, mean_function=constant)
+    model.narrow(0.01)
+    for _ in range(16):
+        step(model)
+    svgp = model.to_svgp()
+    shared = [p.unconstrained_variable for p in model.kernel.trainable_parameters]
+    if mean:
+        shared.append(constant.c.unconstrained_variable)  # type: ignore[union-attr]
+    q_mu = svgp.q_mu.unconstrained_variable
+    with tf.GradientTape() as tape:
+        bound = svgp.elbo((X, TARGETS[name][1]))
+    *wanted, of_q = tape.gradient(bound, [*shared, q_mu])
+    with tf.GradientTape() as tape:
+        surrogate = model.log_normaliser()
+    found = tape.gradient(surrogate, shared)
+    np.testing.assert_allclose(of_q, np.zeros_like(of_q), atol=1e-7)  # the optimal q
+    for ours, theirs in zip(found, wanted, strict=True):
+        np.testing.assert_allclose(ours, theirs, rtol=1e-7, atol=1e-7)
+
+
+def test_a_gaussian_likelihood_takes_one_step_to_the_collapsed_bound() -> None:
+    kernel, features = harmonics()
+    Y = TARGETS["two outputs"][1]
+    model = CollapsedSVGP((X, Y), kernel, Gaussian(0.2), features, progress=False)
+    step(model)
+    exact = idm.models.StructuredSGPR((X, Y), kernel, features, noise_variance=0.2)
+    assert model.elbo() == pytest.approx(float(exact.elbo()), rel=1e-10)
+
+
+def test_the_batch_size_and_the_kind_of_data_do_not_matter() -> None:
+    whole = model_of("Poisson")
+    step(whole)
+    Y = TARGETS["Poisson"][1]
+    dataset = tf.data.Dataset.from_tensor_slices((X, Y)).batch(13)
+    shards = idm.streaming.Shards.split((X, Y), 3)
+    for data in ((X, Y), dataset, shards):
+        kernel, features = harmonics()
+        model = CollapsedSVGP(data, kernel, Poisson(), features, batch_size=7, progress=False)
+        step(model)
+        assert model.elbo() == pytest.approx(whole.elbo(), rel=1e-11)
+        assert model.num_data == 60
+
+
+def test_a_pass_is_not_repeated_while_nothing_changes(monkeypatch: pytest.MonkeyPatch) -> None:
+    model = model_of()
+    first = model.pass_over_data()
+    monkeypatch.setattr(model._provider, "pass_over", None)
+    assert model.pass_over_data() is first
+    model.kernel.variance.assign(2.0)
+    with pytest.raises(TypeError):
+        model.pass_over_data()
+
+
+def test_rows_that_come_and_go_leave_what_there_was() -> None:
+    model = model_of("Poisson")
+    Y = TARGETS["Poisson"][1]
+    for _ in range(8):
+        step(model)
+    before = model.sites
+    more = (X[:10] / 2, Y[:10])
+    model.extend(more)
+    assert model.num_data == 70
+    assert np.abs(model.sites.shifts - before.shifts).max() > 1e-3
+    both = (np.vstack([X, more[0]]), np.vstack([Y, more[1]]))
+    assert model.elbo() == pytest.approx(float(model.to_svgp().elbo(both)), rel=1e-9)
+    model.remove(more)
+    assert model.num_data == 60
+    assert model.elbo() == pytest.approx(float(model.to_svgp().elbo((X, Y))), rel=1e-9)
+
+
+def test_other_features_begin_again() -> None:
+    model = model_of()
+    step(model)
+    assert model.has_sites
+    model.kernel.bias_variance.assign(2.0)
+    assert not model.has_sites
+
+
+def test_draws_of_softmax_are_the_same_in_every_pass() -> None:
+    kernel, features = harmonics()
+    Y = TARGETS["MultiClass"][1]
+    bounds = []
+    for _ in range(2):
+        model = CollapsedSVGP((X, Y), kernel, Softmax(3), features, progress=False)
+        bounds.append(model.elbo())
+    assert bounds[0] == bounds[1]
+    stochastic = [float(model.to_svgp().elbo((X, Y.astype(int)))) for _ in range(20)]
+    assert abs(bounds[0] - np.mean(stochastic)) < 6 * np.std(stochastic)
+
+
+@pytest.mark.parametrize(
+    ("likelihood", "Y", "message"),
+    [
+        (Bernoulli, np.full([60, 1], 2.0), "Y must be 0 or 1 .* found 2"),
+        (Poisson, np.full([60, 1], -1.0), "Y must be counts: .* found -1"),
+        (Poisson, np.full([60, 1], 0.5), "Y must be counts: .* found 0.5"),
+        (
+            lambda: MultiClass(3),
+            np.full([60, 1], 3.0),
+            "Y must be one of the 3 classes: .* found 3",
+        ),
+        (gpflow.likelihoods.Gamma, np.zeros([60, 1]), "Y must be positive .* found 0"),
+        (gpflow.likelihoods.Beta, np.ones([60, 1]), "Y must be between 0 and 1 .* found 1"),
+    ],
+)
+def test_targets_that_the_likelihood_does_not_know(likelihood: Any, Y: Any, message: str) -> None:
+    kernel, features = harmonics()
+    model = CollapsedSVGP((X, Y), kernel, likelihood(), features, progress=False)
+    with pytest.raises(ValueError, match=f"data: {message}"):
+        model.pass_over_data()
+
+
+def test_labels_of_minus_one_and_one_mean_the_same_as_zero_and_one() -> None:
+    kernel, features = harmonics()
+    signs = CollapsedSVGP((X, 2 * LABELS - 1), kernel, Bernoulli(), features, progress=False)
+    assert signs.elbo() == pytest.approx(model_of().elbo(), rel=1e-12)
+
+
+def test_features_that_are_trained_are_refused() -> None:
+    model = model_of()
+    gpflow.set_trainable(model.kernel.bias_variance, True)
+    with pytest.raises(ValueError, match="model: the features depend on kernel.bias_variance"):
+        model.training_loss()
+
+
+def test_the_number_of_latent_gps_is_that_of_the_likelihood() -> None:
+    assert model_of("heteroskedastic").num_latent_gps == 2
+    assert model_of("MultiClass").num_latent_gps == 3
+    with pytest.raises(ValueError, match="num_latent_gps must be 3 for MultiClass"):
+        model_of("MultiClass", num_latent_gps=2)
+
+
+def test_a_file_of_a_pass_is_used_again_at_the_same_q_only(tmp_path: Any) -> None:
+    path = tmp_path / "pass.npz"
+    first = model_of(checkpoint_path=path)
+    bound = first.elbo()
+    written = path.stat().st_mtime_ns
+    assert model_of(checkpoint_path=path).elbo() == bound
+    assert path.stat().st_mtime_ns == written
+    other = model_of(checkpoint_path=path)
+    other.kernel.variance.assign(3.0)
+    assert other.elbo() == pytest.approx(float(other.to_svgp().elbo((X, LABELS))), rel=1e-9)
+    assert path.stat().st_mtime_ns != written
+    kernel, features = harmonics()
+    elsewhere = CollapsedSVGP(
+        (X[:50], LABELS[:50]),
+        kernel,
+        Bernoulli(),
+        features,
+        checkpoint_path=path,
+        progress=False,
+    )
+    kernel.variance.assign(3.0)
+    with pytest.raises(ValueError, match="does not belong to this model and these data"):
+        elsewhere.elbo()

@@ -1,0 +1,133 @@
+"""fit_collapsed: the optimum of SVGP for every kind of likelihood, subsets, limits and resuming."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import gpflow
+import numpy as np
+import pytest
+
+import interdomain as idm
+from interdomain.training import fit_collapsed
+from tests.models.test_collapsed_svgp import TARGETS, X, model_of
+
+LOG_CONCAVE = ["logit", "Poisson", "two outputs"]
+OTHERS = ["probit", "StudentT", "heteroskedastic"]
+
+
+@pytest.mark.parametrize(
+    "name", [*LOG_CONCAVE, *(pytest.param(name, marks=pytest.mark.full) for name in OTHERS)]
+)
+def test_the_optimum_is_that_of_svgp(name: str) -> None:
+    """L-BFGS on all parameters of the SVGP, q included, finds nothing better nearby."""
+    model = model_of(name)
+    result = fit_collapsed(model, max_passes=80, tolerance=1e-7, progress=False)
+    assert result.converged, result.message
+    svgp = model.to_svgp()
+    data = (X, TARGETS[name][1])
+    bound = float(svgp.elbo(data))
+    assert result.elbo == pytest.approx(bound, abs=1e-6)
+    gpflow.optimizers.Scipy().minimize(
+        svgp.training_loss_closure(data), svgp.trainable_variables, options={"maxiter": 500}
+    )
+    assert float(svgp.elbo(data)) == pytest.approx(bound, abs=1e-5 * abs(bound))
+
+
+def test_the_bound_rises_from_step_to_step_that_is_kept() -> None:
+    model = model_of("probit")
+    result = fit_collapsed(model, max_passes=15, progress=False)
+    assert result.elbo == max(result.elbos)
+    assert result.elbo == pytest.approx(model.elbo(), rel=1e-12)
+
+
+def test_q_alone() -> None:
+    model = model_of("Poisson")
+    before = [p.numpy() for p in model.trainable_parameters]
+    result = fit_collapsed(model, steps=0, progress=False)
+    assert result.converged
+    for old, new in zip(before, model.trainable_parameters, strict=True):
+        np.testing.assert_array_equal(old, new.numpy())
+
+
+def test_input_scales_are_trained_on_a_subset_and_frozen() -> None:
+    rng = np.random.default_rng(1)
+    rows = rng.normal(size=[400, 3])
+    labels = (np.sin(2 * rows[:, :1]) + 0.3 * rng.normal(size=[400, 1]) > 0).astype(float)
+    kernel = idm.kernels.SphericalMatern52(weight_variances=np.ones(3))
+    features = idm.inducing_variables.SphericalHarmonics.for_kernel(kernel, 3, max_degree=4)
+    prior = idm.kernels.FiniteRank(kernel, features)
+    model = idm.models.CollapsedSVGP(
+        (rows, labels), prior, gpflow.likelihoods.Bernoulli(), features, progress=False
+    )
+    result = fit_collapsed(model, subset_size=200, tolerance=0.1, progress=False)
+    assert result.converged
+    assert set(result.frozen) == {
+        "kernel.kernel.weight_variances",
+        "kernel.kernel.bias_variance",
+    }
+    assert not kernel.weight_variances.trainable
+    scales = kernel.weight_variances.numpy()
+    assert scales[0] > 3 * max(scales[1:])  # the only column that says anything
+    probability, _ = model.predict_y(rows)
+    assert np.mean((probability.numpy() > 0.5) == labels) > 0.85
+
+
+def test_many_rows_begin_on_a_subset(monkeypatch: pytest.MonkeyPatch) -> None:
+    model = model_of("logit")
+    begun: list[int] = []
+    original = idm.models.CollapsedSVGP.model_of
+
+    def counted(self: Any, rows: Any) -> Any:
+        begun.append(len(rows[0]))
+        return original(self, rows)
+
+    monkeypatch.setattr(idm.models.CollapsedSVGP, "model_of", counted)
+    few = fit_collapsed(model, subset_size=10, tolerance=1e-6, progress=False)
+    assert begun == [10]
+    other = fit_collapsed(model_of("logit"), tolerance=1e-6, progress=False)
+    assert begun == [10]
+    assert few.elbo == pytest.approx(other.elbo, abs=1e-3)
+
+
+def test_a_fit_that_is_resumed_goes_on(tmp_path: Any) -> None:
+    whole = fit_collapsed(model_of("Poisson"), tolerance=1e-6, progress=False)
+    model = model_of("Poisson")
+    first = fit_collapsed(model, max_passes=3, checkpoint_dir=tmp_path, progress=False)
+    assert first.reason == "passes"
+    with pytest.raises(ValueError, match="pass resume=True"):
+        fit_collapsed(model_of("Poisson"), checkpoint_dir=tmp_path, progress=False)
+    second = fit_collapsed(
+        model_of("Poisson"), tolerance=1e-6, checkpoint_dir=tmp_path, resume=True, progress=False
+    )
+    assert second.elbos[:2] == first.elbos[:2]
+    assert len(second.elbos) <= len(whole.elbos) + 2
+    assert second.elbo == pytest.approx(whole.elbo, abs=1e-4)
+
+
+def test_limits() -> None:
+    assert fit_collapsed(model_of(), max_passes=1, progress=False).reason == "passes"
+    assert fit_collapsed(model_of(), max_seconds=1e-9, progress=False).reason == "max_seconds"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"max_passes": 0}, "max_passes"),
+        ({"tolerance": -1.0}, "tolerance"),
+        ({"steps": -1}, "steps"),
+        ({"max_seconds": 0}, "max_seconds"),
+        ({"subset_size": 0}, "subset_size"),
+        ({"subset_steps": 0}, "subset_steps"),
+        ({"resume": True}, "checkpoint_dir must be given"),
+        ({"progress": 1}, "progress"),
+    ],
+)
+def test_wrong_arguments(arguments: dict[str, Any], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        fit_collapsed(model_of(), **arguments)
+
+
+def test_another_model() -> None:
+    with pytest.raises(ValueError, match="model: found a SVGP; pass an interdomain.models"):
+        fit_collapsed(model_of().to_svgp())  # type: ignore[arg-type]
