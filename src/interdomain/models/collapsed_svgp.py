@@ -175,6 +175,11 @@ class CollapsedSVGP(gpflow.models.GPModel, InternalDataTrainingLossMixin):
         return self._num_data
 
     @property
+    def num_columns(self) -> int:
+        """The number D of columns of X."""
+        return self._provider.columns[0]
+
+    @property
     def feature_parameters(self) -> dict[str, gpflow.Parameter | tf.Variable]:
         """What the features depend on, by name. They keep their values while there are sites."""
         return dict(self._features.parameters)

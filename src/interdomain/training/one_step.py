@@ -44,8 +44,8 @@ def step_function(
     alternate = natural is not None and natural.alternate and len(variables) > 0
     coupled = () if natural is None else natural.coupled
     with_q = () if alternate else variables
+    # Those of the others that move after q, by gradients from before.
     later = with_q if coupled else ()
-    """Those of the others that move after q, by gradients from before."""
 
     def step(sizes: tf.Tensor, batch: Sequence[Any], update: Update) -> Any:
         value, [finite, *moved] = replicas.run(lambda *rows: first(sizes, rows, update), batch)
