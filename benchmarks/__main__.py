@@ -11,7 +11,6 @@ from benchmarks._lib.runner import Benchmark
 from benchmarks.additive import AdditiveTables
 from benchmarks.airline_scale.benchmark import AirlineScale
 from benchmarks.anisotropic import Anisotropic
-from benchmarks.any_likelihood import AnyLikelihood
 from benchmarks.attack.benchmark import Attack
 from benchmarks.attack_kills.benchmark import AttackKills
 from benchmarks.attack_memory import AttackMemory
@@ -59,7 +58,6 @@ BENCHMARKS: dict[str, type[Benchmark]] = {
         Terrain,
         OnePass,
         NaturalGradients,
-        AnyLikelihood,
         Anisotropic,
         AdditiveTables,
         UciVish,

@@ -1,11 +1,6 @@
-"""The benchmark of other likelihoods: its table, and a short run."""
+"""The benchmark of other likelihoods: its table."""
 
 from __future__ import annotations
-
-import json
-from pathlib import Path
-
-import pytest
 
 from benchmarks import any_likelihood
 
@@ -27,13 +22,3 @@ def test_the_table_names_the_passes() -> None:
     text = any_likelihood.table_of([{"configuration": run, "result": result}])
     assert "-0.2500 (12 s)" in text
     assert "2 passes (converged), within 0.1 nats of the last after 2" in text
-
-
-@pytest.mark.full
-def test_short_run(tmp_path: Path) -> None:
-    options = ["--short", "--results", str(tmp_path)]
-    assert any_likelihood.AnyLikelihood().main(options) == 0
-    lines = (tmp_path / "any_likelihood.jsonl").read_text().splitlines()
-    records = [json.loads(line) for line in lines]
-    assert len(records) == len(any_likelihood.METHODS)
-    assert all(record["result"]["trace"][-1]["log_density"] > -5 for record in records)
