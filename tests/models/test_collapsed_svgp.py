@@ -249,3 +249,10 @@ def test_a_file_of_a_pass_is_used_again_at_the_same_q_only(tmp_path: Any) -> Non
     kernel.variance.assign(3.0)
     with pytest.raises(ValueError, match="does not belong to this model and these data"):
         elsewhere.elbo()
+
+
+def test_a_saved_model_is_refused_when_it_is_saved(tmp_path: Any) -> None:
+    kernel, features = points()
+    model = CollapsedSVGP((X, LABELS), kernel, Bernoulli(), features, progress=False)
+    with pytest.raises(ValueError, match="CollapsedSVGP cannot be in a SavedModel"):
+        tf.saved_model.save(model, str(tmp_path / "saved"))

@@ -11,28 +11,19 @@ import gpflow
 import numpy as np
 import tensorflow as tf
 from check_shapes import check_shapes, inherit_check_shapes
-from gpflow.base import InputData, MeanAndVariance
-from gpflow.inducing_variables import InducingVariables
 from gpflow.kernels import Kernel
 from gpflow.likelihoods import Likelihood
 from gpflow.mean_functions import MeanFunction, Zero
-from gpflow.models.training_mixins import InternalDataTrainingLossMixin
-from gpflow.models.util import InducingPointsLike, inducingpoint_wrapper
-from gpflow.posteriors import PrecomputeCacheType
+from gpflow.models.util import InducingPointsLike
 
-from .._arguments import check_real_type, choice, instance, integer
+from .._arguments import instance, integer
 from ..covariances import Kuu_operator
-from ..distributed import Workers
-from ..kernels._kernel_arguments import single_output
-from ..posteriors import CollapsedPosterior
 from ..sphere._typing import Array
-from ..streaming.contributions import Contributions
 from ..streaming.identity import differing_parameter
 from ..streaming.rows_provider import RowsProvider
 from ..streaming.site_contributions import SiteContributions, WhitenedQ
 from ..streaming.site_sums import SiteContent, SiteStatistics
-from .one_pass import validate_inducing_variable, validate_mean_function
-from .scales import Parts, warn_of_data
+from .rows_model import RowsModel, arguments_of_rows, checked_features
 from .site_evidence import SiteEvidence, prior_of
 from .sites import Prior, Sites, kl_divergence, log_normaliser, whitened_q
 from .targets import check_targets, targets_type
@@ -58,7 +49,7 @@ class PassResult(NamedTuple):
     curvatures: Array
 
 
-class CollapsedSVGP(gpflow.models.GPModel, InternalDataTrainingLossMixin):
+class CollapsedSVGP(RowsModel):
     """A sparse variational GP of any likelihood, whose q is computed in passes over the rows.
 
     Beside each row stands a Gaussian site for its likelihood; the prior and all sites make q, with
@@ -132,33 +123,27 @@ class CollapsedSVGP(gpflow.models.GPModel, InternalDataTrainingLossMixin):
         progress: bool = True,
         strategy: tf.distribute.Strategy | None = None,
     ) -> None:
-        if isinstance(inducing_variable, (np.ndarray, tf.Tensor, tf.Variable, gpflow.Parameter)):
-            inducing_variable = inducingpoint_wrapper(inducing_variable)
-        validate_inducing_variable("inducing_variable", inducing_variable)
-        single_output("kernel", kernel, "the latent GPs share the kernel, and are independent")
+        why = "the latent GPs share the kernel, and are independent"
+        features = checked_features("CollapsedSVGP", data, kernel, inducing_variable, why)
         instance("likelihood", likelihood, Likelihood, "a GPflow likelihood")
-        validate_mean_function(mean_function)
-        choice("on_invalid", on_invalid, ("raise", "skip"))
-        if batch_size is not None:
-            batch_size = integer("batch_size", batch_size, at_least=1)
-        if isinstance(data, (tuple, list)) and len(data) == 2:
-            for name, array in zip("XY", data, strict=True):
-                check_real_type(f"data: {name}", array)
         provider = RowsProvider(
             data,
-            int(inducing_variable.num_inducing),
-            batch_size=batch_size,
-            on_invalid=on_invalid,
-            checkpoint_path=checkpoint_path,
-            progress=progress,
-            workers=Workers(strategy),
-            warn=functools.partial(_warn_of_rows, likelihood),
+            int(features.num_inducing),
+            **arguments_of_rows(
+                likelihood,
+                mean_function,
+                batch_size=batch_size,
+                on_invalid=on_invalid,
+                checkpoint_path=checkpoint_path,
+                progress=progress,
+                strategy=strategy,
+            ),
         )
         num_latents = _number_of_latents(likelihood, num_latent_gps, provider.columns[1])
         provider.num_latents = num_latents
         mean_function = Zero(num_latents) if mean_function is None else mean_function
         super().__init__(kernel, likelihood, mean_function, num_latent_gps=num_latents)
-        self.inducing_variable: InducingVariables = inducing_variable
+        self.inducing_variable = features
         self._provider = provider
         self._site_contributions: SiteContributions | None = None
         self._sums_of_sites: tuple[tf.Variable, ...] = ()
@@ -174,48 +159,10 @@ class CollapsedSVGP(gpflow.models.GPModel, InternalDataTrainingLossMixin):
         assert self._num_data is not None
         return self._num_data
 
-    @property
-    def num_columns(self) -> int:
-        """The number D of columns of X."""
-        return self._provider.columns[0]
-
-    @property
-    def feature_parameters(self) -> dict[str, gpflow.Parameter | tf.Variable]:
-        """What the features depend on, by name. They keep their values while there are sites."""
-        return dict(self._features.parameters)
-
-    @property
-    def _features(self) -> Contributions:
-        return self._provider.contributions(self.kernel, self.inducing_variable, self.mean_function)
-
     def _traced_state(self) -> Any:
         """What a compiled bound has built in besides attributes: the features, and the variables
         that hold the sites."""
         return self._features, tuple(v.ref() for v in self._site_variables())
-
-    @property
-    def batch_size(self) -> int:
-        """How many rows are taken at a time."""
-        return self._provider.batch_size
-
-    @property
-    def checkpoint_path(self) -> str | os.PathLike[str] | None:
-        """Where a pass keeps what is done, if anywhere; can be set."""
-        return self._provider.path
-
-    @checkpoint_path.setter
-    def checkpoint_path(self, path: str | os.PathLike[str] | None) -> None:
-        self._provider.path = path
-
-    @property
-    def workers(self) -> Workers:
-        """The processes that share the rows."""
-        return self._provider.workers
-
-    @property
-    def keeps_parts(self) -> bool:
-        """Whether :attr:`checkpoint_path` is a folder with a file for each part of the rows."""
-        return self._provider.in_parts
 
     @property
     def sites(self) -> Sites:
@@ -308,11 +255,7 @@ class CollapsedSVGP(gpflow.models.GPModel, InternalDataTrainingLossMixin):
         """Everything that the result of a pass depends on."""
         values = tuple(p.numpy().tobytes() for p in self.parameters)
         sums = tuple(zlib.crc32(v.numpy()) for v in self._site_variables())
-        return (
-            self._provider.version,
-            values,
-            sums,
-        )
+        return self._provider.version, values, sums
 
     def _result(self, statistics: SiteStatistics) -> PassResult:
         if not statistics.finite:
@@ -375,13 +318,6 @@ class CollapsedSVGP(gpflow.models.GPModel, InternalDataTrainingLossMixin):
             return False
         return bool(np.all(np.isfinite(mean)) and np.all(np.isfinite(root)))
 
-    def draw(self, size: int, *, seed: int = 0) -> tuple[Array, Array]:
-        """Rows (X, Y) drawn at random from those of all workers, the same on each.
-
-        :raises ValueError: If some rows were taken away.
-        """
-        return self._provider.subset(size, seed)
-
     @property
     def num_rows(self) -> int | None:
         """The number of rows, valid or not, of this worker; None if it is known only after a
@@ -423,18 +359,8 @@ class CollapsedSVGP(gpflow.models.GPModel, InternalDataTrainingLossMixin):
         sites = self._content().evaluate(X, Y)
         evidence.take(sites.precisions, sites.shifts)
 
-    def broadcast_parameters(self) -> None:
-        """Give the parameters and sites of every worker the chief's values."""
-        variables = [p.unconstrained_variable for p in self.parameters]
-        variables += list(self._site_variables())
-        with self.workers.losses_named("the exchange of parameters"):
-            shared = self.workers.share(
-                lambda: {str(k): v.numpy() for k, v in enumerate(variables)}
-            )
-            chief, *_ = shared
-        if self.workers.index > 0:
-            for k, variable in enumerate(variables):
-                variable.assign(chief[str(k)])
+    def _variables_of_all_workers(self) -> list[tf.Variable]:
+        return [*super()._variables_of_all_workers(), *self._site_variables()]
 
     def elbo(self) -> float:
         """The evidence lower bound at the present q and parameters; see :meth:`pass_over_data`."""
@@ -476,13 +402,6 @@ class CollapsedSVGP(gpflow.models.GPModel, InternalDataTrainingLossMixin):
         return tf.cast(mean, dtype), tf.cast(root, dtype)
 
     @check_shapes(
-        "return: [M, L]",
-    )
-    def whitened_mean(self) -> tf.Tensor:
-        """The mean of q, of variables that are independent and of variance one in the prior."""
-        return self._whitened_q()[0]
-
-    @check_shapes(
         "return[0]: [M, L]",
         "return[1]: [L, M, M]",
     )
@@ -493,47 +412,6 @@ class CollapsedSVGP(gpflow.models.GPModel, InternalDataTrainingLossMixin):
         mean, root = prior.root.matmul(mean), prior.root.matmul(root)
         dtype = gpflow.default_float()
         return tf.cast(mean, dtype), tf.cast(tf.matmul(root, root, transpose_b=True), dtype)
-
-    @inherit_check_shapes
-    def predict_f(
-        self, Xnew: InputData, full_cov: bool = False, full_output_cov: bool = False
-    ) -> MeanAndVariance:
-        """Mean and (co)variance of f at new points, everything computed anew.
-
-        :meth:`posterior` keeps what does not depend on the points.
-        """
-        posterior = self.posterior(PrecomputeCacheType.NOCACHE)
-        return posterior.fused_predict_f(Xnew, full_cov, full_output_cov)
-
-    def posterior(
-        self,
-        precompute_cache: PrecomputeCacheType | str | None = PrecomputeCacheType.TENSOR,
-    ) -> CollapsedPosterior:
-        """The posterior, for fast predictions: see ``gpflow.models.SVGP.posterior``."""
-        return CollapsedPosterior(
-            self.kernel,
-            self.inducing_variable,
-            self._whitened_q,
-            mean_function=self.mean_function,
-            precompute_cache=precompute_cache,
-        )
-
-    def to_svgp(self) -> gpflow.models.SVGP:
-        """A stock ``gpflow.models.SVGP`` with the present q, whitened, to serve predictions from or
-        to train further with minibatches. It holds no data, and shares the kernel, the likelihood,
-        the mean function and the inducing variable with this model."""
-        q_mu, q_sqrt = self._whitened_q()
-        return gpflow.models.SVGP(
-            self.kernel,
-            self.likelihood,
-            self.inducing_variable,
-            mean_function=self.mean_function,
-            num_latent_gps=self.num_latent_gps,
-            q_mu=q_mu,
-            q_sqrt=q_sqrt,
-            whiten=True,
-            num_data=self.num_data,
-        )
 
 
 def _number_of_latents(likelihood: Likelihood, given: int | None, num_targets: int) -> int:
@@ -549,8 +427,3 @@ def _number_of_latents(likelihood: Likelihood, given: int | None, num_targets: i
             f"columns of Y, found {given}; leave it out."
         )
     return given
-
-
-def _warn_of_rows(likelihood: Likelihood, features: Contributions, X: Any, Y: Any) -> None:
-    """Of the first rows that are read."""
-    warn_of_data(Parts(features.kernel, likelihood, features.mean_function, None), X, Y)

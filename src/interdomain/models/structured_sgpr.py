@@ -2,41 +2,30 @@
 
 from __future__ import annotations
 
-import functools
 import os
 from typing import Any
 
 import gpflow
-import numpy as np
 import tensorflow as tf
 from check_shapes import check_shapes, inherit_check_shapes
-from gpflow.base import InputData, MeanAndVariance, TensorData
-from gpflow.inducing_variables import InducingVariables
+from gpflow.base import TensorData
 from gpflow.kernels import Kernel
 from gpflow.likelihoods import Gaussian
 from gpflow.mean_functions import MeanFunction, Zero
-from gpflow.models.training_mixins import InternalDataTrainingLossMixin
-from gpflow.models.util import InducingPointsLike, inducingpoint_wrapper
-from gpflow.posteriors import PrecomputeCacheType
+from gpflow.models.util import InducingPointsLike
 
-from .._arguments import check_real_type, choice, integer
 from ..covariances import Kuu_operator
-from ..distributed import Workers
-from ..kernels._kernel_arguments import single_output
-from ..posteriors import CollapsedPosterior
 from ..sphere._typing import Array
 from ..streaming import SufficientStatistics
-from ..streaming.contributions import Contributions
 from ..streaming.in_memory import RowsInMemory
 from ..streaming.provider import StatisticsProvider
 from ._gaussian import gaussian
 from .collapsed import Collapsed, DataSums, bound, collapse, optimal_q
-from .one_pass import validate_inducing_variable, validate_mean_function
 from .residuals import Residuals
-from .scales import Parts, warn_of_data
+from .rows_model import RowsModel, arguments_of_rows, checked_features
 
 
-class StructuredSGPR(gpflow.models.GPModel, InternalDataTrainingLossMixin):
+class StructuredSGPR(RowsModel):
     """GPflow's ``SGPR`` with the structure of Kuu kept, and the data in its bound through sums over
     the rows alone.
 
@@ -136,38 +125,27 @@ class StructuredSGPR(gpflow.models.GPModel, InternalDataTrainingLossMixin):
         progress: bool = True,
         strategy: tf.distribute.Strategy | None = None,
     ) -> None:
-        if tf.distribute.has_strategy():
-            raise ValueError(
-                "strategy: StructuredSGPR shares sums among workers, not variables; build it and "
-                "its parts outside of strategy.scope(), on every worker, and pass strategy."
-            )
-        if isinstance(inducing_variable, (np.ndarray, tf.Tensor, tf.Variable, gpflow.Parameter)):
-            inducing_variable = inducingpoint_wrapper(inducing_variable)
-        validate_inducing_variable("inducing_variable", inducing_variable)
-        single_output("kernel", kernel, "the columns of Y share the kernel, and are independent")
-        validate_mean_function(mean_function)
-        choice("on_invalid", on_invalid, ("raise", "skip"))
-        if batch_size is not None:
-            batch_size = integer("batch_size", batch_size, at_least=1)
-        if isinstance(data, (tuple, list)) and len(data) == 2:
-            for name, array in zip("XY", data, strict=True):
-                check_real_type(f"data: {name}", array)
+        why = "the columns of Y share the kernel, and are independent"
+        features = checked_features("StructuredSGPR", data, kernel, inducing_variable, why)
         likelihood = gaussian(noise_variance, likelihood)
         provider = StatisticsProvider(
             data,
-            int(inducing_variable.num_inducing),
-            batch_size=batch_size,
-            on_invalid=on_invalid,
-            checkpoint_path=checkpoint_path,
-            progress=progress,
-            workers=Workers(strategy),
-            warn=functools.partial(_warn_of_rows, likelihood),
+            int(features.num_inducing),
+            **arguments_of_rows(
+                likelihood,
+                mean_function,
+                batch_size=batch_size,
+                on_invalid=on_invalid,
+                checkpoint_path=checkpoint_path,
+                progress=progress,
+                strategy=strategy,
+            ),
         )
         num_outputs = provider.num_outputs
         mean_function = Zero(num_outputs) if mean_function is None else mean_function
         super().__init__(kernel, likelihood, mean_function, num_latent_gps=num_outputs)
-        self.inducing_variable: InducingVariables = inducing_variable
-        self._provider = provider
+        self.inducing_variable = features
+        self._provider: StatisticsProvider = provider
 
     @property
     def statistics(self) -> SufficientStatistics:
@@ -180,37 +158,9 @@ class StructuredSGPR(gpflow.models.GPModel, InternalDataTrainingLossMixin):
         """The number N of rows, without those that were skipped."""
         return self.statistics.num_rows
 
-    @property
-    def num_columns(self) -> int:
-        """The number D of columns of X."""
-        return self._features.num_columns
-
-    @property
-    def feature_parameters(self) -> dict[str, gpflow.Parameter | tf.Variable]:
-        """What the features depend on, by name; when one changes, the data are read again."""
-        return dict(self._features.parameters)
-
-    @property
-    def _features(self) -> Contributions:
-        return self._provider.contributions(self.kernel, self.inducing_variable, self.mean_function)
-
     def _traced_state(self) -> Any:
         """What a compiled bound has built in besides attributes: the features, and which rows."""
         return self._features, self._provider.version
-
-    @property
-    def batch_size(self) -> int:
-        """How many rows are taken at a time."""
-        return self._provider.batch_size
-
-    @property
-    def checkpoint_path(self) -> str | os.PathLike[str] | None:
-        """Where a pass keeps what is done, if anywhere; can be set."""
-        return self._provider.path
-
-    @checkpoint_path.setter
-    def checkpoint_path(self, path: str | os.PathLike[str] | None) -> None:
-        self._provider.path = path
 
     def accumulate(self, data: Any) -> SufficientStatistics:
         """The statistics of other rows, for the same features; the model stays as it is.
@@ -237,36 +187,6 @@ class StructuredSGPR(gpflow.models.GPModel, InternalDataTrainingLossMixin):
             sums over rows; other rows that the model never had cannot be told.
         """
         self._provider.change(self._features, data, -1)
-
-    @property
-    def workers(self) -> Workers:
-        """The processes that share the rows."""
-        return self._provider.workers
-
-    @property
-    def keeps_parts(self) -> bool:
-        """Whether :attr:`checkpoint_path` is a folder with a file for each part of the rows."""
-        return self._provider.in_parts
-
-    def broadcast_parameters(self) -> None:
-        """Give the parameters of every worker the chief's values, for workers whose processors
-        round differently."""
-        variables = [parameter.unconstrained_variable for parameter in self.parameters]
-        with self.workers.losses_named("the exchange of parameters"):
-            shared = self.workers.share(
-                lambda: {str(k): v.numpy() for k, v in enumerate(variables)}
-            )
-            chief, *_ = shared
-        if self.workers.index > 0:
-            for k, variable in enumerate(variables):
-                variable.assign(chief[str(k)])
-
-    def draw(self, size: int, *, seed: int = 0) -> tuple[Array, Array]:
-        """Rows (X, Y) drawn at random from those of all workers, the same on each.
-
-        :raises ValueError: If the rows are not at hand, or some were taken away.
-        """
-        return self._provider.subset(size, seed)
 
     def subset_model(
         self,
@@ -375,14 +295,6 @@ class StructuredSGPR(gpflow.models.GPModel, InternalDataTrainingLossMixin):
         return tf.cast(mean, dtype), tf.cast(root, dtype)[None]
 
     @check_shapes(
-        "return: [M, P]",
-    )
-    def whitened_mean(self) -> tf.Tensor:
-        """The mean of the optimal q, of variables that are independent and of variance one in the
-        prior: how much each feature explains."""
-        return self._whitened_q()[0]
-
-    @check_shapes(
         "return[0]: [M, P]",
         "return[1]: [M, M]",
     )
@@ -393,65 +305,3 @@ class StructuredSGPR(gpflow.models.GPModel, InternalDataTrainingLossMixin):
         mean, root = collapsed.root.matmul(mean), collapsed.root.matmul(root)
         dtype = gpflow.default_float()
         return tf.cast(mean, dtype), tf.cast(tf.matmul(root, root, transpose_b=True), dtype)
-
-    @inherit_check_shapes
-    def predict_f(
-        self, Xnew: InputData, full_cov: bool = False, full_output_cov: bool = False
-    ) -> MeanAndVariance:
-        """Mean and (co)variance of f at new points, everything computed anew.
-
-        :meth:`posterior` keeps what does not depend on the points.
-        """
-        posterior = self.posterior(PrecomputeCacheType.NOCACHE)
-        return posterior.fused_predict_f(Xnew, full_cov, full_output_cov)
-
-    def posterior(
-        self,
-        precompute_cache: PrecomputeCacheType | str | None = PrecomputeCacheType.TENSOR,
-    ) -> CollapsedPosterior:
-        """The posterior, for fast predictions: see ``gpflow.models.SGPR.posterior``."""
-        return CollapsedPosterior(
-            self.kernel,
-            self.inducing_variable,
-            self._whitened_q,
-            mean_function=self.mean_function,
-            precompute_cache=precompute_cache,
-        )
-
-    def _trackable_children(self, save_type: str = "checkpoint", **kwargs: Any) -> Any:
-        """What checkpoints hold. A SavedModel would be written, and then fail where it is served:
-        the sums are looked up in this process.
-
-        :raises ValueError: For a SavedModel.
-        """
-        if save_type == "savedmodel":
-            raise ValueError(
-                "StructuredSGPR cannot be in a SavedModel: its functions look up sums that are in "
-                "this process. Save model.to_svgp(), or a function of model.posterior(), which "
-                "hold what predictions need."
-            )
-        return super()._trackable_children(save_type, **kwargs)
-
-    def to_svgp(self) -> gpflow.models.SVGP:
-        """A stock ``gpflow.models.SVGP`` with the optimal q, whitened, to serve predictions from or
-        to train further with minibatches. It holds no data, and shares the kernel, the likelihood,
-        the mean function and the inducing variable with this model."""
-        q_mu, q_sqrt = self._whitened_q()
-        num_outputs = self.num_latent_gps
-        return gpflow.models.SVGP(
-            self.kernel,
-            self.likelihood,
-            self.inducing_variable,
-            mean_function=self.mean_function,
-            num_latent_gps=num_outputs,
-            q_mu=q_mu,
-            q_sqrt=tf.tile(q_sqrt, [num_outputs, 1, 1]),
-            whiten=True,
-            num_data=self.num_data,
-        )
-
-
-def _warn_of_rows(likelihood: Gaussian, features: Contributions, X: Any, Y: Any) -> None:
-    """Of the first rows that are read."""
-    # Rows outside of an interval are refused in the pass: nothing is to be said of them here.
-    warn_of_data(Parts(features.kernel, likelihood, features.mean_function, None), X, Y)

@@ -1,0 +1,235 @@
+"""What models have in common whose q follows from sums over rows: rows, workers, predictions."""
+
+from __future__ import annotations
+
+import abc
+import functools
+import os
+from typing import Any
+
+import gpflow
+import numpy as np
+import tensorflow as tf
+from check_shapes import check_shapes, inherit_check_shapes
+from gpflow.base import InputData, MeanAndVariance
+from gpflow.inducing_variables import InducingVariables
+from gpflow.kernels import Kernel
+from gpflow.likelihoods import Likelihood
+from gpflow.mean_functions import MeanFunction
+from gpflow.models.training_mixins import InternalDataTrainingLossMixin
+from gpflow.models.util import InducingPointsLike, inducingpoint_wrapper
+from gpflow.posteriors import PrecomputeCacheType
+
+from .._arguments import check_real_type, choice, integer
+from ..distributed import Workers
+from ..kernels._kernel_arguments import single_output
+from ..posteriors import CollapsedPosterior
+from ..sphere._typing import Array
+from ..streaming.contributions import Contributions
+from ..streaming.rows_provider import RowsProvider
+from .one_pass import validate_inducing_variable, validate_mean_function
+from .scales import Parts, warn_of_data
+
+
+class RowsModel(gpflow.models.GPModel, InternalDataTrainingLossMixin, abc.ABC):
+    """A sparse model whose whitened q is computed from sums over rows that a provider reads.
+
+    A subclass makes its provider with what :func:`arguments_of_rows` returns, and implements
+    :meth:`_whitened_q`.
+    """
+
+    inducing_variable: InducingVariables
+    _provider: RowsProvider
+
+    @property
+    def num_columns(self) -> int:
+        """The number D of columns of X."""
+        return self._provider.columns[0]
+
+    @property
+    def feature_parameters(self) -> dict[str, gpflow.Parameter | tf.Variable]:
+        """What the features depend on, by name; when one changes, sums over rows lose their
+        meaning, and the data are read again."""
+        return dict(self._features.parameters)
+
+    @property
+    def _features(self) -> Contributions:
+        return self._provider.contributions(self.kernel, self.inducing_variable, self.mean_function)
+
+    @property
+    def batch_size(self) -> int:
+        """How many rows are taken at a time."""
+        return self._provider.batch_size
+
+    @property
+    def checkpoint_path(self) -> str | os.PathLike[str] | None:
+        """Where a pass keeps what is done, if anywhere; can be set."""
+        return self._provider.path
+
+    @checkpoint_path.setter
+    def checkpoint_path(self, path: str | os.PathLike[str] | None) -> None:
+        self._provider.path = path
+
+    @property
+    def workers(self) -> Workers:
+        """The processes that share the rows."""
+        return self._provider.workers
+
+    @property
+    def keeps_parts(self) -> bool:
+        """Whether :attr:`checkpoint_path` is a folder with a file for each part of the rows."""
+        return self._provider.in_parts
+
+    def broadcast_parameters(self) -> None:
+        """Give the parameters of every worker the chief's values, for workers whose processors
+        round differently."""
+        variables = self._variables_of_all_workers()
+        with self.workers.losses_named("the exchange of parameters"):
+            shared = self.workers.share(
+                lambda: {str(k): v.numpy() for k, v in enumerate(variables)}
+            )
+            chief, *_ = shared
+        if self.workers.index > 0:
+            for k, variable in enumerate(variables):
+                variable.assign(chief[str(k)])
+
+    def _variables_of_all_workers(self) -> list[tf.Variable]:
+        return [parameter.unconstrained_variable for parameter in self.parameters]
+
+    def draw(self, size: int, *, seed: int = 0) -> tuple[Array, Array]:
+        """Rows (X, Y) drawn at random from those of all workers, the same on each.
+
+        :raises ValueError: If the rows are not at hand, or some were taken away.
+        """
+        return self._provider.subset(size, seed)
+
+    @abc.abstractmethod
+    def _whitened_q(self) -> tuple[tf.Tensor, tf.Tensor]:
+        """Mean ``[M, P]`` and roots ``[P, M, M]``, or one for all ``[1, M, M]``."""
+
+    @check_shapes(
+        "return: [M, P]",
+    )
+    def whitened_mean(self) -> tf.Tensor:
+        """The mean of q, of variables that are independent and of variance one in the prior: how
+        much each feature explains."""
+        return self._whitened_q()[0]
+
+    @inherit_check_shapes
+    def predict_f(
+        self, Xnew: InputData, full_cov: bool = False, full_output_cov: bool = False
+    ) -> MeanAndVariance:
+        """Mean and (co)variance of f at new points, everything computed anew.
+
+        :meth:`posterior` keeps what does not depend on the points.
+        """
+        posterior = self.posterior(PrecomputeCacheType.NOCACHE)
+        return posterior.fused_predict_f(Xnew, full_cov, full_output_cov)
+
+    def posterior(
+        self,
+        precompute_cache: PrecomputeCacheType | str | None = PrecomputeCacheType.TENSOR,
+    ) -> CollapsedPosterior:
+        """The posterior, for fast predictions: see ``gpflow.models.SGPR.posterior``."""
+        return CollapsedPosterior(
+            self.kernel,
+            self.inducing_variable,
+            self._whitened_q,
+            mean_function=self.mean_function,
+            precompute_cache=precompute_cache,
+        )
+
+    def to_svgp(self) -> gpflow.models.SVGP:
+        """A stock ``gpflow.models.SVGP`` with the present q, whitened, to serve predictions from or
+        to train further with minibatches. It holds no data, and shares the kernel, the likelihood,
+        the mean function and the inducing variable with this model."""
+        q_mu, q_sqrt = self._whitened_q()
+        num_latents = self.num_latent_gps
+        return gpflow.models.SVGP(
+            self.kernel,
+            self.likelihood,
+            self.inducing_variable,
+            mean_function=self.mean_function,
+            num_latent_gps=num_latents,
+            q_mu=q_mu,
+            q_sqrt=tf.tile(q_sqrt, [num_latents // q_sqrt.shape[0], 1, 1]),
+            whiten=True,
+            num_data=self.num_data,
+        )
+
+    def _trackable_children(self, save_type: str = "checkpoint", **kwargs: Any) -> Any:
+        """What checkpoints hold. A SavedModel would be written, and then fail where it is served:
+        the sums are looked up in this process.
+
+        :raises ValueError: For a SavedModel.
+        """
+        if save_type == "savedmodel":
+            raise ValueError(
+                f"{type(self).__name__} cannot be in a SavedModel: its functions look up sums that "
+                "are in this process. Save model.to_svgp(), or a function of model.posterior(), "
+                "which hold what predictions need."
+            )
+        return super()._trackable_children(save_type, **kwargs)
+
+    @property
+    @abc.abstractmethod
+    def num_data(self) -> int:
+        """The number N of rows, without those that were skipped."""
+
+
+def checked_features(
+    owner: str, data: Any, kernel: Kernel, inducing_variable: InducingPointsLike, why: str
+) -> InducingVariables:
+    """The inducing variable of a model, points as GPflow's, after checks of what it is made of.
+
+    :param owner: The model's class, for messages.
+    :param why: Why the kernel may have one output only.
+    :raises ValueError: If one is of another kind, or a strategy's scope is around the model.
+    """
+    if tf.distribute.has_strategy():
+        raise ValueError(
+            f"strategy: {owner} shares sums among workers, not variables; build it and its parts "
+            "outside of strategy.scope(), on every worker, and pass strategy."
+        )
+    if isinstance(inducing_variable, (np.ndarray, tf.Tensor, tf.Variable, gpflow.Parameter)):
+        inducing_variable = inducingpoint_wrapper(inducing_variable)
+    validate_inducing_variable("inducing_variable", inducing_variable)
+    single_output("kernel", kernel, why)
+    if isinstance(data, (tuple, list)) and len(data) == 2:
+        for name, array in zip("XY", data, strict=True):
+            check_real_type(f"data: {name}", array)
+    return inducing_variable
+
+
+def arguments_of_rows(
+    likelihood: Likelihood,
+    mean_function: MeanFunction | None,
+    *,
+    batch_size: int | None,
+    on_invalid: str,
+    checkpoint_path: str | os.PathLike[str] | None,
+    progress: bool,
+    strategy: tf.distribute.Strategy | None,
+) -> dict[str, Any]:
+    """The keyword arguments of a provider.
+
+    :raises ValueError: If one is wrong.
+    """
+    validate_mean_function(mean_function)
+    choice("on_invalid", on_invalid, ("raise", "skip"))
+    if batch_size is not None:
+        batch_size = integer("batch_size", batch_size, at_least=1)
+    return {
+        "batch_size": batch_size,
+        "on_invalid": on_invalid,
+        "checkpoint_path": checkpoint_path,
+        "progress": progress,
+        "workers": Workers(strategy),
+        "warn": functools.partial(_warn_of_rows, likelihood),
+    }
+
+
+def _warn_of_rows(likelihood: Likelihood, features: Contributions, X: Any, Y: Any) -> None:
+    """Of the first rows that are read."""
+    # Rows outside of an interval are refused in the pass: nothing is to be said of them here.
+    warn_of_data(Parts(features.kernel, likelihood, features.mean_function, None), X, Y)
