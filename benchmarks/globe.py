@@ -33,7 +33,8 @@ import numpy as np
 
 from benchmarks._lib import race
 from benchmarks._lib.child import from_child
-from benchmarks._lib.data import Array, add_data_argument, load_arrays
+from benchmarks._lib.data import Array, add_data_argument
+from benchmarks._lib.elevations import grid, rows_of, split, unit_rows
 from benchmarks._lib.prediction import Predictor, gaussian_errors
 from benchmarks._lib.results import Record
 from benchmarks._lib.runner import Benchmark, Configuration, names
@@ -44,7 +45,6 @@ MODELS = (
     *("planar_50", "svgp_500", "hvgp_200"),
 )
 SHORT = ("harmonics_6", "box_49", "ring_49", "planar_6", "svgp_20", "hvgp_5")
-TRAINING_FRACTION, TEST_FRACTION = 0.72, 0.2
 LENGTHSCALE = 0.2  # at the start: radians, or standard deviations of a column
 MARGIN = 2.0  # of the box, in such lengthscales
 NEAR = 10.0  # degrees
@@ -83,50 +83,6 @@ class Globe(Benchmark):
 
     def draw(self, folder: Path, records: Sequence[Record], arguments: argparse.Namespace) -> None:
         draw_maps(folder / "globe.png", records[0]["configuration"], arguments.data_dir)
-
-
-def grid(data: str, data_dir: str | None, every: int) -> tuple[Array, Array, Array]:
-    """Latitudes [H], longitudes [W] from -180 to 180, and elevations [H, W] in metres.
-
-    :param every: take only so many rows and columns.
-    """
-    if data == "synthetic":
-        latitude = np.linspace(-89.5, 89.5, 180)[::every]
-        longitude = np.linspace(-179.5, 179.5, 360)[::every]
-        return latitude, longitude, synthetic(latitude, longitude)
-    arrays = load_arrays(data, None if data_dir is None else Path(data_dir))
-    longitude = (np.asarray(arrays["lon"], float) + 180) % 360 - 180
-    order = np.argsort(longitude)
-    heights = np.asarray(arrays["elevation"], float)[:, order]
-    latitude = np.asarray(arrays["lat"], float)
-    return latitude[::every], longitude[order][::every], heights[::every, ::every]
-
-
-def synthetic(latitude: Array, longitude: Array) -> Array:
-    """Hills about points that are drawn at random on the sphere, one of them at each pole."""
-    unit = unit_rows(rows_of(latitude, longitude))
-    rng = np.random.default_rng(0)
-    centres = np.concatenate([[[0, 0, 1], [0, 0, -1], [-1, 0, 0]], rng.normal(size=(60, 3))])
-    centres /= np.linalg.norm(centres, axis=1, keepdims=True)
-    hills = np.exp(12 * (unit @ centres.T - 1)) @ rng.normal(scale=2_000, size=len(centres))
-    return np.asarray(hills.reshape(len(latitude), len(longitude)))
-
-
-def rows_of(latitude: Array, longitude: Array) -> Array:
-    """The points of the grid, [H W, 2]."""
-    return np.stack(np.meshgrid(latitude, longitude, indexing="ij"), axis=-1).reshape(-1, 2)
-
-
-def unit_rows(X: Array) -> Array:
-    import interdomain as idm
-
-    return np.asarray(idm.sphere.unit_vectors(X))
-
-
-def split(num_rows: int, seed: int) -> tuple[Any, Any]:
-    """Row numbers for training (72%) and testing (20%), as in `elevation`."""
-    order = np.random.default_rng(seed).permutation(num_rows)
-    return order[: round(TRAINING_FRACTION * num_rows)], order[-round(TEST_FRACTION * num_rows) :]
 
 
 def measured(

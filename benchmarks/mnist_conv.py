@@ -20,7 +20,7 @@ import sys
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from benchmarks._lib.data import Images, add_data_argument, load_images, source_of
+from benchmarks._lib.data import add_data_argument, load_images, only_classes, source_of
 from benchmarks._lib.image_models import (
     PaperErrors,
     add_training_arguments,
@@ -127,18 +127,6 @@ class MnistConv(Benchmark):
 
     def table(self, records: Sequence[Record]) -> str:
         return tables(records)
-
-
-def only_classes(images: Images, number: int) -> Images:
-    """The images of the first classes."""
-    train, test = images.Y_train < number, images.Y_test < number
-    return Images(
-        images.name,
-        images.X_train[train],
-        images.Y_train[train],
-        images.X_test[test],
-        images.Y_test[test],
-    )
 
 
 def tables(records: Sequence[Record]) -> str:

@@ -161,6 +161,18 @@ def load_images(name: str, data_dir: Path | None) -> Images:
     )
 
 
+def only_classes(images: Images, number: int) -> Images:
+    """The images of the first classes."""
+    train, test = images.Y_train < number, images.Y_test < number
+    return Images(
+        images.name,
+        images.X_train[train],
+        images.Y_train[train],
+        images.X_test[test],
+        images.Y_test[test],
+    )
+
+
 def _path(name: str, data_dir: Path | None) -> Path:
     file = f"{FILES.get(name, name)}.npz"
     if data_dir is None:

@@ -9,15 +9,16 @@ import numpy as np
 import pytest
 
 from benchmarks import globe
+from benchmarks._lib import elevations
 
 
 def test_rows() -> None:
-    latitude, longitude, heights = globe.grid("synthetic", None, 20)
+    latitude, longitude, heights = elevations.grid("synthetic", None, 20)
     assert heights.shape == (len(latitude), len(longitude)) == (9, 18)
-    X = globe.rows_of(latitude, longitude)
+    X = elevations.rows_of(latitude, longitude)
     assert X.tolist()[1] == [latitude[0], longitude[1]]
     np.testing.assert_array_equal(globe.within("date line", X), np.abs(X[:, 1]) >= 170)
-    train, test = globe.split(1_000, 0)
+    train, test = elevations.split(1_000, 0)
     assert (len(train), len(test), len(set(train) & set(test))) == (720, 200, 0)
 
 
