@@ -1,17 +1,22 @@
 """Classification and counts: collapsed passes beside minibatches, held-out log density by seconds.
 
 kin8nm, protein and power, the first split, the target above its median or not (`--data-dir`);
-flights, made up as in `airline_scale`, late by more than 15 minutes or not; counts, made up:
-Poisson with a smooth rate of eight columns. Each model runs in a process of its own. The clock
-starts with the rows in memory and k-means done; imports and evaluations do not count, tracing does.
-collapsed          `CollapsedSVGP` over chosen harmonics, `fit_collapsed`; one point, at its end
+flights, made up as in `airline_scale`, late by more than 15 minutes or not; counts at 30,000 places
+of the earth, Poisson with a rate of three to the power of the standardised elevation (`etopo20`, or
+without --data-dir a made-up field); mnist, zeros against ones, a convolutional kernel. Each model
+runs in a process of its own. The clock starts with the rows in memory and k-means done; imports and
+evaluations do not count, tracing does.
+collapsed          `CollapsedSVGP` over harmonics, `fit_collapsed`; one point, at its end
 diagonal_adam      the same harmonics with a diagonal q, minibatches of 1,000, Adam 0.03 for all
 diagonal_natural   ... natural gradients of the default sizes for q
 full_natural       ... a full q
 svgp_200, svgp_500 stock points (k-means) with a Matern-5/2 that has a lengthscale for each column,
                    natural gradients of 0.1 (0.01 first), Adam 0.01
-Harmonics have their input scales from what `collapsed` does on a subset, in its seconds; in those
-of the others, too.
+Harmonics of tables are chosen, and have their input scales from what `collapsed` does on a subset,
+in its seconds; in those of the others, too. Harmonics of the earth need no subset. On mnist there
+are 50 patches of 5 x 5 instead, which nothing trains: `collapsed` trains the kernel on a subset and
+keeps it, since patches depend on it, and what streams are the sums over the images; `full_natural`
+is stock SVGP with the same patches.
 """
 
 from __future__ import annotations
@@ -19,15 +24,25 @@ from __future__ import annotations
 import argparse
 import sys
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from benchmarks._lib import race
 from benchmarks._lib.child import from_child
-from benchmarks._lib.data import Array, add_data_argument, load_table, source_of
+from benchmarks._lib.data import (
+    Array,
+    add_data_argument,
+    load_images,
+    load_table,
+    only_classes,
+    source_of,
+)
+from benchmarks._lib.elevations import grid, rows_of, unit_rows
 from benchmarks._lib.flight_table import flights
+from benchmarks._lib.image_models import labelled_rows
 from benchmarks._lib.prediction import Predictor
 from benchmarks._lib.results import Record
 from benchmarks._lib.runner import Benchmark, Configuration, names
@@ -37,19 +52,15 @@ from benchmarks._lib.tables import markdown
 Rows = tuple[Array, Array]
 
 TABLES = ("kin8nm", "protein", "power")
-DATA = (*TABLES, "flights", "counts")
-METHODS = (
-    "collapsed",
-    "diagonal_adam",
-    "diagonal_natural",
-    "full_natural",
-    "svgp_200",
-    "svgp_500",
-)
+DATA = (*TABLES, "flights", "counts", "mnist")
+HARMONICS = ("collapsed", "diagonal_adam", "diagonal_natural", "full_natural")
+METHODS = (*HARMONICS, "svgp_200", "svgp_500")
+ON_IMAGES = ("collapsed", "full_natural")
 BUDGETS = (10.0, 20.0, 40.0, 80.0, 120.0)
-ROWS = {"flights": 200_000, "counts": 30_000}
+ROWS = {"flights": 200_000, "counts": 30_000, "mnist": 12_665}
 LATE = 15.0
-BATCH_SIZE, RATE = 1_000, 0.03
+RATE = 0.03
+PATCHES = 50
 
 
 class AnyLikelihood(Benchmark):
@@ -64,15 +75,17 @@ class AnyLikelihood(Benchmark):
 
     def configurations(self, arguments: argparse.Namespace) -> Iterable[Configuration]:
         short = arguments.short
-        for data in arguments.datasets or (("counts",) if short else DATA):
-            for method in arguments.methods:
+        for method in arguments.methods:
+            for data in arguments.datasets or (("counts",) if short else DATA):
+                if data == "mnist" and method not in ON_IMAGES:
+                    continue
                 yield {
                     "data": data,
                     "method": method,
                     "num_inducing": 20 if short else arguments.num_inducing,
                     "rows": (600 if short else ROWS.get(data)),
                     "seconds": [1.0, 2.0] if short else list(BUDGETS),
-                    "source": source_of(arguments.data_dir) if data in TABLES else "made up",
+                    "source": "made up" if data == "flights" else source_of(arguments.data_dir),
                 }
 
     def run(self, configuration: Configuration, arguments: argparse.Namespace) -> dict[str, Any]:
@@ -94,43 +107,67 @@ def measured(
     data_dir: str | None,
 ) -> dict[str, Any]:
     """Train one model, in a process of its own."""
-    train, held_out = rows_of(data, rows, data_dir)
+    folder = None if data_dir is None else Path(data_dir)
+    train, held_out = READERS.get(data, _halves_of_a_table)(data, rows, folder)
     if method.startswith("svgp"):
         size = min(int(method.partition("_")[2]), len(train[0]) // 4)
-        return points(train, held_out, size, seconds, counts=data == "counts")
-    return harmonics(train, held_out, method, num_inducing, seconds, counts=data == "counts")
+        if data == "counts":
+            train, held_out = ((unit_rows(X), Y) for X, Y in (train, held_out))
+        return points(train, held_out, size, seconds, data)
+    return features(train, held_out, method, num_inducing, seconds, data)
 
 
-def rows_of(data: str, count: int | None, data_dir: str | None) -> tuple[Rows, Rows]:
-    """Rows to train with and rows held out; columns of X normalised."""
-    if data in TABLES:
-        folder = None if data_dir is None else Path(data_dir)
-        split = normalise(take_split(load_table(data, folder), 0))
-        middle = np.median(split.Y_train)
-        train, test = (split.X_train, split.Y_train), (split.X_test, split.Y_test)
-        return (train[0], (train[1] > middle) * 1.0), (test[0], (test[1] > middle) * 1.0)
+def _halves_of_a_table(name: str, _: int | None, folder: Path | None) -> tuple[Rows, Rows]:
+    """Columns normalised; whether the target is above its median."""
+    split = normalise(take_split(load_table(name, folder), 0))
+    middle = np.median(split.Y_train)
+    train, test = (split.X_train, split.Y_train), (split.X_test, split.Y_test)
+    return (train[0], (train[1] > middle) * 1.0), (test[0], (test[1] > middle) * 1.0)
+
+
+def _late_flights(_: str, count: int | None, __: Path | None) -> tuple[Rows, Rows]:
     assert count is not None
-    if data == "flights":
-        parts = [
-            [np.concatenate(part) for part in zip(*flights(0, size, test=test), strict=True)]
-            for size, test in ((count, False), (count // 10, True))
-        ]
-        (X, delays), (X_test, delays_test) = parts
-        Y, Y_test = (delays > LATE) * 1.0, (delays_test > LATE) * 1.0
-    else:
-        rng = np.random.default_rng(0)
-        X = rng.normal(size=(count + count // 10, 8))
-        rate = np.exp(np.sin(2 * X[:, :1]) + 0.5 * np.cos(X[:, 1:2] * X[:, 2:3]))
-        Y = rng.poisson(rate).astype(float)
-        X, X_test, Y, Y_test = X[:count], X[count:], Y[:count], Y[count:]
+    (X, delays), (X_test, delays_test) = (
+        [np.concatenate(part) for part in zip(*flights(0, size, test=test), strict=True)]
+        for size, test in ((count, False), (count // 10, True))
+    )
     mean, scale = X.mean(axis=0), X.std(axis=0)
-    return ((X - mean) / scale, Y), ((X_test - mean) / scale, Y_test)
+    return (
+        ((X - mean) / scale, (delays > LATE) * 1.0),
+        ((X_test - mean) / scale, (delays_test > LATE) * 1.0),
+    )
 
 
-def likelihood_of(*, counts: bool) -> Any:
+def _counts_on_earth(_: str, count: int | None, folder: Path | None) -> tuple[Rows, Rows]:
+    """Degrees, and counts with a rate of three to the power of the standardised elevation."""
+    assert count is not None
+    latitude, longitude, heights = grid("synthetic" if folder is None else "etopo20", folder, 1)
+    rng = np.random.default_rng(0)
+    chosen = rng.permutation(heights.size)[: count + count // 10]
+    X, heights = rows_of(latitude, longitude)[chosen], heights.reshape(-1, 1)[chosen]
+    rate = 3.0 ** ((heights - heights.mean()) / heights.std())
+    Y = rng.poisson(rate).astype(float)
+    return (X[:count], Y[:count]), (X[count:], Y[count:])
+
+
+def _zeros_and_ones(_: str, count: int | None, folder: Path | None) -> tuple[Rows, Rows]:
+    assert count is not None
+    images = only_classes(load_images("mnist", folder), 2)
+    rows = labelled_rows(images, train=count, test=10_000, seed=0)
+    return (rows.X_train, rows.Y_train), (rows.X_test, rows.Y_test)
+
+
+READERS: Mapping[str, Callable[[str, int | None, Path | None], tuple[Rows, Rows]]] = {
+    "flights": _late_flights,
+    "counts": _counts_on_earth,
+    "mnist": _zeros_and_ones,
+}
+
+
+def likelihood_of(data: str) -> Any:
     import gpflow
 
-    return gpflow.likelihoods.Poisson() if counts else gpflow.likelihoods.Bernoulli()
+    return gpflow.likelihoods.Poisson() if data == "counts" else gpflow.likelihoods.Bernoulli()
 
 
 def density(model: Any, held_out: Rows, *, cached: bool) -> float:
@@ -140,32 +177,26 @@ def density(model: Any, held_out: Rows, *, cached: bool) -> float:
     return float(np.mean(model.likelihood.predict_log_density(X, *moments, Y)))
 
 
-def harmonics(
+def features(
     train: Rows,
     held_out: Rows,
     method: str,
     num_inducing: int,
     seconds: Sequence[float],
-    *,
-    counts: bool,
+    data: str,
 ) -> dict[str, Any]:
+    """Harmonics, or patches: collapsed, or in stock SVGP."""
     import gpflow
 
     import interdomain as idm
 
     started = time.perf_counter()
-    input_dim = train[0].shape[1]
-    kernel = idm.kernels.SphericalMatern52(weight_variances=np.ones(input_dim))
-    few = idm.inducing_variables.SphericalHarmonics.for_kernel(kernel, input_dim, max_degree=2)
-    first = idm.models.CollapsedSVGP(
-        train, idm.kernels.FiniteRank(kernel, few), likelihood_of(counts=counts), few
-    )
-    scales = idm.training.fit_collapsed(first, max_passes=1, progress=False)
-    chosen = idm.inducing_variables.SphericalHarmonics.for_data(kernel, train[0], num_inducing)
-    prior = idm.kernels.FiniteRank(kernel, chosen)
+    makers = {"counts": of_the_earth, "mnist": of_images}
+    maker = makers.get(data, of_a_table)
+    prior, chosen, likelihood = maker(train, num_inducing, likelihood_of(data))
     ready = time.perf_counter()
     if method == "collapsed":
-        model = idm.models.CollapsedSVGP(train, prior, first.likelihood, chosen)
+        model = idm.models.CollapsedSVGP(train, prior, likelihood, chosen)
         fit = idm.training.fit_collapsed(model, progress=False)
         passed = time.perf_counter() - started
         trace = [{"seconds": passed, "log_density": density(model, held_out, cached=True)}]
@@ -173,25 +204,62 @@ def harmonics(
             "trace": trace,
             "elbos": list(fit.elbos),
             "reason": fit.reason,
-            "scales_seconds": ready - started,
-            "subset_seconds": scales.subset_seconds + fit.subset_seconds,
+            "subset_seconds": ready - started + fit.subset_seconds,
             "pass_seconds": fit.pass_seconds,
         }
     svgp = gpflow.models.SVGP(
         prior,
-        first.likelihood,
+        likelihood,
         chosen,
         q_diag=method.startswith("diagonal"),
         num_data=len(train[0]),
     )
     natural = {"natural_gradient": True} if method.endswith("natural") else {}
-    trace = raced(svgp, train, held_out, seconds, started, learning_rate=RATE, **natural)
-    return {"trace": trace, "scales_seconds": ready - started}
+    trace = on_the_way(svgp, train, held_out, seconds, started, learning_rate=RATE, **natural)
+    return {"trace": trace, "subset_seconds": ready - started}
+
+
+def of_a_table(train: Rows, num_inducing: int, likelihood: Any) -> tuple[Any, Any, Any]:
+    """Harmonics that are chosen with input scales which a subset has trained."""
+    import interdomain as idm
+
+    input_dim = train[0].shape[1]
+    kernel = idm.kernels.SphericalMatern52(weight_variances=np.ones(input_dim))
+    few = idm.inducing_variables.SphericalHarmonics.for_kernel(kernel, input_dim, max_degree=2)
+    first = idm.models.CollapsedSVGP(train, idm.kernels.FiniteRank(kernel, few), likelihood, few)
+    idm.training.fit_collapsed(first, max_passes=1, progress=False)
+    chosen = idm.inducing_variables.SphericalHarmonics.for_data(kernel, train[0], num_inducing)
+    return idm.kernels.FiniteRank(kernel, chosen), chosen, likelihood
+
+
+def of_the_earth(train: Rows, num_inducing: int, likelihood: Any) -> tuple[Any, Any, Any]:
+    """Spherical harmonics of as many degrees as there are features for."""
+    import interdomain as idm
+
+    kernel = idm.kernels.GlobeMatern32(lengthscale=0.2)
+    degree = int(np.sqrt(num_inducing)) - 1
+    harmonics = idm.inducing_variables.SphericalHarmonics.for_kernel(kernel, 2, degree)
+    return idm.kernels.FiniteRank(kernel, harmonics), harmonics, likelihood
+
+
+def of_images(train: Rows, num_inducing: int, likelihood: Any) -> tuple[Any, Any, Any]:
+    """Patches of the images, which nothing trains."""
+    import gpflow
+
+    import interdomain as idm
+
+    base = gpflow.kernels.SquaredExponential(variance=10.0, lengthscales=2.0)
+    kernel = idm.kernels.Convolutional(base, image_shape=(28, 28), patch_shape=(5, 5))
+    count = min(num_inducing, PATCHES)
+    patches = idm.inducing_variables.InducingPatches.from_data(kernel, train[0], count, seed=0)
+    gpflow.set_trainable(patches, False)
+    return kernel, patches, likelihood
 
 
 def points(
-    train: Rows, held_out: Rows, num_inducing: int, seconds: Sequence[float], *, counts: bool
+    train: Rows, held_out: Rows, num_inducing: int, seconds: Sequence[float], data: str
 ) -> dict[str, Any]:
+    """Stock SVGP at centres of k-means."""
     import gpflow
     from scipy.cluster.vq import kmeans2
 
@@ -201,9 +269,10 @@ def points(
     centres, _ = kmeans2(train[0][chosen], num_inducing, minit="points", seed=0)
     started = time.perf_counter()
     input_dim = train[0].shape[1]
+    lengthscales = 0.2 if data == "counts" else np.full(input_dim, np.sqrt(input_dim))
     model = gpflow.models.SVGP(
-        gpflow.kernels.Matern52(lengthscales=np.full(input_dim, np.sqrt(input_dim))),
-        likelihood_of(counts=counts),
+        gpflow.kernels.Matern52(lengthscales=lengthscales),
+        likelihood_of(data),
         centres,
         num_data=len(train[0]),
     )
@@ -211,45 +280,19 @@ def points(
     def size(step: int) -> float:
         return 0.01 if step < 10 else 0.1
 
-    return {"trace": raced(model, train, held_out, seconds, started, natural_gradient=size)}
+    trace = on_the_way(model, train, held_out, seconds, started, natural_gradient=size)
+    return {"trace": trace}
 
 
-def raced(
-    model: Any,
-    train: Rows,
-    held_out: Rows,
-    seconds: Sequence[float],
-    started: float,
-    **arguments: Any,
+def on_the_way(
+    model: Any, train: Rows, held_out: Rows, seconds: Sequence[float], started: float, **more: Any
 ) -> list[dict[str, float]]:
     """The log density whenever one of the times has passed."""
-    import interdomain as idm
 
-    trace: list[dict[str, float]] = []
-    apart = 0.0
+    def evaluate(model: Any) -> dict[str, float]:
+        return {"log_density": density(model, held_out, cached=False)}
 
-    def look(step: int, model: Any) -> None:
-        nonlocal apart
-        now = time.perf_counter()
-        passed = now - started - apart
-        if passed >= seconds[len(trace)]:
-            value = density(model, held_out, cached=False)
-            trace.append({"seconds": passed, "steps": float(step), "log_density": value})
-            apart += time.perf_counter() - now
-        if len(trace) == len(seconds):
-            raise idm.training.StopFit
-
-    idm.training.fit(
-        model,
-        train,
-        batch_size=min(BATCH_SIZE, len(train[0])),
-        steps=10**6,
-        callbacks=[look],
-        callback_every=5,
-        progress=False,
-        **arguments,
-    )
-    return trace
+    return race.traced(model, train, evaluate, seconds, started, progress=False, **more)
 
 
 def table_of(records: Sequence[Record]) -> str:

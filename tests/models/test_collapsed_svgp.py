@@ -61,8 +61,10 @@ def finite_rank() -> tuple[Any, Any]:
 def model_of(name: str = "probit", parts: Any = harmonics, **arguments: Any) -> CollapsedSVGP:
     likelihood, Y = TARGETS[name]
     kernel, features = parts()
-    arguments = {"progress": False, **arguments}
-    return CollapsedSVGP((X, Y), kernel, likelihood(), features, **arguments)
+    arguments = {"data": (X, Y), "progress": False, **arguments}
+    return CollapsedSVGP(
+        kernel=kernel, likelihood=likelihood(), inducing_variable=features, **arguments
+    )
 
 
 def step(model: CollapsedSVGP, share: float = 1.0) -> float:

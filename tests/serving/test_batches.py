@@ -230,7 +230,7 @@ def test_progress_is_on_stderr_after_a_second(
 ) -> None:
     model = svgp()
     predict_in_batches(model, rows(10), batch_size=2)
-    monkeypatch.setattr("interdomain.serving.batches._DELAY", 0.0)
+    monkeypatch.setattr("interdomain._progress._DELAY", 0.0)
     assert capsys.readouterr() == ("", "")
     predict_in_batches(model, rows(10), batch_size=2)
     shown = capsys.readouterr()

@@ -234,7 +234,7 @@ def test_a_long_pass_shows_a_bar_and_a_short_one_does_not(
 ) -> None:
     make_model(rows, progress=True).elbo()
     assert "pass" not in capsys.readouterr().err
-    monkeypatch.setattr("interdomain.streaming.accumulation._DELAY", 0.0)
+    monkeypatch.setattr("interdomain._progress._DELAY", 0.0)
     make_model(rows, progress=True).elbo()
     assert "pass: 100%" in capsys.readouterr().err
     make_model(rows, progress=False).elbo()

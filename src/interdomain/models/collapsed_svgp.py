@@ -40,6 +40,7 @@ class PassResult(NamedTuple):
         are none.
     :ivar slopes: The gradient of the bound with respect to the likelihood's trainable numbers,
         ``[P]``, and with ``curvatures`` ``[P, P]`` its second derivatives, at fixed q.
+    :ivar mean_expectation: The expected log-likelihood, on average over the rows.
     """
 
     elbo: float
@@ -47,6 +48,7 @@ class PassResult(NamedTuple):
     clipped: Sites
     slopes: Array
     curvatures: Array
+    mean_expectation: float
 
 
 class CollapsedSVGP(RowsModel):
@@ -107,6 +109,8 @@ class CollapsedSVGP(RowsModel):
         that the likelihood does not know, rows that are not finite or not those of the first pass,
         or outside of the box of the features.
     """
+
+    recipe = "fit_collapsed"
 
     def __init__(
         self,
@@ -261,13 +265,20 @@ class CollapsedSVGP(RowsModel):
         if not statistics.finite:
             nothing = self.sites
             none = np.zeros(self._contributions().layout.num_parameters)
-            return PassResult(-np.inf, nothing, nothing, none, np.outer(none, none))
+            return PassResult(-np.inf, nothing, nothing, none, np.outer(none, none), -np.inf)
         parts = statistics.parts()
         sites = Sites.of(parts, negative=True)
         clipped = sites if statistics.negative is None else Sites.of(parts, negative=False)
         kl = kl_divergence(*whitened_q(self._prior(), self._present_sites()))
-        elbo = float(parts["expectations"]) - float(kl)
-        return PassResult(elbo, sites, clipped, parts["slopes"], parts["curvatures"])
+        expectations = float(parts["expectations"])
+        return PassResult(
+            expectations - float(kl),
+            sites,
+            clipped,
+            parts["slopes"],
+            parts["curvatures"],
+            expectations / max(statistics.num_rows, 1),
+        )
 
     def extend(self, data: Any) -> None:
         """Add rows, reading only these: their sites at the present q are added to it. Further

@@ -5,7 +5,7 @@ from __future__ import annotations
 import abc
 import functools
 import os
-from typing import Any
+from typing import Any, ClassVar
 
 import gpflow
 import numpy as np
@@ -36,8 +36,11 @@ class RowsModel(gpflow.models.GPModel, InternalDataTrainingLossMixin, abc.ABC):
 
     A subclass makes its provider with what :func:`arguments_of_rows` returns, and implements
     :meth:`_whitened_q`.
+
+    :cvar recipe: The function of :mod:`interdomain.training` that trains such models.
     """
 
+    recipe: ClassVar[str]
     inducing_variable: InducingVariables
     _provider: RowsProvider
 

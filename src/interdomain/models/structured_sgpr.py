@@ -110,6 +110,8 @@ class StructuredSGPR(RowsModel):
     :raises RuntimeError: In a pass, for a part of the data that cannot be read.
     """
 
+    recipe = "fit_sgpr"
+
     def __init__(
         self,
         data: Any,

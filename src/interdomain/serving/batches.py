@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import contextlib
-import sys
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 import tensorflow as tf
 from gpflow.likelihoods import Likelihood
-from tqdm import tqdm
 
 from .._arguments import boolean, choice, integer
+from .._progress import bar_of_rows
 from ..kernels._scaled_parts import validate_rows
 from ..sphere._typing import Array, IntArray
 from ..streaming.invalid_rows import InvalidRowsError, named
@@ -20,9 +19,6 @@ from .collecting import Collected
 from .predictors import METHODS, OF_TARGETS, Predictor
 from .rows import ArrayRows, Batch, BoolArray, DatasetRows, make_rows
 from .sorts import any_predictor
-
-_DELAY = 1.0
-"""Seconds before a progress bar appears."""
 
 _BATCH_ENTRIES = 2**21
 """Numbers in the covariances of a batch: 16 MB, of which a prediction holds a few at a time."""
@@ -100,17 +96,7 @@ def predict_in_batches(
     collected = Collected(
         predict.specs, is_single=predict.is_single, num_rows=rows.num_rows, out=out
     )
-    with tqdm(
-        total=rows.num_rows,
-        desc=method,
-        unit="row",
-        unit_scale=True,
-        file=sys.stderr,
-        disable=not progress,
-        delay=_DELAY,
-        dynamic_ncols=True,
-        mininterval=0.1 if sys.stderr.isatty() else 2.0,
-    ) as bar:
+    with bar_of_rows(method, rows.num_rows, progress=progress) as bar:
         _predict_all(predict, rows, batch_size, collected, on_invalid, bar.update)
     return collected.result()
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import sys
 import time
 import zlib
 from collections.abc import Callable
@@ -11,8 +10,8 @@ from dataclasses import replace
 from typing import Any, Generic, NoReturn
 
 import numpy as np
-from tqdm import tqdm
 
+from .._progress import bar_of_rows
 from ..covariances.domains import Complaint, Extent
 from ..sphere._typing import Array
 from .archives import Position
@@ -24,9 +23,6 @@ from .sources import BoolArray, RowSource, finite_rows
 
 Told = Callable[[Array, Array], None]
 """What is told of rows X and Y."""
-
-_DELAY = 1.0
-"""Seconds before a progress bar appears: short passes need none."""
 
 
 def accumulate(
@@ -52,17 +48,7 @@ def accumulate(
     :raises ValueError: If what is summed is not finite, no row is left, or the file belongs to
         other rows or features.
     """
-    with tqdm(
-        total=source.num_rows,
-        desc=f"pass {name}".strip(),
-        unit="row",
-        unit_scale=True,
-        file=sys.stderr,
-        disable=not progress,
-        delay=_DELAY,
-        dynamic_ncols=True,
-        mininterval=0.1 if sys.stderr.isatty() else 2.0,
-    ) as bar:
+    with bar_of_rows(f"pass {name}".strip(), source.num_rows, progress=progress) as bar:
         return _Pass(content, source, on_invalid, file, name, told).run(bar)
 
 

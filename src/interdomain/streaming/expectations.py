@@ -3,7 +3,13 @@
 from __future__ import annotations
 
 import tensorflow as tf
-from gpflow.likelihoods import Bernoulli, Likelihood, MonteCarloLikelihood
+from gpflow.likelihoods import (
+    Bernoulli,
+    Likelihood,
+    MonteCarloLikelihood,
+    QuadratureLikelihood,
+    ScalarLikelihood,
+)
 from gpflow.quadrature import ndiag_mc
 from gpflow.utilities import Dispatcher
 
@@ -60,3 +66,20 @@ def expectations_of_labels(
         return tf.math.log_sigmoid(tf.where(tf.equal(Y, 1), F, -F))
 
     return tf.reduce_sum(likelihood.quadrature(log_prob, mean, variance, Y=Y), axis=-1)
+
+
+_BY_QUADRATURE = (
+    QuadratureLikelihood._variational_expectations,
+    ScalarLikelihood._variational_expectations,
+)
+
+
+def how_expected(likelihood: Likelihood) -> str:
+    """How the expected log-likelihood is computed, in words."""
+    if isinstance(likelihood, MonteCarloLikelihood):
+        return f"{likelihood.num_monte_carlo_points} draws"
+    # GPflow has closed forms of counts and times for an exponential link only, and none of classes.
+    closed = getattr(likelihood, "invlink", tf.exp) in (tf.exp, tf.math.exp)
+    if closed and type(likelihood)._variational_expectations not in _BY_QUADRATURE:
+        return "closed form"
+    return "quadrature"

@@ -5,6 +5,7 @@ from .additive import AdditiveFit, fit_additive
 from .choice import Choice
 from .collapsed import CollapsedFit, fit_collapsed
 from .loop import fit
+from .optimum import start_at_optimum
 from .pairs import RankedPair
 from .progress import Callback, StopFit
 from .pursuit import Pursuit, PursuitRound, matching_pursuit
@@ -29,4 +30,5 @@ __all__ = [
     "fit_collapsed",
     "fit_sgpr",
     "matching_pursuit",
+    "start_at_optimum",
 ]

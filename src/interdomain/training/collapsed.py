@@ -12,10 +12,13 @@ from typing import Any
 import gpflow
 from tqdm import tqdm
 
-from .._arguments import boolean, integer, number
+from .._arguments import integer, number
 from ..models import CollapsedSVGP
+from ..streaming.expectations import how_expected
 from .collapsed_checkpoints import PassCheckpoint
 from .passes import CollapsedReason, Passes, frozen
+from .recipes import check_recipe, keep_passes
+from .separation import warn_of_separation
 from .site_subset import begin_on_subset
 
 _LARGE = 4
@@ -92,6 +95,9 @@ def fit_collapsed(
     5. Again from 2, until the bound rises by less than ``tolerance``.
 
     The optimum is that of ``gpflow.models.SVGP``; log-concave likelihoods take five to ten passes.
+    The progress bar says how the expected log-likelihood is computed: in closed form, by quadrature
+    or by draws. Labels that can be told apart without error let the kernel's variance run away,
+    which is warned of.
 
     :param model: its parameters and q are trained in place, from what they are.
     :param max_passes: over all rows, at most.
@@ -112,33 +118,26 @@ def fit_collapsed(
         likelihood does not know.
     """
     started = time.perf_counter()
-    if not isinstance(model, CollapsedSVGP):
-        raise ValueError(
-            f"model: found a {type(model).__name__}; pass an interdomain.models.CollapsedSVGP, or "
-            "call interdomain.training.fit."
-        )
+    check_recipe(
+        model,
+        CollapsedSVGP,
+        subset_size=subset_size,
+        subset_steps=subset_steps,
+        checkpoint_dir=checkpoint_dir,
+        resume=resume,
+        progress=progress,
+    )
     max_passes = integer("max_passes", max_passes, at_least=1)
     tolerance = number("tolerance", tolerance, at_least=0)
     steps = integer("steps", steps, at_least=0)
     if max_seconds is not None:
         max_seconds = number("max_seconds", max_seconds, above=0)
-    integer("subset_size", subset_size, at_least=1)
-    integer("subset_steps", subset_steps, at_least=1)
-    boolean("resume", resume)
-    boolean("progress", progress)
-    if resume and checkpoint_dir is None:
-        raise ValueError(
-            "checkpoint_dir must be given to resume from, found None; pass the folder of the run "
-            "that was interrupted, or resume=False."
-        )
     workers = model.workers
     progress = progress and workers.is_chief
     checkpoint = None
     if checkpoint_dir is not None:
         checkpoint = PassCheckpoint(Path(checkpoint_dir), model, resume=resume)
-        if model.checkpoint_path is None:
-            name = "pass" if model.keeps_parts else "pass.npz"
-            model.checkpoint_path = Path(checkpoint_dir) / name
+    keep_passes(model, checkpoint_dir, "pass")
     state = None if checkpoint is None else checkpoint.load()
     trainable = {n: p for n, p in model.feature_parameters.items() if p.trainable}
     arguments: dict[str, Any] = {
@@ -161,9 +160,11 @@ def fit_collapsed(
     model.broadcast_parameters()
     subset_seconds = time.perf_counter() - started
     passes = Passes(model, tolerance=tolerance, checkpoint=checkpoint, **arguments)
-    with tqdm(total=max_passes, desc="passes", disable=not progress, leave=True) as bar:
+    described = f"passes ({how_expected(model.likelihood)})"
+    with tqdm(total=max_passes, desc=described, disable=not progress, leave=True) as bar:
         reason, message = passes.run(state, max_passes, max_seconds, started, bar)
     model.broadcast_parameters()
+    warn_of_separation(model, passes.best.result)
     return CollapsedFit(
         elbos=tuple(passes.elbos),
         elbo=passes.best.result.elbo,

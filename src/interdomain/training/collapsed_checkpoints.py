@@ -3,29 +3,19 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import gpflow
 import numpy as np
-import tensorflow as tf
 
 from ..models import CollapsedSVGP
 from ..models.sites import Sites
 from ..sphere._typing import Array
 from ..streaming.archives import FORMAT, read_archive, write_archive
 
-
-class PassState(NamedTuple):
-    """How far a fit had come.
-
-    :ivar elbos: Of the passes that were made.
-    :ivar share: The size of the next step.
-    """
-
-    elbos: tuple[float, ...]
-    share: float
+_OF_PASSES = "passes_"
 
 
 class PassCheckpoint:
@@ -53,30 +43,21 @@ class PassCheckpoint:
             },
         }
 
-    def save(
-        self,
-        model: CollapsedSVGP,
-        variables: Sequence[tf.Variable],
-        elbos: Sequence[float],
-        share: float,
-    ) -> None:
-        """Keep the model as it is before the next pass. The chief writes."""
+    def save(self, model: CollapsedSVGP, passes: Mapping[str, Array]) -> None:
+        """Keep the model as it is before the next pass, and what the passes know. The chief
+        writes."""
         if not model.workers.is_chief:
             return
         self._path.parent.mkdir(parents=True, exist_ok=True)
-        arrays: dict[str, Array] = {
-            "header": np.array(json.dumps(self._header())),
-            "elbos": np.array(elbos),
-            "share": np.array(share),
-        }
+        arrays: dict[str, Array] = {"header": np.array(json.dumps(self._header()))}
         for number, parameter in enumerate(model.parameters):
             arrays[f"parameter_{number}"] = parameter.unconstrained_variable.numpy()
-        for name, value in zip(Sites._fields, model.sites, strict=True):
-            arrays[f"sites_{name}"] = np.asarray(value)
+        arrays |= arrays_of_sites("sites", model.sites)
+        arrays |= {f"{_OF_PASSES}{name}": value for name, value in passes.items()}
         write_archive(self._path, arrays)
 
-    def load(self) -> PassState | None:
-        """Put the model where a fit had been; None if there is no file.
+    def load(self) -> dict[str, Array] | None:
+        """Put the model where a fit had been; what its passes knew, or None if there is no file.
 
         :raises ValueError: If the file is of another model.
         """
@@ -89,7 +70,21 @@ class PassCheckpoint:
         for number, parameter in enumerate(self._model.parameters):
             parameter.unconstrained_variable.assign(arrays[f"parameter_{number}"])
         try:
-            self._model.assign_sites(Sites(*(arrays[f"sites_{name}"] for name in Sites._fields)))
+            self._model.assign_sites(sites_of_arrays("sites", arrays))
         except ValueError as error:
             raise ValueError(wrong) from error
-        return PassState(tuple(arrays["elbos"].tolist()), float(arrays["share"]))
+        return {
+            name.removeprefix(_OF_PASSES): value
+            for name, value in arrays.items()
+            if name.startswith(_OF_PASSES)
+        }
+
+
+def arrays_of_sites(name: str, sites: Sites) -> dict[str, Array]:
+    """Sites as arrays of such names."""
+    return {f"{name}_{k}": np.asarray(v) for k, v in zip(Sites._fields, sites, strict=True)}
+
+
+def sites_of_arrays(name: str, arrays: Mapping[str, Array]) -> Sites:
+    """What :func:`arrays_of_sites` was given."""
+    return Sites(*(arrays[f"{name}_{k}"] for k in Sites._fields))

@@ -75,7 +75,7 @@ def make_batches(
                 DatasetBatches(data) if strategy is None else ShardedDatasetBatches(data, strategy)
             )
         data = _concatenated(data)
-    X, Y = _checked_arrays(data)
+    X, Y = checked_arrays(data)
     if batch_size is None:
         if getattr(model, "num_data", None) is not None:
             _check_num_data(model, len(X))
@@ -111,7 +111,7 @@ def _check_internal(model: Any, data: Data, batch_size: int | None) -> None:
         )
 
 
-def _checked_arrays(data: Any) -> tuple[AnyNDArray, AnyNDArray]:
+def checked_arrays(data: Any) -> tuple[AnyNDArray, AnyNDArray]:
     """(X, Y) in the default float; an integer Y stays integer, for likelihoods over classes."""
     if not isinstance(data, (tuple, list)) or len(data) != 2:
         raise ValueError(

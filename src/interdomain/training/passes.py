@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from typing import Any, Literal, NamedTuple, TypeAlias
 
@@ -16,7 +16,7 @@ from ..models.collapsed_svgp import PassResult
 from ..models.site_evidence import TiltedEvidence
 from ..models.sites import Sites
 from ..sphere._typing import Array
-from .collapsed_checkpoints import PassCheckpoint, PassState
+from .collapsed_checkpoints import PassCheckpoint, arrays_of_sites, sites_of_arrays
 from .pursuit import fit_quietly
 from .results import NonFiniteError
 from .trust_region import limited
@@ -54,6 +54,12 @@ _ROUNDING = 1e-10
 
 _LONGEST_STEP = 1.0
 """Of a likelihood's unconstrained numbers, between two passes."""
+
+_PROGRESS = (
+    *("_settled", "_trained", "_near", "_whole", "_halved"),
+    *("_share", "_weight", "_first_weight", "_least_precision"),
+)
+"""Attributes of :class:`Passes`: how far they have come."""
 
 
 @contextmanager
@@ -117,15 +123,18 @@ class Passes:
 
     def run(
         self,
-        state: PassState | None,
+        state: Mapping[str, Array] | None,
         max_passes: int,
         max_seconds: float | None,
         started: float,
         bar: Any = None,
     ) -> tuple[CollapsedReason, str]:
-        """Why it ended, and that in words."""
+        """Why it ended, and that in words.
+
+        :param state: what :meth:`_state` returned, to go on from; the model is there already.
+        """
         if state is not None:
-            self.elbos, self._share = list(state.elbos), state.share
+            self._restore(state)
             if bar is not None:
                 bar.update(len(self.elbos))
         if not self._model.has_sites:
@@ -152,7 +161,35 @@ class Passes:
                 return "stalled", "no step raises the bound, however short it is"
             self._step()
             if self._checkpoint is not None:
-                self._checkpoint.save(self._model, self._variables, self.elbos, self._share)
+                self._checkpoint.save(self._model, self._state())
+
+    def _state(self) -> dict[str, Array]:
+        """All that the next passes depend on, besides the model."""
+        best, result = self.best, self.best.result
+        negative = result.sites is not result.clipped
+        return {
+            "elbos": np.array(self.elbos),
+            "progress": np.array([float(getattr(self, name)) for name in _PROGRESS]),
+            "numbers": np.array([best.objective, result.elbo, result.mean_expectation, negative]),
+            "slopes": result.slopes,
+            "curvatures": result.curvatures,
+            **{f"value_{k}": value for k, value in enumerate(best.values)},
+            **arrays_of_sites("best", best.sites),
+            **arrays_of_sites("found", result.sites),
+            **(arrays_of_sites("clipped", result.clipped) if negative else {}),
+        }
+
+    def _restore(self, state: Mapping[str, Array]) -> None:
+        self.elbos = state["elbos"].tolist()
+        for name, value in zip(_PROGRESS, state["progress"], strict=True):
+            setattr(self, name, type(getattr(self, name))(value))
+        objective, elbo, mean_expectation, negative = state["numbers"].tolist()
+        found = sites_of_arrays("found", state)
+        clipped = sites_of_arrays("clipped", state) if negative else found
+        slopes, curvatures = state["slopes"], state["curvatures"]
+        result = PassResult(elbo, found, clipped, slopes, curvatures, mean_expectation)
+        values = [state[f"value_{k}"] for k in range(len(self._variables))]
+        self._best = _Point(sites_of_arrays("best", state), values, result, objective)
 
     def _pass(self) -> float | None:
         """A pass; returns by how much the bound has risen, None if it has not, and the model was

@@ -11,10 +11,11 @@ from typing import Any
 
 import gpflow
 
-from .._arguments import boolean, integer
+from .._arguments import integer
 from ..models import StructuredSGPR
 from .choice import Choice, choose_features
 from .loop import fit
+from .recipes import check_recipe, keep_passes
 from .results import FitResult
 
 
@@ -121,31 +122,24 @@ def fit_sgpr(
         a feature parameter is trainable.
     """
     started = time.perf_counter()
-    if not isinstance(model, StructuredSGPR):
-        raise ValueError(
-            f"model: found a {type(model).__name__}; pass an interdomain.models.StructuredSGPR, or "
-            "call interdomain.training.fit."
-        )
-    integer("subset_size", subset_size, at_least=1)
-    integer("subset_steps", subset_steps, at_least=1)
+    check_recipe(
+        model,
+        StructuredSGPR,
+        subset_size=subset_size,
+        subset_steps=subset_steps,
+        checkpoint_dir=checkpoint_dir,
+        resume=resume,
+        progress=progress,
+    )
     integer("max_turns", max_turns, at_least=0)
     if num_inducing is not None:
         num_inducing = integer("num_inducing", num_inducing, at_least=1)
-    boolean("resume", resume)
-    boolean("progress", progress)
-    if resume and checkpoint_dir is None:
-        raise ValueError(
-            "checkpoint_dir must be given to resume from, found None; pass the folder of the run "
-            "that was interrupted, or resume=False."
-        )
     folders: dict[str, Path | None] = {"subset": None, "fit": None}
     workers = model.workers
     if checkpoint_dir is not None:
         own = Path(checkpoint_dir) / ("" if workers.is_chief else f"worker-{workers.index}")
         folders = {name: own / name for name in folders}
-        if model.checkpoint_path is None:
-            name = "statistics" if model.keeps_parts else "statistics.npz"
-            model.checkpoint_path = Path(checkpoint_dir) / name
+    keep_passes(model, checkpoint_dir, "statistics")
     progress = progress and workers.is_chief
     arguments: dict[str, Any] = {"options": options, "resume": resume, "progress": progress}
     trainable = {n: p for n, p in model.feature_parameters.items() if p.trainable}

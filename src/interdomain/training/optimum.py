@@ -1,0 +1,132 @@
+"""A beginning for minibatches: the optimal q of regression on some rows, in closed form."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import gpflow
+import numpy as np
+import scipy.linalg
+import tensorflow as tf
+from gpflow.covariances import Kuf
+
+from .._arguments import instance, integer
+from ..covariances import Kuu_operator
+from ..kernels._kernel_arguments import single_output
+from ..linalg import Root
+from ..models.collapsed import root_of
+from ..sphere._typing import Array
+from .data import checked_arrays
+
+_BATCH = 1_000
+"""Rows whose features are computed at a time."""
+
+
+def start_at_optimum(
+    model: gpflow.models.SVGP, data: Any, *, subset_size: int = 5_000, seed: int = 0
+) -> None:
+    """
+    Give a ``gpflow.models.SVGP`` for regression the q that is best for some of its rows.
+
+    With the whitened features ``Phi`` ``[M, n]`` of n rows and their noise variances s this is
+    ``N(m, B^{-1})`` with ``B = I + Phi diag(1 / s) Phi^T`` and ``m = B^{-1} Phi ((Y - mean) / s)``
+    (Titsias 2009, eq. 10). A diagonal q has the same mean, and the variances ``1 / diag(B)``. No
+    matrix larger than the smaller of ``[M, M]`` and ``[n, n]`` is made for a diagonal q, so that M
+    can be ten thousand and more. :func:`fit` then begins where minibatches would arrive after many
+    steps; parameters of the kernel, the features and the noise stay as they are here.
+
+    Where ``subset_size`` reaches the number of rows, q is the optimum for all of them.
+
+    >>> import gpflow, numpy as np, interdomain as idm
+    >>> X = np.linspace(0, 1, 50)[:, None]
+    >>> data = X, np.sin(6 * X)
+    >>> model = gpflow.models.SVGP(
+    ...     gpflow.kernels.Matern52(lengthscales=0.3),
+    ...     gpflow.likelihoods.Gaussian(0.01),
+    ...     X[::5].copy(),
+    ... )
+    >>> idm.training.start_at_optimum(model, data)
+    >>> exact = gpflow.models.SGPR(data, model.kernel, X[::5].copy(), noise_variance=0.01)
+    >>> bool(abs(model.elbo(data) - exact.elbo()) < 1e-3)
+    True
+
+    :param model: whitened or not, with a full or a diagonal q and any number of outputs that share
+        a kernel; its ``q_mu`` and ``q_sqrt`` are set.
+    :param data: X ``[N, D]`` and Y ``[N, P]``.
+    :param subset_size: rows to draw, without replacement; all, if there are fewer. Their features
+        take ``8 M n`` bytes.
+    :param seed: of the draw.
+    :raises ValueError: for a model of another class, a kernel of several outputs, a likelihood that
+        is not Gaussian, or data that are not finite.
+    """
+    instance("model", model, gpflow.models.SVGP, "a gpflow.models.SVGP")
+    single_output("model.kernel", model.kernel, "give each output a model of its own")
+    if not isinstance(model.likelihood, gpflow.likelihoods.Gaussian):
+        raise ValueError(
+            "model.likelihood must be gpflow.likelihoods.Gaussian, found "
+            f"{type(model.likelihood).__name__}; for another one train an "
+            "interdomain.models.CollapsedSVGP by fit_collapsed, and go on with its to_svgp()."
+        )
+    X, Y = checked_arrays(data)
+    subset_size = integer("subset_size", subset_size, at_least=1)
+    if len(X) > subset_size:
+        chosen = np.sort(np.random.default_rng(seed).permutation(len(X))[:subset_size])
+        X, Y = X[chosen], Y[chosen]
+    jitter = gpflow.default_jitter()
+    root = root_of(Kuu_operator(model.inducing_variable, model.kernel, jitter=jitter))
+    noise = np.asarray(model.likelihood.variance_at(X), np.float64)
+    if np.any(noise != noise[:, :1]):
+        raise ValueError(
+            "model.likelihood: its noise differs between the columns of Y; give each column a "
+            "model of its own."
+        )
+    scale = 1 / np.sqrt(noise[:, :1])
+    phi = _whitened_features(model, root, X) * scale[:, 0]
+    errors = (Y - np.asarray(model.mean_function(X), np.float64)) * scale
+    dtype = gpflow.default_float()
+    model.q_mu.assign(_coordinates(model, root, _mean(phi, errors)).astype(dtype))
+    model.q_sqrt.assign(_roots(model, root, phi).astype(dtype))
+
+
+def _whitened_features(model: gpflow.models.SVGP, root: Root, X: Array) -> Array:
+    """``R^{-1} Kuf``, ``[M, n]``, in float64."""
+    batches = (X[i : i + _BATCH] for i in range(0, len(X), _BATCH))
+    parts = (Kuf(model.inducing_variable, model.kernel, batch) for batch in batches)
+    return np.concatenate([np.asarray(root.solve(tf.cast(p, tf.float64))) for p in parts], axis=1)
+
+
+def _mean(phi: Array, errors: Array) -> Array:
+    """``(I + phi phi^T)^{-1} phi errors``, by the smaller of the two systems."""
+    if phi.shape[0] <= phi.shape[1]:
+        return np.asarray(_solve(phi @ phi.T, phi @ errors))
+    return np.asarray(phi @ _solve(phi.T @ phi, errors))
+
+
+def _solve(gram: Array, columns: Array) -> Array:
+    """``(I + gram)^{-1} columns``; gram is overwritten."""
+    gram[np.diag_indices(len(gram))] += 1
+    return np.asarray(scipy.linalg.solve(gram, columns, assume_a="pos", overwrite_a=True))
+
+
+def _coordinates(model: gpflow.models.SVGP, root: Root, columns: Array) -> Array:
+    """Of whitened columns, in the variables of the model."""
+    return columns if model.whiten else np.asarray(root.matmul(tf.constant(columns)))
+
+
+def _roots(model: gpflow.models.SVGP, root: Root, phi: Array) -> Array:
+    """Of the covariance, in the shape of the model's ``q_sqrt``."""
+    shape = tuple(model.q_sqrt.shape)
+    if len(shape) == 2:
+        precision = np.ones(len(phi))
+        if not model.whiten:
+            precision = np.asarray(root.inverse_diagonal())
+            phi = np.asarray(root.solve(tf.constant(phi), adjoint=True))
+        deviations = 1 / np.sqrt(precision + np.einsum("mn,mn->m", phi, phi))
+        return np.broadcast_to(deviations[:, None], shape)
+    precision = phi @ phi.T
+    precision[np.diag_indices(len(phi))] += 1
+    # B = U U^T with an upper triangle U, so that U^{-T} is the lower root of the inverse.
+    upper = scipy.linalg.cholesky(precision[::-1, ::-1], lower=True)[::-1, ::-1]
+    identity = np.eye(len(phi))
+    lower = scipy.linalg.solve_triangular(upper, identity, lower=False).T
+    return np.broadcast_to(_coordinates(model, root, lower), shape)

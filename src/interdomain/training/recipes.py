@@ -1,0 +1,51 @@
+"""What the recipes for models that read their rows in passes have in common."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any
+
+from .._arguments import boolean, integer
+from ..models.rows_model import RowsModel
+
+
+def check_recipe(
+    model: Any,
+    kind: type[RowsModel],
+    *,
+    subset_size: int,
+    subset_steps: int,
+    checkpoint_dir: str | os.PathLike[str] | None,
+    resume: bool,
+    progress: bool,
+) -> None:
+    """
+    Check the arguments that every recipe has.
+
+    :param kind: the class that the model must be of.
+    :raises ValueError: if one is wrong.
+    """
+    if not isinstance(model, kind):
+        other = getattr(type(model), "recipe", "fit")
+        raise ValueError(
+            f"model: found a {type(model).__name__}; pass an interdomain.models.{kind.__name__}, "
+            f"or call interdomain.training.{other}."
+        )
+    integer("subset_size", subset_size, at_least=1)
+    integer("subset_steps", subset_steps, at_least=1)
+    boolean("resume", resume)
+    boolean("progress", progress)
+    if resume and checkpoint_dir is None:
+        raise ValueError(
+            "checkpoint_dir must be given to resume from, found None; pass the folder of the run "
+            "that was interrupted, or resume=False."
+        )
+
+
+def keep_passes(model: RowsModel, checkpoint_dir: str | os.PathLike[str] | None, name: str) -> None:
+    """Let passes keep what is done in a file of ``checkpoint_dir`` (in a folder, if the rows are in
+    parts), unless the model has a ``checkpoint_path``."""
+    if checkpoint_dir is not None and model.checkpoint_path is None:
+        file = name if model.keeps_parts else f"{name}.npz"
+        model.checkpoint_path = Path(checkpoint_dir) / file
