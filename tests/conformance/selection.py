@@ -20,6 +20,27 @@ def param(*values: Any, id: str, quick: bool = True) -> Any:
     return pytest.param(*values, id=id, marks=() if quick else pytest.mark.full)
 
 
+def in_turn(
+    selected: Iterable[Case], options: Iterable[Any], quick: Iterable[Case], first: int = 0
+) -> list[tuple[Case, Any, bool]]:
+    """Each case with one of the options in turn, and one of each kind of operator with all.
+
+    So each option meets each kind, and several classes; that a class would meet an option in a way
+    that its kind does not is excluded by the design, which knows of operators alone.
+
+    :param first: Which option the first case has.
+    :return: Cases, options, and whether this is in the quick tier: those of ``quick`` with the
+        option whose turn it is.
+    """
+    options, quick = list(options), tuple(quick)
+    return [
+        (case, option, case in quick and turn)
+        for k, case in enumerate(selected)
+        for i, option in enumerate(options)
+        if (turn := (i - k - first) % len(options) == 0) or case in ONE_OF_EACH_KIND
+    ]
+
+
 def cases(selected: Iterable[Case], quick: Iterable[Case]) -> pytest.MarkDecorator:
     """A test for each of the selected cases; in the quick tier, for those of ``quick``."""
     return pytest.mark.parametrize(

@@ -59,7 +59,7 @@ def test_set_trainable(case: Case) -> None:
         assert_close(gradient, expected_gradient)
 
 
-@every_case_quick_each_class
+@each_class
 def test_copies_are_equal_and_independent(case: Case, tmp_path: Path) -> None:
     """deepcopy, pickle, freeze, multiple_assign, checkpoints."""
     model, data, X = make_svgp(case), make_data(case), make_inputs(case, 4)

@@ -13,10 +13,10 @@ import pytest
 import tensorflow as tf
 from gpflow.posteriors import PrecomputeCacheType
 
-from .cases import CASES, ONE_OF_EACH_KIND, REPRESENTATIVES, Case
+from .cases import ONE_OF_EACH_KIND, REPRESENTATIVES, Case
 from .dense_twin import DenseTwin, dense_twin
 from .helpers import assert_close, make_inputs, make_q, make_svgp
-from .selection import each_class, param
+from .selection import each_class, in_turn, param
 
 FORMS = {
     "whitened-diagonal": (True, True),
@@ -79,15 +79,16 @@ def split(prediction: tuple[tf.Tensor, tf.Tensor], *batch: int) -> tuple[np.ndar
 @pytest.mark.parametrize(
     ("case", "form"),
     [
-        param(case, form, id=f"{case.name}-{form}", quick=case in ONE_OF_EACH_KIND)
-        for k, case in enumerate(CASES)
-        for h, form in enumerate(("whitened-diagonal", "unwhitened-full"))
-        if case.representative or h == k % 2
+        param(case, form, id=f"{case.name}-{form}", quick=quick)
+        for case, form, quick in in_turn(
+            REPRESENTATIVES, ("whitened-diagonal", "unwhitened-full"), ONE_OF_EACH_KIND
+        )
     ],
 )
 def test_batched_inputs(case: Case, form: str) -> None:
-    """Leading dimensions of Xnew: as if each batch were predicted by itself. How q is given
-    does not matter to the family: it has one of the forms for each case, both for each class."""
+    """Leading dimensions of Xnew: as if each batch were predicted by itself. That Kuf has them is
+    in test_registry.py for every case. How q is given does not matter to the family: it has one of
+    the forms for each class, both for each kind."""
     whiten, q_diag = FORMS[form]
     model = make_svgp(case, whiten=whiten, q_diag=q_diag, num_latent_gps=2)
     posterior = model.posterior()
@@ -105,10 +106,10 @@ def test_batched_inputs(case: Case, form: str) -> None:
 @pytest.mark.parametrize(
     ("case", "whiten"),
     [
-        param(case, whiten, id=f"{case.name}-{name}", quick=case in ONE_OF_EACH_KIND)
-        for k, case in enumerate(CASES)
-        for name, whiten in (("whitened", True), ("unwhitened", False))
-        if case.representative or whiten == bool(k % 2)
+        param(case, whiten, id=f"{case.name}-{name}", quick=quick)
+        for case, (name, whiten), quick in in_turn(
+            REPRESENTATIVES, (("whitened", True), ("unwhitened", False)), ONE_OF_EACH_KIND
+        )
     ],
 )
 def test_conditional_on_known_values(case: Case, whiten: bool) -> None:

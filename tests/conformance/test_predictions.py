@@ -7,14 +7,21 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from .cases import Case
+from .cases import ONE_OF_EACH_KIND, REPRESENTATIVES, Case
 from .dense_twin import DenseTwin, dense_twin
 from .helpers import assert_close, make_data, make_inputs, make_svgp
-from .selection import each_class_quick_each_kind
+from .selection import each_class_quick_each_kind, in_turn, param
 
 
-@each_class_quick_each_kind
-@pytest.mark.parametrize("full_cov", [False, True], ids=["marginal", "joint"])
+@pytest.mark.parametrize(
+    ("case", "full_cov"),
+    [
+        param(case, full_cov, id=f"{name}-{case.name}", quick=quick)
+        for case, (name, full_cov), quick in in_turn(
+            REPRESENTATIVES, (("marginal", False), ("joint", True)), ONE_OF_EACH_KIND
+        )
+    ],
+)
 def test_predict_f_samples(case: Case, full_cov: bool) -> None:
     """The same random numbers make the same samples; they have the predicted moments."""
     model = make_svgp(case, num_latent_gps=2)

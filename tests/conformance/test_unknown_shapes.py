@@ -27,7 +27,7 @@ from interdomain.transforms import ImageFlip, Negation
 
 from .cases import CASES, ONE_OF_EACH_KIND, REPRESENTATIVES, Case
 from .helpers import assert_close, make_data, make_inputs, make_svgp, value_and_gradients
-from .selection import cases, param
+from .selection import cases, in_turn, param
 
 SHAPES = {"columns": [None, None], "rank": None}
 Data = tuple[np.ndarray, np.ndarray]
@@ -38,20 +38,14 @@ def compiled(function: Callable[..., Any], shape: list[None] | None, *, inputs: 
     return tf.function(function, input_signature=signature, autograph=False)
 
 
-def with_either_shape(quick: Iterable[Case], first: str) -> pytest.MarkDecorator:
-    """Representatives with both, the others with one of the two in turn; in the quick tier, those
-    of ``quick`` with one."""
-    names = itertools.islice(itertools.cycle(SHAPES), list(SHAPES).index(first), None)
-    chosen = set(zip(quick, names, strict=False))
-    in_turn = set(zip(CASES, itertools.cycle(SHAPES), strict=False))
-    pairs = [
-        pair
-        for pair in itertools.product(CASES, SHAPES)
-        if pair[0] in REPRESENTATIVES or pair in in_turn
-    ]
+def with_either_shape(selected: Iterable[Case], first: int) -> pytest.MarkDecorator:
+    """One of the two in turn, both with one of each kind; in the quick tier, those with one."""
     return pytest.mark.parametrize(
         ("case", "unknown"),
-        [param(*pair, id=f"{pair[0].name}-{pair[1]}", quick=pair in chosen) for pair in pairs],
+        [
+            param(case, unknown, id=f"{case.name}-{unknown}", quick=quick)
+            for case, unknown, quick in in_turn(selected, SHAPES, ONE_OF_EACH_KIND, first)
+        ],
     )
 
 
@@ -77,12 +71,12 @@ def predictions(source: Any) -> Callable[[Any], Any]:
     return both
 
 
-@with_either_shape(ONE_OF_EACH_KIND, first="columns")
+@with_either_shape(REPRESENTATIVES, first=0)
 def test_elbo(case: Case, unknown: str) -> None:
     assert_elbo_and_gradients(make_svgp(case, whiten=False), make_data(case), unknown)
 
 
-@with_either_shape(ONE_OF_EACH_KIND, first="rank")
+@with_either_shape(CASES, first=1)
 def test_predictions(case: Case, unknown: str) -> None:
     """Of a model, and of its posterior with a cache; several sets of rows, if the rank says so."""
     model = make_svgp(case, num_latent_gps=2)
