@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import numpy as np
@@ -13,6 +15,8 @@ from benchmarks import additive
 from benchmarks._lib.data import DataError
 from benchmarks._lib.mixed_tables import Data, indicators
 from benchmarks._lib.splits import Split
+
+InThisProcess = Callable[[ModuleType], None]
 
 
 def record(method: str, split: int, *points: tuple[float, float]) -> dict[str, Any]:
@@ -49,7 +53,8 @@ def test_columns_of_stations() -> None:
 
 
 @pytest.mark.full
-def test_short_run(tmp_path: Path) -> None:
+def test_short_run(tmp_path: Path, in_this_process: InThisProcess) -> None:
+    in_this_process(additive)
     assert additive.AdditiveTables().main(["--short", "--results", str(tmp_path)]) == 0
     lines = (tmp_path / "additive.jsonl").read_text().splitlines()
     records = [json.loads(line) for line in lines]

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import numpy as np
 import pytest
 
 from benchmarks import anisotropic
+
+InThisProcess = Callable[[ModuleType], None]
 
 
 def record(data: str, method: str, *points: tuple[float, float]) -> dict[str, Any]:
@@ -52,7 +56,8 @@ def test_four_of_thirty_columns_matter() -> None:
 
 
 @pytest.mark.full
-def test_short_run(tmp_path: Path) -> None:
+def test_short_run(tmp_path: Path, in_this_process: InThisProcess) -> None:
+    in_this_process(anisotropic)
     options = ["--short", "--results", str(tmp_path)]
     assert anisotropic.Anisotropic().main(options) == 0
     lines = (tmp_path / "anisotropic.jsonl").read_text().splitlines()

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from pathlib import Path
+from types import ModuleType
 
 import numpy as np
 import pytest
 
 from benchmarks import globe
 from benchmarks._lib import elevations
+
+InThisProcess = Callable[[ModuleType], None]
 
 
 def test_rows() -> None:
@@ -30,7 +34,8 @@ def test_jumps() -> None:
 
 
 @pytest.mark.full
-def test_short_run(tmp_path: Path) -> None:
+def test_short_run(tmp_path: Path, in_this_process: InThisProcess) -> None:
+    in_this_process(globe)
     options = ["--short", "--results", str(tmp_path), "--models", "harmonics_6,box_49"]
     assert globe.Globe().main(options) == 0
     lines = (tmp_path / "globe.jsonl").read_text().splitlines()

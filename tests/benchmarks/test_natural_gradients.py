@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import pytest
 
 from benchmarks import natural_gradients
+
+InThisProcess = Callable[[ModuleType], None]
 
 
 def raced(method: str, *densities: float) -> dict[str, Any]:
@@ -47,7 +51,8 @@ def test_the_aim() -> None:
 
 
 @pytest.mark.full
-def test_short_run(tmp_path: Path) -> None:
+def test_short_run(tmp_path: Path, in_this_process: InThisProcess) -> None:
+    in_this_process(natural_gradients)
     options = ["--short", "--results", str(tmp_path)]
     assert natural_gradients.NaturalGradients().main(options) == 0
     lines = (tmp_path / "natural_gradients.jsonl").read_text().splitlines()
