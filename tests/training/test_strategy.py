@@ -13,7 +13,7 @@ pytestmark = pytest.mark.full
 HERE = Path(__file__).parent
 
 
-@pytest.mark.parametrize(("num_devices", "num_cases"), [(2, 8), (4, 3)])
+@pytest.mark.parametrize(("num_devices", "num_cases"), [(2, 7), (4, 2)])
 def test_devices_of_one_process(num_devices: int, num_cases: int) -> None:
     found = finish(start(HERE / "strategy_process.py", str(num_devices)))
     assert found["replicas"] == num_devices
