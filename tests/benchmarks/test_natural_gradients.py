@@ -51,12 +51,19 @@ def test_the_aim() -> None:
 
 
 @pytest.mark.full
-def test_short_run(tmp_path: Path, in_this_process: InThisProcess) -> None:
+def test_short_run(
+    tmp_path: Path, in_this_process: InThisProcess, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Every method with one likelihood, and each kind of q with the other."""
     in_this_process(natural_gradients)
     options = ["--short", "--results", str(tmp_path)]
-    assert natural_gradients.NaturalGradients().main(options) == 0
+    with monkeypatch.context() as patch:
+        patch.setattr(natural_gradients, "LIKELIHOODS", natural_gradients.LIKELIHOODS[:1])
+        assert natural_gradients.NaturalGradients().main(options) == 0
+    some = ["--kinds", "race", "--methods", "natural_diagonal,adam_full"]
+    assert natural_gradients.NaturalGradients().main([*options, *some]) == 0
     lines = (tmp_path / "natural_gradients.jsonl").read_text().splitlines()
     records = [json.loads(line) for line in lines]
-    assert len(records) == 3 + 2 * len(natural_gradients.METHODS)
+    assert len(records) == 3 + len(natural_gradients.METHODS) + 2
     for one in records:
         assert one["result"].get("trace") or one["result"]["seconds"]["adam"]["median"] > 0
