@@ -9,6 +9,7 @@ from gpflow.keras import tf_keras
 
 from interdomain.training import FitResult, fit
 from interdomain.training.batches import MinibatchedArrays
+from interdomain.training.data import make_batches
 
 
 def bound(model, data):
@@ -191,6 +192,32 @@ def test_float32_arrays_and_dataset_are_converted(data, make_line):
     for given, size in [((X, Y), 8), (tf.data.Dataset.from_tensor_slices((X, Y)).batch(8), None)]:
         result = fit(make_line(), given, batch_size=size, steps=2, progress=False)
         assert np.all(np.isfinite(result.elbos))
+
+
+def test_minibatches_of_files_stay_there(data, make_line, tmp_path):
+    """Files of any size: nothing but batches is copied, though the type is another."""
+    model, whole = make_line(), make_line()
+    for name, array in zip("XY", data, strict=True):
+        np.save(tmp_path / f"{name}.npy", array.astype(np.float32))
+    maps = tuple(np.load(tmp_path / f"{name}.npy", mmap_mode="r") for name in "XY")
+    batches = make_batches(model, maps, full_batch=False, batch_size=8, seed=0)
+    for mapped, kept in zip(maps, batches.arrays(), strict=True):
+        assert np.shares_memory(mapped, kept)
+    assert [spec.dtype for spec in batches.signature()] == [tf.float64, tf.float64]
+    converted = tuple(array.astype(np.float32).astype(np.float64) for array in data)
+    found, expected = (
+        fit(one, rows, batch_size=8, steps=4, progress=False)
+        for one, rows in ((model, maps), (whole, converted))
+    )
+    np.testing.assert_array_equal(found.elbos, expected.elbos)
+
+
+def test_rows_that_are_not_finite_are_named_wherever_they_are(monkeypatch, data, make_line):
+    monkeypatch.setattr("interdomain.training.data._ROWS_AT_ONCE", 7)
+    X, Y = (array.copy() for array in data)
+    X[[9, 20], 0] = np.nan, np.inf
+    with pytest.raises(ValueError, match=f"in 2 of {len(X)} rows, the first is row 9"):
+        fit(make_line(), (X, Y), batch_size=8, steps=1, progress=False)
 
 
 def test_default_float32(data):

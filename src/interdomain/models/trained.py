@@ -166,7 +166,7 @@ def _warn_of_left_variance(model: Any, X: Array | None) -> None:
     if not (charged and gaussian) or hasattr(model, "orthogonal_inducing_variable"):
         return
     if X is not None:
-        X = np.asarray(X, gpflow.default_float())[:: -(-len(X) // _MAX_ROWS)]
+        X = np.asarray(X[:: -(-len(X) // _MAX_ROWS)], gpflow.default_float())
     found = [
         left for pair in blocks_of(Parts.of(model)) if (left := left_variance(*pair, X)) is not None
     ]

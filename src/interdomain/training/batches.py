@@ -117,7 +117,7 @@ class FullArrays(Batches):
 
     def signature(self) -> Sequence[tf.TensorSpec]:
         """X and Y of any number of rows."""
-        return tuple(_any_rows(array) for array in self._arrays)
+        return tuple(_any_rows(array, array.dtype) for array in self._arrays)
 
     def describe(self) -> Description:
         """The shapes, types and checksums of the arrays."""
@@ -129,6 +129,8 @@ class MinibatchedArrays(Batches):
     Batches of ``batch_size`` rows, drawn without replacement within an epoch. The last
     ``N % batch_size`` rows of an epoch's order are left out, so that all batches weigh the same.
 
+    The arrays stay as they are, in a file if they are mapped to one; batches are converted.
+
     The order depends on the seed and the step only, so that a resumed fit needs no state for it.
     """
 
@@ -136,6 +138,7 @@ class MinibatchedArrays(Batches):
 
     def __init__(self, X: AnyNDArray, Y: AnyNDArray, batch_size: int, seed: int) -> None:
         self._arrays = (X, Y)
+        self._types = model_types(Y)
         self._batch_size = batch_size
         self._seed = seed
         self._batches_per_epoch = len(X) // batch_size
@@ -151,7 +154,10 @@ class MinibatchedArrays(Batches):
             )
             self._epoch = epoch
         rows = self._order[position * self._batch_size : (position + 1) * self._batch_size]
-        return tuple(tf.convert_to_tensor(array[rows]) for array in self._arrays)
+        return tuple(
+            tf.convert_to_tensor(array[rows].astype(dtype, copy=False))
+            for array, dtype in zip(self._arrays, self._types, strict=True)
+        )
 
     def arrays(self) -> tuple[Any, Any] | None:
         """X and Y as they were given."""
@@ -159,7 +165,9 @@ class MinibatchedArrays(Batches):
 
     def signature(self) -> Sequence[tf.TensorSpec]:
         """X and Y of any number of rows."""
-        return tuple(_any_rows(array) for array in self._arrays)
+        return tuple(
+            _any_rows(array, dtype) for array, dtype in zip(self._arrays, self._types, strict=True)
+        )
 
     def describe(self) -> Description:
         """The arrays, the batch size and the seed."""
@@ -253,8 +261,14 @@ def _as_model_dtypes(X: tf.Tensor, Y: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
     return tf.cast(X, gpflow.default_float()), Y
 
 
-def _any_rows(array: AnyNDArray) -> tf.TensorSpec:
-    return tf.TensorSpec([None, *array.shape[1:]], array.dtype)
+def model_types(Y: AnyNDArray) -> tuple[Any, Any]:
+    """What X and Y are converted to: an integer Y stays integer, for likelihoods over classes."""
+    dtype = gpflow.default_float()
+    return dtype, Y.dtype if np.issubdtype(Y.dtype, np.integer) else dtype
+
+
+def _any_rows(array: AnyNDArray, dtype: Any) -> tf.TensorSpec:
+    return tf.TensorSpec([None, *array.shape[1:]], dtype)
 
 
 def _describe_arrays(arrays: Sequence[AnyNDArray]) -> Description:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any, TypeAlias
 
-import gpflow
 import numpy as np
 import tensorflow as tf
 from gpflow.base import AnyNDArray
@@ -22,7 +21,10 @@ from .batches import (
     InternalData,
     MinibatchedArrays,
     ShardedDatasetBatches,
+    model_types,
 )
+
+_ROWS_AT_ONCE = 2**16
 
 Data: TypeAlias = "tuple[Any, Any] | tf.data.Dataset | None"
 
@@ -79,7 +81,8 @@ def make_batches(
     if batch_size is None:
         if getattr(model, "num_data", None) is not None:
             _check_num_data(model, len(X))
-        return FullArrays(X, Y)
+        types = model_types(Y)
+        return FullArrays(X.astype(types[0], copy=False), Y.astype(types[1], copy=False))
     remedy = "it is a part of the rows of data, or None for full batches"
     integer("batch_size", batch_size, at_least=1, at_most=len(X), remedy=remedy)
     _check_num_data(model, len(X))
@@ -112,25 +115,41 @@ def _check_internal(model: Any, data: Data, batch_size: int | None) -> None:
 
 
 def checked_arrays(data: Any) -> tuple[AnyNDArray, AnyNDArray]:
-    """(X, Y) in the default float; an integer Y stays integer, for likelihoods over classes."""
+    """(X, Y) of numbers that are finite in the types of :func:`model_types`; floats are left in the
+    type that they have, and where they are."""
     if not isinstance(data, (tuple, list)) or len(data) != 2:
         raise ValueError(
             f"data: found {_shown(data)}; pass a pair of arrays (X, Y) or a tf.data.Dataset."
         )
     rule = "a matrix with one row per observation"
-    X: AnyNDArray = numeric("data: X", data[0], rule).astype(gpflow.default_float(), copy=False)
+    X: AnyNDArray = numeric("data: X", data[0], rule)
     Y: AnyNDArray = numeric("data: Y", data[1], rule)
-    if not np.issubdtype(Y.dtype, np.integer):
-        Y = Y.astype(gpflow.default_float(), copy=False)
     check_shapes_of_rows(X, Y)
-    for name, array in {"X": X, "Y": Y}.items():
-        if not np.all(np.isfinite(array)):
-            bad = np.flatnonzero(~np.all(np.isfinite(array), axis=1))
+    types = model_types(Y)
+    X, Y = (
+        array if array.dtype.kind == "f" else array.astype(dtype, copy=False)
+        for array, dtype in zip((X, Y), types, strict=True)
+    )
+    for name, array, dtype in zip("XY", (X, Y), types, strict=True):
+        bad = _not_finite(array, dtype)
+        if len(bad):
             raise ValueError(
                 f"data: {name} has NaN or infinity in {len(bad)} of {len(array)} rows, the first "
                 f"is row {bad[0]}; pass finite values only."
             )
     return X, Y
+
+
+def _not_finite(array: AnyNDArray, dtype: Any) -> AnyNDArray:
+    """The numbers of the rows that are not finite in a type. Some rows are looked at at a time: all
+    of them may be in a file that memory does not hold twice."""
+    found = [np.arange(0)]
+    for start in range(0, len(array), _ROWS_AT_ONCE):
+        rows = array[start : start + _ROWS_AT_ONCE]
+        with np.errstate(over="ignore"):
+            valid = np.isfinite(rows.astype(dtype, copy=False))
+        found.append(start + np.flatnonzero(~np.all(valid, axis=1)))
+    return np.concatenate(found)
 
 
 def _check_dataset(dataset: tf.data.Dataset) -> None:

@@ -73,8 +73,9 @@ def fit(
 
     :param model: a model that is given its data (SVGP and its like) or holds them (GPR, SGPR, ...).
     :param data: (X ``[N, D]``, Y ``[N, P]``), converted to ``gpflow.default_float()`` except for an
-        integer Y, as likelihoods over classes need it; or a ``tf.data.Dataset`` of such batches,
-        used as given: batch it, and shuffle it with a seed (to resume in another process, under the
+        integer Y, as likelihoods over classes need it: of minibatches each for itself, so that
+        memory-mapped arrays stay in their files; or a ``tf.data.Dataset`` of such batches, used as
+        given: batch it, and shuffle it with a seed (to resume in another process, under the
         same ``tf.random.set_seed``, which is part of it). A Dataset that ends starts again. None
         for a model that holds its data.
     :param method: "l-bfgs" or "adam". By default "adam" for minibatches, a Dataset, an

@@ -72,6 +72,8 @@ def start_at_optimum(
     if len(X) > subset_size:
         chosen = np.sort(np.random.default_rng(seed).permutation(len(X))[:subset_size])
         X, Y = X[chosen], Y[chosen]
+    dtype = gpflow.default_float()
+    X, Y = X.astype(dtype, copy=False), Y.astype(dtype, copy=False)
     jitter = gpflow.default_jitter()
     root = root_of(Kuu_operator(model.inducing_variable, model.kernel, jitter=jitter))
     noise = np.asarray(model.likelihood.variance_at(X), np.float64)
@@ -83,7 +85,6 @@ def start_at_optimum(
     scale = 1 / np.sqrt(noise[:, :1])
     phi = _whitened_features(model, root, X) * scale[:, 0]
     errors = (Y - np.asarray(model.mean_function(X), np.float64)) * scale
-    dtype = gpflow.default_float()
     model.q_mu.assign(_coordinates(model, root, _mean(phi, errors)).astype(dtype))
     model.q_sqrt.assign(_roots(model, root, phi).astype(dtype))
 
