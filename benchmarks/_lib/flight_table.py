@@ -32,34 +32,21 @@ no prediction of the normalised delay has a mean squared error much below 0.8.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import numpy as np
 
 from benchmarks._lib.data import Array
+from benchmarks._lib.row_files import Pieces, drawn_in_blocks
 
 COLUMNS = ("age", "distance", "airtime", "departure", "arrival", "weekday", "day", "month")
 TRAIN_ROWS = 3_952_942
 TEST_ROWS = 1_976_471
 NOISE = 22.0
 DAY = 1_440.0
-_BLOCK = 2**15  # rows that are drawn from one generator
 
 
-def flights(
-    start: int, stop: int, *, seed: int = 0, test: bool = False
-) -> Iterator[tuple[Array, Array]]:
-    """Rows `start` to `stop` (excluded) in pieces (X [n, 8], Y [n, 1]), in order.
-
-    A row depends on its number and the seed only, not on where a request starts or ends.
-
-    :param test: rows of another, independent table.
-    """
-    for block in range(start // _BLOCK, -(-stop // _BLOCK)):
-        first = block * _BLOCK
-        X, Y = _draw(np.random.default_rng([seed, int(test), block]))
-        kept = slice(max(0, start - first), min(_BLOCK, stop - first))
-        yield X[kept], Y[kept]
+def flights(start: int, stop: int, *, seed: int = 0, test: bool = False) -> Pieces:
+    """Rows `start` to `stop` (excluded) in pieces (X [n, 8], Y [n, 1]); see `drawn_in_blocks`."""
+    return drawn_in_blocks(_draw, start, stop, seed=seed, test=test)
 
 
 def smooth_and_threshold(X: Array) -> Array:
@@ -84,27 +71,27 @@ def _daily(minutes: Array) -> Array:
     return -np.cos(2.0 * np.pi * (minutes - 300.0) / DAY)
 
 
-def _draw(rng: np.random.Generator) -> tuple[Array, Array]:
-    age = np.minimum(rng.gamma(3.0, 4.0, _BLOCK), 45.0)
-    distance = np.minimum(600.0 * np.exp(0.65 * rng.normal(size=_BLOCK)), 5_000.0)
-    airtime = np.maximum(18.0 + 0.118 * distance + 8.0 * rng.normal(size=_BLOCK), 12.0)
-    wave = rng.random(_BLOCK)
+def _draw(rng: np.random.Generator, number: int) -> tuple[Array, Array]:
+    age = np.minimum(rng.gamma(3.0, 4.0, number), 45.0)
+    distance = np.minimum(600.0 * np.exp(0.65 * rng.normal(size=number)), 5_000.0)
+    airtime = np.maximum(18.0 + 0.118 * distance + 8.0 * rng.normal(size=number), 12.0)
+    wave = rng.random(number)
     departure = np.where(
         wave < 0.35,
-        460.0 + 75.0 * rng.normal(size=_BLOCK),
+        460.0 + 75.0 * rng.normal(size=number),
         np.where(
             wave < 0.75,
-            1_040.0 + 120.0 * rng.normal(size=_BLOCK),
-            rng.uniform(360.0, 1_320.0, _BLOCK),
+            1_040.0 + 120.0 * rng.normal(size=number),
+            rng.uniform(360.0, 1_320.0, number),
         ),
     )
     departure = np.mod(departure, DAY)
-    zones = np.clip(np.round(distance / 900.0 * rng.uniform(-1.0, 1.0, _BLOCK)), -3.0, 3.0)
+    zones = np.clip(np.round(distance / 900.0 * rng.uniform(-1.0, 1.0, number)), -3.0, 3.0)
     arrival = np.mod(departure + airtime + 25.0 + 60.0 * zones, DAY)
     shares = np.array([1.0, 1.0, 1.0, 1.0, 1.0, 0.8, 0.95])
-    weekday = 1.0 + rng.choice(7, size=_BLOCK, p=shares / shares.sum())
-    day = 1.0 + rng.integers(31, size=_BLOCK)
-    month = 1.0 + rng.integers(12, size=_BLOCK)
+    weekday = 1.0 + rng.choice(7, size=number, p=shares / shares.sum())
+    day = 1.0 + rng.integers(31, size=number)
+    month = 1.0 + rng.integers(12, size=number)
     X = np.stack([age, distance, airtime, departure, arrival, weekday, day, month], axis=1)
-    skewed = 0.8 * rng.normal(size=_BLOCK) + 0.6 * (rng.exponential(size=_BLOCK) - 1.0)
+    skewed = 0.8 * rng.normal(size=number) + 0.6 * (rng.exponential(size=number) - 1.0)
     return X, (smooth_and_threshold(X) + NOISE * skewed)[:, None]

@@ -29,7 +29,7 @@ from typing import Any
 from benchmarks._lib.child import from_child
 from benchmarks._lib.data import DataError, add_data_argument
 from benchmarks._lib.flight_table import TRAIN_ROWS
-from benchmarks._lib.results import Record, ResultFile
+from benchmarks._lib.results import Record, ResultFile, newest_result
 from benchmarks._lib.runner import Benchmark, Configuration, indices, names, result_folder
 from benchmarks.airline_scale.data import BEIJING, SYNTHETIC, TABLES, prepare, source_of_table
 from benchmarks.airline_scale.table import draw, table_of
@@ -150,16 +150,13 @@ def rival_of(configuration: Configuration, records: Iterable[Record]) -> dict[st
         **{name: configuration[name] for name in ("data", "train_rows", "truncated", "seed")},
         "source": configuration["source"],
     }
-    found = [
-        record for record in records if wanted.items() <= dict(record["configuration"]).items()
-    ]
-    if not found:
+    found = newest_result(records, wanted)
+    if found is None:
         raise DataError(
             f"there is no stored result of vish with degree {wanted['max_degree']} on the same "
             "rows, which svgp is compared with: run --kinds vish first"
         )
-    newest = max(found, key=lambda record: str(record.get("finished_at", "")))
-    return dict(newest["result"])
+    return found
 
 
 def _table_of(data: str, arguments: argparse.Namespace) -> Configuration:

@@ -20,8 +20,8 @@ from benchmarks._lib.flight_table import COLUMNS
 from benchmarks._lib.graphs import elbo_and_gradient
 from benchmarks._lib.memory import peak_of_process
 from benchmarks._lib.prediction import Predictor, gaussian_errors
+from benchmarks._lib.row_files import RowFiles, open_rows
 from benchmarks._lib.timing import alternate, summarise
-from benchmarks.airline_scale.data import Rows, open_rows
 
 SAMPLE_ROWS = 10_000  # the first test rows: what SVGP is judged by on its way
 INITIAL_NOISE = 0.5  # of targets with variance one; of both tables noise is the larger part
@@ -116,7 +116,7 @@ def additive(
 
 
 def costs(
-    model: Any, outcome: Any, rows: Rows, seconds: float, bytes_before: int, floor_rounds: int
+    model: Any, outcome: Any, rows: RowFiles, seconds: float, bytes_before: int, floor_rounds: int
 ) -> dict[str, Any]:
     """What a fit that is done took, and its test errors.
 
@@ -217,7 +217,7 @@ def product_floor(size: int, batch_size: int, num_rows: int, rounds: int) -> dic
     }
 
 
-def errors_of(model: Any, rows: Rows) -> dict[str, float]:
+def errors_of(model: Any, rows: RowFiles) -> dict[str, float]:
     """Test errors of all rows, and the negative log density of the first `SAMPLE_ROWS`."""
     predict = Predictor(model, rows.X_test.shape[1])
     bounds = [0, *range(SAMPLE_ROWS, len(rows.X_test), _ROWS_AT_ONCE), len(rows.X_test)]

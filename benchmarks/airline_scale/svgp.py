@@ -20,7 +20,7 @@ from benchmarks._lib.data import Array
 from benchmarks._lib.memory import peak_of_process
 from benchmarks._lib.prediction import Predictor
 from benchmarks._lib.regression import inducing_points, median_distance
-from benchmarks.airline_scale.data import open_rows
+from benchmarks._lib.row_files import open_rows
 from benchmarks.airline_scale.fit import INITIAL_NOISE, SAMPLE_ROWS, errors_of, noisy_errors
 
 _NO_END = 10**9  # steps

@@ -76,7 +76,7 @@ def timed_pass(
     strategy = tf.distribute.MultiWorkerMirroredStrategy() if shared else None
     import gpflow
 
-    from benchmarks.airline_scale.data import open_rows
+    from benchmarks._lib.row_files import open_rows
     from benchmarks.airline_scale.fit import harmonic_model
 
     rows = open_rows(Path(folder))

@@ -12,6 +12,7 @@ import pytest
 
 from benchmarks._lib.data import DataError
 from benchmarks._lib.flight_table import COLUMNS, flights, smooth_and_threshold
+from benchmarks._lib.row_files import open_rows
 from benchmarks.airline_scale import benchmark as airline_scale
 from benchmarks.airline_scale import data as airline_data
 from benchmarks.airline_scale import table as airline_table
@@ -44,7 +45,7 @@ def test_four_fifths_of_the_delays_are_noise() -> None:
 def test_files_are_written_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(airline_data, "MOMENT_ROWS", 2_000)
     folder = airline_data.prepare("synthetic", 2_000, seed=0, work_dir=tmp_path)
-    rows = airline_data.open_rows(folder)
+    rows = open_rows(folder)
     assert rows.X_train.shape == (2_000, 8) and rows.Y_test.shape == (1_000, 1)
     np.testing.assert_allclose(rows.X_train.mean(axis=0), 0.0, atol=1e-12)
     np.testing.assert_allclose(rows.Y_train.std(), 1.0, rtol=1e-12)
