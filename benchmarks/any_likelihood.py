@@ -30,10 +30,8 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks._lib import race
 from benchmarks._lib.child import from_child
 from benchmarks._lib.data import (
-    Array,
     add_data_argument,
     load_images,
     load_table,
@@ -44,12 +42,12 @@ from benchmarks._lib.elevations import grid, rows_of, unit_rows
 from benchmarks._lib.flight_table import flights
 from benchmarks._lib.image_models import labelled_rows
 from benchmarks._lib.prediction import Predictor
+from benchmarks._lib.race import Rows, traced
 from benchmarks._lib.results import Record
 from benchmarks._lib.runner import Benchmark, Configuration, names
 from benchmarks._lib.splits import normalise, take_split
+from benchmarks._lib.table_models import chosen_harmonics
 from benchmarks._lib.tables import markdown
-
-Rows = tuple[Array, Array]
 
 TABLES = ("kin8nm", "protein", "power")
 DATA = (*TABLES, "flights", "counts", "mnist")
@@ -221,15 +219,8 @@ def features(
 
 def of_a_table(train: Rows, num_inducing: int, likelihood: Any) -> tuple[Any, Any, Any]:
     """Harmonics that are chosen with input scales which a subset has trained."""
-    import interdomain as idm
-
-    input_dim = train[0].shape[1]
-    kernel = idm.kernels.SphericalMatern52(weight_variances=np.ones(input_dim))
-    few = idm.inducing_variables.SphericalHarmonics.for_kernel(kernel, input_dim, max_degree=2)
-    first = idm.models.CollapsedSVGP(train, idm.kernels.FiniteRank(kernel, few), likelihood, few)
-    idm.training.fit_collapsed(first, max_passes=1, progress=False)
-    chosen = idm.inducing_variables.SphericalHarmonics.for_data(kernel, train[0], num_inducing)
-    return idm.kernels.FiniteRank(kernel, chosen), chosen, likelihood
+    prior, chosen, _ = chosen_harmonics(train, likelihood, num_inducing)
+    return prior, chosen, likelihood
 
 
 def of_the_earth(train: Rows, num_inducing: int, likelihood: Any) -> tuple[Any, Any, Any]:
@@ -292,7 +283,7 @@ def on_the_way(
     def evaluate(model: Any) -> dict[str, float]:
         return {"log_density": density(model, held_out, cached=False)}
 
-    return race.traced(model, train, evaluate, seconds, started, progress=False, **more)
+    return traced(model, train, evaluate, seconds, started, progress=False, **more)
 
 
 def table_of(records: Sequence[Record]) -> str:

@@ -23,6 +23,26 @@ def low(data: Rows, max_degree: int) -> tuple[Any, Any]:
     return idm.models.StructuredSGPR(data, prior, few, noise_variance=0.1), kernel
 
 
+def chosen_harmonics(
+    data: Rows, likelihood: Any, num_inducing: int, **arguments: Any
+) -> tuple[Any, Any, Any]:
+    """A prior of finite rank and its harmonics, those with the most prior variance once
+    `fit_collapsed` has found input scales on a subset, with whole degrees up to 2; and what that
+    did. The likelihood is trained, too.
+
+    :param arguments: Of `fit_collapsed`.
+    """
+    import interdomain as idm
+
+    input_dim = data[0].shape[1]
+    kernel = idm.kernels.SphericalMatern52(weight_variances=np.ones(input_dim))
+    few = idm.inducing_variables.SphericalHarmonics.for_kernel(kernel, input_dim, max_degree=2)
+    first = idm.models.CollapsedSVGP(data, idm.kernels.FiniteRank(kernel, few), likelihood, few)
+    fit = idm.training.fit_collapsed(first, max_passes=1, progress=False, **arguments)
+    chosen = idm.inducing_variables.SphericalHarmonics.for_data(kernel, data[0], num_inducing)
+    return idm.kernels.FiniteRank(kernel, chosen), chosen, fit
+
+
 def by_data(data: Rows, num_inducing: int, start_degree: int) -> tuple[Any, Any]:
     """Harmonics that the data choose; the model, and what `fit_sgpr` did."""
     import interdomain as idm
