@@ -16,6 +16,7 @@ from benchmarks.attack_kills.benchmark import AttackKills
 from benchmarks.attack_memory import AttackMemory
 from benchmarks.banana_hmk.benchmark import BananaHmk
 from benchmarks.basis import Basis
+from benchmarks.classification_scale import ClassificationScale
 from benchmarks.collapsed_step import CollapsedStep
 from benchmarks.colour_conv import ColourConv
 from benchmarks.conv_covariances import ConvCovariances
@@ -79,6 +80,7 @@ BENCHMARKS: dict[str, type[Benchmark]] = {
         BananaHmk,
         Solar,
         AirlineScale,
+        ClassificationScale,
         Distributed,
         Startup,
         Attack,
