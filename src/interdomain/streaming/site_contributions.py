@@ -34,6 +34,9 @@ from .sources import BoolArray
 _ROUNDING = 1e-9
 """Of the largest precision in a batch: negative ones that are smaller are those of quadrature."""
 
+_BLOCK = 128
+"""Columns of a triangle that are multiplied at a time, without the zeros above them."""
+
 
 class WhitenedQ(NamedTuple):
     """q of whitened inducing variables.
@@ -109,6 +112,43 @@ class RowSites(NamedTuple):
     vector: Array
 
 
+class RowFeatures(NamedTuple):
+    """What is known of n rows but for the variance that q has.
+
+    :ivar stacked: Features and columns of the mean function, ``[K, n]``.
+    :ivar terms: Of the prior variance, ``[T, n]``.
+    :ivar whitened: Covariances with whitened inducing variables, ``[M, n]``.
+    :ivar left: The prior variance that these do not explain, ``[n]``.
+    :ivar mean: Of f at q, ``[n, L]``.
+    :ivar offset: What of it sites are not for: a mean function whose columns are not known.
+    """
+
+    stacked: tf.Tensor
+    terms: tf.Tensor
+    whitened: tf.Tensor
+    left: tf.Tensor
+    mean: tf.Tensor
+    offset: tf.Tensor
+
+
+def variances_of_q(root: Array, whitened: Array) -> Array:
+    """The squares of the columns of ``root^T whitened``, summed, ``[n, L]``.
+
+    This is most of a pass. NumPy's products take half of the time of TensorFlow's for CPUs or less,
+    and in blocks nearly half of them is left out.
+
+    :param root: Lower triangles, ``[L, M, M]``.
+    :param whitened: ``[M, n]``.
+    """
+    total = np.zeros([len(root), whitened.shape[1]], whitened.dtype)
+    with np.errstate(over="ignore", invalid="ignore"):  # of a q that is far off
+        for triangle, sums in zip(root, total, strict=True):
+            for start in range(0, len(triangle), _BLOCK):
+                part = triangle[start:, start : start + _BLOCK].T @ whitened[start:]
+                sums += np.einsum("ij,ij->j", part, part)
+    return total.T
+
+
 class SiteContributions:
     """The sites of rows at a q, compiled once for all values of q and of the parameters.
 
@@ -137,23 +177,32 @@ class SiteContributions:
             features.num_stacked - num_latents, num_latents, features.num_terms, num_parameters
         )
         size, dtype = features.num_inducing, gpflow.default_float()
-        q_specs = WhitenedQ(
-            tf.TensorSpec([size, num_latents], dtype),
-            tf.TensorSpec([num_latents, size, size], dtype),
-        )
         X_spec = tf.TensorSpec([None, features.num_columns], dtype)
-        self._moments = Traced(
-            lambda moments: lambda X, *q: moments(X, WhitenedQ(*q))[2:4],
-            self._features_and_moments,
-            input_signature=[X_spec, *q_specs],
+        of_rows = tf.TensorSpec([None, num_latents], dtype)
+        self._features_of_rows = Traced(
+            lambda features_of: lambda X, mean: features_of(X, mean),
+            self._features_of,
+            input_signature=[X_spec, tf.TensorSpec([size, num_latents], dtype)],
         )
         self._sites = Traced(
-            lambda sites: lambda X, Y, *q: sites(X, Y, WhitenedQ(*q)),
+            lambda sites: lambda X, Y, found, variance: sites(X, Y, RowFeatures(*found), variance),
             self._sites_of,
-            input_signature=[X_spec, tf.TensorSpec([None, num_targets], targets_type), *q_specs],
+            input_signature=[
+                X_spec,
+                tf.TensorSpec([None, num_targets], targets_type),
+                RowFeatures(
+                    stacked=tf.TensorSpec([self.layout.num_stacked, None], dtype),
+                    terms=tf.TensorSpec([features.num_terms, None], dtype),
+                    whitened=tf.TensorSpec([size, None], dtype),
+                    left=tf.TensorSpec([None], dtype),
+                    mean=of_rows,
+                    offset=of_rows,
+                ),
+                of_rows,
+            ],
         )
         # Now: passes run with tapes paused (tf.init_scope), where no gradient could be traced.
-        for traced in (self._moments, self._sites):
+        for traced in (self._features_of_rows, self._sites):
             traced.concrete_function()
 
     @property
@@ -179,21 +228,25 @@ class SiteContributions:
 
     def moments(self, X: Array, q: WhitenedQ) -> tuple[Array, Array]:
         """Mean and variance of f at rows, ``[n, L]``."""
-        mean, variance = self._moments(tf.constant(X, gpflow.default_float()), *q)
-        return np.asarray(mean), np.asarray(variance)
+        found, variance = self._moments(tf.constant(X, gpflow.default_float()), q)
+        return np.asarray(found.mean), variance
 
     def evaluate(self, X: Array, Y: Array, q: WhitenedQ) -> RowSites:
         """The sites of the rows at q, and their sums."""
         X, Y = tf.constant(X, gpflow.default_float()), tf.cast(Y, self._targets_type)
-        return RowSites(*(np.asarray(part) for part in self._sites(X, Y, *q)))
+        found, variance = self._moments(X, q)
+        sites = self._sites(X, Y, found, tf.constant(variance))
+        return RowSites(np.asarray(found.stacked), *(np.asarray(part) for part in sites))
+
+    def _moments(self, X: tf.Tensor, q: WhitenedQ) -> tuple[RowFeatures, Array]:
+        """What is known of rows, and the variance of f at q, ``[n, L]``."""
+        found = RowFeatures(*self._features_of_rows(X, q.mean))
+        known = variances_of_q(np.asarray(q.root), np.asarray(found.whitened))
+        return found, np.maximum(np.asarray(found.left), 0.0)[:, None] + known
 
     @calls_user_code
-    def _features_and_moments(
-        self, X: tf.Tensor, q: WhitenedQ
-    ) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor, tf.Tensor, tf.Tensor]:
-        """Stacked features ``[K, n]``, terms of the prior variance ``[T, n]``, the moments of f
-        ``[n, L]``, and what of its mean sites are not for: a mean function whose columns are not
-        known, ``[n, L]``."""
+    def _features_of(self, X: tf.Tensor, q_mean: tf.Tensor) -> tuple[tf.Tensor, ...]:
+        """:class:`RowFeatures` of rows, at the mean of q."""
         features = self.features
         zeros = tf.zeros([tf.shape(X)[0], features.num_outputs], X.dtype)
         stacked, terms = features.stack(X, zeros)
@@ -208,16 +261,17 @@ class SiteContributions:
         factors = features.diagonal_factors()
         explained = tf.where(features.charged[:, None], tf.square(whitened), 0.0)
         left = tf.linalg.matvec(terms, factors, transpose_a=True) - tf.reduce_sum(explained, axis=0)
-        known = tf.reduce_sum(tf.square(tf.matmul(q.root, whitened, transpose_a=True)), axis=1)
-        variance = tf.linalg.matrix_transpose(tf.maximum(left, 0.0) + known)
         offset = -tf.linalg.matrix_transpose(offsets)
-        mean = tf.matmul(whitened, q.mean, transpose_a=True) + offset
+        mean = tf.matmul(whitened, q_mean, transpose_a=True) + offset
         mean += tf.matmul(columns, features.mean.weights(), transpose_a=True)
-        return tf.concat([Kuf, columns], axis=0), terms, mean, variance, offset
+        return RowFeatures(tf.concat([Kuf, columns], axis=0), terms, whitened, left, mean, offset)
 
     @calls_user_code
-    def _sites_of(self, X: tf.Tensor, Y: tf.Tensor, q: WhitenedQ) -> tuple[tf.Tensor, ...]:
-        stacked, terms, mean, variance, offset = self._features_and_moments(X, q)
+    def _sites_of(
+        self, X: tf.Tensor, Y: tf.Tensor, found: RowFeatures, variance: tf.Tensor
+    ) -> tuple[tf.Tensor, ...]:
+        """What follows ``stacked`` in :class:`RowSites`."""
+        stacked, terms, mean, offset = found.stacked, found.terms, found.mean, found.offset
         variables = [p.unconstrained_variable for p in self._variables]
         with tf.GradientTape(persistent=True) as outer:
             with tf.GradientTape(watch_accessed_variables=False) as tape:
@@ -258,7 +312,7 @@ class SiteContributions:
             axis=0,
         )
         of_rows = [tf.linalg.matrix_transpose(part) for part in (precisions, negative, shifts)]
-        return stacked, *of_rows, vector
+        return *of_rows, vector
 
     def values(self) -> Mapping[str, Array]:
         """The present values of everything that the sites depend on besides q."""

@@ -1,0 +1,26 @@
+"""What of the moments of f is computed outside of TensorFlow."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from interdomain.streaming.site_contributions import variances_of_q
+
+
+@pytest.mark.parametrize("size", [1, 127, 128, 300])
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+def test_variances_in_blocks_of_a_triangle(size: int, dtype: type) -> None:
+    rng = np.random.default_rng(0)
+    root = np.tril(rng.normal(size=(2, size, size))).astype(dtype)
+    whitened = rng.normal(size=(size, 17)).astype(dtype)
+    covariance = np.einsum("lik,ljk->lij", root, root, dtype=np.float64)
+    expected = np.einsum("in,lij,jn->nl", whitened, covariance, whitened, dtype=np.float64)
+    found = variances_of_q(root, whitened)
+    assert found.dtype == dtype
+    np.testing.assert_allclose(found, expected, rtol=1e-12 if dtype is np.float64 else 1e-4)
+
+
+def test_a_q_that_is_far_off_warns_of_nothing(recwarn: pytest.WarningsRecorder) -> None:
+    found = variances_of_q(np.full([1, 1, 1], 1e200), np.full([1, 3], 1e200))
+    assert np.all(np.isinf(found)) and not recwarn.list
