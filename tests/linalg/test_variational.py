@@ -200,6 +200,45 @@ def test_gradients_of_dense_marginals(forms: Forms, compiled: bool, upstream: st
 
 
 @BLOCKS
+@SIZES
+@pytest.mark.parametrize("prior", ["diagonal", "full"])
+@pytest.mark.parametrize("q_sqrt", ["none", "diagonal", "dense"])
+def test_variables_that_explain_all(forms: Forms, prior: str, q_sqrt: str) -> None:
+    """The change is the variance itself, ``diag(A^T S A)``; values, and gradients by autodiff."""
+    roots = {"none": [], "diagonal": [forms.diagonal], "dense": [forms.dense]}[q_sqrt]
+    L = forms.root * np.eye(SIZE) if prior == "diagonal" else forms.root
+    inputs = [tf.constant(v) for v in (L, forms.columns, forms.q_mu, *roots)]
+
+    def ours(L: tf.Tensor, columns: tf.Tensor, mean: tf.Tensor, *q_root: tf.Tensor) -> tuple:
+        root = DiagonalRoot(tf.linalg.diag_part(L)) if prior == "diagonal" else FullRoot(L)
+        lower = [r if r.shape.rank == 3 else tf.linalg.band_part(r, -1, 0) for r in q_root]
+        terms = marginal_terms(root, columns, Whitened(mean, *(lower or [None])), whole=True)
+        assert not np.any(terms.explained)
+        return terms.mean, terms.change
+
+    def reference(L: tf.Tensor, columns: tf.Tensor, mean: tf.Tensor, *root: tf.Tensor) -> tuple:
+        L = tf.linalg.diag(tf.linalg.diag_part(L)) if prior == "diagonal" else L
+        dense = [
+            tf.linalg.diag(tf.transpose(r, [0, 2, 1])) if r.shape.rank == 3 else r for r in root
+        ]
+        dense = dense or [tf.zeros([*L.shape[:1], mean.shape[-1], SIZE, SIZE], L.dtype)]
+        mean, change = plain(L, columns, mean, *dense)
+        A = tf.linalg.solve(tf.linalg.band_part(L, -1, 0), columns)
+        return mean, change + tf.einsum("tmn,tmn->n", A, A)[:, None]
+
+    def gradients(function) -> list[tf.Tensor]:  # noqa: ANN001
+        with tf.GradientTape() as tape:
+            tape.watch(inputs)
+            mean, change = function(*inputs)
+            value = tf.reduce_sum(forms.to_mean * mean) + tf.reduce_sum(forms.to_change * change)
+        return [mean, tf.broadcast_to(change, mean.shape), *tape.gradient(value, inputs)]
+
+    for value, expected in zip(gradients(ours), gradients(reference), strict=True):
+        scale = max(1.0, np.max(np.abs(expected)))
+        np.testing.assert_allclose(value, expected, rtol=0, atol=RTOL * scale)
+
+
+@BLOCKS
 def test_gradient_of_square_root(blocks: int) -> None:
     """To a matrix that is symmetric for any value of what it is a function of; the upstream
     gradient has entries above the diagonal, which do not count."""

@@ -13,7 +13,7 @@ from check_shapes import check_shapes
 from gpflow.base import TensorType
 from gpflow.covariances import Kuf, Kuu
 from gpflow.inducing_variables import InducingPoints, InducingVariables
-from gpflow.kernels import Kernel
+from gpflow.kernels import Kernel, Sum
 from gpflow.utilities import Dispatcher
 
 from ..inducing_variables import (
@@ -22,6 +22,7 @@ from ..inducing_variables import (
     PeriodicFourierFeatures,
     SphericalHarmonics,
 )
+from ..inducing_variables.base import DecomposedInducingVariables
 from ..kernels import FiniteRank
 from ..kernels.finite_rank import explained_covariance, explained_terms, whitened_features
 from ..linalg import full_operator, square_root
@@ -77,7 +78,7 @@ def are_among_interval_features(
 def is_whole(inducing_variable: InducingVariables | None, kernel: Kernel) -> bool:
     """Whether a kernel is of finite rank, and the features are all that it is made of: nothing is
     left out then, ``Kff = Kfu Kuu^{-1} Kuf``."""
-    if not isinstance(kernel, FiniteRank) or type(kernel).K is not FiniteRank.K:
+    if not isinstance(kernel, FiniteRank) or not _is_as_defined(type(kernel)):
         return False
     own = kernel.inducing_variable
     if inducing_variable is own:
@@ -87,6 +88,19 @@ def is_whole(inducing_variable: InducingVariables | None, kernel: Kernel) -> boo
         and are_among(inducing_variable, own)
         and are_among(own, inducing_variable)
     )
+
+
+def _is_as_defined(kind: type[FiniteRank]) -> bool:
+    """Whether a subclass leaves the covariances as they are."""
+    return kind.K is FiniteRank.K and kind.K_diag is FiniteRank.K_diag
+
+
+def is_whole_sum(inducing_variable: InducingVariables | None, kernel: Kernel) -> bool:
+    """The same of a kernel, or of every summand of a sum with its block of features."""
+    if type(kernel) is not Sum or not isinstance(inducing_variable, DecomposedInducingVariables):
+        return is_whole(inducing_variable, kernel)
+    blocks = inducing_variable.inducing_variables
+    return len(blocks) == len(kernel.kernels) and all(map(is_whole_sum, blocks, kernel.kernels))
 
 
 def base_for(inducing_variable: InducingVariables, kernel: FiniteRank) -> Kernel:

@@ -89,9 +89,10 @@ def kl_divergence(q: Whitened) -> tf.Tensor:
 class Terms(NamedTuple):
     """What parts contribute to f at N points: to its mean ``[N, P]``, and to its variance.
 
-    :ivar change: ``diag(A^T (Cov[v] - I) A)``, to be added to the prior variance, ``[N, P]``.
+    :ivar change: ``diag(A^T (Cov[v] - I) A)``, to be added to the prior variance, ``[N, P]``; of
+        variables that explain all of it, ``diag(A^T Cov[v] A)``, to be added to nothing.
     :ivar explained: ``diag(A^T A)``, what of the prior variance the variables explain, ``[N]``; its
-        gradient is in ``change``, and is stopped here.
+        gradient is in ``change``, and is stopped here. Zero if they explain all of it.
     """
 
     mean: tf.Tensor
@@ -120,28 +121,32 @@ def variances(kff: tf.Tensor, terms: Terms) -> tf.Tensor:
     "return[1]: [N, broadcast P]",
     "return[2]: [N]",
 )
-def marginal_terms(root: Root, columns: tf.Tensor, q: Whitened) -> Terms:
+def marginal_terms(root: Root, columns: tf.Tensor, q: Whitened, *, whole: bool = False) -> Terms:
     """The terms at N points, in a training step.
 
     :param root: L ``[T, M, M]``.
     :param columns: Kuf.
+    :param whole: Whether the variables explain all of the prior variance, ``Kff = A^T A``.
     """
     if root.diagonal is not None:
-        return _diagonal_terms(root.diagonal, columns, q)
+        return _diagonal_terms(root.diagonal, columns, q, whole)
     if root.triangle is not None and q.root is not None and q.root.shape.rank == 4:
-        return Terms(*_dense_terms(root.triangle, columns, q.mean, q.root))
+        dense_terms = tf.custom_gradient(lambda *inputs: _dense_terms(whole, *inputs))
+        return Terms(*dense_terms(root.triangle, columns, q.mean, q.root))
     A = root.solve(columns)
     features = A if q.prior is None else root.solve(A, adjoint=True)
-    return feature_terms(A, features, q)
+    return feature_terms(A, features, q, whole=whole)
 
 
-def feature_terms(A: tf.Tensor, features: tf.Tensor, q: Whitened) -> Terms:
+def feature_terms(A: tf.Tensor, features: tf.Tensor, q: Whitened, *, whole: bool = False) -> Terms:
     """The terms from whitened features.
 
     :param A: ``L^{-1} Kuf`` ``[T, M, N]``.
     :param features: What ``q.root`` multiplies: A, or ``L^{-T} A`` if it is that of u.
+    :param whole: As for :func:`marginal_terms`.
     """
-    explained = tf.reduce_sum(tf.square(A), axis=[0, 1])
+    zeros = tf.zeros_like(A[0, 0])
+    explained = zeros if whole else tf.reduce_sum(tf.square(A), axis=[0, 1])
     change = -explained[:, None]
     if q.root is not None:
         change += _projected_variances(features, q.root)
@@ -214,17 +219,23 @@ def _panels(size: int | None) -> list[tuple[int | None, int | None]]:
     return list(zip(bounds[:-1], bounds[1:], strict=True))
 
 
-def _diagonal_terms(deviations: tf.Tensor, columns: tf.Tensor, q: Whitened) -> Terms:
+def _diagonal_terms(deviations: tf.Tensor, columns: tf.Tensor, q: Whitened, whole: bool) -> Terms:
     """Where L is diagonal: its scaling goes into what Kuf is multiplied with.
 
-    With a diagonal S two products remain; Kuf is read twice and squared once.
+    With a diagonal S two products remain, of vectors if the variables explain all and there is one
+    latent GP; Kuf is read twice and squared once.
     """
     scales = tf.reshape(deviations, [-1, 1])
-    weights = 1 / tf.square(scales)
+    means = _flat(q.mean) / scales
     has_diagonal = q.root is not None and q.root.shape.rank == 3
+    weights = tf.zeros_like(scales) if whole else 1 / tf.square(scales)
     if has_diagonal:
-        weights = tf.concat([weights, tf.square(_flat(q.root) / scales)], axis=1)
-    mean, sums = _mean_and_squares(_flat(columns), _flat(q.mean) / scales, weights)
+        own = tf.square(_flat(q.root) / scales)
+        if whole:
+            mean, change = _mean_and_squares(_flat(columns), means, own)
+            return Terms(mean, change, tf.zeros_like(change[:, 0]))
+        weights = tf.concat([weights, own], axis=1)
+    mean, sums = _mean_and_squares(_flat(columns), means, weights)
     explained = sums[:, :1]
     change = sums[:, 1:] - explained if has_diagonal else -explained
     if q.root is not None and not has_diagonal:
@@ -253,12 +264,13 @@ def _mean_and_squares(columns: tf.Tensor, means: tf.Tensor, weights: tf.Tensor) 
     return values, gradient
 
 
-@tf.custom_gradient
-def _dense_terms(triangle: tf.Tensor, columns: tf.Tensor, mean: tf.Tensor, root: tf.Tensor) -> Any:
+def _dense_terms(
+    whole: bool, triangle: tf.Tensor, columns: tf.Tensor, mean: tf.Tensor, root: tf.Tensor
+) -> Any:
     """The terms where L and S are dense: the cost of a training step.
 
-    The gradient is in closed form. With ``C_p = root_p root_p^T - I``, upstream gradients g to the
-    mean and w to the change, and ``H_p = A diag(w_p) A^T``,
+    The gradient is in closed form. With ``C_p = root_p root_p^T - I`` (without I if ``whole``),
+    upstream gradients g to the mean and w to the change, and ``H_p = A diag(w_p) A^T``,
 
         dA = 2 sum_p C_p A diag(w_p) + mean g^T,      dKuf = L^{-T} dA,
         dA A^T = 2 sum_p C_p H_p + mean (A g)^T,      dL = -tril(L^{-T} dA A^T),
@@ -273,11 +285,13 @@ def _dense_terms(triangle: tf.Tensor, columns: tf.Tensor, mean: tf.Tensor, root:
     roots = root[:, 0] if single else root
     features = A if single else A[:, None]
     C = matmul(roots, roots, transpose_b=True)
-    C = tf.linalg.set_diag(C, tf.linalg.diag_part(C) - 1)
+    if not whole:
+        C = tf.linalg.set_diag(C, tf.linalg.diag_part(C) - 1)
     product = matmul(C, features)  # [T, M, N] or [T, P, M, N]
     diagonals = tf.reduce_sum(features * product, axis=[0, -2])
     change = diagonals[:, None] if single else tf.transpose(diagonals)
-    explained = tf.reduce_sum(tf.square(A), axis=[0, 1])
+    zeros = tf.zeros_like(A[0, 0])
+    explained = zeros if whole else tf.reduce_sum(tf.square(A), axis=[0, 1])
 
     def gradient(
         d_mean: tf.Tensor, d_change: tf.Tensor, _explained: tf.Tensor
@@ -285,7 +299,9 @@ def _dense_terms(triangle: tf.Tensor, columns: tf.Tensor, mean: tf.Tensor, root:
         weights = d_change[:, 0] if single else tf.transpose(d_change)[:, None, :]
         H = matmul(features * weights, features, transpose_b=True)
         H_roots = matmul(H, roots)
-        C_H = matmul(roots, H_roots, transpose_b=True) - H
+        C_H = matmul(roots, H_roots, transpose_b=True)
+        if not whole:
+            C_H -= H
         d_A = product * (2 * weights)
         if not single:
             d_A, C_H = tf.reduce_sum(d_A, axis=1), tf.reduce_sum(C_H, axis=1)

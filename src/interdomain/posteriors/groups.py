@@ -5,7 +5,7 @@ from __future__ import annotations
 import abc
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import partial
+from functools import cached_property, partial
 from typing import Any, TypeAlias
 
 import tensorflow as tf
@@ -16,6 +16,7 @@ from gpflow.kernels import Kernel, LinearCoregionalization
 
 from ..covariances.blocks import BlockBatch, StackedBlocks, block_batches
 from ..covariances.columns import num_columns_of_any
+from ..covariances.finite_rank import is_whole_sum
 from ..covariances.latents import LatentGPs, in_order, latent_gps, split_q
 from ..covariances.pairs import flat_blocks
 from ..devices import pinned
@@ -76,12 +77,18 @@ class BlockGroup(Group):
         if self.devices is None:
             return [self._part(batch) for batch in self.batches]
         return [
-            PinnedPart(partial(self._part, batch), device)
+            PinnedPart(partial(self._part, batch), device, self._whole)
             for batch, device in zip(self.batches, self.devices, strict=True)
         ]
 
     def _part(self, batch: BlockBatch) -> FactorisedPart:
-        return FactorisedPart(batch, self._q(batch), self.whiten)
+        return FactorisedPart(batch, self._q(batch), self.whiten, self._whole)
+
+    @cached_property
+    def _whole(self) -> bool:
+        """Whether the features are all that the kernel is made of: its diagonal would compute those
+        that are no whole levels again."""
+        return is_whole_sum(self.latents.inducing_variables[0], self.latents.kernel)
 
     def keep(self) -> tuple[tuple[Kept, ...], list[tf.Tensor]]:
         pairs = [Kept.of(part.root, part.q) for part in map(self._part, self.batches)]
@@ -91,7 +98,7 @@ class BlockGroup(Group):
         parts, first = [], 0
         for batch, of_batch in zip(self.batches, kept, strict=True):
             own = tensors[first : first + of_batch.num_tensors]
-            parts.append(KeptPart(batch, of_batch, own))
+            parts.append(KeptPart(batch, of_batch, own, self._whole))
             first += of_batch.num_tensors
         return parts
 
@@ -182,12 +189,13 @@ def marginals_and_kl(
     means, variance = [], []
     kls: list[tf.Tensor] = []
     for group in groups:
-        parts, of_parts = zip(*(part.terms_and_kl(X) for part in group.parts()), strict=True)
-        terms = _total(parts)
+        parts = group.parts()
+        of_parts, own_kls = zip(*(part.terms_and_kl(X) for part in parts), strict=True)
+        terms = _total(of_parts)
         means.append(terms.mean)
-        prior = group.latents.kernel(X, full_cov=False)
+        prior = _prior_variances(group.latents, parts, X)
         variance.append(tf.broadcast_to(variances(prior, terms), tf.shape(terms.mean)))
-        kls += of_parts
+        kls += own_kls
     latents = [group.latents for group in groups]
     return in_order(latents, means, 1), in_order(latents, variance, 1), tf.add_n(kls)
 
@@ -197,6 +205,13 @@ def _total(parts: Sequence[Terms]) -> Terms:
     for other in rest:
         total = total.plus(other)
     return total
+
+
+def _prior_variances(latents: LatentGPs, parts: Sequence[Part], X: tf.Tensor) -> tf.Tensor:
+    """What the terms of the parts are to be added to, ``[N]``."""
+    if all(part.whole for part in parts):
+        return tf.zeros_like(X[:, 0])
+    return latents.kernel(X, full_cov=False)
 
 
 def _num_columns(latents: Sequence[LatentGPs], X: tf.Tensor) -> int | None:
@@ -231,7 +246,7 @@ def conditional(
             cov = rows.covariances(kff, changes)
         else:
             terms = _total([part.terms(rows.flat) for part in of_group])
-            kff = latents.kernel(rows.flat, full_cov=False)
+            kff = _prior_variances(latents, of_group, rows.flat)
             mean, cov = terms.mean, rows.columns(variances(kff, terms))
         means.append(rows.columns(mean))
         covs.append(rows.broadcast(cov, means[-1], full_cov))

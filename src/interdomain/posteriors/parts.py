@@ -35,7 +35,13 @@ from ..linalg.variational import (
 
 
 class Part(abc.ABC):
-    """What some inducing variables contribute to f at new points."""
+    """What some inducing variables contribute to f at new points.
+
+    :ivar whole: Whether they explain all of their kernel's variance, which its own diagonal would
+        compute from the same features: :meth:`terms` then have the variance itself.
+    """
+
+    whole: bool = False
 
     @abc.abstractmethod
     def terms(self, X: tf.Tensor) -> Terms:
@@ -65,7 +71,7 @@ class PartOfBatch(Part):
         """``L^{-1} Kuf`` at X ``[N, D]``, and what the root of q's covariance multiplies."""
 
     def terms(self, X: tf.Tensor) -> Terms:
-        return feature_terms(*self.features(X), self.q)
+        return feature_terms(*self.features(X), self.q, whole=self.whole)
 
     def joint_terms(self, X: tf.Tensor, num_sets: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
         return joint_feature_terms(*self.features(X), self.q, num_sets)
@@ -77,10 +83,11 @@ class FactorisedPart(PartOfBatch, TrainedPart):
     :param batch: The blocks.
     :param q: Theirs.
     :param whiten: Whether q is that of whitened variables.
+    :param whole: See :class:`Part`.
     """
 
-    def __init__(self, batch: BlockBatch, q: Variational, whiten: bool) -> None:
-        self._batch = batch
+    def __init__(self, batch: BlockBatch, q: Variational, whiten: bool, whole: bool) -> None:
+        self._batch, self.whole = batch, whole
         self.root = batch_root(batch)
         self.q = Whitened(*q) if whiten else whitened(self.root, q)
 
@@ -89,7 +96,7 @@ class FactorisedPart(PartOfBatch, TrainedPart):
         return A, A if self.q.prior is None else self.root.solve(A, adjoint=True)
 
     def terms(self, X: tf.Tensor) -> Terms:
-        return marginal_terms(self.root, self._batch.features(X), self.q)
+        return marginal_terms(self.root, self._batch.features(X), self.q, whole=self.whole)
 
     def terms_and_kl(self, X: tf.Tensor) -> tuple[Terms, tf.Tensor]:
         return self.terms(X), kl_divergence(self.q)
@@ -100,10 +107,11 @@ class PinnedPart(TrainedPart):
 
     :param make: Makes the part, there.
     :param device: Its name.
+    :param whole: See :class:`Part`.
     """
 
-    def __init__(self, make: Callable[[], FactorisedPart], device: str) -> None:
-        self._make, self._device = make, device
+    def __init__(self, make: Callable[[], FactorisedPart], device: str, whole: bool) -> None:
+        self._make, self._device, self.whole = make, device, whole
 
     def terms(self, X: tf.Tensor) -> Terms:
         return Terms(*self._pinned(lambda X: tuple(self._make().terms(X)), X))
@@ -131,11 +139,13 @@ class KeptPart(PartOfBatch):
     :ivar batch: The blocks, for their features.
     :ivar kept: How to use the tensors.
     :ivar tensors: Of :meth:`interdomain.linalg.variational.Kept.of`.
+    :ivar whole: See :class:`Part`.
     """
 
     batch: BlockBatch
     kept: Kept
     tensors: tuple[tf.Tensor, ...]
+    whole: bool
 
     @property
     def q(self) -> Whitened:  # type: ignore[override]
