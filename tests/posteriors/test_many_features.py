@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tracemalloc
 from typing import Any
 
 import gpflow
@@ -60,6 +61,19 @@ def test_no_tensor_is_quadratic(make: Any, model_class: type) -> None:
     known = [shape.as_list() for shape in shapes if shape.rank is not None]
     assert any(shape.count(size) == 1 for shape in known)
     assert not [shape for shape in known if shape.count(size) > 1]
+
+
+@MODELS
+def test_no_array_is_quadratic(model_class: type) -> None:
+    """Of 4,000 variables one would have 128 MB."""
+    kernel, features = box(4_000)
+    tracemalloc.start()
+    try:
+        model_class(kernel, LIKELIHOOD, features, q_diag=True, num_data=30)
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert peak < 10**7
 
 
 @pytest.mark.parametrize("in_sum", [False, True], ids=["alone", "in a sum"])

@@ -131,8 +131,8 @@ def variational_pair(
     entries = float(size) * num_latent_gps * (1 if q_diag else size)
     what = f"{names[1]} of {num_latent_gps:,} latent GPs and {size:,} inducing variables"
     check_size("num_latent_gps", what, entries, allow_large=allow_large)
-    identity = np.eye(size)
-    roots = np.ones((size, num_latent_gps)) if q_diag else np.stack([identity] * num_latent_gps)
+    diagonal = np.ones((size, num_latent_gps))
+    roots = diagonal if q_diag else np.stack([np.eye(size)] * num_latent_gps)
     mean = _checked(names[0], owner, q_mu, np.zeros((size, num_latent_gps)))
     root = _checked(names[1], owner, q_sqrt, roots)
     transform = positive() if q_diag else triangular()
