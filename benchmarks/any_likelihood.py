@@ -41,8 +41,7 @@ from benchmarks._lib.data import (
 from benchmarks._lib.elevations import grid, rows_of, unit_rows
 from benchmarks._lib.flight_table import flights
 from benchmarks._lib.image_models import labelled_rows
-from benchmarks._lib.prediction import Predictor
-from benchmarks._lib.race import Rows, traced
+from benchmarks._lib.race import Rows, density_trace, log_density
 from benchmarks._lib.results import Record
 from benchmarks._lib.runner import Benchmark, Configuration, names
 from benchmarks._lib.splits import normalise, take_split
@@ -168,13 +167,6 @@ def likelihood_of(data: str) -> Any:
     return gpflow.likelihoods.Poisson() if data == "counts" else gpflow.likelihoods.Bernoulli()
 
 
-def density(model: Any, held_out: Rows, *, cached: bool) -> float:
-    """The mean log density of rows held out."""
-    X, Y = held_out
-    moments = Predictor(model, X.shape[1], cached=cached)(X)
-    return float(np.mean(model.likelihood.predict_log_density(X, *moments, Y)))
-
-
 def features(
     train: Rows,
     held_out: Rows,
@@ -197,7 +189,7 @@ def features(
         model = idm.models.CollapsedSVGP(train, prior, likelihood, chosen)
         fit = idm.training.fit_collapsed(model, progress=False)
         passed = time.perf_counter() - started
-        trace = [{"seconds": passed, "log_density": density(model, held_out, cached=True)}]
+        trace = [{"seconds": passed, "log_density": log_density(model, held_out, cached=True)}]
         return {
             "trace": trace,
             "elbos": list(fit.elbos),
@@ -213,7 +205,7 @@ def features(
         num_data=len(train[0]),
     )
     natural = {"natural_gradient": True} if method.endswith("natural") else {}
-    trace = on_the_way(svgp, train, held_out, seconds, started, learning_rate=RATE, **natural)
+    trace = density_trace(svgp, train, held_out, seconds, started, learning_rate=RATE, **natural)
     return {"trace": trace, "subset_seconds": ready - started}
 
 
@@ -271,19 +263,8 @@ def points(
     def size(step: int) -> float:
         return 0.01 if step < 10 else 0.1
 
-    trace = on_the_way(model, train, held_out, seconds, started, natural_gradient=size)
+    trace = density_trace(model, train, held_out, seconds, started, natural_gradient=size)
     return {"trace": trace}
-
-
-def on_the_way(
-    model: Any, train: Rows, held_out: Rows, seconds: Sequence[float], started: float, **more: Any
-) -> list[dict[str, float]]:
-    """The log density whenever one of the times has passed."""
-
-    def evaluate(model: Any) -> dict[str, float]:
-        return {"log_density": density(model, held_out, cached=False)}
-
-    return traced(model, train, evaluate, seconds, started, progress=False, **more)
 
 
 def table_of(records: Sequence[Record]) -> str:

@@ -34,15 +34,13 @@ import numpy as np
 
 from benchmarks._lib.child import from_child
 from benchmarks._lib.data import Array, add_data_argument, load_table, source_of
-from benchmarks._lib.prediction import Predictor
+from benchmarks._lib.race import Rows, density_trace
 from benchmarks._lib.results import Record
 from benchmarks._lib.runner import Benchmark, Configuration, names
 from benchmarks._lib.splits import normalise, take_split
-from benchmarks._lib.table_models import low
+from benchmarks._lib.table_models import chosen_for_regression
 from benchmarks._lib.tables import markdown, spread
 from benchmarks._lib.timing import ratio, summarise
-
-Rows = tuple[Array, Array]
 
 KINDS = ("step", "race")
 MODELS = ("SVGP", "AdditiveSVGP", "OrthogonalSVGP")
@@ -62,7 +60,7 @@ METHODS: dict[str, dict[str, Any]] = {
     "natural_full": {"natural_gradient": True},
     "alternation_full": {"natural_gradient": True, "alternate": True},
 }
-RATE, BATCH_SIZE, ROWS_FOR_SCALES = 0.03, 1_000, 3_000
+RATE = 0.03
 BUDGETS = (5.0, 10.0, 20.0)
 
 
@@ -175,11 +173,13 @@ def race(
     """Train one model on one table; evaluated whenever one of the times has passed."""
     import gpflow
 
-    import interdomain as idm
-
     train, (X_test, Y_test) = table_rows(data, data_dir)
-    prepare = harmonics if method.endswith("diagonal") else points
-    kernel, inducing_variable = prepare(train, num_inducing)
+    if method.endswith("diagonal"):
+        kernel, inducing_variable = chosen_for_regression(
+            train, num_inducing, 1 if num_inducing < 100 else 2
+        )
+    else:
+        kernel, inducing_variable = points(train, num_inducing)
     if likelihood == "Bernoulli":
         median = np.median(train[1])
         train, Y_test = (train[0], (train[1] > median) * 1.0), (Y_test > median) * 1.0
@@ -193,33 +193,9 @@ def race(
         q_diag=method.endswith("diagonal"),
         num_data=len(train[0]),
     )
-    trace: list[dict[str, float]] = []
-    apart = 0.0
-    predict = Predictor(model, X_test.shape[1], cached=False)
-
-    def look(step: int, model: Any) -> None:
-        nonlocal apart
-        now = time.perf_counter()
-        passed = now - started - apart
-        if passed >= seconds[len(trace)]:
-            density = model.likelihood.predict_log_density(X_test, *predict(X_test), Y_test)
-            value = float(np.mean(density))
-            trace.append({"seconds": passed, "steps": float(step), "log_density": value})
-            apart += time.perf_counter() - now
-        if len(trace) == len(seconds):
-            raise idm.training.StopFit
-
     started = time.perf_counter()
-    idm.training.fit(
-        model,
-        train,
-        batch_size=min(BATCH_SIZE, len(train[0])),
-        learning_rate=RATE,
-        steps=10**6,
-        callbacks=[look],
-        callback_every=5,
-        progress=False,
-        **METHODS[method],
+    trace = density_trace(
+        model, train, (X_test, Y_test), seconds, started, learning_rate=RATE, **METHODS[method]
     )
     return {"trace": trace}
 
@@ -231,22 +207,6 @@ def table_rows(data: str, data_dir: str | None) -> tuple[Rows, Rows]:
         return (X[:800], Y[:800]), (X[800:], Y[800:])
     split = normalise(take_split(load_table(data, None if data_dir is None else Path(data_dir)), 0))
     return (split.X_train, split.Y_train), (split.X_test, split.Y_test)
-
-
-def harmonics(data: Rows, num_inducing: int) -> tuple[Any, Any]:
-    """Those with the most prior variance, under scales from whole degrees on a few rows."""
-    import gpflow
-
-    import interdomain as idm
-
-    first, kernel = low(data, 1 if num_inducing < 100 else 2)
-    idm.training.fit(
-        first.subset_model(min(ROWS_FOR_SCALES, len(data[0]))), method="l-bfgs", steps=50
-    )
-    for parameter in first.feature_parameters.values():
-        gpflow.set_trainable(parameter, False)
-    chosen = idm.inducing_variables.SphericalHarmonics.for_data(kernel, data[0], num_inducing)
-    return idm.kernels.FiniteRank(kernel, chosen), chosen
 
 
 def points(data: Rows, num_inducing: int) -> tuple[Any, Any]:

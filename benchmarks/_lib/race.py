@@ -1,4 +1,4 @@
-"""Regression models built, trained and evaluated on one clock: a box, an interval, points."""
+"""Models built, trained and evaluated on one clock: a box, an interval, points; any SVGP."""
 
 from __future__ import annotations
 
@@ -143,3 +143,26 @@ def traced(
         **arguments,
     )
     return trace
+
+
+def log_density(model: Any, held_out: Rows, *, cached: bool) -> float:
+    """The mean log density of rows held out, under any likelihood."""
+    X, Y = held_out
+    moments = Predictor(model, X.shape[1], cached=cached)(X)
+    return float(np.mean(model.likelihood.predict_log_density(X, *moments, Y)))
+
+
+def density_trace(
+    model: Any,
+    train: Rows,
+    held_out: Rows,
+    seconds: Sequence[float],
+    started: float,
+    **arguments: Any,
+) -> list[dict[str, float]]:
+    """As `traced`: the log density of rows held out."""
+
+    def evaluate(model: Any) -> dict[str, float]:
+        return {"log_density": log_density(model, held_out, cached=False)}
+
+    return traced(model, train, evaluate, seconds, started, progress=False, **arguments)
