@@ -28,6 +28,7 @@ from benchmarks.globe import Globe
 from benchmarks.harmonic_features import HarmonicFeatures
 from benchmarks.hvgp_scaling.benchmark import HvgpScaling
 from benchmarks.kernel_recovery.benchmark import KernelRecovery
+from benchmarks.many_features import ManyFeatures
 from benchmarks.mnist_conv import MnistConv
 from benchmarks.natural_gradients import NaturalGradients
 from benchmarks.nystrom import Nystrom
@@ -59,6 +60,7 @@ BENCHMARKS: dict[str, type[Benchmark]] = {
         Terrain,
         OnePass,
         NaturalGradients,
+        ManyFeatures,
         Anisotropic,
         AdditiveTables,
         UciVish,
