@@ -11,6 +11,7 @@ from benchmarks._lib.runner import Benchmark
 from benchmarks.additive import AdditiveTables
 from benchmarks.airline_scale.benchmark import AirlineScale
 from benchmarks.anisotropic import Anisotropic
+from benchmarks.any_likelihood import AnyLikelihood
 from benchmarks.attack.benchmark import Attack
 from benchmarks.attack_kills.benchmark import AttackKills
 from benchmarks.attack_memory import AttackMemory
@@ -60,6 +61,7 @@ BENCHMARKS: dict[str, type[Benchmark]] = {
         Terrain,
         OnePass,
         NaturalGradients,
+        AnyLikelihood,
         ManyFeatures,
         Anisotropic,
         AdditiveTables,

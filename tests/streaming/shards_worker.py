@@ -114,16 +114,6 @@ for one in chosen:
 chains = [one.inducing_variable.chains.tolist() for one in chosen]
 found["chosen"], found["chosen by one process"] = map(sorted, chains)
 by_data = make_model(shards, frozen=False)
-pursuit = idm.training.choice.matching_pursuit
-
-
-def with_few(model: Any, num_inducing: int, **arguments: Any) -> Any:
-    """What is tested does not need more candidates and steps."""
-    few = {"max_candidates": 60, "steps": 2, "growth": 3.0}
-    return pursuit(model, num_inducing, **(arguments | few))
-
-
-vars(idm.training.choice)["matching_pursuit"] = with_few
 arguments = {"subset_size": 100, "subset_steps": 3, "steps": 5, "progress": False}
 idm.training.fit_sgpr(by_data, num_inducing=24, max_turns=0, **arguments)
 found["by data"] = checksum(*[p.numpy() for p in by_data.parameters])
