@@ -25,7 +25,9 @@ export TF_CPP_MIN_LOG_LEVEL ?= 2
 
 # Two processes; a file's tests stay in one of them, so that its fixtures are made once. The
 # slowest tests are shown at every run.
-pytest = $(python) -m pytest -n 2 --dist loadfile --durations=15
+# Two processes, each with a thread: four would wait for each other on two cores.
+pytest = OPENBLAS_NUM_THREADS=1 TF_NUM_INTRAOP_THREADS=1 \
+	$(python) -m pytest -n 2 --dist loadfile --durations=25
 
 .PHONY: help demo test test-full test-rest test-lowest test-numpy2 coverage check format notebooks \
 	benchmark wheel clean distclean

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import argparse
 import json
+from collections.abc import Callable
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import pytest
@@ -63,7 +65,8 @@ def test_the_table() -> None:
 
 
 @pytest.mark.full
-def test_short_run(tmp_path: Path) -> None:
+def test_short_run(tmp_path: Path, in_this_process: Callable[[ModuleType], None]) -> None:
+    in_this_process(classification_scale)
     options = ["--short", "--results", str(tmp_path), "--work-dir", str(tmp_path / "work")]
     assert Benchmark().main(options) == 0
     lines = (tmp_path / "classification_scale.jsonl").read_text().splitlines()

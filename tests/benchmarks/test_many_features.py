@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import pytest
@@ -50,7 +52,9 @@ def test_densities() -> None:
 
 
 @pytest.mark.full
-def test_short_run(tmp_path: Path) -> None:
+def test_short_run(tmp_path: Path, in_this_process: Callable[[ModuleType], None]) -> None:
+    """Memory is that of processes of its own."""
+    in_this_process(many_features)
     options = ["--short", "--results", str(tmp_path)]
     assert many_features.ManyFeatures().main(options) == 0
     lines = (tmp_path / "many_features.jsonl").read_text().splitlines()

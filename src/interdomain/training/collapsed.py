@@ -69,7 +69,7 @@ def fit_collapsed(
     model: CollapsedSVGP,
     *,
     max_passes: int = 20,
-    tolerance: float = 0.01,
+    tolerance: float | None = None,
     steps: int = 20,
     max_seconds: float | None = None,
     subset_size: int = 3_000,
@@ -101,7 +101,8 @@ def fit_collapsed(
 
     :param model: its parameters and q are trained in place, from what they are.
     :param max_passes: over all rows, at most.
-    :param tolerance: nats of the bound, over all rows.
+    :param tolerance: nats of the bound, over all rows; by default a millionth for each row, and not
+        less than 0.01.
     :param steps: L-BFGS iterations between two passes, at most; 0 leaves all parameters as they
         are, and computes q alone.
     :param max_seconds: no pass is begun after these; None for no limit.
@@ -128,7 +129,8 @@ def fit_collapsed(
         progress=progress,
     )
     max_passes = integer("max_passes", max_passes, at_least=1)
-    tolerance = number("tolerance", tolerance, at_least=0)
+    if tolerance is not None:
+        tolerance = number("tolerance", tolerance, at_least=0)
     steps = integer("steps", steps, at_least=0)
     if max_seconds is not None:
         max_seconds = number("max_seconds", max_seconds, above=0)
@@ -149,7 +151,7 @@ def fit_collapsed(
         def few_passes(subset: CollapsedSVGP, number: int | None = None) -> None:
             own = arguments if number is None else {**arguments, "steps": 0}
             with frozen(trainable.values()):
-                passes = Passes(subset, tolerance=max(_SUBSET_TOLERANCE, tolerance), **own)
+                passes = Passes(subset, tolerance=max(_SUBSET_TOLERANCE, tolerance or 0.0), **own)
                 passes.run(None, _SUBSET_PASSES if number is None else number, None, started)
 
         begin_on_subset(

@@ -55,6 +55,9 @@ _ROUNDING = 1e-10
 _LONGEST_STEP = 1.0
 """Of a likelihood's unconstrained numbers, between two passes."""
 
+_LEAST_TOLERANCE, _TOLERANCE_OF_A_ROW = 0.01, 1e-6
+"""Nats of the bound."""
+
 _PROGRESS = (
     *("_settled", "_trained", "_near", "_whole", "_halved"),
     *("_share", "_weight", "_first_weight", "_least_precision"),
@@ -95,7 +98,7 @@ class Passes:
         model: CollapsedSVGP,
         *,
         steps: int,
-        tolerance: float,
+        tolerance: float | None,
         arguments: dict[str, Any],
         checkpoint: PassCheckpoint | None = None,
     ) -> None:
@@ -148,7 +151,7 @@ class Passes:
             if bar is not None:
                 bar.update()
                 bar.set_postfix_str(f"bound {self.best.result.elbo:.6g}")
-            if gain is not None and gain < self._tolerance and self._share == 1.0:
+            if gain is not None and gain < self._enough() and self._share == 1.0:
                 if self._whole and self._trained:
                     return "converged", f"the last step raised the bound by {gain:.2g}"
                 if not self._whole:
@@ -225,6 +228,12 @@ class Passes:
             self._share /= 2
             self._halved = True
         return None
+
+    def _enough(self) -> float:
+        """The gain of a pass below which there need not be another."""
+        if self._tolerance is not None:
+            return self._tolerance
+        return max(_LEAST_TOLERANCE, _TOLERANCE_OF_A_ROW * self._model.num_data)
 
     def _allow_less(self) -> None:
         """The optimum with sites as they are is not among the q that were allowed."""
