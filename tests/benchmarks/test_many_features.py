@@ -44,11 +44,12 @@ def test_growth_of_seconds_and_memory(tmp_path: Path) -> None:
 
 
 def test_densities() -> None:
-    result = {"num_inducing": 500, "seconds": 30.2, "steps": 900.0, "log_density": -0.25}
-    run = {"kind": "density", "data": "kin8nm", "num_inducing": 500}
+    measured = {"seconds": 30.2, "steps": 900.0, "log_density": -0.25}
+    result = {"num_inducing": 500, "start_seconds": 0.31, **measured}
+    run = {"kind": "density", "data": "kin8nm", "start": "prior", "num_inducing": 500}
     table = many_features.table_of([{"configuration": run, "result": result}])
     cells = [cell.strip() for cell in table.splitlines()[2].split("|")]
-    assert cells[1:-1] == ["kin8nm", "500", "30", "900", "-0.2500"]
+    assert cells[1:-1] == ["kin8nm", "500", "prior", "0.3", "30", "900", "-0.2500"]
 
 
 @pytest.mark.full
@@ -59,7 +60,10 @@ def test_short_run(tmp_path: Path, in_this_process: Callable[[ModuleType], None]
     assert many_features.ManyFeatures().main(options) == 0
     lines = (tmp_path / "many_features.jsonl").read_text().splitlines()
     results = [json.loads(line)["result"] for line in lines]
-    assert len(results) == 2 + 1
-    assert all(0 < one["features_seconds"]["median"] for one in results[:-1])
-    assert results[-1]["steps"] >= 5
+    steps, densities, costs = results[:2], results[2:4], results[4:]
+    assert all(0 < one["features_seconds"]["median"] for one in steps)
+    assert all(one["steps"] >= 5 for one in densities)
+    assert len(costs) == len(many_features.FEATURES)
+    for one in costs:  # among the full ones are the diagonal ones
+        assert one["full"]["bound"] > one["diagonal"]["bound"]
     assert (tmp_path / "many_features.png").exists()

@@ -133,6 +133,19 @@ def of_data(kind: type, num_outputs: int = 1) -> Any:
     return moved(model) if kind is gpflow.models.VGP else model
 
 
+def collapsed_svgp() -> Any:
+    """With a q that a pass has found."""
+    X = rows(20, seed=5)
+    kernel, features = harmonics()
+    for parameter in (kernel.weight_variances, kernel.bias_variance):
+        gpflow.set_trainable(parameter, False)
+    labels = (targets(X, 1) > 0) * 1.0
+    likelihood = gpflow.likelihoods.Bernoulli()
+    model = idm.models.CollapsedSVGP((X, labels), kernel, likelihood, features, progress=False)
+    model.assign_sites(model.pass_over_data().clipped)
+    return model
+
+
 MODELS: dict[str, Callable[[], Any]] = {
     "SVGP": svgp,
     "SVGP-two-outputs": lambda: svgp(num_latent_gps=2),
@@ -143,6 +156,7 @@ MODELS: dict[str, Callable[[], Any]] = {
     "AdditiveSVGP": additive_svgp,
     "OrthogonalSVGP": orthogonal_svgp,
     "StructuredSGPR": lambda: of_data(idm.models.StructuredSGPR, 2),
+    "CollapsedSVGP-Bernoulli": collapsed_svgp,
     "SGPR": lambda: of_data(gpflow.models.SGPR, 2),
     "GPRFITC": lambda: of_data(gpflow.models.GPRFITC),
     "CGLB": lambda: of_data(gpflow.models.CGLB),
@@ -156,7 +170,7 @@ QUICK = ("SVGP-coregional", "SVGP-Bernoulli", "StructuredSGPR")
 
 def targets_of(name: str, X: np.ndarray, num_outputs: int) -> np.ndarray:
     """Targets that the likelihood of one of ``MODELS`` takes."""
-    if name == "SVGP-Bernoulli":
+    if name.endswith("Bernoulli"):
         return (X[:, :1] > 0).astype(float)
     if name == "SVGP-MultiClass":
         return np.arange(len(X))[:, None] % 3

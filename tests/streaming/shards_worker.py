@@ -119,6 +119,29 @@ idm.training.fit_sgpr(by_data, num_inducing=24, max_turns=0, **arguments)
 found["by data"] = checksum(*[p.numpy() for p in by_data.parameters])
 found["features by data"] = by_data.inducing_variable.chains.tolist()
 
+# Labels, in passes that both share.
+LABELS = (Y > 0.2) * 1.0
+
+
+def make_classifier(data: Any, strategy: Any) -> Any:
+    kernel = idm.kernels.SphericalMatern32(weight_variances=np.full(2, 0.7))
+    harmonics = idm.inducing_variables.SphericalHarmonics.for_kernel(kernel, 2, 3)
+    for parameter in (kernel.weight_variances, kernel.bias_variance):
+        gpflow.set_trainable(parameter, False)
+    likelihood = gpflow.likelihoods.Bernoulli()
+    options = {"batch_size": 16, "progress": False, "strategy": strategy}
+    return idm.models.CollapsedSVGP(data, kernel, likelihood, harmonics, **options)
+
+
+parts = {name: (X[slice(*ends)], LABELS[slice(*ends)]) for name, ends in ENDS.items()}
+classifiers = [make_classifier(Shards(parts), strategy), make_classifier((X, LABELS), None)]
+fits = [
+    idm.training.fit_collapsed(one, max_passes=3, steps=3, progress=False) for one in classifiers
+]
+found["bounds"], found["bounds by one process"] = (list(fit.elbos) for fit in fits)
+q = classifiers[0]._whitened_q()
+found["classifier"] = checksum(*[p.numpy() for p in classifiers[0].parameters], *q)
+
 split.extend((X, Y))
 split.extend((X[:1], Y[:1]))  # a row less than there are workers
 found["extended"] = split.num_data

@@ -64,7 +64,8 @@ class CollapsedSVGP(RowsModel):
 
     >>> import gpflow, numpy as np, interdomain as idm
     >>> X = np.linspace(-1, 1, 200)[:, None]
-    >>> Y = np.where(np.sin(5 * X) > 0, 1.0, 0.0)
+    >>> noise = np.random.default_rng(0).normal(size=X.shape)
+    >>> Y = np.where(np.sin(5 * X) + 0.5 * noise > 0, 1.0, 0.0)
     >>> kernel = idm.kernels.SphericalMatern52()
     >>> harmonics = idm.inducing_variables.SphericalHarmonics.for_kernel(kernel, 1, max_degree=10)
     >>> prior = idm.kernels.FiniteRank(kernel, harmonics)

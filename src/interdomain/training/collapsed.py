@@ -100,7 +100,8 @@ def fit_collapsed(
     which is warned of.
 
     :param model: its parameters and q are trained in place, from what they are.
-    :param max_passes: over all rows, at most.
+    :param max_passes: over all rows, at most. The model is left where the best of them was made: a
+        step that no pass has followed is not kept.
     :param tolerance: nats of the bound, over all rows; by default a millionth for each row, and not
         less than 0.01.
     :param steps: L-BFGS iterations between two passes, at most; 0 leaves all parameters as they
