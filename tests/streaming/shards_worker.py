@@ -134,7 +134,7 @@ def make_classifier(data: Any, strategy: Any) -> Any:
 
 
 parts = {name: (X[slice(*ends)], LABELS[slice(*ends)]) for name, ends in ENDS.items()}
-classifiers = [make_classifier(Shards(parts), strategy), make_classifier((X, LABELS), None)]
+classifiers = [make_classifier(Shards(parts), one) for one in (strategy, None)]
 fits = [
     idm.training.fit_collapsed(one, max_passes=3, steps=3, progress=False) for one in classifiers
 ]
