@@ -23,9 +23,9 @@ python := $(VENV)/bin/python
 export MPLBACKEND ?= Agg
 export TF_CPP_MIN_LOG_LEVEL ?= 2
 
-# Two processes; a file's tests stay in one of them, so that its fixtures are made once. The
-# slowest tests are shown at every run.
-# Two processes, each with a thread: four would wait for each other on two cores.
+# Two processes, each with one thread, since four would wait for each other on two cores; a file's
+# tests stay in one of them, so that its fixtures are made once. The slowest tests are shown at
+# every run.
 pytest = OPENBLAS_NUM_THREADS=1 TF_NUM_INTRAOP_THREADS=1 \
 	$(python) -m pytest -n 2 --dist loadfile --durations=25
 

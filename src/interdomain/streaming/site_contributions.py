@@ -134,8 +134,7 @@ class RowFeatures(NamedTuple):
 def variances_of_q(root: Array, whitened: Array) -> Array:
     """The squares of the columns of ``root^T whitened``, summed, ``[n, L]``.
 
-    This is most of a pass. NumPy's products take half of the time of TensorFlow's for CPUs or less,
-    and in blocks nearly half of them is left out.
+    This is most of a pass, and in blocks nearly half of the products is left out.
 
     :param root: Lower triangles, ``[L, M, M]``.
     :param whitened: ``[M, n]``.

@@ -13,7 +13,7 @@ from gpflow.covariances import Kuf
 from .._arguments import instance, integer
 from ..covariances import Kuu_operator
 from ..kernels._kernel_arguments import single_output
-from ..linalg import Root
+from ..linalg import Root, precision_root
 from ..models.collapsed import root_of
 from ..sphere._typing import Array
 from .data import checked_arrays
@@ -85,8 +85,15 @@ def start_at_optimum(
     scale = 1 / np.sqrt(noise[:, :1])
     phi = _whitened_features(model, root, X) * scale[:, 0]
     errors = (Y - np.asarray(model.mean_function(X), np.float64)) * scale
-    model.q_mu.assign(_coordinates(model, root, _mean(phi, errors)).astype(dtype))
-    model.q_sqrt.assign(_roots(model, root, phi).astype(dtype))
+    shape = tuple(model.q_sqrt.shape)
+    if len(shape) == 2:
+        mean, roots = _mean(phi, errors), _deviations(model, root, phi)[:, None]
+    else:
+        ones, one = tf.ones([len(phi)], tf.float64), tf.ones([], tf.float64)
+        mean, lower = precision_root(ones, phi @ phi.T, phi @ errors, one)
+        roots = _coordinates(model, root, lower)
+    model.q_mu.assign(_coordinates(model, root, mean).astype(dtype))
+    model.q_sqrt.assign(np.broadcast_to(roots, shape).astype(dtype))
 
 
 def _whitened_features(model: gpflow.models.SVGP, root: Root, X: Array) -> Array:
@@ -109,25 +116,15 @@ def _solve(gram: Array, columns: Array) -> Array:
     return np.asarray(scipy.linalg.solve(gram, columns, assume_a="pos", overwrite_a=True))
 
 
-def _coordinates(model: gpflow.models.SVGP, root: Root, columns: Array) -> Array:
+def _coordinates(model: gpflow.models.SVGP, root: Root, columns: Array | tf.Tensor) -> Array:
     """Of whitened columns, in the variables of the model."""
-    return columns if model.whiten else np.asarray(root.matmul(tf.constant(columns)))
+    return np.asarray(columns if model.whiten else root.matmul(tf.convert_to_tensor(columns)))
 
 
-def _roots(model: gpflow.models.SVGP, root: Root, phi: Array) -> Array:
-    """Of the covariance, in the shape of the model's ``q_sqrt``."""
-    shape = tuple(model.q_sqrt.shape)
-    if len(shape) == 2:
-        precision = np.ones(len(phi))
-        if not model.whiten:
-            precision = np.asarray(root.inverse_diagonal())
-            phi = np.asarray(root.solve(tf.constant(phi), adjoint=True))
-        deviations = 1 / np.sqrt(precision + np.einsum("mn,mn->m", phi, phi))
-        return np.broadcast_to(deviations[:, None], shape)
-    precision = phi @ phi.T
-    precision[np.diag_indices(len(phi))] += 1
-    # B = U U^T with an upper triangle U, so that U^{-T} is the lower root of the inverse.
-    upper = scipy.linalg.cholesky(precision[::-1, ::-1], lower=True)[::-1, ::-1]
-    identity = np.eye(len(phi))
-    lower = scipy.linalg.solve_triangular(upper, identity, lower=False).T
-    return np.broadcast_to(_coordinates(model, root, lower), shape)
+def _deviations(model: gpflow.models.SVGP, root: Root, phi: Array) -> Array:
+    """Of a diagonal q, ``[M]``."""
+    precision = np.ones(len(phi))
+    if not model.whiten:
+        precision = np.asarray(root.inverse_diagonal())
+        phi = np.asarray(root.solve(tf.constant(phi), adjoint=True))
+    return np.asarray(1 / np.sqrt(precision + np.einsum("mn,mn->m", phi, phi)))

@@ -1,4 +1,4 @@
-"""Labels that f can tell apart without error: the bound then rises with the prior's variance."""
+"""Labels that f can tell apart, almost without error: the bound then rises with the variance."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def warn_of_separation(model: CollapsedSVGP, result: PassResult) -> None:
     deviation = float(np.sqrt(np.mean(model.kernel(X, full_cov=False))))
     if deviation > _LARGE:
         warn(
-            "data: f tells the labels apart without error (their expected log-likelihood is "
+            "data: f tells the labels apart almost without error (their expected log-likelihood is "
             f"{result.mean_expectation:.2g} on average), so that the bound rises with the "
             f"variance of the kernel without end: the prior's standard deviation is {deviation:.3g}"
             " by now. Predictions away from the data are too certain; keep the variance "
