@@ -7,8 +7,8 @@ without --data-dir a made-up field); mnist, zeros against ones, a convolutional 
 runs in a process of its own. The clock starts with the rows in memory and k-means done; imports and
 evaluations do not count, tracing does.
 collapsed          `CollapsedSVGP` over harmonics, `fit_collapsed`; one point, at its end
-collapsed_by_data  ... harmonics that the data choose, in a regression on labels of -1 and 1:
-                   `fit_sgpr(num_inducing=)`, whose input scales it takes; tables and flights
+collapsed_by_data  ... harmonics that the data choose, `fit_collapsed(num_inducing=)`; tables and
+                   flights
 diagonal_adam      the same harmonics with a diagonal q, minibatches of 1,000, Adam 0.03 for all
 diagonal_natural   ... natural gradients of the default sizes for q
 full_natural       ... a full q
@@ -187,12 +187,14 @@ def features(
 
     started = time.perf_counter()
     makers = {"counts": of_the_earth, "mnist": of_images}
-    maker = by_data if method == "collapsed_by_data" else makers.get(data, of_a_table)
+    by_data = method == "collapsed_by_data"
+    maker = low_degrees if by_data else makers.get(data, of_a_table)
     prior, chosen, likelihood = maker(train, num_inducing, likelihood_of(data))
     ready = time.perf_counter()
     if method.startswith("collapsed"):
         model = idm.models.CollapsedSVGP(train, prior, likelihood, chosen)
-        fit = idm.training.fit_collapsed(model, progress=False)
+        wanted = {"num_inducing": num_inducing} if by_data else {}
+        fit = idm.training.fit_collapsed(model, progress=False, **wanted)
         passed = time.perf_counter() - started
         trace = [{"seconds": passed, "log_density": log_density(model, held_out, cached=True)}]
         return {
@@ -220,12 +222,9 @@ def of_a_table(train: Rows, num_inducing: int, likelihood: Any) -> tuple[Any, An
     return prior, chosen, likelihood
 
 
-def by_data(train: Rows, num_inducing: int, likelihood: Any) -> tuple[Any, Any, Any]:
-    """Harmonics and input scales of a regression on labels of -1 and 1."""
-    import interdomain as idm
-
-    first, _ = low((train[0], 2 * train[1] - 1), 2)
-    idm.training.fit_sgpr(first, num_inducing=num_inducing, steps=50, progress=False)
+def low_degrees(train: Rows, num_inducing: int, likelihood: Any) -> tuple[Any, Any, Any]:
+    """Whole degrees up to 2, to begin with."""
+    first, _ = low(train, 2)
     return first.kernel, first.inducing_variable, likelihood
 
 

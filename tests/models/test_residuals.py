@@ -87,16 +87,15 @@ def test_sums_are_those_of_dense_matrices(rows: str) -> None:
     _, _, block = candidates_of(model)
     A, B = whitened(block), whitened((model.inducing_variable, model.kernel))
     covariance = B.T @ B + NOISE * np.eye(NUM_ROWS)
-    products = NOISE * A @ np.linalg.solve(covariance, left_of(model))
-    squares = np.sum(A**2, axis=1)
+    products = A @ np.linalg.solve(covariance, left_of(model))
+    squares = np.sum(A**2, axis=1, keepdims=True) / NOISE
     residuals = model.residuals()
     screened, compared = residuals.screen(block), residuals.compare(block)
     for sums in (screened, compared):
         np.testing.assert_allclose(sums.products, products, atol=1e-10)
         np.testing.assert_allclose(sums.squares, squares, rtol=1e-10)
-        assert sums.noise_variance == pytest.approx(NOISE)
-    precision = NOISE * (np.eye(len(A)) + A @ np.linalg.solve(covariance, A.T))
-    np.testing.assert_allclose(compared.precision, precision, atol=1e-10)
+    precision = np.eye(len(A)) + A @ np.linalg.solve(covariance, A.T)
+    np.testing.assert_allclose(compared.precisions, precision[None], atol=1e-10)
 
 
 @pytest.mark.parametrize("finite_rank", [True, False])
@@ -126,7 +125,8 @@ def test_the_best_are_those_of_brute_force(finite_rank: bool) -> None:
     owners = own.owners(atoms, alone=True)
     assert sums.best(owners, 3, charged, 0.0) == expected
     # Each by itself; and the bound of a model that has the first.
-    found = _gains(sums.products, np.diagonal(sums.precision), NOISE, charged * sums.squares)
+    diagonal = np.diagonal(sums.precisions[0])[:, None]
+    found = _gains(sums.products, diagonal, charged[:, None] * sums.squares)
     np.testing.assert_allclose(found, gains, atol=1e-9)
     before = model.elbo().numpy()
     assert before == pytest.approx(bound(B), abs=1e-8)
@@ -139,7 +139,7 @@ def test_the_best_are_those_of_brute_force(finite_rank: bool) -> None:
 
 
 def test_atoms_are_taken_as_a_whole() -> None:
-    sums = CandidateSums(np.array([[3.0], [3.0], [2.0]]), np.ones(3), np.eye(3), 0.5)
+    sums = CandidateSums(np.array([[3.0], [3.0], [2.0]]), np.ones([3, 1]), np.eye(3)[None])
     owners, free = np.array([0, 0, 1]), np.zeros(3, np.bool_)
     assert sums.best(owners, 3, free, 0.0) == [0, 1]
     assert sums.best(owners, 2, free, 0.0) == [0]
@@ -147,9 +147,9 @@ def test_atoms_are_taken_as_a_whole() -> None:
 
 
 def test_features_that_differ_by_rounding_are_numbers() -> None:
-    """Whatever the products have lost, nothing is divided by less than the noise."""
-    precision = np.array([[-1e-9, 0.0], [0.0, 2.0]])
-    sums = CandidateSums(np.array([[5.0], [1.0]]), np.ones(2), precision, 1e-3)
+    """Whatever the products have lost, nothing is divided by less than the prior's precision."""
+    precisions = np.array([[[-1e-9, 0.0], [0.0, 2.0]]])
+    sums = CandidateSums(np.array([[5.0], [2.0]]), np.ones([2, 1]), precisions)
     with np.errstate(all="raise"):
         assert sums.best(np.arange(2), 2, np.zeros(2, np.bool_), 0.0) == [0, 1]
 
@@ -166,10 +166,10 @@ def test_blocks_that_have_no_dictionary_are_explained_already() -> None:
     kuu = gpflow.covariances.Kuu(features, model.kernel).numpy()
     covariance = kuf.T @ np.linalg.solve(kuu, kuf) + NOISE * np.eye(NUM_ROWS)
     compared = model.residuals().compare(block)
-    products = NOISE * A @ np.linalg.solve(covariance, Y)
+    products = A @ np.linalg.solve(covariance, Y)
     np.testing.assert_allclose(compared.products, products, atol=1e-8)
-    precision = NOISE * (np.eye(len(A)) + A @ np.linalg.solve(covariance, A.T))
-    np.testing.assert_allclose(compared.precision, precision, atol=1e-8)
+    precision = np.eye(len(A)) + A @ np.linalg.solve(covariance, A.T)
+    np.testing.assert_allclose(compared.precisions, precision[None], atol=1e-8)
 
 
 def test_rows_that_changed_are_refused() -> None:

@@ -28,14 +28,14 @@ SETTINGS: dict[str, Any] = {"subset_steps": 3, "steps": 3, "progress": False}
 @pytest.fixture(autouse=True, scope="module")
 def quick() -> Iterator[None]:
     """Fewer candidates and steps: what is tested does not need more."""
-    pursuit = choice.matching_pursuit
+    pursuit = choice.pursue
 
     def with_few(model: Any, num_inducing: int, **arguments: Any) -> Any:
         few = {"max_candidates": 150, "steps": 2, "growth": 3.0}
         return pursuit(model, num_inducing, **(arguments | few))
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(choice, "matching_pursuit", with_few)
+        patch.setattr(choice, "pursue", with_few)
         patch.setattr(choice, "_TURN_STEPS", 5)
         yield
 
@@ -110,7 +110,7 @@ def test_an_interrupted_run_goes_on_with_the_same_features(
         with pytest.raises(KeyboardInterrupt):
             fit_sgpr(make_model(data), num_inducing=14, checkpoint_dir=folder, **SETTINGS)
     resumed = make_model(data)
-    monkeypatch.setattr(choice, "matching_pursuit", None)  # nothing is chosen again
+    monkeypatch.setattr(choice, "pursue", None)  # nothing is chosen again
     again = fit_sgpr(resumed, num_inducing=14, checkpoint_dir=folder, resume=True, **SETTINGS)
     assert fitted.choice.pursuit is not None and again.choice.pursuit is None
     assert again.choice.turns == fitted.choice.turns and again.frozen == fitted.frozen
@@ -137,7 +137,7 @@ def test_what_was_kept_for_another_model_is_refused(whole: Any, tmp_path: Path) 
     wider = make_model(make_data(90, 3))
     refused(wider, r"columns is \[2, 1\] there, and \[3, 1\] here")
     file.write_bytes(b"nothing")
-    refused(same, "is not what fit_sgpr has written; remove that file")
+    refused(same, "is no file of chosen features; remove that file")
 
 
 def test_nothing_to_resume_from() -> None:

@@ -359,17 +359,17 @@ class CollapsedSVGP(RowsModel):
 
     def evidence_of(self, X: Array) -> SiteEvidence:
         """The log normaliser of sites of some rows, as a model whose features may depend on what is
-        trained; :meth:`take_sites` gives it sites.
+        trained; it begins without sites.
 
         :param X: The rows of a model of some rows.
         """
         return SiteEvidence(self._features, X)
 
-    def take_sites(self, evidence: SiteEvidence, X: Array, Y: Array) -> None:
-        """Give it the sites of rows at the present q, negative precisions taken for zero: they make
-        a q whatever the features are."""
+    def sites_of(self, X: Array, Y: Array) -> tuple[Array, Array]:
+        """The precisions and shifts of rows at the present q, each ``[L, n]``, negative precisions
+        taken for zero: they make a q whatever the features are."""
         sites = self._content().evaluate(X, Y)
-        evidence.take(sites.precisions, sites.shifts)
+        return sites.precisions, sites.shifts
 
     def _variables_of_all_workers(self) -> list[tf.Variable]:
         return [*super()._variables_of_all_workers(), *self._site_variables()]

@@ -1,13 +1,15 @@
 """What features that a collapsed model does not have would add to it.
 
-With features A that the model lacks and its own B, each divided by its standard deviation in the
-prior, over all rows, the residuals r of its mean, and the noise variance s, adding one feature a
-raises the log marginal likelihood of the features' own prior by
+Row n has a Gaussian site of precision beta_n, which regression has, too: 1 / noise variance; r_n is
+the slope of the site's log density at the model's mean. With features A that the model lacks and
+its own B, each divided by its standard deviation in the prior, adding one feature a raises the log
+marginal likelihood of the features' own prior by
 
-    (c^2 / (s h) - log(h / s)) / 2,    c = a^T r,    h = s + a^T a - a^T B^T (B B^T + s I)^{-1} B a.
+    (c^2 / h - log h) / 2,    c = a^T r,    W = diag(beta),
+    h = 1 + a^T W a - a^T W B^T (I + B W B^T)^{-1} B W a.
 
-The bound on the likelihood of a kernel that does not end with its features also rises by ``a^T a /
-(2 s)``: so much less is left out.
+The bound on the likelihood of a kernel that does not end with its features also rises by ``a^T W a
+/ 2``: so much less is left out. With several latent GPs gains are summed over them.
 """
 
 from __future__ import annotations
@@ -26,49 +28,53 @@ from ..covariances.domains import BoolArray, Kuf_in_domain
 from ..covariances.pairs import Block
 from ..sphere._typing import Array, IntArray
 from ..streaming.contributions import Contributions
-from ..streaming.provider import StatisticsProvider
 
 _BATCH_ENTRIES = 2**22
 """Numbers in the features of the rows that are taken at a time."""
 
-_Sums: TypeAlias = Callable[[tf.Tensor, tf.Tensor, tf.Tensor], Mapping[str, tf.Tensor]]
-"""Of the model's features ``[M, n]``, others ``[C, n]`` and residuals ``[n, P]`` of some rows."""
+OfBatch: TypeAlias = Callable[[Array, Array], Mapping[str, Array]]
+
+SumsOf: TypeAlias = Callable[[OfBatch], dict[str, Array]]
+"""The sums over all rows of what a function of a batch (X, Y) returns."""
+
+SlopesOf: TypeAlias = Callable[[tf.Tensor, tf.Tensor], tuple[tf.Tensor, tf.Tensor]]
+"""The slopes r ``[n, L]`` and precisions beta, ``[n, L]`` or ``[n, 1]`` for all latent GPs, of the
+mean ``[n, L]`` and Y."""
+
+_Sums: TypeAlias = Callable[[tf.Tensor, tf.Tensor, tf.Tensor, tf.Tensor], Mapping[str, tf.Tensor]]
+"""Of the model's features ``[M, n]``, others ``[C, n]``, slopes and precisions of some rows."""
 
 
 class ScreeningSums(NamedTuple):
     """Of features that the model lacks, each by itself.
 
-    :ivar products: c, for each column of Y, ``[C, P]``.
-    :ivar squares: ``a^T a``, ``[C]``.
-    :ivar noise_variance: s.
+    :ivar products: c, for each latent GP, ``[C, L]``.
+    :ivar squares: ``a^T W a``, ``[C, L]`` or ``[C, 1]``.
     """
 
     products: Array
     squares: Array
-    noise_variance: float
 
     def gains(self, charged: BoolArray) -> Array:
         """By how much each would raise the bound if B had nothing in common with it, ``[C]``.
 
         :param charged: For each, whether its kernel does not end with the features.
         """
-        precisions = self.squares + self.noise_variance
-        return _gains(self.products, precisions, self.noise_variance, charged * self.squares)
+        return _gains(self.products, 1 + self.squares, charged[:, None] * self.squares)
 
 
 class CandidateSums(NamedTuple):
     """Of few features that the model lacks, together.
 
-    :ivar products: c, ``[K, P]``.
-    :ivar squares: ``a^T a``, ``[K]``.
-    :ivar precision: ``s I + A A^T - A B^T (B B^T + s I)^{-1} B A^T``, ``[K, K]``.
-    :ivar noise_variance: s.
+    :ivar products: c, ``[K, L]``.
+    :ivar squares: ``a^T W a``, ``[K, L]`` or ``[K, 1]``.
+    :ivar precisions: ``I + A W A^T - A W B^T (I + B W B^T)^{-1} B W A^T``, ``[L, K, K]``, or one
+        for all latent GPs.
     """
 
     products: Array
     squares: Array
-    precision: Array
-    noise_variance: float
+    precisions: Array
 
     def best(
         self, owners: IntArray, limit: int, charged: BoolArray, least_gain: float
@@ -80,15 +86,16 @@ class CandidateSums(NamedTuple):
         :param charged: As of :meth:`ScreeningSums.gains`.
         :param least_gain: For each feature; atoms that raise the bound by less are left.
         """
-        s, charge = self.noise_variance, charged * self.squares
+        charge = charged[:, None] * self.squares
         products = self.products.copy()
-        precision = np.asfortranarray(self.precision)
+        precisions = [np.asfortranarray(precision) for precision in self.precisions]
+        latents = np.array_split(np.arange(products.shape[1]), len(precisions))
         sizes = np.bincount(owners)
         waiting, chosen = np.ones(len(sizes), np.bool_), []
         while np.any(possible := waiting & (sizes <= limit)):
             # An atom of several features counts as if these were orthogonal.
-            diagonal = np.maximum(np.diagonal(precision), s)
-            gains = np.bincount(owners, _gains(products, diagonal, s, charge))
+            diagonals = np.stack([np.diagonal(precision) for precision in precisions], axis=1)
+            gains = np.bincount(owners, _gains(products, np.maximum(diagonals, 1.0), charge))
             means = np.where(possible, gains / sizes, -np.inf)
             atom = int(np.argmax(means))
             if means[atom] <= least_gain:
@@ -97,40 +104,45 @@ class CandidateSums(NamedTuple):
             waiting[atom] = False
             limit -= int(sizes[atom])
             for feature in np.flatnonzero(owners == atom):
-                # It is s or more; of a feature that is nearly one of the others, but for rounding.
-                root = np.sqrt(max(precision[feature, feature], s))
-                column, fit = precision[:, feature] / root, products[feature] / root
-                products -= np.outer(column, fit)
-                precision = dger(-1.0, column, column, a=precision, overwrite_a=1)
-                precision[feature, feature] = s  # it is in: nothing is left to divide by
+                for precision, own in zip(precisions, latents, strict=True):
+                    # It is 1 or more; of a feature that is nearly one of the others, but for
+                    # rounding.
+                    root = np.sqrt(max(precision[feature, feature], 1.0))
+                    column, fit = precision[:, feature] / root, products[feature, own] / root
+                    products[:, own] -= np.outer(column, fit)
+                    dger(-1.0, column, column, a=precision, overwrite_a=1)
+                    precision[feature, feature] = 1.0  # it is in: nothing is left to divide by
         return chosen
 
 
-def _gains(products: Array, precisions: Array, s: float, charge: Array) -> Array:
-    fit = np.sum(np.square(products), axis=1) / (s * precisions)
-    return (fit + products.shape[1] * (charge / s - np.log(precisions / s))) / 2  # type: ignore[no-any-return]
+def _gains(products: Array, precisions: Array, charge: Array) -> Array:
+    gains: Array = np.sum(np.square(products) / precisions - np.log(precisions) + charge, axis=1)
+    return gains / 2
 
 
 class Residuals:
-    """What a collapsed model leaves of Y, in passes over its rows.
+    """What a collapsed model leaves of the sites of its rows, in passes over these.
 
-    :param provider: The rows.
+    :param sums_of: Over the rows.
+    :param slopes_of: The sites of rows.
+    :param num_targets: The number of columns of Y.
     :param features: Of the model, whose mean is ``m(X) + Kfu weights``.
-    :param weights: ``[M, P]``.
-    :param half: ``H H^T = R^{-T} (I + B B^T / s)^{-1} R^{-1}``, R a root of Kuu, ``[M, M]``.
-    :param noise_variance: s.
+    :param weights: ``[M, L]``.
+    :param halves: ``H H^T = R^{-T} (I + B W B^T)^{-1} R^{-1}``, R a root of Kuu, ``[L, M, M]``, or
+        one for all latent GPs.
     """
 
     def __init__(
         self,
-        provider: StatisticsProvider,
+        sums_of: SumsOf,
+        slopes_of: SlopesOf,
+        num_targets: int,
         features: Contributions,
         weights: tf.Tensor,
-        half: Array,
-        noise_variance: float,
+        halves: Array,
     ) -> None:
-        self._provider, self._features, self._weights = provider, features, weights
-        self._half, self._noise_variance = half, noise_variance
+        self._sums_of, self._slopes_of, self._num_targets = sums_of, slopes_of, num_targets
+        self._features, self._weights, self._halves = features, weights, halves
 
     def screen(self, block: Block) -> ScreeningSums:
         """Any number of features; nothing of the size of their products with each other is kept.
@@ -139,13 +151,15 @@ class Residuals:
             those of X.
         """
 
-        def sums_of(own: tf.Tensor, others: tf.Tensor, rest: tf.Tensor) -> dict[str, tf.Tensor]:
-            squares = tf.reduce_sum(tf.square(others), axis=1)
-            return {"products": tf.matmul(others, rest), "squares": squares}
+        def sums_of(
+            own: tf.Tensor, others: tf.Tensor, slopes: tf.Tensor, precisions: tf.Tensor
+        ) -> dict[str, tf.Tensor]:
+            squares = tf.matmul(tf.square(others), precisions)
+            return {"products": tf.matmul(others, slopes), "squares": squares}
 
         sums, deviations = self._over_rows(block, sums_of)
         products = sums["products"] * deviations[:, None]
-        return ScreeningSums(products, sums["squares"] * deviations**2, self._noise_variance)
+        return ScreeningSums(products, sums["squares"] * deviations[:, None] ** 2)
 
     def compare(self, block: Block) -> CandidateSums:
         """Few features, with all they have in common with each other and the model's.
@@ -153,37 +167,40 @@ class Residuals:
         :param block: As of :meth:`screen`.
         """
 
-        def sums_of(own: tf.Tensor, others: tf.Tensor, rest: tf.Tensor) -> dict[str, tf.Tensor]:
+        def sums_of(
+            own: tf.Tensor, others: tf.Tensor, slopes: tf.Tensor, precisions: tf.Tensor
+        ) -> dict[str, tf.Tensor]:
+            weighted = others * tf.linalg.matrix_transpose(precisions)[:, None]
             return {
-                "products": tf.matmul(others, rest),
-                "gram": tf.matmul(others, others, transpose_b=True),
-                "cross": tf.matmul(others, own, transpose_b=True),
+                "products": tf.matmul(others, slopes),
+                "grams": tf.matmul(weighted, others, transpose_b=True),
+                "crosses": tf.matmul(weighted, own, transpose_b=True),
             }
 
         sums, deviations = self._over_rows(block, sums_of)
-        gram = sums["gram"] * np.outer(deviations, deviations)
-        known = deviations[:, None] * (sums["cross"] @ self._half)
-        precision = gram - known @ known.T / self._noise_variance
-        precision[np.diag_indices(len(precision))] += self._noise_variance
-        products = sums["products"] * deviations[:, None]
-        squares = np.diagonal(gram).copy()
-        return CandidateSums(products, squares, precision, self._noise_variance)
+        precisions = sums["grams"] * np.outer(deviations, deviations)
+        squares = np.diagonal(precisions, axis1=1, axis2=2).T.copy()
+        known = deviations[:, None] * (sums["crosses"] @ self._halves)
+        precisions -= known @ known.transpose(0, 2, 1)
+        precisions[:, np.arange(len(deviations)), np.arange(len(deviations))] += 1.0
+        return CandidateSums(sums["products"] * deviations[:, None], squares, precisions)
 
     def _over_rows(self, block: Block, sums_of: _Sums) -> tuple[dict[str, Array], Array]:
         """The sums, and the standard deviations of the features in the prior, ``[C]``."""
         inducing_variable, kernel = block
         model, dtype = self._features, gpflow.default_float()
-        precisions = Kuu_operator(inducing_variable, kernel).diag_part()
-        num_rows = max(_BATCH_ENTRIES // (model.num_inducing + precisions.shape[0]), 1)
+        variances = Kuu_operator(inducing_variable, kernel).diag_part()
+        num_rows = max(_BATCH_ENTRIES // (model.num_inducing + variances.shape[0]), 1)
 
         def of_rows(X: tf.Tensor, Y: tf.Tensor) -> Mapping[str, tf.Tensor]:
             own = Kuf_in_domain(model.inducing_variable, model.kernel, X)
-            rest = Y - model.mean_function(X) - tf.matmul(own, self._weights, transpose_a=True)
-            return sums_of(own, Kuf_in_domain(inducing_variable, kernel, X), rest)
+            mean = model.mean_function(X) + tf.matmul(own, self._weights, transpose_a=True)
+            sites = self._slopes_of(mean, Y)
+            return sums_of(own, Kuf_in_domain(inducing_variable, kernel, X), *sites)
 
         signature = [
             tf.TensorSpec([None, model.num_columns], dtype),
-            tf.TensorSpec([None, model.num_outputs], dtype),
+            tf.TensorSpec([None, self._num_targets], dtype),
         ]
         traced = compiled(of_rows, input_signature=signature)
 
@@ -196,5 +213,4 @@ class Residuals:
                     total[name] = total.get(name, 0.0) + value.numpy().astype(np.float64)
             return total
 
-        sums = self._provider.sums_of(of_batch)
-        return sums, 1 / np.sqrt(precisions.numpy().astype(np.float64))
+        return self._sums_of(of_batch), 1 / np.sqrt(variances.numpy().astype(np.float64))

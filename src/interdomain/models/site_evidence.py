@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import gpflow
+import numpy as np
 import tensorflow as tf
 from gpflow.models.training_mixins import InternalDataTrainingLossMixin
 
@@ -13,7 +14,8 @@ from ..covariances import Kuu_operator
 from ..sphere._typing import Array
 from ..streaming.contributions import Contributions
 from .collapsed import root_of
-from .sites import Prior, Sites, log_normaliser
+from .residuals import OfBatch, Residuals
+from .sites import Prior, Sites, log_normaliser, whitened_q
 
 
 def prior_of(features: Contributions) -> Prior:
@@ -73,6 +75,32 @@ class SiteEvidence(gpflow.models.BayesianModel, InternalDataTrainingLossMixin):
             tf.matmul(stacked * precisions[:, None], stacked, transpose_b=True),
             tf.matmul(stacked, tf.convert_to_tensor(self._shifts), transpose_b=True),
             tf.matmul(tf.cast(terms, tf.float64), precisions, transpose_b=True),
+        )
+
+    def residuals(self) -> Residuals:
+        """What q of the sites leaves of them, to compare features with that are not in it."""
+        features, dtype = self._features, gpflow.default_float()
+        prior = prior_of(features)
+        mean, root = whitened_q(prior, self.sites())
+        precisions, shifts = np.asarray(self._precisions).T, np.asarray(self._shifts).T
+        if features.mean.residual:  # the sites are those of what the mean function leaves
+            shifts = shifts + precisions * np.asarray(features.mean_function(self._X))
+        X, Y = np.asarray(self._X), np.concatenate([shifts, precisions], axis=1)
+
+        def sums_of(of_batch: OfBatch) -> dict[str, Array]:
+            return dict(of_batch(X, Y))
+
+        def slopes_of(mean: tf.Tensor, Y: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
+            shifts, precisions = tf.split(Y, 2, axis=1)
+            return shifts - precisions * mean, precisions
+
+        return Residuals(
+            sums_of,
+            slopes_of,
+            Y.shape[1],
+            features,
+            tf.cast(prior.root.solve(mean, adjoint=True), dtype),
+            np.asarray(prior.root.solve(root, adjoint=True)),
         )
 
 

@@ -251,11 +251,22 @@ class StructuredSGPR(RowsModel):
         :raises ValueError: In a pass over the rows, if they are not at hand.
         """
         _, collapsed = self._collapsed()
-        mean, root = optimal_q(collapsed, self._noise_variance())
-        weights = tf.cast(collapsed.root.solve(mean, adjoint=True), gpflow.default_float())
-        half = collapsed.root.solve(root, adjoint=True).numpy()
-        noise_variance = float(self._noise_variance().numpy())
-        return Residuals(self._provider, self._features, weights, half, noise_variance)
+        noise_variance = self._noise_variance()
+        mean, root = optimal_q(collapsed, noise_variance)
+        dtype = gpflow.default_float()
+        precision = tf.cast(1 / noise_variance, dtype)
+
+        def slopes_of(mean: tf.Tensor, Y: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
+            return precision * (Y - mean), tf.fill([tf.shape(Y)[0], 1], precision)
+
+        return Residuals(
+            self._provider.sums_of,
+            slopes_of,
+            self.num_latent_gps,
+            self._features,
+            tf.cast(collapsed.root.solve(mean, adjoint=True), dtype),
+            collapsed.root.solve(root, adjoint=True).numpy()[None],
+        )
 
     @inherit_check_shapes
     def maximum_log_likelihood_objective(self) -> tf.Tensor:

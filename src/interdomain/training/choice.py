@@ -5,29 +5,30 @@ from __future__ import annotations
 import json
 import os
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, Generic, NamedTuple, TypeVar
 
 import gpflow
 import numpy as np
 import tensorflow as tf
+from gpflow.covariances import Kuf
 from gpflow.inducing_variables import InducingVariables
 from gpflow.kernels import Kernel
 
 from ..covariances.dictionaries import Dictionary
 from ..covariances.pairs import Block
-from ..models import StructuredSGPR
+from ..models.rows_model import RowsModel
 from ..sphere._typing import Array, IntArray
 from ..streaming.archives import FORMAT, read_archive, write_archive
 from .pursuit import (
     LEAST_GAIN,
     MOST_CANDIDATES,
+    Pursued,
     Pursuit,
     dictionary_of,
-    fit_quietly,
-    matching_pursuit,
+    pursue,
     some_rows,
 )
 
@@ -63,7 +64,7 @@ _NOTABLE_RISE = 0.005
 @dataclass(frozen=True)
 class Choice:
     """
-    How :func:`fit_sgpr` chose features, on some rows drawn at random.
+    How :func:`fit_sgpr` or :func:`fit_collapsed` chose features, on some rows drawn at random.
 
     :ivar turns: the mean log density of rows held out: of the model as it was given, its parameters
         trained, then after each turn of choosing few features and training all parameters with
@@ -82,28 +83,49 @@ class Choice:
         return f"held out, by turns of features and scales: {turns}\n{self.pursuit or ''}".rstrip()
 
 
+T = TypeVar("T", bound=Pursued)
+
+
+@dataclass(frozen=True)
+class Trials(Generic[T]):
+    """How models of some rows are made and trained, to choose features with.
+
+    :ivar make: of rows (X, Y), sharing its parameters with the model of all rows.
+    :ivar train: all parameters of such a model, in a number of steps.
+    :ivar growth: by what factor the features grow in a round of the final choice.
+    :ivar between: whether parameters are trained between the rounds of a pursuit.
+    """
+
+    make: Callable[[tuple[Array, Array]], T]
+    train: Callable[[T, int], None]
+    growth: float = 1.5
+    between: bool = True
+
+
 def choose_features(
-    model: StructuredSGPR,
+    model: RowsModel,
     num_inducing: int,
+    trials: Trials[T],
     *,
     subset_size: int,
     subset_steps: int,
     max_turns: int,
     seed: int,
-    options: Mapping[str, Any] | None,
     path: str | os.PathLike[str] | None,
     resume: bool,
     progress: bool,
-) -> tuple[Choice, tuple[str, ...]]:
+) -> tuple[Choice, tuple[str, ...], T | None]:
     """
     Train the input scales, and replace the model's features by chosen ones.
 
     :param model: with few features to begin with, of an orthogonal dictionary.
     :param path: a file that keeps what was found.
-    :return: what was done, and the names of the feature parameters that are now frozen.
+    :return: what was done; the names of the feature parameters that are now frozen; and the model
+        of some rows that has the chosen features, None if they were read from a checkpoint or are
+        another worker's.
     :raises ValueError: for features of no dictionary, or a model without its rows.
     """
-    return _Choosing(model, num_inducing, seed, options, progress).run(
+    return _Choosing(model, num_inducing, trials, seed, progress).run(
         subset_size, subset_steps, max_turns, path, resume
     )
 
@@ -126,18 +148,18 @@ class _Turn(NamedTuple):
     densities: list[float]
 
 
-class _Choosing:
+class _Choosing(Generic[T]):
     def __init__(
         self,
-        model: StructuredSGPR,
+        model: RowsModel,
         num_inducing: int,
+        trials: Trials[T],
         seed: int,
-        options: Mapping[str, Any] | None,
         progress: bool,
     ) -> None:
         self._started = time.perf_counter()
         self._model, self._num_inducing = model, num_inducing
-        self._arguments: dict[str, Any] = {"options": options, "progress": progress}
+        self._trials, self._progress = trials, progress
         dictionary_of(model)  # refused before anything is trained
         self._start = model.inducing_variable, model.kernel
         X, Y = model.draw(_ROWS, seed=seed)
@@ -156,10 +178,10 @@ class _Choosing:
         max_turns: int,
         path: str | os.PathLike[str] | None,
         resume: bool,
-    ) -> tuple[Choice, tuple[str, ...]]:
+    ) -> tuple[Choice, tuple[str, ...], T | None]:
         kept = self._kept(path, resume)
         X, Y = self._rows
-        subset = self._model.model_of((X[:subset_size], Y[:subset_size]))
+        subset = self._trials.make((X[:subset_size], Y[:subset_size]))
         variables = _variables(self._model)
         if kept is None:
             best = self._train_scales(subset, subset_steps, max_turns)
@@ -175,16 +197,18 @@ class _Choosing:
         frozen = tuple(n for n, p in self._model.feature_parameters.items() if p.trainable)
         for parameter in self._model.feature_parameters.values():
             gpflow.set_trainable(parameter, False)
-        pursuit = None
+        pursuit, rows = None, None
         if kept is None:
-            rows = self._model.model_of(self._all_rows)
+            rows = self._trials.make(self._all_rows)
             rows.inducing_variable, rows.kernel = best.block
-            pursuit = matching_pursuit(
+            pursuit = pursue(
                 rows,
                 self._num_inducing,
+                growth=self._trials.growth,
                 max_candidates=min(MOST_CANDIDATES, _CANDIDATES_EACH * self._num_inducing),
                 least_gain=_NO_GAIN_IS_ENOUGH if _hurts(best.densities) else LEAST_GAIN,
-                progress=self._arguments["progress"],
+                progress=self._progress,
+                **self._between(),
             )
             self._model.broadcast_parameters()
             atoms = self._of_chief(lambda: {"atoms": pursuit.atoms})["atoms"]
@@ -193,34 +217,41 @@ class _Choosing:
                 write_archive(path, self._to_keep(best, atoms))
         else:
             atoms = kept["atoms"]
-        self._model.inducing_variable, self._model.kernel = best.dictionary.block(atoms)
+        block = best.dictionary.block(atoms)
+        if rows is not None and not _same(block, _block(rows), self._all_rows[0][:2]):
+            rows = None
+        self._model.inducing_variable, self._model.kernel = block
         seconds = time.perf_counter() - self._started
-        return Choice(tuple(best.densities), pursuit, seconds), frozen
+        return Choice(tuple(best.densities), pursuit, seconds), frozen, rows
 
-    def _train_scales(self, subset: StructuredSGPR, subset_steps: int, max_turns: int) -> _Turn:
+    def _between(self, **arguments: Any) -> dict[str, Any]:
+        """Arguments of a pursuit: whether, and how, parameters are trained between its rounds."""
+        return arguments if self._trials.between else {"steps": 0}
+
+    def _train_scales(self, subset: T, subset_steps: int, max_turns: int) -> _Turn:
         """Turn by turn; the best one by the log density of rows held out."""
         variables = _variables(self._model)
 
         def values() -> list[Array]:
             return [variable.numpy() for variable in variables]
 
-        fit_quietly(subset, steps=subset_steps, **self._arguments)
+        self._trials.train(subset, subset_steps)
         densities = [self._density(subset)]
         first = values()
         best = _Turn(self._begin(subset), _block(subset), first, first, densities)
         for _ in range(max_turns):
             before, dictionary = values(), self._begin(subset)
             size = int(subset.inducing_variable.num_inducing)
-            matching_pursuit(
+            pursue(
                 subset,
                 max(min(self._num_inducing, _TURN_SIZE), size),
                 growth=2.0,
-                steps=_TURN_STEPS // 5,
                 max_candidates=min(_TURN_CANDIDATES, _CANDIDATES_EACH * self._num_inducing),
                 fill=False,
-                progress=self._arguments["progress"],
+                progress=self._progress,
+                **self._between(steps=_TURN_STEPS // 5),
             )
-            fit_quietly(subset, steps=_TURN_STEPS, **self._arguments)
+            self._trials.train(subset, _TURN_STEPS)
             highest = max(densities)
             densities.append(self._density(subset))
             if densities[-1] > highest - (_NOTABLE_LOSS if len(densities) == 2 else 0):
@@ -229,13 +260,13 @@ class _Choosing:
                 break
         return best
 
-    def _begin(self, subset: StructuredSGPR) -> Dictionary:
+    def _begin(self, subset: T) -> Dictionary:
         """Give the subset's model the few features of most prior variance."""
         subset.inducing_variable, subset.kernel = self._start
         return _begin(subset, self._num_inducing)
 
-    def _density(self, model: StructuredSGPR) -> float:
-        return float(np.mean(model.predict_log_density(self._held_out).numpy()))
+    def _density(self, model: Pursued) -> float:
+        return float(np.mean(np.asarray(model.predict_log_density(self._held_out))))
 
     def _of_chief(self, arrays: Callable[[], dict[str, Any]]) -> dict[str, Any]:
         """What the chief has found: other processors may round differently, or not see its file."""
@@ -272,7 +303,7 @@ class _Choosing:
         except ValueError:
             of_choice = False
         if not of_choice:
-            raise ValueError(f"{where} is not what fit_sgpr has written; {remedy}.")
+            raise ValueError(f"{where} is no file of chosen features; {remedy}.")
         for name, wanted in self._header().items():
             if found.get(name) != wanted:
                 raise ValueError(
@@ -297,7 +328,11 @@ class _Choosing:
             "num_inducing": self._num_inducing,
             "columns": [X.shape[1], Y.shape[1]],
             "kinds": kinds,
-            "parameters": {path: list(p.shape) for path, p in parameters.items()},
+            "parameters": {
+                path: list(p.shape)
+                for path, p in parameters.items()
+                if isinstance(p, gpflow.Parameter)  # a model's sums are no part of it
+            },
         }
 
     def _to_keep(self, best: _Turn, atoms: IntArray) -> dict[str, Any]:
@@ -313,7 +348,7 @@ class _Choosing:
         }
 
 
-def _begin(model: StructuredSGPR, num_inducing: int) -> Dictionary:
+def _begin(model: Pursued, num_inducing: int) -> Dictionary:
     """Give the model the few features of most prior variance.
 
     :raises ValueError: If ``num_inducing`` is too few for those that stay, and one of each family.
@@ -341,7 +376,7 @@ def _hurts(turns: Sequence[float]) -> bool:
     return len(turns) > 1 and max(turns[1:]) < turns[0] - _NOTABLE_LOSS
 
 
-def _variables(model: StructuredSGPR) -> list[tf.Variable]:
+def _variables(model: RowsModel) -> list[tf.Variable]:
     return [parameter.unconstrained_variable for parameter in model.parameters]
 
 
@@ -350,8 +385,14 @@ def _assign(variables: Sequence[tf.Variable], values: Sequence[Array]) -> None:
         variable.assign(value)
 
 
-def _block(model: StructuredSGPR) -> Block:
+def _block(model: Pursued) -> Block:
     return model.inducing_variable, model.kernel
+
+
+def _same(block: Block, other: Block, X: Array) -> bool:
+    """Whether the features are the same, in the same order."""
+    rows = tf.constant(X, gpflow.default_float())
+    return np.array_equal(Kuf(*block, rows), Kuf(*other, rows))
 
 
 def _names(kind: str, count: int) -> list[str]:

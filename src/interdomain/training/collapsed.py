@@ -14,18 +14,23 @@ from tqdm import tqdm
 
 from .._arguments import integer, number
 from ..models import CollapsedSVGP
+from ..sphere._typing import Array
 from ..streaming.expectations import how_expected
+from .choice import Choice, Trials, choose_features
 from .collapsed_checkpoints import PassCheckpoint
 from .passes import CollapsedReason, Passes, frozen
 from .recipes import check_recipe, keep_passes
 from .separation import warn_of_separation
-from .site_subset import begin_on_subset
+from .site_rows import RowsWithSites
 
 _LARGE = 4
 """Times the rows of the subset: fewer are not worth a beginning on the subset."""
 
 _SUBSET_PASSES = 6
 """Over the subset, before and after features are trained."""
+
+_GROWTH = 2.0
+"""By what factor chosen features grow in a round."""
 
 _SUBSET_TOLERANCE = 0.05
 """Nats of the bound of the subset."""
@@ -45,7 +50,8 @@ class CollapsedFit:
     :ivar message: the reason in words.
     :ivar frozen: the names of the feature parameters that were trained on the subset and are no
         longer trainable.
-    :ivar subset_seconds: the seconds for everything on the subset.
+    :ivar choice: how features were chosen; None without ``num_inducing``.
+    :ivar subset_seconds: the seconds for everything on the subset: drawing, fits, choosing.
     :ivar pass_seconds: the seconds for all passes.
     :ivar seconds: the seconds for everything.
     """
@@ -55,6 +61,7 @@ class CollapsedFit:
     reason: CollapsedReason
     message: str
     frozen: tuple[str, ...]
+    choice: Choice | None
     subset_seconds: float
     pass_seconds: float
     seconds: float
@@ -68,12 +75,14 @@ class CollapsedFit:
 def fit_collapsed(
     model: CollapsedSVGP,
     *,
+    num_inducing: int | None = None,
     max_passes: int = 20,
     tolerance: float | None = None,
     steps: int = 20,
     max_seconds: float | None = None,
     subset_size: int = 3_000,
     subset_steps: int = 25,
+    max_turns: int = 1,
     seed: int = 0,
     options: Mapping[str, Any] | None = None,
     checkpoint_dir: str | os.PathLike[str] | None = None,
@@ -94,12 +103,20 @@ def fit_collapsed(
        without data, at O(M^3) a step; and a Newton step for those of the likelihood.
     5. Again from 2, until the bound rises by less than ``tolerance``.
 
+    **With** ``num_inducing`` the data choose the features too, as in :func:`fit_sgpr`, of harmonics
+    or waves of a box: in step 1 those that would raise the log normaliser of the sites of up to
+    20,000 rows most, with the input scales that a subset has trained.
+    :attr:`CollapsedFit.choice` tells what was done; in ``model.inducing_variable`` is what was
+    chosen. Harmonics of most prior variance (``SphericalHarmonics.for_data``) take less time, and
+    are others than those that the targets ask for.
+
     The optimum is that of ``gpflow.models.SVGP``; log-concave likelihoods take five to ten passes.
     The progress bar says how the expected log-likelihood is computed: in closed form, by quadrature
     or by draws. Labels that can be told apart without error let the kernel's variance run away,
     which is warned of.
 
     :param model: its parameters and q are trained in place, from what they are.
+    :param num_inducing: the number M of features to choose, at most; None keeps the model's.
     :param max_passes: over all rows, at most. The model is left where the best of them was made: a
         step that no pass has followed is not kept.
     :param tolerance: nats of the bound, over all rows; by default a millionth for each row, and not
@@ -110,6 +127,7 @@ def fit_collapsed(
     :param subset_size: rows to draw, without replacement; all, if there are fewer. None are drawn
         where nothing is left to freeze and there are no more than four times as many rows.
     :param subset_steps: L-BFGS iterations for the features on the subset, at most.
+    :param max_turns: of choosing features and training scales with them, at most.
     :param seed: of the subset.
     :param options: for SciPy's L-BFGS-B; see :func:`fit`.
     :param checkpoint_dir: a folder in which the state is kept after each pass (``state.npz``), and
@@ -130,6 +148,9 @@ def fit_collapsed(
         progress=progress,
     )
     max_passes = integer("max_passes", max_passes, at_least=1)
+    integer("max_turns", max_turns, at_least=0)
+    if num_inducing is not None:
+        num_inducing = integer("num_inducing", num_inducing, at_least=1)
     if tolerance is not None:
         tolerance = number("tolerance", tolerance, at_least=0)
     steps = integer("steps", steps, at_least=0)
@@ -137,27 +158,46 @@ def fit_collapsed(
         max_seconds = number("max_seconds", max_seconds, above=0)
     workers = model.workers
     progress = progress and workers.is_chief
-    checkpoint = None
-    if checkpoint_dir is not None:
-        checkpoint = PassCheckpoint(Path(checkpoint_dir), model, resume=resume)
+    folder = None if checkpoint_dir is None else Path(checkpoint_dir)
+    checkpoint = None if folder is None else PassCheckpoint(folder, model, resume=resume)
     keep_passes(model, checkpoint_dir, "pass")
-    state = None if checkpoint is None else checkpoint.load()
     trainable = {n: p for n, p in model.feature_parameters.items() if p.trainable}
     arguments: dict[str, Any] = {
         "steps": steps,
         "arguments": {"options": options, "progress": False},
     }
-    if state is None and (trainable or _is_large(model, subset_size)):
 
-        def few_passes(subset: CollapsedSVGP, number: int | None = None) -> None:
-            own = arguments if number is None else {**arguments, "steps": 0}
-            with frozen(trainable.values()):
-                passes = Passes(subset, tolerance=max(_SUBSET_TOLERANCE, tolerance or 0.0), **own)
-                passes.run(None, _SUBSET_PASSES if number is None else number, None, started)
+    def few_passes(subset: CollapsedSVGP, number: int | None = None) -> None:
+        own = arguments if number is None else {**arguments, "steps": 0}
+        with frozen(trainable.values()):
+            passes = Passes(subset, tolerance=max(_SUBSET_TOLERANCE, tolerance or 0.0), **own)
+            passes.run(None, _SUBSET_PASSES if number is None else number, None, started)
 
-        begin_on_subset(
-            model, subset_size, steps=subset_steps, seed=seed, options=options, passes=few_passes
+    def with_sites(rows: tuple[Array, Array]) -> RowsWithSites:
+        return RowsWithSites(model, rows, passes=few_passes, options=options)
+
+    choice, some = None, None
+    if num_inducing is not None:
+        choice, names, some = choose_features(
+            model,
+            num_inducing,
+            Trials(with_sites, RowsWithSites.train, growth=_GROWTH, between=False),
+            subset_size=subset_size,
+            subset_steps=subset_steps,
+            max_turns=max_turns,
+            seed=seed,
+            path=None if folder is None else folder / "choice.npz",
+            resume=resume,
+            progress=progress,
         )
+    state = None if checkpoint is None else checkpoint.load()
+    if num_inducing is None:
+        names = tuple(trainable)
+        if state is None and (trainable or _is_large(model, subset_size)):
+            some = with_sites(model.draw(subset_size, seed=seed))
+            some.train(subset_steps)
+    if state is None and some is not None:
+        model.assign_sites(some.sites)
     for parameter in trainable.values():
         gpflow.set_trainable(parameter, False)
     model.broadcast_parameters()
@@ -173,7 +213,8 @@ def fit_collapsed(
         elbo=passes.best.result.elbo,
         reason=reason,
         message=message,
-        frozen=tuple(trainable),
+        frozen=names,
+        choice=choice,
         subset_seconds=subset_seconds,
         pass_seconds=passes.seconds,
         seconds=time.perf_counter() - started,

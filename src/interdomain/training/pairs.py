@@ -1,10 +1,10 @@
 """Pairs of columns, ranked by what one pass over the rows says they would explain.
 
-With features A of a pair under a prior of variance one, c = A r of the residuals r of a model, the
-noise variance s, and H = A A^T - A B^T (B B^T + s I)^{-1} B A^T for the model's own features B, an
-interaction of prior variance v raises the log marginal likelihood by
+With c and ``I + H`` of the features of a pair under a prior of variance one, ``products`` and
+``precisions`` of :class:`interdomain.models.residuals.CandidateSums`, an interaction of prior
+variance v raises the log marginal likelihood by
 
-    gain(v) = (v c^T (s I + v H)^{-1} c / s - log det(I + v H / s)) / 2.
+    gain(v) = (v c^T (I + v H)^{-1} c - log det(I + v H)) / 2.
 """
 
 from __future__ import annotations
@@ -61,23 +61,22 @@ class _Block(NamedTuple):
 
 
 class _Sums(NamedTuple):
-    """The c, ``[K, P]``, and H, ``[K, K]``, of all features of a group, and s."""
+    """The c, ``[K, P]``, and H, ``[K, K]``, of all features of a group."""
 
     products: Array
     matrix: Array
-    noise: float
 
     def best(self, block: _Block, unit: float) -> tuple[float, float]:
         """The gain of a pair, and its variance.
 
         :param unit: Of variances.
         """
-        own, s = block.features, self.noise
+        own = block.features
         eigenvalues, vectors = np.linalg.eigh(self.matrix[np.ix_(own, own)])
         squares = np.sum(np.square(vectors.T @ self.products[own]), axis=1)
-        v = unit * _VARIANCES[:, None] / s
+        v = unit * _VARIANCES[:, None]
         scales = v * np.maximum(eigenvalues, 0)
-        fit = np.sum(v * squares / s / (1 + scales), axis=1)
+        fit = np.sum(v * squares / (1 + scales), axis=1)
         gains = (fit - self.products.shape[1] * np.sum(np.log1p(scales), axis=1)) / 2
         place = int(np.argmax(gains))
         return float(gains[place]), unit * float(_VARIANCES[place])
@@ -86,11 +85,11 @@ class _Sums(NamedTuple):
         """What is left when a pair has become a part of the model."""
         own = block.features
         cross = variance * self.matrix[:, own]
-        inner = variance * self.matrix[np.ix_(own, own)] + self.noise * np.eye(len(own))
+        inner = variance * self.matrix[np.ix_(own, own)] + np.eye(len(own))
         solved = np.linalg.solve(inner, np.hstack([self.products[own], self.matrix[own]]))
         taken = cross @ solved
         count = self.products.shape[1]
-        return _Sums(self.products - taken[:, :count], self.matrix - taken[:, count:], self.noise)
+        return _Sums(self.products - taken[:, :count], self.matrix - taken[:, count:])
 
 
 def choose_pairs(
@@ -130,8 +129,8 @@ def choose_pairs(
             _Block(effect, np.arange(start, end))
             for effect, start, end in zip(block[1].effects, ends, ends[1:], strict=False)
         ]
-        matrix = found.precision - found.noise_variance * np.eye(len(found.products))
-        return parts, _Sums(found.products, matrix, found.noise_variance)
+        (precision,) = found.precisions
+        return parts, _Sums(found.products, precision - np.eye(len(precision)))
 
     ranked: list[tuple[float, float, Effect]] = []
     groups = list(_groups(kernel, possible))

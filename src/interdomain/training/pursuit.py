@@ -6,7 +6,7 @@ import sys
 import time
 import warnings
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 import gpflow
 import numpy as np
@@ -17,7 +17,9 @@ from tqdm import tqdm
 from .._arguments import boolean, filled_matrix, integer, number
 from ..covariances.dictionaries import Dictionary, dictionary
 from ..covariances.pairs import Block
+from ..distributed import Workers
 from ..models import StructuredSGPR
+from ..models.residuals import Residuals
 from ..sphere._typing import Array, IntArray
 from .loop import fit
 
@@ -33,6 +35,36 @@ _LEAST_SHORTLIST = 500
 
 _POOL_ROWS = 2_000
 """Rows over which prior variances are averaged."""
+
+
+class Pursued(Protocol):
+    """What a pursuit asks of a model: one of regression, or of sites that stand for a likelihood.
+
+    Its features and its kernel are replaced; what follows from them is up to date whenever it is
+    asked for.
+    """
+
+    inducing_variable: Any
+    kernel: Any
+
+    @property
+    def workers(self) -> Workers: ...
+
+    @property
+    def num_latent_gps(self) -> int: ...
+
+    @property
+    def trainable_parameters(self) -> tuple[gpflow.Parameter, ...]: ...
+
+    def draw(self, size: int, *, seed: int = 0) -> tuple[Array, Array]: ...
+
+    def elbo(self) -> tf.Tensor | float: ...
+
+    def residuals(self) -> Residuals: ...
+
+    def whitened_mean(self) -> tf.Tensor: ...
+
+    def predict_log_density(self, data: RegressionData) -> tf.Tensor: ...
 
 
 @dataclass(frozen=True)
@@ -143,12 +175,39 @@ def matching_pursuit(
     :raises ValueError: for wrong arguments, another model, features of no dictionary, or a model
         without its rows.
     """
-    started = time.perf_counter()
     if not isinstance(model, StructuredSGPR):
         raise ValueError(
             f"model must be an interdomain.models.StructuredSGPR, found {type(model).__name__}; "
-            "pass one, of a subset of the rows if there are many."
+            "pass one, of a subset of the rows if there are many. For other likelihoods call "
+            "fit_collapsed with num_inducing."
         )
+    return pursue(
+        model,
+        num_inducing,
+        growth=growth,
+        steps=steps,
+        max_candidates=max_candidates,
+        validation_data=validation_data,
+        least_gain=least_gain,
+        fill=fill,
+        progress=progress,
+    )
+
+
+def pursue(
+    model: Pursued,
+    num_inducing: int,
+    *,
+    growth: float = 1.5,
+    steps: int = 6,
+    max_candidates: int = MOST_CANDIDATES,
+    validation_data: RegressionData | None = None,
+    least_gain: float = LEAST_GAIN,
+    fill: bool = True,
+    progress: bool = True,
+) -> Pursuit:
+    """:func:`matching_pursuit` of any model that has what it takes."""
+    started = time.perf_counter()
     size = int(model.inducing_variable.num_inducing)
     remedy = "it counts those that the model has, and they stay"
     num_inducing = integer("num_inducing", num_inducing, at_least=size, remedy=remedy)
@@ -189,7 +248,7 @@ class _Pursuit:
 
     def __init__(
         self,
-        model: StructuredSGPR,
+        model: Pursued,
         num_inducing: int,
         max_candidates: int,
         steps: int,
@@ -198,7 +257,7 @@ class _Pursuit:
         started: float,
     ) -> None:
         self._model, self._max_candidates, self._started = model, max_candidates, started
-        self._steps = steps if model.trainable_variables else 0
+        self._steps = steps if model.trainable_parameters else 0
         self._least_gain = least_gain
         found, rows = dictionary_of(model), some_rows(model)
         self._validation_data = _checked_rows(validation_data, rows.shape[1], model.num_latent_gps)
@@ -343,7 +402,7 @@ class _Pursuit:
         return self._atoms[order]
 
 
-def fit_quietly(model: StructuredSGPR, **arguments: Any) -> None:
+def fit_quietly(model: Any, **arguments: Any) -> None:
     """L-BFGS with features that are others next: what is wrong with these need not be said."""
     with warnings.catch_warnings():
         warnings.filterwarnings(
@@ -352,7 +411,7 @@ def fit_quietly(model: StructuredSGPR, **arguments: Any) -> None:
         fit(model, method="l-bfgs", **arguments)
 
 
-def some_rows(model: StructuredSGPR) -> Array:
+def some_rows(model: Pursued) -> Array:
     """Of all workers, to average prior variances over."""
     X, _ = model.draw(_POOL_ROWS)
     return X
@@ -386,7 +445,7 @@ def _checked_rows(
     return X, Y
 
 
-def dictionary_of(model: StructuredSGPR) -> Dictionary:
+def dictionary_of(model: Pursued) -> Dictionary:
     """:raises ValueError: If its features are of none."""
     found: Dictionary | None = dictionary(model.inducing_variable, model.kernel)
     if found is None:

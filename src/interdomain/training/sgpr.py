@@ -13,8 +13,9 @@ import gpflow
 
 from .._arguments import integer
 from ..models import StructuredSGPR
-from .choice import Choice, choose_features
+from .choice import Choice, Trials, choose_features
 from .loop import fit
+from .pursuit import Pursued, fit_quietly
 from .recipes import check_recipe, keep_passes
 from .results import FitResult
 
@@ -145,14 +146,18 @@ def fit_sgpr(
     trainable = {n: p for n, p in model.feature_parameters.items() if p.trainable}
     subset, choice, frozen = None, None, tuple(trainable)
     if num_inducing is not None:
-        choice, frozen = choose_features(
+
+        def train(some: Pursued, number: int) -> None:
+            fit_quietly(some, steps=number, options=options, progress=progress)
+
+        choice, frozen, _ = choose_features(
             model,
             num_inducing,
+            Trials(model.model_of, train),
             subset_size=subset_size,
             subset_steps=subset_steps,
             max_turns=max_turns,
             seed=seed,
-            options=options,
             path=None if checkpoint_dir is None else Path(checkpoint_dir) / "choice.npz",
             resume=resume,
             progress=progress,

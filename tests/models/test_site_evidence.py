@@ -1,0 +1,94 @@
+"""What a feature would add to sites, against dense matrices of all rows."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import gpflow
+import numpy as np
+import pytest
+import tensorflow as tf
+from gpflow.covariances import Kuf
+
+from interdomain.covariances import Kuu_operator
+from interdomain.covariances.dictionaries import dictionary
+from interdomain.inducing_variables import SphericalHarmonics
+from interdomain.kernels import FiniteRank, SphericalMatern32
+from interdomain.models import CollapsedSVGP
+from interdomain.models.residuals import _gains
+
+NUM_ROWS = 40
+RNG = np.random.default_rng(0)
+X = RNG.normal(size=[NUM_ROWS, 2])
+Y = RNG.poisson(2.0, size=[NUM_ROWS, 2]).astype(float)
+PRECISIONS, SHIFTS = RNG.uniform(0.1, 2.0, size=[2, NUM_ROWS]), RNG.normal(size=[2, NUM_ROWS])
+
+
+class Cubic(gpflow.functions.MeanFunction):
+    """Linear in no known columns: its values are taken from the sites beforehand."""
+
+    def __call__(self, X: Any) -> tf.Tensor:
+        return tf.stack([0.1 * X[:, 0] ** 3, 0.2 * X[:, 1]], axis=1)
+
+
+MEANS = {
+    "linear": lambda: gpflow.functions.Linear(
+        np.array([[0.2, -0.1], [0.0, 0.4]]), np.array([0.3, -0.2])
+    ),
+    "cubic": Cubic,
+}
+
+
+def make_model(finite_rank: bool, mean: str) -> CollapsedSVGP:
+    kernel = SphericalMatern32(variance=1.5, weight_variances=[1.0, 0.5], bias_variance=0.7)
+    few = SphericalHarmonics.for_kernel(kernel, 2, 1)
+    prior = FiniteRank(kernel, few) if finite_rank else kernel
+    return CollapsedSVGP(
+        (X, Y), prior, gpflow.likelihoods.Poisson(), few, mean_function=MEANS[mean]()
+    )
+
+
+def whitened(features: Any, kernel: Any) -> np.ndarray:
+    variances = Kuu_operator(features, kernel).diag_part().numpy()
+    return np.asarray(Kuf(features, kernel, X)) / np.sqrt(variances[:, None])
+
+
+@pytest.mark.parametrize("mean", MEANS)
+@pytest.mark.parametrize("finite_rank", [True, False])
+def test_sums_and_gains_are_those_of_dense_matrices(finite_rank: bool, mean: str) -> None:
+    """Each latent GP has precisions of its own; and the log normaliser rises by the gain."""
+    with gpflow.config.as_context(gpflow.config.Config(jitter=0.0)):
+        model = make_model(finite_rank, mean)
+        own = dictionary(model.inducing_variable, model.kernel)
+        atoms = own.neighbours(own.atoms)
+        block = own.block(atoms, alone=True)
+        evidence = model.evidence_of(X)
+        evidence.take(PRECISIONS, SHIFTS)
+        residuals = evidence.residuals()
+        screened, compared = residuals.screen(block), residuals.compare(block)
+        A, B = whitened(*block), whitened(model.inducing_variable, model.kernel)
+        # Sites of a cubic mean are those of what it leaves.
+        of_mean = np.asarray(model.mean_function(X)).T * (mean == "linear")
+        for latent, (beta, shift) in enumerate(zip(PRECISIONS, SHIFTS, strict=True)):
+            inverse = np.linalg.inv(np.eye(len(B)) + (B * beta) @ B.T)
+            slopes = shift - beta * of_mean[latent]
+            slopes = slopes - beta * (B.T @ inverse @ B @ slopes)
+            cross = (A * beta) @ B.T
+            precision = np.eye(len(A)) + (A * beta) @ A.T - cross @ inverse @ cross.T
+            squares = A**2 @ beta
+            for sums in (screened, compared):
+                np.testing.assert_allclose(sums.products[:, latent], A @ slopes, atol=1e-10)
+                np.testing.assert_allclose(sums.squares[:, latent], squares, rtol=1e-10)
+            np.testing.assert_allclose(compared.precisions[latent], precision, atol=1e-10)
+        charge = own.charged(atoms)[:, None] * compared.squares
+        diagonals = np.diagonal(compared.precisions, axis1=1, axis2=2).T
+        gains = _gains(compared.products, diagonals, charge)
+        (best,) = compared.best(own.owners(atoms, alone=True), 1, own.charged(atoms), 0.0)
+        assert best == int(np.argmax(gains))
+        before = float(evidence.maximum_log_likelihood_objective())
+        grown = np.concatenate([own.atoms, atoms[[best]]])
+        model.inducing_variable, model.kernel = own.block(grown)
+        evidence = model.evidence_of(X)
+        evidence.take(PRECISIONS, SHIFTS)
+        after = float(evidence.maximum_log_likelihood_objective())
+    assert after - before == pytest.approx(gains[best], abs=1e-9)
