@@ -1,15 +1,21 @@
 """Run by test_strategy.py: one of two workers with two devices each, that may be killed."""
 
 import contextlib
+import functools
 import io
 import json
 import os
 import signal
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import tensorflow as tf
+from check_shapes import ShapeCheckingState, set_enable_check_shapes
+
+# Before GPflow, which reads its shapes for seconds when it is imported; other tests check them.
+set_enable_check_shapes(ShapeCheckingState.DISABLED)
 
 tf.config.set_logical_device_configuration(
     tf.config.list_physical_devices("CPU")[0], [tf.config.LogicalDeviceConfiguration()] * 2
@@ -22,7 +28,6 @@ import interdomain as idm  # noqa: E402
 from tests.training.strategy_models import (  # noqa: E402
     X,
     Y,
-    difference,
     hvgp,
     moves,
     svgp,
@@ -33,6 +38,20 @@ FOLDER, DIE_AT = Path(sys.argv[1]), int(sys.argv[2])
 INDEX = json.loads(os.environ["TF_CONFIG"])["task"]["index"]
 SETTINGS: dict[str, Any] = {"batch_size": 33, "steps": 40, "natural_gradient": 0.3}
 DEVICES = ["CPU:0", "CPU:1"]
+fit = functools.partial(idm.training.fit, progress=False)
+of_both: dict[str, Any] = {}
+of_one: dict[str, Any] = {}
+
+
+def learnt(
+    name: str, model: Any, make: Callable[[], Any], start: Any, alone: Callable[[Any], Any]
+) -> None:
+    """Keeps how far the model has moved, and the chief what one device makes of another."""
+    of_both[name] = [array.tolist() for array in moves(model, start)]
+    if INDEX == 0:
+        single = make()
+        alone(single)
+        of_one[name] = [array.tolist() for array in moves(single, start)]
 
 
 def maybe_die(step: int, model: Any) -> None:
@@ -57,31 +76,30 @@ def killed_or_resumed() -> dict[str, Any]:
             callback_every=5,
             **SETTINGS,
         )
-    single = svgp()
-    idm.training.fit(single, (X, Y), progress=False, **SETTINGS)
+    learnt("resumed", model, svgp, start, lambda one: fit(one, (X, Y), **SETTINGS))
     return {
         "first_step": result.first_step,
         "checkpoint": result.checkpoint,
-        "difference": difference(moves(model, start), moves(single, start)),
         "bar": "fit:" in shown.getvalue(),
     }
 
 
-def blocks_on_devices() -> float:
+def blocks_on_devices() -> None:
     """Batches on workers, blocks on the devices of each."""
     with strategy.scope():
         model, optimizer = hvgp(DEVICES), tf_keras.optimizers.SGD(1e-4)
     assert [name[-5:] for name in model.devices or ()] == DEVICES
-    single = hvgp()
-    start = unconstrained(single)
+    start = unconstrained(hvgp())
     settings: dict[str, Any] = {"batch_size": 33, "steps": 2, "natural_gradient": 0.3}
-    fit = idm.training.fit
-    fit(model, (X, Y), strategy=strategy, optimizer=optimizer, progress=False, **settings)
-    fit(single, (X, Y), optimizer=tf_keras.optimizers.SGD(1e-4), progress=False, **settings)
-    return difference(moves(model, start), moves(single, start))
+    fit(model, (X, Y), strategy=strategy, optimizer=optimizer, **settings)
+
+    def alone(single: Any) -> None:
+        fit(single, (X, Y), optimizer=tf_keras.optimizers.SGD(1e-4), **settings)
+
+    learnt("blocks on devices", model, hvgp, start, alone)
 
 
-def dataset_in_two_legs() -> float:
+def dataset_in_two_legs() -> None:
     """tf.data splits the batches; the second leg skips those of the first."""
 
     def data() -> tf.data.Dataset:  # made anew, as after a restart
@@ -91,18 +109,15 @@ def dataset_in_two_legs() -> float:
         legs = [svgp(), svgp()]
     start = unconstrained(svgp())
     for steps, model in zip((2, 5), legs, strict=True):
-        idm.training.fit(
+        fit(
             model,
             data(),
             steps=steps,
             strategy=strategy,
             checkpoint_dir=FOLDER / "dataset",
             resume=True,
-            progress=False,
         )
-    single = svgp()
-    idm.training.fit(single, data(), steps=5, progress=False)
-    return difference(moves(legs[1], start), moves(single, start))
+    learnt("dataset", legs[1], svgp, start, lambda one: fit(one, data(), steps=5))
 
 
 def ended_together() -> dict[str, Any]:
@@ -114,9 +129,7 @@ def ended_together() -> dict[str, Any]:
     }.items():
         with strategy.scope():
             model = svgp()
-        result = idm.training.fit(
-            model, (X, Y), strategy=strategy, progress=False, batch_size=33, steps=9, **arguments
-        )
+        result = fit(model, (X, Y), strategy=strategy, batch_size=33, steps=9, **arguments)
         ends[name] = [result.steps, result.reason, result.message]
     return ends
 
@@ -145,11 +158,13 @@ except idm.training.WorkerLostError as error:
     print(json.dumps({"error": type(error).__name__, "message": str(error)}))
     sys.stdout.flush()
     os._exit(0)  # TensorFlow's own end would wait for the other worker
+blocks_on_devices()
+dataset_in_two_legs()
 found |= {
     "replicas": strategy.num_replicas_in_sync,
-    "blocks on devices": blocks_on_devices(),
-    "dataset": dataset_in_two_legs(),
     "refused": refused(),
     "ends": ended_together(),
+    "moves": of_both,
+    "single": of_one,
 }
 print(json.dumps(found))
