@@ -11,7 +11,7 @@ import pytest
 import tensorflow as tf
 from gpflow.posteriors import PrecomputeCacheType
 
-from .cases import ONE_OF_EACH_KIND, REPRESENTATIVES, Case
+from .cases import FIRST_AND_LAST_KIND, ONE_OF_EACH_KIND, REPRESENTATIVES, Case
 from .helpers import (
     assert_close,
     make_data,
@@ -19,7 +19,7 @@ from .helpers import (
     make_svgp,
     value_and_gradients,
 )
-from .selection import cases, each_class_quick_two_kinds, every_case_quick_two_kinds, param
+from .selection import cases, each_class_quick_two_kinds, param
 
 
 def rows(case: Case) -> tf.TensorSpec:
@@ -48,23 +48,23 @@ def assert_steps(case: Case, model: gpflow.models.SVGP, step: Callable) -> None:
             assert_close(gradient, expected_gradient)
 
 
-@every_case_quick_two_kinds
+@each_class_quick_two_kinds
 def test_unknown_number_of_rows(case: Case) -> None:
-    """Unwhitened with a full q: it has most to do, marginal predictions included. For one case of
-    each class, XLA compiles the same graph, as tracing takes long."""
+    """Unwhitened with a full q: it has most to do, marginal predictions included. XLA compiles the
+    same graph, as tracing takes long. test_unknown_shapes.py compiles the covariances of every
+    case, with their gradients."""
     model = make_svgp(case, whiten=False)
     step = compiled_step(case, model, autograph=False)
     assert_steps(case, model, step)
-    if case.representative:
-        data = make_data(case, num_data=9)
-        expected = step(*data)
-        value, gradients = tf.function(lambda: step(*data), autograph=False, jit_compile=True)()
-        assert_close(value, expected[0])
-        for gradient, expected_gradient in zip(gradients, expected[1], strict=True):
-            assert_close(gradient, expected_gradient, rtol=1e-7)
+    data = make_data(case, num_data=9)
+    expected = step(*data)
+    value, gradients = tf.function(lambda: step(*data), autograph=False, jit_compile=True)()
+    assert_close(value, expected[0])
+    for gradient, expected_gradient in zip(gradients, expected[1], strict=True):
+        assert_close(gradient, expected_gradient, rtol=1e-7)
 
 
-@cases(ONE_OF_EACH_KIND, quick=ONE_OF_EACH_KIND[:1])
+@cases(FIRST_AND_LAST_KIND, quick=FIRST_AND_LAST_KIND[:1])
 def test_decorator_of_a_user(case: Case) -> None:
     """With AutoGraph, which tf.function has by default and the other tests leave out."""
     model = make_svgp(case, whiten=False)
