@@ -17,7 +17,7 @@ import tensorflow as tf
 import interdomain as idm
 from interdomain.serving import load, predict_in_batches, save
 from interdomain.serving.formats import FILE
-from tests.conformance.cases import ONE_OF_EACH_KIND, REPRESENTATIVES, Case
+from tests.conformance.cases import ONE_OF_EACH_KIND, Case
 from tests.conformance.helpers import assert_close, make_data, make_inputs, make_svgp
 from tests.serving.served_models import (
     MODELS,
@@ -30,7 +30,7 @@ from tests.serving.served_models import (
 )
 from tests.tiers import in_tiers
 
-CASES = {case.name: case for case in REPRESENTATIVES}
+CASES = {case.name: case for case in ONE_OF_EACH_KIND}
 
 
 def assert_serves(loaded: Any, model: Any, X: np.ndarray, Y: np.ndarray, rtol: float) -> None:
@@ -50,8 +50,9 @@ def assert_serves(loaded: Any, model: Any, X: np.ndarray, Y: np.ndarray, rtol: f
 @pytest.mark.parametrize(
     "name", in_tiers(CASES, quick=[case.name for case in ONE_OF_EACH_KIND[:1]])
 )
-def test_every_family(name: str, tmp_path: Path) -> None:
-    """With two outputs, and a q that is not whitened."""
+def test_every_kind_of_operator(name: str, tmp_path: Path) -> None:
+    """With two outputs, and a q that is not whitened. That TensorFlow exports the covariances of
+    each class is tested in tests/conformance/test_compilation.py."""
     case: Case = CASES[name]
     model = make_svgp(case, num_latent_gps=2, whiten=False)
     save(model, tmp_path / "model", num_columns=case.input_dim)
