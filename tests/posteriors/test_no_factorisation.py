@@ -24,8 +24,6 @@ Q = pytest.mark.parametrize(
     ("whiten", "q_diag"),
     [
         param(True, True, id="whitened-diagonal", quick=False),
-        param(True, False, id="whitened-full", quick=False),
-        param(False, True, id="unwhitened-diagonal", quick=False),
         param(False, False, id="unwhitened-full"),
     ],
 )

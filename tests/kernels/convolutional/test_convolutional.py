@@ -139,14 +139,11 @@ def test_gradients(name: str) -> None:
     assert_as_expected(case, *with_gradients(covariances, *case.build(), *data(case)))
 
 
-@pytest.mark.parametrize("name", in_tiers(BY_NAME, quick=["rational-quadratic-same"]))
+@pytest.mark.parametrize("name", in_tiers(COMPILED, quick=["rational-quadratic-same"]))
 def test_in_parts(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     case = BY_NAME[name]
     few_at_a_time(monkeypatch, 60)
-    if case.name in COMPILED:
-        assert_as_expected(case, *compiled(case)(*data(case)))
-    else:
-        assert_as_expected(case, *with_gradients(covariances, *case.build(), *data(case)))
+    assert_as_expected(case, *compiled(case)(*data(case)))
 
 
 @pytest.mark.parametrize(
