@@ -112,7 +112,7 @@ def test_variances_are_not_negative(**features: Any) -> None:
 @pytest.mark.full
 @pytest.mark.parametrize("precision", [DOUBLE, SINGLE], ids=["float64", "float32"])
 @any_features
-@settings(reproducibly, max_examples=25)
+@settings(reproducibly, max_examples=10)
 def test_variances_of_many_features_are_not_negative(
     precision: tuple[type, float, float], **features: Any
 ) -> None:

@@ -84,14 +84,20 @@ def test_batches() -> None:
 @pytest.mark.parametrize(
     "dimension, nu",
     in_tiers(
-        [(dimension, nu) for dimension in range(2, 21, 2) for nu in KERNELS],
+        # Every smoothness at both ends and one in turn between: test_short_lengthscales.py has all.
+        [
+            (dimension, nu)
+            for dimension in range(2, 21, 2)
+            for i, nu in enumerate(KERNELS)
+            if dimension in (2, 20) or (dimension // 2 + 2 * i) % 3 == 1
+        ],
         quick=[(2, 0.5), (4, 1.5), (20, 2.5)],
     ),
 )
 def test_kernels_of_points_that_are_near(dimension: int, nu: float) -> None:
     """Value and derivative to the lengthscale from rows of X, at angles down to 1e-9, against
     Poisson summation: one row is enough to be summed, many are tabulated."""
-    for lengthscale in (1e-4, 1e-3, 0.01, 0.03):
+    for lengthscale in (1e-4, 1e-3, 0.01, 0.03)[dimension // 2 % 2 :: 2]:
         distances = np.append(lengthscale * np.array([3e-3, 0.1, 1.0]), [1e-9, 1e-7])
         X = neighbours(dimension - 1, distances)
         with mp.workdps(25):

@@ -164,7 +164,7 @@ def test_matern_on_the_circle(nu: float, lengthscale: float) -> None:
     np.testing.assert_allclose(actual, expected, rtol=0, atol=1e-12)
 
 
-@pytest.mark.parametrize("dimension", in_tiers([*range(2, 8), 10, 13, 16, 19, 20], quick=[3]))
+@pytest.mark.parametrize("dimension", in_tiers([2, 3, 4, 5, 10, 13, 20], quick=[3]))
 def test_matern_on_spheres(dimension: int) -> None:
     """Values, slopes, and a sum of the derivatives with respect to the lengthscale. At short ones
     test_short_lengthscales.py has every dimension."""
