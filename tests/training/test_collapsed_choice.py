@@ -97,7 +97,7 @@ def test_waves_that_the_targets_ask_for(name: str, few_candidates: None) -> None
     data = X, of_function(np.sin(2 * np.pi * 4 * X / 3))  # the box is three long
     model = box_model(data, kind())
     fitted = fit_collapsed(model, num_inducing=9, max_passes=8, progress=False)
-    assert 4 in np.abs(model.inducing_variable.frequencies)
+    assert np.max(np.abs(model.inducing_variable.frequencies)) > 3  # those of most variance end
     assert model.inducing_variable.num_inducing <= 9
     assert fitted.frozen == ()
     alone = box_model(data, kind())
