@@ -100,9 +100,9 @@ def fit(
         diagonal q_sqrt (``q_diag=True``; at its optimum it loses up to 0.05 nats a row of the bound
         and 0.003 of the predictions' log density, with points, whose features are not orthogonal,
         no more than with harmonics: ``python -m benchmarks.many_features --kinds cost``). They are
-        updated whether or not they are marked trainable. By default the size for a full q rises from 0.001 to 0.1 in 20 steps, and that
-        for a diagonal one falls as ``0.1 / (1 + step / 300)``; of more than ten q's, an n-th takes
-        the place of 0.1. One evaluation of the loss and its gradients serves both updates; for a
+        updated whether or not they are marked trainable. By default the size for a full q rises
+        from 0.001 to 0.1 in 20 steps, and that for a diagonal one falls as ``0.1 / (1 + step /
+        300)``; of more than ten q's, an n-th takes the place of 0.1. One evaluation of the loss and its gradients serves both updates; for a
         diagonal q the loss is evaluated once more, to shorten a step of the means that overshoots.
         A step after which a covariance would not be positive definite is shortened, too. Several
         pairs are updated at once, each as if the others were fixed: where n full ones explain the
