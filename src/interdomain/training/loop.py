@@ -102,8 +102,9 @@ def fit(
         no more than with harmonics: ``python -m benchmarks.many_features --kinds cost``). They are
         updated whether or not they are marked trainable. By default the size for a full q rises
         from 0.001 to 0.1 in 20 steps, and that for a diagonal one falls as ``0.1 / (1 + step /
-        300)``; of more than ten q's, an n-th takes the place of 0.1. One evaluation of the loss and its gradients serves both updates; for a
-        diagonal q the loss is evaluated once more, to shorten a step of the means that overshoots.
+        300)``; of more than ten q's, an n-th takes the place of 0.1. One evaluation of the loss and
+        its gradients serves both updates; for a diagonal q the loss is evaluated once more, to
+        shorten a step of the means that overshoots.
         A step after which a covariance would not be positive definite is shortened, too. Several
         pairs are updated at once, each as if the others were fixed: where n full ones explain the
         same data (a base and its orthogonal variables, the blocks of a sum), choose an n-th of the
