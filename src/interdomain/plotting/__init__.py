@@ -1,10 +1,11 @@
-"""Pictures of kernels, spectra, the terms of a posterior and the effects of columns; and maps.
+"""Pictures of kernels, spectra, the terms of a posterior, the effects of columns, races; and maps.
 
 They need matplotlib, the extra ``plot``, which is imported by the first call and not before.
 """
 
 from .effects import effect, effect_shares, effects
 from .maps import GlobeAxes, globe, on_disc
+from .races import race
 from .spectral_kernels import generalized_spectral_density, kernel_matrix, wigner
 from .terms import harmonic_shares, spectrum, variance_terms
 
@@ -18,6 +19,7 @@ __all__ = [
     "harmonic_shares",
     "kernel_matrix",
     "on_disc",
+    "race",
     "spectrum",
     "variance_terms",
     "wigner",

@@ -9,6 +9,7 @@ from .optimum import start_at_optimum
 from .pairs import RankedPair
 from .progress import Callback, StopFit
 from .pursuit import Pursuit, PursuitRound, matching_pursuit
+from .race import Entrant, Race, RaceEntry, RacePoint, race
 from .results import FitResult, NonFiniteError
 from .sgpr import SGPRFit, fit_sgpr
 
@@ -17,10 +18,14 @@ __all__ = [
     "Callback",
     "Choice",
     "CollapsedFit",
+    "Entrant",
     "FitResult",
     "NonFiniteError",
     "Pursuit",
     "PursuitRound",
+    "Race",
+    "RaceEntry",
+    "RacePoint",
     "RankedPair",
     "SGPRFit",
     "StopFit",
@@ -30,5 +35,6 @@ __all__ = [
     "fit_collapsed",
     "fit_sgpr",
     "matching_pursuit",
+    "race",
     "start_at_optimum",
 ]

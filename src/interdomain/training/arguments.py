@@ -8,9 +8,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import gpflow
 import tensorflow as tf
 
-from .._arguments import boolean, integer, number
+from .._arguments import boolean, filled_matrix, integer, number
+from ..sphere._typing import Array
 from .progress import Callback
 from .settings import Method, resolve_method
 from .step_sizes import NaturalGradient
@@ -110,3 +112,27 @@ class FitArguments:
                 "jit_compile: XLA cannot compile a step that is spread over replicas; leave it out "
                 "with a strategy."
             )
+
+
+def pair_of_matrices(name: str, data: Any) -> tuple[Array, Array]:
+    """
+    Rows that are held in memory, in ``gpflow.default_float()``.
+
+    :param data: (X ``[n, D]``, Y ``[n, P]``).
+    :raises ValueError: unless they are two matrices of finite numbers with as many rows.
+    """
+    if not (isinstance(data, (tuple, list)) and len(data) == 2):
+        raise ValueError(
+            f"{name} must be a pair of matrices (X, Y), found {type(data).__name__}; pass two "
+            "arrays."
+        )
+    X, Y = (
+        filled_matrix(f"{name}: {part}", array, f"a matrix [n, {'DP'[number]}]")
+        for number, (part, array) in enumerate(zip("XY", data, strict=True))
+    )
+    if len(X) != len(Y):
+        raise ValueError(
+            f"{name} must have one row of Y for each of X, found {len(Y)} for {len(X)}; pass pairs."
+        )
+    dtype = gpflow.default_float()
+    return X.astype(dtype), Y.astype(dtype)

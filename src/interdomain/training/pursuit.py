@@ -14,13 +14,14 @@ import tensorflow as tf
 from gpflow.base import RegressionData
 from tqdm import tqdm
 
-from .._arguments import boolean, filled_matrix, integer, number
+from .._arguments import boolean, integer, number
 from ..covariances.dictionaries import Dictionary, dictionary
 from ..covariances.pairs import Block
 from ..distributed import Workers
 from ..models import StructuredSGPR
 from ..models.residuals import Residuals
 from ..sphere._typing import Array, IntArray
+from .arguments import pair_of_matrices
 from .loop import fit
 
 MOST_CANDIDATES = 5_000
@@ -422,26 +423,13 @@ def _checked_rows(
 ) -> RegressionData | None:
     if data is None:
         return None
-    if not (isinstance(data, (tuple, list)) and len(data) == 2):
-        raise ValueError(
-            f"validation_data must be a pair of matrices (X, Y), found {type(data).__name__}; pass "
-            "rows that are not the model's, or None."
-        )
-    found: list[Array] = []
-    for name, array, count in zip("XY", data, (num_columns, num_outputs), strict=True):
-        matrix = filled_matrix(f"validation_data: {name}", array, f"a matrix [n, {count}]")
+    X, Y = pair_of_matrices("validation_data", data)
+    for name, matrix, count in (("X", X, num_columns), ("Y", Y, num_outputs)):
         if matrix.shape[1] != count:
             raise ValueError(
                 f"validation_data: {name} must have the model's {count} columns, found "
                 f"{matrix.shape[1]}; pass rows of the same kind."
             )
-        found.append(matrix.astype(gpflow.default_float()))
-    X, Y = found
-    if len(X) != len(Y):
-        raise ValueError(
-            f"validation_data must have one row of Y for each of X, found {len(Y)} for {len(X)}; "
-            "pass pairs."
-        )
     return X, Y
 
 

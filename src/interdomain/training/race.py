@@ -1,0 +1,380 @@
+"""Any models on one clock: what each has learned after the same seconds."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal, TypeAlias
+
+import numpy as np
+import tensorflow as tf
+from gpflow.base import RegressionData
+from gpflow.models import BayesianModel
+from gpflow.models.training_mixins import InternalDataTrainingLossMixin
+from tqdm import tqdm
+
+from .._arguments import boolean, choice, function, instance, integer, number
+from ..models import CollapsedSVGP, StructuredSGPR
+from ..serving import predict_in_batches
+from .arguments import pair_of_matrices
+from .collapsed import fit_collapsed
+from .loop import fit
+from .progress import StopFit
+from .sgpr import fit_sgpr
+
+Clock: TypeAlias = Literal["wall", "cpu"]
+
+_CLOCKS: Mapping[str, Callable[[], float]] = {"wall": time.perf_counter, "cpu": time.process_time}
+
+_RECIPES: Mapping[type, Callable[..., Any]] = {
+    StructuredSGPR: fit_sgpr,
+    CollapsedSVGP: fit_collapsed,
+}
+
+_SHARES = (0.125, 0.25, 0.5, 1.0)
+"""Of the seconds: when models are looked at, if nobody says when."""
+
+_HELD_OUT, _MOST_HELD_OUT = 10, 10_000
+"""One row of so many, and no more, is held out."""
+
+_LEAST_ROWS = 20
+
+_BATCH_SIZE = 1_000
+
+_STEPS = 10**9
+
+_NEAR = 1.05
+"""Of a time: what is ready by then is said to be in time."""
+
+
+@dataclass(frozen=True)
+class Entrant:
+    """
+    A model of a :func:`race`, and how it is trained.
+
+    :ivar build: a function of the rows (X ``[N, D]``, Y ``[N, P]``) to train with that returns a
+        new model of them.
+    :ivar arguments: of what trains it: :func:`fit_sgpr` a StructuredSGPR, :func:`fit_collapsed` a
+        CollapsedSVGP, :func:`fit` any other.
+    :ivar trained: whether ``build`` has trained it already, as :func:`fit_additive` does.
+    """
+
+    build: Callable[[RegressionData], Any]
+    arguments: Mapping[str, Any] = field(default_factory=dict)
+    trained: bool = False
+
+
+@dataclass(frozen=True)
+class RacePoint:
+    """
+    What a model had learned at one time.
+
+    :ivar seconds: of the clock since its race began, without those of predictions.
+    :ivar steps: of training; None where the model was looked at when all was done.
+    :ivar log_density: the mean log density of the rows held out.
+    :ivar rmse: the root mean squared error of the predicted means of Y; NaN where these are
+        probabilities of several classes.
+    """
+
+    seconds: float
+    steps: int | None
+    log_density: float
+    rmse: float
+
+
+@dataclass(frozen=True, eq=False)
+class RaceEntry:
+    """
+    One model in a :func:`race`.
+
+    :ivar name: its name.
+    :ivar model: as it was in the end; None if it was not built.
+    :ivar trace: what it had learned, by time.
+    :ivar startup_seconds: until its first step was done, which the trace counts, too: building,
+        tracing; for a model that is looked at when all was done, the seconds for building it.
+    :ivar error: why it failed; None if it did not.
+    """
+
+    name: str
+    model: Any = field(repr=False)
+    trace: tuple[RacePoint, ...]
+    startup_seconds: float
+    error: str | None
+
+    def at(self, seconds: float) -> RacePoint | None:
+        """The last point that was there after so many seconds, or hardly later; None if none."""
+        points = [point for point in self.trace if point.seconds <= _NEAR * seconds]
+        return points[-1] if points else None
+
+
+@dataclass(frozen=True, eq=False)
+class Race:
+    """
+    What :func:`race` saw; ``str`` is a table.
+
+    :ivar entries: of all models, in the order of the race, by name.
+    :ivar times: when they were looked at, in seconds of the clock.
+    :ivar clock: "wall" or "cpu".
+    :ivar num_rows: of training.
+    :ivar num_held_out: rows that log densities and errors are of.
+    """
+
+    entries: Mapping[str, RaceEntry]
+    times: tuple[float, ...]
+    clock: Clock
+    num_rows: int
+    num_held_out: int
+
+    @property
+    def ranking(self) -> tuple[str, ...]:
+        """The names of the models that have arrived, the best first: by log density at the last
+        time; then those that were ready too late."""
+
+        def key(entry: RaceEntry) -> tuple[bool, float]:
+            point = entry.at(self.times[-1])
+            return point is None, -(point or entry.trace[-1]).log_density
+
+        arrived = [entry for entry in self.entries.values() if entry.trace]
+        return tuple(entry.name for entry in sorted(arrived, key=key))
+
+    @property
+    def models(self) -> dict[str, Any]:
+        """The fitted models by name, without those that failed."""
+        return {e.name: e.model for e in self.entries.values() if e.error is None}
+
+    def __str__(self) -> str:
+        width = max(len("model"), *map(len, self.entries))
+        times = "".join(f"{f'{seconds:g} s':>11}" for seconds in self.times)
+        lines = [
+            f"{self.num_rows:,} rows, {self.num_held_out:,} held out: their mean log density after "
+            f"seconds of {'wall time' if self.clock == 'wall' else 'the processors'}",
+            f"{'model':<{width}}{times}{'in the end':>24}{'RMSE':>9}{'start-up':>10}",
+        ]
+        failed = [name for name, entry in self.entries.items() if not entry.trace]
+        for name in (*self.ranking, *failed):
+            entry = self.entries[name]
+            line = f"{name:<{width}}"
+            if entry.trace:
+                for seconds in self.times:
+                    point = entry.at(seconds)
+                    line += f"{'-' if point is None else f'{point.log_density:.4f}':>11}"
+                last = entry.trace[-1]
+                end = f"{last.log_density:.4f} ({last.seconds:.1f} s)"
+                line += f"{end:>24}{last.rmse:>9.4f}{entry.startup_seconds:>8.1f} s"
+            lines.append(line + ("" if entry.error is None else f"  failed: {entry.error}"))
+        return "\n".join(lines)
+
+
+def race(
+    models: Mapping[str, Callable[[RegressionData], Any] | Entrant],
+    data: RegressionData,
+    seconds: float | Sequence[float],
+    *,
+    validation_data: RegressionData | None = None,
+    clock: Clock = "wall",
+    seed: int = 0,
+    progress: bool = True,
+) -> Race:
+    """
+    Train models for the same seconds, one after the other, and compare what they predict.
+
+    Each is built by a function of the rows to train with, so that none begins where another has
+    ended, and gets all seconds for itself. The clock runs while a model is built, traced and
+    trained, and stands still while it predicts the rows held out. One that fails is in the table
+    with its reason, and the race goes on.
+
+    >>> import gpflow, numpy as np, interdomain as idm
+    >>> X = np.random.default_rng(0).uniform(-1, 1, size=(300, 1))
+    >>> Y = np.sin(8 * X) + 0.1 * np.random.default_rng(1).normal(size=X.shape)
+    >>> def points(data):
+    ...     kernel = gpflow.kernels.Matern52()
+    ...     Z = data[0][:20].copy()
+    ...     return gpflow.models.SVGP(kernel, gpflow.likelihoods.Gaussian(), Z)
+    >>> def waves(data):
+    ...     base = gpflow.kernels.Matern52()
+    ...     kernel = idm.kernels.Periodized.from_data(base, data[0])
+    ...     features = idm.inducing_variables.PeriodicFourierFeatures.for_kernel(kernel, 20)
+    ...     return idm.models.StructuredSGPR(data, kernel, features)
+    >>> found = idm.training.race({"points": points, "waves": waves}, (X, Y), 2, progress=False)
+    >>> sorted(found.ranking)
+    ['points', 'waves']
+
+    How a model is trained: a StructuredSGPR by :func:`fit_sgpr` and a CollapsedSVGP by
+    :func:`fit_collapsed`, which end by themselves and are looked at then; a model that holds its
+    data by L-BFGS (:func:`fit`); any other by minibatches of 1,000, and natural gradients where it
+    has variational parameters. An :class:`Entrant` says otherwise.
+
+    :param models: functions, or :class:`Entrant`, by name.
+    :param data: (X ``[N, D]``, Y ``[N, P]``), finite.
+    :param seconds: how long each model is trained: it is looked at after an eighth, a quarter and a
+        half of them, too. Or the times themselves, rising. A model whose first step ends later is
+        looked at then.
+    :param validation_data: rows (X, Y) to compare predictions on; by default every tenth row of
+        ``data`` is held out at random, up to 10,000.
+    :param clock: "wall", or "cpu" for the seconds of all processors together, which other programs
+        on the machine hardly change.
+    :param seed: of the rows held out, of minibatches and of TensorFlow, before each model.
+    :param progress: show a progress bar over the models.
+    :raises ValueError: for wrong arguments, fewer than 20 rows, or rows that are not finite.
+    """
+    entrants = _checked_models(models)
+    times = _checked_times(seconds)
+    choice("clock", clock, tuple(_CLOCKS))
+    seed = integer("seed", seed, at_least=0)
+    boolean("progress", progress)
+    train, held_out = _checked_data(data, validation_data, seed)
+    entries: dict[str, RaceEntry] = {}
+    with tqdm(
+        total=len(entrants),
+        desc="race",
+        unit="model",
+        disable=not progress,
+        file=sys.stderr,
+        dynamic_ncols=True,
+    ) as bar:
+        for name, entrant in entrants.items():
+            bar.set_postfix_str(name)
+            tf.random.set_seed(seed)
+            runner = _Runner(_CLOCKS[clock], times, held_out, seed)
+            entries[name] = runner.run(name, entrant, train)
+            bar.update()
+    return Race(entries, times, clock, len(train[0]), len(held_out[0]))
+
+
+class _Runner:
+    """One model on the clock."""
+
+    def __init__(
+        self,
+        now: Callable[[], float],
+        times: tuple[float, ...],
+        held_out: RegressionData,
+        seed: int,
+    ) -> None:
+        self._now, self._times, self._held_out, self._seed = now, times, held_out, seed
+        self._apart = 0.0
+        self._started = now()
+        self._startup: float | None = None
+        self._over = False
+        self._trace: list[RacePoint] = []
+
+    def run(self, name: str, entrant: Entrant, train: RegressionData) -> RaceEntry:
+        model, error = None, None
+        try:
+            model = entrant.build(train)
+            instance(name, model, BayesianModel, "a GPflow model", "let its function return one")
+            if entrant.trained:
+                self._startup = self._passed()
+            else:
+                self._train(model, dict(entrant.arguments), train)
+            if not self._over:
+                self._look(model, None)
+        except Exception as exception:  # whatever it is, the others go on
+            text = str(exception).strip().splitlines()
+            error = f"{type(exception).__name__}: {text[0] if text else 'without a message'}"
+        startup = self._passed() if self._startup is None else self._startup
+        return RaceEntry(name, model, tuple(self._trace), startup, error)
+
+    def _passed(self) -> float:
+        return self._now() - self._started - self._apart
+
+    def _train(self, model: Any, arguments: dict[str, Any], train: RegressionData) -> None:
+        arguments = {"progress": False, **arguments}
+        recipe = _RECIPES.get(type(model))
+        if recipe is not None:
+            self._startup = self._passed()
+            recipe(model, **{"seed": self._seed, **arguments})
+            return
+        holds_data = isinstance(model, InternalDataTrainingLossMixin)
+        own: dict[str, Any] = {"steps": _STEPS, "callbacks": [self._step], "callback_every": 1}
+        own |= {"method": "l-bfgs"} if holds_data else self._of_minibatches(model, train)
+        fit(model, None if holds_data else train, **{**own, **arguments})
+
+    def _of_minibatches(self, model: Any, train: RegressionData) -> dict[str, Any]:
+        return {
+            "batch_size": min(_BATCH_SIZE, len(train[0])),
+            "natural_gradient": True if _has_q(model) else None,
+            "seed": self._seed,
+        }
+
+    def _step(self, step: int, model: Any) -> None:
+        """After each step: a look, if it is time for one."""
+        passed = self._passed()
+        if self._startup is None:
+            self._startup = passed
+        due = [seconds for seconds in self._times if passed >= seconds]
+        if due and (not self._trace or self._trace[-1].seconds < due[-1]):
+            self._look(model, step)
+        self._over = len(due) == len(self._times)
+        if self._over:
+            raise StopFit("the race is over")
+
+    def _look(self, model: Any, step: int | None) -> None:
+        """Add what the model has learned to the trace, in time that does not count."""
+        passed, before = self._passed(), self._now()
+        X, Y = self._held_out
+        densities = predict_in_batches(model, X, Y=Y, method="predict_log_density", progress=False)
+        means, _ = predict_in_batches(model, X, method="predict_y", progress=False)
+        means = np.asarray(means)
+        same = means.shape == np.shape(Y)
+        rmse = float(np.sqrt(np.mean(np.square(means - Y)))) if same else float("nan")
+        self._trace.append(RacePoint(passed, step, float(np.mean(np.asarray(densities))), rmse))
+        self._apart += self._now() - before
+
+
+def _has_q(model: Any) -> bool:
+    """Whether natural gradients have something to update."""
+    return hasattr(model, "variational_parameters") or hasattr(model, "q_sqrt")
+
+
+def _checked_models(models: Any) -> dict[str, Entrant]:
+    if not isinstance(models, Mapping) or not models:
+        raise ValueError(
+            f"models must be functions by name, found {type(models).__name__}; pass a dict such as "
+            "{'points': build}, whose functions take (X, Y) and return a model."
+        )
+    remedy = "pass one that takes (X, Y) and returns a new model"
+    return {
+        str(name): (
+            value
+            if isinstance(value, Entrant)
+            else Entrant(function(f"models[{name!r}]", value, "a function", remedy))
+        )
+        for name, value in models.items()
+    }
+
+
+def _checked_times(seconds: Any) -> tuple[float, ...]:
+    if not isinstance(seconds, (list, tuple)):
+        seconds = number("seconds", seconds, above=0)
+        return tuple(share * seconds for share in _SHARES)
+    times = tuple(number("seconds", one, above=0) for one in seconds)
+    if not times or any(one >= other for one, other in zip(times, times[1:], strict=False)):
+        raise ValueError(f"seconds must rise, found {list(times)}; pass times such as [5, 10, 20].")
+    return times
+
+
+def _checked_data(
+    data: Any, validation_data: Any, seed: int
+) -> tuple[RegressionData, RegressionData]:
+    X, Y = pair_of_matrices("data", data)
+    if len(X) < _LEAST_ROWS:
+        raise ValueError(
+            f"data: a race needs {_LEAST_ROWS} rows or more, found {len(X)}; with so few take "
+            "gpflow.models.GPR, whose prior says more than rows held out."
+        )
+    if validation_data is not None:
+        held_out = pair_of_matrices("validation_data", validation_data)
+        for name, matrix, own in zip("XY", held_out, (X, Y), strict=True):
+            if matrix.shape[1] != own.shape[1]:
+                raise ValueError(
+                    f"validation_data: {name} must have {own.shape[1]} columns, found "
+                    f"{matrix.shape[1]}; pass rows of the same kind as data."
+                )
+        return (X, Y), held_out
+    order = np.random.default_rng(seed).permutation(len(X))
+    count = min(max(len(X) // _HELD_OUT, 1), _MOST_HELD_OUT)
+    apart, rest = order[:count], np.sort(order[count:])
+    return (X[rest], Y[rest]), (X[apart], Y[apart])

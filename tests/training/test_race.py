@@ -1,0 +1,183 @@
+"""``race``: models on one clock, which here advances by a step for each time it is read."""
+
+from __future__ import annotations
+
+import itertools
+import sys
+import time
+from collections.abc import Iterator
+from typing import Any
+
+import gpflow
+import numpy as np
+import pytest
+
+import interdomain as idm
+from interdomain.training import Entrant, Race, race
+
+RNG = np.random.default_rng(0)
+X = RNG.uniform(-1, 1, size=(80, 1))
+Y = np.sin(4 * X) + 0.1 * RNG.normal(size=X.shape)
+LABELS = (Y > 0).astype(float)
+
+
+def points(data: Any, likelihood: Any = gpflow.likelihoods.Gaussian) -> Any:
+    kernel = gpflow.kernels.Matern52(lengthscales=0.5)
+    return gpflow.models.SVGP(kernel, likelihood(), data[0][:8].copy(), num_data=len(data[0]))
+
+
+def exact(data: Any) -> Any:
+    return gpflow.models.GPR(data, gpflow.kernels.Matern52(lengthscales=0.5), noise_variance=0.1)
+
+
+def waves(data: Any, likelihood: Any = None) -> Any:
+    kernel = idm.kernels.Periodized.from_data(gpflow.kernels.Matern52(), data[0], margin=1.5)
+    features = idm.inducing_variables.PeriodicFourierFeatures.for_kernel(kernel, 9)
+    if likelihood is None:
+        return idm.models.StructuredSGPR(data, kernel, features, noise_variance=0.1)
+    return idm.models.CollapsedSVGP(data, kernel, likelihood, features)
+
+
+def trained(data: Any) -> Any:
+    model = exact(data)
+    idm.training.fit(model, steps=3, progress=False)
+    return model
+
+
+def failing(data: Any) -> Any:
+    raise RuntimeError("no such model\nwith a second line")
+
+
+def diverging(data: Any) -> Any:
+    model = points(data)
+    model.kernel.variance.assign(1e300)
+    return model
+
+
+def nothing(data: Any) -> Any:
+    return "a text"
+
+
+@pytest.fixture(scope="module")
+def clock() -> Iterator[None]:
+    """A second passes between two looks at the clock."""
+    module = sys.modules["interdomain.training.race"]
+    ticks = itertools.count()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(
+            module, "_CLOCKS", {"wall": lambda: float(next(ticks)), "cpu": time.process_time}
+        )
+        yield
+
+
+@pytest.fixture(scope="module")
+def found(clock: None) -> Race:
+    """A race of all kinds of models; no test changes it."""
+    models = {
+        "points": points,
+        "exact": exact,
+        "waves": waves,
+        "trained": Entrant(trained, trained=True),
+        "adam": Entrant(points, {"natural_gradient": None, "batch_size": 20, "steps": 3}),
+        "failing": failing,
+        "diverging": diverging,
+        "nothing": nothing,
+    }
+    return race(models, (X, Y), [4, 9, 16], progress=False)
+
+
+@pytest.mark.parametrize("name", ["points", "exact", "waves", "trained", "adam"])
+def test_each_kind_of_model_arrives(found: Race, name: str) -> None:
+    entry = found.entries[name]
+    assert entry.error is None and found.models[name] is entry.model
+    seconds = [point.seconds for point in entry.trace]
+    assert seconds == sorted(set(seconds)) and 0 < entry.startup_seconds <= seconds[-1]
+    held_out = np.random.default_rng(0).permutation(80)[:8]
+    densities = entry.model.predict_log_density((X[held_out], Y[held_out]))
+    means, _ = entry.model.predict_y(X[held_out])
+    last = entry.trace[-1]
+    assert last.log_density == pytest.approx(float(np.mean(densities)), abs=1e-8)
+    errors = np.asarray(means) - Y[held_out]
+    assert last.rmse == pytest.approx(float(np.sqrt(np.mean(errors**2))), abs=1e-8)
+
+
+def test_points_are_looked_at_along_the_way(found: Race) -> None:
+    """At the first step after each time; predictions take no time."""
+    trace = found.entries["points"].trace
+    assert len(trace) == 3
+    for point, seconds in zip(trace, found.times, strict=True):
+        assert seconds <= point.seconds <= seconds + 3 and point.steps > 0
+    assert trace[0].steps < trace[1].steps < trace[2].steps
+    assert found.entries["waves"].trace[0].steps is None  # when all was done
+    assert found.entries["adam"].model.training_loss is not None
+    assert len(found.entries["adam"].trace) < 3  # its steps were done before
+
+
+def test_who_fails_is_in_the_table_with_the_reason(found: Race) -> None:
+    assert found.entries["failing"].error == "RuntimeError: no such model"
+    assert found.entries["failing"].model is None and not found.entries["failing"].trace
+    assert found.entries["diverging"].error is not None
+    assert "must be a GPflow model, found str" in (found.entries["nothing"].error or "")
+    assert set(found.models) == {"points", "exact", "waves", "trained", "adam"}
+    assert set(found.ranking) == set(found.models)
+    table = str(found)
+    assert "72 rows, 8 held out: their mean log density after seconds of wall time" in table
+    assert "failed: RuntimeError: no such model" in table
+    lines = [line.split()[0] for line in table.splitlines()[2:]]
+    assert lines[:5] == list(found.ranking) and set(lines) == set(found.entries)
+
+
+def test_the_best_in_time_is_first(found: Race) -> None:
+    in_time = [n for n in found.ranking if found.entries[n].at(found.times[-1]) is not None]
+    late = [n for n in found.ranking if n not in in_time]
+    assert list(found.ranking) == [*in_time, *late]
+    densities = [found.entries[n].at(found.times[-1]).log_density for n in in_time]  # type: ignore[union-attr]
+    assert densities == sorted(densities, reverse=True)
+
+
+def test_rows_that_are_given_and_processor_seconds() -> None:
+    """A classifier by passes, compared on other rows; the data are all trained with."""
+    models = {"waves": lambda data: waves(data, gpflow.likelihoods.Bernoulli())}
+    others = X[:10] + 0.01, LABELS[:10]
+    found = race(models, (X, LABELS), 1e-6, validation_data=others, clock="cpu", progress=False)
+    entry = found.entries["waves"]
+    assert (found.num_rows, found.num_held_out) == (80, 10)
+    assert entry.error is None and entry.at(1e-6) is None  # it is late, and there all the same
+    density = float(np.mean(entry.model.predict_log_density(others)))
+    assert entry.trace[-1].log_density == pytest.approx(density, abs=1e-8)
+    assert "seconds of the processors" in str(found) and found.ranking == ("waves",)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"models": {}}, "models must be functions by name, found dict; pass"),
+        ({"models": [points]}, "models must be functions by name, found list"),
+        ({"models": {"a": exact((X, Y))}}, r"models\['a'\] must be a function, found"),
+        ({"seconds": 0}, "seconds must be positive, found 0"),
+        ({"seconds": [3, 2]}, r"seconds must rise, found \[3.0, 2.0\]"),
+        ({"seconds": []}, "seconds must rise"),
+        ({"clock": "sun"}, "clock must be 'wall' or 'cpu', found 'sun'"),
+        ({"data": (X[:5], Y[:5])}, "data: a race needs 20 rows or more, found 5; with so few"),
+        ({"data": X}, "data must be a pair of matrices"),
+        ({"data": (X * np.nan, Y)}, "data: X must be finite"),
+        ({"data": (X.astype(str), Y)}, "data: X must be .*real numbers"),
+        ({"data": (X, Y[:7])}, "data must have one row of Y for each of X, found 7 for 80"),
+        ({"validation_data": (X[:, [0, 0]], Y)}, "validation_data: X must have 1 columns, found 2"),
+    ],
+)
+def test_wrong_arguments(arguments: dict[str, Any], message: str) -> None:
+    given = {"models": {"exact": exact}, "data": (X, Y), "seconds": 1, "progress": False}
+    with pytest.raises(ValueError, match=message):
+        race(**(given | arguments))
+
+
+def test_the_picture(found: Race) -> None:
+    pytest.importorskip("matplotlib")
+    ax = idm.plotting.race(found)
+    _, names = ax.get_legend_handles_labels()
+    assert tuple(names) == found.ranking
+    assert ax.get_xlabel() == "seconds (wall time, start-up included)"
+    for line, name in zip(ax.lines, names, strict=True):
+        points = found.entries[name].trace
+        np.testing.assert_allclose(line.get_ydata(), [point.log_density for point in points])
