@@ -189,9 +189,9 @@ def race(
     >>> X = np.random.default_rng(0).uniform(-1, 1, size=(300, 1))
     >>> Y = np.sin(8 * X) + 0.1 * np.random.default_rng(1).normal(size=X.shape)
     >>> def points(data):
-    ...     kernel = gpflow.kernels.Matern52()
+    ...     kernel, likelihood = gpflow.kernels.Matern52(), gpflow.likelihoods.Gaussian()
     ...     Z = data[0][:20].copy()
-    ...     return gpflow.models.SVGP(kernel, gpflow.likelihoods.Gaussian(), Z)
+    ...     return gpflow.models.SVGP(kernel, likelihood, Z, num_data=len(data[0]))
     >>> def waves(data):
     ...     base = gpflow.kernels.Matern52()
     ...     kernel = idm.kernels.Periodized.from_data(base, data[0])
