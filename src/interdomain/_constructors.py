@@ -6,6 +6,7 @@ An argument that does not exist is answered with the name of the one that was pr
 
 from __future__ import annotations
 
+import dataclasses
 import difflib
 import functools
 import importlib
@@ -84,18 +85,22 @@ def check_constructors(package: str) -> None:
 
 
 def _constructors(kind: type) -> Iterator[tuple[str, Any]]:
-    """Those that the class itself defines, checked."""
+    """Those that the class itself defines, checked. The name of a result is any text."""
+    free = ("name",) if dataclasses.is_dataclass(kind) else ()
     for name, value in vars(kind).items():
         if name == "__init__" and isinstance(value, FunctionType):
-            yield name, checked(value, kind.__name__)
+            yield name, checked(value, kind.__name__, free)
         elif isinstance(value, (classmethod, staticmethod)) and not name.startswith("_"):
             yield name, type(value)(checked(value.__func__, f"{kind.__name__}.{name}"))
 
 
-def checked(function: Callable[..., Any], shown: str) -> Callable[..., Any]:
+def checked(
+    function: Callable[..., Any], shown: str, free: tuple[str, ...] = ()
+) -> Callable[..., Any]:
     """The function, with its keywords and the arguments that are common to many checked.
 
     :param shown: What it is called in messages.
+    :param free: Arguments that mean something else here.
     """
     signature = inspect.signature(function)
     parameters = signature.parameters
@@ -104,7 +109,7 @@ def checked(function: Callable[..., Any], shown: str) -> Callable[..., Any]:
         return function
     known = [name for name in parameters if name not in ("self", "cls")]
     booleans = [name for name in known if parameters[name].annotation in (bool, "bool")]
-    common = [name for name in known if name in _COMMON]
+    common = [name for name in known if name in _COMMON and name not in free]
 
     @functools.wraps(function)
     def call(*args: Any, **kwargs: Any) -> Any:

@@ -1,17 +1,21 @@
 """What one looks at to choose inducing variables and transformations, and afterwards."""
 
+from .candidates import Candidate
 from .effects import Effects, effects
 from .harmonics import HarmonicShares, harmonic_shares
 from .nystrom import TransformRanking, nystrom_trace_error, rank_transforms
+from .recommend import candidates
 from .spectrum import Spectrum, spectrum
 from .variance import VarianceTerms, variance_terms
 
 __all__ = [
+    "Candidate",
     "Effects",
     "HarmonicShares",
     "Spectrum",
     "TransformRanking",
     "VarianceTerms",
+    "candidates",
     "effects",
     "harmonic_shares",
     "nystrom_trace_error",
