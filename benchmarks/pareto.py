@@ -57,10 +57,10 @@ OURS = (
     "waves",
     "patches",
     "effects and harmonics",
-    "harmonics, diagonal q",
+    "harmonics with diagonal q",
     "blocks",
     "orthogonal points",
-    "harmonics, full q",
+    "harmonics with full q",
 )
 METHODS = (*STOCK, *OURS, *ORIENTATION, "recommend")
 FLIGHTS = 200_000

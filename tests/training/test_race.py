@@ -65,7 +65,7 @@ def clock() -> Iterator[None]:
     ticks = itertools.count()
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(
-            module, "_CLOCKS", {"wall": lambda: float(next(ticks)), "cpu": time.process_time}
+            module, "CLOCKS", {"wall": lambda: float(next(ticks)), "cpu": time.process_time}
         )
         yield
 

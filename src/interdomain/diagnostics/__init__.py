@@ -4,7 +4,7 @@ from .candidates import Candidate
 from .effects import Effects, effects
 from .harmonics import HarmonicShares, harmonic_shares
 from .nystrom import TransformRanking, nystrom_trace_error, rank_transforms
-from .recommend import candidates
+from .recommend import Recommendation, candidates, recommend
 from .spectrum import Spectrum, spectrum
 from .variance import VarianceTerms, variance_terms
 
@@ -12,6 +12,7 @@ __all__ = [
     "Candidate",
     "Effects",
     "HarmonicShares",
+    "Recommendation",
     "Spectrum",
     "TransformRanking",
     "VarianceTerms",
@@ -20,6 +21,7 @@ __all__ = [
     "harmonic_shares",
     "nystrom_trace_error",
     "rank_transforms",
+    "recommend",
     "spectrum",
     "variance_terms",
 ]

@@ -35,6 +35,9 @@ MOST_PATCHES = 100
 ROWS_TO_RANK = 1_000
 """That transformations are ranked on."""
 
+ROWS_OF_A_POINT = 10
+"""There is one point for so many of them."""
+
 BATCH_SIZE = 1_000
 
 RATE = 0.03
@@ -153,24 +156,53 @@ class Sizes:
 
 
 def candidates_for(
-    data: PreparedData, likelihood: Likelihood | None, sizes: Sizes, num_rows: int
+    data: PreparedData,
+    likelihood: Likelihood | None,
+    sizes: Sizes,
+    num_rows: int,
+    num_groups: int,
 ) -> dict[str, Candidate]:
     """
     Those that fit the data, by name, the likeliest winners first.
 
     :param likelihood: None for Gaussian noise.
     :param num_rows: rows to train with.
+    :param num_groups: as :func:`best_negations` returns it.
     """
-    return {one.name: one for one in _Making(data, likelihood, sizes, num_rows).all()}
+    making = _Making(data, likelihood, sizes, num_rows, num_groups)
+    return {one.name: one for one in making.all()}
+
+
+def best_negations(data: PreparedData) -> int:
+    """How many groups of directions to negate explains most with as many points, by
+    :func:`rank_transforms`; 0 if points alone do, or if rows are images or of the globe."""
+    if data.globe or data.image_shape is not None:
+        return 0
+    X = data.X[:: max(len(data.X) // ROWS_TO_RANK, 1)][:ROWS_TO_RANK]
+    kernel = gpflow.kernels.Matern52(lengthscales=math.sqrt(X.shape[1]))
+    errors: dict[int, float] = {}
+    for groups in range(min(X.shape[1], MOST_GROUPS) + 1):
+        each = len(X) // ROWS_OF_A_POINT >> groups
+        if each > 0:
+            candidate = PrincipalNegation.from_data(X, groups) if groups else None
+            (ranked,) = rank_transforms(kernel, [candidate], X, num_inducing=each)
+            errors[groups] = ranked.trace_error
+    return min(errors, key=lambda groups: errors[groups])
 
 
 class _Making:
     """What is the same for all candidates of a table."""
 
     def __init__(
-        self, data: PreparedData, likelihood: Likelihood | None, sizes: Sizes, num_rows: int
+        self,
+        data: PreparedData,
+        likelihood: Likelihood | None,
+        sizes: Sizes,
+        num_rows: int,
+        num_groups: int,
     ) -> None:
         self._data, self._likelihood, self._num_rows = data, likelihood, num_rows
+        self._num_groups = num_groups
         self._count = min(sizes.num_inducing, max(num_rows // 4, 2))
         self._natural: dict[str, Any] = {
             "batch_size": min(BATCH_SIZE, num_rows),
@@ -252,29 +284,10 @@ class _Making:
             self._of("points", recipes.points, own, "fit", self._natural),
             self._of("orthogonal points", recipes.orthogonal_points, own, "fit", self._natural),
         ]
-        groups = self._groups()
-        if groups:
-            own["num_groups"] = groups
+        if self._num_groups:
+            own["num_groups"] = self._num_groups
             found.append(self._of("blocks", recipes.blocks, own, "fit", self._natural))
         return found
-
-    def _groups(self) -> int:
-        """How many negations explain most with as many points, by ``rank_transforms``; none if the
-        points alone do, or if the rows are images or of the globe."""
-        data = self._data
-        if data.globe or data.image_shape is not None:
-            return 0
-        num_columns = data.X.shape[1]
-        X = data.X[:: max(len(data.X) // ROWS_TO_RANK, 1)][:ROWS_TO_RANK]
-        kernel = gpflow.kernels.Matern52(lengthscales=math.sqrt(num_columns))
-        errors: dict[int, float] = {}
-        for groups in range(min(num_columns, MOST_GROUPS) + 1):
-            each = min(self._count, len(X) // 4) >> groups
-            if each > 0:
-                candidate = PrincipalNegation.from_data(X, groups) if groups else None
-                (ranked,) = rank_transforms(kernel, [candidate], X, num_inducing=each)
-                errors[groups] = ranked.trace_error
-        return min(errors, key=lambda groups: errors[groups])
 
     def _of_minibatches(self) -> list[Candidate]:
         own = {**self._latent, "num_inducing": self._count}
@@ -282,6 +295,6 @@ class _Making:
         by_both = {**by_adam, "natural_gradient": True}
         recipe = recipes.minibatch_harmonics
         return [
-            self._of("harmonics, diagonal q", recipe, {**own, "q_diag": True}, "fit", by_adam),
-            self._of("harmonics, full q", recipe, {**own, "q_diag": False}, "fit", by_both),
+            self._of("harmonics with diagonal q", recipe, {**own, "q_diag": True}, "fit", by_adam),
+            self._of("harmonics with full q", recipe, {**own, "q_diag": False}, "fit", by_both),
         ]

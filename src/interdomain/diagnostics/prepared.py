@@ -264,7 +264,11 @@ def _check_degrees(X: Array, columns: list[int | None], place: list[int] | None)
     :returns: what to say if two columns look like latitude and longitude.
     :raises ValueError: if those that are said to be are none.
     """
-    low, high = np.nanmin(X, axis=0), np.nanmax(X, axis=0)
+    known = np.isfinite(X)
+    low, high = (
+        np.min(X, 0, where=known, initial=np.inf),
+        np.max(X, 0, where=known, initial=-np.inf),
+    )
     if place is not None:
         a, b = place
         if low[a] < -90 or high[a] > 90 or low[b] < -360 or high[b] > 360:

@@ -2,14 +2,295 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import contextlib
+import io
+import math
+import sys
+import warnings
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
+import numpy as np
 from gpflow.likelihoods import Gaussian, Likelihood
+from tqdm import tqdm
 
-from .._arguments import instance, integer
-from .candidates import Candidate, Sizes, candidates_for
-from .prepared import prepare
+from .._arguments import boolean, choice, instance, integer, number
+from ..training import Race, RaceEntry, race
+from ..training.race import CLOCKS, Clock
+from .candidates import Candidate, Sizes, best_negations, candidates_for
+from .prepared import PreparedData, prepare
+
+_ROWS_PER_SECOND, _ROWS = 50, (500, 20_000)
+"""Rows to train with; and at least, at most."""
+
+_STEPS_PER_SECOND = 5
+"""Of minibatches."""
+
+_SIZE, _SIZES = 20, (30, 500)
+"""Of candidates: so many times the root of the seconds; and at least, at most."""
+
+_HELD_OUT, _MOST_HELD_OUT = 5, 5_000
+"""One row of so many, and no more, is held out."""
+
+_FEW_ROWS = 200
+
+START_UP: Mapping[str, float] = {
+    "exact": 4,
+    "globe": 3,
+    "globe and effects": 8,
+    "points": 2,
+    "orthogonal points": 3,
+    "blocks": 4,
+    "waves": 2,
+    "patches": 6,
+    "harmonics": 15,
+    "effects": 15,
+    "effects and harmonics": 40,
+    "harmonics with diagonal q": 16,
+    "harmonics with full q": 16,
+}
+"""Seconds of one processor that a small candidate takes at least, tracing for the most part: it is
+left out where there is less time. The quickest are tried first."""
+
+_AS_GOOD = 0.01
+"""Nats a row: what is as near as that is as good."""
+
+
+@dataclass(frozen=True, eq=False)
+class Recommendation:
+    """
+    What :func:`recommend` found; ``str`` is a report.
+
+    :ivar name: the candidate to take.
+    :ivar code: a script that makes and trains it at full size, of X and Y as they were passed.
+    :ivar reasons: why it, and what speaks for the others, in sentences.
+    :ivar findings: what the data are, and what was done about them, in sentences.
+    :ivar not_tried: the candidates that there was no time for.
+    :ivar race: what the small versions predicted; None if there was no time for any.
+    :ivar candidates: all, at full size, by name.
+    :ivar seconds: that it took, by its clock.
+    """
+
+    name: str
+    code: str = field(repr=False)
+    reasons: tuple[str, ...]
+    findings: tuple[str, ...]
+    not_tried: tuple[str, ...]
+    race: Race | None = field(repr=False)
+    candidates: Mapping[str, Candidate] = field(repr=False)
+    seconds: float
+
+    def __str__(self) -> str:
+        lines = [f"Take {self.name}: {self.candidates[self.name].why}", ""]
+        lines += [f"- {sentence}" for sentence in (*self.reasons, *self.findings)]
+        if self.not_tried:
+            lines.append(f"- Not tried, for want of time: {', '.join(self.not_tried)}.")
+        if self.race is not None:
+            lines += ["", str(self.race)]
+        return "\n".join([*lines, "", self.code])
+
+
+def recommend(
+    X: Any,
+    Y: Any,
+    likelihood: Likelihood | None = None,
+    seconds: float = 60,
+    *,
+    globe: Sequence[int] | None = None,
+    image_shape: Sequence[int] | None = None,
+    clock: Clock = "cpu",
+    seed: int = 0,
+    progress: bool = True,
+) -> Recommendation:
+    """
+    Which model for these data: small versions of those that fit are trained, and compared by what
+    they predict of rows held out.
+
+    >>> import numpy as np, interdomain as idm
+    >>> X = np.random.default_rng(0).uniform(size=[500, 2])
+    >>> Y = np.sin(9 * X[:, 0]) * X[:, 1] + 0.1 * np.random.default_rng(1).normal(size=500)
+    >>> found = idm.diagnostics.recommend(X, Y, seconds=8, progress=False)
+    >>> found.name in found.candidates, found.code.startswith("import gpflow")
+    (True, True)
+
+    The candidates: GPflow's SVGP with points; harmonics that the targets choose, and harmonics by
+    minibatches with a full and a diagonal q; waves of a box for up to three columns; effects of
+    columns and of pairs; both with harmonics; a sum of blocks along the best negations by
+    :func:`rank_transforms`; orthogonal points; an exact GP for up to 2,000 rows; the globe, or
+    patches, if the columns are said to be places or pixels. The quickest are tried first; those
+    that there is no time for are in :attr:`Recommendation.not_tried`.
+
+    What no model bears is done away with, and said: rows with missing values, columns that are
+    often missing, constant or repeated; text becomes one column for each level. Columns are
+    standardised, and Y under Gaussian noise.
+
+    :param X: ``[N, D]``, an array or a data frame.
+    :param Y: ``[N, P]`` or ``[N]``; numbers.
+    :param likelihood: of Y: ``gpflow.likelihoods.Bernoulli()`` for two classes, say. None for
+        Gaussian noise.
+    :param seconds: for everything; more seconds are spent on more rows, larger models and more
+        candidates.
+    :param globe: the columns of latitude and longitude in degrees, such as ``(0, 1)``.
+    :param image_shape: (height, width) or (height, width, channels) of rows that are images.
+    :param clock: "cpu" counts the seconds of all processors together, so that other programs
+        hardly change the answer; or "wall".
+    :param seed: of the rows that are drawn, and of training. The same gives the same answer where
+        time cuts nothing short.
+    :param progress: show a progress bar.
+    :raises ValueError: for wrong arguments, Y that is text or does not vary, or fewer than 20 rows
+        without missing values.
+    """
+    choice("clock", clock, tuple(CLOCKS))
+    now = CLOCKS[clock]
+    started = now()
+    likelihood = checked_likelihood(likelihood)
+    seconds = number("seconds", seconds, above=0)
+    seed = integer("seed", seed, at_least=0)
+    boolean("progress", progress)
+    data = prepare(X, Y, gaussian=likelihood is None, globe=globe, image_shape=image_shape)
+    groups = best_negations(data)
+    full = candidates_for(data, likelihood, Sizes(), len(data.X), groups)
+    trial = _Trial(data, likelihood, seconds, seed, groups)
+    entries: dict[str, RaceEntry] = {}
+    not_tried = []
+    with tqdm(
+        total=len(full),
+        desc="recommend",
+        unit="model",
+        disable=not progress,
+        file=sys.stderr,
+        dynamic_ncols=True,
+    ) as bar:
+        for name in sorted(full, key=lambda name: START_UP[name]):
+            bar.set_postfix_str(name)
+            left = seconds - (now() - started)
+            if name not in trial.small or START_UP[name] > left:
+                not_tried.append(name)
+            else:
+                entries[name] = trial.run(name, left, clock)
+            bar.update()
+    found = trial.race_of(entries, clock)
+    winner = _winner(found, list(full))
+    reasons = tuple(_reasons(winner, found, trial.num_rows, seconds))
+    findings = (*_described(data, likelihood), *data.found)
+    code = full[winner].code
+    passed = now() - started
+    return Recommendation(winner, code, reasons, findings, tuple(not_tried), found, full, passed)
+
+
+class _Trial:
+    """Small versions of the candidates, and the rows for them."""
+
+    def __init__(
+        self,
+        data: PreparedData,
+        likelihood: Likelihood | None,
+        seconds: float,
+        seed: int,
+        num_groups: int,
+    ) -> None:
+        order = np.random.default_rng(seed).permutation(len(data.X))
+        apart = max(min(len(order) // _HELD_OUT, _MOST_HELD_OUT), 1)
+        wanted = int(np.clip(_ROWS_PER_SECOND * seconds, *_ROWS))
+        rows = order[apart : apart + wanted]
+        self._train = data.X[rows], data.Y[rows]
+        self._held_out = data.X[order[:apart]], data.Y[order[:apart]]
+        self._seconds, self._seed = seconds, seed
+        self.num_rows = len(rows)
+        sizes = Sizes(
+            num_inducing=int(np.clip(_SIZE * math.sqrt(seconds), *_SIZES)),
+            steps=max(int(_STEPS_PER_SECOND * seconds), 1),
+        )
+        self.small = candidates_for(data, likelihood, sizes, self.num_rows, num_groups)
+
+    def run(self, name: str, seconds: float, clock: Clock) -> RaceEntry:
+        # What concerns small versions only is not the user's: their warnings, bars within.
+        with _quietly():
+            found = race(
+                {name: self.small[name].entrant},
+                self._train,
+                [seconds],
+                validation_data=self._held_out,
+                clock=clock,
+                seed=self._seed,
+                progress=False,
+            )
+        return found.entries[name]
+
+    def race_of(self, entries: Mapping[str, RaceEntry], clock: Clock) -> Race | None:
+        if not entries:
+            return None
+        return Race(entries, (self._seconds,), clock, self.num_rows, len(self._held_out[0]))
+
+
+@contextlib.contextmanager
+def _quietly() -> Iterator[None]:
+    with warnings.catch_warnings(), contextlib.redirect_stderr(io.StringIO()):
+        warnings.simplefilter("ignore")
+        yield
+
+
+def _winner(found: Race | None, names: Sequence[str]) -> str:
+    """The best; of those that are as good, the one that is named first. Without a race, the
+    first."""
+    arrived = {} if found is None else _densities(found)
+    if not arrived:
+        return names[0]
+    best = max(arrived.values())
+    return next(name for name in names if arrived.get(name, -math.inf) >= best - _AS_GOOD)
+
+
+def _densities(found: Race) -> dict[str, float]:
+    return {
+        name: entry.trace[-1].log_density
+        for name, entry in found.entries.items()
+        if entry.trace and math.isfinite(entry.trace[-1].log_density)
+    }
+
+
+def _described(data: PreparedData, likelihood: Likelihood | None) -> list[str]:
+    rows, columns = data.X.shape
+    kind = "targets under Gaussian noise" if likelihood is None else type(likelihood).__name__
+    found = [f"{rows:,} rows, {columns} columns; {kind}."]
+    values = np.unique(data.Y)
+    if likelihood is None and len(values) == 2:
+        found.append(
+            "Y has two values: if these are classes, pass 0 and 1 and "
+            "likelihood=gpflow.likelihoods.Bernoulli()."
+        )
+    if rows < _FEW_ROWS:
+        found.append("So few rows tell models hardly apart: take the ranking for a hint.")
+    return found
+
+
+def _reasons(winner: str, found: Race | None, num_rows: int, seconds: float) -> list[str]:
+    arrived = {} if found is None else _densities(found)
+    if found is None or not arrived:
+        return [
+            f"No model was ready within {seconds:g} s: this is the one that suits such data most "
+            "often. Pass more seconds."
+        ]
+    own = arrived[winner]
+    said = [
+        f"{winner}: mean log density {own:.3f} of {found.num_held_out:,} rows held out, "
+        f"trained with {num_rows:,}."
+    ]
+    others = sorted((name for name in arrived if name != winner), key=lambda name: -arrived[name])
+    for name in others:
+        ahead = own - arrived[name]
+        verdict = f"{ahead:.3f} behind" if ahead > _AS_GOOD else "as good"
+        said.append(f"{name}: {verdict}.")
+    model = found.entries[winner].model
+    variance = getattr(getattr(model, "likelihood", None), "variance", None)
+    if variance is not None:
+        said.append(f"Noise: {100 * float(np.mean(variance.numpy())):.2g}% of the variance of Y.")
+    if "effects" in arrived and winner != "effects" and own - arrived["effects"] < 3 * _AS_GOOD:
+        said.append(
+            "A sum of effects is hardly worse, and says what each column does "
+            "(diagnostics.effects)."
+        )
+    return said
 
 
 def candidates(
@@ -48,7 +329,8 @@ def candidates(
     likelihood = checked_likelihood(likelihood)
     num_inducing = integer("num_inducing", num_inducing, at_least=2)
     data = prepare(X, Y, gaussian=likelihood is None, globe=globe, image_shape=image_shape)
-    return candidates_for(data, likelihood, Sizes(num_inducing), len(data.X))
+    groups = best_negations(data)
+    return candidates_for(data, likelihood, Sizes(num_inducing), len(data.X), groups)
 
 
 def checked_likelihood(likelihood: Any) -> Likelihood | None:

@@ -26,7 +26,8 @@ from .sgpr import fit_sgpr
 
 Clock: TypeAlias = Literal["wall", "cpu"]
 
-_CLOCKS: Mapping[str, Callable[[], float]] = {"wall": time.perf_counter, "cpu": time.process_time}
+CLOCKS: Mapping[str, Callable[[], float]] = {"wall": time.perf_counter, "cpu": time.process_time}
+"""By what an argument ``clock`` says."""
 
 _RECIPES: Mapping[type, Callable[..., Any]] = {
     StructuredSGPR: fit_sgpr,
@@ -221,7 +222,7 @@ def race(
     """
     entrants = _checked_models(models)
     times = _checked_times(seconds)
-    choice("clock", clock, tuple(_CLOCKS))
+    choice("clock", clock, tuple(CLOCKS))
     seed = integer("seed", seed, at_least=0)
     boolean("progress", progress)
     train, held_out = _checked_data(data, validation_data, seed)
@@ -237,7 +238,7 @@ def race(
         for name, entrant in entrants.items():
             bar.set_postfix_str(name)
             tf.random.set_seed(seed)
-            runner = _Runner(_CLOCKS[clock], times, held_out, seed)
+            runner = _Runner(CLOCKS[clock], times, held_out, seed)
             entries[name] = runner.run(name, entrant, train)
             bar.update()
     return Race(entries, times, clock, len(train[0]), len(held_out[0]))
