@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from benchmarks import many_features
+from benchmarks._lib.child import function_named, target_of
 
 
 def step(side: str, size: int, seconds: float, features: float, megabytes: int) -> dict[str, Any]:
@@ -53,13 +54,27 @@ def test_densities() -> None:
 
 
 @pytest.mark.full
-def test_short_run(tmp_path: Path, in_this_process: Callable[[ModuleType], None]) -> None:
-    """Memory is that of processes of its own."""
+def test_short_run(
+    tmp_path: Path,
+    in_this_process: Callable[[ModuleType], None],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The call whose memory is measured is made here; _lib/test_measuring.py has a process."""
     in_this_process(many_features)
+    measured: list[str] = []
+
+    def peak_bytes(factory: Callable[..., Callable[[], Any]], **arguments: Any) -> int:
+        given = json.loads(json.dumps(arguments))
+        function_named(target_of(factory))(**given)()
+        measured.append(given["side"])
+        return 1_000
+
+    monkeypatch.setattr(many_features, "peak_bytes", peak_bytes)
     options = ["--short", "--results", str(tmp_path)]
     assert many_features.ManyFeatures().main(options) == 0
     lines = (tmp_path / "many_features.jsonl").read_text().splitlines()
     results = [json.loads(line)["result"] for line in lines]
+    assert measured == ["frozen", "box"]
     steps, densities, costs = results[:2], results[2:4], results[4:]
     assert all(0 < one["features_seconds"]["median"] for one in steps)
     assert all(one["steps"] >= 5 for one in densities)
