@@ -12,7 +12,7 @@ import pytest
 
 from benchmarks._lib.results import ResultFile
 from benchmarks.attack_kills import benchmark as attack_kills
-from benchmarks.attack_kills.cases import CASES, digest, newest
+from benchmarks.attack_kills.cases import CASES, Case, digest, newest, passed
 
 
 def given(*options: str) -> argparse.Namespace:
@@ -57,7 +57,10 @@ def test_what_is_kept_and_its_bits(tmp_path: Path) -> None:
 
 @pytest.mark.full
 @pytest.mark.skipif(os.name != "posix", reason="signals of POSIX")
-def test_a_pass_that_is_killed(tmp_path: Path) -> None:
+def test_a_pass_that_is_killed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """With fewer rows, and seconds enough to be killed in."""
+    few = Case(passed, {"num_data": 150_000, "max_degree": 8})
+    monkeypatch.setitem(attack_kills.CASES, "out_of_core", few)
     options = ("--cases", "out_of_core", "--kills", "1", "--results", str(tmp_path))
     benchmark = attack_kills.AttackKills()
     assert benchmark.main(options) == 0
