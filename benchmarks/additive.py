@@ -79,7 +79,7 @@ class AdditiveTables(Benchmark):
                             "data": data,
                             "split": split,
                             "method": method,
-                            "rows": (1_000 if short else 10_000) if data == FRIEDMAN else None,
+                            "rows": (400 if short else 10_000) if data == FRIEDMAN else None,
                             "times": [0.2] if short else list(TIMES),
                             "source": source_of(arguments.data_dir),
                             "seed": 0,

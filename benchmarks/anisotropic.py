@@ -86,8 +86,8 @@ class Anisotropic(Benchmark):
                         "data": data,
                         "method": method,
                         "start_degree": 1 if short else WHOLE[data][0],
-                        "rows": 1_000 if short else ROWS.get(data),
-                        "seconds": [1.0, 2.0] if short else list(BUDGETS),
+                        "rows": 500 if short else ROWS.get(data),
+                        "seconds": [0.2, 0.4] if short else list(BUDGETS),
                         "source": "made up" if data in ROWS else source_of(arguments.data_dir),
                         "seed": 0,
                     }

@@ -76,7 +76,7 @@ class ClassificationScale(Benchmark):
 
     def configurations(self, arguments: argparse.Namespace) -> Iterable[Configuration]:
         short = arguments.short
-        rows = arguments.rows or (4_000 if short else TRAIN_ROWS)
+        rows = arguments.rows or (2_000 if short else TRAIN_ROWS)
         table = {
             "rows": rows,
             "test_rows": max(1, min(TEST_ROWS, rows // 10)),
@@ -85,10 +85,10 @@ class ClassificationScale(Benchmark):
         collapsed = {
             **table,
             "num_inducing": arguments.num_inducing or (30 if short else 500),
-            "subset_size": arguments.subset_size or (1_000 if short else 10_000),
+            "subset_size": arguments.subset_size or (300 if short else 10_000),
             "max_seconds": arguments.max_seconds,
         }
-        rival = {**collapsed, "times": arguments.times or ([1] if short else [1, 2, 4])}
+        rival = {**collapsed, "times": arguments.times or ([0.2] if short else [1, 2, 4])}
         points = {"num_points": arguments.num_points or (30 if short else 500)}
         of_method = {
             "truth": table,

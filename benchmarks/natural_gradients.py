@@ -93,7 +93,7 @@ class NaturalGradients(Benchmark):
                             "num_inducing": (
                                 20 if short else 1_000 if method.endswith("diagonal") else 300
                             ),
-                            "seconds": [0.2, 0.4] if short else list(BUDGETS),
+                            "seconds": [0.05, 0.1] if short else list(BUDGETS),
                             "source": "made up" if short else source_of(arguments.data_dir),
                         }
 

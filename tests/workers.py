@@ -14,6 +14,12 @@ from benchmarks._lib.processes import worker_variables
 
 ROOT = str(Path(__file__).parent.parent)  # scripts import tests.*, of which there are others
 
+UNCHECKED = """
+from check_shapes import ShapeCheckingState, set_enable_check_shapes
+set_enable_check_shapes(ShapeCheckingState.DISABLED)
+"""
+"""To begin a script with: GPflow reads its shapes for seconds when imported; other tests check."""
+
 
 def start(script: Path, *arguments: str, **environment: str) -> subprocess.Popen[str]:
     search_path = os.pathsep.join([ROOT, *filter(None, [os.environ.get("PYTHONPATH")])])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import copy
 import json
 from collections.abc import Callable
 from pathlib import Path
@@ -12,6 +13,7 @@ from typing import Any
 import pytest
 
 from benchmarks import classification_scale
+from benchmarks._lib import table_models
 from benchmarks._lib.data import DataError
 
 Benchmark = classification_scale.ClassificationScale
@@ -65,8 +67,21 @@ def test_the_table() -> None:
 
 
 @pytest.mark.full
-def test_short_run(tmp_path: Path, in_this_process: Callable[[ModuleType], None]) -> None:
+def test_short_run(
+    tmp_path: Path,
+    in_this_process: Callable[[ModuleType], None],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Harmonics are chosen once for both methods, with few steps for the scales."""
     in_this_process(classification_scale)
+    found: list[Any] = []
+
+    def chosen(*rows: Any, **arguments: Any) -> Any:
+        if not found:
+            found.append(table_models.chosen_harmonics(*rows, **arguments, subset_steps=3))
+        return copy.deepcopy(found[0])
+
+    monkeypatch.setattr(classification_scale, "chosen_harmonics", chosen)
     options = ["--short", "--results", str(tmp_path), "--work-dir", str(tmp_path / "work")]
     assert Benchmark().main(options) == 0
     lines = (tmp_path / "classification_scale.jsonl").read_text().splitlines()

@@ -54,17 +54,18 @@ def test_the_aim() -> None:
 def test_short_run(
     tmp_path: Path, in_this_process: InThisProcess, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Every method with one of the likelihoods, and each kind of q with both."""
+    """Each kind of q with both likelihoods, by Adam and by natural gradients; alternation."""
     in_this_process(natural_gradients)
     options = ["--short", "--rounds", "1", "--results", str(tmp_path)]
-    others = ["natural_diagonal", "adam_full"]
-    rest = [method for method in natural_gradients.METHODS if method not in others]
-    for likelihood, methods in zip(natural_gradients.LIKELIHOODS, (rest, others), strict=True):
+    gaussian, bernoulli = ["natural_diagonal", "alternation_full"], ["adam_diagonal", "adam_full"]
+    for likelihood, methods in zip(
+        natural_gradients.LIKELIHOODS, (gaussian, bernoulli), strict=True
+    ):
         monkeypatch.setattr(natural_gradients, "LIKELIHOODS", (likelihood,))
         some = ["--methods", ",".join(methods)]
         assert natural_gradients.NaturalGradients().main([*options, *some]) == 0
     lines = (tmp_path / "natural_gradients.jsonl").read_text().splitlines()
     records = [json.loads(line) for line in lines]
-    assert len(records) == 3 + len(natural_gradients.METHODS)
+    assert len(records) == 3 + len(gaussian) + len(bernoulli)
     for one in records:
         assert one["result"].get("trace") or one["result"]["seconds"]["adam"]["median"] > 0

@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 
 from tests.devices.placement_process import LATENT, NUM_DATA, SIZE
+from tests.workers import UNCHECKED
 
 pytestmark = pytest.mark.full  # in the quick tier: tests/models/test_additive_svgp.py, one device
 
@@ -22,12 +23,13 @@ CASES = [
     "RationalQuadratic-shared-False",
 ]
 DEVICES = ["0", "1", "2", "3"]
+RUN = "from tests.devices import placement_process; placement_process.main()"
 
 
 @pytest.fixture(scope="module")
 def results() -> dict[str, Any]:
     done = subprocess.run(
-        [sys.executable, "-m", "tests.devices.placement_process"],
+        [sys.executable, "-c", f"{UNCHECKED}\n{RUN}"],
         capture_output=True,
         text=True,
         cwd=Path(__file__).parents[2],

@@ -96,7 +96,7 @@ def test_odd_dimensions(case: tuple[int, float, float, float]) -> None:
 def test_the_references_agree(dimension: int) -> None:
     # Of a high odd dimension one: its sum takes many seconds.
     for nu in SMOOTHNESS if dimension < 19 else SMOOTHNESS[:1]:
-        values, slopes, changes = long_series(dimension)[nu, 0.03]
+        values, slopes, changes = long_series(dimension, ((nu, 0.03),))[nu, 0.03]
         reference = PoissonMatern(dimension, nu, 0.03)
         with mp.workdps(20):
             angle = mp.mpf(float(ANGLES[3]))

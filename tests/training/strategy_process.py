@@ -4,6 +4,10 @@ import json
 from typing import Any
 
 import tensorflow as tf
+from check_shapes import ShapeCheckingState, set_enable_check_shapes
+
+# Before GPflow, which reads its shapes for seconds when it is imported; other tests check them.
+set_enable_check_shapes(ShapeCheckingState.DISABLED)
 
 tf.config.set_logical_device_configuration(
     tf.config.list_physical_devices("CPU")[0], [tf.config.LogicalDeviceConfiguration()] * 3
@@ -27,6 +31,7 @@ from tests.training.strategy_models import (  # noqa: E402
 
 STEPS = 2
 strategy = tf.distribute.MirroredStrategy([f"CPU:{i}" for i in range(3)])
+of_two = tf.distribute.MirroredStrategy(["CPU:0", "CPU:1"])  # for what takes long to trace
 found: dict[str, Any] = {"replicas": strategy.num_replicas_in_sync}
 
 
@@ -44,21 +49,27 @@ def learnt(name: str, data: Any, used: Any, **arguments: Any) -> Arrays:
     return moves(model, start)
 
 
-cases: dict[str, tuple[str, Any, dict[str, Any]]] = {
-    "hvgp": ("hvgp", (X, Y), {"batch_size": 33, "natural_gradient": 0.3}),
+cases: dict[str, tuple[str, Any, Any, dict[str, Any]]] = {
+    "hvgp": ("hvgp", of_two, (X, Y), {"batch_size": 33, "natural_gradient": 0.3}),
     "diagonal, alternate": (
         "diagonal",
+        of_two,
         (X, Y),
         {"batch_size": 33, "natural_gradient": True, "alternate": True},
     ),
-    "orthogonal": ("orthogonal", (X, Y), {}),
-    "dataset": ("svgp", dataset(), {"steps": 5}),
-    "fewer rows than devices": ("svgp", (X, Y), {"batch_size": 2, "natural_gradient": 0.3}),
+    "orthogonal": ("orthogonal", of_two, (X, Y), {}),
+    "dataset": ("svgp", strategy, dataset(), {"steps": 5}),
+    "fewer rows than devices": (
+        "svgp",
+        strategy,
+        (X, Y),
+        {"batch_size": 2, "natural_gradient": 0.3},
+    ),
 }
-for case, (name, data, arguments) in cases.items():
+for case, (name, several, data, arguments) in cases.items():
     arguments = {"steps": STEPS, **arguments}
     found[f"case {case}"] = difference(
-        learnt(name, data, strategy, **arguments), learnt(name, data, None, **arguments)
+        learnt(name, data, several, **arguments), learnt(name, data, None, **arguments)
     )
 
 outside = svgp()

@@ -59,10 +59,8 @@ def maybe_die(step: int, model: Any) -> None:
         os.kill(os.getpid(), signal.SIGKILL)
 
 
-def killed_or_resumed() -> dict[str, Any]:
-    with strategy.scope():
-        model = svgp()
-    start = unconstrained(svgp())
+def killed_or_resumed(model: Any) -> dict[str, Any]:
+    start = unconstrained(model)
     shown = io.StringIO()
     with contextlib.redirect_stderr(shown):
         result = idm.training.fit(
@@ -106,9 +104,11 @@ def dataset_in_two_legs() -> None:
         return tf.data.Dataset.from_tensor_slices((X, Y)).shuffle(101, seed=3).batch(40)
 
     with strategy.scope():
-        legs = [svgp(), svgp()]
-    start = unconstrained(svgp())
-    for steps, model in zip((2, 5), legs, strict=True):
+        model = svgp()
+    start = unconstrained(model)
+    for steps in (2, 5):
+        for variable, value in zip(model.trainable_variables, start, strict=True):
+            variable.assign(value)  # as in a new process, but for what is compiled
         fit(
             model,
             data(),
@@ -117,19 +117,18 @@ def dataset_in_two_legs() -> None:
             checkpoint_dir=FOLDER / "dataset",
             resume=True,
         )
-    learnt("dataset", legs[1], svgp, start, lambda one: fit(one, data(), steps=5))
+    learnt("dataset", model, svgp, start, lambda one: fit(one, data(), steps=5))
 
 
-def ended_together() -> dict[str, Any]:
-    """What one worker wishes, and the clock of the first that looks, end the fit of both."""
+def ended_together(model: Any) -> dict[str, Any]:
+    """What one worker wishes, and the clock of the first that looks, end the fit of both. The model
+    was fitted before: nothing is compiled again."""
     ends = {}
     for name, arguments in {
         "callback": {"callbacks": [only_the_other_stops], "callback_every": 2},
         "max_seconds": {"max_seconds": 1e-3, "callback_every": 3},
     }.items():
-        with strategy.scope():
-            model = svgp()
-        result = fit(model, (X, Y), strategy=strategy, batch_size=33, steps=9, **arguments)
+        result = fit(model, (X, Y), strategy=strategy, **(SETTINGS | {"steps": 9}), **arguments)
         ends[name] = [result.steps, result.reason, result.message]
     return ends
 
@@ -139,10 +138,8 @@ def only_the_other_stops(step: int, model: Any) -> None:
         raise idm.training.StopFit("the other worker has seen enough")
 
 
-def refused() -> str:
+def refused(model: Any) -> str:
     """A checkpoint that the chief refuses: the others do not wait for it in vain."""
-    with strategy.scope():
-        model = svgp()
     try:
         idm.training.fit(
             model, (X, Y), strategy=strategy, checkpoint_dir=FOLDER / "killed", **SETTINGS
@@ -152,8 +149,10 @@ def refused() -> str:
     return ""
 
 
+with strategy.scope():
+    fitted = svgp()
 try:
-    found = killed_or_resumed()
+    found = killed_or_resumed(fitted)
 except idm.training.WorkerLostError as error:
     print(json.dumps({"error": type(error).__name__, "message": str(error)}))
     sys.stdout.flush()
@@ -162,8 +161,8 @@ blocks_on_devices()
 dataset_in_two_legs()
 found |= {
     "replicas": strategy.num_replicas_in_sync,
-    "refused": refused(),
-    "ends": ended_together(),
+    "refused": refused(fitted),
+    "ends": ended_together(fitted),
     "moves": of_both,
     "single": of_one,
 }

@@ -101,7 +101,7 @@ def test_groups_and_the_shortlist(monkeypatch: pytest.MonkeyPatch) -> None:
     kernel = model.kernel.kernel
     options: dict[str, Any] = {"share": 16, "unit": float(np.var(Y)), "progress": False}
     whole = choose_pairs(model, kernel, room=64, least_gain=1.0, **options)
-    monkeypatch.setattr("interdomain.training.pairs._GROUP", 40)
+    monkeypatch.setattr("interdomain.training.pairs._GROUP", 80)
     parts = choose_pairs(model, kernel, room=64, least_gain=1.0, **options)
     for some, others in zip(whole, parts, strict=True):
         assert [pair.effect for pair in some] == [pair.effect for pair in others]

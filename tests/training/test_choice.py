@@ -19,7 +19,7 @@ from interdomain.inducing_variables import (
 )
 from interdomain.kernels import FiniteRank, Periodized, SphericalMatern32, SphericalMatern52
 from interdomain.models import StructuredSGPR
-from interdomain.training import SGPRFit, choice, fit_sgpr
+from interdomain.training import SGPRFit, choice, fit_sgpr, sgpr
 from tests.tiers import in_tiers
 
 SETTINGS: dict[str, Any] = {"subset_steps": 3, "steps": 3, "progress": False}
@@ -88,28 +88,28 @@ def test_columns_that_matter_and_features_are_found() -> None:
 def whole(
     quick: None, tmp_path_factory: pytest.TempPathFactory
 ) -> tuple[StructuredSGPR, SGPRFit, Path]:
-    """A run that nothing interrupted, and the folder that it wrote; no test changes either."""
-    folder = tmp_path_factory.mktemp("choice") / "whole"
+    """A run that nothing interrupted, and the folder that it had written when features were chosen;
+    no test changes either."""
+    folder = tmp_path_factory.mktemp("choice")
     model = make_model(make_data(90))
-    fitted = fit_sgpr(model, num_inducing=14, checkpoint_dir=folder, **SETTINGS)
-    return model, fitted, folder
+    fit = sgpr.fit
+
+    def copied(*arguments: Any, **options: Any) -> Any:
+        shutil.copytree(folder / "whole", folder / "chosen")
+        return fit(*arguments, **options)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(sgpr, "fit", copied)
+        fitted = fit_sgpr(model, num_inducing=14, checkpoint_dir=folder / "whole", **SETTINGS)
+    return model, fitted, folder / "chosen"
 
 
 def test_an_interrupted_run_goes_on_with_the_same_features(
     whole: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    model, fitted, _ = whole
-    data = make_data(90)
-
-    def interrupted(*arguments: Any, **named: Any) -> None:
-        raise KeyboardInterrupt
-
-    folder = tmp_path / "interrupted"
-    with monkeypatch.context() as patch:
-        patch.setattr("interdomain.training.sgpr.fit", interrupted)
-        with pytest.raises(KeyboardInterrupt):
-            fit_sgpr(make_model(data), num_inducing=14, checkpoint_dir=folder, **SETTINGS)
-    resumed = make_model(data)
+    model, fitted, chosen = whole
+    folder = shutil.copytree(chosen, tmp_path / "interrupted")
+    resumed = make_model(make_data(90))
     monkeypatch.setattr(choice, "pursue", None)  # nothing is chosen again
     again = fit_sgpr(resumed, num_inducing=14, checkpoint_dir=folder, resume=True, **SETTINGS)
     assert fitted.choice.pursuit is not None and again.choice.pursuit is None

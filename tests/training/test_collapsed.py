@@ -27,7 +27,7 @@ LIKELIHOODS = ["Poisson", "probit", "logit", "two outputs", "StudentT", "heteros
 def test_the_optimum_is_that_of_svgp(name: str) -> None:
     """L-BFGS on all parameters of the SVGP, q included, finds nothing better nearby."""
     model = model_of(name)
-    result = fit_collapsed(model, max_passes=80, tolerance=1e-7, progress=False)
+    result = fit_collapsed(model, max_passes=80, tolerance=1e-5, progress=False)
     assert result.converged, result.message
     svgp = model.to_svgp()
     data = (X, TARGETS[name][1])
@@ -41,7 +41,7 @@ def test_the_optimum_is_that_of_svgp(name: str) -> None:
 
 def test_the_bound_rises_from_step_to_step_that_is_kept() -> None:
     model = model_of("probit")
-    result = fit_collapsed(model, max_passes=15, progress=False)
+    result = fit_collapsed(model, max_passes=8, progress=False)
     assert result.elbo == max(result.elbos)
     assert result.elbo == pytest.approx(model.elbo(), rel=1e-12)
 
@@ -113,13 +113,13 @@ def test_many_rows_begin_on_a_subset(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_a_fit_that_is_resumed_goes_on(tmp_path: Any) -> None:
     """As one that was not interrupted: the same bounds, one after the other."""
     arguments: dict[str, Any] = {"tolerance": 1e-3, "steps": 5, "progress": False}
-    whole = fit_collapsed(model_of("StudentT"), max_passes=7, **arguments)
-    first = fit_collapsed(model_of("StudentT"), max_passes=3, checkpoint_dir=tmp_path, **arguments)
+    whole = fit_collapsed(model_of("StudentT"), max_passes=4, **arguments)
+    first = fit_collapsed(model_of("StudentT"), max_passes=2, checkpoint_dir=tmp_path, **arguments)
     assert first.reason == "passes"
     with pytest.raises(ValueError, match="pass resume=True"):
         fit_collapsed(model_of("StudentT"), checkpoint_dir=tmp_path, progress=False)
     second = fit_collapsed(
-        model_of("StudentT"), max_passes=7, checkpoint_dir=tmp_path, resume=True, **arguments
+        model_of("StudentT"), max_passes=4, checkpoint_dir=tmp_path, resume=True, **arguments
     )
     np.testing.assert_allclose(second.elbos, whole.elbos, rtol=1e-9)
     assert second.elbo == pytest.approx(whole.elbo, rel=1e-9)

@@ -12,6 +12,7 @@ import pytest
 import tensorflow as tf
 
 from interdomain.training import fit
+from tests.workers import UNCHECKED
 
 # 18 steps, stopped at 13, go back to the checkpoint of step 10: in the third epoch, in its middle.
 STEPS, STOP, EVERY = 18, 13, 5
@@ -137,7 +138,8 @@ def test_killed_process_is_resumed_by_another(
         """
     )
     np.savez(tmp_path / "data.npz", X=data[0], Y=data[1])
-    killed = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
+    command = [sys.executable, "-c", UNCHECKED + script]
+    killed = subprocess.run(command, capture_output=True, text=True)
     assert killed.returncode == -9, killed.stderr
 
     tf.random.set_seed(1)

@@ -21,7 +21,8 @@ def arrays(lists: list[Any]) -> list[np.ndarray]:
 
 
 def test_devices_of_one_process() -> None:
-    """Three; most batches are not divided evenly, and one has fewer rows than there are devices."""
+    """Two or three; most batches are not divided evenly, and one has fewer rows than there are
+    devices."""
     found = finish(start(HERE / "strategy_process.py"))
     assert found["replicas"] == 3
     cases = {name: value for name, value in found.items() if name.startswith("case ")}
