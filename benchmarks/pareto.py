@@ -337,8 +337,8 @@ def _verdict(found: Mapping[str, Any], times: Sequence[float]) -> tuple[str, ...
 
 
 def _named(data: str, found: Mapping[str, Any], records: Sequence[Record]) -> tuple[str, str]:
-    """The candidate that `recommend` named, and how far it is behind the best of all candidates, each
-    at its last."""
+    """The candidate that `recommend` named, and how far it is behind the best of all, each at its
+    last."""
     own = [
         record["result"]["named"]
         for record in records

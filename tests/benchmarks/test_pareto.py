@@ -1,0 +1,80 @@
+"""What benchmarks/pareto runs, and what its table says of when ours are in front."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import pytest
+
+from benchmarks import pareto
+from benchmarks._lib.results import Record
+
+
+def record(method: str, trace: list[tuple[float, float]], **result: Any) -> Record:
+    points = [{"seconds": s, "log_density": value, "rmse": 0.5} for s, value in trace]
+    return {
+        "configuration": {"data": "power", "method": method, "seconds": [10.0, 40.0]},
+        "result": {"trace": points, **result},
+    }
+
+
+def summary(records: list[Record]) -> list[str]:
+    line = pareto.table_of(records).splitlines()[-1]
+    return [cell.strip() for cell in line.strip("|").split("|")]
+
+
+STOCK = [record("svgp_500", [(10.0, -0.5), (41.0, -0.2)]), record("svgp_200", [(9.0, -0.4)])]
+
+
+def test_a_model_that_arrives_late_is_in_front_from_then_on() -> None:
+    found = summary([*STOCK, record("harmonics", [(33.0, -0.1)])])
+    assert found[1:6] == ["-0.2000", "harmonics", "33 s", "40", "harmonics -0.1000"]
+
+
+def test_any_stock_model_can_be_in_front() -> None:
+    """At 10 s ours is better than 500 points, and worse than 200."""
+    found = summary([*STOCK, record("blocks", [(10.0, -0.45), (40.0, -0.3)])])
+    assert found[2:5] == ["never", "-", "none"]
+
+
+def test_trees_are_neither_ours_nor_stock() -> None:
+    found = summary([*STOCK, record("boosting", [(1.0, 1.0)]), record("effects", [(5.0, -0.2)])])
+    assert found[2:6] == ["effects", "5 s", "10", "effects -0.2000"]
+
+
+def test_how_far_the_recommended_model_is_behind() -> None:
+    """Of the candidates, each at its last; 200 points are none, and "points" are 500."""
+    others = [record("harmonics", [(60.0, -0.05)]), record("boosting", [(1.0, 1.0)])]
+    named = record("recommend", [], named="points")
+    assert summary([*STOCK, *others, named])[6:] == ["points", "0.1500"]
+    assert summary([*STOCK, *others])[6:] == ["-", "-"]
+
+
+def test_what_does_not_fit_is_left_out() -> None:
+    assert not pareto.fits("waves", "kin8nm") and pareto.fits("waves", "banana")
+    assert pareto.fits("patches", "mnist") and not pareto.fits("harmonics", "mnist")
+    assert not pareto.fits("boosting", "banana") and pareto.fits("svgp_500", "mnist")
+
+
+@pytest.mark.full
+def test_short_run(tmp_path: Path, in_this_process: Callable[[ModuleType], None]) -> None:
+    in_this_process(pareto)
+    options = ["--short", "--results", str(tmp_path)]
+    assert pareto.Pareto().main(options) == 0
+    lines = (tmp_path / "pareto.jsonl").read_text().splitlines()
+    found = {one["configuration"]["method"]: one["result"] for one in map(json.loads, lines)}
+    assert set(found) == {"svgp_200", "waves"}
+    assert all(one["trace"] and one["error"] is None for one in found.values())
+    assert found["waves"]["num_rows"] == 500
+
+
+def test_recommended_has_what_the_small_versions_predicted() -> None:
+    train, _ = pareto.READERS["terrain"]("terrain", None)
+    few = (train[0][:200], train[1][:200])
+    found = pareto.recommended(few, {"likelihood": None, "image_shape": None}, 1.0)
+    assert found["named"] == "exact" and not found["trace"]
+    assert found["tried"] == {} and "waves" in found["not_tried"]
