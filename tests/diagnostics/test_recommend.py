@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import inspect
 from typing import Any
 
 import gpflow
@@ -72,6 +73,12 @@ def small(case: str) -> dict[str, Any]:
     rest = {name: value for name, value in arguments.items() if name != "likelihood"}
     data = prepare(X, Y, gaussian=likelihood is None, **rest)
     return candidates_for(data, likelihood, Sizes(num_inducing=12, steps=3), len(data.X), 1)
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_arguments_are_those_of_the_recipe(case: str) -> None:
+    for one in small(case).values():
+        assert set(one.arguments) <= set(inspect.signature(one.recipe).parameters), one.name
 
 
 def ran(code: str, X: Any, Y: Any) -> Any:

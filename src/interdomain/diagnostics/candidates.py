@@ -285,8 +285,8 @@ class _Making:
             self._of("orthogonal points", recipes.orthogonal_points, own, "fit", self._natural),
         ]
         if self._num_groups:
-            own["num_groups"] = self._num_groups
-            found.append(self._of("blocks", recipes.blocks, own, "fit", self._natural))
+            of_blocks = {**own, "num_groups": self._num_groups}
+            found.append(self._of("blocks", recipes.blocks, of_blocks, "fit", self._natural))
         return found
 
     def _of_minibatches(self) -> list[Candidate]:
