@@ -26,13 +26,13 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from benchmarks._lib.child import from_child
+from benchmarks._lib.gpytorch import has_gpytorch
 from benchmarks._lib.memory import peak_bytes
 from benchmarks._lib.results import Record
 from benchmarks._lib.runner import Benchmark, Configuration, indices, names
 from benchmarks._lib.tables import markdown, megabytes, spread
 from benchmarks._lib.timing import alternate, ratio, summarise
 from benchmarks.hvgp_scaling.agreement import disagreements
-from benchmarks.hvgp_scaling.gpytorch_side import has_gpytorch
 from benchmarks.hvgp_scaling.sides import (
     COREGIONALIZATION,
     DISTINCT,

@@ -9,15 +9,6 @@ from benchmarks._lib.data import Array
 from benchmarks.hvgp_scaling.problem import LENGTHSCALE, NOISE_VARIANCE, NUM_DATA
 
 
-def has_gpytorch() -> bool:
-    """Whether GPyTorch can be imported."""
-    try:
-        import gpytorch  # noqa: F401
-    except ImportError:
-        return False
-    return True
-
-
 def gpytorch_step(
     X: Array, Y: Array, Z: Array, q: tuple[Array, Array] | None = None
 ) -> Callable[[], Any]:

@@ -8,10 +8,13 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
+import numpy as np
 import pytest
 
-from benchmarks import pareto
 from benchmarks._lib.results import Record
+from benchmarks.pareto import benchmark, verdicts
+from benchmarks.pareto.data_sets import rows_of
+from benchmarks.pareto.pictures import draw_curves
 
 
 def record(method: str, trace: list[tuple[float, float]], **result: Any) -> Record:
@@ -23,7 +26,7 @@ def record(method: str, trace: list[tuple[float, float]], **result: Any) -> Reco
 
 
 def summary(records: list[Record]) -> list[str]:
-    line = pareto.table_of(records).splitlines()[-1]
+    line = verdicts.table_of(records).splitlines()[-1]
     return [cell.strip() for cell in line.strip("|").split("|")]
 
 
@@ -55,26 +58,47 @@ def test_how_far_the_recommended_model_is_behind() -> None:
 
 
 def test_what_does_not_fit_is_left_out() -> None:
-    assert not pareto.fits("waves", "kin8nm") and pareto.fits("waves", "banana")
-    assert pareto.fits("patches", "mnist") and not pareto.fits("harmonics", "mnist")
-    assert not pareto.fits("boosting", "banana") and pareto.fits("svgp_500", "mnist")
+    assert not benchmark.fits("waves", "kin8nm") and benchmark.fits("waves", "banana")
+    assert benchmark.fits("patches", "mnist") and not benchmark.fits("harmonics", "mnist")
+    assert not benchmark.fits("boosting", "banana") and benchmark.fits("svgp_500", "mnist")
 
 
 @pytest.mark.full
 def test_short_run(tmp_path: Path, in_this_process: Callable[[ModuleType], None]) -> None:
-    in_this_process(pareto)
+    in_this_process(benchmark)
     options = ["--short", "--results", str(tmp_path)]
-    assert pareto.Pareto().main(options) == 0
+    assert benchmark.Pareto().main(options) == 0
     lines = (tmp_path / "pareto.jsonl").read_text().splitlines()
     found = {one["configuration"]["method"]: one["result"] for one in map(json.loads, lines)}
     assert set(found) == {"svgp_200", "waves"}
     assert all(one["trace"] and one["error"] is None for one in found.values())
     assert found["waves"]["num_rows"] == 500
+    assert (tmp_path / "pareto_terrain.png").stat().st_size > 5_000
 
 
 def test_recommended_has_what_the_small_versions_predicted() -> None:
-    train, _ = pareto.READERS["terrain"]("terrain", None)
+    train, _ = rows_of("terrain", None)
     few = (train[0][:200], train[1][:200])
-    found = pareto.recommended(few, {"likelihood": None, "image_shape": None}, 1.0)
+    found = benchmark.recommended(few, {"likelihood": None, "image_shape": None}, 1.0)
     assert found["named"] == "exact" and not found["trace"]
     assert found["tried"] == {} and "waves" in found["not_tried"]
+
+
+def test_a_picture_for_each_set_that_has_curves(tmp_path: Path) -> None:
+    draw_curves(tmp_path, [*STOCK, record("recommend", [], named="points")])
+    assert [path.name for path in tmp_path.iterdir()] == ["pareto_power.png"]
+
+
+@pytest.mark.parametrize("classes", [False, True])
+def test_gpytorch(classes: bool) -> None:
+    """It learns, and a prediction's density is that of the targets as they are."""
+    pytest.importorskip("gpytorch")
+    from benchmarks.pareto.gpytorch_side import trained
+
+    X = np.random.default_rng(0).uniform(-2, 2, size=(300, 2))
+    Y = np.sin(3 * X[:, :1])
+    Y = (Y > 0).astype(float) if classes else Y
+    found = trained((X, Y), (X[:50], Y[:50]), 20, [0.5, 5.0], classes=classes)
+    first, last = found["trace"]
+    assert first["seconds"] < last["seconds"] and first["log_density"] < last["log_density"]
+    assert last["rmse"] < 0.3 and last["log_density"] > -0.4

@@ -174,15 +174,16 @@ def candidates_for(
 
 
 def best_negations(data: PreparedData) -> int:
-    """How many groups of directions to negate explains most with as many points, by
-    :func:`rank_transforms`; 0 if points alone do, or if rows are images or of the globe."""
+    """How many groups of directions to negate explains most with as much work, the cubes of the
+    numbers of points, by :func:`rank_transforms`; 0 if points alone do, or if rows are images or
+    of the globe."""
     if data.globe or data.image_shape is not None:
         return 0
     X = data.X[:: max(len(data.X) // ROWS_TO_RANK, 1)][:ROWS_TO_RANK]
     kernel = gpflow.kernels.Matern52(lengthscales=math.sqrt(X.shape[1]))
     errors: dict[int, float] = {}
     for groups in range(min(X.shape[1], MOST_GROUPS) + 1):
-        each = len(X) // ROWS_OF_A_POINT >> groups
+        each = round(len(X) / ROWS_OF_A_POINT / 2 ** (groups / 3))
         if each > 0:
             candidate = PrincipalNegation.from_data(X, groups) if groups else None
             (ranked,) = rank_transforms(kernel, [candidate], X, num_inducing=each)

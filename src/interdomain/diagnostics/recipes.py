@@ -58,7 +58,7 @@ def blocks(
     transforms = idm.transforms.PrincipalNegation.from_data(X, num_groups)
     base = gpflow.kernels.Matern52(lengthscales=X.shape[1] ** 0.5)
     kernel = idm.kernels.HarmonicKernel(base, transforms)
-    each = num_inducing // kernel.num_components
+    each = round(num_inducing / kernel.num_components ** (1 / 3))  # as much work as one model
     inducing_variable = idm.inducing_variables.HarmonicInducingPoints.from_data(kernel, X, each)
     model = idm.models.AdditiveSVGP(
         kernel, likelihood, inducing_variable, num_latent_gps=num_latent, num_data=len(X)

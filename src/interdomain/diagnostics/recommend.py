@@ -16,8 +16,8 @@ from gpflow.likelihoods import Gaussian, Likelihood
 from tqdm import tqdm
 
 from .._arguments import boolean, choice, instance, integer, number
+from ..sphere._typing import Array, IntArray
 from ..training import Race, RaceEntry, race
-from ..sphere._typing import Array
 from ..training.race import CLOCKS, Clock
 from .candidates import Candidate, Sizes, best_negations, candidates_for
 from .prepared import PreparedData, prepare
@@ -227,7 +227,7 @@ class _Trial:
         return Race(entries, (self._seconds,), clock, self.num_rows, len(self._held_out[0]))
 
 
-def _varying(data: PreparedData, rows: Array) -> Array:
+def _varying(data: PreparedData, rows: IntArray) -> Array:
     """Whether columns tell some of the rows apart, which models of effects ask for; of the globe
     and of images all are kept."""
     some = data.X[rows]

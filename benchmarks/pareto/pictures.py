@@ -1,0 +1,56 @@
+"""One picture for each data set: log density against seconds."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from benchmarks._lib.results import Record
+from benchmarks.pareto.data_sets import DATA
+from benchmarks.pareto.verdicts import OURS, density_of
+
+LOWEST = 1.0
+"""Nats below the best that a picture shows."""
+
+
+def draw_curves(folder: Path, records: Sequence[Record]) -> None:
+    """`pareto_<data>.png`: lines of what was looked at along the way, points of what is ready at
+    once; ours are drawn through, others dashed."""
+    import matplotlib
+
+    matplotlib.use("Agg")
+    from matplotlib import pyplot as plt
+
+    for data in DATA:
+        found = {
+            record["configuration"]["method"]: record["result"]["trace"]
+            for record in records
+            if record["configuration"]["data"] == data and record["result"]["trace"]
+        }
+        if not found:
+            continue
+        figure, ax = plt.subplots(figsize=(7, 4), layout="constrained")
+        ranking = sorted(found, key=lambda name: -density_of(found[name][-1]))
+        for name in ranking:
+            trace = found[name]
+            line = ax.plot(
+                [point["seconds"] for point in trace],
+                [density_of(point) for point in trace],
+                "o-" if name in OURS else "s--",
+                ms=4,
+                lw=1.2,
+                label=name,
+            )[0]
+            if len(trace) == 1:
+                line.set_markersize(7)
+        best = density_of(found[ranking[0]][-1])
+        shown = [density_of(point) for trace in found.values() for point in trace]
+        lowest = max(min(shown), best - LOWEST)
+        ax.set_ylim(lowest - 0.05 * (best - lowest), best + 0.05 * (best - lowest) + 1e-6)
+        ax.set_xscale("log")
+        ax.set_xlabel("seconds of one processor, start-up included")
+        ax.set_ylabel("log density of test rows")
+        ax.set_title(data)
+        ax.legend(fontsize="x-small", loc="center left", bbox_to_anchor=(1.0, 0.5))
+        figure.savefig(folder / f"pareto_{data}.png", dpi=80)
+        plt.close(figure)

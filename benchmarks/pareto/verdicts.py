@@ -1,0 +1,129 @@
+"""What the results say: curves at budgets, who is in front, what was recommended."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from benchmarks._lib.results import Record
+from benchmarks._lib.tables import markdown
+from benchmarks.pareto.data_sets import DATA
+
+OURS = (
+    "harmonics",
+    "effects",
+    "waves",
+    "patches",
+    "effects and harmonics",
+    "harmonics with diagonal q",
+    "blocks",
+    "orthogonal points",
+    "harmonics with full q",
+)
+
+
+def at(trace: Sequence[Mapping[str, float]], seconds: float) -> Mapping[str, float] | None:
+    """The last point that was there by then, or hardly later."""
+    points = [point for point in trace if point["seconds"] <= 1.05 * seconds]
+    return points[-1] if points else None
+
+
+def table_of(records: Sequence[Record]) -> str:
+    """For each set the log densities at the budgets, all methods; and when stock SVGP's is
+    reached."""
+    texts, summary = [], []
+    for data in DATA:
+        found = {
+            record["configuration"]["method"]: record["result"]
+            for record in records
+            if record["configuration"]["data"] == data and record["result"]["trace"]
+        }
+        if not found:
+            continue
+        budgets = next(r for r in records if r["configuration"]["data"] == data)["configuration"]
+        times = budgets["seconds"]
+        rows = []
+        for method, result in found.items():
+            points = [at(result["trace"], seconds) for seconds in times]
+            last = result["trace"][-1]
+            rows.append(
+                (
+                    method,
+                    *["-" if p is None else f"{density_of(p):.4f}" for p in points],
+                    f"{density_of(last):.4f} ({last['seconds']:.0f} s)",
+                    f"{last['rmse']:.4f}",
+                )
+            )
+        headers = (data, *[f"{seconds:g} s" for seconds in times], "in the end", "RMSE")
+        texts.append(markdown(headers, rows))
+        summary.append((data, *_verdict(found, times), *_named(data, found, records)))
+    headers = (
+        "data",
+        "svgp_500 at last",
+        "ours gets there",
+        "in",
+        "in front at",
+        "best of ours",
+        "recommended",
+        "behind the best",
+    )
+    return "\n\n".join([*texts, markdown(headers, summary)])
+
+
+def density_of(point: Mapping[str, float]) -> float:
+    return float(point.get("log_density", -point.get("nll", np.nan)))
+
+
+def _verdict(found: Mapping[str, Any], times: Sequence[float]) -> tuple[str, ...]:
+    stock = {name: r["trace"] for name, r in found.items() if name.startswith("svgp")}
+    ours = {name: r["trace"] for name, r in found.items() if name in OURS}
+    if "svgp_500" not in stock or not ours:
+        return ("-",) * 5
+    goal = density_of(stock["svgp_500"][-1])
+    reached = [
+        (point["seconds"], name)
+        for name, trace in ours.items()
+        for point in trace
+        if density_of(point) >= goal
+    ]
+    front = [
+        f"{seconds:g}" for seconds in times if _best(ours, seconds)[0] > _best(stock, seconds)[0]
+    ]
+    density, best = _best(ours, times[-1])
+    first = min(reached, default=None)
+    return (
+        f"{goal:.4f}",
+        "never" if first is None else first[1],
+        "-" if first is None else f"{first[0]:.0f} s",
+        " ".join(front) or "none",
+        f"{best} {density:.4f}",
+    )
+
+
+def _named(data: str, found: Mapping[str, Any], records: Sequence[Record]) -> tuple[str, str]:
+    """The candidate that `recommend` named, and how far it is behind the best of all, each at its
+    last."""
+    own = [
+        record["result"]["named"]
+        for record in records
+        if record["configuration"]["data"] == data and "named" in record["result"]
+    ]
+    last = {
+        {"svgp_500": "points"}.get(name, name): density_of(result["trace"][-1])
+        for name, result in found.items()
+        if name in (*OURS, "svgp_500", "exact")
+    }
+    if not own or own[-1] not in last:
+        return (own[-1] if own else "-", "-")
+    return own[-1], f"{max(last.values()) - last[own[-1]]:.4f}"
+
+
+def _best(traces: Mapping[str, Any], seconds: float) -> tuple[float, str]:
+    found = [
+        (density_of(point), name)
+        for name, trace in traces.items()
+        if (point := at(trace, seconds)) is not None
+    ]
+    return max(found, default=(-np.inf, "-"))
