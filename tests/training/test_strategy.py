@@ -21,8 +21,7 @@ def arrays(lists: list[Any]) -> list[np.ndarray]:
 
 
 def test_devices_of_one_process() -> None:
-    """Two or three; most batches are not divided evenly, and one has fewer rows than there are
-    devices."""
+    """Three; most batches are not divided evenly, and one has fewer rows than there are devices."""
     found = finish(start(HERE / "strategy_process.py"))
     assert found["replicas"] == 3
     cases = {name: value for name, value in found.items() if name.startswith("case ")}
