@@ -30,7 +30,14 @@ import numpy as np
 
 from benchmarks._lib import race
 from benchmarks._lib.child import from_child
-from benchmarks._lib.data import Array, Table, add_data_argument, load_table, source_of
+from benchmarks._lib.data import (
+    Array,
+    Table,
+    add_data_argument,
+    for_a_process,
+    load_table,
+    source_of,
+)
 from benchmarks._lib.flight_table import flights
 from benchmarks._lib.results import Record
 from benchmarks._lib.runner import Benchmark, Configuration, names
@@ -93,10 +100,7 @@ class Anisotropic(Benchmark):
                     }
 
     def run(self, configuration: Configuration, arguments: argparse.Namespace) -> dict[str, Any]:
-        folder = None if arguments.data_dir is None else str(arguments.data_dir)
-        given = {key: value for key, value in configuration.items() if key != "source"}
-        result: dict[str, Any] = from_child(measured, data_dir=folder, **given)
-        return result
+        return dict(from_child(measured, **for_a_process(configuration, arguments.data_dir)))
 
     def table(self, records: Sequence[Record]) -> str:
         return table_of(records)

@@ -35,13 +35,14 @@ import numpy as np
 from benchmarks._lib.child import from_child
 from benchmarks._lib.data import (
     add_data_argument,
+    for_a_process,
     load_images,
     load_table,
     only_classes,
     source_of,
 )
 from benchmarks._lib.elevations import grid, rows_of, unit_rows
-from benchmarks._lib.flight_table import flights
+from benchmarks._lib.flight_table import flights_at_once
 from benchmarks._lib.image_models import labelled_rows
 from benchmarks._lib.race import Rows, density_trace, log_density
 from benchmarks._lib.results import Record
@@ -91,9 +92,7 @@ class AnyLikelihood(Benchmark):
                 }
 
     def run(self, configuration: Configuration, arguments: argparse.Namespace) -> dict[str, Any]:
-        given = {k: v for k, v in configuration.items() if k != "source"}
-        folder = None if arguments.data_dir is None else str(arguments.data_dir)
-        return dict(from_child(measured, data_dir=folder, **given))
+        return dict(from_child(measured, **for_a_process(configuration, arguments.data_dir)))
 
     def table(self, records: Sequence[Record]) -> str:
         return table_of(records)
@@ -129,10 +128,8 @@ def _halves_of_a_table(name: str, _: int | None, folder: Path | None) -> tuple[R
 
 def _late_flights(_: str, count: int | None, __: Path | None) -> tuple[Rows, Rows]:
     assert count is not None
-    (X, delays), (X_test, delays_test) = (
-        [np.concatenate(part) for part in zip(*flights(0, size, test=test), strict=True)]
-        for size, test in ((count, False), (count // 10, True))
-    )
+    X, delays = flights_at_once(count)
+    X_test, delays_test = flights_at_once(count // 10, test=True)
     mean, scale = X.mean(axis=0), X.std(axis=0)
     return (
         ((X - mean) / scale, (delays > LATE) * 1.0),

@@ -24,7 +24,7 @@ import numpy as np
 
 from benchmarks._lib import race
 from benchmarks._lib.child import from_child
-from benchmarks._lib.data import Array, add_data_argument, load_arrays, source_of
+from benchmarks._lib.data import Array, add_data_argument, for_a_process, load_arrays, source_of
 from benchmarks._lib.results import Record
 from benchmarks._lib.runner import Benchmark, Configuration, names
 from benchmarks._lib.tables import markdown
@@ -64,10 +64,7 @@ class OnePass(Benchmark):
                 }
 
     def run(self, configuration: Configuration, arguments: argparse.Namespace) -> dict[str, Any]:
-        folder = None if arguments.data_dir is None else str(arguments.data_dir)
-        given = {key: value for key, value in configuration.items() if key != "source"}
-        result: dict[str, Any] = from_child(measured, data_dir=folder, **given)
-        return result
+        return dict(from_child(measured, **for_a_process(configuration, arguments.data_dir)))
 
     def table(self, records: Sequence[Record]) -> str:
         headers = ("data", "rows", "model", "M", "pass s", "steps", "seconds", "RMSE", "NLPD")

@@ -28,6 +28,7 @@ import numpy as np
 from benchmarks._lib import race
 from benchmarks._lib.child import from_child
 from benchmarks._lib.data import Array
+from benchmarks._lib.elevations import jacksboro
 from benchmarks._lib.prediction import Predictor
 from benchmarks._lib.results import Record
 from benchmarks._lib.runner import Benchmark, Configuration, names
@@ -77,20 +78,12 @@ class Terrain(Benchmark):
             draw_terrain(largest, folder / "terrain.png")
 
 
-def elevations() -> Array:
-    """The grid, in metres, north first."""
-    from matplotlib import cbook
-
-    with cbook.get_sample_data("jacksboro_fault_dem.npz") as file:
-        return np.asarray(file["elevation"], float)
-
-
 def split(every: int, seed: int) -> tuple[Array, Array, Array]:
     """Standardised coordinates [N, 2] and elevations [N, 1], and which rows are for testing.
 
     :param every: take only so many rows and columns of the grid.
     """
-    grid = elevations()[::every, ::every]
+    grid = jacksboro()[::every, ::every]
     rows, columns = np.indices(grid.shape)
     X = np.stack([columns.ravel(), -rows.ravel()], axis=1).astype(float)
     X = (X - X.mean(axis=0)) / X.std(axis=0)
@@ -194,7 +187,7 @@ def draw_terrain(configuration: Configuration, path: Path) -> None:
     X, Y, test = split(configuration["every"], configuration["seed"])
     model, _ = race.box((X[~test], Y[~test]), size, LENGTHSCALE, MARGIN)
     mean, variance = Predictor(model, X.shape[1])(X)
-    shape = elevations()[:: configuration["every"], :: configuration["every"]].shape
+    shape = jacksboro()[:: configuration["every"], :: configuration["every"]].shape
     maps = {
         "terrain": Y,
         "the rows for training (white: for testing)": np.where(test[:, None], np.nan, Y),

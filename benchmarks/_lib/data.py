@@ -14,8 +14,10 @@ the rest   arrays by name: see `load_arrays`.
 from __future__ import annotations
 
 import argparse
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -97,6 +99,13 @@ def add_data_argument(parser: argparse.ArgumentParser) -> None:
 def source_of(data_dir: Path | None) -> str:
     """Where the data came from, to be recorded; never the name of the folder."""
     return "loaders" if data_dir is None else "files"
+
+
+def for_a_process(configuration: Mapping[str, Any], data_dir: Path | None) -> dict[str, Any]:
+    """A configuration and the folder of the data as JSON values; without `source`, which only
+    records where the data came from."""
+    given = {name: value for name, value in configuration.items() if name != "source"}
+    return {**given, "data_dir": None if data_dir is None else str(data_dir)}
 
 
 def load_arrays(name: str, data_dir: Path | None) -> dict[str, NDArray[np.generic]]:

@@ -54,3 +54,11 @@ def split(num_rows: int, seed: int) -> tuple[Any, Any]:
     """Row numbers for training (72%) and testing (20%), as in `elevation`."""
     order = np.random.default_rng(seed).permutation(num_rows)
     return order[: round(TRAINING_FRACTION * num_rows)], order[-round(TEST_FRACTION * num_rows) :]
+
+
+def jacksboro() -> Array:
+    """The mountains that ship with matplotlib, [344, 403] metres, north first."""
+    from matplotlib.cbook import get_sample_data
+
+    with get_sample_data("jacksboro_fault_dem.npz") as file:
+        return np.asarray(file["elevation"], float)

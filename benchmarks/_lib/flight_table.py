@@ -49,6 +49,12 @@ def flights(start: int, stop: int, *, seed: int = 0, test: bool = False) -> Piec
     return drawn_in_blocks(_draw, start, stop, seed=seed, test=test)
 
 
+def flights_at_once(count: int, *, test: bool = False) -> tuple[Array, Array]:
+    """The first rows, X [count, 8] and Y [count, 1]."""
+    X, Y = zip(*flights(0, count, test=test), strict=True)
+    return np.concatenate(X), np.concatenate(Y)
+
+
 def smooth_and_threshold(X: Array) -> Array:
     """The delay without its noise, minutes, [N]."""
     age, distance, _, departure, arrival, weekday, day, month = X.T

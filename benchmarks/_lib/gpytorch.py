@@ -3,8 +3,16 @@
 from __future__ import annotations
 
 import importlib.util
+import sys
 
 
-def has_gpytorch() -> bool:
-    """Whether GPyTorch is installed; it is not imported."""
-    return importlib.util.find_spec("gpytorch") is not None
+def has_gpytorch(benchmark: str) -> bool:
+    """Whether GPyTorch is installed, which is said if it is not; it is not imported."""
+    found = importlib.util.find_spec("gpytorch") is not None
+    if not found:
+        print(
+            f"{benchmark}: GPyTorch is not installed, its side is left out; benchmarks/README.md "
+            "says how to install it",
+            file=sys.stderr,
+        )
+    return found

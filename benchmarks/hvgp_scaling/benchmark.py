@@ -21,7 +21,6 @@ from __future__ import annotations
 
 import argparse
 import statistics
-import sys
 from collections.abc import Iterable, Sequence
 from typing import Any
 
@@ -53,10 +52,6 @@ TARGET_TRACING = 5.0  # seconds
 TARGET_DEVICES = 1.6  # one device / two devices
 ROUNDS_OF_PROCESSES = 5
 STEPS_PER_PROCESS = 7
-NO_GPYTORCH = (
-    "hvgp_scaling: GPyTorch is not installed, its side is left out; benchmarks/README.md says how "
-    "to install it"
-)
 
 
 class HvgpScaling(Benchmark):
@@ -70,9 +65,7 @@ class HvgpScaling(Benchmark):
         parser.add_argument("--measures", type=names(MEASURES, "measures"), default=None)
 
     def configurations(self, arguments: argparse.Namespace) -> Iterable[Configuration]:
-        short, with_gpytorch = arguments.short, has_gpytorch()
-        if not with_gpytorch:
-            print(NO_GPYTORCH, file=sys.stderr)
+        short, with_gpytorch = arguments.short, has_gpytorch(self.name)
         measures = arguments.measures or MEASURES
         if "agreement" in measures:
             yield {"measure": "agreement", "gpytorch": with_gpytorch, "seed": 0}

@@ -21,7 +21,6 @@ recommend     which of these `diagnostics.recommend` names after 60 seconds
 from __future__ import annotations
 
 import argparse
-import sys
 import time
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
@@ -30,13 +29,13 @@ from typing import Any
 import numpy as np
 
 from benchmarks._lib.child import from_child
-from benchmarks._lib.data import add_data_argument, source_of
+from benchmarks._lib.data import add_data_argument, for_a_process, source_of
 from benchmarks._lib.gpytorch import has_gpytorch
 from benchmarks._lib.race import Rows
 from benchmarks._lib.results import Record
 from benchmarks._lib.runner import Benchmark, Configuration, names
 from benchmarks._lib.table_models import boosting
-from benchmarks.pareto.data_sets import CLASSES, DATA, MADE, rows_of
+from benchmarks.pareto.data_sets import CLASSES, DATA, MADE, TWO_COLUMNS, rows_of
 from benchmarks.pareto.pictures import draw_curves
 from benchmarks.pareto.verdicts import OURS, table_of
 
@@ -45,15 +44,12 @@ STOCK = ("svgp_500", "svgp_200", "svgp_1000", "svgp_500_adam")
 GPYTORCH = "gpytorch_500"
 ORIENTATION = (GPYTORCH, "exact", "boosting")
 METHODS = (*STOCK, *OURS, *ORIENTATION, "recommend")
+OF_IMAGES = (*STOCK, GPYTORCH, "patches", "orthogonal points", "recommend")
+OF_NUMBERS = ("exact", "boosting", "effects and harmonics")
+"""Not of classes."""
 ROWS_EXACT = 2_000
 MOST_TESTED = 10_000
 SECONDS_TO_RECOMMEND = 60.0
-
-
-NO_GPYTORCH = (
-    "pareto: GPyTorch is not installed, its side is left out; benchmarks/README.md says how to "
-    "install it"
-)
 
 
 class Pareto(Benchmark):
@@ -68,12 +64,12 @@ class Pareto(Benchmark):
         )
 
     def configurations(self, arguments: argparse.Namespace) -> Iterable[Configuration]:
-        short, left_out = arguments.short, set() if has_gpytorch() else {GPYTORCH}
-        if left_out:
-            print(NO_GPYTORCH, file=sys.stderr)
+        short = arguments.short
         for method in arguments.methods or (("svgp_200", "waves") if short else METHODS):
+            if method == GPYTORCH and not has_gpytorch(self.name):
+                continue
             for data in arguments.datasets or (("terrain",) if short else DATA):
-                if fits(method, data) and method not in left_out:
+                if fits(method, data):
                     yield {
                         "data": data,
                         "method": method,
@@ -84,9 +80,7 @@ class Pareto(Benchmark):
                     }
 
     def run(self, configuration: Configuration, arguments: argparse.Namespace) -> dict[str, Any]:
-        given = {k: v for k, v in configuration.items() if k != "source"}
-        folder = None if arguments.data_dir is None else str(arguments.data_dir)
-        return dict(from_child(measured, data_dir=folder, **given))
+        return dict(from_child(measured, **for_a_process(configuration, arguments.data_dir)))
 
     def table(self, records: Sequence[Record]) -> str:
         return table_of(records)
@@ -97,18 +91,13 @@ class Pareto(Benchmark):
 
 def fits(method: str, data: str) -> bool:
     """Whether the method is for such data."""
-    few_columns = data in ("terrain", "banana")
-    wanted = {
-        "waves": few_columns,
-        "patches": data == "mnist",
-        "effects and harmonics": data not in CLASSES,
-        "boosting": data not in CLASSES,
-        "exact": data not in CLASSES,
-        "blocks": data != "mnist",
-    }
-    return wanted.get(
-        method, data != "mnist" or method.startswith(("svgp", "gpytorch", "orth", "recommend"))
-    )
+    if data == "mnist":
+        return method in OF_IMAGES
+    if method == "waves":
+        return data in TWO_COLUMNS
+    if method in OF_NUMBERS:
+        return data not in CLASSES
+    return method != "patches"
 
 
 def measured(
@@ -127,7 +116,7 @@ def measured(
     train = (train[0][order], train[1][order])
     held_out = (held_out[0][:MOST_TESTED], held_out[1][:MOST_TESTED])
     if method == "boosting":
-        return {**boosting(train, held_out, 0), "num_rows": len(train[0])}
+        return {**boosting(train, held_out, 0, clock=time.process_time), "num_rows": len(train[0])}
     if method == GPYTORCH:
         from benchmarks.pareto.gpytorch_side import trained
 

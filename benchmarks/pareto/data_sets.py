@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 
 from benchmarks._lib.data import load_arrays, load_images, only_classes
-from benchmarks._lib.flight_table import flights
+from benchmarks._lib.elevations import jacksboro
+from benchmarks._lib.flight_table import flights_at_once
 from benchmarks._lib.image_models import labelled_rows
 from benchmarks._lib.mixed_tables import BEIJING, data_of, indicators
 from benchmarks._lib.race import Rows
@@ -18,6 +19,7 @@ from benchmarks._lib.splits import Split, normalise, seeded_rows
 TABLES = ("kin8nm", "power", "protein", "keggdirected", BEIJING)
 CLASSES = ("banana", "mnist")
 DATA = (*TABLES, "flights", "terrain", *CLASSES)
+TWO_COLUMNS = ("terrain", "banana")
 MADE = ("terrain", "flights")
 """Those that need no file."""
 FLIGHTS = 200_000
@@ -42,30 +44,22 @@ def _halves(split: Split) -> tuple[Rows, Rows]:
 
 
 def _flights(_: str, __: Path | None) -> tuple[Rows, Rows]:
-    parts = [
-        [np.concatenate(part) for part in zip(*flights(0, count, test=test), strict=True)]
-        for count, test in ((FLIGHTS, False), (FLIGHTS // 10, True))
-    ]
-    return _halves(Split(*parts[0], *parts[1]))
+    train, test = flights_at_once(FLIGHTS), flights_at_once(FLIGHTS // 10, test=True)
+    return _halves(Split(*train, *test))
 
 
 def _terrain(_: str, __: Path | None) -> tuple[Rows, Rows]:
-    from matplotlib.cbook import get_sample_data
-
-    with get_sample_data("jacksboro_fault_dem.npz") as file:
-        height = file["elevation"].astype(float)
-    X, Y = np.argwhere(np.isfinite(height)) / 100.0, height.reshape(-1, 1)
+    heights = jacksboro()
+    X, Y = np.argwhere(np.isfinite(heights)) / 100.0, heights.reshape(-1, 1)
     train, test = seeded_rows(len(X), 0)
     return _halves(Split(X[train], Y[train], X[test], Y[test]))
 
 
 def _banana(_: str, folder: Path | None) -> tuple[Rows, Rows]:
     arrays = {name: values.astype(float) for name, values in load_arrays("banana", folder).items()}
-    mean, scale = arrays["X"].mean(axis=0), arrays["X"].std(axis=0)
-    return (
-        ((arrays["X"] - mean) / scale, arrays["Y"]),
-        ((arrays["X_test"] - mean) / scale, arrays["Y_test"]),
-    )
+    parts = [arrays[name] for name in ("X", "Y", "X_test", "Y_test")]
+    own = normalise(Split(*parts))
+    return (own.X_train, arrays["Y"]), (own.X_test, arrays["Y_test"])
 
 
 def _zeros_and_ones(_: str, folder: Path | None) -> tuple[Rows, Rows]:

@@ -33,16 +33,14 @@ def draw_curves(folder: Path, records: Sequence[Record]) -> None:
         ranking = sorted(found, key=lambda name: -density_of(found[name][-1]))
         for name in ranking:
             trace = found[name]
-            line = ax.plot(
+            ax.plot(
                 [point["seconds"] for point in trace],
                 [density_of(point) for point in trace],
                 "o-" if name in OURS else "s--",
-                ms=4,
+                ms=4 if len(trace) > 1 else 7,
                 lw=1.2,
                 label=name,
-            )[0]
-            if len(trace) == 1:
-                line.set_markersize(7)
+            )
         best = density_of(found[ranking[0]][-1])
         shown = [density_of(point) for trace in found.values() for point in trace]
         lowest = max(min(shown), best - LOWEST)

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 
 from .._arguments import as_integers
 from ..sphere import unit_vectors
-from ..sphere._typing import Array
+from ..sphere._typing import Array, IntArray
 
 LEAST_ROWS = 20
 
@@ -20,6 +20,9 @@ _MOST_LEVELS = 20
 
 _MOST_MISSING = 0.2
 """A column with more of its entries missing is left out, in place of the rows."""
+
+_DIRECTIONS = 3
+"""Columns of a place on the globe."""
 
 _MOST_SHOWN = 8
 """Numbers of columns in a sentence."""
@@ -51,6 +54,15 @@ class PreparedData:
             for number, column in enumerate(self.X.T)
             if np.all((column == column.min()) | (column == column.max()))
         ]
+
+    def varying_in(self, rows: IntArray) -> PreparedData:
+        """Without columns that are constant in some of the rows, which effects do not bear; places
+        and pixels are kept."""
+        if self.image_shape is not None:
+            return self
+        keep = np.ptp(self.X[rows], axis=0) > 0
+        keep[: _DIRECTIONS if self.globe else 0] = True
+        return replace(self, X=self.X[:, keep])
 
 
 class _Notes:

@@ -8,7 +8,7 @@ import math
 import sys
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -16,7 +16,6 @@ from gpflow.likelihoods import Gaussian, Likelihood
 from tqdm import tqdm
 
 from .._arguments import boolean, choice, instance, integer, number
-from ..sphere._typing import Array, IntArray
 from ..training import Race, RaceEntry, race
 from ..training.race import CLOCKS, Clock
 from .candidates import Candidate, Sizes, best_negations, candidates_for
@@ -195,8 +194,7 @@ class _Trial:
         apart = max(min(len(order) // _HELD_OUT, _MOST_HELD_OUT), 1)
         wanted = int(np.clip(_ROWS_PER_SECOND * seconds, *_ROWS))
         rows = order[apart : apart + wanted]
-        varying = _varying(data, rows)
-        data = replace(data, X=data.X[:, varying])
+        data = data.varying_in(rows)
         self._train = data.X[rows], data.Y[rows]
         self._held_out = data.X[order[:apart]], data.Y[order[:apart]]
         self._seconds, self._seed = seconds, seed
@@ -225,20 +223,6 @@ class _Trial:
         if not entries:
             return None
         return Race(entries, (self._seconds,), clock, self.num_rows, len(self._held_out[0]))
-
-
-def _varying(data: PreparedData, rows: IntArray) -> Array:
-    """Whether columns tell some of the rows apart, which models of effects ask for; of the globe
-    and of images all are kept."""
-    some = data.X[rows]
-    found: Array = np.ptp(some, axis=0) > 0
-    if data.image_shape is not None:
-        found[:] = True
-    if data.globe:
-        found[:3] = True
-    if not found.any():
-        found[:] = True
-    return found
 
 
 @contextlib.contextmanager
