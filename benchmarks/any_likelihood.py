@@ -208,8 +208,8 @@ def features(
         q_diag=method.startswith("diagonal"),
         num_data=len(train[0]),
     )
-    natural = {"natural_gradient": True} if method.endswith("natural") else {}
-    trace = density_trace(svgp, train, held_out, seconds, started, learning_rate=RATE, **natural)
+    own = {"learning_rate": RATE, "natural_gradient": method.endswith("natural")}
+    trace = density_trace(svgp, train, held_out, seconds, started, **own)
     return {"trace": trace, "subset_seconds": ready - started}
 
 

@@ -130,7 +130,7 @@ class Elevation(Benchmark):
             steps=configuration["steps"],
             batch_size=configuration["batch_size"],
             learning_rate=configuration["learning_rate"],
-            natural_gradient=configuration["natural_gradient"],
+            natural_gradient=configuration["natural_gradient"] or False,
             seed=configuration["seed"],
         )
         start = time.perf_counter()

@@ -140,6 +140,7 @@ def seconds_of_step(*, side: str, num_inducing: int, rows: int, steps: int) -> d
         data,
         batch_size=BATCH_SIZE,
         learning_rate=RATE,
+        natural_gradient=False,
         steps=steps + 1,
         callbacks=[lambda step, model: stamps.append(time.perf_counter())],
         callback_every=1,
@@ -165,7 +166,13 @@ def training(*, side: str, num_inducing: int, rows: int, steps: int) -> Callable
     data = made_up(side, rows)
     model = model_of(side, num_inducing, data)
     return lambda: idm.training.fit(
-        model, data, batch_size=BATCH_SIZE, learning_rate=RATE, steps=steps, progress=False
+        model,
+        data,
+        batch_size=BATCH_SIZE,
+        learning_rate=RATE,
+        natural_gradient=False,
+        steps=steps,
+        progress=False,
     )
 
 

@@ -45,7 +45,7 @@ from benchmarks._lib.timing import ratio, summarise
 KINDS = ("step", "race")
 MODELS = ("SVGP", "AdditiveSVGP", "OrthogonalSVGP")
 SIDES: dict[str, dict[str, Any]] = {
-    "adam": {"method": "adam"},
+    "adam": {"method": "adam", "natural_gradient": False},
     "one_gradient": {"natural_gradient": True},
     "alternation": {"natural_gradient": True, "alternate": True},
 }
@@ -53,10 +53,10 @@ AIM = 1.25
 DATA = ("kin8nm", "power")
 LIKELIHOODS = ("Gaussian", "Bernoulli")
 METHODS: dict[str, dict[str, Any]] = {
-    "adam_diagonal": {},
+    "adam_diagonal": {"natural_gradient": False},
     "natural_diagonal": {"natural_gradient": True},
     "constant_diagonal": {"natural_gradient": 0.1},
-    "adam_full": {},
+    "adam_full": {"natural_gradient": False},
     "natural_full": {"natural_gradient": True},
     "alternation_full": {"natural_gradient": True, "alternate": True},
 }

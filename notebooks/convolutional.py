@@ -115,7 +115,7 @@ for name, kernel, inducing_variable in [
         num_data=len(train),
     )
     # Adam alone: natural gradients need a likelihood that is log-concave.
-    fitted(model, train, 5 if SMOKE else 1000, natural_gradient=None)
+    fitted(model, train, 5 if SMOKE else 1000, natural_gradient=False)
     print(f"{name:28}{errors(model, test)}")
 
 # %% [markdown]

@@ -117,7 +117,7 @@ def race(
             steps=_NO_END,
             seed=seed,
             learning_rate=learning_rate,
-            natural_gradient=natural_gradient,
+            natural_gradient=natural_gradient or False,
             callbacks=[contest],
             callback_every=every,
             progress=False,

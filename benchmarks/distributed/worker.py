@@ -63,6 +63,7 @@ def timed_fits(
             batch_size=batch_size,
             steps=warm_up + steps + 1,  # the last is not timed: a fit's end has work of its own
             seed=seed,
+            natural_gradient=False,
             callbacks=[clock],
             callback_every=1,
             progress=False,

@@ -146,7 +146,7 @@ def measured(
         own = dict(entrant.arguments)
         del own["steps"]
         if method.endswith("adam"):
-            own |= {"natural_gradient": None, "learning_rate": 0.01}
+            own |= {"natural_gradient": False, "learning_rate": 0.01}
         entrant = idm.training.Entrant(entrant.build, own)
     prepared = time.process_time() - started
     race = idm.training.race(

@@ -194,7 +194,7 @@ def fit_once(case: str, model: Any, data: tuple[Any, Any], sizes: dict[str, int]
     if case == "harmonizable":
         return idm.training.fit(model, steps=1, progress=False)
     batch_size = IMAGES_AT_ONCE if case == "convolutional" else sizes["batch_size"]
-    natural = NATURAL_GRADIENT if case == "svgp_natural" else None
+    natural = NATURAL_GRADIENT if case == "svgp_natural" else False
     return idm.training.fit(
         model, data, batch_size=batch_size, steps=1, natural_gradient=natural, progress=False
     )

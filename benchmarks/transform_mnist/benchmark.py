@@ -121,7 +121,7 @@ class TransformMnist(Benchmark):
             batch_size=configuration["batch_size"],
             learning_rate=configuration["learning_rate"],
             seed=configuration["seed"],
-            natural_gradient=NATURAL_GRADIENT if configuration.get("one_hot") else None,
+            natural_gradient=NATURAL_GRADIENT if configuration.get("one_hot") else False,
         )
         errors = digit_errors(model, digits)
         shutil.rmtree(folder)

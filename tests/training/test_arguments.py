@@ -96,8 +96,8 @@ WRONG = {
         "natural_gradient must be a number of real numbers, found 'large'",
     ),
     "alternate alone": (
-        {"alternate": True},
-        r"alternate: .* found natural_gradient=None; leave it out, or pass natural_gradient=True",
+        {"alternate": True, "natural_gradient": False},
+        r"alternate: .* found natural_gradient=False; leave it out, or pass natural_gradient=True",
     ),
     "alternate": ({"alternate": 1, "natural_gradient": 0.1}, "alternate must be True or False"),
     "callback's return": (

@@ -205,10 +205,9 @@ class _Making:
         self._data, self._likelihood, self._num_rows = data, likelihood, num_rows
         self._num_groups = num_groups
         self._count = min(sizes.num_inducing, max(num_rows // 4, 2))
-        self._natural: dict[str, Any] = {
+        self._minibatches: dict[str, Any] = {
             "batch_size": min(BATCH_SIZE, num_rows),
             "steps": sizes.steps,
-            "natural_gradient": True,
         }
         self._latent: dict[str, Any] = {"num_latent": data.Y.shape[1]}
         if likelihood is not None and likelihood.latent_dim:
@@ -277,23 +276,23 @@ class _Making:
     def _patches(self) -> Candidate:
         count = min(self._count, MOST_PATCHES)
         own = {**self._latent, "image_shape": self._data.image_shape, "num_inducing": count}
-        return self._of("patches", recipes.patches, own, "fit", self._natural)
+        return self._of("patches", recipes.patches, own, "fit", self._minibatches)
 
     def _of_points(self) -> list[Candidate]:
         own = {**self._latent, "num_inducing": self._count}
         found = [
-            self._of("points", recipes.points, own, "fit", self._natural),
-            self._of("orthogonal points", recipes.orthogonal_points, own, "fit", self._natural),
+            self._of("points", recipes.points, own, "fit", self._minibatches),
+            self._of("orthogonal points", recipes.orthogonal_points, own, "fit", self._minibatches),
         ]
         if self._num_groups:
             of_blocks = {**own, "num_groups": self._num_groups}
-            found.append(self._of("blocks", recipes.blocks, of_blocks, "fit", self._natural))
+            found.append(self._of("blocks", recipes.blocks, of_blocks, "fit", self._minibatches))
         return found
 
     def _of_minibatches(self) -> list[Candidate]:
         own = {**self._latent, "num_inducing": self._count}
-        by_adam = {**self._natural, "learning_rate": RATE, "natural_gradient": None}
-        by_both = {**by_adam, "natural_gradient": True}
+        by_adam = {**self._minibatches, "learning_rate": RATE, "natural_gradient": False}
+        by_both = {**self._minibatches, "learning_rate": RATE}
         recipe = recipes.minibatch_harmonics
         return [
             self._of("harmonics with diagonal q", recipe, {**own, "q_diag": True}, "fit", by_adam),

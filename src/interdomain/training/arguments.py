@@ -89,11 +89,10 @@ class FitArguments:
         integer("seed", self.seed, at_least=0)
         for name in ("resume", "progress", "jit_compile", "alternate"):
             boolean(name, getattr(self, name))
-        if self.alternate and (self.natural_gradient is None or self.natural_gradient is False):
+        if self.alternate and self.natural_gradient is False:
             raise ValueError(
                 "alternate: it says when the other parameters move after natural gradients, found "
-                f"natural_gradient={self.natural_gradient}; leave it out, or pass "
-                "natural_gradient=True."
+                "natural_gradient=False; leave it out, or pass natural_gradient=True."
             )
         if self.checkpoint_dir is None and (self.checkpoint_every is not None or self.resume):
             raise ValueError(

@@ -55,8 +55,8 @@ def fit(
     Train a GPflow model: full batches by L-BFGS, or minibatches by Adam and natural gradients::
 
         fit(model, (X, Y))  # L-BFGS on all of the data
-        fit(model, (X, Y), batch_size=256)  # Adam
-        fit(model, (X, Y), batch_size=256, natural_gradient=True)  # ... and natural gradients for q
+        fit(model, (X, Y), batch_size=256)  # Adam, and natural gradients for q
+        fit(model, (X, Y), batch_size=256, natural_gradient=False)  # Adam for everything
         fit(model, (X, Y), batch_size=256, checkpoint_dir="run", resume=True)
 
     What is compiled is kept with the model and used by the next fit of it, as long as the model's
@@ -91,16 +91,20 @@ def fit(
         ``N % batch_size`` rows left at the end of an epoch's order are skipped. None for all rows
         at every step.
     :param seed: the seed of the order of the minibatches, which depends on it and the step only.
-    :param optimizer: an instance of a tf_keras or Keras 3 optimizer, in place of Adam.
+    :param optimizer: an instance of a tf_keras or Keras 3 optimizer, in place of Adam. It updates
+        q, too, unless ``natural_gradient`` is passed.
     :param learning_rate: the learning rate of Adam, 0.01 by default.
     :param natural_gradient: natural gradients for q, and Adam for everything else: True for the
         default step sizes; a number in (0, 1] for a constant one; a function (or a schedule of
-        tf_keras) from the number of steps before to such a number. q are the pairs in
+        tf_keras) from the number of steps before to such a number; False for Adam alone. By
+        default True if the method is "adam", q is trainable and no ``optimizer`` is passed
+        (``python -m benchmarks.natural_gradients --kinds race``, ``python -m benchmarks.pareto``).
+        q are the pairs in
         ``model.variational_parameters``, or (``model.q_mu``, ``model.q_sqrt``), with a full or a
         diagonal q_sqrt (``q_diag=True``; at its optimum it loses up to 0.05 nats a row of the bound
         and 0.003 of the predictions' log density, with points, whose features are not orthogonal,
         no more than with harmonics: ``python -m benchmarks.many_features --kinds cost``). They are
-        updated whether or not they are marked trainable. By default the size for a full q rises
+        updated whether or not they are marked trainable. With True the size for a full q rises
         from 0.001 to 0.1 in 20 steps, and that for a diagonal one falls as ``0.1 / (1 + step /
         300)``; of more than ten q's, an n-th takes the place of 0.1. One evaluation of the loss and
         its gradients serves both updates; for a diagonal q the loss is evaluated once more, to

@@ -67,30 +67,49 @@ class NaturalGradients:
 
 
 def natural_gradients(
-    model: Any, natural_gradient: NaturalGradient, *, alternate: bool
+    model: Any, natural_gradient: NaturalGradient, *, own_optimizer: bool, alternate: bool
 ) -> NaturalGradients | None:
     """
     The natural gradients that a fit takes for a model.
 
-    :returns: None if ``natural_gradient`` is None or False.
+    :param natural_gradient: None for the default: True if the model has q's, all of them trainable,
+        and no optimizer was passed, which is taken for everything.
+    :param own_optimizer: whether the optimizer is the user's.
+    :returns: None if there are to be none.
     :raises ValueError: if it is no step size, or the model has no q.
     """
-    if natural_gradient is None or natural_gradient is False:
+    if natural_gradient is None and not alternate:
+        natural_gradient = not own_optimizer and has_trainable_q(model)
+    if natural_gradient is False:
         return None
+    natural_gradient = True if natural_gradient is None else natural_gradient
     pairs = _pairs_of(model)
     diagonal = tuple(_is_diagonal(q_sqrt) for _, q_sqrt in pairs)
     return NaturalGradients(pairs, StepSizes(natural_gradient, diagonal), alternate=alternate)
 
 
+def has_trainable_q(model: Any) -> bool:
+    """Whether natural gradients have something to update, and nothing that is not to move."""
+    pairs = _found_pairs(model)
+    return bool(pairs) and all(parameter.trainable for pair in pairs for parameter in pair)
+
+
 def _pairs_of(model: Any) -> list[Pair]:
-    if hasattr(model, "variational_parameters"):
-        return [(q_mu, q_sqrt) for q_mu, q_sqrt in model.variational_parameters]
-    if hasattr(model, "q_mu") and hasattr(model, "q_sqrt"):
-        return [(model.q_mu, model.q_sqrt)]
+    pairs = _found_pairs(model)
+    if pairs:
+        return pairs
     raise ValueError(
         f"natural_gradient: a {type(model).__name__} has neither variational_parameters nor q_mu "
         "and q_sqrt; leave natural_gradient out."
     )
+
+
+def _found_pairs(model: Any) -> list[Pair]:
+    if hasattr(model, "variational_parameters"):
+        return [(q_mu, q_sqrt) for q_mu, q_sqrt in model.variational_parameters]
+    if hasattr(model, "q_mu") and hasattr(model, "q_sqrt"):
+        return [(model.q_mu, model.q_sqrt)]
+    return []
 
 
 def _is_diagonal(q_sqrt: gpflow.Parameter) -> bool:

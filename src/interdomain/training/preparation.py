@@ -67,7 +67,10 @@ def prepare(
                 optimizer=arguments.optimizer,
                 learning_rate=arguments.learning_rate,
                 natural=natural_gradients(
-                    model, arguments.natural_gradient, alternate=arguments.alternate
+                    model,
+                    arguments.natural_gradient,
+                    own_optimizer=arguments.optimizer is not None,
+                    alternate=arguments.alternate,
                 ),
             )
         replicas.check_optimizer(updates.optimizer)

@@ -296,7 +296,6 @@ class _Runner:
     def _of_minibatches(self, model: Any, train: RegressionData) -> dict[str, Any]:
         return {
             "batch_size": min(_BATCH_SIZE, len(train[0])),
-            "natural_gradient": True if _has_q(model) else None,
             "seed": self._seed,
         }
 
@@ -323,11 +322,6 @@ class _Runner:
         rmse = float(np.sqrt(np.mean(np.square(means - Y)))) if same else float("nan")
         self._trace.append(RacePoint(passed, step, float(np.mean(np.asarray(densities))), rmse))
         self._apart += self._now() - before
-
-
-def _has_q(model: Any) -> bool:
-    """Whether natural gradients have something to update."""
-    return hasattr(model, "variational_parameters") or hasattr(model, "q_sqrt")
 
 
 def _checked_models(models: Any) -> dict[str, Entrant]:
