@@ -22,7 +22,6 @@ import numpy as np
 import tensorflow as tf
 from scipy.linalg.blas import dger
 
-from .._tracing import compiled
 from ..covariances import Kuu_operator
 from ..covariances.domains import BoolArray, Kuf_in_domain
 from ..covariances.pairs import Block
@@ -125,7 +124,6 @@ class Residuals:
 
     :param sums_of: Over the rows.
     :param slopes_of: The sites of rows.
-    :param num_targets: The number of columns of Y.
     :param features: Of the model, whose mean is ``m(X) + Kfu weights``.
     :param weights: ``[M, L]``.
     :param halves: ``H H^T = R^{-T} (I + B W B^T)^{-1} R^{-1}``, R a root of Kuu, ``[L, M, M]``, or
@@ -136,12 +134,11 @@ class Residuals:
         self,
         sums_of: SumsOf,
         slopes_of: SlopesOf,
-        num_targets: int,
         features: Contributions,
         weights: tf.Tensor,
         halves: Array,
     ) -> None:
-        self._sums_of, self._slopes_of, self._num_targets = sums_of, slopes_of, num_targets
+        self._sums_of, self._slopes_of = sums_of, slopes_of
         self._features, self._weights, self._halves = features, weights, halves
 
     def screen(self, block: Block) -> ScreeningSums:
@@ -198,17 +195,12 @@ class Residuals:
             sites = self._slopes_of(mean, Y)
             return sums_of(own, Kuf_in_domain(inducing_variable, kernel, X), *sites)
 
-        signature = [
-            tf.TensorSpec([None, model.num_columns], dtype),
-            tf.TensorSpec([None, self._num_targets], dtype),
-        ]
-        traced = compiled(of_rows, input_signature=signature)
-
+        # Not compiled: these features are seen once, in a few batches, and tracing takes longer.
         def of_batch(X: Array, Y: Array) -> Mapping[str, Array]:
             total: dict[str, Array] = {}
             for start in range(0, len(X), num_rows):
                 rows = slice(start, start + num_rows)
-                found = traced(tf.constant(X[rows], dtype), tf.constant(Y[rows], dtype))
+                found = of_rows(tf.constant(X[rows], dtype), tf.constant(Y[rows], dtype))
                 for name, value in found.items():
                     total[name] = total.get(name, 0.0) + value.numpy().astype(np.float64)
             return total

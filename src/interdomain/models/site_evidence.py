@@ -97,7 +97,6 @@ class SiteEvidence(gpflow.models.BayesianModel, InternalDataTrainingLossMixin):
         return Residuals(
             sums_of,
             slopes_of,
-            Y.shape[1],
             features,
             tf.cast(prior.root.solve(mean, adjoint=True), dtype),
             np.asarray(prior.root.solve(root, adjoint=True)),

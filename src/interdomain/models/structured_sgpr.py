@@ -262,7 +262,6 @@ class StructuredSGPR(RowsModel):
         return Residuals(
             self._provider.sums_of,
             slopes_of,
-            self.num_latent_gps,
             self._features,
             tf.cast(collapsed.root.solve(mean, adjoint=True), dtype),
             collapsed.root.solve(root, adjoint=True).numpy()[None],

@@ -18,6 +18,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache
+from typing import TypeAlias
 
 import numpy as np
 import tensorflow as tf
@@ -246,11 +247,16 @@ def _rest(harmonics: tf.Tensor, rows: IntArray) -> tf.Tensor:
     return harmonics if harmonics.shape[0] == 1 else tf.gather(harmonics, rows)
 
 
+_Evaluation: TypeAlias = Callable[[tf.Tensor, tf.Tensor], tf.Tensor]
+
+
 @lru_cache(maxsize=128)
-def _compiled(
-    dimension: int, chains: bytes, dtype: tf.DType
-) -> Callable[[tf.Tensor, tf.Tensor], tf.Tensor]:
-    """One traced function per (dimension, chains, dtype): ``[d, n]``, ``[1, n]`` to ``[M, n]``."""
+def _compiled(dimension: int, chains: bytes, dtype: tf.DType) -> tuple[_Evaluation, _Evaluation]:
+    """
+    One per (dimension, chains, dtype), from ``[d, n]``, ``[1, n]`` to ``[M, n]``: as it is, for
+    eager calls, most of which see other chains next; and as a function that graphs call, traced
+    once.
+    """
     plan = _plan(dimension, np.frombuffer(chains, np.int64).reshape([-1, dimension - 1]))
 
     @tf.custom_gradient
@@ -265,9 +271,7 @@ def _compiled(
         return multiply(_evaluate_factors(plan, x), scale)
 
     signature = [tf.TensorSpec([dimension, None], dtype), tf.TensorSpec([1, None], dtype)]
-    function: Callable[[tf.Tensor, tf.Tensor], tf.Tensor]
-    function = compiled(evaluate, input_signature=signature)
-    return function
+    return evaluate, compiled(evaluate, input_signature=signature)
 
 
 @check_shapes(
@@ -291,6 +295,7 @@ def chosen_harmonics(
     dimension = X.shape[-1]
     flat = X if X.shape.rank == 2 else tf.reshape(X, [-1, dimension])
     scale = tf.ones_like(flat[:, 0]) if scale is None else tf.reshape(scale, [-1])
-    evaluate = _compiled(dimension, chains.astype(np.int64).tobytes(), X.dtype)
+    eager, traced = _compiled(dimension, chains.astype(np.int64).tobytes(), X.dtype)
+    evaluate = eager if tf.executing_eagerly() else traced
     rows = evaluate(tf.transpose(flat), scale[None])
     return tf.reshape(rows, tf.concat([[rows.shape[0]], tf.shape(X)[:-1]], axis=0))

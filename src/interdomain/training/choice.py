@@ -51,6 +51,10 @@ _TURN_CANDIDATES = 2_000
 _CANDIDATES_EACH = 10
 """Candidates for each feature wanted: of more, more fit the noise."""
 
+_LEAST_SHARE = 0.15
+"""Of the features wanted in a round of the final choice. Between turns every round counts: it
+trains the input scales."""
+
 _NO_GAIN_IS_ENOUGH = 1e12
 
 _NOTABLE_LOSS = 0.02
@@ -205,6 +209,7 @@ class _Choosing(Generic[T]):
                 rows,
                 self._num_inducing,
                 growth=self._trials.growth,
+                least_share=_LEAST_SHARE,
                 max_candidates=min(MOST_CANDIDATES, _CANDIDATES_EACH * self._num_inducing),
                 least_gain=_NO_GAIN_IS_ENOUGH if _hurts(best.densities) else LEAST_GAIN,
                 progress=self._progress,

@@ -14,7 +14,12 @@ from scipy.optimize import OptimizeResult
 from .._tracing import Traced
 from .batches import Batch
 from .checkpoints import CheckpointStore
-from .compiled import CompiledFunctions, connected, training_loss_of
+from .compiled import (
+    CompiledFunctions,
+    connected,
+    is_operation_by_operation,
+    training_loss_of,
+)
 from .endings import Ending, Endings
 from .guard import LastGood, NumericalBreakdown, tensorflow_errors_as_breakdowns
 from .progress import Recorder
@@ -57,7 +62,7 @@ def run_lbfgs(
     :raises NonFiniteError: if the loss or a gradient is not finite at the first point of a block,
         or at all points that a line search tries.
     """
-    evaluate = _compiled_evaluation(model, batch, variables, jit_compile)
+    evaluate = _evaluation(model, batch, variables, jit_compile)
     good = LastGood(variables, first_step, store.latest)
     run = _Iterations(evaluate, batch, variables, good, first_step, recorder, endings)
     while True:
@@ -158,7 +163,7 @@ def _ending_of(result: OptimizeResult, iterations: int, message: str) -> Ending 
     return Ending("stalled", message) if result.nit < iterations else None
 
 
-def _compiled_evaluation(
+def _evaluation(
     model: Any, batch: Batch, variables: Sequence[tf.Variable], jit_compile: bool
 ) -> Callable[..., tuple[tf.Tensor, tf.Tensor]]:
     """The function of all variables as one vector, and a batch, that returns the loss and its
@@ -176,6 +181,8 @@ def _compiled_evaluation(
 
         return evaluate
 
+    if is_operation_by_operation():
+        return build(training_loss_of(model))
     names = tuple(v.ref() for v in variables)
     specs = tuple(tf.TensorSpec([None, *rows.shape[1:]], rows.dtype) for rows in batch)
     flat = tf.TensorSpec([sum(v.shape.num_elements() for v in variables)], tf.float64)

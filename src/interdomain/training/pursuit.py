@@ -22,6 +22,7 @@ from ..models import StructuredSGPR
 from ..models.residuals import Residuals
 from ..sphere._typing import Array, IntArray
 from .arguments import pair_of_matrices
+from .compiled import operation_by_operation
 from .loop import fit
 
 MOST_CANDIDATES = 5_000
@@ -96,7 +97,8 @@ class Pursuit:
     :ivar best: which of them the model is at now.
     :ivar atoms: what it consists of, ``[A, k]``: chains of degrees, frequencies.
     :ivar reason: why it ended: "num_inducing" (there is no room for others), "candidates" (there
-        are no others), "elbo" or "held_out" (it did not rise any more).
+        are no others), "elbo" or "held_out" (it did not rise any more), "few" (the last round
+        found few that are worth their place).
     """
 
     rounds: tuple[PursuitRound, ...]
@@ -205,9 +207,15 @@ def pursue(
     validation_data: RegressionData | None = None,
     least_gain: float = LEAST_GAIN,
     fill: bool = True,
+    least_share: float = 0.0,
     progress: bool = True,
 ) -> Pursuit:
-    """:func:`matching_pursuit` of any model that has what it takes."""
+    """
+    :func:`matching_pursuit` of any model that has what it takes.
+
+    :param least_share: a round in which fewer features than this share of those wanted are worth
+        their place is the last: the next ones would find a few of its neighbours.
+    """
     started = time.perf_counter()
     size = int(model.inducing_variable.num_inducing)
     remedy = "it counts those that the model has, and they stay"
@@ -230,7 +238,7 @@ def pursue(
         file=sys.stderr,
         dynamic_ncols=True,
     ) as bar:
-        reason = pursuit.run(num_inducing, growth, bar)
+        reason = pursuit.run(num_inducing, growth, least_share, bar)
         if fill:
             pursuit.fill(num_inducing, bar)
     return Pursuit(tuple(pursuit.rounds), pursuit.best, pursuit.best_atoms, reason)
@@ -285,7 +293,7 @@ class _Pursuit:
         """The number M of features now."""
         return int(self._model.inducing_variable.num_inducing)
 
-    def run(self, num_inducing: int, growth: float, bar: Any) -> str:
+    def run(self, num_inducing: int, growth: float, least_share: float, bar: Any) -> str:
         """Why it ended."""
         while self.size < num_inducing:
             before = self.size
@@ -295,6 +303,8 @@ class _Pursuit:
                 return ended
             if not self._end_round(before, num_candidates, bar):
                 return "elbo" if self.rounds[-1].held_out is None else "held_out"
+            if self.size - before < least_share * (wanted - before):
+                return "few"
         return "num_inducing"
 
     def fill(self, num_inducing: int, bar: Any) -> None:
@@ -317,7 +327,8 @@ class _Pursuit:
         """
         bar.update(self.size - before)
         if self._steps:
-            fit_quietly(self._model, steps=self._steps, progress=False)
+            with operation_by_operation():
+                fit_quietly(self._model, steps=self._steps, progress=False)
         self.rounds.append(self._round(num_candidates))
         bar.set_postfix_str(_text(self.rounds[-1]))
         if not (only_held_out and self._validation_data is None or self._better()):
