@@ -23,7 +23,7 @@ from ..models import AdditiveSVGP, OrthogonalSVGP
 from ..models.rows_model import RowsModel
 from ..posteriors import AdditivePosterior, OrthogonalPosterior
 from ..posteriors.groups import additive_groups, joint_groups
-from ..posteriors.orthogonal_terms import orthogonal_groups
+from ..posteriors.orthogonal_terms import OrthogonalPair, orthogonal_groups
 from .conditioning import (
     LatentFunctions,
     condition,
@@ -141,7 +141,7 @@ def function_parts_orthogonal(model: OrthogonalSVGP | OrthogonalPosterior, draws
     kernel, base, orthogonal, mean_function = frozen(
         posterior.kernel, *posterior.pair, posterior.mean_function
     )
-    pair = type(posterior.pair)(base, orthogonal)
+    pair = OrthogonalPair(base, orthogonal)
     groups = orthogonal_groups(pair, kernel, posterior.q, whiten=posterior.whiten)
     return Parts(kernel, mean_function, [condition_orthogonal(group, draws) for group in groups])
 

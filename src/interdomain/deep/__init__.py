@@ -1,0 +1,9 @@
+"""What GPflux needs of this library, an extra: ``pip install interdomain[deep]``.
+
+``import interdomain`` does not load it; ``import interdomain.deep`` does, and registers function
+samples of this library's inducing variables with GPflux.
+"""
+
+from . import sampling
+
+__all__ = ["sampling"]
