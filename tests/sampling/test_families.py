@@ -8,7 +8,7 @@ import pytest
 import tensorflow as tf
 
 from interdomain.sampling import sample_functions
-from tests.conformance.cases import CASES, REPRESENTATIVES, Case
+from tests.conformance.cases import REPRESENTATIVES, Case
 from tests.conformance.helpers import make_inputs, make_svgp
 from tests.conformance.selection import cases, every_case_quick_each_class
 

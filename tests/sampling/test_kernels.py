@@ -10,8 +10,8 @@ import pytest
 from gpflow.kernels import Kernel
 
 import interdomain as idm
+from interdomain.kernels.spectral.spectral_mixture import SpectralComponent
 from interdomain.sampling import sample_functions
-
 from tests.tiers import in_tiers
 
 from .moments import NUM_SAMPLES, assert_moments
@@ -45,8 +45,8 @@ def globe() -> Kernel:
 
 def mixture() -> Kernel:
     parts = [
-        idm.kernels.SpectralMixture._component_class()([0.3, -0.1], variance=0.8, lag=0.02),
-        idm.kernels.SpectralMixture._component_class()([0.1, 0.2], lag=[[0.03, 0.01], [0.01, 0.02]]),
+        SpectralComponent([0.3, -0.1], variance=0.8, lag=0.02),
+        SpectralComponent([0.1, 0.2], lag=[[0.03, 0.01], [0.01, 0.02]]),
     ]
     return idm.kernels.SpectralMixture(parts)
 
@@ -59,9 +59,7 @@ def located() -> Kernel:
 
 def colours() -> Kernel:
     bases = [SE(lengthscales=0.7), M52(variance=0.4)]
-    return idm.kernels.Convolutional(
-        idm.kernels.ChannelAdditive(bases, (1, 1)), (2, 1, 2), (1, 1)
-    )
+    return idm.kernels.Convolutional(idm.kernels.ChannelAdditive(bases, (1, 1)), (2, 1, 2), (1, 1))
 
 
 def harmonic_patches() -> Kernel:
@@ -82,8 +80,10 @@ def change_points() -> Kernel:
 
 
 def product() -> Kernel:
-    return SE(lengthscales=[0.8, 1.1]) * gpflow.kernels.Periodic(M32(active_dims=[1])) * (
-        gpflow.kernels.Linear(active_dims=[0]) + gpflow.kernels.Constant(0.7)
+    return (
+        SE(lengthscales=[0.8, 1.1])
+        * gpflow.kernels.Periodic(M32(active_dims=[1]))
+        * (gpflow.kernels.Linear(active_dims=[0]) + gpflow.kernels.Constant(0.7))
     )
 
 
@@ -130,9 +130,7 @@ KERNELS: dict[str, tuple[Callable[[], Kernel], np.ndarray]] = {
 def test_the_covariance_of_functions_is_the_kernel(name: str) -> None:
     build, X = KERNELS[name]
     kernel = build()
-    functions = sample_functions(
-        kernel, NUM_SAMPLES, num_features=12, seed=5, input_dim=X.shape[1]
-    )
+    functions = sample_functions(kernel, NUM_SAMPLES, num_features=12, seed=5, input_dim=X.shape[1])
     assert_moments(functions, X, np.zeros([len(X), 1]), kernel(X).numpy()[None])
 
 

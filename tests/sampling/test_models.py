@@ -58,14 +58,14 @@ def box() -> tuple[Any, Any]:
 def points(**arguments: Any) -> gpflow.models.SVGP:
     arguments = {"mean_function": MEAN, **arguments}
     return stock(
-        gpflow.models.SVGP(Matern52(lengthscales=0.8), Gaussian(0.1), InducingPoints(Z), **arguments)
+        gpflow.models.SVGP(
+            Matern52(lengthscales=0.8), Gaussian(0.1), InducingPoints(Z), **arguments
+        )
     )
 
 
 def two_outputs(kernel: Any, inducing_variable: Any) -> gpflow.models.SVGP:
-    return stock(
-        gpflow.models.SVGP(kernel, Gaussian(0.1), inducing_variable, num_latent_gps=2)
-    )
+    return stock(gpflow.models.SVGP(kernel, Gaussian(0.1), inducing_variable, num_latent_gps=2))
 
 
 def mixed() -> LinearCoregionalization:

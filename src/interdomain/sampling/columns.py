@@ -40,7 +40,7 @@ def wave(turns: tf.Tensor, functions: IntArray) -> tf.Tensor:
     :param functions: Their numbers, ``[S, F]``.
     :return: ``[S, F, N]``.
     """
-    frequencies = constant((functions + 1) // 2)[..., None]
+    frequencies = constant(((functions + 1) // 2).astype(float))[..., None]
     phases = constant(np.where((functions > 0) & (functions % 2 == 0), np.pi / 2, 0.0))[..., None]
     scales = constant(np.where(functions > 0, np.sqrt(2), 1.0))[..., None]
     turns -= tf.stop_gradient(tf.floor(turns))

@@ -126,11 +126,9 @@ def joint_draw(inducing_variable: InducingVariables, kernel: Kernel, draws: Draw
         return JointDraw(None, constant(np.zeros([size, draws.num_samples])))
     function = prior_sample(kernel, draws)
     variables = tf.transpose(project(inducing_variable, kernel, function))
-    diagonals = (
-        operator_of(inducing_variable, kernel).diag_part(),
-        Kuu_operator(inducing_variable, kernel).diag_part(),
-    )
-    return JointDraw(function, variables + _jitter_noise(*diagonals, draws))
+    with_jitter = operator_of(inducing_variable, kernel).diag_part()
+    noise = _jitter_noise(with_jitter, Kuu_operator(inducing_variable, kernel).diag_part(), draws)
+    return JointDraw(function, variables + noise)
 
 
 def draw_q(
@@ -226,11 +224,11 @@ def condition_orthogonal(group: OrthogonalGroup, draws: Draws) -> LatentFunction
         values = tf.matmul(Kvu(pair.orthogonal, pair.base, kernel), tf.zeros_like(white))
     else:
         values = tf.transpose(project(pair.orthogonal, kernel, prior.function))
-    jitter = gpflow.config.default_jitter()
-    diagonals = [
-        tf.linalg.diag_part(Kuu(pair.orthogonal, kernel, jitter=size)) for size in (jitter, 0.0)
-    ]
-    values += _jitter_noise(*diagonals, of_latents)
+    with_jitter, without = (
+        tf.linalg.diag_part(Kuu(pair.orthogonal, kernel, jitter=jitter))
+        for jitter in (gpflow.config.default_jitter(), 0.0)
+    )
+    values += _jitter_noise(with_jitter, without, of_latents)
     white_rest = solve(roots.orthogonal, values - tf.matmul(cross, white, transpose_a=True))
 
     base = drawn(roots.base, q.q_mu, q.q_sqrt) - white

@@ -86,8 +86,9 @@ def sample_functions(
 
     Every function has random features of its own. So the mean and the covariance of functions are
     those of the posterior, however few features there are; what more features bring is that a
-    single function is closer to a normal one. The spectrum of a zonal kernel ends at degree 128:
-    what is beyond is added to the last degree.
+    single function is closer to a normal one. The spectrum of a zonal kernel ends at degree 128;
+    the variance of what is beyond, which is little but for rough kernels, is added to the last
+    degree.
 
     >>> import gpflow, numpy as np, interdomain as idm
     >>> X = np.random.default_rng(0).uniform(-1, 1, size=[50, 1])

@@ -3,6 +3,8 @@ kernel, in closed form (:mod:`interdomain.covariances.interval_fourier_features`
 
 from __future__ import annotations
 
+from typing import Any, TypeAlias
+
 import numpy as np
 import tensorflow as tf
 from gpflow.kernels import Matern12, Matern32, Matern52, Stationary
@@ -18,6 +20,8 @@ from ..inducing_variables import IntervalFourierFeatures
 from .draws import as_array, as_float, constant
 from .priors import project
 from .waves import Waves
+
+ComplexArray: TypeAlias = np.ndarray[Any, np.dtype[np.complex128]]
 
 
 @project.register(IntervalFourierFeatures, (Matern12, Matern32, Matern52), Waves)
@@ -35,15 +39,17 @@ def project_interval(
     nu, length = angular / rate, inducing_variable.length * rate
     filtered = amplitudes * (1 + 1j * nu) ** (order + 1)
 
-    def integral(w: float) -> np.ndarray:
+    def integral(w: float) -> ComplexArray:
         """Of ``Lf L exp(i w x)``, without the density of the noise, complex ``[S]``."""
         half = (nu + w) * length / 2
         integrals = length * np.exp(1j * half) * np.sinc(half / np.pi)
-        return np.sum(filtered * integrals, axis=1) * (1 + 1j * w) ** (order + 1)
+        of_all: ComplexArray = np.sum(filtered * integrals, axis=1)
+        return of_all * (1 + 1j * w) ** (order + 1)
 
-    def conjugate(w: float) -> np.ndarray:
+    def conjugate(w: float) -> ComplexArray:
         """As the integral, of ``conj(Lf)``: f itself is the mean of both."""
-        return np.conj(integral(-w))
+        mirrored: ComplexArray = np.conj(integral(-w))
+        return mirrored
 
     cosines, sines = [], []
     for w in inducing_variable.angular_frequencies / rate:

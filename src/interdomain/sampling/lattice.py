@@ -63,14 +63,15 @@ def discrete_normal(
     deviation = 1 / (2 * math.pi * math.sqrt(2 * width))
     if deviation > _WIDE:
         scale = math.sqrt(deviation**2 - 1 / 12)
-        found = np.rint(rng.normal(0, scale, size)).astype(np.int64)
+        found: IntArray = np.rint(rng.normal(0, scale, size)).astype(np.int64)
         while not constant and not np.all(found):
             zeros = np.flatnonzero(found == 0)
             found[zeros] = np.rint(rng.normal(0, scale, len(zeros))).astype(np.int64)
         return found
     n, logs = _log_masses(width, constant=constant)
     masses = np.exp(logs - np.max(logs))
-    return rng.choice(n, size=size, p=masses / np.sum(masses))
+    chosen: IntArray = rng.choice(n, size=size, p=masses / np.sum(masses))
+    return chosen
 
 
 def of_mixture(

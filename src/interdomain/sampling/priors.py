@@ -58,8 +58,8 @@ def prior_sample(kernel: Kernel, draws: Draws) -> PriorSample:
     :raises NotImplementedError: For a kernel of which no features are known.
     """
     raise NotImplementedError(
-        f"kernel: no random features are known of {type(kernel).__name__}, of which functions could "
-        "be drawn; use a kernel with a known spectrum, a FiniteRank kernel with its own features, "
+        f"kernel: no random features are known of {type(kernel).__name__}, to draw functions with; "
+        "use a kernel with a known spectrum, a FiniteRank kernel with its own features, "
         "or register a function with interdomain.sampling.prior_sample.register."
     )
 

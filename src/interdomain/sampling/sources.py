@@ -14,10 +14,16 @@ from gpflow.inducing_variables import InducingPoints, InducingVariables
 from gpflow.kernels import Kernel
 from gpflow.mean_functions import MeanFunction
 from gpflow.models import GPR, SGPR, SVGP, VGP
-from gpflow.posteriors import BasePosterior, GPRPosterior, SGPRPosterior, VGPPosterior
+from gpflow.posteriors import (
+    BasePosterior,
+    GPRPosterior,
+    PrecomputeCacheType,
+    SGPRPosterior,
+    VGPPosterior,
+)
 
 from ..covariances.latents import LatentGPs, latent_gps
-from ..kernels import Invariant
+from ..kernels.harmonic.invariant import take_whole_orbits
 from ..linalg import square_root
 from ..models import AdditiveSVGP, OrthogonalSVGP
 from ..models.rows_model import RowsModel
@@ -36,6 +42,8 @@ from .conditioning import (
 )
 from .draws import Draws
 from .priors import prior_sample
+
+_NO_CACHE = PrecomputeCacheType.NOCACHE
 
 
 class Parts(NamedTuple):
@@ -64,9 +72,7 @@ def frozen(*objects: Any) -> tuple[Any, ...]:
     holder = tf.Module()
     holder.objects = list(objects)
     copied = gpflow.utilities.deepcopy(holder)
-    for module in copied.submodules:
-        if isinstance(module, Invariant):
-            module.num_samples = None
+    take_whole_orbits(copied)
     return tuple(copied.objects)
 
 
@@ -117,14 +123,14 @@ def function_parts_posterior(posterior: BasePosterior, draws: Draws) -> Parts:
 @function_parts.register(RowsModel)
 def function_parts_collapsed(model: RowsModel, draws: Draws) -> Parts:
     """With the optimal q."""
-    return function_parts(model.posterior(precompute_cache=None), draws)
+    return function_parts(model.posterior(_NO_CACHE), draws)
 
 
 @function_parts.register(AdditiveSVGP)
 @function_parts.register(AdditivePosterior)
 def function_parts_additive(model: AdditiveSVGP | AdditivePosterior, draws: Draws) -> Parts:
     """A q for each block."""
-    posterior = model if isinstance(model, AdditivePosterior) else model.posterior(None)
+    posterior = model if isinstance(model, AdditivePosterior) else model.posterior(_NO_CACHE)
     kernel, inducing_variable, mean_function = frozen(
         posterior.kernel, posterior.X_data, posterior.mean_function
     )
@@ -137,7 +143,7 @@ def function_parts_additive(model: AdditiveSVGP | AdditivePosterior, draws: Draw
 @function_parts.register(OrthogonalPosterior)
 def function_parts_orthogonal(model: OrthogonalSVGP | OrthogonalPosterior, draws: Draws) -> Parts:
     """With an orthogonal pair."""
-    posterior = model if isinstance(model, OrthogonalPosterior) else model.posterior(None)
+    posterior = model if isinstance(model, OrthogonalPosterior) else model.posterior(_NO_CACHE)
     kernel, base, orthogonal, mean_function = frozen(
         posterior.kernel, *posterior.pair, posterior.mean_function
     )
@@ -166,7 +172,8 @@ def function_parts_vgp_posterior(posterior: VGPPosterior, draws: Draws) -> Parts
 @function_parts.register(GPRPosterior)
 def function_parts_gpr(model: GPR | GPRPosterior, draws: Draws) -> Parts:
     """Exact regression."""
-    posterior = model if isinstance(model, GPRPosterior) else model.posterior(None)
+    posterior = model if isinstance(model, GPRPosterior) else model.posterior(_NO_CACHE)
+    assert posterior.mean_function is not None
     X = tf.convert_to_tensor(posterior.X_data)
     errors = posterior.Y_data - posterior.mean_function(X)
     noise = posterior.likelihood.variance_at(X)[:, 0]
@@ -180,7 +187,8 @@ def function_parts_gpr(model: GPR | GPRPosterior, draws: Draws) -> Parts:
 @function_parts.register(SGPRPosterior)
 def function_parts_sgpr(model: SGPR | SGPRPosterior, draws: Draws) -> Parts:
     """With the optimal q."""
-    posterior = model if isinstance(model, SGPRPosterior) else model.posterior(None)
+    posterior = model if isinstance(model, SGPRPosterior) else model.posterior(_NO_CACHE)
+    assert posterior.mean_function is not None
     X = tf.convert_to_tensor(posterior.X_data)
     errors = posterior.Y_data - posterior.mean_function(X)
     noise = posterior.likelihood.variance_at(X)[:, 0]
