@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
+
 import gpflow
 import numpy as np
 import pytest
@@ -69,6 +72,15 @@ def test_a_deep_gp_is_a_function() -> None:
     step = 1e-6 * np.ones_like(X)
     difference = tf.reduce_sum(function(X + step) - function(X - step)) / 2e-6
     np.testing.assert_allclose(tf.reduce_sum(tape.gradient(total, at)), difference, rtol=1e-6)
+
+
+@pytest.mark.full
+def test_it_is_loaded_on_demand() -> None:
+    code = "import sys, interdomain; print(any(name.startswith('gpflux') for name in sys.modules))"
+    process = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True
+    )
+    assert process.stdout.split() == ["False"]
 
 
 def test_gpflux_keeps_its_own() -> None:

@@ -4,6 +4,10 @@
 samples of this library's inducing variables with GPflux.
 """
 
+from .._tracing import leave_unconverted
 from . import sampling
+
+leave_unconverted(__name__)
+del leave_unconverted
 
 __all__ = ["sampling"]
