@@ -9,9 +9,7 @@ from __future__ import annotations
 import dataclasses
 import difflib
 import functools
-import importlib
 import inspect
-import pkgutil
 import sys
 from collections.abc import Callable, Iterator
 from types import FunctionType
@@ -71,12 +69,15 @@ _COMMON: dict[str, Callable[[Any], object]] = {
 """Arguments that mean the same everywhere; where one may be None, that is its default."""
 
 
+def loaded_modules(package: str) -> list[str]:
+    """The names of a package and of its modules that are imported by now. Nothing is imported to
+    find them: a subpackage that is loaded on demand would be."""
+    return sorted(name for name in sys.modules if name == package or name.startswith(f"{package}."))
+
+
 def check_constructors(package: str) -> None:
     """Have all constructors and class methods of the classes of a package checked so."""
-    root = importlib.import_module(package)
-    for module in [m.name for m in pkgutil.walk_packages(root.__path__, f"{package}.")]:
-        if module not in sys.modules:
-            continue
+    for module in loaded_modules(package):
         for kind in vars(sys.modules[module]).values():
             own = inspect.isclass(kind) and kind.__module__ == module
             if own and not kind.__name__.startswith("_"):

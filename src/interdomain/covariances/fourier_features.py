@@ -35,7 +35,7 @@ def Kuf_fourier_features(
     w = inducing_variable.validate_kernel(kernel)
     Xnew = tf.convert_to_tensor(Xnew)
     rows = as_rows(Xnew)
-    columns = _kept(inducing_variable, kernel.fourier_covariance(w, rows))
+    columns = kept_rows(inducing_variable, kernel.fourier_covariance(w, rows))
     shape = tf.concat([tf.shape(columns)[:1], tf.shape(Xnew)[:-1]], axis=0)
     return tf.reshape(columns, shape)
 
@@ -50,13 +50,13 @@ def Kuu_fourier_features(
 ) -> tf.Tensor:
     """Correlations, which the generalized spectral density at w and -w gives."""
     w = inducing_variable.validate_kernel(kernel)
-    rows = _kept(inducing_variable, kernel.fourier_correlations(w))
-    matrix = _kept(inducing_variable, tf.linalg.matrix_transpose(rows))
+    rows = kept_rows(inducing_variable, kernel.fourier_correlations(w))
+    matrix = kept_rows(inducing_variable, tf.linalg.matrix_transpose(rows))
     diagonal = tf.linalg.diag_part(matrix) + tf.cast(jitter, gpflow.default_float())
     return tf.linalg.set_diag(matrix, diagonal)
 
 
-def _kept(inducing_variable: FourierFeatures, rows: tf.Tensor) -> tf.Tensor:
+def kept_rows(inducing_variable: FourierFeatures, rows: tf.Tensor) -> tf.Tensor:
     """The rows of real parts and, but for w = 0, of imaginary ones; of all of them ``[2m, n]``."""
     count = int(inducing_variable.frequencies.shape[0])
     kept = inducing_variable.with_imaginary_part

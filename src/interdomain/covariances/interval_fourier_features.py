@@ -32,16 +32,22 @@ from .domains import Domain, Kuf_in_domain, domain
 _MATERNS = (Matern12, Matern32, Matern52)
 
 
-def _order(kernel: Stationary) -> int:
-    """p, of a Matern kernel of p + 1/2."""
+def matern_order(kernel: Stationary) -> int:
+    """The order p, of a Matern kernel of p + 1/2."""
     return next(p for p, kind in enumerate(_MATERNS) if isinstance(kernel, kind))
 
 
-def _rate(kernel: Stationary) -> tf.Tensor:
-    return math.sqrt(2 * _order(kernel) + 1) / kernel.lengthscales
+def rate_of(kernel: Stationary) -> tf.Tensor:
+    """The l of ``(d/dx + l)``."""
+    return math.sqrt(2 * matern_order(kernel) + 1) / kernel.lengthscales
 
 
-def _derivatives_at_ends(
+def noise_density(order: int) -> float:
+    """That of the white noise that gives f a variance of one, for a rate of one."""
+    return 2.0 ** (2 * order + 1) * math.factorial(order) ** 2 / math.factorial(2 * order)
+
+
+def derivatives_at_ends(
     inducing_variable: IntervalFourierFeatures, order: int, rate: tf.Tensor
 ) -> tf.Tensor:
     """Value and derivatives of the features at an end of the interval, ``[M, order + 1]``: the same
@@ -137,8 +143,8 @@ def Kuf_interval_fourier_features(
     above = x - inducing_variable.upper
     inside = _waves(inducing_variable, x)
     outside = tf.zeros_like(inside)
-    order, rate = _order(kernel), _rate(kernel)
-    derivatives = _derivatives_at_ends(inducing_variable, order, rate)
+    order, rate = matern_order(kernel), rate_of(kernel)
+    derivatives = derivatives_at_ends(inducing_variable, order, rate)
     for distance, sign in ((below, -1.0), (above, 1.0)):
         r = rate * tf.maximum(distance, 0)
         # Derivatives along r, and from them the coefficients of the polynomial.
@@ -176,20 +182,18 @@ def Kuu_operator_interval_fourier_features(
 ) -> tf.linalg.LinearOperatorLowRankUpdate:
     """Diagonal plus low rank; ``jitter`` is not added, because nothing of M rows is factorised."""
     inducing_variable.validate_kernel(kernel)
-    order, rate = _order(kernel), _rate(kernel)
+    order, rate = matern_order(kernel), rate_of(kernel)
     dtype = rate.dtype
     w = tf.constant(inducing_variable.angular_frequencies, dtype) / rate
-    # The density of the white noise that gives f its variance, over that of rate^(2 p + 1).
-    factor = 2.0 ** (2 * order + 1) * math.factorial(order) ** 2 / math.factorial(2 * order)
-    constant = inducing_variable.length * rate / (kernel.variance * factor)
+    constant = inducing_variable.length * rate / (kernel.variance * noise_density(order))
     waves = constant / 2 * (1 + w**2) ** (order + 1)
     diagonal = tf.concat([constant[None], waves, waves], axis=0)
-    derivatives = _derivatives_at_ends(inducing_variable, order, rate)
-    update = tf.linalg.matmul(derivatives, tf.constant(_INVERSE_ROOTS[order], dtype))
+    derivatives = derivatives_at_ends(inducing_variable, order, rate)
+    update = tf.linalg.matmul(derivatives, tf.constant(INVERSE_ROOTS[order], dtype))
     return low_rank_operator(diagonal, update / tf.sqrt(kernel.variance))
 
 
-_INVERSE_ROOTS: tuple[Array, ...] = (
+INVERSE_ROOTS: tuple[Array, ...] = (
     np.eye(1),
     np.eye(2),
     np.array([[1, 0, math.sqrt(1 / 8)], [0, math.sqrt(3), 0], [0, 0, math.sqrt(9 / 8)]]),

@@ -27,6 +27,8 @@ class OrthogonalPosterior(BlockwisePosterior):
     :param whiten: Whether both q's are over the whitened variables.
     :param mean_function: Added to the mean.
     :param precompute_cache: "tensor", "variable" or "nocache", as in GPflow.
+    :ivar pair: Both inducing variables.
+    :ivar q: Both q's.
     """
 
     def __init__(
@@ -44,11 +46,11 @@ class OrthogonalPosterior(BlockwisePosterior):
         precompute_cache: PrecomputeCacheType | str | None = PrecomputeCacheType.TENSOR,
     ) -> None:
         super().__init__(kernel, inducing_variable, mean_function=mean_function)
-        self._pair = OrthogonalPair(inducing_variable, orthogonal_inducing_variable)
-        self._q = OrthogonalQ(q_mu, q_sqrt, q_mu_orthogonal, q_sqrt_orthogonal)
+        self.pair = OrthogonalPair(inducing_variable, orthogonal_inducing_variable)
+        self.q = OrthogonalQ(q_mu, q_sqrt, q_mu_orthogonal, q_sqrt_orthogonal)
         self.whiten = whiten
         self.update_cache(_validate_precompute_cache_type(precompute_cache))
 
     def _groups(self, *, kept: bool = False) -> Sequence[OrthogonalGroup]:
-        q = None if kept else self._q
-        return orthogonal_groups(self._pair, self.kernel, q, whiten=self.whiten)
+        q = None if kept else self.q
+        return orthogonal_groups(self.pair, self.kernel, q, whiten=self.whiten)

@@ -94,9 +94,52 @@ def zonal_series(
 
 
 def derivative_weights(weights: tf.Tensor, dimension: int) -> tf.Tensor:
-    """The weights of a series' derivative, which is a series in dimension d + 2, ``[L - 1]``."""
+    """The weights of a series' derivative, which is a series in dimension d + 2, ``[L - 1]``; of
+    weights ``[L, ...]`` of several series those of each."""
     l = tf.range(1, weights.shape[0], dtype=weights.dtype)
-    return weights[1:] * l * (l + dimension - 2) / (dimension - 1)
+    factors = l * (l + dimension - 2) / (dimension - 1)
+    return weights[1:] * tf.reshape(factors, [-1] + [1] * (weights.shape.rank - 1))
+
+
+def zonal_series_of_each(t: tf.Tensor, weights: tf.Tensor, dimension: int) -> tf.Tensor:
+    """As :func:`zonal_series`, with weights of their own for parts of ``t``.
+
+    The gradient is that with respect to ``t`` alone; the weights have none.
+
+    :param t: Inner products of unit vectors, ``[...]``.
+    :param weights: ``[L, ...]``, which broadcast to the shape of ``t`` behind the first axis.
+    :param dimension: Dimension d >= 2 of the space around the sphere.
+    :raises ValueError: If ``dimension`` < 2.
+    """
+    validate_dimension(dimension)
+    size = weights.shape[0]
+    if not size:  # the derivative of a constant
+        return tf.zeros_like(t)
+
+    @tf.custom_gradient
+    def evaluate(t: tf.Tensor) -> tuple[tf.Tensor, Callable[[tf.Tensor], tf.Tensor]]:
+        def add_level(
+            l: tf.Tensor, p: tf.Tensor, p_before: tf.Tensor, total: tf.Tensor
+        ) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor, tf.Tensor]:
+            p_next = _next_polynomial(l, dimension, t, p, p_before)
+            return l + 1, p_next, p, total + weights[l] * p
+
+        one, zero = tf.ones_like(t), tf.zeros_like(t)
+        *_, total = tf.while_loop(
+            lambda l, *_: l < size,
+            add_level,
+            (tf.constant(0), one, zero, zero),
+            maximum_iterations=size,
+        )
+
+        def gradient(upstream: tf.Tensor) -> tf.Tensor:
+            slopes = derivative_weights(weights, dimension)
+            return upstream * zonal_series_of_each(t, slopes, dimension + 2)
+
+        return total, gradient
+
+    values: tf.Tensor = evaluate(t)
+    return values
 
 
 def _inner_products(

@@ -29,7 +29,7 @@ def wave_variances(kind: type[Stationary], ratios: tf.Tensor, highest: int) -> t
     :param kind: ``Matern12``, ``Matern32``, ``Matern52`` or ``SquaredExponential`` of GPflow.
     :param ratios: Lengthscales, in periods, ``[P]``.
     """
-    ratios = _bounded(kind, ratios)
+    ratios = bounded_ratios(kind, ratios)
     angles = 2 * np.pi * tf.constant(np.arange(1, highest + 1), ratios.dtype)
     densities = unit_density(kind, tf.square(ratios[:, None] * angles), 1)
     variances = zero_mean_variances(tf.square(ratios), *images_mixture(kind))
@@ -42,12 +42,13 @@ def zero_mean_covariances(kind: type[Stationary], ratio: tf.Tensor, lags: tf.Ten
     :param kind: As of :func:`wave_variances`.
     :param ratio: The lengthscale, in periods, a scalar.
     """
-    square = tf.square(_bounded(kind, ratio))[None]
+    square = tf.square(bounded_ratios(kind, ratio))[None]
     mixture = images_mixture(kind)
     sums = theta_mixture(tf.reshape(lags, [-1, 1]), square, *mixture, constant=False)
     return tf.reshape(sums, tf.shape(lags)) / zero_mean_variances(square, *mixture)[0]
 
 
-def _bounded(kind: type[Stationary], ratios: tf.Tensor) -> tf.Tensor:
+def bounded_ratios(kind: type[Stationary], ratios: tf.Tensor) -> tf.Tensor:
+    """Lengthscales, in periods, as the kernels have them."""
     longest = _LONGEST_MATERN if images_mixture(kind)[0].size > 1 else _LONGEST_GAUSSIAN
     return tf.minimum(ratios, tf.cast(longest, ratios.dtype))

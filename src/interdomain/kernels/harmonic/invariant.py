@@ -133,6 +133,13 @@ class Invariant(SetKernel):
         return tf.ensure_shape(images, [X.shape[0], size, X.shape[-1]])
 
 
+def take_whole_orbits(module: tf.Module) -> None:
+    """Set ``num_samples`` of every :class:`Invariant` in a module to None."""
+    for part in module.submodules:
+        if isinstance(part, Invariant):
+            part.num_samples = None
+
+
 def _powers(axis: CyclicTransform, X: tf.Tensor, exponents: tf.Tensor) -> tf.Tensor:
     """``G^exponent x`` for each x of X ``[..., D]`` and its exponent ``[...]``, digit by digit."""
     for digit in range(int(np.ceil(np.log2(axis.order)))):

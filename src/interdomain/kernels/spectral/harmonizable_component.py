@@ -18,6 +18,7 @@ from ._algebra import (
     densities,
     fourier_correlations,
     fourier_covariance,
+    fourier_variances,
     wigner,
     windowed_waves,
 )
@@ -133,18 +134,18 @@ class HarmonizableComponent(MixtureComponent):
 
     @inherit_check_shapes
     def K(self, X: TensorType, X2: TensorType | None = None) -> tf.Tensor:
-        Y, component = self._centred(X), self.tensors()
+        Y, component = self.centred(X), self.tensors()
         waves = windowed_waves(component, Y)
         if X2 is None:
             product = tf.linalg.matmul(waves, waves, transpose_b=True)
             return gaussian_of_lag(Y, None, component.excess) * product
-        Y2 = self._centred(X2)
+        Y2 = self.centred(X2)
         product = outer_product(waves, windowed_waves(component, Y2))
         return gaussian_of_lag(Y, Y2, component.excess) * product
 
     @inherit_check_shapes
     def K_diag(self, X: TensorType) -> tf.Tensor:
-        waves = windowed_waves(self.tensors(), self._centred(X))
+        waves = windowed_waves(self.tensors(), self.centred(X))
         return tf.reduce_sum(tf.square(waves), axis=-1)
 
     @check_shapes(
@@ -218,7 +219,18 @@ class HarmonizableComponent(MixtureComponent):
         :param w: Frequencies.
         :param X: Inputs; the active columns are selected here.
         """
-        return fourier_covariance(self.tensors(), w, self._centred(X))
+        return fourier_covariance(self.tensors(), w, self.centred(X))
+
+    @check_shapes(
+        "w: [m, D]",
+        "return: [n]",
+    )
+    def fourier_variances(self, w: tf.Tensor) -> tf.Tensor:
+        """The variances of the same real and imaginary parts, ``[2m]``.
+
+        :param w: Frequencies.
+        """
+        return fourier_variances(self.tensors(), w)
 
     def tensors(self) -> ComponentTensors:
         """The values of the parameters, with the scales in envelope and excess."""
@@ -232,7 +244,8 @@ class HarmonizableComponent(MixtureComponent):
             scaled_matrix(tf.convert_to_tensor(self.excess), scales),
         )
 
-    def _centred(self, X: TensorType) -> tf.Tensor:
+    def centred(self, X: TensorType) -> tf.Tensor:
+        """The active columns of X, less the centre."""
         return self._columns(X) - self.centre
 
 

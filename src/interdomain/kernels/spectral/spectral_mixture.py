@@ -70,7 +70,7 @@ class SpectralComponent(MixtureComponent):
     @inherit_check_shapes
     def K(self, X: TensorType, X2: TensorType | None = None) -> tf.Tensor:
         X, waves = self._waves(X)
-        lag = self._lag_matrix()
+        lag = self.lag_matrix()
         if X2 is None:
             product = tf.linalg.matmul(waves, waves, transpose_b=True)
             return gaussian_of_lag(X, None, lag) * product
@@ -90,7 +90,7 @@ class SpectralComponent(MixtureComponent):
         """``variance (N(w | frequency, lag) + N(w | -frequency, lag)) / 2`` (eq. 7)."""
         w = tf.cast(tf.convert_to_tensor(w), gpflow.default_float())
         means = tf.stack([tf.convert_to_tensor(self.frequency), -self.frequency])
-        densities = normal_densities(w, means, self._lag_matrix())
+        densities = normal_densities(w, means, self.lag_matrix())
         return self.variance * tf.reduce_mean(densities, axis=1)
 
     def _waves(self, X: TensorType) -> tuple[tf.Tensor, tf.Tensor]:
@@ -99,7 +99,8 @@ class SpectralComponent(MixtureComponent):
         waves = tf.concat(turns(X, self.frequency[None, :]), axis=-1)
         return X, tf.sqrt(self.variance) * waves
 
-    def _lag_matrix(self) -> tf.Tensor:
+    def lag_matrix(self) -> tf.Tensor:
+        """The covariance of the peak, ``[D, D]``."""
         lag = tf.convert_to_tensor(self.lag)
         return scaled_matrix(lag, tf.ones([self.dimension], lag.dtype))
 

@@ -1,0 +1,138 @@
+# ---
+# jupyter:
+#   jupytext:
+#     text_representation:
+#       extension: .py
+#       format_name: percent
+#   kernelspec:
+#     display_name: Python 3
+#     language: python
+#     name: python3
+# ---
+
+# %% [markdown]
+# # Function samples, and Thompson sampling
+#
+# `model.predict_f_samples` draws values at given rows. `idm.sampling.sample_functions` draws
+# functions: each can be evaluated anywhere, as often as one likes, and keeps its values; gradients
+# with respect to x lead to its maximum. Thompson sampling needs just that: to find the maximum of
+# an unknown function, draw a function from the posterior, and measure next where it is largest.
+
+# %%
+import os
+from pathlib import Path
+
+import gpflow
+import matplotlib.pyplot as plt
+import numpy as np
+import tensorflow as tf
+
+import interdomain as idm
+
+SMOKE = os.environ.get("INTERDOMAIN_SMOKE") == "1"
+rng = np.random.default_rng(0)
+output = Path("notebooks" if Path("notebooks").is_dir() else ".") / "output"
+output.mkdir(exist_ok=True)
+
+# %% [markdown]
+# The function to be maximised, which is measured with noise: several local maxima, and the greatest
+# at x = 1.51.
+
+# %%
+NOISE = 0.1
+
+
+def unknown(x: np.ndarray) -> np.ndarray:
+    return np.sin(3 * x) * np.exp(-(((x - 1.3) / 1.2) ** 2)) * -1.3 + 0.6 * np.cos(1.7 * x) + x / 4
+
+
+def measure(x: np.ndarray) -> np.ndarray:
+    return unknown(x) + NOISE * rng.normal(size=x.shape)
+
+
+LOWER, UPPER = -2.0, 3.0
+grid = np.linspace(LOWER, UPPER, 400)[:, None]
+best = float(np.max(unknown(grid)))
+print(f"the maximum is {best:.3f}, at {grid[np.argmax(unknown(grid)), 0]:.2f}")
+
+# %% [markdown]
+# ## A model with Fourier features
+#
+# A Matern-5/2 kernel on a box about the interval, and 30 of its waves. A sample of the posterior is
+# a sample of the prior (random waves of the box, of all frequencies), whose coefficients of the 30
+# waves are replaced by a draw of q. The dashed lines are the mean and two standard deviations.
+
+# %%
+kernel = idm.kernels.Periodized(gpflow.kernels.Matern52(lengthscales=0.7), LOWER - 1.5, UPPER + 1.5)
+features = idm.inducing_variables.PeriodicFourierFeatures.for_kernel(kernel, 30)
+
+
+def fitted(X: np.ndarray, Y: np.ndarray) -> idm.models.StructuredSGPR:
+    return idm.models.StructuredSGPR(
+        (X, Y), kernel, features, noise_variance=NOISE**2, progress=False
+    )
+
+
+X = np.array([[-1.7], [-0.4], [2.6]])
+Y = measure(X)
+model = fitted(X, Y)
+functions = idm.sampling.sample_functions(model, 12, seed=1)
+mean, variance = (value.numpy()[:, 0] for value in model.predict_f(grid))
+
+figure, axis = plt.subplots(figsize=(9, 4), layout="constrained")
+axis.plot(grid, functions(grid).numpy()[:, :, 0].T, lw=0.8, alpha=0.8)
+for sign in (-2, 0, 2):
+    axis.plot(grid, mean + sign * np.sqrt(variance), "k--", lw=1)
+axis.plot(X, Y, "ko")
+axis.set_title("twelve functions of the posterior after three measurements")
+figure.savefig(output / "function_samples.png", dpi=80)
+
+# %% [markdown]
+# ## The maximum of a function
+#
+# A coarse grid, then gradient steps from its best point: all functions at once, each at a place of
+# its own on the diagonal of `functions(x)`.
+
+
+# %%
+@tf.function(autograph=False)
+def slopes(functions: idm.sampling.FunctionSamples, x: tf.Tensor) -> tf.Tensor:
+    with tf.GradientTape() as tape:
+        tape.watch(x)
+        total = tf.linalg.trace(functions(x)[:, :, 0])
+    return tape.gradient(total, x)
+
+
+def maxima(functions: idm.sampling.FunctionSamples) -> np.ndarray:
+    x = tf.constant(grid[np.argmax(functions(grid).numpy()[:, :, 0], axis=1)])
+    for _ in range(30):
+        x = tf.clip_by_value(x + 0.005 * slopes(functions, x), LOWER, UPPER)
+    return x.numpy()
+
+
+# %% [markdown]
+# ## Thompson sampling
+#
+# Each round draws four functions, and measures at the maximum of each. Early functions differ in
+# everything and so do their maxima; later ones agree, and measurements gather about the maximum.
+
+# %%
+ROUNDS = 2 if SMOKE else 8
+for round_number in range(ROUNDS):
+    functions = idm.sampling.sample_functions(fitted(X, Y), 4, seed=10 + round_number)
+    x = maxima(functions)
+    X, Y = np.concatenate([X, x]), np.concatenate([Y, measure(x)])
+    regret = best - float(np.max(unknown(X)))
+    print(f"round {round_number + 1}: at {np.sort(x[:, 0]).round(2)}, regret {regret:.4f}")
+
+# %%
+model = fitted(X, Y)
+mean, variance = (value.numpy()[:, 0] for value in model.predict_f(grid))
+figure, axis = plt.subplots(figsize=(9, 4), layout="constrained")
+axis.plot(grid, unknown(grid), "C1", label="the unknown function")
+axis.plot(grid, mean, "C0", label="posterior mean")
+width = 2 * np.sqrt(variance)
+axis.fill_between(grid[:, 0], mean - width, mean + width, color="C0", alpha=0.2, lw=0)
+axis.scatter(X[:, 0], Y[:, 0], c=np.arange(len(X)), cmap="viridis", label="measurements, in turn")
+axis.legend()
+figure.savefig(output / "thompson_sampling.png", dpi=80)

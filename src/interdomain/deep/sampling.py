@@ -1,0 +1,92 @@
+"""GPflux's function samples, for inducing variables of this library.
+
+``gpflux.sampling.efficient_sample`` reads the points of an inducing variable, and takes features of
+kernels that were made for it alone; for others it conditions on all values that were asked for
+before. With this module imported, it draws functions by :mod:`interdomain.sampling` instead: a
+layer's ``sample()`` works, and ``gpflux.models.deep_gp.sample_dgp`` draws functions of a deep GP,
+each with one value at a place.
+"""
+
+from __future__ import annotations
+
+import tensorflow as tf
+from gpflow.base import TensorType
+from gpflow.inducing_variables import InducingVariables
+from gpflow.kernels import (
+    IndependentLatent,
+    Kernel,
+    LinearCoregionalization,
+    MultioutputKernel,
+    SeparateIndependent,
+    SharedIndependent,
+)
+from gpflux.sampling.kernel_with_feature_decomposition import KernelWithFeatureDecomposition
+from gpflux.sampling.sample import Sample, efficient_sample
+
+from ..inducing_variables import (
+    InterDomainInducingVariables,
+    SeparateIndependentInducingVariables,
+    SharedIndependentInducingVariables,
+)
+from ..posteriors import StructuredPosterior
+from ..sampling import FunctionSamples, sample_functions
+
+NUM_FEATURES = 1_000
+"""Of each function of the prior."""
+
+
+class FunctionSample(Sample):
+    """A function, as GPflux's samples are.
+
+    :param functions: Functions, of which there is one.
+    """
+
+    def __init__(self, functions: FunctionSamples) -> None:
+        self._functions = functions
+
+    def __call__(self, X: TensorType) -> tf.Tensor:
+        """The values ``[N, P]`` at X ``[N, D]``."""
+        return self._functions(X)[0]
+
+
+def efficient_sample_structured(
+    inducing_variable: InducingVariables,
+    kernel: Kernel,
+    q_mu: TensorType,
+    *,
+    q_sqrt: TensorType | None = None,
+    whiten: bool = False,
+) -> FunctionSample:
+    """A function of the posterior. Its random numbers depend on ``tf.random.set_seed``, as those of
+    GPflux do.
+
+    :param q_mu: ``[M, P]``.
+    :param q_sqrt: ``[M, P]`` or ``[P, M, M]``; None for a covariance of zero.
+    :raises NotImplementedError: As :func:`interdomain.sampling.sample_functions`.
+    """
+    posterior = StructuredPosterior(
+        kernel, inducing_variable, q_mu, q_sqrt, whiten=whiten, precompute_cache=None
+    )
+    seed = int(tf.random.uniform([], maxval=2**31 - 1, dtype=tf.int32))
+    return FunctionSample(sample_functions(posterior, 1, seed=seed, num_features=NUM_FEATURES))
+
+
+_KERNELS = (
+    Kernel,
+    KernelWithFeatureDecomposition,
+    MultioutputKernel,
+    IndependentLatent,
+    SharedIndependent,
+    SeparateIndependent,
+    LinearCoregionalization,
+)
+
+efficient_sample.register(
+    (
+        InterDomainInducingVariables,
+        SharedIndependentInducingVariables,
+        SeparateIndependentInducingVariables,
+    ),
+    _KERNELS,
+    object,
+)(efficient_sample_structured)

@@ -1,0 +1,103 @@
+"""Samples of a GP prior as functions, and what inducing variables are of them.
+
+Two dispatchers: a kernel family registers how functions are drawn from its prior, a family of
+inducing variables what its u is of such a function. A posterior's sample follows from both
+(:mod:`interdomain.sampling.conditioning`).
+"""
+
+from __future__ import annotations
+
+import abc
+from functools import singledispatch
+from typing import NoReturn
+
+import tensorflow as tf
+from gpflow.inducing_variables import InducingPoints, InducingVariables
+from gpflow.kernels import Kernel, White
+from gpflow.utilities import Dispatcher
+
+from ..linalg.chunks import map_rows
+from .draws import Draws
+
+MOST_ENTRIES = 2**24
+"""Numbers that are held at a time, at most."""
+
+
+class PriorSample(abc.ABC):
+    """Functions drawn from a GP prior: sums of a fixed number of features, to be evaluated
+    anywhere."""
+
+    @abc.abstractmethod
+    def __call__(self, X: tf.Tensor) -> tf.Tensor:
+        """The values of all functions, ``[S, N]``.
+
+        :param X: ``[N, D]``, with all columns, as ``kernel(X)`` takes them.
+        """
+
+    @property
+    @abc.abstractmethod
+    def entries_per_row(self) -> int:
+        """How many numbers are held for each row of X."""
+
+    def by_rows(self, X: tf.Tensor) -> tf.Tensor:
+        """As :meth:`__call__`, a few rows at a time, so that memory does not grow with N."""
+        chunk = max(1, MOST_ENTRIES // self.entries_per_row)
+        return tf.transpose(map_rows(lambda rows: tf.transpose(self(rows)), X, [], chunk))
+
+
+@singledispatch
+def prior_sample(kernel: Kernel, draws: Draws) -> PriorSample:
+    """Functions drawn from the prior of a kernel of one output, as its parameters are now.
+
+    The mean over draws of the product of a function's values at two points is the kernel there:
+    exactly, or but for what the family's documentation says. A family registers with
+    ``prior_sample.register``.
+
+    :param kernel: The kernel.
+    :param draws: How many functions, of how many features each.
+    :raises NotImplementedError: For a kernel of which no features are known.
+    """
+    raise NotImplementedError(
+        f"kernel: no random features are known of {type(kernel).__name__}, to draw functions with; "
+        "use a kernel with a known spectrum, a FiniteRank kernel with its own features, "
+        "or register a function with interdomain.sampling.prior_sample.register."
+    )
+
+
+@prior_sample.register(White)
+def prior_sample_white(kernel: White, draws: Draws) -> NoReturn:
+    """:raises NotImplementedError: Always."""
+    raise NotImplementedError(
+        "kernel: White is noise, independent at every point, of which no function of finite size "
+        "can be drawn; leave it out of the kernel, and let the likelihood have the noise."
+    )
+
+
+project = Dispatcher("project")
+project.__doc__ = """The inducing variables of functions drawn from the prior, ``[S, M]``.
+
+``project(inducing_variable, kernel, sample)``, for a ``sample`` of the ``kernel``: the linear
+functionals that u is, applied to each function. Raises NotImplementedError for combinations whose
+functionals are not known in closed form.
+"""
+
+
+@project.register(InducingVariables, Kernel, object)
+def project_unknown(
+    inducing_variable: InducingVariables, kernel: Kernel, sample: PriorSample
+) -> NoReturn:
+    """:raises NotImplementedError: Always."""
+    raise NotImplementedError(
+        f"inducing_variable: what {type(inducing_variable).__name__} are of functions drawn from "
+        f"{type(kernel).__name__} (as {type(sample).__name__}) is not known in closed form; use "
+        "the kernel's own features with a FiniteRank kernel, points, or register a function with "
+        "interdomain.sampling.project.register."
+    )
+
+
+@project.register(InducingPoints, Kernel, object)
+def project_points(
+    inducing_variable: InducingPoints, kernel: Kernel, sample: PriorSample
+) -> tf.Tensor:
+    """Values at the points."""
+    return sample.by_rows(tf.convert_to_tensor(inducing_variable.Z))

@@ -1,0 +1,212 @@
+"""What functions are as objects: gradients, chunks, float32, copies; and what is refused."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import gpflow
+import numpy as np
+import pytest
+import tensorflow as tf
+from gpflow.kernels import Matern52, SquaredExponential
+
+import interdomain as idm
+from interdomain.sampling import functions as functions_module
+from interdomain.sampling import sample_functions
+from interdomain.sphere.zonal_series import zonal_series, zonal_series_of_each
+
+from .moments import NUM_SAMPLES, assert_moments
+
+rng = np.random.default_rng(0)
+X = rng.uniform(-1, 1, size=(20, 1))
+Y = np.sin(4 * X) + 0.1 * rng.normal(size=(20, 1))
+AT = np.linspace(-1.5, 1.5, 23)[:, None]
+
+
+def regression() -> gpflow.models.GPR:
+    return gpflow.models.GPR((X, Y), Matern52(lengthscales=0.5), noise_variance=0.01)
+
+
+def harmonics() -> gpflow.models.SVGP:
+    """Of few degrees, of which the features leave some out."""
+    smooth = idm.kernels.SphericalMatern52(weight_variances=[2.0])
+    kernel = idm.kernels.FreeSpectrum.from_kernel(smooth, input_dim=1, max_degree=6)
+    features = idm.inducing_variables.SphericalHarmonics.for_kernel(kernel, 1, max_degree=4)
+    return gpflow.models.SVGP(kernel, gpflow.likelihoods.Gaussian(0.1), features)
+
+
+def test_gradients_have_the_covariance_of_derivatives() -> None:
+    """That of the formula: the mean's derivative, and for the kernel k,
+    ``d2 (k - k(x, X) (K + s I)^-1 k(X, x')) / dx dx'``."""
+    model = gpflow.models.GPR((X, Y), SquaredExponential(lengthscales=0.4), noise_variance=0.01)
+    functions = sample_functions(model, NUM_SAMPLES, num_features=12, seed=2)
+    at = tf.constant([[-0.7], [0.1], [1.2]], gpflow.default_float())
+    with tf.autodiff.ForwardAccumulator(at, tf.ones_like(at)) as accumulator:
+        values = functions(at)
+    slopes = accumulator.jvp(values).numpy()[:, :, 0]
+
+    K = model.kernel(X).numpy() + 0.01 * np.eye(len(X))
+    lags = at.numpy() - X.T
+    cross = model.kernel(at, X).numpy() * -lags / 0.16
+    mean = cross @ np.linalg.solve(K, Y)[:, 0]
+    lags = at.numpy() - at.numpy().T
+    cov = model.kernel(at).numpy() * (1 / 0.16 - np.square(lags / 0.16))
+    cov -= cross @ np.linalg.solve(K, cross.T)
+
+    errors = np.std(slopes, axis=0) / np.sqrt(NUM_SAMPLES)
+    assert np.all(np.abs(np.mean(slopes, axis=0) - mean) < 5 * errors)
+    products = (slopes - mean)[:, :, None] * (slopes - mean)[:, None, :]
+    errors = np.std(products, axis=0) / np.sqrt(NUM_SAMPLES)
+    assert np.all(np.abs(np.mean(products, axis=0) - cov) < 5 * errors)
+
+
+@pytest.mark.parametrize("model", [regression, harmonics])
+def test_many_rows_are_computed_a_few_at_a_time(
+    model: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    functions = sample_functions(model(), 3, num_features=10)
+
+    def value_and_gradient() -> tuple[tf.Tensor, tf.Tensor]:
+        at = tf.constant(AT)
+        with tf.GradientTape() as tape:
+            tape.watch(at)
+            values = functions(at)
+            total = tf.reduce_sum(tf.sin(values))
+        return values, tape.gradient(total, at)
+
+    whole = value_and_gradient()
+    entries = sum(of.entries_per_row for of in functions._parts.latents)
+    monkeypatch.setattr(functions_module, "MOST_ENTRIES", 5 * entries)
+    for value, expected in zip(value_and_gradient(), whole, strict=True):
+        np.testing.assert_allclose(value, expected, rtol=1e-9, atol=1e-9)
+    assert functions(AT[:0]).shape == (3, 0, 1)
+
+
+def test_second_derivatives() -> None:
+    functions = sample_functions(harmonics(), 2, num_features=10)
+    at = tf.constant([[0.3]], gpflow.default_float())
+
+    def slope(at: tf.Tensor) -> tf.Tensor:
+        with tf.GradientTape() as tape:
+            tape.watch(at)
+            total = tf.reduce_sum(functions(at))
+        return tape.gradient(total, at)
+
+    with tf.GradientTape() as tape:
+        tape.watch(at)
+        first = slope(at)
+    second = tape.gradient(first, at)
+    difference = (slope(at + 1e-5) - slope(at - 1e-5)) / 2e-5
+    np.testing.assert_allclose(second, difference, rtol=1e-5)
+
+
+def test_the_seed_says_which_functions() -> None:
+    model = regression()
+    first, again, other = (sample_functions(model, 2, seed=seed)(AT) for seed in (1, 1, 2))
+    np.testing.assert_array_equal(first, again)
+    assert np.max(np.abs(first - other)) > 0.1
+
+
+def test_training_does_not_change_functions() -> None:
+    model = harmonics()
+    functions = sample_functions(model, 2, num_features=10)
+    before = functions(AT)
+    model.kernel.variance.assign(0.1)
+    model.q_mu.assign(model.q_mu + 1)
+    np.testing.assert_array_equal(functions(AT), before)
+
+
+def test_functions_go_through_the_data() -> None:
+    """Where there is next to no noise."""
+    model = gpflow.models.GPR((X, Y), Matern52(lengthscales=0.5), noise_variance=1e-5)
+    model.data = (tf.constant(X), tf.sin(4 * X))
+    functions = sample_functions(model, 20, num_features=100)
+    np.testing.assert_allclose(functions(X), np.broadcast_to(np.sin(4 * X), [20, 20, 1]), atol=0.02)
+
+
+def test_functions_of_finite_rank_are_combinations_of_the_features() -> None:
+    """Exactly: as many functions as there are features, and one more, are linearly dependent."""
+    kernel = idm.kernels.Periodized(Matern52(lengthscales=0.4), -2.0, 2.0)
+    waves = idm.inducing_variables.PeriodicFourierFeatures.for_kernel(kernel, 9)
+    prior = idm.kernels.FiniteRank(kernel, waves)
+    model = gpflow.models.SVGP(prior, gpflow.likelihoods.Gaussian(0.1), waves)
+    values = sample_functions(model, 12)(AT).numpy()[:, :, 0]
+    assert np.linalg.matrix_rank(values, tol=1e-8) == 9
+    assert sample_functions(model, 12)._parts.latents[0].prior is None
+
+
+@pytest.fixture
+def single_precision() -> Iterator[None]:
+    with gpflow.config.as_context(gpflow.config.Config(float=np.float32, jitter=1e-4)):
+        yield
+
+
+@pytest.mark.parametrize("build", [regression, harmonics])
+def test_single_precision(build: Any, single_precision: None) -> None:
+    kernel = build().kernel
+    kind = gpflow.models.SVGP
+    if build is regression:
+        features: Any = gpflow.inducing_variables.InducingPoints(X[:6].astype(np.float32))
+    else:
+        features = idm.inducing_variables.SphericalHarmonics.for_kernel(kernel, 1, max_degree=4)
+    model = kind(kernel, gpflow.likelihoods.Gaussian(0.1), features)
+    functions = sample_functions(model, NUM_SAMPLES, num_features=6)
+    at = AT[::8].astype(np.float32)
+    assert functions(at).dtype == tf.float32
+    assert_moments(functions, at, *model.predict_f(at, full_cov=True))
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"num_samples": 0}, "num_samples must be an integer of 1 or more, found 0"),
+        ({"num_features": 1.5}, "num_features must be an integer of 1 or more, found 1.5"),
+        ({"seed": -1}, "seed must be an integer of 0 or more, found -1"),
+        ({"input_dim": 0}, "input_dim must be an integer of 1 or more, found 0"),
+    ],
+)
+def test_wrong_numbers(arguments: dict[str, Any], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        sample_functions(regression(), **{"num_samples": 2, **arguments})
+
+
+def test_a_compiled_function_cannot_draw() -> None:
+    model = regression()
+    with pytest.raises(ValueError, match="must be called outside of compiled functions"):
+        tf.function(lambda: sample_functions(model, 2)(AT), autograph=False)()
+
+
+def test_inducing_variables_of_others_are_refused() -> None:
+    """With the names of both."""
+
+    class Averages(gpflow.inducing_variables.InducingVariables):
+        num_inducing, shape = 3, (3, 1, 1)
+
+    gpflow.covariances.Kuu.register(Averages, SquaredExponential)(
+        lambda iv, kernel, jitter=0.0: tf.eye(3, dtype=tf.float64)
+    )
+    model = gpflow.models.SVGP(
+        SquaredExponential(), gpflow.likelihoods.Gaussian(), Averages(), num_latent_gps=1
+    )
+    with pytest.raises(NotImplementedError, match="Averages .*SquaredExponential .*closed form"):
+        sample_functions(model, 2, input_dim=1)
+
+
+@pytest.mark.parametrize("dimension", [2, 3, 6])
+def test_series_with_weights_of_their_own(dimension: int) -> None:
+    """Each is the series of its weights."""
+    t = tf.constant(rng.uniform(-1, 1, size=(2, 3, 4)))
+    weights = rng.normal(size=(7, 2, 3))
+    with tf.GradientTape() as tape:
+        tape.watch(t)
+        values = zonal_series_of_each(t, tf.constant(weights[..., None]), dimension)
+    gradient = tape.gradient(values, t)
+    for s in range(2):
+        for j in range(3):
+            own = tf.constant(t[s, j])
+            with tf.GradientTape() as tape:
+                tape.watch(own)
+                expected = zonal_series(own, tf.constant(weights[:, s, j]), dimension)
+            np.testing.assert_allclose(values[s, j], expected, rtol=1e-12)
+            np.testing.assert_allclose(gradient[s, j], tape.gradient(expected, own), rtol=1e-10)

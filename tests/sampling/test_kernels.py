@@ -1,0 +1,165 @@
+"""Functions of priors: the mean of products of their values is the kernel."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import gpflow
+import numpy as np
+import pytest
+from gpflow.kernels import Kernel
+
+import interdomain as idm
+from interdomain.kernels.spectral.spectral_mixture import SpectralComponent
+from interdomain.sampling import sample_functions
+from tests.tiers import in_tiers
+
+from .moments import NUM_SAMPLES, assert_moments
+
+SE, M12, M32, M52 = (
+    gpflow.kernels.SquaredExponential,
+    gpflow.kernels.Matern12,
+    gpflow.kernels.Matern32,
+    gpflow.kernels.Matern52,
+)
+
+
+def coregion() -> Kernel:
+    kernel = gpflow.kernels.Coregion(3, 2, active_dims=[0])
+    kernel.W.assign([[1.0, 0.3], [-0.5, 0.8], [0.2, 0.4]])
+    return kernel
+
+
+def categories() -> Kernel:
+    columns = [idm.kernels.CategoricalColumn([0.0, 1.0, 2.0]), idm.kernels.NumericColumn([-2, 2])]
+    return idm.kernels.Additive(columns, ["main", (0, 1)], variances=[0.5, 0.4, 0.8])
+
+
+def two_layers() -> Kernel:
+    return idm.kernels.ArcCosine(1, depth=2, variance=1.3, weight_variances=[0.5, 1.1])
+
+
+def globe() -> Kernel:
+    return idm.kernels.ArcCosine(2, inputs="unit_vectors")
+
+
+def mixture() -> Kernel:
+    parts = [
+        SpectralComponent([0.3, -0.1], variance=0.8, lag=0.02),
+        SpectralComponent([0.1, 0.2], lag=[[0.03, 0.01], [0.01, 0.02]]),
+    ]
+    return idm.kernels.SpectralMixture(parts)
+
+
+def located() -> Kernel:
+    return idm.kernels.Convolutional(
+        SE(lengthscales=0.8), (2, 2), (1, 2), location_kernel=M32(lengthscales=1.5)
+    )
+
+
+def colours() -> Kernel:
+    bases = [SE(lengthscales=0.7), M52(variance=0.4)]
+    return idm.kernels.Convolutional(idm.kernels.ChannelAdditive(bases, (1, 1)), (2, 1, 2), (1, 1))
+
+
+def harmonic_patches() -> Kernel:
+    base = idm.kernels.Convolutional(SE(lengthscales=1.2), (2, 2), (1, 2), weights=False)
+    flip = idm.transforms.ImageFlip((1, 2), axis=1)
+    return idm.kernels.HarmonicKernel(base, flip)
+
+
+def boxes() -> Kernel:
+    base = M32(lengthscales=0.8) + SE(variance=0.5, lengthscales=[0.05, 0.2])
+    return idm.kernels.Periodized(base, [-2.0, -2.5], [2.5, 2.0])
+
+
+def change_points() -> Kernel:
+    return gpflow.kernels.ChangePoints(
+        [SE(), M32(lengthscales=0.3), gpflow.kernels.Constant(0.5)], [-0.5, 0.6], steepness=4.0
+    )
+
+
+def product() -> Kernel:
+    return (
+        SE(lengthscales=[0.8, 1.1])
+        * gpflow.kernels.Periodic(M32(active_dims=[1]))
+        * (gpflow.kernels.Linear(active_dims=[0]) + gpflow.kernels.Constant(0.7))
+    )
+
+
+POINTS = np.array([[0.3, -1.1, 0.2, 0.5], [0.5, -0.8, 0.4, -0.3], [-0.9, 1.2, 0.1, 0.8]])
+UNITS = POINTS[:, :3] / np.linalg.norm(POINTS[:, :3], axis=1, keepdims=True)
+OUTPUTS = np.array([[0.0], [1.0], [2.0]])
+LEVELS = np.array([[0.0, 0.3], [2.0, -1.1], [5.0, 0.9]])  # 5 is no level
+
+KERNELS: dict[str, tuple[Callable[[], Kernel], np.ndarray]] = {
+    "squared-exponential": (lambda: SE(variance=1.4, lengthscales=[0.5, 1.2]), POINTS[:, :2]),
+    "matern12": (lambda: M12(lengthscales=0.9, active_dims=[2, 0]), POINTS),
+    "matern12-one-column": (lambda: M12(lengthscales=0.9), POINTS[:, :1]),
+    "matern32-one-column": (lambda: M32(lengthscales=0.7), POINTS[:, :1]),
+    "matern52": (lambda: M52(variance=0.6), POINTS[:, :3]),
+    "exponential": (lambda: gpflow.kernels.Exponential(lengthscales=0.4), POINTS[:, :2]),
+    "rational-quadratic": (lambda: gpflow.kernels.RationalQuadratic(alpha=0.7), POINTS[:, :2]),
+    "cosine": (lambda: gpflow.kernels.Cosine(lengthscales=[2.0, 3.0]), POINTS[:, :2]),
+    "periodic": (
+        lambda: gpflow.kernels.Periodic(SE(lengthscales=[0.6, 1.1]), period=[1.2, 1.9]),
+        POINTS[:, :2],
+    ),
+    "periodic-matern": (lambda: gpflow.kernels.Periodic(M32(), period=1.3), POINTS[:, :1]),
+    "constant": (lambda: gpflow.kernels.Constant(0.7), POINTS[:, :1]),
+    "linear": (lambda: gpflow.kernels.Linear([0.7, 1.3]), POINTS[:, :2]),
+    "polynomial": (lambda: gpflow.kernels.Polynomial(3, 0.6, offset=0.8), POINTS[:, :2]),
+    "units-0": (lambda: gpflow.kernels.ArcCosine(0, weight_variances=[0.5, 2.0]), POINTS[:, :2]),
+    "units-1": (lambda: gpflow.kernels.ArcCosine(1, bias_variance=0.5), POINTS[:, :2]),
+    "units-2": (lambda: gpflow.kernels.ArcCosine(2, variance=0.3), POINTS[:, :2]),
+    "coregion": (coregion, OUTPUTS),
+    "change-points": (change_points, POINTS[:, :1]),
+    "product": (product, POINTS[:, :2]),
+    "spectral-mixture": (mixture, POINTS[:, :2]),
+    "boxes": (boxes, POINTS[:, :2]),
+    "categories": (categories, LEVELS),
+    "two-layers": (two_layers, POINTS[:, :2]),
+    "unit-vectors": (globe, UNITS),
+    "located-patches": (located, POINTS),
+    "colours": (colours, POINTS),
+    "harmonic-patches": (harmonic_patches, POINTS),
+}
+
+
+@pytest.mark.parametrize("name", in_tiers(KERNELS, set(KERNELS) - {"two-layers"}))
+def test_the_covariance_of_functions_is_the_kernel(name: str) -> None:
+    build, X = KERNELS[name]
+    kernel = build()
+    functions = sample_functions(kernel, NUM_SAMPLES, num_features=12, seed=5, input_dim=X.shape[1])
+    assert_moments(functions, X, np.zeros([len(X), 1]), kernel(X).numpy()[None])
+
+
+def test_sampled_orbits_are_whole_in_functions() -> None:
+    kernel = idm.kernels.Invariant(SE(), idm.transforms.Rotation(5), num_samples=2)
+    functions = sample_functions(kernel, 4, num_features=8, input_dim=2)
+    X = POINTS[:, :2]
+    image = idm.transforms.Rotation(5).power(X, 2)
+    np.testing.assert_allclose(functions(X), functions(image), rtol=1e-10, atol=1e-10)
+    assert kernel.num_samples == 2  # the model's own is as it was
+
+
+@pytest.mark.parametrize(
+    "kernel",
+    [
+        gpflow.kernels.White(),
+        SE() + gpflow.kernels.White(),
+        gpflow.kernels.Polynomial(2.5),
+        gpflow.kernels.Periodic(M32()),
+        gpflow.kernels.Convolutional(SE(), (2, 2), (1, 2)),
+        gpflow.kernels.Periodic(gpflow.kernels.RationalQuadratic()) * gpflow.kernels.White(),
+    ],
+    ids=["white", "sum", "degree", "sums-of-sines", "convolutional", "product"],
+)
+def test_kernels_without_features_are_refused(kernel: Kernel) -> None:
+    with pytest.raises(NotImplementedError, match="kernel: "):
+        sample_functions(kernel, 2, input_dim=4)
+
+
+def test_the_number_of_columns_is_asked_for() -> None:
+    with pytest.raises(ValueError, match="input_dim must be given, .*SquaredExponential.* None"):
+        sample_functions(SE(), 2)

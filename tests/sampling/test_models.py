@@ -1,0 +1,234 @@
+"""Functions of every kind of model have the mean and the covariance that it predicts."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import gpflow
+import numpy as np
+import pytest
+from gpflow.inducing_variables import InducingPoints
+from gpflow.kernels import LinearCoregionalization, Matern32, Matern52, SharedIndependent
+from gpflow.likelihoods import Gaussian
+
+import interdomain as idm
+from interdomain.inducing_variables import (
+    SeparateIndependentInducingVariables,
+    SharedIndependentInducingVariables,
+    SphericalHarmonics,
+    SumInducingVariables,
+)
+from interdomain.sampling import sample_functions
+from tests.tiers import in_tiers
+
+from .moments import NUM_SAMPLES, assert_moments
+
+rng = np.random.default_rng(0)
+X = rng.uniform(-1, 1, size=(30, 2))
+Y = np.sin(3 * X[:, :1]) + 0.1 * rng.normal(size=(30, 1))
+YY = np.concatenate([Y, X[:, :1] * X[:, 1:]], axis=1)
+Z = X[:8]
+AT = np.array([[0.2, -0.3], [0.9, 0.4], [-1.5, 2.0]])
+MEAN = gpflow.mean_functions.Linear(np.array([[0.3], [-0.2]]), [0.5])
+
+
+def with_random_q(model: gpflow.models.SVGP) -> gpflow.models.SVGP:
+    numbers = np.random.default_rng(4)
+    for mean, root in model.variational_parameters:
+        mean.assign(numbers.normal(size=mean.shape))
+        if root is not None:
+            scales = numbers.uniform(0.2, 0.6, size=(root.shape[0], *[1] * (root.shape.rank - 1)))
+            root.assign(scales * root.numpy())
+    return model
+
+
+def stock(model: gpflow.models.SVGP) -> gpflow.models.SVGP:
+    numbers = np.random.default_rng(4)
+    model.q_mu.assign(numbers.normal(size=model.q_mu.shape))
+    model.q_sqrt.assign(0.6 * model.q_sqrt.numpy())
+    return model
+
+
+def box() -> tuple[Any, Any]:
+    kernel = idm.kernels.Periodized.from_data(Matern32(lengthscales=[0.6, 0.9]), X)
+    return kernel, idm.inducing_variables.PeriodicFourierFeatures.for_kernel(kernel, 15)
+
+
+def points(**arguments: Any) -> gpflow.models.SVGP:
+    arguments = {"mean_function": MEAN, **arguments}
+    return stock(
+        gpflow.models.SVGP(
+            Matern52(lengthscales=0.8), Gaussian(0.1), InducingPoints(Z), **arguments
+        )
+    )
+
+
+def two_outputs(kernel: Any, inducing_variable: Any) -> gpflow.models.SVGP:
+    return stock(gpflow.models.SVGP(kernel, Gaussian(0.1), inducing_variable, num_latent_gps=2))
+
+
+def mixed() -> LinearCoregionalization:
+    kernels = [Matern32(lengthscales=0.7), Matern52(variance=0.8)]
+    return LinearCoregionalization(kernels, W=np.array([[1.0, 0.2], [-0.4, 0.9], [0.3, 0.6]]))
+
+
+def separate() -> gpflow.models.SVGP:
+    """Of two kinds, in an order of their own."""
+    matern, (periodic, waves) = Matern32(lengthscales=0.7), box()
+    kernel = gpflow.kernels.SeparateIndependent([matern, periodic, matern])
+    point = InducingPoints(X[:15])
+    features = SeparateIndependentInducingVariables([point, waves, point])
+    model = gpflow.models.SVGP(kernel, Gaussian(0.1), features, num_latent_gps=3)
+    return stock(model)
+
+
+def orthogonal(*, base_of_points: bool = False, **arguments: Any) -> idm.models.OrthogonalSVGP:
+    kernel = idm.kernels.SphericalMatern32(weight_variances=[1.0, 0.6])
+    base = InducingPoints(X[8:14])
+    if not base_of_points:
+        base = SphericalHarmonics.for_kernel(kernel, input_dim=2, max_degree=2)
+    model = idm.models.OrthogonalSVGP(
+        kernel, Gaussian(0.1), base, InducingPoints(Z), mean_function=MEAN, **arguments
+    )
+    return with_random_q(model)
+
+
+def additive(**arguments: Any) -> idm.models.AdditiveSVGP:
+    kernel, waves = box()
+    kernel = kernel + Matern32(lengthscales=0.5) + gpflow.kernels.Constant(0.3)
+    blocks = SumInducingVariables([waves, InducingPoints(Z), None])
+    return with_random_q(idm.models.AdditiveSVGP(kernel, Gaussian(0.1), blocks, **arguments))
+
+
+def rotated() -> idm.models.HVGP:
+    return with_random_q(
+        idm.models.HVGP(Matern52(), Gaussian(0.1), Z[:4], idm.transforms.Rotation(3))
+    )
+
+
+def structured() -> idm.models.StructuredSGPR:
+    kernel, waves = box()
+    model = idm.models.StructuredSGPR((X, YY), kernel, waves, noise_variance=0.05)
+    return model
+
+
+def of_finite_rank() -> idm.models.StructuredSGPR:
+    kernel, waves = box()
+    prior = idm.kernels.FiniteRank(kernel, waves)
+    return idm.models.StructuredSGPR((X, Y), prior, waves, noise_variance=0.05)
+
+
+def some_of_finite_rank() -> idm.models.StructuredSGPR:
+    """The model has some of the features that the prior has."""
+    kernel = idm.kernels.SphericalMatern32()
+    harmonics = SphericalHarmonics.for_kernel(kernel, input_dim=2, max_degree=4)
+    prior = idm.kernels.FiniteRank(kernel, harmonics)
+    return idm.models.StructuredSGPR((X, Y), prior, SphericalHarmonics(3, [0, 1, 2]))
+
+
+def points_of_finite_rank() -> gpflow.models.SVGP:
+    kernel, waves = box()
+    prior = idm.kernels.FiniteRank(kernel, waves)
+    return stock(gpflow.models.SVGP(prior, Gaussian(0.1), InducingPoints(Z[:6])))
+
+
+def collapsed() -> idm.models.CollapsedSVGP:
+    kernel, waves = box()
+    likelihood = gpflow.likelihoods.Bernoulli()
+    labels = (Y > 0).astype(float)
+    model = idm.models.CollapsedSVGP((X, labels), kernel, likelihood, waves, progress=False)
+    model.assign_sites(model.pass_over_data().sites)
+    return model
+
+
+def classifier() -> gpflow.models.VGP:
+    model = gpflow.models.VGP((X, Y), Matern32(lengthscales=0.6), Gaussian(0.1))
+    return stock(model)
+
+
+def varying_noise() -> gpflow.models.SGPR:
+    noise = gpflow.functions.Linear(A=[[0.1], [0.0]], b=0.4)
+    likelihood = Gaussian(scale=noise)
+    return gpflow.models.SGPR((X, Y), Matern52(), InducingPoints(Z), likelihood=likelihood)
+
+
+MODELS: dict[str, Callable[[], Any]] = {
+    "svgp": points,
+    "svgp-diagonal": lambda: points(q_diag=True, whiten=False),
+    "svgp-two": lambda: two_outputs(Matern32(), InducingPoints(Z)),
+    "svgp-gpflow-shared": lambda: two_outputs(
+        SharedIndependent(Matern32(), 2),
+        gpflow.inducing_variables.SharedIndependentInducingVariables(InducingPoints(Z)),
+    ),
+    "svgp-bare": lambda: two_outputs(SharedIndependent(box()[0], 2), box()[1]),
+    "svgp-mixed": lambda: two_outputs(
+        mixed(), SharedIndependentInducingVariables(InducingPoints(Z))
+    ),
+    "svgp-separate": separate,
+    "additive": additive,
+    "additive-diagonal": lambda: additive(q_diag=True, whiten=False),
+    "hvgp": rotated,
+    "orthogonal": orthogonal,
+    "orthogonal-unwhitened": lambda: orthogonal(whiten=False),
+    "orthogonal-points": lambda: orthogonal(base_of_points=True),
+    "odvgp": lambda: orthogonal(variant="odvgp"),
+    "odvgp-unwhitened": lambda: orthogonal(variant="odvgp", whiten=False),
+    "structured-sgpr": structured,
+    "finite-rank": of_finite_rank,
+    "some-of-finite-rank": some_of_finite_rank,
+    "points-of-finite-rank": points_of_finite_rank,
+    "collapsed-svgp": collapsed,
+    "gpr": lambda: gpflow.models.GPR((X, YY), Matern52(), noise_variance=0.05),
+    "gpr-mean": lambda: gpflow.models.GPR((X, Y), Matern52(), MEAN, noise_variance=0.05),
+    "sgpr": lambda: gpflow.models.SGPR((X, YY), Matern52(), InducingPoints(Z), noise_variance=0.1),
+    "sgpr-waves": lambda: gpflow.models.SGPR((X, Y), *box(), noise_variance=0.1),
+    "sgpr-varying-noise": varying_noise,
+    "vgp": classifier,
+}
+
+
+FULL = {"orthogonal-unwhitened", "orthogonal-points", "odvgp-unwhitened", "svgp-two"}
+
+
+@pytest.mark.parametrize("name", in_tiers(MODELS, set(MODELS) - FULL))
+def test_moments_are_those_that_the_model_predicts(name: str) -> None:
+    model = MODELS[name]()
+    functions = sample_functions(model, NUM_SAMPLES, num_features=6, seed=1)
+    assert_moments(functions, AT, *model.predict_f(AT, full_cov=True))
+
+
+@pytest.mark.parametrize(
+    "name",
+    in_tiers(MODELS, ("svgp", "additive", "orthogonal", "structured-sgpr", "gpr", "sgpr", "vgp")),
+)
+def test_a_posterior_gives_the_functions_of_its_model(name: str) -> None:
+    model = MODELS[name]()
+    functions = sample_functions(model, 3, num_features=5, seed=2)
+    others = sample_functions(model.posterior(), 3, num_features=5, seed=2)
+    np.testing.assert_allclose(functions(AT), others(AT), rtol=1e-6, atol=1e-8)
+
+
+def test_outputs_of_one_mixed_model_go_together() -> None:
+    """Their covariance, which the moments of each output do not show."""
+    model = MODELS["svgp-mixed"]()
+    functions = sample_functions(model, NUM_SAMPLES, num_features=6)
+    mean, cov = model.predict_f(AT[:1], full_cov=False, full_output_cov=True)
+    values = functions(AT[:1]).numpy()[:, 0] - mean.numpy()
+    products = values[:, :, None] * values[:, None, :]
+    errors = np.std(products, axis=0) / np.sqrt(NUM_SAMPLES)
+    assert np.all(np.abs(np.mean(products, axis=0) - cov[0]) < 5 * errors)
+
+
+@pytest.mark.parametrize(
+    "model",
+    [
+        lambda: None,
+        lambda: gpflow.models.GPMC((X, Y), Matern32(), Gaussian(0.1)),
+        lambda: gpflow.models.GPRFITC((X, Y), Matern32(), Z),
+    ],
+    ids=["none", "gpmc", "fitc"],
+)
+def test_other_models_are_refused(model: Callable[[], Any]) -> None:
+    with pytest.raises(NotImplementedError, match="model: no functions can be drawn from"):
+        sample_functions(model(), 2)

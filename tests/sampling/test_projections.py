@@ -1,0 +1,142 @@
+"""What inducing variables are of functions of the prior: against covariances, and exactly where
+functions are combinations of the features."""
+
+from __future__ import annotations
+
+import gpflow
+import numpy as np
+import pytest
+import tensorflow as tf
+from gpflow.covariances import Kuf, Kuu
+from gpflow.inducing_variables import InducingVariables
+from gpflow.kernels import Kernel
+
+import interdomain as idm
+from interdomain.sampling import Draws, PriorSample, prior_sample, project
+from interdomain.sampling.waves import Waves
+from tests.conformance.cases import CASES, Case
+from tests.conformance.helpers import make_inputs
+from tests.conformance.selection import every_case_quick_each_class
+
+NUM_SAMPLES = 10_000
+
+
+def drawn(kernel: Kernel, num_columns: int, num_samples: int, num_features: int) -> PriorSample:
+    rng = np.random.default_rng(5)
+    return prior_sample(kernel, Draws(rng, num_samples, num_features, num_columns))
+
+
+@every_case_quick_each_class
+def test_covariances_with_f_and_of_u(case: Case) -> None:
+    """Those of Kuf and Kuu, to within the error of as many functions."""
+    kernel, inducing_variable = case.build()
+    X = make_inputs(case, 4)
+    sample = drawn(kernel, case.input_dim, NUM_SAMPLES, 6)
+    values = sample(tf.constant(X)).numpy()
+    u = np.asarray(project(inducing_variable, kernel, sample))
+    u = u / np.sqrt(np.diag(Kuu(inducing_variable, kernel)))  # their scale is any
+    scales = np.sqrt(np.diag(Kuu(inducing_variable, kernel)))
+    whole = Kuu(inducing_variable, kernel) / scales / scales[:, None]
+    _assert_mean(u[:, :, None] * u[:, None, :], whole)
+    cross = Kuf(inducing_variable, kernel, X) / scales[:, None]
+    _assert_mean(u[:, :, None] * values[:, None, :], cross)
+
+
+def _assert_mean(draws: np.ndarray, expected: np.ndarray) -> None:
+    errors = np.std(draws, axis=0) / np.sqrt(NUM_SAMPLES)
+    # An estimate from so many functions, not from a few large ones among them.
+    assert np.max(errors) < 0.2
+    excess = np.abs(np.mean(draws, axis=0) - expected) / (errors + 1e-6)
+    assert np.max(excess) < 5, np.max(excess)
+
+
+def harmonics() -> tuple[Kernel, InducingVariables, int]:
+    smooth = idm.kernels.SphericalMatern52(weight_variances=[0.6, 1.7])
+    kernel = idm.kernels.FreeSpectrum.from_kernel(smooth, input_dim=2, max_degree=4)
+    features = idm.inducing_variables.SphericalHarmonics.for_kernel(kernel, 2, max_degree=4)
+    return kernel, features, 2
+
+
+def activations() -> tuple[Kernel, InducingVariables, int]:
+    """As many as the harmonics that they are made of: they span the same."""
+    first = idm.kernels.ArcCosine(1)
+    kernel = idm.kernels.FreeSpectrum.from_kernel(first, input_dim=1, max_degree=4)
+    features = idm.inducing_variables.ActivationFeatures.random(1, 7, "relu", 4, seed=1)
+    return kernel, features, 1
+
+
+def waves() -> tuple[Kernel, InducingVariables, int]:
+    base = gpflow.kernels.SquaredExponential(lengthscales=[1.6, 2.1])
+    kernel = idm.kernels.Periodized(base, [-2.0, -3.0], [2.0, 2.5])
+    features = idm.inducing_variables.PeriodicFourierFeatures.for_kernel(kernel, 250)
+    return kernel, features, 2
+
+
+def effects() -> tuple[Kernel, InducingVariables, int]:
+    columns = [idm.kernels.CategoricalColumn([0.0, 1.0, 2.0]), idm.kernels.NumericColumn([-2, 2])]
+    kernel = idm.kernels.Additive(
+        columns, ["main", (0, 1)], kernel_class=gpflow.kernels.SquaredExponential, lengthscales=0.7
+    )
+    return kernel, idm.inducing_variables.AdditiveFeatures.for_kernel(kernel, 90), 2
+
+
+@pytest.mark.parametrize("build", [harmonics, activations, waves, effects])
+def test_features_that_are_all_of_the_prior_leave_nothing(build: object) -> None:
+    """``f' = Kfu Kuu^{-1} u'``, function by function."""
+    kernel, inducing_variable, num_columns = build()  # type: ignore[operator]
+    sample = drawn(kernel, num_columns, 5, 20)
+    X = np.random.default_rng(0).uniform(-1.5, 1.5, size=(9, num_columns))
+    if build is effects:
+        X[:, 0] = np.arange(9) % 4  # of which 3 is no level
+    u = project(inducing_variable, kernel, sample)
+    solved = np.linalg.solve(Kuu(inducing_variable, kernel), np.transpose(u))
+    explained = np.transpose(solved) @ Kuf(inducing_variable, kernel, X)
+    values = sample(tf.constant(X))
+    np.testing.assert_allclose(explained, values, rtol=0, atol=1e-6 * np.max(np.abs(values)))
+
+
+@pytest.mark.parametrize(
+    "kernel",
+    [
+        gpflow.kernels.Matern12(variance=1.3, lengthscales=0.7),
+        gpflow.kernels.Matern32(variance=0.6, lengthscales=1.1),
+        gpflow.kernels.Matern52(variance=1.3, lengthscales=0.4),
+    ],
+    ids=["matern12", "matern32", "matern52"],
+)
+def test_waves_of_an_interval_are_features(kernel: gpflow.kernels.Stationary) -> None:
+    """As functions they have the rows of Kuu as their inducing variables; and a function whose
+    frequency comes near to one of theirs has nearly the same."""
+    features = idm.inducing_variables.IntervalFourierFeatures(-1.0, 2.5, 3)
+    angular = features.angular_frequencies[:, None, None]
+    matrix = Kuu(features, kernel).numpy()
+    start = features.lower * angular[:, 0]
+    for shift, tolerance in ((0.0, 1e-9), (1e-7, 1e-5)):
+        for cosine, rows in ((True, matrix[1:4]), (False, matrix[4:])):
+            # cos(w (x - a)) = cos(w a) cos(w x) + sin(w a) sin(w x), and so for the sine.
+            parts = (np.cos(start), np.sin(start))
+            weights = parts if cosine else (-parts[1], parts[0])
+            sample = Waves(lambda X: X, angular * (1 + shift), *weights)
+            found = project(features, kernel, sample)
+            scale = np.max(np.abs(matrix))
+            np.testing.assert_allclose(found, rows, rtol=0, atol=tolerance * scale)
+
+
+def test_fourier_transforms_by_quadrature() -> None:
+    """``int f(x + centre) exp(-2 pi i w x) dx``, over standard deviations."""
+    (case,) = (case for case in CASES if case.name == "fourier-features")
+    kernel, features = case.build()
+    assert isinstance(kernel, idm.kernels.HarmonizableComponent)
+    sample = drawn(kernel, 1, 4, 7)
+    y = np.linspace(-12, 12, 4_001)
+    values = sample(tf.constant(y[:, None] + kernel.centre.numpy())).numpy()
+    w = features.frequencies.numpy()[:, 0]
+    transforms = values @ np.exp(-2j * np.pi * np.outer(y, w)) * (y[1] - y[0])
+    # The standard deviation of a real part, from the covariance function.
+    matrix = kernel(y[::8, None] + kernel.centre.numpy()).numpy()
+    found = project(features, kernel, sample).numpy()
+    parts = [np.cos(2 * np.pi * y[::8] * one) for one in w]
+    parts += [np.sin(2 * np.pi * y[::8] * one) for one in w[1:]]
+    deviations = [np.sqrt(part @ matrix @ part) * (y[8] - y[0]) for part in parts]
+    expected = np.concatenate([transforms.real, transforms.imag[:, 1:]], axis=1) / deviations
+    np.testing.assert_allclose(found, expected, rtol=0, atol=1e-6)
