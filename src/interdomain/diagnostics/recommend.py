@@ -44,9 +44,9 @@ START_UP: Mapping[str, float] = {
     "blocks": 4,
     "waves": 2,
     "patches": 6,
-    "harmonics": 15,
-    "effects": 15,
-    "effects and harmonics": 40,
+    "harmonics": 10,
+    "effects": 8,
+    "effects and harmonics": 22,
     "harmonics with diagonal q": 16,
     "harmonics with full q": 16,
 }
