@@ -9,9 +9,7 @@ from __future__ import annotations
 import dataclasses
 import difflib
 import functools
-import importlib
 import inspect
-import pkgutil
 import sys
 from collections.abc import Callable, Iterator
 from types import FunctionType
@@ -73,15 +71,17 @@ _COMMON: dict[str, Callable[[Any], object]] = {
 
 def check_constructors(package: str) -> None:
     """Have all constructors and class methods of the classes of a package checked so."""
-    root = importlib.import_module(package)
-    for module in [m.name for m in pkgutil.walk_packages(root.__path__, f"{package}.")]:
-        if module not in sys.modules:
-            continue
+    for module in modules_of(package):
         for kind in vars(sys.modules[module]).values():
             own = inspect.isclass(kind) and kind.__module__ == module
             if own and not kind.__name__.startswith("_"):
                 for name, made in list(_constructors(kind)):
                     setattr(kind, name, made)
+
+
+def modules_of(package: str) -> list[str]:
+    """The modules of a package that are imported: what is imported on demand is left alone."""
+    return [name for name in list(sys.modules) if f"{name}.".startswith(f"{package}.")]
 
 
 def _constructors(kind: type) -> Iterator[tuple[str, Any]]:

@@ -16,10 +16,8 @@ follow, all of them in this file:
 from __future__ import annotations
 
 import functools
-import importlib
 import inspect
 import linecache
-import pkgutil
 import re
 import sys
 import traceback
@@ -30,6 +28,7 @@ from typing import Any, TypeVar
 
 import tensorflow as tf
 
+from ._constructors import modules_of
 from ._graph_memory import freed_with_its_graph
 
 Function = TypeVar("Function", bound=Callable[..., Any])
@@ -56,18 +55,10 @@ def leave_unconverted(package: str) -> None:
     not change. Those that :func:`calls_user_code` are left out.
     """
     mark = _mark_of_do_not_convert()
-    root = importlib.import_module(package)
-    # What is imported on demand is not imported here.
-    names = [m.name for m in pkgutil.walk_packages(root.__path__, f"{package}.", onerror=_ignore)]
-    for name in (package, *names):
-        if name in sys.modules:
-            for function in _functions_of(vars(sys.modules[name]), name):
-                if not hasattr(function, _CALLS_USER_CODE):
-                    function.__dict__.update(mark)
-
-
-def _ignore(name: str) -> None:
-    """A subpackage that cannot be imported is none of ours to mark."""
+    for name in modules_of(package):
+        for function in _functions_of(vars(sys.modules[name]), name):
+            if not hasattr(function, _CALLS_USER_CODE):
+                function.__dict__.update(mark)
 
 
 def _mark_of_do_not_convert() -> dict[str, Any]:
