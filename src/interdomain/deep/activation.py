@@ -16,7 +16,7 @@ from ..covariances import Kuu_operator
 from ..covariances._lifted_inputs import radial_and_unit
 from ..covariances.activation_features import truncated_activation
 from ..inducing_variables import ActivationFeatures
-from ..kernels import ZonalKernel
+from ..kernels import FiniteRank, ZonalKernel
 from ..linalg import square_root
 from .structured import StructuredLayer
 
@@ -47,6 +47,9 @@ class ActivationLayer(StructuredLayer):
 
     :param kernel: A zonal kernel.
     :param inducing_variable: Activation features for it.
+    :param finite_rank: Whether the prior is what the units explain of the kernel
+        (:class:`~interdomain.kernels.FiniteRank`): that of a Bayesian output layer. Inner layers
+        then hand on what the network computes, without the noise of what it cannot.
 
     All other arguments are those of :class:`StructuredLayer`.
 
@@ -60,6 +63,7 @@ class ActivationLayer(StructuredLayer):
         num_data: int,
         mean_function: MeanFunction | None = None,
         *,
+        finite_rank: bool = False,
         num_latent_gps: int | None = None,
         q_diag: bool = False,
         q_mu: TensorType | None = None,
@@ -76,7 +80,7 @@ class ActivationLayer(StructuredLayer):
         kind = "ActivationFeatures"
         instance("inducing_variable", inducing_variable, ActivationFeatures, kind, remedy)
         super().__init__(
-            kernel,
+            FiniteRank(kernel, inducing_variable) if finite_rank else kernel,
             inducing_variable,
             num_data,
             mean_function,
@@ -91,15 +95,16 @@ class ActivationLayer(StructuredLayer):
             allow_large=allow_large,
             name=name,
         )
+        self._zonal = kernel
 
     def activation(self, t: TensorType) -> tf.Tensor:
         """The activation of the units, of the cosines t between their directions and the inputs."""
         t = tf.convert_to_tensor(t, gpflow.default_float())
-        return truncated_activation(self.inducing_variable, self.kernel, t)
+        return truncated_activation(self.inducing_variable, self._zonal, t)
 
     def output_weights(self) -> tf.Tensor:
         """W ``[M, P]``: the mean's weights of the hidden units."""
-        operator = Kuu_operator(self.inducing_variable, self.kernel, jitter=default_jitter())
+        operator = Kuu_operator(self.inducing_variable, self._zonal, jitter=default_jitter())
         root, mean = square_root(operator), tf.convert_to_tensor(self.q_mu)
         return root.solve(mean if self.whiten else root.solve(mean), adjoint=True)
 
@@ -115,10 +120,10 @@ class ActivationLayer(StructuredLayer):
             self.output_dim, use_bias=False, dtype=dtype, name="outputs"
         )
         lift = tf_keras.layers.Lambda(
-            lambda x: radial_and_unit(features, self.kernel, x)[1], dtype=dtype, name="lift"
+            lambda x: radial_and_unit(features, self._zonal, x)[1], dtype=dtype, name="lift"
         )
         scale = tf_keras.layers.Lambda(
-            lambda x: radial_and_unit(features, self.kernel, x)[0][..., None],
+            lambda x: radial_and_unit(features, self._zonal, x)[0][..., None],
             dtype=dtype,
             name="radius",
         )

@@ -49,7 +49,8 @@ def build(
     :param widths: The number of outputs of each layer, first to last: ``[5, 1]`` for two layers.
     :param features: Of every layer. "harmonics": spherical harmonics of most prior variance, and
         the finite-rank prior that they explain whole, without a Cholesky factor. "activation":
-        hidden ReLU units, an activated deep GP, with the arc-cosine kernel. "points": inducing
+        hidden ReLU units, an activated deep GP, and the finite-rank prior of them under the
+        arc-cosine kernel. "points": inducing
         points, with a squared exponential. "harmonic_points": harmonic blocks of a squared
         exponential under the negation, mean-field. "orthogonal": half harmonics and half points
         orthogonal to them.
@@ -93,6 +94,7 @@ def build(
         mean = None if is_last else identity_or_principal(rows, width)
         layer = parts.kind(
             *parts.arguments,
+            **parts.options,
             num_data=num_data,
             mean_function=mean,
             num_latent_gps=width,

@@ -6,6 +6,7 @@ Each is chosen for the rows that come to its layer when all layers before hand t
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from types import MappingProxyType
 from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
@@ -34,10 +35,11 @@ _UNITS = 2
 
 
 class Parts(NamedTuple):
-    """What a layer is made of: its class, and its first arguments."""
+    """What a layer is made of: its class, its first arguments, and others by name."""
 
     kind: type[Layer]
     arguments: tuple[Any, ...]
+    options: Mapping[str, Any] = MappingProxyType({})
 
 
 Maker: TypeAlias = Callable[[Kernel, Array, int, int], Parts]
@@ -76,7 +78,8 @@ def _units(kernel: Any, X: Array, num_inducing: int) -> ActivationFeatures:
 
 
 def _activation(kernel: Kernel, X: Array, num_inducing: int, seed: int) -> Parts:
-    return Parts(ActivationLayer, (kernel, _units(kernel, X, num_inducing)))
+    units = _units(kernel, X, num_inducing)
+    return Parts(ActivationLayer, (kernel, units), {"finite_rank": True})
 
 
 def _points(kernel: Kernel, X: Array, num_inducing: int, seed: int) -> Parts:

@@ -68,7 +68,7 @@ class Layer(GPLayer, abc.ABC):
         num_samples: int | None,
         full_cov: bool,
         full_output_cov: bool,
-        name: str | None,
+        name: str | None = None,
     ) -> None:
         instance("kernel", kernel, Kernel, "a GPflow kernel")
         validate_inducing_variable("inducing_variable", inducing_variable)
@@ -90,7 +90,7 @@ class Layer(GPLayer, abc.ABC):
         num_samples: int | None,
         full_cov: bool,
         full_output_cov: bool,
-        name: str | None,
+        name: str | None = None,
     ) -> None:
         """What GPflux and tf_keras need of a layer. The constructor of ``GPLayer`` itself makes one
         q, of a full covariance, for points."""
