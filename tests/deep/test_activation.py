@@ -20,14 +20,14 @@ from .cases import NUM_DATA, make_data, randomise
 def relu_up_to(degree: int, dimension: int) -> Any:
     """The ReLU's Gegenbauer series, its coefficients by numerical integration."""
     alpha = dimension / 2 - 1
-    t, weights = np.polynomial.legendre.leggauss(4000)
-    measure = weights * (1 - t**2) ** (alpha - 0.5)
+    nodes, weights = np.polynomial.legendre.leggauss(100)
+    angle = np.pi / 4 * (nodes + 1)  # where the activation is not zero
+    t, measure = np.cos(angle), weights * np.sin(angle) ** (2 * alpha)
     coefficients = []
     for n in range(degree + 1):
         values = eval_gegenbauer(n, alpha, t)
-        coefficients.append(
-            np.sum(measure * np.maximum(t, 0) * values) / np.sum(measure * values**2)
-        )
+        squares = 2 * np.sum(measure * values**2)  # of both halves
+        coefficients.append(np.sum(measure * t * values) / squares)
 
     def activation(x: Any) -> Any:
         terms = [c * eval_gegenbauer(n, alpha, x) for n, c in enumerate(coefficients)]

@@ -86,7 +86,10 @@ def build(
         make_kernel = function("kernel", kernel, "a function of the number of columns")
     if num_data is None:
         num_data = count
-    number("inner_scale", inner_scale)
+    if number("inner_scale", inner_scale) <= 0:
+        raise ValueError(
+            f"inner_scale must be positive, found {inner_scale}; pass a small number such as 0.01."
+        )
     layers: list[Layer] = []
     for index, width in enumerate(sizes):
         is_last = index == len(sizes) - 1

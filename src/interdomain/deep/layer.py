@@ -18,8 +18,9 @@ from gpflow.posteriors import AbstractPosterior, PrecomputeCacheType
 from gpflux.layers import GPLayer
 
 from .._arguments import instance, integer
+from ..covariances import Kuu_operator
 from ..covariances.columns import num_columns_of_any
-from ..covariances.domains import boxes
+from ..covariances.domains import boxed_parts, boxes, clipped_to
 from ..covariances.latents import latent_gps
 from ..kernels._scaled_parts import validate_rows
 from ..models.one_pass import (
@@ -210,22 +211,27 @@ class Layer(GPLayer, abc.ABC):
         """:raises ValueError: Unless the layer takes any inputs of so many columns, wherever a
         layer before may put them."""
         for latents in latent_gps(self.kernel, self.inducing_variable):
-            found = boxes(latents.inducing_variables[0], latents.kernel, num_columns)
-            if found:
+            pair = latents.inducing_variables[0], latents.kernel
+            ends = [str(box) for box in boxes(*pair, num_columns)]
+            ends += [end for part in boxed_parts(*pair) if (end := clipped_to(*part))]
+            if ends:
                 raise ValueError(
                     f"inducing_variable must see all of the outputs of the layer before, found "
-                    f"{found[0]}, which they leave; pass features without a box, such as "
+                    f"{ends[0]}, which they leave; pass features without a box, such as "
                     "SphericalHarmonics."
                 )
             rows: Array = np.full([1, num_columns], _FAR)
             validate_rows("inputs", latents.kernel, rows)
 
     def _check_parts(self) -> None:
-        if self.input_dim is not None:
-            try:
+        try:
+            if self.input_dim is not None:
                 self.check_input_dim(self.input_dim)
-            except ValueError as error:
-                raise ValueError(f"{self.name}: {error}") from error
+            else:  # at least they are of one family
+                for latents in latent_gps(self.kernel, self.inducing_variable):
+                    Kuu_operator(latents.inducing_variables[0], latents.kernel)
+        except (ValueError, NotImplementedError) as error:
+            raise ValueError(f"{self.name}: {error}") from error
 
 
 def deviations(variances: tf.Tensor) -> tf.Tensor:

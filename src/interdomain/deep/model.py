@@ -101,7 +101,7 @@ class DeepGP(gpflux.models.DeepGP, BayesianModel, ExternalDataTrainingLossMixin)
 
     @property
     def layer_of_inputs(self) -> Layer | None:
-        """The layer whose kernel sees the columns of X, to be checked; None where they are pixels."""
+        """The layer whose kernel sees the columns of X; None where they are pixels."""
         found: Layer | None = self.f_layers[0].layer_of_inputs
         return found
 
