@@ -13,8 +13,8 @@
 # %% [markdown]
 # # Deep Gaussian processes
 #
-# A GP with one lengthscale cannot be flat here and steep there. A deep GP can: its first layer bends
-# the input, so that the second sees a smooth function. This notebook fits a step with one and with
+# A GP with one lengthscale cannot be flat here and steep there. A deep GP can: its first layer
+# bends the input, so that the second sees a smooth one. This notebook fits a step with one and with
 # two layers of spherical harmonics, draws functions through the layers, and looks at what is
 # predicted away from the data, beside a neural network of a similar size.
 #

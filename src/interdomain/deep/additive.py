@@ -77,8 +77,8 @@ class AdditiveLayer(Layer):
             q_sqrt=q_sqrt,
             allow_large=allow_large,
         )
-        self.q_mu: list[gpflow.Parameter] = means
-        self.q_sqrt: list[gpflow.Parameter] = roots
+        self.q_mu: list[gpflow.Parameter] = means  # type: ignore[assignment]
+        self.q_sqrt: list[gpflow.Parameter] = roots  # type: ignore[assignment]
 
     @property
     def num_blocks(self) -> int:

@@ -85,12 +85,14 @@ class ConvolutionalLayer(Layer):
             raise ValueError(f"{self.name}: {error}") from error
 
     @property
-    def kernel(self) -> gpflow.kernels.Kernel:
+    def kernel(self) -> gpflow.kernels.Kernel:  # type: ignore[override]
         """The kernel on patches."""
         return self.patch_layer.kernel
 
     @property
-    def inducing_variable(self) -> gpflow.inducing_variables.InducingVariables:
+    def inducing_variable(  # type: ignore[override]
+        self,
+    ) -> gpflow.inducing_variables.InducingVariables:
         """The inducing variable on patches."""
         return self.patch_layer.inducing_variable
 

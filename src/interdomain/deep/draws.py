@@ -16,7 +16,7 @@ _MOST_SOBOL = 21_201
 """Dimensions of the Sobol sequence that SciPy has."""
 
 
-class StepDraws(tf.Module):
+class StepDraws(gpflow.Module):
     """Draws for training: they depend on a seed and the number of the step, and on nothing else.
 
     So a fit that is resumed draws what it would have drawn, and all evaluations of the loss in one

@@ -37,7 +37,7 @@ _UNITS = 2
 class Parts(NamedTuple):
     """What a layer is made of: its class, its first arguments, and others by name."""
 
-    kind: type[Layer]
+    kind: Callable[..., Layer]
     arguments: tuple[Any, ...]
     options: Mapping[str, Any] = MappingProxyType({})
 

@@ -15,7 +15,7 @@ from gpflow.inducing_variables import InducingVariables
 from gpflow.kernels import Kernel, LinearCoregionalization
 from gpflow.mean_functions import MeanFunction, Zero
 from gpflow.posteriors import AbstractPosterior, PrecomputeCacheType
-from gpflux.layers import GPLayer
+from gpflux.layers.gp_layer import GPLayer
 
 from .._arguments import instance, integer
 from ..covariances import Kuu_operator

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import gpflow
-import gpflux
+import gpflux.models.deep_gp
 import numpy as np
 import tensorflow as tf
 from check_shapes import check_shapes
@@ -25,7 +25,7 @@ Noise = Callable[[int, "tf.Tensor | int", int], tf.Tensor]
 """Standard normal numbers ``[S, N or 1, P]`` of a layer, for N rows and P outputs."""
 
 
-class DeepGP(gpflux.models.DeepGP, BayesianModel, ExternalDataTrainingLossMixin):  # type: ignore[misc]
+class DeepGP(gpflux.models.deep_gp.DeepGP, BayesianModel, ExternalDataTrainingLossMixin):
     """Layers of :mod:`interdomain.deep` and a likelihood (Salimbeni & Deisenroth 2017).
 
     It is a ``gpflux.models.DeepGP``, with its Keras models, and a model of GPflow's kind:
@@ -92,7 +92,8 @@ class DeepGP(gpflux.models.DeepGP, BayesianModel, ExternalDataTrainingLossMixin)
     @property
     def likelihood(self) -> Likelihood:
         """That of the likelihood layer."""
-        return self.likelihood_layer.likelihood
+        found: Likelihood = self.likelihood_layer.likelihood
+        return found
 
     @property
     def num_latent_gps(self) -> int:

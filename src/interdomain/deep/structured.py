@@ -8,7 +8,7 @@ from gpflow.base import TensorType
 from gpflow.inducing_variables import InducingVariables
 from gpflow.kernels import Kernel
 from gpflow.mean_functions import MeanFunction
-from gpflow.posteriors import PrecomputeCacheType
+from gpflow.posteriors import PrecomputeCacheType, _validate_precompute_cache_type
 
 from ..inducing_variables.multioutput import num_inducing
 from ..models.initial_q import variational_pair
@@ -122,5 +122,5 @@ class StructuredLayer(Layer):
             self.q_sqrt,
             whiten=self.whiten,
             mean_function=self.mean_function,
-            precompute_cache=precompute_cache,
+            precompute_cache=_validate_precompute_cache_type(precompute_cache),
         )
