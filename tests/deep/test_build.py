@@ -15,7 +15,7 @@ rng = np.random.default_rng(0)
 X = rng.normal(size=(120, 4)) @ np.diag([3.0, 1.0, 0.5, 0.1])
 
 
-@pytest.mark.parametrize("features", deep.FEATURES)
+@pytest.mark.parametrize("features", in_tiers(deep.FEATURES, quick=("harmonics",)))
 def test_parts(features: str) -> None:
     """Widths, numbers of variables, small inner covariances, and means that hand X on."""
     model = deep.build(X, widths=[2, 3, 2], features=features, num_inducing=12, num_data=500)
@@ -40,7 +40,7 @@ def test_parts(features: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "features", in_tiers(("harmonics", "activation", "harmonic_points"), quick=("harmonics",))
+    "features", in_tiers(("harmonics", "activation", "harmonic_points"), quick=())
 )
 def test_a_step_is_learned(features: str) -> None:
     """Two layers get far below the noise's variance that one that stays constant would need."""

@@ -30,7 +30,7 @@ def model_of(name: str, **options: Any) -> deep.DeepGP:
     return two_layers(LAYERS[name], **options)
 
 
-@pytest.mark.parametrize("name", in_tiers(CLASSES[:-1], quick=("blocks",)))
+@pytest.mark.parametrize("name", in_tiers(CLASSES[:-1], quick=()))
 def test_keras(name: str, keras: Any, tmp_path: Path) -> None:
     """GPflux's Keras model is traced with unknown columns; it trains every parameter, and its
     weights are saved and loaded."""
@@ -74,9 +74,7 @@ def test_fit(name: str) -> None:
     np.testing.assert_allclose(in_batches[1], variance, rtol=1e-9)
 
 
-@pytest.mark.parametrize(
-    "name", in_tiers(("wrapped", "activation", "convolutional"), quick=("wrapped",))
-)
+@pytest.mark.parametrize("name", in_tiers(("wrapped", "activation", "convolutional"), quick=()))
 def test_unknown_shapes(name: str) -> None:
     """Graphs of any number of rows and columns say what eager calls say."""
     model = model_of(name)
@@ -95,6 +93,7 @@ def test_unknown_shapes(name: str) -> None:
             np.testing.assert_allclose(found, own, rtol=1e-9)
 
 
+@pytest.mark.full
 def test_float32() -> None:
     with gpflow.config.as_context(gpflow.config.Config(float=np.float32, jitter=1e-4)):
         for name in KINDS:
@@ -148,6 +147,7 @@ def test_mixed_outputs() -> None:
         np.testing.assert_allclose(found, own, rtol=1e-10)
 
 
+@pytest.mark.full
 def test_natural_gradients_of_gpflux(keras: Any) -> None:
     """GPflux's own model for natural gradients takes the layers."""
     model = two_layers(LAYERS["harmonics"])
