@@ -22,6 +22,9 @@ from benchmarks.collapsed_step import CollapsedStep
 from benchmarks.colour_conv import ColourConv
 from benchmarks.conv_covariances import ConvCovariances
 from benchmarks.data_pass import DataPass
+from benchmarks.deep_conv import DeepConv
+from benchmarks.deep_step import DeepStep
+from benchmarks.deep_uci import DeepUci
 from benchmarks.distributed.benchmark import Distributed
 from benchmarks.elevation import Elevation
 from benchmarks.free_spectrum import FreeSpectrumBenchmark
@@ -56,6 +59,8 @@ BENCHMARKS: dict[str, type[Benchmark]] = {
         Structure,
         SeveralOutputs,
         CollapsedStep,
+        DeepStep,
+        DeepUci,
         SubsetStage,
         DataPass,
         Terrain,
@@ -80,6 +85,7 @@ BENCHMARKS: dict[str, type[Benchmark]] = {
         Rectangles,
         MnistConv,
         ColourConv,
+        DeepConv,
         KernelRecovery,
         BananaHmk,
         Solar,

@@ -2,7 +2,12 @@
 
 ``import interdomain as idm`` registers the covariances, posteriors and KL divergences of this
 library's types with GPflow's dispatchers; models of GPflow then take these types like its own.
+
+``interdomain.deep``, the layers of deep GPs, needs GPflux and is imported when it is asked for.
 """
+
+import importlib
+from typing import Any
 
 from . import (
     covariances,
@@ -30,6 +35,14 @@ leave_unconverted(__name__)
 del check_constructors, leave_unconverted
 
 __version__ = "0.1.0"
+
+
+def __getattr__(name: str) -> Any:
+    """``interdomain.deep``, imported on demand."""
+    if name == "deep":
+        return importlib.import_module(".deep", __name__)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
 
 __all__ = [
     "__version__",

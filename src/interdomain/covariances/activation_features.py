@@ -25,13 +25,20 @@ def Kuf_activation_features(
 ) -> tf.Tensor:
     """``r^p sum_l a_l N(d, l) P_l(z^T x / r)``, p being the kernel's radial power."""
     scale, unit = radial_and_unit(inducing_variable, kernel, Xnew)
-    dimension, degrees = inducing_variable.dimension, inducing_variable.degrees(kernel)
     t = tf.tensordot(inducing_variable.directions, unit, [[-1], [-1]])
+    return truncated_activation(inducing_variable, kernel, t) * scale
+
+
+def truncated_activation(
+    inducing_variable: ActivationFeatures, kernel: ZonalKernel, t: tf.Tensor
+) -> tf.Tensor:
+    """``sum_l a_l N(d, l) P_l(t)``: the activation of units as Kuf has it, of cosines t."""
+    dimension, degrees = inducing_variable.dimension, inducing_variable.degrees(kernel)
     coefficients = inducing_variable.activation.coefficients(dimension, degrees)
     counts = [num_harmonics(dimension, degree) for degree in degrees]
     weights = np.zeros(degrees[-1] + 1)
     weights[list(degrees)] = coefficients * counts
-    return zonal_series(t, tf.constant(weights, t.dtype), dimension) * scale
+    return zonal_series(t, tf.constant(weights, t.dtype), dimension)
 
 
 @check_shapes(

@@ -58,6 +58,19 @@ def domain_everything(inducing_variable: InducingVariables, kernel: Kernel) -> N
     return None
 
 
+clipped_to = Dispatcher("clipped_to")
+clipped_to.__doc__ = """Where features take values beyond an end for the end itself, in words.
+
+``clipped_to(inducing_variable, kernel)``; None, the default, where nothing is clipped.
+"""
+
+
+@clipped_to.register(InducingVariables, Kernel)
+def clipped_to_nothing(inducing_variable: InducingVariables, kernel: Kernel) -> None:
+    """Nothing is known to be."""
+    return None
+
+
 boxed_parts = Dispatcher("boxed_parts")
 boxed_parts.__doc__ = """What may have a domain of its own: inducing variables with their kernels.
 

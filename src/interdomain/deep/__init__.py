@@ -1,13 +1,53 @@
-"""What GPflux needs of this library, an extra: ``pip install interdomain[deep]``.
+"""Deep Gaussian processes: layers of all inducing variables of this library, for GPflux.
 
-``import interdomain`` does not load it; ``import interdomain.deep`` does, and registers function
-samples of this library's inducing variables with GPflux.
+It needs GPflux, ``pip install interdomain[deep]``, and is imported on demand::
+
+    import interdomain as idm
+    from interdomain import deep
+
+    model = deep.build(X, widths=[5, 1])
+    idm.training.fit(model, (X, Y), batch_size=256, natural_gradient=True)
+    mean, variance = model.predict_y(Xnew, num_samples=64)
+
+The layers go into ``gpflux.models.DeepGP`` and models of tf_keras as GPflux's own do.
 """
 
+try:
+    import gpflux
+except ImportError as error:
+    raise ImportError(
+        "interdomain.deep needs GPflux, which cannot be imported; install it by "
+        "pip install 'interdomain[deep]'."
+    ) from error
+
+from .._constructors import check_constructors
 from .._tracing import leave_unconverted
-from . import sampling
+from . import sampling  # registers GPflux's efficient_sample for this library's types
+from .activation import ActivationLayer
+from .additive import AdditiveLayer
+from .build import FEATURES, build
+from .convolutional import ConvolutionalLayer, convolutional_identity
+from .layer import Layer
+from .mean_functions import identity_or_principal
+from .model import DeepGP
+from .orthogonal import OrthogonalLayer
+from .structured import StructuredLayer
 
+check_constructors(__name__)
 leave_unconverted(__name__)
-del leave_unconverted
+del check_constructors, leave_unconverted, gpflux
 
-__all__ = ["sampling"]
+__all__ = [
+    "FEATURES",
+    "ActivationLayer",
+    "AdditiveLayer",
+    "ConvolutionalLayer",
+    "DeepGP",
+    "Layer",
+    "OrthogonalLayer",
+    "StructuredLayer",
+    "build",
+    "convolutional_identity",
+    "identity_or_principal",
+    "sampling",
+]

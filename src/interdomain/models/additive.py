@@ -15,14 +15,13 @@ from gpflow.likelihoods import Likelihood
 from gpflow.mean_functions import MeanFunction
 from gpflow.posteriors import PrecomputeCacheType
 
-from .._arguments import items
-from ..covariances.latents import LatentGPs, latent_gps
-from ..covariances.pairs import flat_blocks
+from ..covariances.latents import latent_gps
 from ..devices import move_parameters, resolve_devices
 from ..kernels import DecomposedKernel
 from ..posteriors.additive import AdditivePosterior
 from ..posteriors.groups import BlockGroup, additive_groups, marginals_and_kl
-from .one_pass import OnePassSVGP, variational_pair
+from .initial_q import blocks_of_latents, variational_blocks
+from .one_pass import OnePassSVGP
 
 _NO_CACHE = (None, "nocache", PrecomputeCacheType.NOCACHE)
 
@@ -98,10 +97,17 @@ class AdditiveSVGP(OnePassSVGP):
         self._devices = placed
         if placed is not None:
             for latents in latent_gps(kernel, inducing_variable):
-                blocks = _blocks(latents)
-                move_parameters(inducing_variable, blocks, placed)
-        sizes = _sizes(inducing_variable, kernel)
-        means, roots = self._initial_q(sizes, q_mu, q_sqrt, q_diag, allow_large)
+                move_parameters(inducing_variable, blocks_of_latents(latents), placed)
+        means, roots = variational_blocks(
+            kernel,
+            inducing_variable,
+            self.num_latent_gps,
+            q_diag=q_diag,
+            q_mu=q_mu,
+            q_sqrt=q_sqrt,
+            allow_large=allow_large,
+            devices=placed,
+        )
         self.q_mu: list[gpflow.Parameter] = means  # type: ignore[assignment]
         self.q_sqrt: list[gpflow.Parameter] = roots  # type: ignore[assignment]
 
@@ -161,52 +167,3 @@ class AdditiveSVGP(OnePassSVGP):
             precompute_cache=precompute_cache,
             devices=self._devices,
         )
-
-    def _initial_q(
-        self,
-        sizes: Sequence[int],
-        q_mu: Sequence[TensorType] | None,
-        q_sqrt: Sequence[TensorType] | None,
-        q_diag: bool,
-        allow_large: bool,
-    ) -> tuple[list[gpflow.Parameter], list[gpflow.Parameter]]:
-        rule = f"one entry per block, {len(sizes)}"
-        for name, given in (("q_mu", q_mu), ("q_sqrt", q_sqrt)):
-            count = len(sizes) if given is None else len(items(name, given, f"a list of {rule}"))
-            if count != len(sizes):
-                raise ValueError(f"{name} must have {rule}, found {count}.")
-        means, roots = [], []
-        for t, size in enumerate(sizes):
-            with tf.device(self._devices[t % len(self._devices)] if self._devices else None):
-                mean, root = variational_pair(
-                    (f"q_mu[{t}]", f"q_sqrt[{t}]"),
-                    f"block {t}",
-                    size,
-                    self.num_latent_gps,
-                    q_diag=q_diag,
-                    q_mu=None if q_mu is None else q_mu[t],
-                    q_sqrt=None if q_sqrt is None else q_sqrt[t],
-                    allow_large=allow_large,
-                )
-            means.append(mean)
-            roots.append(root)
-        return means, roots
-
-
-def _blocks(latents: LatentGPs) -> list[InducingVariables]:
-    return [block for block, _ in flat_blocks(latents.inducing_variables[0], latents.kernel)]
-
-
-def _sizes(inducing_variable: InducingVariables, kernel: Kernel) -> list[int]:
-    """The number of variables of each block; of the largest, where latent GPs differ.
-
-    :raises ValueError: If some latent GPs have more blocks than others.
-    """
-    blocks = [_blocks(latents) for latents in latent_gps(kernel, inducing_variable)]
-    numbers = [len(of_latents) for of_latents in blocks]
-    if len(set(numbers)) > 1:
-        raise ValueError(
-            f"inducing_variable must have as many blocks for each latent GP, found {numbers}; pass "
-            "kernels with the same number of summands."
-        )
-    return [max(int(block.num_inducing) for block in alike) for alike in zip(*blocks, strict=True)]

@@ -5,7 +5,6 @@ from __future__ import annotations
 import abc
 
 import gpflow
-import numpy as np
 import tensorflow as tf
 from check_shapes import inherit_check_shapes
 from gpflow.base import RegressionData, TensorType
@@ -13,15 +12,11 @@ from gpflow.inducing_variables import InducingVariables
 from gpflow.kernels import Kernel
 from gpflow.likelihoods import Likelihood
 from gpflow.mean_functions import MeanFunction
-from gpflow.utilities import positive, triangular
 
-from .._arguments import check_size, finite_array, instance, integer
+from .._arguments import instance, integer
 from .._tracing import calls_user_code
 from ..covariances.latents import latent_gps
 from ..posteriors.groups import outputs_of
-from ..sphere._typing import Array
-
-_RANKS = (0, 1, 2, 3)
 
 
 class OnePassSVGP(gpflow.models.SVGP, abc.ABC):
@@ -46,7 +41,7 @@ class OnePassSVGP(gpflow.models.SVGP, abc.ABC):
         validate_inducing_variable("inducing_variable", inducing_variable)
         instance("likelihood", likelihood, Likelihood, "a GPflow likelihood")
         validate_mean_function(mean_function)
-        num_latent_gps = _number_of_latent_gps(kernel, num_latent_gps)
+        num_latent_gps = number_of_latent_gps(kernel, num_latent_gps)
         if num_data is not None and not isinstance(num_data, (tf.Tensor, tf.Variable)):
             num_data = integer("num_data", num_data, at_least=1)
         gpflow.models.GPModel.__init__(self, kernel, likelihood, mean_function, num_latent_gps)
@@ -81,7 +76,7 @@ class OnePassSVGP(gpflow.models.SVGP, abc.ABC):
         return tf.reduce_sum(expectations) * scale - kl
 
 
-def _number_of_latent_gps(kernel: Kernel, given: int | None) -> int:
+def number_of_latent_gps(kernel: Kernel, given: int | None) -> int:
     """:raises ValueError: If it is not that of a kernel of several outputs."""
     if given is not None:
         given = integer("num_latent_gps", given, at_least=1)
@@ -108,43 +103,3 @@ def validate_mean_function(mean_function: MeanFunction | None) -> None:
     if mean_function is not None:
         remedy = "pass for example gpflow.mean_functions.Constant()"
         instance("mean_function", mean_function, MeanFunction, "a GPflow mean function", remedy)
-
-
-def variational_pair(
-    names: tuple[str, str],
-    owner: str,
-    size: int,
-    num_latent_gps: int,
-    *,
-    q_diag: bool,
-    q_mu: TensorType | None,
-    q_sqrt: TensorType | None,
-    allow_large: bool,
-) -> tuple[gpflow.Parameter, gpflow.Parameter]:
-    """The parameters of one q(u): zero mean and identity covariance by default.
-
-    :param names: What q_mu and q_sqrt are called in messages.
-    :param owner: Whose q it is, for messages.
-    :param size: The number of inducing variables.
-    :raises ValueError: If a given value has another shape, or both would be too large.
-    """
-    entries = float(size) * num_latent_gps * (1 if q_diag else size)
-    what = f"{names[1]} of {num_latent_gps:,} latent GPs and {size:,} inducing variables"
-    check_size("num_latent_gps", what, entries, allow_large=allow_large)
-    diagonal = np.ones((size, num_latent_gps))
-    roots = diagonal if q_diag else np.stack([np.eye(size)] * num_latent_gps)
-    mean = _checked(names[0], owner, q_mu, np.zeros((size, num_latent_gps)))
-    root = _checked(names[1], owner, q_sqrt, roots)
-    transform = positive() if q_diag else triangular()
-    return gpflow.Parameter(mean), gpflow.Parameter(root, transform=transform)
-
-
-def _checked(name: str, owner: str, given: TensorType | None, default: Array) -> Array:
-    value = default if given is None else finite_array(name, given, _RANKS, "an array")
-    if value.shape != default.shape:
-        size = default.shape[0] if default.ndim == 2 else default.shape[1]
-        raise ValueError(
-            f"{name} must have shape {default.shape}, found {value.shape}; {owner} has {size} "
-            "inducing variables."
-        )
-    return value.astype(gpflow.default_float())

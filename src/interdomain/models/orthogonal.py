@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import Literal
 
 import gpflow
-import numpy as np
 import tensorflow as tf
 from check_shapes import inherit_check_shapes
 from gpflow.base import TensorType
@@ -15,8 +14,6 @@ from gpflow.likelihoods import Likelihood
 from gpflow.mean_functions import MeanFunction
 from gpflow.posteriors import PrecomputeCacheType
 
-from .._arguments import choice, warn
-from ..covariances.latents import latent_gps
 from ..posteriors.groups import marginals_and_kl
 from ..posteriors.orthogonal import OrthogonalPosterior
 from ..posteriors.orthogonal_terms import (
@@ -24,9 +21,9 @@ from ..posteriors.orthogonal_terms import (
     OrthogonalPair,
     OrthogonalQ,
     orthogonal_groups,
-    residual_shares,
 )
-from .one_pass import OnePassSVGP, validate_inducing_variable, variational_pair
+from .initial_q import orthogonal_q, warn_of_determined_variables
+from .one_pass import OnePassSVGP, validate_inducing_variable
 
 
 class OrthogonalSVGP(OnePassSVGP):
@@ -101,37 +98,24 @@ class OrthogonalSVGP(OnePassSVGP):
             whiten=whiten,
             num_data=num_data,
         )
-        choice("variant", variant, ("solve", "odvgp"))
-        if variant == "odvgp" and q_sqrt_orthogonal is not None:
-            raise ValueError(
-                "q_sqrt_orthogonal: with variant='odvgp' the covariance of q(v') is the prior's; "
-                "leave it out, or pass variant='solve'."
-            )
         validate_inducing_variable("orthogonal_inducing_variable", orthogonal_inducing_variable)
         self.variant = variant
         self.orthogonal_inducing_variable = orthogonal_inducing_variable
-        self._warn_of_determined_variables()
-        self.q_mu, self.q_sqrt = variational_pair(
-            ("q_mu", "q_sqrt"),
-            "inducing_variable",
-            int(inducing_variable.num_inducing),
+        q = orthogonal_q(
+            self._pair,
+            variant,
             self.num_latent_gps,
             q_diag=q_diag,
             q_mu=q_mu,
             q_sqrt=q_sqrt,
+            q_mu_orthogonal=q_mu_orthogonal,
+            q_sqrt_orthogonal=q_sqrt_orthogonal,
             allow_large=allow_large,
         )
-        self.q_mu_orthogonal, root = variational_pair(
-            ("q_mu_orthogonal", "q_sqrt_orthogonal"),
-            "orthogonal_inducing_variable",
-            int(orthogonal_inducing_variable.num_inducing),
-            self.num_latent_gps,
-            q_diag=q_diag,
-            q_mu=q_mu_orthogonal,
-            q_sqrt=q_sqrt_orthogonal,
-            allow_large=allow_large,
-        )
-        self.q_sqrt_orthogonal: gpflow.Parameter | None = root if variant == "solve" else None
+        warn_of_determined_variables(kernel, self._pair)
+        self.q_mu, self.q_sqrt = q.q_mu, q.q_sqrt
+        self.q_mu_orthogonal: gpflow.Parameter = q.q_mu_orthogonal
+        self.q_sqrt_orthogonal: gpflow.Parameter | None = q.q_sqrt_orthogonal
 
     @property
     def variational_parameters(self) -> list[tuple[gpflow.Parameter, gpflow.Parameter]]:
@@ -142,10 +126,7 @@ class OrthogonalSVGP(OnePassSVGP):
         For a Gaussian likelihood and all of the data that converges for every step size up to one;
         for others, and for minibatches, take half of what an SVGP bears, or less.
         """
-        pairs = [(self.q_mu, self.q_sqrt)]
-        if self.q_sqrt_orthogonal is not None:
-            pairs.append((self.q_mu_orthogonal, self.q_sqrt_orthogonal))
-        return pairs
+        return self._q.pairs()
 
     def marginals_and_kl(self, X: TensorType) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
         return marginals_and_kl(self._groups, X)
@@ -179,30 +160,3 @@ class OrthogonalSVGP(OnePassSVGP):
     @property
     def _q(self) -> OrthogonalQ:
         return OrthogonalQ(self.q_mu, self.q_sqrt, self.q_mu_orthogonal, self.q_sqrt_orthogonal)
-
-    def _warn_of_determined_variables(self) -> None:
-        for latents in latent_gps(self.kernel, *self._pair):
-            pair = OrthogonalPair(*latents.inducing_variables)
-            shares = tf.get_static_value(residual_shares(pair, latents.kernel))
-            if shares is not None:  # not inside a compiled function
-                _warn_of_determined(pair, shares)
-
-
-def _warn_of_determined(pair: OrthogonalPair, shares: Any) -> None:
-    """
-    :param shares: Of the variance of each orthogonal variable, what the base leaves.
-    """
-    least = max(1e-5, 1e3 * np.finfo(shares.dtype).eps)
-    determined = np.flatnonzero(shares < least)
-    if len(determined) == 0:
-        return
-    if len(determined) == len(shares):
-        effect = "S_vf = 0, and the model is no more than an SVGP with the base"
-    else:
-        effect = f"S_vf = 0 for them (rows {determined[:10].tolist()}...), and they add nothing"
-    base, orthogonal = (type(part).__name__ for part in pair)
-    warn(
-        f"orthogonal_inducing_variable: the base ({base}) determines {len(determined)} of its "
-        f"{len(shares)} variables ({orthogonal}): {effect}. Choose variables that the base "
-        "lacks, such as points elsewhere or harmonics of other degrees."
-    )

@@ -51,7 +51,9 @@ class Parts(NamedTuple):
 
     @classmethod
     def of(cls, model: Any) -> Parts:
-        return cls(*(getattr(model, name, None) for name in cls._fields))
+        """Of a model; of a deep one those of the layer that the data are inputs of."""
+        seen = getattr(model, "layer_of_inputs", model)
+        return cls(*(getattr(seen, name, None) for name in cls._fields))
 
 
 def warn_of_data(model: Any, X: Array, Y: Array) -> None:

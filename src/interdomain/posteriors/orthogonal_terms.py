@@ -19,7 +19,7 @@ from __future__ import annotations
 
 import abc
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import tensorflow as tf
 from gpflow.base import TensorType
@@ -64,6 +64,13 @@ class OrthogonalQ(NamedTuple):
     q_sqrt: TensorType
     q_mu_orthogonal: TensorType
     q_sqrt_orthogonal: TensorType | None
+
+    def pairs(self) -> list[tuple[Any, Any]]:
+        """Means and roots, of those that have a root."""
+        found = [(self.q_mu, self.q_sqrt)]
+        if self.q_sqrt_orthogonal is not None:
+            found.append((self.q_mu_orthogonal, self.q_sqrt_orthogonal))
+        return found
 
 
 class Roots(NamedTuple):

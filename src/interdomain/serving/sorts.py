@@ -11,7 +11,6 @@ from gpflow.models import GPModel
 from gpflow.posteriors import AbstractPosterior
 
 from .._arguments import short
-from .loading import LoadedModel
 from .predictors import Predictor, predictor_of
 
 
@@ -22,8 +21,9 @@ def any_predictor(model: Any, method: str, likelihood: Likelihood | None) -> Pre
     """
     if isinstance(model, (GPModel, AbstractPosterior)):
         return predictor_of(model, likelihood)
-    if isinstance(model, LoadedModel):
-        predictor = model.predictor
+    own = getattr(model, "predictor", None)
+    if isinstance(own, Predictor):
+        predictor = own
     elif callable(getattr(model, method, None)):
         predictor = _of_functions(model, method)
     else:
@@ -32,9 +32,11 @@ def any_predictor(model: Any, method: str, likelihood: Likelihood | None) -> Pre
             f"{method!r}, found {short(model)}; interdomain.serving.save writes such."
         )
     if likelihood is not None:
+        what, remedy = f"a {predictor.kind}, which has its own", "leave it out"
+        if predictor.is_compiled:
+            what, remedy = "what was loaded", "save it with a likelihood"
         raise ValueError(
-            f"likelihood must be None for what was loaded, found {type(likelihood).__name__}; save "
-            "it with a likelihood."
+            f"likelihood must be None for {what}, found {type(likelihood).__name__}; {remedy}."
         )
     return predictor
 

@@ -14,6 +14,7 @@ from ..sphere._typing import Array
 from .batches import Batches
 from .checkpoints import CheckpointStore
 from .compiled import CompiledFunctions, connected, training_loss_of
+from .draws import draw_for_step
 from .endings import Ending, Endings
 from .guard import (
     LastGood,
@@ -73,6 +74,7 @@ def run_gradient_steps(
     while ending is None:
         step += 1
         batch = replicas.batch(batches, step - 1)
+        draw_for_step(model, step)
         before = good.present_values()
         with guarded(step):
             value, finite = functions.take_step(step, batch)

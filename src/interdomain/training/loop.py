@@ -16,6 +16,7 @@ from .arguments import FitArguments
 from .checkpoints import CheckpointStore
 from .compiled import CompiledFunctions
 from .data import Data, make_batches
+from .draws import draw_for_step
 from .endings import Ending, Endings
 from .gradient_steps import run_gradient_steps
 from .lbfgs import run_lbfgs
@@ -67,9 +68,10 @@ def fit(
 
     **Resuming.** A fit that is stopped and run again with ``resume=True`` and the same arguments
     arrives at the same parameters as one that was not, to the last bit, on the same machine with
-    the same number of threads. This does not hold for a loss that draws random numbers (Monte
-    Carlo likelihoods), for a Dataset shuffled without a seed, nor for operations on GPUs that are
-    deterministic only after ``tf.config.experimental.enable_op_determinism()``.
+    the same number of threads. :class:`interdomain.deep.DeepGP` draws by the number of the step,
+    and is resumed exactly, too. This does not hold for any other loss that draws random numbers
+    (Monte Carlo likelihoods), for a Dataset shuffled without a seed, nor for operations on GPUs
+    that are deterministic only after ``tf.config.experimental.enable_op_determinism()``.
 
     :param model: a model that is given its data (SVGP and its like) or holds them (GPR, SGPR, ...).
     :param data: (X ``[N, D]``, Y ``[N, P]``), converted to ``gpflow.default_float()`` except for an
@@ -253,6 +255,7 @@ def _run_steps(
         "jit_compile": arguments.jit_compile,
     }
     if arguments.full_batch:
+        draw_for_step(prepared.model, 0)  # the same at all steps: a function to be minimised
         return run_lbfgs(
             prepared.model,
             prepared.batches.batch(0),

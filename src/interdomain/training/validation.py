@@ -29,12 +29,18 @@ def check_columns(model: Any, columns: Sequence[int | None]) -> None:
     """
     num_inputs, num_outputs = columns
     if num_inputs is not None:
-        _check_inputs(model, num_inputs)
+        own = getattr(model, "check_input_dim", None)  # of a deep model: its first layer knows
+        check_inputs(model, num_inputs) if own is None else own(num_inputs)
     if num_outputs is not None and hasattr(model, "likelihood"):
         _check_outputs(model, num_outputs)
 
 
-def _check_inputs(model: Any, num_columns: int) -> None:
+def check_inputs(model: Any, num_columns: int) -> None:
+    """Check that a model, or a layer of one, takes inputs with so many columns.
+
+    :raises ValueError: If its kernel and inducing variable do not fit together, or inputs with so
+        many columns do not fit them.
+    """
     kernel = getattr(model, "kernel", None)
     if not isinstance(kernel, gpflow.kernels.Kernel):
         return

@@ -1,0 +1,108 @@
+"""A layer of sums with an independent q for each summand."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import gpflow
+from gpflow.base import TensorType
+from gpflow.inducing_variables import InducingVariables
+from gpflow.kernels import Kernel
+from gpflow.mean_functions import MeanFunction
+from gpflow.posteriors import PrecomputeCacheType
+
+from ..models.initial_q import variational_blocks
+from ..posteriors import AdditivePosterior
+from ..posteriors.groups import BlockGroup, additive_groups
+from .layer import Layer, Pair
+
+
+class AdditiveLayer(Layer):
+    """A layer with ``f = sum_t f_t`` and a mean-field ``q(u) = prod_t q_t(u_t)``.
+
+    It is to :class:`StructuredLayer` what :class:`interdomain.models.AdditiveSVGP` is to an SVGP:
+    with T blocks of m variables a step costs T factorisations of size m. Over a
+    :class:`~interdomain.kernels.HarmonicKernel` it is a layer of harmonic variational blocks (Sun
+    et al. 2021, section 4.2), and inside of a :class:`ConvolutionalLayer` that of their deep
+    convolutional GPs (section 5).
+
+    :param kernel: A sum, as AdditiveSVGP takes it; for several outputs also one of GPflow's
+        kernels of several outputs.
+    :param inducing_variable: The blocks.
+    :param q_mu: For each block initial values ``[m_t, L]``; zeros by default.
+    :param q_sqrt: For each block initial values ``[L, m_t, m_t]``, or ``[m_t, L]`` if ``q_diag``;
+        the identity by default.
+
+    All other arguments are those of :class:`StructuredLayer`.
+
+    :raises ValueError: As StructuredLayer; and if blocks and summands do not agree.
+    """
+
+    def __init__(
+        self,
+        kernel: Kernel,
+        inducing_variable: InducingVariables,
+        num_data: int,
+        mean_function: MeanFunction | None = None,
+        *,
+        num_latent_gps: int | None = None,
+        q_diag: bool = False,
+        q_mu: Sequence[TensorType] | None = None,
+        q_sqrt: Sequence[TensorType] | None = None,
+        whiten: bool = True,
+        num_samples: int | None = None,
+        full_cov: bool = False,
+        full_output_cov: bool = False,
+        allow_large: bool = False,
+        name: str | None = None,
+    ) -> None:
+        super().__init__(
+            kernel,
+            inducing_variable,
+            num_data,
+            mean_function,
+            num_latent_gps=num_latent_gps,
+            whiten=whiten,
+            num_samples=num_samples,
+            full_cov=full_cov,
+            full_output_cov=full_output_cov,
+            name=name,
+        )
+        means, roots = variational_blocks(
+            kernel,
+            inducing_variable,
+            self.num_latent_gps,
+            q_diag=q_diag,
+            q_mu=q_mu,
+            q_sqrt=q_sqrt,
+            allow_large=allow_large,
+        )
+        self.q_mu: list[gpflow.Parameter] = means  # type: ignore[assignment]
+        self.q_sqrt: list[gpflow.Parameter] = roots  # type: ignore[assignment]
+
+    @property
+    def num_blocks(self) -> int:
+        """The number of blocks."""
+        return len(self.q_mu)
+
+    @property
+    def variational_parameters(self) -> list[Pair]:
+        return list(zip(self.q_mu, self.q_sqrt, strict=True))
+
+    def _groups(self) -> Sequence[BlockGroup]:
+        return additive_groups(
+            self.inducing_variable, self.kernel, self.variational_parameters, whiten=self.whiten
+        )
+
+    def posterior(
+        self, precompute_cache: PrecomputeCacheType | str | None = PrecomputeCacheType.TENSOR
+    ) -> AdditivePosterior:
+        return AdditivePosterior(
+            self.kernel,
+            self.inducing_variable,
+            self.q_mu,
+            self.q_sqrt,
+            whiten=self.whiten,
+            mean_function=self.mean_function,
+            precompute_cache=precompute_cache,
+        )

@@ -1,0 +1,239 @@
+"""What every layer of a deep GP shares: everything but where its q comes from."""
+
+from __future__ import annotations
+
+import abc
+from collections.abc import Sequence
+from typing import Any
+
+import gpflow
+import numpy as np
+import tensorflow as tf
+import tensorflow_probability as tfp
+from gpflow.base import MeanAndVariance, TensorType
+from gpflow.inducing_variables import InducingVariables
+from gpflow.kernels import Kernel, LinearCoregionalization
+from gpflow.mean_functions import MeanFunction, Zero
+from gpflow.posteriors import AbstractPosterior, PrecomputeCacheType
+from gpflux.layers.gp_layer import GPLayer
+
+from .._arguments import instance, integer
+from ..covariances import Kuu_operator
+from ..covariances.columns import num_columns_of_any
+from ..covariances.domains import boxed_parts, boxes, clipped_to
+from ..covariances.latents import latent_gps
+from ..kernels._scaled_parts import validate_rows
+from ..models.one_pass import (
+    number_of_latent_gps,
+    validate_inducing_variable,
+    validate_mean_function,
+)
+from ..posteriors.groups import Group, marginals_and_kl, outputs_of
+from ..sphere._typing import Array
+from ..training.validation import check_inputs
+
+Pair = tuple[gpflow.Parameter, gpflow.Parameter]
+
+_FAR = 1e3
+"""Hidden outputs may be anywhere; here, for example."""
+
+
+class Layer(GPLayer, abc.ABC):
+    """A GP with inducing variables of this library, as a layer of GPflux and tf_keras.
+
+    It is used as ``gpflux.layers.GPLayer``: called, it returns a distribution that becomes a sample
+    where a tensor is needed, and adds its share of the KL divergence to the losses in training.
+    Posterior and KL divergence keep the structure of Kuu. Every weight is tracked by tf_keras and
+    by ``tf.train.Checkpoint``.
+
+    A subclass makes its q's in its constructor, and implements :meth:`_groups`,
+    :attr:`variational_parameters` and :meth:`posterior`.
+
+    :ivar num_latent_gps: The number L of latent GPs.
+    :ivar output_dim: The number P of columns of what it returns: L, unless the kernel mixes them.
+    """
+
+    output_dim: int
+    num_latent_gps: int
+    mean_function: MeanFunction
+
+    def __init__(
+        self,
+        kernel: Kernel,
+        inducing_variable: InducingVariables,
+        num_data: int,
+        mean_function: MeanFunction | None,
+        *,
+        num_latent_gps: int | None,
+        whiten: bool,
+        num_samples: int | None,
+        full_cov: bool,
+        full_output_cov: bool,
+        name: str | None = None,
+    ) -> None:
+        instance("kernel", kernel, Kernel, "a GPflow kernel")
+        validate_inducing_variable("inducing_variable", inducing_variable)
+        validate_mean_function(mean_function)
+        count = number_of_latent_gps(kernel, num_latent_gps)
+        self._begin(num_data, num_samples, full_cov, full_output_cov, name)
+        self.kernel = kernel
+        self.inducing_variable = inducing_variable
+        self.mean_function = Zero(output_dim=1) if mean_function is None else mean_function
+        self.whiten = whiten
+        self.num_latent_gps = count
+        mixes = isinstance(kernel, LinearCoregionalization)
+        self.output_dim = int(kernel.W.shape[0]) if mixes else count
+        self._check_parts()
+
+    def _begin(
+        self,
+        num_data: int,
+        num_samples: int | None,
+        full_cov: bool,
+        full_output_cov: bool,
+        name: str | None = None,
+    ) -> None:
+        """What GPflux and tf_keras need of a layer. The constructor of ``GPLayer`` itself makes one
+        q, of a full covariance, for points."""
+        num_data = integer("num_data", num_data, at_least=1)
+        if num_samples is not None:
+            num_samples = integer("num_samples", num_samples, at_least=1)
+        if full_cov and full_output_cov:
+            raise ValueError(
+                "full_cov, full_output_cov: found True for both, which GPflux cannot sample; pass "
+                "one of them."
+            )
+        super(GPLayer, self).__init__(
+            make_distribution_fn=self._make_distribution_fn,
+            convert_to_tensor_fn=self._convert_to_tensor_fn,
+            dtype=gpflow.default_float(),
+            name=name,
+        )
+        self.num_data = num_data
+        self.num_samples = num_samples
+        self.full_cov, self.full_output_cov = full_cov, full_output_cov
+        self.verbose = False
+
+    @property
+    def input_dim(self) -> int | None:
+        """The number of columns of the inputs; None where kernel and inducing variable leave it
+        open."""
+        return self._input_dim_of(self.inducing_variable)
+
+    def _input_dim_of(self, inducing_variable: InducingVariables) -> int | None:
+        return num_columns_of_any(
+            (block, latents.kernel)
+            for latents in latent_gps(self.kernel, inducing_variable)
+            for block in latents.inducing_variables
+        )
+
+    @property
+    def layer_of_inputs(self) -> Layer | None:
+        """The layer whose kernel sees the columns of the inputs; None where that is none."""
+        return self
+
+    @property
+    @abc.abstractmethod
+    def variational_parameters(self) -> list[Pair]:
+        """The pairs (q_mu, q_sqrt), as ``NaturalGradient.minimize`` of GPflow takes them."""
+
+    @abc.abstractmethod
+    def _groups(self) -> Sequence[Group]:
+        """The latent GPs with their inducing variables and their q."""
+
+    @abc.abstractmethod
+    def posterior(
+        self, precompute_cache: PrecomputeCacheType | str | None = PrecomputeCacheType.TENSOR
+    ) -> AbstractPosterior:
+        """The posterior of the layer, for repeated predictions; caches as in GPflow."""
+
+    def predict(
+        self, inputs: TensorType, *, full_cov: bool = False, full_output_cov: bool = False
+    ) -> MeanAndVariance:
+        """Mean and (co)variance of the outputs, in GPflow's shapes, mean function included.
+
+        :param inputs: ``[batch..., N, D]``.
+        """
+        posterior = self.posterior(PrecomputeCacheType.NOCACHE)
+        found: MeanAndVariance = posterior.fused_predict_f(inputs, full_cov, full_output_cov)
+        return found
+
+    def prior_kl(self) -> tf.Tensor:
+        """The KL divergence of all q; nothing is factorised if they are whitened."""
+        return tf.add_n([group.kl() for group in self._groups()])
+
+    def marginals_and_kl(self, inputs: TensorType) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
+        """Mean and variance of the outputs at inputs ``[N, D]``, ``[N, P]`` each, and the KL
+        divergence of all q, with one factorisation of each Kuu."""
+        mean, variance, kl = marginals_and_kl(self._groups(), inputs)
+        mean, variance = outputs_of(
+            self.kernel, mean, variance, full_cov=False, full_output_cov=False
+        )
+        return mean + self.mean_function(inputs), variance, kl
+
+    def call(self, inputs: TensorType, *args: Any, **kwargs: Any) -> Any:
+        """The distribution of the outputs. In training it adds the KL divergence, less the log
+        density of priors, to the losses, divided by ``num_data``."""
+        outputs = super(GPLayer, self).call(inputs, *args, **kwargs)
+        loss = tf.zeros([], gpflow.default_float())
+        if kwargs.get("training"):
+            loss = (self.prior_kl() - self._log_prior_density()) / self.num_data
+        self.add_loss(loss)
+        self.add_metric(loss, name=f"{self.name}_prior_kl", aggregation="mean")
+        return outputs
+
+    def _log_prior_density(self) -> tf.Tensor:
+        densities = [
+            module.log_prior_density()
+            for module in self.submodules
+            if isinstance(module, gpflow.Parameter) and module.trainable
+        ]
+        return tf.add_n([tf.zeros([], gpflow.default_float()), *densities])
+
+    def _make_distribution_fn(self, previous_layer_outputs: TensorType) -> Any:
+        if self.full_cov or self.full_output_cov:
+            return super()._make_distribution_fn(previous_layer_outputs)
+        mean, variance = self.predict(previous_layer_outputs)
+        return tfp.distributions.MultivariateNormalDiag(mean, deviations(variance))
+
+    def check_input_dim(self, num_columns: int) -> None:
+        """:raises ValueError: Unless the layer takes inputs with so many columns."""
+        check_inputs(self, num_columns)
+        mean = self.mean_function(tf.ones([1, num_columns], gpflow.default_float()))
+        if mean.shape[-1] not in (1, self.output_dim):
+            raise ValueError(
+                f"mean_function must return {self.output_dim} columns, as many as the layer has "
+                f"outputs, found {mean.shape[-1]} for inputs of {num_columns}; pass "
+                "gpflow.mean_functions.Linear with a matrix of that shape."
+            )
+
+    def check_hidden_inputs(self, num_columns: int) -> None:
+        """:raises ValueError: Unless the layer takes any inputs of so many columns, wherever a
+        layer before may put them."""
+        for latents in latent_gps(self.kernel, self.inducing_variable):
+            pair = latents.inducing_variables[0], latents.kernel
+            ends = [str(box) for box in boxes(*pair, num_columns)]
+            ends += [end for part in boxed_parts(*pair) if (end := clipped_to(*part))]
+            if ends:
+                raise ValueError(
+                    f"inducing_variable must see all of the outputs of the layer before, found "
+                    f"{ends[0]}, which they leave; pass features without a box, such as "
+                    "SphericalHarmonics."
+                )
+            rows: Array = np.full([1, num_columns], _FAR)
+            validate_rows("inputs", latents.kernel, rows)
+
+    def _check_parts(self) -> None:
+        try:
+            if self.input_dim is not None:
+                self.check_input_dim(self.input_dim)
+            else:  # at least they are of one family
+                for latents in latent_gps(self.kernel, self.inducing_variable):
+                    Kuu_operator(latents.inducing_variables[0], latents.kernel)
+        except (ValueError, NotImplementedError) as error:
+            raise ValueError(f"{self.name}: {error}") from error
+
+
+def deviations(variances: tf.Tensor) -> tf.Tensor:
+    """Standard deviations; where the variance is zero, their gradient is zero and not infinite."""
+    return tf.sqrt(tf.maximum(variances, np.finfo(variances.dtype.as_numpy_dtype).tiny))

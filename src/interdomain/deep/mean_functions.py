@@ -1,0 +1,38 @@
+"""Mean functions between layers of different widths."""
+
+from __future__ import annotations
+
+import gpflow
+import numpy as np
+from gpflow.mean_functions import Identity, Linear, MeanFunction
+
+from .._arguments import filled_matrix, integer
+from ..sphere._typing import Array
+
+
+def identity_or_principal(X: Array, width: int) -> MeanFunction:
+    """The mean function of a hidden layer (Salimbeni & Deisenroth 2017, section 4), not trainable.
+
+    The identity where the layer has as many outputs as inputs; the first principal components of
+    the inputs where it has fewer, with the mean of the inputs taken to zero; and the inputs with
+    columns of zeros behind them where it has more.
+
+    :param X: Inputs of the layer ``[N, D]``.
+    :param width: The number of outputs.
+    :raises ValueError: If X is not a finite matrix, or ``width`` < 1.
+    """
+    rows = filled_matrix("X", X, "[N, D]")
+    width = integer("width", width, at_least=1)
+    columns = rows.shape[1]
+    if width == columns:
+        return Identity()
+    if width > columns:
+        matrix, offset = np.eye(columns, width), np.zeros(width)
+    else:
+        centre = rows.mean(axis=0)
+        _, _, directions = np.linalg.svd(rows - centre, full_matrices=True)
+        matrix = directions[:width].T
+        offset = -centre @ matrix
+    mean = Linear(matrix, offset)
+    gpflow.set_trainable(mean, False)
+    return mean

@@ -1,0 +1,366 @@
+"""A deep GP as a GPflow model: bound, training by ``training.fit``, predictions over samples."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import gpflow
+import gpflux.models.deep_gp
+import numpy as np
+import tensorflow as tf
+from check_shapes import check_shapes
+from gpflow.base import InputData, MeanAndVariance, RegressionData
+from gpflow.likelihoods import Likelihood
+from gpflow.models import BayesianModel
+from gpflow.models.training_mixins import ExternalDataTrainingLossMixin
+
+from .._arguments import instance, integer, items
+from .._tracing import calls_user_code
+from ..serving.predictors import OF_TARGETS, Predictor
+from .draws import StepDraws, spread_draws
+from .layer import Layer, Pair, deviations
+
+Noise = Callable[[int, "tf.Tensor | int", int], tf.Tensor]
+"""Standard normal numbers ``[S, N or 1, P]`` of a layer, for N rows and P outputs."""
+
+
+class DeepGP(gpflux.models.deep_gp.DeepGP, BayesianModel, ExternalDataTrainingLossMixin):
+    """Layers of :mod:`interdomain.deep` and a likelihood (Salimbeni & Deisenroth 2017).
+
+    It is a ``gpflux.models.DeepGP``, with its Keras models, and a model of GPflow's kind:
+    :func:`interdomain.training.fit` trains it, with minibatches, checkpoints, an exact resumption,
+    and natural gradients for the last layer; so do :func:`interdomain.training.race` and SciPy.
+    The bound is
+
+        E[log p(y | f_L)] - sum_l KL(q_l),
+
+    the expectation over samples of the hidden layers that are drawn anew at every step, from the
+    seed and the number of the step. L-BFGS has one set of draws, and so a function to minimise.
+
+    Predictions average over samples of the hidden layers: means of means (of probabilities, for
+    classes), moments of the mixture, and densities of the mixture by log-mean-exp. The draws are
+    spread evenly and are the same for all rows and at every call.
+
+    :func:`build` makes one with values that it trains well from.
+
+    >>> import gpflow, numpy as np, interdomain as idm
+    >>> from interdomain import deep
+    >>> X = np.random.default_rng(0).normal(size=(50, 2))
+    >>> model = deep.build(X, widths=[2, 1], num_inducing=9)
+    >>> result = idm.training.fit(
+    ...     model, (X, X[:, :1]), batch_size=10, steps=2, natural_gradient=True, progress=False
+    ... )
+    >>> mean, variance = model.predict_y(X, num_samples=8)
+    >>> mean.shape, model.predict_log_density((X, X[:, :1])).shape
+    (TensorShape([50, 1]), TensorShape([50]))
+
+    :param f_layers: The layers, first to last: any :class:`Layer`. (With others, a
+        ``gpflux.models.DeepGP`` takes those of this library.)
+    :param likelihood: Any of GPflow's.
+    :param num_samples: How many samples of the hidden layers the bound draws for each row.
+    :param num_prediction_samples: How many samples predictions average over, where they are not
+        told.
+    :param seed: Of all draws.
+    :raises ValueError: If there are no layers, one is not of this library, their numbers of data
+        differ, or one does not take what the layer before returns; or an inducing variable has a
+        box that the outputs of the layer before leave. The message names the layer.
+    """
+
+    def __init__(
+        self,
+        f_layers: Sequence[Layer],
+        likelihood: Likelihood,
+        *,
+        num_samples: int = 1,
+        num_prediction_samples: int = 32,
+        seed: int = 0,
+    ) -> None:
+        layers = items("f_layers", f_layers, "a list of layers")
+        if not layers:
+            raise ValueError("f_layers must have at least one layer, found none.")
+        instance("likelihood", likelihood, Likelihood, "a GPflow likelihood")
+        _check_chain(layers)
+        super().__init__(layers, likelihood, input_dim=layers[0].input_dim)
+        self.num_samples = integer("num_samples", num_samples, at_least=1)
+        self.num_prediction_samples = integer(
+            "num_prediction_samples", num_prediction_samples, at_least=1
+        )
+        self.seed = seed
+        self._draws = StepDraws(seed)
+
+    @property
+    def likelihood(self) -> Likelihood:
+        """That of the likelihood layer."""
+        found: Likelihood = self.likelihood_layer.likelihood
+        return found
+
+    @property
+    def num_latent_gps(self) -> int:
+        """The number of outputs of the last layer, which the likelihood is of."""
+        return int(self.f_layers[-1].output_dim)
+
+    @property
+    def layer_of_inputs(self) -> Layer | None:
+        """The layer whose kernel sees the columns of X; None where they are pixels."""
+        found: Layer | None = self.f_layers[0].layer_of_inputs
+        return found
+
+    @property
+    def variational_parameters(self) -> list[Pair]:
+        """The pairs (q_mu, q_sqrt) of the last layer, whose bound is that of a single one: natural
+        gradients suit it. The q's of hidden layers are left to the other optimizer."""
+        pairs: list[Pair] = self.f_layers[-1].variational_parameters
+        return pairs
+
+    def set_step(self, step: int) -> None:
+        """Have the bound draw what belongs to a step; :func:`interdomain.training.fit` calls it."""
+        self._draws.step.assign(step)
+
+    def check_input_dim(self, num_columns: int) -> None:
+        """:raises ValueError: Unless the first layer takes inputs with so many columns."""
+        _named(0, self.f_layers[0], lambda layer: layer.check_input_dim(num_columns))
+
+    def maximum_log_likelihood_objective(self, data: RegressionData) -> tf.Tensor:
+        """The bound: see :meth:`elbo`."""
+        return self.elbo(data)
+
+    @calls_user_code
+    def elbo(self, data: RegressionData) -> tf.Tensor:
+        """The evidence lower bound, scaled to ``num_data`` rows, with the draws of this step.
+
+        :param data: X ``[N, D]`` and Y ``[N, P]``, all rows or a minibatch.
+        """
+        X, Y = data
+        X = _as_inputs(X)
+        samples = self.num_samples if len(self.f_layers) > 1 else 1
+
+        def noise(layer: int, num_rows: tf.Tensor | int, width: int) -> tf.Tensor:
+            return self._draws.normal(layer, [samples, num_rows, width])
+
+        inputs, kls = self._last_inputs(X, noise)
+        mean, variance, kl = self.f_layers[-1].marginals_and_kl(inputs)
+        expectations = self.likelihood.variational_expectations(
+            _repeated(X, samples), mean, variance, _repeated(tf.convert_to_tensor(Y), samples)
+        )
+        scale = self.num_data / tf.cast(samples * tf.shape(X)[0], kl.dtype)
+        return tf.reduce_sum(expectations) * scale - tf.add_n([*kls, kl])
+
+    def predict_f(
+        self,
+        Xnew: InputData,
+        full_cov: bool = False,
+        full_output_cov: bool = False,
+        *,
+        num_samples: int | None = None,
+    ) -> MeanAndVariance:
+        """Mean and variance of f, ``[N, P]``: the moments of a mixture over the samples.
+
+        :param full_cov: Must be False: :meth:`predict_f_samples` draws rows together.
+        :param full_output_cov: Must be False.
+        :param num_samples: How many.
+        :raises NotImplementedError: For covariances.
+        """
+        _without_covariances(full_cov, full_output_cov)
+        return _moments(*self._mixture(Xnew, num_samples))
+
+    @calls_user_code
+    def predict_y(
+        self,
+        Xnew: InputData,
+        full_cov: bool = False,
+        full_output_cov: bool = False,
+        *,
+        num_samples: int | None = None,
+    ) -> MeanAndVariance:
+        """Mean and variance of observations. For classes the mean is the mean of the probabilities.
+
+        :param num_samples: As for :meth:`predict_f`.
+        :raises NotImplementedError: For covariances.
+        """
+        _without_covariances(full_cov, full_output_cov)
+        mean, variance = self._mixture(Xnew, num_samples)
+        samples, rows = mean.shape[0], _repeated(_as_inputs(Xnew), mean.shape[0])
+        of_y = self.likelihood.predict_mean_and_var(rows, _flat(mean), _flat(variance))
+        return _moments(*(_per_sample(part, samples) for part in of_y))
+
+    @calls_user_code
+    def predict_log_density(
+        self,
+        data: RegressionData,
+        full_cov: bool = False,
+        full_output_cov: bool = False,
+        *,
+        num_samples: int | None = None,
+    ) -> tf.Tensor:
+        """The log density of each row of Y under the mixture, ``[N]``.
+
+        :param num_samples: As for :meth:`predict_f`.
+        :raises NotImplementedError: For covariances.
+        """
+        _without_covariances(full_cov, full_output_cov)
+        X, Y = data
+        mean, variance = self._mixture(X, num_samples)
+        samples = mean.shape[0]
+        densities = self.likelihood.predict_log_density(
+            _repeated(_as_inputs(X), samples),
+            _flat(mean),
+            _flat(variance),
+            _repeated(tf.convert_to_tensor(Y), samples),
+        )
+        by_sample = tf.reshape(densities, [samples, -1])
+        return tf.reduce_logsumexp(by_sample, axis=0) - np.log(samples)
+
+    def predict_f_samples(
+        self,
+        Xnew: InputData,
+        num_samples: int | None = None,
+        full_cov: bool = True,
+        full_output_cov: bool = False,
+        *,
+        seed: int = 0,
+    ) -> tf.Tensor:
+        """Samples of f, ``[S, N, P]``, or ``[N, P]`` for None.
+
+        :param Xnew: ``[N, D]``.
+        :param full_cov: Whether the rows are drawn together in every layer, as values of one
+            function: at O(N^3) for each output and layer.
+        :param full_output_cov: Must be False.
+        :param seed: Of the draws.
+        :raises NotImplementedError: For covariances between outputs.
+        """
+        _without_covariances(False, full_output_cov)
+        count = 1 if num_samples is None else integer("num_samples", num_samples, at_least=1)
+        values = _as_inputs(Xnew)
+        for index, layer in enumerate(self.f_layers):
+            mean, cov = layer.predict(values, full_cov=full_cov)
+            shape = tf.concat([[count], tf.shape(mean)[-2:]], axis=0)
+            numbers = tf.random.stateless_normal(shape, [seed, index], dtype=mean.dtype)
+            values = mean + (_joint(cov, numbers) if full_cov else deviations(cov) * numbers)
+        return values[0] if num_samples is None else values
+
+    @property
+    def predictor(self) -> Predictor:
+        """What :func:`interdomain.serving.predict_in_batches` predicts with."""
+
+        def mean(X: tf.Tensor) -> tf.Tensor:
+            return self.predict_f(X)[0]
+
+        last, seen = self.f_layers[-1], self.layer_of_inputs
+        return Predictor(
+            kind=type(self).__name__,
+            functions={
+                "predict_f": self.predict_f,
+                "predict_f_mean": mean,
+                "predict_y": self.predict_y,
+                OF_TARGETS: self.predict_log_density,
+            },
+            dtype=tf.as_dtype(gpflow.default_float()),
+            num_columns=self.f_layers[0].input_dim,
+            row_entries=self.num_prediction_samples
+            * max(int(layer.inducing_variable.num_inducing) for layer in self.f_layers)
+            * int(last.num_latent_gps),
+            kernel=None if seen is None else seen.kernel,
+        )
+
+    def _mixture(self, Xnew: InputData, num_samples: int | None) -> MeanAndVariance:
+        """Mean and variance of f for each sample of the hidden layers, ``[S, N, P]``."""
+        samples = self.num_prediction_samples
+        if num_samples is not None:
+            samples = integer("num_samples", num_samples, at_least=1)
+        if len(self.f_layers) == 1:
+            samples = 1
+        widths = [layer.output_dim for layer in self.f_layers[:-1]]
+        draws = spread_draws(widths, samples, self.seed) if widths else []
+        inputs, _ = self._last_inputs(_as_inputs(Xnew), lambda layer, *_: draws[layer])
+        mean, variance = self.f_layers[-1].predict(inputs)
+        return _per_sample(mean, samples), _per_sample(variance, samples)
+
+    def _last_inputs(self, X: tf.Tensor, noise: Noise) -> tuple[tf.Tensor, list[tf.Tensor]]:
+        """Samples of the inputs of the last layer ``[S N, D]``, all rows of one after those of the
+        sample before, and the KL divergences of the layers before it. The first layer, whose inputs
+        are the same for all samples, is computed once."""
+        inputs, num_rows = X, tf.shape(X)[0]
+        kls: list[tf.Tensor] = []
+        for index, layer in enumerate(self.f_layers[:-1]):
+            mean, variance, kl = layer.marginals_and_kl(inputs)
+            numbers = noise(index, num_rows, layer.output_dim)
+            samples = numbers.shape[0]
+            if index > 0:
+                mean, variance = _per_sample(mean, samples), _per_sample(variance, samples)
+            inputs = _flat(mean + deviations(variance) * numbers)
+            kls.append(kl)
+        return inputs, kls
+
+
+def _check_chain(layers: Sequence[Any]) -> None:
+    """:raises ValueError: If a layer does not take what the one before it returns."""
+    for index, layer in enumerate(layers):
+        remedy = "pass a gpflux.models.DeepGP the layers of other libraries"
+        instance(f"f_layers[{index}]", layer, Layer, "a layer of interdomain.deep", remedy)
+    for index, layer in enumerate(layers[1:], start=1):
+        before = layers[index - 1]
+        width = before.output_dim
+        if layer.input_dim not in (None, width):
+            raise ValueError(
+                f"f_layers[{index}] ({layer.name}) must take the {width} outputs of "
+                f"f_layers[{index - 1}] ({before.name}), found a layer for {layer.input_dim} "
+                f"columns; build it for {width}, or the layer before with num_latent_gps="
+                f"{layer.input_dim}."
+            )
+
+        def check(layer: Layer, width: int = width) -> None:
+            layer.check_hidden_inputs(width)
+            layer.check_input_dim(width)
+
+        _named(index, layer, check)
+
+
+def _named(index: int, layer: Layer, check: Callable[[Layer], None]) -> None:
+    try:
+        check(layer)
+    except ValueError as error:
+        raise ValueError(f"f_layers[{index}] ({layer.name}): {error}") from error
+
+
+def _as_inputs(X: InputData) -> tf.Tensor:
+    return tf.cast(tf.convert_to_tensor(X), gpflow.default_float())
+
+
+def _without_covariances(full_cov: bool, full_output_cov: bool) -> None:
+    if full_cov or full_output_cov:
+        raise NotImplementedError(
+            "full_cov, full_output_cov must be False for a DeepGP, whose outputs are no Gaussians; "
+            "draw rows together by predict_f_samples(Xnew, num_samples)."
+        )
+
+
+@check_shapes("values: [S, N, P]", "return: [R, P]")
+def _flat(values: tf.Tensor) -> tf.Tensor:
+    return tf.reshape(values, [-1, values.shape[-1]])
+
+
+@check_shapes("values: [R, P]", "return: [S, N, P]")
+def _per_sample(values: tf.Tensor, num_samples: int) -> tf.Tensor:
+    return tf.reshape(values, [num_samples, -1, values.shape[-1]])
+
+
+def _repeated(values: tf.Tensor, num_samples: int) -> tf.Tensor:
+    """The rows for each sample, one sample after the other."""
+    return values if num_samples == 1 else tf.tile(values, [num_samples, 1])
+
+
+@check_shapes("mean: [S, N, P]", "variance: [S, N, P]", "return[0]: [N, P]", "return[1]: [N, P]")
+def _moments(mean: tf.Tensor, variance: tf.Tensor) -> MeanAndVariance:
+    """Those of the mixture."""
+    middle = tf.reduce_mean(mean, axis=0)
+    spread = tf.reduce_mean(tf.square(mean - middle), axis=0)
+    return middle, tf.reduce_mean(variance, axis=0) + spread
+
+
+@check_shapes("cov: [batch..., P, N, N]", "numbers: [S, N, P]", "return: [S, N, P]")
+def _joint(cov: tf.Tensor, numbers: tf.Tensor) -> tf.Tensor:
+    jitter = gpflow.default_jitter() * tf.eye(tf.shape(cov)[-1], dtype=cov.dtype)
+    root = tf.linalg.cholesky(cov + jitter)
+    columns = tf.linalg.matrix_transpose(numbers)[..., None]
+    return tf.linalg.matrix_transpose(tf.matmul(root, columns)[..., 0])

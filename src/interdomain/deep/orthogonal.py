@@ -1,0 +1,137 @@
+"""A layer with a second, orthogonal set of inducing variables."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Literal
+
+import gpflow
+from gpflow.base import TensorType
+from gpflow.inducing_variables import InducingVariables
+from gpflow.kernels import Kernel
+from gpflow.mean_functions import MeanFunction
+from gpflow.posteriors import PrecomputeCacheType
+
+from ..models.initial_q import orthogonal_q, warn_of_determined_variables
+from ..models.one_pass import validate_inducing_variable
+from ..posteriors import OrthogonalPosterior
+from ..posteriors.orthogonal_terms import (
+    OrthogonalGroup,
+    OrthogonalPair,
+    OrthogonalQ,
+    orthogonal_groups,
+)
+from .layer import Layer, Pair
+
+
+class OrthogonalLayer(Layer):
+    """A layer with a base u and orthogonal variables v'.
+
+    It is to :class:`StructuredLayer` what :class:`interdomain.models.OrthogonalSVGP` is to an SVGP:
+    ``q(u, v') = q(u) q(v')`` (Shi et al. 2020; Tiao et al. 2023, eqs. 8-12): what harmonics or
+    activation features leave out of the kernel, points recover.
+
+    :param inducing_variable: The base u.
+    :param orthogonal_inducing_variable: v; with the base it needs a
+        :func:`interdomain.covariances.Kvu`.
+    :param variant: "solve": q(v') has a covariance of its own; "odvgp": the prior's.
+    :param q_mu_orthogonal: Initial values ``[K, L]``; zeros by default.
+    :param q_sqrt_orthogonal: Initial values ``[L, K, K]``, or ``[K, L]`` if ``q_diag``; the
+        identity by default.
+
+    All other arguments are those of :class:`StructuredLayer`.
+
+    :raises ValueError: As StructuredLayer; and if there is no covariance between the two sets, or
+        the variant is unknown.
+    :warns UserWarning: If u determines some or all of the orthogonal variables.
+    """
+
+    def __init__(
+        self,
+        kernel: Kernel,
+        inducing_variable: InducingVariables,
+        orthogonal_inducing_variable: InducingVariables,
+        num_data: int,
+        mean_function: MeanFunction | None = None,
+        *,
+        variant: Literal["solve", "odvgp"] = "solve",
+        num_latent_gps: int | None = None,
+        q_diag: bool = False,
+        q_mu: TensorType | None = None,
+        q_sqrt: TensorType | None = None,
+        q_mu_orthogonal: TensorType | None = None,
+        q_sqrt_orthogonal: TensorType | None = None,
+        whiten: bool = True,
+        num_samples: int | None = None,
+        full_cov: bool = False,
+        full_output_cov: bool = False,
+        allow_large: bool = False,
+        name: str | None = None,
+    ) -> None:
+        super().__init__(
+            kernel,
+            inducing_variable,
+            num_data,
+            mean_function,
+            num_latent_gps=num_latent_gps,
+            whiten=whiten,
+            num_samples=num_samples,
+            full_cov=full_cov,
+            full_output_cov=full_output_cov,
+            name=name,
+        )
+        validate_inducing_variable("orthogonal_inducing_variable", orthogonal_inducing_variable)
+        self.orthogonal_inducing_variable = orthogonal_inducing_variable
+        self._check_parts()
+        self.variant = variant
+        q = orthogonal_q(
+            self._pair,
+            variant,
+            self.num_latent_gps,
+            q_diag=q_diag,
+            q_mu=q_mu,
+            q_sqrt=q_sqrt,
+            q_mu_orthogonal=q_mu_orthogonal,
+            q_sqrt_orthogonal=q_sqrt_orthogonal,
+            allow_large=allow_large,
+        )
+        warn_of_determined_variables(kernel, self._pair)
+        self.q_mu, self.q_sqrt = q.q_mu, q.q_sqrt
+        self.q_mu_orthogonal: gpflow.Parameter = q.q_mu_orthogonal
+        self.q_sqrt_orthogonal: gpflow.Parameter | None = q.q_sqrt_orthogonal
+
+    @property
+    def input_dim(self) -> int | None:
+        """That of either set."""
+        known: int | None = super().input_dim
+        if known is None and hasattr(self, "orthogonal_inducing_variable"):
+            return self._input_dim_of(self.orthogonal_inducing_variable)
+        return known
+
+    @property
+    def variational_parameters(self) -> list[Pair]:
+        """Of u alone for "odvgp": see :class:`interdomain.models.OrthogonalSVGP`."""
+        return self._q.pairs()
+
+    @property
+    def _pair(self) -> OrthogonalPair:
+        return OrthogonalPair(self.inducing_variable, self.orthogonal_inducing_variable)
+
+    @property
+    def _q(self) -> OrthogonalQ:
+        return OrthogonalQ(self.q_mu, self.q_sqrt, self.q_mu_orthogonal, self.q_sqrt_orthogonal)
+
+    def _groups(self) -> Sequence[OrthogonalGroup]:
+        return orthogonal_groups(self._pair, self.kernel, self._q, whiten=self.whiten)
+
+    def posterior(
+        self, precompute_cache: PrecomputeCacheType | str | None = PrecomputeCacheType.TENSOR
+    ) -> OrthogonalPosterior:
+        return OrthogonalPosterior(
+            self.kernel,
+            *self._pair,
+            *self._q,
+            whiten=self.whiten,
+            mean_function=self.mean_function,
+            precompute_cache=precompute_cache,
+        )

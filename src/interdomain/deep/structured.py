@@ -1,0 +1,126 @@
+"""A layer with one q for all inducing variables of each output."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from gpflow.base import TensorType
+from gpflow.inducing_variables import InducingVariables
+from gpflow.kernels import Kernel
+from gpflow.mean_functions import MeanFunction
+from gpflow.posteriors import PrecomputeCacheType, _validate_precompute_cache_type
+
+from ..inducing_variables.multioutput import num_inducing
+from ..models.initial_q import variational_pair
+from ..posteriors import StructuredPosterior
+from ..posteriors.groups import BlockGroup, joint_groups
+from .layer import Layer, Pair
+
+
+class StructuredLayer(Layer):
+    """A layer with any inducing variable of this library, or points, and the structure of Kuu kept.
+
+    It takes the place of ``gpflux.layers.GPLayer``. Outputs with the same kernel and inducing
+    variables share one factorisation; with
+    :class:`~interdomain.inducing_variables.SphericalHarmonics` nothing is factorised. Harmonics and
+    activation features see all of the hidden outputs, wherever they are: they need no box.
+
+    >>> import gpflow, gpflux, numpy as np, interdomain as idm
+    >>> from interdomain import deep
+    >>> def layer(outputs, mean_function=None):
+    ...     kernel = idm.kernels.SphericalMatern52()
+    ...     harmonics = idm.inducing_variables.SphericalHarmonics.for_kernel(kernel, 2, 4)
+    ...     prior = idm.kernels.FiniteRank(kernel, harmonics)
+    ...     return deep.StructuredLayer(
+    ...         prior, harmonics, num_data=100, mean_function=mean_function, num_latent_gps=outputs
+    ...     )
+    >>> layers = [layer(2, gpflow.mean_functions.Identity()), layer(1)]
+    >>> model = gpflux.models.DeepGP(layers, gpflow.likelihoods.Gaussian())
+    >>> model.predict_f(np.zeros([5, 2]))[0].shape
+    TensorShape([5, 1])
+
+    :param kernel: With one output; or ``gpflow.kernels.SharedIndependent``,
+        ``SeparateIndependent`` or ``LinearCoregionalization``.
+    :param inducing_variable: One for all latent GPs, or
+        :class:`interdomain.inducing_variables.SeparateIndependentInducingVariables`.
+    :param num_data: The number of rows of the data set.
+    :param mean_function: Added to the outputs; zero by default. (A GPLayer has the identity.)
+    :param num_latent_gps: The number L of latent GPs with the same prior, 1 by default; a kernel of
+        several outputs has its own.
+    :param q_diag: Whether the covariance of q is diagonal.
+    :param q_mu: Initial values ``[M, L]``; zeros by default.
+    :param q_sqrt: Initial values ``[L, M, M]``, or ``[M, L]`` if ``q_diag``; the identity by
+        default. Inner layers train from values near zero.
+    :param whiten: Whether q is over the whitened variables.
+    :param num_samples: The number of samples where the layer's distribution becomes a tensor, as a
+        new first axis; None for one, without that axis.
+    :param full_cov: Whether samples are joint over the rows.
+    :param full_output_cov: Whether samples are joint over the outputs.
+    :param allow_large: Whether to make a q_sqrt of more than 4 GiB.
+    :param name: Of the layer, as tf_keras and error messages show it.
+    :raises ValueError: If the kernel, the inducing variable and the mean function do not fit each
+        other, which the message says of the layer by its name; ``num_latent_gps`` is not that of a
+        kernel of several outputs; or q_mu or q_sqrt do not fit.
+    """
+
+    def __init__(
+        self,
+        kernel: Kernel,
+        inducing_variable: InducingVariables,
+        num_data: int,
+        mean_function: MeanFunction | None = None,
+        *,
+        num_latent_gps: int | None = None,
+        q_diag: bool = False,
+        q_mu: TensorType | None = None,
+        q_sqrt: TensorType | None = None,
+        whiten: bool = True,
+        num_samples: int | None = None,
+        full_cov: bool = False,
+        full_output_cov: bool = False,
+        allow_large: bool = False,
+        name: str | None = None,
+    ) -> None:
+        super().__init__(
+            kernel,
+            inducing_variable,
+            num_data,
+            mean_function,
+            num_latent_gps=num_latent_gps,
+            whiten=whiten,
+            num_samples=num_samples,
+            full_cov=full_cov,
+            full_output_cov=full_output_cov,
+            name=name,
+        )
+        self.q_mu, self.q_sqrt = variational_pair(
+            ("q_mu", "q_sqrt"),
+            "inducing_variable",
+            int(num_inducing(inducing_variable)),
+            self.num_latent_gps,
+            q_diag=q_diag,
+            q_mu=q_mu,
+            q_sqrt=q_sqrt,
+            allow_large=allow_large,
+        )
+
+    @property
+    def variational_parameters(self) -> list[Pair]:
+        return [(self.q_mu, self.q_sqrt)]
+
+    def _groups(self) -> Sequence[BlockGroup]:
+        q = (self.q_mu, self.q_sqrt)
+        return joint_groups(self.inducing_variable, self.kernel, q, whiten=self.whiten)
+
+    def posterior(
+        self, precompute_cache: PrecomputeCacheType | str | None = PrecomputeCacheType.TENSOR
+    ) -> StructuredPosterior:
+        return StructuredPosterior(
+            self.kernel,
+            self.inducing_variable,
+            self.q_mu,
+            self.q_sqrt,
+            whiten=self.whiten,
+            mean_function=self.mean_function,
+            precompute_cache=_validate_precompute_cache_type(precompute_cache),
+        )

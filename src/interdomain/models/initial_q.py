@@ -1,0 +1,198 @@
+"""The q's that models and layers begin with: parameters, and checks of given values."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import gpflow
+import numpy as np
+import tensorflow as tf
+from gpflow.base import TensorType
+from gpflow.inducing_variables import InducingVariables
+from gpflow.kernels import Kernel
+from gpflow.utilities import positive, triangular
+
+from .._arguments import check_size, choice, finite_array, items, warn
+from ..covariances.latents import LatentGPs, latent_gps
+from ..covariances.pairs import flat_blocks
+from ..posteriors.orthogonal_terms import OrthogonalPair, OrthogonalQ, residual_shares
+from ..sphere._typing import Array
+
+_RANKS = (0, 1, 2, 3)
+
+
+def variational_pair(
+    names: tuple[str, str],
+    owner: str,
+    size: int,
+    num_latent_gps: int,
+    *,
+    q_diag: bool,
+    q_mu: TensorType | None,
+    q_sqrt: TensorType | None,
+    allow_large: bool,
+) -> tuple[gpflow.Parameter, gpflow.Parameter]:
+    """The parameters of one q(u): zero mean and identity covariance by default.
+
+    :param names: What q_mu and q_sqrt are called in messages.
+    :param owner: Whose q it is, for messages.
+    :param size: The number of inducing variables.
+    :raises ValueError: If a given value has another shape, or both would be too large.
+    """
+    entries = float(size) * num_latent_gps * (1 if q_diag else size)
+    what = f"{names[1]} of {num_latent_gps:,} latent GPs and {size:,} inducing variables"
+    check_size("num_latent_gps", what, entries, allow_large=allow_large)
+    diagonal = np.ones((size, num_latent_gps))
+    roots = diagonal if q_diag else np.stack([np.eye(size)] * num_latent_gps)
+    mean = _checked(names[0], owner, q_mu, np.zeros((size, num_latent_gps)))
+    root = _checked(names[1], owner, q_sqrt, roots)
+    transform = positive() if q_diag else triangular()
+    return gpflow.Parameter(mean), gpflow.Parameter(root, transform=transform)
+
+
+def _checked(name: str, owner: str, given: TensorType | None, default: Array) -> Array:
+    value = default if given is None else finite_array(name, given, _RANKS, "an array")
+    if value.shape != default.shape:
+        size = default.shape[0] if default.ndim == 2 else default.shape[1]
+        raise ValueError(
+            f"{name} must have shape {default.shape}, found {value.shape}; {owner} has {size} "
+            "inducing variables."
+        )
+    return value.astype(gpflow.default_float())
+
+
+def variational_blocks(
+    kernel: Kernel,
+    inducing_variable: InducingVariables,
+    num_latent_gps: int,
+    *,
+    q_diag: bool,
+    q_mu: Sequence[TensorType] | None,
+    q_sqrt: Sequence[TensorType] | None,
+    allow_large: bool,
+    devices: Sequence[str] | None = None,
+) -> tuple[list[gpflow.Parameter], list[gpflow.Parameter]]:
+    """The parameters of a mean-field q: those of each block of inducing variables.
+
+    :param devices: Where they are made, in turn.
+    :raises ValueError: If there is not one given value for each block, or one has another shape.
+    """
+    sizes = _sizes(inducing_variable, kernel)
+    rule = f"one entry per block, {len(sizes)}"
+    for name, given in (("q_mu", q_mu), ("q_sqrt", q_sqrt)):
+        count = len(sizes) if given is None else len(items(name, given, f"a list of {rule}"))
+        if count != len(sizes):
+            raise ValueError(f"{name} must have {rule}, found {count}.")
+    means, roots = [], []
+    for t, size in enumerate(sizes):
+        with tf.device(devices[t % len(devices)] if devices else None):
+            mean, root = variational_pair(
+                (f"q_mu[{t}]", f"q_sqrt[{t}]"),
+                f"block {t}",
+                size,
+                num_latent_gps,
+                q_diag=q_diag,
+                q_mu=None if q_mu is None else q_mu[t],
+                q_sqrt=None if q_sqrt is None else q_sqrt[t],
+                allow_large=allow_large,
+            )
+        means.append(mean)
+        roots.append(root)
+    return means, roots
+
+
+def blocks_of_latents(latents: LatentGPs) -> list[InducingVariables]:
+    """The blocks of inducing variables of some latent GPs."""
+    return [block for block, _ in flat_blocks(latents.inducing_variables[0], latents.kernel)]
+
+
+def _sizes(inducing_variable: InducingVariables, kernel: Kernel) -> list[int]:
+    """The number of variables of each block; of the largest, where latent GPs differ.
+
+    :raises ValueError: If some latent GPs have more blocks than others.
+    """
+    blocks = [blocks_of_latents(latents) for latents in latent_gps(kernel, inducing_variable)]
+    numbers = [len(of_latents) for of_latents in blocks]
+    if len(set(numbers)) > 1:
+        raise ValueError(
+            f"inducing_variable must have as many blocks for each latent GP, found {numbers}; pass "
+            "kernels with the same number of summands."
+        )
+    return [max(int(block.num_inducing) for block in alike) for alike in zip(*blocks, strict=True)]
+
+
+def orthogonal_q(
+    pair: OrthogonalPair,
+    variant: str,
+    num_latent_gps: int,
+    *,
+    q_diag: bool,
+    q_mu: TensorType | None,
+    q_sqrt: TensorType | None,
+    q_mu_orthogonal: TensorType | None,
+    q_sqrt_orthogonal: TensorType | None,
+    allow_large: bool,
+) -> OrthogonalQ:
+    """The parameters of both q's.
+
+    :param variant: "solve", or "odvgp" for a q(v') with the prior's covariance.
+    :raises ValueError: If the variant is unknown, or does not go with the given values, or one of
+        these has another shape.
+    """
+    choice("variant", variant, ("solve", "odvgp"))
+    if variant == "odvgp" and q_sqrt_orthogonal is not None:
+        raise ValueError(
+            "q_sqrt_orthogonal: with variant='odvgp' the covariance of q(v') is the prior's; "
+            "leave it out, or pass variant='solve'."
+        )
+    mean, root = variational_pair(
+        ("q_mu", "q_sqrt"),
+        "inducing_variable",
+        int(pair.base.num_inducing),
+        num_latent_gps,
+        q_diag=q_diag,
+        q_mu=q_mu,
+        q_sqrt=q_sqrt,
+        allow_large=allow_large,
+    )
+    other_mean, other_root = variational_pair(
+        ("q_mu_orthogonal", "q_sqrt_orthogonal"),
+        "orthogonal_inducing_variable",
+        int(pair.orthogonal.num_inducing),
+        num_latent_gps,
+        q_diag=q_diag,
+        q_mu=q_mu_orthogonal,
+        q_sqrt=q_sqrt_orthogonal,
+        allow_large=allow_large,
+    )
+    return OrthogonalQ(mean, root, other_mean, other_root if variant == "solve" else None)
+
+
+def warn_of_determined_variables(kernel: Kernel, pair: OrthogonalPair) -> None:
+    """Warn where the base determines some of the orthogonal variables."""
+    for latents in latent_gps(kernel, *pair):
+        own = OrthogonalPair(*latents.inducing_variables)
+        shares = tf.get_static_value(residual_shares(own, latents.kernel))
+        if shares is not None:  # not inside a compiled function
+            _warn_of_determined(own, shares)
+
+
+def _warn_of_determined(pair: OrthogonalPair, shares: Any) -> None:
+    """
+    :param shares: Of the variance of each orthogonal variable, what the base leaves.
+    """
+    least = max(1e-5, 1e3 * np.finfo(shares.dtype).eps)
+    determined = np.flatnonzero(shares < least)
+    if len(determined) == 0:
+        return
+    if len(determined) == len(shares):
+        effect = "S_vf = 0, and the model is no more than an SVGP with the base"
+    else:
+        effect = f"S_vf = 0 for them (rows {determined[:10].tolist()}...), and they add nothing"
+    base, orthogonal = (type(part).__name__ for part in pair)
+    warn(
+        f"orthogonal_inducing_variable: the base ({base}) determines {len(determined)} of its "
+        f"{len(shares)} variables ({orthogonal}): {effect}. Choose variables that the base "
+        "lacks, such as points elsewhere or harmonics of other degrees."
+    )

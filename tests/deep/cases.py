@@ -1,0 +1,127 @@
+"""A layer of each kind, of any number of outputs, for inputs of two columns."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import gpflow
+import numpy as np
+from gpflow.inducing_variables import InducingPoints
+from gpflow.kernels import Matern32, SharedIndependent, SquaredExponential
+
+from interdomain import deep
+from interdomain.inducing_variables import (
+    ActivationFeatures,
+    HarmonicInducingPoints,
+    SharedIndependentInducingVariables,
+    SphericalHarmonics,
+)
+from interdomain.kernels import ArcCosine, FiniteRank, HarmonicKernel, SphericalMatern32
+from interdomain.transforms import Rotation
+
+NUM_DATA = 40
+Make = Callable[..., deep.Layer]
+
+
+def make_data(num_outputs: int = 1) -> tuple[Any, Any]:
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(NUM_DATA, 2))
+    Y = np.sin(2 * X[:, :1]) + 0.1 * rng.normal(size=(NUM_DATA, num_outputs))
+    dtype = gpflow.default_float()
+    return X.astype(dtype), Y.astype(dtype)
+
+
+def harmonics(outputs: int, mean: Any = None, **options: Any) -> deep.Layer:
+    kernel = SphericalMatern32(weight_variances=[1.0, 0.5])
+    features = SphericalHarmonics(3, [0, 1, 2])
+    prior = FiniteRank(kernel, features)
+    return deep.StructuredLayer(prior, features, NUM_DATA, mean, num_latent_gps=outputs, **options)
+
+
+def wrapped(outputs: int, mean: Any = None, **options: Any) -> deep.Layer:
+    """Of a kernel of several outputs, and this library's wrapper."""
+    features = SharedIndependentInducingVariables(SphericalHarmonics(3, [0, 1, 2]))
+    kernel = SharedIndependent(SphericalMatern32(), output_dim=outputs)
+    return deep.StructuredLayer(kernel, features, NUM_DATA, mean, **options)
+
+
+def points(outputs: int, mean: Any = None, **options: Any) -> deep.Layer:
+    return deep.StructuredLayer(
+        SquaredExponential(),
+        InducingPoints(make_data()[0][:6]),
+        NUM_DATA,
+        mean,
+        num_latent_gps=outputs,
+        **options,
+    )
+
+
+def activation(outputs: int, mean: Any = None, **options: Any) -> deep.Layer:
+    units = ActivationFeatures.random(2, 5, "relu", 4)
+    return deep.ActivationLayer(
+        ArcCosine(), units, NUM_DATA, mean, num_latent_gps=outputs, **options
+    )
+
+
+def blocks(outputs: int, mean: Any = None, **options: Any) -> deep.Layer:
+    kernel = HarmonicKernel(Matern32(), Rotation(3))
+    features = HarmonicInducingPoints.for_kernel(kernel, make_data()[0][:4])
+    return deep.AdditiveLayer(kernel, features, NUM_DATA, mean, num_latent_gps=outputs, **options)
+
+
+def orthogonal(outputs: int, mean: Any = None, **options: Any) -> deep.Layer:
+    features = SphericalHarmonics(3, [0, 1])
+    return deep.OrthogonalLayer(
+        SphericalMatern32(),
+        features,
+        InducingPoints(make_data()[0][:5]),
+        NUM_DATA,
+        mean,
+        num_latent_gps=outputs,
+        **options,
+    )
+
+
+def convolutional(outputs: int, mean: Any = None, **options: Any) -> deep.Layer:
+    """Patches of one pixel of an image of two: 2 outputs at each place would be 4, so one."""
+    assert outputs % 2 == 0
+    patches = deep.StructuredLayer(
+        SquaredExponential(),
+        InducingPoints(make_data()[0][:4, :1]),
+        NUM_DATA,
+        deep.convolutional_identity((1, 1), 1, outputs // 2),
+        num_latent_gps=outputs // 2,
+        **options,
+    )
+    return deep.ConvolutionalLayer(patches, (2, 1), (1, 1))
+
+
+LAYERS: dict[str, Make] = {
+    "harmonics": harmonics,
+    "wrapped": wrapped,
+    "points": points,
+    "activation": activation,
+    "blocks": blocks,
+    "orthogonal": orthogonal,
+}
+"""With a mean function of their own. (A convolution has that of its layer on patches.)"""
+
+
+def randomise(model: Any, seed: int = 0, scale: float = 0.3) -> None:
+    """Every q of some layers away from zero, covariances of several sizes."""
+    rng = np.random.default_rng(seed)
+    for layer in model.f_layers if hasattr(model, "f_layers") else [model]:
+        for q_mu, q_sqrt in layer.variational_parameters:
+            q_mu.assign(rng.normal(size=q_mu.shape))
+            root = scale * np.exp(0.3 * rng.normal(size=q_sqrt.shape))
+            if len(q_sqrt.shape) == 3:
+                size = q_sqrt.shape[-1]
+                root = np.tril(0.1 * rng.normal(size=q_sqrt.shape)) + root * np.eye(size)
+            q_sqrt.assign(root)
+
+
+def two_layers(make: Make, hidden: Make | None = None, **options: Any) -> deep.DeepGP:
+    """A model of this layer after one of the same kind, or ``hidden``, with two outputs."""
+    first = (hidden or make)(2, gpflow.mean_functions.Identity())
+    return deep.DeepGP([first, make(1)], gpflow.likelihoods.Gaussian(0.1), **options)

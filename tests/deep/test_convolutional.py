@@ -1,0 +1,138 @@
+"""Layers from images to images, against loops over patches."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import gpflow
+import numpy as np
+import pytest
+from gpflow.inducing_variables import InducingPoints
+from gpflow.kernels import SquaredExponential
+
+from interdomain import deep
+from interdomain.inducing_variables import HarmonicInducingPoints
+from interdomain.kernels import HarmonicKernel
+from interdomain.transforms import Negation
+
+from .cases import NUM_DATA, randomise
+
+SHAPE = (5, 4, 2)
+rng = np.random.default_rng(0)
+IMAGES = rng.normal(size=(3, 40))
+Z = rng.normal(size=(6, 12))
+
+
+def patch_layer(kind: str, outputs: int = 3) -> deep.Layer:
+    mean = deep.convolutional_identity((3, 2), 2, outputs)
+    kernel = SquaredExponential(lengthscales=2.0)
+    options: dict[str, Any] = {"num_latent_gps": outputs}
+    if kind == "points":
+        return deep.StructuredLayer(kernel, InducingPoints(Z), NUM_DATA, mean, **options)
+    harmonic = HarmonicKernel(kernel, Negation())
+    points = HarmonicInducingPoints.for_kernel(harmonic, Z)
+    return deep.AdditiveLayer(harmonic, points, NUM_DATA, mean, **options)
+
+
+def patches(image: Any, stride: int, padding: str) -> list[Any]:
+    """Patches of 3 x 2 pixels, row by row, as TensorFlow's convolutions see them."""
+    pixels = image.reshape(SHAPE)
+    if padding == "SAME":
+        assert stride == 1
+        pixels = np.pad(pixels, [[1, 1], [0, 1], [0, 0]])
+    rows, columns = pixels.shape[:2]
+    return [
+        pixels[i : i + 3, j : j + 2].reshape(-1)
+        for i in range(0, rows - 2, stride)
+        for j in range(0, columns - 1, stride)
+    ]
+
+
+@pytest.mark.parametrize(
+    ("kind", "stride", "padding", "shape"),
+    [
+        ("points", 1, "VALID", (3, 3, 3)),
+        ("blocks", 2, "VALID", (2, 2, 3)),
+        ("points", 1, "SAME", SHAPE),
+    ],
+)
+def test_every_patch_by_itself(kind: str, stride: int, padding: Any, shape: Any) -> None:
+    inner = patch_layer(kind, shape[2])
+    randomise(inner)
+    layer = deep.ConvolutionalLayer(inner, SHAPE, (3, 2), stride=stride, padding=padding)
+    assert layer.output_image_shape == shape and layer.output_dim == np.prod(shape)
+    found = layer.predict(IMAGES)
+    marginals = layer.marginals_and_kl(IMAGES)
+    for k, image in enumerate(IMAGES):
+        for index, patch in enumerate(patches(image, stride, padding)):
+            pixel = slice(index * shape[2], (index + 1) * shape[2])
+            for part, other, expected in zip(
+                found, marginals, inner.predict(patch[None]), strict=False
+            ):
+                np.testing.assert_allclose(part[k, pixel], expected[0], rtol=1e-9)
+                np.testing.assert_allclose(other[k, pixel], expected[0], rtol=1e-9)
+    np.testing.assert_allclose(marginals[2], inner.prior_kl())
+
+
+def test_covariances_between_images() -> None:
+    inner = patch_layer("points")
+    randomise(inner)
+    layer = deep.ConvolutionalLayer(inner, SHAPE, (3, 2))
+    mean, cov = layer.predict(IMAGES, full_cov=True)
+    np.testing.assert_allclose(mean, layer.predict(IMAGES)[0], rtol=1e-9)
+    assert cov.shape == (27, 3, 3)
+    place = np.array([patches(image, 1, "VALID")[4] for image in IMAGES])
+    expected = inner.predict(place, full_cov=True)[1]
+    np.testing.assert_allclose(cov[12:15], expected, rtol=1e-9)
+    batch = layer.predict(np.stack([IMAGES, IMAGES[::-1]]), full_cov=True)
+    np.testing.assert_allclose(batch[1][0], cov, rtol=1e-9)
+    np.testing.assert_allclose(batch[0][1], mean[::-1], rtol=1e-9)
+    with pytest.raises(NotImplementedError, match="full_output_cov must be False"):
+        layer.predict(IMAGES, full_output_cov=True)
+
+
+def test_it_begins_as_the_identity() -> None:
+    """The mean of the prior is the image without its border; channels come round."""
+    inner = patch_layer("points")
+    layer = deep.ConvolutionalLayer(inner, SHAPE, (3, 2))
+    mean = np.reshape(layer.predict(IMAGES)[0], [3, 3, 3, 3])
+    images = IMAGES.reshape([3, *SHAPE])
+    np.testing.assert_allclose(mean, images[:, 1:4, 1:4][..., [0, 1, 0]])
+
+
+def test_deep_images() -> None:
+    """Two convolutions and a last layer on what they return: bound, gradients, samples."""
+    first = deep.ConvolutionalLayer(patch_layer("blocks", 1), SHAPE, (3, 2))
+    second = deep.ConvolutionalLayer(
+        deep.StructuredLayer(
+            SquaredExponential(),
+            InducingPoints(rng.normal(size=(4, 4))),
+            NUM_DATA,
+            deep.convolutional_identity((2, 2), 1, 1),
+        ),
+        first.output_image_shape,
+        (2, 2),
+    )
+    last = deep.StructuredLayer(
+        SquaredExponential(), InducingPoints(rng.normal(size=(4, 4))), NUM_DATA, num_latent_gps=2
+    )
+    model = deep.DeepGP([first, second, last], gpflow.likelihoods.Softmax(2))
+    labels = np.array([[0], [1], [0]])
+    assert np.isfinite(model.elbo((IMAGES, labels)))
+    probabilities = model.predict_y(IMAGES, num_samples=3)[0]
+    np.testing.assert_allclose(np.sum(probabilities, axis=1), 1, rtol=1e-9)
+    assert model.predict_f_samples(IMAGES, 4).shape == (4, 3, 2)
+
+
+def test_wrong_shapes_are_named() -> None:
+    inner = patch_layer("points")
+    with pytest.raises(ValueError, match="patch_layer must take patches of 18 columns, found"):
+        deep.ConvolutionalLayer(inner, SHAPE, (3, 3))
+    with pytest.raises(ValueError, match="patch_layer must be a layer of interdomain.deep"):
+        deep.ConvolutionalLayer(gpflow.kernels.RBF(), SHAPE, (3, 2))  # type: ignore[arg-type]
+    layer = deep.ConvolutionalLayer(inner, SHAPE, (3, 2), name="images")
+    model = deep.DeepGP([layer], gpflow.likelihoods.Gaussian())
+    with pytest.raises(ValueError, match=r"f_layers\[0\] \(images\): image_shape must have .* 41,"):
+        model.check_input_dim(41)
+    with pytest.raises(ValueError, match="patch_shape must be two positive integers"):
+        deep.convolutional_identity((3,), 1, 1)

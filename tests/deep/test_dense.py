@@ -1,0 +1,168 @@
+"""Structured layers against GPflux's own layers, to which GPflow shows a dense Kuu and no more.
+
+The dense model has the parameters of the other one, and the same draws of the hidden layer.
+"""
+
+from __future__ import annotations
+
+import itertools
+from typing import Any
+
+import gpflow
+import gpflux
+import numpy as np
+import pytest
+import tensorflow as tf
+from gpflow.inducing_variables import SharedIndependentInducingVariables
+from gpflow.kernels import SharedIndependent
+
+from interdomain import deep
+from interdomain.inducing_variables import SphericalHarmonics
+from interdomain.kernels import SphericalMatern32
+from interdomain.models import AdditiveSVGP, OrthogonalSVGP
+from tests.conformance.dense_twin import DenseTwin
+from tests.posteriors.graph_ops import count_ops
+from tests.tiers import in_tiers
+
+from .cases import LAYERS, NUM_DATA, convolutional, harmonics, make_data, randomise, two_layers
+
+pytestmark = pytest.mark.usefixtures("no_jitter")
+
+JOINT = ("harmonics", "points", "activation")
+"""With one q: GPflux has that, and mean-field q's as joint ones of several blocks."""
+
+
+class Dense(gpflux.layers.GPLayer):
+    """GPflux's layer with the q of another layer, and with given draws."""
+
+    def __init__(self, layer: deep.Layer, noise: Any) -> None:
+        super().__init__(
+            SharedIndependent(layer.kernel, layer.output_dim),
+            SharedIndependentInducingVariables(DenseTwin(layer.inducing_variable)),
+            num_data=layer.num_data,
+            mean_function=layer.mean_function,
+            whiten=layer.whiten,
+            verbose=False,
+        )
+        self.q_mu, self.q_sqrt = layer.variational_parameters[0]
+        if isinstance(layer, deep.AdditiveLayer):
+            self.q_mu = tf.concat(layer.q_mu, axis=0)
+            self.q_sqrt = tf.linalg.LinearOperatorBlockDiag(
+                [tf.linalg.LinearOperatorFullMatrix(root) for root in layer.q_sqrt]
+            ).to_dense()
+        self._noise = noise
+
+    def _convert_to_tensor_fn(self, distribution: Any) -> tf.Tensor:
+        return distribution.loc + distribution.scale.diag * self._noise
+
+
+def bounds(model: deep.DeepGP) -> tuple[Any, Any]:
+    """The bound and its gradients, of the model and of the dense one."""
+    data = make_data()
+    variables = model.trainable_variables
+    with tf.GradientTape() as tape:
+        own = model.elbo(data)
+    gradients = tape.gradient(own, variables)
+    noise = model._draws.normal(0, [1, NUM_DATA, 2])[0]
+    with tf.GradientTape() as tape:
+        layers = [Dense(layer, noise) for layer in model.f_layers]
+        dense = gpflux.models.DeepGP(layers, model.likelihood).elbo(data)
+    return (own, gradients), (dense, tape.gradient(dense, variables))
+
+
+@pytest.mark.parametrize(
+    ("name", "whiten"),
+    in_tiers(
+        itertools.product([*JOINT, "blocks"], [True, False]),
+        quick=[("harmonics", True), ("activation", False), ("blocks", True)],
+    ),
+)
+def test_bound_of_dense_layers(name: str, whiten: bool) -> None:
+    layers = [
+        LAYERS[name](2, gpflow.mean_functions.Identity(), whiten=whiten),
+        LAYERS[name](1, whiten=whiten),
+    ]
+    model = deep.DeepGP(layers, gpflow.likelihoods.Gaussian(0.1), seed=3)
+    model.set_step(5)
+    randomise(model)
+    (own, gradients), (dense, others) = bounds(model)
+    np.testing.assert_allclose(own, dense, rtol=1e-8)
+    for variable, gradient, other in zip(model.trainable_variables, gradients, others, strict=True):
+        scale = np.max(np.abs(other)) + 1e-3
+        np.testing.assert_allclose(gradient, other, atol=1e-8 * scale, err_msg=variable.name)
+
+
+@pytest.mark.parametrize("name", ["blocks", "orthogonal"])
+def test_layers_are_the_models(name: str) -> None:
+    """Models with several q's have oracles of their own."""
+    layer = LAYERS[name](2, gpflow.mean_functions.Constant([0.5, 1.0]))
+    randomise(layer)
+    common: dict[str, Any] = {
+        "mean_function": layer.mean_function,
+        "num_latent_gps": 2,
+        "q_mu": [q.numpy() for q in layer.q_mu] if name == "blocks" else layer.q_mu,
+        "q_sqrt": [q.numpy() for q in layer.q_sqrt] if name == "blocks" else layer.q_sqrt,
+    }
+    likelihood = gpflow.likelihoods.Gaussian()
+    if isinstance(layer, deep.OrthogonalLayer):
+        common |= {
+            "q_mu_orthogonal": layer.q_mu_orthogonal,
+            "q_sqrt_orthogonal": layer.q_sqrt_orthogonal,
+        }
+        pair = (layer.inducing_variable, layer.orthogonal_inducing_variable)
+        model: Any = OrthogonalSVGP(layer.kernel, likelihood, *pair, **common)
+    else:
+        model = AdditiveSVGP(layer.kernel, likelihood, layer.inducing_variable, **common)
+    X, _ = make_data()
+    for full_cov in (False, True):
+        for own, other in zip(
+            layer.predict(X, full_cov=full_cov), model.predict_f(X, full_cov), strict=True
+        ):
+            np.testing.assert_allclose(own, other, rtol=1e-10, atol=1e-12)
+    np.testing.assert_allclose(layer.prior_kl(), model.prior_kl(), rtol=1e-10)
+    *marginals, kl = layer.marginals_and_kl(X)
+    for own, other in zip(marginals, layer.predict(X), strict=True):
+        np.testing.assert_allclose(own, other, rtol=1e-9, atol=1e-12)
+    np.testing.assert_allclose(kl, layer.prior_kl(), rtol=1e-10)
+
+
+def test_the_bound_of_gpflux_is_the_same() -> None:
+    """Layers inside of GPflux's model, with the draws of ours."""
+    model = two_layers(LAYERS["orthogonal"], convolutional)
+    randomise(model)
+    noise = model._draws.normal(0, [1, NUM_DATA, 2])[0]
+    with pytest.MonkeyPatch.context() as patched:
+        numbers = iter([noise, 0.0])  # the last layer is drawn as well, for nothing
+        patched.setattr(
+            "tensorflow_probability.distributions.MultivariateNormalDiag.sample",
+            lambda self, *args: self.loc + self.scale.diag * next(numbers),
+        )
+        other = gpflux.models.DeepGP.elbo(model, make_data())
+    np.testing.assert_allclose(model.elbo(make_data()), other, rtol=1e-10)
+
+
+def test_harmonics_factorise_nothing() -> None:
+    """Two layers, forward and backward, with a full and a diagonal q."""
+    kernel = SphericalMatern32()
+    full_prior = deep.StructuredLayer(kernel, SphericalHarmonics(3, [0, 1, 2]), NUM_DATA)
+    for last in (harmonics(1), harmonics(1, q_diag=True), full_prior):
+        first = harmonics(2, gpflow.mean_functions.Identity())
+        model = deep.DeepGP([first, last], gpflow.likelihoods.Gaussian())
+        data = make_data()
+
+        @tf.function(autograph=False)
+        def step(X: Any, Y: Any, model: deep.DeepGP = model) -> Any:
+            with tf.GradientTape() as tape:
+                bound = model.elbo((X, Y))
+            return tape.gradient(bound, model.trainable_variables)
+
+        graph = step.get_concrete_function(*data)
+        assert count_ops(graph, ["Cholesky", "MatrixTriangularSolve", "MatrixSolve"]) == 0
+
+
+def test_points_factorise_once_in_each_layer() -> None:
+    """The counter counts: GPflow's dense path factorises Kuu twice in each layer."""
+    model = two_layers(LAYERS["points"])
+    data = make_data()
+    own = tf.function(model.elbo, autograph=False).get_concrete_function(data)
+    assert count_ops(own, ["Cholesky"]) == 2

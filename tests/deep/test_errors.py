@@ -1,0 +1,142 @@
+"""Layers that do not fit are refused when they are put together, and named."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import gpflow
+import numpy as np
+import pytest
+from gpflow.inducing_variables import InducingPoints
+from gpflow.kernels import Matern12, Matern32, SquaredExponential
+
+from interdomain import deep, training
+from interdomain.inducing_variables import (
+    AdditiveFeatures,
+    IntervalFourierFeatures,
+    PeriodicFourierFeatures,
+    SphericalHarmonics,
+    SumInducingVariables,
+)
+from interdomain.kernels import Additive, Periodized, SphericalMatern32
+
+from .cases import NUM_DATA, harmonics, make_data, points
+
+X, _ = make_data()
+
+
+def periodic() -> deep.Layer:
+    kernel = Periodized(Matern32(), [-3.0, -3.0], [3.0, 3.0])
+    features = PeriodicFourierFeatures.for_kernel(kernel, 9)
+    return deep.StructuredLayer(kernel, features, NUM_DATA, name="waves")
+
+
+def interval() -> deep.Layer:
+    kernel = Matern12(active_dims=[0]) + Matern12(active_dims=[1])
+    features = SumInducingVariables([IntervalFourierFeatures(-3, 3, 2)] * 2)
+    return deep.AdditiveLayer(kernel, features, NUM_DATA, name="interval")
+
+
+def additive() -> deep.Layer:
+    kernel = Additive.from_data(X)
+    features = AdditiveFeatures(kernel, dict.fromkeys(kernel.effects, 1))
+    return deep.StructuredLayer(kernel, features, NUM_DATA, name="effects")
+
+
+def globe() -> deep.Layer:
+    kernel = SphericalMatern32(inputs="unit_vectors")
+    return deep.StructuredLayer(kernel, SphericalHarmonics(2, [0, 1]), NUM_DATA, name="globe")
+
+
+def hidden() -> deep.Layer:
+    return harmonics(2, gpflow.mean_functions.Identity())
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (periodic, "the box .* of PeriodicFourierFeatures, which they leave"),
+        (interval, "the interval .* of IntervalFourierFeatures, which they leave"),
+        (additive, "the ranges of the columns of AdditiveFeatures, which they leave"),
+        (globe, "unit|length"),
+    ],
+)
+def test_hidden_outputs_that_cannot_be_seen(make: Callable[[], Any], message: str) -> None:
+    """As the first layer they see the data; as the second they would see anything."""
+    layer = make()
+    deep.DeepGP([layer], gpflow.likelihoods.Gaussian())
+    with pytest.raises(ValueError, match=rf"f_layers\[1\] \({layer.name}\): .*({message})"):
+        deep.DeepGP([hidden(), layer], gpflow.likelihoods.Gaussian())
+
+
+def test_widths() -> None:
+    narrow = harmonics(1, name="narrow")
+    with pytest.raises(
+        ValueError, match=r"f_layers\[1\] \(last\) must take the 1 outputs of .*narrow"
+    ):
+        deep.DeepGP([narrow, points(1, name="last")], gpflow.likelihoods.Gaussian())
+    seen = SquaredExponential(active_dims=[3])
+    layer = deep.StructuredLayer(seen, InducingPoints(np.zeros([3, 4])), NUM_DATA, name="wide")
+    with pytest.raises(ValueError, match=r"f_layers\[1\] \(wide\) must take the 2 outputs"):
+        deep.DeepGP([hidden(), layer], gpflow.likelihoods.Gaussian())
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (
+            lambda: deep.StructuredLayer(
+                SquaredExponential(lengthscales=np.ones(3)), InducingPoints(X[:4]), 10, name="first"
+            ),
+            "^first: .*2 columns",
+        ),
+        (
+            lambda: deep.StructuredLayer(
+                SphericalMatern32(weight_variances=np.ones(4)),
+                SphericalHarmonics(3, [0, 1]),
+                10,
+                name="first",
+            ),
+            "^first: ",
+        ),
+        (
+            lambda: harmonics(3, gpflow.mean_functions.Identity(), name="first"),
+            "^first: mean_function must return 3 columns, .* found 2",
+        ),
+        (lambda: harmonics(0), "num_latent_gps must be"),
+        (
+            lambda: deep.StructuredLayer(Matern32(), SphericalHarmonics(3, [0, 1]), 10, name="a"),
+            "^a: .*SphericalHarmonics.*Matern32",
+        ),
+        (lambda: deep.StructuredLayer(Matern32(), InducingPoints(X[:4]), 0), "num_data must be"),
+        (lambda: harmonics(1, q_mu=np.zeros([3, 1])), "q_mu must have shape"),
+        (lambda: harmonics(1, full_cov=True, full_output_cov=True), "found True for both"),
+        (lambda: harmonics(1, num_samples=0), "num_samples must be"),
+        (lambda: harmonics(1, name="no name"), "name must be a Python identifier"),
+    ],
+)
+def test_parts_of_a_layer(make: Callable[[], Any], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        make()
+
+
+def test_models() -> None:
+    likelihood = gpflow.likelihoods.Gaussian()
+    with pytest.raises(ValueError, match="f_layers must have at least one layer"):
+        deep.DeepGP([], likelihood)
+    with pytest.raises(ValueError, match=r"f_layers\[0\] must be a layer of interdomain.deep"):
+        deep.DeepGP([gpflow.kernels.RBF()], likelihood)  # type: ignore[list-item]
+    with pytest.raises(ValueError, match="likelihood must be a GPflow likelihood"):
+        deep.DeepGP([harmonics(1)], 0.1)  # type: ignore[arg-type]
+    with pytest.raises(TypeError, match="did you mean num_samples"):
+        deep.DeepGP([harmonics(1)], likelihood, num_sample=1)  # type: ignore[call-arg]
+    model = deep.DeepGP([hidden(), harmonics(1)], likelihood)
+    with pytest.raises(NotImplementedError, match="predict_f_samples"):
+        model.predict_f(X, full_cov=True)
+    with pytest.raises(ValueError, match=r"f_layers\[0\] .*2 columns.* found 3"):
+        training.fit(model, (np.ones([40, 3]), np.ones([40, 1])), batch_size=10, progress=False)
+    with pytest.raises(ValueError, match="Y has 2 columns"):
+        training.fit(model, (X, np.ones([40, 2])), batch_size=10, progress=False)
+    with pytest.raises(ValueError, match="num_data"):
+        training.fit(model, (X[:20], np.ones([20, 1])), batch_size=10, progress=False)

@@ -1,0 +1,212 @@
+"""Predictions through the layers, against quadrature and plain Monte Carlo; exact resumption."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import gpflow
+import numpy as np
+import pytest
+import tensorflow as tf
+from gpflow.inducing_variables import InducingPoints
+from scipy.special import logsumexp
+from scipy.stats import norm
+
+from interdomain import deep, training
+from interdomain.deep.draws import spread_draws
+
+from .cases import LAYERS, NUM_DATA, harmonics, make_data, points, randomise, two_layers
+
+
+@pytest.fixture(scope="module")
+def narrow() -> deep.DeepGP:
+    """One hidden output, over which an integral is taken."""
+    hidden = points(1)
+    last = deep.StructuredLayer(
+        gpflow.kernels.SquaredExponential(),
+        InducingPoints(np.linspace(-2, 2, 5)[:, None]),
+        NUM_DATA,
+        gpflow.mean_functions.Constant([0.3]),
+    )
+    model = deep.DeepGP([hidden, last], gpflow.likelihoods.Gaussian(0.1), num_samples=100)
+    randomise(model)
+    return model
+
+
+def integrated(model: deep.DeepGP, X: Any) -> tuple[Any, Any, Any]:
+    """Weights of 40 Gauss-Hermite nodes, and moments of f at each, ``[S, N]``."""
+    nodes, weights = np.polynomial.hermite_e.hermegauss(40)
+    mean, variance = (part.numpy()[:, 0] for part in model.f_layers[0].predict(X))
+    found = [
+        [
+            part.numpy()[:, 0]
+            for part in model.f_layers[1].predict((mean + np.sqrt(variance) * z)[:, None])
+        ]
+        for z in nodes
+    ]
+    means, variances = (np.array(part) for part in zip(*found, strict=True))
+    return weights / weights.sum(), means, variances
+
+
+def test_predictions_are_integrals(narrow: deep.DeepGP) -> None:
+    """Mean, variance, and log density of the mixture, with as many samples as it takes."""
+    X, Y = make_data()
+    weights, means, variances = integrated(narrow, X)
+    mean = weights @ means
+    variance = weights @ (variances + np.square(means)) - np.square(mean)
+    found = narrow.predict_f(X, num_samples=1024)
+    np.testing.assert_allclose(found[0][:, 0], mean, atol=2e-3)
+    np.testing.assert_allclose(found[1][:, 0], variance, atol=4e-3)
+    of_y = narrow.predict_y(X, num_samples=1024)
+    np.testing.assert_allclose(of_y[1][:, 0], variance + 0.1, atol=4e-3)
+    densities = norm.logpdf(Y[:, 0], means, np.sqrt(variances + 0.1))
+    expected = logsumexp(densities, b=weights[:, None], axis=0)
+    found = narrow.predict_log_density((X, Y), num_samples=1024)
+    np.testing.assert_allclose(found, expected, atol=0.03)  # most in the tails
+
+
+@pytest.mark.full
+def test_the_bound_is_an_integral(narrow: deep.DeepGP) -> None:
+    """Its samples are drawn for each row: the mean over steps is the expectation."""
+    X, Y = make_data()
+    weights, means, variances = integrated(narrow, X)
+    squares = np.square(Y[:, 0] - means) + variances
+    rows = weights @ (-0.5 * np.log(2 * np.pi * 0.1) - squares / 0.2)
+    kl = sum(float(layer.prior_kl()) for layer in narrow.f_layers)
+    bounds = []
+    for step in range(10):
+        narrow.set_step(step)
+        bounds.append(float(narrow.elbo((X, Y))))
+    assert len(set(bounds)) == 10
+    error = np.std(bounds) / np.sqrt(9)
+    assert abs(np.mean(bounds) - (rows.sum() - kl)) < 4 * error < 0.02 * abs(rows.sum())
+    narrow.set_step(0)
+    assert float(narrow.elbo((X, Y))) == bounds[0]
+    half = float(narrow.elbo((X[:20], Y[:20])))
+    assert abs(half - (2 * rows[:20].sum() - kl)) < 0.2 * abs(half)
+
+
+def test_classes() -> None:
+    """The probability of a class is the mean of the samples' probabilities."""
+    hidden = LAYERS["points"](2, gpflow.mean_functions.Identity())
+    model = deep.DeepGP([hidden, points(1)], gpflow.likelihoods.Bernoulli())
+    randomise(model, scale=0.8)
+    X, Y = make_data()
+    Y = (Y > 0).astype(float)
+    probabilities, variance = model.predict_y(X, num_samples=16)
+    inputs = _hidden(model, X, 16)
+    each = [
+        norm.cdf(mean / np.sqrt(1 + variances))
+        for mean, variances in (model.f_layers[1].predict(value) for value in inputs)
+    ]
+    # GPflow's probit keeps a thousandth away from zero and one.
+    np.testing.assert_allclose(probabilities, np.mean(each, axis=0), atol=1.5e-3)
+    np.testing.assert_allclose(variance, probabilities * (1 - probabilities), rtol=1e-9)
+    densities = model.predict_log_density((X, Y), num_samples=16)
+    expected = np.log(np.where(Y[:, 0] > 0, probabilities[:, 0], 1 - probabilities[:, 0]))
+    np.testing.assert_allclose(densities, expected, rtol=1e-9)
+
+
+def _hidden(model: deep.DeepGP, X: Any, num_samples: int) -> Any:
+    flat, _ = model._last_inputs(
+        tf.constant(X), lambda layer, *_: spread_draws([2], num_samples, 0)[layer]
+    )
+    return np.reshape(flat, [num_samples, len(X), 2])
+
+
+def test_predictions_do_not_depend_on_the_rows_beside() -> None:
+    model = two_layers(LAYERS["points"])
+    randomise(model)
+    X, _ = make_data()
+    mean, variance = model.predict_f(X)
+    alone = [model.predict_f(X[[row]]) for row in (0, 7)]
+    np.testing.assert_allclose([m[0] for m, _ in alone], mean.numpy()[[0, 7]], rtol=1e-10)
+    np.testing.assert_allclose([v[0] for _, v in alone], variance.numpy()[[0, 7]], rtol=1e-9)
+    assert np.array_equal(model.predict_f(X)[0], mean)
+
+
+@pytest.mark.full
+def test_samples_have_the_moments_of_predictions() -> None:
+    model = two_layers(LAYERS["points"])
+    randomise(model)
+    X = make_data()[0][:6]
+    mean, variance = model.predict_f(X, num_samples=1024)
+    for full_cov in (True, False):
+        samples = model.predict_f_samples(X, 3000, full_cov=full_cov).numpy()
+        error = np.sqrt(variance / 3000)
+        assert np.all(np.abs(samples.mean(axis=0) - mean) < 5 * error)
+        np.testing.assert_allclose(samples.var(axis=0), variance, rtol=0.2)
+    twice = np.concatenate([X[:1], X[:1]])
+    one, other = model.predict_f_samples(twice, 5)[:, :, 0].numpy().T
+    np.testing.assert_allclose(one, other, atol=0.02)  # of one function, but for the jitter
+    assert model.predict_f_samples(X).shape == (6, 1)
+
+
+def test_a_single_layer_is_an_svgp() -> None:
+    layer = harmonics(1)
+    randomise(layer)
+    model = deep.DeepGP([layer], gpflow.likelihoods.Gaussian(0.1))
+    twin = gpflow.models.SVGP(
+        layer.kernel,
+        model.likelihood,
+        layer.inducing_variable,
+        q_mu=layer.q_mu,
+        q_sqrt=layer.q_sqrt,
+        num_data=NUM_DATA,
+    )
+    data = make_data()
+    np.testing.assert_allclose(model.elbo(data), twin.elbo(data), rtol=1e-10)
+    for method in ("predict_f", "predict_y"):
+        for own, other in zip(
+            getattr(model, method)(data[0]), getattr(twin, method)(data[0]), strict=True
+        ):
+            np.testing.assert_allclose(own, other, rtol=1e-10)
+    np.testing.assert_allclose(
+        model.predict_log_density(data), twin.predict_log_density(data), rtol=1e-10
+    )
+
+
+@pytest.mark.full
+def test_a_resumed_fit_is_the_same_to_the_last_bit(tmp_path: Path) -> None:
+    data = make_data()
+    arguments: dict[str, Any] = {
+        "batch_size": 8,
+        "natural_gradient": True,
+        "checkpoint_every": 4,
+        "progress": False,
+    }
+
+    def fitted(steps: tuple[int, ...], folder: Path) -> list[Any]:
+        for number in steps:
+            model = two_layers(LAYERS["points"])
+            training.fit(model, data, steps=number, checkpoint_dir=folder, resume=True, **arguments)
+        return [variable.numpy() for variable in model.trainable_variables]
+
+    whole = fitted((9,), tmp_path / "whole")
+    resumed = fitted((5, 9), tmp_path / "resumed")
+    assert all(np.array_equal(a, b) for a, b in zip(whole, resumed, strict=True))
+
+
+@pytest.mark.full
+def test_l_bfgs_minimises_one_function() -> None:
+    data = make_data()
+    found = []
+    for step in (0, 3):
+        model = two_layers(LAYERS["points"], num_samples=4)
+        model.set_step(step)  # what was drawn before does not matter
+        found.append(training.fit(model, data, steps=20, progress=False).elbo)
+        assert found[-1] == pytest.approx(float(model.elbo(data)), rel=1e-9)
+    assert found[0] == pytest.approx(found[1], rel=1e-9)
+
+
+@pytest.mark.full
+def test_race() -> None:
+    X, Y = make_data()
+    entrant = training.Entrant(
+        lambda data: deep.build(data[0], widths=[2, 1], num_inducing=6),
+        {"batch_size": 10, "natural_gradient": True},
+    )
+    race = training.race({"deep": entrant}, (X, Y), seconds=4, progress=False)
+    entry = race.entries["deep"]
+    assert entry.error is None and np.isfinite(entry.trace[-1].log_density)
