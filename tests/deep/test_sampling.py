@@ -19,6 +19,8 @@ from gpflux.sampling.sample import efficient_sample  # noqa: E402
 
 import interdomain as idm  # noqa: E402
 from interdomain.deep.sampling import FunctionSample  # noqa: E402
+from tests.deep.cases import LAYERS, convolutional, make_data, randomise  # noqa: E402
+from tests.tiers import in_tiers  # noqa: E402
 
 X = np.random.default_rng(0).uniform(-1, 1, size=(6, 2))
 
@@ -90,3 +92,23 @@ def test_gpflux_keeps_its_own() -> None:
         points, gpflow.kernels.Matern52(), tf.zeros([3, 1], tf.float64), whiten=True
     )
     assert not isinstance(sample, FunctionSample)
+
+
+KINDS = {**LAYERS, "convolutional": convolutional}
+
+
+@pytest.mark.parametrize("kind", in_tiers(list(KINDS), quick=["points", "convolutional"]))
+def test_every_layer_draws_functions(kind: str) -> None:
+    """With mean and variance that the layer predicts, mean function and a trained q included."""
+    tf.random.set_seed(1)
+    layer = KINDS[kind](2, gpflow.mean_functions.Constant(np.array([1.0, -1.0])))
+    randomise(layer)
+    inputs = make_data()[0][:3]
+    sample = layer.sample()
+    np.testing.assert_allclose(sample(inputs)[1:], sample(inputs[1:]), rtol=1e-9)
+    draws = np.stack([layer.sample()(inputs) for _ in range(40)])
+    mean, variance = (moment.numpy() for moment in layer.predict(inputs))
+    assert draws.shape[1:] == mean.shape
+    assert np.all(np.abs(draws.mean(axis=0) - mean) < 5 * np.sqrt(variance / 40) + 1e-9)
+    # Of a normal variable, the variance of 40 has a standard error of sqrt(2 / 39) of it.
+    assert np.all(np.abs(draws.var(axis=0, ddof=1) / variance - 1) < 5 * np.sqrt(2 / 39))

@@ -11,6 +11,7 @@ import tensorflow as tf
 from gpflow.base import MeanAndVariance, TensorType
 from gpflow.mean_functions import Linear
 from gpflow.posteriors import AbstractPosterior, PrecomputeCacheType
+from gpflux.sampling.sample import Sample
 
 from .._arguments import as_integers, instance, integer
 from ..kernels.convolutional._patches import PatchGrid
@@ -124,6 +125,14 @@ class ConvolutionalLayer(Layer):
         """The posterior of the responses to patches ``[N, h w C]``."""
         return self.patch_layer.posterior(precompute_cache)
 
+    def sample(self) -> Sample:
+        """A function drawn from the posterior, from images to images: one function of patches,
+        applied to every patch.
+
+        :raises NotImplementedError: As of the layer on patches.
+        """
+        return _OfEveryPatch(self, self.patch_layer.sample())
+
     def predict(
         self, inputs: TensorType, *, full_cov: bool = False, full_output_cov: bool = False
     ) -> MeanAndVariance:
@@ -176,6 +185,16 @@ class ConvolutionalLayer(Layer):
         shape = tf.shape(inputs)
         images = tf.reshape(inputs, [-1, self.input_dim])
         return tf.reshape(self._grid.extract(images), [-1, self._grid.patch_size]), shape
+
+
+class _OfEveryPatch(Sample):
+    def __init__(self, layer: ConvolutionalLayer, of_patches: Sample) -> None:
+        self._layer, self._of_patches = layer, of_patches
+
+    def __call__(self, X: TensorType) -> tf.Tensor:
+        patches, shape = self._layer._patches(X)
+        rows = tf.concat([shape[:-1], [self._layer.output_dim]], axis=0)
+        return tf.reshape(self._of_patches(patches), rows)
 
 
 def _moved(values: tf.Tensor, source: int, target: int) -> tf.Tensor:

@@ -16,6 +16,7 @@ from gpflow.kernels import Kernel, LinearCoregionalization
 from gpflow.mean_functions import MeanFunction, Zero
 from gpflow.posteriors import AbstractPosterior, PrecomputeCacheType
 from gpflux.layers.gp_layer import GPLayer
+from gpflux.sampling.sample import Sample
 
 from .._arguments import instance, integer
 from ..covariances import Kuu_operator
@@ -31,6 +32,7 @@ from ..models.one_pass import (
 from ..posteriors.groups import Group, marginals_and_kl, outputs_of
 from ..sphere._typing import Array
 from ..training.validation import check_inputs
+from .sampling import function_of
 
 Pair = tuple[gpflow.Parameter, gpflow.Parameter]
 
@@ -157,6 +159,16 @@ class Layer(GPLayer, abc.ABC):
         posterior = self.posterior(PrecomputeCacheType.NOCACHE)
         found: MeanAndVariance = posterior.fused_predict_f(inputs, full_cov, full_output_cov)
         return found
+
+    def sample(self) -> Sample:
+        """A function drawn from the posterior, from inputs ``[N, D]`` to ``[N, P]``, of which
+        ``gpflux.models.deep_gp.sample_dgp`` makes functions of a deep GP
+        (:func:`interdomain.sampling.sample_functions`).
+
+        :raises NotImplementedError: For kernels and inducing variables of which no functions can be
+            drawn.
+        """
+        return function_of(self.posterior(PrecomputeCacheType.NOCACHE))
 
     def prior_kl(self) -> tf.Tensor:
         """The KL divergence of all q; nothing is factorised if they are whitened."""

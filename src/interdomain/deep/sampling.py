@@ -20,6 +20,7 @@ from gpflow.kernels import (
     SeparateIndependent,
     SharedIndependent,
 )
+from gpflow.posteriors import AbstractPosterior
 from gpflux.sampling.kernel_with_feature_decomposition import KernelWithFeatureDecomposition
 from gpflux.sampling.sample import Sample, efficient_sample
 
@@ -49,6 +50,16 @@ class FunctionSample(Sample):
         return self._functions(X)[0]
 
 
+def function_of(posterior: AbstractPosterior) -> FunctionSample:
+    """A function of a posterior, its mean function included. Its random numbers depend on
+    ``tf.random.set_seed``, as those of GPflux do.
+
+    :raises NotImplementedError: As :func:`interdomain.sampling.sample_functions`.
+    """
+    seed = int(tf.random.uniform([], maxval=2**31 - 1, dtype=tf.int32))
+    return FunctionSample(sample_functions(posterior, 1, seed=seed, num_features=NUM_FEATURES))
+
+
 def efficient_sample_structured(
     inducing_variable: InducingVariables,
     kernel: Kernel,
@@ -57,8 +68,7 @@ def efficient_sample_structured(
     q_sqrt: TensorType | None = None,
     whiten: bool = False,
 ) -> FunctionSample:
-    """A function of the posterior. Its random numbers depend on ``tf.random.set_seed``, as those of
-    GPflux do.
+    """A function of the posterior, as :func:`function_of`, without a mean function.
 
     :param q_mu: ``[M, P]``.
     :param q_sqrt: ``[M, P]`` or ``[P, M, M]``; None for a covariance of zero.
@@ -67,8 +77,7 @@ def efficient_sample_structured(
     posterior = StructuredPosterior(
         kernel, inducing_variable, q_mu, q_sqrt, whiten=whiten, precompute_cache=None
     )
-    seed = int(tf.random.uniform([], maxval=2**31 - 1, dtype=tf.int32))
-    return FunctionSample(sample_functions(posterior, 1, seed=seed, num_features=NUM_FEATURES))
+    return function_of(posterior)
 
 
 _KERNELS = (
