@@ -17,8 +17,9 @@ from .base import InterDomainInducingVariables
 
 
 class PeriodicFourierFeatures(InterDomainInducingVariables):
-    """The projections of f on sines and cosines of a box, for :class:`~interdomain.kernels.
-    Periodized` kernels of one to a few columns.
+    """The projections of f on the sines and cosines of a box of one to four columns.
+
+    They belong to :class:`~interdomain.kernels.Periodized` kernels.
 
     ``u_m = <f, phi_m>`` in the RKHS of the kernel, for orthonormal phi_m: products over the columns
     of ``1 / sqrt(P)``, ``sqrt(2 / P) cos(2 pi j (x - lower) / P)`` and the sine, ``P = upper -
