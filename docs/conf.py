@@ -7,9 +7,8 @@ DOCS = Path(__file__).parent
 ROOT = DOCS.parent
 sys.path.insert(0, str(ROOT))
 
-from tools.site import benchmark_pages, gallery, reference  # noqa: E402
-
 import interdomain  # noqa: E402
+from tools.site import benchmark_pages, gallery, reference  # noqa: E402
 
 project = "interdomain"
 author = "The interdomain developers"
@@ -22,7 +21,7 @@ extensions = [
     "sphinx_design",
     "tools.site.measured",
 ]
-exclude_patterns = ["_build"]
+exclude_patterns = ["examples/*"]  # shown on the pages of the reference
 myst_enable_extensions = ["colon_fence"]
 myst_heading_anchors = 3
 nb_execution_mode = "off"  # `make notebooks` executes; the stored notebooks are shown

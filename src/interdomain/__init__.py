@@ -28,7 +28,7 @@ check_constructors(__name__)
 leave_unconverted(__name__)
 del check_constructors, leave_unconverted
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 
 __all__ = [
     "__version__",

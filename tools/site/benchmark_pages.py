@@ -126,7 +126,7 @@ def _running() -> str:
     """The part of benchmarks/README.md before the first benchmark's section."""
     text = README.read_text()
     start = text.index("\nEach benchmark")
-    headings = [m for m in re.finditer(r"^## (.+)$", text, re.MULTILINE)]
+    headings = list(re.finditer(r"^## (.+)$", text, re.MULTILINE))
     first = next(m for m in headings if set(re.findall(r"\w+", m[1])) & set(BENCHMARKS))
     general = re.sub(r"^\|.*\|\n", "", text[start : first.start()], flags=re.MULTILINE)
     return f"# How to run the benchmarks\n{general.strip()}\n"

@@ -5,10 +5,8 @@ A page of the site writes
     {measured}`terrain model=box_1080: trace.-1.nll .3f`
 
 and the reader sees the figure of that record, here -0.042. The text names a benchmark, entries of
-the configuration, the way to the figure through the result, and a format of Python. A figure of
-the form `a / b`, with spaces around the slash, is a ratio:
-
-    {measured}`terrain model=svgp_500: trace.-1.seconds .0f` s
+the configuration (`null` for what only others have), the way to the figure through the result, and
+a format of Python. Underscores may stand for spaces.
 
 A file that GitHub shows as it stands (README.md) has the figure itself, and the same text in a
 comment behind it: `-0.042<!--measured terrain model=box_1080: trace.-1.nll .3f-->`. A test
@@ -53,14 +51,21 @@ def measured(quoted: str, folder: Path = RESULTS_FOLDER) -> str:
     value: Any = found[0]["result"]
     for name in parts["path"].split("."):
         try:
-            value = value[int(name)] if isinstance(value, list) else value[name]
+            value = _entry(value, name)
         except (KeyError, IndexError, ValueError, TypeError):
             raise ValueError(f"{quoted!r} names no figure: there is no {name!r}") from None
     return format(value, parts["format"])
 
 
+def _entry(value: Any, name: str) -> Any:
+    """An entry of a list or a dictionary; underscores of `name` may stand for spaces."""
+    if isinstance(value, list):
+        return value[int(name)]
+    return value[name] if name in value else value[name.replace("_", " ")]
+
+
 def _has(configuration: dict[str, Any], entries: dict[str, str]) -> bool:
-    """Numbers and lists are compared as JSON, texts as they are; `a.b` reaches into `a`."""
+    """Numbers and lists are compared as JSON, texts as they are."""
     for name, wanted in entries.items():
         value = configuration.get(name)
         if (value if isinstance(value, str) else json.dumps(value)) != wanted:

@@ -12,6 +12,7 @@ import shutil
 from collections.abc import Iterator
 from importlib import import_module
 from pathlib import Path
+from textwrap import indent
 from types import ModuleType
 
 import interdomain
@@ -63,8 +64,9 @@ def directive(owner: str, name: str) -> str:
 
 def public_bases(bases: tuple[type, ...] | list[type]) -> list[type | str]:
     """Public classes as names to refer to, those of others as they are; each only once."""
-    names = {getattr(module(owner), name): f"interdomain.{owner}.{name}"
-             for owner, name in public_names() if inspect.isclass(getattr(module(owner), name))}  # fmt: skip
+    public = {pair: getattr(module(pair[0]), pair[1]) for pair in public_names()}
+    names = {value: f"interdomain.{'.'.join(pair)}" for pair, value in public.items()
+             if inspect.isclass(value)}  # fmt: skip
     found: dict[type | str, None] = {}
     for base in (getattr(base, "__origin__", base) for base in bases):  # Generic[...] as Generic
         if base in names:
@@ -89,6 +91,34 @@ def uses(name: str, sources: dict[str, str]) -> list[str]:
     return [page for page, text in sources.items() if pattern.search(text)]
 
 
+def examples(docs: Path) -> dict[tuple[str, str], str]:
+    """The sections of `docs/examples/<module>.md`, by the module and each name in their heading."""
+    found = {}
+    for path in (docs / "examples").glob("[a-z]*.md"):
+        sections = re.split(r"^## (.+)$", path.read_text(), flags=re.MULTILINE)[1:]
+        for heading, text in zip(sections[::2], sections[1::2], strict=True):
+            for name in heading.split():
+                found[path.stem, name] = text.strip()
+    return found
+
+
+def _as_rst(section: str) -> str:
+    """Blocks of programs and of what they print."""
+    blocks = re.findall(r"^```(\w+)\n(.*?)^```$", section, re.MULTILINE | re.DOTALL)
+    return "\n\n".join(
+        f".. code-block:: {language}\n\n{indent(text.rstrip(), '   ')}" for language, text in blocks
+    )
+
+
+def has_example(owner: str, name: str, pages: dict[str, str]) -> bool:
+    """Whether the docstring of a name, or of one of its methods, or a page has an example."""
+    value = getattr(module(owner), name)
+    docstrings = [value.__doc__ or ""]
+    if inspect.isclass(value):
+        docstrings += [inspect.getdoc(member) or "" for member in vars(value).values()]
+    return any(">>>" in text for text in docstrings) or bool(uses(f"{owner}.{name}", pages))
+
+
 def sources(docs: Path) -> dict[str, str]:
     """The program text of every page with examples that are run, by its place in the site."""
     found = {}
@@ -101,7 +131,7 @@ def sources(docs: Path) -> dict[str, str]:
     return found
 
 
-def page(owner: str, name: str, pages: dict[str, str]) -> str:
+def page(owner: str, name: str, pages: dict[str, str], example: str | None) -> str:
     """The reStructuredText of one page."""
     title = f"{owner}.{name}"
     parts = [
@@ -109,6 +139,8 @@ def page(owner: str, name: str, pages: dict[str, str]) -> str:
         f".. currentmodule:: interdomain.{owner}",
         directive(owner, name),
     ]
+    if example:
+        parts += ["Example\n-------", _as_rst(example)]
     used = uses(f"{owner}.{name}", pages)
     if used:
         parts.append("Used in\n-------")
@@ -119,13 +151,15 @@ def page(owner: str, name: str, pages: dict[str, str]) -> str:
 def write(folder: Path, docs: Path) -> None:
     """All pages, into a folder that holds nothing else."""
     shutil.rmtree(folder, ignore_errors=True)
-    pages = sources(docs)
+    pages, shown = sources(docs), examples(docs)
     listed = []
     for owner in modules():
         (folder / owner).mkdir(parents=True)
         names = list(module(owner).__all__)
         for name in names:
-            (folder / owner / f"{name}.rst").write_text(page(owner, name, pages))
+            (folder / owner / f"{name}.rst").write_text(
+                page(owner, name, pages, shown.get((owner, name)))
+            )
         title = f"interdomain.{owner}"
         (folder / owner / "index.rst").write_text(
             "\n\n".join(
