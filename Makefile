@@ -44,7 +44,7 @@ help:
 	@echo "make coverage    lines and branches of src that all tests together reach"
 	@echo "make check       ruff, mypy, import-linter"
 	@echo "make format      let ruff format and sort the code"
-	@echo "make notebooks   execute every notebook (INTERDOMAIN_SMOKE=1: a short run)"
+	@echo "make notebooks   execute every notebook, in place (INTERDOMAIN_SMOKE=1: a short run)"
 	@echo "make benchmark   run the short benchmarks"
 	@echo "make wheel       build the source distribution and the wheel into dist/"
 	@echo "make clean       remove what the targets wrote; distclean: and the environment"
@@ -56,7 +56,7 @@ $(VENV)/.installed-%: pyproject.toml $(CONSTRAINTS) $(OVERRIDES)
 	@touch "$@"
 
 demo: $(VENV)/.installed-notebooks
-	@$(python) notebooks/terrain.py
+	@$(python) tools/demo.py notebooks/terrain.py
 
 # Warnings are errors, and every link inside the site is followed. INTERDOMAIN_SMOKE=1 shows the
 # source of a notebook that was never executed; without it, that is an error.

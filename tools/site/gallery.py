@@ -22,7 +22,12 @@ GROUPS = {
     "Places on the earth, and in time": ["globe", "harmonizable"],
     "Tables": ["additive", "chosen_harmonics", "large_data"],
     "Images": ["convolutional"],
-    "Sums of kernels, and deep models": ["harmonic", "activation_orthogonal", "deep"],
+    "Sums of kernels, and deep models": [
+        "harmonic",
+        "transformations",
+        "activation_orthogonal",
+        "deep",
+    ],
     "Functions": ["function_samples"],
 }
 
