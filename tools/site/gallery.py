@@ -96,7 +96,10 @@ def write(folder: Path) -> None:
     for heading, names in groups.items():
         there = [cards[name] for name in names if name in cards]
         if there:
-            parts += [f"## {heading}", "\n".join(["::::{grid} 1 2 2 3", ":gutter: 3", "", *there, "::::"])]
+            parts += [
+                f"## {heading}",
+                "\n".join(["::::{grid} 1 2 2 3", ":gutter: 3", "", *there, "::::"]),
+            ]
     listed = [name for names in groups.values() for name in names if name in cards]
     parts.append("\n".join(["```{toctree}", ":hidden:", "", *listed, "```"]))
     (folder / "index.md").write_text("\n\n".join(parts) + "\n")
