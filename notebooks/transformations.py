@@ -63,7 +63,7 @@ for axis, (title, values) in zip(axes, panels.items(), strict=True):
     filled = axis.contourf(ticks, ticks, values, np.linspace(-limit, limit, 21), cmap="RdBu_r")
     axis.set(title=title, aspect="equal", xlabel="first column")
 axes[0].set_ylabel("second column")
-figure.colorbar(filled, ax=axes, label="f")
+figure.colorbar(filled, ax=axes, label="f", format="%.1f")
 plt.show()
 
 # %% [markdown]
@@ -104,6 +104,7 @@ figure, ax = plt.subplots(figsize=(8, 3.4), layout="constrained")
 bars = ax.barh(labels, errors, color=["C0"] * len(ranking) + ["C7"])
 ax.bar_label(bars, fmt="%.4f", padding=3)
 ax.invert_yaxis()
+ax.margins(x=0.12)
 ax.set(xlabel="prior variance left unexplained, per row", title="lower is better")
 plt.show()
 
