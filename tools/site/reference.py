@@ -6,6 +6,7 @@ guides and notebooks, found by their text.
 
 from __future__ import annotations
 
+import abc
 import inspect
 import re
 import shutil
@@ -73,7 +74,7 @@ def public_bases(bases: tuple[type, ...] | list[type]) -> list[type | str]:
             found[names[base]] = None
         elif base.__module__.startswith("interdomain."):
             found.update(dict.fromkeys(public_bases(base.__bases__)))
-        elif base is not object:
+        elif base not in (object, abc.ABC):
             found[base] = None
     return list(found) or [object]
 
