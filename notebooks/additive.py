@@ -29,6 +29,7 @@ from sklearn.model_selection import KFold, cross_val_predict
 import interdomain as idm
 
 FOLDS = 5
+NUM_FEATURES = 500  # of all interactions
 
 # %%
 table = load_diabetes(scaled=False)
@@ -65,7 +66,7 @@ MODELS = {
     ),
     "effects of columns": (["main"], 100),
     "and two interactions": (["main", ("age", "sex"), ("bmi", "blood pressure")], 150),
-    "and all interactions": (["main", "pairs"], 500),
+    "and all interactions": (["main", "pairs"], NUM_FEATURES),
 }
 
 

@@ -141,7 +141,7 @@ figure, ax = plt.subplots(figsize=(7, 2.6), layout="constrained")
 bars = ax.barh(list(table), list(table.values()), color=["C7"] * 3 + ["C0"] * 2)
 ax.bar_label(bars, fmt="%.2f", padding=3)
 ax.invert_yaxis()
-ax.set(xlabel="test RMSE (grey levels of 255)", title="lower is better")
+ax.set(xmargin=0.12, xlabel="test RMSE (grey levels of 255)", title="lower is better")
 plt.show()
 
 # %% [markdown]
