@@ -29,13 +29,14 @@ export TF_CPP_MIN_LOG_LEVEL ?= 2
 pytest = OPENBLAS_NUM_THREADS=1 TF_NUM_INTRAOP_THREADS=1 \
 	$(python) -m pytest -n 2 --dist loadfile --durations=25
 
-.PHONY: help demo test test-full test-rest test-lowest test-numpy2 coverage check format notebooks \
-	benchmark wheel clean distclean
+.PHONY: help demo docs test test-full test-rest test-lowest test-numpy2 coverage check format \
+	notebooks benchmark wheel clean distclean
 .NOTPARALLEL:
 .DELETE_ON_ERROR:
 
 help:
 	@echo "make demo        run notebooks/terrain.py: 124,000 rows in one pass"
+	@echo "make docs        build the site into build/site"
 	@echo "make test        run the tests: the quick tier"
 	@echo "make test-full   run all tests; test-rest: those that make test leaves out"
 	@echo "make test-lowest all tests with the oldest Python, GPflow and TensorFlow allowed"
@@ -43,9 +44,9 @@ help:
 	@echo "make coverage    lines and branches of src that all tests together reach"
 	@echo "make check       ruff, mypy, import-linter"
 	@echo "make format      let ruff format and sort the code"
-	@echo "make notebooks   execute every notebook (INTERDOMAIN_SMOKE=1: a short run)"
+	@echo "make notebooks   execute every notebook, in place (INTERDOMAIN_SMOKE=1: a short run)"
 	@echo "make benchmark   run the short benchmarks"
-	@echo "make wheel       build the wheel into dist/"
+	@echo "make wheel       build the source distribution and the wheel into dist/"
 	@echo "make clean       remove what the targets wrote; distclean: and the environment"
 
 # One environment, one stamp per set of extras: the demo does not wait for development tools.
@@ -55,7 +56,14 @@ $(VENV)/.installed-%: pyproject.toml $(CONSTRAINTS) $(OVERRIDES)
 	@touch "$@"
 
 demo: $(VENV)/.installed-notebooks
-	@$(python) notebooks/terrain.py
+	@$(python) tools/demo.py notebooks/terrain.py
+
+# Warnings are errors, and every link inside the site is followed. INTERDOMAIN_SMOKE=1 shows the
+# source of a notebook that was never executed; without it, that is an error.
+docs: $(VENV)/.installed-docs
+	@rm -rf build/site
+	@$(python) -m sphinx --fail-on-warning --keep-going --quiet -b html docs build/site
+	@echo "build/site/index.html"
 
 test: $(VENV)/.installed-dev
 	@$(pytest) -m "not full" $(PYTEST_ARGS)
@@ -100,10 +108,10 @@ benchmark: $(VENV)/.installed-dev
 
 wheel: $(VENV)/.installed-dev
 	@rm -rf dist
-	@$(python) -m build --wheel --outdir dist
+	@$(python) -m build --outdir dist
 
 clean:
-	rm -rf build dist notebooks/output .mypy_cache .pytest_cache .ruff_cache \
+	rm -rf build dist docs/gallery docs/benchmarks docs/reference notebooks/output .mypy_cache .pytest_cache .ruff_cache \
 		.import_linter_cache .hypothesis .coverage .coverage.*
 	find src tests tools benchmarks notebooks -name __pycache__ -prune -exec rm -rf {} + \
 		2>/dev/null || true

@@ -34,7 +34,7 @@ import numpy as np
 from benchmarks._lib import race
 from benchmarks._lib.child import from_child
 from benchmarks._lib.data import Array, add_data_argument
-from benchmarks._lib.elevations import grid, rows_of, split, unit_rows
+from benchmarks._lib.elevations import grid, land_and_sea, rows_of, split, unit_rows
 from benchmarks._lib.prediction import Predictor, gaussian_errors
 from benchmarks._lib.results import Record
 from benchmarks._lib.runner import Benchmark, Configuration, names
@@ -319,9 +319,9 @@ def draw_maps(path: Path, configuration: Configuration, data_dir: Path | None) -
             title=title,
             label="km above sea level",
             figure=part,
-            cmap="terrain",
+            cmap=land_and_sea(),
             vmin=-8,
-            vmax=6,
+            vmax=8,  # sea level in the middle of the colours
         )
     figure.savefig(path, dpi=70)
 

@@ -241,7 +241,7 @@ def _steps(records: Sequence[Record]) -> str:
             )
         )
     relative = (f"{side}/adam" for side in [*SIDES][1:])
-    return markdown(("model", "M", *SIDES, *relative, "aim"), lines)
+    return markdown(("model", "M", *SIDES, *relative, "target"), lines)
 
 
 def _races(records: Sequence[Record]) -> str:

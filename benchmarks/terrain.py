@@ -28,7 +28,7 @@ import numpy as np
 from benchmarks._lib import race
 from benchmarks._lib.child import from_child
 from benchmarks._lib.data import Array
-from benchmarks._lib.elevations import jacksboro
+from benchmarks._lib.elevations import jacksboro, land
 from benchmarks._lib.prediction import Predictor
 from benchmarks._lib.results import Record
 from benchmarks._lib.runner import Benchmark, Configuration, names
@@ -188,22 +188,24 @@ def draw_terrain(configuration: Configuration, path: Path) -> None:
     model, _ = race.box((X[~test], Y[~test]), size, LENGTHSCALE, MARGIN)
     mean, variance = Predictor(model, X.shape[1])(X)
     shape = jacksboro()[:: configuration["every"], :: configuration["every"]].shape
+    metres = jacksboro()[:: configuration["every"], :: configuration["every"]].reshape(-1, 1)
+    scale = metres[~test].std()
     maps = {
-        "terrain": Y,
-        "the rows for training (white: for testing)": np.where(test[:, None], np.nan, Y),
-        f"mean of {size} Fourier features": mean,
-        "standard deviation of f": np.sqrt(variance),
+        "elevation": metres,
+        "the rows for training (white: for testing)": np.where(test[:, None], np.nan, metres),
+        f"mean of {size} Fourier features": metres[~test].mean() + scale * mean,
+        "standard deviation of f": scale * np.sqrt(variance),
     }
     figure, axes = pyplot.subplots(2, 2, figsize=(12, 10), layout="constrained")
     for ax, (title, values) in zip(axes.flat, maps.items(), strict=True):
         is_map = not title.startswith("standard")
-        limits = {"vmin": Y.min(), "vmax": Y.max()}
+        limits = {"vmin": metres.min(), "vmax": metres.max()}
         if not is_map:
-            limits = {"vmax": np.quantile(values, 0.98)}  # the edge is far above
-        colours = "terrain" if is_map else "magma"
+            limits = {"vmin": 0, "vmax": np.quantile(values, 0.98)}  # the edge is far above
+        colours = land() if is_map else "magma"
         image = ax.imshow(values.reshape(shape), cmap=colours, **limits)
         ax.set(title=title, xticks=[], yticks=[])
-        figure.colorbar(image, ax=ax, shrink=0.8)
+        figure.colorbar(image, ax=ax, shrink=0.8, label="metres")
     figure.savefig(path, dpi=50)
     pyplot.close(figure)
 

@@ -3,8 +3,8 @@
 Methods, all with a Matern-3/2 kernel with one scale per input and L-BFGS over every parameter:
 vish  gpflow's SGPR with SphericalHarmonics and SphericalMatern32, the paper's M;
 vish_truncated
-      the same with the kernel of finite rank that the harmonics explain whole: the paper's figures
-      are those of this model (see README.md here), so both are compared with them;
+      the same with the kernel of finite rank that the harmonics explain whole. The paper's figures
+      seem to be those of this model (an inference: see README.md here), so both are compared;
 svgp  gpflow's SVGP with as many inducing points, full batch, L-BFGS over kernel, noise, inducing
       points and q together, as the paper says; q starts at its optimum for the initial kernel;
 sgpr  the same inducing points with the optimal q (gpflow's SGPR): not in the paper, shows what of a

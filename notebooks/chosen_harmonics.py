@@ -22,9 +22,6 @@
 # truth is known, we can see whether the model's explanation is right.
 
 # %%
-import os
-from pathlib import Path
-
 import gpflow
 import matplotlib.pyplot as plt
 import numpy as np
@@ -32,10 +29,8 @@ from sklearn.datasets import make_friedman1
 
 import interdomain as idm
 
-SMOKE = os.environ.get("INTERDOMAIN_SMOKE") == "1"
-NUM_ROWS = 1_000 if SMOKE else 10_000
-NUM_INDUCING = 80 if SMOKE else 400
-OUTPUT = Path("output") if Path.cwd().name == "notebooks" else Path("notebooks/output")
+NUM_ROWS = 10_000
+NUM_INDUCING = 400
 
 # %%
 X, y = make_friedman1(NUM_ROWS, n_features=20, noise=1.0, random_state=0)
@@ -104,12 +99,14 @@ print(report)
 # %%
 weights = kernel.weight_variances.numpy()
 figure, (left, right) = plt.subplots(1, 2, figsize=(11, 4.5), constrained_layout=True)
-left.bar(range(num_columns), np.sqrt(weights), color=["C0"] * 5 + ["0.7"] * (num_columns - 5))
+left.bar(range(5), np.sqrt(weights[:5]), color="C0", label="in the formula")
+left.bar(range(5, num_columns), np.sqrt(weights[5:]), color="0.7", label="noise")
+left.legend()
 left.set(xlabel="column", ylabel="root of the weight variance", xticks=range(0, num_columns, 5))
-left.set_title("weights (blue: columns in the formula)")
+left.set_title("what the model found to matter")
 idm.plotting.harmonic_shares(report, ax=right)
-OUTPUT.mkdir(parents=True, exist_ok=True)
-figure.savefig(OUTPUT / "chosen_harmonics.png", dpi=100)
+right.set(xlabel="share of the posterior mean (squared terms)", title="where the model is")
+plt.show()
 
 # %%
 found = set(np.argsort(-weights)[:5].tolist())

@@ -21,8 +21,6 @@
 # 4,000 stations are drawn, more of them north of the equator, with a noise of 1 degree Celsius.
 
 # %%
-import os
-from pathlib import Path
 from time import perf_counter
 
 import gpflow
@@ -31,8 +29,9 @@ import numpy as np
 
 import interdomain as idm
 
-SMOKE = os.environ.get("INTERDOMAIN_SMOKE") == "1"
-NUM_STATIONS, MAX_DEGREE, STEP = (300, 6, 10) if SMOKE else (4_000, 20, 2)
+NUM_STATIONS = 4_000
+MAX_DEGREE = 20
+STEP = 2  # degrees between the points of the maps
 NUM_FEATURES = (MAX_DEGREE + 1) ** 2  # of both models
 rng = np.random.default_rng(0)
 centres = rng.normal(size=[40, 3])
@@ -137,7 +136,4 @@ for part, (name, posterior) in zip(figure.subfigures(2, 1), posteriors.items(), 
         vmin=-2,
         vmax=2,
     )
-output = Path("notebooks" if Path("notebooks").is_dir() else ".") / "output"
-output.mkdir(exist_ok=True)
-figure.savefig(output / "globe.png", dpi=120)
-print(f"figure: {output / 'globe.png'}")
+plt.show()

@@ -11,34 +11,35 @@
 # ---
 
 # %% [markdown]
-# # A mountain range, read once
+# # A map: 124,000 rows, read once
 #
-# Elevations near Jacksboro, Tennessee, on a grid of 344 x 403 points; they ship with matplotlib. A
-# tenth is held out at random. Two sparse Gaussian processes have the same seconds: a thousand
-# Fourier features of a box around the map, and GPflow's `SVGP` with 500 inducing points.
+# Are waves or inducing points better in the same seconds? Elevations near Jacksboro, Tennessee, on
+# a grid of 344 x 403 points; they ship with matplotlib. A tenth is held out at random. A thousand
+# waves of a box around the map compete with GPflow's `SVGP` with 500 inducing points.
 #
-# No parameter of the kernel moves the features of the box. So one pass over the rows is enough:
-# variance, lengthscales and noise are then trained on sums, without the data.
+# No parameter of the kernel moves the waves. So one pass over the rows is enough: variance,
+# lengthscales and noise are then trained on sums, without the data.
 
 # %%
-import os
-from pathlib import Path
 from time import perf_counter
 
 import gpflow
 import matplotlib.pyplot as plt
 import numpy as np
 from matplotlib.cbook import get_sample_data
+from matplotlib.colors import ListedColormap
 from scipy.cluster.vq import kmeans2
 
 import interdomain as idm
 
-SMOKE = os.environ.get("INTERDOMAIN_SMOKE") == "1"
-NUM_FEATURES, NUM_POINTS, EVERY = (60, 20, 8) if SMOKE else (1080, 500, 1)
+NUM_FEATURES = 1080
+NUM_POINTS = 500
+EVERY = 1  # row and column of the grid
+LEAST_SECONDS = 5.0  # for the inducing points
 
 # %%
 with get_sample_data("jacksboro_fault_dem.npz") as file:
-    grid = file["elevation"].astype(float)[::EVERY, ::EVERY]
+    grid = file["elevation"].astype(float)[::EVERY, ::EVERY]  # metres
 row, column = np.indices(grid.shape)
 X = np.stack([column.ravel(), -row.ravel()], axis=1).astype(float)
 X = (X - X.mean(axis=0)) / X.std(axis=0)
@@ -49,34 +50,33 @@ print(f"{len(data[0]):,} rows to learn from, {np.count_nonzero(test):,} to test 
 
 
 def errors(model):
-    """Root mean squared error, and negative log density, of the held-out rows."""
+    """Root mean squared error in metres, and negative log density, of the held-out rows."""
     mean, variance = model.posterior().predict_f(X[test])
     variance += model.likelihood.variance
     squared = np.square(Y[test] - mean)
     nlpd = 0.5 * np.mean(np.log(2 * np.pi * variance) + squared / variance)
-    return np.sqrt(squared.mean()), nlpd
+    return grid.std() * np.sqrt(squared.mean()), nlpd
 
 
 # %% [markdown]
 # ## One pass, every hyperparameter
 #
-# The kernel is a Matern-3/2 that repeats beyond the box; the features are the thousand waves that
-# carry most of it, and the prior is what they explain (`FiniteRank`). `fit_sgpr` reads the rows
-# once and does the rest on the sums.
+# The kernel is a Matern-3/2 that repeats beyond the box; the features are the waves that carry most
+# of it, and the prior is what they explain (`FiniteRank`). `fit_sgpr` reads the rows once and does
+# the rest on the sums.
 
 # %%
 start = perf_counter()
 kernel = idm.kernels.Periodized.from_data(
     gpflow.kernels.Matern32(lengthscales=[0.2, 0.2]), data[0], margin=2
 )
-features = idm.inducing_variables.PeriodicFourierFeatures.for_kernel(kernel, NUM_FEATURES)
-prior = idm.kernels.FiniteRank(kernel, features)
-model = idm.models.StructuredSGPR(data, prior, features, noise_variance=0.1)
-fitted = idm.training.fit_sgpr(model)
+waves = idm.inducing_variables.PeriodicFourierFeatures.for_kernel(kernel, NUM_FEATURES)
+prior = idm.kernels.FiniteRank(kernel, waves)
+model = idm.models.StructuredSGPR(data, prior, waves, noise_variance=0.1, progress=False)
+fitted = idm.training.fit_sgpr(model, progress=False)
 seconds = perf_counter() - start
-results = [(f"{features.num_inducing} Fourier features", seconds, *errors(model))]
-lengthscales = ", ".join(f"{value:.2f}" for value in kernel.base_kernel.lengthscales.numpy())
-print(f"pass over the rows: {fitted.pass_seconds:.1f} s; lengthscales {lengthscales}")
+results = [(f"{waves.num_inducing} waves", seconds, *errors(model))]
+print(f"{seconds:.1f} s, of which {fitted.pass_seconds:.1f} s for the pass over the rows")
 
 # %% [markdown]
 # ## Inducing points, for as many seconds
@@ -93,42 +93,51 @@ stock = gpflow.models.SVGP(
     centres,
     num_data=len(data[0]),
 )
+left = max(LEAST_SECONDS, seconds) - (perf_counter() - start)
 idm.training.fit(
     stock,
     data,
-    steps=20 if SMOKE else 100_000,
-    max_seconds=max(1.0, seconds - (perf_counter() - start)),
+    steps=100_000,
+    max_seconds=max(1.0, left),
     batch_size=1_000,
     natural_gradient=0.1,
+    progress=False,
 )
 results.append((f"{NUM_POINTS} inducing points", perf_counter() - start, *errors(stock)))
 
 # %%
-print(f"\n{'':24}{'seconds':>9}{'test RMSE':>11}{'test NLPD':>11}")
+print(f"{'':24}{'seconds':>9}{'test RMSE, m':>14}{'test NLPD':>11}")
 for name, spent, rmse, nlpd in results:
-    print(f"{name:24}{spent:9.1f}{rmse:11.3f}{nlpd:11.3f}")
+    print(f"{name:24}{spent:9.1f}{rmse:14.1f}{nlpd:11.3f}")
 
 # %% [markdown]
+# Lower is better in both columns. The points do improve when they are given minutes:
+# `python -m benchmarks.terrain` follows them for four, in which they do not catch up.
+#
 # ## What they learned
 
 # %%
 mean, variance = model.posterior().predict_f(X)
 stock_mean, _ = stock.posterior().predict_f(X)
+deviation = grid.std() * np.sqrt(variance)
 maps = {
-    "terrain": Y,
-    results[0][0]: mean,
-    results[1][0]: stock_mean,
-    "standard deviation (features)": np.sqrt(variance),
+    "elevation": grid,
+    results[0][0]: grid.mean() + grid.std() * mean,
+    results[1][0]: grid.mean() + grid.std() * stock_mean,
+    "standard deviation (waves)": deviation,
 }
-figure, axes = plt.subplots(1, 4, figsize=(16, 4), layout="constrained")
+land = ListedColormap(plt.get_cmap("gist_earth")(np.linspace(0.35, 1, 256)))  # no sea here
+figure, axes = plt.subplots(1, 4, figsize=(14, 3.6), layout="constrained")
 for ax, (title, values) in zip(axes, maps.items(), strict=True):
     if title.startswith("standard"):
-        colours = {"cmap": "magma", "vmax": np.quantile(values, 0.98)}  # the edge is far above
+        colours = {"cmap": "magma", "vmin": 0, "vmax": np.quantile(deviation, 0.98)}
     else:
-        colours = {"cmap": "terrain", "vmin": Y.min(), "vmax": Y.max()}
-    ax.imshow(np.reshape(values, grid.shape), **colours)
-    ax.set(title=title, xticks=[], yticks=[])
-output = Path("notebooks" if Path("notebooks").is_dir() else ".") / "output"
-output.mkdir(exist_ok=True)
-figure.savefig(output / "terrain.png", dpi=120)
-print(f"figure: {output / 'terrain.png'}")
+        colours = {"cmap": land, "vmin": grid.min(), "vmax": grid.max()}
+    image = ax.imshow(np.reshape(values, grid.shape), **colours)
+    ax.set_title(title, fontsize=12)
+    ax.set(xticks=[], yticks=[], xlabel="east")
+    if not title.startswith("standard") and title != results[1][0]:
+        continue
+    figure.colorbar(image, ax=ax, label="metres", shrink=0.9)
+axes[0].set_ylabel("north")
+plt.show()

@@ -2,14 +2,17 @@
 
     python tools/run_notebooks.py [--jobs 2] [notebooks/one.py ...]
 
-Without arguments: every `notebooks/*.py`. The executed notebooks, outputs included, are written
-to `notebooks/output/` even when a cell fails. As in Jupyter, the working directory is the
-notebook's own folder. Notebooks that find INTERDOMAIN_SMOKE=1 in their environment make a short
-run. The exit status is 1 if a notebook fails, or if there is none.
+Without arguments: every `notebooks/*.py` but those that begin with an underscore. The executed
+notebook is written beside its source, as `notebooks/<name>.ipynb`, which is committed and is what
+GitHub and the site show. With INTERDOMAIN_SMOKE=1 it is a short run (`tools/short_runs.py`), which
+goes to `notebooks/output/`, as does a notebook of which a cell fails. As in Jupyter, the working
+directory is the notebook's own folder. The exit status is 1 if a notebook
+fails, or if there is none.
 """
 
 import argparse
 import os
+import re
 import sys
 import time
 from concurrent.futures import ThreadPoolExecutor, as_completed
@@ -21,8 +24,13 @@ from jupyter_client.kernelspec import KernelSpec, KernelSpecManager
 from jupyter_client.manager import AsyncKernelManager
 from nbclient import NotebookClient
 from nbclient.exceptions import CellExecutionError, CellTimeoutError
+from short_runs import shortened
 
 FOLDER = Path(__file__).resolve().parent.parent / "notebooks"
+SMOKE = os.environ.get("INTERDOMAIN_SMOKE") == "1"
+
+# What TensorFlow writes to the standard error of any process that imports it.
+CHATTER = re.compile(r"^(WARNING: All log messages before|[IWE]\d{4} |\d{4}-\d\d-\d\d |To enable )")
 
 
 class ThisInterpreter(KernelSpecManager):
@@ -41,22 +49,46 @@ class ThisInterpreter(KernelSpecManager):
 
 def execute(path: Path, timeout: float) -> str | None:
     """Execute one notebook; return what went wrong, or None."""
-    notebook = jupytext.read(path)
+    source = path.read_text()
+    notebook = jupytext.reads(shortened(path.stem, source) if SMOKE else source, fmt="py:percent")
     client = NotebookClient(
         notebook,
         timeout=timeout,
         km=AsyncKernelManager(kernel_spec_manager=ThisInterpreter()),
         resources={"metadata": {"path": str(path.parent)}},
+        record_timing=False,
     )
+    folder, failure = path.parent, None
     try:
         client.execute()
     except (CellExecutionError, CellTimeoutError, RuntimeError) as error:
-        return str(error)
-    finally:
-        output = path.parent / "output"
-        output.mkdir(exist_ok=True)
-        nbformat.write(notebook, output / f"{path.stem}.ipynb")
-    return None
+        failure = str(error)
+    if failure or SMOKE:
+        folder = folder / "output"
+        folder.mkdir(exist_ok=True)
+    nbformat.write(tidied(notebook), folder / f"{path.stem}.ipynb")
+    return failure
+
+
+def tidied(notebook: nbformat.NotebookNode) -> nbformat.NotebookNode:
+    """Without what differs from run to run and says nothing to a reader."""
+    for number, cell in enumerate(notebook.cells):
+        cell.id = f"cell-{number}"
+        kept = []
+        for output in cell.get("outputs", []):
+            if output.output_type == "stream" and output.name == "stderr":
+                lines = output.text.splitlines(keepends=True)
+                output.text = "".join(line for line in lines if not CHATTER.match(line))
+            if output.get("text") != "":
+                kept.append(output)
+        if cell.cell_type == "code":
+            cell.outputs = kept
+    notebook.metadata = {
+        "jupytext": {"formats": "ipynb,py:percent"},
+        "kernelspec": {"display_name": "Python 3", "language": "python", "name": "python3"},
+        "language_info": {"name": "python"},
+    }
+    return notebook
 
 
 def main() -> int:
@@ -66,12 +98,13 @@ def main() -> int:
     parser.add_argument("--jobs", type=int, default=2, help="notebooks at a time")
     arguments = parser.parse_args()
 
-    paths = [path.resolve() for path in arguments.notebooks] or sorted(FOLDER.glob("*.py"))
+    paths = [path.resolve() for path in arguments.notebooks] or sorted(FOLDER.glob("[!_]*.py"))
     if not paths:
         print(f"There is no notebook in {FOLDER}.", file=sys.stderr)
         return 1
 
-    smoke = " (smoke run)" if os.environ.get("INTERDOMAIN_SMOKE") == "1" else ""
+    os.environ["MPLBACKEND"] = "module://matplotlib_inline.backend_inline"  # pictures in the cells
+    smoke = " (smoke run)" if SMOKE else ""
 
     def timed(path: Path) -> tuple[str | None, float]:
         start = time.perf_counter()

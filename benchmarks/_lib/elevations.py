@@ -62,3 +62,21 @@ def jacksboro() -> Array:
 
     with get_sample_data("jacksboro_fault_dem.npz") as file:
         return np.asarray(file["elevation"], float)
+
+
+def land() -> Any:
+    """A colour map of heights above the sea."""
+    from matplotlib import colormaps
+    from matplotlib.colors import ListedColormap
+
+    return ListedColormap(colormaps["gist_earth"](np.linspace(0.35, 1, 256)))
+
+
+def land_and_sea() -> Any:
+    """A colour map of heights and depths, the level of the sea in the middle."""
+    from matplotlib import colormaps
+    from matplotlib.colors import ListedColormap
+
+    terrain = colormaps["terrain"]
+    halves = [terrain(np.linspace(0, 0.17, 128)), terrain(np.linspace(0.25, 1, 128))]
+    return ListedColormap(np.vstack(halves))

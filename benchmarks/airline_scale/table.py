@@ -235,7 +235,7 @@ def _shared(records: Sequence[Record]) -> str:
     )
     return (
         "The pass by one process, and shared by workers (medians of rounds). The difference is "
-        f"relative, aim {TARGET_DIFFERENCE:g}.\n\n" + markdown(headers, rows)
+        f"relative, target {TARGET_DIFFERENCE:g}.\n\n" + markdown(headers, rows)
     )
 
 

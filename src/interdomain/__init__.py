@@ -34,7 +34,7 @@ check_constructors(__name__)
 leave_unconverted(__name__)
 del check_constructors, leave_unconverted
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 
 
 def __getattr__(name: str) -> Any:

@@ -179,7 +179,7 @@ def Kuu_operator_additive_features(
     *,
     jitter: float = 0.0,
 ) -> Diagonal:
-    """The diagonal; ``jitter`` is not added, because nothing has to be factorised."""
+    """The diagonal; ``jitter`` is not added, because a diagonal needs no factorisation."""
     return diagonal_operator(1 / prior_variances(inducing_variable, kernel))
 
 

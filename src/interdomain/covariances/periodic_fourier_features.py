@@ -112,7 +112,7 @@ def Kuu_periodic_fourier_features(
 def Kuu_operator_periodic_fourier_features(
     inducing_variable: PeriodicFourierFeatures, kernel: Periodized, *, jitter: float = 0.0
 ) -> Diagonal:
-    """The diagonal; ``jitter`` is not added, because nothing has to be factorised."""
+    """The diagonal; ``jitter`` is not added, because a diagonal needs no factorisation."""
     return diagonal_operator(Kuu_diagonal(inducing_variable, kernel))
 
 

@@ -58,7 +58,7 @@ def Kuu_spherical_harmonics(
 def Kuu_operator_spherical_harmonics(
     inducing_variable: SphericalHarmonics, kernel: ZonalKernel, *, jitter: float = 0.0
 ) -> tf.linalg.LinearOperatorDiag:
-    """The diagonal; ``jitter`` is not added, because nothing has to be factorised."""
+    """The diagonal; ``jitter`` is not added, because a diagonal needs no factorisation."""
     return tf.linalg.LinearOperatorDiag(
         Kuu_diagonal(inducing_variable, kernel), is_self_adjoint=True, is_positive_definite=True
     )

@@ -17,15 +17,17 @@ from .base import InterDomainInducingVariables
 
 
 class PeriodicFourierFeatures(InterDomainInducingVariables):
-    """The projections of f on sines and cosines of a box, for :class:`~interdomain.kernels.
-    Periodized` kernels of one to a few columns.
+    """The projections of f on the sines and cosines of a box of one to four columns.
+
+    They belong to :class:`~interdomain.kernels.Periodized` kernels.
 
     ``u_m = <f, phi_m>`` in the RKHS of the kernel, for orthonormal phi_m: products over the columns
     of ``1 / sqrt(P)``, ``sqrt(2 / P) cos(2 pi j (x - lower) / P)`` and the sine, ``P = upper -
     lower``. Then ``Kuf = phi_m(x)``, which **no parameter of the kernel moves**, and Kuu is
-    diagonal, ``1 / S(2 pi j / P)``, S being the spectral density of the base kernel; nothing is
-    factorised. In :class:`interdomain.models.StructuredSGPR` one pass over the data serves the
-    variance, all lengthscales and the noise.
+    diagonal, ``1 / S(2 pi j / P)``, S being the spectral density of the base kernel:
+    ``gpflow.models.SVGP`` factorises nothing, ``gpflow.models.SGPR`` every Kuu. In
+    :class:`interdomain.models.StructuredSGPR` one pass over the data serves the variance, all
+    lengthscales and the noise.
 
     >>> import gpflow, numpy as np, interdomain as idm
     >>> X = np.random.default_rng(0).uniform(size=[1000, 2])

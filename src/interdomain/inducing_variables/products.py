@@ -48,9 +48,10 @@ class ProductInducingVariables(InterDomainInducingVariables):
 
     ``Kuf[(a, b, ...), n] = prod_i Kuf_i[., n]``,    ``Kuu = Kuu_1 (x) Kuu_2 (x) ...``,
 
-    which is diagonal if those of all factors are. Nothing is factorised then, and any of the
-    products may be left out. Where no parameter moves the factors' features, none moves the
-    products: one pass of :class:`interdomain.models.StructuredSGPR` serves all.
+    which is diagonal if those of all factors are. ``gpflow.models.SVGP`` and this library's models
+    factorise nothing then (``gpflow.models.SGPR`` does), and any of the products may be left out.
+    Where no parameter moves the factors' features, none moves the products: one pass of
+    :class:`interdomain.models.StructuredSGPR` serves all.
 
     The factors pick their columns by ``active_dims``, in most cases different ones: harmonics of a
     sphere for space, waves of an interval for time. They may also share columns. Of a sum, such as

@@ -50,10 +50,12 @@ class FiniteRank(Kernel):
     features lack, and rough kernels cost no accuracy. What they give up is a GP's confidence where
     there are no data: beyond what the features can do, this prior has no doubts.
 
-    It is the model of the experiments of Dutordoir et al. 2020, with spherical harmonics up to some
-    degree. Any other kernel and inducing variable that have covariances do as well: box features
+    With spherical harmonics up to some degree it seems to be the model of the experiments of
+    Dutordoir et al. 2020: the paper does not say so, but its figures agree with this prior alone.
+    Any other kernel and inducing variable that have covariances do as well: box features
     (:class:`~interdomain.inducing_variables.PeriodicFourierFeatures`), points, activation features,
-    patches. Where Kuu is diagonal, nothing is factorised.
+    patches. Where Kuu is diagonal, ``gpflow.models.SVGP`` and this library's models factorise
+    nothing; ``gpflow.models.SGPR`` factorises every Kuu.
 
     >>> import gpflow, numpy as np, interdomain as idm
     >>> kernel = idm.kernels.SphericalMatern52()

@@ -45,7 +45,7 @@ class Root(abc.ABC):
     variables ``L^{-1} u`` are the same for whoever computes them. A subclass knows how to compute
     with it without making it.
 
-    :param size: M.
+    :param size: The number M of rows of L.
     :param dtype: Of its entries.
     """
 

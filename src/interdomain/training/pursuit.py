@@ -156,8 +156,9 @@ def matching_pursuit(
     model, and few rows can be fitted too well: ``least_gain``, ``fill`` and ``validation_data``
     guard against that.
 
-    :param model: its features are of a dictionary: :class:`~interdomain.inducing_variables
-        .SphericalHarmonics`, :class:`~interdomain.inducing_variables.PeriodicFourierFeatures`,
+    :param model: its features are of a dictionary:
+        :class:`~interdomain.inducing_variables.SphericalHarmonics`,
+        :class:`~interdomain.inducing_variables.PeriodicFourierFeatures`,
         products of such (of the features that the factors have), sums of such, and of others that
         stay as they are. Its ``inducing_variable`` is replaced, and its
         kernel if that is a FiniteRank. With a ``strategy`` all workers call this.

@@ -41,7 +41,7 @@ class HarmonizableComponent(MixtureComponent):
     """Sinusoids under a Gaussian window: a non-stationary kernel with a spectrum in closed form.
 
     With ``y = x - centre`` (Shen, Heinonen and Kaski, *Harmonizable mixture kernels with
-    variational Fourier features*, 2019, eqs. 9 and 14):
+    variational Fourier features*, 2019, eqs. 9 and 14)::
 
         k(x, x') = Re k_LSG(scales y, scales y')
                    sum_ij B_ij exp(2 pi i (frequency_i^T y - frequency_j^T y')),

@@ -1,0 +1,35 @@
+"""Shorter runs of the notebooks: numbers that take the place of those in their text.
+
+A notebook has `NUM_FEATURES = 1080` and nothing else to say about short runs. With
+INTERDOMAIN_SMOKE=1 `tools/run_notebooks.py` executes it with the number that stands here.
+"""
+
+import re
+
+NUMBERS = {
+    "activation_orthogonal": {"NUM_UNITS": "8", "STEPS": "5"},
+    "additive": {"FOLDS": "2", "NUM_FEATURES": "120"},
+    "chosen_harmonics": {"NUM_ROWS": "1_000", "NUM_INDUCING": "80"},
+    "convolutional": {"NUM_PATCHES": "8", "STEPS": "5"},
+    "globe": {"NUM_STATIONS": "300", "MAX_DEGREE": "6", "STEP": "10"},
+    "harmonic": {"BLOCK": "16", "NUM_POINTS": "10", "STEPS": "8"},
+    "harmonizable": {"EVERY": "8", "COMPONENTS": "2", "FREQUENCIES": "4", "STEPS": "3"},
+    "large_data": {"EVERY": "40", "MAX_DEGREE": "2", "STEPS": "3", "SUBSET": "500"},
+    "quickstart": {"MAX_ITERATIONS": "10"},
+    "terrain": {"NUM_FEATURES": "60", "NUM_POINTS": "20", "EVERY": "8", "LEAST_SECONDS": "1.0"},
+    "transformations": {"NUM_POINTS": "5", "SIZE": "15"},
+}
+
+
+def shortened(name: str, source: str) -> str:
+    """The text of a notebook with its short numbers.
+
+    :raises ValueError: if it does not have one of them, once, as an assignment of its own.
+    """
+    for variable, number in NUMBERS.get(name, {}).items():
+        source, found = re.subn(
+            rf"^{variable} = [\d._e-]+", f"{variable} = {number}", source, flags=re.MULTILINE
+        )
+        if found != 1:
+            raise ValueError(f"{name} must have one line `{variable} = <number>`, found {found}")
+    return source

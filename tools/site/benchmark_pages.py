@@ -1,0 +1,132 @@
+"""A page of the site for each benchmark: its question, its table from the stored results, its
+pictures, and what benchmarks/README.md says of it.
+
+Nothing here is typed: a benchmark answers for its own table (`Benchmark.table`).
+"""
+
+from __future__ import annotations
+
+import inspect
+import re
+import shutil
+from pathlib import Path
+
+from benchmarks.__main__ import BENCHMARKS
+from benchmarks._lib.results import RESULTS_FOLDER, ResultFile
+from benchmarks._lib.runner import Benchmark
+
+README = RESULTS_FOLDER.parent / "README.md"
+QUESTION = re.compile(r"^\| `python -m benchmarks\.(\w+)` \| (.*?) \| .*\|$", re.MULTILINE)
+
+GROUPS = {
+    "Regression in one pass": "terrain one_pass globe data_pass collapsed_step subset_stage",
+    "Tables": "pareto anisotropic additive free_spectrum uci_vish vff_additive uci_orthogonal",
+    "Other likelihoods": "any_likelihood classification_scale natural_gradients",
+    "Many rows, many features": "airline_scale many_features distributed",
+    "Sums of kernels": "hvgp_scaling elevation nystrom transform_mnist several_outputs",
+    "Images": "conv_covariances rectangles mnist_conv colour_conv",
+    "Spectral kernels": "kernel_recovery banana_hmk solar",
+    "Costs of single steps": "basis harmonic_features structure orthogonal snelson startup",
+    "Robustness": "attack attack_kills attack_memory",
+}
+
+
+def questions() -> dict[str, str]:
+    """What each benchmark asks, from the table of benchmarks/README.md."""
+    return dict(QUESTION.findall(README.read_text()))
+
+
+def notes() -> dict[str, str]:
+    """The section of benchmarks/README.md about each benchmark; a heading may name several."""
+    sections = re.split(r"^## (.+)$", README.read_text(), flags=re.MULTILINE)[1:]
+    found: dict[str, str] = {}
+    for heading, text in zip(sections[::2], sections[1::2], strict=True):
+        for name in re.findall(r"\w+", heading):
+            if name in BENCHMARKS:
+                found[name] = text.strip()
+    return found
+
+
+def pictures(name: str) -> list[Path]:
+    """Those that the benchmark has drawn beside its results."""
+    others = [other for other in BENCHMARKS if other != name and other.startswith(name)]
+    return [
+        path
+        for path in sorted(RESULTS_FOLDER.glob(f"{name}*.png"))
+        if path.stem == name
+        or (path.stem.startswith(f"{name}_") and not path.stem.startswith(tuple(others or "\0")))
+    ]
+
+
+def table(benchmark: Benchmark) -> str:
+    """Of the stored results."""
+    records = ResultFile(RESULTS_FOLDER / f"{benchmark.name}.jsonl").records()
+    return benchmark.table(records) if records else "There are no stored results yet."
+
+
+def page(kind: type[Benchmark], note: str | None) -> str:
+    """The Markdown of one page."""
+    name = kind.name
+    parts = [
+        f"# {name}",
+        questions().get(name, ""),
+        f"```\npython -m benchmarks.{name}\n```",
+        "## Results",
+        *(f"![What {name} has drawn](images/{path.name})" for path in pictures(name)),
+        f"```{{rst-class}} scrolls\n```\n\n{table(kind())}",
+    ]
+    if note:
+        parts += ["## Notes", _as_page(note)]
+    parts += ["## How it is measured", _paragraphs(inspect.getdoc(kind) or "")]
+    return "\n\n".join(part for part in parts if part) + "\n"
+
+
+def _as_page(note: str) -> str:
+    """Headings one level down; links to other sections become links to other pages."""
+    note = re.sub(r"^(#+) ", r"#\1 ", note, flags=re.MULTILINE)
+    note = re.sub(r"\]\(#(\w+)\)", r"](\1.md)", note)
+    return note.replace("](../docs/", "](../").replace("](results/", "](images/")
+
+
+def _paragraphs(docstring: str) -> str:
+    """A docstring as it stands: its lists are aligned by spaces."""
+    return f"```text\n{docstring.strip()}\n```"
+
+
+def write(folder: Path) -> None:
+    """All pages, and the one that lists them, into a folder that holds nothing else."""
+    shutil.rmtree(folder, ignore_errors=True)
+    (folder / "images").mkdir(parents=True)
+    for path in RESULTS_FOLDER.glob("*.png"):
+        shutil.copy(path, folder / "images")
+    asked, noted = questions(), notes()
+    grouped = {name for names in GROUPS.values() for name in names.split()}
+    groups = {**GROUPS, "Others": " ".join(name for name in BENCHMARKS if name not in grouped)}
+    parts = [
+        "# Benchmarks",
+        "Every table of these pages is made from the stored results when the site is built. The "
+        "times are those of one machine with two cores; ratios travel, seconds do not. "
+        "[How to run them](running.md) says how things are measured.",
+        "```{toctree}\n:hidden:\n\nrunning\n```",
+    ]
+    for title, listed in groups.items():
+        names = [name for name in listed.split() if name in BENCHMARKS]
+        if not names:
+            continue
+        rows = [f"| [{name}]({name}.md) | {asked.get(name, '')} |" for name in names]
+        parts += [f"## {title}", "\n".join(["| benchmark | question |", "| --- | --- |", *rows])]
+        parts.append("\n".join(["```{toctree}", ":hidden:", "", *names, "```"]))
+        for name in names:
+            (folder / f"{name}.md").write_text(page(BENCHMARKS[name], noted.get(name)))
+    (folder / "index.md").write_text("\n\n".join(parts) + "\n")
+    (folder / "running.md").write_text(_running())
+
+
+def _running() -> str:
+    """The part of benchmarks/README.md before the first benchmark's section."""
+    text = README.read_text()
+    start = text.index("\nEach benchmark")
+    headings = list(re.finditer(r"^## (.+)$", text, re.MULTILINE))
+    first = next(m for m in headings if set(re.findall(r"\w+", m[1])) & set(BENCHMARKS))
+    general = re.sub(r"^\|.*\|\n", "", text[start : first.start()], flags=re.MULTILINE)
+    return f"# How to run the benchmarks\n{general.strip()}\n"

@@ -1,0 +1,104 @@
+"""Figures in prose, quoted from the stored results of the benchmarks.
+
+A page of the site writes
+
+    {measured}`terrain model=box_1080: trace.-1.nll .3f`
+
+and the reader sees the figure of that record, here -0.042. The text names a benchmark, entries of
+the configuration (`null` for what only others have), the way to the figure through the result, and
+a format of Python. Underscores may stand for spaces.
+
+A file that GitHub shows as it stands (README.md) has the figure itself, and the same text in a
+comment behind it: `-0.042<!--measured terrain model=box_1080: trace.-1.nll .3f-->`. A test
+compares the two; `python -m tools.site.measured README.md` writes the figures.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import sys
+from pathlib import Path
+from typing import Any
+
+from benchmarks._lib.results import RESULTS_FOLDER, ResultFile
+
+COMMENT = re.compile(r"(?P<figure>[-+]?[\d.,]+)<!--measured (?P<quoted>[^>]+?)-->")
+QUOTED = re.compile(
+    r"(?P<benchmark>\w+)(?P<entries>(?: \w+=\S+?)*): (?P<path>\S+) (?P<format>[,.\w%]+)"
+)
+
+
+def measured(quoted: str, folder: Path = RESULTS_FOLDER) -> str:
+    """The figure that a quotation names.
+
+    :raises ValueError: if the quotation has another form, or does not name exactly one record, or
+        its result has no such figure.
+    """
+    parts = QUOTED.fullmatch(" ".join(quoted.split()))
+    if parts is None:
+        raise ValueError(
+            f"a quotation must be `benchmark entry=value ...: path format`, found {quoted!r}"
+        )
+    entries = dict(text.split("=", 1) for text in parts["entries"].split())
+    records = ResultFile(folder / f"{parts['benchmark']}.jsonl").records()
+    found = [record for record in records if _has(record["configuration"], entries)]
+    if len(found) != 1:
+        raise ValueError(
+            f"a quotation must name one record, found {len(found)} for {quoted!r}: "
+            f"{[record['configuration'] for record in found[:5]]}"
+        )
+    value: Any = found[0]["result"]
+    for name in parts["path"].split("."):
+        try:
+            value = _entry(value, name)
+        except (KeyError, IndexError, ValueError, TypeError):
+            raise ValueError(f"{quoted!r} names no figure: there is no {name!r}") from None
+    return format(value, parts["format"])
+
+
+def _entry(value: Any, name: str) -> Any:
+    """An entry of a list or a dictionary; underscores of `name` may stand for spaces."""
+    if isinstance(value, list):
+        return value[int(name)]
+    return value[name] if name in value else value[name.replace("_", " ")]
+
+
+def _has(configuration: dict[str, Any], entries: dict[str, str]) -> bool:
+    """Numbers and lists are compared as JSON, texts as they are."""
+    for name, wanted in entries.items():
+        value = configuration.get(name)
+        if (value if isinstance(value, str) else json.dumps(value)) != wanted:
+            return False
+    return True
+
+
+def with_figures(text: str) -> str:
+    """A text whose figures before comments are those of the records."""
+    return COMMENT.sub(
+        lambda found: f"{measured(found['quoted'])}<!--measured {found['quoted']}-->", text
+    )
+
+
+def setup(app: Any) -> dict[str, Any]:
+    """The role `measured` of a Sphinx project; what it cannot find is a warning."""
+    from docutils import nodes
+
+    def role(
+        name: str, rawtext: str, text: str, lineno: int, inliner: Any, options: Any = None,
+        content: Any = (),
+    ) -> tuple[list[Any], list[Any]]:  # fmt: skip
+        try:
+            return [nodes.inline(rawtext, measured(text), classes=["measured"])], []
+        except ValueError as error:
+            message = inliner.reporter.warning(str(error), line=lineno)
+            return [inliner.problematic(rawtext, rawtext, message)], [message]
+
+    app.add_role("measured", role)
+    return {"parallel_read_safe": True, "parallel_write_safe": True}
+
+
+if __name__ == "__main__":
+    for name in sys.argv[1:]:
+        page = Path(name)
+        page.write_text(with_figures(page.read_text()))

@@ -1,0 +1,181 @@
+"""A page of the site for each public name, from the lists `__all__`: nothing can be forgotten.
+
+Sphinx's autodoc renders the docstrings. Each page also names what uses the name: examples of the
+guides and notebooks, found by their text.
+"""
+
+from __future__ import annotations
+
+import abc
+import inspect
+import re
+import shutil
+from collections.abc import Iterator
+from importlib import import_module
+from pathlib import Path
+from textwrap import indent
+from types import ModuleType
+
+import interdomain
+
+ROOT = Path(__file__).parents[2]
+
+OTHERS = (
+    "Module, Kernel, InducingVariables, BayesianModel, GPModel, AbstractPosterior, LinearOperator, "
+    "PathLike, Axes, Callback, object, BaseException, tuple, dict, list"
+)
+"""Classes of others, whose members are described by them."""
+
+
+def modules() -> list[str]:
+    """The public modules."""
+    return [name for name in interdomain.__all__ if not name.startswith("_")]
+
+
+def module(name: str) -> ModuleType:
+    return import_module(f"interdomain.{name}")
+
+
+def public_names() -> Iterator[tuple[str, str]]:
+    """Pairs of module and name."""
+    for name in modules():
+        for public in module(name).__all__:
+            yield name, public
+
+
+def directive(owner: str, name: str) -> str:
+    """The directive of autodoc for one name."""
+    value = getattr(module(owner), name)
+    options = []
+    if inspect.isclass(value):
+        kind = "autoexception" if issubclass(value, BaseException) else "autoclass"
+        options += [":members:", ":show-inheritance:", f":inherited-members: {OTHERS}"]
+    elif callable(value) and (inspect.isfunction(value) or hasattr(value, "__wrapped__")):
+        kind = "autofunction"
+    elif callable(value):  # a dispatcher
+        kind = "autodata"
+        options.append(":no-value:")
+    else:
+        kind = "autodata"
+    if _first_owner(name, value) != owner:
+        options.append(":no-index:")
+    lines = [f".. {kind}:: {name}", *(f"   {option}" for option in options)]
+    return "\n".join(lines)
+
+
+def public_bases(bases: tuple[type, ...] | list[type]) -> list[type | str]:
+    """Public classes as names to refer to, those of others as they are; each only once."""
+    public = {pair: getattr(module(pair[0]), pair[1]) for pair in public_names()}
+    names = {value: f"interdomain.{'.'.join(pair)}" for pair, value in public.items()
+             if inspect.isclass(value)}  # fmt: skip
+    found: dict[type | str, None] = {}
+    for base in (getattr(base, "__origin__", base) for base in bases):  # Generic[...] as Generic
+        if base in names:
+            found[names[base]] = None
+        elif base.__module__.startswith("interdomain."):
+            found.update(dict.fromkeys(public_bases(base.__bases__)))
+        elif base not in (object, abc.ABC):
+            found[base] = None
+    return list(found) or [object]
+
+
+def _first_owner(name: str, value: object) -> str:
+    """The module in which a name that stands in several is described for the index."""
+    owners = [owner for owner in modules() if getattr(module(owner), name, None) is value]
+    defined = getattr(value, "__module__", "")
+    return next((o for o in owners if defined.startswith(f"interdomain.{o}")), owners[0])
+
+
+def uses(name: str, sources: dict[str, str]) -> list[str]:
+    """The pages whose text has `owner.name`, the owner being the module."""
+    pattern = re.compile(rf"\b{re.escape(name)}\b")
+    return [page for page, text in sources.items() if pattern.search(text)]
+
+
+def examples(docs: Path) -> dict[tuple[str, str], str]:
+    """The sections of `docs/examples/<module>.md`, by the module and each name in their heading."""
+    found = {}
+    for path in (docs / "examples").glob("[a-z]*.md"):
+        sections = re.split(r"^## (.+)$", path.read_text(), flags=re.MULTILINE)[1:]
+        for heading, text in zip(sections[::2], sections[1::2], strict=True):
+            for name in heading.split():
+                found[path.stem, name] = text.strip()
+    return found
+
+
+def _as_rst(section: str) -> str:
+    """Blocks of programs and of what they print."""
+    blocks = re.findall(r"^```(\w+)\n(.*?)^```$", section, re.MULTILINE | re.DOTALL)
+    return "\n\n".join(
+        f".. code-block:: {language}\n\n{indent(text.rstrip(), '   ')}" for language, text in blocks
+    )
+
+
+def has_example(owner: str, name: str, pages: dict[str, str]) -> bool:
+    """Whether the docstring of a name, or of one of its methods, or a page has an example."""
+    value = getattr(module(owner), name)
+    docstrings = [value.__doc__ or ""]
+    if inspect.isclass(value):
+        docstrings += [inspect.getdoc(member) or "" for member in vars(value).values()]
+    return any(">>>" in text for text in docstrings) or bool(uses(f"{owner}.{name}", pages))
+
+
+def sources(docs: Path) -> dict[str, str]:
+    """The program text of every page with examples that are run, by its place in the site."""
+    found = {}
+    for path in sorted([docs / "start.md", *docs.glob("guides/*.md"), *docs.glob("which/*.md")]):
+        blocks = re.findall(r"^```python\n(.*?)^```$", path.read_text(), re.M | re.S)
+        found[f"/{path.relative_to(docs).with_suffix('')}"] = "\n".join(blocks)
+    for path in sorted((ROOT / "notebooks").glob("[!_]*.py")):
+        code = "\n".join(line for line in path.read_text().splitlines() if not line.startswith("#"))
+        found[f"/gallery/{path.stem}"] = code
+    return found
+
+
+def page(owner: str, name: str, pages: dict[str, str], example: str | None) -> str:
+    """The reStructuredText of one page."""
+    title = f"{owner}.{name}"
+    parts = [
+        title + "\n" + "=" * len(title),
+        f".. currentmodule:: interdomain.{owner}",
+        directive(owner, name),
+    ]
+    if example:
+        parts += ["Example\n-------", _as_rst(example)]
+    used = uses(f"{owner}.{name}", pages)
+    if used:
+        parts.append("Used in\n-------")
+        parts.append("\n".join(f"* :doc:`{place}`" for place in used))
+    return "\n\n".join(parts) + "\n"
+
+
+def write(folder: Path, docs: Path) -> None:
+    """All pages, into a folder that holds nothing else."""
+    shutil.rmtree(folder, ignore_errors=True)
+    pages, shown = sources(docs), examples(docs)
+    listed = []
+    for owner in modules():
+        (folder / owner).mkdir(parents=True)
+        names = list(module(owner).__all__)
+        for name in names:
+            (folder / owner / f"{name}.rst").write_text(
+                page(owner, name, pages, shown.get((owner, name)))
+            )
+        title = f"interdomain.{owner}"
+        (folder / owner / "index.rst").write_text(
+            "\n\n".join(
+                [
+                    title + "\n" + "=" * len(title),
+                    f".. automodule:: {title}\n   :no-members:",
+                    "\n".join([".. toctree::", "   :maxdepth: 1", "", *(f"   {n}" for n in names)]),
+                ]
+            )
+            + "\n"
+        )
+        listed.append(f"   {owner}/index")
+    (folder / "index.rst").write_text(
+        "Reference\n=========\n\nEvery public name. ``import interdomain as idm``, then "
+        "``idm.kernels.Convolutional`` and so on.\n\n.. toctree::\n   :maxdepth: 2\n\n"
+        + "\n".join(listed)
+        + "\n"
+    )
