@@ -28,8 +28,8 @@ OTHERS = (
 
 
 def modules() -> list[str]:
-    """The public modules."""
-    return [name for name in interdomain.__all__ if not name.startswith("_")]
+    """The public modules, with those that are imported on demand."""
+    return sorted([*(name for name in interdomain.__all__ if not name.startswith("_")), "deep"])
 
 
 def module(name: str) -> ModuleType:

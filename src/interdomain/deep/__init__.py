@@ -22,7 +22,6 @@ except ImportError as error:
 
 from .._constructors import check_constructors
 from .._tracing import leave_unconverted
-from . import sampling  # registers GPflux's efficient_sample for this library's types
 from .activation import ActivationLayer
 from .additive import AdditiveLayer
 from .build import FEATURES, build
@@ -49,5 +48,4 @@ __all__ = [
     "build",
     "convolutional_identity",
     "identity_or_principal",
-    "sampling",
 ]
