@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 from typing import Any
 
 import numpy as np
@@ -18,8 +19,9 @@ from benchmarks.hvgp_scaling.sides import (
     SIDES,
     SVGP_LARGE,
 )
-from benchmarks.transform_mnist import benchmark as transform_mnist
+from benchmarks.transform_mnist import benchmark as transform_benchmark
 from benchmarks.transform_mnist import digits as transformed_digits
+from benchmarks.transform_mnist import table as transform_table
 
 
 def rows_of(text: str) -> list[list[str]]:
@@ -142,8 +144,32 @@ def test_table_of_transformed_images_states_the_claim() -> None:
         }
         for model, accuracy in [("negations", 0.5), ("matching", 0.75), ("svgp_Tm", 0.6)]
     ]
-    text = transform_mnist.table_of(records)
+    text = transform_table.table_of(records)
     assert [row[1:3] for row in rows_of(text)] == [
         *(["svgp_Tm", "800"], ["matching", "16x50"], ["negations", "16x50"]),
     ]
     assert "beat negations by 0.2500 in accuracy: met; by 0.000 in NLL: NOT met" in text
+
+
+def test_transformed_images_by_seconds() -> None:
+    run = {"task": "flip", "pixels": 28, "num_inducing": 100, "images": 10_000, "seed": 0}
+    run |= {"learning_rate": 0.01, "steps": 0, "seconds": [5.0, 10.0]}
+
+    def record(model: str, accuracy: float, last: float) -> dict[str, Any]:
+        looks = [(5.0, 100.0, 0.3), (10.0, last, accuracy)]
+        trace = [
+            {"seconds": seconds, "steps": steps, "accuracy": right, "nll": 1.0, "loss": 2.0}
+            for seconds, steps, right in looks
+        ]
+        return {"configuration": {**run, "model": model}, "result": {"trace": trace}}
+
+    text = transform_table.table_of_times(
+        [record("negations", 0.6, 400), record("svgp_m", 0.5, 110)]
+    )
+    assert "flip, 28 x 28, 10,000 images, robust maximum, by seconds" in text
+    first, second = rows_of(text)
+    assert first[:3] == ["svgp_m", "100", "0.500"] and second[1] == "4x100"
+    assert second[3] == "0.3000" and second[6:8] == ["0.3000 / 0.6000", "0.6000"]
+    assert transform_benchmark.times("30,60") == [30.0, 60.0]
+    with pytest.raises(argparse.ArgumentTypeError, match="rising"):
+        transform_benchmark.times("60,30")
