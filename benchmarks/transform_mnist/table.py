@@ -14,7 +14,7 @@ MODELS = {
     "flip": ("svgp_m", "svgp_Tm", "matching", "negations"),
     "translate": ("svgp_m", "svgp_Tm", "matching", "matching_shared", "negations"),
 }
-STEPS_LOOKED_AT = (100, 200, 400, 600, 800, 1_000, 1_500, 2_000, 3_000, 4_000)
+STEPS_LOOKED_AT = (100, 200, 300, 400, 600, 800, 1_200, 1_600, 2_400, 3_200)
 """Of trainings by seconds."""
 
 
