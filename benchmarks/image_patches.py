@@ -66,11 +66,11 @@ NUM_IMAGES = {"mnist": 60_000, "cifar10": 5_000}
 STRIDE = {"mnist": 2, "cifar10": 3}
 BATCH = {"mnist": 100, "cifar10": 50}
 LENGTHSCALE = {"mnist": 2.0, "cifar10": 1.0}
-VARIANCE = 10.0
-NATURAL_GRADIENT = 0.02
+VARIANCE = {"mnist": 10.0, "cifar10": 100.0}
 SECONDS = (10.0, 20.0, 40.0, 80.0)
 STEPS = (100, 200, 300, 400, 600, 800, 1_200, 1_600)
 ROWS_FOR_BOUND = 1_000
+PATCH = (5, 5)
 
 
 class ImagePatches(Benchmark):
@@ -85,6 +85,8 @@ class ImagePatches(Benchmark):
         parser.add_argument("--images", type=int, default=None, help="to train on, default all")
         parser.add_argument("--batch-size", type=int, default=None, help="default 100, 50 (CIFAR)")
         parser.add_argument("--learning-rate", type=float, default=0.01, help="of Adam")
+        parser.add_argument("--natural-gradient", type=float, default=0.02, help="for q")
+        parser.add_argument("--variance", type=float, default=None, help="of patches, at first")
         parser.add_argument("--seed", type=int, default=0)
 
     def configurations(self, arguments: argparse.Namespace) -> Iterable[Configuration]:
@@ -99,6 +101,8 @@ class ImagePatches(Benchmark):
                     "test_images": 100 if short else 5_000,
                     "batch_size": arguments.batch_size or (20 if short else BATCH[data]),
                     "learning_rate": arguments.learning_rate,
+                    "natural_gradient": arguments.natural_gradient,
+                    "variance": arguments.variance or VARIANCE[data],
                     "seconds": [1.0, 2.0] if short else list(SECONDS),
                     "seed": arguments.seed,
                     "source": source_of(arguments.data_dir),
@@ -129,6 +133,8 @@ def measured(
     test_images: int,
     batch_size: int,
     learning_rate: float,
+    natural_gradient: float,
+    variance: float,
     seconds: Sequence[float],
     seed: int,
     data_dir: str | None,
@@ -142,7 +148,9 @@ def measured(
     found = load_images(data, None if data_dir is None else Path(data_dir))
     rows = labelled_rows(found, train=images, test=test_images, seed=seed)
     started = time.process_time()
-    built = build_model(model, rows, num_inducing=num_inducing, data=data, seed=seed)
+    built = build_model(
+        model, rows, num_inducing=num_inducing, variance=variance, data=data, seed=seed
+    )
     bound = bound_per_row(
         built, rows.X_train[:ROWS_FOR_BOUND], rows.Y_train[:ROWS_FOR_BOUND], len(rows.X_train)
     )
@@ -161,23 +169,29 @@ def measured(
         started=started,
         batch_size=batch_size,
         learning_rate=learning_rate,
-        natural_gradient=NATURAL_GRADIENT,
+        natural_gradient=natural_gradient,
         seed=seed,
     )
     return {"trace": trace, "test_images": len(rows.X_test)}
 
 
 def build_model(
-    name: str, rows: LabelledRows, *, num_inducing: int, data: str, seed: int, patch: int = 5
+    name: str,
+    rows: LabelledRows,
+    *,
+    num_inducing: int,
+    variance: float,
+    data: str,
+    seed: int,
 ) -> Any:
     """A model at its initial parameters."""
     import gpflow
 
     import interdomain as idm
 
-    base = gpflow.kernels.SquaredExponential(variance=VARIANCE, lengthscales=LENGTHSCALE[data])
+    base = gpflow.kernels.SquaredExponential(variance=variance, lengthscales=LENGTHSCALE[data])
     kernel = idm.kernels.Convolutional(
-        base, image_shape=rows.shape, patch_shape=(patch, patch), stride=STRIDE[data]
+        base, image_shape=rows.shape, patch_shape=PATCH, stride=STRIDE[data]
     )
     likelihood = gpflow.likelihoods.Softmax(rows.num_classes)
     settings = {"num_latent_gps": rows.num_classes, "num_data": len(rows.X_train)}
@@ -201,7 +215,7 @@ def table_of(records: Sequence[Record]) -> str:
     groups: dict[tuple[Any, ...], dict[str, Record]] = {}
     for record in records:
         run = record["configuration"]
-        key = ("data", "num_inducing", "images", "batch_size", "learning_rate", "seed")
+        key = ("data", "num_inducing", "images", "batch_size", "learning_rate", "variance", "seed")
         groups.setdefault(tuple(run[name] for name in key), {})[run["model"]] = record
     return "\n\n".join(_table(key, found) for key, found in sorted(groups.items()))
 

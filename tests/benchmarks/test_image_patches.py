@@ -23,7 +23,7 @@ def look(seconds: float, steps: float, nll: float) -> dict[str, float]:
 
 def record(model: str, trace: list[dict[str, float]]) -> dict[str, Any]:
     run = {"data": "cifar10", "model": model, "num_inducing": 100, "images": 5_000, "seed": 0}
-    run |= {"batch_size": 50, "learning_rate": 0.01, "seconds": [10.0, 20.0]}
+    run |= {"batch_size": 50, "learning_rate": 0.01, "variance": 1.0, "seconds": [10.0, 20.0]}
     return {"configuration": run, "result": {"trace": trace, "test_images": 900}}
 
 
@@ -49,7 +49,9 @@ def test_models_have_the_patches_they_should(name: str) -> None:
     generator = np.random.default_rng(0)
     X, Y = generator.uniform(size=(12, 81)), np.arange(12)[:, None] % 3
     rows = LabelledRows(X, Y, X, Y, (9, 9), 3)
-    model = image_patches.build_model(name, rows, num_inducing=4, data="mnist", seed=0)
+    model = image_patches.build_model(
+        name, rows, num_inducing=4, variance=1.0, data="mnist", seed=0
+    )
     kinds = {"m_plus_m": idm.models.OrthogonalSVGP, "2xm": idm.models.AdditiveSVGP}
     kinds["4xm"] = kinds["2xm"]
     assert type(model) is kinds.get(name, gpflow.models.SVGP)
