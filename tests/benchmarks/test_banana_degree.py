@@ -13,8 +13,8 @@ from benchmarks import banana_degree
 
 
 def record(prior: str, degree: int, elbo: float) -> dict[str, Any]:
-    result = {"elbo": elbo, "accuracy": 0.9, "nll": 0.25, "seconds": 1.0}
-    return {"configuration": {"prior": prior, "degree": degree}, "result": result}
+    fit = {"prior": prior, "degree": degree, "elbo": elbo, "accuracy": 0.9, "nll": 0.25}
+    return {"result": {"fits": [{**fit, "seconds": 1.0}]}}
 
 
 def test_the_table_says_whether_the_bound_rises(tmp_path: Path) -> None:
