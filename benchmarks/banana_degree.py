@@ -33,7 +33,7 @@ from benchmarks._lib.tables import markdown
 
 PRIORS = ("full", "truncated", "fixed")
 LIMIT = "vgp"
-DEGREES = (2, 4, 6, 8, 10, 14, 20, 27)
+DEGREES = (2, 4, 6, 10, 14, 20, 27)
 PAPER = (2, 14, 27)
 
 

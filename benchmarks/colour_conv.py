@@ -77,7 +77,7 @@ class ColourConv(Benchmark):
                 "patch": 5,
                 "stride": arguments.stride or (1 if paper else 3),
                 "patches_from": "images",
-                "variance": 1.0 if paper else 10.0,
+                "variance": 1.0 if paper else 100.0 if softmax else 10.0,
                 "lengthscale": 1.0,
                 "rbf_variance": 1.0 if paper else 10.0,
                 "rbf_lengthscale": 10.0,

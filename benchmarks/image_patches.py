@@ -38,6 +38,7 @@ from benchmarks._lib.looks import (
     at_time,
     bound_per_row,
     common_steps,
+    rising_times,
     seconds_per_step,
     trained_with_looks,
 )
@@ -67,7 +68,7 @@ STRIDE = {"mnist": 2, "cifar10": 3}
 BATCH = {"mnist": 100, "cifar10": 50}
 LENGTHSCALE = {"mnist": 2.0, "cifar10": 1.0}
 VARIANCE = {"mnist": 10.0, "cifar10": 100.0}
-SECONDS = (10.0, 20.0, 40.0, 80.0)
+SECONDS = [10.0, 20.0, 40.0, 80.0]
 STEPS = (100, 200, 300, 400, 600, 800, 1_200, 1_600)
 ROWS_FOR_BOUND = 1_000
 PATCH = (5, 5)
@@ -87,6 +88,7 @@ class ImagePatches(Benchmark):
         parser.add_argument("--learning-rate", type=float, default=0.01, help="of Adam")
         parser.add_argument("--natural-gradient", type=float, default=0.02, help="for q")
         parser.add_argument("--variance", type=float, default=None, help="of patches, at first")
+        parser.add_argument("--seconds", type=rising_times, default=None, help="10,20,40,80")
         parser.add_argument("--seed", type=int, default=0)
 
     def configurations(self, arguments: argparse.Namespace) -> Iterable[Configuration]:
@@ -103,7 +105,7 @@ class ImagePatches(Benchmark):
                     "learning_rate": arguments.learning_rate,
                     "natural_gradient": arguments.natural_gradient,
                     "variance": arguments.variance or VARIANCE[data],
-                    "seconds": [1.0, 2.0] if short else list(SECONDS),
+                    "seconds": arguments.seconds or ([1.0, 2.0] if short else SECONDS),
                     "seed": arguments.seed,
                     "source": source_of(arguments.data_dir),
                 }

@@ -3,6 +3,7 @@ machine hardly changes, with looks at the model at given times and after given s
 
 from __future__ import annotations
 
+import argparse
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
@@ -13,6 +14,14 @@ Trace = list[dict[str, float]]
 """Of each look "seconds", "steps", and what was found, by name."""
 
 MOST_STEPS = 10**6
+
+
+def rising_times(text: str) -> list[float]:
+    """What an option such as `--seconds 30,60` names."""
+    found = [float(part) for part in text.split(",")]
+    if sorted(set(found)) != found or found[0] <= 0:
+        raise argparse.ArgumentTypeError(f"{text!r} are no rising times: write 30,60")
+    return found
 
 
 def trained_with_looks(

@@ -47,7 +47,7 @@ from numpy.typing import NDArray
 from benchmarks._lib.child import from_child
 from benchmarks._lib.curves import draw_traces
 from benchmarks._lib.data import Array, add_data_argument, for_a_process, source_of
-from benchmarks._lib.looks import Trace, trained_with_looks
+from benchmarks._lib.looks import Trace, rising_times, trained_with_looks
 from benchmarks._lib.negations import axis_negations
 from benchmarks._lib.prediction import Predictor, class_errors
 from benchmarks._lib.results import Record
@@ -91,7 +91,9 @@ class TransformMnist(Benchmark):
         parser.add_argument("--one-hot", action="store_true", help="regression on one-hot labels")
         parser.add_argument("--natural-gradient", type=float, default=None, help="for q")
         parser.add_argument("--softmax", action="store_true", help="another likelihood")
-        parser.add_argument("--seconds", type=times, default=None, help="in place of --steps")
+        parser.add_argument(
+            "--seconds", type=rising_times, default=None, help="in place of --steps"
+        )
         parser.add_argument("--seed", type=int, default=0)
 
     def configurations(self, arguments: argparse.Namespace) -> Iterable[Configuration]:
@@ -163,14 +165,6 @@ class TransformMnist(Benchmark):
         if traces:
             labels = {"nll": "NLL of test images", "loss": "train loss"}
             draw_traces(folder / "transform_mnist.png", traces, labels)
-
-
-def times(text: str) -> list[float]:
-    """What `--seconds 30,60` names."""
-    found = [float(part) for part in text.split(",")]
-    if sorted(set(found)) != found or found[0] <= 0:
-        raise argparse.ArgumentTypeError(f"{text!r} are no rising times: write 30,60")
-    return found
 
 
 def natural_gradient_of(configuration: Configuration) -> float | None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
 from typing import Any
 
 import numpy as np
@@ -19,7 +18,6 @@ from benchmarks.hvgp_scaling.sides import (
     SIDES,
     SVGP_LARGE,
 )
-from benchmarks.transform_mnist import benchmark as transform_benchmark
 from benchmarks.transform_mnist import digits as transformed_digits
 from benchmarks.transform_mnist import table as transform_table
 
@@ -170,6 +168,3 @@ def test_transformed_images_by_seconds() -> None:
     first, second = rows_of(text)
     assert first[:3] == ["svgp_m", "100", "0.500"] and second[1] == "4x100"
     assert second[3] == "0.3000" and second[6:8] == ["0.3000 / 0.6000", "0.6000"]
-    assert transform_benchmark.times("30,60") == [30.0, 60.0]
-    with pytest.raises(argparse.ArgumentTypeError, match="rising"):
-        transform_benchmark.times("60,30")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import time
 from pathlib import Path
 from typing import Any
@@ -61,6 +62,12 @@ def test_what_is_found_when() -> None:
     assert looks.common_steps([TRACE, TRACE[2:]], (10, 20)) is None
     assert looks.seconds_per_step(TRACE) == pytest.approx(6 / 20)
     assert looks.seconds_per_step(TRACE[:1]) == pytest.approx(0.2)
+
+
+def test_times_rise() -> None:
+    assert looks.rising_times("30,60") == [30.0, 60.0]
+    with pytest.raises(argparse.ArgumentTypeError, match="rising"):
+        looks.rising_times("60,30")
 
 
 def test_a_picture(tmp_path: Path) -> None:
