@@ -174,16 +174,15 @@ def table_of(records: Sequence[Record]) -> str:
     groups: dict[tuple[Any, ...], dict[str, Record]] = {}
     for record in records:
         run = record["configuration"]
-        key = (run["data"], run["num_inducing"], run["split"])
+        key = (run["data"], run["num_inducing"], run["split"], tuple(run["seconds"]))
         groups.setdefault(key, {})[run["model"]] = record
     return "\n\n".join(_table(key, found) for key, found in sorted(groups.items()))
 
 
 def _table(key: tuple[Any, ...], found: Mapping[str, Record]) -> str:
-    data, num_inducing, split = key
+    data, num_inducing, split, seconds = key
     models = [name for name in MODELS if name in found]
     traces = {name: found[name]["result"]["trace"] for name in models}
-    seconds = found[models[0]]["configuration"]["seconds"]
     step = common_steps(traces.values(), STEPS)
     rows = []
     for name in models:

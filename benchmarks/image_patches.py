@@ -218,7 +218,8 @@ def table_of(records: Sequence[Record]) -> str:
     for record in records:
         run = record["configuration"]
         key = ("data", "num_inducing", "images", "batch_size", "learning_rate", "variance", "seed")
-        groups.setdefault(tuple(run[name] for name in key), {})[run["model"]] = record
+        group = (*(run[name] for name in key), tuple(run["seconds"]))
+        groups.setdefault(group, {})[run["model"]] = record
     return "\n\n".join(_table(key, found) for key, found in sorted(groups.items()))
 
 

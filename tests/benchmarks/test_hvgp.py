@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import json
+from collections.abc import Callable
+from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import numpy as np
@@ -18,6 +22,7 @@ from benchmarks.hvgp_scaling.sides import (
     SIDES,
     SVGP_LARGE,
 )
+from benchmarks.transform_mnist import benchmark as transform_benchmark
 from benchmarks.transform_mnist import digits as transformed_digits
 from benchmarks.transform_mnist import table as transform_table
 
@@ -168,3 +173,24 @@ def test_transformed_images_by_seconds() -> None:
     first, second = rows_of(text)
     assert first[:3] == ["svgp_m", "100", "0.500"] and second[1] == "4x100"
     assert second[3] == "0.3000" and second[6:8] == ["0.3000 / 0.6000", "0.6000"]
+
+
+@pytest.mark.full
+def test_short_run_by_seconds(
+    tmp_path: Path, in_this_process: Callable[[ModuleType], None]
+) -> None:
+    """Made-up images, bright in the half that their class says."""
+    in_this_process(transform_benchmark)
+    labels = np.arange(700) % 10
+    images = np.random.default_rng(0).integers(100, size=(700, 28, 28))
+    images[labels < 5, :14] += 100
+    split = {"X_train": images[:500], "Y_train": labels[:500]}
+    np.savez(tmp_path / "mnist.npz", **split, X_test=images[500:], Y_test=labels[500:])
+    options = ["--short", "--results", str(tmp_path), "--data-dir", str(tmp_path)]
+    options += ["--tasks", "flip", "--models", "svgp_m", "--seconds", "1,2", "--softmax"]
+    assert transform_benchmark.TransformMnist().main([*options, "--natural-gradient", "0.02"]) == 0
+    (line,) = (tmp_path / "transform_mnist.jsonl").read_text().splitlines()
+    trace = json.loads(line)["result"]["trace"]
+    assert trace[-1]["seconds"] >= 2.0 and trace[-1]["loss"] <= trace[0]["loss"]
+    assert np.isfinite(trace[-1]["nll"])
+    assert (tmp_path / "transform_mnist.png").stat().st_size > 5_000
