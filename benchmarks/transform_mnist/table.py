@@ -18,6 +18,17 @@ STEPS_LOOKED_AT = (100, 200, 300, 400, 600, 800, 1_200, 1_600, 2_400, 3_200)
 """Of trainings by seconds."""
 
 
+def tables_of(records: Sequence[Record]) -> str:
+    """The table of trainings by steps, those of trainings by seconds, and that of the optimal q."""
+    timed = [one for one in records if "seconds" in one["configuration"]]
+    collapsed = [one for one in records if one["configuration"].get("collapsed")]
+    by_steps = [one for one in records if one not in timed and one not in collapsed]
+    parts = [table_of(by_steps)] if by_steps else []
+    parts += [table_of_times(timed)] if timed else []
+    parts += [table_of_collapsed(collapsed)] if collapsed else []
+    return "\n\n".join(parts)
+
+
 def table_of(records: Sequence[Record]) -> str:
     """One row per task, size and model; then whether matching transforms beat negations."""
     groups: dict[tuple[Any, ...], dict[str, Record]] = {}
@@ -127,6 +138,39 @@ def table_of_times(records: Sequence[Record]) -> str:
         title += f", natural gradients {natural:g}, by seconds" if natural else ", by seconds"
         parts.append(f"{title}\n\n{markdown(headers, rows)}")
     return "\n\n".join(parts)
+
+
+def table_of_collapsed(records: Sequence[Record]) -> str:
+    """A row for each model with the optimal q on one-hot labels."""
+    rows = []
+    for record in sorted(records, key=lambda one: _place(one["configuration"])):
+        run, result = record["configuration"], record["result"]
+        rows.append(
+            (
+                run["task"],
+                run["model"],
+                size_of(run["model"], run["task"], run["num_inducing"]),
+                run["pixels"],
+                f"{run['images']:,}",
+                f"{result['iterations']:.0f}",
+                f"{result['loss_before']:.3f}",
+                f"{result['loss']:.3f}",
+                f"{100 * result['unexplained']:.2f}",
+                f"{result['accuracy']:.4f}",
+                f"{result['nll']:.3f}",
+                f"{result['train_seconds']:.0f}",
+            )
+        )
+    headers = (
+        *("task", "model", "size", "pixels", "images", "iterations", "loss before", "loss"),
+        *("unexplained %", "accuracy", "NLL", "CPU s"),
+    )
+    return f"One-hot labels, the optimal q all along\n\n{markdown(headers, rows)}"
+
+
+def _place(run: Mapping[str, Any]) -> tuple[Any, ...]:
+    names = MODELS[run["task"]]
+    return run["task"], run["pixels"], run["images"], run["steps"], names.index(run["model"])
 
 
 def _of_look(look: Mapping[str, float] | None) -> tuple[str, str, str]:

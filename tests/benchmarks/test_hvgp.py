@@ -8,10 +8,13 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
+import gpflow
 import numpy as np
 import pytest
+import tensorflow as tf
 
 from benchmarks import elevation, nystrom
+from benchmarks._lib.optimal_q import OptimalQ
 from benchmarks._lib.prediction import gaussian_errors
 from benchmarks.hvgp_scaling import benchmark as hvgp_scaling
 from benchmarks.hvgp_scaling.sides import (
@@ -25,6 +28,8 @@ from benchmarks.hvgp_scaling.sides import (
 from benchmarks.transform_mnist import benchmark as transform_benchmark
 from benchmarks.transform_mnist import digits as transformed_digits
 from benchmarks.transform_mnist import table as transform_table
+from benchmarks.transform_mnist.collapsed import trained_with_optimal_q
+from benchmarks.transform_mnist.digits import Digits
 
 
 def rows_of(text: str) -> list[list[str]]:
@@ -194,3 +199,44 @@ def test_short_run_by_seconds(
     assert trace[-1]["seconds"] >= 2.0 and trace[-1]["loss"] <= trace[0]["loss"]
     assert np.isfinite(trace[-1]["nll"])
     assert (tmp_path / "transform_mnist.png").stat().st_size > 5_000
+
+
+@pytest.mark.full
+@pytest.mark.parametrize("kind", ["svgp_m", "matching"])
+def test_optimal_q_of_several_columns(kind: str) -> None:
+    """The bound is the model's own there, its gradient for q is zero; training raises it."""
+    generator = np.random.default_rng(0)
+    X, labels = generator.uniform(size=(40, 16)), np.arange(40)[:, None] % 10
+    digits = Digits(X, transform_benchmark.one_hot(labels), X, labels)
+    run = {"task": "flip", "model": kind, "num_inducing": 3, "seed": 0, "one_hot": True}
+    model = transform_benchmark.build_model(run, digits)
+    data = (X, digits.Y_train)
+    optimal = OptimalQ(model, data)
+    optimal.assign_q()
+    bound = optimal.maximum_log_likelihood_objective()
+    np.testing.assert_allclose(model.elbo(data), bound, rtol=1e-10)
+    pairs = getattr(model, "variational_parameters", [(model.q_mu, model.q_sqrt)])
+    q = [parameter for pair in pairs for parameter in pair]
+    gpflow.set_trainable(q, True)
+    with tf.GradientTape() as tape:
+        elbo = model.elbo(data)
+    for gradient in tape.gradient(elbo, [part.unconstrained_variable for part in q]):
+        np.testing.assert_allclose(gradient, np.zeros(gradient.shape), atol=1e-7)
+    found = trained_with_optimal_q(model, digits, 5)
+    assert found["loss_before"] == pytest.approx(-float(bound) / 40)
+    assert found["loss"] < found["loss_before"] - 1e-3 and 0 < found["unexplained"] < 1
+    assert float(model.elbo(data)) / 40 == pytest.approx(-found["loss"])
+
+
+def test_table_of_the_optimal_q() -> None:
+    run = {"task": "flip", "pixels": 14, "num_inducing": 100, "images": 5_000, "steps": 50}
+    run |= {"collapsed": True, "one_hot": True, "seed": 0}
+    result = {"iterations": 50, "loss_before": 5.0, "loss": 4.0, "unexplained": 0.1}
+    result |= {"accuracy": 0.75, "nll": 0.5, "train_seconds": 60.0}
+    records = [
+        {"configuration": {**run, "model": model}, "result": result}
+        for model in ("negations", "svgp_Tm")
+    ]
+    first, second = rows_of(transform_table.tables_of(records))
+    assert first[1:3] == ["svgp_Tm", "400"] and second[1:3] == ["negations", "4x100"]
+    assert second[5:] == ["50", "5.000", "4.000", "10.00", "0.7500", "0.500", "60"]
