@@ -27,7 +27,7 @@ from benchmarks._lib.data import add_data_argument, for_a_process, load_arrays, 
 from benchmarks._lib.prediction import class_errors
 from benchmarks._lib.race import Rows
 from benchmarks._lib.results import Record
-from benchmarks._lib.runner import Benchmark, Configuration, names
+from benchmarks._lib.runner import Benchmark, Configuration, indices, names
 from benchmarks._lib.splits import Split, normalise
 from benchmarks._lib.tables import markdown
 
@@ -44,9 +44,10 @@ class BananaDegree(Benchmark):
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
         add_data_argument(parser)
         parser.add_argument("--priors", type=names(PRIORS, "priors"), default=PRIORS)
+        parser.add_argument("--degrees", type=indices, default=None, help="such as 2,14,27")
 
     def configurations(self, arguments: argparse.Namespace) -> Iterable[Configuration]:
-        degrees = (2, 4) if arguments.short else DEGREES
+        degrees = arguments.degrees or ((2, 4) if arguments.short else DEGREES)
         for prior in arguments.priors:
             for some in [degrees] if prior == "fixed" else [[degree] for degree in degrees]:
                 yield {
