@@ -252,7 +252,7 @@ def _table(key: tuple[Any, ...], found: Mapping[str, Record]) -> str:
     )
     count = found[models[0]]["result"]["test_images"]
     title = f"{data}, {images:,} images, M = {num_inducing}; {count:,} test images"
-    return "\n\n".join([title, markdown(headers, rows), *_winners(traces, seconds, step, count)])
+    return "\n\n".join([title, markdown(headers, rows), _winners(traces, seconds, count)])
 
 
 def _figures(look: Mapping[str, float] | None) -> tuple[str, str, str]:
@@ -261,18 +261,15 @@ def _figures(look: Mapping[str, float] | None) -> tuple[str, str, str]:
     return f"{100 * (1 - look['accuracy']):.2f}", f"{look['nll']:.3f}", f"{look['bound']:.3f}"
 
 
-def _winners(
-    traces: Mapping[str, Trace], seconds: Sequence[float], step: int | None, count: int
-) -> list[str]:
+def _winners(traces: Mapping[str, Trace], seconds: Sequence[float], count: int) -> str:
     """Who is best after equal steps and after equal seconds, by how much, and what the errors can
     tell."""
     marks = [(f"{one:g} s", {n: at_time(t, one) for n, t in traces.items()}) for one in seconds]
-    if step is not None:
-        marks.append((f"{step} steps", {n: at_step(t, step) for n, t in traces.items()}))
+    marks += [(f"{one} steps", {n: at_step(t, one) for n, t in traces.items()}) for one in STEPS]
     lines = []
     for mark, looks in marks:
         there = {name: look for name, look in looks.items() if look is not None}
-        if len(there) > 1:
+        if len(there) == len(traces) > 1:
             ranking = sorted(there, key=lambda name: there[name]["nll"])
             figures = ", ".join(f"{TITLES[name]} {there[name]['nll']:.3f}" for name in ranking)
             lines.append(f"- Best by NLL after {mark}: {figures}")
@@ -281,7 +278,7 @@ def _winners(
     lines.append(
         f"- The standard deviation of an error is at most {100 * deviation:.2f}% with so few images"
     )
-    return ["\n".join(lines)]
+    return "\n".join(lines)
 
 
 if __name__ == "__main__":
