@@ -185,6 +185,8 @@ def draw_degrees(path: Path, records: Sequence[Record]) -> None:
     for ax, key, label in zip(axes, ("elbo", "nll"), ("bound", "NLPD of test rows"), strict=True):
         for prior in PRIORS:
             found = [(fit["degree"], fit[key]) for fit in fits if fit["prior"] == prior]
+            if not found:
+                continue
             ax.plot([(d + 1) ** 2 for d, _ in found], [y for _, y in found], "o-", label=prior)
         for fit in fits:
             if fit["prior"] == LIMIT:

@@ -9,7 +9,7 @@ import numpy as np
 
 from benchmarks._lib.looks import Trace
 
-SHOWN = 0.6
+SHOWN = 0.8
 """The share of the looks, the better ones, that set the height of a panel."""
 
 
@@ -29,6 +29,7 @@ def draw_traces(
 
     matplotlib.use("Agg")
     from matplotlib import pyplot as plt
+    from matplotlib.ticker import ScalarFormatter
 
     kinds = [(measure, abscissa) for measure in measures for abscissa in abscissae]
     figure, axes = plt.subplots(
@@ -55,7 +56,8 @@ def draw_traces(
             best = max(shown) if more else min(shown)
             margin = 0.08 * abs(best - worst) + 1e-9
             ax.set_ylim(min(best, worst) - margin, max(best, worst) + margin)
-            ax.set_xscale("log")
+            ax.set_xscale("log", base=2)
+            ax.xaxis.set_major_formatter(ScalarFormatter())
             ax.set_xlabel("seconds of a processor" if abscissa == "seconds" else abscissa)
             ax.set_ylabel(measures[measure])
             ax.set_title(data, fontsize="small")
