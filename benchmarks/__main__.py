@@ -15,6 +15,7 @@ from benchmarks.any_likelihood import AnyLikelihood
 from benchmarks.attack.benchmark import Attack
 from benchmarks.attack_kills.benchmark import AttackKills
 from benchmarks.attack_memory import AttackMemory
+from benchmarks.banana_degree import BananaDegree
 from benchmarks.banana_hmk.benchmark import BananaHmk
 from benchmarks.basis import Basis
 from benchmarks.classification_scale import ClassificationScale
@@ -31,6 +32,8 @@ from benchmarks.free_spectrum import FreeSpectrumBenchmark
 from benchmarks.globe import Globe
 from benchmarks.harmonic_features import HarmonicFeatures
 from benchmarks.hvgp_scaling.benchmark import HvgpScaling
+from benchmarks.hvgp_tables import HvgpTables
+from benchmarks.image_patches import ImagePatches
 from benchmarks.kernel_recovery.benchmark import KernelRecovery
 from benchmarks.many_features import ManyFeatures
 from benchmarks.mnist_conv import MnistConv
@@ -74,6 +77,7 @@ BENCHMARKS: dict[str, type[Benchmark]] = {
         VffAdditive,
         FreeSpectrumBenchmark,
         HvgpScaling,
+        HvgpTables,
         Elevation,
         Globe,
         Nystrom,
@@ -86,7 +90,9 @@ BENCHMARKS: dict[str, type[Benchmark]] = {
         MnistConv,
         ColourConv,
         DeepConv,
+        ImagePatches,
         KernelRecovery,
+        BananaDegree,
         BananaHmk,
         Solar,
         AirlineScale,
@@ -101,7 +107,7 @@ BENCHMARKS: dict[str, type[Benchmark]] = {
 NEED_DATA = (
     *("uci_vish", "uci_orthogonal", "elevation", "nystrom", "transform_mnist", "snelson"),
     *("vff_additive", "rectangles", "mnist_conv", "colour_conv", "banana_hmk", "solar"),
-    *("airline_scale", "free_spectrum", "globe"),
+    *("airline_scale", "free_spectrum", "globe", "image_patches", "hvgp_tables", "banana_degree"),
 )
 
 

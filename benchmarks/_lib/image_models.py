@@ -17,7 +17,9 @@ decay_every       the learning rate is divided by the cube root of ten after so 
                   and again (None: it stays);
 natural_gradient  step size of natural gradients for q, with Adam for the rest; without it Adam
                   trains q as well;
-seed              of the choice of patches and images, and of the minibatches.
+seed              of the choice of patches and images, and of the minibatches;
+likelihood        of more than two classes: "softmax"; without it gpflow's robust maximum, whose
+                  expected loss rewards a q that is certain where errors cannot be avoided.
 
 The kernels divide by the number P of patches, as the paper's code does and its formulas do not.
 """
@@ -114,7 +116,9 @@ def build_model(configuration: Configuration, rows: LabelledRows) -> Any:
     name, M = configuration["model"], configuration["num_inducing"]
     likelihood: Any = gpflow.likelihoods.Bernoulli()
     if rows.num_classes > 2:
-        likelihood = gpflow.likelihoods.MultiClass(rows.num_classes)
+        softmax = configuration.get("likelihood") == "softmax"
+        kind = gpflow.likelihoods.Softmax if softmax else gpflow.likelihoods.MultiClass
+        likelihood = kind(rows.num_classes)
     settings = {"num_latent_gps": rows.num_latent, "num_data": len(rows.X_train)}
     if name == "rbf_full":
         kernel = _rbf(configuration)
@@ -310,4 +314,4 @@ def method_of(run: Configuration) -> str:
         text += f", decay {run['decay_every']:,}"
     if run["natural_gradient"] is not None:
         text += f", natural {run['natural_gradient']:g}"
-    return text
+    return text + (", softmax" if run.get("likelihood") == "softmax" else "")

@@ -41,8 +41,9 @@ class OptimalQ(gpflow.models.BayesianModel, gpflow.models.InternalDataTrainingLo
 
     Its maxima are those of ``elbo`` over all parameters and q, and no gradient step is spent on q.
 
-    :param model: SVGP, OrthogonalSVGP or AdditiveSVGP, whitened, with one output, a Gaussian
-        likelihood, no mean function and one latent GP. Its q is marked as not trainable.
+    :param model: SVGP, OrthogonalSVGP or AdditiveSVGP, whitened, with a Gaussian
+        likelihood, no mean function, and a latent GP with the same prior for each column of Y. Its
+        q is marked as not trainable.
     :param data: All of the data.
     """
 
@@ -64,7 +65,8 @@ class OptimalQ(gpflow.models.BayesianModel, gpflow.models.InternalDataTrainingLo
         for (q_mu, q_sqrt), root, mean in zip(self._q(), terms.roots, terms.means, strict=True):
             covariance = tf.linalg.cholesky_solve(root, tf.eye(len(root), dtype=root.dtype))
             q_mu.assign(mean)
-            q_sqrt.assign(tf.linalg.cholesky(covariance)[None])
+            copies = [int(q_sqrt.shape[0]), 1, 1]
+            q_sqrt.assign(tf.tile(tf.linalg.cholesky(covariance)[None], copies))
 
     def _q(self) -> list[tuple[gpflow.Parameter, gpflow.Parameter]]:
         model = self.model
@@ -93,15 +95,12 @@ class OptimalQ(gpflow.models.BayesianModel, gpflow.models.InternalDataTrainingLo
         means = tf.split(mean, sizes)
         num_rows = tf.cast(tf.shape(X)[0], gram.dtype)
         prior = tf.reduce_sum(self.model.kernel(X, full_cov=False))
-        bound = -0.5 * (
-            num_rows * tf.math.log(2 * np.pi * noise)
-            + tf.reduce_sum(tf.square(Y)) / noise
-            - tf.reduce_sum(mean * target)
-            + prior / noise
-            - tf.linalg.trace(gram)
-        )
+        of_each = num_rows * tf.math.log(2 * np.pi * noise) + prior / noise - tf.linalg.trace(gram)
         for root in roots:
-            bound -= tf.reduce_sum(tf.math.log(tf.linalg.diag_part(root)))
+            of_each += 2 * tf.reduce_sum(tf.math.log(tf.linalg.diag_part(root)))
+        num_columns = tf.cast(tf.shape(Y)[1], gram.dtype)
+        fit = tf.reduce_sum(tf.square(Y)) / noise - tf.reduce_sum(mean * target)
+        bound = -0.5 * (num_columns * of_each + fit)
         return _Terms(roots, means, bound)
 
 

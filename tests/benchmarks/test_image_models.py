@@ -73,6 +73,19 @@ def test_models_of_colour_images(
         assert len(model.inducing_variable.blocks) == 1  # shared
 
 
+def test_softmax_in_place_of_the_robust_maximum(
+    colours: LabelledRows, configuration: dict[str, Any]
+) -> None:
+    for option, kind in (("softmax", "Softmax"), ("robust_max", "MultiClass")):
+        (run,) = configurations(
+            colour_conv.ColourConv(), "--likelihood", option, "--models", "multi_channel"
+        )
+        assert run.get("likelihood") == (None if option == "robust_max" else option)
+        model = build_model({**configuration, **run, "num_inducing": 4, "patch": 3}, colours)
+        assert type(model.likelihood).__name__ == kind
+        assert ("softmax" in image_models.method_of(run)) == (option == "softmax")
+
+
 @pytest.mark.full
 @pytest.mark.parametrize("name", ["invariant", "weighted_rbf", "weighted_rbf_mean_field"])
 def test_models_of_grey_images(name: str, configuration: dict[str, Any]) -> None:

@@ -1,0 +1,203 @@
+"""Banana classification by the number of spherical harmonics (Dutordoir et al. 2020, Figure 5).
+
+VISH with all harmonics up to degree 2, 14 and 27 (M = 9, 225 and 784, the paper's), and degrees
+between: `CollapsedSVGP` by `fit_collapsed`, Bernoulli likelihood, SphericalMatern32 with a scale
+for each input, 400 training rows, 4,900 test rows, inputs standardised.
+full        the prior of the paper: the bound pays for the degrees above the highest
+truncated   the prior ends with the harmonics (`FiniteRank`), another model for every degree
+fixed       full, under the kernel that training with the highest degree of all has found: the same
+            prior for all degrees, so that every harmonic can only raise the bound
+vgp         gpflow's VGP, the exact prior at all training rows, under the `fixed` kernel: the limit
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import time
+from collections.abc import Callable, Iterable, Sequence
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from benchmarks._lib.child import from_child
+from benchmarks._lib.data import add_data_argument, for_a_process, load_arrays, source_of
+from benchmarks._lib.prediction import class_errors
+from benchmarks._lib.race import Rows
+from benchmarks._lib.results import Record
+from benchmarks._lib.runner import Benchmark, Configuration, indices, names
+from benchmarks._lib.splits import Split, normalise
+from benchmarks._lib.tables import markdown
+
+PRIORS = ("full", "truncated", "fixed")
+LIMIT = "vgp"
+DEGREES = (2, 4, 6, 10, 14, 20, 27)
+PAPER = (2, 14, 27)
+
+
+class BananaDegree(Benchmark):
+    __doc__ = __doc__
+    name = "banana_degree"
+
+    def add_arguments(self, parser: argparse.ArgumentParser) -> None:
+        add_data_argument(parser)
+        parser.add_argument("--priors", type=names(PRIORS, "priors"), default=PRIORS)
+        parser.add_argument("--degrees", type=indices, default=None, help="such as 2,14,27")
+
+    def configurations(self, arguments: argparse.Namespace) -> Iterable[Configuration]:
+        degrees = arguments.degrees or ((2, 4) if arguments.short else DEGREES)
+        for prior in arguments.priors:
+            for some in [degrees] if prior == "fixed" else [[degree] for degree in degrees]:
+                yield {
+                    "prior": prior,
+                    "degrees": list(some),
+                    "source": source_of(arguments.data_dir),
+                }
+
+    def run(self, configuration: Configuration, arguments: argparse.Namespace) -> dict[str, Any]:
+        return dict(from_child(measured, **for_a_process(configuration, arguments.data_dir)))
+
+    def table(self, records: Sequence[Record]) -> str:
+        return table_of(records)
+
+    def draw(self, folder: Path, records: Sequence[Record], arguments: argparse.Namespace) -> None:
+        draw_degrees(folder / "banana_degree.png", records)
+
+
+def banana(data_dir: Path | None) -> tuple[Rows, Rows]:
+    """Training and test rows, inputs standardised; classes 0 and 1."""
+    arrays = {name: part.astype(float) for name, part in load_arrays("banana", data_dir).items()}
+    own = normalise(Split(*(arrays[name] for name in ("X", "Y", "X_test", "Y_test"))))
+    return (own.X_train, arrays["Y"]), (own.X_test, arrays["Y_test"])
+
+
+def measured(*, prior: str, degrees: list[int], data_dir: str | None) -> dict[str, Any]:
+    """Fit one model, or those under the same kernel, in a process of its own."""
+    train, held_out = banana(None if data_dir is None else Path(data_dir))
+    fits: list[dict[str, Any]] = []
+
+    def add(name: str, degree: int, fit: Callable[[], tuple[Any, float]]) -> None:
+        started = time.process_time()
+        model, elbo = fit()
+        seconds = time.process_time() - started
+        errors = class_errors(model, *held_out)
+        fits.append({"prior": name, "degree": degree, **errors, "elbo": elbo, "seconds": seconds})
+
+    trained = partial(fitted, train, degrees[-1], truncated=prior == "truncated")
+    if prior != "fixed":
+        add(prior, degrees[-1], trained)
+        return {"fits": fits}
+    kernel = trained()[0].kernel
+    for degree in degrees:
+        add(prior, degree, partial(under_the_same_kernel, train, kernel, degree))
+    add(LIMIT, degrees[-1], partial(under_the_same_kernel, train, kernel, None))
+    return {"fits": fits}
+
+
+def harmonics_up_to(kernel: Any, degree: int) -> Any:
+    """All of two inputs."""
+    import interdomain as idm
+
+    return idm.inducing_variables.SphericalHarmonics.for_kernel(kernel, 2, max_degree=degree)
+
+
+def fitted(train: Rows, degree: int, *, truncated: bool) -> tuple[Any, float]:
+    """A model whose kernel is trained, and its bound."""
+    import gpflow
+
+    import interdomain as idm
+
+    kernel = idm.kernels.SphericalMatern32(weight_variances=np.ones(2))
+    harmonics = harmonics_up_to(kernel, degree)
+    prior = idm.kernels.FiniteRank(kernel, harmonics) if truncated else kernel
+    model = idm.models.CollapsedSVGP(train, prior, gpflow.likelihoods.Bernoulli(), harmonics)
+    fit = idm.training.fit_collapsed(model, progress=False)
+    return model, max(fit.elbos)
+
+
+def under_the_same_kernel(train: Rows, kernel: Any, degree: int | None) -> tuple[Any, float]:
+    """The optimal q of harmonics up to a degree, or of the values at all rows (None), under a
+    kernel that stays as it is; and the bound."""
+    import gpflow
+
+    import interdomain as idm
+
+    gpflow.set_trainable(kernel, False)
+    likelihood = gpflow.likelihoods.Bernoulli()
+    if degree is None:
+        exact = gpflow.models.VGP(train, kernel, likelihood)
+        idm.training.fit(exact, method="l-bfgs", steps=2_000, progress=False)
+        return exact, float(exact.elbo())
+    model = idm.models.CollapsedSVGP(train, kernel, likelihood, harmonics_up_to(kernel, degree))
+    fit = idm.training.fit_collapsed(model, progress=False)
+    return model, max(fit.elbos)
+
+
+def fits_of(records: Sequence[Record]) -> list[dict[str, Any]]:
+    """All fits, by prior and degree."""
+    order = (*PRIORS, LIMIT)
+    fits = [fit for record in records for fit in record["result"]["fits"]]
+    return sorted(fits, key=lambda fit: (order.index(fit["prior"]), fit["degree"]))
+
+
+def table_of(records: Sequence[Record]) -> str:
+    """A row for each prior and degree, and whether bounds rise with the degree."""
+    fits = fits_of(records)
+    rows = [
+        (
+            fit["prior"],
+            *(("all rows", "", "") if fit["prior"] == LIMIT else _size(fit["degree"])),
+            f"{fit['elbo']:.2f}",
+            f"{100 * (1 - fit['accuracy']):.2f}",
+            f"{fit['nll']:.4f}",
+            f"{fit['seconds']:.1f}",
+        )
+        for fit in fits
+    ]
+    headers = ("prior", "highest degree", "M", "in the paper", "bound", "error %", "NLPD", "CPU s")
+    lines = []
+    for prior in ("full", "fixed"):
+        bounds = [fit["elbo"] for fit in fits if fit["prior"] == prior]
+        if len(bounds) > 1:
+            least = min(np.diff(bounds))
+            lines.append(
+                f"{prior}: the bound rises with the degree: "
+                f"{'yes' if least >= -0.01 else 'no'} (the least rise is {least:.3f})"
+            )
+    return "\n\n".join([markdown(headers, rows), *lines])
+
+
+def _size(degree: int) -> tuple[int, int, str]:
+    return degree, (degree + 1) ** 2, "yes" if degree in PAPER else ""
+
+
+def draw_degrees(path: Path, records: Sequence[Record]) -> None:
+    """Bound and NLPD by the number of harmonics."""
+    import matplotlib
+
+    matplotlib.use("Agg")
+    from matplotlib import pyplot as plt
+
+    fits = fits_of(records)
+    figure, axes = plt.subplots(1, 2, figsize=(8, 3), layout="constrained")
+    for ax, key, label in zip(axes, ("elbo", "nll"), ("bound", "NLPD of test rows"), strict=True):
+        for prior in PRIORS:
+            found = [(fit["degree"], fit[key]) for fit in fits if fit["prior"] == prior]
+            if not found:
+                continue
+            ax.plot([(d + 1) ** 2 for d, _ in found], [y for _, y in found], "o-", label=prior)
+        for fit in fits:
+            if fit["prior"] == LIMIT:
+                ax.axhline(fit[key], color="k", lw=0.8, ls="--", label=LIMIT)
+        ax.set_xscale("log")
+        ax.set_xlabel("number of harmonics")
+        ax.set_ylabel(label)
+    axes[0].legend(fontsize="small")
+    figure.savefig(path, dpi=70)
+    plt.close(figure)
+
+
+if __name__ == "__main__":
+    sys.exit(BananaDegree().main())

@@ -1,0 +1,221 @@
+"""HVGP's regression benchmarks (Sun et al. 2021, Figures 5, 8 and 10), on protein and keggdirected.
+
+svgp_m, svgp_2m, svgp_4m   gpflow's SVGP with M, 2M and 4M inducing points
+hvgp_2xm, ..., hvgp_8xm    HVGP under the negation of 1, 2 or 3 groups of principal directions, M
+                           points for each of the 2, 4 or 8 components
+
+As in the paper a Matern-3/2 with one lengthscale for all columns, at first the median distance; in
+place of its M = 1,000 and data sets of 200,000 rows and more M = 200 and two tables at hand, the
+first split. Points begin at centres of k-means, those of components at k-means of different rows.
+Minibatches of 1,000, natural gradients of the default sizes for q, Adam 0.01 for the rest. Each
+model runs in a process of its own, on the seconds of its processors: k-means and start-up count,
+imports and looks do not. What is shown after equal steps and after equal seconds comes from the
+same training. The picture, hvgp_tables.png, has the curves.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import time
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from benchmarks._lib.child import from_child
+from benchmarks._lib.curves import draw_traces
+from benchmarks._lib.data import Array, add_data_argument, for_a_process, load_table, source_of
+from benchmarks._lib.looks import (
+    Trace,
+    at_step,
+    at_time,
+    bound_per_row,
+    common_steps,
+    rising_times,
+    seconds_per_step,
+    trained_with_looks,
+)
+from benchmarks._lib.race import evaluated
+from benchmarks._lib.results import Record
+from benchmarks._lib.runner import Benchmark, Configuration, indices, names
+from benchmarks._lib.splits import NormalisedSplit, normalise, take_split
+from benchmarks._lib.tables import markdown
+
+DATA = ("protein", "keggdirected")
+MODELS = ("svgp_m", "svgp_2m", "svgp_4m", "hvgp_2xm", "hvgp_4xm", "hvgp_8xm")
+SECONDS = [10.0, 20.0, 40.0]
+STEPS = (50, 100, 200, 400, 600, 800, 1_200, 1_600, 2_400, 3_200)
+BATCH_SIZE = 1_000
+ROWS_FOR_BOUND = 5_000
+ROWS_FOR_CENTRES = 10_000
+
+
+class HvgpTables(Benchmark):
+    __doc__ = __doc__
+    name = "hvgp_tables"
+
+    def add_arguments(self, parser: argparse.ArgumentParser) -> None:
+        add_data_argument(parser)
+        parser.add_argument("--datasets", type=names(DATA, "data sets"), default=None)
+        parser.add_argument("--models", type=names(MODELS, "models"), default=None)
+        parser.add_argument("--num-inducing", type=int, default=None, help="M, default 200")
+        parser.add_argument("--seconds", type=rising_times, default=None, help="10,20,40")
+        parser.add_argument("--splits", type=indices, default=None, help="such as 0-2; default 0")
+
+    def configurations(self, arguments: argparse.Namespace) -> Iterable[Configuration]:
+        short = arguments.short
+        for split in arguments.splits or [0]:
+            for data in arguments.datasets or (DATA[:1] if short else DATA):
+                for model in arguments.models or (("svgp_m", "hvgp_4xm") if short else MODELS):
+                    yield {
+                        "data": data,
+                        "model": model,
+                        "num_inducing": arguments.num_inducing or (10 if short else 200),
+                        "seconds": arguments.seconds or ([2.0, 3.0] if short else SECONDS),
+                        "split": split,
+                        "source": source_of(arguments.data_dir),
+                    }
+
+    def run(self, configuration: Configuration, arguments: argparse.Namespace) -> dict[str, Any]:
+        return dict(from_child(measured, **for_a_process(configuration, arguments.data_dir)))
+
+    def table(self, records: Sequence[Record]) -> str:
+        return table_of(records)
+
+    def draw(self, folder: Path, records: Sequence[Record], arguments: argparse.Namespace) -> None:
+        traces: dict[str, dict[str, Trace]] = {}
+        for record in records:
+            run = record["configuration"]
+            if run["split"] == 0:
+                title = f"{run['data']}, M = {run['num_inducing']}"
+                traces.setdefault(title, {})[run["model"]] = record["result"]["trace"]
+        if traces:
+            draw_traces(folder / "hvgp_tables.png", traces, {"nll": "test NLL"})
+
+
+def measured(
+    *,
+    data: str,
+    model: str,
+    num_inducing: int,
+    seconds: Sequence[float],
+    split: int,
+    data_dir: str | None,
+) -> dict[str, Any]:
+    """Train one model, in a process of its own."""
+    import interdomain  # noqa: F401 - imports are not counted
+
+    folder = None if data_dir is None else Path(data_dir)
+    rows = normalise(take_split(load_table(data, folder), split))
+    started = time.process_time()
+    built = build_model(model, rows, num_inducing, seed=split)
+    bound = bound_per_row(
+        built, rows.X_train[:ROWS_FOR_BOUND], rows.Y_train[:ROWS_FOR_BOUND], len(rows.X_train)
+    )
+
+    def evaluate(model: Any) -> dict[str, float]:
+        return {**evaluated(model, (rows.X_test, rows.Y_test)), "bound": bound()}
+
+    trace = trained_with_looks(
+        built,
+        (rows.X_train, rows.Y_train),
+        evaluate,
+        seconds=seconds,
+        steps=STEPS,
+        started=started,
+        batch_size=min(BATCH_SIZE, len(rows.X_train)),
+        learning_rate=0.01,
+        natural_gradient=True,
+        seed=split,
+    )
+    return {"trace": trace, "rows": len(rows.X_train), "test_rows": len(rows.X_test)}
+
+
+def parts_of(name: str) -> tuple[int, int]:
+    """The number of components of a model, and M times what its points are."""
+    times = int(name.split("_")[1].rstrip("m").rstrip("x") or 1)
+    return (times, 1) if name.startswith("hvgp") else (1, times)
+
+
+def build_model(name: str, rows: NormalisedSplit, num_inducing: int, seed: int) -> Any:
+    """A model at its initial parameters."""
+    import gpflow
+
+    import interdomain as idm
+    from benchmarks._lib.regression import median_distance
+
+    components, times = parts_of(name)
+    kernel = gpflow.kernels.Matern32(lengthscales=median_distance(rows.X_train, seed, 1_000))
+    likelihood = gpflow.likelihoods.Gaussian(0.1)
+    num_data = len(rows.X_train)
+    Z = _centres(rows.X_train, times * num_inducing, components, seed)
+    if components == 1:
+        return gpflow.models.SVGP(kernel, likelihood, Z[0], num_data=num_data)
+    negations = idm.transforms.PrincipalNegation.from_data(
+        rows.X_train, components.bit_length() - 1
+    )
+    return idm.models.HVGP(kernel, likelihood, Z, negations, num_data=num_data)
+
+
+def _centres(X: Array, count: int, components: int, seed: int) -> Array:
+    """[components, count, D]: k-means of different rows for each component."""
+    from benchmarks._lib.regression import inducing_points
+
+    order = np.random.default_rng(seed).permutation(len(X))
+    share = min(ROWS_FOR_CENTRES, len(X)) // components
+    parts = [order[i * share : (i + 1) * share] for i in range(components)]
+    return np.stack([inducing_points(X[part], count, seed) for part in parts])
+
+
+def table_of(records: Sequence[Record]) -> str:
+    """A table for each data set, size and split, and who is best when."""
+    groups: dict[tuple[Any, ...], dict[str, Record]] = {}
+    for record in records:
+        run = record["configuration"]
+        key = (run["data"], run["num_inducing"], run["split"], tuple(run["seconds"]))
+        groups.setdefault(key, {})[run["model"]] = record
+    return "\n\n".join(_table(key, found) for key, found in sorted(groups.items()))
+
+
+def _table(key: tuple[Any, ...], found: Mapping[str, Record]) -> str:
+    data, num_inducing, split, seconds = key
+    models = [name for name in MODELS if name in found]
+    traces = {name: found[name]["result"]["trace"] for name in models}
+    step = common_steps(traces.values(), STEPS)
+    rows = []
+    for name in models:
+        trace = traces[name]
+        components, times = parts_of(name)
+        by_time = [at_time(trace, one) for one in seconds]
+        rows.append(
+            (
+                name,
+                f"{components} x {num_inducing}" if components > 1 else times * num_inducing,
+                f"{seconds_per_step(trace):.4f}",
+                *_figures(None if step is None else at_step(trace, step)),
+                " / ".join("-" if one is None else f"{one['nll']:.3f}" for one in by_time),
+                *_figures(by_time[-1]),
+                "" if by_time[-1] is None else f"{by_time[-1]['steps']:.0f}",
+            )
+        )
+    after = " / ".join(f"{one:g}" for one in seconds)
+    headers = (
+        *("model", "points", "s per step"),
+        *(f"NLL after {step} steps", "RMSE", "bound of a row"),
+        *(f"NLL after {after} s", "NLL in the end", "RMSE", "bound of a row", "steps"),
+    )
+    result = found[models[0]]["result"]
+    title = f"{data}, {result['rows']:,} rows, {result['test_rows']:,} test rows, split {split}"
+    return f"{title}\n\n{markdown(headers, rows)}"
+
+
+def _figures(look: Mapping[str, float] | None) -> tuple[str, ...]:
+    if look is None:
+        return "", "", ""
+    return tuple(f"{look[name]:.3f}" for name in ("nll", "rmse", "bound"))
+
+
+if __name__ == "__main__":
+    sys.exit(HvgpTables().main())

@@ -1,0 +1,285 @@
+"""One-layer convolutional GPs on MNIST and on a part of CIFAR-10: Sun et al. 2021, Table 2, top.
+
+M              gpflow's SVGP with M inducing patches
+2M             ... with 2M
+M + M          OrthogonalSVGP: M and M orthogonal patches (SOLVE-GP)
+2 x M, 4 x M   AdditiveSVGP over HarmonicKernel: M patches for each part of the patch response,
+               which is even or odd when all pixels of a patch are negated through the mean
+               (2 x M), or those of its upper and its lower half by themselves (4 x M)
+
+Ten latent GPs with the same kernel: patches of 5 x 5, of all channels, every second (MNIST) or
+third pixel, a squared exponential, a weight for each place. Softmax likelihood: under the robust
+maximum, gpflow's other one, the expected loss is nearly linear in the probability of an error, so
+that q becomes certain where errors cannot be avoided and the log density is worse than a guess's.
+Minibatches, natural gradients of 0.02 for q (those of 0.1 diverge after some hundred minibatches of
+a hundred images), Adam for the rest. Each model runs in a process of its own, on the seconds of its
+processors; start-up counts, imports and looks do not. What is shown after equal steps and after
+equal seconds comes from the same training. The picture, image_patches.png, has the curves.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import time
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from benchmarks._lib.child import from_child
+from benchmarks._lib.curves import draw_traces
+from benchmarks._lib.data import add_data_argument, for_a_process, load_images, source_of
+from benchmarks._lib.image_models import LabelledRows, labelled_rows
+from benchmarks._lib.looks import (
+    Trace,
+    at_step,
+    at_time,
+    bound_per_row,
+    common_steps,
+    rising_times,
+    seconds_per_step,
+    trained_with_looks,
+)
+from benchmarks._lib.negations import axis_negations
+from benchmarks._lib.prediction import Predictor, class_errors
+from benchmarks._lib.results import Record
+from benchmarks._lib.runner import Benchmark, Configuration, names
+from benchmarks._lib.tables import markdown
+
+MODELS = ("m", "2m", "m_plus_m", "2xm", "4xm")
+TITLES = {"m": "M", "2m": "2M", "m_plus_m": "M + M", "2xm": "2 x M", "4xm": "4 x M"}
+SETS = {"m": 1, "2m": 2, "m_plus_m": 2, "2xm": 2, "4xm": 4}
+"""How many times M patches there are."""
+HARMONIC = ("2xm", "4xm")
+PAPER = {
+    "m": ("65.70 ± 0.06", "1.65", "0.21"),
+    "2m": ("67.84 ± 0.07", "1.52", "0.39"),
+    "m_plus_m": ("67.67 ± 0.07", "1.50 ± 0.01", "0.39"),
+    "2xm": ("66.26 ± 1.11", "1.76 ± 0.17", "0.45"),
+    "4xm": ("67.76 ± 0.05", "1.51 ± 0.01", "0.52"),
+}
+"""Accuracy in percent, NLL and seconds of an iteration on GPUs (4 x M on four of them), of
+CIFAR-10 with M = 1,000."""
+DATA = ("mnist", "cifar10")
+NUM_IMAGES = {"mnist": 60_000, "cifar10": 5_000}
+STRIDE = {"mnist": 2, "cifar10": 3}
+BATCH = {"mnist": 100, "cifar10": 50}
+LENGTHSCALE = {"mnist": 2.0, "cifar10": 1.0}
+VARIANCE = {"mnist": 10.0, "cifar10": 100.0}
+SECONDS = [10.0, 20.0, 40.0, 80.0]
+STEPS = (100, 200, 300, 400, 600, 800, 1_200, 1_600)
+ROWS_FOR_BOUND = 1_000
+PATCH = (5, 5)
+
+
+class ImagePatches(Benchmark):
+    __doc__ = __doc__
+    name = "image_patches"
+
+    def add_arguments(self, parser: argparse.ArgumentParser) -> None:
+        add_data_argument(parser)
+        parser.add_argument("--datasets", type=names(DATA, "data sets"), default=None)
+        parser.add_argument("--models", type=names(MODELS, "models"), default=None)
+        parser.add_argument("--num-inducing", type=int, default=None, help="M, default 100")
+        parser.add_argument("--images", type=int, default=None, help="to train on, default all")
+        parser.add_argument("--batch-size", type=int, default=None, help="default 100, 50 (CIFAR)")
+        parser.add_argument("--learning-rate", type=float, default=0.01, help="of Adam")
+        parser.add_argument("--natural-gradient", type=float, default=0.02, help="for q")
+        parser.add_argument("--variance", type=float, default=None, help="of patches, at first")
+        parser.add_argument("--seconds", type=rising_times, default=None, help="10,20,40,80")
+        parser.add_argument("--seed", type=int, default=0)
+
+    def configurations(self, arguments: argparse.Namespace) -> Iterable[Configuration]:
+        short = arguments.short
+        for data in arguments.datasets or (DATA[:1] if short else DATA):
+            for model in arguments.models or (("m", "4xm") if short else MODELS):
+                yield {
+                    "data": data,
+                    "model": model,
+                    "num_inducing": arguments.num_inducing or (10 if short else 100),
+                    "images": arguments.images or (200 if short else NUM_IMAGES[data]),
+                    "test_images": 100 if short else 5_000,
+                    "batch_size": arguments.batch_size or (20 if short else BATCH[data]),
+                    "learning_rate": arguments.learning_rate,
+                    "natural_gradient": arguments.natural_gradient,
+                    "variance": arguments.variance or VARIANCE[data],
+                    "seconds": arguments.seconds or ([1.0, 2.0] if short else SECONDS),
+                    "seed": arguments.seed,
+                    "source": source_of(arguments.data_dir),
+                }
+
+    def run(self, configuration: Configuration, arguments: argparse.Namespace) -> dict[str, Any]:
+        return dict(from_child(measured, **for_a_process(configuration, arguments.data_dir)))
+
+    def table(self, records: Sequence[Record]) -> str:
+        return table_of(records)
+
+    def draw(self, folder: Path, records: Sequence[Record], arguments: argparse.Namespace) -> None:
+        traces: dict[str, dict[str, Trace]] = {}
+        for record in records:
+            run = record["configuration"]
+            title = f"{run['data']}, M = {run['num_inducing']}"
+            traces.setdefault(title, {})[TITLES[run["model"]]] = record["result"]["trace"]
+        labels = {"nll": "NLL of test images", "bound": "bound per image"}
+        draw_traces(folder / "image_patches.png", traces, labels)
+
+
+def measured(
+    *,
+    data: str,
+    model: str,
+    num_inducing: int,
+    images: int,
+    test_images: int,
+    batch_size: int,
+    learning_rate: float,
+    natural_gradient: float,
+    variance: float,
+    seconds: Sequence[float],
+    seed: int,
+    data_dir: str | None,
+) -> dict[str, Any]:
+    """Train one model, in a process of its own."""
+    import tensorflow as tf
+
+    import interdomain  # noqa: F401 - imports are not counted
+
+    tf.random.set_seed(seed)
+    found = load_images(data, None if data_dir is None else Path(data_dir))
+    rows = labelled_rows(found, train=images, test=test_images, seed=seed)
+    started = time.process_time()
+    built = build_model(
+        model, rows, num_inducing=num_inducing, variance=variance, data=data, seed=seed
+    )
+    bound = bound_per_row(
+        built, rows.X_train[:ROWS_FOR_BOUND], rows.Y_train[:ROWS_FOR_BOUND], len(rows.X_train)
+    )
+    predict = Predictor(built, rows.X_test.shape[1], cached=False)
+
+    def evaluate(model: Any) -> dict[str, float]:
+        errors = class_errors(model, rows.X_test, rows.Y_test, predict)
+        return {**errors, "bound": bound()}
+
+    trace = trained_with_looks(
+        built,
+        (rows.X_train, rows.Y_train),
+        evaluate,
+        seconds=seconds,
+        steps=STEPS,
+        started=started,
+        batch_size=batch_size,
+        learning_rate=learning_rate,
+        natural_gradient=natural_gradient,
+        seed=seed,
+    )
+    return {"trace": trace, "test_images": len(rows.X_test)}
+
+
+def build_model(
+    name: str,
+    rows: LabelledRows,
+    *,
+    num_inducing: int,
+    variance: float,
+    data: str,
+    seed: int,
+) -> Any:
+    """A model at its initial parameters."""
+    import gpflow
+
+    import interdomain as idm
+
+    base = gpflow.kernels.SquaredExponential(variance=variance, lengthscales=LENGTHSCALE[data])
+    kernel = idm.kernels.Convolutional(
+        base, image_shape=rows.shape, patch_shape=PATCH, stride=STRIDE[data]
+    )
+    likelihood = gpflow.likelihoods.Softmax(rows.num_classes)
+    settings = {"num_latent_gps": rows.num_classes, "num_data": len(rows.X_train)}
+    patches = idm.inducing_variables.InducingPatches
+    Z = patches.from_data(kernel, rows.X_train, SETS[name] * num_inducing, seed=seed).Z.numpy()
+    if name in HARMONIC:
+        negations = axis_negations(Z, SETS[name].bit_length() - 1)
+        harmonic = idm.kernels.HarmonicKernel(kernel, negations)
+        points = idm.inducing_variables.HarmonicInducingPoints.for_kernel(
+            harmonic, Z.reshape(SETS[name], num_inducing, -1)
+        )
+        return idm.models.AdditiveSVGP(harmonic, likelihood, points, **settings)
+    if name == "m_plus_m":
+        both = patches(Z[:num_inducing]), patches(Z[num_inducing:])
+        return idm.models.OrthogonalSVGP(kernel, likelihood, *both, **settings)
+    return gpflow.models.SVGP(kernel, likelihood, patches(Z), **settings)
+
+
+def table_of(records: Sequence[Record]) -> str:
+    """A table for each data set and size, and who is best when."""
+    groups: dict[tuple[Any, ...], dict[str, Record]] = {}
+    for record in records:
+        run = record["configuration"]
+        key = ("data", "num_inducing", "images", "batch_size", "learning_rate", "variance", "seed")
+        group = (*(run[name] for name in key), tuple(run["seconds"]))
+        groups.setdefault(group, {})[run["model"]] = record
+    return "\n\n".join(_table(key, found) for key, found in sorted(groups.items()))
+
+
+def _table(key: tuple[Any, ...], found: Mapping[str, Record]) -> str:
+    data, num_inducing, images, *_ = key
+    models = [name for name in MODELS if name in found]
+    traces = {name: found[name]["result"]["trace"] for name in models}
+    seconds = found[models[0]]["configuration"]["seconds"]
+    step = common_steps(traces.values(), STEPS)
+    rows = []
+    for name in models:
+        trace = traces[name]
+        same, last = None if step is None else at_step(trace, step), at_time(trace, seconds[-1])
+        rows.append(
+            (
+                TITLES[name],
+                SETS[name] * num_inducing,
+                *(PAPER[name] if data == "cifar10" else ("", "", "")),
+                f"{seconds_per_step(trace):.3f}",
+                *_figures(same),
+                *_figures(last),
+                "" if last is None else f"{last['steps']:.0f}",
+            )
+        )
+    after = f"{seconds[-1]:.0f} s"
+    headers = (
+        *("model", "patches", "paper: accuracy %", "NLL", "s per step", "ours: s per step"),
+        *(f"error % after {step} steps", "NLL", "bound"),
+        *(f"error % after {after}", "NLL", "bound", "steps"),
+    )
+    count = found[models[0]]["result"]["test_images"]
+    title = f"{data}, {images:,} images, M = {num_inducing}; {count:,} test images"
+    return "\n\n".join([title, markdown(headers, rows), _winners(traces, seconds, count)])
+
+
+def _figures(look: Mapping[str, float] | None) -> tuple[str, str, str]:
+    if look is None:
+        return "", "", ""
+    return f"{100 * (1 - look['accuracy']):.2f}", f"{look['nll']:.3f}", f"{look['bound']:.3f}"
+
+
+def _winners(traces: Mapping[str, Trace], seconds: Sequence[float], count: int) -> str:
+    """Who is best after equal steps and after equal seconds, by how much, and what the errors can
+    tell."""
+    marks = [(f"{one:g} s", {n: at_time(t, one) for n, t in traces.items()}) for one in seconds]
+    marks += [(f"{one} steps", {n: at_step(t, one) for n, t in traces.items()}) for one in STEPS]
+    lines = []
+    for mark, looks in marks:
+        there = {name: look for name, look in looks.items() if look is not None}
+        if len(there) == len(traces) > 1:
+            ranking = sorted(there, key=lambda name: there[name]["nll"])
+            figures = ", ".join(f"{TITLES[name]} {there[name]['nll']:.3f}" for name in ranking)
+            lines.append(f"- Best by NLL after {mark}: {figures}")
+    errors = [1 - trace[-1]["accuracy"] for trace in traces.values()]
+    deviation = np.sqrt(max(errors) * (1 - max(errors)) / count)
+    lines.append(
+        f"- The standard deviation of an error is at most {100 * deviation:.2f}% with so few images"
+    )
+    return "\n".join(lines)
+
+
+if __name__ == "__main__":
+    sys.exit(ImagePatches().main())
