@@ -19,7 +19,6 @@
 # an unknown function, draw a function from the posterior, and measure next where it is largest.
 
 # %%
-import os
 from pathlib import Path
 
 import gpflow
@@ -29,7 +28,6 @@ import tensorflow as tf
 
 import interdomain as idm
 
-SMOKE = os.environ.get("INTERDOMAIN_SMOKE") == "1"
 rng = np.random.default_rng(0)
 output = Path("notebooks" if Path("notebooks").is_dir() else ".") / "output"
 output.mkdir(exist_ok=True)
@@ -117,7 +115,7 @@ def maxima(functions: idm.sampling.FunctionSamples) -> np.ndarray:
 # everything and so do their maxima; later ones agree, and measurements gather about the maximum.
 
 # %%
-ROUNDS = 2 if SMOKE else 8
+ROUNDS = 8
 for round_number in range(ROUNDS):
     functions = idm.sampling.sample_functions(fitted(X, Y), 4, seed=10 + round_number)
     x = maxima(functions)

@@ -11,6 +11,8 @@ NUMBERS = {
     "additive": {"FOLDS": "2", "NUM_FEATURES": "120"},
     "chosen_harmonics": {"NUM_ROWS": "1_000", "NUM_INDUCING": "80"},
     "convolutional": {"NUM_PATCHES": "8", "STEPS": "5"},
+    "deep": {"STEPS": "100", "EPOCHS": "20"},
+    "function_samples": {"ROUNDS": "2"},
     "globe": {"NUM_STATIONS": "300", "MAX_DEGREE": "6", "STEP": "10"},
     "harmonic": {"BLOCK": "16", "NUM_POINTS": "10", "STEPS": "8"},
     "harmonizable": {"EVERY": "8", "COMPONENTS": "2", "FREQUENCIES": "4", "STEPS": "3"},
