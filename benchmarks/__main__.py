@@ -41,6 +41,7 @@ from benchmarks.natural_gradients import NaturalGradients
 from benchmarks.nystrom import Nystrom
 from benchmarks.one_pass import OnePass
 from benchmarks.orthogonal import Orthogonal
+from benchmarks.pareto.benchmark import Pareto
 from benchmarks.rectangles import Rectangles
 from benchmarks.several_outputs import SeveralOutputs
 from benchmarks.snelson import Snelson
@@ -73,6 +74,7 @@ BENCHMARKS: dict[str, type[Benchmark]] = {
         ManyFeatures,
         Anisotropic,
         AdditiveTables,
+        Pareto,
         UciVish,
         VffAdditive,
         FreeSpectrumBenchmark,

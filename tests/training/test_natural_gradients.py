@@ -255,3 +255,50 @@ def test_xla(data, make_svgp, q_diag):
         fit(model, data, natural_gradient=0.3, steps=4, jit_compile=jit_compile, progress=False)
     for a, b in zip(ours.trainable_variables, theirs.trainable_variables, strict=True):
         np.testing.assert_allclose(a, b, rtol=1e-6, atol=1e-8)
+
+
+def trained(model, data, **options):
+    fit(model, data, batch_size=10, steps=2, seed=3, progress=False, **options)
+    return model
+
+
+DEFAULTS = {
+    "q": ({}, True),
+    "an optimizer": ({"optimizer": tf_keras.optimizers.Adam}, False),
+    "a q that stays": ({"frozen": True}, False),
+    "classes": ({"likelihood": lambda: gpflow.likelihoods.Softmax(2)}, False),
+}
+
+
+@pytest.mark.parametrize("case", DEFAULTS)
+def test_the_default(case, data):
+    """Of each q and one latent GP for each column, in a fit whose optimizer is its own."""
+    given, natural = DEFAULTS[case]
+
+    def make():
+        likelihood = given.get("likelihood", GAUSSIAN)()
+        model = gpflow.models.SVGP(
+            gpflow.kernels.SquaredExponential(),
+            likelihood,
+            data[0][:5].copy(),
+            num_data=len(data[0]),
+            num_latent_gps=likelihood.latent_dim or 1,
+        )
+        gpflow.set_trainable(model.q_mu, not given.get("frozen"))
+        return model
+
+    def optimizer():
+        return {"optimizer": given["optimizer"](0.01)} if "optimizer" in given else {}
+
+    rows = (data[0], labels(data)[1].astype(int)) if case == "classes" else data
+    tf.random.set_seed(0)
+    found = trained(make(), rows, **optimizer())
+    tf.random.set_seed(0)
+    same = trained(make(), rows, natural_gradient=natural, **optimizer())
+    np.testing.assert_array_equal(found.q_mu, same.q_mu)
+    np.testing.assert_array_equal(found.q_sqrt, same.q_sqrt)
+    moved = np.max(np.abs(found.q_mu)) > 0
+    assert moved == (case != "a q that stays")
+    if natural:
+        other = trained(make(), rows, natural_gradient=False)
+        assert np.max(np.abs(found.q_mu - other.q_mu)) > 1e-4

@@ -99,8 +99,9 @@ def fit(
     :param natural_gradient: natural gradients for q, and Adam for everything else: True for the
         default step sizes; a number in (0, 1] for a constant one; a function (or a schedule of
         tf_keras) from the number of steps before to such a number; False for Adam alone. By
-        default True if the method is "adam", q is trainable and no ``optimizer`` is passed
-        (``python -m benchmarks.natural_gradients --kinds race``, ``python -m benchmarks.pareto``).
+        default True if the method is "adam", q is trainable, each column of Y has one latent GP
+        (not the classes of ``Softmax``) and no ``optimizer`` is passed (``python -m
+        benchmarks.natural_gradients --kinds race``, ``python -m benchmarks.pareto``).
         q are the pairs in
         ``model.variational_parameters``, or (``model.q_mu``, ``model.q_sqrt``), with a full or a
         diagonal q_sqrt (``q_diag=True``; at its optimum it loses up to 0.05 nats a row of the bound

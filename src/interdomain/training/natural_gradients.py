@@ -7,6 +7,7 @@ from typing import Any, TypeAlias
 
 import gpflow
 import tensorflow as tf
+from gpflow.likelihoods import ScalarLikelihood
 
 from ..linalg.natural_gradients import diagonal_step, full_step
 from .step_sizes import NaturalGradient, StepSizes
@@ -72,14 +73,14 @@ def natural_gradients(
     """
     The natural gradients that a fit takes for a model.
 
-    :param natural_gradient: None for the default: True if the model has q's, all of them trainable,
-        and no optimizer was passed, which is taken for everything.
+    :param natural_gradient: None for the default: True if no optimizer was passed, which is taken
+        for everything, and they suit the model (:func:`suits`).
     :param own_optimizer: whether the optimizer is the user's.
     :returns: None if there are to be none.
     :raises ValueError: if it is no step size, or the model has no q.
     """
     if natural_gradient is None and not alternate:
-        natural_gradient = not own_optimizer and has_trainable_q(model)
+        natural_gradient = not own_optimizer and suits(model)
     if natural_gradient is False:
         return None
     natural_gradient = True if natural_gradient is None else natural_gradient
@@ -88,10 +89,14 @@ def natural_gradients(
     return NaturalGradients(pairs, StepSizes(natural_gradient, diagonal), alternate=alternate)
 
 
-def has_trainable_q(model: Any) -> bool:
-    """Whether natural gradients have something to update, and nothing that is not to move."""
+def suits(model: Any) -> bool:
+    """Whether natural gradients of the default sizes are safe: the q's are trainable, and each
+    column of Y has one latent GP. With several (classes), they may diverge on minibatches of a
+    hundred rows (``benchmarks/image_patches``)."""
     pairs = _found_pairs(model)
-    return bool(pairs) and all(parameter.trainable for pair in pairs for parameter in pair)
+    trainable = all(parameter.trainable for pair in pairs for parameter in pair)
+    likelihood = getattr(model, "likelihood", None)
+    return bool(pairs) and trainable and isinstance(likelihood, ScalarLikelihood)
 
 
 def _pairs_of(model: Any) -> list[Pair]:
