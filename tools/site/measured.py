@@ -65,10 +65,12 @@ def _entry(value: Any, name: str) -> Any:
 
 
 def _has(configuration: dict[str, Any], entries: dict[str, str]) -> bool:
-    """Numbers and lists are compared as JSON, texts as they are."""
+    """Numbers and lists are compared as JSON, texts as they are; underscores may stand for
+    spaces."""
     for name, wanted in entries.items():
         value = configuration.get(name)
-        if (value if isinstance(value, str) else json.dumps(value)) != wanted:
+        text = value if isinstance(value, str) else json.dumps(value)
+        if wanted not in (text, text.replace(" ", "_")):
             return False
     return True
 
