@@ -29,10 +29,20 @@ nitpicky = True
 # Other projects' names: their inventories would have to be downloaded.
 nitpick_ignore_regex = [
     (r"py:.*", rf"{package}(\..*)?")
-    for package in ("gpflow", "tensorflow", "tf", "tf_keras", "numpy", "np", "check_shapes")
+    for package in (
+        "gpflow",
+        "gpflux",
+        "tensorflow",
+        "tf",
+        "tf_keras",
+        "numpy",
+        "np",
+        "check_shapes",
+    )
 ] + [
     # Attributes that a constructor sets are described with its parameters.
     (r"py:attr", r"(\w+\.)?\w+"),
+    (r"py:meth", "_convert_to_tensor_fn"),  # in a docstring of GPflux
     (r"py:.*", r"(matplotlib|collections|abc|typing|pathlib)\..*"),
     (r"py:.*", r"(ValueError|TypeError|RuntimeError|OSError|IndexError|NotImplementedError)"),
 ]

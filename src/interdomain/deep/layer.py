@@ -48,7 +48,7 @@ class Layer(GPLayer, abc.ABC):
     Posterior and KL divergence keep the structure of Kuu. Every weight is tracked by tf_keras and
     by ``tf.train.Checkpoint``.
 
-    A subclass makes its q's in its constructor, and implements :meth:`_groups`,
+    A subclass makes its q's in its constructor, and implements ``_groups``,
     :attr:`variational_parameters` and :meth:`posterior`.
 
     :ivar num_latent_gps: The number L of latent GPs.

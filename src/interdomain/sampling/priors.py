@@ -40,7 +40,7 @@ class PriorSample(abc.ABC):
         """How many numbers are held for each row of X."""
 
     def by_rows(self, X: tf.Tensor) -> tf.Tensor:
-        """As :meth:`__call__`, a few rows at a time, so that memory does not grow with N."""
+        """As a call, but a few rows at a time, so that memory does not grow with N."""
         chunk = max(1, MOST_ENTRIES // self.entries_per_row)
         return tf.transpose(map_rows(lambda rows: tf.transpose(self(rows)), X, [], chunk))
 
