@@ -23,6 +23,7 @@ import sys
 import traceback
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from contextvars import ContextVar
 from types import FunctionType, TracebackType
 from typing import Any, TypeVar
 
@@ -121,6 +122,26 @@ def compiled(function: Callable[..., Any], **options: Any) -> Any:
     """
     traced = functools.partial(freed_with_its_graph(function))
     return tf.function(traced, autograph=False, **options)
+
+
+_operation_by_operation = ContextVar("operation_by_operation", default=False)
+
+
+@contextmanager
+def operation_by_operation() -> Iterator[None]:
+    """Within, eager calls of functions that this library compiles otherwise are evaluated one
+    operation after the other. Where a model, or a set of features, is another after a few
+    evaluations, tracing takes longer than these."""
+    token = _operation_by_operation.set(True)
+    try:
+        yield
+    finally:
+        _operation_by_operation.reset(token)
+
+
+def is_operation_by_operation() -> bool:
+    """Whether it is called within :func:`operation_by_operation`, and in no graph."""
+    return _operation_by_operation.get() and tf.executing_eagerly()
 
 
 def once_per_shape(function: Function) -> Function:

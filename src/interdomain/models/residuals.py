@@ -22,6 +22,7 @@ import numpy as np
 import tensorflow as tf
 from scipy.linalg.blas import dger
 
+from .._tracing import operation_by_operation
 from ..covariances import Kuu_operator
 from ..covariances.domains import BoolArray, Kuf_in_domain
 from ..covariances.pairs import Block
@@ -195,12 +196,13 @@ class Residuals:
             sites = self._slopes_of(mean, Y)
             return sums_of(own, Kuf_in_domain(inducing_variable, kernel, X), *sites)
 
-        # Not compiled: these features are seen once, in a few batches, and tracing takes longer.
+        # Not compiled: these features are seen in a few batches, and never again.
         def of_batch(X: Array, Y: Array) -> Mapping[str, Array]:
             total: dict[str, Array] = {}
             for start in range(0, len(X), num_rows):
                 rows = slice(start, start + num_rows)
-                found = of_rows(tf.constant(X[rows], dtype), tf.constant(Y[rows], dtype))
+                with operation_by_operation():
+                    found = of_rows(tf.constant(X[rows], dtype), tf.constant(Y[rows], dtype))
                 for name, value in found.items():
                     total[name] = total.get(name, 0.0) + value.numpy().astype(np.float64)
             return total

@@ -24,7 +24,7 @@ import numpy as np
 import tensorflow as tf
 from check_shapes import check_shapes
 
-from .._tracing import compiled
+from .._tracing import compiled, is_operation_by_operation
 from ._typing import Array, IntArray
 from .chains import raises_of
 from .gegenbauer import jacobi_coefficient, log_seed_norm
@@ -253,9 +253,8 @@ _Evaluation: TypeAlias = Callable[[tf.Tensor, tf.Tensor], tf.Tensor]
 @lru_cache(maxsize=128)
 def _compiled(dimension: int, chains: bytes, dtype: tf.DType) -> tuple[_Evaluation, _Evaluation]:
     """
-    One per (dimension, chains, dtype), from ``[d, n]``, ``[1, n]`` to ``[M, n]``: as it is, for
-    eager calls, most of which see other chains next; and as a function that graphs call, traced
-    once.
+    One per (dimension, chains, dtype), from ``[d, n]``, ``[1, n]`` to ``[M, n]``: as it is, and as
+    a function that is traced once.
     """
     plan = _plan(dimension, np.frombuffer(chains, np.int64).reshape([-1, dimension - 1]))
 
@@ -295,7 +294,7 @@ def chosen_harmonics(
     dimension = X.shape[-1]
     flat = X if X.shape.rank == 2 else tf.reshape(X, [-1, dimension])
     scale = tf.ones_like(flat[:, 0]) if scale is None else tf.reshape(scale, [-1])
-    eager, traced = _compiled(dimension, chains.astype(np.int64).tobytes(), X.dtype)
-    evaluate = eager if tf.executing_eagerly() else traced
+    plain, traced = _compiled(dimension, chains.astype(np.int64).tobytes(), X.dtype)
+    evaluate = plain if is_operation_by_operation() else traced
     rows = evaluate(tf.transpose(flat), scale[None])
     return tf.reshape(rows, tf.concat([[rows.shape[0]], tf.shape(X)[:-1]], axis=0))

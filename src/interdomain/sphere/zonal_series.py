@@ -69,19 +69,7 @@ def zonal_series(
     def evaluate(
         t: tf.Tensor, weights: tf.Tensor
     ) -> tuple[tf.Tensor, Callable[[tf.Tensor], tuple[tf.Tensor, tf.Tensor]]]:
-        def add_level(
-            l: tf.Tensor, p: tf.Tensor, p_before: tf.Tensor, total: tf.Tensor
-        ) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor, tf.Tensor]:
-            p_next = _next_polynomial(l, dimension, t, p, p_before)
-            return l + 1, p_next, p, total + weights[l] * p
-
-        one, zero = tf.ones_like(t), tf.zeros_like(t)
-        *_, total = tf.while_loop(
-            lambda l, *_: l < count,
-            add_level,
-            (tf.constant(0), one, zero, zero),
-            maximum_iterations=size,
-        )
+        total = _sum_of_levels(t, weights, dimension, count)
 
         def gradient(upstream: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
             slopes = derivative_weights(weights, dimension)
@@ -91,6 +79,27 @@ def zonal_series(
         return total, gradient
 
     return evaluate(t, weights)
+
+
+def _sum_of_levels(
+    t: tf.Tensor, weights: tf.Tensor, dimension: int, count: tf.Tensor | int
+) -> tf.Tensor:
+    """The terms of the first ``count`` of ``weights`` ``[L, ...]``, without a gradient."""
+
+    def add_level(
+        l: tf.Tensor, p: tf.Tensor, p_before: tf.Tensor, total: tf.Tensor
+    ) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor, tf.Tensor]:
+        p_next = _next_polynomial(l, dimension, t, p, p_before)
+        return l + 1, p_next, p, total + weights[l] * p
+
+    one, zero = tf.ones_like(t), tf.zeros_like(t)
+    *_, total = tf.while_loop(
+        lambda l, *_: l < count,
+        add_level,
+        (tf.constant(0), one, zero, zero),
+        maximum_iterations=weights.shape[0],
+    )
+    return total
 
 
 def derivative_weights(weights: tf.Tensor, dimension: int) -> tf.Tensor:
@@ -118,19 +127,7 @@ def zonal_series_of_each(t: tf.Tensor, weights: tf.Tensor, dimension: int) -> tf
 
     @tf.custom_gradient
     def evaluate(t: tf.Tensor) -> tuple[tf.Tensor, Callable[[tf.Tensor], tf.Tensor]]:
-        def add_level(
-            l: tf.Tensor, p: tf.Tensor, p_before: tf.Tensor, total: tf.Tensor
-        ) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor, tf.Tensor]:
-            p_next = _next_polynomial(l, dimension, t, p, p_before)
-            return l + 1, p_next, p, total + weights[l] * p
-
-        one, zero = tf.ones_like(t), tf.zeros_like(t)
-        *_, total = tf.while_loop(
-            lambda l, *_: l < size,
-            add_level,
-            (tf.constant(0), one, zero, zero),
-            maximum_iterations=size,
-        )
+        total = _sum_of_levels(t, weights, dimension, size)
 
         def gradient(upstream: tf.Tensor) -> tf.Tensor:
             slopes = derivative_weights(weights, dimension)

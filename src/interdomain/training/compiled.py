@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import contextlib
 import enum
 import functools
 import types
 import weakref
 import zlib
 from collections import OrderedDict
-from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
-from contextvars import ContextVar
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from typing import Any, TypeVar
 
 import gpflow
@@ -22,25 +20,6 @@ Value = TypeVar("Value")
 _ATTRIBUTE = "_compiled_by_interdomain"
 _MOST = 8  # of kept functions: a fit needs two or three
 _PLAIN = (type(None), bool, int, float, complex, str, bytes, enum.Enum, slice, range, np.generic)
-
-
-_operation_by_operation = ContextVar("operation_by_operation", default=False)
-
-
-@contextlib.contextmanager
-def operation_by_operation() -> Iterator[None]:
-    """Within, L-BFGS evaluates a model's loss without compiling it: where a model is another after
-    a few evaluations, tracing takes longer than these."""
-    token = _operation_by_operation.set(True)
-    try:
-        yield
-    finally:
-        _operation_by_operation.reset(token)
-
-
-def is_operation_by_operation() -> bool:
-    """Whether it was called within :func:`operation_by_operation`."""
-    return _operation_by_operation.get()
 
 
 class CompiledFunctions:

@@ -11,15 +11,10 @@ import tensorflow as tf
 from gpflow.base import AnyNDArray
 from scipy.optimize import OptimizeResult
 
-from .._tracing import Traced
+from .._tracing import Traced, is_operation_by_operation
 from .batches import Batch
 from .checkpoints import CheckpointStore
-from .compiled import (
-    CompiledFunctions,
-    connected,
-    is_operation_by_operation,
-    training_loss_of,
-)
+from .compiled import CompiledFunctions, connected, training_loss_of
 from .endings import Ending, Endings
 from .guard import LastGood, NumericalBreakdown, tensorflow_errors_as_breakdowns
 from .progress import Recorder

@@ -15,6 +15,7 @@ from gpflow.base import RegressionData
 from tqdm import tqdm
 
 from .._arguments import boolean, integer, number
+from .._tracing import operation_by_operation
 from ..covariances.dictionaries import Dictionary, dictionary
 from ..covariances.pairs import Block
 from ..distributed import Workers
@@ -22,7 +23,6 @@ from ..models import StructuredSGPR
 from ..models.residuals import Residuals
 from ..sphere._typing import Array, IntArray
 from .arguments import pair_of_matrices
-from .compiled import operation_by_operation
 from .loop import fit
 
 MOST_CANDIDATES = 5_000
