@@ -204,8 +204,8 @@ def race(
 
     How a model is trained: a StructuredSGPR by :func:`fit_sgpr` and a CollapsedSVGP by
     :func:`fit_collapsed`, which end by themselves and are looked at then; a model that holds its
-    data by L-BFGS (:func:`fit`); any other by minibatches of 1,000, and natural gradients where it
-    has variational parameters. An :class:`Entrant` says otherwise.
+    data by L-BFGS (:func:`fit`); any other by minibatches of 1,000 and otherwise as :func:`fit`
+    does by default. An :class:`Entrant` says otherwise.
 
     :param models: functions, or :class:`Entrant`, by name.
     :param data: (X ``[N, D]``, Y ``[N, P]``), finite.
