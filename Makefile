@@ -58,8 +58,8 @@ $(VENV)/.installed-%: pyproject.toml $(CONSTRAINTS) $(OVERRIDES)
 demo: $(VENV)/.installed-notebooks
 	@$(python) tools/demo.py notebooks/terrain.py
 
-# Warnings are errors, and every link inside the site is followed. INTERDOMAIN_SMOKE=1 shows the
-# source of a notebook that was never executed; without it, that is an error.
+# Warnings are errors, and every link inside the site is followed. Nothing is executed: of a notebook
+# whose outputs are not stored the source is shown.
 docs: $(VENV)/.installed-docs
 	@rm -rf build/site
 	@$(python) -m sphinx --fail-on-warning --keep-going --quiet -b html docs build/site

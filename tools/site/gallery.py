@@ -1,13 +1,12 @@
 """The notebooks as pages of the site, and cards with thumbnails that lead to them.
 
-What is shown was executed before (`make notebooks`): the stored `.ipynb` beside each `.py`.
-Building the site executes nothing.
+What is shown was executed before (`make notebooks`): the stored `.ipynb` beside each `.py`, or the
+source where there is none. Building the site executes nothing.
 """
 
 from __future__ import annotations
 
 import base64
-import os
 import re
 import shutil
 from pathlib import Path
@@ -38,18 +37,17 @@ def sources() -> list[Path]:
 
 
 def notebook(source: Path) -> nbformat.NotebookNode:
-    """The executed notebook; in smoke mode the mere source does, if there is no other.
-
-    :raises FileNotFoundError: if it was never executed, and this is no smoke mode.
-    """
+    """The executed notebook; its source, which says so, if it was not executed."""
     executed = source.with_suffix(".ipynb")
     if executed.exists():
         return nbformat.read(executed, as_version=4)
-    if os.environ.get("INTERDOMAIN_SMOKE") == "1":
-        return jupytext.read(source)
-    raise FileNotFoundError(
-        f"{executed.name} must be there: run `make notebooks NOTEBOOKS=notebooks/{source.name}`"
+    pages = jupytext.read(source)
+    note = (
+        "The outputs of this notebook are not stored: "
+        f"`make notebooks NOTEBOOKS=notebooks/{source.name}` executes it."
     )
+    pages.cells.insert(1, nbformat.v4.new_markdown_cell(note))
+    return pages
 
 
 def title_and_summary(pages: nbformat.NotebookNode) -> tuple[str, str]:
@@ -90,8 +88,8 @@ def write(folder: Path) -> None:
     groups = {**GROUPS, "Others": [name for name in cards if name not in grouped]}
     parts = [
         "# Gallery",
-        "Each notebook answers one question with data that need no download. They were executed "
-        "before, and are shown with what they printed and drew.",
+        "Each notebook answers one question with data that need no download. Those with a picture "
+        "were executed before, and are shown with what they printed and drew.",
     ]
     for heading, names in groups.items():
         there = [cards[name] for name in names if name in cards]
