@@ -51,7 +51,7 @@ START_UP: Mapping[str, float] = {
     "harmonics with full q": 16,
 }
 """Seconds of one processor that a small candidate takes at least, tracing for the most part: it is
-left out where there is less time. The quickest are tried first."""
+left out where there is less time."""
 
 _AS_GOOD = 0.01
 """Nats a row: what is as near as that is as good."""
@@ -118,8 +118,9 @@ def recommend(
     minibatches with a full and a diagonal q; waves of a box for up to three columns; effects of
     columns and of pairs; both with harmonics; a sum of blocks along the best negations by
     :func:`rank_transforms`; orthogonal points; an exact GP for up to 2,000 rows; the globe, or
-    patches, if the columns are said to be places or pixels. The quickest are tried first; those
-    that there is no time for are in :attr:`Recommendation.not_tried`.
+    patches, if the columns are said to be places or pixels. Those that end by themselves are tried
+    first, then those of minibatches; those that there is no time for are in
+    :attr:`Recommendation.not_tried`.
 
     What no model bears is done away with, and said: rows with missing values, columns that are
     often missing, constant or repeated; text becomes one column for each level. Columns are
@@ -162,7 +163,7 @@ def recommend(
         file=sys.stderr,
         dynamic_ncols=True,
     ) as bar:
-        for name in sorted(full, key=lambda name: START_UP[name]):
+        for name in _in_turn(full):
             bar.set_postfix_str(name)
             left = seconds - (now() - started)
             if name not in trial.small or START_UP[name] > left:
@@ -177,6 +178,15 @@ def recommend(
     code = full[winner].code
     passed = now() - started
     return Recommendation(winner, code, reasons, findings, tuple(not_tried), found, full, passed)
+
+
+def _in_turn(candidates: Mapping[str, Candidate]) -> list[str]:
+    """Those that end by themselves, the quickest first; then those of minibatches, which can use
+    whatever time is left."""
+    return sorted(
+        candidates,
+        key=lambda name: ("batch_size" in candidates[name].training_arguments, START_UP[name]),
+    )
 
 
 class _Trial:
