@@ -220,8 +220,10 @@ class Layer(GPLayer, abc.ABC):
             )
 
     def check_hidden_inputs(self, num_columns: int) -> None:
-        """:raises ValueError: Unless the layer takes any inputs of so many columns, wherever a
-        layer before may put them."""
+        """Whether the layer can follow another, which may put its inputs anywhere.
+
+        :raises ValueError: If it does not take all inputs of so many columns.
+        """
         for latents in latent_gps(self.kernel, self.inducing_variable):
             pair = latents.inducing_variables[0], latents.kernel
             ends = [str(box) for box in boxes(*pair, num_columns)]
