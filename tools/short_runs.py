@@ -8,7 +8,7 @@ import re
 
 NUMBERS = {
     "activation_orthogonal": {"NUM_UNITS": "8", "STEPS": "5"},
-    "additive": {"FOLDS": "2", "NUM_FEATURES": "120"},
+    "additive": {"FOLDS": "2", "NUM_FEATURES": "210"},
     "chosen_harmonics": {"NUM_ROWS": "1_000", "NUM_INDUCING": "80"},
     "convolutional": {"NUM_PATCHES": "8", "STEPS": "5"},
     "deep": {"STEPS": "100", "EPOCHS": "20"},
