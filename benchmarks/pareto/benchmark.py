@@ -14,7 +14,8 @@ gpytorch_M    GPyTorch's SVGP, the same points and kernel, Adam 0.01, single pre
 exact         GPflow's GPR on 2,000 rows
 boosting      scikit-learn's gradient boosting; the variance is that of the residuals of a tenth of
               the rows
-the others    what `diagnostics.candidates` has for the data, of M = 500, waves 1,000
+the others    what `diagnostics.candidates` has for the data, of M = 500, waves 1,000; harmonics_200
+              and effects_200 of M = 200
 recommend     which of these `diagnostics.recommend` names after 60 seconds
 """
 
@@ -134,9 +135,10 @@ def measured(
         return recommended(train, common, 8.0 if rows else SECONDS_TO_RECOMMEND)
     if method == "exact":
         train = (train[0][:ROWS_EXACT], train[1][:ROWS_EXACT])
-    kind = "points" if method.startswith("svgp") else method
-    if kind == "points":
-        num_inducing = int(method.split("_")[1]) if rows is None else num_inducing
+    name, *rest = method.split("_")
+    kind = "points" if name == "svgp" else name
+    if rest and rows is None:
+        num_inducing = int(rest[0])
     started = time.process_time()
     found = idm.diagnostics.candidates(*train, num_inducing=num_inducing, **common)
     if kind not in found:

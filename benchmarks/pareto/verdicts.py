@@ -21,6 +21,8 @@ OURS = (
     "blocks",
     "orthogonal points",
     "harmonics with full q",
+    "harmonics_200",
+    "effects_200",
 )
 
 

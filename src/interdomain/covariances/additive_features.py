@@ -25,7 +25,7 @@ from ..linalg.diagonal import Diagonal
 from ..sphere._typing import IntArray
 from .columns import num_input_columns
 from .dispatch import Kuu_operator
-from .domains import clipped_to
+from .domains import Kuf_in_domain, clipped_to
 from .finite_rank import are_among
 
 Parts: TypeAlias = list[tuple[tuple[int, ...], IntArray]]
@@ -108,6 +108,15 @@ def Kuf_additive_features(
         blocks.append(functools.reduce(operator.mul, [tf.gather(functions, s) for s in slots]))
     shape = tf.concat([[inducing_variable.num_inducing], tf.shape(X)[:-1]], axis=0)
     return tf.reshape(tf.concat(blocks, axis=0), shape)
+
+
+@Kuf_in_domain.register(AdditiveFeatures, Additive, object)
+def Kuf_in_domain_additive_features(
+    inducing_variable: AdditiveFeatures, kernel: Additive, X: TensorType
+) -> tf.Tensor:
+    """The same as everywhere; not block by block, where effects would compute functions of a column
+    again."""
+    return Kuf(inducing_variable, kernel, X)
 
 
 def _highest_functions(parts: Parts) -> dict[int, int]:

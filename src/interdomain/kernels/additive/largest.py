@@ -33,11 +33,13 @@ def largest_orders(
     candidates: dict[Effect, IntArray] = {}
     shares: dict[Effect, Array] = {}
     sizes: dict[Effect, int] = {}
-    for effect in kernel.effects:
+    of_effects = kernel.variances.numpy()
+    of_waves = kernel.wave_variances(max(num_features // 2, 1)).numpy()
+    for effect, variance in zip(kernel.effects, of_effects, strict=True):
         columns = [kernel.columns[k] for k in effect]
         sizes[effect] = math.prod(column.num_levels or 2 for column in columns)
         candidates[effect], shares[effect] = _candidates(
-            kernel, effect, max(num_features // sizes[effect], 1), highest
+            kernel, effect, max(num_features // sizes[effect], 1), highest, variance, of_waves
         )
     needed = 1 + sum(sizes.values())
     if needed > num_features:
@@ -71,21 +73,32 @@ def _first(entry: tuple[bool, float, Effect]) -> tuple[bool, float]:
 
 
 def _candidates(
-    kernel: Additive, effect: Effect, count: int, most: Sequence[int] | None
+    kernel: Additive,
+    effect: Effect,
+    count: int,
+    most: Sequence[int] | None,
+    variance: float,
+    of_waves: Array,
 ) -> tuple[IntArray, Array]:
-    """In decreasing order of the variance that a feature has, and that variance."""
+    """In decreasing order of the variance that a feature has, and that variance.
+
+    :param count: Of waves, at most.
+    :param most: The most periods in each column of the table.
+    :param variance: Of the effect.
+    :param of_waves: What waves carry of a variance of one, for each lengthscale, ``[P, J]``.
+    """
     places = [kernel.lengthscale_place(effect, column) for column in effect]
     numeric = [place for place in places if place is not None]
     levels = math.prod(kernel.columns[column].num_levels or 1 for column in effect)
-    variance = float(kernel.variance_of(effect)) / levels
     if not numeric:
-        return np.zeros([1, 0], np.int64), np.array([variance])
+        return np.zeros([1, 0], np.int64), np.array([variance / levels])
     highest = max(min(count, int(_MAX_CANDIDATES ** (1 / len(numeric)))), 1)
-    of_waves = np.asarray(kernel.wave_variances(highest), float)
-    product = np.array(variance)
+    product = np.array(variance / levels, float)
     columns = [k for k in effect if kernel.columns[k].num_levels is None]
     for place, column in zip(numeric, columns, strict=True):
-        product = np.multiply.outer(product, of_waves[place, : most[column] if most else None])
+        product = np.multiply.outer(
+            product, of_waves[place, : min(highest, most[column] if most else highest)]
+        )
     shape = product.shape
     product = product.reshape(-1)
     best = np.argsort(-product, kind="stable")[:count]
