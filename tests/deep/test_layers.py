@@ -74,6 +74,29 @@ def test_fit(name: str) -> None:
     np.testing.assert_allclose(in_batches[1], variance, rtol=1e-9)
 
 
+@pytest.mark.parametrize("name", in_tiers(CLASSES, quick=()))
+def test_saved(name: str, tmp_path: Path) -> None:
+    """Predictions of the folder are those of the model, with the same draws, for any rows."""
+    model = model_of(name)
+    randomise(model)
+    X, Y = make_data()
+    serving.save(model, tmp_path / "served")
+    loaded = serving.load(tmp_path / "served")
+    assert "predict_f_full_cov" not in loaded.metadata.functions
+    assert (loaded.num_columns, loaded.num_outputs) == (2, 1)
+    assert repr(loaded).startswith("<LoadedModel of DeepGP")
+    for rows in (X, X[:3]):
+        for method in ("predict_f", "predict_y"):
+            for own, found in zip(
+                getattr(model, method)(rows), getattr(loaded, method)(rows), strict=True
+            ):
+                np.testing.assert_allclose(found, own, rtol=1e-10, atol=1e-12)
+    densities = model.predict_log_density((X, Y))
+    np.testing.assert_allclose(loaded.predict_log_density((X, Y)), densities, rtol=1e-10)
+    with pytest.raises(ValueError, match="likelihood must be None for a DeepGP, which has its own"):
+        serving.save(model, tmp_path / "other", likelihood=model.likelihood)
+
+
 @pytest.mark.parametrize("name", in_tiers(("wrapped", "activation", "convolutional"), quick=()))
 def test_unknown_shapes(name: str) -> None:
     """Graphs of any number of rows and columns say what eager calls say."""

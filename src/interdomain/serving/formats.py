@@ -22,7 +22,7 @@ class Metadata:
     """What is in the folder of a saved model.
 
     :ivar model: The class of what was saved.
-    :ivar kernel: The class of its kernel.
+    :ivar kernel: The class of the kernel that sees X; None of a deep GP whose inputs are pixels.
     :ivar likelihood: The class of the likelihood; None if there was none.
     :ivar functions: The names of the functions.
     :ivar num_columns: The number D of columns of X.
@@ -36,7 +36,7 @@ class Metadata:
     """
 
     model: str
-    kernel: str
+    kernel: str | None
     likelihood: str | None
     functions: tuple[str, ...]
     num_columns: int

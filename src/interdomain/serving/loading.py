@@ -28,8 +28,9 @@ class LoadedModel:
 
     def __repr__(self) -> str:
         found = self.metadata
+        what = ", ".join(name for name in (found.model, found.kernel) if name is not None)
         return (
-            f"<LoadedModel of {found.model}, {found.kernel}: {found.num_columns} columns, "
+            f"<LoadedModel of {what}: {found.num_columns} columns, "
             f"{found.num_outputs} outputs, {', '.join(found.functions)}>"
         )
 

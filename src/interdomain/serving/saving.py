@@ -12,20 +12,21 @@ from typing import Any
 import gpflow
 import tensorflow as tf
 from gpflow.likelihoods import Likelihood
-from gpflow.models import GPModel
+from gpflow.models import BayesianModel
 from gpflow.posteriors import AbstractPosterior
 
-from .._arguments import boolean, instance, integer
+from .._arguments import boolean, integer
 from .._tracing import Traced, compiled
 from .formats import Metadata, as_path, check_free, write_folder
-from .predictors import FULL_COV, METHODS, OF_TARGETS, Predictor, predictor_of
+from .predictors import FULL_COV, METHODS, OF_TARGETS, Predictor
+from .sorts import saved_predictor
 
 _RESULTS = ("mean", "variance")
 """Names in the signatures."""
 
 
 def save(
-    model: GPModel | AbstractPosterior,
+    model: BayesianModel | AbstractPosterior,
     path: str | os.PathLike[str],
     *,
     likelihood: Likelihood | None = None,
@@ -37,7 +38,9 @@ def save(
     It holds the cache of the posterior and the parameters of the kernel and of the likelihood; no
     q(u) beside its cache, no optimiser, and of models with inducing variables no data. (``GPR``,
     ``VGP`` and ``GPMC`` predict from their rows, which are saved then; GPflow's ``CGLB`` cannot be
-    compiled, ``CGLB.posterior()`` can.) Training cannot go on from it. The functions are
+    compiled, ``CGLB.posterior()`` can.) A :class:`interdomain.deep.DeepGP` is saved with its draws,
+    for ``num_prediction_samples`` samples, and the parameters of its layers. Training cannot go on
+    from it. The functions are
 
     * ``predict_f(Xnew)`` and ``predict_f_mean(Xnew)``, of any number of rows ``[N, D]``;
     * ``predict_f_full_cov(Xnew)``, the covariances ``[P, N, N]`` with them, where the model has
@@ -50,8 +53,8 @@ def save(
     TensorFlow Serving too, ``predict_f`` the default one, with inputs "Xnew" and "Y" and outputs
     "mean", "variance" and "log_density".
 
-    :param model: A GPflow model, or a posterior; a posterior with a cache is saved as it is, of a
-        model and a posterior without one the cache is computed.
+    :param model: A GPflow model, a posterior or a ``DeepGP``; a posterior with a cache is saved as
+        it is, of a model and a posterior without one the cache is computed.
     :param path: A new folder. It is there completely or not at all.
     :param likelihood: Of a posterior, which has none; without it, it predicts f alone.
     :param num_columns: The number D of columns of X, where the model does not know it, as with a
@@ -61,12 +64,11 @@ def save(
         compile the predictions for any number of rows, such as those of GPflow's Softmax.
     :raises OSError: If the folder cannot be written.
     """
-    instance("model", model, (GPModel, AbstractPosterior), "a GPflow model or posterior")
     target = as_path(path)
     check_free(target, overwrite=boolean("overwrite", overwrite))
-    predictor = predictor_of(model, likelihood, keep=True)
+    predictor = saved_predictor(model, likelihood)
     width = _num_columns(predictor, num_columns)
-    if isinstance(model, GPModel):
+    if isinstance(model, BayesianModel):
         likelihood = model.likelihood
     functions, targets_dtype = _trace(predictor, width, likelihood)
     mean = functions["predict_f_mean"].concrete_function().structured_outputs
@@ -75,7 +77,7 @@ def save(
         num_outputs = functions["predict_f_mean"](tf.zeros([1, width], predictor.dtype)).shape[-1]
     metadata = Metadata(
         model=type(model).__name__,
-        kernel=type(model.kernel).__name__,
+        kernel=None if predictor.kernel is None else type(predictor.kernel).__name__,
         likelihood=None if likelihood is None else type(likelihood).__name__,
         functions=tuple(functions),
         num_columns=width,
@@ -136,7 +138,8 @@ def _trace(
         for name in METHODS[:2]:
             trace(name, X)
         with contextlib.suppress(NotImplementedError):
-            trace(FULL_COV, X)
+            if FULL_COV in predictor.functions:
+                trace(FULL_COV, X)
     targets_dtype = predictor.dtype
     if likelihood is None:
         return functions, targets_dtype

@@ -7,10 +7,10 @@ from typing import Any
 import gpflow
 import tensorflow as tf
 from gpflow.likelihoods import Likelihood
-from gpflow.models import GPModel
+from gpflow.models import BayesianModel, GPModel
 from gpflow.posteriors import AbstractPosterior
 
-from .._arguments import short
+from .._arguments import instance, short
 from .predictors import Predictor, predictor_of
 
 
@@ -31,14 +31,31 @@ def any_predictor(model: Any, method: str, likelihood: Likelihood | None) -> Pre
             f"model must be a GPflow model or posterior, or what was loaded with a function "
             f"{method!r}, found {short(model)}; interdomain.serving.save writes such."
         )
-    if likelihood is not None:
-        what, remedy = f"a {predictor.kind}, which has its own", "leave it out"
-        if predictor.is_compiled:
-            what, remedy = "what was loaded", "save it with a likelihood"
-        raise ValueError(
-            f"likelihood must be None for {what}, found {type(likelihood).__name__}; {remedy}."
-        )
-    return predictor
+    return _with_its_own(predictor, likelihood)
+
+
+def saved_predictor(model: Any, likelihood: Likelihood | None) -> Predictor:
+    """The functions of what :func:`interdomain.serving.save` writes.
+
+    :raises ValueError: If it is neither a model nor a posterior.
+    """
+    own = getattr(model, "predictor", None)
+    if isinstance(model, BayesianModel) and isinstance(own, Predictor):
+        return _with_its_own(own, likelihood)
+    instance("model", model, (GPModel, AbstractPosterior), "a GPflow model or posterior")
+    return predictor_of(model, likelihood, keep=True)
+
+
+def _with_its_own(predictor: Predictor, likelihood: Likelihood | None) -> Predictor:
+    """:raises ValueError: If a likelihood was passed as well."""
+    if likelihood is None:
+        return predictor
+    what, remedy = f"a {predictor.kind}, which has its own", "leave it out"
+    if predictor.is_compiled:
+        what, remedy = "what was loaded", "save it with a likelihood"
+    raise ValueError(
+        f"likelihood must be None for {what}, found {type(likelihood).__name__}; {remedy}."
+    )
 
 
 def _of_functions(model: Any, method: str) -> Predictor:
