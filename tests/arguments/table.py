@@ -26,6 +26,7 @@ from tests.arguments.kinds import (
     number,
     several,
 )
+from tests.arguments.of_deep import DEEP
 from tests.arguments.of_kernels import KERNELS
 from tests.arguments.parts import (
     IMAGES,
@@ -92,6 +93,7 @@ BOX_FEATURES = {
 }
 TABLE: dict[str, Entry] = {
     **KERNELS,
+    **DEEP,
     # inducing variables
     "ActivationFeatures": entry(
         inducing_variables.ActivationFeatures,

@@ -17,7 +17,7 @@ from tests.tiers import in_tiers
 
 PACKAGES = (
     *("kernels", "inducing_variables", "models", "sphere", "transforms"),
-    *("streaming", "devices", "distributed"),
+    *("streaming", "devices", "distributed", "deep"),
 )
 """The packages with classes that users make. (Those of `posteriors` are made by models, those of
 `training`, `diagnostics` and `serving` are results.)"""
