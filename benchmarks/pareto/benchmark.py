@@ -117,7 +117,9 @@ def measured(
     train = (train[0][order], train[1][order])
     held_out = (held_out[0][:MOST_TESTED], held_out[1][:MOST_TESTED])
     if method == "boosting":
-        return {**boosting(train, held_out, 0, clock=time.process_time), "num_rows": len(train[0])}
+        (point,) = boosting(train, held_out, 0, clock=time.process_time)["trace"]
+        trace = [{"seconds": point["seconds"], "log_density": -point["nll"], "rmse": point["rmse"]}]
+        return {"trace": trace, "num_rows": len(train[0])}
     if method == GPYTORCH:
         from benchmarks.pareto.gpytorch_side import trained
 

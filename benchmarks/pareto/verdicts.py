@@ -75,7 +75,7 @@ def table_of(records: Sequence[Record]) -> str:
 
 
 def density_of(point: Mapping[str, float]) -> float:
-    return float(point.get("log_density", -point.get("nll", np.nan)))
+    return float(point["log_density"])
 
 
 def _verdict(found: Mapping[str, Any], times: Sequence[float]) -> tuple[str, ...]:
