@@ -14,8 +14,8 @@ gpytorch_M    GPyTorch's SVGP, the same points and kernel, Adam 0.01, single pre
 exact         GPflow's GPR on 2,000 rows
 boosting      scikit-learn's gradient boosting; the variance is that of the residuals of a tenth of
               the rows
-the others    what `diagnostics.candidates` has for the data, of M = 500, waves 1,000; harmonics_200
-              and effects_200 of M = 200
+the others    what `diagnostics.candidates` has for the data, of M = 500, waves 1,000; of
+              M = 200 harmonics_200, effects_200, orthogonal points_200
 recommend     which of these `diagnostics.recommend` names after 60 seconds
 """
 
@@ -45,7 +45,10 @@ STOCK = ("svgp_500", "svgp_200", "svgp_1000", "svgp_500_adam")
 GPYTORCH = "gpytorch_500"
 ORIENTATION = (GPYTORCH, "exact", "boosting")
 METHODS = (*STOCK, *OURS, *ORIENTATION, "recommend")
-OF_IMAGES = (*STOCK, GPYTORCH, "patches", "orthogonal points", "recommend")
+OF_IMAGES = (
+    *(*STOCK, GPYTORCH, "recommend"),
+    *("patches", "orthogonal points", "orthogonal points_200"),
+)
 OF_NUMBERS = ("exact", "boosting", "effects and harmonics")
 """Not of classes."""
 ROWS_EXACT = 2_000

@@ -23,6 +23,7 @@ OURS = (
     "harmonics with full q",
     "harmonics_200",
     "effects_200",
+    "orthogonal points_200",
 )
 
 
