@@ -16,6 +16,7 @@ boosting      scikit-learn's gradient boosting; the variance is that of the resi
               the rows
 the others    what `diagnostics.candidates` has for the data, of M = 500, waves 1,000; of
               M = 200 harmonics_200, effects_200, orthogonal points_200
+main effects  `fit_additive` of 100 features of single columns
 recommend     which of these `diagnostics.recommend` names after 60 seconds
 """
 
@@ -49,7 +50,9 @@ OF_IMAGES = (
     *(*STOCK, GPYTORCH, "recommend"),
     *("patches", "orthogonal points", "orthogonal points_200"),
 )
-OF_NUMBERS = ("exact", "boosting", "effects and harmonics")
+MAIN_EFFECTS = "main effects"
+FEW = 100
+OF_NUMBERS = ("exact", "boosting", "effects and harmonics", MAIN_EFFECTS)
 """Not of classes."""
 ROWS_EXACT = 2_000
 MOST_TESTED = 10_000
@@ -144,6 +147,10 @@ def measured(
     kind = "points" if name == "svgp" else name
     if rest and rows is None:
         num_inducing = int(rest[0])
+    if method == MAIN_EFFECTS:
+        return raced(
+            method, idm.training.Entrant(main_effects, trained=True), train, held_out, seconds
+        )
     started = time.process_time()
     found = idm.diagnostics.candidates(*train, num_inducing=num_inducing, **common)
     if kind not in found:
@@ -156,6 +163,15 @@ def measured(
             own |= {"natural_gradient": False, "learning_rate": 0.01}
         entrant = idm.training.Entrant(entrant.build, own)
     prepared = time.process_time() - started
+    return {**raced(method, entrant, train, held_out, seconds), "choosing_seconds": prepared}
+
+
+def raced(
+    method: str, entrant: Any, train: Rows, held_out: Rows, seconds: Sequence[float]
+) -> dict[str, Any]:
+    """What the test rows say of a model at the budgets."""
+    import interdomain as idm
+
     race = idm.training.race(
         {method: entrant},
         train,
@@ -171,10 +187,16 @@ def measured(
             for one in entry.trace
         ],
         "startup_seconds": entry.startup_seconds,
-        "choosing_seconds": prepared,
         "error": entry.error,
         "num_rows": len(train[0]),
     }
+
+
+def main_effects(rows: Rows) -> Any:
+    """Of few features."""
+    import interdomain as idm
+
+    return idm.training.fit_additive(rows, FEW, effects="main", progress=False).model
 
 
 def recommended(train: Rows, common: Mapping[str, Any], seconds: float) -> dict[str, Any]:

@@ -24,6 +24,7 @@ OURS = (
     "harmonics_200",
     "effects_200",
     "orthogonal points_200",
+    "main effects",
 )
 
 

@@ -37,11 +37,11 @@ leave_unconverted(__name__)
 del check_constructors, leave_unconverted, gpflux
 
 __all__ = [
-    "FEATURES",
     "ActivationLayer",
     "AdditiveLayer",
     "ConvolutionalLayer",
     "DeepGP",
+    "FEATURES",
     "Layer",
     "OrthogonalLayer",
     "StructuredLayer",
