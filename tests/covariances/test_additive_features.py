@@ -7,10 +7,12 @@ import itertools
 import gpflow
 import numpy as np
 import pytest
+import tensorflow as tf
 from gpflow.covariances import Kuf, Kuu
 from gpflow.kernels import Matern52
 
 from interdomain.covariances import Kuu_operator
+from interdomain.covariances.domains import Kuf_in_domain
 from interdomain.inducing_variables import AdditiveFeatures
 from interdomain.kernels import Additive, CategoricalColumn, FiniteRank, NumericColumn
 from interdomain.models import AdditiveSVGP, StructuredSGPR
@@ -100,6 +102,20 @@ def test_blocks_are_those_of_the_parts() -> None:
         Kuu(features, kernel, jitter=0.1),
         np.diag(0.1 + Kuu_operator(features, kernel).diag_part()),
     )
+
+
+def test_a_pass_computes_functions_of_a_column_once() -> None:
+    """Of the three columns two have waves, in four of the five effects."""
+    kernel, features = effects()
+    X = inputs(6)
+
+    @tf.function(autograph=False)
+    def in_a_pass(X: tf.Tensor) -> tf.Tensor:
+        return Kuf_in_domain(features, FiniteRank(kernel, features), X)
+
+    np.testing.assert_allclose(in_a_pass(X), Kuf(features, kernel, X), rtol=1e-14)
+    graph = in_a_pass.get_concrete_function(tf.TensorSpec([None, 3], X.dtype)).graph
+    assert [op.type for op in graph.get_operations()].count("Cos") == 2
 
 
 def test_unseen_levels_are_the_prior() -> None:
