@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 from benchmarks._lib.results import Record
 from benchmarks.pareto.data_sets import DATA
@@ -12,10 +13,16 @@ from benchmarks.pareto.verdicts import OURS, density_of
 LOWEST = 1.0
 """Nats below the best that a picture shows."""
 
+COLOURS = ("C0", "C1", "C2", "C3", "C4", "C5", "C6", "C8", "C9", "navy", "gold", "maroon", "lime")
+"""Of ours; each the same in all pictures."""
+
+MARKERS = "sv^<>DpX"
+"""Of others."""
+
 
 def draw_curves(folder: Path, records: Sequence[Record]) -> None:
     """`pareto_<data>.png`: lines of what was looked at along the way, points of what is ready at
-    once; ours are drawn through, others dashed."""
+    once; ours are coloured, others grey and dashed."""
     import matplotlib
 
     matplotlib.use("Agg")
@@ -31,12 +38,22 @@ def draw_curves(folder: Path, records: Sequence[Record]) -> None:
             continue
         figure, ax = plt.subplots(figsize=(7, 4), layout="constrained")
         ranking = sorted(found, key=lambda name: -density_of(found[name][-1]))
+        others = [name for name in ranking if name not in OURS]
         for name in ranking:
             trace = found[name]
+            if name in OURS:
+                style: dict[str, Any] = {
+                    "color": COLOURS[OURS.index(name)],
+                    "marker": "o",
+                    "ls": "-",
+                }
+            else:
+                place = others.index(name)
+                style = {"color": "0.5", "marker": MARKERS[place % len(MARKERS)], "ls": "--"}
             ax.plot(
                 [point["seconds"] for point in trace],
                 [density_of(point) for point in trace],
-                "o-" if name in OURS else "s--",
+                **style,
                 ms=4 if len(trace) > 1 else 7,
                 lw=1.2,
                 label=name,
