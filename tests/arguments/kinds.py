@@ -218,3 +218,16 @@ ACTIVE_DIMS = _argument(
     True,
 )
 LARGE = boolean()
+
+
+def q_mu(shape: tuple[int, ...]) -> Argument:
+    return array(np.zeros(shape), optional=True)
+
+
+def q_of_blocks(*shape: int) -> Argument:
+    argument = array(np.zeros([1, *shape]), optional=True)
+    return Argument(lambda: [np.zeros(shape)], argument.wrong)
+
+
+def q_sqrt(size: int) -> Argument:
+    return array(np.eye(size)[None], optional=True)

@@ -5,7 +5,6 @@ from __future__ import annotations
 from functools import lru_cache
 from typing import Any
 
-import numpy as np
 from gpflow.inducing_variables import InducingPoints
 
 from interdomain import deep, inducing_variables
@@ -13,13 +12,14 @@ from tests.arguments.kinds import (
     LARGE,
     NAME,
     SEED,
-    Argument,
-    array,
     boolean,
     choice,
     integer,
     integers,
     made,
+    q_mu,
+    q_of_blocks,
+    q_sqrt,
     several,
 )
 from tests.arguments.parts import (
@@ -60,51 +60,42 @@ def units() -> inducing_variables.ActivationFeatures:
     return inducing_variables.ActivationFeatures.random(2, 3, "relu", 4)
 
 
-def of_blocks(*shape: int) -> Argument:
-    argument = array(np.zeros([1, *shape]), optional=True)
-    return Argument(lambda: [np.zeros(shape)], argument.wrong)
-
-
-def one_q(size: int) -> dict[str, Any]:
-    return {
-        "q_mu": array(np.zeros([size, 1]), optional=True),
-        "q_sqrt": array(np.eye(size)[None], optional=True),
-    }
-
-
 DEEP: dict[str, Entry] = {
     "StructuredLayer": entry(
         deep.StructuredLayer,
         LAYER,
-        one_q(3),
         kernel=made(matern),
         inducing_variable=made(points),
+        q_mu=q_mu((3, 1)),
+        q_sqrt=q_sqrt(3),
     ),
     "AdditiveLayer": entry(
         deep.AdditiveLayer,
         LAYER,
         kernel=made(matern),
         inducing_variable=made(points),
-        q_mu=of_blocks(3, 1),
-        q_sqrt=of_blocks(1, 3, 3),
+        q_mu=q_of_blocks(3, 1),
+        q_sqrt=q_of_blocks(1, 3, 3),
     ),
     "OrthogonalLayer": entry(
         deep.OrthogonalLayer,
         LAYER,
-        one_q(3),
         kernel=made(matern),
         inducing_variable=made(points),
         orthogonal_inducing_variable=made(lambda: InducingPoints(X[5:7])),
         variant=choice("solve"),
-        q_mu_orthogonal=array(np.zeros([2, 1]), optional=True),
-        q_sqrt_orthogonal=array(np.eye(2)[None], optional=True),
+        q_mu=q_mu((3, 1)),
+        q_sqrt=q_sqrt(3),
+        q_mu_orthogonal=q_mu((2, 1)),
+        q_sqrt_orthogonal=q_sqrt(2),
     ),
     "ActivationLayer": entry(
         deep.ActivationLayer,
         LAYER,
-        one_q(3),
         kernel=made(zonal),
         inducing_variable=made(units),
+        q_mu=q_mu((3, 1)),
+        q_sqrt=q_sqrt(3),
         finite_rank=boolean(),
     ),
     "ConvolutionalLayer": entry(

@@ -24,6 +24,9 @@ from tests.arguments.kinds import (
     integers,
     made,
     number,
+    q_mu,
+    q_of_blocks,
+    q_sqrt,
     several,
 )
 from tests.arguments.of_deep import DEEP
@@ -60,19 +63,6 @@ MODEL = {
 
 
 SPECTRUM = {"dimension": integer(3, 2), "lengthscale": number(0.5)}
-
-
-def q_mu(shape: tuple[int, ...]) -> Argument:
-    return array(np.zeros(shape), optional=True)
-
-
-def q_of_blocks(*shape: int) -> Argument:
-    argument = array(np.zeros([1, *shape]), optional=True)
-    return Argument(lambda: [np.zeros(shape)], argument.wrong)
-
-
-def q_sqrt(size: int) -> Argument:
-    return array(np.eye(size)[None], optional=True)
 
 
 @lru_cache
