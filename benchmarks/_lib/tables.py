@@ -10,8 +10,14 @@ from tabulate import tabulate
 
 
 def markdown(headers: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
-    """A table in GitHub's Markdown; cells appear as given."""
+    """A table in GitHub's Markdown; cells appear as given.
+
+    :raises ValueError: if a row has more or fewer cells than there are headers.
+    """
     cells = [["" if cell is None else str(cell) for cell in row] for row in rows]
+    for row in cells:
+        if len(row) != len(headers):
+            raise ValueError(f"{len(headers)} headers, {list(headers)}, for the row {row}")
     return str(tabulate(cells, headers=list(headers), tablefmt="github", disable_numparse=True))
 
 

@@ -76,7 +76,7 @@ def table_of(records: Sequence[Record]) -> str:
         lines.append(f"Nystrom error per image before training, {title}: {values}")
     headers = (
         *("task", "model", "size", "pixels", "images", "steps", "labels", "seed"),
-        *("train loss", "s per step", "training s"),
+        *("accuracy", "NLL", "train loss", "s per step", "training s"),
     )
     return (
         "MNIST, transformed: test accuracy and NLL; train loss is minus the ELBO per image. The "

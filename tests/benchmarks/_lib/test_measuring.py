@@ -76,6 +76,8 @@ def test_cells() -> None:
     assert mean_and_deviation([1.0, 2.0]) == "1.500 ± 0.707"
     lines = markdown(("a", "b"), [("1.50", None)]).splitlines()
     assert [cell.strip() for cell in lines[2].strip("|").split("|")] == ["1.50", ""]
+    with pytest.raises(ValueError, match="2 headers"):
+        markdown(("a", "b"), [("1.50", None, "one more")])
 
 
 def test_numbers_of_harmonics() -> None:
