@@ -18,6 +18,7 @@ from benchmarks._lib.splits import Split, normalise, seeded_rows
 
 TABLES = ("kin8nm", "power", "protein", "keggdirected", BEIJING)
 CLASSES = ("banana", "mnist")
+IMAGES = ("mnist",)
 DATA = (*TABLES, "flights", "terrain", *CLASSES)
 TWO_COLUMNS = ("terrain", "banana")
 MADE = ("terrain", "flights")

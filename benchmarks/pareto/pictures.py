@@ -8,7 +8,8 @@ from typing import Any
 
 from benchmarks._lib.results import Record
 from benchmarks.pareto.data_sets import DATA
-from benchmarks.pareto.verdicts import OURS, density_of
+from benchmarks.pareto.methods import OURS
+from benchmarks.pareto.verdicts import density_of
 
 LOWEST = 1.0
 """Nats below the best that a picture shows."""

@@ -10,22 +10,7 @@ import numpy as np
 from benchmarks._lib.results import Record
 from benchmarks._lib.tables import markdown
 from benchmarks.pareto.data_sets import DATA
-
-OURS = (
-    "harmonics",
-    "effects",
-    "waves",
-    "patches",
-    "effects and harmonics",
-    "harmonics with diagonal q",
-    "blocks",
-    "orthogonal points",
-    "harmonics with full q",
-    "harmonics_200",
-    "effects_200",
-    "orthogonal points_200",
-    "main effects",
-)
+from benchmarks.pareto.methods import OURS
 
 
 def at(trace: Sequence[Mapping[str, float]], seconds: float) -> Mapping[str, float] | None:

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from benchmarks._lib.results import Record
-from benchmarks.pareto import benchmark, verdicts
+from benchmarks.pareto import benchmark, methods, pictures, verdicts
 from benchmarks.pareto.data_sets import rows_of
 from benchmarks.pareto.pictures import draw_curves
 
@@ -58,9 +58,17 @@ def test_how_far_the_recommended_model_is_behind() -> None:
 
 
 def test_what_does_not_fit_is_left_out() -> None:
-    assert not benchmark.fits("waves", "kin8nm") and benchmark.fits("waves", "banana")
-    assert benchmark.fits("patches", "mnist") and not benchmark.fits("harmonics", "mnist")
-    assert not benchmark.fits("boosting", "banana") and benchmark.fits("svgp_500", "mnist")
+    fitting = {
+        data: {name for name, one in methods.METHODS.items() if one.fits(data)}
+        for data in ("kin8nm", "banana", "mnist")
+    }
+    assert "waves" not in fitting["kin8nm"] and "waves" in fitting["banana"]
+    assert "patches" in fitting["mnist"] and "harmonics" not in fitting["mnist"]
+    assert "boosting" not in fitting["banana"] and all("svgp_500" in s for s in fitting.values())
+
+
+def test_each_of_ours_has_a_colour() -> None:
+    assert len(set(pictures.COLOURS)) == len(pictures.COLOURS) == len(methods.OURS)
 
 
 @pytest.mark.full
@@ -79,7 +87,8 @@ def test_short_run(tmp_path: Path, in_this_process: Callable[[ModuleType], None]
 def test_recommended_has_what_the_small_versions_predicted() -> None:
     train, _ = rows_of("terrain", None)
     few = (train[0][:200], train[1][:200])
-    found = benchmark.recommended(few, {"likelihood": None, "image_shape": None}, 1.0)
+    task = methods.Task("recommend", "terrain", few, few, [1.0], None)
+    found = methods.recommended(task, limit=1.0)
     assert found["named"] == "exact" and not found["trace"]
     assert found["tried"] == {} and "waves" in found["not_tried"]
 

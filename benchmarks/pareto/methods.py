@@ -1,0 +1,214 @@
+"""The models that are compared: for which data each is, and how it is trained.
+
+To add one, add it to `METHODS`; a model of ours takes a colour of `pictures.COLOURS`.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from benchmarks._lib.race import Rows
+from benchmarks._lib.table_models import boosting
+from benchmarks.pareto.data_sets import CLASSES, IMAGES, TWO_COLUMNS
+
+ROWS_EXACT = 2_000
+FEATURES_OF_COLUMNS = 100
+SECONDS_TO_RECOMMEND = 60.0
+
+
+@dataclass(frozen=True)
+class Task:
+    """What a method is given."""
+
+    method: str
+    data: str
+    train: Rows
+    held_out: Rows
+    seconds: Sequence[float]
+    num_inducing: int | None
+    """Of a short run, in place of the method's own number."""
+
+    @property
+    def classes(self) -> bool:
+        return self.data in CLASSES
+
+    def described(self) -> dict[str, Any]:
+        """What `diagnostics.candidates` and `recommend` are told beside the rows."""
+        import gpflow
+
+        return {
+            "likelihood": gpflow.likelihoods.Bernoulli() if self.classes else None,
+            "image_shape": (28, 28) if self.data in IMAGES else None,
+        }
+
+
+Result = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Method:
+    """A model, by how it is trained and for which data sets it is."""
+
+    train: Callable[[Task], Result]
+    fits: Callable[[str], bool]
+    ours: bool = True
+
+
+def anything(data: str) -> bool:
+    return True
+
+
+def columns(data: str) -> bool:
+    return data not in IMAGES
+
+
+def numbers(data: str) -> bool:
+    """Targets that are numbers, not classes."""
+    return data not in CLASSES
+
+
+def two_columns(data: str) -> bool:
+    return data in TWO_COLUMNS
+
+
+def images(data: str) -> bool:
+    return data in IMAGES
+
+
+def candidate(kind: str, num_inducing: int = 500, **training: Any) -> Callable[[Task], Result]:
+    """What `diagnostics.candidates` calls `kind`, trained by `training.race`.
+
+    :param training: replaces arguments of `training.fit`.
+    """
+
+    def train(task: Task) -> Result:
+        import interdomain as idm
+
+        started = time.process_time()
+        size = task.num_inducing or num_inducing
+        found = idm.diagnostics.candidates(*task.train, num_inducing=size, **task.described()).get(
+            kind
+        )
+        if found is None:
+            return {"trace": [], "error": "does not fit"}
+        entrant = found.entrant
+        if found.training == "fit" and kind != "exact":
+            # The race ends it, not a number of steps.
+            own = {key: value for key, value in entrant.arguments.items() if key != "steps"}
+            entrant = idm.training.Entrant(entrant.build, own | training)
+        prepared = time.process_time() - started
+        return {**raced(task, entrant), "choosing_seconds": prepared}
+
+    return train
+
+
+def exact(task: Task) -> Result:
+    """On few rows."""
+    X, Y = task.train
+    few = replace(task, train=(X[:ROWS_EXACT], Y[:ROWS_EXACT]))
+    return {**candidate("exact")(few), "num_rows": len(few.train[0])}
+
+
+def effects_of_columns(task: Task) -> Result:
+    """Of few features, without pairs."""
+    import interdomain as idm
+
+    def build(rows: Rows) -> Any:
+        return idm.training.fit_additive(
+            rows, FEATURES_OF_COLUMNS, effects="main", progress=False
+        ).model
+
+    return raced(task, idm.training.Entrant(build, trained=True))
+
+
+def boosted_trees(task: Task) -> Result:
+    (point,) = boosting(task.train, task.held_out, 0, clock=time.process_time)["trace"]
+    return {
+        "trace": [
+            {"seconds": point["seconds"], "log_density": -point["nll"], "rmse": point["rmse"]}
+        ]
+    }
+
+
+def by_gpytorch(task: Task) -> Result:
+    from benchmarks.pareto.gpytorch_side import trained
+
+    size = task.num_inducing or 500
+    return trained(task.train, task.held_out, size, task.seconds, classes=task.classes)
+
+
+def recommended(task: Task, limit: float = SECONDS_TO_RECOMMEND) -> Result:
+    """What `diagnostics.recommend` names, and what the small versions predicted."""
+    import interdomain as idm
+
+    found = idm.diagnostics.recommend(
+        *task.train, seconds=limit, **task.described(), progress=False
+    )
+    entries = {} if found.race is None else found.race.entries
+    return {
+        "trace": [],
+        "named": found.name,
+        "seconds": found.seconds,
+        "tried": {
+            name: entry.trace[-1].log_density if entry.trace else entry.error
+            for name, entry in entries.items()
+        },
+        "not_tried": list(found.not_tried),
+    }
+
+
+def raced(task: Task, entrant: Any) -> Result:
+    """What the test rows say of a model at the budgets."""
+    import interdomain as idm
+
+    race = idm.training.race(
+        {task.method: entrant},
+        task.train,
+        list(task.seconds),
+        validation_data=task.held_out,
+        clock="cpu",
+        progress=False,
+    )
+    entry = race.entries[task.method]
+    return {
+        "trace": [
+            {"seconds": one.seconds, "log_density": one.log_density, "rmse": one.rmse}
+            for one in entry.trace
+        ],
+        "startup_seconds": entry.startup_seconds,
+        "error": entry.error,
+    }
+
+
+GPYTORCH = "gpytorch_500"
+ADAM_ALONE = candidate("points", natural_gradient=False, learning_rate=0.01)
+
+METHODS = {
+    "svgp_500": Method(candidate("points"), anything, ours=False),
+    "svgp_200": Method(candidate("points", 200), anything, ours=False),
+    "svgp_1000": Method(candidate("points", 1_000), anything, ours=False),
+    "svgp_500_adam": Method(ADAM_ALONE, anything, ours=False),
+    "harmonics": Method(candidate("harmonics"), columns),
+    "effects": Method(candidate("effects"), columns),
+    "waves": Method(candidate("waves"), two_columns),
+    "patches": Method(candidate("patches"), images),
+    "effects and harmonics": Method(candidate("effects and harmonics"), numbers),
+    "harmonics with diagonal q": Method(candidate("harmonics with diagonal q"), columns),
+    "blocks": Method(candidate("blocks"), columns),
+    "orthogonal points": Method(candidate("orthogonal points"), anything),
+    "harmonics with full q": Method(candidate("harmonics with full q"), columns),
+    "harmonics_200": Method(candidate("harmonics", 200), columns),
+    "effects_200": Method(candidate("effects", 200), columns),
+    "orthogonal points_200": Method(candidate("orthogonal points", 200), anything),
+    "main effects": Method(effects_of_columns, numbers),
+    GPYTORCH: Method(by_gpytorch, anything, ours=False),
+    "exact": Method(exact, numbers, ours=False),
+    "boosting": Method(boosted_trees, numbers, ours=False),
+    "recommend": Method(recommended, anything, ours=False),
+}
+"""In the order in which they run."""
+
+OURS = tuple(name for name, method in METHODS.items() if method.ours)
