@@ -1,6 +1,6 @@
-"""Covariances between inducing variables and f, registered with GPflow's dispatchers.
+"""Covariances of inducing variables with each other and with f, registered with dispatchers.
 
-``Kuu`` and ``Kuf`` are GPflow's own; ``Kuu_operator`` is this library's second dispatcher.
+``Kuu`` and ``Kuf`` are GPflow's own dispatchers. ``Kuu_operator`` and ``Kvu`` are this library's.
 """
 
 from gpflow.covariances import Kuf, Kuu

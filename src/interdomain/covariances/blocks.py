@@ -1,7 +1,7 @@
 """Independent blocks of inducing variables, in batches of equal size.
 
-The blocks of a sum of kernels need the same algebra each. Those of equal size are put into one
-batch, so that a graph has as many operations for sixteen blocks as for two.
+Each block of a sum of kernels needs the same algebra. Blocks of equal size are put into one batch,
+so that a graph has as many operations for sixteen blocks as for two.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """How many columns X has, where it is not known when a graph is built.
 
-``tf.TensorSpec([None, None])`` and ``tf.TensorSpec(None)`` leave it open; what families compute
-depends on it. An inducing variable and its kernel determine it, in most cases.
+``tf.TensorSpec([None, None])`` and ``tf.TensorSpec(None)`` leave the number open, but what families
+compute depends on it. In most cases, an inducing variable and its kernel determine it.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""Orthogonal dictionaries: families of features of which a model may have any set.
+"""Orthogonal dictionaries: families of features from which a model may have any set.
 
-Spherical harmonics and the waves of a box have a diagonal Kuu, whichever are taken, so that a set
-can grow by what the data ask for: see :func:`interdomain.training.matching_pursuit`, which is
-written against :func:`dictionary` alone.
+Spherical harmonics and the waves of a box have a diagonal Kuu, whichever of them are taken. So a
+set can grow by the features that the data call for: see
+:func:`interdomain.training.matching_pursuit`, which uses :func:`dictionary` alone.
 """
 
 from __future__ import annotations
@@ -44,24 +44,24 @@ _LONGEST_GAP = 2
 class Dictionary(abc.ABC):
     """The dictionary that an inducing variable takes its features from.
 
-    It consists of atoms, named by rows of integers: what is taken or left as a whole. An atom is
-    one feature or a few.
+    It consists of atoms, named by rows of integers. An atom is one feature or a few that are taken
+    or left together.
     """
 
     @property
     @abc.abstractmethod
     def atoms(self) -> IntArray:
-        """Those that the inducing variable has, ``[A, k]``."""
+        """The atoms that the inducing variable has, ``[A, k]``."""
 
     @abc.abstractmethod
     def arranged(self, X: Array) -> Dictionary:
-        """The dictionary as it suits rows ``[N, D]`` best under the present kernel, where it can be
-        arranged in several ways; the features span what they did."""
+        """The dictionary in the arrangement that suits rows ``[N, D]`` best under the present
+        kernel, if there are several. The features span the same space as before."""
 
     @abc.abstractmethod
     def likeliest(self, X: Array, count: int) -> IntArray:
-        """The atoms of the most prior variance over rows ``[N, D]``, about so many, those of the
-        most first."""
+        """About ``count`` atoms of the most prior variance over rows ``[N, D]``, in decreasing
+        order of it."""
 
     @abc.abstractmethod
     def neighbours(self, atoms: IntArray, limit: int | None = None) -> IntArray:

@@ -1,4 +1,4 @@
-"""The second dispatcher, and what all families share."""
+"""The dispatchers ``Kuu_operator`` and ``Kvu``, and what all families share."""
 
 from __future__ import annotations
 
@@ -19,18 +19,20 @@ Kuu_operator = Dispatcher("Kuu_operator")
 Kuu_operator.__doc__ = """Kuu as a linear operator that keeps its structure.
 
 ``Kuu_operator(inducing_variable, kernel, *, jitter=0.0)`` returns a positive-definite
-``tf.linalg.LinearOperator`` ``[M, M]``: diagonal, block-diagonal or, by default, a full matrix made
-of GPflow's dense ``Kuu``. ``jitter`` is added where a matrix has to be factorised; diagonal
-operators ignore it. The structured posterior and KL divergence, and with them
-``gpflow.models.SVGP``, are written against this function; ``gpflow.models.SGPR`` knows the dense
-``Kuu`` alone, and :class:`interdomain.models.StructuredSGPR` takes its place.
+``tf.linalg.LinearOperator`` ``[M, M]``: diagonal, block-diagonal, diagonal plus low rank or, by
+default, a full matrix made of GPflow's dense ``Kuu``. ``jitter`` is added where a matrix of M rows
+(or of the rows of a block) has to be factorised; diagonal operators, and those of diagonal plus low
+rank, ignore it. The structured posterior and KL divergence use this function, and so does
+``gpflow.models.SVGP`` through them. ``gpflow.models.SGPR`` uses the dense ``Kuu`` only;
+:class:`interdomain.models.StructuredSGPR` takes its place.
 """
 
 Kvu = Dispatcher("Kvu")
 Kvu.__doc__ = """The covariance between two sets of inducing variables, ``[K, M]``.
 
-``Kvu(iv_v, iv_u, kernel)``, for v of ``iv_v`` and u of ``iv_u`` (Tiao et al. 2023, Appendix A).
-One of the two may always be ``InducingPoints``; pairs of others are registered by their families.
+``Kvu(iv_v, iv_u, kernel)`` is for v of ``iv_v`` and u of ``iv_u`` (Tiao et al. 2023, Appendix A).
+Either may be ``InducingPoints``, whatever the other is. Other pairs are registered by their
+families.
 """
 
 
@@ -38,7 +40,7 @@ One of the two may always be ``InducingPoints``; pairs of others are registered 
 def Kuu_operator_full_matrix(
     inducing_variable: InducingVariables, kernel: Kernel, *, jitter: float = 0.0
 ) -> tf.linalg.LinearOperator:
-    """No known structure: the dense matrix."""
+    """The default, without known structure: the dense matrix."""
     return full_operator(Kuu(inducing_variable, kernel, jitter=jitter))
 
 

@@ -1,4 +1,4 @@
-"""Where features are made for: the box that rows have to be in, and covariances with rows in it."""
+"""Domains of features: the box that rows have to be in, and covariances with rows in it."""
 
 from __future__ import annotations
 
@@ -31,9 +31,9 @@ class Domain(NamedTuple):
 
     :ivar lower: ``[D]``.
     :ivar upper: ``[D]``.
-    :ivar repeats: Whether the prior repeats beyond, so that no model should be trained on data
+    :ivar repeats: Whether the prior repeats outside, so that no model should be trained on data
         there.
-    :ivar remedy: What to do about rows beyond, for messages.
+    :ivar remedy: What to do about rows outside, for messages.
     """
 
     lower: Array
@@ -46,9 +46,9 @@ domain = Dispatcher("domain")
 domain.__doc__ = """The box that features are made for.
 
 ``domain(inducing_variable, kernel)`` returns a :class:`Domain` for the columns that the kernel
-sees, or None where there is no end. Beyond, a family's Kuf may say something else, or little.
-:class:`interdomain.models.StructuredSGPR` takes no rows from there. Of sums every block, and of
-products every factor, answers for itself: see :func:`boxed_parts`.
+sees, or None if there are no bounds. Outside, the Kuf of a family may be different, or carry little
+information. :class:`interdomain.models.StructuredSGPR` takes no rows from there. For sums, each
+block has its own domain, and for products each factor: see :func:`boxed_parts`.
 """
 
 
@@ -72,10 +72,11 @@ def clipped_to_nothing(inducing_variable: InducingVariables, kernel: Kernel) -> 
 
 
 boxed_parts = Dispatcher("boxed_parts")
-boxed_parts.__doc__ = """What may have a domain of its own: inducing variables with their kernels.
+boxed_parts.__doc__ = """The pairs of inducing variable and kernel that may have a domain.
 
-``boxed_parts(inducing_variable, kernel)`` returns pairs; what is put together from several, each
-for some of the columns of X, registers theirs. By default the pair is the only one.
+``boxed_parts(inducing_variable, kernel)`` returns these pairs. Inducing variables that consist of
+several, each for some of the columns of X, register the pairs of these. By default there is only
+the pair itself.
 """
 
 
@@ -106,9 +107,9 @@ def boxed_parts_finite_rank(
 Kuf_in_domain = Dispatcher("Kuf_in_domain")
 Kuf_in_domain.__doc__ = """Kuf at rows that are known to be in the domain.
 
-``Kuf_in_domain(inducing_variable, kernel, X)``, ``[M, N]``: the values of ``Kuf`` there, and a
-graph without what is needed beyond alone, so that it does not depend on parameters that matter
-there only. By default it is ``Kuf``. A family that registers it registers :func:`domain` too; a
+``Kuf_in_domain(inducing_variable, kernel, X)``, ``[M, N]``, has the values of ``Kuf`` there. Its
+graph leaves out what only rows outside need, so that it does not depend on parameters that matter
+only there. By default it is ``Kuf``. A family that registers it registers :func:`domain` too; a
 subclass with a Kuf of its own has to register its own.
 """
 

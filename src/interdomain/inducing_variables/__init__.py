@@ -1,4 +1,4 @@
-"""Inducing variables, in the place of those of ``gpflow.inducing_variables``."""
+"""Inter-domain inducing variables, to use instead of those of ``gpflow.inducing_variables``."""
 
 from .activation_features import ActivationFeatures
 from .additive_features import AdditiveFeatures

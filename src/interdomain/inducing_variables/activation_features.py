@@ -20,7 +20,7 @@ from .base import InterDomainInducingVariables
 
 
 class ActivationFeatures(InterDomainInducingVariables):
-    """The projections of f on hidden units ``sigma(z^T x)`` of a network, for zonal kernels.
+    """Projections of f on the hidden units ``sigma(z^T x)`` of a network, for zonal kernels.
 
     ``u_m = <f, phi_m>`` in the RKHS of the kernel (Dutordoir et al. 2021; Tiao et al. 2023, eqs. 6
     and 7). phi_m is the unit with the direction z_m, times the kernel's radial factor, and summed
@@ -30,9 +30,9 @@ class ActivationFeatures(InterDomainInducingVariables):
         Kuu[m, n] = sum_l a_l^2 / lambda_l N(d, l) P_l(z_m^T z_n) / variance,
 
     with the coefficients a_l of the activation and the eigenvalues lambda_l of the kernel. So phi
-    is what a network with this activation computes, as smooth as ``max_degree`` makes it. (The
-    whole activation in Kuf, beside a sum in Kuu that has to end, would be an invalid prior with
-    negative variances: both sums end at the same degree here.)
+    is what a network with this activation computes, smoothed by the cut at ``max_degree``. (Both
+    sums end at the same degree. The whole activation in Kuf, together with a sum in Kuu that has to
+    end, would be an invalid prior with negative variances.)
 
     What the units cannot represent stays in the variance of f: degrees that the kernel has and the
     activation lacks, and those above ``max_degree``. :func:`interdomain.diagnostics.spectrum` shows
@@ -50,8 +50,8 @@ class ActivationFeatures(InterDomainInducingVariables):
     >>> model.q_mu.shape, model.q_mu_orthogonal.shape
     (TensorShape([10, 1]), TensorShape([5, 1]))
 
-    Only the directions of Z matter, all lengths being set to one at the start. A gradient has no
-    part along z, so that steps of an optimiser lengthen it a little and never shrink it.
+    Only the directions of Z matter; all lengths are set to one at the start. A gradient has no
+    component along z, so the steps of an optimiser make z a little longer and never shorter.
 
     :param Z: Directions of the units ``[M, d]``, d being the number of input columns (after
         ``active_dims``) plus one: the last entry multiplies the bias. (Of inputs that are on a
@@ -60,7 +60,7 @@ class ActivationFeatures(InterDomainInducingVariables):
         ``Softplus(sharpness=3.0)``; or any function of a tensor (see
         :class:`interdomain.sphere.CustomActivation`, which takes its kinks, too).
     :param max_degree: The highest degree of the sums.
-    :param allow_large: Whether to take a ``max_degree`` whose coefficients need more than 4 GiB.
+    :param allow_large: Whether to allow a ``max_degree`` whose coefficients need more than 4 GiB.
     :raises ValueError: If Z is not a matrix of finite, nonzero rows with d >= 2, the activation is
         unknown, or there are more units than the degrees have harmonics.
     """
@@ -98,13 +98,13 @@ class ActivationFeatures(InterDomainInducingVariables):
         seed: int = 0,
         name: str | None = None,
     ) -> ActivationFeatures:
-        """Units that point at the data: the directions of the centres of k-means on the sphere.
+        """Make units that point at the data: at the centres of k-means on the sphere.
 
         :param kernel: The zonal kernel they will be used with; its weight and bias variances place
             the data on the sphere.
         :param X: Inputs ``[N, D]``.
         :param num_inducing: The number M of units.
-        :param seed: Of k-means.
+        :param seed: Seed of k-means.
         :param allow_large: As for the constructor.
         :raises ValueError: If the kernel is not zonal, or X has fewer rows than M; and as the
             constructor.
@@ -133,13 +133,13 @@ class ActivationFeatures(InterDomainInducingVariables):
         seed: int = 0,
         name: str | None = None,
     ) -> ActivationFeatures:
-        """Units in all directions, uniformly on the sphere.
+        """Make units with random directions, uniformly distributed on the sphere.
 
-        :param input_dim: Number D of input columns the kernel sees (after ``active_dims``), or the
-            dimension of the sphere, d - 1: 2 on the globe.
+        :param input_dim: The dimension d - 1 of the sphere. For lifted inputs this is the number D
+            of input columns the kernel sees (after ``active_dims``); it is 2 on the globe.
         :param num_inducing: The number M of units.
-        :param seed: Of the directions.
-        :param allow_large: Whether to build units, or covariances of theirs with 1,000 rows, that
+        :param seed: Seed of the directions.
+        :param allow_large: Whether to allow units, or covariances of them with 1,000 rows, that
             take more than 4 GiB; and as for the constructor.
         :raises ValueError: If ``input_dim`` < 1 or M < 1; and as the constructor.
         """

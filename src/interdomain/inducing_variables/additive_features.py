@@ -85,14 +85,15 @@ def _functions(columns: Sequence[Column], frequencies: IntArray) -> IntArray:
 
 
 class AdditiveFeatures(SumInducingVariables):
-    """The projections of each effect of :class:`~interdomain.kernels.Additive` on products of
-    functions of its columns.
+    """Projections of each effect of :class:`~interdomain.kernels.Additive` on products of functions
+    of its columns.
 
     The functions of a numeric column are ``sqrt(2) cos(2 pi j t)`` and the sine, t being the
-    position in its box, in turns; those of a column of categories tell its levels apart. They are
-    orthonormal, and so are their products over the columns of an effect. ``u_m = <f, phi_m>`` in
-    the RKHS of the kernel gives ``Kuf = phi_m(x)``, which **no parameter of the kernel moves**, and
-    Kuu is diagonal: one over the prior variance that a feature carries. In
+    position in its box as a fraction of the period. The functions of a column of categories tell
+    its levels apart. They are orthonormal, and so are their products over the columns of an effect.
+    ``u_m = <f, phi_m>`` in the RKHS of the kernel gives ``Kuf = phi_m(x)``, which **depends on no
+    parameter of the kernel**. Kuu is diagonal: one over the prior variance that a feature carries.
+    In
     :class:`interdomain.models.StructuredSGPR` one pass over the rows serves all variances,
     lengthscales and the noise.
 
@@ -109,15 +110,16 @@ class AdditiveFeatures(SumInducingVariables):
 
     It is a :class:`SumInducingVariables`, with a block for the constant and one for each effect.
 
-    :param kernel: The kernel they will be used with, or made into one of finite rank; its columns
-        and effects are theirs.
-    :param frequencies: For each effect: up to how many periods in every numeric column, or integers
-        ``[J, n]``, 1 or more, one for each numeric column of the effect. All levels of columns of
-        categories are always taken.
-    :param allow_large: Whether to take so many that their covariances with 1,000 rows are above
-        4 GiB.
-    :raises ValueError: If the kernel is another one, ``frequencies`` lack an effect or have others,
-        or there are too many features.
+    :param kernel: The kernel they will be used with, or from which a kernel of finite rank will be
+        made. The features have its columns and effects.
+    :param frequencies: A dict with an entry for each effect: the highest number of periods in every
+        numeric column, or integers ``[J, n]``, 1 or more, one for each numeric column of the
+        effect. All levels of columns of categories are always taken.
+    :param allow_large: Whether to allow so many that their covariances with 1,000 rows take more
+        than 4 GiB.
+    :raises ValueError: If the kernel is not an ``Additive`` one, an effect is missing from
+        ``frequencies`` or unknown, a frequency is not an integer of 1 or more, or there are too
+        many features.
     """
 
     def __init__(
@@ -156,14 +158,15 @@ class AdditiveFeatures(SumInducingVariables):
         allow_large: bool = False,
         name: str | None = None,
     ) -> AdditiveFeatures:
-        """Those that carry most of the prior variance under the kernel as it is now.
+        """Make the features that carry most of the prior variance under the present kernel.
 
-        Every effect has its first waves at least.
+        Every effect gets at least its first waves.
 
         :param kernel: As for the constructor.
         :param num_inducing: The number M of features, at most, the constant included.
         :param allow_large: As for the constructor.
-        :raises ValueError: If the kernel is another one, or not every effect can have features.
+        :raises ValueError: If the kernel is not an ``Additive`` one, there are too many features,
+            or too few for every effect to have some.
         """
         remedy = "pass interdomain.kernels.Additive.from_data(X)"
         instance("kernel", kernel, Additive, "an Additive kernel", remedy)
@@ -173,23 +176,23 @@ class AdditiveFeatures(SumInducingVariables):
 
     @property
     def columns(self) -> tuple[Column, ...]:
-        """Those of the kernel."""
+        """The column objects of the kernel."""
         return self._columns
 
     @property
     def effects(self) -> tuple[Effect, ...]:
-        """The columns of each effect, but for the constant, in the order of the blocks."""
+        """The columns of each effect except the constant, in the order of the blocks."""
         return self._effects
 
     @property
     def frequencies(self) -> dict[Effect, IntArray]:
-        """For each effect how many periods in each numeric column, ``[J, n]``."""
+        """The numbers of periods in each numeric column, ``[J, n]``, for each effect."""
         pairs = zip(self._effects, self.of_effects[1:], strict=True)
         return {effect: block.frequencies for effect, block in pairs}
 
     @property
     def of_effects(self) -> tuple[EffectFeatures, ...]:
-        """The block of the constant, and that of each effect."""
+        """The block of the constant, then the block of each effect."""
         return cast("tuple[EffectFeatures, ...]", tuple(self.blocks))
 
     def validate_kernel(self, kernel: Additive) -> None:

@@ -12,14 +12,15 @@ from gpflow.inducing_variables import InducingVariables
 class InterDomainInducingVariables(gpflow.inducing_variables.InducingVariables, abc.ABC):
     """Inducing variables that are not values of f at points.
 
-    Every subclass gets the structured posterior and KL divergence, which work with
-    :func:`interdomain.covariances.Kuu_operator`; it has to register ``Kuu`` and ``Kuf`` for the
-    kernels it belongs to, and ``Kuu_operator`` if its ``Kuu`` has structure. The posterior serves
-    ``gpflow.models.SVGP``; ``gpflow.models.SGPR`` has no such dispatch and factorises the dense
-    Kuu: :class:`interdomain.models.StructuredSGPR` keeps the structure there.
+    This is the base class of the inducing variables of this library. Every subclass gets the
+    structured posterior and KL divergence, which work with
+    :func:`interdomain.covariances.Kuu_operator`. It has to register ``Kuu`` and ``Kuf`` for the
+    kernels it belongs to, and ``Kuu_operator`` if its ``Kuu`` has structure. ``gpflow.models.SVGP``
+    uses this posterior. ``gpflow.models.SGPR`` has no such dispatch and factorises the dense Kuu;
+    for regression, :class:`interdomain.models.StructuredSGPR` keeps the structure.
 
-    It does not derive from :class:`gpflow.inducing_variables.InducingPoints`, whose covariances
-    (kernel values between points) it would inherit without a warning.
+    The class does not derive from :class:`gpflow.inducing_variables.InducingPoints`: subclasses
+    would inherit its covariances (kernel values between points) without a warning.
     """
 
 

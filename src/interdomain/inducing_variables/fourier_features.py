@@ -54,13 +54,16 @@ class FourierFeatures(InterDomainInducingVariables):
     def for_kernel(
         cls, kernel: HarmonizableComponent | HarmonizableMixture, num_frequencies: int
     ) -> FourierFeatures | SumInducingVariables:
-        """Frequencies that say most about the process, as the kernel is now.
+        """Make features at the frequencies that say most about the process.
 
-        One after the other, those at which the transform of f has most variance left, given those
-        that are there; their integral is what is not known of f in the mean over its window.
+        The frequencies are chosen one after the other, under the present kernel: the next is the
+        one at which the transform of f has most variance left, given those chosen before. (The
+        integral of the variance that is left, over all frequencies, is what is not known of f on
+        average over its window.)
 
-        :param kernel: A component; or a mixture, for a set for each component.
-        :param num_frequencies: How many, for each component: one or two variables each.
+        :param kernel: A component, or a mixture; a mixture gets one set for each component.
+        :param num_frequencies: The number of frequencies for each component, each with one or two
+            variables.
         :return: For a mixture, :class:`SumInducingVariables`.
         :raises ValueError: If num_frequencies is not positive, or the kernel is neither.
         """
@@ -72,8 +75,8 @@ class FourierFeatures(InterDomainInducingVariables):
 
     @property
     def with_imaginary_part(self) -> tuple[int, ...]:
-        """Which frequencies have an imaginary part: all but zero. Training leaves a zero where it
-        is: everything is even in it, and the rounding errors of its gradient are not passed on."""
+        """Which frequencies have an imaginary part: all except zero. Training does not move a zero:
+        its gradient is zero by symmetry, and rounding errors in it are not passed on."""
         return self._with_imaginary
 
     @property
@@ -87,7 +90,7 @@ class FourierFeatures(InterDomainInducingVariables):
         return (self.num_inducing, None, 1)
 
     def validate_kernel(self, kernel: HarmonizableComponent) -> tf.Tensor:
-        """The frequencies, for the kernel they are used with.
+        """The frequencies as a tensor, after a check that they fit the kernel.
 
         :raises ValueError: If they do not have the kernel's number of columns.
         """

@@ -59,13 +59,14 @@ class HarmonicInducingPoints(DecomposedInducingVariables):
     """Values of the parts f_t of a harmonic GP at points: ``u_t = f_t(Z_t)``.
 
     The parts are independent a priori, so Kuu is block-diagonal with one block for each (Sun et al.
-    2021, section 4.1). Points of their own for each part give T times as many; points shared by
-    all parts cost T times fewer evaluations of the kernel.
+    2021, section 4.1). Each part may have its own points, which gives T times as many inducing
+    points; or all parts share their points, which takes T times fewer evaluations of the kernel.
 
     By default each real part has one variable for each of its points. With ``multiplicities`` (see
-    :meth:`for_kernel`, ``complete``) a part that two complex kernels were added in has one at z
+    :meth:`for_kernel`, ``complete``) a part in which two complex kernels were added has one at z
     and one at G z. A joint q(u) over shared points is then that of an SVGP with the whole orbits
-    of Z as its points: Theorem 4.1, which the pairing of section 3.4 otherwise breaks for T > 2.
+    of Z as its points. This is Theorem 4.1, which the pairing of section 3.4 otherwise breaks for
+    T > 2.
 
     >>> import gpflow, numpy as np, interdomain as idm
     >>> X = np.random.default_rng(0).normal(size=(100, 2))
@@ -79,12 +80,12 @@ class HarmonicInducingPoints(DecomposedInducingVariables):
     [TensorShape([10, 1]), TensorShape([10, 1])]
 
     :param Z: ``[T, m, D]``, or ``[m, D]`` to share the points among the parts.
-    :param num_components: T; needed where Z is shared.
+    :param num_components: The number T of parts; required if Z is shared.
     :param multiplicities: For each part, the number of variables at each of its points.
-    :param allow_large: Whether to take so many parts that the covariances of all points with 1,000
-        rows are above 4 GiB.
-    :ivar Z_per_component: The parameters: a list of T, each ``[m, D]``, or of the one that all
-        components share.
+    :param allow_large: Whether to allow so many parts that the covariances of all points with 1,000
+        rows take more than 4 GiB.
+    :ivar Z_per_component: The parameters: a list of T parameters ``[m, D]``, or of the single one
+        that all components share.
     :ivar shared: Whether all components have the same points.
     :raises ValueError: If Z has another rank or is not finite, or the counts do not agree.
     """
@@ -135,7 +136,7 @@ class HarmonicInducingPoints(DecomposedInducingVariables):
         complete: bool = False,
         name: str | None = None,
     ) -> HarmonicInducingPoints:
-        """With the number of components, and their multiplicities, of a kernel.
+        """Make inducing points with the components, and their multiplicities, of a kernel.
 
         :param kernel: The kernel they will be used with.
         :param Z: ``[T, m, D]``, or ``[m, D]`` to share the points.
@@ -167,19 +168,20 @@ class HarmonicInducingPoints(DecomposedInducingVariables):
         seed: int = 0,
         name: str | None = None,
     ) -> HarmonicInducingPoints:
-        """Points at the centres that k-means finds in the data, for each part with other seeds.
+        """Make inducing points at k-means centres of the data, with another seed for each part.
 
-        A point of a part stands for all its images. Where the data are symmetric under the
-        transformations, ``fold`` spares points that would come to lie on each other's images.
+        A point of a part stands for all its images. If the data are symmetric under the
+        transformations, some points would lie on images of others; ``fold`` avoids this.
 
         :param kernel: The kernel they will be used with.
-        :param X: Inputs ``[N, D]``; of many rows, a random 10,000 are used.
+        :param X: Inputs ``[N, D]``. Of more than 10,000 rows a random sample is used (of ten rows
+            for each point, if that is more).
         :param num_inducing: The number m of points of each part.
         :param shared: Whether all parts use the same points.
         :param complete: As for :meth:`for_kernel`.
-        :param fold: Whether each row is first replaced by that of its images which is nearest to
-            some row of the data, the same for all.
-        :param seed: Of the initial centres.
+        :param fold: Whether each row is first replaced by the image of it that is nearest to one
+            row of the data, the same row for all.
+        :param seed: Seed of the sample and of the initial centres.
         :raises ValueError: If X has fewer rows than ``num_inducing``, or does not fit the kernel.
         """
         _harmonic(kernel)
@@ -194,10 +196,10 @@ class HarmonicInducingPoints(DecomposedInducingVariables):
 
     @property
     def Z(self) -> tf.Tensor:
-        """Where each inducing variable is, ``[M, D]``, one component after the other.
+        """The point of each inducing variable, ``[M, D]``, one component after the other.
 
-        For variables at the images of points (see ``multiplicities``), the point that they are
-        images of. To change points, assign to :attr:`Z_per_component`.
+        For a variable at the image of a point (see ``multiplicities``), this is the point itself.
+        To change points, assign to :attr:`Z_per_component`.
         """
         tiled = [
             tf.tile(Z, [multiplicity, 1])
@@ -243,7 +245,7 @@ class HarmonicInducingPoints(DecomposedInducingVariables):
     def points(self, components: Sequence[int] | None = None) -> tf.Tensor:
         """The points as one tensor: ``[T, m, D]``, or ``[1, m, D]`` if they are shared.
 
-        :param components: Which T components; by default all.
+        :param components: The indices of the components; all by default.
         """
         if self.shared or components is None:
             return tf.stack(self.Z_per_component)

@@ -13,14 +13,14 @@ from .base import InterDomainInducingVariables
 
 
 class IntervalFourierFeatures(InterDomainInducingVariables):
-    """The projections of a Matern process on sines and cosines over an interval.
+    """Projections of a Matern process on sines and cosines over an interval.
 
     ``u = <f, phi>`` in the RKHS of a Matern-1/2, 3/2 or 5/2 kernel on [lower, upper], for
     ``phi = 1, cos(w_m (x - lower)), sin(w_m (x - lower))``, ``w_m = 2 pi m / (upper - lower)``,
     m = 1, ..., num_frequencies, in this order (Hensman, Durrande and Solin, *Variational Fourier
-    features for Gaussian processes*, 2018, sections 3 and 4). ``Kuf`` is phi, and inside
-    of the interval knows no parameter of the kernel; ``Kuu`` is a diagonal plus a matrix of rank 1,
-    2 or 3, which :func:`interdomain.covariances.Kuu_operator` keeps: in ``gpflow.models.SVGP`` and
+    features for Gaussian processes*, 2018, sections 3 and 4). ``Kuf`` is phi; inside the interval
+    it depends on no parameter of the kernel. ``Kuu`` is a diagonal plus a matrix of rank 1, 2 or 3.
+    :func:`interdomain.covariances.Kuu_operator` keeps this structure: in ``gpflow.models.SVGP`` and
     :class:`interdomain.models.StructuredSGPR` the factorisation of Kuu does not grow with M.
     ``gpflow.models.SGPR`` factorises Kuu as a dense matrix.
 
@@ -39,18 +39,19 @@ class IntervalFourierFeatures(InterDomainInducingVariables):
     >>> fitted.frozen, fitted.subset
     ((), None)
 
-    For kernels of one column. Several: a sum of kernels on one column each (``active_dims``), with
-    one of these for each in a :class:`interdomain.inducing_variables.SumInducingVariables`. Outside
-    of the interval f is what its value and derivatives at the end say of it, and the features fade
-    as fast as the lengthscale says; choose an interval somewhat longer than the data, so that f
-    need not be periodic on it. Predictions may be anywhere. Of rows outside an SVGP warns, and
-    ``StructuredSGPR`` refuses them: its one pass could not serve all lengthscales.
+    These features are for kernels of one column. For several columns, use a sum of kernels on one
+    column each (``active_dims``), with one of these for each in a
+    :class:`interdomain.inducing_variables.SumInducingVariables`. Choose an interval somewhat longer
+    than the data, so that f need not be periodic on it. Predictions may be anywhere: outside the
+    interval, the model knows f only through its value and derivatives at the end, and the features
+    decay over a lengthscale. For rows of the data outside the interval, an SVGP warns;
+    ``StructuredSGPR`` refuses them, as its one pass could not serve all lengthscales.
 
-    :param lower: Where the interval begins.
-    :param upper: Where it ends.
-    :param num_frequencies: The number of sines, and of cosines.
-    :param allow_large: Whether to take so many that their covariances with 1,000 rows are above
-        4 GiB.
+    :param lower: The lower end of the interval.
+    :param upper: The upper end of the interval.
+    :param num_frequencies: The number of sines, which is also the number of cosines.
+    :param allow_large: Whether to allow so many that their covariances with 1,000 rows take more
+        than 4 GiB.
     :raises ValueError: If the interval is empty or not finite, or the number is negative or too
         large.
     """
@@ -85,13 +86,14 @@ class IntervalFourierFeatures(InterDomainInducingVariables):
         margin: float = 0.25,
         allow_large: bool = False,
     ) -> IntervalFourierFeatures:
-        """An interval around the data.
+        """Make features on an interval around the data.
 
         :param X: One column, ``[N, 1]`` or ``[N]``.
-        :param margin: How far beyond the data it reaches, on either side, in lengths of the data's
-            range. At the ends of the data the features leave about 15% of the variance of a
-            Matern-3/2 process unexplained where the margin is one lengthscale, 1.5% for two, 0.4%
-            for two and a half; training shortens lengthscales to what the margin allows.
+        :param margin: How far the interval extends beyond the data on either side, as a multiple of
+            the range of the data. At the ends of the data the features leave about 15% of the
+            variance of a Matern-3/2 process unexplained if the margin is one lengthscale, 1.5% for
+            two, 0.4% for two and a half. A narrow margin makes training choose shorter
+            lengthscales.
         :param allow_large: As for the constructor.
         :raises ValueError: If X has several columns, is not finite or does not vary, or the margin
             is negative.
@@ -119,7 +121,7 @@ class IntervalFourierFeatures(InterDomainInducingVariables):
 
     @property
     def angular_frequencies(self) -> Array:
-        """w_m, ``[num_frequencies]``, in radians per unit of x."""
+        """The angular frequencies w_m, ``[num_frequencies]``, in radians per unit of x."""
         frequencies: Array = 2 * np.pi * np.arange(1, self.num_frequencies + 1) / self.length
         return frequencies
 

@@ -21,13 +21,14 @@ from .._arguments import instance, items
 class SharedIndependentInducingVariables(
     gpflow.inducing_variables.SharedIndependentInducingVariables
 ):
-    """One inducing variable for every latent GP of a multi-output kernel, with its structure kept.
+    """One inducing variable that all latent GPs of a multi-output kernel share.
 
-    The kernel is a ``gpflow.kernels.SharedIndependent``, ``SeparateIndependent`` or
-    ``LinearCoregionalization``. The inducing variable itself, without a wrapper, means the same;
-    the wrapper also works where GPflow asks for ``Kuu`` and ``Kuf`` of several outputs.
+    It keeps its structure, unlike in GPflow's class of this name. The kernel is a
+    ``gpflow.kernels.SharedIndependent``, ``SeparateIndependent`` or ``LinearCoregionalization``.
+    The models also take the inducing variable itself, without this wrapper, with the same meaning;
+    the wrapper is needed where GPflow asks for ``Kuu`` and ``Kuf`` of several outputs.
 
-    :param inducing_variable: For each latent GP.
+    :param inducing_variable: The inducing variable of every latent GP.
     :raises ValueError: If it is not an inducing variable.
     """
 
@@ -39,14 +40,15 @@ class SharedIndependentInducingVariables(
 class SeparateIndependentInducingVariables(
     gpflow.inducing_variables.SeparateIndependentInducingVariables
 ):
-    """An inducing variable of its own for each latent GP, with its structure kept.
+    """A separate inducing variable for each latent GP of a multi-output kernel.
 
-    Sizes may differ. GPflow's models have one ``q_mu`` for all latent GPs, of as many rows as the
-    largest: a latent GP with fewer variables uses the first rows of its column, and what is left
-    over changes nothing.
+    They keep their structure, unlike in GPflow's class of this name. Their sizes may differ.
+    GPflow's models have one ``q_mu`` for all latent GPs, with as many rows as the largest: a latent
+    GP with fewer variables uses the first rows of its column, and the other rows have no effect.
 
-    :param inducing_variable_list: One for each latent GP of the kernel, in its order. The same
-        object several times is computed once for those of its latent GPs that share a kernel too.
+    :param inducing_variable_list: One for each latent GP of the kernel, in its order. If the same
+        object is given several times, it is computed once for those latent GPs that share a kernel
+        too.
     :raises ValueError: If there is none, or one is not an inducing variable.
     """
 
@@ -61,7 +63,7 @@ class SeparateIndependentInducingVariables(
 
     @property
     def num_inducing(self) -> int | tf.Tensor:
-        """The number of variables of the largest entry."""
+        """The number M of variables of the largest entry."""
         sizes = [num_inducing(entry) for entry in self.inducing_variable_list]
         return max(sizes) if all(isinstance(size, int) for size in sizes) else tf.reduce_max(sizes)
 

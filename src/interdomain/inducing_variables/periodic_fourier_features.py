@@ -17,15 +17,16 @@ from .base import InterDomainInducingVariables
 
 
 class PeriodicFourierFeatures(InterDomainInducingVariables):
-    """The projections of f on the sines and cosines of a box of one to four columns.
+    """Projections of f on the sines and cosines of a box, for periodized kernels.
 
-    They belong to :class:`~interdomain.kernels.Periodized` kernels.
+    They belong to :class:`~interdomain.kernels.Periodized` kernels, and suit boxes of one to four
+    columns.
 
     ``u_m = <f, phi_m>`` in the RKHS of the kernel, for orthonormal phi_m: products over the columns
     of ``1 / sqrt(P)``, ``sqrt(2 / P) cos(2 pi j (x - lower) / P)`` and the sine, ``P = upper -
-    lower``. Then ``Kuf = phi_m(x)``, which **no parameter of the kernel moves**, and Kuu is
+    lower``. Then ``Kuf = phi_m(x)``, which **depends on no parameter of the kernel**. Kuu is
     diagonal, ``1 / S(2 pi j / P)``, S being the spectral density of the base kernel:
-    ``gpflow.models.SVGP`` factorises nothing, ``gpflow.models.SGPR`` every Kuu. In
+    ``gpflow.models.SVGP`` factorises nothing; ``gpflow.models.SGPR`` factorises every Kuu. In
     :class:`interdomain.models.StructuredSGPR` one pass over the data serves the variance, all
     lengthscales and the noise.
 
@@ -39,16 +40,16 @@ class PeriodicFourierFeatures(InterDomainInducingVariables):
     >>> type(idm.covariances.Kuu_operator(features, kernel)).__name__
     'LinearOperatorDiag'
 
-    Outside of the box the features, like the kernel, repeat.
+    Outside the box the features repeat, like the kernel.
 
-    :param lower: Where the box begins: a number for one column, or ``[D]``.
-    :param upper: Where it ends.
-    :param frequencies: Integer vectors j ``[J, D]``, each 0 or more: waves of so many periods in
-        each column. One with k columns that are not zero has ``2**k`` features.
-    :param allow_large: Whether to take so many that their covariances with 1,000 rows are above
-        4 GiB.
-    :raises ValueError: If the box is empty or not finite, frequencies are something else, or there
-        are too many features.
+    :param lower: The lower end of the box: a number for one column, or ``[D]``.
+    :param upper: The upper end of the box.
+    :param frequencies: Integer vectors j ``[J, D]``, 0 or more: the numbers of periods of a wave in
+        each column. One with k nonzero entries has ``2**k`` features; k is at most 20.
+    :param allow_large: Whether to allow so many that their covariances with 1,000 rows take more
+        than 4 GiB.
+    :raises ValueError: If the box is empty or not finite, frequencies are not different vectors of
+        this kind, or there are too many features.
     """
 
     def __init__(
@@ -77,15 +78,16 @@ class PeriodicFourierFeatures(InterDomainInducingVariables):
         allow_large: bool = False,
         name: str | None = None,
     ) -> PeriodicFourierFeatures:
-        """The frequencies of greatest spectral density under the kernel as it is now.
+        """Make features at the frequencies of greatest spectral density under the present kernel.
 
-        :param kernel: The kernel they will be used with, or made into one of finite rank; they get
-            its box.
-        :param num_inducing: The number of features, at most.
-        :param tolerance: Instead: as few as leave out this share of the prior variance, at most.
+        :param kernel: The kernel they will be used with, or from which a kernel of finite rank will
+            be made. The features have its box.
+        :param num_inducing: The largest number of features.
+        :param tolerance: Instead of ``num_inducing``: the largest share of the prior variance that
+            may be left out. As few features as possible are taken.
         :param allow_large: As for the constructor.
-        :raises ValueError: If the kernel is another one, both are given, or neither, or there are
-            too many features.
+        :raises ValueError: If the kernel is not a ``Periodized`` one, both or neither of
+            ``num_inducing`` and ``tolerance`` are given, or there are too many features.
         """
         remedy = "pass interdomain.kernels.Periodized(base_kernel, lower, upper)"
         instance("kernel", kernel, Periodized, "a Periodized kernel", remedy)
@@ -112,7 +114,7 @@ class PeriodicFourierFeatures(InterDomainInducingVariables):
         allow_large: bool = False,
         name: str | None = None,
     ) -> PeriodicFourierFeatures:
-        """As :meth:`for_kernel`, after a check that the data are inside of the kernel's box.
+        """As :meth:`for_kernel`, with a check that the data are inside the kernel's box.
 
         :param X: ``[N, D]``, with the columns of ``kernel.active_dims`` only.
         :raises ValueError: If rows are outside, or as :meth:`for_kernel`.
@@ -135,12 +137,12 @@ class PeriodicFourierFeatures(InterDomainInducingVariables):
 
     @property
     def lower(self) -> Array:
-        """Where the box begins, ``[D]``."""
+        """The lower end of the box, ``[D]``."""
         return self._lower.copy()
 
     @property
     def upper(self) -> Array:
-        """Where it ends, ``[D]``."""
+        """The upper end of the box, ``[D]``."""
         return self._upper.copy()
 
     @property
@@ -150,8 +152,9 @@ class PeriodicFourierFeatures(InterDomainInducingVariables):
 
     @property
     def functions(self) -> IntArray:
-        """What each feature is in each column, ``[M, D]``: 0 for the constant, ``2 j - 1`` for the
-        cosine and ``2 j`` for the sine of j periods. The order of the features is this one."""
+        """The function that each feature is in each column, ``[M, D]``: 0 for the constant,
+        ``2 j - 1`` for the cosine and ``2 j`` for the sine of j periods. The rows are in the order
+        of the features."""
         return self._functions.copy()
 
     @property

@@ -43,20 +43,20 @@ class ProductInducingVariables(InterDomainInducingVariables):
 
     For ``k(x, x') = prod_i k_i(x, x')``, whose factors have features with covariances ``Kuf_i`` and
     ``Kuu_i``, the feature ``(a, b, ...)`` is the product of feature a of the first factor, b of the
-    second, and so on. It belongs to a process on the product of the factors' input spaces, of which
-    f is the values where all inputs are of one row. So
+    second, and so on. It belongs to a process on the product of the factors' input spaces; f is
+    this process where the inputs of all factors come from the same row. So
 
     ``Kuf[(a, b, ...), n] = prod_i Kuf_i[., n]``,    ``Kuu = Kuu_1 (x) Kuu_2 (x) ...``,
 
-    which is diagonal if those of all factors are. ``gpflow.models.SVGP`` and this library's models
-    factorise nothing then (``gpflow.models.SGPR`` does), and any of the products may be left out.
-    Where no parameter moves the factors' features, none moves the products: one pass of
-    :class:`interdomain.models.StructuredSGPR` serves all.
+    which is diagonal if the Kuu of all factors are. Then ``gpflow.models.SVGP`` and this library's
+    models factorise nothing (``gpflow.models.SGPR`` does), and any of the products may be left out.
+    If the features of the factors depend on no parameter, neither do the products: one pass of
+    :class:`interdomain.models.StructuredSGPR` serves all parameters.
 
-    The factors pick their columns by ``active_dims``, in most cases different ones: harmonics of a
-    sphere for space, waves of an interval for time. They may also share columns. Of a sum, such as
-    ``space + time + space * time``, each product is a block of a
-    :class:`~interdomain.inducing_variables.SumInducingVariables`.
+    The factors select their columns by ``active_dims``, usually different ones: harmonics of a
+    sphere for space, waves of an interval for time. They may also share columns. For a sum, such as
+    ``space + time + space * time``, use a
+    :class:`~interdomain.inducing_variables.SumInducingVariables` in which each product is a block.
 
     >>> import gpflow, numpy as np, interdomain as idm
     >>> X = np.random.default_rng(0).uniform(-1, 1, size=[500, 3])
@@ -79,20 +79,20 @@ class ProductInducingVariables(InterDomainInducingVariables):
     >>> [name for name, one in model.feature_parameters.items() if one.trainable]
     []
 
-    Where a factor's Kuu is not diagonal (points, features of an interval), that of the products is
-    a dense matrix, whose jitter is relative to its diagonal.
+    If the Kuu of a factor is not diagonal (points, features of an interval), that of the products
+    is a dense matrix, whose jitter is relative to its diagonal.
 
-    :param inducing_variables: One for each factor, in the order of ``kernel.kernels``; stock
-        ``InducingPoints`` are allowed, which have all columns of X. GPflow makes one product of
-        products of products: pass one for each factor of that.
-    :param members: Which features of the factors make each product, integers ``[M, F]``, a column
-        for each factor; None for all products, the features of the last factor changing first.
-    :param allow_large: Whether to take so many that their covariances with 1,000 rows are above
-        4 GiB.
-    :ivar factors: The different ones among the inducing variables.
+    :param inducing_variables: One for each factor, in the order of ``kernel.kernels``. Stock
+        ``InducingPoints`` are allowed; they have all columns of X. GPflow flattens a product of
+        products into one product: pass one for each of its factors.
+    :param members: The features of the factors that make each product, integers ``[M, F]`` with a
+        column for each factor. None for all products, with the last factor varying fastest.
+    :param allow_large: Whether to allow so many that their covariances with 1,000 rows take more
+        than 4 GiB.
+    :ivar factors: The distinct objects among the inducing variables.
     :raises ValueError: If the list is empty, or an entry is not an inducing variable; if members
-        are not integers with one column for each factor, one is no feature of its factor, or a
-        product is there twice; or if there are too many.
+        are not integers with one column for each factor, one of them is not a feature of its
+        factor, or a product is given twice; or if there are too many.
     """
 
     def __init__(
@@ -127,22 +127,22 @@ class ProductInducingVariables(InterDomainInducingVariables):
         allow_large: bool = False,
         name: str | None = None,
     ) -> ProductInducingVariables:
-        """The products that carry the most prior variance under the kernel as it is now.
+        """Make the products that carry the most prior variance under the present kernel.
 
-        Those of the greatest ``prod_i 1 / Kuu_i``. For features that are orthonormal over their
+        These have the greatest ``prod_i 1 / Kuu_i``. For features that are orthonormal over their
         domain, as harmonics over the sphere and waves over their box, this is the prior variance of
         a product, averaged over the domains, up to a constant.
 
         :param kernel: The product that they will be used with.
         :param inducing_variables: One for each factor, in the order of ``kernel.kernels``, with
-            more features than are expected in the products. Their Kuu are diagonal.
-        :param num_inducing: The number of products, at most: of those that carry the same, such as
-            the sines and cosines of a frequency with the harmonics of a degree, all are taken, or
-            none.
+            more features than are expected in the products. Their Kuu must be diagonal.
+        :param num_inducing: The largest number of products. Products that carry the same variance,
+            such as the sines and cosines of a frequency with the harmonics of a degree, are taken
+            all together or not at all.
         :param allow_large: As for the constructor.
         :raises ValueError: If the kernel is not a product, or has another number of factors; a Kuu
-            is not diagonal; ``num_inducing`` is less than 1, or than the products that carry most,
-            which are alike; or as the constructor.
+            is not diagonal; ``num_inducing`` is less than 1, or less than the number of products
+            that share the greatest variance; or as the constructor.
         """
         instance("kernel", kernel, Product, "a product of kernels", "pass first * second")
         pairs = _paired(_checked_factors(inducing_variables), kernel)
@@ -166,7 +166,7 @@ class ProductInducingVariables(InterDomainInducingVariables):
 
     @property
     def inducing_variables(self) -> tuple[InducingVariables, ...]:
-        """One per factor; the same object may belong to several."""
+        """The inducing variable of each factor; several may have the same object."""
         return tuple(self.factors[i] for i in self._order)
 
     @property
@@ -176,7 +176,7 @@ class ProductInducingVariables(InterDomainInducingVariables):
 
     @property
     def members(self) -> IntArray:
-        """Which features of the factors each product is made of, ``[M, F]``."""
+        """The features of the factors that make each product, ``[M, F]``."""
         if self._members is not None:
             return self._members.copy()
         sizes = [int(num_inducing(factor)) for factor in self.inducing_variables]
@@ -197,7 +197,7 @@ class ProductInducingVariables(InterDomainInducingVariables):
         return (size if isinstance(size, int) else None, None, 1)
 
     def pairs(self, kernel: Product) -> list[tuple[InducingVariables, Kernel]]:
-        """The inducing variable of each factor, with the factor.
+        """Pairs of an inducing variable and its factor of the kernel.
 
         :raises ValueError: If there is not one for each factor of the kernel.
         """

@@ -53,8 +53,8 @@ class OrbitInducingPoints(SetInducingVariables):
     """Values ``u = g(z)`` of the base function of :class:`interdomain.kernels.Invariant`.
 
     ``cov(u, f(x)) = 1/T sum_s k_g(z, G^s x)`` and ``Kuu = k_g(z, z')`` (van der Wilk et al.,
-    *Convolutional Gaussian Processes*, 2017, eqs. D.31 and D.32): T evaluations for an entry of
-    Kuf where points of f take T^2, and one for an entry of Kuu.
+    *Convolutional Gaussian Processes*, 2017, eqs. D.31 and D.32). An entry of Kuf takes T
+    evaluations of k_g, where inducing points of f take T^2; an entry of Kuu takes one.
 
     :param Z: ``[M, D]``, in the space of the data (of the kernel's ``active_dims``).
     :raises ValueError: If Z is not a matrix, or not finite.
@@ -67,7 +67,7 @@ class InducingPatches(SetInducingVariables):
     ``cov(u, f(x)) = 1/P sum_p w_p k_g(z, x_p)`` and ``Kuu = k_g(z, z')`` (van der Wilk et al.,
     *Convolutional Gaussian Processes*, 2017, eqs. 15, 16 and 19). For a
     :class:`interdomain.kernels.MultiChannelConvolutional` pass one for each channel in a
-    :class:`SumInducingVariables`; the same object several times shares its patches.
+    :class:`SumInducingVariables`; pass the same object several times to share its patches.
 
     >>> import gpflow, numpy as np, interdomain as idm
     >>> X = np.random.default_rng(0).uniform(size=(20, 8 * 8))
@@ -80,8 +80,8 @@ class InducingPatches(SetInducingVariables):
     TensorShape([10, 20])
 
     :param Z: ``[M, E]``, patches of the kernel's ``patch_size``.
-    :param locations: ``[M, 2]``, the row and column, in pixels, of each patch's centre; needed for
-        kernels with a ``location_kernel``.
+    :param locations: ``[M, 2]``, the row and column, in pixels, of each patch's centre; required
+        for kernels with a ``location_kernel``, and for no others.
     :raises ValueError: If Z or ``locations`` is not a matrix of these shapes, or not finite.
     """
 
@@ -109,14 +109,17 @@ class InducingPatches(SetInducingVariables):
         seed: int = 0,
         name: str | None = None,
     ) -> InducingPatches:
-        """From the patches of images: some of them that differ, or centres of clusters.
+        """Make inducing patches from images: random distinct patches, or centres of clusters.
 
-        :param kernel: Which patches an image has. Where it has a ``location_kernel``, so have the
-            inducing patches locations: their own or, for centres, those of the nearest patch.
-        :param X: Images ``[N, H W C]``. At most 100,000 random patches are looked at.
+        :param kernel: The kernel they will be used with. If it has a ``location_kernel``, the
+            inducing patches have locations: their own or, for the centres of k-means, that of the
+            nearest patch (of at most 10,000 random ones).
+        :param X: Images ``[N, H W C]``. Of many images a random sample is used, with at most
+            100,000 patches.
         :param num_inducing: The number M of inducing patches.
-        :param method: "unique": random patches, no two of them equal; "k-means".
-        :param seed: Of the choice.
+        :param method: "unique" for random patches, no two of them equal; "k-means" for centres of
+            clusters.
+        :param seed: Seed of the random choice.
         :raises ValueError: If the kernel has no patches, X does not fit it, the method is unknown,
             or there are fewer different patches than asked for.
         """

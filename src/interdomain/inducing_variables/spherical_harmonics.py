@@ -29,14 +29,14 @@ from .base import InterDomainInducingVariables
 
 
 class SphericalHarmonics(InterDomainInducingVariables):
-    """The projections of f on the spherical harmonics of some degrees, for zonal kernels.
+    """Projections of f on spherical harmonics, for zonal kernels.
 
     ``u_m = <f, phi_m>`` in the RKHS of the kernel, phi_m being an orthonormal harmonic times the
     kernel's radial factor (Dutordoir et al. 2020, eq. 6). Then ``Kuf[m, n] = phi_m(x_n)``, which
-    does not depend on the kernel's variance or lengthscale, and Kuu is diagonal:
-    ``1 / (variance lambda_l)``: ``gpflow.models.SVGP``, this library's models and
-    :class:`interdomain.models.StructuredSGPR` need no Cholesky factor of it. ``gpflow.models.SGPR``
-    factorises every Kuu.
+    does not depend on the kernel's variance or lengthscale. Kuu is diagonal, ``1 / (variance
+    lambda_l)``. ``gpflow.models.SVGP`` and this library's models, such as
+    :class:`interdomain.models.StructuredSGPR`, need no Cholesky factor of it.
+    ``gpflow.models.SGPR`` factorises every Kuu.
 
     >>> import gpflow, numpy as np, interdomain as idm
     >>> kernel = idm.kernels.SphericalMatern52(weight_variances=np.ones(2))
@@ -50,15 +50,16 @@ class SphericalHarmonics(InterDomainInducingVariables):
     >>> model.predict_f(np.zeros([5, 2]))[0].shape
     TensorShape([5, 1])
 
-    Beyond a few columns the harmonics of a degree are too many, and most of them nearly zero on the
-    data. So any set of harmonics will do, in place of whole degrees or beside them. One is named by
-    a chain of degrees, ``|k_2| <= k_3 <= ... <= k_d = l``: its degrees in the first two, three, ...
-    and all d coordinates of the sphere. These are the columns of X in ``column_order``, and the
-    bias last. (Inputs that are on a sphere themselves have its d coordinates, the last one last.) A
-    harmonic carries the factor ``r_j^{k_j}``, r_j being the norm of the first j coordinates: with
-    the columns that matter least first, those with a degree there are small. Kuu stays diagonal,
-    and only what was chosen is computed. :meth:`for_data` chooses those of most prior variance over
-    the data, and orders the columns:
+    For more than a few columns, a degree has too many harmonics, most of them nearly zero on the
+    data. So any set of single harmonics can be used instead of whole degrees, or in addition to
+    them. A harmonic is named by a chain of degrees, ``|k_2| <= k_3 <= ... <= k_d = l``: its degrees
+    in the first two, three, ... and all d coordinates of the sphere. The coordinates are the
+    columns of X in ``column_order``, and the bias last. (Inputs that are on a sphere themselves
+    have its d coordinates, the last one last.) A harmonic has the factor ``r_j^{k_j}``, r_j being
+    the norm of the first j coordinates. If the columns that matter least come first, harmonics with
+    a degree in these columns are small. Kuu stays diagonal, and only what was chosen is computed.
+    :meth:`for_data` chooses the harmonics of most prior variance over the data, and orders the
+    columns:
 
     >>> X = np.random.default_rng(0).normal(size=[500, 20])
     >>> kernel = idm.kernels.SphericalMatern52(weight_variances=[1.0, 1.0, *[1e-4] * 18])
@@ -66,24 +67,26 @@ class SphericalHarmonics(InterDomainInducingVariables):
     >>> harmonics.num_inducing, max(harmonics.degrees)
     (100, 8)
 
-    :class:`~interdomain.kernels.FiniteRank` makes a prior of the degrees that the harmonics have.
-    With the kernel itself, the bound counts what is in higher degrees as noise.
+    :class:`~interdomain.kernels.FiniteRank` makes a prior of these harmonics alone. With the kernel
+    itself as prior, the bound counts what the kernel has in other harmonics as noise.
 
     :param dimension: Dimension d of the space around the sphere: the number of input columns
         (after ``active_dims``) plus one; of unit vectors their number of entries, and 3 of
         latitude and longitude.
-    :param degrees: The degrees l of which all harmonics are taken, increasing. Every one must have
-        a nonzero eigenvalue under the kernel; :meth:`for_kernel` picks those. None for chains only.
+    :param degrees: The degrees l of which all harmonics are taken, increasing. Each must have a
+        nonzero eigenvalue under the kernel; :meth:`for_kernel` picks those. None for chains only.
     :param chains: Single harmonics, integers ``[M, d - 1]``: a row ``k_2, ..., k_d`` for each, with
-        ``k_2 < 0`` for a sine in place of a cosine. Any set will do: what else has to be computed
-        for them is, and is left out of Kuf. Those of ``degrees`` come first.
-    :param column_order: The columns that the kernel sees, a permutation of 0, ..., d - 2, innermost
-        first; as they are by default. (Of inputs that are on a sphere themselves, coordinates.)
-        Harmonics of a whole degree span the same space in any order.
-    :param allow_large: Whether to take so many that their covariances with 1,000 rows are above
-        4 GiB, about 530,000 of them; or a degree above 23,000.
-    :raises ValueError: If ``dimension`` < 2, ``degrees`` is not increasing, a chain is none or is
-        there twice, ``column_order`` is not a permutation, or there are too many harmonics.
+        ``k_2 < 0`` for a sine instead of a cosine. Any set of other degrees than ``degrees`` is
+        allowed: other harmonics that their computation needs are left out of Kuf. The harmonics of
+        ``degrees`` come first.
+    :param column_order: The order of the columns that the kernel sees, a permutation of 0, ...,
+        d - 2, innermost first; unchanged by default. (For inputs that are on a sphere themselves,
+        the order of the coordinates.) Harmonics of a whole degree span the same space in any order.
+    :param allow_large: Whether to allow so many that their covariances with 1,000 rows take more
+        than 4 GiB, about 530,000 of them; or a degree above 23,000.
+    :raises ValueError: If ``dimension`` < 2, ``degrees`` is not increasing, a chain is not valid,
+        is given twice or has one of ``degrees``, ``column_order`` is not a permutation, or there
+        are too many harmonics.
     """
 
     def __init__(
@@ -140,7 +143,7 @@ class SphericalHarmonics(InterDomainInducingVariables):
         allow_large: bool = False,
         name: str | None = None,
     ) -> SphericalHarmonics:
-        """All harmonics up to ``max_degree`` that carry variance under the kernel.
+        """Make all harmonics up to ``max_degree`` that carry variance under the kernel.
 
         :param kernel: The zonal kernel they will be used with.
         :param input_dim: Number D of input columns the kernel sees (after ``active_dims``): 2 with
@@ -150,9 +153,9 @@ class SphericalHarmonics(InterDomainInducingVariables):
         :raises ValueError: If the kernel is not zonal or has other inputs, ``input_dim`` < 1,
             ``max_degree`` < 0, or an eigenvalue is not a positive number; or as the constructor.
 
-        What the kernel has in higher degrees is not warned of here: nothing is lost if it becomes
-        :class:`~interdomain.kernels.FiniteRank`, and otherwise what it costs depends on the noise.
-        :func:`interdomain.training.fit` says so afterwards.
+        There is no warning here of the variance that the kernel has in higher degrees. With
+        :class:`~interdomain.kernels.FiniteRank` nothing is lost; otherwise the cost depends on the
+        noise, and :func:`interdomain.training.fit` reports it afterwards.
         """
         _check_zonal(kernel)
         columns = integer("input_dim", input_dim, at_least=1)
@@ -178,23 +181,23 @@ class SphericalHarmonics(InterDomainInducingVariables):
         allow_large: bool = False,
         name: str | None = None,
     ) -> SphericalHarmonics:
-        """The harmonics with the most prior variance over the data, at most so many.
+        """Make the harmonics with the most prior variance over the data.
 
-        The columns are ordered by their scale under the kernel, least first. Then the set grows
-        from degree 0: of the harmonics that are one raise of one coordinate above the set, and
-        have all those in it that are one raise below, the next one is that of the largest
-        ``variance lambda_l mean_n (r_n^p phi_m(x_n))^2``. High degrees in the columns that matter
-        are reached without a look at the rest of these degrees. The choice depends on the
-        kernel's present parameters, mostly on ``weight_variances``, and not on any targets;
-        :func:`interdomain.diagnostics.harmonic_shares` tells what it explains.
+        The columns are ordered by their scale under the kernel, smallest first. Then the set grows
+        from degree 0. Candidates are the harmonics one step above the set in one coordinate, all of
+        whose neighbours one step below are in the set. The next one is the candidate with the
+        largest ``variance lambda_l mean_n (r_n^p phi_m(x_n))^2``. So high degrees in the columns
+        that matter are reached without evaluating the rest of these degrees. The choice depends on
+        the kernel's present parameters, mostly on ``weight_variances``, and not on any targets;
+        :func:`interdomain.diagnostics.harmonic_shares` shows what it explains.
 
-        :param kernel: The zonal kernel they will be used with, its parameters near where they will
-            be: fitted before to some rows, with few whole degrees or points.
+        :param kernel: The zonal kernel they will be used with. Its parameters should be near their
+            final values: fit them to some rows first, with few whole degrees or points.
         :param X: Inputs ``[N, D]``, with all columns, of which ``active_dims`` selects some. Of
             more than 2,000 rows 2,000 are used, always the same ones.
-        :param num_inducing: The number M of harmonics. They are fewer if no others have more than
-            1e-12 of the prior variance over the rows, there are no more up to ``max_degree``, or
-            (in float32) eigenvalues of higher degrees are too small to be inverted.
+        :param num_inducing: The largest number of harmonics. There are fewer if no others have more
+            than 1e-12 of the prior variance over the rows, there are no more up to ``max_degree``,
+            or (in float32) eigenvalues of higher degrees are too small to be inverted.
         :param max_degree: The highest degree; None for no limit.
         :param allow_large: As for the constructor.
         :raises ValueError: If the kernel is not zonal, X is not a finite matrix with the columns of
@@ -226,8 +229,10 @@ class SphericalHarmonics(InterDomainInducingVariables):
 
     @property
     def degrees(self) -> tuple[int, ...]:
-        """The degrees of the harmonics, increasing. They stay as they are, as all harmonics do:
-        what was computed with them, in a compiled function or as statistics of data, stays valid.
+        """The degrees of the harmonics, increasing.
+
+        Degrees and harmonics are fixed, so that compiled functions and statistics of data that were
+        made with them stay valid.
         """
         return self._degrees
 
@@ -238,7 +243,8 @@ class SphericalHarmonics(InterDomainInducingVariables):
 
     @property
     def has_whole_degrees(self) -> bool:
-        """Whether it was made of whole degrees, each of which sums to a function of the angle."""
+        """Whether there are whole degrees only, made without ``chains``. The harmonics of each sum
+        to a function of the angle."""
         return self._chains is None
 
     @property
@@ -251,23 +257,24 @@ class SphericalHarmonics(InterDomainInducingVariables):
 
     @property
     def column_order(self) -> tuple[int, ...]:
-        """The columns that are the coordinates of the sphere, without the last one, a bias."""
+        """The columns that are the coordinates of the sphere, in their order. The last coordinate,
+        which is the bias of lifted inputs, is not among them."""
         if self._column_order is None:
             return tuple(range(self.dimension - 1))
         return self._column_order
 
     @property
     def level_of_each(self) -> IntArray:
-        """For each harmonic the place of its degree in :attr:`degrees`, ``[M]``."""
+        """The position in :attr:`degrees` of the degree of each harmonic, ``[M]``."""
         if self._chains is None:
             return np.repeat(np.arange(len(self._degrees)), self._multiplicities)
         return np.searchsorted(self._degrees, degrees_of(self._chains))
 
     def at(self, unit: TensorType, *, scale: TensorType | None = None) -> tf.Tensor:
-        """The harmonics at points of the sphere.
+        """Evaluate the harmonics at points of the sphere.
 
-        :param unit: Unit vectors ``[..., N, d]``, in the order of the columns that the kernel sees,
-            and the bias; as ``kernel.to_sphere`` returns them.
+        :param unit: Unit vectors ``[..., N, d]`` as ``kernel.to_sphere`` returns them: the columns
+            that the kernel sees, in their order, and then the bias of lifted inputs.
         :param scale: A factor for all harmonics of a point, ``[..., N]``.
         :return: ``[M, ..., N]``.
         """
@@ -286,7 +293,7 @@ class SphericalHarmonics(InterDomainInducingVariables):
     @property
     def shape(self) -> Shape:
         """``(M, None, 1)``: X may have any number of columns; ``active_dims`` selects some of them.
-        Those selected must be one fewer than ``dimension``, which ``Kuf`` checks."""
+        ``Kuf`` checks their number: one fewer than ``dimension`` if they are lifted."""
         return (self.num_inducing, None, 1)
 
     def validate_kernel(self, kernel: ZonalKernel) -> None:
@@ -305,7 +312,9 @@ class SphericalHarmonics(InterDomainInducingVariables):
             )
 
     def validate_eigenvalues(self, eigenvalues: tf.Tensor) -> None:
-        """Check, where values are known (outside of compiled functions), that all are positive.
+        """Check that all eigenvalues are positive, where their values are known.
+
+        In compiled functions they are not known, and nothing is checked.
 
         :param eigenvalues: One per degree.
         :raises ValueError: If one has underflowed, or is lost in the error of a quadrature.

@@ -16,9 +16,9 @@ class SumInducingVariables(DecomposedInducingVariables):
     """Independent blocks of inducing variables, one for each summand of a sum kernel.
 
     ``f = sum_i f_i`` with independent ``f_i ~ GP(0, k_i)``; block i describes f_i alone. So Kuu is
-    block-diagonal and Kuf stacks the blocks' own (van der Wilk et al., *Convolutional Gaussian
-    Processes*, 2017, section 3.3 and Appendix C). In a stock ``SVGP`` the blocks have a joint
-    q(u), and so they have in :class:`interdomain.models.StructuredSGPR`.
+    block-diagonal, and Kuf stacks those of the blocks (van der Wilk et al., *Convolutional Gaussian
+    Processes*, 2017, section 3.3 and Appendix C). The blocks have a joint q(u) in a stock ``SVGP``
+    and in :class:`interdomain.models.StructuredSGPR`.
 
     Blocks may differ in kind, size and input space; stock ``InducingPoints`` are allowed. The
     kernel is a ``gpflow.kernels.Sum``, whose summands pick their columns by ``active_dims``, or a
@@ -26,10 +26,12 @@ class SumInducingVariables(DecomposedInducingVariables):
     inducing variables. :class:`interdomain.models.AdditiveSVGP` has an independent q for each
     block instead of the joint one.
 
-    :param inducing_variables: One per summand, in the order of ``kernel.kernels``. The same object
-        several times shares its parameters, not its variables: these belong to each summand.
-    :ivar blocks: The different ones among them.
-    :raises ValueError: If the list is empty, or an entry is not an inducing variable.
+    :param inducing_variables: One per summand, in the order of ``kernel.kernels``; None for a
+        summand without inducing variables. If the same object is given several times, the summands
+        share its parameters, but each has its own variables.
+    :ivar blocks: The distinct objects among them.
+    :raises ValueError: If the list is empty or has only None, or an entry is neither None nor an
+        inducing variable.
     """
 
     def __init__(
@@ -58,7 +60,7 @@ class SumInducingVariables(DecomposedInducingVariables):
 
     @property
     def inducing_variables(self) -> tuple[InducingVariables | None, ...]:
-        """One per summand, or None; the same object may belong to several."""
+        """The inducing variable of each summand, or None; several may have the same object."""
         return tuple(None if i is None else self.blocks[i] for i in self._order)
 
     @property

@@ -1,10 +1,10 @@
-"""Kernels that inter-domain inducing variables belong to.
+"""Kernels for inter-domain inducing variables.
 
-All public kernels are here; the subpackages (``zonal``, ``harmonic``, ``convolutional``,
-``spectral``, ``periodic``, ``additive``) say what each family is for. :class:`DecomposedKernel` is
-what kernels that are sums of independent parts share, :class:`SetKernel` what kernels of sums over
-points (patches, orbits) share. :class:`FiniteRank` is the part of any of them that features
-explain.
+All public kernels can be imported from here. The docstrings of the subpackages (``zonal``,
+``harmonic``, ``convolutional``, ``spectral``, ``periodic``, ``additive``) say what each family is
+for. :class:`DecomposedKernel` is the base class of kernels that are sums of independent parts,
+:class:`SetKernel` that of kernels that sum over points (patches, orbits). :class:`FiniteRank` is
+the part of a kernel that a set of features explains.
 """
 
 from .additive import Additive, CategoricalColumn, NumericColumn

@@ -11,7 +11,7 @@ from gpflow.kernels import Kernel, Sum
 
 
 class DecomposedKernel(gpflow.kernels.Kernel, metaclass=abc.ABCMeta):
-    """A kernel that knows itself to be a sum, ``k = sum_t k_t``, and can be cheaper than it.
+    """Base class of kernels that are a sum ``k = sum_t k_t`` and can be cheaper than the sum.
 
     :class:`interdomain.inducing_variables.SumInducingVariables` takes one inducing variable per
     part, as it does for ``gpflow.kernels.Sum``. This class does not derive from ``Sum``, which
@@ -19,7 +19,7 @@ class DecomposedKernel(gpflow.kernels.Kernel, metaclass=abc.ABCMeta):
     """
 
     has_features_of_its_own: bool = False
-    """Whether one inducing variable is made for all parts together, so that
+    """Whether a single inducing variable is made for all parts together. If so,
     :class:`~interdomain.kernels.FiniteRank` takes the sum as a whole."""
 
     @property
@@ -28,7 +28,7 @@ class DecomposedKernel(gpflow.kernels.Kernel, metaclass=abc.ABCMeta):
         """The parts, each a kernel on the data space. They share this kernel's parameters."""
 
     def validate(self) -> None:  # noqa: B027 - most have nothing to check
-        """Check what training may have broken; nothing, unless a family says otherwise.
+        """Check that training has not broken the decomposition. By default, nothing is checked.
 
         :raises ValueError: If the parts do not sum to the kernel any more.
         """

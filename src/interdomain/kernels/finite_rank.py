@@ -45,14 +45,14 @@ class FiniteRank(Kernel):
     """The finite-rank prior of a set of features: ``K(x, x') = Kfu Kuu^{-1} Kuf``.
 
     It is the part of a kernel that the features explain. As a prior of its own, it is that of a
-    Bayesian linear model of as many weights as there are features. A sparse model with the same
-    features leaves nothing out (``Qff = Kff``), so that its bound is not charged for what the
-    features lack, and rough kernels cost no accuracy. What they give up is a GP's confidence where
-    there are no data: beyond what the features can do, this prior has no doubts.
+    Bayesian linear model with one weight for each feature. A sparse model with the same features
+    leaves nothing out (``Qff = Kff``): its bound has no penalty for what the features lack, and
+    rough kernels cost no accuracy. The price is the uncertainty that a GP keeps where there are no
+    data: this prior has none about functions that the features cannot represent.
 
     With spherical harmonics up to some degree it seems to be the model of the experiments of
     Dutordoir et al. 2020: the paper does not say so, but its figures agree with this prior alone.
-    Any other kernel and inducing variable that have covariances do as well: box features
+    Any other kernel and inducing variable with registered covariances will do: box features
     (:class:`~interdomain.inducing_variables.PeriodicFourierFeatures`), points, activation features,
     patches. Where Kuu is diagonal, ``gpflow.models.SVGP`` and this library's models factorise
     nothing; ``gpflow.models.SGPR`` factorises every Kuu.
@@ -66,18 +66,19 @@ class FiniteRank(Kernel):
     >>> bool(prior(X, full_cov=False) < kernel(X, full_cov=False))
     True
 
-    A model's inducing variable is the kernel's own, or holds some of its features (harmonics of
-    fewer degrees, fewer frequencies); ``gpflow.inducing_variables.InducingPoints`` may be any.
-    Several outputs wrap it, as any kernel; of a sum every summand is of finite rank by itself.
+    The inducing variable of a model must be this kernel's own, or hold some of its features
+    (harmonics of fewer degrees, fewer frequencies). ``gpflow.inducing_variables.InducingPoints``
+    may be at any points. GPflow's kernels of several outputs can wrap it like any other kernel. For
+    a sum of kernels, make each summand one of finite rank.
 
-    :param kernel: Whose features they are: any kernel of one output. Its parameters are this
-        kernel's, and its ``active_dims`` select the columns.
+    :param kernel: The kernel that the features belong to: any kernel of one output. This kernel has
+        its parameters, and its ``active_dims`` select the columns.
     :param inducing_variable: An inducing variable that the kernel has covariances with.
     :ivar kernel: As given.
     :ivar inducing_variable: As given.
     :raises ValueError: If ``kernel`` is not a kernel of one output, ``inducing_variable`` is not an
-        inducing variable, or they are a sum and its blocks; at first use, if there are no
-        covariances between them.
+        inducing variable, or they are a sum and its blocks of features; at first use, if there are
+        no covariances between them.
     """
 
     def __init__(
@@ -103,7 +104,7 @@ class FiniteRank(Kernel):
 
     @property
     def active_dims(self) -> NormalizedActiveDims:
-        """Those of the kernel that it is a part of."""
+        """The ``active_dims`` of the kernel that the features belong to."""
         return self.kernel.active_dims
 
     @active_dims.setter

@@ -25,24 +25,26 @@ _MINIBATCH = 256
 class SetKernel(gpflow.kernels.Kernel, metaclass=abc.ABCMeta):
     """The kernel of ``f(x) = sum_p w_p g(x_p)``, for ``g ~ GP(0, k_g)`` and P points x_p of each x.
 
-    ``k(x, x') = sum_p sum_q w_p w_q k_g(x_p, x'_q)``: a weighted set kernel, x being known by the
-    set of its points, and g its base function. With the patches of an image as its points
-    this is a convolutional kernel (van der Wilk et al., *Convolutional Gaussian Processes*, 2017,
-    eqs. 14 and 18), with its orbit under a group the kernel of an invariant function (eq. D.29).
-    Inducing variables are best placed in g: ``cov(g(z), f(x)) = sum_p w_p k_g(z, x_p)`` takes P
-    evaluations of k_g where ``k(x, x')`` takes P^2.
+    ``k(x, x') = sum_p sum_q w_p w_q k_g(x_p, x'_q)`` is a weighted set kernel: it sees x as the set
+    of its points. g is the base function. If the points are the patches of an image, this is a
+    convolutional kernel (van der Wilk et al., *Convolutional Gaussian Processes*, 2017, eqs. 14 and
+    18); if they are the orbit of x under a group, it is the kernel of an invariant function (eq.
+    D.29). Inducing variables are best placed in g: ``cov(g(z), f(x)) = sum_p w_p k_g(z, x_p)``
+    takes P evaluations of k_g, where ``k(x, x')`` takes P^2.
 
     The sums are computed for a few inputs at a time, forward and backward, so that memory grows
     with neither P^2 nor the P^2 N^2 of a matrix. For squared exponential and Matern kernels (sums
-    of them included) gradients are in closed form; for others each part is computed a second time.
+    of them included) gradients are in closed form; for others, the backward pass computes each part
+    a second time.
 
-    To define such a kernel of one's own, implement the four members below.
+    To define your own kernel of this kind, implement :attr:`point_kernel`, :attr:`point_dim`,
+    :attr:`point_weights` and :meth:`points`.
     """
 
     @property
     @abc.abstractmethod
     def point_kernel(self) -> Kernel:
-        """k_g, on the space of the points."""
+        """The kernel k_g of the base function, on the space of the points."""
 
     @property
     @abc.abstractmethod
@@ -52,7 +54,7 @@ class SetKernel(gpflow.kernels.Kernel, metaclass=abc.ABCMeta):
     @property
     @abc.abstractmethod
     def point_weights(self) -> tf.Tensor:
-        """``[P]``, the w_p."""
+        """The weights w_p of the points, ``[P]``."""
 
     @property
     def input_dim(self) -> int | None:
@@ -93,7 +95,7 @@ class SetKernel(gpflow.kernels.Kernel, metaclass=abc.ABCMeta):
         "return: [M, batch..., N]",
     )
     def point_covariance(self, Z: TensorType, X: TensorType) -> tf.Tensor:
-        """``cov(g(z), f(x)) = sum_p w_p k_g(z, x_p)`` (eqs. 15, 19 and D.31).
+        """The covariances of g(z) and f(x), ``sum_p w_p k_g(z, x_p)`` (eqs. 15, 19 and D.31).
 
         :raises ValueError: If Z is not in the space of the points.
         """
@@ -110,7 +112,8 @@ class SetKernel(gpflow.kernels.Kernel, metaclass=abc.ABCMeta):
         return tf.reshape(covariances, tf.concat([tf.shape(Z)[:1], tf.shape(X)[:-1]], axis=0))
 
     def with_point_kernel(self, point_kernel: Kernel) -> SetKernel:
-        """The same sum over the same points of another g: a view that shares the parameters."""
+        """The same sum over the same points, with another base function g: a view that shares the
+        parameters."""
         return SetKernelView(self, point_kernel)
 
     def _active_columns(self, X: TensorType) -> tf.Tensor:

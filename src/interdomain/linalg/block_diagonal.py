@@ -22,7 +22,7 @@ BlockDiagonal: TypeAlias = tf.linalg.LinearOperatorBlockDiag
 
 
 def block_diagonal(operators: Sequence[tf.linalg.LinearOperator]) -> tf.linalg.LinearOperator:
-    """Positive-definite operators along the diagonal; diagonal ones make one that is diagonal."""
+    """A block-diagonal operator of positive-definite operators; diagonal if all of them are."""
     first, *others = operators
     if all(type(other) is type(first) for other in others):
         return direct_sum_alike(first, *others)

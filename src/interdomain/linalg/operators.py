@@ -1,7 +1,7 @@
-"""What every kind of operator answers for itself: functions that its file registers.
+"""Functions that each kind of operator registers for itself, in its own file.
 
 They dispatch on the operator's class. A class that is not registered raises a TypeError, so that no
-operator is taken for something it is not:
+operator is mistaken for another kind. To register a class:
 
     @square_root.register(MyOperator)
     def my_square_root(operator: MyOperator) -> Root: ...
@@ -40,7 +40,10 @@ def square_root(operator: tf.linalg.LinearOperator) -> Root:
 
 @singledispatch
 def whiten(operator: tf.linalg.LinearOperator, columns: tf.Tensor) -> tf.Tensor:
-    """``L^{-1} columns``, where L itself is not needed: some operators have a cheaper gradient."""
+    """``L^{-1} columns``, for the Cholesky factor L of the operator.
+
+    Use it where L itself is not needed: some operators have a cheaper gradient for it.
+    """
     return square_root(operator).solve(columns)
 
 
@@ -48,7 +51,7 @@ def whiten(operator: tf.linalg.LinearOperator, columns: tf.Tensor) -> tf.Tensor:
 def stack_alike(
     operator: tf.linalg.LinearOperator, *others: tf.linalg.LinearOperator
 ) -> tf.linalg.LinearOperator:
-    """Operators ``[M, M]`` of one class as a batch ``[T, M, M]``; see :func:`stack`.
+    """Operators ``[M, M]`` of one class as one batch ``[T, M, M]``; see :func:`stack`.
 
     :raises TypeError: If the operator's class is not registered.
     """
@@ -56,7 +59,7 @@ def stack_alike(
 
 
 def stack(operators: Sequence[tf.linalg.LinearOperator]) -> tf.linalg.LinearOperator:
-    """Operators ``[M, M]`` as one batch ``[T, M, M]``; of several classes, as dense matrices.
+    """Operators ``[M, M]`` as one batch ``[T, M, M]``; as dense matrices if classes differ.
 
     :raises TypeError: If an operator's class is not registered.
     """
@@ -99,8 +102,10 @@ def sole_diagonal(operator: tf.linalg.LinearOperator) -> tf.Tensor | None:
 def direct_sum_alike(
     operator: tf.linalg.LinearOperator, *others: tf.linalg.LinearOperator
 ) -> tf.linalg.LinearOperator:
-    """Operators of one class along the diagonal; see
-    :func:`~interdomain.linalg.block_diagonal`. By default a block-diagonal operator."""
+    """Operators of one class along the diagonal, by default as a block-diagonal operator.
+
+    See :func:`~interdomain.linalg.block_diagonal`.
+    """
     return tf.linalg.LinearOperatorBlockDiag(
         [operator, *others], is_self_adjoint=True, is_positive_definite=True
     )

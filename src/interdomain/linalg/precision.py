@@ -36,17 +36,18 @@ def precision_terms(
     *,
     gram_gradient: bool,
 ) -> tuple[tf.Tensor, tf.Tensor]:
-    """``log det B`` and ``|B^{-1/2} D columns / s|^2``, all in float64.
+    """``log det B`` and ``|B^{-1/2} D columns / s|^2`` for ``B = I + D G D / s``, all in float64.
 
-    They can be differentiated once: a second derivative raises.
+    They can be differentiated once; a second derivative raises an error.
 
     :param scale: The diagonal of D, ``[M]``.
     :param gram: Symmetric, ``[K, K]``; G is its leading block ``[M, M]``. It is not copied.
     :param columns: ``[M, P]``.
     :param noise_variance: s, ``[]``.
-    :param gram_gradient: Whether ``gram`` has a gradient, which is dense; else it is a constant.
-    :raises tf.errors.InvalidArgumentError: If B is finite and cannot be factorised. If it is not
-        finite, the two are NaN.
+    :param gram_gradient: Whether ``gram`` has a gradient, which is dense; otherwise it is treated
+        as a constant.
+    :raises tf.errors.InvalidArgumentError: If B is finite and cannot be factorised. If B is not
+        finite, both terms are NaN.
     """
 
     if gram_gradient and columns.shape[0] <= MOST_ROWS and not tf.executing_eagerly():
@@ -82,7 +83,8 @@ def precision_root(
 ) -> tuple[tf.Tensor, tf.Tensor]:
     """``B^{-1} D columns / s`` ``[M, P]`` and the Cholesky factor ``[M, M]`` of ``B^{-1}``.
 
-    As :func:`precision_terms`, but that ``gram`` has a gradient always.
+    ``B = I + D G D / s``. The arguments are those of :func:`precision_terms`; here ``gram`` always
+    has a gradient.
     """
 
     @tf.custom_gradient

@@ -1,4 +1,4 @@
-"""What is asked of the Cholesky factor of a covariance matrix, whatever its structure."""
+"""The interface of the Cholesky factor of a covariance matrix, whatever its structure."""
 
 from __future__ import annotations
 
@@ -18,17 +18,18 @@ def last_axis(tensor: tf.Tensor) -> int | tf.Tensor:
 
 
 class Inverse(abc.ABC):
-    """How to multiply by ``L^{-1}``, given tensors that can be kept: the part without numbers.
+    """How to multiply by ``L^{-1}``, given tensors that are stored apart from it.
 
-    A cached posterior keeps the tensors, and this beside them. It can be copied and pickled.
+    A cached posterior keeps the tensors and this object, which holds no numbers and can be copied
+    and pickled.
 
-    :ivar num_tensors: How many tensors there are.
+    :ivar num_tensors: The number of tensors.
     """
 
     num_tensors: int
 
     def size(self, tensors: Sequence[tf.Tensor]) -> int | tf.Tensor:
-        """M: by default the last axis of the first tensor."""
+        """The number M of rows of L: by default the last axis of the first tensor."""
         return last_axis(tensors[0])
 
     @abc.abstractmethod
@@ -41,12 +42,12 @@ class Inverse(abc.ABC):
 class Root(abc.ABC):
     """The Cholesky factor L of a matrix ``K = L L^T``, or those of a batch, ``[..., M, M]``.
 
-    L is lower triangular with a positive diagonal. There is one such matrix, so that whitened
-    variables ``L^{-1} u`` are the same for whoever computes them. A subclass knows how to compute
-    with it without making it.
+    L is lower triangular with a positive diagonal. There is only one such matrix, so the whitened
+    variables ``L^{-1} u`` do not depend on how L is computed. Subclasses compute with L without
+    forming it as a matrix.
 
     :param size: The number M of rows of L.
-    :param dtype: Of its entries.
+    :param dtype: The type of its entries.
     """
 
     def __init__(self, size: int | tf.Tensor, dtype: tf.DType) -> None:
@@ -62,11 +63,11 @@ class Root(abc.ABC):
 
     @abc.abstractmethod
     def log_determinant(self) -> tf.Tensor:
-        """``log det L``, ``[...]``: half of that of K."""
+        """``log det L``, ``[...]``, which is half of ``log det K``."""
 
     @abc.abstractmethod
     def inverse(self) -> tuple[Inverse, Tensors]:
-        """``L^{-1}`` in a form that can be kept; every tensor has the leading axes of L."""
+        """``L^{-1}`` as an :class:`Inverse` and its tensors, all with the leading axes of L."""
 
     def inverse_diagonal(self) -> tf.Tensor:
         """The diagonal of ``K^{-1}``, ``[..., M]``."""

@@ -1,4 +1,4 @@
-"""Models that stock GPflow does not have."""
+"""Models that GPflow itself does not have."""
 
 from .additive import AdditiveSVGP
 from .collapsed_svgp import CollapsedSVGP

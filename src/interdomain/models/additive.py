@@ -34,10 +34,10 @@ class AdditiveSVGP(OnePassSVGP):
     factorisations of size m instead of one of size T m. A stock ``SVGP`` takes the same kernel and
     inducing variable, and has a joint q(u).
 
-    It is used as a ``gpflow.models.SVGP``; but ``q_mu`` and ``q_sqrt`` are lists, with one
+    Use it like a ``gpflow.models.SVGP``, except that ``q_mu`` and ``q_sqrt`` are lists, with one
     parameter for each block. Several latent GPs share the factorisations. Blocks of equal size are
     computed in batches, so that the graph does not grow with their number; or, with ``devices``,
-    each on its own device.
+    each block on its device.
 
     :param kernel: A sum: ``gpflow.kernels.Sum``, :class:`interdomain.kernels.HarmonicKernel`, or a
         sum of sums. (Another kernel is a sum of one.) For several outputs
@@ -49,23 +49,23 @@ class AdditiveSVGP(OnePassSVGP):
         all latent GPs, or
         :class:`interdomain.inducing_variables.SeparateIndependentInducingVariables`.
     :param mean_function: Added to f.
-    :param num_latent_gps: The number P of latent GPs with the same prior, 1 by default; a kernel
-        of several outputs has its own.
+    :param num_latent_gps: The number P of latent GPs with the same prior, 1 by default. Leave it
+        out for a kernel of several outputs, which determines the number.
     :param q_diag: Whether the covariances of the q_t are diagonal.
     :param q_mu: For each block initial values ``[m_t, P]``, for the largest m_t of all latent GPs;
         zeros by default.
     :param q_sqrt: For each block initial values ``[P, m_t, m_t]``, or ``[m_t, P]`` if ``q_diag``;
         the identity by default.
     :param whiten: Whether q_t is over the whitened variables.
-    :param num_data: The number of rows of the whole data set, where minibatches are used.
-    :param allow_large: Whether to make a q_sqrt of more than 4 GiB.
-    :param devices: Names of devices onto which the blocks are dealt in turn, with their parameters
+    :param num_data: The number of rows of the whole data set, if minibatches are used.
+    :param allow_large: Whether to allow a q_sqrt of more than 4 GiB.
+    :param devices: Names of devices. The blocks are assigned to them in turn, with their parameters
         and all their operations, forward and backward; "auto" for all logical GPUs (if there are
-        two or more). Parameters of the inducing variable that belong to one block are made anew
-        there, in place: read them from the model afterwards.
-    :raises ValueError: If blocks and summands do not agree, ``num_latent_gps`` is not that of a
-        kernel of several outputs, or it is not known what latent GPs that is made of, q_mu or
-        q_sqrt do not fit, or a device does not exist.
+        two or more). Parameters of the inducing variable that belong to a single block are created
+        again on its device and replaced in the model: read them from the model afterwards.
+    :raises ValueError: If blocks and summands do not agree, ``num_latent_gps`` is not the number of
+        latent GPs of a kernel of several outputs, the latent GPs of such a kernel are not known,
+        q_mu or q_sqrt do not fit or are too large, or a device does not exist.
     """
 
     def __init__(
@@ -148,7 +148,7 @@ class AdditiveSVGP(OnePassSVGP):
     ) -> AdditivePosterior:
         """The posterior, for repeated predictions; caches as in GPflow.
 
-        Where a cache is computed, outside of compiled functions, decomposed kernels are validated
+        If a cache is computed (outside of compiled functions), decomposed kernels are validated
         first.
 
         :raises ValueError: If training has made a harmonic kernel lose its invariance.

@@ -52,15 +52,15 @@ class PassResult(NamedTuple):
 
 
 class CollapsedSVGP(RowsModel):
-    """A sparse variational GP of any likelihood, whose q is computed in passes over the rows.
+    """A sparse variational GP for any likelihood, whose q is computed in passes over the rows.
 
-    Beside each row stands a Gaussian site for its likelihood; the prior and all sites make q, with
-    a full covariance. A pass finds the sites that are tangent at the present q, which is a
-    natural-gradient step of size one, and the exact bound on the way (Khan and Lin 2017; Adam,
-    Chang, Khan and Solin 2021). Between passes the kernel's parameters are trained on sums over the
-    sites, without data, at O(M^3) a step. Five to ten passes and no step sizes take the place of
-    thousands of minibatches; the optimum is that of ``gpflow.models.SVGP`` with the same kernel,
-    likelihood and features.
+    Each row has a Gaussian site in place of its likelihood; the prior and all sites together make
+    q, with a full covariance. A pass finds the sites that are tangent at the present q, which is a
+    natural-gradient step of size one, and computes the exact bound on the way (Khan and Lin 2017;
+    Adam, Chang, Khan and Solin 2021). Between passes the kernel's parameters are trained on sums
+    over the sites, without data, at O(M^3) a step. Five to ten passes, without step sizes to
+    choose, replace thousands of minibatches. The optimum is that of ``gpflow.models.SVGP`` with the
+    same kernel, likelihood and features.
 
     >>> import gpflow, numpy as np, interdomain as idm
     >>> X = np.linspace(-1, 1, 200)[:, None]
@@ -78,32 +78,33 @@ class CollapsedSVGP(RowsModel):
 
     **Before the first pass** q is the prior. :func:`interdomain.training.fit_collapsed` runs the
     passes, damps them where the bound would fall (likelihoods that are not log-concave), trains the
-    parameters and knows when to end. :func:`interdomain.training.fit` trains the kernel's
-    parameters for the present sites alone.
+    parameters and decides when to stop. :func:`interdomain.training.fit` trains the kernel's
+    parameters for the present sites only.
 
-    **Features** may not depend on anything that is trained: see :attr:`feature_parameters`. Of
-    harmonics freeze ``weight_variances`` and ``bias_variance`` (``fit_collapsed`` trains them on a
-    subset first, and freezes them); waves of a box and additive features have none. Points do; of
-    these the kernel's parameters have to be frozen.
+    **Features** may not depend on anything that is trained: see :attr:`feature_parameters`. For
+    harmonics, freeze ``weight_variances`` and ``bias_variance`` (``fit_collapsed`` trains them on a
+    subset first, and then freezes them). Waves of a box and additive features depend on no
+    parameter. Points depend on the kernel's parameters, which have to be frozen.
 
     **Large data, several machines**: as for :class:`StructuredSGPR`. Arrays, files, datasets and
-    shards are read a batch at a time; a pass keeps what is done in ``checkpoint_path``.
+    shards are read a batch at a time; a pass stores its progress in ``checkpoint_path``.
 
     :param data: (X ``[N, D]``, Y ``[N, P]``): see :class:`StructuredSGPR`.
     :param kernel: A kernel of one output, shared by the latent GPs.
-    :param likelihood: Any of GPflow's. Where it has no expectations in closed form GPflow takes
-        quadrature; of those that draw at random (Softmax) the draws are the same in every pass.
-        Numbers of it that are trainable are trained, by Newton's method between passes.
+    :param likelihood: Any of GPflow's. If its expectations have no closed form, GPflow uses
+        quadrature; likelihoods that draw at random (Softmax) have the same draws in every pass. Its
+        trainable parameters are trained by Newton's method between passes.
     :param inducing_variable: Any inducing variable the kernel has covariances with, or points
         ``[M, D]``.
-    :param mean_function: Zero by default. Those of constant and linear means are trained between
-        passes.
-    :param num_latent_gps: L; by default what the likelihood says, or the number of columns of Y.
+    :param mean_function: Zero by default. The parameters of constant and linear means are trained
+        between passes.
+    :param num_latent_gps: The number L of latent GPs. It follows from the likelihood, or else from
+        the number of columns of Y; no other value is accepted.
     :param batch_size: Rows to take at a time; by default so many that products run at full speed.
-    :param on_invalid: "raise" or "skip" rows that have NaN or infinite numbers.
-    :param checkpoint_path: A file (of data in parts or of several workers a folder) in which a pass
-        keeps what is done, every minute, when it is interrupted and when it ends. A model with the
-        same q and data that finds it goes on from there.
+    :param on_invalid: What to do with rows that have NaN or infinite numbers: "raise" or "skip".
+    :param checkpoint_path: A file (a folder for data in parts or several workers) in which a pass
+        stores its progress: every minute, when it is interrupted and when it ends. A model with the
+        same q and data that finds it continues from there.
     :param progress: Show a progress bar in passes that take more than a second.
     :param strategy: A ``tf.distribute`` strategy whose workers share the rows.
     :raises ValueError: For arguments that are wrong or do not go together; in a pass, for targets
@@ -158,7 +159,10 @@ class CollapsedSVGP(RowsModel):
 
     @property
     def num_data(self) -> int:
-        """The number N of rows, without those that were skipped; in a pass, if there was none."""
+        """The number N of rows, without those that were skipped.
+
+        Before the first pass, this takes one.
+        """
         if self._num_data is None:
             self.pass_over_data()
         assert self._num_data is not None
@@ -171,11 +175,11 @@ class CollapsedSVGP(RowsModel):
 
     @property
     def sites(self) -> Sites:
-        """The sums over the sites that q is made of, as arrays; none before the first step."""
+        """The sums over the sites that q is made of, as arrays; zero before the first step."""
         return Sites(*(variable.numpy() for variable in self._site_variables()))
 
     def assign_sites(self, sites: Sites) -> None:
-        """Make q of other sites, of the same features.
+        """Replace the sites, and thereby q, by others for the same features.
 
         :raises ValueError: If they have other shapes.
         """
@@ -190,12 +194,14 @@ class CollapsedSVGP(RowsModel):
 
     @property
     def has_sites(self) -> bool:
-        """Whether q is more than the prior."""
+        """Whether there are sites; without any, q is the prior."""
         return any(np.any(part) for part in self.sites)
 
     def narrow(self, variance: float) -> None:
-        """Make q the prior's mean, with so much of its variance, by sites to begin with: tangents
-        to a likelihood at a wide q hardly curve, and lead far."""
+        """Start from a narrow q: the prior with its covariance multiplied by ``variance``.
+
+        At a wide q, tangents to a likelihood have little curvature, and a step goes too far.
+        """
         none = self.sites
         size = len(self._features.charged)
         kuu = Kuu_operator(self.inducing_variable, self.kernel).to_dense()
@@ -239,8 +245,10 @@ class CollapsedSVGP(RowsModel):
         return SiteContent(self._contributions(), q, check)
 
     def pass_over_data(self) -> PassResult:
-        """The bound at the present q and parameters, and the sites there; in a pass over the rows
-        if anything has changed since the last one."""
+        """The bound at the present q and parameters, and the sites there.
+
+        This takes a pass over the rows if anything has changed since the last one.
+        """
         key = self._state()
         if self._last is not None and self._last[0] == key:
             return self._last[1]
@@ -282,16 +290,19 @@ class CollapsedSVGP(RowsModel):
         )
 
     def extend(self, data: Any) -> None:
-        """Add rows, reading only these: their sites at the present q are added to it. Further
-        passes (``fit_collapsed``) read all rows.
+        """Add rows to the model, reading only these: their sites at the present q are added.
+
+        Further passes (``fit_collapsed``) read all rows.
 
         :param data: As for the constructor, with the same columns.
+        :raises ValueError: If the sites do not make a q, as negative precisions outweigh the prior.
         """
         self._change(data, 1)
 
     def remove(self, data: Any) -> None:
-        """Take rows away, reading only these: their sites at the present q are taken from it.
-        Further passes read all rows, and leave out what these bring.
+        """Remove rows, reading only these: their sites at the present q are subtracted.
+
+        Further passes read all rows, and subtract what these contribute.
 
         :param data: Rows that are among the model's, with the same columns.
         :raises ValueError: If what is left does not make a q.
@@ -318,8 +329,8 @@ class CollapsedSVGP(RowsModel):
         """Whether the prior and the present sites make a Gaussian: sites of negative precision may
         outweigh it.
 
-        :param least_precision: What the precision of whitened variables has to be more than, in
-            every direction; that of the prior is one.
+        :param least_precision: The precision that whitened variables must exceed in every
+            direction; that of the prior is one.
         """
         sites = self._present_sites()
         # B - c I = (1 - c) (I + (B - I) / (1 - c))
@@ -332,12 +343,11 @@ class CollapsedSVGP(RowsModel):
 
     @property
     def num_rows(self) -> int | None:
-        """The number of rows, valid or not, of this worker; None if it is known only after a
-        pass."""
+        """The number of rows of this worker, valid or not; None if only a pass can tell it."""
         return self._provider.num_rows
 
     def model_of(self, rows: tuple[Array, Array]) -> CollapsedSVGP:
-        """A model of some rows, which shares all parameters with this one.
+        """Make a model of some rows that shares all parameters with this one.
 
         :param rows: (X, Y), finite; they are not copied.
         """
@@ -358,16 +368,19 @@ class CollapsedSVGP(RowsModel):
         return model
 
     def evidence_of(self, X: Array) -> SiteEvidence:
-        """The log normaliser of sites of some rows, as a model whose features may depend on what is
-        trained; it begins without sites.
+        """Make a model of the log normaliser of the sites of some rows, without sites at first.
 
-        :param X: The rows of a model of some rows.
+        Its features may depend on what is trained.
+
+        :param X: The inputs of these rows.
         """
         return SiteEvidence(self._features, X)
 
     def sites_of(self, X: Array, Y: Array) -> tuple[Array, Array]:
-        """The precisions and shifts of rows at the present q, each ``[L, n]``, negative precisions
-        taken for zero: they make a q whatever the features are."""
+        """The precisions and shifts of the sites of rows at the present q, each ``[L, n]``.
+
+        Negative precisions are set to zero, so that the sites make a q with any features.
+        """
         sites = self._content().evaluate(X, Y)
         return sites.precisions, sites.shifts
 
@@ -386,9 +399,10 @@ class CollapsedSVGP(RowsModel):
         "return: []",
     )
     def log_normaliser(self) -> tf.Tensor:
-        """The log of the integral of the prior times the present sites, up to a constant: what the
-        kernel's parameters are trained on between passes. Where the sites are tangent its gradient
-        is that of the bound.
+        """The log of the integral of the prior times the present sites, up to a constant.
+
+        The kernel's parameters are trained on it between passes. Where the sites are tangent, its
+        gradient is that of the bound.
 
         :raises ValueError: If features depend on a parameter that is trainable.
         """
@@ -418,7 +432,7 @@ class CollapsedSVGP(RowsModel):
         "return[1]: [L, M, M]",
     )
     def compute_qu(self) -> tuple[tf.Tensor, tf.Tensor]:
-        """Mean and covariance of q(u) of each latent GP."""
+        """The mean and the covariance of q(u), for each latent GP."""
         prior = self._prior()
         mean, root = whitened_q(prior, self._present_sites())
         mean, root = prior.root.matmul(mean), prior.root.matmul(root)

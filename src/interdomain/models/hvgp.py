@@ -18,8 +18,9 @@ from .additive import AdditiveSVGP
 
 
 class HVGP(AdditiveSVGP):
-    """Harmonic variational GP (Sun et al. 2021, section 4.2): :class:`AdditiveSVGP` over a
-    :class:`interdomain.kernels.HarmonicKernel`.
+    """The harmonic variational GP (Sun et al. 2021, section 4.2).
+
+    It is an :class:`AdditiveSVGP` with a :class:`interdomain.kernels.HarmonicKernel`.
 
     :param base_kernel: A kernel that is invariant to the transformations; for several outputs
         ``gpflow.kernels.SharedIndependent``, ``SeparateIndependent`` or ``LinearCoregionalization``
@@ -29,7 +30,7 @@ class HVGP(AdditiveSVGP):
     :param transforms: One of :mod:`interdomain.transforms`, or a list of those that commute.
     :param complete: Whether parts that pair two complex kernels have variables at the images of
         their points too (see :class:`interdomain.inducing_variables.HarmonicInducingPoints`).
-    :param mean_function: As for :class:`AdditiveSVGP`, and so are all that follow.
+    :param mean_function: As for :class:`AdditiveSVGP`, like all arguments after this one.
     :raises ValueError: If the kernel is not invariant, or Z does not fit the transformations.
     """
 

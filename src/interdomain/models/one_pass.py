@@ -20,7 +20,7 @@ from ..posteriors.groups import outputs_of
 
 
 class OnePassSVGP(gpflow.models.SVGP, abc.ABC):
-    """A sparse variational GP with several q's, whose bound is computed in one pass.
+    """A sparse variational GP with several q's, whose bound takes one factorisation of each Kuu.
 
     A subclass makes its q's in its constructor, and implements :meth:`marginals_and_kl`,
     ``prior_kl`` and ``posterior``.
@@ -52,7 +52,7 @@ class OnePassSVGP(gpflow.models.SVGP, abc.ABC):
     @property
     @abc.abstractmethod
     def variational_parameters(self) -> list[tuple[gpflow.Parameter, gpflow.Parameter]]:
-        """The pairs (q_mu, q_sqrt), as ``NaturalGradient.minimize`` of GPflow takes them."""
+        """The pairs (q_mu, q_sqrt), in the form that ``NaturalGradient.minimize`` takes."""
 
     @abc.abstractmethod
     def marginals_and_kl(self, X: TensorType) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
@@ -61,7 +61,7 @@ class OnePassSVGP(gpflow.models.SVGP, abc.ABC):
     @inherit_check_shapes
     @calls_user_code
     def elbo(self, data: RegressionData) -> tf.Tensor:
-        """The evidence lower bound, with one factorisation of each Kuu for all its terms."""
+        """The evidence lower bound. Each Kuu is factorised once for all terms."""
         X, Y = data
         mean, variance, kl = self.marginals_and_kl(X)
         mean, variance = outputs_of(

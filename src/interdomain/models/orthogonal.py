@@ -29,30 +29,30 @@ from .one_pass import OnePassSVGP, validate_inducing_variable
 class OrthogonalSVGP(OnePassSVGP):
     """SVGP with orthogonally decoupled inducing variables: SOLVE-GP and ODVGP, for any two sets.
 
-    u, the base, explains f as in an SVGP. What it leaves, ``h = f - E[f | u]``, is independent of u
-    a priori, and a second inducing variable v' describes h: ``q(u, v') = q(u) q(v')`` (Shi et al.
-    2020; Tiao et al. 2023, eqs. 8-12). M base and K orthogonal variables cost two factorisations,
-    of sizes M and K, where an SVGP with all of them has one of size M + K. A base of
-    :class:`interdomain.inducing_variables.SphericalHarmonics` costs none. Points as orthogonal
+    The base u explains f as in an SVGP. The rest, ``h = f - E[f | u]``, is independent of u a
+    priori, and a second set of inducing variables v' describes h: ``q(u, v') = q(u) q(v')`` (Shi et
+    al. 2020; Tiao et al. 2023, eqs. 8-12). M base and K orthogonal variables cost two
+    factorisations, of sizes M and K, where an SVGP with all of them has one of size M + K. A base
+    of :class:`interdomain.inducing_variables.SphericalHarmonics` costs none. Points as orthogonal
     variables recover what activation features or harmonics leave out.
 
-    It is used as a ``gpflow.models.SVGP``; ``q_mu`` and ``q_sqrt`` belong to u,
-    ``q_mu_orthogonal`` and ``q_sqrt_orthogonal`` to v'.
+    Use it like a ``gpflow.models.SVGP``. ``q_mu`` and ``q_sqrt`` belong to u, ``q_mu_orthogonal``
+    and ``q_sqrt_orthogonal`` to v'.
 
-    :param kernel: With one output; or ``gpflow.kernels.SharedIndependent``,
-        ``SeparateIndependent`` or ``LinearCoregionalization``, and for each of the two sets one
-        inducing variable for all latent GPs, or
+    :param kernel: A kernel of one output; or ``gpflow.kernels.SharedIndependent``,
+        ``SeparateIndependent`` or ``LinearCoregionalization``, with one inducing variable for all
+        latent GPs in each of the two sets, or
         :class:`interdomain.inducing_variables.SeparateIndependentInducingVariables`.
     :param likelihood: Any of GPflow's.
     :param inducing_variable: The base u, for which there are ``Kuu`` and ``Kuf``.
-    :param orthogonal_inducing_variable: v; with the base it needs a registered
-        :func:`interdomain.covariances.Kvu` (if one of the two is ``InducingPoints``, there is one).
-    :param variant: "solve": q(v') has a covariance of its own (SOLVE-GP). "odvgp": it is the
-        prior's, so that v' adds to the mean alone (Salimbeni et al. 2018); there is no
-        ``q_sqrt_orthogonal`` then.
+    :param orthogonal_inducing_variable: The second set v. The pair needs a registered
+        :func:`interdomain.covariances.Kvu`; there is one if either is ``InducingPoints``.
+    :param variant: "solve": q(v') has its own covariance (SOLVE-GP). "odvgp": it has the covariance
+        of the prior, so that v' contributes to the mean alone (Salimbeni et al. 2018); then there
+        is no ``q_sqrt_orthogonal``.
     :param mean_function: Added to f.
-    :param num_latent_gps: The number P of latent GPs with the same prior, 1 by default; a kernel
-        of several outputs has its own.
+    :param num_latent_gps: The number P of latent GPs with the same prior, 1 by default. Leave it
+        out for a kernel of several outputs, which determines the number.
     :param q_diag: Whether the covariances of both q's are diagonal.
     :param q_mu: Initial values ``[M, P]``; zeros by default.
     :param q_sqrt: Initial values ``[P, M, M]``, or ``[M, P]`` if ``q_diag``; the identity by
@@ -61,13 +61,14 @@ class OrthogonalSVGP(OnePassSVGP):
     :param q_sqrt_orthogonal: Initial values ``[P, K, K]``, or ``[K, P]`` if ``q_diag``; the
         identity by default.
     :param whiten: Whether both q's are over the whitened variables.
-    :param num_data: The number of rows of the whole data set, where minibatches are used.
-    :param allow_large: Whether to make a q_sqrt of more than 4 GiB.
+    :param num_data: The number of rows of the whole data set, if minibatches are used.
+    :param allow_large: Whether to allow a q_sqrt of more than 4 GiB.
     :raises ValueError: If there is no covariance between the two sets, they do not fit the kernel,
-        ``num_latent_gps`` is not that of a kernel of several outputs, or it is not known what
-        latent GPs that is made of, ``variant`` is unknown, or a q does not fit.
-    :warns UserWarning: If u determines some or all of the orthogonal variables (S_vf = 0 for them:
-        they change nothing). Two sets of harmonics with shared degrees are such a case.
+        ``num_latent_gps`` is not the number of latent GPs of a kernel of several outputs, the
+        latent GPs of such a kernel are not known, ``variant`` is unknown, or a q does not fit or is
+        too large.
+    :warns UserWarning: If u determines some or all of the orthogonal variables. These have no
+        effect, as S_vf = 0 for them. Two sets of harmonics with shared degrees are such a case.
     """
 
     def __init__(
@@ -119,12 +120,13 @@ class OrthogonalSVGP(OnePassSVGP):
 
     @property
     def variational_parameters(self) -> list[tuple[gpflow.Parameter, gpflow.Parameter]]:
-        """The pairs (q_mu, q_sqrt), as ``NaturalGradient.minimize`` of GPflow takes them.
+        """The pairs (q_mu, q_sqrt), in the form that ``NaturalGradient.minimize`` takes.
 
-        That of u alone for "odvgp", whose q(v') has no covariance to be trained; its mean is left
-        to the other optimizer. A step moves both q's at once, each as if the other stood still.
-        For a Gaussian likelihood and all of the data that converges for every step size up to one;
-        for others, and for minibatches, take half of what an SVGP bears, or less.
+        With "odvgp" there is only the pair of u: q(v') has no covariance to be trained, and its
+        mean is left to the other optimizer. A step moves both q's at once, each as if the other
+        were fixed. With a Gaussian likelihood and all of the data, this converges for every step
+        size up to one. For other likelihoods, and for minibatches, use at most half the step size
+        that works for an SVGP.
         """
         return self._q.pairs()
 

@@ -51,8 +51,8 @@ class RowsModel(gpflow.models.GPModel, InternalDataTrainingLossMixin, abc.ABC):
 
     @property
     def feature_parameters(self) -> dict[str, gpflow.Parameter | tf.Variable]:
-        """What the features depend on, by name; when one changes, sums over rows lose their
-        meaning, and the data are read again."""
+        """The parameters that the features depend on, by name. When one of them changes, the sums
+        over rows are no longer valid, and the data are read again."""
         return dict(self._features.parameters)
 
     @property
@@ -61,12 +61,12 @@ class RowsModel(gpflow.models.GPModel, InternalDataTrainingLossMixin, abc.ABC):
 
     @property
     def batch_size(self) -> int:
-        """How many rows are taken at a time."""
+        """The number of rows that are taken at a time."""
         return self._provider.batch_size
 
     @property
     def checkpoint_path(self) -> str | os.PathLike[str] | None:
-        """Where a pass keeps what is done, if anywhere; can be set."""
+        """The file or folder in which a pass stores its progress; None for none. Can be set."""
         return self._provider.path
 
     @checkpoint_path.setter
@@ -84,8 +84,8 @@ class RowsModel(gpflow.models.GPModel, InternalDataTrainingLossMixin, abc.ABC):
         return self._provider.in_parts
 
     def broadcast_parameters(self) -> None:
-        """Give the parameters of every worker the chief's values, for workers whose processors
-        round differently."""
+        """Copy the chief's parameters to every worker, in case their processors round
+        differently."""
         variables = self._variables_of_all_workers()
         with self.workers.losses_named("the exchange of parameters"):
             shared = self.workers.share(
@@ -100,9 +100,9 @@ class RowsModel(gpflow.models.GPModel, InternalDataTrainingLossMixin, abc.ABC):
         return [parameter.unconstrained_variable for parameter in self.parameters]
 
     def draw(self, size: int, *, seed: int = 0) -> tuple[Array, Array]:
-        """Rows (X, Y) drawn at random from those of all workers, the same on each.
+        """Draw random rows (X, Y) from those of all workers, the same rows on each worker.
 
-        :raises ValueError: If the rows are not at hand, or some were taken away.
+        :raises ValueError: If the model holds statistics without their rows, or rows were removed.
         """
         return self._provider.subset(size, seed)
 
@@ -114,17 +114,19 @@ class RowsModel(gpflow.models.GPModel, InternalDataTrainingLossMixin, abc.ABC):
         "return: [M, P]",
     )
     def whitened_mean(self) -> tf.Tensor:
-        """The mean of q, of variables that are independent and of variance one in the prior: how
-        much each feature explains."""
+        """The mean of q of the whitened variables: how much each feature explains.
+
+        In the prior, these variables are independent and of variance one.
+        """
         return self._whitened_q()[0]
 
     @inherit_check_shapes
     def predict_f(
         self, Xnew: InputData, full_cov: bool = False, full_output_cov: bool = False
     ) -> MeanAndVariance:
-        """Mean and (co)variance of f at new points, everything computed anew.
+        """Mean and (co)variance of f at new points, with everything computed again at each call.
 
-        :meth:`posterior` keeps what does not depend on the points.
+        :meth:`posterior` caches what does not depend on the points.
         """
         posterior = self.posterior(PrecomputeCacheType.NOCACHE)
         return posterior.fused_predict_f(Xnew, full_cov, full_output_cov)
@@ -143,9 +145,12 @@ class RowsModel(gpflow.models.GPModel, InternalDataTrainingLossMixin, abc.ABC):
         )
 
     def to_svgp(self) -> gpflow.models.SVGP:
-        """A stock ``gpflow.models.SVGP`` with the present q, whitened, to serve predictions from or
-        to train further with minibatches. It holds no data, and shares the kernel, the likelihood,
-        the mean function and the inducing variable with this model."""
+        """Make a stock ``gpflow.models.SVGP`` with the present q, whitened.
+
+        It can serve predictions, or be trained further with minibatches. It holds no data, and
+        shares the kernel, the likelihood, the mean function and the inducing variable with this
+        model.
+        """
         q_mu, q_sqrt = self._whitened_q()
         num_latents = self.num_latent_gps
         return gpflow.models.SVGP(

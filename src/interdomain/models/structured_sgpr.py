@@ -26,15 +26,14 @@ from .rows_model import RowsModel, arguments_of_rows, checked_features
 
 
 class StructuredSGPR(RowsModel):
-    """GPflow's ``SGPR`` with the structure of Kuu kept, and the data in its bound through sums over
-    the rows alone.
+    """GPflow's ``SGPR``, with the structure of Kuu kept and with sums over the rows for the data.
 
-    For regression with a Gaussian likelihood. q is optimal in closed form, so that only the
-    hyperparameters are trained. ``gpflow.models.SGPR`` factorises Kuu whatever it is, and solves
-    with the factor for every row at every step. Here spherical harmonics need no factorisation of
-    Kuu and no jitter, sums of kernels one for each block; and where the features do not depend on
-    what is trained, one pass over the rows is enough. Bound, predictions and gradients are those
-    of ``SGPR`` (Titsias 2009) otherwise.
+    It is for regression with a Gaussian likelihood. q is optimal in closed form, so only the
+    hyperparameters are trained. ``gpflow.models.SGPR`` factorises every Kuu, and solves with the
+    factor for every row at every step. Here, spherical harmonics need no factorisation of Kuu and
+    no jitter, and sums of kernels need one factorisation for each block. Where the features do not
+    depend on what is trained, one pass over the rows is enough. Bound, predictions and gradients
+    are otherwise those of ``SGPR`` (Titsias 2009).
 
     >>> import numpy as np, interdomain as idm
     >>> X = np.linspace(-1, 1, 200)[:, None]
@@ -48,14 +47,14 @@ class StructuredSGPR(RowsModel):
     >>> print(f"prediction {mean[0, 0]:.1f}, truth {np.sin(1.5):.1f}")
     prediction 1.0, truth 1.0
 
-    For data that do not fit into memory as well. The sums over the rows,
+    The data need not fit into memory. The sums over the rows,
     :class:`interdomain.streaming.SufficientStatistics`, are taken a batch at a time: memory is
     O(batch_size M + M^2), whatever the number of rows.
 
     **When the data are read.** The features Kuf depend on some of the parameters, those in
-    :attr:`feature_parameters`, found in the graph that computes them. While these keep their values
-    the sums are valid, and nothing touches the data. When they change, the sums are taken again
-    before anything uses them. So:
+    :attr:`feature_parameters` (the model finds them in the graph that computes Kuf). While these
+    keep their values, the sums are valid and the data are not read. When they change, the sums are
+    taken again before they are used. So:
 
     * For :class:`~interdomain.inducing_variables.SphericalHarmonics` they are the kernel's
       ``weight_variances`` and ``bias_variance`` (Dutordoir et al. 2020, section 4.3). Freeze
@@ -63,7 +62,7 @@ class StructuredSGPR(RowsModel):
       :func:`interdomain.training.fit_sgpr` does this.
     * For :class:`~interdomain.inducing_variables.IntervalFourierFeatures`, also several of them in
       a sum, there are none: the data are read once, whatever is trained. That holds for rows inside
-      of the interval, so rows outside are refused (an SVGP takes them, and warns).
+      the interval, so rows outside are refused (an SVGP takes them, and warns).
     * Where a feature parameter is trainable (points, activation features, patches; or weight
       variances), each evaluation is one pass over the data, each gradient a second one, in which
       every batch of features is computed again instead of kept. The gradients are exact.
@@ -71,7 +70,8 @@ class StructuredSGPR(RowsModel):
     **Several machines.** With a ``strategy`` every worker builds the same model, outside of the
     strategy's scope, and calls the same methods in the same order. Each reads its own part of the
     rows; the sums travel, exactly, and are added in the same order everywhere, so that every worker
-    has the same statistics to the last bit. Feature parameters cannot be trained on all rows then.
+    has the same statistics to the last bit. With several workers, feature parameters cannot be
+    trained on all rows.
 
     Every pass has to read the same rows, in any order: their number and a checksum are compared. A
     ``tf.saved_model`` cannot hold this model; it can hold :meth:`to_svgp` and :meth:`posterior`.
@@ -101,7 +101,7 @@ class StructuredSGPR(RowsModel):
         in parts, or shared by workers, it is a folder with a file for each part: what a worker had
         done before it died, any worker can use that sees the folder (but if arrays are shared by
         another number of workers, the parts are others).
-    :param progress: Show a progress bar in passes that take more than a second; of the chief only.
+    :param progress: Show a progress bar in passes that take more than a second, on the chief only.
     :param strategy: A ``tf.distribute`` strategy whose workers share the rows.
     :warns UserWarning: In the first pass, or where a subset is drawn, of the first rows that are
         read: for columns of X or Y far from standardised, as :func:`interdomain.training.fit`.
@@ -151,8 +151,10 @@ class StructuredSGPR(RowsModel):
 
     @property
     def statistics(self) -> SufficientStatistics:
-        """The statistics of all rows, for the present values of :attr:`feature_parameters`; in a
-        pass over the data, if they have changed."""
+        """The statistics of all rows, for the present values of :attr:`feature_parameters`.
+
+        If these have changed, this takes a pass over the data.
+        """
         return self._provider.statistics(self._features)
 
     @property
@@ -165,28 +167,28 @@ class StructuredSGPR(RowsModel):
         return self._features, self._provider.version
 
     def accumulate(self, data: Any) -> SufficientStatistics:
-        """The statistics of other rows, for the same features; the model stays as it is.
+        """Compute the statistics of other rows, for the same features. The model does not change.
 
         :param data: As for the constructor, with the same columns.
         """
         return self._provider.accumulate(self._features, data)
 
     def extend(self, data: Any) -> None:
-        """Add rows, reading only these.
+        """Add rows to the model, reading only these.
 
         Functions that were compiled before and need gradients of the features must be compiled
-        again: they say so.
+        again; they say so when called.
 
         :param data: As for the constructor, with the same columns.
         """
         self._provider.change(self._features, data, 1)
 
     def remove(self, data: Any) -> None:
-        """Take rows away, reading only these.
+        """Remove rows from the model, reading only these.
 
         :param data: Rows that are among the model's, with the same columns.
         :raises ValueError: If they are more than the model has, or what would be left could not be
-            sums over rows; other rows that the model never had cannot be told.
+            sums over rows. Otherwise, rows that the model never had are not detected.
         """
         self._provider.change(self._features, data, -1)
 
@@ -198,24 +200,25 @@ class StructuredSGPR(RowsModel):
         inducing_variable: InducingPointsLike | None = None,
         kernel: Kernel | None = None,
     ) -> StructuredSGPR:
-        """A model of ``size`` rows drawn at random, from those of all workers and the same on
-        each, that shares all parameters with this one.
+        """Make a model of ``size`` random rows that shares all parameters with this one.
 
-        The rows are copied. Where feature parameters are trained, a compiled step computes the
-        features of all of them at once and keeps them for the gradient, if these are at most 2^24
-        numbers (128 MB); of more it takes two passes, as of other models.
+        The rows are drawn from those of all workers, the same on each worker, and copied. Where
+        feature parameters are trained, a compiled step computes the features of all these rows at
+        once and keeps them for the gradient, if they are at most 2^24 numbers (128 MB). For more,
+        it takes two passes, as other models do.
 
-        The input scales of a zonal kernel show in few harmonics of low degree, before many that
-        depend on them are chosen::
+        To find the input scales of a zonal kernel, a few harmonics of low degree are enough, before
+        many harmonics that depend on these scales are chosen::
 
             few = SphericalHarmonics.for_kernel(kernel, input_dim, max_degree=2)
             fit(model.subset_model(3_000, inducing_variable=few))
 
-        :param inducing_variable: Other features than this model's, for the subset.
-        :param kernel: Another kernel than this model's, for the subset: one that shares parameters
-            with it, such as one of a finite rank. Parameters that it does not share are its own.
-        :raises ValueError: If the rows are not at hand, or some were taken away, or some that were
-            drawn are outside of the interval of Fourier features.
+        :param inducing_variable: Features for the subset, if not those of this model.
+        :param kernel: A kernel for the subset, if not that of this model: one that shares
+            parameters with it, such as one of finite rank. Parameters that it does not share are
+            trained for the subset alone.
+        :raises ValueError: If the model holds statistics without their rows, rows were removed, or
+            some that were drawn are outside the interval of Fourier features.
         """
         rows = self._provider.subset(size, seed)
         return self.model_of(rows, inducing_variable=inducing_variable, kernel=kernel)
@@ -227,7 +230,7 @@ class StructuredSGPR(RowsModel):
         inducing_variable: InducingPointsLike | None = None,
         kernel: Kernel | None = None,
     ) -> StructuredSGPR:
-        """As :meth:`subset_model`, of rows (X, Y) that were drawn already; they are not copied."""
+        """As :meth:`subset_model`, for rows (X, Y) that were drawn already; they are not copied."""
         X, Y = rows
         own = inducing_variable is None and kernel is None
         model = StructuredSGPR(
@@ -246,9 +249,9 @@ class StructuredSGPR(RowsModel):
         return model
 
     def residuals(self) -> Residuals:
-        """What the model leaves of Y at present, to compare features with that it does not have.
+        """What the present model leaves unexplained of Y, to judge features that it lacks.
 
-        :raises ValueError: In a pass over the rows, if they are not at hand.
+        :raises ValueError: In a pass over the rows, if the model has only their statistics.
         """
         _, collapsed = self._collapsed()
         noise_variance = self._noise_variance()
@@ -311,7 +314,7 @@ class StructuredSGPR(RowsModel):
         "return[1]: [M, M]",
     )
     def compute_qu(self) -> tuple[tf.Tensor, tf.Tensor]:
-        """Mean and covariance of the optimal q(u); the covariance is that of every output."""
+        """Mean and covariance of the optimal q(u); all outputs have the same covariance."""
         _, collapsed = self._collapsed()
         mean, root = optimal_q(collapsed, self._noise_variance())
         mean, root = collapsed.root.matmul(mean), collapsed.root.matmul(root)

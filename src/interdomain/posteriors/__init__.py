@@ -1,4 +1,4 @@
-"""Structured posteriors: stock models use them by themselves, as GPflow's dispatchers know them."""
+"""Structured posteriors. Stock models use them automatically, through GPflow's dispatchers."""
 
 from .additive import AdditivePosterior
 from .collapsed import CollapsedPosterior

@@ -15,16 +15,18 @@ from .groups import BlockGroup, additive_groups
 
 
 class AdditivePosterior(BlockwisePosterior):
-    """The posterior of :class:`interdomain.models.AdditiveSVGP`, as GPflow's posteriors are.
+    """The posterior of :class:`interdomain.models.AdditiveSVGP`, to be used like GPflow's.
 
     :param kernel: The whole kernel.
-    :param inducing_variable: The blocks.
-    :param q_mu: For each block ``[m_t, P]``.
-    :param q_sqrt: For each block ``[m_t, P]`` or ``[P, m_t, m_t]``.
+    :param inducing_variable: The inducing variable, with all its blocks.
+    :param q_mu: The means of the blocks, ``[m_t, P]`` each.
+    :param q_sqrt: The roots of the covariances of the blocks, ``[m_t, P]`` or ``[P, m_t, m_t]``
+        each.
     :param whiten: Whether q is over the whitened variables.
     :param mean_function: Added to the mean.
     :param precompute_cache: "tensor", "variable" or "nocache", as in GPflow.
-    :param devices: Where ``fused_predict_f`` computes the blocks; cached predictions do not.
+    :param devices: The devices on which ``fused_predict_f`` computes the blocks. Cached predictions
+        do not use them.
     """
 
     def __init__(

@@ -18,8 +18,8 @@ class BlockwisePosterior(TakesRealInputs):
     """A sparse posterior that keeps the structure of ``Kuu_operator``.
 
     A diagonal Kuu costs no Cholesky factor and no triangular solve, a block-diagonal one only those
-    of its blocks; so does a cached posterior. Latent GPs with the same kernel and inducing
-    variables share one factorisation.
+    of its blocks. The same holds for a cached posterior. Latent GPs with the same kernel and
+    inducing variables share one factorisation.
     """
 
     @abc.abstractmethod

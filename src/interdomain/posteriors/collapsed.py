@@ -24,12 +24,13 @@ Q = tuple[tf.Tensor, tf.Tensor]
 
 
 class CollapsedPosterior(StructuredPosterior):
-    """The structured posterior with a whitened q that is computed when it is needed.
+    """The posterior of models whose whitened q is computed when it is needed, and not trained.
 
-    ``update_cache`` takes changes of the model's parameters, and of its data, into account.
+    It is a :class:`StructuredPosterior`. Call ``update_cache`` after changes of the model's
+    parameters or of its data.
 
-    :param optimal_q: Gives q_mu ``[M, P]`` and q_sqrt, ``[1, M, M]`` for all outputs alike, both
-        whitened by the root of ``Kuu_operator``.
+    :param optimal_q: Function that returns q_mu ``[M, P]`` and q_sqrt ``[P, M, M]``, or
+        ``[1, M, M]`` if all outputs have the same; both whitened by the root of ``Kuu_operator``.
     :param precompute_cache: "tensor", "variable" or "nocache", as in GPflow.
     """
 

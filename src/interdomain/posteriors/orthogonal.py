@@ -1,4 +1,4 @@
-"""The posterior of orthogonally decoupled inference, as GPflow's posteriors are."""
+"""The posterior of orthogonally decoupled inference, to be used like GPflow's posteriors."""
 
 from __future__ import annotations
 
@@ -18,12 +18,13 @@ class OrthogonalPosterior(BlockwisePosterior):
     """The posterior of :class:`interdomain.models.OrthogonalSVGP`.
 
     :param kernel: The kernel.
-    :param inducing_variable: The base.
-    :param orthogonal_inducing_variable: The orthogonal one.
-    :param q_mu: ``[M, P]``.
-    :param q_sqrt: ``[M, P]`` or ``[P, M, M]``.
-    :param q_mu_orthogonal: ``[K, P]``.
-    :param q_sqrt_orthogonal: ``[K, P]`` or ``[P, K, K]``; None for the prior's covariance.
+    :param inducing_variable: The base u.
+    :param orthogonal_inducing_variable: The orthogonal inducing variable v.
+    :param q_mu: The mean of q(u), ``[M, P]``.
+    :param q_sqrt: A root of its covariance, ``[M, P]`` or ``[P, M, M]``.
+    :param q_mu_orthogonal: The mean of q(v'), ``[K, P]``.
+    :param q_sqrt_orthogonal: A root of its covariance, ``[K, P]`` or ``[P, K, K]``; None for the
+        prior's covariance.
     :param whiten: Whether both q's are over the whitened variables.
     :param mean_function: Added to the mean.
     :param precompute_cache: "tensor", "variable" or "nocache", as in GPflow.

@@ -32,7 +32,7 @@ from .groups import BlockGroup, joint_groups
 class StructuredPosterior(BlockwisePosterior, IndependentPosterior):
     """The posterior of stock GPflow models with inducing variables of this library.
 
-    It keeps the structure of ``Kuu_operator``, for several outputs too.
+    It keeps the structure of ``Kuu_operator``, also for several outputs.
     """
 
     def _groups(self, *, kept: bool = False) -> Sequence[BlockGroup]:
@@ -65,7 +65,7 @@ def get_structured_posterior_class_multioutput(
     kernel: Kernel,
     inducing_variable: SharedIndependentInducingVariables | SeparateIndependentInducingVariables,
 ) -> type[StructuredPosterior]:
-    """So have this library's wrappers for several outputs."""
+    """This library's wrappers for several outputs have the structured posterior, too."""
     return StructuredPosterior
 
 

@@ -32,21 +32,21 @@ class Additive(DecomposedKernel):
 
         f(x) = c + sum_i f_i(x_i) + sum_{i<j} f_ij(x_i, x_j) + ...
 
-    The kernel of an effect is its variance times a product of kernels of its columns. These are
-    stationary kernels summed over the images of a box (as :class:`~interdomain.kernels.Periodized`)
-    without their constant, divided by what is left of their variance; of a column of categories,
-    all levels are equally far from each other. So every effect integrates to zero along each of its
-    columns, over the box, and effects of different sets of columns are orthogonal: what a main
-    effect can say, no interaction says. (The functional analysis of variance of Durrande et al.
-    2013, *ANOVA kernels and RKHS of zero mean functions for model-based sensitivity analysis*, with
-    a kernel in closed form.)
+    The kernel of an effect is its variance times a product of kernels, one for each of its columns.
+    The kernel of a numeric column is a stationary kernel summed over the images of a box (as in
+    :class:`~interdomain.kernels.Periodized`), without its constant, and divided by the variance
+    that is left. For a column of categories, all levels are equally far from each other. So every
+    effect integrates to zero along each of its columns, over the box, and effects of different sets
+    of columns are orthogonal: an interaction cannot contain any part of a main effect. (The
+    functional analysis of variance of Durrande et al. 2013, *ANOVA kernels and RKHS of zero mean
+    functions for model-based sensitivity analysis*, with a kernel in closed form.)
 
     :class:`interdomain.inducing_variables.AdditiveFeatures` are products of sines and cosines of
     the columns: their covariances with f depend on no parameter, and Kuu is diagonal. One pass
     over the rows serves all variances, lengthscales and the noise.
-    :func:`interdomain.diagnostics.effects` takes a fitted model apart, and
-    :func:`interdomain.training.fit_additive` does all of it in one call, the choice of interactions
-    included.
+    :func:`interdomain.diagnostics.effects` splits a fitted model into its effects, and
+    :func:`interdomain.training.fit_additive` does all of this in one call, including the choice of
+    interactions.
 
     >>> import gpflow, numpy as np, interdomain as idm
     >>> X = np.random.default_rng(0).uniform(size=[500, 3])
@@ -63,21 +63,23 @@ class Additive(DecomposedKernel):
     :param columns: One :class:`~interdomain.kernels.NumericColumn` or
         :class:`~interdomain.kernels.CategoricalColumn` for each column of X that the kernel sees.
         :meth:`from_data` makes them.
-    :param effects: Tuples of numbers or names of columns; ``"main"`` among them stands for all
-        main effects (the default), ``"pairs"`` for all pairs of columns. The constant is always
-        there, and effects of few columns come first.
+    :param effects: The effects, as tuples of numbers or names of columns. The entry ``"main"``
+        stands for all main effects, ``"pairs"`` for all pairs of columns; the default is all main
+        effects. The constant is always included, and effects of fewer columns come first.
     :param kernel_class: The class of the kernels of numeric columns: ``Matern12``, ``Matern32``,
         ``Matern52`` or ``SquaredExponential`` of gpflow.kernels.
     :param variances: The prior variance of each effect, one number, or ``[E]`` in the order of
         :attr:`effects`.
-    :param constant_variance: That of the constant.
-    :param lengthscales: In ranges of the column (see :class:`~interdomain.kernels.NumericColumn`),
-        one number, or one for each entry of :attr:`lengthscale_columns`.
-    :param separate_lengthscales: Whether a column has a lengthscale of its own in each effect, in
-        place of one for all.
+    :param constant_variance: The prior variance of the constant.
+    :param lengthscales: The lengthscales, measured in ranges of the column (see
+        :class:`~interdomain.kernels.NumericColumn`): one number, or one for each entry of
+        :attr:`lengthscale_columns`.
+    :param separate_lengthscales: Whether a column has a lengthscale of its own in each effect,
+        instead of one that all effects share.
     :param active_dims: Columns of X to use; all by default.
-    :raises ValueError: If ``columns`` are something else, an effect has a column twice or one that
-        does not exist, or is there twice, or parameters are not positive or of another shape.
+    :raises ValueError: If ``columns`` holds anything else or two columns have the same name; there
+        is no effect, one is given twice, has a column twice or has a column that does not exist;
+        ``kernel_class`` is another class; or parameters are not positive or have another shape.
     """
 
     has_features_of_its_own = True
@@ -140,24 +142,24 @@ class Additive(DecomposedKernel):
         active_dims: ActiveDims | None = None,
         name: str | None = None,
     ) -> Additive:
-        """The kernel with the columns of a table; the effects share a variance of one.
+        """Make the kernel for a table. Its effects together have a prior variance of one.
 
         :param X: ``[N, D]``, with the columns of ``active_dims`` only, in any units: nothing has
             to be standardised.
         :param effects: As for the constructor.
-        :param names: Of the columns, ``[D]``.
-        :param categorical: Numbers or names of columns of categories; each has a function for every
-            level.
-        :param quantiles: Whether positions of numeric columns are quantiles in place of values, so
-            that functions can change where the rows are. None for columns whose rows are not spread
-            evenly over their range (:meth:`NumericColumn.from_data`).
-        :param margin: As of :class:`~interdomain.kernels.NumericColumn`.
+        :param names: The names of the columns, ``[D]``.
+        :param categorical: Numbers or names of the columns that hold categories; each has a
+            function for every level.
+        :param quantiles: Whether numeric columns are mapped to quantiles instead of values, so that
+            functions can vary most where most rows are. None, the default, does so for the columns
+            whose rows are not spread evenly over their range (:meth:`NumericColumn.from_data`).
+        :param margin: As for :class:`~interdomain.kernels.NumericColumn`.
         :param kernel_class: As for the constructor.
         :param lengthscales: As for the constructor.
         :param separate_lengthscales: As for the constructor.
         :raises ValueError: If X is not finite, a column does not vary, a column of categories has
-            nearly as many levels as rows, a name is there twice or a column is not there; with the
-            column's name. Or as the constructor.
+            more than half as many levels as rows, two columns have the same name, or a column does
+            not exist. The message names the column. Also as for the constructor.
         """
         columns = columns_of_table(
             X, names=names, categorical=categorical, quantiles=quantiles, margin=margin
@@ -176,22 +178,22 @@ class Additive(DecomposedKernel):
 
     @property
     def columns(self) -> tuple[Column, ...]:
-        """What each column that the kernel sees is made of."""
+        """The column objects, one for each column that the kernel sees."""
         return self._columns
 
     @property
     def names(self) -> tuple[str, ...]:
-        """What the columns are called; ``column 0``, ... where they have no name."""
+        """The names of the columns; ``column 0``, ... for those without a name."""
         return self._names
 
     @property
     def effects(self) -> tuple[Effect, ...]:
-        """The columns of each effect, but for the constant, in the order of :attr:`variances`."""
+        """The columns of each effect except the constant, in the order of :attr:`variances`."""
         return self._effects
 
     @property
     def effect_names(self) -> tuple[str, ...]:
-        """Such as ``age`` and ``age x cement``."""
+        """The names of the effects, such as ``age`` and ``age x cement``."""
         return tuple(effect_name(effect, self._names) for effect in self._effects)
 
     @property
@@ -206,17 +208,18 @@ class Additive(DecomposedKernel):
 
     @property
     def lengthscale_columns(self) -> tuple[tuple[Effect | None, int], ...]:
-        """What each of :attr:`lengthscales` is of: an effect (None for all) and a column."""
+        """The effect (None if all effects share it) and the column of each of
+        :attr:`lengthscales`."""
         return tuple(self._lengthscale_places)
 
     @property
     def num_columns(self) -> int:
-        """D, after ``active_dims``."""
+        """The number D of columns, after ``active_dims``."""
         return len(self._columns)
 
     @property
     def kernels(self) -> list[Kernel]:
-        """The constant, and each effect."""
+        """The kernel of the constant, then the kernel of each effect."""
         return [EffectKernel(self, effect) for effect in ((), *self._effects)]
 
     @property
@@ -225,15 +228,16 @@ class Additive(DecomposedKernel):
         return tf.concat([self.constant_variance[None], self.variances], axis=0)
 
     def place_of(self, effect: Effect) -> int:
-        """Which of :attr:`effect_variances` is that of an effect; the constant has no columns."""
+        """The position of an effect in :attr:`effect_variances`; ``()`` is the constant."""
         return 1 + self._effects.index(effect) if effect else 0
 
     def variance_of(self, effect: Effect) -> tf.Tensor:
-        """The prior variance of an effect; that of the constant for an effect of no columns."""
+        """The prior variance of an effect; ``()`` is the constant."""
         return self.effect_variances[self.place_of(effect)]
 
     def lengthscale_place(self, effect: Effect, column: int) -> int | None:
-        """Which of :attr:`lengthscales` a column of an effect has; None if it has categories."""
+        """The position in :attr:`lengthscales` of a column of an effect; None for a column of
+        categories."""
         places = self._lengthscale_places
         return places.get((effect, column), places.get((None, column)))
 
@@ -246,15 +250,15 @@ class Additive(DecomposedKernel):
         "return: [P, J]",
     )
     def wave_variances(self, highest: int) -> tf.Tensor:
-        """For each of :attr:`lengthscales` what the cosine, and the sine, of 1, ..., ``highest``
-        periods carry of a variance of one."""
+        """The variance that the cosine, and just as much the sine, of 1, ..., ``highest`` periods
+        carries in a kernel of variance one, for each of :attr:`lengthscales`."""
         return wave_variances(self._kernel_class, self.ratios, highest)
 
     @check_shapes(
         "return: []",
     )
     def total_variance(self) -> tf.Tensor:
-        """The prior variance everywhere."""
+        """The prior variance of f, the same everywhere."""
         return self.constant_variance + tf.reduce_sum(self.variances)
 
     @inherit_check_shapes
@@ -268,9 +272,9 @@ class Additive(DecomposedKernel):
         return tf.fill(tf.shape(self.seen(X))[:-1], self.total_variance())
 
     def seen(self, X: TensorType) -> tf.Tensor:
-        """The columns of the table, ``[..., N, D]``, whether or not they have been selected.
+        """The columns of the table, ``[..., N, D]``: selects them from X if that is not done yet.
 
-        :raises ValueError: If they are more or fewer.
+        :raises ValueError: If their number is not D.
         """
         return seen_columns(self, X, self.num_columns, "table")
 
@@ -316,7 +320,7 @@ class EffectKernel(gpflow.kernels.Kernel):
         return tf.fill(tf.shape(self.parent.seen(X))[:-1], self.total_variance())
 
     def total_variance(self) -> tf.Tensor:
-        """The prior variance everywhere."""
+        """The prior variance of f, the same everywhere."""
         return self.parent.variance_of(self._effect)
 
 

@@ -49,8 +49,8 @@ class Column(abc.ABC):
     @property
     @abc.abstractmethod
     def num_levels(self) -> int | None:
-        """How many functions there are, all of which are always taken; None if there is no end, and
-        the lengthscale says how many matter."""
+        """The number of functions of a column of categories, all of which are always used; None
+        for a numeric column, where the lengthscale says how many of its functions matter."""
 
     @property
     def period(self) -> float:
@@ -59,17 +59,19 @@ class Column(abc.ABC):
 
     @property
     def level_variances(self) -> Array:
-        """The prior variances of these functions in a kernel of variance one, ``[num_levels]``."""
+        """The prior variance of the function of each level in a kernel of variance one,
+        ``[num_levels]``."""
         return np.zeros(0)
 
     @abc.abstractmethod
     def grid(self, count: int) -> Array:
-        """Values to look at functions of it at, increasing: ``count`` over the range, ``[count]``,
-        or the levels."""
+        """Increasing values at which to evaluate functions of the column: ``count`` of them over
+        its range, ``[count]``, or the levels of a column of categories."""
 
     @abc.abstractmethod
     def coordinates(self, x: tf.Tensor) -> tf.Tensor:
-        """Where values of the column are, in their shape: all that functions and kernel need."""
+        """The coordinates of values of the column, in their shape: what :meth:`functions` and
+        :meth:`covariances` take."""
 
     @abc.abstractmethod
     def functions(self, coordinates: tf.Tensor, highest: int) -> tf.Tensor:
@@ -82,24 +84,25 @@ class Column(abc.ABC):
         """The kernel of variance one at pairs of coordinates of equal shape.
 
         :param kind: The class of kernels of numeric columns.
-        :param ratio: Of a column that has one, its lengthscale in periods.
+        :param ratio: The lengthscale in periods, for a column that has one.
         """
 
 
 class NumericColumn(Column):
-    """A column of numbers, of which functions are smooth.
+    """A column of numbers. Functions of it are smooth.
 
-    Its values are mapped to positions, the range of the data to ``[0, 1]``; functions of it are the
-    waves of a box that is longer than this by the margin, half of it on either side. Lengthscales
-    are so measured in ranges of the column. Where a few values are far from the others, knots at
-    quantiles spread the others over the box. Values beyond the first and the last knot are
-    continued by a quarter of the margin; still further away a function keeps its value.
+    Its values are mapped to positions, so that the range of the data becomes ``[0, 1]``. Functions
+    of the column are the waves of a box that is longer than this range by the margin, half of it on
+    either side. Lengthscales are therefore measured in ranges of the column. Where a few values are
+    far from the others, knots at quantiles spread the others over the box. Beyond the first and the
+    last knot, positions are extrapolated by up to a quarter of the margin; further away, a function
+    keeps its value.
 
-    :param knots: Increasing values of the column ``[K]``, two or more: the first and the last are
+    :param knots: Increasing values of the column ``[K]``, two or more. The first and the last are
         the range of the data.
-    :param positions: Where they are mapped to, increasing from 0 to 1, ``[K]``; values between are
-        interpolated. In proportion to the values by default.
-    :param margin: How much longer the box is than the range of the data, in such ranges.
+    :param positions: The positions of the knots, increasing from 0 to 1, ``[K]``; those of values
+        in between are interpolated. By default they are proportional to the values.
+    :param margin: How much longer the box is than the range of the data, as a multiple of it.
     :param label: What it is called in reports and messages.
     :raises ValueError: If knots or positions are not increasing, or do not fit together, or the
         margin is not positive.
@@ -144,12 +147,12 @@ class NumericColumn(Column):
         margin: float = 0.5,
         label: str | None = None,
     ) -> NumericColumn:
-        """The column with the range of some values.
+        """Make the column from its values in the data.
 
         :param values: ``[N]``.
-        :param quantiles: Whether positions are quantiles in place of values, so that functions can
-            change where the rows are. None for a column whose rows are not spread evenly over its
-            range: with heavy tails, in clusters, or in the shape of a bell.
+        :param quantiles: Whether values are mapped to quantiles, so that functions can vary most
+            where most rows are. None, the default, does so if the rows are not spread evenly over
+            the range: with heavy tails, in clusters, or in the shape of a bell.
         :param margin: As for the constructor.
         :param label: As for the constructor.
         :raises ValueError: If values are not finite, or all the same.
@@ -174,12 +177,12 @@ class NumericColumn(Column):
 
     @property
     def knots(self) -> Array:
-        """Values of the column, increasing, ``[K]``."""
+        """The knots: increasing values of the column, ``[K]``."""
         return self._knots.copy()
 
     @property
     def positions(self) -> Array:
-        """Where the knots are in the range, from 0 to 1, ``[K]``."""
+        """The positions of the knots, from 0 to 1, ``[K]``."""
         return self._positions.copy()
 
     @property
@@ -194,7 +197,7 @@ class NumericColumn(Column):
         return np.interp(np.linspace(0, 1, count), self._positions, self._knots)
 
     def positions_of(self, x: TensorType) -> tf.Tensor:
-        """Where values are in the range, of the shape of x: 0 at the first knot, 1 at the last."""
+        """The positions of values, in the shape of x: 0 at the first knot, 1 at the last."""
         x = tf.convert_to_tensor(x, gpflow.default_float())
         knots, positions = (tf.constant(a, x.dtype) for a in (self._knots, self._positions))
         slopes = tf.constant(np.diff(self._positions) / np.diff(self._knots), x.dtype)
@@ -209,11 +212,11 @@ class NumericColumn(Column):
         return tf.clip_by_value(found, -reach, 1 + reach)
 
     def coordinates(self, x: tf.Tensor) -> tf.Tensor:
-        """In turns of the box."""
+        """Places in the box, as fractions of its period."""
         return (self.positions_of(x) + self.margin / 2) / self.period
 
     def functions(self, coordinates: tf.Tensor, highest: int) -> tf.Tensor:
-        """Cosines and sines of one turn, of two turns, ..."""
+        """Cosine and sine of one period, of two periods, ..."""
         return table(coordinates, np.arange(1, -(-highest // 2) + 1))[1 : highest + 1]
 
     def covariances(
@@ -242,15 +245,14 @@ def _quantile_knots(values: Array) -> tuple[Array, Array]:
 
 
 class CategoricalColumn(Column):
-    """A column of categories, such as numbers of stations: levels that are equally far from each
-    other.
+    """A column of categories, such as station numbers. All levels are equally far from each other.
 
-    Functions of it sum to zero over the levels. A value that is none of them is one more level, of
-    which there are no data: predictions there are those of the prior.
+    Functions of it sum to zero over the levels. Any other value counts as one more level, which has
+    no data: predictions there are those of the prior.
 
     :param levels: The levels, different numbers ``[L]``, two or more.
     :param label: What it is called in reports and messages.
-    :raises ValueError: If there are fewer, or one is there twice.
+    :raises ValueError: If there are fewer than two levels, more than 2,000, or one is given twice.
     """
 
     def __init__(self, levels: TensorType, *, label: str | None = None) -> None:
@@ -273,11 +275,12 @@ class CategoricalColumn(Column):
 
     @classmethod
     def from_data(cls, values: TensorType, *, label: str | None = None) -> CategoricalColumn:
-        """The column with the levels that some values have.
+        """Make the column with the levels that occur in the data.
 
         :param values: ``[N]``.
         :param label: As for the constructor.
-        :raises ValueError: If values are not finite, all the same, or nearly all different.
+        :raises ValueError: If values are not finite or all the same, or there are more than half as
+            many levels as values, or more than 2,000.
         """
         what = "values" if label is None else f"values of {label!r}"
         found = finite_array(what, values, (1,), "a vector [N]")
@@ -308,7 +311,7 @@ class CategoricalColumn(Column):
         return self.levels
 
     def coordinates(self, x: tf.Tensor) -> tf.Tensor:
-        """The number of the level; L for a value that is none of them."""
+        """The index of the level; L for any other value."""
         levels = tf.constant(self._levels, x.dtype)
         flat = tf.reshape(x, [-1])
         places = tf.minimum(tf.searchsorted(levels, flat), len(self._levels) - 1)

@@ -23,8 +23,8 @@ class ChannelAdditive(HasRadialTerms, DecomposedKernel):
 
     ``k(z, z') = sum_c k_c(z_c, z'_c)``, z_c being the ``h w`` entries of channel c. As the
     ``base_kernel`` of a :class:`Convolutional` it is the multi-channel kernel with weights
-    ``w_pc = w_p w_c``, for which one set of inducing patches does (van der Wilk et al. 2017, eqs.
-    24 and 25; the paper's w_c are the variances of the k_c).
+    ``w_pc = w_p w_c``, for which one set of inducing patches is enough (van der Wilk et al. 2017,
+    eqs. 24 and 25; the paper's w_c are the variances of the k_c).
 
     :param base_kernels: The k_c, on ``h w`` columns: one for each channel, or one for all.
     :param patch_shape: ``(h, w, C)``, or ``(h, w)`` if there is one kernel for each channel.

@@ -27,9 +27,9 @@ class Convolutional(SetKernel):
 
     ``f(x) = 1/P sum_p w_p g(x_p)``, ``g ~ GP(0, k_g)`` (van der Wilk et al., *Convolutional
     Gaussian Processes*, 2017, eqs. 13 and 17). Images are rows of ``H W`` or ``H W C`` columns,
-    row-major with the channel last, as for ``gpflow.kernels.Convolutional``; so is the division by
-    the number P of patches, which the paper does not have: its kernel is this one with the
-    variance of ``base_kernel`` multiplied by P^2.
+    row-major with the channel last, as for ``gpflow.kernels.Convolutional``. Like GPflow's kernel,
+    this one divides by the number P of patches. The paper does not: its kernel is this one with
+    the variance of ``base_kernel`` multiplied by P^2.
 
     >>> import gpflow, numpy as np, interdomain as idm
     >>> base_kernel = gpflow.kernels.SquaredExponential()
@@ -43,21 +43,21 @@ class Convolutional(SetKernel):
         any of GPflow's with one output, with its ``active_dims``, or :class:`ChannelAdditive`.
     :param image_shape: ``(H, W)`` or ``(H, W, C)``.
     :param patch_shape: ``(h, w)``.
-    :param weights: Whether there is a trainable weight for each patch, one at first; or their
-        initial values ``[P]``. Without, f is the same wherever in the image a patch is.
+    :param weights: Whether each patch has a trainable weight, initially one; or the initial values
+        ``[P]`` of the weights. Without weights, it does not matter where in the image a patch is.
     :param stride: In pixels, from one patch to the next: one number, or (rows, columns).
     :param padding: "VALID" for patches inside the image, or "SAME" for a patch around every pixel,
         with zeros beyond the border; as in ``tf.nn.conv2d``.
     :param separate_channels: Whether g takes the patches of each channel separately, as points of
         their own: the "weighted" variant of the paper's colour images. Otherwise a patch has all
         channels (the "colour-patch" variant).
-    :param location_kernel: A kernel on the place of a patch (row and column of its centre, in
-        pixels), by which k_g is multiplied: g then varies slowly over the image (Dutordoir et al.,
+    :param location_kernel: A kernel on the location of a patch (row and column of its centre, in
+        pixels), which multiplies k_g: g then varies slowly over the image (Dutordoir et al.,
         *Bayesian Image Classification with Deep Convolutional Gaussian Processes*, 2020).
     :param active_dims: The columns of X that hold the image.
     :ivar weights: ``[P]``, or None.
-    :raises ValueError: If a shape, the stride, the padding or the weights do not fit, or a kernel
-        is not one or has several outputs.
+    :raises ValueError: If a shape, the stride, the padding or the weights do not fit, or
+        ``base_kernel`` or ``location_kernel`` is not a kernel of one output.
     """
 
     def __init__(
@@ -99,7 +99,7 @@ class Convolutional(SetKernel):
 
     @property
     def is_located(self) -> bool:
-        """Whether the kernel looks at the places of patches."""
+        """Whether the kernel depends on the locations of patches."""
         return self.location_kernel is not None
 
     @property
@@ -143,19 +143,19 @@ class Convolutional(SetKernel):
 
 
 class MultiChannelConvolutional(DecomposedKernel):
-    """A sum over the channels of an image, each with a function of its own on its patches.
+    """A sum over the channels of an image. Each has its own function of its patches.
 
     ``f(x) = 1/P sum_c sum_p w_pc g_c(x_pc)`` with independent ``g_c ~ GP(0, k_c)`` (van der Wilk et
     al. 2017, eq. 22; without 1/P there). The parts, :attr:`kernels`, are independent a priori, so
-    each has inducing patches of its own outputs; they may be at the same patches:
+    each part has its own inducing variables. They may be at the same patches:
     ``SumInducingVariables([InducingPatches(Z)] * C)`` (section 3.4 and Appendix C).
 
     :param base_kernels: The k_c, on patches of ``h w`` columns: one for each channel, or one for
         all.
     :param image_shape: ``(H, W, C)``.
     :param patch_shape: ``(h, w)``.
-    :param weights: Whether there is a trainable weight for each patch of each channel, one at
-        first; or their initial values ``[P, C]``.
+    :param weights: Whether each patch of each channel has a trainable weight, initially one; or the
+        initial values ``[P, C]`` of the weights.
     :param stride: As for :class:`Convolutional`.
     :param padding: As for :class:`Convolutional`.
     :param active_dims: The columns of X that hold the image.
@@ -200,7 +200,7 @@ class MultiChannelConvolutional(DecomposedKernel):
 
     @property
     def is_located(self) -> bool:
-        """Whether the kernel looks at the places of patches: it does not."""
+        """Whether the kernel depends on the locations of patches: always False."""
         return False
 
     @property

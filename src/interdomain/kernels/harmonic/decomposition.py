@@ -91,10 +91,10 @@ class HarmonicKernel(DecomposedKernel):
 
     @property
     def multiplicities(self) -> tuple[int, ...]:
-        """How many complex kernels were added in each part: 2 for every axis with 0 < t < T / 2.
+        """How many complex kernels were added in each part: a factor 2 per axis with 0 < t < T / 2.
 
-        As many functions of each point of an orbit are independent there; they are what Theorem
-        4.1 needs for every point of Z (see ``HarmonicInducingPoints``, ``complete``).
+        Each point of an orbit has this many independent functions in the part. Theorem 4.1 needs
+        all of them for every point of Z (see ``HarmonicInducingPoints``, ``complete``).
         """
         return tuple(2 ** len(self._paired_axes(t)) for t in range(self.num_components))
 
@@ -125,8 +125,9 @@ class HarmonicKernel(DecomposedKernel):
     def validate(self) -> None:
         """Check again that the kernel is invariant, with its present parameters.
 
-        Call it after training if parameters may have changed apart from each other: lengthscales
-        per column are invariant to a PCA negation only while they are equal, for example.
+        Call it after training if the parameters may no longer be invariant. For example, a kernel
+        with one lengthscale for each column is invariant to a PCA negation only while they are
+        equal.
 
         :raises ValueError: If the kernel is not invariant to one of the transformations.
         """

@@ -39,14 +39,15 @@ class Invariant(SetKernel):
         - 1 / (2 sigma^2) sum_n tr(Kuu^-1 (m m^T + S - Kuu) Kuu^-1 V_n),
 
     which vanishes as ``num_samples`` approaches T, and at q(u) = p(u): there alone the bound stays
-    unbiased. Other likelihoods add what their curvature makes of it. Set ``num_samples`` to None
-    to predict (functions that are compiled already keep the value they were compiled with).
+    unbiased. For other likelihoods the difference also depends on their curvature. Set
+    ``num_samples`` to None to predict (functions that are compiled already keep the value they were
+    compiled with).
 
     :param base_kernel: k_g, on the columns that this kernel sees.
     :param transforms: One of :mod:`interdomain.transforms`, or a list of those that commute.
     :param num_samples: How many elements to draw; None for whole orbits.
     :param active_dims: The columns of X that are transformed.
-    :ivar num_samples: It may be changed.
+    :ivar num_samples: As given; can be set at any time.
     :raises ValueError: If the transformations do not commute, or ``num_samples`` is not between 2
         and T.
     """

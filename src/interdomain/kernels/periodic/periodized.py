@@ -38,11 +38,12 @@ class Periodized(Kernel):
     parameter moves, and a diagonal Kuu: in :class:`interdomain.models.StructuredSGPR` one pass over
     the data serves all hyperparameters.
 
-    The prior of some of the waves alone, of which these features leave nothing out, is
-    :class:`~interdomain.kernels.FiniteRank` of this kernel and the features.
+    For a prior that consists of the chosen waves alone, so that the features leave nothing out,
+    pass this kernel and the features to :class:`~interdomain.kernels.FiniteRank`.
 
-    Inside of the box it differs from the kernel itself by the images. The nearest to data is as far
-    away as the box is longer than the data: what the kernel is at that distance is the difference.
+    Inside the box, it differs from the base kernel by the images. The image nearest to the data is
+    as far away as the box is longer than the data, and the difference is about the value of the
+    base kernel at that distance.
 
     >>> import gpflow, numpy as np, interdomain as idm
     >>> X = np.random.default_rng(0).uniform(size=[500, 2])
@@ -55,11 +56,11 @@ class Periodized(Kernel):
     []
 
     :param base_kernel: ``Matern12``, ``Matern32``, ``Matern52`` or ``SquaredExponential`` of
-        gpflow.kernels, with one lengthscale or one for each column; a sum of such on the same
-        columns, or a product of such on different ones. Its ``active_dims`` count the columns of
-        the box.
-    :param lower: Where the box begins: a number for one column, or ``[D]``.
-    :param upper: Where it ends, a period later.
+        gpflow.kernels, with one lengthscale or one for each column; a sum of these on the same
+        columns, or a product of these on different columns. Its ``active_dims`` count the columns
+        of the box from zero.
+    :param lower: The lower end of the box: a number for one column, or ``[D]``.
+    :param upper: The upper end of the box, one period above ``lower``.
     :raises ValueError: If the box is empty or not finite, the spectral density of the base kernel
         is not known, or it does not see the columns of the box.
     """
@@ -89,12 +90,13 @@ class Periodized(Kernel):
         active_dims: slice | list[int] | None = None,
         name: str | None = None,
     ) -> Periodized:
-        """The kernel with a box around the data.
+        """Make the kernel with a box around the data.
 
-        :param base_kernel: As for the constructor; its lengthscales are reckoned with.
+        :param base_kernel: As for the constructor. Its present lengthscales set the size of the
+            margin.
         :param X: ``[N, D]``, with the columns of ``active_dims`` only.
         :param margin: How much longer the box is than the data in each column, in lengthscales.
-            :func:`interdomain.training.fit` says so when lengthscales outgrow it.
+            :func:`interdomain.training.fit` reports it when lengthscales outgrow the margin.
         :raises ValueError: If X is not finite or a column does not vary, the margin is not
             positive, or as the constructor.
         """
@@ -128,13 +130,17 @@ class Periodized(Kernel):
         tolerance: float | None = None,
         allow_large: bool = False,
     ) -> IntArray:
-        """The frequencies that carry most of the variance, as the kernel is now, ``[J, D]``.
+        """The integer frequencies that carry most of the prior variance, ``[J, D]``.
 
-        :param num_features: How many features they may have together.
-        :param tolerance: Instead: as few as leave out this share of the variance, at most.
-        :param allow_large: Whether to take so many that their covariances with 1,000 rows are above
-            4 GiB.
-        :raises ValueError: If both are given, or neither, or there are too many.
+        The choice depends on the present parameters of the kernel.
+
+        :param num_features: The largest number of features that they may have together.
+        :param tolerance: Instead of ``num_features``: the largest share of the variance that may be
+            left out, below 1. As few frequencies as possible are taken.
+        :param allow_large: Whether to allow so many that their covariances with 1,000 rows take
+            more than 4 GiB.
+        :raises ValueError: If both or neither of the two are given, or there are too many
+            frequencies.
         """
         if (num_features is None) == (tolerance is None):
             raise ValueError(
@@ -162,12 +168,12 @@ class Periodized(Kernel):
 
     @property
     def lower(self) -> Array:
-        """Where the box begins, ``[D]``."""
+        """The lower end of the box, ``[D]``."""
         return self._lower.copy()
 
     @property
     def upper(self) -> Array:
-        """Where it ends, ``[D]``."""
+        """The upper end of the box, ``[D]``."""
         return self._upper.copy()
 
     @property
@@ -177,12 +183,13 @@ class Periodized(Kernel):
 
     @property
     def margin(self) -> Array | None:
-        """How much longer the box is than the data, ``[D]``; None if it was not made from data."""
+        """How much longer the box is than the data, in units of x, ``[D]``; None if it was not made
+        from data."""
         return None if self._margin is None else self._margin.copy()
 
     @property
     def num_columns(self) -> int:
-        """D, after ``active_dims``."""
+        """The number D of columns of the box, after ``active_dims``."""
         return len(self._lower)
 
     @check_shapes(
@@ -190,7 +197,7 @@ class Periodized(Kernel):
         "return: [J]",
     )
     def spectral_density(self, frequencies: TensorType) -> tf.Tensor:
-        """S at integer frequencies: of the base kernel at ``2 pi j / P``."""
+        """The spectral density S of the base kernel at ``2 pi j / P``, for integer vectors j."""
         angular = 2 * np.pi * np.asarray(frequencies) / self.periods
         return spectral_density(self.base_kernel, angular)
 
@@ -208,14 +215,14 @@ class Periodized(Kernel):
         "return: []",
     )
     def explained_variance(self, frequencies: Any) -> tf.Tensor:
-        """What of the variance waves of these frequencies carry."""
+        """The part of the prior variance that the waves of these frequencies carry."""
         frequencies = np.asarray(frequencies)
         density = self.spectral_density(frequencies)
         counts = tf.constant(num_functions(frequencies), density.dtype)
         return tf.reduce_sum(counts * density) / np.prod(self.periods)
 
     def outside(self, X: TensorType) -> np.ndarray[Any, np.dtype[np.bool_]]:
-        """Which rows are outside of the box, where the kernel repeats, ``[..., N]``.
+        """Which rows are outside the box, where the kernel repeats, ``[..., N]``.
 
         :param X: ``[..., N, D]``, with the columns of ``active_dims`` only.
         """
@@ -259,9 +266,9 @@ class Periodized(Kernel):
         return tf.fill(tf.shape(self.seen(X))[:-1], self.total_variance())
 
     def seen(self, X: TensorType) -> tf.Tensor:
-        """The columns of the box, ``[..., N, D]``, whether or not they have been selected already.
+        """The columns of the box, ``[..., N, D]``: selects them from X if that is not done yet.
 
-        :raises ValueError: If they are more or fewer.
+        :raises ValueError: If their number is not D.
         """
         return seen_columns(self, X, self.num_columns, "box")
 

@@ -32,9 +32,9 @@ MATERN_ORDERS = {Matern12: 0.5, Matern32: 1.5, Matern52: 2.5}
 def spectral_density(kernel: Kernel, frequencies: TensorType) -> tf.Tensor:
     """The spectral density of a stationary kernel.
 
-    Known for GPflow's ``Matern12``, ``Matern32``, ``Matern52`` and ``SquaredExponential``, with one
-    lengthscale or one for each column; for sums of such on the same columns, and products of such
-    on different ones (``active_dims``).
+    It is known for GPflow's ``Matern12``, ``Matern32``, ``Matern52`` and ``SquaredExponential``,
+    with one lengthscale or one for each column; for sums of these on the same columns, and for
+    products of these on different columns (``active_dims``).
 
     >>> import gpflow, numpy as np, interdomain as idm
     >>> kernel = gpflow.kernels.Matern32(lengthscales=0.5)

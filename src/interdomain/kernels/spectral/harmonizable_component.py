@@ -47,9 +47,9 @@ class HarmonizableComponent(MixtureComponent):
                    sum_ij B_ij exp(2 pi i (frequency_i^T y - frequency_j^T y')),
         k_LSG(y, y') = exp(-2 pi^2 m^T envelope m) exp(-2 pi^2 t^T lag t),
 
-    m being the mean of y and y', t their difference. That is a process of Q frequencies, whose
-    amplitudes vary together as B says and lose their memory over a lag of ``lag^(-1/2) / (2 pi)``,
-    seen through a window of that width in ``envelope``.
+    m being the mean of y and y', t their difference. This is a process of Q frequencies, seen
+    through a window of width ``envelope^(-1/2) / (2 pi)``. B says how the amplitudes vary together;
+    they lose their memory over a lag of ``lag^(-1/2) / (2 pi)``.
 
     The kernel is valid where ``lag >= envelope / 4`` (the paper does not say so) and B is
     positive semi-definite. Both hold for every value of the unconstrained parameters: what is
@@ -60,14 +60,15 @@ class HarmonizableComponent(MixtureComponent):
     :param frequencies: ``[Q, D]``, in cycles per unit of x.
     :param amplitudes: B: one number for each frequency ``[Q]``, its diagonal; or a Hermitian
         matrix ``[Q, Q]``, positive semi-definite, real or complex. ``1 / Q`` each by default, for a
-        variance of one at the centre. Whether it is complex stays as it is here.
+        variance of one at the centre. A real B stays real in training, a complex one complex.
     :param rank: The number R of columns of W; Q by default.
     :param centre: ``[D]``, or a number for all dimensions.
     :param scales: The paper's gamma, ``[D]`` or a number. Not trained by default: ``envelope`` and
         ``lag`` can have any scale.
-    :param envelope: Sigma_1: a number, a diagonal ``[D]`` or a matrix ``[D, D]``, which it stays.
+    :param envelope: Sigma_1: a number, a diagonal ``[D]`` or a matrix ``[D, D]``. Training keeps
+        this form.
     :param lag: Sigma_2, in one of the same forms.
-    :ivar excess: ``lag - envelope / 4``, in the richer form of the two.
+    :ivar excess: ``lag - envelope / 4``, in the more general of their two forms.
     :raises ValueError: If shapes do not fit, an entry is not finite, a matrix is not positive
         definite, or lag is not above envelope / 4.
     """
@@ -154,10 +155,11 @@ class HarmonizableComponent(MixtureComponent):
         "return: [n, k]",
     )
     def generalized_spectral_density(self, w: TensorType, v: TensorType) -> tf.Tensor:
-        """S(w, v), the covariance of the process's Fourier transforms at two frequencies.
+        """The generalized spectral density S(w, v).
 
-        ``k(x, x') = int int exp(2 pi i (w^T x - v^T x')) S(w, v) dw dv``; eqs. 15 to 17, for the
-        real part.
+        It is the covariance of the process's Fourier transforms at two frequencies, so that
+        ``k(x, x') = int int exp(2 pi i (w^T x - v^T x')) S(w, v) dw dv`` (eqs. 15 to 17, for the
+        real part).
 
         :param w: Frequencies, in cycles per unit of x.
         :param v: As w.
@@ -213,8 +215,8 @@ class HarmonizableComponent(MixtureComponent):
         "return: [n, N]",
     )
     def fourier_covariance(self, w: tf.Tensor, X: TensorType) -> tf.Tensor:
-        """The covariances of f(x) with the same real and imaginary parts, over the standard
-        deviations of these: ``[2m, N]``.
+        """The covariances of f(x) with the real parts of the Fourier transform of f about the
+        centre, then its imaginary parts, each divided by its standard deviation: ``[2m, N]``.
 
         :param w: Frequencies.
         :param X: Inputs; the active columns are selected here.
@@ -226,7 +228,8 @@ class HarmonizableComponent(MixtureComponent):
         "return: [n]",
     )
     def fourier_variances(self, w: tf.Tensor) -> tf.Tensor:
-        """The variances of the same real and imaginary parts, ``[2m]``.
+        """The variances of the real parts of the Fourier transform of f about the centre, then of
+        its imaginary parts, ``[2m]``.
 
         :param w: Frequencies.
         """
@@ -245,7 +248,7 @@ class HarmonizableComponent(MixtureComponent):
         )
 
     def centred(self, X: TensorType) -> tf.Tensor:
-        """The active columns of X, less the centre."""
+        """The active columns of X, minus the centre."""
         return self._columns(X) - self.centre
 
 

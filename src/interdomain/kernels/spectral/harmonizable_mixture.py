@@ -20,9 +20,10 @@ class HarmonizableMixture(MixtureKernel[HarmonizableComponent]):
     with frequencies of its own, that fade into each other. It is real. :meth:`from_data` finds
     centres, windows and frequencies in data, a far better start than random frequencies are.
 
-    Inducing variables for it are one :class:`interdomain.inducing_variables.FourierFeatures` for
-    each component, in a :class:`~interdomain.inducing_variables.SumInducingVariables`:
-    ``FourierFeatures.for_kernel(kernel, num_frequencies)``. Or any others, such as points.
+    Its inducing variables are one :class:`interdomain.inducing_variables.FourierFeatures` for each
+    component, in a :class:`~interdomain.inducing_variables.SumInducingVariables`:
+    ``FourierFeatures.for_kernel(kernel, num_frequencies)`` makes them. Others, such as points, can
+    be used as well.
 
     >>> import gpflow, numpy as np, interdomain as idm
     >>> X = np.linspace(0, 10, 200)[:, None]
@@ -37,7 +38,7 @@ class HarmonizableMixture(MixtureKernel[HarmonizableComponent]):
     >>> model.predict_f(X[:5])[0].shape
     TensorShape([5, 1])
 
-    :param components: The P components; the same number of columns each.
+    :param components: The P components, all with the same number of columns.
     :raises ValueError: If the list is empty, an entry is not a component, or the numbers of columns
         differ.
     """
@@ -60,23 +61,26 @@ class HarmonizableMixture(MixtureKernel[HarmonizableComponent]):
         seed: int = 0,
         name: str | None = None,
     ) -> HarmonizableMixture:
-        """A mixture that training can start from, with what the data have where.
+        """Make a mixture from data, as a starting point for training.
 
-        A window at each centre, about as wide as the way to the next ones; and for each, the
-        frequencies that explain most of the data under it (a periodogram of the windowed data,
-        which may be gridded or scattered; zero is a frequency). The amplitudes of a component vary
-        independently at first, and lose their memory over about the width of its window; together
-        the components have the variance of the data. Of more than 4,000 rows a sample is used.
+        There is a window at each centre, about as wide as the distance to the nearest other
+        centres. Its component gets the frequencies that explain most of the data under the window.
+        They are found in a periodogram of the windowed data, which may be gridded or scattered;
+        zero is a frequency. At first, the amplitudes of a component vary independently and lose
+        their memory over about the width of its window. The prior variance of the mixture,
+        averaged over the rows, is the mean square of Y. Of more than 4,000 rows a random sample is
+        used.
 
         :param X: Inputs ``[N, D]``, those of ``active_dims`` only.
         :param Y: Outputs ``[N]`` or ``[N, P]``; for two classes, pass -1 and 1.
         :param num_components: The number of components.
-        :param num_frequencies: Of each component.
+        :param num_frequencies: The number of frequencies of each component.
         :param centres: "k-means"; "grid", the centres of equal cells of the box around the data;
             or an array ``[num_components, D]``.
         :param complex_amplitudes: Whether B may become complex in training.
-        :raises ValueError: If a number is not positive, shapes do not fit, an entry is not finite,
-            a column of X is constant, or a grid cannot have that many cells.
+        :raises ValueError: If a number is not positive or above the number of rows, shapes do not
+            fit, an entry is not finite, a column of X is constant, Y is zero everywhere, or a grid
+            cannot have that many cells.
         """
         guesses = guess_components(X, Y, num_components, num_frequencies, centres, seed)
         return cls(
@@ -100,8 +104,10 @@ class HarmonizableMixture(MixtureKernel[HarmonizableComponent]):
         "return: [n, k]",
     )
     def generalized_spectral_density(self, w: TensorType, v: TensorType) -> tf.Tensor:
-        """S(w, v), the sum of the components' (eq. 15): see
-        :meth:`HarmonizableComponent.generalized_spectral_density`."""
+        """The generalized spectral density S(w, v): the sum over the components (eq. 15).
+
+        See :meth:`HarmonizableComponent.generalized_spectral_density`.
+        """
         return tf.add_n([part.generalized_spectral_density(w, v) for part in self.components])
 
     @check_shapes(
@@ -110,6 +116,8 @@ class HarmonizableMixture(MixtureKernel[HarmonizableComponent]):
         "return: [n, k]",
     )
     def wigner(self, x: TensorType, w: TensorType) -> tf.Tensor:
-        """The Wigner distribution, the sum of the components' (eq. 18): see
-        :meth:`HarmonizableComponent.wigner`."""
+        """The Wigner distribution: the sum over the components (eq. 18).
+
+        See :meth:`HarmonizableComponent.wigner`.
+        """
         return tf.add_n([part.wigner(x, w) for part in self.components])

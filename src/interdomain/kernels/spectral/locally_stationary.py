@@ -15,13 +15,13 @@ class LocallyStationaryGaussian(HarmonizableComponent):
     """A squared exponential under a Gaussian window (Shen et al. 2019, eq. 9).
 
     ``k(x, x') = variance exp(-2 pi^2 m^T envelope m) exp(-2 pi^2 t^T lag t)`` for m the mean of x
-    and x' less ``centre`` and t their difference: a :class:`HarmonizableComponent` whose only
-    frequency is zero, and stays so.
+    and x' minus ``centre``, and t their difference. This is a :class:`HarmonizableComponent` whose
+    only frequency is zero and is not trained.
 
-    :param variance: At the centre.
+    :param variance: The variance at the centre, a positive number.
     :param dimension: The number D of columns of X.
-    :param allow_large: Whether to take a ``dimension`` for which a window over 1,000 rows is above
-        4 GiB.
+    :param allow_large: Whether to allow a ``dimension`` for which a window over 1,000 rows takes
+        more than 4 GiB.
     :raises ValueError: As for :class:`HarmonizableComponent`, or if the variance is not positive.
     """
 

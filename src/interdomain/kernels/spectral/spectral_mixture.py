@@ -25,11 +25,11 @@ from ._initialisation import guess_peaks
 
 
 class SpectralComponent(MixtureComponent):
-    """A cosine whose memory fades: a Gaussian peak of the spectrum, and its mirror image.
+    """A cosine that loses its memory: a Gaussian peak of the spectrum, and its mirror image.
 
     ``k(x, x') = variance exp(-2 pi^2 t^T lag t) cos(2 pi frequency^T t)`` for ``t = x - x'`` (Shen
-    et al. 2019, eq. 4): a :class:`HarmonizableComponent` of one frequency whose window is as wide
-    as can be (``envelope`` 0), and which therefore has no Fourier features.
+    et al. 2019, eq. 4). This is a :class:`HarmonizableComponent` of one frequency whose window is
+    infinitely wide (``envelope`` 0). It therefore has no Fourier features.
 
     :param frequency: ``[D]``, in cycles per unit of x.
     :param variance: Positive.
@@ -87,7 +87,10 @@ class SpectralComponent(MixtureComponent):
         "return: [k]",
     )
     def spectral_density(self, w: TensorType) -> tf.Tensor:
-        """``variance (N(w | frequency, lag) + N(w | -frequency, lag)) / 2`` (eq. 7)."""
+        """The spectral density at w (eq. 7).
+
+        It is ``variance (N(w | frequency, lag) + N(w | -frequency, lag)) / 2``.
+        """
         w = tf.cast(tf.convert_to_tensor(w), gpflow.default_float())
         means = tf.stack([tf.convert_to_tensor(self.frequency), -self.frequency])
         densities = normal_densities(w, means, self.lag_matrix())
@@ -109,11 +112,11 @@ class SpectralMixture(MixtureKernel[SpectralComponent]):
     """A stationary kernel whose spectrum is a mixture of Gaussians (Wilson and Adams, *Gaussian
     process kernels for pattern discovery and extrapolation*, 2013; Shen et al. 2019, eq. 4).
 
-    The limit of a :class:`HarmonizableMixture` with endless windows. Inducing variables for it are
-    points, of the whole or (:class:`interdomain.inducing_variables.SumInducingVariables`) of each
-    component: a stationary process has no Fourier transform.
+    It is the limit of a :class:`HarmonizableMixture` with infinitely wide windows. A stationary
+    process has no Fourier transform, so its inducing variables are points: of the whole kernel, or
+    of each component (:class:`interdomain.inducing_variables.SumInducingVariables`).
 
-    :param components: One for each peak; the same number of columns each.
+    :param components: One for each peak, all with the same number of columns.
     :raises ValueError: If the list is empty, an entry is not a component, or the numbers of columns
         differ.
     """
@@ -133,16 +136,16 @@ class SpectralMixture(MixtureKernel[SpectralComponent]):
         seed: int = 0,
         name: str | None = None,
     ) -> SpectralMixture:
-        """A mixture with the frequencies that explain most of the data (zero is one).
+        """Make a mixture with the frequencies that explain most of the data (zero is one).
 
-        They lose their memory over the data's standard deviation at first, and together have the
-        variance of the data. See :meth:`HarmonizableMixture.from_data`.
+        At first, they lose their memory over the standard deviation of X, and the prior variance of
+        the mixture is the mean square of Y. See :meth:`HarmonizableMixture.from_data`.
 
         :param X: Inputs ``[N, D]``, those of ``active_dims`` only.
         :param Y: Outputs ``[N]`` or ``[N, P]``.
         :param num_components: The number of components, of one frequency each.
-        :raises ValueError: If the number is not positive, shapes do not fit, an entry is not
-            finite, or a column of X is constant.
+        :raises ValueError: If the number is not positive or above the number of rows, shapes do not
+            fit, an entry is not finite, a column of X is constant, or Y is zero everywhere.
         """
         peaks, widths = guess_peaks(X, Y, num_components, seed)
         lag = 1 / np.square(2 * np.pi * widths)
@@ -159,7 +162,7 @@ class SpectralMixture(MixtureKernel[SpectralComponent]):
         "return: [k]",
     )
     def spectral_density(self, w: TensorType) -> tf.Tensor:
-        """The sum of the components' (eq. 7)."""
+        """The spectral density at w: the sum over the components (eq. 7)."""
         return tf.add_n([part.spectral_density(w) for part in self.components])
 
     @check_shapes(
@@ -168,6 +171,6 @@ class SpectralMixture(MixtureKernel[SpectralComponent]):
         "return: [n, k]",
     )
     def wigner(self, x: TensorType, w: TensorType) -> tf.Tensor:
-        """The Wigner distribution: the spectral density, everywhere the same."""
+        """The Wigner distribution: the spectral density, the same at every place."""
         density = self.spectral_density(w)
         return tf.broadcast_to(density, [tf.shape(x)[0], tf.shape(w)[0]])

@@ -30,7 +30,8 @@ class ArcCosine(ZonalKernel):
 
     :param order: 0, 1 or 2.
     :param depth: Number of hidden layers, from 1 to 100.
-    :param allow_large: Whether to take more layers.
+    :param allow_large: Whether to allow more layers. With order 2 there can be at most 1,000, as
+        numbers grow like ``2^depth``.
     :raises ValueError: If ``order`` or ``depth`` is not one of these.
     """
 

@@ -22,19 +22,20 @@ from ._lifts import LIFTS, Lift
 
 
 class ZonalKernel(gpflow.kernels.Kernel, metaclass=abc.ABCMeta):
-    """A kernel on R^D that is zonal on the sphere S^{d-1} around the lifted data, d = D + 1.
+    """Base class of zonal kernels: inputs are lifted to a sphere, where only their angle matters.
 
-    An input x is scaled and given a bias, ``x~ = (sqrt(weight_variances) x, sqrt(bias_variance))``,
-    and split into its radius r and its direction on the sphere. Then
+    An input x of D columns is scaled and given a bias, ``x~ = (sqrt(weight_variances) x,
+    sqrt(bias_variance))``, and split into its radius r and its direction on the sphere S^{d-1},
+    d = D + 1. Then
 
         K(x, x') = variance (r r')^radial_power kappa(cos of the angle between x~ and x~'),
 
     with ``kappa(1) = 1`` (Dutordoir et al. 2020, section 3.1). Inputs that are on a sphere
     themselves need no lift: with ``inputs="unit_vectors"`` they are the directions, d = D, and with
-    ``inputs="degrees"`` the latitudes and longitudes of points of the globe, d = 3. The radius is
-    one then, and ``radial_power`` of no effect. kappa has the eigenfunctions of
-    every zonal kernel, the spherical harmonics, and eigenvalues of its own: kappa(t) is the sum of
-    ``lambda_l N(d, l) P_l(t)``.
+    ``inputs="degrees"`` the latitudes and longitudes of points of the globe, d = 3. Then the radius
+    is one, and ``radial_power`` has no effect. The eigenfunctions of kappa are the spherical
+    harmonics, as for every zonal kernel; its eigenvalues lambda_l are its own: kappa(t) is the sum
+    of ``lambda_l N(d, l) P_l(t)``.
 
     To define a kernel, implement :meth:`shape_function`. If its eigenvalues are known, override
     :meth:`eigenvalues`; by default they are found by quadrature, to an *absolute* accuracy of
@@ -50,9 +51,10 @@ class ZonalKernel(gpflow.kernels.Kernel, metaclass=abc.ABCMeta):
         in this order (data in the other order take ``active_dims=[1, 0]``).
     :param active_dims: Columns of X to use; all by default.
     :raises ValueError: If a parameter is not finite and positive or has another shape,
-        ``weight_variances`` does not fit ``active_dims``, or variances of the inputs are given that
-        are not lifted. When called, for NumPy arrays with latitudes beyond 90 degrees or with
-        vectors of other lengths; tensors are not looked into.
+        ``weight_variances`` does not fit ``active_dims``, or ``weight_variances`` or
+        ``bias_variance`` is given for inputs that are not lifted. When called, for NumPy arrays
+        with latitudes beyond 90 degrees or with vectors whose length is not one; tensors are not
+        checked.
     """
 
     radial_power: float = 1.0
@@ -80,14 +82,14 @@ class ZonalKernel(gpflow.kernels.Kernel, metaclass=abc.ABCMeta):
             self._validate_ard_active_dims(self.weight_variances)
 
     weight_variances: gpflow.Parameter
-    """Of the columns, ``[]`` or ``[D]``; with ``inputs="euclidean"`` alone."""
+    """The weight variances of the columns, ``[]`` or ``[D]``; only with ``inputs="euclidean"``."""
 
     bias_variance: gpflow.Parameter
-    """Scalar; with ``inputs="euclidean"`` alone."""
+    """The variance of the bias, a scalar; only with ``inputs="euclidean"``."""
 
     @property
     def lift(self) -> Lift:
-        """How inputs come onto the sphere."""
+        """How inputs are mapped to the sphere."""
         return LIFTS[self.inputs]
 
     @property
@@ -118,7 +120,8 @@ class ZonalKernel(gpflow.kernels.Kernel, metaclass=abc.ABCMeta):
     def eigenvalues(self, dimension: int, degrees: Sequence[int]) -> tf.Tensor:
         """The eigenvalues lambda_l of kappa (the variance excluded), ``[len(degrees)]``.
 
-        :param dimension: Dimension d = D + 1 of the space around the sphere.
+        :param dimension: Dimension d of the space around the sphere, D + 1 for lifted inputs (see
+            :meth:`sphere_dimension`).
         :param degrees: The degrees l.
         """
         dtype = self.variance.dtype
@@ -127,7 +130,7 @@ class ZonalKernel(gpflow.kernels.Kernel, metaclass=abc.ABCMeta):
         )
 
     def has_degree(self, dimension: int, degree: int) -> bool:
-        """Whether the eigenvalue of a degree is not zero, known from the formula."""
+        """Whether the eigenvalue of a degree is nonzero, by the formula of the kernel."""
         return True
 
     def nonzero_degrees(self, dimension: int, max_degree: int) -> tuple[int, ...]:
@@ -148,7 +151,7 @@ class ZonalKernel(gpflow.kernels.Kernel, metaclass=abc.ABCMeta):
         return tf.scatter_nd([[degree] for degree in degrees], shares, [max_degree + 1])
 
     def shape_in_dimension(self, t: tf.Tensor, dimension: int) -> tf.Tensor:
-        """kappa on S^{d-1}; the same for every d unless a subclass says not."""
+        """kappa on S^{d-1}; the same for every d unless a subclass overrides this method."""
         return self.shape_function(t)
 
     def _kappa_of_pairs(self, unit: tf.Tensor, unit2: tf.Tensor | None = None) -> tf.Tensor:

@@ -32,8 +32,8 @@ class FreeSpectrum(ZonalKernel):
     eigenvalues decrease, whatever an optimiser does. The sum ends at the last degree: harmonics of
     all its degrees explain the whole prior.
 
-    Features do not depend on the ratios. After a fit with another zonal kernel, train them on the
-    sums that are there, without another pass over the rows:
+    Features do not depend on the ratios. After a fit with another zonal kernel, the ratios can be
+    trained on the sums that it already has, without another pass over the rows:
 
     >>> import numpy as np, interdomain as idm
     >>> X = np.linspace(-1, 1, 200)[:, None]
@@ -59,12 +59,12 @@ class FreeSpectrum(ZonalKernel):
     it can be tried; what pays is more degrees.
 
     :param ratios: ``lambda_l / lambda_{l-1}`` of each degree and the one before, ``[L]``, greater
-        than zero and less than one. One is a limit, near which they train slowly.
+        than zero and less than one. Ratios near one, the limit, train slowly.
     :param degrees: The degrees with variance, ``[L + 1]``, increasing; others have none. The
         default is 0, 1, ..., L.
     :param radial_power: The power of r r' in the kernel, as in
         :class:`~interdomain.kernels.SphericalMatern52`.
-    :param allow_large: Whether to take degrees above 23,000.
+    :param allow_large: Whether to allow degrees above 23,000.
     :raises ValueError: As :class:`ZonalKernel`; also if ``ratios`` is not a vector of numbers
         between zero and one, ``degrees`` is not increasing or is not one longer, or
         ``radial_power`` is negative.
@@ -113,14 +113,14 @@ class FreeSpectrum(ZonalKernel):
         allow_large: bool = False,
         name: str | None = None,
     ) -> FreeSpectrum:
-        """A kernel that begins as another one, cut off above ``max_degree``.
+        """Make a kernel that starts as a copy of another one, cut off above ``max_degree``.
 
-        It has the eigenvalues, the input scales and the radial power of the other kernel, and its
-        variance times the share of the degrees that are kept. It shares no parameter with it. Those
-        that are not trainable in the kernel are not trainable here. Degrees without variance stay
-        without.
+        It copies the eigenvalues, the input scales and the radial power of the other kernel. Its
+        variance is that of the other kernel times the share of the degrees that are kept. The two
+        share no parameter; those that are not trainable there are not trainable here. Degrees
+        without variance stay without.
 
-        :param kernel: The zonal kernel to begin with.
+        :param kernel: The zonal kernel to start from.
         :param input_dim: Number D of input columns the kernel sees (after ``active_dims``).
         :param max_degree: The highest degree.
         :param allow_large: As for the constructor.
@@ -168,7 +168,11 @@ class FreeSpectrum(ZonalKernel):
 
     @inherit_check_shapes
     def eigenvalues(self, dimension: int, degrees: Sequence[int]) -> tf.Tensor:
-        """Those of other degrees are zero."""
+        """The eigenvalues lambda_l of kappa, ``[len(degrees)]``; zero for degrees without variance.
+
+        :param dimension: Dimension d of the space around the sphere.
+        :param degrees: The degrees l.
+        """
         ratios = tf.cast(self.ratios, tf.float64)
         # A ratio that underflows leaves nothing of the levels above, and no NaN in the gradient.
         logs = tf.math.log(tf.maximum(ratios, np.finfo(float).tiny))
@@ -185,8 +189,9 @@ class FreeSpectrum(ZonalKernel):
     def shape_function(self, t: TensorType, dimension: int | None = None) -> tf.Tensor:
         """kappa at inner products t on S^{d-1}.
 
-        :param dimension: d, the number of input columns plus one. It must be given, as the number
-            of harmonics of a degree depends on it.
+        :param dimension: Dimension d of the space around the sphere: for lifted inputs, the number
+            of columns plus one. It must be given, as the number of harmonics of a degree depends on
+            it.
         :raises ValueError: If ``dimension`` is missing.
         """
         if dimension is None:

@@ -27,8 +27,8 @@ class SphericalStationary(ZonalKernel, metaclass=abc.ABCMeta):
         circle makes the kernel almost constant on a sphere of higher dimension, because a random
         pair of points is then nearly always at a right angle. The default is therefore
         ``sqrt(2 / (d - 1))`` where the dimension d is known from ``weight_variances`` or
-        ``active_dims`` (``d - 1`` being the number of columns that are lifted), and 0.5 where it is
-        not, and on the globe.
+        ``active_dims`` (for lifted inputs, ``d - 1`` is the number of columns). It is 0.5 where d
+        is not known, and on the globe.
     :param radial_power: The power of r r' in the kernel. One, the default, makes functions grow
         linearly away from the data, as in Dutordoir et al. 2020; zero keeps ``K(x, x)`` constant.
     :raises ValueError: As :class:`ZonalKernel`; also if ``radial_power`` is negative.
@@ -84,8 +84,9 @@ class LaplaceBeltrami(SphericalStationary, metaclass=abc.ABCMeta):
     def shape_function(self, t: TensorType, dimension: int | None = None) -> tf.Tensor:
         """kappa at inner products t on S^{d-1}.
 
-        :param dimension: d, the number of input columns plus one. It must be given, because these
-            kernels are defined by a spectrum that depends on it.
+        :param dimension: Dimension d of the space around the sphere: for lifted inputs, the number
+            of columns plus one. It must be given, because these kernels are defined by a spectrum
+            that depends on it.
         :raises ValueError: If ``dimension`` is missing.
         """
         if dimension is None:
@@ -151,14 +152,17 @@ class SphericalMatern52(SphericalMatern):
 
 
 class SphericalSquaredExponential(LaplaceBeltrami):
-    """``lambda_l ~ exp(-lengthscale^2 l (l + d - 2) / 2)``: smooth samples."""
+    """The squared exponential kernel on the sphere: smooth samples.
+
+    Its eigenvalues are ``lambda_l ~ exp(-lengthscale^2 l (l + d - 2) / 2)``.
+    """
 
     def spectrum(self, dimension: int) -> SquaredExponentialSpectrum:
         return SquaredExponentialSpectrum(dimension, tf.convert_to_tensor(self.lengthscale))
 
 
 class ChordalSquaredExponential(SphericalStationary):
-    """``kappa(t) = exp(-(1 - t) / lengthscale^2)``, a squared exponential of the chord's length.
+    """A squared exponential of the chord's length, ``kappa(t) = exp(-(1 - t) / lengthscale^2)``.
 
     With alpha = (d - 2) / 2, ``lambda_l = (2 lengthscale^2)^alpha Gamma(alpha + 1)
     exp(-1 / lengthscale^2) I_{l + alpha}(1 / lengthscale^2)``, with the modified Bessel function I.
