@@ -1,9 +1,9 @@
 """Inter-domain inducing variables for GPflow 2.
 
 ``import interdomain as idm`` registers the covariances, posteriors and KL divergences of this
-library's types with GPflow's dispatchers; models of GPflow then take these types like its own.
+library's types with GPflow's dispatchers. GPflow's models then accept these types like its own.
 
-``interdomain.deep``, the layers of deep GPs, needs GPflux and is imported when it is asked for.
+``interdomain.deep``, with layers of deep GPs, needs GPflux and is imported only when it is used.
 """
 
 import importlib

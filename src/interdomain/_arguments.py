@@ -1,6 +1,6 @@
-"""Checks of arguments: each returns the argument as it is meant, or says what is wrong with it.
+"""Checks of arguments: each returns the argument in its proper type, or raises a ValueError.
 
-Every message names the argument, what was found and, if there is more to say, what to pass.
+Every message names the argument, what was found and, where it helps, what to pass instead.
 """
 
 from __future__ import annotations
@@ -19,15 +19,15 @@ Array = np.ndarray[Any, np.dtype[np.float64]]
 Item = TypeVar("Item")
 
 MAX_GIB = 4.0
-"""What the arguments of a constructor may make it, or the first use of what it makes, build:
+"""The largest array, in GiB, that a constructor, or the first use of its object, may build:
 ``allow_large=True`` lifts this limit."""
 
 ROWS_OF_A_BATCH = 1_000
-"""So many rows of data are reckoned with where something is built for each."""
+"""The number of rows to assume for a batch, where something is built for each row."""
 
 
 def short(value: Any) -> str:
-    """A value in a message or a repr: a long array is abbreviated, of an object its kind told."""
+    """A value as text for a message or a repr: long ones are abbreviated or named by type."""
     if isinstance(value, (np.ndarray, np.generic, tf.Tensor, tf.Variable)):
         try:
             array = np.asarray(value)
@@ -51,7 +51,7 @@ def _error(name: str, rule: str, value: Any, remedy: str = "") -> ValueError:
 
 
 def as_integer(value: Any) -> int | None:
-    """``value`` as an int, None if it is not an integer (True and False are none)."""
+    """``value`` as an int; None if it is not an integer (True and False are not)."""
     if isinstance(value, (bool, np.bool_)):
         return None
     try:
@@ -68,7 +68,10 @@ def integer(
     at_most: int | None = None,
     remedy: str = "",
 ) -> int:
-    """:raises ValueError: Unless it is an integer within the limits; a float is none."""
+    """The value as an int.
+
+    :raises ValueError: Unless it is an integer within the limits; floats are not accepted.
+    """
     found = as_integer(value)
     too_low = found is not None and at_least is not None and found < at_least
     too_high = found is not None and at_most is not None and found > at_most
@@ -83,7 +86,7 @@ def integer(
 
 
 def as_integers(name: str, values: Any, remedy: str) -> tuple[int, ...]:
-    """An integer, or several, as a tuple.
+    """One integer or several, as a tuple.
 
     :raises ValueError: If there are none, or one is not an integer.
     """
@@ -149,9 +152,9 @@ def function(name: str, value: Any, rule: str, remedy: str = "") -> Callable[...
 
 
 def real_array(name: str, value: Any, rule: str, remedy: str = "") -> Array:
-    """An array, copied, of the numbers given: nothing is dropped or reinterpreted on the way.
+    """The given numbers as a new array; no number is dropped or reinterpreted.
 
-    Complex numbers, dates, text and None are refused; objects are taken if all are numbers.
+    Complex numbers, dates, text and None are refused; objects are accepted if all are numbers.
 
     :param rule: What it has to be, in words.
     :raises ValueError: If it is not real numbers.
@@ -160,7 +163,7 @@ def real_array(name: str, value: Any, rule: str, remedy: str = "") -> Array:
 
 
 def complex_array(name: str, value: Any, rule: str) -> np.ndarray[Any, np.dtype[Any]]:
-    """The same of numbers that may be complex; they stay real if they are not."""
+    """As :func:`real_array`, for numbers that may be complex; real numbers stay real."""
     return numeric(name, value, rule, "", "numbers", "fiuc")
 
 
@@ -172,7 +175,7 @@ def numeric(
     what: str = "real numbers",
     kinds: str = "fiu",
 ) -> np.ndarray[Any, np.dtype[Any]]:
-    """The numbers of :func:`real_array` in the type that they have, not copied if they need not be.
+    """As :func:`real_array`, but the numbers keep their type, and are copied only if necessary.
 
     :param what: The numbers it may have, in words.
     :param kinds: The same, as NumPy's codes.
@@ -195,7 +198,7 @@ def numeric(
 
 
 def check_real_type(name: str, value: Any) -> None:
-    """The part of :func:`real_array` that needs no look at the entries, for data of any size.
+    """The part of :func:`real_array` that does not read the entries, for data of any size.
 
     :raises ValueError: If the type of its entries is not that of real numbers.
     """
@@ -249,7 +252,7 @@ def number(
 
 
 def gib(num_entries: float) -> float:
-    """What so many numbers in float64 take."""
+    """The GiB that this many numbers take in float64."""
     return num_entries * 8 / 2**30
 
 
@@ -267,7 +270,7 @@ def check_size(name: str, what: str, num_entries: float, *, allow_large: bool) -
 
 
 def check_num_inducing(name: str, count: int, noun: str, *, allow_large: bool) -> None:
-    """Whether covariances of so many variables with a batch of rows can be held.
+    """Check that the covariances of so many variables with a batch of rows are not too large.
 
     :param noun: What the variables are, in words.
     :raises ValueError: As :func:`check_size`.
@@ -282,7 +285,7 @@ def check_num_inducing(name: str, count: int, noun: str, *, allow_large: bool) -
 
 
 def warn(message: str) -> None:
-    """A warning of the line of code, outside of this library and GPflow, that called it."""
+    """Warn, at the line of code outside of this library and GPflow that made the call."""
     inside = (
         __name__.partition(".")[0],
         "check_shapes",

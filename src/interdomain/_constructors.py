@@ -1,7 +1,7 @@
-"""What the constructors of all public classes answer in the same way.
+"""Checks that the constructors of all public classes have in common.
 
-An argument that does not exist is answered with the name of the one that was probably meant, and
-``name``, ``active_dims``, ``seed`` and whatever is True or False are checked once for all classes.
+For an argument that does not exist, the error suggests the one that was probably meant. ``name``,
+``active_dims``, ``seed`` and booleans are checked in one place for all classes.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ _MEANT = {
     "image_size": ("image_shape",),
     "maxiter": ("steps",),
 }
-"""What GPflow and others call arguments, and what they may be called here."""
+"""Names of arguments in GPflow and elsewhere, and the names that they may have here."""
 
 
 def _check_name(value: Any) -> None:
@@ -70,13 +70,14 @@ _COMMON: dict[str, Callable[[Any], object]] = {
 
 
 def loaded_modules(package: str) -> list[str]:
-    """The names of a package and of its modules that are imported by now. Nothing is imported to
-    find them: a subpackage that is loaded on demand would be."""
+    """The names of a package and of those of its modules that are already imported. Nothing is
+    imported to find them, because that would load subpackages that are imported on demand.
+    """
     return sorted(name for name in sys.modules if name == package or name.startswith(f"{package}."))
 
 
 def check_constructors(package: str) -> None:
-    """Have all constructors and class methods of the classes of a package checked so."""
+    """Add these checks to all constructors and class methods of the classes of a package."""
     for module in loaded_modules(package):
         for kind in vars(sys.modules[module]).values():
             own = inspect.isclass(kind) and kind.__module__ == module
@@ -98,10 +99,10 @@ def _constructors(kind: type) -> Iterator[tuple[str, Any]]:
 def checked(
     function: Callable[..., Any], shown: str, free: tuple[str, ...] = ()
 ) -> Callable[..., Any]:
-    """The function, with its keywords and the arguments that are common to many checked.
+    """The function, with checks of its keywords and of the arguments that are common to many.
 
-    :param shown: What it is called in messages.
-    :param free: Arguments that mean something else here.
+    :param shown: The name of the function in messages.
+    :param free: Arguments that have another meaning here, and are not checked.
     """
     signature = inspect.signature(function)
     parameters = signature.parameters

@@ -1,4 +1,4 @@
-"""What TensorFlow keeps of a graph for ever, tied to the graph: a model that goes frees its memory.
+"""Frees what TensorFlow would keep of a graph for ever, once the model of the graph is deleted.
 
 Two registries would hold every graph that was traced: TensorFlow's of the
 gradient functions of ``tf.custom_gradient``, such as that of a softplus, and the cache in which
@@ -26,7 +26,7 @@ _KEPT = "_gradients_kept_by_interdomain"
 
 
 def freed_with_its_graph(function: Callable[..., Any]) -> Callable[..., Any]:
-    """A function that, when it is traced, leaves nothing in the registries that keeps its graph."""
+    """The function, changed so that its graphs can be freed: registries keep nothing of them."""
 
     @functools.wraps(function)
     def traced(*arguments: Any) -> Any:

@@ -12,10 +12,10 @@ _DELAY = 1.0
 
 
 def bar_of_rows(description: str, total: int | None, *, progress: bool) -> Any:
-    """A bar on stderr that counts rows; in a file, at most every other second a line.
+    """A bar on stderr that counts rows; if stderr is a file, at most one line every two seconds.
 
-    :param total: None if it is not known.
-    :param progress: Whether it is shown.
+    :param total: The number of rows; None if it is not known.
+    :param progress: Whether the bar is shown.
     """
     return tqdm(
         total=total,

@@ -1,4 +1,4 @@
-"""How this library's functions become graphs: traced as they stand, without AutoGraph.
+"""How this library's functions become graphs: they are traced as they are, without AutoGraph.
 
 AutoGraph rewrites Python functions before they are traced, so that a Python ``if`` or ``for`` may
 depend on a tensor. Nothing here needs that, and rewriting takes longer than tracing. Four things
@@ -8,7 +8,7 @@ follow, all of them in this file:
   library and does not rewrite them.
 * :class:`Traced`: what the library compiles itself. It is traced without AutoGraph, and once more
   with it where the code of a user turns out to need it.
-* :func:`python_errors`: what Python code in a graph raises, as it raised it.
+* :func:`python_errors`: errors of Python code in a graph are raised as they are.
 * :func:`map_fn` and :func:`map_dataset`, for the two operations of TensorFlow that bring AutoGraph
   back in.
 """
@@ -40,9 +40,9 @@ _CALLS_USER_CODE = "_calls_user_code"
 
 
 def calls_user_code(function: Function) -> Function:
-    """Mark a function that calls what a user may have written, such as a likelihood.
+    """Mark a function that calls code that a user may have written, such as a likelihood.
 
-    AutoGraph goes on through it, so that it reaches the user's function.
+    AutoGraph may convert the marked function, so that it reaches the user's code.
     """
     setattr(function, _CALLS_USER_CODE, True)
     return function
@@ -117,8 +117,8 @@ def python_errors() -> Iterator[None]:
 def compiled(function: Callable[..., Any], **options: Any) -> Any:
     """A ``tf.function`` without AutoGraph.
 
-    TensorFlow warns of code that is traced again and again, which code that serves many models has
-    to be. A partial function has no code by which TensorFlow could know it again.
+    TensorFlow warns about code that is traced again and again, but code that serves many models has
+    to be. The function is wrapped in a partial function, which TensorFlow cannot recognise.
     """
     traced = functools.partial(freed_with_its_graph(function))
     return tf.function(traced, autograph=False, **options)
@@ -129,9 +129,10 @@ _operation_by_operation = ContextVar("operation_by_operation", default=False)
 
 @contextmanager
 def operation_by_operation() -> Iterator[None]:
-    """Within, eager calls of functions that this library compiles otherwise are evaluated one
-    operation after the other. Where a model, or a set of features, is another after a few
-    evaluations, tracing takes longer than these."""
+    """Within this context, eager calls of functions that this library would compile are evaluated
+    operation by operation. This is faster where a model, or a set of features, is evaluated only a
+    few times before it changes, so that tracing would take longer.
+    """
     token = _operation_by_operation.set(True)
     try:
         yield
@@ -145,10 +146,12 @@ def is_operation_by_operation() -> bool:
 
 
 def once_per_shape(function: Function) -> Function:
-    """Decorate a function of tensors (nested, as ``tf.nest`` has it; or None) that graphs call many
-    times with tensors of the same shapes: each shape is traced once, and a graph calls what was
-    traced. Eager calls are left as they are. The function uses no tensors or variables but those it
-    is given."""
+    """Decorate a function that graphs call many times with tensors of the same shapes.
+
+    Each shape is traced once, and graphs call the traced function. Eager calls are left as they
+    are. The arguments are tensors (nested as in ``tf.nest``) or None; the function must not use
+    other tensors or variables.
+    """
 
     @functools.lru_cache(maxsize=64)
     def traced(specs: tuple[Any, ...]) -> Any:
@@ -177,15 +180,17 @@ def once_per_shape(function: Function) -> Function:
 class Traced:
     """A compiled function that calls code which a user may have written.
 
-    It is traced without AutoGraph. If that code cannot be traced so (an ``if`` on a tensor, a loop
-    over one), it is traced again with AutoGraph converting that code alone; later calls know it.
+    It is traced without AutoGraph. If the user's code cannot be traced that way (because of an
+    ``if`` on a tensor, or a loop over one), it is traced again, and AutoGraph converts that code
+    alone. Later calls do this at once.
 
-    :param build: From the user's function to the function to be compiled, which calls it.
-    :param user_function: What may have to be converted. For AutoGraph to get there, it is itself
-        not a function that :func:`leave_unconverted` has marked.
-    :param options: Of ``tf.function``.
-    :raises Exception: At a call, what tracing raises. Where the user's code cannot be traced either
-        way, the error of its own code, with the line of it first.
+    :param build: A function that takes the user's function and returns the function to be compiled,
+        which calls it.
+    :param user_function: The function that may have to be converted. :func:`leave_unconverted` must
+        not have marked it, so that AutoGraph can reach it.
+    :param options: Options of ``tf.function``.
+    :raises Exception: At a call, what tracing raises. If the user's code cannot be traced either
+        way, the error of that code, beginning with the line where it occurs.
     """
 
     def __init__(

@@ -1,4 +1,4 @@
-"""Deep Gaussian processes: layers of all inducing variables of this library, for GPflux.
+"""Deep Gaussian processes: GPflux layers with any inducing variables of this library.
 
 It needs GPflux, ``pip install interdomain[deep]``, and is imported on demand::
 
@@ -9,7 +9,7 @@ It needs GPflux, ``pip install interdomain[deep]``, and is imported on demand::
     idm.training.fit(model, (X, Y), batch_size=256, natural_gradient=True)
     mean, variance = model.predict_y(Xnew, num_samples=64)
 
-The layers go into ``gpflux.models.DeepGP`` and models of tf_keras as GPflux's own do.
+The layers can be used in ``gpflux.models.DeepGP`` and in models of tf_keras, as GPflux's own can.
 """
 
 try:

@@ -22,17 +22,17 @@ from .structured import StructuredLayer
 
 
 class ActivationLayer(StructuredLayer):
-    """A layer of activation features: an activated deep GP is made of these.
+    """A layer with activation features, of which activated deep GPs are made.
 
-    Its posterior mean is what a neural network of one hidden layer computes (Dutordoir et al. 2021;
-    Tiao et al. 2023, section 2.3): with x~ the input with its bias, lifted to the sphere with the
-    radius r,
+    Its posterior mean is what a neural network with one hidden layer computes (Dutordoir et al.
+    2021; Tiao et al. 2023, section 2.3): with x~ the input with its bias, and r the radius by which
+    it is divided to lift it to the sphere,
 
         mean(x) = r^p W^T sigma(Z x~ / r),    W = Kuu^{-1} E[u],
 
-    M hidden units with the directions Z, and weights W of the outputs. sigma is the activation up
-    to the degree ``max_degree`` of the features (see
-    :class:`~interdomain.inducing_variables.ActivationFeatures` for why it ends).
+    with M hidden units of directions Z, and output weights W. sigma is the activation, truncated at
+    the degree ``max_degree`` of the features (see
+    :class:`~interdomain.inducing_variables.ActivationFeatures` for the reason).
     :meth:`as_network` returns that network.
 
     >>> import numpy as np, interdomain as idm
@@ -47,13 +47,15 @@ class ActivationLayer(StructuredLayer):
 
     :param kernel: A zonal kernel.
     :param inducing_variable: Activation features for it.
-    :param finite_rank: Whether the prior is what the units explain of the kernel
-        (:class:`~interdomain.kernels.FiniteRank`): that of a Bayesian output layer. Inner layers
-        then hand on what the network computes, without the noise of what it cannot.
+    :param finite_rank: Whether to replace the prior by the part of the kernel that the units
+        explain (:class:`~interdomain.kernels.FiniteRank`), as in a Bayesian output layer. Inner
+        layers then pass on what the network computes, without the variance that the units do not
+        explain.
 
     All other arguments are those of :class:`StructuredLayer`.
 
-    :raises ValueError: If kernel or inducing variable are of another kind; and as StructuredLayer.
+    :raises ValueError: If the kernel is not zonal or the inducing variable is of another kind;
+        and as StructuredLayer.
     """
 
     def __init__(
@@ -98,20 +100,24 @@ class ActivationLayer(StructuredLayer):
         self._zonal = kernel
 
     def activation(self, t: TensorType) -> tf.Tensor:
-        """The activation of the units, of the cosines t between their directions and the inputs."""
+        """The activation of the units, as a function of the cosines t of the angles between their
+        directions and the inputs."""
         t = tf.convert_to_tensor(t, gpflow.default_float())
         return truncated_activation(self.inducing_variable, self._zonal, t)
 
     def output_weights(self) -> tf.Tensor:
-        """W ``[M, P]``: the mean's weights of the hidden units."""
+        """The output weights W ``[M, P]`` of the hidden units in the posterior mean."""
         operator = Kuu_operator(self.inducing_variable, self._zonal, jitter=default_jitter())
         root, mean = square_root(operator), tf.convert_to_tensor(self.q_mu)
         return root.solve(mean if self.whiten else root.solve(mean), adjoint=True)
 
     def as_network(self) -> Any:
-        """The posterior mean with its present values as a ``tf_keras.Model``: dense layers of M
-        units with this activation, without a bias of their own, and of P outputs, between the lift
-        to the sphere and the radius; plus the mean function."""
+        """The posterior mean as a ``tf_keras.Model``, with the present values of its parameters.
+
+        Inputs are lifted to the sphere and go through a dense layer of M units with this
+        activation. The result is multiplied by the radius and goes through a dense layer of P
+        outputs; the mean function is added. The dense layers have no bias.
+        """
         features, dtype = self.inducing_variable, gpflow.default_float()
         units = tf_keras.layers.Dense(
             features.num_inducing, self.activation, use_bias=False, dtype=dtype, name="units"

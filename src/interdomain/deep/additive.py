@@ -21,21 +21,21 @@ class AdditiveLayer(Layer):
     """A layer with ``f = sum_t f_t`` and a mean-field ``q(u) = prod_t q_t(u_t)``.
 
     It is to :class:`StructuredLayer` what :class:`interdomain.models.AdditiveSVGP` is to an SVGP:
-    with T blocks of m variables a step costs T factorisations of size m. Over a
+    with T blocks of m variables a step costs T factorisations of size m. With a
     :class:`~interdomain.kernels.HarmonicKernel` it is a layer of harmonic variational blocks (Sun
-    et al. 2021, section 4.2), and inside of a :class:`ConvolutionalLayer` that of their deep
+    et al. 2021, section 4.2), and inside a :class:`ConvolutionalLayer` a layer of their deep
     convolutional GPs (section 5).
 
     :param kernel: A sum, as AdditiveSVGP takes it; for several outputs also one of GPflow's
-        kernels of several outputs.
+        multi-output kernels.
     :param inducing_variable: The blocks.
-    :param q_mu: For each block initial values ``[m_t, L]``; zeros by default.
-    :param q_sqrt: For each block initial values ``[L, m_t, m_t]``, or ``[m_t, L]`` if ``q_diag``;
+    :param q_mu: Initial values ``[m_t, L]`` for each block; zeros by default.
+    :param q_sqrt: Initial values ``[L, m_t, m_t]``, or ``[m_t, L]`` if ``q_diag``, for each block;
         the identity by default.
 
     All other arguments are those of :class:`StructuredLayer`.
 
-    :raises ValueError: As StructuredLayer; and if blocks and summands do not agree.
+    :raises ValueError: As StructuredLayer; and if the blocks do not match the summands.
     """
 
     def __init__(

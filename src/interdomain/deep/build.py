@@ -1,4 +1,4 @@
-"""A whole deep GP with values that it trains well from."""
+"""Builds a complete deep GP, with initial values that it trains well from."""
 
 from __future__ import annotations
 
@@ -37,35 +37,37 @@ def build(
     num_prediction_samples: int = 32,
     seed: int = 0,
 ) -> DeepGP:
-    """A deep GP for standardised data, ready to be trained.
+    """Build a deep GP for standardised data, ready to be trained.
 
-    Inner layers begin near their mean functions, which hand the inputs on: the identity, principal
-    components, or the inputs and zeros (:func:`identity_or_principal`; Salimbeni & Deisenroth
-    2017). Their q has a small covariance. The features of each layer are chosen for the rows as
-    these means hand them on; harmonics and activation features see hidden outputs wherever they
-    move to. The last layer has the mean zero and the prior's q.
+    Inner layers start close to their mean functions, which pass the inputs on: the identity,
+    principal components, or the inputs and zeros (:func:`identity_or_principal`; Salimbeni &
+    Deisenroth 2017). Their q starts with a small covariance. The features of each layer are chosen
+    for the rows of X as these mean functions pass them on; harmonics and activation features cover
+    hidden outputs wherever training moves them. The last layer has a zero mean function, and its q
+    starts at the prior.
 
-    :param X: Inputs ``[N, D]``, standardised; of many rows 10,000 are looked at.
+    :param X: Inputs ``[N, D]``, standardised; at most 10,000 of the rows are used.
     :param widths: The number of outputs of each layer, first to last: ``[5, 1]`` for two layers.
-    :param features: Of every layer. "harmonics": spherical harmonics of most prior variance, and
-        the finite-rank prior that they explain whole, without a Cholesky factor. "activation":
-        hidden ReLU units, an activated deep GP, and the finite-rank prior of them under the
-        arc-cosine kernel. "points": inducing
-        points, with a squared exponential. "harmonic_points": harmonic blocks of a squared
-        exponential under the negation, mean-field. "orthogonal": half harmonics and half points
+    :param features: The features of every layer. "harmonics": spherical harmonics of largest prior
+        variance, with the finite-rank prior that they represent completely, without a Cholesky
+        factor. "activation": hidden ReLU units (an activated deep GP), with the finite-rank prior
+        that they represent under the arc-cosine kernel. "points": inducing points, with a squared
+        exponential kernel. "harmonic_points": harmonic blocks of a squared exponential kernel under
+        the negation, with a mean-field q. "orthogonal": half harmonics, and half inducing points
         orthogonal to them.
-    :param likelihood: Of as many functions as the last width; Gaussian with a variance of 0.1 by
-        default.
-    :param num_inducing: The number of inducing variables of each layer; fewer where there are no
-        more features.
-    :param kernel: A function of the number of columns that returns the kernel of a layer, of the
-        features' family; a kernel with one weight or lengthscale for each column by default.
-    :param num_data: The number of rows to be trained on; those of X by default.
+    :param likelihood: A likelihood for as many functions as the last width; Gaussian with a
+        variance of 0.1 by default.
+    :param num_inducing: The number of inducing variables of each layer; fewer if there are not so
+        many features.
+    :param kernel: A function that takes the number of input columns of a layer and returns its
+        kernel, which must suit the features. By default the kernel has one weight or lengthscale
+        for each column; for "harmonic_points" it has one lengthscale for all.
+    :param num_data: The number of training rows; the number of rows of X by default.
     :param q_diag: Whether the covariances of all q's are diagonal.
-    :param inner_scale: Of the whitened q's of inner layers, the standard deviation at first.
+    :param inner_scale: The initial standard deviation of the whitened q's of inner layers.
     :param num_samples: As for :class:`DeepGP`.
     :param num_prediction_samples: As for :class:`DeepGP`.
-    :param seed: Of the choice of features, and of all draws.
+    :param seed: The seed for the choice of features, and for all draws.
     :raises ValueError: If X is not a finite matrix, ``widths`` are not positive integers,
         ``features`` is unknown, or X has fewer rows than there are points or units.
     """

@@ -20,17 +20,18 @@ from .layer import Layer, Pair
 
 
 class ConvolutionalLayer(Layer):
-    """A layer that applies another to every patch of an image (Blomqvist et al. 2018; Sun et al.
-    2021, section 5).
+    """A layer that applies another layer to every patch of an image (Blomqvist et al. 2018; Sun et
+    al. 2021, section 5).
 
-    The outputs of the other layer at the patch around a place are the channels of a new image
-    there. So the layer on patches decides about everything else: :class:`StructuredLayer` with
-    points or harmonics on patches, :class:`AdditiveLayer` with harmonic blocks of patches and their
-    negations, :class:`OrthogonalLayer`. Its mean function is one of patches:
-    :func:`convolutional_identity` hands the pixel in the middle on.
+    The outputs of the other layer for the patch around a place are the channels of a new image at
+    that place. The layer on patches determines everything else. It can be a
+    :class:`StructuredLayer` with points or harmonics on patches, an :class:`AdditiveLayer` with
+    harmonic blocks of patches and their negations, or an :class:`OrthogonalLayer`. Its mean
+    function is a function of patches: :func:`convolutional_identity` passes on the pixel in the
+    middle.
 
-    Images are rows of ``H W C`` columns, row-major with the channel last, inputs and outputs alike.
-    What is drawn for two places of an image is independent given u.
+    Images are rows of ``H W C`` columns, row-major with the channel last, for inputs and outputs.
+    Samples at two places of an image are independent given u.
 
     >>> import gpflow, numpy as np
     >>> from interdomain import deep
@@ -43,17 +44,18 @@ class ConvolutionalLayer(Layer):
     >>> layer.output_image_shape, layer.predict(np.zeros([5, 64]))[0].shape
     ((6, 6, 4), TensorShape([5, 144]))
 
-    :param patch_layer: On patches of ``h w C`` columns.
-    :param image_shape: ``(H, W)`` or ``(H, W, C)``, of the inputs.
-    :param patch_shape: ``(h, w)``.
-    :param stride: In pixels from one patch to the next: one number, or (rows, columns).
-    :param padding: "VALID" for patches inside the image, or "SAME" for one around every pixel, with
-        zeros beyond the border.
-    :param num_samples: As of :class:`StructuredLayer`.
-    :param name: As of :class:`StructuredLayer`.
+    :param patch_layer: The layer on patches, with ``h w C`` input columns.
+    :param image_shape: The shape ``(H, W)`` or ``(H, W, C)`` of the input images.
+    :param patch_shape: The shape ``(h, w)`` of the patches.
+    :param stride: The distance in pixels from one patch to the next: one number, or (rows,
+        columns).
+    :param padding: "VALID" for patches inside the image only; "SAME" for patches around every pixel
+        (at a stride of one), with zeros outside the border.
+    :param num_samples: As for :class:`StructuredLayer`.
+    :param name: As for :class:`StructuredLayer`.
     :ivar patch_layer: As given.
-    :raises ValueError: If ``patch_layer`` is no layer, the shapes, the stride or the padding are
-        wrong, or a patch does not have the columns of the layer.
+    :raises ValueError: If ``patch_layer`` is not a layer, the shapes, the stride or the padding are
+        wrong, or a patch does not have as many columns as the layer takes.
     """
 
     def __init__(
@@ -109,7 +111,7 @@ class ConvolutionalLayer(Layer):
 
     @property
     def layer_of_inputs(self) -> None:
-        """Columns are pixels: there is nothing to be said of each."""
+        """None: columns of the inputs are pixels, which are not checked one by one."""
         return None
 
     @property
@@ -136,8 +138,8 @@ class ConvolutionalLayer(Layer):
     def predict(
         self, inputs: TensorType, *, full_cov: bool = False, full_output_cov: bool = False
     ) -> MeanAndVariance:
-        """Mean and variance of the pixels at images ``[batch..., N, H W C]``; with ``full_cov`` the
-        covariances between images, of each pixel.
+        """Mean and variance of the output pixels, for images ``[batch..., N, H W C]``. With
+        ``full_cov``, the covariances between images for each output pixel.
 
         :raises NotImplementedError: With ``full_output_cov``.
         """
@@ -208,16 +210,16 @@ def _moved(values: tf.Tensor, source: int, target: int) -> tf.Tensor:
 def convolutional_identity(
     patch_shape: Sequence[int], num_channels: int, num_outputs: int
 ) -> Linear:
-    """A mean function of patches that hands the pixel in their middle on, not trainable.
+    """A mean function of patches that returns the pixel in their middle. It is not trainable.
 
     Output p is channel ``p mod num_channels`` of the pixel in row ``h // 2`` and column ``w // 2``.
-    So a :class:`ConvolutionalLayer` begins as the identity, but for the border and the stride
+    So a :class:`ConvolutionalLayer` starts as the identity, except for the border and the stride
     (Blomqvist et al. 2018).
 
-    :param patch_shape: ``(h, w)``.
+    :param patch_shape: The shape ``(h, w)`` of the patches.
     :param num_channels: The number C of channels of the image.
     :param num_outputs: The number of outputs of the layer on patches.
-    :raises ValueError: If one is no positive integer.
+    :raises ValueError: If one of these is not a positive integer.
     """
     remedy = "pass (h, w), in pixels"
     shape = as_integers("patch_shape", patch_shape, remedy)

@@ -1,4 +1,4 @@
-"""The standard normal numbers that hidden layers are drawn with."""
+"""The standard normal numbers that samples of hidden layers are made of."""
 
 from __future__ import annotations
 
@@ -40,9 +40,9 @@ class StepDraws(gpflow.Module):
 def spread_draws(widths: Sequence[int], num_samples: int, seed: int) -> list[Array]:
     """Draws for predictions, ``[S, 1, P]`` for each hidden layer of P outputs.
 
-    They are spread evenly (a scrambled Sobol sequence of all hidden outputs together), so that few
-    of them do; and they are the same for every row, so that a prediction does not depend on the
-    rows beside it, and is a smooth function of the inputs.
+    They are spread evenly (a scrambled Sobol sequence of all hidden outputs together), so that a
+    few samples are enough. They are the same for every row, so that a prediction does not depend on
+    the other rows, and is a smooth function of the inputs.
     """
     total = sum(widths)
     if total <= _MOST_SOBOL:

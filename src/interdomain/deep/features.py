@@ -1,6 +1,6 @@
 """Kernels and inducing variables of the layers that :func:`interdomain.deep.build` makes, by name.
 
-Each is chosen for the rows that come to its layer when all layers before hand their means on.
+They are chosen for the rows that reach the layer when all layers before it pass on their means.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _DEGREES = 8
 """The least ``max_degree`` of activation features."""
 
 _UNITS = 2
-"""Activation features have degrees of so many times as many harmonics as there are units."""
+"""The degrees of activation features have at least this many harmonics for each unit."""
 
 
 class Parts(NamedTuple):
@@ -107,4 +107,4 @@ MAKERS: Mapping[str, tuple[Maker, KernelOf]] = {
     "harmonic_points": (_harmonic_points, _isotropic),
     "orthogonal": (_orthogonal, _zonal),
 }
-"""By name: what makes the parts, and what makes the kernel where none is given."""
+"""By name: the function that makes the parts, and the function that makes the default kernel."""

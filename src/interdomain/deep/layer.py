@@ -1,4 +1,4 @@
-"""What every layer of a deep GP shares: everything but where its q comes from."""
+"""The base class of all layers of deep GPs, with everything except their q's."""
 
 from __future__ import annotations
 
@@ -43,16 +43,16 @@ _FAR = 1e3
 class Layer(GPLayer, abc.ABC):
     """A GP with inducing variables of this library, as a layer of GPflux and tf_keras.
 
-    It is used as ``gpflux.layers.GPLayer``: called, it returns a distribution that becomes a sample
-    where a tensor is needed, and adds its share of the KL divergence to the losses in training.
-    Posterior and KL divergence keep the structure of Kuu. Every weight is tracked by tf_keras and
-    by ``tf.train.Checkpoint``.
+    It is used like ``gpflux.layers.GPLayer``. A call returns a distribution, which becomes a sample
+    where a tensor is needed. In training, a call also adds the layer's share of the KL divergence
+    to the losses. The posterior and the KL divergence make use of the structure of Kuu. All weights
+    are tracked by tf_keras and by ``tf.train.Checkpoint``.
 
     A subclass makes its q's in its constructor, and implements ``_groups``,
     :attr:`variational_parameters` and :meth:`posterior`.
 
     :ivar num_latent_gps: The number L of latent GPs.
-    :ivar output_dim: The number P of columns of what it returns: L, unless the kernel mixes them.
+    :ivar output_dim: The number P of output columns: L, unless the kernel mixes latent GPs.
     """
 
     output_dim: int
@@ -118,8 +118,8 @@ class Layer(GPLayer, abc.ABC):
 
     @property
     def input_dim(self) -> int | None:
-        """The number of columns of the inputs; None where kernel and inducing variable leave it
-        open."""
+        """The number of columns of the inputs; None if kernel and inducing variable do not
+        determine it."""
         return self._input_dim_of(self.inducing_variable)
 
     def _input_dim_of(self, inducing_variable: InducingVariables) -> int | None:
@@ -131,7 +131,7 @@ class Layer(GPLayer, abc.ABC):
 
     @property
     def layer_of_inputs(self) -> Layer | None:
-        """The layer whose kernel sees the columns of the inputs; None where that is none."""
+        """The layer whose kernel acts on the columns of the inputs; None if there is none."""
         return self
 
     @property
@@ -161,22 +161,23 @@ class Layer(GPLayer, abc.ABC):
         return found
 
     def sample(self) -> Sample:
-        """A function drawn from the posterior, from inputs ``[N, D]`` to ``[N, P]``, of which
-        ``gpflux.models.deep_gp.sample_dgp`` makes functions of a deep GP
-        (:func:`interdomain.sampling.sample_functions`).
+        """A function drawn from the posterior, from inputs ``[N, D]`` to outputs ``[N, P]``.
 
-        :raises NotImplementedError: For kernels and inducing variables of which no functions can be
-            drawn.
+        It is drawn by :func:`interdomain.sampling.sample_functions`.
+        ``gpflux.models.deep_gp.sample_dgp`` combines such functions into functions of a deep GP.
+
+        :raises NotImplementedError: For kernels and inducing variables for which no functions can
+            be drawn.
         """
         return function_of(self.posterior(PrecomputeCacheType.NOCACHE))
 
     def prior_kl(self) -> tf.Tensor:
-        """The KL divergence of all q; nothing is factorised if they are whitened."""
+        """The KL divergence of all q's; nothing is factorised if they are whitened."""
         return tf.add_n([group.kl() for group in self._groups()])
 
     def marginals_and_kl(self, inputs: TensorType) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
-        """Mean and variance of the outputs at inputs ``[N, D]``, ``[N, P]`` each, and the KL
-        divergence of all q, with one factorisation of each Kuu."""
+        """Mean and variance of the outputs, ``[N, P]`` each, at inputs ``[N, D]``, and the KL
+        divergence of all q's, with a single factorisation of each Kuu."""
         mean, variance, kl = marginals_and_kl(self._groups(), inputs)
         mean, variance = outputs_of(
             self.kernel, mean, variance, full_cov=False, full_output_cov=False
@@ -184,8 +185,8 @@ class Layer(GPLayer, abc.ABC):
         return mean + self.mean_function(inputs), variance, kl
 
     def call(self, inputs: TensorType, *args: Any, **kwargs: Any) -> Any:
-        """The distribution of the outputs. In training it adds the KL divergence, less the log
-        density of priors, to the losses, divided by ``num_data``."""
+        """The distribution of the outputs. In training the KL divergence minus the log density of
+        priors, divided by ``num_data``, is added to the losses."""
         outputs = super(GPLayer, self).call(inputs, *args, **kwargs)
         loss = tf.zeros([], gpflow.default_float())
         if kwargs.get("training"):
@@ -220,9 +221,9 @@ class Layer(GPLayer, abc.ABC):
             )
 
     def check_hidden_inputs(self, num_columns: int) -> None:
-        """Whether the layer can follow another, which may put its inputs anywhere.
+        """Check that the layer can follow another layer, whose outputs may be anywhere.
 
-        :raises ValueError: If it does not take all inputs of so many columns.
+        :raises ValueError: If it does not accept all inputs with this number of columns.
         """
         for latents in latent_gps(self.kernel, self.inducing_variable):
             pair = latents.inducing_variables[0], latents.kernel

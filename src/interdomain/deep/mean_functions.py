@@ -13,11 +13,11 @@ from ..sphere._typing import Array
 def identity_or_principal(X: Array, width: int) -> MeanFunction:
     """The mean function of a hidden layer (Salimbeni & Deisenroth 2017, section 4), not trainable.
 
-    The identity where the layer has as many outputs as inputs; the first principal components of
-    the inputs where it has fewer, with the mean of the inputs taken to zero; and the inputs with
-    columns of zeros behind them where it has more.
+    It is the identity if the layer has as many outputs as inputs. If it has fewer, it returns the
+    first principal components of the centred inputs. If it has more, it appends columns of zeros to
+    the inputs.
 
-    :param X: Inputs of the layer ``[N, D]``.
+    :param X: The inputs ``[N, D]`` of the layer.
     :param width: The number of outputs.
     :raises ValueError: If X is not a finite matrix, or ``width`` < 1.
     """

@@ -1,4 +1,4 @@
-"""A deep GP as a GPflow model: bound, training by ``training.fit``, predictions over samples."""
+"""A deep GP that is also a GPflow model: it is trained by ``training.fit``, and predicts."""
 
 from __future__ import annotations
 
@@ -26,23 +26,24 @@ Noise = Callable[[int, "tf.Tensor | int", int], tf.Tensor]
 
 
 class DeepGP(gpflux.models.deep_gp.DeepGP, BayesianModel, ExternalDataTrainingLossMixin):
-    """Layers of :mod:`interdomain.deep` and a likelihood (Salimbeni & Deisenroth 2017).
+    """A deep GP: layers of :mod:`interdomain.deep` and a likelihood (Salimbeni & Deisenroth 2017).
 
-    It is a ``gpflux.models.DeepGP``, with its Keras models, and a model of GPflow's kind:
-    :func:`interdomain.training.fit` trains it, with minibatches, checkpoints, an exact resumption,
-    and natural gradients for the last layer; so do :func:`interdomain.training.race` and SciPy.
-    The bound is
+    It is a ``gpflux.models.DeepGP``, with its Keras models, and also a GPflow model: it can be
+    trained by :func:`interdomain.training.fit`, with minibatches, checkpoints, exact resumption and
+    natural gradients for the last layer, by :func:`interdomain.training.race`, and by GPflow's
+    SciPy optimizer. The bound is
 
         E[log p(y | f_L)] - sum_l KL(q_l),
 
-    the expectation over samples of the hidden layers that are drawn anew at every step, from the
-    seed and the number of the step. L-BFGS has one set of draws, and so a function to minimise.
+    where the expectation is over samples of the hidden layers. They are drawn anew at every step,
+    and depend on the seed and the number of the step. L-BFGS uses the same draws throughout, so
+    that it minimises a deterministic function.
 
-    Predictions average over samples of the hidden layers: means of means (of probabilities, for
-    classes), moments of the mixture, and densities of the mixture by log-mean-exp. The draws are
-    spread evenly and are the same for all rows and at every call.
+    Predictions average over samples of the hidden layers. Means are means of means (of
+    probabilities, for classes), variances those of the mixture, and densities those of the mixture,
+    by log-mean-exp. The draws are spread evenly, and are the same for all rows and every call.
 
-    :func:`build` makes one with values that it trains well from.
+    :func:`build` makes a deep GP with initial values that it trains well from.
 
     >>> import gpflow, numpy as np, interdomain as idm
     >>> from interdomain import deep
@@ -55,16 +56,15 @@ class DeepGP(gpflux.models.deep_gp.DeepGP, BayesianModel, ExternalDataTrainingLo
     >>> mean.shape, model.predict_log_density((X, X[:, :1])).shape
     (TensorShape([50, 1]), TensorShape([50]))
 
-    :param f_layers: The layers, first to last: any :class:`Layer`. (With others, a
-        ``gpflux.models.DeepGP`` takes those of this library.)
-    :param likelihood: Any of GPflow's.
+    :param f_layers: The layers, first to last: any :class:`Layer`. (To combine them with other
+        layers, use a ``gpflux.models.DeepGP``.)
+    :param likelihood: Any likelihood of GPflow.
     :param num_samples: How many samples of the hidden layers the bound draws for each row.
-    :param num_prediction_samples: How many samples predictions average over, where they are not
-        told.
-    :param seed: Of all draws.
-    :raises ValueError: If there are no layers, one is not of this library, their numbers of data
-        differ, or one does not take what the layer before returns; or an inducing variable has a
-        box that the outputs of the layer before leave. The message names the layer.
+    :param num_prediction_samples: How many samples predictions average over by default.
+    :param seed: The seed of all draws.
+    :raises ValueError: If there are no layers, a layer is not of this library, their ``num_data``
+        differ, a layer does not accept what the layer before it returns, or an inducing variable
+        has a box, which outputs of the layer before may leave. The message names the layer.
     """
 
     def __init__(
@@ -91,30 +91,33 @@ class DeepGP(gpflux.models.deep_gp.DeepGP, BayesianModel, ExternalDataTrainingLo
 
     @property
     def likelihood(self) -> Likelihood:
-        """That of the likelihood layer."""
+        """The likelihood of the likelihood layer."""
         found: Likelihood = self.likelihood_layer.likelihood
         return found
 
     @property
     def num_latent_gps(self) -> int:
-        """The number of outputs of the last layer, which the likelihood is of."""
+        """The number of outputs of the last layer, which are the likelihood's inputs."""
         return int(self.f_layers[-1].output_dim)
 
     @property
     def layer_of_inputs(self) -> Layer | None:
-        """The layer whose kernel sees the columns of X; None where they are pixels."""
+        """The layer whose kernel acts on the columns of X; None if they are pixels."""
         found: Layer | None = self.f_layers[0].layer_of_inputs
         return found
 
     @property
     def variational_parameters(self) -> list[Pair]:
-        """The pairs (q_mu, q_sqrt) of the last layer, whose bound is that of a single one: natural
-        gradients suit it. The q's of hidden layers are left to the other optimizer."""
+        """The pairs (q_mu, q_sqrt) of the last layer, for natural gradients.
+
+        Given the hidden layers, the bound of the last layer is that of a single-layer GP, which
+        natural gradients suit. The q's of hidden layers are left to the other optimizer."""
         pairs: list[Pair] = self.f_layers[-1].variational_parameters
         return pairs
 
     def set_step(self, step: int) -> None:
-        """Have the bound draw what belongs to a step; :func:`interdomain.training.fit` calls it."""
+        """Choose the draws of the bound by the number of the step. It is called by
+        :func:`interdomain.training.fit`."""
         self._draws.step.assign(step)
 
     def check_input_dim(self, num_columns: int) -> None:
@@ -156,10 +159,10 @@ class DeepGP(gpflux.models.deep_gp.DeepGP, BayesianModel, ExternalDataTrainingLo
     ) -> MeanAndVariance:
         """Mean and variance of f, ``[N, P]``: the moments of a mixture over the samples.
 
-        :param full_cov: Must be False: :meth:`predict_f_samples` draws rows together.
+        :param full_cov: Must be False. Use :meth:`predict_f_samples` for joint samples of rows.
         :param full_output_cov: Must be False.
-        :param num_samples: How many.
-        :raises NotImplementedError: For covariances.
+        :param num_samples: The number of samples; by default ``num_prediction_samples``.
+        :raises NotImplementedError: If a covariance is asked for.
         """
         _without_covariances(full_cov, full_output_cov)
         return _moments(*self._mixture(Xnew, num_samples))
@@ -220,13 +223,13 @@ class DeepGP(gpflux.models.deep_gp.DeepGP, BayesianModel, ExternalDataTrainingLo
         *,
         seed: int = 0,
     ) -> tf.Tensor:
-        """Samples of f, ``[S, N, P]``, or ``[N, P]`` for None.
+        """Samples of f, ``[S, N, P]``; a single sample ``[N, P]`` if ``num_samples`` is None.
 
         :param Xnew: ``[N, D]``.
-        :param full_cov: Whether the rows are drawn together in every layer, as values of one
-            function: at O(N^3) for each output and layer.
+        :param full_cov: Whether the rows are sampled jointly in every layer, as values of one
+            function, which costs O(N^3) for each output and layer.
         :param full_output_cov: Must be False.
-        :param seed: Of the draws.
+        :param seed: The seed of the draws.
         :raises NotImplementedError: For covariances between outputs.
         """
         _without_covariances(False, full_output_cov)
@@ -241,7 +244,7 @@ class DeepGP(gpflux.models.deep_gp.DeepGP, BayesianModel, ExternalDataTrainingLo
 
     @property
     def predictor(self) -> Predictor:
-        """What :func:`interdomain.serving.predict_in_batches` predicts with."""
+        """The functions with which :func:`interdomain.serving.predict_in_batches` predicts."""
 
         def mean(X: tf.Tensor) -> tf.Tensor:
             return self.predict_f(X)[0]

@@ -28,8 +28,9 @@ class OrthogonalLayer(Layer):
     """A layer with a base u and orthogonal variables v'.
 
     It is to :class:`StructuredLayer` what :class:`interdomain.models.OrthogonalSVGP` is to an SVGP:
-    ``q(u, v') = q(u) q(v')`` (Shi et al. 2020; Tiao et al. 2023, eqs. 8-12): what harmonics or
-    activation features leave out of the kernel, points recover.
+    ``q(u, v') = q(u) q(v')`` (Shi et al. 2020; Tiao et al. 2023, eqs. 8-12). The orthogonal
+    variables, such as inducing points, recover what harmonics or activation features leave out of
+    the kernel.
 
     :param inducing_variable: The base u.
     :param orthogonal_inducing_variable: v; with the base it needs a
@@ -102,7 +103,7 @@ class OrthogonalLayer(Layer):
 
     @property
     def input_dim(self) -> int | None:
-        """That of either set."""
+        """The number of columns of the inputs, as either set of inducing variables has it."""
         known: int | None = super().input_dim
         if known is None and hasattr(self, "orthogonal_inducing_variable"):
             return self._input_dim_of(self.orthogonal_inducing_variable)
@@ -110,7 +111,8 @@ class OrthogonalLayer(Layer):
 
     @property
     def variational_parameters(self) -> list[Pair]:
-        """Of u alone for "odvgp": see :class:`interdomain.models.OrthogonalSVGP`."""
+        """The pairs (q_mu, q_sqrt) of u and of v'; only that of u for "odvgp", see
+        :class:`interdomain.models.OrthogonalSVGP`."""
         return self._q.pairs()
 
     @property

@@ -1,10 +1,10 @@
 """GPflux's function samples, for inducing variables of this library.
 
-``gpflux.sampling.efficient_sample`` reads the points of an inducing variable, and takes features of
-kernels that were made for it alone; for others it conditions on all values that were asked for
-before. With this module imported, it draws functions by :mod:`interdomain.sampling` instead: a
-layer's ``sample()`` works, and ``gpflux.models.deep_gp.sample_dgp`` draws functions of a deep GP,
-each with one value at a place.
+``gpflux.sampling.efficient_sample`` needs inducing points, and features only of special kernels;
+for other kernels it conditions on all values that were evaluated before. When this module is
+imported, it draws functions by :mod:`interdomain.sampling` instead. A layer's ``sample()`` then
+works, and ``gpflux.models.deep_gp.sample_dgp`` draws functions of a deep GP that have the same
+value at the same place in every call.
 """
 
 from __future__ import annotations

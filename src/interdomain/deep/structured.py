@@ -18,12 +18,13 @@ from .layer import Layer, Pair
 
 
 class StructuredLayer(Layer):
-    """A layer with any inducing variable of this library, or points, and the structure of Kuu kept.
+    """A layer with any inducing variable of this library, or inducing points.
 
-    It takes the place of ``gpflux.layers.GPLayer``. Outputs with the same kernel and inducing
-    variables share one factorisation; with
+    It takes the place of ``gpflux.layers.GPLayer``, and makes use of the structure of Kuu. Outputs
+    with the same kernel and inducing variables share one factorisation; with
     :class:`~interdomain.inducing_variables.SphericalHarmonics` nothing is factorised. Harmonics and
-    activation features see all of the hidden outputs, wherever they are: they need no box.
+    activation features suit hidden layers, because they cover hidden outputs anywhere: they need no
+    box.
 
     >>> import gpflow, gpflux, numpy as np, interdomain as idm
     >>> from interdomain import deep
@@ -39,28 +40,29 @@ class StructuredLayer(Layer):
     >>> model.predict_f(np.zeros([5, 2]))[0].shape
     TensorShape([5, 1])
 
-    :param kernel: With one output; or ``gpflow.kernels.SharedIndependent``,
+    :param kernel: A kernel with one output; or ``gpflow.kernels.SharedIndependent``,
         ``SeparateIndependent`` or ``LinearCoregionalization``.
     :param inducing_variable: One for all latent GPs, or
         :class:`interdomain.inducing_variables.SeparateIndependentInducingVariables`.
     :param num_data: The number of rows of the data set.
-    :param mean_function: Added to the outputs; zero by default. (A GPLayer has the identity.)
+    :param mean_function: Added to the outputs; zero by default. (The default of a GPLayer is the
+        identity.)
     :param num_latent_gps: The number L of latent GPs with the same prior, 1 by default; a kernel of
-        several outputs has its own.
+        several outputs determines it.
     :param q_diag: Whether the covariance of q is diagonal.
     :param q_mu: Initial values ``[M, L]``; zeros by default.
     :param q_sqrt: Initial values ``[L, M, M]``, or ``[M, L]`` if ``q_diag``; the identity by
         default. Inner layers train from values near zero.
     :param whiten: Whether q is over the whitened variables.
-    :param num_samples: The number of samples where the layer's distribution becomes a tensor, as a
-        new first axis; None for one, without that axis.
+    :param num_samples: The number of samples that are drawn when the layer's distribution becomes a
+        tensor, along a new first axis; None for a single sample without that axis.
     :param full_cov: Whether samples are joint over the rows.
     :param full_output_cov: Whether samples are joint over the outputs.
     :param allow_large: Whether to make a q_sqrt of more than 4 GiB.
     :param name: Of the layer, as tf_keras and error messages show it.
     :raises ValueError: If the kernel, the inducing variable and the mean function do not fit each
-        other, which the message says of the layer by its name; ``num_latent_gps`` is not that of a
-        kernel of several outputs; or q_mu or q_sqrt do not fit.
+        other (the message has the name of the layer), ``num_latent_gps`` is not that of a kernel of
+        several outputs, or q_mu or q_sqrt do not fit.
     """
 
     def __init__(

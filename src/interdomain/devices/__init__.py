@@ -1,7 +1,7 @@
-"""The blocks of a model on several devices of one machine.
+"""Places the blocks of a model on several devices of one machine.
 
-:class:`interdomain.models.AdditiveSVGP` uses this package where it is given ``devices``;
-:func:`report` shows which operations of a model run where. For several machines, see
+:class:`interdomain.models.AdditiveSVGP` uses this package when it is given ``devices``, and
+:func:`report` shows which operations of a model run on which device. For several machines, see
 :mod:`interdomain.distributed`.
 """
 

@@ -1,7 +1,8 @@
-"""Blocks of a model onto devices.
+"""Places the blocks of a model on devices.
 
-A block's operations, forward and backward, run on the device of the block. TensorFlow's own
-gradients do not: operations recorded under ``tf.device`` have gradients that are placed anywhere.
+A block's operations, forward and backward, run on the device of the block. Without this,
+TensorFlow may place the gradients of operations that are recorded under ``tf.device`` on any
+device.
 """
 
 from __future__ import annotations
@@ -83,14 +84,14 @@ def _display_name(device: str) -> str:
 
 
 def move_parameters(module: tf.Module, blocks: Sequence[tf.Module], devices: Sequence[str]) -> None:
-    """Put each block's parameters onto its device: the blocks are dealt onto the devices in turn.
+    """Move each block's parameters to its device. Blocks are assigned to the devices in turn.
 
-    A variable cannot be moved. A new parameter takes the place of the old one, in the module or
+    A variable cannot be moved, so a new parameter takes the place of the old one, in the module or
     list that holds it. Parameters that several blocks share stay where they are.
 
-    :param module: Holds the blocks, or the parameters that the blocks are views of.
-    :param blocks: In the order in which devices are dealt.
-    :param devices: Names as :func:`resolve_devices` returns them.
+    :param module: The module that holds the blocks, or the parameters that the blocks are views of.
+    :param blocks: The blocks, in the order in which they are assigned to devices.
+    :param devices: The names of the devices, as :func:`resolve_devices` returns them.
     """
     uses: dict[int, list[int]] = {}
     for t, block in enumerate(blocks):
@@ -128,13 +129,13 @@ def _on_device(parameter: gpflow.Parameter, targets: dict[int, str]) -> gpflow.P
 def pinned(
     function: Callable[..., tuple[tf.Tensor, ...]], device: str, *inputs: TensorType
 ) -> tuple[tf.Tensor, ...]:
-    """``function(*inputs)`` on a device, and its gradient there as well.
+    """Compute ``function(*inputs)`` and its gradient on a device.
 
-    The gradient is taken by a tape of its own, inside ``tf.device``.
+    The gradient is taken by a separate tape, inside ``tf.device``.
 
-    :param function: From tensors to a tuple of tensors; it may read variables.
-    :param device: A name as :func:`resolve_devices` returns them.
-    :param inputs: Tensors, to which gradients flow as well.
+    :param function: A function from tensors to a tuple of tensors; it may read variables.
+    :param device: The name of the device, as :func:`resolve_devices` returns it.
+    :param inputs: Tensors. Gradients flow to them, and to the variables.
     """
 
     @tf.custom_gradient
@@ -163,8 +164,8 @@ def pinned(
 class PlacementReport:
     """Where the operations of a model's elbo and gradient are placed.
 
-    :ivar operations: For each device ("" for those that TensorFlow may place anywhere), how many
-        operations there are of each type.
+    :ivar operations: The number of operations of each type, for each device ("" for operations that
+        TensorFlow may place anywhere).
     """
 
     operations: dict[str, Counter[str]]
@@ -185,15 +186,15 @@ class PlacementReport:
 
 
 def report(model: gpflow.models.BayesianModel, data: Any) -> PlacementReport:
-    """Print which operations of the model's elbo and gradient run where.
+    """Print which operations of a model's elbo and its gradient run on which device.
 
-    The step is traced, not run. Operations that are not placed are few and small if the blocks have
-    devices: the likelihood, and the sums over the blocks.
+    The step is traced, not run. If the blocks have devices, only a few small operations are not
+    placed: the likelihood, and the sums over the blocks.
 
-    :param model: With an ``elbo``, such as :class:`interdomain.models.AdditiveSVGP`.
-    :param data: What ``elbo`` takes: (X, Y).
+    :param model: A model with an ``elbo``, such as :class:`interdomain.models.AdditiveSVGP`.
+    :param data: The argument of ``elbo``: (X, Y).
     :return: What was printed.
-    :raises ValueError: If the model has no ``elbo`` of data.
+    :raises ValueError: If the model has no ``elbo``.
     """
     if not hasattr(model, "elbo"):
         raise ValueError(

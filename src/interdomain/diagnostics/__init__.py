@@ -1,4 +1,4 @@
-"""What one looks at to choose inducing variables and transformations, and afterwards."""
+"""Tools to choose models, inducing variables and transformations, and to inspect fitted models."""
 
 from .candidates import Candidate
 from .effects import Effects, effects

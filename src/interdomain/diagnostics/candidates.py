@@ -26,17 +26,17 @@ MOST_ROWS_EXACT = 2_000
 MOST_WAVE_COLUMNS = 3
 
 MOST_COLUMNS = 50
-"""Of harmonics: with more there are too many of degree two to begin with."""
+"""For harmonics: with more columns there are too many harmonics of degree two to start from."""
 
 MOST_GROUPS = 2
 
 MOST_PATCHES = 100
 
 ROWS_TO_RANK = 1_000
-"""That transformations are ranked on."""
+"""How many rows transformations are ranked on."""
 
 ROWS_OF_A_POINT = 10
-"""There is one point for so many of them."""
+"""Transformations are ranked with one inducing point for this number of rows."""
 
 BATCH_SIZE = 1_000
 
@@ -47,15 +47,16 @@ RATE = 0.03
 @dataclass(frozen=True, eq=False)
 class Candidate:
     """
-    A model that fits the data, at one size.
+    A model that is suitable for a data set, with its size and how to train it.
 
-    :ivar name: what it is called in tables.
-    :ivar recipe: makes it of X, Y and the ``arguments``.
-    :ivar arguments: of the recipe, besides X, Y and ``likelihood``.
-    :ivar training: what trains it, a name in ``interdomain.training``; None if the recipe does.
-    :ivar training_arguments: of that.
-    :ivar likelihood: None for Gaussian noise.
-    :ivar preparation: lines of code that make X and Y of what was passed.
+    :ivar name: its name in tables.
+    :ivar recipe: a function that makes the model from X, Y and the ``arguments``.
+    :ivar arguments: the arguments of the recipe besides X, Y and ``likelihood``.
+    :ivar training: the name of the function in ``interdomain.training`` that trains it; None if
+        the recipe does.
+    :ivar training_arguments: the arguments of that function.
+    :ivar likelihood: the likelihood; None for Gaussian noise.
+    :ivar preparation: lines of code that turn the X and Y that were passed into those of the model.
     """
 
     name: str
@@ -68,12 +69,14 @@ class Candidate:
 
     @property
     def why(self) -> str:
-        """What it is, and when it is worth a try."""
+        """What the model is, and when it is worth trying."""
         return str(inspect.getdoc(self.recipe))
 
     @property
     def entrant(self) -> Entrant:
-        """For :func:`~interdomain.training.race`; each model has a likelihood of its own."""
+        """The candidate as an entrant of a :func:`~interdomain.training.race`.
+
+        Each model that it builds has its own copy of the likelihood."""
 
         def build(data: RegressionData) -> Any:
             own = dict(self.arguments)
@@ -86,7 +89,7 @@ class Candidate:
 
     @property
     def code(self) -> str:
-        """A script that makes and trains it, of X and Y as they were passed."""
+        """A script that makes and trains the model, from X and Y as they were passed."""
         text = _body(self.recipe)
         values = {"likelihood": _likelihood_code(self.likelihood), **self.arguments}
         given = [
@@ -147,8 +150,8 @@ def _likelihood_code(likelihood: Likelihood | None) -> str:
 class Sizes:
     """How large candidates are.
 
-    :ivar num_inducing: points, harmonics, effects, at most.
-    :ivar steps: of minibatches.
+    :ivar num_inducing: the largest number of points, harmonics or features of effects.
+    :ivar steps: the number of training steps with minibatches.
     """
 
     num_inducing: int = 500
@@ -163,10 +166,10 @@ def candidates_for(
     num_groups: int,
 ) -> dict[str, Candidate]:
     """
-    Those that fit the data, by name, the likeliest winners first.
+    The candidates that suit the data, by name, the likeliest winners first.
 
     :param likelihood: None for Gaussian noise.
-    :param num_rows: rows to train with.
+    :param num_rows: the number of training rows.
     :param num_groups: as :func:`best_negations` returns it.
     """
     making = _Making(data, likelihood, sizes, num_rows, num_groups)
@@ -174,9 +177,12 @@ def candidates_for(
 
 
 def best_negations(data: PreparedData) -> int:
-    """How many groups of directions to negate explains most with as much work, the cubes of the
-    numbers of points, by :func:`rank_transforms`; 0 if points alone do, or if rows are images or
-    of the globe."""
+    """The number of groups of directions to negate that explains most for the same work.
+
+    Candidates are compared by :func:`rank_transforms`, with numbers of points whose cubes add up to
+    the same work. 0 if points without negations explain most, or if rows are images or places on
+    the globe.
+    """
     if data.globe or data.image_shape is not None:
         return 0
     X = data.X[:: max(len(data.X) // ROWS_TO_RANK, 1)][:ROWS_TO_RANK]

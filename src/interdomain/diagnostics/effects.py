@@ -32,18 +32,20 @@ _MOST_ROWS = 5_000
 class Effects:
     """The effects of a table's columns in a fitted model, as :func:`effects` finds them.
 
-    Printed, it is a table, the largest effects first. An array ``[E]`` is in the order of
-    :attr:`effects`. Everything is of f without the mean function.
+    When printed, it is a table with the largest effects first. Arrays ``[E]`` are in the order of
+    :attr:`effects`. All results are for f without the mean function.
 
-    :ivar effects: The columns of each effect, by their numbers.
-    :ivar names: Such as ``age`` and ``age x cement``.
-    :ivar column_names: Of the D columns.
-    :ivar columns: What each of them is.
-    :ivar measure: Under which distribution of the columns, in words.
-    :ivar constant: Mean and standard deviation of the mean of f under the measure.
-    :ivar variance_draws: Of draws of f from the posterior, the variance of each effect under the
-        measure, ``[num_draws, E]``.
-    :ivar variances_of_mean: The same of the posterior mean of f, ``[E]``.
+    :ivar effects: The numbers of the columns of each effect.
+    :ivar names: The name of each effect, such as ``age`` or ``age x cement``.
+    :ivar column_names: The names of the D columns.
+    :ivar columns: A description of each column.
+    :ivar measure: The distribution of the columns that variances refer to, in words.
+    :ivar constant: The constant effect, which is the mean of f under the measure: its posterior
+        mean and standard deviation.
+    :ivar variance_draws: The variance of each effect under the measure, for draws of f from the
+        posterior, ``[num_draws, E]``.
+    :ivar variances_of_mean: The variance of each effect under the measure, for the posterior mean
+        of f, ``[E]``.
     """
 
     effects: tuple[Effect, ...]
@@ -65,8 +67,8 @@ class Effects:
 
     @property
     def shares(self) -> Array:
-        """The Sobol index of each effect, its share of the variance of f under the measure: the
-        mean over the posterior, ``[E]``."""
+        """The Sobol index of each effect, ``[E]``: its share of the variance of f under the
+        measure, averaged over the posterior."""
         return np.asarray(np.mean(self.share_draws, axis=0))
 
     @property
@@ -76,13 +78,14 @@ class Effects:
 
     @property
     def shares_of_mean(self) -> Array:
-        """The Sobol indices of the posterior mean, ``[E]``; of effects that the data hardly show
-        they are smaller than :attr:`shares`."""
+        """The Sobol indices of the posterior mean, ``[E]``. For effects that the data hardly
+        determine, they are smaller than :attr:`shares`."""
         return _shares(self.variances_of_mean)
 
     @property
     def total_shares(self) -> Array:
-        """Of each column the shares of all effects with it, ``[D]``: its total Sobol index."""
+        """The total Sobol index of each column, ``[D]``: the sum of the shares of all effects that
+        involve it."""
         return np.asarray(np.mean(self.share_draws @ self._membership, axis=0))
 
     @property
@@ -92,7 +95,7 @@ class Effects:
 
     @property
     def order(self) -> tuple[int, ...]:
-        """Which effect has the largest share, the second, ..."""
+        """The numbers of the effects, sorted by decreasing share."""
         return tuple(np.argsort(-self.shares, kind="stable").tolist())
 
     @property
@@ -102,9 +105,10 @@ class Effects:
         return np.array([[float(k in effect) for k in columns] for effect in self.effects])
 
     def number_of(self, effect: Any) -> int:
-        """Which of :attr:`effects` it is.
+        """The position of an effect in :attr:`effects`.
 
-        :param effect: Its name, the number or name of its column, or those of its columns.
+        :param effect: The name of the effect, the number or name of its only column, or a list of
+            the numbers or names of its columns.
         :raises ValueError: If there is no such effect.
         """
         if isinstance(effect, str) and effect in self.names:
@@ -114,9 +118,9 @@ class Effects:
         return self.effects.index(tuple(sorted(found)))
 
     def at(self, X: TensorType) -> tuple[Array, Array]:
-        """Mean and variance of each effect at rows, ``[N, E]`` both.
+        """Posterior mean and variance of each effect at the rows of X, ``[N, E]`` both.
 
-        The means and :attr:`constant` add up to the model's posterior mean.
+        The means and the mean of :attr:`constant` add up to the posterior mean of f.
 
         :param X: ``[N, D]``, as for the model.
         :raises ValueError: If X is not finite, or has other columns.
@@ -132,12 +136,12 @@ class Effects:
         return np.concatenate(means), np.concatenate(variances)
 
     def of(self, effect: Any, values: TensorType) -> tuple[Array, Array]:
-        """Mean and variance of one effect at values of its columns, ``[N]`` both.
+        """Posterior mean and variance of one effect at values of its columns, ``[N]`` both.
 
-        :param effect: As of :meth:`number_of`.
-        :param values: ``[N, k]`` for an effect of k columns, in the order in which these are given;
-            ``[N]`` also, for one column.
-        :raises ValueError: If there is no such effect, or values do not fit.
+        :param effect: As for :meth:`number_of`.
+        :param values: ``[N, k]`` for an effect of k columns, in the order in which ``effect`` lists
+            them (in increasing order, if it is a name); also ``[N]`` for one column.
+        :raises ValueError: If there is no such effect, or values do not fit it.
         """
         number = self.number_of(effect)
         term = self._terms[number]
@@ -214,20 +218,21 @@ def effects(
 ) -> Effects:
     """What each column of a table does in a fitted model, and how much it matters.
 
-    The model's f is a sum of effects of columns (:class:`interdomain.kernels.Additive`), of which
-    each has a posterior. X says how the columns are distributed, **each for itself**: under the
-    product of the distributions of its columns every effect is centred exactly, which moves what is
-    not into effects of fewer columns, so that a main effect is the mean of f over all the other
-    columns, and effects are orthogonal. Their variances add up to that of f, and the shares of it
-    are Sobol indices (Sobol 2001, *Global sensitivity indices for nonlinear mathematical models and
-    their Monte Carlo estimates*), in closed form as in Durrande et al. 2013 (*ANOVA kernels and
-    RKHS of zero mean functions for model-based sensitivity analysis*) and Lu et al. 2022 (*Additive
-    Gaussian processes revisited*). Draws from the posterior give them error bars.
+    The model's f is a sum of effects of columns (:class:`interdomain.kernels.Additive`), each with
+    a posterior. X determines the distribution **of each column alone**; the measure is the product
+    of these distributions. Every effect is centred exactly under this measure: what is not centred
+    in it is moved into effects of fewer columns. So a main effect, plus the constant, is the mean
+    of f over all other columns, and the effects are orthogonal. Their variances add up to that of
+    f, and their shares of it are Sobol indices (Sobol 2001, *Global sensitivity indices for
+    nonlinear mathematical models and their Monte Carlo estimates*), in closed form as in Durrande
+    et al. 2013 (*ANOVA kernels and RKHS of zero mean functions for model-based sensitivity
+    analysis*) and Lu et al. 2022 (*Additive Gaussian processes revisited*). Draws from the
+    posterior give their error bars.
 
-    Columns that depend on each other do so in the data and not in this measure: shares say what f
-    does where the columns take their values independently. Error bars are those of f given the
-    hyperparameters and the measure: that X is a sample is not in them, and an effect whose variance
-    training has taken to zero has none.
+    Two caveats. Columns may be dependent in the data, but under this measure they are independent:
+    shares say what f does where the columns take their values independently. And error bars are
+    those of f for fixed hyperparameters and a fixed measure: they do not include that X is only a
+    sample, and an effect whose variance has become zero in training has no error bar.
 
     >>> import numpy as np, interdomain as idm
     >>> X = np.random.default_rng(0).uniform(size=[500, 3])
@@ -246,17 +251,18 @@ def effects(
     :param model: A :class:`~interdomain.models.StructuredSGPR`, ``gpflow.models.SVGP`` or
         :class:`~interdomain.models.AdditiveSVGP` with an ``Additive`` kernel, whole or of finite
         rank, alone or as a summand, and :class:`~interdomain.inducing_variables.AdditiveFeatures`.
-        Of a sum, everything is of that summand. What the features leave of an effect's prior
-        variance (none if the kernel is of finite rank) is added to its variance at a point, and is
-        not in the shares.
+        If it is a summand, all results are for that summand. The prior variance of an effect that
+        its features do not represent (none if the kernel is of finite rank) is added to its
+        variance at a point, but not included in the shares.
     :param X: Rows ``[N, D]`` with all columns of the model, of which at most 5,000 (drawn at
-        random) are used. None for the measure of the model: uniform over each column's box, which
-        is longer than the range of the data by its margin, and over levels.
-    :param output: Which column of Y.
-    :param scale: What f is multiplied by: where Y was divided by its standard deviation, that
-        brings back its units. Shares do not depend on it.
-    :param num_draws: From the posterior, for the shares.
-    :param seed: Of these draws.
+        random) are used. None for the measure of the model: uniform over the box of each numeric
+        column, which is longer than the range of the data by its margin, and uniform over the
+        levels of each categorical column.
+    :param output: The column of Y to look at.
+    :param scale: A factor for f. If Y was divided by its standard deviation for training, pass that
+        to get results in the original units. Shares do not depend on it.
+    :param num_draws: The number of draws from the posterior, for the shares.
+    :param seed: The seed of these draws.
     :raises ValueError: If the model is of another kind or has no such kernel, inducing variable or
         output, X does not fit, or numbers are not positive.
     """

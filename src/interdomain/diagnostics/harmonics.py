@@ -1,4 +1,4 @@
-"""What a set of spherical harmonics is made of, and what it explains."""
+"""Which degrees and columns a set of spherical harmonics covers, and what it explains there."""
 
 from __future__ import annotations
 
@@ -20,26 +20,26 @@ from ..sphere.chains import raises_of
 
 @dataclass(frozen=True, eq=False)
 class HarmonicShares:
-    """Where a set of harmonics has its variance, as :func:`harmonic_shares` finds it.
+    """The degrees and columns in which a set of harmonics has variance (:func:`harmonic_shares`).
 
-    Printed, it is a table. All shares are fractions of the prior variance over the rows, or of the
-    squared terms of a posterior mean without the constant. The
-    coordinates are the columns in the order of the harmonics, the last one being the bias; the
-    first two, which only have a degree together, count as one. A harmonic is counted for every
-    coordinate that raises its degree.
+    When printed, it is a table. All shares are fractions of the prior variance over the rows, or of
+    the squared terms of a posterior mean without the constant. The coordinates are the columns in
+    the order of the harmonics, the last one being the bias; the first two, which only have a degree
+    together, count as one. A harmonic is counted for every coordinate that raises its degree.
 
     :ivar num_inducing: The number M of harmonics.
     :ivar num_rows: The number of rows.
-    :ivar of: What the shares are of, in words.
-    :ivar share: What the harmonics explain, all together.
+    :ivar of: What the shares are fractions of, in words.
+    :ivar share: The share that all harmonics explain together.
     :ivar degrees: Their degrees, ``[L]``.
     :ivar degree_counts: The number of harmonics of each degree, ``[L]``.
-    :ivar degree_shares: What they explain, ``[L]``.
+    :ivar degree_shares: The share that the harmonics of each degree explain, ``[L]``.
     :ivar coordinates: The names of the d - 1 coordinates.
-    :ivar coordinate_counts: The number of harmonics with a degree in each, ``[d - 1]``.
-    :ivar highest_raises: By how much one of them raises the degree at most, ``[d - 1]``.
-    :ivar coordinate_shares: What they explain, ``[d - 1]``.
-    :ivar shares: The same by coordinate and degree, ``[d - 1, L]``.
+    :ivar coordinate_counts: The number of harmonics with a degree in each coordinate, ``[d - 1]``.
+    :ivar highest_raises: The largest number of degrees that any of them has in each coordinate,
+        ``[d - 1]``.
+    :ivar coordinate_shares: The share that they explain, ``[d - 1]``.
+    :ivar shares: The share by coordinate and degree, ``[d - 1, L]``.
     """
 
     num_inducing: int
@@ -56,7 +56,7 @@ class HarmonicShares:
 
     @property
     def coordinate_shares(self) -> Array:
-        """What the harmonics with a degree in each coordinate explain, ``[d - 1]``."""
+        """The share explained by the harmonics with a degree in each coordinate, ``[d - 1]``."""
         return np.asarray(np.sum(self.shares, axis=1))
 
     def __str__(self) -> str:
@@ -113,14 +113,15 @@ def harmonic_shares(
 ) -> HarmonicShares:
     """How much of the prior variance over some rows a set of harmonics explains, and where.
 
-    The variance of a harmonic is ``variance lambda_l mean_n (r_n^p phi_m(x_n))^2``, that of the
-    prior the mean of ``K(x_n, x_n)``. A column in which all harmonics have a low degree, or few
-    have one, has a nearly linear or no effect under the prior that they explain.
+    The variance of a harmonic is ``variance lambda_l mean_n (r_n^p phi_m(x_n))^2``; the prior
+    variance is the mean of ``K(x_n, x_n)``. If all harmonics have a low degree in a column, or few
+    have a degree there, the column has a nearly linear effect or none under the prior that the
+    harmonics explain.
 
-    What the data say of it is in a model's posterior mean, a sum of harmonics: with
-    ``whitened_mean=model.whitened_mean()`` (of a :class:`~interdomain.models.StructuredSGPR`, or a
-    whitened ``q_mu``) the shares are of its squared terms, without the constant. Harmonics that are
-    alike on the data share what they say there.
+    To see what the data say, pass ``whitened_mean=model.whitened_mean()`` (of a
+    :class:`~interdomain.models.StructuredSGPR`, or a whitened ``q_mu``). The posterior mean is a
+    sum of harmonics, and the shares are then those of its squared terms, without the constant. If
+    some harmonics are similar on the data, their effect is divided among them.
 
     >>> import numpy as np, interdomain as idm
     >>> X = np.random.default_rng(0).normal(size=[500, 4])
@@ -145,14 +146,14 @@ def harmonic_shares(
     b              39        5  36.4%
     bias           43        5  40.2%
 
-    :param harmonics: The harmonics; whole degrees too.
+    :param harmonics: The harmonics: a chosen set or complete degrees.
     :param kernel: Their kernel, with the parameters of the prior.
     :param X: Inputs ``[N, D]``, with all columns, of which ``active_dims`` selects some.
     :param whitened_mean: The mean of q, whitened, ``[M]`` or ``[M, P]``.
     :param column_names: A name for each of the D columns; their numbers by default.
-    :raises ValueError: If the harmonics are something else, the kernel is not zonal or lacks one
-        of their degrees, X or the mean is not finite or does not fit, or there is not one name for
-        each column.
+    :raises ValueError: If ``harmonics`` are not SphericalHarmonics, the kernel is not zonal or
+        lacks one of their degrees, X or the mean is not finite or does not fit, or there is not one
+        name for each column.
     """
     remedy = "pass those of interdomain.inducing_variables.SphericalHarmonics.for_data"
     instance("harmonics", harmonics, SphericalHarmonics, "SphericalHarmonics", remedy)

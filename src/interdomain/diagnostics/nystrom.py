@@ -1,4 +1,4 @@
-"""How much prior variance inducing variables leave, and which transformations leave least."""
+"""How much prior variance inducing variables leave unexplained, and which transformations help."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def nystrom_trace_error(
 
 @dataclass(frozen=True)
 class TransformRanking:
-    """How well a decomposition explains the kernel on the data.
+    """How well one candidate decomposition explains the kernel on the data.
 
     :ivar transforms: The candidate; None for inducing points without a decomposition.
     :ivar num_components: The number T of parts.
@@ -71,20 +71,21 @@ def rank_transforms(
     shared: bool = False,
     seed: int = 0,
 ) -> list[TransformRanking]:
-    """Which transformations suit the data: those that leave the smallest Nystrom error first.
+    """Rank transformations by how well they suit the data: by their Nystrom error, smallest first.
 
     Every candidate gets ``num_inducing`` points for each of its parts, at the centres of k-means. A
-    transformation that moves the data to where there are none wastes its points, and ranks low;
-    the smaller error goes with the better regression (Sun et al. 2021, section 6.3 and Figure 6).
-    Candidates with more parts have more variables: compare ``num_inducing`` too.
+    transformation that moves the data to places without data wastes its points and ranks low; a
+    smaller error goes with better regression (Sun et al. 2021, section 6.3 and Figure 6).
+    Candidates with more parts have more inducing variables: compare ``num_inducing`` of the
+    entries, too.
 
     :param kernel: The base kernel, with lengthscales of about the right size.
-    :param candidates: Transformations, lists of those that commute, or None to see what the points
-        explain without a decomposition.
-    :param X: Inputs ``[N, D]``; the error is summed over all rows, so a few thousand will do.
+    :param candidates: Transformations, lists of transformations that commute, or None to see what
+        the points explain without a decomposition.
+    :param X: Inputs ``[N, D]``; all rows are used, and a few thousand are enough.
     :param num_inducing: The number m of points of each part.
     :param shared: Whether the parts of a candidate share their points.
-    :param seed: Of k-means.
+    :param seed: The seed of k-means.
     :return: One entry for each candidate, the smallest error first.
     :raises ValueError: If there are no candidates, or the kernel is not invariant to one.
     """

@@ -1,4 +1,4 @@
-"""A table as :func:`recommend` gets it, made fit for models, in words and in code."""
+"""Prepares a table for models, as :func:`recommend` does, and says how, in words and in code."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ from ..sphere._typing import Array, IntArray
 LEAST_ROWS = 20
 
 _MOST_LEVELS = 20
-"""Of a column of text: the most frequent."""
+"""For a column of text, only this number of its most frequent levels are kept."""
 
 _MOST_MISSING = 0.2
-"""A column with more of its entries missing is left out, in place of the rows."""
+"""If a larger share of a column is missing, the column is left out and not the rows."""
 
 _DIRECTIONS = 3
 """Columns of a place on the globe."""
@@ -31,12 +31,14 @@ _MOST_SHOWN = 8
 @dataclass(frozen=True, eq=False)
 class PreparedData:
     """
+    A prepared table.
+
     :ivar X: ``[N, D]``, standardised; pixels are between 0 and 1.
     :ivar Y: ``[N, P]``; standardised if noise is Gaussian.
-    :ivar found: what was found and done about it, in sentences.
-    :ivar code: lines that make X and Y of what was passed.
+    :ivar found: what was found and what was done about it, in sentences.
+    :ivar code: lines of code that turn the X and Y that were passed into these.
     :ivar globe: whether the first three columns are unit vectors.
-    :ivar image_shape: of rows that are images; None for a table.
+    :ivar image_shape: the shape of the images that the rows are; None for a table.
     """
 
     X: Array
@@ -56,8 +58,8 @@ class PreparedData:
         ]
 
     def varying_in(self, rows: IntArray) -> PreparedData:
-        """Without columns that are constant in some of the rows, which effects do not bear; places
-        and pixels are kept."""
+        """The data without columns that are constant in the given rows, which additive models do
+        not accept. Unit vectors and pixels are kept."""
         if self.image_shape is not None:
             return self
         keep = np.ptp(self.X[rows], axis=0) > 0
@@ -86,12 +88,12 @@ def prepare(
     image_shape: Sequence[int] | None = None,
 ) -> PreparedData:
     """
-    Rows and columns without what no model bears, on scales that suit all.
+    Remove rows and columns that no model accepts, and bring the others to suitable scales.
 
     :param gaussian: whether Y is standardised.
     :param globe: the columns of latitude and longitude, in degrees.
-    :param image_shape: of rows that are images.
-    :raises ValueError: for shapes that do not fit each other, Y that is no numbers or does not
+    :param image_shape: the shape of the images, if rows are images.
+    :raises ValueError: for shapes that do not fit each other, Y that is not numeric or does not
         vary, or fewer than 20 rows without missing values.
     """
     notes = _Notes()

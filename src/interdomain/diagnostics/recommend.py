@@ -1,4 +1,4 @@
-"""Which model for these data: small versions of those that fit, in a race."""
+"""Recommends a model for a data set: compares small versions of suitable models in a race."""
 
 from __future__ import annotations
 
@@ -22,16 +22,17 @@ from .candidates import Candidate, Sizes, best_negations, candidates_for
 from .prepared import PreparedData, prepare
 
 _ROWS_PER_SECOND, _ROWS = 50, (500, 20_000)
-"""Rows to train with; and at least, at most."""
+"""The number of training rows per second of the budget; and the smallest and largest number."""
 
 _STEPS_PER_SECOND = 5
-"""Of minibatches."""
+"""Training steps with minibatches per second of the budget."""
 
 _SIZE, _SIZES = 20, (30, 500)
-"""Of candidates: so many times the root of the seconds; and at least, at most."""
+"""The size of small candidates is this number times the square root of the seconds; and the
+smallest and largest size."""
 
 _HELD_OUT, _MOST_HELD_OUT = 5, 5_000
-"""One row of so many, and no more, is held out."""
+"""One row in this many is held out; and the largest number of held-out rows."""
 
 _FEW_ROWS = 200
 
@@ -54,26 +55,27 @@ START_UP: Mapping[str, float] = {
 left out where there is less time."""
 
 _AS_GOOD = 0.01
-"""Nats a row: what is as near as that is called as good."""
+"""In nats a row: a candidate that is less than this behind the best is called as good."""
 
 _TIE = 0.002
-"""Nats a row: of candidates that are as near as that, the one that is named first is taken. What is
-a little better in small is more so in full size (``benchmarks/pareto``: power)."""
+"""In nats a row: among candidates that are this close, the one that is named first is taken. A
+candidate that is slightly better at small size is ahead by more at full size
+(``benchmarks/pareto``: power)."""
 
 
 @dataclass(frozen=True, eq=False)
 class Recommendation:
     """
-    What :func:`recommend` found; ``str`` is a report.
+    The result of :func:`recommend`; ``str`` makes a report of it.
 
-    :ivar name: the candidate to take.
-    :ivar code: a script that makes and trains it at full size, of X and Y as they were passed.
-    :ivar reasons: why it, and what speaks for the others, in sentences.
-    :ivar findings: what the data are, and what was done about them, in sentences.
+    :ivar name: the recommended candidate.
+    :ivar code: a script that makes and trains it at full size, from X and Y as they were passed.
+    :ivar reasons: why it is recommended, and how the others compare, in sentences.
+    :ivar findings: what the data are like, and how they were prepared, in sentences.
     :ivar not_tried: the candidates that there was no time for.
-    :ivar race: what the small versions predicted; None if there was no time for any.
-    :ivar candidates: all, at full size, by name.
-    :ivar seconds: that it took, by its clock.
+    :ivar race: how well the small versions predicted; None if there was no time for any.
+    :ivar candidates: all candidates at full size, by name.
+    :ivar seconds: the seconds that everything took, by the chosen clock.
     """
 
     name: str
@@ -108,8 +110,8 @@ def recommend(
     progress: bool = True,
 ) -> Recommendation:
     """
-    Which model for these data: small versions of those that fit are trained, and compared by what
-    they predict of rows held out.
+    Recommend a model for a data set, by training small versions of suitable models and comparing
+    their predictions on held-out rows.
 
     >>> import numpy as np, interdomain as idm
     >>> X = np.random.default_rng(0).uniform(size=[500, 2])
@@ -118,30 +120,38 @@ def recommend(
     >>> found.name in found.candidates, found.code.startswith("import gpflow")
     (True, True)
 
-    The candidates: GPflow's SVGP with points; harmonics that the targets choose, and harmonics by
-    minibatches with a full and a diagonal q; waves of a box for up to three columns; effects of
-    columns and of pairs; both with harmonics; a sum of blocks along the best negations by
-    :func:`rank_transforms`; orthogonal points; an exact GP for up to 2,000 rows; the globe, or
-    patches, if the columns are said to be places or pixels. Those that end by themselves are tried
-    first, then those of minibatches; those that there is no time for are in
-    :attr:`Recommendation.not_tried`.
+    The candidates for a table are
 
-    What no model bears is done away with, and said: rows with missing values, columns that are
-    often missing, constant or repeated; text becomes one column for each level. Columns are
-    standardised, and Y under Gaussian noise.
+    * an exact GP, for Gaussian noise and up to 2,000 rows;
+    * GPflow's SVGP with inducing points, orthogonal points, and a sum of blocks along the best
+      negations by :func:`rank_transforms`;
+    * waves of a box, for up to three columns;
+    * harmonics that the targets choose, and harmonics with a full or a diagonal q trained on
+      minibatches, for up to 50 columns;
+    * effects of single columns and of pairs, for two or more columns; and, for Gaussian noise and
+      up to 50 columns, these together with harmonics.
+
+    If ``globe`` or ``image_shape`` is given, the candidates are harmonics of the globe or a model
+    on patches, the exact GP, inducing points and orthogonal points. Candidates whose training ends
+    by itself are tried first, then those that are trained on minibatches. Candidates that there is
+    no time for are listed in :attr:`Recommendation.not_tried`.
+
+    Rows with missing values are removed, as are columns that are often missing, constant or
+    repeated. A column of text becomes one column for each level, up to the 20 most frequent.
+    Columns are standardised, and so is Y under Gaussian noise. The report lists what was done.
 
     :param X: ``[N, D]``, an array or a data frame.
     :param Y: ``[N, P]`` or ``[N]``; numbers.
-    :param likelihood: of Y: ``gpflow.likelihoods.Bernoulli()`` for two classes, say. None for
-        Gaussian noise.
-    :param seconds: for everything; more seconds are spent on more rows, larger models and more
+    :param likelihood: the likelihood of Y, such as ``gpflow.likelihoods.Bernoulli()`` for two
+        classes. None for Gaussian noise.
+    :param seconds: the time for everything; more time is spent on more rows, larger models and more
         candidates.
     :param globe: the columns of latitude and longitude in degrees, such as ``(0, 1)``.
-    :param image_shape: (height, width) or (height, width, channels) of rows that are images.
+    :param image_shape: (height, width) or (height, width, channels), if rows are images.
     :param clock: "cpu" counts the seconds of all processors together, so that other programs
         hardly change the answer; or "wall".
-    :param seed: of the rows that are drawn, and of training. The same gives the same answer where
-        time cuts nothing short.
+    :param seed: the seed for drawing rows and for training. The same seed gives the same answer,
+        unless the time limit cuts something short.
     :param progress: show a progress bar.
     :raises ValueError: for wrong arguments, Y that is text or does not vary, or fewer than 20 rows
         without missing values.
@@ -317,7 +327,8 @@ def candidates(
     num_inducing: int = 500,
 ) -> dict[str, Candidate]:
     """
-    The models of this library, and GPflow's SVGP, that fit a table, ready to be trained.
+    The models of this library, and GPflow's own, that are suitable for a table, ready to be
+    trained.
 
     >>> import numpy as np, interdomain as idm
     >>> X = np.random.default_rng(0).uniform(size=[300, 2])
@@ -328,16 +339,18 @@ def candidates(
     >>> print(found["waves"].code.splitlines()[-1])
     idm.training.fit_sgpr(model)
 
-    ``race({name: one.entrant for name, one in found.items()}, (X, Y), 60)`` compares them at the
-    size that they have here, on columns that are standardised; :func:`recommend` compares small
-    versions, on rows that it prepares by itself.
+    ``race({name: one.entrant for name, one in found.items()}, (X, Y), 60)`` compares them at this
+    size; its X and Y must be standardised already. :func:`recommend` compares small versions, and
+    prepares the rows itself.
 
     :param X: ``[N, D]``; see :func:`recommend`.
     :param Y: ``[N, P]`` or ``[N]``.
     :param likelihood: None for Gaussian noise.
-    :param globe: as of :func:`recommend`.
-    :param image_shape: as of :func:`recommend`.
-    :param num_inducing: points, harmonics, effects; of waves there are twice as many.
+    :param globe: as for :func:`recommend`.
+    :param image_shape: as for :func:`recommend`.
+    :param num_inducing: the number of points, harmonics, or features of effects, but at most a
+        quarter of the rows. There are twice as many waves, or effects together with harmonics, and
+        at most 100 patches.
     :raises ValueError: as :func:`recommend`.
     """
     likelihood = checked_likelihood(likelihood)
@@ -348,7 +361,7 @@ def candidates(
 
 
 def checked_likelihood(likelihood: Any) -> Likelihood | None:
-    """None for a Gaussian one."""
+    """The likelihood, or None if it is Gaussian."""
     if likelihood is None or isinstance(likelihood, Gaussian):
         return None
     instance("likelihood", likelihood, Likelihood, "a GPflow likelihood", "pass one, or None")

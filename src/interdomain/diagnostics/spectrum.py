@@ -1,4 +1,4 @@
-"""Does an activation fit a kernel? Their coefficients on the sphere, level by level."""
+"""Compares the coefficients of an activation and a kernel on the sphere, level by level."""
 
 from __future__ import annotations
 
@@ -46,7 +46,8 @@ class Spectrum:
         others. Divided by the kernel's variance, they add up to the diagonal of Kuu: the squared
         RKHS norm of a unit (Tiao et al. 2023, eq. 7). Infinite where an eigenvalue underflows.
     :ivar missing: The degrees that the kernel has and the activation lacks.
-    :ivar unused: The degrees that the activation has and the kernel lacks; the features do without.
+    :ivar unused: The degrees that the activation has and the kernel lacks; the features leave them
+        out.
     :ivar represented_share: What the features can represent at most, if there are enough of them.
     :ivar missing_share: What is in the degrees ``missing``.
     :ivar truncated_share: What is in degrees above ``max_degree``.
@@ -96,24 +97,26 @@ def spectrum(
     - truncation: the variance above ``max_degree``.
 
     Whether a norm diverges is judged by the exponent of l with which its terms decay between
-    ``reach / 2`` and ``reach``, ``reach`` being ``max(2 max_degree, 40)``. It tells what happens
-    when ``max_degree`` is raised that far, and is the truth about the whole series where the decay
-    is algebraic. A series that turns further up is not found out: that of softplus under a squared
-    exponential kernel with a small lengthscale always diverges in the end, but until then its
-    terms are negligible.
+    ``reach / 2`` and ``reach``, ``reach`` being ``max(2 max_degree, 40)``. This tells what happens
+    when ``max_degree`` is raised that far; if the decay is algebraic, it also holds for the whole
+    series. A series that begins to grow only further up is not detected: that of softplus under a
+    squared exponential kernel with a small lengthscale always diverges in the end, but until then
+    its terms are negligible.
 
     Eigenvalues that a kernel finds by quadrature (the default of ``ZonalKernel``) have an absolute
-    accuracy of about 1e-15: the shares are right, but where eigenvalues are smaller, the terms of
-    the norm, and what is judged by them, are those of the features as they would be computed.
+    accuracy of about 1e-15. The shares are right, but where eigenvalues are smaller, the terms of
+    the norm are dominated by rounding, as they would be when the features are computed.
 
-    The figures are those of the kernel's present parameters. For a smooth activation with a name
-    the first call in a dimension takes some seconds: its coefficients come from extended precision.
+    All numbers are for the kernel's present parameters. For a named smooth activation the first
+    call in a dimension takes some seconds, because its coefficients are computed in extended
+    precision.
 
     :param kernel: The kernel.
     :param activation: A name, an activation of :mod:`interdomain.sphere`, or any function of a
         tensor, as for ``ActivationFeatures``.
     :param dimension: The dimension d of the space around the sphere: the number of input columns
-        the kernel sees, plus one; of unit vectors their number, and 3 of latitude and longitude.
+        that the kernel sees, plus one. If the inputs are unit vectors, it is their number of
+        columns, and for latitude and longitude it is 3.
     :param max_degree: The highest degree of the features.
     :raises ValueError: If the kernel is not zonal or does not fit the dimension, the activation is
         unknown, ``dimension`` < 2, or ``max_degree`` is not an integer from 0 to 23,000 or so.

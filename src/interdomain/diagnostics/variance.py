@@ -1,4 +1,4 @@
-"""The posterior variance, taken apart."""
+"""The terms that the posterior variance is made of."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ from ..posteriors.orthogonal_terms import OrthogonalPair, OrthogonalQ, orthogona
 
 
 class VarianceTerms(NamedTuple):
-    """What the posterior variance of f is made of, each ``[N, P]``.
+    """The terms of the posterior variance of f, ``[N, P]`` each.
 
-    ``prior - explained - orthogonal_explained`` is what no inducing variable explains; the others
-    are added to it (Tiao et al. 2023, eq. 12 and Figure 5).
+    ``prior - explained - orthogonal_explained`` is the part that no inducing variable explains; the
+    two other terms are added to it (Tiao et al. 2023, eq. 12 and Figure 5).
 
     :ivar prior: Kff.
     :ivar explained: Qff, what u explains.
@@ -53,12 +53,13 @@ class VarianceTerms(NamedTuple):
     "return[4]: [N, P]",
 )
 def variance_terms(model: gpflow.models.SVGP, X: TensorType) -> VarianceTerms:
-    """What the posterior variance of f at X is made of (Tiao et al. 2023, eq. 12 and Figure 5).
+    """The terms of the posterior variance of f at X (Tiao et al. 2023, eq. 12 and Figure 5).
 
     ``prior - explained + uncertain - orthogonal_explained + orthogonal_uncertain`` is the variance
     that ``model.predict_f`` returns. A large ``prior - explained`` where there are data means that
-    the inducing variables cannot represent the prior there; a large ``uncertain``, that the data
-    do not tell. The orthogonal terms are zero for a model that has no orthogonal variables.
+    the inducing variables cannot represent the prior there; a large ``uncertain`` means that the
+    data do not determine f. The orthogonal terms are zero for a model that has no orthogonal
+    variables.
 
     :param model: A ``gpflow.models.SVGP`` with any inducing variable whose latent GPs share one
         kernel, or an :class:`interdomain.models.OrthogonalSVGP`.

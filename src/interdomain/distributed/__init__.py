@@ -1,7 +1,7 @@
-"""The worker processes of a ``tf.distribute`` strategy, and what they send each other.
+"""Communication between the worker processes of a ``tf.distribute`` strategy.
 
 :func:`interdomain.training.fit` and :class:`interdomain.models.StructuredSGPR` use this package
-where they are given a ``strategy``. For several devices of one process, see
+when they are given a ``strategy``. For several devices of one process, see
 :mod:`interdomain.devices`.
 """
 

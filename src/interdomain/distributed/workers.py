@@ -1,4 +1,4 @@
-"""The processes of a ``tf.distribute`` strategy, and what they tell each other."""
+"""The worker processes of a ``tf.distribute`` strategy, and how they exchange arrays."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ _WORD = 8  # bytes of the numbers that travel
 
 
 class WorkerLostError(RuntimeError):
-    """Another process of the strategy has ended, or cannot be reached.
+    """The error when another process of the strategy has ended, or cannot be reached.
 
-    :ivar checkpoint: where to go on from, if anything was kept.
+    :ivar checkpoint: the checkpoint from which to continue; None if nothing was saved.
     """
 
     def __init__(self, what: str, reason: str, checkpoint: str | None, remedy: str) -> None:
@@ -37,8 +37,9 @@ class WorkerLostError(RuntimeError):
 class Workers:
     """The processes that run one script together, under a strategy.
 
-    :param strategy: None for this process alone. What every process of a
-        ``MultiWorkerMirroredStrategy`` calls here, all have to call, in the same order.
+    All processes of a ``MultiWorkerMirroredStrategy`` must make the same calls in the same order.
+
+    :param strategy: The strategy; None for this process alone.
     :raises ValueError: If it is not a strategy, or its workers do not all run the same steps.
     :ivar index: Which of the workers this process is; 0 is the chief.
     :ivar number: How many there are.
@@ -65,12 +66,12 @@ class Workers:
         return self.strategy is None or bool(self.strategy.extended.should_checkpoint)
 
     def share(self, compute: Callable[[], Mapping[str, Array]]) -> Iterator[dict[str, Array]]:
-        """What ``compute`` returns on each worker, on every worker, in the order of the workers.
+        """Yield on every worker what ``compute`` returned on each worker, in the order of workers.
 
-        The arrays travel as they are, to the last bit. All must be taken, by all workers.
+        The arrays are sent unchanged, to the last bit. Every worker must iterate to the end.
 
-        :raises RuntimeError: If ``compute`` failed on another worker. Where it failed, its own
-            error is raised.
+        :raises RuntimeError: If ``compute`` failed on another worker. On the worker where it
+            failed, its own error is raised.
         """
         if self.number == 1:
             yield dict(compute())
@@ -127,8 +128,9 @@ class Workers:
         """:raises WorkerLostError: In place of what TensorFlow raises when a worker is lost.
 
         :param what: The subject of the message.
-        :param checkpoint: Where to go on from, if anywhere; asked when a worker is lost.
-        :param remedy: What to do if there is a checkpoint, "{}" being its path.
+        :param checkpoint: A function that returns the checkpoint from which to continue, or None.
+            It is called when a worker is lost.
+        :param remedy: What to do if there is a checkpoint; "{}" stands for its path.
         """
         try:
             yield

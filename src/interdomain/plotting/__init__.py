@@ -1,6 +1,6 @@
-"""Pictures of kernels, spectra, the terms of a posterior, the effects of columns, races; and maps.
+"""Plots of kernels, spectra, terms of a posterior variance, effects of columns and races; and maps.
 
-They need matplotlib, the extra ``plot``, which is imported by the first call and not before.
+They need matplotlib (the extra ``plot``), which is imported only when a function is called.
 """
 
 from .effects import effect, effect_shares, effects

@@ -1,4 +1,4 @@
-"""Where to draw."""
+"""New figures and axes to draw in."""
 
 from __future__ import annotations
 

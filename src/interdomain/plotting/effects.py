@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 _BAND = 2.0
-"""Bands and error bars are so many standard deviations on either side."""
+"""Bands and error bars extend this many standard deviations to either side."""
 
 _POINTS_OF_LINE = 200
 _POINTS_OF_MAP = 60
@@ -28,15 +28,15 @@ _LONGEST_LINE = 42
 def effects(report: Effects, num: int = 6, *, columns: int = 3, label: str | None = None) -> Figure:
     """Draw the largest effects, each in a panel with its name and its share of the variance.
 
-    See :func:`effect` for what a panel shows. Panels of one column share the scale of their effect.
+    See :func:`effect` for what a panel shows. All panels of single columns have the same scale.
 
     :param report: From :func:`interdomain.diagnostics.effects`.
-    :param num: How many effects of one or two columns, at most.
-    :param columns: The panels in a row.
-    :param label: What f is, in which units; "effect" by default.
+    :param num: The largest number of effects to draw; only effects of one or two columns are drawn.
+    :param columns: The number of panels in a row.
+    :param label: A label for f with its units; "effect" by default.
     :return: The figure.
     :raises ImportError: If there is no matplotlib.
-    :raises ValueError: If the report is another one, or the numbers are not positive.
+    :raises ValueError: If ``report`` is not an Effects report, or the numbers are not positive.
     """
     _check(report)
     num, columns = integer("num", num, at_least=1), integer("columns", columns, at_least=1)
@@ -57,20 +57,20 @@ def effects(report: Effects, num: int = 6, *, columns: int = 3, label: str | Non
 def effect(
     report: Effects, effect: Any, ax: Axes | None = None, *, label: str | None = None
 ) -> Axes:
-    """Draw one effect, over the range that its columns have in the data and in their units.
+    """Draw one effect, over the range of its columns in the data, in their units.
 
-    Of a column of numbers a line with a band of two standard deviations on either side; of
-    categories a bar for each level, with such error bars; of two columns a map of the mean, zero in
-    white.
+    For a numeric column this is a line with a band of two standard deviations to either side; for a
+    categorical column, a bar for each level with error bars of the same size; for two columns, a
+    map of the mean, in which zero is white.
 
     :param report: From :func:`interdomain.diagnostics.effects`.
-    :param effect: Of one or two columns, by its name or theirs.
+    :param effect: An effect of one or two columns, by its name or by its columns.
     :param ax: Where to draw; a new figure by default.
-    :param label: What f is, in which units; "effect" by default.
+    :param label: A label for f with its units; "effect" by default.
     :return: The axes.
     :raises ImportError: If there is no matplotlib.
-    :raises ValueError: If the report is another one, there is no such effect, or it has more
-        columns.
+    :raises ValueError: If ``report`` is not an Effects report, there is no such effect, or it has
+        more than two columns.
     """
     _check(report)
     number = report.number_of(effect)
@@ -99,14 +99,14 @@ def effect(
 def effect_shares(report: Effects, ax: Axes | None = None, *, num: int = 15) -> Axes:
     """Draw the share of each effect as a bar with its error bar, the largest first.
 
-    Those of single columns are blue, interactions orange.
+    Effects of single columns are blue, interactions orange.
 
     :param report: From :func:`interdomain.diagnostics.effects`.
     :param ax: Where to draw; a new figure by default.
-    :param num: How many effects, at most; the others are one bar.
+    :param num: The largest number of effects; the others are summed in one bar.
     :return: The axes.
     :raises ImportError: If there is no matplotlib.
-    :raises ValueError: If the report is another one, or ``num`` is not positive.
+    :raises ValueError: If ``report`` is not an Effects report, or ``num`` is not positive.
     """
     _check(report)
     num = integer("num", num, at_least=1)

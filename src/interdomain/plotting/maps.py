@@ -1,4 +1,4 @@
-"""Maps of the whole earth: an oval in which areas are right, and a disc about each pole."""
+"""Maps of the whole earth: an equal-area oval, and a disc about each pole."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ LOWEST_LATITUDE = 60.0
 
 
 class GlobeAxes(NamedTuple):
-    """Where :func:`globe` has drawn, to draw more there.
+    """The three axes in which :func:`globe` has drawn, to draw more in them.
 
     :ivar map: The oval, in radians: ``map.plot(np.radians(longitude), np.radians(latitude))``.
-    :ivar north: The disc about the north pole, longitude 0 at the bottom, in what
+    :ivar north: The disc about the north pole, longitude 0 at the bottom, in the coordinates that
         :func:`on_disc` returns.
     :ivar south: The disc about the south pole, longitude 0 at the top.
     """
@@ -44,21 +44,22 @@ def globe(
     figure: FigureBase | None = None,
     **colours: Any,
 ) -> GlobeAxes:
-    """Draw values on a grid of latitudes and longitudes as maps, without a file of coastlines.
+    """Draw values on a grid of latitudes and longitudes as maps. No file of coastlines is needed.
 
-    The oval is Mollweide's projection; it tears the earth apart at the date line and squeezes the
-    poles, so that there is a disc about each (Lambert's azimuthal equal-area projection, to 60
+    The oval is a Mollweide projection. It cuts the earth at the date line and distorts the poles,
+    so there is also a disc about each pole (Lambert's azimuthal equal-area projection, to 60
     degrees of latitude).
 
     :param latitude: ``[H]``, in degrees, increasing or decreasing.
-    :param longitude: ``[W]``, in degrees, increasing from any number on, once around at most.
-    :param values: ``[H, W]``; NaN where there are none.
+    :param longitude: ``[W]``, in degrees, increasing from any start, at most once around the globe.
+    :param values: ``[H, W]``; NaN where there is no value.
     :param coastline: Another field on the same grid, such as the elevation, ``[H, W]``; a line is
         drawn where it crosses ``coastline_level``.
-    :param title: Of the oval.
-    :param label: Of the colour bar: the quantity and its unit.
+    :param title: The title of the oval.
+    :param label: The label of the colour bar: the quantity and its unit.
     :param figure: An empty figure or subfigure to draw in; a new one by default.
-    :param colours: Of matplotlib's ``pcolormesh``, such as ``cmap``, ``vmin`` and ``vmax``.
+    :param colours: Arguments of matplotlib's ``pcolormesh``, such as ``cmap``, ``vmin`` and
+        ``vmax``.
     :return: The three axes.
     :raises ImportError: If there is no matplotlib.
     :raises ValueError: If the latitudes are beyond 90 degrees or not in order, the longitudes are
@@ -101,10 +102,10 @@ def globe(
 
 
 def on_disc(latitude: TensorType, longitude: TensorType, pole: int) -> tuple[Array, Array]:
-    """Where points are on the disc about a pole.
+    """The coordinates of points on the disc about a pole.
 
     :param latitude: In degrees.
-    :param longitude: In degrees, of a shape that goes with it.
+    :param longitude: In degrees, of a shape that broadcasts with that of ``latitude``.
     :param pole: 1 for the north pole, -1 for the south pole.
     :return: The coordinates x and y; the pole is at zero.
     """

@@ -1,4 +1,4 @@
-"""Pictures of what models learn by time."""
+"""Plots of how models improve with time."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ if TYPE_CHECKING:
 
 
 def race(race: Race, ax: Axes | None = None) -> Axes:
-    """Draw the log density of rows held out against seconds, a line or a point for each model.
+    """Draw the log density of held-out rows against seconds, as a line or a point for each model.
 
-    The best is first in the legend; a model that failed before it was looked at is not drawn.
+    The best model is first in the legend. A model that failed before it was evaluated is not drawn.
 
     :param race: From :func:`interdomain.training.race`.
     :param ax: Where to draw; a new figure by default.

@@ -32,12 +32,12 @@ kernel; families of features with frequencies register theirs.
 def kernel_matrix(
     kernel: Kernel, x: TensorType, ax: Axes | None = None, *, colour_bar: bool = True
 ) -> Axes:
-    """Draw k(x, x') for places on a line (Shen et al. 2019, Figure 1, first row).
+    """Draw k(x, x') for inputs on a line (Shen et al. 2019, Figure 1, first row).
 
     :param kernel: Any kernel of one input.
-    :param x: Places ``[N]`` or ``[N, 1]``, in order and at equal distances.
+    :param x: Inputs ``[N]`` or ``[N, 1]``, increasing and equally spaced.
     :param ax: Where to draw; a new figure by default.
-    :param colour_bar: Whether there is one beside the picture.
+    :param colour_bar: Whether to add a colour bar.
     :return: The axes.
     :raises ImportError: If there is no matplotlib.
     :raises ValueError: If x is not one column.
@@ -61,14 +61,14 @@ def generalized_spectral_density(
 ) -> Axes:
     """Draw the generalized spectral density S(w, v) (Shen et al. 2019, Figure 1, last rows).
 
-    A stationary process has one on the diagonal alone; what is beside it says which frequencies
-    vary together, and how.
+    For a stationary process it is zero outside the diagonal. Values off the diagonal show which
+    frequencies are correlated, and how.
 
-    :param kernel: Of one input.
-    :param w: Frequencies ``[N]`` or ``[N, 1]``, in order and at equal distances.
+    :param kernel: A kernel of one input.
+    :param w: Frequencies ``[N]`` or ``[N, 1]``, increasing and equally spaced.
     :param ax: Where to draw; a new figure by default.
-    :param part: Which part of it.
-    :param colour_bar: Whether there is one beside the picture.
+    :param part: Which part of the complex density to draw.
+    :param colour_bar: Whether to add a colour bar.
     :return: The axes.
     :raises ImportError: If there is no matplotlib.
     :raises ValueError: If w is not one column, or there is no such part.
@@ -94,18 +94,18 @@ def wigner(
     inducing_variable: InducingVariables | None = None,
     colour_bar: bool = True,
 ) -> Axes:
-    """Draw the Wigner distribution: which frequencies there are where (Figures 1 and 4).
+    """Draw the Wigner distribution: which frequencies occur at which inputs (Figures 1 and 4).
 
-    :param kernel: Of one input.
-    :param x: Places ``[N]`` or ``[N, 1]``, in order and at equal distances.
-    :param w: Frequencies ``[K]`` or ``[K, 1]``, likewise.
+    :param kernel: A kernel of one input.
+    :param x: Inputs ``[N]`` or ``[N, 1]``, increasing and equally spaced.
+    :param w: Frequencies ``[K]`` or ``[K, 1]``, increasing and equally spaced.
     :param ax: Where to draw; a new figure by default.
-    :param inducing_variable: Fourier features of the kernel, whose frequencies are drawn as crosses
-        over the centres of their components.
-    :param colour_bar: Whether there is one beside the picture.
+    :param inducing_variable: Fourier features of the kernel. Their frequencies are drawn as crosses
+        at the centres of their components.
+    :param colour_bar: Whether to add a colour bar.
     :return: The axes.
     :raises ImportError: If there is no matplotlib.
-    :raises ValueError: If x or w is not one column, or there is not a set of Fourier features for
+    :raises ValueError: If x or w is not one column, or there is not one set of Fourier features for
         each component.
     """
     places, frequencies = _column("x", x), _column("w", w)

@@ -1,4 +1,4 @@
-"""Pictures of what :mod:`interdomain.diagnostics` finds."""
+"""Plots of results of :mod:`interdomain.diagnostics`."""
 
 from __future__ import annotations
 
@@ -17,8 +17,9 @@ if TYPE_CHECKING:
 def spectrum(spectrum: Spectrum, ax: Axes | None = None) -> Axes:
     """Draw a kernel's spectrum beside that of an activation (Tiao et al. 2023, Figure 2).
 
-    The roots of the kernel's eigenvalues and the absolute coefficients of the activation, by level,
-    on a logarithmic scale. Levels that the kernel has and the activation lacks are marked.
+    The plot shows the square roots of the kernel's eigenvalues and the absolute coefficients of the
+    activation for each level, on a logarithmic scale. Levels that the kernel has and the activation
+    lacks are marked.
 
     :param spectrum: From :func:`interdomain.diagnostics.spectrum`; with a ``max_degree`` of 35 it
         has the levels of the paper's figure.
@@ -54,10 +55,10 @@ def spectrum(spectrum: Spectrum, ax: Axes | None = None) -> Axes:
 
 
 def harmonic_shares(report: HarmonicShares, ax: Axes | None = None) -> Axes:
-    """Draw in which columns a set of harmonics has its variance, and in which degrees.
+    """Draw in which columns and degrees a set of harmonics has its variance.
 
-    A bar for each column: the share in harmonics that have a degree there, each
-    degree of theirs in a colour of its own.
+    There is a bar for each column. It shows the share of the harmonics that have a degree in this
+    column, with one colour for each degree.
 
     :param report: From :func:`interdomain.diagnostics.harmonic_shares`.
     :param ax: Where to draw; a new figure by default.
@@ -91,10 +92,10 @@ def variance_terms(
 ) -> Axes:
     """Draw the terms of a posterior variance along a line (Tiao et al. 2023, Figure 5).
 
-    Terms that are added are solid, those that are subtracted dashed; those of the base are blue,
-    those of the orthogonal variables orange; the variance they add up to is black.
+    Terms that are added are solid, and terms that are subtracted are dashed. Terms of the base are
+    blue, and terms of the orthogonal variables orange. Their sum, the variance, is black.
 
-    :param x: Where the points are along the line, ``[N]`` or ``[N, 1]``, in any order.
+    :param x: The positions of the points on the line, ``[N]`` or ``[N, 1]``, in any order.
     :param terms: From :func:`interdomain.diagnostics.variance_terms`.
     :param ax: Where to draw; a new figure by default.
     :param latent: Which of the latent GPs.

@@ -1,11 +1,11 @@
-"""Functions drawn from posteriors, and from priors: see :func:`sample_functions`.
+"""Draws functions from posteriors and priors: see :func:`sample_functions`.
 
-A family of kernels registers :func:`prior_sample`, how functions are drawn from its prior: in
-``waves`` stationary kernels, in ``columns`` boxes and effects, in ``zonal`` and ``windowed`` zonal
-and harmonizable ones, in ``basic`` what has simple features, in ``combinations`` what is made of
-others, and in ``finite_rank``. A family of inducing variables registers :data:`project`, what u is
-of such a function. ``conditioning`` makes functions of a posterior of both, and ``sources`` says
-what each kind of model is made of.
+Each family of kernels registers with :func:`prior_sample` how functions are drawn from its prior:
+stationary kernels in ``waves``, kernels on boxes and effects in ``columns``, zonal kernels in
+``zonal``, harmonizable ones in ``windowed``, kernels with simple features in ``basic``, kernels
+made of others in ``combinations``, and kernels of finite rank in ``finite_rank``. Each family of
+inducing variables registers with :data:`project` what u is for such a function. ``conditioning``
+combines both into functions of a posterior, and ``sources`` takes models apart for this.
 """
 
 from . import basic, columns, combinations, finite_rank, interval, waves, windowed, zonal

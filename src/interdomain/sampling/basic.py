@@ -15,10 +15,10 @@ from .priors import PriorSample, prior_sample
 
 
 class Features(PriorSample):
-    """Functions that some expression of X makes.
+    """Functions that are given by an expression of X.
 
-    :param values: From X to ``[S, N]``.
-    :param entries_per_row: As of every :class:`PriorSample`.
+    :param values: A function from X to the values ``[S, N]``.
+    :param entries_per_row: As in every :class:`PriorSample`.
     """
 
     def __init__(self, values: Callable[[tf.Tensor], tf.Tensor], entries_per_row: int) -> None:
@@ -53,9 +53,9 @@ def prior_sample_linear(kernel: Linear, draws: Draws) -> PriorSample:
 
 @prior_sample.register(Polynomial)
 def prior_sample_polynomial(kernel: Polynomial, draws: Draws) -> PriorSample:
-    """Products of as many linear functions, with random signs for weights, as the degree is.
+    """Sums of products of d linear functions with random signs, where d is the degree.
 
-    :raises NotImplementedError: For a degree that is no positive integer.
+    :raises NotImplementedError: For a degree that is not a positive integer.
     """
     degree = int(kernel.degree)
     if degree != kernel.degree or degree < 1:

@@ -1,16 +1,16 @@
-"""Functions of a posterior from functions of the prior: pathwise conditioning.
+"""Draws functions from a posterior by correcting functions of the prior: pathwise conditioning.
 
 For a joint draw ``(f', u')`` of the prior and a draw u of q, the function
 
     f(x) = f'(x) + Kfu Kuu^{-1} (u - u')
 
 is a draw of the posterior (Wilson et al. 2020, *Efficiently sampling functions from Gaussian
-process posteriors*, eq. 11; Matheron's rule). u' are the inducing variables of f' itself, whatever
-they are (:data:`interdomain.sampling.priors.project`). Where they explain the whole prior,
-``f' = Kfu Kuu^{-1} u'``, and ``Kfu Kuu^{-1} u`` is left.
+process posteriors*, eq. 11; Matheron's rule). u' are the inducing variables of f' itself, of any
+kind (:data:`interdomain.sampling.priors.project`). If they explain the whole prior,
+``f' = Kfu Kuu^{-1} u'``, so that only ``Kfu Kuu^{-1} u`` is left.
 
-Where Kuu is factorised with jitter, u' has as much noise: the covariance is that of the posterior
-with the same jitter, to the last digit.
+If Kuu is factorised with jitter, noise of the same variance is added to u'. The covariance of the
+functions is then exactly that of the posterior with this jitter.
 """
 
 from __future__ import annotations
@@ -98,7 +98,7 @@ class JointDraw:
 
 
 def draws_of_latents(latents: LatentGPs, num_latents: int, draws: Draws) -> Draws:
-    """For a function of each of the latent GPs in every sample."""
+    """The draws for a function of each latent GP in every sample."""
     columns = draws.num_columns
     if columns is None:
         columns = num_columns_of_any(
@@ -115,12 +115,12 @@ def _jitter_noise(with_jitter: tf.Tensor, without: tf.Tensor, draws: Draws) -> t
 
 
 def operator_of(inducing_variable: InducingVariables, kernel: Kernel) -> tf.linalg.LinearOperator:
-    """Of Kuu, with GPflow's jitter where it has to be factorised."""
+    """Kuu as an operator, with GPflow's jitter if it has to be factorised."""
     return Kuu_operator(inducing_variable, kernel, jitter=gpflow.config.default_jitter())
 
 
 def joint_draw(inducing_variable: InducingVariables, kernel: Kernel, draws: Draws) -> JointDraw:
-    """A function of the prior, and what the inducing variables are of it."""
+    """A function of the prior, and the values of the inducing variables for it."""
     if is_whole_sum(inducing_variable, kernel):
         size = int(inducing_variable.num_inducing)
         return JointDraw(None, constant(np.zeros([size, draws.num_samples])))
@@ -162,7 +162,7 @@ def condition(
     *,
     whitened: bool,
 ) -> LatentFunctions:
-    """The functions that have inducing variables drawn from q.
+    """Functions whose inducing variables are drawn from q.
 
     :param latents: With one inducing variable.
     :param num_latents: L.
@@ -182,7 +182,7 @@ def condition(
 
 
 def condition_group(group: BlockGroup, draws: Draws) -> LatentFunctions:
-    """Of latent GPs with blocks of inducing variables, each with its own q."""
+    """Functions of latent GPs with blocks of inducing variables, each with its own q."""
     q = [(mean, _lower(root)) for mean, root in group.q]
 
     def draw_u() -> tf.Tensor:
@@ -202,8 +202,9 @@ def _lower(root: tf.Tensor | None) -> tf.Tensor | None:
 
 
 def condition_orthogonal(group: OrthogonalGroup, draws: Draws) -> LatentFunctions:
-    """Of latent GPs with an orthogonal pair: u' and v' of the function of the prior are replaced,
-    one after the other (:mod:`interdomain.posteriors.orthogonal_terms` has the notation)."""
+    """Functions of latent GPs with an orthogonal pair of inducing variables: u' and v' of the
+    function of the prior are replaced, one after the other
+    (:mod:`interdomain.posteriors.orthogonal_terms` has the notation)."""
     assert group.q is not None
     pair, kernel, q = group.pair, group.latents.kernel, group.q
     num_latents = int(q.q_mu.shape[1])
@@ -254,7 +255,7 @@ def condition_on_rows(
     noise_variances: tf.Tensor,
     draws: Draws,
 ) -> LatentFunctions:
-    """Of latent GPs that are seen at rows of data, with noise: exact GP regression.
+    """Functions of latent GPs that are observed at rows of data, with noise: exact GP regression.
 
     :param X: ``[N, D]``.
     :param errors: Targets less the mean function, ``[N, L]``.

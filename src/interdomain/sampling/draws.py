@@ -15,17 +15,17 @@ from ..sphere._typing import Array
 
 @dataclass(frozen=True)
 class Draws:
-    """Where random numbers come from, and how many are taken.
+    """The random number generator for drawing functions, and how many are drawn.
 
     :ivar rng: The generator.
     :ivar num_samples: The number S of functions.
     :ivar num_features: The number F of random features that each function is a sum of. Every
-        function has features of its own, so that the covariance of functions has no bias,
-        however few features there are.
-    :ivar num_columns: The number of columns of X, where it is known: that of some kernels is not
-        known from themselves.
-    :ivar signs: Whether weights are random signs in place of normal numbers: those of factors of a
-        product, of which one has normal weights.
+        function has features of its own, so that the covariance of functions has no bias, however
+        few features there are.
+    :ivar num_columns: The number of columns of X; None if it is not known. Some kernels do not
+        know it themselves.
+    :ivar signs: Whether weights are random signs and not normal numbers. In a product, one factor
+        has normal weights and the others have signs.
     """
 
     rng: np.random.Generator
@@ -46,11 +46,11 @@ class Draws:
         return self.rng.standard_normal(shape)
 
     def on_columns(self, num_columns: int | None) -> Draws:
-        """Those of a kernel that is given so many columns."""
+        """The draws for a kernel that is given this number of columns."""
         return replace(self, num_columns=num_columns)
 
     def of_factor(self, *, signs: bool) -> Draws:
-        """Those of a factor of a product: a function of one feature for each of all features."""
+        """The draws for a factor of a product: S F functions of one feature each."""
         return replace(
             self,
             num_samples=self.num_samples * self.num_features,
@@ -88,5 +88,5 @@ def as_array(value: TensorType) -> Array:
 
 
 def as_float(value: TensorType) -> float:
-    """As :func:`numbers`, of a scalar."""
+    """As :func:`as_array`, for a scalar."""
     return float(as_array(value))

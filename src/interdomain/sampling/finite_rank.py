@@ -1,4 +1,4 @@
-"""Functions drawn from priors of finite rank: one draw of the features' weights is all of it."""
+"""Functions drawn from priors of finite rank: a draw of the features' weights is a function."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class FeatureSums(PriorSample):
 
 @prior_sample.register(FiniteRank)
 def prior_sample_finite_rank(kernel: FiniteRank, draws: Draws) -> PriorSample:
-    """``Kuu^{-1} u`` for u of the prior: exact, and of no random features."""
+    """``Kuu^{-1} u`` for u drawn from its prior. This is exact and needs no random features."""
     own = kernel.inducing_variable
     root = square_root(Kuu_operator(own, kernel, jitter=gpflow.config.default_jitter()))
     white = constant(draws.weights(int(own.num_inducing), draws.num_samples))
@@ -49,9 +49,9 @@ def prior_sample_finite_rank(kernel: FiniteRank, draws: Draws) -> PriorSample:
 def project_finite_rank(
     inducing_variable: InterDomainInducingVariables, kernel: FiniteRank, sample: FeatureSums
 ) -> tf.Tensor:
-    """Each feature is what the kernel's own are correlated with.
+    """The given features of a function, from their covariances with the kernel's own features.
 
-    :raises ValueError: If it is not known how.
+    :raises ValueError: If these covariances are not known.
     """
     own = sample.inducing_variable
     if inducing_variable is own:
@@ -65,7 +65,7 @@ def project_finite_rank(
 def project_finite_rank_points(
     inducing_variable: InducingPoints, kernel: FiniteRank, sample: FeatureSums
 ) -> tf.Tensor:
-    """Values at the points; of its own points, the variables that it is made of."""
+    """Values at the points; if they are the kernel's own points, the variables themselves."""
     if inducing_variable is sample.inducing_variable:
         covariance = Kuu_operator(inducing_variable, kernel).to_dense()
         return tf.matmul(sample.weights, covariance, transpose_b=True)

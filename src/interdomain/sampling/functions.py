@@ -1,4 +1,4 @@
-"""Functions drawn from a model: see :func:`sample_functions`."""
+"""Draws functions from a model: see :func:`sample_functions`."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ from .sources import Parts, function_parts
 
 
 class FunctionSamples:
-    """Functions drawn from a GP, all evaluated at once; made by :func:`sample_functions`.
+    """Functions drawn from a GP, made by :func:`sample_functions`. A call evaluates all of them.
 
-    Whatever else a call evaluates, a function has the same value at the same place. Values have
-    gradients with respect to X, and may be part of a ``tf.function``. Later changes of the model do
-    not change the functions.
+    A function has the same value at the same place in every call. Calls can be differentiated with
+    respect to X, and can be part of a ``tf.function``. Later changes of the model do not change the
+    functions.
 
     :ivar num_samples: The number S of functions.
     """
@@ -49,7 +49,7 @@ class FunctionSamples:
     def __call__(self, X: TensorType) -> tf.Tensor:
         """The values of all functions at all rows.
 
-        A few rows are computed at a time if they are many, forward and backward.
+        Many rows are computed in batches, in the gradient too, so that memory stays bounded.
         """
         X = with_columns(as_inputs(self._parts.kernel, X), self._num_columns)
         entries = sum(of.entries_per_row for of in self._parts.latents)
@@ -75,20 +75,21 @@ def sample_functions(
     num_features: int = 1_000,
     input_dim: int | None = None,
 ) -> FunctionSamples:
-    """Functions drawn from a model's posterior, that can be evaluated anywhere.
+    """Draw functions from a model's posterior that can be evaluated anywhere.
 
-    Where the features are the whole prior (:class:`~interdomain.kernels.FiniteRank` with its own
-    features, or a sum of such), one draw of their weights is the function. Otherwise a function is
+    If the features represent the whole prior (:class:`~interdomain.kernels.FiniteRank` with its own
+    features, or a sum of these), a draw of their weights is a function. Otherwise a function is
     drawn from the prior, as a sum of random or spectral features, and corrected by
-    ``Kfu Kuu^{-1} (u - u')``, with u from q and u' what the inducing variables are of the function
-    (Wilson et al. 2020, *Efficiently sampling functions from Gaussian process posteriors*). A value
-    takes ``O(M)`` operations, and ``O(num_features)`` for the function of the prior.
+    ``Kfu Kuu^{-1} (u - u')``, where u is drawn from q, and u' are the inducing variables of the
+    function from the prior (Wilson et al. 2020, *Efficiently sampling functions from Gaussian
+    process posteriors*). A value takes ``O(M)`` operations, and ``O(num_features)`` for the
+    function of the prior.
 
-    Every function has random features of its own. So the mean and the covariance of functions are
-    those of the posterior, however few features there are; what more features bring is that a
-    single function is closer to a normal one. The spectrum of a zonal kernel ends at degree 128;
-    the variance of what is beyond, which is little but for rough kernels, is added to the last
-    degree.
+    Every function has random features of its own. So the mean and the covariance of the functions
+    are exactly those of the posterior, however few features there are; with more features, the
+    distribution of a function is closer to Gaussian. The spectrum of a zonal kernel is cut off at
+    degree 128. The variance of higher degrees, which is small except for rough kernels, is added to
+    the last degree.
 
     >>> import gpflow, numpy as np, interdomain as idm
     >>> X = np.random.default_rng(0).uniform(-1, 1, size=[50, 1])
@@ -101,18 +102,18 @@ def sample_functions(
     >>> bool(np.allclose(functions(X)[:, 7:9], functions(X[7:9])))
     True
 
-    :param model: A model: ``SVGP``, ``SGPR``, ``GPR`` or ``VGP`` of GPflow, or one of this
-        library; a posterior of such (``model.posterior()``); or a kernel, for functions of the
-        prior.
+    :param model: A model (``SVGP``, ``SGPR``, ``GPR`` or ``VGP`` of GPflow, or one of this
+        library), the posterior of such a model (``model.posterior()``), or a kernel, for functions
+        of the prior.
     :param num_samples: The number S of functions.
-    :param seed: Of all random numbers.
+    :param seed: The seed of all random numbers.
     :param num_features: The number F of random features of each function of the prior.
-    :param input_dim: The number of columns of X, which is asked for where nothing else tells it.
-    :return: The functions: from X ``[N, D]`` to ``[S, N, P]``, without the likelihood's noise.
-    :raises ValueError: If a number is not positive, or in a compiled function, where there is no
-        model to draw from; or if the outputs are no combinations of independent latent GPs.
-    :raises NotImplementedError: For models of other kinds, for kernels of which no features are
-        known, and for inducing variables of which it is not known what they are of such features.
+    :param input_dim: The number of columns of X; needed only if the model does not determine it.
+    :return: The functions, from X ``[N, D]`` to ``[S, N, P]``, without the likelihood's noise.
+    :raises ValueError: If a number is not positive, if this is called inside a compiled function,
+        or if the outputs are not combinations of independent latent GPs.
+    :raises NotImplementedError: For models of other kinds, for kernels whose prior cannot be drawn
+        from, and for inducing variables that cannot be computed for a function of the prior.
     """
     num_samples = integer("num_samples", num_samples, at_least=1)
     num_features = integer("num_features", num_features, at_least=1)

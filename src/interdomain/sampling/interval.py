@@ -1,4 +1,4 @@
-"""What Fourier features of an interval are of sinusoids: inner products in the RKHS of a Matern
+"""Fourier features of an interval for sums of sinusoids: inner products in the RKHS of a Matern
 kernel, in closed form (:mod:`interdomain.covariances.interval_fourier_features` has the norm)."""
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""Samples of a GP prior as functions, and what inducing variables are of them.
+"""Functions drawn from a GP prior, and the inducing variables of such functions.
 
-Two dispatchers: a kernel family registers how functions are drawn from its prior, a family of
-inducing variables what its u is of such a function. A posterior's sample follows from both
-(:mod:`interdomain.sampling.conditioning`).
+There are two dispatchers. A family of kernels registers how functions are drawn from its prior; a
+family of inducing variables registers how u is computed for such a function. Together they give
+functions of a posterior (:mod:`interdomain.sampling.conditioning`).
 """
 
 from __future__ import annotations
@@ -40,22 +40,21 @@ class PriorSample(abc.ABC):
         """How many numbers are held for each row of X."""
 
     def by_rows(self, X: tf.Tensor) -> tf.Tensor:
-        """As a call, but a few rows at a time, so that memory does not grow with N."""
+        """The same values as a call, computed in batches of rows so that memory stays bounded."""
         chunk = max(1, MOST_ENTRIES // self.entries_per_row)
         return tf.transpose(map_rows(lambda rows: tf.transpose(self(rows)), X, [], chunk))
 
 
 @singledispatch
 def prior_sample(kernel: Kernel, draws: Draws) -> PriorSample:
-    """Functions drawn from the prior of a kernel of one output, as its parameters are now.
+    """Draw functions from the prior of a kernel of one output, with its present parameters.
 
-    The mean over draws of the product of a function's values at two points is the kernel there:
-    exactly, or but for what the family's documentation says. A family registers with
-    ``prior_sample.register``.
+    The mean over draws of ``f(x) f(x')`` is the kernel ``k(x, x')``: exactly, except for what the
+    documentation of the family says. A family registers with ``prior_sample.register``.
 
     :param kernel: The kernel.
     :param draws: How many functions, of how many features each.
-    :raises NotImplementedError: For a kernel of which no features are known.
+    :raises NotImplementedError: For a kernel whose prior cannot be drawn from.
     """
     raise NotImplementedError(
         f"kernel: no random features are known of {type(kernel).__name__}, to draw functions with; "

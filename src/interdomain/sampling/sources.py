@@ -1,4 +1,4 @@
-"""What the functions of each kind of model are made of."""
+"""Takes each kind of model apart into what its functions are made of."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ _NO_CACHE = PrecomputeCacheType.NOCACHE
 
 
 class Parts(NamedTuple):
-    """What functions are made of: of all outputs."""
+    """What the functions of all outputs are made of."""
 
     kernel: Kernel
     mean_function: MeanFunction | None
@@ -67,8 +67,9 @@ def function_parts(model: Any, draws: Draws) -> Parts:
 
 
 def frozen(*objects: Any) -> tuple[Any, ...]:
-    """Copies, which later training does not change, that share what the originals share. Orbits
-    that are sampled are whole in them, so that a function has one value at a place."""
+    """Copies that later training does not change. They share parts as the originals do. Where a
+    kernel sums over a random sample of an orbit, the copy sums over the whole orbit, so that a
+    function has one value at each place."""
     holder = tf.Module()
     holder.objects = list(objects)
     copied = gpflow.utilities.deepcopy(holder)

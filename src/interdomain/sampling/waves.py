@@ -178,10 +178,11 @@ def prior_sample_spectral(kernel: SpectralComponent, draws: Draws) -> PriorSampl
 
 @prior_sample.register(Periodic)
 def prior_sample_periodic(kernel: Periodic, draws: Draws) -> PriorSample:
-    """Of GPflow's periodic kernel: the base kernel's, on circles of half a unit's radius, whose
-    chords are the sines that it is made of.
+    """Functions of GPflow's periodic kernel: those of the base kernel, on circles of radius 1/2.
 
-    :raises NotImplementedError: For a kernel that is no function of the sum of their squares.
+    The chords of such a circle are the sines that the periodic kernel is made of.
+
+    :raises NotImplementedError: For a kernel that is not a function of the sum of their squares.
     """
     base = kernel.base_kernel
     number = draws.count_columns(base)

@@ -79,7 +79,7 @@ def prior_sample_zonal(kernel: ZonalKernel, draws: Draws) -> PriorSample:
 
 
 def variance_shares_of_degrees(kernel: ZonalKernel, dimension: int) -> Array:
-    """What of the variance each degree has, up to one that leaves out next to nothing, ``[L]``."""
+    """The variance share of each degree, up to one that leaves out almost nothing, ``[L]``."""
     highest = 8
     while True:
         shares = as_array(kernel.variance_shares(dimension, highest))

@@ -1,4 +1,4 @@
-"""Predictions for many rows, and models saved to predict elsewhere."""
+"""Predicts for many rows in batches, and saves models for prediction in other processes."""
 
 from .batches import predict_in_batches
 from .loading import LoadedModel, load

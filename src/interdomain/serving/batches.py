@@ -39,13 +39,13 @@ def predict_in_batches(
     on_invalid: str = "raise",
     progress: bool = True,
 ) -> Any:
-    """Predictions for many rows, a batch at a time.
+    """Predict for many rows, a batch at a time.
 
     What does not depend on the rows (the posterior with its cache, the compiled function) is
-    computed once, so that this is faster than calls of ``model.predict_f`` for parts of the rows,
-    and takes memory for one batch and the result alone. The function is traced once, also if the
-    last batch is smaller. It is traced again at the next call: to predict in many small calls, use
-    ``interdomain.serving.load``, whose functions are compiled already.
+    computed once. So this is faster than calling ``model.predict_f`` for parts of the rows, and it
+    needs memory only for one batch and the result. The function is traced once, even if the last
+    batch is smaller. It is traced again at the next call: for many small calls, use
+    ``interdomain.serving.load``, whose functions are already compiled.
 
     >>> import gpflow, numpy as np, interdomain as idm
     >>> kernel = idm.kernels.SphericalMatern52()
@@ -56,29 +56,32 @@ def predict_in_batches(
     ((100000, 1), (100000, 1))
 
     :param model: A GPflow model, a GPflow posterior, what :func:`interdomain.serving.load` returns,
-        or what ``tf.saved_model.load`` returns, with a function of the method's name. Where a model
-        has a ``posterior()``, it is used; a posterior with a cache is used as it is. What
-        TensorFlow cannot compile, such as GPflow's CGLB and Softmax, is called as it is for each
-        batch.
+        or what ``tf.saved_model.load`` returns, with a function of the method's name. If a model
+        has a ``posterior()``, that is used; a posterior with a cache is used as it is. What
+        TensorFlow cannot compile, such as predictions with GPflow's CGLB and Softmax, is called
+        eagerly for each batch.
     :param X: Rows ``[N, D]``: an array, a memory-mapped array, or anything with a shape whose rows
         can be sliced; or a ``tf.data.Dataset`` of batches ``[B, D]``, or of tuples of which these
         are the first. It may have no rows.
-    :param Y: Targets ``[N, P]`` for "predict_log_density"; of a Dataset the second of each tuple.
-    :param method: "predict_f" or "predict_y", mean and variance ``[N, P]`` each; "predict_f_mean",
-        the mean of f alone ``[N, P]``, which takes no M^2 operations per row; or
+    :param Y: Targets ``[N, P]`` for "predict_log_density". If X is a Dataset, Y is the second
+        element of each tuple.
+    :param method: "predict_f" or "predict_y" for mean and variance, ``[N, P]`` each;
+        "predict_f_mean" for only the mean of f, ``[N, P]``, which avoids M^2 operations per row; or
         "predict_log_density", ``[N]``.
-    :param likelihood: For "predict_y" and "predict_log_density" of a posterior, which has none.
-    :param batch_size: Rows of a batch; their number does not change the predictions, but for
-        rounding. By default so many that their covariances, ``batch_size M P`` numbers for M
-        inducing variables (or rows of an exact GP) and P latent GPs, are 2^21 (16 MB in float64),
-        and between 64 and 8,192. A prediction holds several arrays of that size.
+    :param likelihood: The likelihood for "predict_y" and "predict_log_density" if ``model`` is a
+        posterior, which has none.
+    :param batch_size: The number of rows in a batch. Except for rounding, it does not change the
+        predictions. By default it is chosen such that the covariances of a batch, ``batch_size M
+        P`` numbers for M inducing variables (or rows of an exact GP) and P latent GPs, are 2^21
+        numbers (16 MB in float64), but between 64 and 8,192 rows. A prediction holds several arrays
+        of that size.
     :param out: Arrays to write to, such as ``np.memmap``, for results that do not fit into memory:
-        a pair (mean, variance), or one array for methods that return one.
+        a pair (mean, variance), or a single array for methods that return one.
     :param on_invalid: What to do with rows that have NaN or infinite numbers: "raise" an
         :class:`interdomain.streaming.InvalidRowsError` that lists them all, or "nan", for
         predictions that are NaN in these rows.
-    :param progress: Show a progress bar, on stderr, if it takes more than a second.
-    :return: Arrays; those of ``out``, if they were given.
+    :param progress: Show a progress bar on stderr, if the predictions take more than a second.
+    :return: The predictions as arrays; those of ``out``, if it is given.
     :raises ValueError: For X with another number of columns than the model's, for rows that cannot
         be inputs of the kernel, and for arguments that are wrong or do not go together.
     """

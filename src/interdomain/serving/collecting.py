@@ -1,4 +1,4 @@
-"""Predictions of batches, put together in arrays: of this process, or given."""
+"""Collects the predictions of batches in arrays, new ones or those of the user."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from .rows import BoolArray
 class Collected:
     """What a method returns for all rows, written batch by batch.
 
-    :param specs: Of what the method returns for a batch.
-    :param is_single: Whether that is one array, and no pair.
-    :param num_rows: Of all; None if it is known at the end.
+    :param specs: The shapes and types of what the method returns for a batch.
+    :param is_single: Whether that is one array, and not a pair.
+    :param num_rows: The number of all rows; None if it is known only at the end.
     :param out: Arrays to write to, or None.
     :raises ValueError: If ``out`` is not as many arrays of this shape.
     """
@@ -61,7 +61,7 @@ class Collected:
             array[start : self._next] = part
 
     def result(self) -> Any:
-        """All arrays; those given, if they were.
+        """The arrays for all rows; those of ``out``, if it was given.
 
         :raises ValueError: If ``out`` has more rows.
         """

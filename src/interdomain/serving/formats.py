@@ -116,10 +116,10 @@ def check_free(target: Path, *, overwrite: bool) -> None:
 
 
 def write_folder(target: Path, write: Callable[[Path], None]) -> None:
-    """Make a folder, completely or not at all; one that is there is replaced only then.
+    """Make a folder, completely or not at all. An existing one is replaced only at the end.
 
-    A process that is killed may leave a hidden folder beside it, and in the moment between two
-    renamings the previous model under such a name.
+    A process that is killed may leave a hidden folder beside it. If it is killed between the two
+    renamings at the end, the previous model is left under such a hidden name.
 
     :param write: Called with the folder to write to, which does not exist.
     """

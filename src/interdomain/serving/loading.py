@@ -1,4 +1,4 @@
-"""What ``save`` wrote, in use again: ``load``."""
+"""``load``: predictions with a model that ``save`` wrote."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from .predictors import FULL_COV, OF_TARGETS, Predictor
 
 
 class LoadedModel:
-    """Predictions of a saved model, by the methods of the model that was saved.
+    """A saved model that predicts, with the prediction methods of the original model.
 
-    Made by :func:`interdomain.serving.load`. The functions are compiled for any number of rows, and
-    can be called in a ``tf.function``.
+    It is made by :func:`interdomain.serving.load`. The methods are compiled for any number of rows,
+    and can be called in a ``tf.function``.
 
     :ivar metadata: What was saved.
     """
@@ -46,7 +46,7 @@ class LoadedModel:
 
     @property
     def predictor(self) -> Predictor:
-        """The functions themselves, which check nothing."""
+        """The functions themselves, without checks of their arguments."""
         found = self.metadata
         return Predictor(
             kind=f"loaded {found.model}",
@@ -62,7 +62,8 @@ class LoadedModel:
         """Mean ``[N, P]`` of f, and its variance ``[N, P]``, or covariance ``[P, N, N]``.
 
         :param Xnew: ``[N, D]``.
-        :raises ValueError: If Xnew has another shape, or the model had no covariances.
+        :raises ValueError: If Xnew has another shape, or ``full_cov`` is True and the model was
+            saved without covariances.
         """
         name = FULL_COV if boolean("full_cov", full_cov) else "predict_f"
         mean, variance = self._function(name)(self._inputs(Xnew))
@@ -119,9 +120,9 @@ class LoadedModel:
 
 
 def load(path: str | os.PathLike[str]) -> LoadedModel:
-    """Read what :func:`interdomain.serving.save` wrote.
+    """Load a model that :func:`interdomain.serving.save` wrote.
 
-    Values are those of the model that was saved, up to rounding.
+    Its predictions are those of the original model, up to rounding.
 
     :param path: The folder.
     :raises ValueError: If the folder holds something else, is damaged, or is of another format.

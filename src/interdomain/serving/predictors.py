@@ -1,4 +1,4 @@
-"""What predicts, as functions of tensors: of models, of posteriors, and of what was loaded."""
+"""The prediction functions of models, posteriors and loaded models, as functions of tensors."""
 
 from __future__ import annotations
 
@@ -24,24 +24,24 @@ from ..inducing_variables.multioutput import num_inducing
 Function: TypeAlias = Callable[..., Any]
 
 METHODS = ("predict_f", "predict_f_mean", "predict_y", "predict_log_density")
-"""``predict_f_mean`` is the first of ``predict_f``; the others are GPflow's."""
+"""``predict_f_mean`` is the first result of ``predict_f``; the others are GPflow's methods."""
 
 FULL_COV = "predict_f_full_cov"
 """``predict_f`` with ``full_cov=True``."""
 
 OF_TARGETS = "predict_log_density"
-"""The one that is of a pair (X, Y)."""
+"""The method that takes a pair (X, Y)."""
 
 
 @dataclass(frozen=True)
 class Predictor:
-    """Functions that predict, and what is known of their inputs.
+    """Functions that predict, and what is known about their inputs.
 
-    :ivar kind: The class of what predicts, for messages.
-    :ivar functions: By name, of X ``[N, D]`` in ``dtype``; that of the log density of a pair
-        (X, Y).
-    :ivar dtype: That of X.
-    :ivar num_columns: D, where it is known.
+    :ivar kind: The class of the object that predicts, for messages.
+    :ivar functions: The functions by name. They take X ``[N, D]`` in ``dtype``; that of the log
+        density takes a pair (X, Y).
+    :ivar dtype: The type of X.
+    :ivar num_columns: The number D of columns of X; None if it is not known.
     :ivar row_entries: The numbers in the covariances of one row: M times the number of latent GPs.
     :ivar kernel: Checks rows, where there is one.
     :ivar is_compiled: Whether the functions are graphs already.
@@ -83,12 +83,12 @@ class Predictor:
 def predictor_of(
     model: GPModel | AbstractPosterior, likelihood: Likelihood | None = None, *, keep: bool = False
 ) -> Predictor:
-    """The functions of a model or posterior, whose cache is computed now.
+    """The functions of a model or posterior. The cache of the posterior is computed here.
 
-    :param likelihood: Of a posterior, which has none.
-    :param keep: Whether the cache becomes variables, which a SavedModel writes to files of any
-        size; tensors become a part of the graph.
-    :raises ValueError: For a likelihood beside that of a model.
+    :param likelihood: The likelihood for a posterior, which has none.
+    :param keep: Whether the cache is kept in variables, which a SavedModel writes to files of any
+        size. Otherwise it is kept in tensors, which become a part of the graph.
+    :raises ValueError: If a likelihood is given for a model, which has its own.
     """
     if likelihood is not None:
         instance("likelihood", likelihood, Likelihood, "a GPflow likelihood")

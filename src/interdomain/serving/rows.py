@@ -45,7 +45,7 @@ class ArrayRows:
         self.targets_are_integers = Y is not None and _kind(self._parts["Y"]) in "iub"
 
     def batches(self, batch_size: int) -> Iterator[Batch]:
-        """In order; the last may have fewer rows."""
+        """The batches in order; the last may have fewer rows."""
         for start in range(0, self.num_rows, batch_size):
             rows = slice(start, start + batch_size)
             yield tuple(numeric(name, part[rows], _RULE) for name, part in self._parts.items())
@@ -54,9 +54,9 @@ class ArrayRows:
 class DatasetRows:
     """A ``tf.data.Dataset`` of batches X, or of tuples of which X is the first.
 
-    :param with_targets: Whether the second of each tuple is Y.
-    :ivar num_rows: None: it is known at the end.
-    :raises ValueError: If the elements are others, or the dataset never ends.
+    :param with_targets: Whether the second element of each tuple is Y.
+    :ivar num_rows: None: the number of rows is known only at the end.
+    :raises ValueError: If the elements are of another kind, or the dataset never ends.
     """
 
     num_rows: None = None
@@ -82,7 +82,7 @@ class DatasetRows:
         self._dataset, self._wanted = dataset, wanted
 
     def batches(self, batch_size: int) -> Iterator[Batch]:
-        """In order, in batches of another size than the dataset's."""
+        """The batches in order, cut to the given size, whatever the batches of the dataset."""
         for element in self._dataset.rebatch(batch_size).as_numpy_iterator():
             parts = element if isinstance(element, tuple) else (element,)
             yield tuple(parts[: self._wanted])

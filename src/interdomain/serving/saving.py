@@ -1,4 +1,4 @@
-"""A model or posterior as a SavedModel that predicts: ``save``."""
+"""``save``: writes a model or posterior as a SavedModel that predicts."""
 
 from __future__ import annotations
 
@@ -33,35 +33,37 @@ def save(
     num_columns: int | None = None,
     overwrite: bool = False,
 ) -> None:
-    """Write what predictions need to a folder: a TensorFlow SavedModel.
+    """Save a model for prediction, as a folder with a TensorFlow SavedModel.
 
-    It holds the cache of the posterior and the parameters of the kernel and of the likelihood; no
-    q(u) beside its cache, no optimiser, and of models with inducing variables no data. (``GPR``,
-    ``VGP`` and ``GPMC`` predict from their rows, which are saved then; GPflow's ``CGLB`` cannot be
-    compiled, ``CGLB.posterior()`` can.) A :class:`interdomain.deep.DeepGP` is saved with its draws,
-    for ``num_prediction_samples`` samples, and the parameters of its layers. Training cannot go on
-    from it. The functions are
+    The folder holds the cache of the posterior and the parameters of the kernel and the likelihood.
+    It does not hold q(u) itself, an optimizer, or, for models with inducing variables, any data, so
+    training cannot be continued from it. (``GPR``, ``VGP`` and ``GPMC`` predict from their rows,
+    which are therefore saved. GPflow's ``CGLB`` cannot be compiled, but ``CGLB.posterior()`` can.)
+    A :class:`interdomain.deep.DeepGP` is saved with its random draws for ``num_prediction_samples``
+    samples, and the parameters of its layers. The functions are
 
-    * ``predict_f(Xnew)`` and ``predict_f_mean(Xnew)``, of any number of rows ``[N, D]``;
-    * ``predict_f_full_cov(Xnew)``, the covariances ``[P, N, N]`` with them, where the model has
+    * ``predict_f(Xnew)`` and ``predict_f_mean(Xnew)``, for any number of rows ``[N, D]``;
+    * ``predict_f_full_cov(Xnew)``, the mean with the covariances ``[P, N, N]``, if the model has
       them;
-    * ``predict_y(Xnew)`` and ``predict_log_density((Xnew, Y))``, where there is a likelihood that
-      has them.
+    * ``predict_y(Xnew)`` and ``predict_log_density((Xnew, Y))``, if there is a likelihood that has
+      them.
 
-    :func:`interdomain.serving.load` reads them, and so does ``tf.saved_model.load`` in a process
-    without this library and GPflow; rows are checked by the first alone. Each is a signature for
-    TensorFlow Serving too, ``predict_f`` the default one, with inputs "Xnew" and "Y" and outputs
-    "mean", "variance" and "log_density".
+    They can be loaded by :func:`interdomain.serving.load`, which also checks rows, or by
+    ``tf.saved_model.load`` in a process without this library and GPflow. Each is also a signature
+    for TensorFlow Serving, with inputs "Xnew" and "Y" and outputs "mean", "variance" and
+    "log_density"; ``predict_f`` is the default signature.
 
-    :param model: A GPflow model, a posterior or a ``DeepGP``; a posterior with a cache is saved as
-        it is, of a model and a posterior without one the cache is computed.
-    :param path: A new folder. It is there completely or not at all.
-    :param likelihood: Of a posterior, which has none; without it, it predicts f alone.
-    :param num_columns: The number D of columns of X, where the model does not know it, as with a
+    :param model: A GPflow model, a posterior or a ``DeepGP``. A posterior with a cache is saved as
+        it is; otherwise the cache is computed.
+    :param path: A new folder. It is written completely or not at all.
+    :param likelihood: The likelihood, if ``model`` is a posterior, which has none. Without it only
+        predictions of f are saved.
+    :param num_columns: The number D of columns of X, if the model does not know it, as with a
         kernel that selects its columns by ``active_dims``.
     :param overwrite: Replace a saved model at ``path``; nothing else is replaced.
-    :raises ValueError: If something is at the path, an argument is wrong, or TensorFlow cannot
-        compile the predictions for any number of rows, such as those of GPflow's Softmax.
+    :raises ValueError: If there is something at the path already, an argument is wrong, or
+        TensorFlow cannot compile the predictions for any number of rows, such as those of GPflow's
+        Softmax.
     :raises OSError: If the folder cannot be written.
     """
     target = as_path(path)

@@ -1,4 +1,4 @@
-"""Which sort of object predicts: a model, a posterior, or what was loaded."""
+"""Finds the prediction functions of a model, a posterior, or a loaded model."""
 
 from __future__ import annotations
 

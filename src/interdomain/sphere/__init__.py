@@ -1,5 +1,5 @@
-"""Pure mathematics of the sphere S^{d-1}: harmonics, zonal series, eigenvalues, and points of the
-globe. No GPflow."""
+"""Mathematics of the sphere S^{d-1}, independent of GPflow: harmonics, zonal series, eigenvalues,
+and points of the globe."""
 
 from .activations import (
     GELU,

@@ -23,7 +23,8 @@ from .funk_hecke import funk_hecke_rule, power_coefficient
 
 
 class Activation(abc.ABC):
-    """A function of the cosine t of an angle, with its coefficients in every dimension."""
+    """An activation as a function of the cosine t of an angle, with its coefficients on spheres of
+    any dimension."""
 
     @abc.abstractmethod
     def __call__(self, t: tf.Tensor) -> tf.Tensor:
@@ -35,12 +36,12 @@ class Activation(abc.ABC):
 
     @abc.abstractmethod
     def coefficients(self, dimension: int, degrees: Sequence[int]) -> Array:
-        """The coefficients of ``degrees``, ``[len(degrees)]``; zero for those that have none."""
+        """The coefficients of ``degrees``, ``[len(degrees)]``; zero for degrees that it lacks."""
 
 
 @dataclass(frozen=True)
 class ReLU(Activation):
-    """``max(t, 0)``: degrees 0, 1 and the even ones."""
+    """``max(t, 0)``. It has the degrees 0, 1 and all even ones."""
 
     def __call__(self, t: tf.Tensor) -> tf.Tensor:
         return tf.nn.relu(t)
@@ -54,8 +55,8 @@ class ReLU(Activation):
 
 @dataclass(frozen=True)
 class SmoothActivation(Activation):
-    """A smooth function of ``sharpness t``. Its coefficients fall fast, and come from extended
-    precision.
+    """A smooth function of ``sharpness t``. Its coefficients decay fast with the degree, and are
+    computed in extended precision.
 
     :param sharpness: Finite and positive.
     :raises ValueError: If it is not.
@@ -89,8 +90,10 @@ def _smooth_coefficients(
 
 @dataclass(frozen=True)
 class Softplus(SmoothActivation):
-    """``log(1 + exp(sharpness t)) / sharpness``: ReLU for large sharpness. Half of t and an even
-    function: degrees 0, 1 and the even ones."""
+    """``log(1 + exp(sharpness t)) / sharpness``, which approaches ReLU for large sharpness.
+
+    It is the sum of ``t / 2`` and an even function, and has the degrees 0, 1 and all even ones.
+    """
 
     def __call__(self, t: tf.Tensor) -> tf.Tensor:
         return tf.nn.softplus(self.sharpness * t) / self.sharpness
@@ -105,8 +108,10 @@ class Softplus(SmoothActivation):
 
 @dataclass(frozen=True)
 class GELU(SmoothActivation):
-    """``t Phi(sharpness t)``, Phi being the normal distribution function. Half of t and an even
-    function: degrees 0, 1 and the even ones."""
+    """``t Phi(sharpness t)``, where Phi is the standard normal distribution function.
+
+    It is the sum of ``t / 2`` and an even function, and has the degrees 0, 1 and all even ones.
+    """
 
     def __call__(self, t: tf.Tensor) -> tf.Tensor:
         # tf.nn.gelu rounds sqrt(2) to single precision.
@@ -122,7 +127,7 @@ class GELU(SmoothActivation):
 
 @dataclass(frozen=True)
 class Erf(SmoothActivation):
-    """``erf(sharpness t)``, an odd function: the odd degrees."""
+    """``erf(sharpness t)``, an odd function. It has the odd degrees."""
 
     def __call__(self, t: tf.Tensor) -> tf.Tensor:
         return tf.math.erf(self.sharpness * t)
@@ -138,10 +143,10 @@ class Erf(SmoothActivation):
 class CustomActivation(Activation):
     """Any function, with coefficients by a quadrature in float64 that is split at its kinks.
 
-    Coefficients below about 1e-15 times the function's largest value are lost in its rounding;
-    degrees with such coefficients are left out.
+    Coefficients below about 1e-15 times the function's largest value cannot be told from rounding
+    errors; degrees with such coefficients are left out.
 
-    :param function: From a tensor of values of t to a tensor of the same shape.
+    :param function: A function from a tensor of values of t to a tensor of the same shape.
     :param kinks: Where, inside (-1, 1), the function is not smooth. The quadrature is split at zero
         in any case.
     """
@@ -200,9 +205,9 @@ NAMED_ACTIVATIONS: dict[str, Activation] = {
 def resolve_activation(
     activation: str | Activation | Callable[[tf.Tensor], tf.Tensor],
 ) -> Activation:
-    """The activation that a name, an :class:`Activation` or any function stands for.
+    """The :class:`Activation` for a name, an :class:`Activation` or any function of a tensor.
 
-    :raises ValueError: For an unknown name, or what is not a function.
+    :raises ValueError: For an unknown name, or something that is not a function.
     """
     if isinstance(activation, Activation):
         return activation

@@ -1,8 +1,8 @@
 """Functions of an angle at many points, interpolated between nodes where they are computed.
 
-A series of fifty degrees passes over a matrix of inner products some hundred times. But as a
-function of the angle it is as smooth as its highest degree is low: a table of values and slopes at
-the nodes, and a cubic polynomial between neighbours, cost a few passes.
+A series of fifty degrees passes over a matrix of inner products some hundred times. But if its
+highest degree is low, it is a smooth function of the angle. Then a table of values and slopes at
+the nodes, with cubic polynomials between neighbours, costs only a few passes.
 """
 
 from __future__ import annotations

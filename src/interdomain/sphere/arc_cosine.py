@@ -25,9 +25,9 @@ from .funk_hecke import power_coefficient
 def arc_cosine(t: tf.Tensor, order: int) -> tf.Tensor:
     """kappa_n(t), with kappa_n(1) = 1, for order n = 0, 1 or 2.
 
-    ``kappa_n' = n^2 / (2n - 1) kappa_{n-1}`` holds for these three, so that gradients are those
-    of a lower order and finite at t = -1 and t = 1. The slope of order 0 diverges there; within a
-    rounding error of the ends it is taken to be zero, because a pair that coincides does so for
+    ``kappa_n' = n^2 / (2n - 1) kappa_{n-1}`` holds for these orders, so that gradients are values
+    of a lower order, and finite at t = -1 and t = 1. The slope of order 0 diverges at both ends.
+    Within a rounding error of them it is set to zero, because two inputs that coincide do so for
     all hyperparameters.
 
     :param t: Inner products of unit vectors; rounding errors beyond [-1, 1] are clipped.
@@ -71,9 +71,9 @@ def arc_cosine_eigenvalues(
 ) -> tuple[float, ...]:
     """The eigenvalues of degrees 0 to ``max_degree``, each to full relative accuracy.
 
-    One layer is the square of the expansion of ``max(t, 0)^order``, in closed form. Deeper kernels
-    have no closed form, and eigenvalues far below the 1e-16 that a float64 quadrature resolves, so
-    they are integrated in extended precision.
+    For one layer they are the squared coefficients of ``max(t, 0)^order``, in closed form. Deeper
+    kernels have no closed form, and their eigenvalues fall far below the 1e-16 that a quadrature in
+    float64 resolves, so they are integrated in extended precision.
     """
     if depth > 1:
         return _deep_eigenvalues(order, depth, dimension, max_degree)

@@ -1,4 +1,4 @@
-"""The label of a spherical harmonic: its chain of degrees.
+"""Labels of spherical harmonics: chains of degrees.
 
 A harmonic of the basis of :mod:`interdomain.sphere.harmonics` on S^{d-1} is named by its degrees
 in the first two, three, ... and all d coordinates, ``|k_2| <= k_3 <= ... <= k_d = l``. A ``k_2``
@@ -22,8 +22,8 @@ from .dimensions import num_harmonics
 
 
 def raises_of(chains: IntArray) -> IntArray:
-    """By how much each coordinate from the second on raises the degree, ``[M, d - 1]``, the first
-    column with the sign of ``k_2``."""
+    """By how much each coordinate from the second on raises the degree, ``[M, d - 1]``. The first
+    column has the sign of ``k_2``."""
     raises = chains.copy()
     raises[:, 1:] -= np.abs(chains[:, :-1])
     return raises
@@ -90,8 +90,8 @@ def validate_chains(chains: Any, dimension: int) -> IntArray:
 
 
 def neighbours_of(chains: IntArray) -> IntArray:
-    """The chains that raise the degree of one of these by one, at any coordinate, and are not among
-    these, ``[C, d - 1]``; those of the first ones first."""
+    """The neighbours of some chains, ``[C, d - 1]``: new chains that raise the degree of one of
+    them by one, at any coordinate. Neighbours of the first chains come first."""
     raises = raises_of(chains)
     seen = set(map(tuple, raises.tolist()))
     found: list[tuple[int, ...]] = []

@@ -10,7 +10,7 @@ import numpy as np
 from .._arguments import as_integer, check_size, integer, items, short
 
 MAX_FACTORS = 100_000
-"""Of a binomial coefficient, for which time and digits can be spared."""
+"""The largest number of factors of a binomial coefficient that is computed in reasonable time."""
 
 
 def num_harmonics(dimension: int, degree: int) -> int:
@@ -43,8 +43,11 @@ def validate_dimension(dimension: int) -> int:
 
 
 def validate_max_degree(max_degree: int, *, allow_large: bool) -> int:
-    """:raises ValueError: Unless it is an integer of 0 or more, and the coefficients of all degrees
-    up to it can be found by a quadrature, which needs a matrix of as many rows and columns."""
+    """Check a highest degree.
+
+    :raises ValueError: Unless it is an integer of 0 or more, and small enough for a quadrature of
+        the coefficients of all degrees up to it, which needs a matrix of as many rows and columns.
+    """
     found = integer("max_degree", max_degree, at_least=0)
     what = f"the quadrature for {found + 1:,} degrees"
     check_size("max_degree", what, float(found + 1) ** 2, allow_large=allow_large)

@@ -22,10 +22,10 @@ from .dimensions import validate_dimension
 def funk_hecke_rule(
     dimension: int, max_degree: int, breaks: tuple[float, ...] = (), num_nodes: int = 100
 ) -> tuple[Array, Array]:
-    """A quadrature for the coefficients of all degrees up to ``max_degree``.
+    """A quadrature rule for the coefficients of all degrees up to ``max_degree``.
 
-    Gauss-Legendre in the angle, where ``t = cos(theta)`` and functions with square-root ends in t
-    are smooth.
+    It is Gauss-Legendre quadrature in the angle theta with ``t = cos(theta)``, in which functions
+    with square-root singularities at the ends of t are smooth.
 
     :param breaks: Values of t in (-1, 1) at which the function has a kink or a jump; the rule is
         split there.
@@ -69,12 +69,12 @@ def funk_hecke_coefficients(
     """Coefficients of any function of t by quadrature, differentiable in its parameters.
 
     The accuracy is *absolute*, about 1e-15 times the function's largest value up to degree 60
-    and 2e-14 at degree 150: coefficients smaller than that are noise. Where the function is a
-    square of an activation's expansion, integrate the activation and square.
+    and 2e-14 at degree 150: coefficients smaller than that are noise. If the coefficients are the
+    squares of those of an activation, integrate the activation and square the result.
 
-    :param shape_function: From a tensor of values of t to the function's values there.
+    :param shape_function: A function from a tensor of values of t to its values there.
     :param degrees: The degrees l.
-    :param breaks: Where the function has kinks, see :func:`funk_hecke_rule`.
+    :param breaks: Where the function has kinks; see :func:`funk_hecke_rule`.
     """
     t, matrix = funk_hecke_rule(dimension, max(degrees), breaks)
     values = shape_function(tf.constant(t, dtype))

@@ -22,8 +22,9 @@ def unit_vectors(latitude_longitude: Any) -> tf.Tensor:
     """Unit vectors of points of the globe, ``(cos(lat) cos(lon), cos(lat) sin(lon), sin(lat))``.
 
     Angles are reduced to quarters of a turn before their sine and cosine are taken: longitudes of
-    180 and -180 degrees are the same to the last bit, and a pole is exactly ``(0, 0, 1)`` or
-    ``(0, 0, -1)``, whatever the longitude. It can be differentiated everywhere, and compiled.
+    180 and -180 degrees give the same result to the last bit, and a pole is exactly ``(0, 0, 1)``
+    or ``(0, 0, -1)``, whatever the longitude. The function can be compiled, and its gradients exist
+    everywhere.
 
     >>> import interdomain as idm
     >>> idm.sphere.unit_vectors([[90.0, 12.0], [0.0, 180.0], [0.0, -180.0]]).numpy().tolist()
@@ -33,8 +34,8 @@ def unit_vectors(latitude_longitude: Any) -> tf.Tensor:
     :return: In the float type of the argument, float64 for integers and lists. The first axis is at
         longitude 0 on the equator, the second at longitude 90 degrees east, the third at the north
         pole.
-    :raises ValueError: If an entry is not finite or a latitude is beyond 90 degrees; not of tensors
-        whose values are not known while a function is compiled.
+    :raises ValueError: If an entry is not finite or a latitude is beyond 90 degrees. Tensors whose
+        values are not known while a function is compiled are not checked.
     :warns UserWarning: If the angles look like radians.
     """
     X = _as_floats(latitude_longitude)
@@ -50,11 +51,11 @@ def unit_vectors(latitude_longitude: Any) -> tf.Tensor:
     "return: [batch..., 2]",
 )
 def latitude_longitude(unit: Any) -> tf.Tensor:
-    """Latitude and longitude in degrees of vectors in R^3, which :func:`unit_vectors` inverts.
+    """Latitude and longitude in degrees of vectors in R^3: the inverse of :func:`unit_vectors`.
 
     :param unit: Vectors of any positive length.
-    :return: Latitude from -90 to 90 and longitude from -180 to 180, which is of no meaning at a
-        pole.
+    :return: Latitude from -90 to 90 and longitude from -180 to 180. At a pole the longitude is
+        arbitrary.
     """
     unit = _as_floats(unit)
     x, y, z = unit[..., 0], unit[..., 1], unit[..., 2]
@@ -63,8 +64,8 @@ def latitude_longitude(unit: Any) -> tf.Tensor:
 
 
 def on_the_globe(X: tf.Tensor) -> tf.Tensor:
-    """:func:`unit_vectors` of a tensor of floats, unchecked; beyond 90 degrees of latitude a point
-    comes down on the other side of the pole."""
+    """:func:`unit_vectors` of a tensor of floats, without checks. A latitude beyond 90 degrees
+    gives a point on the other side of the pole."""
     sine, cosine = _sine_and_cosine(X)
     along, height = cosine[..., 0], sine[..., 0]
     return tf.stack([along * cosine[..., 1], along * sine[..., 1], height], axis=-1)
@@ -102,7 +103,7 @@ def check_latitude_longitude(name: str, X: Array) -> None:
 
 
 def warn_of_radians(name: str, X: Array) -> None:
-    """One warning of several points that are all within what is a globe in radians."""
+    """Warn if there are several points and all of them would fit on a globe in radians."""
     X = np.asarray(X).reshape([-1, 2])
     varies = len(X) > 1 and np.all(np.ptp(X, axis=0) > 0) and np.any(X != np.round(X))
     latitude, longitude = np.max(np.abs(X), axis=0, initial=0)

@@ -287,8 +287,8 @@ def chosen_harmonics(
     :param X: Unit vectors; d is the last dimension, statically known. Off the sphere the harmonics
         are continued as homogeneous polynomials.
     :param chains: Valid chains of degrees ``[M, d - 1]``; see :mod:`interdomain.sphere.chains`.
-    :param scale: A factor for all harmonics of a point.
-    :return: One row a harmonic: the layout of ``Kuf``.
+    :param scale: A factor for each point, by which all its harmonics are multiplied.
+    :return: One row for each harmonic, as in ``Kuf``.
     """
     X = tf.convert_to_tensor(X)
     dimension = X.shape[-1]

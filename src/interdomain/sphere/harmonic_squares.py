@@ -1,7 +1,7 @@
 """The mean squares of single harmonics over some points, for choosing among them.
 
-One at a time, in NumPy, where it is not known beforehand which will be asked for; all harmonics of
-a known set are computed by :mod:`interdomain.sphere.harmonic_products`.
+They are computed one at a time, in NumPy, because it is not known beforehand which are needed. For
+a known set of harmonics, use :mod:`interdomain.sphere.harmonic_products`.
 """
 
 from __future__ import annotations

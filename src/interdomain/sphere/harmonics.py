@@ -247,15 +247,15 @@ def spherical_harmonics(
     They are orthonormal under the uniform probability measure of the sphere, so that
     ``sum_j Y_lj(x) Y_lj(x') = N(d, l) P_l(x . x')`` (the addition theorem; Dai & Xu eq. 1.2.7).
 
-    The work is done on all points at once: with features first, every operation touches long
-    contiguous rows.
+    All points are processed at once: as the features are the first axis, every operation works on
+    long contiguous rows.
 
     :param X: Unit vectors; d is the last dimension, and 2 or more. Off the sphere the harmonics
         are continued as homogeneous polynomials ("solid harmonics").
     :param degrees: Increasing degrees l.
-    :param scale: A factor for all harmonics of a point. It costs nothing: the recurrence starts
-        from it.
-    :return: One row a harmonic, degree by degree: the layout of ``Kuf``.
+    :param scale: A factor for each point, by which all its harmonics are multiplied. It costs
+        nothing, because the recurrence starts from it.
+    :return: One row for each harmonic, degree by degree, as in ``Kuf``.
     :raises ValueError: If ``degrees`` is not increasing or d is not statically known.
     """
     degrees = validate_degrees(degrees)

@@ -1,4 +1,4 @@
-"""The angles between unit vectors, to all digits that the vectors have.
+"""The angles between unit vectors, as accurately as the vectors determine them.
 
 Rounding the inner product ``t = cos(angle)`` of two vectors, by 1e-16, moves a small angle by
 1e-16 divided by the angle: a kernel of a short lengthscale sees that. The haversine,
@@ -18,12 +18,13 @@ _COINCIDENT = 2.5e-21
 
 
 def angles_of(haversines: tf.Tensor) -> tf.Tensor:
-    """In [0, pi]; rounding errors beyond are clipped."""
+    """The angles in [0, pi] of some haversines; rounding errors beyond [0, 1] are clipped."""
     return 2 * tf.asin(tf.sqrt(tf.clip_by_value(haversines, 0, 1)))
 
 
 def haversines(unit: tf.Tensor, unit2: tf.Tensor | None = None) -> tf.Tensor:
-    """Of all pairs of rows of two arrays of unit vectors, or of each batch with itself.
+    """The haversines of all pairs of rows of two arrays of unit vectors, or of each batch with
+    itself.
 
     :param unit: ``[batch..., N, d]``, in float64.
     :param unit2: ``[batch2..., N2, d]``.

@@ -36,7 +36,7 @@ _REACH = 42.0
 
 
 def longest_time(dimension: int) -> float:
-    """Up to here the expansion is good to 1e-12 of its value at t = 1."""
+    """The time up to which the expansion is accurate to 1e-12 of its value at t = 1."""
     return 0.02 / max(1.0, 0.1 * (dimension - 2) / 2)
 
 

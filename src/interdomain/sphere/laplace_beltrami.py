@@ -134,11 +134,11 @@ class LaplaceBeltramiSpectrum(ABC):
     """The eigenvalues of a stationary kernel on S^{d-1}, and the kernel they sum to.
 
     :param dimension: Dimension d of the space around the sphere.
-    :param lengthscale: In radians on the unit sphere: a scalar tensor, whose dtype results have, or
-        a number. Any positive one: beyond 1e-10 and 1e10 the kernel, white noise and a constant,
-        does not change.
-    :raises ValueError: If there is no such sphere, or the lengthscale is no scalar, or a number
-        that is not positive; the values of tensors are not looked at.
+    :param lengthscale: In radians on the unit sphere: a number, or a scalar tensor whose dtype the
+        results will have. It may have any positive value: below 1e-10 the kernel is white noise and
+        above 1e10 a constant, and does not change any more.
+    :raises ValueError: If there is no such sphere, or the lengthscale is not a scalar or is a
+        number that is not positive. The values of tensors are not checked.
     """
 
     def __init__(self, dimension: int, lengthscale: tf.Tensor) -> None:
@@ -151,7 +151,7 @@ class LaplaceBeltramiSpectrum(ABC):
     # spectrum of its own.
     @cached_property
     def lengthscale(self) -> tf.Tensor:
-        """In float64, within the limits."""
+        """The lengthscale in float64, clipped to the limits."""
         return tf.clip_by_value(tf.cast(self._given, tf.float64), *_RANGE)
 
     smoothness: float = np.inf
@@ -179,14 +179,15 @@ class LaplaceBeltramiSpectrum(ABC):
         """The kernel as a function of the inner product t of two unit vectors, in the dtype of the
         lengthscale.
 
-        :param t: An angle is known as well as the dtype of t tells its cosine from one: to 1e-8 in
-            float64, and 3e-4 in float32. :meth:`at_haversines` has no such limit.
+        :param t: Inner products. Small angles are resolved only as well as the dtype of t tells
+            their cosine from one: to 1e-8 in float64, and to 3e-4 in float32.
+            :meth:`at_haversines` has no such limit.
         """
         return self.at_haversines((1 - t) / 2)
 
     def at_haversines(self, haversines: tf.Tensor) -> tf.Tensor:
-        """As :meth:`shape_function`, of ``sin(angle / 2)^2 = (1 - t) / 2``, which tells small
-        angles apart."""
+        """As :meth:`shape_function`, but as a function of ``sin(angle / 2)^2 = (1 - t) / 2``, which
+        resolves small angles."""
         size = haversines.shape.num_elements()
         is_summed = size is not None and size < _LEAST_TABULATED
         dtypes = (haversines.dtype, self.dtype)

@@ -53,8 +53,8 @@ def zonal_series(
     memory stays at a few times the size of ``t``, whatever the number of degrees.
 
     :param t: Inner products of unit vectors, in [-1, 1].
-    :param weights: One weight a degree; a kernel with eigenvalues lambda_l has the weights
-        ``lambda_l N(d, l)``, that sum to its value at t = 1.
+    :param weights: One weight for each degree. A kernel with eigenvalues lambda_l has the weights
+        ``lambda_l N(d, l)``, which add up to its value at t = 1.
     :param dimension: Dimension d >= 2 of the space around the sphere.
     :param num_levels: Sum only the first ``num_levels`` degrees, a number that may be computed;
         the others do not contribute, and have zero gradient. All by default.

@@ -1,4 +1,8 @@
-"""Sums over rows of data that need not fit into memory, for `interdomain.models.StructuredSGPR`."""
+"""Sums over rows of data that need not fit into memory.
+
+They serve :class:`interdomain.models.StructuredSGPR` and
+:class:`interdomain.models.CollapsedSVGP`.
+"""
 
 from .invalid_rows import InvalidRowsError
 from .shards import Shards

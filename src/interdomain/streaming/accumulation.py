@@ -1,4 +1,4 @@
-"""One pass over rows of data: reads and checks them, and keeps what is done of their sums."""
+"""One pass over rows of data: reads and checks them, sums, and saves the sums so far."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from .pass_files import PassFile
 from .sources import BoolArray, RowSource, finite_rows
 
 Told = Callable[[Array, Array], None]
-"""What is told of rows X and Y."""
+"""A function that is called with rows X and Y."""
 
 
 def accumulate(
@@ -42,9 +42,9 @@ def accumulate(
     :param file: Where to keep the sums; rows whose sums it holds are not summed again.
     :param name: The name of the source, if there are several.
     :param told: Called with the finite rows X and Y of the first batch that has some.
-    :raises InvalidRowsError: If rows are not finite: the sums until the first of them have been
-        saved. Or if rows are outside of where the features are made for, which cannot be skipped.
-        The error names all such rows.
+    :raises InvalidRowsError: If rows are not finite and are not to be skipped; the sums before the
+        first of them have been saved. Or if rows are outside of the box of the features; these
+        cannot be skipped. The error names all such rows.
     :raises ValueError: If what is summed is not finite, no row is left, or the file belongs to
         other rows or features.
     """

@@ -1,4 +1,4 @@
-"""Files of statistics: written whole, and checked before anything is computed from them."""
+"""Files of statistics: written completely or not at all, and checked when they are read."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from ..sphere._typing import Array
 
 FORMAT = 1
 _SLACK = 1e-6
-"""What rows that were taken away may leave of a sum, relative to the largest."""
+"""The tolerance for sums from which rows were removed, relative to the largest number."""
 
 
 @dataclass(frozen=True)
@@ -93,8 +93,8 @@ def position_of(arrays: Mapping[str, Array]) -> Position | None:
 
 
 def header_of(arrays: Mapping[str, Array]) -> dict[str, Any]:
-    """The numbers and names of statistics, once everything that belongs to them is there and could
-    be sums over rows.
+    """The numbers and names of statistics, after a check that all arrays are there and could be
+    sums over rows.
 
     :raises ValueError: If not; the message begins with the key.
     """

@@ -1,7 +1,7 @@
-"""What of the prior's variance the bound is charged for: not that of blocks that leave nothing out.
+"""The part of the prior variance that enters the bound: that of blocks whose features leave some.
 
-The bound has ``tr Kff - tr Qff``. Of a kernel of finite rank with all of its features the two are
-the same, so that neither is needed.
+The bound has the term ``tr Kff - tr Qff``. For a kernel of finite rank with all of its features the
+two are the same, so that neither is needed.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ from ..kernels._diagonals import DiagonalTerm, diagonal_terms
 def charged_terms(
     inducing_variable: InducingVariables, kernel: Kernel, num_columns: int
 ) -> tuple[list[DiagonalTerm], BoolArray]:
-    """The terms of the diagonal of a kernel, without those of blocks that leave nothing out; and
-    which features are of the other blocks, ``[M]``.
+    """The terms of the diagonal of a kernel, without those of blocks whose features represent all
+    of it; and which features belong to the other blocks, ``[M]``.
 
     :param num_columns: Number D of columns of X.
     """

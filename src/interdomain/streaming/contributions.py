@@ -21,15 +21,15 @@ from .mean_columns import mean_columns
 class Contributions:
     """The columns that are summed over, for one kernel, inducing variable and mean function.
 
-    A row (x, y) adds the column ``s = (Kuf(x), y, h(x))``, h being the columns of the mean
-    function, and the terms of ``K(x, x)``, but for blocks of features that leave nothing of their
-    kernel out. The sum of ``s s^T`` holds every product that the bound needs.
+    A row (x, y) adds the column ``s = (Kuf(x), y, h(x))``, where h are the columns of the mean
+    function, and the terms of ``K(x, x)``, without those of blocks whose features represent all of
+    their kernel. The sum of ``s s^T`` holds every product that the bound needs.
 
     Which parameters the columns depend on is read from the graph that computes them: the variables
     it captures. For spherical harmonics these are ``weight_variances`` and ``bias_variance``; for
     points, all of the kernel's parameters that its covariances use and the points. Features that
-    are made for a box of rows, such as an interval, know less inside of it than beyond: they are
-    computed for rows inside, and no others are accepted.
+    are made for a box, such as an interval, depend on fewer parameters inside of it than outside:
+    only rows inside are accepted.
 
     :ivar boxes: Where the rows have to be, in columns of X; empty if they may be anywhere.
     :ivar parameters: Those parameters by name, such as "kernel.weight_variances".
@@ -78,7 +78,7 @@ class Contributions:
     def stack(self, X: tf.Tensor, Y: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
         """The columns s, ``[M + P + H, n]``, and the terms of the diagonal, ``[T, n]``.
 
-        For rows that have passed :meth:`check`: values beyond :attr:`boxes` mean nothing.
+        The rows must have passed :meth:`check`: values outside of :attr:`boxes` are meaningless.
         """
         stacked, terms = self._traced(X, Y)
         return stacked, terms

@@ -1,4 +1,4 @@
-"""Expected log-likelihoods that a fit without minibatches can rely on: the same in every pass."""
+"""Expected log-likelihoods that are the same in every pass, as a fit without minibatches needs."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ what ``likelihood.variational_expectations`` returns.
 def expectations_of_gpflow(
     likelihood: Likelihood, X: tf.Tensor, mean: tf.Tensor, variance: tf.Tensor, Y: tf.Tensor
 ) -> tf.Tensor:
-    """In closed form or by quadrature."""
+    """As GPflow computes it: in closed form or by quadrature."""
     return likelihood.variational_expectations(X, mean, variance, Y)
 
 
@@ -39,7 +39,8 @@ def expectations_of_draws(
     variance: tf.Tensor,
     Y: tf.Tensor,
 ) -> tf.Tensor:
-    """By as many draws as the likelihood makes, but the same ones every time."""
+    """By the likelihood's number of Monte Carlo draws, rounded to an even number; the draws are
+    the same every time."""
     size = 2 * max(1, likelihood.num_monte_carlo_points // 2)
     half = [size // 2, tf.shape(mean)[0], mean.shape[1]]
     # Each with its opposite: expectations of what is odd vanish, and slopes are less noisy.
@@ -57,8 +58,10 @@ def expectations_of_draws(
 def expectations_of_labels(
     likelihood: Bernoulli, X: tf.Tensor, mean: tf.Tensor, variance: tf.Tensor, Y: tf.Tensor
 ) -> tf.Tensor:
-    """GPflow takes the logarithm of ``1 - sigmoid(f)``, which is that of zero where f is more than
-    37: of a logistic link the logarithm is computed as a whole, with the same quadrature."""
+    """For a logistic link, by the same quadrature as GPflow, but with a stable log-sigmoid.
+
+    GPflow takes the logarithm of ``1 - sigmoid(f)``, which is the logarithm of zero for f above 37.
+    """
     if likelihood.invlink not in (tf.sigmoid, tf.math.sigmoid, tf.nn.sigmoid):
         return likelihood.variational_expectations(X, mean, variance, Y)
 

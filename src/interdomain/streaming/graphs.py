@@ -89,10 +89,10 @@ def streamed_gradients(
     gram_gradient: tf.Tensor,
     diagonal_gradient: tf.Tensor,
 ) -> list[tf.Tensor]:
-    """Gradients to the features' variables, from those to the sums (``upstream``). The features of
-    each batch are computed again and then discarded.
+    """Gradients with respect to the features' variables, from those with respect to the sums. The
+    features of each batch are computed again and then discarded.
 
-    :return: One gradient for each of ``features.variables``; zero where it is not trainable.
+    :return: One gradient for each of ``contributions.variables``; zero if it is not trainable.
     """
     variables = [v for v in contributions.variables if v.trainable]
     upstream = gram_gradient + tf.linalg.matrix_transpose(gram_gradient)

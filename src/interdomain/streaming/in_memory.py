@@ -18,11 +18,12 @@ _MOST_NUMBERS = 2**24
 
 @dataclass(frozen=True)
 class RowsInMemory:
-    """Few rows, finite and where the features are made for, that nobody else can change.
+    """A small number of rows that stay in memory, finite and inside the box of the features.
 
-    A pass in batches reads the rows again for each gradient, compares them with those of the first
-    pass, and computes their features a second time. Here an evaluation and its gradient are one
-    graph without loops, and the features are kept from one to the other.
+    The arrays must not be changed elsewhere. A pass in batches reads the rows again for each
+    gradient, compares them with those of the first pass, and computes their features a second time.
+    Here an evaluation and its gradient are one graph without loops, and the features are kept from
+    one to the other.
 
     :ivar X: ``[N, D]``.
     :ivar Y: ``[N, P]``.
@@ -32,7 +33,7 @@ class RowsInMemory:
     Y: Array
 
     def fit(self, contributions: Contributions) -> bool:
-        """Whether their features are few enough to be kept."""
+        """Whether the features of the rows are few enough to be kept."""
         return len(self.X) * contributions.num_stacked <= _MOST_NUMBERS
 
     def sums(

@@ -1,4 +1,4 @@
-"""The error of rows that a pass over the data cannot use."""
+"""The error for rows that a pass over the data cannot use."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ _ROWS_NAMED = 10
 
 
 class InvalidRowsError(ValueError):
-    """Rows of data that are not finite, or where the features are not made for.
+    """An error for rows of data that are not finite, or outside of the box of the features.
 
     :ivar rows: The numbers of these rows, counted from zero in the order of the data.
     :ivar part: The name of the part of the data; empty if the data are in one piece.
@@ -43,7 +43,7 @@ def outside(complaint: Complaint, rows: Any, part: str) -> InvalidRowsError:
 
 
 def named(rows: Any) -> str:
-    """The first of them, and how many more there are."""
+    """The first of the rows in words, and how many more there are."""
     named = ", ".join(str(row) for row in rows[:_ROWS_NAMED])
     more = "" if len(rows) <= _ROWS_NAMED else f" and {len(rows) - _ROWS_NAMED} more"
     return f"{named}{more}"

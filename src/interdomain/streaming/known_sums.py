@@ -1,4 +1,4 @@
-"""The sums that are at hand, with the parameter values that they belong to."""
+"""The sums that have been computed already, with the parameter values that they belong to."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Mean functions that are linear in known columns, whose parameters can be trained without data."""
+"""Mean functions as linear functions of known columns, so that they are trained without data."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class MeanColumns:
 
 
 def mean_columns(mean_function: MeanFunction, num_outputs: int) -> MeanColumns:
-    """Zero and constant means have a column of ones, linear ones those of X as well."""
+    """The columns of a mean function: ones for zero and constant means, X too for linear ones."""
 
     def no_weights() -> tf.Tensor:
         return tf.zeros([1, num_outputs], gpflow.default_float())

@@ -21,11 +21,11 @@ from .rows import PassSettings, Rows, draw
 from .sources import resolve_batch_size
 
 Warn = Callable[[Contributions, Array, Array], None]
-"""What is told the first rows that are read."""
+"""A function that is called with the first rows that are read."""
 
 
 class RowsProvider:
-    """The rows of a model, with those that came later or were taken away.
+    """The rows of a model, including rows that were added or removed later.
 
     :param data: Rows.
     :param columns: The numbers of columns of X and of Y where the rows are not available; None if
@@ -77,7 +77,7 @@ class RowsProvider:
 
     @property
     def rows_at_hand(self) -> bool:
-        """Whether there are rows, and not only what was computed from them."""
+        """Whether the rows are available, and not only statistics of them."""
         return bool(self._rows)
 
     @property
@@ -127,14 +127,14 @@ class RowsProvider:
         return Contributions(*arguments)
 
     def warn_of(self, contributions: Contributions, X: Array, Y: Array) -> None:
-        """Say what is wrong with the first rows that are read, and nothing of others."""
+        """Warn about the first rows that are read, if necessary; later rows are not checked."""
         warn = self._warn
         self.warned()
         if warn is not None:
             warn(contributions, X, Y)
 
     def warned(self) -> None:
-        """Nothing is to be said of any rows."""
+        """Do not warn about any rows from now on."""
         self._warn = None
 
     def pass_over(
@@ -145,13 +145,13 @@ class RowsProvider:
         fresh: bool = False,
         told: Told | None = None,
     ) -> Statistics:
-        """The statistics of all rows, in a pass over them.
+        """The statistics of all rows, computed in a pass over them.
 
-        Eagerly, also while the caller is traced, and with its gradient tapes paused: they would
-        keep every batch.
+        The pass runs eagerly, even while the caller is traced. Gradient tapes of the caller are
+        paused, because they would keep every batch.
 
-        :param path: Where the pass over the rows that were there first keeps its sums.
-        :param fresh: Whether to ignore what is there.
+        :param path: Where the pass over the original rows keeps its sums.
+        :param fresh: Whether to ignore an existing file there.
         :param told: Called with the rows of the first batch.
         """
         total: Statistics | None = None

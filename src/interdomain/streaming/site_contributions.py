@@ -5,10 +5,10 @@ row is ``exp(lambda f - beta f^2 / 2)`` with
 
     alpha = dE / d mu,    beta = -2 dE / d v,    lambda = alpha + beta mu,
 
-tangent to E at q (Khan and Lin 2017, eq. 11; Adam, Chang, Khan and Solin 2021, eq. 18). A q made of
-the prior and all sites is what a natural-gradient step of size one leads to. For likelihoods that
-are not log-concave beta may be negative; what it is below zero is kept apart, so that a model can
-do without.
+tangent to E at q (Khan and Lin 2017, eq. 11; Adam, Chang, Khan and Solin 2021, eq. 18). A
+natural-gradient step of size one leads to the q that is made of the prior and all sites. For
+likelihoods that are not log-concave beta may be negative; negative parts are summed separately, so
+that a model can leave them out.
 """
 
 from __future__ import annotations
@@ -113,14 +113,15 @@ class RowSites(NamedTuple):
 
 
 class RowFeatures(NamedTuple):
-    """What is known of n rows but for the variance that q has.
+    """What a pass computes for n rows before the variances under q.
 
     :ivar stacked: Features and columns of the mean function, ``[K, n]``.
     :ivar terms: Of the prior variance, ``[T, n]``.
     :ivar whitened: Covariances with whitened inducing variables, ``[M, n]``.
     :ivar left: The prior variance that these do not explain, ``[n]``.
-    :ivar mean: Of f at q, ``[n, L]``.
-    :ivar offset: What of it sites are not for: a mean function whose columns are not known.
+    :ivar mean: The mean of f under q, ``[n, L]``.
+    :ivar offset: The part of it that is not covered by sites: the value of a mean function whose
+        columns are not known.
     """
 
     stacked: tf.Tensor
@@ -132,9 +133,9 @@ class RowFeatures(NamedTuple):
 
 
 def variances_of_q(root: Array, whitened: Array) -> Array:
-    """The squares of the columns of ``root^T whitened``, summed, ``[n, L]``.
+    """The squared norms of the columns of ``root^T whitened``, ``[n, L]``.
 
-    This is most of a pass, and in blocks nearly half of the products is left out.
+    This takes most of the time of a pass. In blocks, nearly half of the products are left out.
 
     :param root: Lower triangles, ``[L, M, M]``.
     :param whitened: ``[M, n]``.

@@ -31,9 +31,9 @@ class SiteStatistics:
         K, K]``, of rows with a positive beta; ``diagonal`` is the vector of :class:`Layout`.
     :ivar negative: The same of rows with a negative beta; None if there are none.
     :ivar num_skipped: The number of rows left out because they had NaN or infinite numbers.
-    :ivar identity: Of the features, the likelihood and q.
-    :ivar seconds: As of :class:`SufficientStatistics`.
-    :ivar finite: Whether all sites were finite; the sums are nothing if not.
+    :ivar identity: The identity of the features, the likelihood and q.
+    :ivar seconds: As in :class:`SufficientStatistics`.
+    :ivar finite: Whether all sites were finite; if not, the sums are meaningless.
     """
 
     layout: Layout
@@ -228,7 +228,7 @@ class SiteContent:
         return None
 
     def supersedes(self, statistics: SiteStatistics) -> bool:
-        """q and the parameters are others in every pass."""
+        """True for sums of an earlier pass: q and the parameters change from pass to pass."""
         return statistics.layout == self.layout and self.difference(statistics) is not None
 
 

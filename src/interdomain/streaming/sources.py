@@ -18,7 +18,7 @@ from .first_pass import FirstPass, counted, no_rows
 BoolArray = np.ndarray[Any, np.dtype[np.bool_]]
 
 WHOLE = "data"
-"""What rows that are one piece are called in messages."""
+"""The name of data in one piece, in messages."""
 
 _BATCH_ENTRIES = 2**22
 """Numbers in the features of a batch: 32 MB, enough rows for products at full speed."""

@@ -1,4 +1,4 @@
-"""The sums over rows that are all a collapsed bound needs of the data, however many rows."""
+"""The sums over rows that a collapsed bound is computed from. Their size is independent of N."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ from .identity import Identity, differing_parameter
 class SufficientStatistics:
     """Sums over rows of data, from which :class:`interdomain.models.StructuredSGPR` is computed.
 
-    With features ``Kuf`` ``[M, N]`` and ``s_n = (Kuf[:, n], y_n, h_n)``, h being the columns of the
-    mean function (a one; for a linear mean x and a one), they hold the sum of ``s_n s_n^T`` and
-    those of the terms of ``K(x_n, x_n)``, in float64 with compensated summation. Statistics of
-    different rows can be added, and rows can be taken away::
+    With features ``Kuf`` ``[M, N]`` and ``s_n = (Kuf[:, n], y_n, h_n)``, where h are the columns of
+    the mean function (a one; for a linear mean x and a one), they hold the sum of ``s_n s_n^T`` and
+    the sums of the terms of ``K(x_n, x_n)``, in float64 with compensated summation. Statistics of
+    different rows can be added, and rows can be removed::
 
         model.statistics + model.accumulate((X_tuesday, Y_tuesday))
         SufficientStatistics.load("monday.npz") + SufficientStatistics.load("tuesday.npz")
@@ -139,7 +139,7 @@ class SufficientStatistics:
         """Read what :meth:`save` wrote.
 
         :raises ValueError: If the file holds something else, impossible sums (the message names the
-            key in the file), or a pass that has not ended.
+            key in the file), or the sums of an unfinished pass.
         """
         try:
             os.fspath(path)

@@ -1,4 +1,4 @@
-"""A sum of effects of a table's columns, with interactions chosen by the data: ``fit_additive``."""
+"""``fit_additive``: an additive model of a table, with interactions that the data choose."""
 
 from __future__ import annotations
 
@@ -22,15 +22,15 @@ from .results import FitResult
 _CHOSEN = "chosen"
 
 _SHARE = 16
-"""Features that are set apart for a pair."""
+"""How many features are reserved for a pair."""
 
 _SUBSET_STEPS = 100
 
 _TURN_STEPS = 50
 
 _SETTLED = 0.95
-"""If pairs have left more than this of the noise variance, others would gain no more than they did:
-they are not ranked again."""
+"""If the chosen pairs have left more than this share of the noise variance, further pairs would
+gain no more than these did: they are not ranked again."""
 
 
 @dataclass(frozen=True)
@@ -40,9 +40,11 @@ class AdditiveFit:
 
     :ivar model: the trained model, of all rows.
     :ivar kernel: its :class:`~interdomain.kernels.Additive` kernel.
-    :ivar pairs: the pairs that were chosen, best first, with what each explains given those before.
-    :ivar ranking: all pairs that there was room for, each by itself, best first.
-    :ivar result: the fit of all parameters on the statistics of all rows.
+    :ivar pairs: the interactions that were chosen, best first; the gain of each is its gain given
+        those chosen before it.
+    :ivar ranking: all pairs that there was room for, best first, as ranked in the first turn: the
+        gain of each is its gain alone.
+    :ivar result: the final fit of all parameters, on the statistics of all rows.
     :ivar subset_seconds: the seconds for everything before the pass over all rows.
     :ivar pass_seconds: the seconds for the pass.
     :ivar seconds: the seconds for everything.
@@ -89,19 +91,22 @@ def fit_additive(
     progress: bool = True,
 ) -> AdditiveFit:
     """
-    A sum of effects of a table's columns, made and trained with one pass over all rows.
+    Build and train an additive model of a table's columns, with one pass over all rows.
 
-    1. A kernel of main effects, and others that are asked for, with scales from the columns.
-    2. Its parameters are trained by L-BFGS on a random subset of the rows.
-    3. All pairs of columns are ranked by what their interaction would add to the log marginal
-       likelihood of the subset, at the prior variance that is best for it, without training
-       anything. The best are kept, each given those before, while there are features for them.
-    4. All parameters are trained on the subset with these. What was noise may be an effect now: the
-       pairs that are left are ranked again, while there is less noise every time.
-    5. Those features are taken that carry most of the prior variance, main effects having their
-       first waves in any case.
-    6. One pass over all rows, and L-BFGS for all parameters on its sums: exact for all rows, at
-       O(M^3) a step.
+    1. Make a kernel with a main effect for each column, and any other effects that are asked for.
+       Its initial scales come from the columns.
+    2. Train its parameters by L-BFGS on a random subset of the rows.
+    3. Rank all pairs of columns by how much their interaction would raise the log marginal
+       likelihood of the subset. Nothing is trained for this: each pair is given the prior variance
+       that suits it best. The best pairs are added one by one, each judged given those before it,
+       as long as features are left for them.
+    4. Train all parameters on the subset with these interactions. What looked like noise before may
+       now be explained, so the remaining pairs are ranked again, as long as each turn reduces the
+       noise variance.
+    5. Choose the features that carry most of the prior variance. Main effects always get their
+       first waves.
+    6. Make one pass over all rows, and train all parameters by L-BFGS on its sums. This is exact
+       for all rows and costs O(M^3) a step.
 
     Nothing has to be standardised: parameters are in units of Y, and of the columns.
 
@@ -117,36 +122,39 @@ def fit_additive(
     ('age', 'load', 'heat', 'load x heat')
     >>> mean, variance = fitted.model.predict_f(X[:5])
 
-    The model is of one process and keeps no checkpoints: for a strategy, rows that are to be
-    skipped, or a run that resumes, build :class:`~interdomain.models.StructuredSGPR` with
+    This function runs in one process and keeps no checkpoints. To use a strategy, to skip invalid
+    rows or to resume a run, build :class:`~interdomain.models.StructuredSGPR` with
     ``fitted.kernel`` and call :func:`fit`.
 
-    :param data: (X ``[N, D]``, Y ``[N, P]``) as arrays or memory-mapped arrays; with ``kernel``
-        anything that :class:`~interdomain.models.StructuredSGPR` takes and rows can be drawn from.
-        Columns of Y share the parameters, and the effects.
-    :param num_inducing: the number M of features, at most, the constant included.
-    :param effects: as of :class:`~interdomain.kernels.Additive`, with ``"chosen"`` among them for
-        the pairs that the data choose: ``["main", "chosen", ("age", "load", "heat")]``. Without
-        it, exactly these are there, and nothing is ranked.
-    :param kernel: a kernel whose columns, kernel class, ``active_dims`` and kind of lengthscales
-        are used, in place of the arguments from ``names`` to ``separate_lengthscales``; its effects
-        and values are not. ``Additive.from_data(some_rows)`` makes one for data that are no arrays.
-    :param names: of the columns, ``[D]``.
-    :param categorical: as of :meth:`Additive.from_data <interdomain.kernels.Additive.from_data>`.
-    :param quantiles: as there.
-    :param margin: as there.
-    :param kernel_class: as there.
-    :param separate_lengthscales: as there; True by default.
-    :param subset_size: rows to draw, without replacement; all, if there are fewer.
-    :param steps: L-BFGS iterations on the statistics, at most.
-    :param turns: of ranking pairs and training with them, at most.
-    :param least_gain: nats that a pair has to gain on the subset to be chosen.
-    :param seed: of the subset. The same gives the same result.
-    :param options: for SciPy's L-BFGS-B, every time; see :func:`fit`.
+    :param data: (X ``[N, D]``, Y ``[N, P]``) as arrays or memory-mapped arrays. If ``kernel`` is
+        given, anything from which :class:`~interdomain.models.StructuredSGPR` can draw rows.
+        All columns of Y share the parameters and the effects.
+    :param num_inducing: the largest number M of features, including the constant.
+    :param effects: the effects, as :class:`~interdomain.kernels.Additive` takes them. Include
+        ``"chosen"`` to let the data choose pairs: ``["main", "chosen", ("age", "load", "heat")]``.
+        Without it, the model has exactly these effects, and no pairs are ranked.
+    :param kernel: a kernel that replaces the arguments from ``names`` to
+        ``separate_lengthscales``. Its columns, kernel class, ``active_dims`` and kind of
+        lengthscales are used; its effects and parameter values are not.
+        ``Additive.from_data(some_rows)`` makes one for data that are not arrays.
+    :param names: the names of the D columns.
+    :param categorical: as in :meth:`Additive.from_data <interdomain.kernels.Additive.from_data>`.
+    :param quantiles: as in ``Additive.from_data``.
+    :param margin: as in ``Additive.from_data``.
+    :param kernel_class: as in ``Additive.from_data``.
+    :param separate_lengthscales: as in ``Additive.from_data``, but True by default.
+    :param subset_size: the number of rows to draw, without replacement; all rows, if there are
+        fewer.
+    :param steps: the largest number of L-BFGS iterations on the statistics of all rows.
+    :param turns: how often pairs are ranked and trained with, at most.
+    :param least_gain: how many nats a pair has to gain on the subset to be chosen.
+    :param seed: the seed for drawing the subset. The same seed gives the same result.
+    :param options: options of SciPy's L-BFGS-B, for every fit; see :func:`fit`.
     :param progress: show progress bars.
-    :raises ValueError: for wrong arguments, data that are no arrays without ``kernel``, columns
-        that are constant, have missing values or nearly as many levels as rows (with their names),
-        Y that does not vary, or fewer features than the effects that are asked for need.
+    :raises ValueError: for wrong arguments; for data that are not arrays, if ``kernel`` is not
+        given; for columns that are constant, have missing values or nearly as many levels as rows
+        (the message names them); if Y does not vary; or if the requested effects need more
+        features.
     """
     started = time.perf_counter()
     num_inducing = integer("num_inducing", num_inducing, at_least=2)

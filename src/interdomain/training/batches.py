@@ -29,7 +29,7 @@ class Batches(ABC):
     exact: bool
     sharded = False
     first: tuple[AnyNDArray, AnyNDArray] | None = None
-    """The first batch, where it was told."""
+    """The first batch, if it was passed to the function of :meth:`tell_first`."""
     _told: Callable[[AnyNDArray, AnyNDArray], None] | None = None
 
     @abstractmethod
@@ -47,8 +47,8 @@ class Batches(ABC):
         return num_inputs, num_outputs
 
     def tell_first(self, told: Callable[[AnyNDArray, AnyNDArray], None]) -> None:
-        """Call a function with X and Y of the first batch that a step takes, if batches are all
-        that there is. None is read for it."""
+        """Call a function with X and Y of the first batch that a step takes, if the data come only
+        in batches. No batch is read just for this."""
         self._told = told
 
     @abstractmethod

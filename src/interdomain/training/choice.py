@@ -1,4 +1,4 @@
-"""Features chosen for a model: input scales and the set of features, in turn, on some rows."""
+"""Chooses features for a model: trains input scales and chooses features in turn, on some rows."""
 
 from __future__ import annotations
 
@@ -70,11 +70,12 @@ class Choice:
     """
     How :func:`fit_sgpr` or :func:`fit_collapsed` chose features, on some rows drawn at random.
 
-    :ivar turns: the mean log density of rows held out: of the model as it was given, its parameters
-        trained, then after each turn of choosing few features and training all parameters with
-        them. The best one counts.
-    :ivar pursuit: how the features were chosen then, with the input scales of that turn; None if
-        they were read from a checkpoint.
+    :ivar turns: the mean log density of held-out rows. The first number is that of the given model
+        with its parameters trained; each further number is that after one more turn of choosing a
+        few features and training all parameters with them. The turn with the highest number is
+        used; the first turn is used also if it is up to 0.02 below the model that it started from.
+    :ivar pursuit: how the final features were chosen, with the input scales of the turn that is
+        used; None if they were read from a checkpoint.
     :ivar seconds: the seconds for everything.
     """
 
@@ -94,9 +95,9 @@ T = TypeVar("T", bound=Pursued)
 class Trials(Generic[T]):
     """How models of some rows are made and trained, to choose features with.
 
-    :ivar make: of rows (X, Y), sharing its parameters with the model of all rows.
-    :ivar train: all parameters of such a model, in a number of steps.
-    :ivar growth: by what factor the features grow in a round of the final choice.
+    :ivar make: makes a model of rows (X, Y) that shares its parameters with the model of all rows.
+    :ivar train: trains all parameters of such a model for a number of steps.
+    :ivar growth: the factor by which the number of features grows in a round of the final choice.
     :ivar between: whether parameters are trained between the rounds of a pursuit.
     """
 
@@ -122,12 +123,12 @@ def choose_features(
     """
     Train the input scales, and replace the model's features by chosen ones.
 
-    :param model: with few features to begin with, of an orthogonal dictionary.
-    :param path: a file that keeps what was found.
+    :param model: a model with a few features of an orthogonal dictionary to start from.
+    :param path: a file in which the result is kept.
     :return: what was done; the names of the feature parameters that are now frozen; and the model
-        of some rows that has the chosen features, None if they were read from a checkpoint or are
-        another worker's.
-    :raises ValueError: for features of no dictionary, or a model without its rows.
+        of some rows that has the chosen features, None if they were read from a checkpoint or come
+        from another worker.
+    :raises ValueError: for features that belong to no dictionary, or a model without its rows.
     """
     return _Choosing(model, num_inducing, trials, seed, progress).run(
         subset_size, subset_steps, max_turns, path, resume

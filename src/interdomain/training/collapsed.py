@@ -41,12 +41,12 @@ class CollapsedFit:
     """
     What :func:`fit_collapsed` did.
 
-    :ivar elbos: the bound that each pass found, ``[passes]``. Where it was lower than before, the
-        step was taken back and a shorter one made.
+    :ivar elbos: the bound found in each pass, ``[passes]``. After a pass with a lower bound than
+        before, the step was undone and a shorter one taken.
     :ivar elbo: the bound of the model as it is now.
-    :ivar reason: why it ended: "converged" (a pass and a step of full size raised the bound by less
-        than the tolerance), "passes" or "max_seconds" (the limits), or "stalled" (no step, however
-        short, raised the bound).
+    :ivar reason: why training ended: "converged" (a step of full size raised the bound by less than
+        the tolerance), "passes" or "max_seconds" (a limit was reached), or "stalled" (no step,
+        however short, raised the bound).
     :ivar message: the reason in words.
     :ivar frozen: the names of the feature parameters that were trained on the subset and are no
         longer trainable.
@@ -68,7 +68,7 @@ class CollapsedFit:
 
     @property
     def converged(self) -> bool:
-        """Whether the bound did not rise any more."""
+        """Whether training ended because the bound rose by less than the tolerance."""
         return self.reason == "converged"
 
 
@@ -92,50 +92,57 @@ def fit_collapsed(
     """
     Train a :class:`~interdomain.models.CollapsedSVGP` in a few passes over its data.
 
-    1. On a random subset the same as below is done for a beginning, if there are many more rows.
-       If features depend on trainable parameters (the input scales of harmonics) these are trained
-       there too, in turns, and marked not trainable, for good.
-    2. A pass over all rows: the bound at the present q, and the sites that are tangent there.
-    3. A natural-gradient step of size one: q of these sites. If they make no Gaussian, or the next
-       pass finds a lower bound, which can happen only to likelihoods that are not log-concave or
-       in the first passes, half of the step is made instead, and so on.
-    4. L-BFGS for the parameters of the kernel and the mean function on the sums over the sites,
-       without data, at O(M^3) a step; and a Newton step for those of the likelihood.
-    5. Again from 2, until the bound rises by less than ``tolerance``.
+    1. If there are many more rows than ``subset_size``, start on a random subset, on which steps 2
+       to 5 are done first. If features depend on trainable parameters (such as the input scales of
+       harmonics), these are trained on the subset too, in turns with q. They are then marked not
+       trainable, and stay so.
+    2. Make a pass over all rows. It computes the bound at the present q, and the sites (Gaussian
+       factors that stand for the likelihood of each row) that are tangent to it at this q.
+    3. Take a natural-gradient step of size one: the new q is made of the prior and these sites. If
+       that is not a Gaussian, or the next pass finds a lower bound, the step is halved, as often as
+       needed. This can happen only with likelihoods that are not log-concave, or in the first
+       passes.
+    4. Train the parameters of the kernel and the mean function by L-BFGS on the sums over the
+       sites. This reads no data and costs O(M^3) a step. The parameters of the likelihood take one
+       Newton step.
+    5. Repeat from step 2 until the bound rises by less than ``tolerance``.
 
-    **With** ``num_inducing`` the data choose the features too, as in :func:`fit_sgpr`, of harmonics
-    or waves of a box: in step 1 those that would raise the log normaliser of the sites of up to
-    20,000 rows most, with the input scales that a subset has trained.
-    :attr:`CollapsedFit.choice` tells what was done; in ``model.inducing_variable`` is what was
-    chosen. Harmonics of most prior variance (``SphericalHarmonics.for_data``) take less time, and
-    are others than those that the targets ask for.
+    **With** ``num_inducing`` the data choose the features too, as in :func:`fit_sgpr`, among
+    harmonics or waves of a box. This happens in step 1: chosen are the features that would most
+    raise the log normaliser of the sites of up to 20,000 rows, with input scales that were trained
+    on the subset. :attr:`CollapsedFit.choice` says what was done, and ``model.inducing_variable``
+    holds the chosen features. Choosing the harmonics of largest prior variance
+    (``SphericalHarmonics.for_data``) takes less time, but does not look at the targets.
 
     The optimum is that of ``gpflow.models.SVGP``; log-concave likelihoods take five to ten passes.
     The progress bar says how the expected log-likelihood is computed: in closed form, by quadrature
-    or by draws. Labels that can be told apart without error let the kernel's variance run away,
-    which is warned of.
+    or by Monte Carlo draws. If f can separate the labels without error, the kernel's variance grows
+    without limit; a warning says so.
 
-    :param model: its parameters and q are trained in place, from what they are.
-    :param num_inducing: the number M of features to choose, at most; None keeps the model's.
-    :param max_passes: over all rows, at most. The model is left where the best of them was made: a
-        step that no pass has followed is not kept.
-    :param tolerance: nats of the bound, over all rows; by default a millionth for each row, and not
-        less than 0.01.
-    :param steps: L-BFGS iterations between two passes, at most; 0 leaves all parameters as they
-        are, and computes q alone.
-    :param max_seconds: no pass is begun after these; None for no limit.
-    :param subset_size: rows to draw, without replacement; all, if there are fewer. None are drawn
-        where nothing is left to freeze and there are no more than four times as many rows.
-    :param subset_steps: L-BFGS iterations for the features on the subset, at most.
-    :param max_turns: of choosing features and training scales with them, at most.
-    :param seed: of the subset.
-    :param options: for SciPy's L-BFGS-B; see :func:`fit`.
-    :param checkpoint_dir: a folder in which the state is kept after each pass (``state.npz``), and
-        what a pass has done (``pass.npz``), unless the model has a ``checkpoint_path``.
-    :param resume: go on from what is in ``checkpoint_dir``.
+    :param model: its parameters and q are trained in place, starting from their present values.
+    :param num_inducing: the largest number M of features to choose; None keeps the features of the
+        model.
+    :param max_passes: the largest number of passes over all rows. The model is left at the best
+        point that a pass has evaluated: a step that no pass has followed is not kept.
+    :param tolerance: in nats of the bound over all rows; by default a millionth for each row, and
+        at least 0.01.
+    :param steps: the largest number of L-BFGS iterations between two passes; with 0 all parameters
+        keep their values, and only q is computed.
+    :param max_seconds: no new pass is started after this time; None for no limit.
+    :param subset_size: the number of rows to draw, without replacement; all rows, if there are
+        fewer. No rows are drawn if no feature parameter is trainable and there are at most four
+        times as many rows.
+    :param subset_steps: the largest number of L-BFGS iterations for the features on the subset.
+    :param max_turns: the largest number of turns of choosing features and training with them.
+    :param seed: the seed for drawing the subset.
+    :param options: options of SciPy's L-BFGS-B; see :func:`fit`.
+    :param checkpoint_dir: a folder in which the state after each pass (``state.npz``) and the sums
+        of an unfinished pass (``pass.npz``) are kept. If the model has a ``checkpoint_path``, that
+        is used for the latter.
+    :param resume: continue from what is in ``checkpoint_dir``.
     :param progress: show a progress bar.
     :raises ValueError: for wrong arguments, a model of another class, or targets that the
-        likelihood does not know.
+        likelihood cannot have.
     """
     started = time.perf_counter()
     check_recipe(

@@ -6,10 +6,9 @@ from typing import Any
 
 
 def draw_for_step(model: Any, step: int) -> None:
-    """Have the loss draw what belongs to a step, if it draws anything and can be told.
+    """Tell a model with random draws in its loss the number of the step, if it has ``set_step``.
 
-    A model that can has a method ``set_step``. All evaluations of one step then draw the same, and
-    so does a fit that is resumed there.
+    All evaluations of one step then use the same draws, and so does a fit that is resumed there.
     """
     set_step = getattr(model, "set_step", None)
     if set_step is not None:

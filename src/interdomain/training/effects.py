@@ -25,10 +25,10 @@ _NOISE = 0.1
 
 
 class Beginning(NamedTuple):
-    """What some rows say.
+    """What the rows of the subset say about scales.
 
     :ivar unit: The variance of Y.
-    :ivar highest: For each column the most periods that its values can tell apart.
+    :ivar highest: For each column, the largest number of periods that its values can resolve.
     """
 
     unit: float
@@ -41,7 +41,7 @@ def same_columns(
     variances: Any = 1.0,
     lengthscales: Any = 0.5,
 ) -> Additive:
-    """A kernel of the same columns."""
+    """A kernel of the same columns with other effects."""
     return Additive(
         kernel.columns,
         effects,
@@ -54,7 +54,7 @@ def same_columns(
 
 
 def first_size(kernel: Additive, num_inducing: int) -> int:
-    """Features to train effects with that pairs are added to."""
+    """How many features the first model has, to which pairs are added later."""
     least = 1 + sum(_wave(kernel, effect) for effect in kernel.effects)
     enough = 1 + sum(_FREQUENCIES * _wave(kernel, effect) for effect in kernel.effects)
     return max(min(enough, num_inducing // 2), min(least, num_inducing))
@@ -63,7 +63,7 @@ def first_size(kernel: Additive, num_inducing: int) -> int:
 def begin(
     data: Any, kernel: Additive, size: int, subset_size: int, seed: int
 ) -> tuple[StructuredSGPR, Beginning]:
-    """A model of some rows, with scales from these.
+    """A model of a subset of the rows, with initial scales from that subset.
 
     :raises ValueError: If Y does not vary.
     """
@@ -91,9 +91,9 @@ def begin(
 
 
 def features_for(kernel: Additive, num_inducing: int, highest: Sequence[int]) -> AdditiveFeatures:
-    """Those of most prior variance; the first waves of main effects in any case.
+    """The features of largest prior variance, always including the first waves of main effects.
 
-    With few waves an effect may have come out weaker than it is.
+    An effect that was trained with few waves may seem weaker than it is.
 
     :param highest: As of :class:`Beginning`.
     """
@@ -118,7 +118,7 @@ def _in_units(value: Any, unit: float, lower: float | None = None) -> gpflow.Par
 
 
 def with_pairs(kernel: Additive, pairs: Sequence[RankedPair]) -> Additive:
-    """The kernel with more effects, and the values that it has."""
+    """The kernel with more effects; its parameters keep their values."""
     if not pairs:
         return kernel
     effects: list[Effect] = [*kernel.effects, *(pair.effect for pair in pairs)]

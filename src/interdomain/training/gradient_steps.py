@@ -1,4 +1,4 @@
-"""Training by an optimizer such as Adam, and natural gradients for q: one batch for each step."""
+"""Training by an optimizer such as Adam, with natural gradients for q: one batch for each step."""
 
 from __future__ import annotations
 

@@ -21,7 +21,7 @@ _RAISED_FOR_NAN = {
 
 
 class NumericalBreakdown(Exception):
-    """A non-finite number was found; carries the reason in words."""
+    """The error for a non-finite number; its message is the reason."""
 
 
 def is_failed_factorisation(error: Exception) -> bool:

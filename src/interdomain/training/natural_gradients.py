@@ -1,4 +1,4 @@
-"""Natural gradients for the q's of a model: which parameters they move, and where to."""
+"""Natural-gradient steps for the q's of a model."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ Pair: TypeAlias = tuple[gpflow.Parameter, gpflow.Parameter]
 
 class NaturalGradients:
     """
-    Steps for some (q_mu, q_sqrt), ``[M, L]`` with ``[L, M, M]`` or, of a diagonal q, ``[M, L]``.
+    Steps for pairs (q_mu ``[M, L]``, q_sqrt ``[L, M, M]``, or ``[M, L]`` for a diagonal q).
 
     :ivar variables: the unconstrained variables of q_mu and q_sqrt in turn.
     :ivar sizes: the step sizes, one for each pair.
     :ivar coupled: those of ``variables`` that are means of a diagonal q.
-    :ivar alternate: whether the other parameters get their gradients at the new q, from an
+    :ivar alternate: whether the gradients of the other parameters are computed at the new q, in an
         evaluation of their own.
     """
 
@@ -71,13 +71,13 @@ def natural_gradients(
     model: Any, natural_gradient: NaturalGradient, *, own_optimizer: bool, alternate: bool
 ) -> NaturalGradients | None:
     """
-    The natural gradients that a fit takes for a model.
+    The natural gradients that a fit uses for a model.
 
-    :param natural_gradient: None for the default: True if no optimizer was passed, which is taken
-        for everything, and they suit the model (:func:`suits`).
-    :param own_optimizer: whether the optimizer is the user's.
-    :returns: None if there are to be none.
-    :raises ValueError: if it is no step size, or the model has no q.
+    :param natural_gradient: None for the default: True if the user passed no optimizer (which would
+        then update everything) and natural gradients suit the model (:func:`suits`).
+    :param own_optimizer: whether the user passed an optimizer.
+    :returns: None if natural gradients are not used.
+    :raises ValueError: if ``natural_gradient`` is not a step size, or the model has no q.
     """
     if natural_gradient is None and not alternate:
         natural_gradient = not own_optimizer and suits(model)

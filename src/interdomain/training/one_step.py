@@ -25,20 +25,21 @@ def step_function(
     replicas: Replicas, updates: Updates, gradients_of: Gradients
 ) -> Callable[[tf.Tensor, Sequence[Any], Update], Any]:
     """
-    One update from one batch, as a function of the sizes of natural-gradient steps, the batch and
-    an ``Update``.
+    A function for one update from one batch. It takes the sizes of the natural-gradient steps, the
+    batch and an ``Update``.
 
     It returns the loss before the update, and whether all numbers were finite. An update with
-    numbers that are not finite is made all the same, and the caller undoes it.
+    numbers that are not finite is still made, and the caller undoes it.
 
-    New values of q are computed by every replica, before anything changes, and assigned outside of
-    them: their variables say nothing about how values of several replicas go together.
+    Every replica computes the new values of q before any variable changes. They are assigned
+    outside of the replicas, because the variables do not define how values of several replicas are
+    combined.
 
-    The means of a diagonal q move at once, each as if the others stood still, but the data couple
-    them: where many coordinates explain the same, a step of any fixed size overshoots, further
-    every time. The loss at the new means, of the same batch, tells: along the step it is taken for
-    the parabola through both losses with the slope at the first, and the means go to its minimum if
-    that comes before the end of the step.
+    All means of a diagonal q move at once, each as if the others were fixed, but the data couple
+    them: where many coordinates explain the same data, a step of any fixed size overshoots, further
+    every time. So the loss of the same batch is evaluated at the new means. Along the step the loss
+    is approximated by the parabola through both losses, with the slope at the first; if its minimum
+    comes before the end of the step, the means go there.
     """
     variables, natural, in_q = updates.variables, updates.natural, updates.q_variables()
     alternate = natural is not None and natural.alternate and len(variables) > 0

@@ -1,4 +1,4 @@
-"""A beginning for minibatches: the optimal q of regression on some rows, in closed form."""
+"""A start for minibatches: the optimal q of a regression model on some rows, in closed form."""
 
 from __future__ import annotations
 
@@ -26,16 +26,17 @@ def start_at_optimum(
     model: gpflow.models.SVGP, data: Any, *, subset_size: int = 5_000, seed: int = 0
 ) -> None:
     """
-    Give a ``gpflow.models.SVGP`` for regression the q that is best for some of its rows.
+    Set q of a ``gpflow.models.SVGP`` for regression to the optimum for a subset of its rows.
 
     With the whitened features ``Phi`` ``[M, n]`` of n rows and their noise variances s this is
     ``N(m, B^{-1})`` with ``B = I + Phi diag(1 / s) Phi^T`` and ``m = B^{-1} Phi ((Y - mean) / s)``
-    (Titsias 2009, eq. 10). A diagonal q has the same mean, and the variances ``1 / diag(B)``. No
-    matrix larger than the smaller of ``[M, M]`` and ``[n, n]`` is made for a diagonal q, so that M
-    can be ten thousand and more. :func:`fit` then begins where minibatches would arrive after many
-    steps; parameters of the kernel, the features and the noise stay as they are here.
+    (Titsias 2009, eq. 10). A diagonal q has the same mean, and the variances ``1 / diag(B)``. For a
+    diagonal q the linear system is solved in the smaller of the sizes M and n, so that with
+    features that have a diagonal Kuu, such as harmonics, M can be ten thousand or more. :func:`fit`
+    then starts where minibatches would arrive only after many steps. The parameters of the kernel,
+    the features and the likelihood are not changed.
 
-    Where ``subset_size`` reaches the number of rows, q is the optimum for all of them.
+    If ``subset_size`` is at least the number of rows, q is the optimum for all of them.
 
     >>> import gpflow, numpy as np, interdomain as idm
     >>> X = np.linspace(0, 1, 50)[:, None]
@@ -53,11 +54,12 @@ def start_at_optimum(
     :param model: whitened or not, with a full or a diagonal q and any number of outputs that share
         a kernel; its ``q_mu`` and ``q_sqrt`` are set.
     :param data: X ``[N, D]`` and Y ``[N, P]``.
-    :param subset_size: rows to draw, without replacement; all, if there are fewer. Their features
-        take ``8 M n`` bytes.
-    :param seed: of the draw.
+    :param subset_size: the number n of rows to draw, without replacement; all rows, if there are
+        fewer. Their features take ``8 M n`` bytes.
+    :param seed: the seed for drawing the rows.
     :raises ValueError: for a model of another class, a kernel of several outputs, a likelihood that
-        is not Gaussian, or data that are not finite.
+        is not Gaussian or whose noise differs between the columns of Y, or data that are not
+        finite.
     """
     instance("model", model, gpflow.models.SVGP, "a gpflow.models.SVGP")
     single_output("model.kernel", model.kernel, "give each output a model of its own")

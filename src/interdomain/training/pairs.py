@@ -1,8 +1,8 @@
-"""Pairs of columns, ranked by what one pass over the rows says they would explain.
+"""Ranks pairs of columns by how much their interaction would explain, from one pass over the rows.
 
-With c and ``I + H`` of the features of a pair under a prior of variance one, ``products`` and
-``precisions`` of :class:`interdomain.models.residuals.CandidateSums`, an interaction of prior
-variance v raises the log marginal likelihood by
+Let c and ``I + H`` be ``products`` and ``precisions`` of
+:class:`interdomain.models.residuals.CandidateSums` for the features of a pair, under a prior of
+variance one. An interaction of prior variance v then raises the log marginal likelihood by
 
     gain(v) = (v c^T (I + v H)^{-1} c - log det(I + v H)) / 2.
 """
@@ -39,12 +39,13 @@ _VARIANCES = 10 ** np.linspace(-5, 1, 49)
 
 
 class RankedPair(NamedTuple):
-    """An interaction of two columns, and what it would explain.
+    """An interaction of two columns, and how much it would explain.
 
-    :ivar effect: The columns.
-    :ivar name: Such as ``age x cement``.
-    :ivar gain: By how much it raises the log marginal likelihood of the rows it was ranked by.
-    :ivar variance: The prior variance with which it does.
+    :ivar effect: The numbers of the two columns.
+    :ivar name: The name of the interaction, such as ``age x cement``.
+    :ivar gain: By how many nats it raises the log marginal likelihood of the rows that it was
+        ranked on.
+    :ivar variance: The prior variance of the interaction at which the gain is largest.
     """
 
     effect: Effect

@@ -67,7 +67,7 @@ _PROGRESS = (
 
 @contextmanager
 def frozen(parameters: Iterable[gpflow.Parameter | tf.Variable]) -> Iterator[None]:
-    """These are not trained meanwhile."""
+    """Within this context, the parameters are marked not trainable."""
     parameters = [parameter for parameter in parameters if parameter.trainable]
     for parameter in parameters:
         gpflow.set_trainable(parameter, False)
@@ -91,7 +91,7 @@ class _Point(NamedTuple):
 
 
 class Passes:
-    """Passes with a step after each."""
+    """Alternates passes over the data with steps of q and the parameters."""
 
     def __init__(
         self,
@@ -132,9 +132,10 @@ class Passes:
         started: float,
         bar: Any = None,
     ) -> tuple[CollapsedReason, str]:
-        """Why it ended, and that in words.
+        """Run the passes; return why they ended, as a reason and in words.
 
-        :param state: what :meth:`_state` returned, to go on from; the model is there already.
+        :param state: what :meth:`_state` returned, to continue from; the model must already have
+            the parameters and sites that belong to it.
         """
         if state is not None:
             self._restore(state)

@@ -16,10 +16,10 @@ Callback = Callable[[int, Any], Mapping[str, float] | None]
 
 class StopFit(Exception):
     """
-    Raise it in a callback to end the fit after the step.
+    An exception to raise in a callback, to end the fit after the present step.
 
-    The callbacks that come after it are still called, a checkpoint is written as at any end, and
-    ``FitResult.reason`` is "callback".
+    The remaining callbacks of this step are still called, a checkpoint is written as at any other
+    end, and ``FitResult.reason`` is "callback".
 
     :param reason: why the fit ends, for ``FitResult.message``.
     :param metrics: numbers by name, as a callback returns them.

@@ -1,4 +1,4 @@
-"""Features chosen by the data: matching pursuit in blocks over an orthogonal dictionary."""
+"""Lets the data choose features: matching pursuit in blocks over an orthogonal dictionary."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from .loop import fit
 MOST_CANDIDATES = 5_000
 
 LEAST_GAIN = 2.0
-"""In nats: what a feature that the data choose has to say."""
+"""How many nats of the bound a feature has to gain to be chosen by the data."""
 
 _SHORTLIST = 3
 """Candidates that are compared with each other, for each feature that a round may take."""
@@ -40,10 +40,10 @@ _POOL_ROWS = 2_000
 
 
 class Pursued(Protocol):
-    """What a pursuit asks of a model: one of regression, or of sites that stand for a likelihood.
+    """What a pursuit needs of a model: a regression model, or one with sites for a likelihood.
 
-    Its features and its kernel are replaced; what follows from them is up to date whenever it is
-    asked for.
+    A pursuit replaces its features and its kernel; everything that depends on them must be up to
+    date whenever it is read.
     """
 
     inducing_variable: Any
@@ -74,11 +74,12 @@ class PursuitRound:
     """
     One round of :func:`matching_pursuit`.
 
-    :ivar num_inducing: the number M of features after it.
-    :ivar num_candidates: the number of features that it chose from; 0 before the first one.
-    :ivar elbo: the bound of the model with these.
-    :ivar held_out: the mean log density of the rows held out; None without.
-    :ivar seconds: since the beginning.
+    :ivar num_inducing: the number M of features after the round.
+    :ivar num_candidates: the number of features to choose from; 0 for the model before the first
+        round, and for a last round that fills up with features of largest prior variance.
+    :ivar elbo: the bound of the model with these features.
+    :ivar held_out: the mean log density of the held-out rows; None without ``validation_data``.
+    :ivar seconds: the seconds since the pursuit started.
     """
 
     num_inducing: int
@@ -93,12 +94,13 @@ class Pursuit:
     """
     What :func:`matching_pursuit` did.
 
-    :ivar rounds: the first is the model as it was.
-    :ivar best: which of them the model is at now.
-    :ivar atoms: what it consists of, ``[A, k]``: chains of degrees, frequencies.
-    :ivar reason: why it ended: "num_inducing" (there is no room for others), "candidates" (there
-        are no others), "elbo" or "held_out" (it did not rise any more), "few" (the last round
-        found few that are worth their place).
+    :ivar rounds: the rounds; the first entry is the model before the pursuit.
+    :ivar best: the index of the round that the model is at now.
+    :ivar atoms: what its features are, ``[A, k]``: chains of degrees, or frequencies.
+    :ivar reason: why the pursuit ended: "num_inducing" (there is no room for more features),
+        "candidates" (there are no more features to choose from), "elbo" (the bound did not rise,
+        or no feature would raise it by ``least_gain``), "held_out" (the log density of held-out
+        rows did not rise), or "few" (the last round found too few features that are worth adding).
     """
 
     rounds: tuple[PursuitRound, ...]
@@ -133,51 +135,56 @@ def matching_pursuit(
     """
     Let the data choose features of an orthogonal dictionary, best first.
 
-    The features of greatest prior variance need not be those that y asks for. So, beginning with
-    those that the model has, in every round:
+    The features of largest prior variance need not be those that explain y. This function starts
+    from the features that the model has, and adds more in rounds. In every round:
 
-    1. The candidates are the features of most prior variance over the rows, and those next to the
-       features there are: harmonics of one degree more at one coordinate, waves of one period more
-       in one column. So high degrees are reached where the data lead there.
-    2. One pass over the rows gives their products with the residuals of the model, and from these
-       a shortlist of those that would raise the marginal likelihood most by themselves. A second
-       pass gives the products of these with each other and with the model's features. Then they
-       are taken one after the other, always the one that raises the marginal likelihood most given
-       all before, so many that M grows by ``growth``.
-    3. A third pass gives the sums of the model with these, on which the trainable parameters take
-       ``steps`` steps of L-BFGS: what is noise with few features is not with more.
+    1. The candidates are the features of largest prior variance over the rows, and the neighbours
+       of the model's features: harmonics of one degree more at one coordinate, or waves of one
+       period more in one column. High degrees are reached this way where the data call for them.
+    2. One pass over the rows computes the products of the candidates with the residuals of the
+       model. They give a shortlist of the candidates that would each raise the marginal likelihood
+       most alone. A second pass computes the products of the shortlist with itself and with the
+       model's features. Candidates are then added one by one, always the one that raises the
+       marginal likelihood most given all before, until M has grown by the factor ``growth``.
+    3. A third pass computes the sums of the model with the new features, and the trainable
+       parameters take ``steps`` steps of L-BFGS on them: what looks like noise with few features
+       may be explained with more.
 
     This is orthogonal matching pursuit (Pati et al. 1993) in blocks, in the kernel's geometry. The
     Gram matrix of all candidates is not needed: a round is O(N C + N M^2) for C candidates.
 
-    With the kernel as it is, every feature that is added raises the bound, which stays one on the
-    same evidence, and choosing is as safe as moving inducing points. With
-    :class:`interdomain.kernels.FiniteRank` the prior is made of the features, choosing changes the
-    model, and few rows can be fitted too well: ``least_gain``, ``fill`` and ``validation_data``
-    guard against that.
+    If the kernel does not depend on the features, every feature that is added raises the bound,
+    which remains a bound on the same evidence. Choosing features is then as safe as moving inducing
+    points. With :class:`interdomain.kernels.FiniteRank` the prior consists of the features:
+    choosing them changes the model, and few rows can be overfitted. ``least_gain``, ``fill`` and
+    ``validation_data`` guard against that.
 
-    :param model: its features are of a dictionary:
+    :param model: a model whose features belong to a dictionary:
         :class:`~interdomain.inducing_variables.SphericalHarmonics`,
-        :class:`~interdomain.inducing_variables.PeriodicFourierFeatures`,
-        products of such (of the features that the factors have), sums of such, and of others that
-        stay as they are. Its ``inducing_variable`` is replaced, and its
-        kernel if that is a FiniteRank. With a ``strategy`` all workers call this.
-    :param num_inducing: the number M of features to end with, at most; no fewer than there are.
-    :param growth: by what factor M grows in a round, above 1.
-    :param steps: iterations of L-BFGS between rounds, of all parameters that are trainable; 0 for
-        none. Where features depend on some of them, each is a pass over the rows.
-    :param max_candidates: the number of candidates by prior variance, and of those next to the
-        features that there are, at most; of the latter those next to the largest posterior means.
-    :param validation_data: rows (X ``[n, D]``, Y ``[n, P]``) held out: the pursuit ends where their
+        :class:`~interdomain.inducing_variables.PeriodicFourierFeatures`, products of these (made of
+        the features that the factors have), or sums of these; a sum may also have other features,
+        which are kept unchanged. Its ``inducing_variable`` is replaced, and also its kernel if that
+        is a FiniteRank. With a ``strategy`` all workers must call this.
+    :param num_inducing: the largest number M of features to end with; at least as many as the model
+        has.
+    :param growth: the factor by which M grows in a round, above 1.
+    :param steps: the number of L-BFGS iterations between rounds, for all trainable parameters; 0
+        for none. If features depend on some of these parameters, each iteration is a pass over the
+        rows.
+    :param max_candidates: the largest number of candidates by prior variance, and the largest
+        number of neighbours. Neighbours of the features with the largest posterior means come
+        first.
+    :param validation_data: held-out rows (X ``[n, D]``, Y ``[n, P]``): the pursuit ends when their
         mean log density does not rise.
-    :param least_gain: by how much a feature has to raise the bound, in nats; where none does, the
-        pursuit ends. Of many candidates some fit the noise: with 0 these are taken as well.
-    :param fill: whether to take those of most prior variance for what is left of ``num_inducing``
-        then. They do not depend on y, and keep a prior that is made of the features honest: with
-        those alone that fit y best it is too sure of itself.
+    :param least_gain: by how many nats a feature has to raise the bound to be added; when no
+        candidate does, the pursuit ends. Among many candidates some fit the noise: with 0 these are
+        added as well.
+    :param fill: whether to use what is then left of ``num_inducing`` for the features of largest
+        prior variance. They do not depend on y. A prior that consists of the features needs them:
+        with only the features that fit y best, its predictions are overconfident.
     :param progress: show a progress bar.
-    :raises ValueError: for wrong arguments, another model, features of no dictionary, or a model
-        without its rows.
+    :raises ValueError: for wrong arguments, a model of another class, features that belong to no
+        dictionary, or a model without its rows.
     """
     if not isinstance(model, StructuredSGPR):
         raise ValueError(
@@ -212,10 +219,10 @@ def pursue(
     progress: bool = True,
 ) -> Pursuit:
     """
-    :func:`matching_pursuit` of any model that has what it takes.
+    :func:`matching_pursuit` for any :class:`Pursued` model.
 
-    :param least_share: a round in which fewer features than this share of those wanted are worth
-        their place is the last: the next ones would find a few of its neighbours.
+    :param least_share: the pursuit ends after a round that adds fewer than this share of the
+        features that it wanted: further rounds would find only a few neighbours of these.
     """
     started = time.perf_counter()
     size = int(model.inducing_variable.num_inducing)
@@ -416,7 +423,7 @@ class _Pursuit:
 
 
 def fit_quietly(model: Any, **arguments: Any) -> None:
-    """L-BFGS with features that are others next: what is wrong with these need not be said."""
+    """Fit by L-BFGS without warnings about the features or the kernel, which are soon replaced."""
     with warnings.catch_warnings():
         warnings.filterwarnings(
             "ignore", message="(inducing_variable|kernel): ", category=UserWarning
@@ -425,7 +432,7 @@ def fit_quietly(model: Any, **arguments: Any) -> None:
 
 
 def some_rows(model: Pursued) -> Array:
-    """Of all workers, to average prior variances over."""
+    """Inputs drawn from the rows of all workers, to average prior variances over."""
     X, _ = model.draw(_POOL_ROWS)
     return X
 
@@ -446,7 +453,10 @@ def _checked_rows(
 
 
 def dictionary_of(model: Pursued) -> Dictionary:
-    """:raises ValueError: If its features are of none."""
+    """The dictionary of a model's features.
+
+    :raises ValueError: If they belong to no dictionary.
+    """
     found: Dictionary | None = dictionary(model.inducing_variable, model.kernel)
     if found is None:
         raise ValueError(

@@ -1,4 +1,4 @@
-"""Any models on one clock: what each has learned after the same seconds."""
+"""Trains several models for the same time, and compares their predictions."""
 
 from __future__ import annotations
 
@@ -55,11 +55,12 @@ class Entrant:
     """
     A model of a :func:`race`, and how it is trained.
 
-    :ivar build: a function of the rows (X ``[N, D]``, Y ``[N, P]``) to train with that returns a
+    :ivar build: a function that takes the training rows (X ``[N, D]``, Y ``[N, P]``) and returns a
         new model of them.
-    :ivar arguments: of what trains it: :func:`fit_sgpr` a StructuredSGPR, :func:`fit_collapsed` a
-        CollapsedSVGP, :func:`fit` any other.
-    :ivar trained: whether ``build`` has trained it already, as :func:`fit_additive` does.
+    :ivar arguments: arguments of the function that trains it: :func:`fit_sgpr` for a
+        StructuredSGPR, :func:`fit_collapsed` for a CollapsedSVGP, :func:`fit` for any other model.
+    :ivar trained: whether the model that ``build`` returns is already trained, as with
+        :func:`fit_additive`.
     """
 
     build: Callable[[RegressionData], Any]
@@ -70,12 +71,13 @@ class Entrant:
 @dataclass(frozen=True)
 class RacePoint:
     """
-    What a model had learned at one time.
+    How well a model predicted at one time.
 
-    :ivar seconds: of the clock since its race began, without those of predictions.
-    :ivar steps: of training; None where the model was looked at when all was done.
-    :ivar log_density: the mean log density of the rows held out.
-    :ivar rmse: the root mean squared error of the predicted means of Y; NaN where these are
+    :ivar seconds: the time since its race started, by the race's clock, without predictions.
+    :ivar steps: the number of training steps so far; None if the model was evaluated only after
+        its training had ended.
+    :ivar log_density: the mean log density of the held-out rows.
+    :ivar rmse: the root mean squared error of the predicted means of Y; NaN if these are
         probabilities of several classes.
     """
 
@@ -91,10 +93,11 @@ class RaceEntry:
     One model in a :func:`race`.
 
     :ivar name: its name.
-    :ivar model: as it was in the end; None if it was not built.
-    :ivar trace: what it had learned, by time.
-    :ivar startup_seconds: until its first step was done, which the trace counts, too: building,
-        tracing; for a model that is looked at when all was done, the seconds for building it.
+    :ivar model: the model at the end of the race; None if it could not be built.
+    :ivar trace: how well it predicted, in order of time.
+    :ivar startup_seconds: the seconds for building, tracing and the first step, which are part of
+        the times in the trace; for a model that is evaluated only after its training, the seconds
+        for building it.
     :ivar error: why it failed; None if it did not.
     """
 
@@ -105,7 +108,7 @@ class RaceEntry:
     error: str | None
 
     def at(self, seconds: float) -> RacePoint | None:
-        """The last point that was there after so many seconds, or hardly later; None if none."""
+        """The last point of the trace up to this time (plus 5%); None if there is none."""
         points = [point for point in self.trace if point.seconds <= _NEAR * seconds]
         return points[-1] if points else None
 
@@ -113,13 +116,13 @@ class RaceEntry:
 @dataclass(frozen=True, eq=False)
 class Race:
     """
-    What :func:`race` saw; ``str`` is a table.
+    The result of :func:`race`; ``str`` makes a table of it.
 
-    :ivar entries: of all models, in the order of the race, by name.
-    :ivar times: when they were looked at, in seconds of the clock.
+    :ivar entries: the results of all models, by name, in the order of the race.
+    :ivar times: the times at which models are evaluated, in seconds of the clock.
     :ivar clock: "wall" or "cpu".
-    :ivar num_rows: of training.
-    :ivar num_held_out: rows that log densities and errors are of.
+    :ivar num_rows: the number of training rows.
+    :ivar num_held_out: the number of held-out rows, for log densities and errors.
     """
 
     entries: Mapping[str, RaceEntry]
@@ -130,8 +133,8 @@ class Race:
 
     @property
     def ranking(self) -> tuple[str, ...]:
-        """The names of the models that have arrived, the best first: by log density at the last
-        time; then those that were ready too late."""
+        """The names of the models by log density at the last time, best first; then those that
+        were ready too late. Models that were never evaluated are left out."""
 
         def key(entry: RaceEntry) -> tuple[bool, float]:
             point = entry.at(self.times[-1])
@@ -179,12 +182,11 @@ def race(
     progress: bool = True,
 ) -> Race:
     """
-    Train models for the same seconds, one after the other, and compare what they predict.
+    Train several models for the same time, one after the other, and compare their predictions.
 
-    Each is built by a function of the rows to train with, so that none begins where another has
-    ended, and gets all seconds for itself. The clock runs while a model is built, traced and
-    trained, and stands still while it predicts the rows held out. One that fails is in the table
-    with its reason, and the race goes on.
+    Each model is built anew by a function of the training rows, and has the full time for itself.
+    The clock runs while a model is built, traced and trained, and stops while it predicts the
+    held-out rows. If a model fails, the table gives the reason, and the race continues.
 
     >>> import gpflow, numpy as np, interdomain as idm
     >>> X = np.random.default_rng(0).uniform(-1, 1, size=(300, 1))
@@ -202,21 +204,22 @@ def race(
     >>> sorted(found.ranking)
     ['points', 'waves']
 
-    How a model is trained: a StructuredSGPR by :func:`fit_sgpr` and a CollapsedSVGP by
-    :func:`fit_collapsed`, which end by themselves and are looked at then; a model that holds its
-    data by L-BFGS (:func:`fit`); any other by minibatches of 1,000 and otherwise as :func:`fit`
-    does by default. An :class:`Entrant` says otherwise.
+    A StructuredSGPR is trained by :func:`fit_sgpr` and a CollapsedSVGP by :func:`fit_collapsed`;
+    these end by themselves, whatever the time, and the model is evaluated then. A model that holds
+    its data is trained by :func:`fit` with L-BFGS, and any other by :func:`fit` with minibatches of
+    1,000 rows and its defaults. Use an :class:`Entrant` to train a model differently.
 
-    :param models: functions, or :class:`Entrant`, by name.
+    :param models: by name, functions that build a model, or instances of :class:`Entrant`.
     :param data: (X ``[N, D]``, Y ``[N, P]``), finite.
-    :param seconds: how long each model is trained: it is looked at after an eighth, a quarter and a
-        half of them, too. Or the times themselves, rising. A model whose first step ends later is
-        looked at then.
-    :param validation_data: rows (X, Y) to compare predictions on; by default every tenth row of
-        ``data`` is held out at random, up to 10,000.
+    :param seconds: how long each model is trained; it is evaluated after an eighth, a quarter and a
+        half of this time as well. Or the times of the evaluations, increasing. A model whose first
+        step ends later is evaluated then.
+    :param validation_data: rows (X, Y) to compare predictions on; by default a tenth of the rows of
+        ``data``, drawn at random, is held out, up to 10,000.
     :param clock: "wall", or "cpu" for the seconds of all processors together, which other programs
         on the machine hardly change.
-    :param seed: of the rows held out, of minibatches and of TensorFlow, before each model.
+    :param seed: the seed of the held-out rows, of the minibatches, and of TensorFlow, which is set
+        before each model.
     :param progress: show a progress bar over the models.
     :raises ValueError: for wrong arguments, fewer than 20 rows, or rows that are not finite.
     """

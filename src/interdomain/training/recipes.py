@@ -1,4 +1,4 @@
-"""What the recipes for models that read their rows in passes have in common."""
+"""What :func:`fit_sgpr` and :func:`fit_collapsed` have in common."""
 
 from __future__ import annotations
 

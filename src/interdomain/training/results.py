@@ -30,7 +30,7 @@ class FitResult:
     :ivar seconds: wall-clock seconds of this call, compilation and callbacks included.
     :ivar reason: why the fit ended: "steps" (all were done), "converged" (L-BFGS met one of its
         tolerances), "stalled" (L-BFGS found no better point), "max_seconds", or "callback" (one
-        raised :class:`StopFit`). After the last two, ``resume=True`` goes on.
+        raised :class:`StopFit`). After the last two, ``resume=True`` continues the fit.
     :ivar message: the reason in words.
     :ivar checkpoint: the path of the last checkpoint, for ``tf.train.Checkpoint(model=model)
         .restore(path)``; None without a ``checkpoint_dir``.

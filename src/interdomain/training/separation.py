@@ -1,4 +1,7 @@
-"""Labels that f can tell apart, almost without error: the bound then rises with the variance."""
+"""A warning about labels that f separates almost without error.
+
+The bound then rises with the kernel's variance without limit.
+"""
 
 from __future__ import annotations
 
@@ -21,7 +24,7 @@ _ROWS = 100
 
 
 def warn_of_separation(model: CollapsedSVGP, result: PassResult) -> None:
-    """Say so where labels are certain under a kernel whose variance has run away.
+    """Warn if labels are almost certain under a kernel whose variance has become very large.
 
     :param result: Of the last pass.
     """

@@ -26,11 +26,11 @@ class SGPRFit:
     What :func:`fit_sgpr` did.
 
     :ivar subset: the fit of all parameters on the subset; None if no feature parameter was
-        trainable, or features were chosen.
+        trainable, or if features were chosen.
     :ivar choice: how features were chosen; None without ``num_inducing``.
     :ivar frozen: the names of the feature parameters that were trained on the subset and are no
         longer trainable.
-    :ivar result: the fit of the others on the statistics of all rows.
+    :ivar result: the fit of the other parameters on the statistics of all rows.
     :ivar subset_seconds: the seconds for everything on the subset: drawing, fits, choosing.
     :ivar pass_seconds: the seconds for the pass over all rows.
     :ivar seconds: the seconds for everything.
@@ -63,21 +63,21 @@ def fit_sgpr(
     Train a :class:`~interdomain.models.StructuredSGPR` with one pass over its data.
 
     1. All trainable parameters are trained by L-BFGS on a random subset.
-    2. Those that the features depend on, ``model.feature_parameters``, keep these values: they are
-       marked not trainable, and stay so. For spherical harmonics these are the scaling of the
-       inputs, ``weight_variances`` and ``bias_variance``.
-    3. One pass over all rows.
-    4. L-BFGS on the statistics for the others, such as the kernel's variance and lengthscale and
-       the noise: exact for all rows, at O(M^3) a step.
+    2. The parameters that the features depend on, ``model.feature_parameters``, keep these values:
+       they are marked not trainable, and stay so. For spherical harmonics these are the input
+       scales, ``weight_variances`` and ``bias_variance``.
+    3. One pass over all rows computes the statistics.
+    4. The other parameters, such as the kernel's variance and lengthscale and the noise variance,
+       are trained by L-BFGS on the statistics. This is exact for all rows, at O(M^3) a step.
 
-    **With** ``num_inducing`` the data choose the features too, of those that the model's are next
-    to: harmonics, waves of a box. The model then has few features to begin with, such as all
-    harmonics of degrees 0 to 2. Step 1 goes on in turns: few features are chosen by
-    :func:`matching_pursuit`, and all parameters are trained with these, until the log density of
-    rows held out does not rise any more. After step 2, the features are chosen with these scales,
-    on up to 20,000 rows; by their prior variance alone where the turns have shown that the rows are
-    too few to choose by. :attr:`SGPRFit.choice` tells what was done; in
-    ``model.inducing_variable`` is what was chosen.
+    **With** ``num_inducing`` the data choose the features too, among harmonics or waves of a box.
+    Give the model only a few features to start with, such as all harmonics of degrees 0 to 2.
+    Step 1 then continues in turns: :func:`matching_pursuit` chooses a few features, and all
+    parameters are trained with them, until the log density of held-out rows stops rising. After
+    step 2, the final features are chosen with these input scales, on up to 20,000 rows. If the
+    turns have shown that there are too few rows to choose by, the features of largest prior
+    variance are taken. :attr:`SGPRFit.choice` says what was done, and ``model.inducing_variable``
+    holds the chosen features.
 
     >>> import numpy as np, interdomain as idm
     >>> rng = np.random.default_rng(0)
@@ -93,31 +93,32 @@ def fit_sgpr(
     >>> model.inducing_variable.num_inducing, max(model.inducing_variable.degrees) > 2
     (25, True)
 
-    Where nothing is left to freeze, steps 1 and 2 are left out: features that depend on no
-    parameter (:class:`~interdomain.inducing_variables.IntervalFourierFeatures`), or on parameters
-    that are not trainable.
+    Steps 1 and 2 are left out if the features depend on no trainable parameter: on none at all
+    (:class:`~interdomain.inducing_variables.IntervalFourierFeatures`), or only on parameters that
+    are not trainable.
 
-    With features that depend on every parameter of the kernel, such as points, only the noise and a
-    mean function are left for step 4; :func:`fit` then trains everything on all rows, at one or two
-    passes a step.
+    With features that depend on every parameter of the kernel, such as inducing points, only the
+    noise variance and the mean function are left for step 4. To train everything on all rows, use
+    :func:`fit`, which makes one or two passes a step.
 
-    Where workers share the rows (the model's ``strategy``), all call this: the subset is drawn from
-    the rows of all, the pass is shared, the fits are the same on each, and in the end all have the
-    chief's parameters.
+    If several workers share the rows (the model's ``strategy``), all of them must call this. The
+    subset is drawn from the rows of all workers, the pass is shared, each worker does the same
+    fits, and in the end all have the chief's parameters.
 
     :param model: its parameters are trained in place.
-    :param num_inducing: the number M of features to choose, at most; None keeps the model's.
-    :param subset_size: rows to draw, without replacement; all, if there are fewer. No rows are
-        drawn where nothing is left to freeze.
-    :param subset_steps: L-BFGS iterations on the subset, at most.
-    :param max_turns: of choosing features and training scales with them, at most.
-    :param steps: L-BFGS iterations on the statistics, at most.
-    :param seed: of the subset.
-    :param options: for SciPy's L-BFGS-B, both times; see :func:`fit`.
-    :param checkpoint_dir: a folder for the checkpoints of both fits and of the pass; the pass is
+    :param num_inducing: the largest number M of features to choose; None keeps the features of the
+        model.
+    :param subset_size: the number of rows to draw, without replacement; all rows, if there are
+        fewer. No rows are drawn if steps 1 and 2 are left out.
+    :param subset_steps: the largest number of L-BFGS iterations on the subset.
+    :param max_turns: the largest number of turns of choosing features and training with them.
+    :param steps: the largest number of L-BFGS iterations on the statistics.
+    :param seed: the seed for drawing the subset.
+    :param options: options of SciPy's L-BFGS-B, for both fits; see :func:`fit`.
+    :param checkpoint_dir: a folder for the checkpoints of both fits and of the pass. The pass is
         kept in ``statistics.npz`` there (``statistics``, if the rows are in parts), unless the
         model has a ``checkpoint_path`` of its own.
-    :param resume: go on from what is in ``checkpoint_dir``.
+    :param resume: continue from what is in ``checkpoint_dir``.
     :param progress: show progress bars.
     :raises ValueError: for wrong arguments, a model of another class, or one without its rows while
         a feature parameter is trainable.

@@ -1,4 +1,4 @@
-"""Rows of a model of any likelihood, a site for each: to begin with, and to choose features."""
+"""A model of some rows with any likelihood, to start training on and to choose features with."""
 
 from __future__ import annotations
 
@@ -29,15 +29,16 @@ _PASSES = 2
 
 
 class RowsWithSites:
-    """Some rows, whose sites stay when features are replaced, so that q does not begin anew.
+    """A model of some rows that keeps its sites when features are replaced.
 
-    It is what :func:`interdomain.training.pursuit.pursue` asks of a model.
+    So q need not be trained from scratch. It has what
+    :func:`interdomain.training.pursuit.pursue` needs of a model.
 
-    :param model: of all rows, with which the parameters are shared.
+    :param model: the model of all rows, which shares its parameters.
     :param rows: (X, Y).
-    :param passes: trains a model of the rows as it is, features excluded; with ``number`` q alone,
-        in at most as many passes.
-    :param options: for SciPy's L-BFGS-B.
+    :param passes: a function that trains a model of the rows, without the parameters of its
+        features; with ``number``, it trains q alone, in at most that many passes.
+    :param options: options of SciPy's L-BFGS-B.
     """
 
     def __init__(

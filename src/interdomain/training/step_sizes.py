@@ -50,10 +50,10 @@ class _Falling:
 
 
 def default_schedule(*, diagonal: bool, num_pairs: int) -> Callable[[int], float]:
-    """What ``natural_gradient=True`` means for one of several q's.
+    """The step sizes of ``natural_gradient=True`` for one of several q's.
 
-    All move at once, each as if the others stood still; n of them that explain the same data
-    overshoot with steps beyond an n-th or so.
+    All q's move at once, each as if the others were fixed: n of them that explain the same data
+    overshoot with steps larger than about ``1 / n``.
     """
     size = min(0.1, 1 / num_pairs)
     return _Falling(size, 300) if diagonal else _Rising(size / 100, size, 20)
@@ -63,9 +63,9 @@ class StepSizes:
     """The sizes for all q's at each step.
 
     :param given: As passed to ``fit``, neither None nor False.
-    :param diagonal: For each q, whether its covariance is.
-    :raises ValueError: If it is neither True, nor a number in (0, 1], nor a function whose first
-        value is one.
+    :param diagonal: For each q, whether its covariance is diagonal.
+    :raises ValueError: If ``given`` is neither True, nor a number in (0, 1], nor a function whose
+        first value is such a number.
     """
 
     def __init__(self, given: NaturalGradient, diagonal: tuple[bool, ...]) -> None:

@@ -1,4 +1,4 @@
-"""How far parameters may go while the sites that they are trained on stay what they are."""
+"""Limits how far parameters may move while the sites that they are trained on are fixed."""
 
 from __future__ import annotations
 
@@ -15,11 +15,14 @@ _LEAST_SHARE = 1e-6
 
 @contextmanager
 def limited(parameters: Iterable[gpflow.Parameter], factor: float = 4.0) -> Iterator[None]:
-    """Meanwhile parameters may change as they like; afterwards all are taken back the same part of
-    the way, so that none that is positive has changed by more than a factor.
+    """Limit by how much positive parameters change within this context.
 
-    :param parameters: Those that are trained.
-    :param factor: Sites are tangents at one q, and that of other parameters may be far from it.
+    Within it, parameters may change freely. At its end, all of them are moved back by the same
+    share of the way, so that no positive parameter has changed by more than a factor. The sites are
+    tangents at one q; the q of other parameters may be far from it.
+
+    :param parameters: The parameters that are trained.
+    :param factor: The largest factor.
     """
     trained = list(parameters)
     before = [parameter.numpy() for parameter in trained]

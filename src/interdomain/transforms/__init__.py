@@ -1,7 +1,7 @@
 """Cyclic transformations of the input and their products, for the harmonic kernel decomposition.
 
 They are the T-cyclic transformations of Sun et al. 2021, "Scalable Variational Gaussian Processes
-via Harmonic Kernel Decomposition". No GPflow.
+via Harmonic Kernel Decomposition". This package does not depend on GPflow.
 """
 
 from .base import CyclicTransform

@@ -14,10 +14,10 @@ IntArray: TypeAlias = np.ndarray[Any, np.dtype[np.signedinteger[Any]]]
 
 
 MAX_ORDER = 65_536
-"""Elements of a group: an orbit has as many copies of X."""
+"""The largest number of elements of a group: an orbit has this many copies of X."""
 
 MAX_COLUMNS = 10_000_000
-"""Columns of X: a transformation is tried on some rows, and a permutation is stored."""
+"""The largest number of columns of X, as permutations are stored and checks need some rows."""
 
 
 def as_order(order: Any) -> int:

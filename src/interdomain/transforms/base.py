@@ -1,4 +1,4 @@
-"""The contract of a cyclic transformation of the input."""
+"""The base class of cyclic transformations of the input."""
 
 from __future__ import annotations
 
@@ -60,8 +60,8 @@ class CyclicTransform(abc.ABC):
     via Harmonic Kernel Decomposition", Definition 3.2. A kernel that does not change when both its
     arguments are transformed splits along it into T kernels, orthogonal to one another (eq. 7).
 
-    To define a transformation of one's own, set ``order`` and implement ``__call__``; end the
-    constructor with ``self.verify_order()``, which tries both on random points::
+    To define your own transformation, set ``order`` and implement ``__call__``. End the constructor
+    with ``self.verify_order()``, which checks on random points that the two agree::
 
         class SwapHalves(CyclicTransform):
             order = 2
@@ -73,17 +73,17 @@ class CyclicTransform(abc.ABC):
             def __call__(self, X):
                 return tf.roll(X, self.input_dim // 2, axis=-1)
 
-    The base class finds :meth:`power` and :meth:`orbit` by iteration, so rounding grows with the
-    order; override ``power`` where it has a formula. Set ``input_dim`` or ``min_input_dim`` if the
-    number of columns matters, override :meth:`to_domain` if not every point of R^D is an input,
-    and :meth:`wrap` if points that differ by a period are the same.
+    The base class computes :meth:`power` and :meth:`orbit` by iteration, so rounding errors grow
+    with the order; override ``power`` if it has a formula. Set ``input_dim`` or ``min_input_dim``
+    if the number of columns matters, override :meth:`to_domain` if not every point of R^D is a
+    valid input, and :meth:`wrap` if points that differ by a period are the same.
     """
 
     order: int
     """The smallest T >= 2 with ``G^T`` the identity; for a Product, the number of its elements."""
 
     input_dim: int | None = None
-    """The number of columns of X; None if any number from ``min_input_dim`` will do."""
+    """The number of columns of X; None if any number of at least ``min_input_dim`` is allowed."""
 
     min_input_dim: int = 1
     """The smallest number of columns of X."""
@@ -141,18 +141,20 @@ class CyclicTransform(abc.ABC):
         return tf.stack(elements)
 
     def to_domain(self, normals: Array) -> Array:
-        """Points of the transformation's domain, from as many standard normal draws ``[N, D]``."""
+        """Points in the domain of the transformation, made from standard normal draws ``[N, D]``.
+
+        There is one point for each draw."""
         return normals
 
     def wrap(self, difference: Array) -> Array:
-        """Differences of points ``[..., D]``, with whole periods taken off."""
+        """Differences of points ``[..., D]``, without whole periods."""
         return difference
 
     def probes(self, count: int, input_dim: int | None = None, *, seed: int = 0) -> Array:
-        """Random points of the transformation's domain ``[count, D]``, on which to verify it.
+        """Random points ``[count, D]`` in the domain of the transformation, to verify it on.
 
-        :param input_dim: D, where the transformation's own ``input_dim`` is None; by default the
-            smallest.
+        :param input_dim: The number D of columns, if the transformation's own ``input_dim`` is
+            None; by default the smallest possible.
         :raises ValueError: If D is not a number of columns the transformation can have.
         """
         columns = input_dim if input_dim is not None else self.input_dim or self.min_input_dim
@@ -160,8 +162,8 @@ class CyclicTransform(abc.ABC):
         return self.to_domain(np.random.default_rng(seed).standard_normal((count, columns)))
 
     def distance(self, X: TensorLike, Y: TensorLike) -> float:
-        """The largest absolute difference of a coordinate, outside of compiled functions. Points
-        that are a period apart are the same, where the domain has one."""
+        """The largest absolute difference between coordinates of X and Y. Not for use in compiled
+        functions. If the domain is periodic, points that are a period apart are the same."""
         difference = np.asarray(X, np.float64) - np.asarray(Y, np.float64)
         return float(np.max(np.abs(self.wrap(difference)), initial=0.0))
 
@@ -182,9 +184,9 @@ class CyclicTransform(abc.ABC):
         return X
 
     def verify_order(self, input_dim: int | None = None) -> None:
-        """Check on :meth:`probes` that the order is right, for the end of a constructor.
+        """Check on :meth:`probes` that the order is right. Call it at the end of a constructor.
 
-        :param input_dim: The number of columns to try, where ``input_dim`` is None.
+        :param input_dim: The number of columns to try, if that of the transformation is None.
         :raises ValueError: If ``G^order`` is not the identity, or a smaller power is.
         """
         as_order(getattr(self, "order", None))

@@ -26,10 +26,10 @@ def around(centre: Array, normals: Array) -> Array:
 class Negation(ClosedFormTransform):
     """``x -> 2 centre - x`` on some columns: order 2 (Sun et al. 2021, Definition 3.2).
 
-    It splits a kernel into one of even functions and one of odd functions.
+    It splits a kernel into a kernel of even functions and a kernel of odd functions.
 
-    :param dims: The columns that are negated, an int or several; all by default.
-    :param centre: The point that stays, a scalar or one number per negated column.
+    :param dims: The columns that are negated, one int or several; all by default.
+    :param centre: The fixed point, a scalar or one number for each negated column.
     :raises ValueError: If ``dims`` are not different columns, or ``centre`` does not fit them or
         is not finite.
     """
@@ -74,11 +74,11 @@ class Negation(ClosedFormTransform):
 class Rotation(ClosedFormTransform):
     """The rotation by ``2 pi / order`` in the plane of two columns, about a centre.
 
-    It turns the first of them towards the second; the other columns stay.
+    It turns the first of them towards the second; the other columns do not change.
 
     :param order: The order T.
-    :param dims: Two columns.
-    :param centre: A scalar, or one number for each of the two.
+    :param dims: The two columns.
+    :param centre: The centre, a scalar or one number for each of the two columns.
     :raises ValueError: If ``order`` < 2, ``dims`` are not two different columns, or ``centre``
         does not fit them or is not finite.
     """
@@ -127,8 +127,8 @@ class Orthogonal(ClosedFormTransform):
     """``x -> centre + R (x - centre)`` for an orthogonal matrix R of finite order.
 
     :param matrix: R ``[D, D]``.
-    :param order: The smallest T with ``R^T = I``; searched up to 10,000 if None.
-    :param centre: The point that stays, a scalar or ``[D]``.
+    :param order: The smallest T with ``R^T = I``; if None, it is searched for up to 10,000.
+    :param centre: The fixed point, a scalar or ``[D]``.
     :raises ValueError: If R is not square, not finite, not orthogonal to 1e-9, or not of that
         order; if none is found; or if ``centre`` does not fit or is not finite.
     """
@@ -207,8 +207,9 @@ def validate_orthonormal(name: str, rows: Array) -> None:
 class Permutation(IndexPermutation):
     """A permutation of the columns: column j of the result is column ``indices[j]`` of X.
 
-    :param indices: Each of 0, ..., D - 1 once. The order is the least common multiple of the
-        lengths of the cycles.
+    The order is the least common multiple of the lengths of the permutation's cycles.
+
+    :param indices: A list with each of 0, ..., D - 1 once.
     :raises ValueError: If ``indices`` is not a permutation, or is the identity.
     """
 

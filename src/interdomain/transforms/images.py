@@ -40,7 +40,7 @@ def numbered_pixels(image_shape: Sequence[int]) -> IntArray:
 
 
 class ImageFlip(IndexPermutation):
-    """An image flipped: order 2 (Sun et al. 2021, section 6.2).
+    """A flip of an image, of order 2 (Sun et al. 2021, section 6.2).
 
     :param image_shape: ``(H, W)`` or ``(H, W, C)``, of an image or a patch.
     :param axis: 0 flips up and down, 1 left and right.
@@ -64,10 +64,11 @@ class ImageFlip(IndexPermutation):
 
 
 class ImageTranslation(IndexPermutation):
-    """A cyclic shift of the pixels, as by ``np.roll``: what leaves at one side enters at the other.
+    """A cyclic shift of an image, as by ``np.roll``: pixels that leave at one side enter at the
+    opposite side.
 
-    Its order is the least common multiple of the numbers of shifts after which the rows and the
-    columns are back: ``H / gcd(H, rows)`` and ``W / gcd(W, columns)``.
+    The rows are back in place after ``H / gcd(H, rows)`` shifts, and the columns after
+    ``W / gcd(W, columns)``. The order is the least common multiple of these two numbers.
 
     :param image_shape: ``(H, W)`` or ``(H, W, C)``, of an image or a patch.
     :param shift: ``(rows, columns)`` in pixels: downwards and to the right where positive.
@@ -88,7 +89,7 @@ class ImageTranslation(IndexPermutation):
 
 
 class ImageRotation90(IndexPermutation):
-    """A square image turned by 90 degrees, anticlockwise as by ``np.rot90``: order 4.
+    """A rotation of a square image by 90 degrees, anticlockwise as by ``np.rot90``, of order 4.
 
     :param image_shape: ``(H, H)`` or ``(H, H, C)``, of an image or a patch.
     :raises ValueError: If ``image_shape`` is not of this form, or the image is a single pixel.

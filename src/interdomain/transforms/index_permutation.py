@@ -1,4 +1,4 @@
-"""Permutations of the columns, in the form that the columns' permutations and images share."""
+"""Permutations of the columns, on which the transformations of columns and of images are based."""
 
 from __future__ import annotations
 

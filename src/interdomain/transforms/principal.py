@@ -18,11 +18,11 @@ from .product import Product
 class PrincipalNegation(ClosedFormTransform):
     """``x -> x - 2 V^T V (x - centre)``: the reflection along the rows of V through a centre.
 
-    Its order is 2; it is a :class:`Negation` in rotated coordinates; :meth:`from_data` makes the
-    products of them that Sun et al. 2021, section 3.5, decompose a kernel along.
+    Its order is 2, and it is a :class:`Negation` in rotated coordinates. :meth:`from_data` makes
+    the products of such negations along which Sun et al. 2021, section 3.5, decompose a kernel.
 
     :param directions: V ``[K, D]``, with orthonormal rows.
-    :param centre: The point that stays, a scalar or ``[D]``.
+    :param centre: The fixed point, a scalar or ``[D]``.
     :raises ValueError: If the rows are not orthonormal to 1e-9, or ``centre`` does not fit them
         or is not finite.
     """
@@ -42,13 +42,14 @@ class PrincipalNegation(ClosedFormTransform):
 
     @staticmethod
     def from_data(X: Sequence[Sequence[float]] | Array, num_groups: int) -> Product:
-        """The product of ``num_groups`` negations that share out the principal components.
+        """The product of ``num_groups`` negations, which divide the principal components of X
+        among them.
 
-        The D components, sorted by decreasing variance, are dealt round: the first group negates
-        the components 1, 1 + num_groups, ..., the second 2, 2 + num_groups, ... All pass through
-        the mean of the data. The product has ``2^num_groups`` elements.
+        The D components are sorted by decreasing variance and assigned to the groups in turn: the
+        first group negates the components 1, 1 + num_groups, ..., the second 2, 2 + num_groups, ...
+        All negations are about the mean of the data. The product has ``2^num_groups`` elements.
 
-        :param X: Data ``[N, D]``, as NumPy array.
+        :param X: Data ``[N, D]``, as a NumPy array.
         :param num_groups: From 1 to D.
         :raises ValueError: If X is not a matrix of finite numbers with two rows or more, or
             ``num_groups`` is not in that range.

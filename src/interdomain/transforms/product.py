@@ -23,8 +23,8 @@ class Product(CyclicTransform):
     along each of the axes in turn (Sun et al. 2021, section 3.5). ``order`` is the number of
     elements, ``T_1 ... T_J``; ``orders`` are the T_j. Calling the product applies every G_j once.
 
-    :param transforms: One transformation or more; the axes of products among them are taken over.
-    :raises ValueError: If there are none, one is no CyclicTransform, they need different numbers
+    :param transforms: One transformation or more; a product among them contributes its axes.
+    :raises ValueError: If there are none, one is not a CyclicTransform, they need different numbers
         of columns, two do not commute, two elements of the group are the same transformation, or
         there are more than 65,536 elements.
     """
@@ -71,8 +71,8 @@ class Product(CyclicTransform):
     def power(self, X: TensorLike, exponent: int | Sequence[int]) -> tf.Tensor:
         """``G_1^{s_1} ... G_J^{s_J} X``.
 
-        :param exponent: The tuple ``(s_1, ..., s_J)``, one integer per axis.
-        :raises ValueError: If it is not that.
+        :param exponent: The tuple ``(s_1, ..., s_J)``, one integer for each axis.
+        :raises ValueError: If it is not such a tuple.
         """
         exponents = [exponent] if not isinstance(exponent, Sequence) else list(exponent)
         if len(exponents) != len(self._axes) or any(as_integer(s) is None for s in exponents):
@@ -89,7 +89,7 @@ class Product(CyclicTransform):
     def orbit(self, X: TensorLike) -> tf.Tensor:
         """All elements of the group applied to X, ``[T_1 ... T_J, batch..., D]``.
 
-        They are in C order over ``(s_1, ..., s_J)``: the first axis is the slowest.
+        They are in C order over ``(s_1, ..., s_J)``: the exponent of the first axis varies slowest.
         """
         X = self.validate_input(X)
         elements = X

@@ -1,4 +1,4 @@
-"""Transformations of periodic inputs: of a torus, and of the longitude."""
+"""Transformations of periodic inputs: translations of a torus, and shifts of the longitude."""
 
 from __future__ import annotations
 
@@ -25,15 +25,15 @@ def wrap_into(X: tf.Tensor, lower: TensorLike, period: TensorLike) -> tf.Tensor:
 
 
 class Translation(ClosedFormTransform):
-    """``x_j -> (x_j + period_j / order) mod period_j``, for columns that repeat: a torus.
+    """``x_j -> (x_j + period_j / order) mod period_j``, for periodic columns: a shift on a torus.
 
     A kernel that is periodic and stationary in these columns does not change under it (Sun et al.
-    2021, Definition 3.2). Every power but the zeroth, which is X itself, returns them in
-    ``[0, period_j)``.
+    2021, Definition 3.2). Every power except the zeroth, which is X itself, returns values of these
+    columns in ``[0, period_j)``.
 
     :param order: The order T.
-    :param dims: The columns that are shifted together, an int or several.
-    :param period: Positive; a scalar, or one per shifted column.
+    :param dims: The columns that are shifted together, one int or several.
+    :param period: The positive period, a scalar or one number for each shifted column.
     :raises ValueError: If ``order`` < 2, ``dims`` are not different columns, or ``period`` does not
         fit them or is not positive and finite.
     """
@@ -80,7 +80,7 @@ class Translation(ClosedFormTransform):
 
 
 def remainder(difference: Array, period: Array) -> Array:
-    """What is left of differences after whole periods, in absolute value at most half of one."""
+    """Differences without whole periods; their absolute values are at most half a period."""
     periodic = np.isfinite(period)
     length = np.where(periodic, period, 1.0)
     return np.where(periodic, difference - length * np.round(difference / length), difference)
@@ -90,11 +90,11 @@ class LongitudeShift(ClosedFormTransform):
     """The rotation of the globe by ``360 / order`` degrees eastwards (Sun et al. 2021, eq. 23).
 
     :param order: The order T.
-    :param coordinates: ``"degrees"`` for the columns (longitude, latitude); every power but the
+    :param coordinates: ``"degrees"`` for the columns (longitude, latitude); every power except the
         zeroth, which is X itself, returns a longitude in [-180, 180). ``"euclidean"`` for the
         columns (x, y, z) of points on the sphere or elsewhere: the rotation about the z axis.
-        :meth:`to_euclidean` turns one into the other.
-    :raises ValueError: If ``order`` < 2, or ``coordinates`` is another one.
+        :meth:`to_euclidean` converts the first to the second.
+    :raises ValueError: If ``order`` < 2, or ``coordinates`` is neither of these.
     """
 
     def __init__(
