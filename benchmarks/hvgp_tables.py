@@ -203,8 +203,9 @@ def _table(key: tuple[Any, ...], found: Mapping[str, Record]) -> str:
     after = " / ".join(f"{one:g}" for one in seconds)
     headers = (
         *("model", "points", "s per step"),
-        *(f"NLL after {step} steps", "RMSE", "bound of a row"),
-        *(f"NLL after {after} s", "NLL in the end", "RMSE", "bound of a row", "steps"),
+        *(f"NLL after {step} steps", "RMSE then", "bound of a row then"),
+        *(f"NLL after {after} s", "NLL at last", "RMSE at last", "bound of a row at last"),
+        "steps",
     )
     result = found[models[0]]["result"]
     title = f"{data}, {result['rows']:,} rows, {result['test_rows']:,} test rows, split {split}"

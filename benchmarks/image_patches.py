@@ -246,9 +246,9 @@ def _table(key: tuple[Any, ...], found: Mapping[str, Record]) -> str:
         )
     after = f"{seconds[-1]:.0f} s"
     headers = (
-        *("model", "patches", "paper: accuracy %", "NLL", "s per step", "ours: s per step"),
-        *(f"error % after {step} steps", "NLL", "bound"),
-        *(f"error % after {after}", "NLL", "bound", "steps"),
+        *("model", "patches", "paper: accuracy %", "paper: NLL", "paper: s per step"),
+        *("s per step", f"error % after {step} steps", "NLL then", "bound then"),
+        *(f"error % after {after}", "NLL at last", "bound at last", "steps"),
     )
     count = found[models[0]]["result"]["test_images"]
     title = f"{data}, {images:,} images, M = {num_inducing}; {count:,} test images"

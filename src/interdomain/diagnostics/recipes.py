@@ -19,14 +19,14 @@ import interdomain as idm
 
 
 def exact(X: Any, Y: Any) -> Any:
-    """An exact GP: few rows, and nothing has to be approximated."""
+    """An exact GP: with so few rows nothing has to be approximated."""
     kernel = gpflow.kernels.Matern52(lengthscales=np.full(X.shape[1], X.shape[1] ** 0.5))
     model = gpflow.models.GPR((X, Y), kernel, noise_variance=0.1)
     return model
 
 
 def points(X: Any, Y: Any, likelihood: Any, num_latent: int, num_inducing: int) -> Any:
-    """GPflow's SVGP with inducing points, which suits any table."""
+    """GPflow's SVGP with inducing points, for any table."""
     kernel = gpflow.kernels.Matern52(lengthscales=np.full(X.shape[1], X.shape[1] ** 0.5))
     centres, _ = kmeans2(X[:10_000], num_inducing, minit="points", seed=0)
     model = gpflow.models.SVGP(
@@ -36,7 +36,7 @@ def points(X: Any, Y: Any, likelihood: Any, num_latent: int, num_inducing: int) 
 
 
 def orthogonal_points(X: Any, Y: Any, likelihood: Any, num_latent: int, num_inducing: int) -> Any:
-    """Two sets of points, which cost less than one of both."""
+    """Points and points orthogonal to them: cheaper than one set of as many points."""
     kernel = gpflow.kernels.Matern52(lengthscales=np.full(X.shape[1], X.shape[1] ** 0.5))
     centres, _ = kmeans2(X[:10_000], num_inducing, minit="points", seed=0)
     base, orthogonal = centres[::2], centres[1::2]
@@ -54,7 +54,7 @@ def orthogonal_points(X: Any, Y: Any, likelihood: Any, num_latent: int, num_indu
 def blocks(
     X: Any, Y: Any, likelihood: Any, num_latent: int, num_inducing: int, num_groups: int
 ) -> Any:
-    """A sum of small models along negations, which the rows bear."""
+    """A sum of smaller models, split by symmetries that the rows roughly have."""
     transforms = idm.transforms.PrincipalNegation.from_data(X, num_groups)
     base = gpflow.kernels.Matern52(lengthscales=X.shape[1] ** 0.5)
     kernel = idm.kernels.HarmonicKernel(base, transforms)
@@ -67,7 +67,7 @@ def blocks(
 
 
 def harmonics(X: Any, Y: Any) -> Any:
-    """Harmonics that the targets choose: a function of all columns together."""
+    """Harmonics chosen by the targets: a function of all columns together."""
     zonal = idm.kernels.SphericalMatern52(weight_variances=np.ones(X.shape[1]))
     few = idm.inducing_variables.SphericalHarmonics.for_kernel(zonal, X.shape[1], max_degree=2)
     kernel = idm.kernels.FiniteRank(zonal, few)
@@ -76,7 +76,7 @@ def harmonics(X: Any, Y: Any) -> Any:
 
 
 def harmonics_of_any(X: Any, Y: Any, likelihood: Any, num_latent: int) -> Any:
-    """Harmonics that the targets choose: a function of all columns together."""
+    """Harmonics chosen by the targets: a function of all columns together."""
     zonal = idm.kernels.SphericalMatern52(weight_variances=np.ones(X.shape[1]))
     few = idm.inducing_variables.SphericalHarmonics.for_kernel(zonal, X.shape[1], max_degree=2)
     kernel = idm.kernels.FiniteRank(zonal, few)
@@ -87,7 +87,7 @@ def harmonics_of_any(X: Any, Y: Any, likelihood: Any, num_latent: int) -> Any:
 def minibatch_harmonics(
     X: Any, Y: Any, likelihood: Any, num_latent: int, num_inducing: int, q_diag: bool
 ) -> Any:
-    """Harmonics of most prior variance by minibatches: more rows than passes are worth."""
+    """Harmonics of most prior variance, trained by minibatches: for very many rows."""
     zonal = idm.kernels.SphericalMatern52(weight_variances=np.ones(X.shape[1]))
     few = idm.inducing_variables.SphericalHarmonics.for_kernel(zonal, X.shape[1], max_degree=2)
     kernel = idm.kernels.FiniteRank(zonal, few)
@@ -106,7 +106,7 @@ def minibatch_harmonics(
 
 
 def waves(X: Any, Y: Any, num_inducing: int) -> Any:
-    """Waves of a box, which nothing trained moves: one to three columns."""
+    """Fourier features of a box, computed once: one to three columns."""
     base = gpflow.kernels.Matern32(lengthscales=np.full(X.shape[1], 0.3))
     box = idm.kernels.Periodized.from_data(base, X, margin=2)
     features = idm.inducing_variables.PeriodicFourierFeatures.for_kernel(box, num_inducing)
@@ -116,7 +116,7 @@ def waves(X: Any, Y: Any, num_inducing: int) -> Any:
 
 
 def waves_of_any(X: Any, Y: Any, likelihood: Any, num_latent: int, num_inducing: int) -> Any:
-    """Waves of a box, which nothing trained moves: one to three columns."""
+    """Fourier features of a box, computed once: one to three columns."""
     base = gpflow.kernels.Matern32(lengthscales=np.full(X.shape[1], 0.3))
     box = idm.kernels.Periodized.from_data(base, X, margin=2)
     features = idm.inducing_variables.PeriodicFourierFeatures.for_kernel(box, num_inducing)
@@ -148,7 +148,7 @@ def globe_of_any(X: Any, Y: Any, likelihood: Any, num_latent: int, max_degree: i
 
 
 def globe_and_effects(X: Any, Y: Any, max_degree: int, num_inducing: int) -> Any:
-    """Harmonics of the globe, and what each other column does."""
+    """Harmonics of the globe, and an effect of each other column."""
     kernel = idm.kernels.SphericalMatern32(
         inputs="unit_vectors", lengthscale=0.3, active_dims=[0, 1, 2]
     )
@@ -165,7 +165,7 @@ def globe_and_effects(X: Any, Y: Any, max_degree: int, num_inducing: int) -> Any
 def globe_and_effects_of_any(
     X: Any, Y: Any, likelihood: Any, num_latent: int, max_degree: int, num_inducing: int
 ) -> Any:
-    """Harmonics of the globe, and what each other column does."""
+    """Harmonics of the globe, and an effect of each other column."""
     kernel = idm.kernels.SphericalMatern32(
         inputs="unit_vectors", lengthscale=0.3, active_dims=[0, 1, 2]
     )
@@ -187,7 +187,7 @@ def patches(
     image_shape: tuple[int, ...],
     num_inducing: int,
 ) -> Any:
-    """What small parts of images say, wherever they are."""
+    """Patches of images: what small parts look like, wherever they are."""
     base = gpflow.kernels.SquaredExponential(variance=10.0, lengthscales=2.0)
     side = min(5, *image_shape[:2])
     kernel = idm.kernels.Convolutional(base, image_shape=image_shape, patch_shape=(side, side))
@@ -197,14 +197,14 @@ def patches(
 
 
 def effects(X: Any, Y: Any, num_inducing: int, categorical: list[int]) -> Any:
-    """A sum of what single columns and pairs of them do."""
+    """A sum of effects of single columns and of pairs."""
     fit = idm.training.fit_additive((X, Y), num_inducing, categorical=categorical)
     model = fit.model
     return model
 
 
 def effects_and_harmonics(X: Any, Y: Any, num_inducing: int, categorical: list[int]) -> Any:
-    """What single columns and pairs do, and harmonics of all columns."""
+    """Effects of single columns and of pairs, and harmonics of all columns."""
     half = num_inducing // 2
     effects = idm.training.fit_additive((X, Y), half, categorical=categorical).model
     zonal = idm.kernels.SphericalMatern52(weight_variances=np.ones(X.shape[1]))
@@ -226,7 +226,7 @@ def effects_and_harmonics(X: Any, Y: Any, num_inducing: int, categorical: list[i
 def effects_of_any(
     X: Any, Y: Any, likelihood: Any, num_latent: int, num_inducing: int, categorical: list[int]
 ) -> Any:
-    """A sum of what single columns and pairs of them do."""
+    """A sum of effects of single columns and of pairs."""
     wanted = ["main", "pairs"] if X.shape[1] <= 8 else "main"
     table = idm.kernels.Additive.from_data(
         X, wanted, categorical=categorical, separate_lengthscales=True

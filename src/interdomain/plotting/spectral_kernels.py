@@ -94,7 +94,8 @@ def wigner(
     inducing_variable: InducingVariables | None = None,
     colour_bar: bool = True,
 ) -> Axes:
-    """Draw the Wigner distribution: which frequencies occur at which inputs (Figures 1 and 4).
+    """Draw the Wigner distribution: which frequencies occur at which inputs (Shen et al. 2019,
+    Figures 1 and 4).
 
     :param kernel: A kernel of one input.
     :param x: Inputs ``[N]`` or ``[N, 1]``, increasing and equally spaced.
