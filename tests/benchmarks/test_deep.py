@@ -64,10 +64,10 @@ def test_short_tables(
     monkeypatch.setattr(
         deep_uci, "from_child", lambda function, environment, **given: measure(function, **given)
     )
-    options = ["--short", "--results", str(tmp_path), "--features", "harmonics"]
+    options = ["--short", "--results", str(tmp_path), "--features", "harmonics,harmonics_diagonal"]
     assert deep_uci.DeepUci().main(options) == 0
     results = [record["result"] for record in records_of(tmp_path, "deep_uci")]
-    assert len(results) == 2 and all(np.isfinite(result["log_density"]) for result in results)
+    assert len(results) == 4 and all(np.isfinite(result["log_density"]) for result in results)
 
 
 @pytest.mark.full
