@@ -15,7 +15,7 @@ exact         GPflow's GPR on 2,000 rows
 boosting      scikit-learn's gradient boosting; the variance is that of the residuals of a tenth of
               the rows
 the others    what `diagnostics.candidates` has for the data, of M = 500, waves 1,000; of
-              M = 200 harmonics_200, effects_200, orthogonal points_200
+              M = 200 harmonics_200, effects_200, orthogonal points_200; orthogonal points_100
 main effects  `fit_additive` of 100 features of single columns
 recommend     which of these `diagnostics.recommend` names after 60 seconds
 """

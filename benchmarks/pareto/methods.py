@@ -189,6 +189,7 @@ ADAM_ALONE = candidate("points", natural_gradient=False, learning_rate=0.01)
 METHODS = {
     "svgp_500": Method(candidate("points"), anything, ours=False),
     "svgp_200": Method(candidate("points", 200), anything, ours=False),
+    "svgp_100": Method(candidate("points", 100), anything, ours=False),
     "svgp_1000": Method(candidate("points", 1_000), anything, ours=False),
     "svgp_500_adam": Method(ADAM_ALONE, anything, ours=False),
     "harmonics": Method(candidate("harmonics"), columns),
@@ -203,6 +204,7 @@ METHODS = {
     "harmonics_200": Method(candidate("harmonics", 200), columns),
     "effects_200": Method(candidate("effects", 200), columns),
     "orthogonal points_200": Method(candidate("orthogonal points", 200), anything),
+    "orthogonal points_100": Method(candidate("orthogonal points", 100), anything),
     "main effects": Method(effects_of_columns, numbers),
     GPYTORCH: Method(by_gpytorch, anything, ours=False),
     "exact": Method(exact, numbers, ours=False),
