@@ -182,7 +182,7 @@ def test_a_report(found: idm.diagnostics.Recommendation) -> None:
     assert found.name == "waves" and found.seconds > 0
     assert set(found.not_tried) == set(found.candidates) - {"exact", "waves"}
     text = str(found)
-    assert text.startswith("Take waves: Waves of a box") and found.code in text
+    assert text.startswith("Take waves: Fourier features of a box") and found.code in text
     assert "120 rows, 2 columns" in text and "So few rows" in text
     assert "Not tried, for want of time: " in text and str(found.race) in text
     noise = float(found.race.models["waves"].likelihood.variance.numpy())
