@@ -19,8 +19,7 @@
 # of inducing variables, orthogonal to the first, can explain it (Tiao, Dutordoir and Picheny 2023,
 # "Spherical Inducing Features for Orthogonally-Decoupled Gaussian Processes").
 #
-# The data are the diabetes study of Efron et al. (2004), which ships with scikit-learn: 442
-# patients, ten measurements, and the progression of the disease one year later.
+# The data: 442 patients with ten measurements, the diabetes study that ships with scikit-learn.
 
 # %%
 import gpflow
@@ -129,9 +128,10 @@ for name, model in models.items():
 
 # %% [markdown]
 # The last column is the share of the prior variance that no inducing variable explains, however
-# many data there are. With units alone it is nearly all, and doubling their number takes little of
-# it away. With points beside the units the bound is close to that of an SVGP with as many points in
-# all, **which is the best here**: units pay where the mean has to be a forward pass of a network.
+# many data there are. With units alone it is most of it, and doubling their number takes little
+# away. With points beside the units the bound is close to that of an SVGP with as many points in
+# all, **which has the best one here**; the errors of the means hardly differ. Units pay where the
+# mean has to be a forward pass of a network.
 #
 # ## Where the variance comes from
 #

@@ -11,7 +11,7 @@
 # ---
 
 # %% [markdown]
-# # Function samples, and Thompson sampling
+# # Where is the maximum? Function samples and Thompson sampling
 #
 # `model.predict_f_samples` draws values at given rows. `idm.sampling.sample_functions` draws
 # functions: each can be evaluated anywhere, as often as one likes, and keeps its values; gradients
@@ -19,8 +19,6 @@
 # an unknown function, draw a function from the posterior, and measure next where it is largest.
 
 # %%
-from pathlib import Path
-
 import gpflow
 import matplotlib.pyplot as plt
 import numpy as np
@@ -29,8 +27,6 @@ import tensorflow as tf
 import interdomain as idm
 
 rng = np.random.default_rng(0)
-output = Path("notebooks" if Path("notebooks").is_dir() else ".") / "output"
-output.mkdir(exist_ok=True)
 
 # %% [markdown]
 # The function to be maximised, which is measured with noise: several local maxima, and the greatest
@@ -79,11 +75,13 @@ mean, variance = (value.numpy()[:, 0] for value in model.predict_f(grid))
 
 figure, axis = plt.subplots(figsize=(9, 4), layout="constrained")
 axis.plot(grid, functions(grid).numpy()[:, :, 0].T, lw=0.8, alpha=0.8)
-for sign in (-2, 0, 2):
-    axis.plot(grid, mean + sign * np.sqrt(variance), "k--", lw=1)
-axis.plot(X, Y, "ko")
+for sign, label in ((-2, None), (0, "mean and two deviations"), (2, None)):
+    axis.plot(grid, mean + sign * np.sqrt(variance), "k--", lw=1, label=label)
+axis.plot(X, Y, "ko", label="measurements")
+axis.set(xlabel="x", ylabel="f(x)")
 axis.set_title("twelve functions of the posterior after three measurements")
-figure.savefig(output / "function_samples.png", dpi=80)
+axis.legend(loc="upper left")
+plt.show()
 
 # %% [markdown]
 # ## The maximum of a function
@@ -130,7 +128,11 @@ figure, axis = plt.subplots(figsize=(9, 4), layout="constrained")
 axis.plot(grid, unknown(grid), "C1", label="the unknown function")
 axis.plot(grid, mean, "C0", label="posterior mean")
 width = 2 * np.sqrt(variance)
-axis.fill_between(grid[:, 0], mean - width, mean + width, color="C0", alpha=0.2, lw=0)
-axis.scatter(X[:, 0], Y[:, 0], c=np.arange(len(X)), cmap="viridis", label="measurements, in turn")
-axis.legend()
-figure.savefig(output / "thompson_sampling.png", dpi=80)
+axis.fill_between(
+    grid[:, 0], mean - width, mean + width, color="C0", alpha=0.2, lw=0, label="two deviations"
+)
+dots = axis.scatter(X[:, 0], Y[:, 0], c=np.arange(len(X)), cmap="viridis", label="measurements")
+figure.colorbar(dots, label="number of the measurement")
+axis.set(xlabel="x", ylabel="f(x)")
+axis.legend(loc="upper left")
+plt.show()

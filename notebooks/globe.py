@@ -111,6 +111,9 @@ for name, posterior in posteriors.items():
     print(f"{name:14}{seconds[name]:9.1f}", *(f"{v:19.3f}" for v in [*rmse, jump, at_pole]))
 
 # %% [markdown]
+# Among the stations both are good. At the date line and at the poles the flat model is worse, and
+# jumps by degrees where the field does not jump at all.
+#
 # ## Maps
 #
 # The black line is where the true temperature crosses 10 degrees Celsius.

@@ -147,4 +147,4 @@ plt.show()
 # %% [markdown]
 # What one photograph teaches does not carry over to another: models of the first alone, linear or
 # not, are worse than the plain mean of four neighbours. The sums of both make up for it, without
-# reading the first again.
+# reading the first again; they are as good as the best linear interpolation of the second alone.

@@ -104,7 +104,7 @@ figure, ax = plt.subplots(figsize=(8, 3.4), layout="constrained")
 bars = ax.barh(labels, errors, color=["C0"] * len(ranking) + ["C7"])
 ax.bar_label(bars, fmt="%.4f", padding=3)
 ax.invert_yaxis()
-ax.margins(x=0.12)
+ax.margins(x=0.15)
 ax.set(xlabel="prior variance left unexplained, per row", title="lower is better")
 plt.show()
 
@@ -113,4 +113,4 @@ plt.show()
 # rows away from the data: the parts are then copies of one another there, and 4 m points explain
 # about as much as m without a transformation. The grey bar, as many points in one piece, explains
 # more than four blocks; but they have to be factorised in one piece, at sixteen times the price
-# of a block.
+# of four blocks.

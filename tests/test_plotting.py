@@ -216,7 +216,12 @@ def test_effect_shares(of_table: diagnostics.Effects) -> None:
     ends = np.array(bars.get_segments())[:4, 1, 0]
     deviations = of_table.share_deviations[list(of_table.order[:4])]
     np.testing.assert_allclose(ends, widths[:4] + 2 * deviations)
-    assert len(plotting.effect_shares(of_table).patches) == 7
+    assert plotting.effect_shares(of_table, num=1).get_legend() is None
+    ax = plotting.effect_shares(of_table)
+    assert len(ax.patches) == 7
+    colours = {"one column": "C0", "interaction": "C1"}
+    for handle, text in zip(ax.get_legend().legend_handles, ax.get_legend().texts, strict=True):
+        assert matplotlib.colors.same_color(handle.get_facecolor(), colours[text.get_text()])
 
 
 def test_effect_errors(of_table: diagnostics.Effects) -> None:

@@ -20,6 +20,9 @@ if TYPE_CHECKING:
 _BAND = 2.0
 """Bands and error bars extend this many standard deviations to either side."""
 
+_ONE, _SEVERAL = "C0", "C1"
+"""Colours of the effects of one column and of interactions."""
+
 _POINTS_OF_LINE = 200
 _POINTS_OF_MAP = 60
 _LONGEST_LINE = 42
@@ -113,7 +116,7 @@ def effect_shares(report: Effects, ax: Axes | None = None, *, num: int = 15) -> 
     order = list(report.order)
     draws = [report.share_draws[:, k] for k in order[:num]]
     names = [report.names[k] for k in order[:num]]
-    colours = ["C0" if len(report.effects[k]) == 1 else "C1" for k in order[:num]]
+    colours = [_ONE if len(report.effects[k]) == 1 else _SEVERAL for k in order[:num]]
     if len(order) > num:
         draws.append(np.sum(report.share_draws[:, order[num:]], axis=1))
         names.append(f"{len(order) - num} others")
@@ -129,6 +132,11 @@ def effect_shares(report: Effects, ax: Axes | None = None, *, num: int = 15) -> 
     ax.set_xlim(left=0)
     ax.xaxis.set_major_formatter(lambda value, _: f"{value:.3g}")
     ax.set_xlabel("share of the variance of f (± 2 standard deviations)")
+    if {_ONE, _SEVERAL} <= set(colours):
+        from matplotlib.patches import Patch
+
+        bars = [Patch(color=_ONE), Patch(color=_SEVERAL)]
+        ax.legend(bars, ["one column", "interaction"], loc="lower right")
     return ax
 
 
