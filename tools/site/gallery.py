@@ -96,7 +96,7 @@ def write(folder: Path) -> None:
         if there:
             parts += [
                 f"## {heading}",
-                "\n".join(["::::{grid} 1 2 2 3", ":gutter: 3", "", *there, "::::"]),
+                "\n".join(["::::{grid} 1 2 2 2", ":gutter: 3", "", *there, "::::"]),
             ]
     listed = [name for names in groups.values() for name in names if name in cards]
     parts.append("\n".join(["```{toctree}", ":hidden:", "", *listed, "```"]))
@@ -104,7 +104,7 @@ def write(folder: Path) -> None:
 
 
 def _card(name: str, title: str, summary: str, has_picture: bool) -> str:
-    first_sentence = re.split(r"(?<=[.?!]) ", summary)[0]
+    first_sentence = re.split(r"(?<=[.?!])(?<!et al\.) ", summary)[0]
     lines = [":::{grid-item-card} " + title, f":link: {name}", ":link-type: doc"]
     if has_picture:
         lines.append(f":img-bottom: thumbnails/{name}.png")
