@@ -83,8 +83,8 @@ print(f"\n{harmonics.num_inducing} chosen harmonics: {errors(chosen)}, {fitted.s
 # ## What it needed
 #
 # `harmonic_shares` tells in which columns and degrees the posterior mean is. The columns are in the
-# order of the harmonics, those with the smallest weights first; the bias, which all inputs have in
-# common, is the last.
+# order that they had when the harmonics were chosen, the smallest scale first; the bias, which all
+# inputs have in common, is the last.
 
 # %%
 report = idm.diagnostics.harmonic_shares(

@@ -138,7 +138,7 @@ for axis, (name, values) in zip(axes.ravel(), {"photograph": Y, **means}.items()
 for name, trace in traces.items():
     axes[1, 2].plot(*zip(*((e["step"], e["nlpd"]) for e in trace), strict=True), ".-", label=name)
 axes[1, 2].set(xlabel="step", ylabel="test NLPD (lower is better)")
-axes[1, 2].set_ylim(top=0.8)
+axes[1, 2].margins(y=0.4)  # room for the legend
 axes[1, 2].legend(fontsize="x-small")
 plt.show()
 

@@ -313,6 +313,7 @@ def image(ax: Axes) -> np.ndarray:
 def test_kernel_matrix() -> None:
     ax = plotting.kernel_matrix(MIXTURE, PLACES)
     np.testing.assert_allclose(image(ax), MIXTURE(PLACES[:, None]))
+    assert [other.get_ylabel() for other in ax.figure.axes] == ["x", "covariance"]
 
 
 @pytest.mark.parametrize(

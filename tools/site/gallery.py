@@ -104,7 +104,7 @@ def write(folder: Path) -> None:
 
 
 def _card(name: str, title: str, summary: str, has_picture: bool) -> str:
-    first_sentence = re.split(r"(?<=[.?!])(?<!et al\.) ", summary)[0]
+    first_sentence = re.split(r"(?<=[.?!]) (?=[A-Z`])", summary)[0]
     lines = [":::{grid-item-card} " + title, f":link: {name}", ":link-type: doc"]
     if has_picture:
         lines.append(f":img-bottom: thumbnails/{name}.png")

@@ -44,7 +44,7 @@ def kernel_matrix(
     """
     places = _column("x", x)
     values = np.asarray(kernel(places[:, None]))
-    ax = _image(values, places, places, ax, "covariance" if colour_bar else None)
+    ax = _image(values, places, places, ax, "covariance", colour_bar)
     ax.set_xlabel("x'")
     ax.set_ylabel("x")
     ax.invert_yaxis()
@@ -79,7 +79,7 @@ def generalized_spectral_density(
     column = frequencies[:, None]
     density = kernel.generalized_spectral_density(column, column).numpy()
     values = {"real": density.real, "imaginary": density.imag, "absolute": np.abs(density)}[part]
-    ax = _image(values, frequencies, frequencies, ax, "density" if colour_bar else None)
+    ax = _image(values, frequencies, frequencies, ax, "density", colour_bar)
     ax.set_xlabel("frequency v")
     ax.set_ylabel("frequency w")
     return ax
@@ -112,7 +112,7 @@ def wigner(
     places, frequencies = _column("x", x), _column("w", w)
     marks = [] if inducing_variable is None else _marks(kernel, inducing_variable)
     values = kernel.wigner(places[:, None], frequencies[:, None]).numpy()
-    ax = _image(values.T, places, frequencies, ax, "density" if colour_bar else None)
+    ax = _image(values.T, places, frequencies, ax, "density", colour_bar)
     for mark in marks:
         ax.plot(*mark, "kx", ms=5, mew=1)
     ax.set_xlim(places[0], places[-1])
@@ -149,9 +149,14 @@ def frequency_marks_fourier_features(
 
 
 def _image(
-    values: Array, horizontal: Array, vertical: Array, ax: Axes | None, label: str | None
+    values: Array,
+    horizontal: Array,
+    vertical: Array,
+    ax: Axes | None,
+    label: str,
+    colour_bar: bool,
 ) -> Axes:
-    """Values ``[vertical, horizontal]``, zero in white; a colour bar if there is a label for it."""
+    """Values ``[vertical, horizontal]``, zero in white; the label says what they are."""
     ax = new_axes() if ax is None else ax
     limit = np.max(np.abs(values)) or 1.0
     mesh = ax.pcolormesh(
@@ -164,7 +169,7 @@ def _image(
         shading="nearest",
         rasterized=True,
     )
-    if label is not None:
+    if colour_bar:
         ax.figure.colorbar(mesh, ax=ax, label=label)
     return ax
 
