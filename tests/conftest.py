@@ -14,6 +14,8 @@ from typing import Any
 import pytest
 from check_shapes import ShapeCheckingState, set_enable_check_shapes
 
+pytest_plugins = ("tests.cpu_limit",)
+
 # A tenth of the time goes into shapes. `make test-rest` does without: the quick tier checks those
 # of each class, `make test-full` all. Before GPflow, which reads its own when imported.
 if "INTERDOMAIN_UNCHECKED_SHAPES" in os.environ:
