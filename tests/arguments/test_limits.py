@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import inspect
-import time
 from collections.abc import Callable
 from typing import Any
 
@@ -65,12 +64,11 @@ LIMITS: dict[str, tuple[Callable[[], Any], str]] = {
 
 
 @pytest.mark.parametrize("name", LIMITS)
-def test_the_cost_is_told_at_once(name: str) -> None:
+def test_the_cost_is_told_before_anything_is_built(name: str) -> None:
+    """None of them would fit into the memory of a machine."""
     build, message = LIMITS[name]
-    started = time.perf_counter()
     with pytest.raises(ValueError, match=message):
         build()
-    assert time.perf_counter() - started < 2
 
 
 def test_a_keyword_lifts_the_limit(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,0 +1,138 @@
+"""Every check function once, with all its wrong values, and what it takes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from interdomain import _arguments as checks
+from tests.arguments import kinds
+from tests.arguments.kinds import DATE, NOTHING, Argument, Nothing
+
+INTEGER = kinds.integer(3, 1)
+NUMBER = kinds.number(0.5)
+ARRAY = kinds.array([0.5, 1.5], optional=True, without=("rank 4", "NaN", "infinity", "empty"))
+FINITE = kinds.array([0.5, 1.5])
+CHECKS: dict[str, tuple[Callable[..., Any], Argument]] = {
+    "integer": (lambda v: checks.integer("it", v, at_least=1), INTEGER),
+    "integer to ten": (
+        lambda v: checks.integer("it", v, at_least=1, at_most=10),
+        Argument(INTEGER.good, {**INTEGER.wrong, "too high": 11}),
+    ),
+    "as_integers": (
+        lambda v: checks.as_integers("it", v, "pass some"),
+        kinds.integers([1, 2], least=None),
+    ),
+    "boolean": (lambda v: checks.boolean("it", v), kinds.boolean()),
+    "choice": (lambda v: checks.choice("it", v, ["good", "better"]), kinds.choice("good")),
+    "instance": (
+        lambda v: checks.instance("it", v, dict, "a dict"),
+        kinds.made(lambda: {1: 2}),
+    ),
+    "items": (
+        lambda v: checks.items("it", v, "a list"),
+        Argument(lambda: [1], {"text": "bad", "bytes": b"1", "dict": {}, "object": NOTHING}),
+    ),
+    "function": (lambda v: checks.function("it", v, "a function"), kinds.function(abs)),
+    "real_array": (lambda v: checks.real_array("it", v, "an array"), ARRAY),
+    "complex_array": (
+        lambda v: checks.complex_array("it", v, "an array"),
+        Argument(lambda: np.array([1j]), {k: v for k, v in ARRAY.wrong.items() if k != "complex"}),
+    ),
+    "check_real_type": (
+        lambda v: checks.check_real_type("it", v),
+        Argument(
+            lambda: np.ones(2, np.float32), {"complex": np.array([1j]), "date": np.array([DATE])}
+        ),
+    ),
+    "finite_array": (
+        lambda v: checks.finite_array("it", v, (1,), "a vector"),
+        Argument(FINITE.good, {k: v for k, v in FINITE.wrong.items() if k != "empty"}),
+    ),
+    "filled_matrix": (
+        lambda v: checks.filled_matrix("it", v, "a matrix"),
+        kinds.array([[0.5, 1.5]]),
+    ),
+    "number": (lambda v: checks.number("it", v, above=0), NUMBER),
+    "number of zero or more": (
+        lambda v: checks.number("it", v, at_least=0),
+        Argument(lambda: 0.0, {**kinds.number(0.0, sign="not negative").wrong, "huge": 10**400}),
+    ),
+}
+
+
+@pytest.mark.parametrize("name", CHECKS)
+def test_wrong_values(name: str) -> None:
+    check, argument = CHECKS[name]
+    check(argument.good())
+    for label, value in argument.wrong.items():
+        with pytest.raises(ValueError, match="^it must be ") as caught:
+            check(value)
+            pytest.fail(f"{label} is accepted")
+        assert len(str(caught.value)) < 250, label
+
+
+def test_values_are_returned_in_their_type() -> None:
+    assert checks.integer("it", np.int32(3)) == 3
+    assert type(checks.integer("it", np.int32(3))) is int
+    assert checks.as_integers("it", range(2), "") == (0, 1)
+    assert checks.as_integers("it", np.int64(4), "") == (4,)
+    assert checks.boolean("it", np.True_) is True
+    array = np.ones(3)
+    found = checks.real_array("it", array, "an array")
+    assert found is not array and found.dtype == np.float64
+    assert checks.numeric("it", array, "an array") is array
+    assert checks.real_array("it", np.array([1, 2.5], object), "an array").tolist() == [1.0, 2.5]
+    assert checks.real_array("it", tf.constant([1.0], tf.bfloat16), "an array").tolist() == [1.0]
+    assert checks.complex_array("it", [1.0], "an array").dtype == np.float64
+
+
+def test_messages_give_rule_value_and_remedy() -> None:
+    for call, message in {
+        (lambda: checks.integer("n", 0, at_least=1)): "n must be an integer of 1 or more, found 0.",
+        (
+            lambda: checks.integer("n", 11, at_least=1, at_most=9, remedy="pass 9")
+        ): "n must be an integer from 1 to 9, found 11; pass 9.",
+        (lambda: checks.number("n", -1.0, above=0)): "n must be positive, found -1.0.",
+        (lambda: checks.number("n", 1.0, above=2)): "n must be above 2, found 1.0.",
+        (lambda: checks.number("n", -1.0, at_least=0)): "n must be 0 or more, found -1.0.",
+        (lambda: checks.number("n", np.nan)): "n must be finite, found nan; pass a finite number.",
+        (lambda: checks.choice("n", 3, ["a", "b"])): "n must be 'a' or 'b', found 3.",
+        (
+            lambda: checks.instance("n", Nothing, int, "a number", "pass one")
+        ): "n must be a number, found a class; pass one.",
+        (
+            lambda: checks.filled_matrix("n", np.zeros((0, 2)), "a matrix")
+        ): "n must be a matrix, found shape (0, 2), which is empty.",
+        (
+            lambda: checks.real_array("n", ["a"], "a vector", "pass floats")
+        ): "n must be a vector of real numbers, found <U1 entries, ['a']; pass floats.",
+    }.items():
+        with pytest.raises(ValueError) as caught:
+            call()
+        assert str(caught.value) == message
+
+
+def test_long_values_are_abbreviated() -> None:
+    assert checks.short(np.ones((2, 3))) == "<array [2, 3]>"
+    assert checks.short(np.arange(100.0)) == "[ 0., 1., ..., 98., 99.]"
+    assert checks.short("x" * 100) == "a str"
+    assert checks.short(np.float32(2)) == "2.0"
+    traced = tf.function(lambda x: tf.constant(checks.short(x)), autograph=False)
+    assert traced(tf.zeros([2])).numpy() == b"a tensor of shape (2,)"
+
+
+def test_limits_of_sizes() -> None:
+    limit = int(checks.MAX_GIB * 2**30 / 8)
+    checks.check_size("n", "it", limit, allow_large=False)
+    checks.check_size("n", "it", 2 * limit, allow_large=True)
+    with pytest.raises(ValueError, match="^n: it would take 8 GiB, above the limit of 4 GiB; pass"):
+        checks.check_size("n", "it", 2 * limit, allow_large=False)
+    rows = checks.ROWS_OF_A_BATCH
+    with pytest.raises(ValueError, match="covariances of .* features with 1,000 rows would take 4"):
+        checks.check_num_inducing("n", limit // rows + 10_000, "features", allow_large=False)
+    checks.check_num_inducing("n", limit // rows, "features", allow_large=False)
