@@ -1,9 +1,8 @@
-"""The multi-output wrappers and kernels of GPflow around each case."""
+"""Several outputs: the wrappers and kernels of GPflow, and the wrappers of this library."""
 
 from __future__ import annotations
 
 import copy
-import itertools
 
 import gpflow
 import numpy as np
@@ -29,7 +28,7 @@ from interdomain.kernels import SphericalMatern32
 from interdomain.posteriors import StructuredPosterior
 from tests.posteriors.graph_ops import count_ops
 
-from .cases import FIRST_AND_LAST_KIND, ONE_OF_EACH_KIND, REPRESENTATIVES, Case
+from .cases import FIRST_AND_LAST_KIND, ONE_OF_EACH_KIND, Case
 from .dense_twin import dense_twin
 from .helpers import (
     NUM_DATA,
@@ -37,9 +36,7 @@ from .helpers import (
     assert_same_objective,
     make_data,
     make_inputs,
-    value_and_gradients,
 )
-from .selection import param
 
 NUM_LATENTS = 2
 OURS = {
@@ -53,37 +50,6 @@ GPFLOWS = {
 ALL_WRAPPERS = ["bare", *(f"{whose} {kind}" for whose in ("gpflow", "own") for kind in GPFLOWS)]
 MIXINGS = ["shared", "separate", "coregionalised"]
 COVARIANCES = [(False, False), (True, True)]
-
-
-def some_of_the_pairs(first: int) -> pytest.MarkDecorator:
-    """One of each kind of operator with all wrappers, the other classes with one: each pair of a
-    wrapper and a kernel occurs, with other classes if ``first`` is one more; in the quick tier, the
-    first or the last kind. GPflow's posteriors of several outputs see no more of a
-    case than Kuu and Kuf, which are dense tensors; the wrappers of this library and none at all
-    lead to its own posterior, which sees the kind of the operator."""
-    triples = []
-    for k, case in enumerate(REPRESENTATIVES):
-        if case in ONE_OF_EACH_KIND:
-            triples += [
-                (case, wrapper, MIXINGS[(k + i + first) % 3])
-                for i, wrapper in enumerate(ALL_WRAPPERS)
-            ]
-        else:
-            triples.append((case, ALL_WRAPPERS[(2 * k + first) % 5], MIXINGS[(k + first) % 3]))
-    assert len({triple[1:] for triple in triples}) == len(ALL_WRAPPERS) * len(MIXINGS)
-    return pytest.mark.parametrize(
-        ("case", "wrapper", "mixing"),
-        [
-            param(
-                case,
-                wrapper,
-                mixing,
-                id=f"{case.name}-{mixing}-{wrapper}",
-                quick=case is FIRST_AND_LAST_KIND[first],
-            )
-            for case, wrapper, mixing in triples
-        ],
-    )
 
 
 def second_kernel(case: Case) -> Kernel:
@@ -140,50 +106,63 @@ def make_model(
     return model
 
 
-@some_of_the_pairs(0)
-def test_elbo_and_gradients(case: Case, wrapper: str, mixing: str) -> None:
-    model = make_model(case, wrapper, mixing, q_diag=False)
+@pytest.mark.parametrize("case", ONE_OF_EACH_KIND, ids=lambda case: case.kind)
+def test_each_kind_of_operator(case: Case) -> None:
+    """This library's own posterior, which sees the operator: latent GPs with kernels of their own
+    that are mixed, with inducing variables of their own."""
+    model = make_model(case, "own separate", "coregionalised", q_diag=False)
     twin = dense_twin(model)
-    data = make_data(case, 3 if mixing == "coregionalised" else NUM_LATENTS)
+    data = make_data(case, 3)
     assert_same_objective(
         lambda: model.elbo(data), lambda: twin.elbo(data), model.trainable_variables
     )
-
-
-@some_of_the_pairs(1)
-def test_predictions(case: Case, wrapper: str, mixing: str) -> None:
-    """A cached posterior and, marginal or joint, a conditional; GPflow takes a second for each that
-    is not cached."""
-    model = make_model(case, wrapper, mixing, q_diag=wrapper.endswith("shared"))
-    kernel, inducing_variable = model.kernel, model.inducing_variable
-    twin = dense_twin(model)
-    posterior = model.posterior()
     X = make_inputs(case, 4)
-    q_mu, q_sqrt = tf.identity(model.q_mu), tf.identity(model.q_sqrt)
-    for full_cov, full_output_cov in COVARIANCES:
-        options = {"full_cov": full_cov, "full_output_cov": full_output_cov}
+    for full_cov in (False, True):
+        options = {"full_cov": full_cov, "full_output_cov": full_cov}
+        reference = twin.predict_f(X, **options)
+        assert_close(model.predict_f(X, **options), reference, message=f"fused {options}")
+        cached = model.posterior().predict_f(X, **options)
+        assert_close(cached, reference, message=f"cached {options}")
+
+
+@pytest.mark.parametrize("wrapper", ALL_WRAPPERS)
+def test_each_wrapper(wrapper: str) -> None:
+    """GPflow's lead to its own posteriors, which see dense tensors; those of this library, and none
+    at all, to its own, which are tested with each mixing."""
+    case = ONE_OF_EACH_KIND[0]
+    X = make_inputs(case, 4)
+    for mixing in MIXINGS[-1:] if wrapper.startswith("gpflow") else MIXINGS:
+        model = make_model(case, wrapper, mixing, q_diag=wrapper.endswith("shared"))
+        posterior = model.posterior()
+        structured = isinstance(posterior, StructuredPosterior)
+        assert structured == (not wrapper.startswith("gpflow")), wrapper
+        data = make_data(case, 3 if mixing == "coregionalised" else NUM_LATENTS)
+        q_mu, q_sqrt = tf.identity(model.q_mu), tf.identity(model.q_sqrt)
+        twin = dense_twin(model)
         with disable_check_shapes():
-            reference = twin.predict_f(X, **options)
-        assert_close(posterior.predict_f(X, **options), reference, message=f"cached {options}")
-        fused = model.posterior(None).fused_predict_f(X, **options)
-        assert_close(fused, reference, message=f"fused {options}")
-        if full_cov == wrapper.endswith("shared"):
+            assert_close(model.elbo(data), twin.elbo(data), message=mixing)
+        for full_cov, full_output_cov in COVARIANCES:
+            options = {"full_cov": full_cov, "full_output_cov": full_output_cov}
+            with disable_check_shapes():
+                reference = twin.predict_f(X, **options)
+            message = f"{mixing} {options}"
+            assert_close(posterior.predict_f(X, **options), reference, message=message)
             actual = gpflow.conditionals.conditional(
-                X, inducing_variable, kernel, q_mu, q_sqrt=q_sqrt, white=True, **options
+                X,
+                model.inducing_variable,
+                model.kernel,
+                q_mu,
+                q_sqrt=q_sqrt,
+                white=True,
+                **options,
             )
-            assert_close(actual, reference, message=f"conditional {options}")
+            assert_close(actual, reference, message=message)
 
 
-@pytest.mark.parametrize(
-    ("case", "wrapper"),
-    [
-        param(case, wrapper, id=f"{case.name}-{wrapper}", quick=case in FIRST_AND_LAST_KIND)
-        for case, wrapper in zip(REPRESENTATIVES, itertools.cycle(ALL_WRAPPERS), strict=False)
-    ],
-)
-def test_outputs_are_single_output_models(case: Case, wrapper: str) -> None:
+def test_outputs_are_single_output_models() -> None:
     """Independent outputs with kernels of their own are as many models with one output each."""
-    model = make_model(case, wrapper, "separate", q_diag=False, whiten=True)
+    case = FIRST_AND_LAST_KIND[1]
+    model = make_model(case, "own separate", "separate", q_diag=False)
     X = make_inputs(case, 4)
     mean, var = model.predict_f(X)
     for i, kernel in enumerate(model.kernel.kernels):
@@ -198,23 +177,15 @@ def test_outputs_are_single_output_models(case: Case, wrapper: str) -> None:
         assert_close((mean[:, i : i + 1], var[:, i : i + 1]), single.predict_f(X))
 
 
-@pytest.mark.parametrize("mixing", MIXINGS)
-def test_which_posterior(mixing: str) -> None:
-    """Ours without a wrapper and with this library's; GPflow's own with GPflow's."""
-    for wrapper in ALL_WRAPPERS:
-        model = make_model(REPRESENTATIVES[0], wrapper, mixing, q_diag=True)
-        structured = isinstance(model.posterior(), StructuredPosterior)
-        assert structured == (not wrapper.startswith("gpflow")), wrapper
-
-
 def harmonics(max_degree: int) -> InducingVariables:
     kernel = SphericalMatern32(weight_variances=np.ones(2))
     return inducing_variables.SphericalHarmonics.for_kernel(kernel, 2, max_degree=max_degree)
 
 
-@pytest.mark.parametrize("whiten", [True, False], ids=["white", "unwhitened"])
-@pytest.mark.parametrize("q_diag", [True, False], ids=["diagonal", "full"])
-@pytest.mark.parametrize("mixing", ["separate", "coregionalised"])
+@pytest.mark.parametrize(
+    ("mixing", "q_diag", "whiten"),
+    [("separate", False, False), ("separate", True, True), ("coregionalised", False, True)],
+)
 def test_unequal_sizes(mixing: str, q_diag: bool, whiten: bool) -> None:
     """Each latent GP is an SVGP with its own inducing variables and the first rows of q; what is
     left over changes nothing and has a gradient of zero."""
@@ -279,10 +250,7 @@ def test_shared_blocks_are_factorised_once() -> None:
         )
         X = np.ones((4, 2))
         data = X, np.ones((4, 3))
-        function = tf.function(
-            lambda: value_and_gradients(lambda: model.elbo(data), model.trainable_variables),
-            autograph=False,
-        )
+        function = tf.function(lambda: model.elbo(data), autograph=False)
         return count_ops(function.get_concrete_function(), ("Cholesky",))
 
     first, second = kernels

@@ -1,0 +1,154 @@
+"""What each class of inducing variable is tested for; and, for every case, features of any shape.
+
+Each class has one case here, unwhitened and with a full q, which has most to do. How q is given
+matters to the kind of operator alone (test_kinds.py), and what stock models do with Kuu and Kuf,
+which they see as dense tensors, to nobody (test_stock_models.py).
+"""
+
+from __future__ import annotations
+
+import copy
+from collections import Counter
+
+import gpflow
+import numpy as np
+import pytest
+import tensorflow as tf
+from gpflow.covariances import Kuf
+from gpflow.posteriors import PrecomputeCacheType
+from gpflow.utilities import parameter_dict
+
+from .cases import CASES, REPRESENTATIVES, Case
+from .dense_twin import dense_twin
+from .helpers import (
+    assert_close,
+    assert_same_objective,
+    make_data,
+    make_inputs,
+    make_svgp,
+    value_and_gradients,
+)
+
+each_class = pytest.mark.parametrize("case", REPRESENTATIVES, ids=lambda case: case.name)
+
+
+@each_class
+def test_step_is_the_dense_twins(case: Case) -> None:
+    """The elbo and its gradients; compiled, too, before the number of rows or columns is known."""
+    model = make_svgp(case, whiten=False)
+    twin, variables = dense_twin(model), model.trainable_variables
+    data = make_data(case)
+    assert_same_objective(lambda: model.elbo(data), lambda: twin.elbo(data), variables)
+
+    unknown = [tf.TensorSpec([None, None], gpflow.default_float())] * 2
+
+    @tf.function(input_signature=unknown, autograph=False)
+    def step(X: tf.Tensor, Y: tf.Tensor) -> tuple[tf.Tensor, list[tf.Tensor]]:
+        return value_and_gradients(lambda: model.elbo((X, Y)), variables)
+
+    for num_data in (4, 9):
+        data = make_data(case, num_data=num_data)
+        value, gradients = step(*data)
+        expected = value_and_gradients(lambda: model.elbo(data), variables)  # noqa: B023
+        assert_close(value, expected[0])
+        for variable, gradient, desired in zip(variables, gradients, expected[1], strict=True):
+            assert_close(gradient, desired, rtol=1e-7, message=variable.name)
+
+
+@each_class
+def test_joint_prediction_from_a_cache(case: Case) -> None:
+    """... and without one, of two latent GPs, with gradients of both as to the inputs and q."""
+    model = make_svgp(case, whiten=False, num_latent_gps=2)
+    twin = dense_twin(model)
+    X = tf.Variable(make_inputs(case, 5))
+
+    def summary(prediction: tuple[tf.Tensor, tf.Tensor]) -> tf.Tensor:
+        mean, cov = prediction
+        return tf.reduce_sum(tf.sin(mean)) + tf.reduce_sum(tf.sin(cov))
+
+    def both() -> tf.Tensor:
+        cached = model.posterior(PrecomputeCacheType.TENSOR).predict_f(X, full_cov=True)
+        return summary(cached) + 2 * summary(model.predict_f(X))
+
+    def reference() -> tf.Tensor:
+        mean, cov = twin.predict_f(X, full_cov=True)
+        var = tf.transpose(tf.linalg.diag_part(cov))
+        return summary((mean, cov)) + 2 * summary((mean, var))
+
+    prediction = model.posterior().predict_f(X, full_cov=True)
+    assert_close(prediction, twin.predict_f(X, full_cov=True))
+    likelihood = model.likelihood.variance.unconstrained_variable
+    variables = tuple(v for v in model.trainable_variables if v is not likelihood)
+    assert_same_objective(both, reference, (*variables, X), rtol=max(1e-8, case.kernel_rtol))
+
+
+@each_class
+def test_float32(case: Case) -> None:
+    """Built and used with float32 as the default: near the float64 model, in float32."""
+    data, X = make_data(case), make_inputs(case, 5)
+    model = make_svgp(case)
+    expected = model.elbo(data), *model.predict_f(X)
+    _, expected_gradients = value_and_gradients(lambda: model.elbo(data), model.trainable_variables)
+    with gpflow.config.as_context(gpflow.config.Config(float=np.float32, jitter=0.0)):
+        data, X = make_data(case), make_inputs(case, 5)
+        assert X.dtype == np.float32
+        model = make_svgp(case)
+        assert {p.dtype for p in model.parameters} == {tf.float32}
+        value, gradients = value_and_gradients(lambda: model.elbo(data), model.trainable_variables)
+        actual = value, *model.posterior().predict_f(X)
+    assert {tensor.dtype for tensor in (*actual, *gradients)} == {tf.float32}
+    for tensor, expected_tensor in zip(actual, expected, strict=True):
+        assert_close(tensor, expected_tensor, rtol=1e-3)
+    for gradient, expected_gradient in zip(gradients, expected_gradients, strict=True):
+        assert_close(gradient, expected_gradient, rtol=1e-3)
+
+
+@each_class
+def test_a_deep_copy_is_equal_and_independent(case: Case) -> None:
+    """... and a model shows each parameter once, whatever has used it."""
+    model, X = make_svgp(case), make_inputs(case, 4)
+    before = model.predict_f(X)
+    clone = copy.deepcopy(model)
+    assert_close(clone.predict_f(X), before, rtol=1e-14)
+    parameters = parameter_dict(clone)
+    assert list(parameters) == list(parameter_dict(model))
+    assert max(Counter(id(p) for p in parameters.values()).values()) == 1
+    assert len(parameters) == len(clone.parameters)
+    for parameter in clone.parameters:
+        variable = parameter.unconstrained_variable
+        variable.assign_add(0.1 * tf.ones_like(variable))
+    assert np.max(np.abs(clone.predict_f(X)[0] - before[0])) > 1e-3
+    assert_close(model.predict_f(X), before, rtol=1e-14)
+
+
+@each_class
+def test_prediction_of_unknown_rank(case: Case) -> None:
+    """The inducing variable knows the number of columns, and so do the models."""
+    model = make_svgp(case)
+    posterior = model.posterior()
+    function = tf.function(
+        posterior.predict_f,
+        input_signature=[tf.TensorSpec(None, gpflow.default_float())],
+        autograph=False,
+    )
+    for shape in ((4,), (2, 1, 3)):
+        X = make_inputs(case, *shape)
+        actual = function(X)
+        assert actual[0].shape == (*shape, 1)
+        assert_close(actual, model.predict_f(X), rtol=max(1e-8, case.kernel_rtol))
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
+def test_features_of_unknown_shape(case: Case) -> None:
+    """Kuf, which stock models call themselves, and the kernel of rows whose columns are known."""
+    kernel, inducing_variable = case.build()
+
+    def both(X: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
+        rows = tf.ensure_shape(X, [None, case.input_dim])
+        return Kuf(inducing_variable, kernel, X), kernel(rows, full_cov=False)
+
+    unknown = [tf.TensorSpec([None, None], gpflow.default_float())]
+    X = make_inputs(case, 5)
+    features, variances = tf.function(both, input_signature=unknown, autograph=False)(X)
+    assert_close(features, Kuf(inducing_variable, kernel, X), rtol=1e-12)
+    assert_close(variances, kernel(X, full_cov=False), rtol=1e-12)

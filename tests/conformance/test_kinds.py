@@ -1,0 +1,171 @@
+"""What each kind of operator of Kuu is tested for: forms of q, several outputs, graphs.
+
+One case stands for its kind: posterior and KL divergence see the operator, and nothing else of a
+family. (An unwhitened full q is in test_classes.py, for each class.)
+"""
+
+from __future__ import annotations
+
+import gpflow
+import numpy as np
+import pytest
+import tensorflow as tf
+from gpflow.posteriors import PrecomputeCacheType
+
+from .cases import FIRST_AND_LAST_KIND, ONE_OF_EACH_KIND, Case
+from .dense_twin import DenseTwin, dense_twin
+from .helpers import (
+    assert_close,
+    assert_same_objective,
+    make_data,
+    make_inputs,
+    make_q,
+    make_svgp,
+    value_and_gradients,
+)
+
+each_kind = pytest.mark.parametrize("case", ONE_OF_EACH_KIND, ids=lambda case: case.kind)
+FORMS = {
+    "whitened-diagonal": (True, True),
+    "unwhitened-diagonal": (False, True),
+    "whitened-full": (True, False),
+}
+
+
+@each_kind
+def test_forms_of_q(case: Case) -> None:
+    """The elbo with its gradients; marginal and joint predictions of two latent GPs: fused, from a
+    cache, and by a conditional."""
+    parts = case.build()
+    X = make_inputs(case, 5)
+    data = make_data(case, 2)
+    for form, (whiten, q_diag) in FORMS.items():
+        model = make_svgp(case, whiten=whiten, q_diag=q_diag, num_latent_gps=2, parts=parts)
+        twin = dense_twin(model)
+        assert_same_objective(
+            lambda: model.elbo(data),  # noqa: B023
+            lambda: twin.elbo(data),  # noqa: B023
+            model.trainable_variables,
+            message=form,
+        )
+        cached = model.posterior(PrecomputeCacheType.TENSOR)
+        mean, cov = twin.predict_f(X, full_cov=True)
+        var = tf.transpose(tf.linalg.diag_part(cov))
+        q_mu, q_sqrt = tf.constant(model.q_mu), tf.constant(model.q_sqrt)
+        for full_cov, spread in ((False, var), (True, cov)):
+            message = f"{form} full_cov={full_cov}"
+            for source in (model, cached):
+                actual = source.predict_f(X, full_cov=full_cov)
+                assert_close(actual, (mean, spread), message=message)
+            actual = gpflow.conditionals.conditional(
+                X, parts[1], parts[0], q_mu, q_sqrt=q_sqrt, white=whiten, full_cov=full_cov
+            )
+            assert_close(actual, (mean - model.mean_function(X), spread), message=message)
+        of_outputs = np.einsum("np,pq->npq", var, np.eye(2))
+        for source in (model, cached):
+            actual = source.predict_f(X, full_output_cov=True)
+            assert_close(actual, (mean, of_outputs), message=form)
+
+
+@each_kind
+def test_prediction_gradients(case: Case) -> None:
+    """Of a cached prediction with a diagonal q, and of one without a cache."""
+    parts = case.build()
+    X = tf.Variable(make_inputs(case, 3))
+
+    def summary(prediction: tuple[tf.Tensor, tf.Tensor]) -> tf.Tensor:
+        mean, cov = prediction
+        return tf.reduce_sum(tf.sin(mean)) + tf.reduce_sum(tf.sin(cov))
+
+    for whiten in (True, False):
+        model = make_svgp(case, whiten=whiten, q_diag=True, parts=parts)
+        twin = dense_twin(model)
+        likelihood = model.likelihood.variance.unconstrained_variable
+        variables = tuple(v for v in model.trainable_variables if v is not likelihood)
+        assert_same_objective(
+            lambda: (
+                summary(model.posterior().predict_f(X))  # noqa: B023
+                + 2 * summary(model.predict_f(X, full_cov=True))  # noqa: B023
+            ),
+            lambda: (
+                summary(twin.predict_f(X))  # noqa: B023
+                + 2 * summary(twin.predict_f(X, full_cov=True))  # noqa: B023
+            ),
+            (*variables, X),
+            message=f"whiten={whiten}",
+        )
+
+
+@each_kind
+def test_known_values_and_batches_of_inputs(case: Case) -> None:
+    """q_sqrt=None: u is known. Leading dimensions of X are as if each batch were alone."""
+    kernel, inducing_variable = case.build()
+    batch = make_inputs(case, 3, 4)
+    X = batch.reshape(12, -1)
+    atol = 1e-13  # where the features explain the whole kernel, the variance is rounding alone
+    for whiten in (True, False):
+        q = make_q(kernel, inducing_variable, whiten=whiten, num_latent_gps=2)
+        q_mu, q_sqrt = map(tf.constant, q)
+        for root in (None, q_sqrt):
+            mean, cov = gpflow.conditionals.conditional(
+                X,
+                DenseTwin(inducing_variable),
+                kernel,
+                q_mu,
+                q_sqrt=root,
+                white=whiten,
+                full_cov=True,
+            )
+            within = np.stack([cov[:, k : k + 4, k : k + 4] for k in (0, 4, 8)])
+            var = np.moveaxis(np.diagonal(within, axis1=-2, axis2=-1), -1, -2)
+            mean = mean.numpy().reshape(3, 4, 2)
+            posterior = gpflow.posteriors.create_posterior(
+                kernel, inducing_variable, q_mu, root, whiten, None, "tensor"
+            )
+            for full_cov, spread in ((False, var), (True, within)):
+                for predict in (posterior.predict_f, posterior.fused_predict_f):
+                    actual = predict(batch, full_cov=full_cov)
+                    rtol = max(1e-8, case.kernel_rtol)
+                    assert_close(actual, (mean, spread), rtol=rtol, atol=atol)
+
+
+@each_kind
+def test_caches(case: Case) -> None:
+    """A compiled function of a VARIABLE cache sees update_cache; a TENSOR cache stays."""
+    model = make_svgp(case, whiten=False, q_diag=True)
+    posterior = model.posterior(PrecomputeCacheType.VARIABLE)
+    fixed = model.posterior(PrecomputeCacheType.TENSOR)
+    assert all(isinstance(value, tf.Variable) for value in posterior.cache)
+    compiled = tf.function(posterior.predict_f, autograph=False)
+    X = make_inputs(case, 5)
+    before = dense_twin(model).predict_f(X)
+    assert_close(compiled(X), before)
+    cache = posterior.cache
+    model.q_mu.assign(model.q_mu + 1.0)
+    model.q_sqrt.assign(0.5 * model.q_sqrt)
+    model.mean_function.c.assign(0.0)
+    posterior.update_cache()
+    after = dense_twin(model).predict_f(X)
+    assert posterior.cache is cache
+    assert np.max(np.abs(after[0] - before[0])) > 0.1
+    assert_close(compiled(X), after)
+    assert_close(fixed.predict_f(X)[0], before[0] - 0.3)  # the mean function is not cached
+    without = model.posterior(PrecomputeCacheType.NOCACHE)
+    assert without.cache is None
+    with pytest.raises(ValueError, match="Cache has not been precomputed"):
+        without.predict_f(X)
+
+
+@pytest.mark.parametrize("case", FIRST_AND_LAST_KIND, ids=lambda case: case.kind)
+def test_step_compiled_by_xla(case: Case) -> None:
+    model = make_svgp(case, whiten=False)
+    data = make_data(case)
+
+    def step() -> tuple[tf.Tensor, list[tf.Tensor]]:
+        return value_and_gradients(lambda: model.elbo(data), model.trainable_variables)
+
+    expected = step()
+    value, gradients = tf.function(step, autograph=False, jit_compile=True)()
+    assert_close(value, expected[0])
+    for gradient, expected_gradient in zip(gradients, expected[1], strict=True):
+        assert_close(gradient, expected_gradient, rtol=1e-7)

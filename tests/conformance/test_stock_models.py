@@ -1,0 +1,357 @@
+"""GPflow's other models, its optimisers, and how its users handle a model.
+
+They see no more of a family than dense Kuu and Kuf, parameters and a loss: two cases stand for all,
+one without structure to speak of and one with most.
+"""
+
+from __future__ import annotations
+
+import copy
+import pickle
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import gpflow
+import keras
+import numpy as np
+import pytest
+import tensorflow as tf
+import tensorflow_probability as tfp
+from check_shapes import disable_check_shapes
+from gpflow.covariances import Kuf, Kuu
+from gpflow.posteriors import PrecomputeCacheType
+from gpflow.utilities import multiple_assign, parameter_dict, read_values, set_trainable
+
+from .cases import FIRST_AND_LAST_KIND, Case
+from .dense_twin import DenseTwin, dense_twin
+from .helpers import (
+    assert_close,
+    assert_same_objective,
+    make_data,
+    make_inputs,
+    make_svgp,
+    value_and_gradients,
+)
+
+NOISE = 0.2
+two_cases = pytest.mark.parametrize("case", FIRST_AND_LAST_KIND, ids=lambda case: case.name)
+first_case = pytest.mark.parametrize("case", FIRST_AND_LAST_KIND[:1], ids=lambda case: case.name)
+
+
+def make_pair(case: Case, model_class: type, **options: Any) -> tuple[Any, Any]:
+    """The model, and the same one with the same parameters over the dense twin."""
+    kernel, inducing_variable = case.build()
+    num_outputs = 1 if model_class is gpflow.models.CGLB else 2  # CGLB takes one output only
+    data = make_data(case, num_outputs)
+    model = model_class(
+        data, kernel, inducing_variable=inducing_variable, noise_variance=NOISE, **options
+    )
+    twin = model_class(data, kernel, inducing_variable=DenseTwin(inducing_variable), **options)
+    twin.likelihood = model.likelihood
+    return model, twin
+
+
+def gaussian_log_density(Y: np.ndarray, covariance: np.ndarray) -> float:
+    """Of independent columns."""
+    zero = np.zeros(len(Y))
+    return sum(
+        tfp.distributions.MultivariateNormalFullCovariance(zero, covariance).log_prob(y).numpy()
+        for y in Y.T
+    )
+
+
+@two_cases
+@pytest.mark.filterwarnings("ignore:MultivariateNormalFullCovariance")
+def test_bounds_by_brute_force(case: Case) -> None:
+    """SGPR's and FITC's objectives from N x N matrices, and what SGPR's lies between: the bound of
+    an SVGP with the q(u) of compute_qu, which is the same, and the evidence."""
+    sgpr, twin = make_pair(case, gpflow.models.SGPR)
+    X, Y = make_data(case, 2)
+    kernel, u = sgpr.kernel, sgpr.inducing_variable
+    fitc = gpflow.models.GPRFITC((X, Y), kernel, u, noise_variance=NOISE)
+    features, dense = Kuf(u, kernel, X).numpy(), Kuu(u, kernel).numpy()
+    explained = features.T @ np.linalg.solve(dense, features)
+    missing = kernel(X, full_cov=False).numpy() - np.diag(explained)
+    noise = NOISE * np.eye(len(X))
+    elbo = sgpr.elbo()
+    bound = gaussian_log_density(Y, explained + noise) - np.sum(missing) / NOISE
+    assert_close(elbo, bound)
+    likelihood = gaussian_log_density(Y, explained + noise + np.diag(missing))
+    assert_close(fitc.fitc_log_marginal_likelihood(), likelihood)
+
+    exact = gpflow.models.GPR((X, Y), kernel, noise_variance=NOISE)
+    likelihood = exact.log_marginal_likelihood().numpy()
+    rounding = 1e-10 * abs(likelihood)
+    assert elbo.numpy() <= likelihood + rounding
+    assert sgpr.upper_bound().numpy() >= likelihood - rounding
+
+    mean, covariance = sgpr.compute_qu()
+    assert_close((mean, covariance), twin.compute_qu())
+    root = np.linalg.cholesky(covariance)
+    svgp = gpflow.models.SVGP(
+        kernel,
+        sgpr.likelihood,
+        u,
+        num_latent_gps=2,
+        whiten=False,
+        q_mu=mean,
+        q_sqrt=np.stack([root, root]),
+    )
+    assert_close(svgp.elbo((X, Y)), elbo)
+    Xnew = make_inputs(case, 6)
+    assert_close(svgp.predict_f(Xnew), sgpr.predict_f(Xnew))
+
+
+@pytest.mark.parametrize(
+    ("case", "name"),
+    [(FIRST_AND_LAST_KIND[1], "SGPR"), (FIRST_AND_LAST_KIND[1], "CGLB")],
+    ids=["SGPR", "CGLB"],
+)
+def test_objective_and_predictions(case: Case, name: str) -> None:
+    model, twin = make_pair(case, getattr(gpflow.models, name))
+    assert_same_objective(model.training_loss, twin.training_loss, model.trainable_variables)
+    X = make_inputs(case, 6)
+    assert_close(model.predict_y(X), twin.predict_y(X))
+    if name == "SGPR":
+        joint = twin.predict_f(X, full_cov=True)
+        assert_close(model.predict_f(X, full_cov=True), joint)
+        assert_close(model.posterior().predict_f(X, full_cov=True), joint)
+        assert_close(model.upper_bound(), twin.upper_bound())
+    else:
+        assert_close(model.predict_log_density(model.data), twin.predict_log_density(model.data))
+
+
+@two_cases
+def test_natural_gradient_reaches_sgpr(case: Case) -> None:
+    """One step of length one finds the optimal q(u) of a Gaussian likelihood."""
+    for whiten in (True, False):
+        model = make_svgp(case, whiten=whiten, num_latent_gps=2)
+        model.num_data = None
+        data = make_data(case, 2)
+        gpflow.optimizers.NaturalGradient(gamma=1.0).minimize(
+            model.training_loss_closure(data, compile=False), [(model.q_mu, model.q_sqrt)]
+        )
+        sgpr = gpflow.models.SGPR(
+            data, model.kernel, model.inducing_variable, mean_function=model.mean_function
+        )
+        sgpr.likelihood = model.likelihood
+        assert_close(model.elbo(data), sgpr.elbo())
+        X = make_inputs(case, 6)
+        assert_close(model.predict_f(X), sgpr.predict_f(X), rtol=1e-7)
+
+
+@two_cases
+def test_sgpmc(case: Case) -> None:
+    """The density and its gradients, which are all that HMC sees, and a step of it."""
+    kernel, inducing_variable = case.build()
+    data = make_data(case)
+    likelihood = gpflow.likelihoods.StudentT()
+    model = gpflow.models.SGPMC(data, kernel, likelihood, inducing_variable=inducing_variable)
+    twin = gpflow.models.SGPMC(
+        data, kernel, likelihood, inducing_variable=DenseTwin(inducing_variable)
+    )
+    model.V.assign(0.3 * np.sin(np.arange(model.V.shape[0]))[:, None])
+    twin.V = model.V
+    assert_same_objective(
+        model.log_posterior_density, twin.log_posterior_density, model.trainable_variables
+    )
+    X = make_inputs(case, 6)
+    assert_close(model.predict_f(X), twin.predict_f(X), atol=1e-13)
+    for part in (kernel, inducing_variable, likelihood):
+        set_trainable(part, False)
+    helper = gpflow.optimizers.SamplingHelper(model.log_posterior_density, [model.V])
+    hmc = tfp.mcmc.HamiltonianMonteCarlo(
+        helper.target_log_prob_fn, num_leapfrog_steps=2, step_size=0.02
+    )
+    begin = [state.numpy() for state in helper.current_state]
+    state, results = hmc.one_step(begin, hmc.bootstrap_results(begin), seed=(1, 2))
+    assert bool(results.is_accepted)
+    assert np.max(np.abs(state[0] - begin[0])) > 1e-4
+    twin.V.assign(state[0])
+    density = results.accepted_results.target_log_prob
+    assert_close(density, twin.log_posterior_density())
+
+
+Loss = Callable[[], tf.Tensor]
+
+
+def scipy_steps(loss: Loss, model: gpflow.models.SVGP) -> None:
+    gpflow.optimizers.Scipy().minimize(
+        loss, model.trainable_variables, compile=False, options={"maxiter": 2}
+    )
+
+
+def keras_steps(loss: Loss, model: gpflow.models.SVGP) -> None:
+    optimizer = keras.optimizers.Adam(0.01)
+    variables = model.trainable_variables
+    for _ in range(2):
+        with tf.GradientTape() as tape:
+            value = loss()
+        optimizer.apply_gradients(zip(tape.gradient(value, variables), variables, strict=True))
+
+
+def natural_and_adam_steps(loss: Loss, model: gpflow.models.SVGP) -> None:
+    """Natural gradients for q, Adam (of tf_keras) for the rest, in turns."""
+    set_trainable(model.q_mu, False)
+    set_trainable(model.q_sqrt, False)
+    adam = gpflow.keras.tf_keras.optimizers.Adam(0.01)
+    natural = gpflow.optimizers.NaturalGradient(gamma=0.05)
+    for _ in range(2):
+        natural.minimize(loss, [(model.q_mu, model.q_sqrt)])
+        adam.minimize(loss, model.trainable_variables)
+
+
+@pytest.mark.parametrize("steps", [scipy_steps, keras_steps, natural_and_adam_steps])
+@first_case
+def test_optimizers(case: Case, steps: Callable[[Loss, gpflow.models.SVGP], None]) -> None:
+    """The first steps lead where they lead the dense twin."""
+    model = make_svgp(case, likelihood=gpflow.likelihoods.StudentT())
+    twin = dense_twin(copy.deepcopy(model))
+    data = make_data(case)
+    before = model.training_loss(data).numpy()
+    parameters = read_values(model)
+    steps(model.training_loss_closure(data, compile=False), model)
+    with disable_check_shapes():
+        steps(twin.training_loss_closure(data, compile=False), twin)
+    after = model.training_loss(data).numpy()
+    assert after < before - 1e-3
+    assert_close(after, twin.training_loss(data), rtol=1e-6)
+    for path, value in read_values(model).items():
+        assert np.any(value != parameters[path]), f"{path} has not moved"
+
+
+@two_cases
+def test_likelihoods_and_minibatches(case: Case) -> None:
+    """Quadrature in place of a closed form; the data term of a third of the rows counts thrice."""
+    X, Y = make_data(case)
+    model = make_svgp(case, likelihood=gpflow.likelihoods.StudentT())
+    twin = dense_twin(model)
+    assert_same_objective(
+        lambda: model.elbo((X, Y)), lambda: twin.elbo((X, Y)), model.trainable_variables
+    )
+    assert_close(model.predict_y(X), twin.predict_y(X))
+    assert_close(model.predict_log_density((X, Y)), twin.predict_log_density((X, Y)))
+    kl = model.prior_kl()
+    model.num_data = None
+    once = model.elbo((X, Y)) + kl
+    model.num_data = 3 * len(X)
+    assert_close(model.elbo((X, Y)) + kl, 3 * once)
+
+
+@two_cases
+def test_samples(case: Case) -> None:
+    """The same random numbers make the samples of the dense twin, of models and of conditionals."""
+    model = make_svgp(case, num_latent_gps=2)
+    twin = dense_twin(model)
+    # A joint covariance of close points is singular to rounding; few points, far apart, are not.
+    X = 2 * make_inputs(case, 3)
+    for full_cov in (False, True):
+        found = []
+        for source in (model, twin):
+            tf.random.set_seed(3)
+            found.append(source.predict_f_samples(X, 5, full_cov=full_cov))
+        assert found[0].shape == (5, 3, 2) and np.ptp(found[0].numpy(), axis=0).min() > 0.01
+        assert_close(*found, rtol=1e-6)
+    for options in ({}, {"full_cov": True, "num_samples": 5}, {"full_output_cov": True}):
+        results = []
+        for u in (model.inducing_variable, DenseTwin(model.inducing_variable)):
+            tf.random.set_seed(3)
+            results.append(
+                gpflow.conditionals.sample_conditional(
+                    X, u, model.kernel, model.q_mu, q_sqrt=model.q_sqrt, white=True, **options
+                )
+            )
+        samples, mean, _ = results[0]
+        assert samples.shape == ((5,) if "num_samples" in options else ()) + (3, 2)
+        assert np.max(np.abs(samples - mean)) > 0.01
+        assert_close(samples, results[1][0], rtol=1e-6, message=str(options))
+        assert_close(results[0][1:], results[1][1:], message=str(options))
+
+
+def change(model: gpflow.models.SVGP) -> None:
+    """Move each parameter."""
+    for parameter in model.parameters:
+        variable = parameter.unconstrained_variable
+        variable.assign_add(0.1 * tf.ones_like(variable))
+
+
+@two_cases
+def test_stored_and_restored(case: Case, tmp_path: Path) -> None:
+    """pickle, freeze, multiple_assign, checkpoints."""
+    model, data, X = make_svgp(case), make_data(case), make_inputs(case, 4)
+    before, bound = model.predict_f(X), model.elbo(data)
+    path = tf.train.Checkpoint(model=model).save(str(tmp_path / "checkpoint"))
+    values, pickled = read_values(model), pickle.loads(pickle.dumps(model))
+    frozen = gpflow.utilities.freeze(model)
+    assert frozen.trainable_variables == () and model.trainable_variables
+    assert len(pickled.trainable_variables) == len(model.trainable_variables)
+    assert_close(pickled.elbo(data), bound, rtol=1e-14)
+    change(model)
+    moved = model.predict_f(X)
+    assert np.max(np.abs(moved[0] - before[0])) > 1e-3
+    for other in (frozen, pickled):
+        assert_close(other.predict_f(X), before, rtol=1e-14)
+    multiple_assign(model, values)
+    assert_close(model.predict_f(X), before, rtol=1e-12)
+    change(model)
+    tf.train.Checkpoint(model=model).restore(path).assert_existing_objects_matched()
+    assert_close(model.predict_f(X), before, rtol=1e-14)
+
+
+@two_cases
+def test_parameters_are_shown_and_frozen(case: Case, capsys: pytest.CaptureFixture[str]) -> None:
+    model, data = make_svgp(case), make_data(case)
+    parameters = parameter_dict(model)
+    gpflow.utilities.print_summary(model, fmt="plain")
+    # Values of several rows take several lines; those that go on begin with blanks.
+    lines = [line for line in capsys.readouterr().out.splitlines()[1:] if line[:1].strip()]
+    shown = [line.split()[0].split(".", 1)[1] for line in lines]
+    assert sorted(shown) == sorted(path.removeprefix(".") for path in parameters)
+    for parameter in model.parameters:
+        set_trainable(parameter, False)
+    assert model.trainable_variables == ()
+    set_trainable(model.kernel, True)
+    variables = model.kernel.trainable_variables
+    assert model.trainable_variables == variables and variables
+    twin = dense_twin(model)
+    assert_same_objective(lambda: model.elbo(data), lambda: twin.elbo(data), variables)
+
+
+@first_case
+def test_decorator_of_a_user(case: Case) -> None:
+    """With AutoGraph, which tf.function has by default and the other tests leave out."""
+    model = make_svgp(case, whiten=False)
+    data = make_data(case)
+    variables = model.trainable_variables
+
+    @tf.function
+    def step(X: tf.Tensor, Y: tf.Tensor) -> tuple[tf.Tensor, list[tf.Tensor]]:
+        return value_and_gradients(lambda: model.elbo((X, Y)), variables)
+
+    value, gradients = step(*map(tf.constant, data))
+    expected = value_and_gradients(lambda: model.elbo(data), variables)
+    assert_close(value, expected[0])
+    for gradient, expected_gradient in zip(gradients, expected[1], strict=True):
+        assert_close(gradient, expected_gradient)
+
+
+@two_cases
+def test_saved_model(case: Case, tmp_path: Path) -> None:
+    """A model and a posterior with a VARIABLE cache, their predictions compiled for any number of
+    rows, exported and reloaded without this library's classes."""
+    model = make_svgp(case, num_latent_gps=2)
+    rows = tf.TensorSpec([None, case.input_dim], gpflow.default_float())
+    compiled = {"input_signature": [rows], "autograph": False}
+    model.predict = tf.function(model.predict_f, **compiled)
+    posterior = model.posterior(PrecomputeCacheType.VARIABLE)
+    posterior.predict = tf.function(posterior.predict_f, **compiled)
+    both = tf.Module()
+    both.model, both.posterior = model, posterior
+    tf.saved_model.save(both, str(tmp_path))
+    loaded = tf.saved_model.load(str(tmp_path))
+    for num_rows in (1, 6):
+        X = make_inputs(case, num_rows)
+        expected = model.predict_f(X)
+        assert_close(loaded.model.predict(X), expected)
+        assert_close(loaded.posterior.predict(X), expected)
