@@ -5,7 +5,7 @@
 #   make demo PYTHON=/path/to/python3.11    names the interpreter (of a new environment)
 #   make test VENV=/elsewhere/venv          puts the environment elsewhere
 #   make test PYTEST_ARGS="-k sphere"       hands arguments on; so do
-#   NOTEBOOKS="notebooks/quickstart.py", BENCHMARK_ARGS="..."
+#   NOTEBOOKS="notebooks/quickstart.py", BENCHMARK_ARGS="...", MUTANTS_ARGS="--number 30"
 
 SHELL := bash
 VENV ?= .venv
@@ -15,6 +15,7 @@ OVERRIDES ?=
 PYTEST_ARGS ?=
 NOTEBOOKS ?=
 BENCHMARK_ARGS ?=
+MUTANTS_ARGS ?=
 
 python := $(VENV)/bin/python
 
@@ -27,9 +28,9 @@ export TF_CPP_MIN_LOG_LEVEL ?= 2
 # tests stay in one of them, so that its fixtures are made once. The slowest tests are shown at
 # every run.
 pytest = OPENBLAS_NUM_THREADS=1 TF_NUM_INTRAOP_THREADS=1 \
-	$(python) -m pytest -n 2 --dist loadfile --durations=25
+	$(python) -m pytest -n 2 --dist loadfile --durations=15
 
-.PHONY: help demo docs test test-full test-rest test-lowest test-numpy2 coverage check format \
+.PHONY: help demo docs test test-slow test-lowest test-numpy2 coverage mutants check format \
 	notebooks benchmark wheel clean distclean
 .NOTPARALLEL:
 .DELETE_ON_ERROR:
@@ -37,11 +38,12 @@ pytest = OPENBLAS_NUM_THREADS=1 TF_NUM_INTRAOP_THREADS=1 \
 help:
 	@echo "make demo        run notebooks/terrain.py: 124,000 rows in one pass"
 	@echo "make docs        build the site into build/site"
-	@echo "make test        run the tests: the quick tier"
-	@echo "make test-full   run all tests; test-rest: those that make test leaves out"
+	@echo "make test        run the tests: every oracle and every contract once"
+	@echo "make test-slow   run those that start processes, kill, resume or run benchmarks"
 	@echo "make test-lowest all tests with the oldest Python, GPflow and TensorFlow allowed"
 	@echo "make test-numpy2 all tests with numpy 2, which GPflow does not allow"
 	@echo "make coverage    lines and branches of src that all tests together reach"
+	@echo "make mutants     how many of 120 small mistakes in src the tests notice"
 	@echo "make check       ruff, mypy, import-linter"
 	@echo "make format      let ruff format and sort the code"
 	@echo "make notebooks   execute every notebook, in place (INTERDOMAIN_SMOKE=1: a short run)"
@@ -66,29 +68,30 @@ docs: $(VENV)/.installed-docs
 	@echo "build/site/index.html"
 
 test: $(VENV)/.installed-dev
-	@$(pytest) -m "not full" $(PYTEST_ARGS)
+	@$(pytest) -m "not slow" $(PYTEST_ARGS)
 
-test-full: $(VENV)/.installed-dev
-	@$(pytest) $(PYTEST_ARGS)
-
-# After `make test`, everything has run, and nothing twice. Shapes have been checked there.
-test-rest: $(VENV)/.installed-dev
-	@INTERDOMAIN_UNCHECKED_SHAPES=1 $(pytest) -m full $(PYTEST_ARGS)
+# After `make test`, everything has run, and nothing twice.
+test-slow: $(VENV)/.installed-dev
+	@$(pytest) -m slow $(PYTEST_ARGS)
 
 # All tests with the oldest GPflow and TensorFlow allowed, in an environment of its own; on the
 # oldest Python there is.
 test-lowest:
-	@$(MAKE) --no-print-directory test-full VENV="$(VENV)-lowest" CONSTRAINTS=tools/lowest.txt \
-		PYTHON="$(or $(PYTHON),python3.10 python3.11 python3.12)"
+	@$(MAKE) --no-print-directory test test-slow VENV="$(VENV)-lowest" \
+		CONSTRAINTS=tools/lowest.txt PYTHON="$(or $(PYTHON),python3.10 python3.11 python3.12)"
 
 # All tests with numpy 2, against GPflow's own numpy<2; also with a Python newer than
 # pyproject.toml allows: make test-numpy2 PYTHON=/path/to/python3.13 VENV=.venv-3.13
 test-numpy2:
 	@echo "GPflow's own requirement on numpy is overridden (tools/numpy2.txt)"
-	@$(MAKE) --no-print-directory test-full VENV="$(VENV)-numpy2" OVERRIDES=tools/numpy2.txt
+	@$(MAKE) --no-print-directory test test-slow VENV="$(VENV)-numpy2" OVERRIDES=tools/numpy2.txt
 
+# Each line with the tests that run it, for the mutants.
 coverage: $(VENV)/.installed-dev
-	@$(pytest) --cov --cov-report=term:skip-covered $(PYTEST_ARGS)
+	@$(pytest) --cov --cov-context=test --cov-report=term:skip-covered $(PYTEST_ARGS)
+
+mutants: coverage
+	@$(python) tools/mutants.py $(MUTANTS_ARGS)
 
 check: $(VENV)/.installed-dev
 	@$(python) -m ruff check .

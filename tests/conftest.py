@@ -12,14 +12,8 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from check_shapes import ShapeCheckingState, set_enable_check_shapes
 
 pytest_plugins = ("tests.cpu_limit",)
-
-# A tenth of the time goes into shapes. `make test-rest` does without: the quick tier checks those
-# of each class, `make test-full` all. Before GPflow, which reads its own when imported.
-if "INTERDOMAIN_UNCHECKED_SHAPES" in os.environ:
-    set_enable_check_shapes(ShapeCheckingState.DISABLED)
 
 # Before TensorFlow reads them. The tests compile with XLA to see whether and what it computes; how
 # well LLVM optimises the machine code does not matter, and takes about a sixth of the time.
