@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -14,18 +13,12 @@ from gpflow.inducing_variables import InducingPoints, InducingVariables
 from gpflow.kernels import Kernel
 
 from interdomain.inducing_variables import (
-    FourierFeatures,
     HarmonicInducingPoints,
     IntervalFourierFeatures,
     SphericalHarmonics,
     SumInducingVariables,
 )
-from interdomain.kernels import (
-    HarmonicKernel,
-    HarmonizableComponent,
-    HarmonizableMixture,
-    SphericalMatern32,
-)
+from interdomain.kernels import HarmonicKernel, SphericalMatern32
 from interdomain.models import AdditiveSVGP
 from interdomain.models.one_pass import OnePassSVGP
 from interdomain.transforms import Negation, Rotation
@@ -108,30 +101,6 @@ def nested() -> tuple[Kernel, InducingVariables]:
     )
 
 
-def mixture() -> HarmonizableMixture:
-    first = HarmonizableComponent(
-        [[0.3, -0.2], [0.1, 0.5]],
-        amplitudes=[[1.1, 0.3j], [-0.3j, 0.7]],
-        envelope=0.1,
-        lag=0.05,
-        active_dims=[0, 2],
-    )
-    second = HarmonizableComponent(
-        [[0.4, 0.2]], centre=0.5, envelope=[0.1, 0.2], lag=0.08, active_dims=[1, 2]
-    )
-    return HarmonizableMixture([first, second])
-
-
-@functools.cache
-def picked_frequencies() -> tuple[np.ndarray, ...]:
-    blocks = FourierFeatures.for_kernel(mixture(), 3).inducing_variables
-    return tuple(block.frequencies.numpy() for block in blocks)
-
-
-def fourier() -> tuple[Kernel, InducingVariables]:
-    return mixture(), SumInducingVariables([FourierFeatures(w) for w in picked_frequencies()])
-
-
 def interval(kernels: Sequence[Kernel], counts: Sequence[int]) -> tuple[Kernel, InducingVariables]:
     blocks = [IntervalFourierFeatures(-3.0 - k, 3.5, count) for k, count in enumerate(counts)]
     return gpflow.kernels.Sum(kernels), SumInducingVariables(blocks)
@@ -160,7 +129,6 @@ CASES = [
     Case("mixed", mixed, (9, 4, 4)),
     Case("diagonal", diagonal, (9, 9)),
     Case("nested", nested, (3, 3, 5)),
-    Case("fourier", fourier, (5, 5)),
     Case("interval-equal", interval_equal, (7, 7, 7)),
     Case("interval-unequal", interval_unequal, (5, 7)),
 ]

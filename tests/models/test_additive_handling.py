@@ -13,15 +13,15 @@ from tests.conformance.helpers import assert_close, value_and_gradients
 
 from .cases import BY_NAME, Case, make_additive, make_data, points
 from .handling import (
+    assert_a_compiled_posterior_follows,
     assert_copies_are_equal_and_independent,
-    assert_exports,
     assert_parameters_are_shown_once,
 )
 
 
-@pytest.fixture(params=["mixed", pytest.param("shared", marks=pytest.mark.full)])
-def case(request: pytest.FixtureRequest) -> Case:
-    return BY_NAME[request.param]
+@pytest.fixture
+def case() -> Case:
+    return BY_NAME["mixed"]
 
 
 def test_each_parameter_is_shown_once(case: Case, capsys) -> None:  # noqa: ANN001
@@ -47,14 +47,9 @@ def test_copies(case: Case, tmp_path: Path) -> None:
     )
 
 
-def test_unknown_number_of_rows_and_export(case: Case, tmp_path: Path) -> None:
-    assert_exports(make_additive(case, num_latent_gps=2), tmp_path)
-
-
-@pytest.mark.full
-def test_xla(case: Case) -> None:
+def test_xla() -> None:
     """Objective with gradients and a prediction, unwhitened with a full q: it has most to do."""
-    model = make_additive(case, whiten=False)
+    model = make_additive(BY_NAME["stock"], whiten=False)
     data, X = make_data(), points(6, seed=8)
 
     @tf.function(jit_compile=True, autograph=False)
@@ -71,14 +66,5 @@ def test_xla(case: Case) -> None:
 
 
 def test_posterior_inside_a_function(case: Case) -> None:
-    """Made outside and used inside, its VARIABLE cache follows the parameters when updated."""
-    model, X = make_additive(case), points(4, seed=8)
-    posterior = model.posterior(gpflow.posteriors.PrecomputeCacheType.VARIABLE)
-    predict = tf.function(posterior.predict_f, autograph=False)
-    before = predict(X)
-    assert_close(before, model.predict_f(X))
-    model.q_mu[1].assign(model.q_mu[1] + 0.5)
-    assert np.max(np.abs(model.predict_f(X)[0] - before[0])) > 1e-3
-    assert_close(predict(X), before, rtol=1e-12)
-    posterior.update_cache()
-    assert_close(predict(X), model.predict_f(X))
+    model = make_additive(case, num_latent_gps=2)
+    assert_a_compiled_posterior_follows(model, model.q_mu[1])
