@@ -23,7 +23,6 @@ from interdomain.models.trained import complaints, left_variance, outgrown
 from interdomain.streaming import InvalidRowsError
 from interdomain.training import fit, fit_sgpr
 from tests.conformance.helpers import assert_close, assert_same_objective
-from tests.tiers import in_tiers
 
 X = np.random.default_rng(0).uniform(-1, 1, size=[60, 3])
 Y = np.sin(3 * X[:, :1] + X[:, 1:2]) * np.cos(2 * X[:, 2:])
@@ -84,9 +83,8 @@ def test_equal_to_the_dense_model(build: Any) -> None:
         assert_equals_sgpr(*build())
 
 
-@pytest.mark.parametrize("build", in_tiers([chosen, of_finite_rank, of_an_interval], [chosen]))
-def test_one_pass_serves_all_that_is_trained(build: Any) -> None:
-    kernel, features = build()
+def test_one_pass_serves_all_that_is_trained() -> None:
+    kernel, features = chosen()
     model = StructuredSGPR((X, Y), kernel, features, noise_variance=0.1, progress=False)
     assert not any(one.trainable for one in model.feature_parameters.values())
     before = model.statistics
@@ -143,7 +141,6 @@ def test_what_is_said_after_training() -> None:
     assert complaints(features, FiniteRank(kernel, features)) == [message]
 
 
-@pytest.mark.full
 def test_products_chosen_by_the_data() -> None:
     kernel, factors = space_and_time()
     few = ProductInducingVariables.for_kernel(kernel, factors, 8)

@@ -27,7 +27,6 @@ from interdomain.models.scales import warn_of_data
 from interdomain.models.trained import left_variance
 from interdomain.streaming import Shards
 from interdomain.training import fit, fit_sgpr
-from tests.tiers import in_tiers
 
 RNG = np.random.default_rng(0)
 X = RNG.uniform(-1, 1, (60, 2))
@@ -135,20 +134,18 @@ RIGHT: dict[str, tuple[Any, Any]] = {
 }
 
 
-@pytest.mark.parametrize("name", WRONG)
-def test_each_cause_is_told_once(name: str) -> None:
-    build, data, message = WRONG[name]
-    model = build()
-    (found,) = caught(lambda: warn_of_data(model, *(data or model.data)))
-    assert re.search(message, found), found
+def test_each_cause_is_told_once() -> None:
+    for name, (build, data, message) in WRONG.items():
+        model = build()
+        found = caught(lambda m=model, d=data: warn_of_data(m, *(d or m.data)))
+        assert len(found) == 1 and re.search(message, found[0]), (name, found)
 
 
 def test_fit_tells() -> None:
-    """Of arrays, of data that the model holds, and of the first batch of a Dataset."""
+    """Of arrays, and of data that the model holds."""
     for model, data in (
         (svgp(Matern32()), (X * 1e4, Y)),
         (gpflow.models.GPR((X * 1e4, Y), Matern32()), None),
-        (svgp(Matern32()), batches(X * 1e4, Y)),
     ):
         (found,) = caught(lambda m=model, d=data: fit(m, d, steps=1, progress=False))
         assert "columns of X are far from standardised" in found
@@ -160,11 +157,10 @@ def test_no_false_alarms() -> None:
         assert caught(lambda m=model, d=data: warn_of_data(m, *d)) == [], name
 
 
-@pytest.mark.parametrize("brightest", [1.0, 255.0])
-def test_pixels_are_no_columns(brightest: float) -> None:
-    images = RNG.uniform(0, brightest, (60, 36))
-    images[:, 0] = 0.998 * brightest  # a corner that hardly varies
-    images[0, 0] = brightest
+def test_pixels_are_no_columns() -> None:
+    images = RNG.uniform(0, 255.0, (60, 36))
+    images[:, 0] = 0.998 * 255.0  # a corner that hardly varies
+    images[0, 0] = 255.0
     for kernel in (Convolutional(Matern32(), (6, 6), (3, 3)), Matern32()):
         points: Any = images[:5].copy()
         if isinstance(kernel, Convolutional):
@@ -207,17 +203,13 @@ def batches(X: np.ndarray, Y: np.ndarray) -> tf.data.Dataset:
     return tf.data.Dataset.from_tensor_slices((X, Y)).batch(10)
 
 
-@pytest.mark.parametrize("method", in_tiers(["adam", "l-bfgs"], quick=["adam"]))
-def test_fit_tells_of_a_dataset(method: Any) -> None:
-    for name in ("scaled", "interval") if method == "adam" else ("scaled",):
-        build, data, message = WRONG[name]
-        model = build()
-        found = caught(
-            lambda m=model, d=data: fit(m, batches(*d), method=method, steps=3, progress=False)
-        )
-        assert len(found) == 1 and re.search(message.replace("60 rows", "[16]0 rows"), found[0])
-    build, data = RIGHT["interval"]
-    assert caught(lambda: fit(build(), batches(*data), steps=3, progress=False)) == []
+@pytest.mark.parametrize(("name", "method"), [("interval", "adam"), ("scaled", "l-bfgs")])
+def test_fit_tells_of_a_dataset(name: str, method: Any) -> None:
+    """Of its first batch."""
+    build, data, message = WRONG[name]
+    model = build()
+    found = caught(lambda: fit(model, batches(*data), method=method, steps=2, progress=False))
+    assert len(found) == 1 and re.search(message.replace("60 rows", "[16]0 rows"), found[0])
 
 
 def test_a_dataset_is_read_no_more_than_it_was() -> None:
@@ -246,7 +238,7 @@ def test_a_dataset_is_read_no_more_than_it_was() -> None:
     assert list(dict.fromkeys(seen)) == [1e4 * X[10 * k, 0] for k in range(3)]
 
 
-@pytest.mark.full
+@pytest.mark.slow
 def test_a_resumed_fit_of_a_dataset_tells_and_changes_nothing(tmp_path: Any) -> None:
     def trained(folder: str, *ends: int) -> Any:
         for steps in ends:
