@@ -13,12 +13,18 @@ from gpflow.inducing_variables import InducingPoints, InducingVariables
 from gpflow.kernels import Kernel
 
 from interdomain.inducing_variables import (
+    FourierFeatures,
     HarmonicInducingPoints,
     IntervalFourierFeatures,
     SphericalHarmonics,
     SumInducingVariables,
 )
-from interdomain.kernels import HarmonicKernel, SphericalMatern32
+from interdomain.kernels import (
+    HarmonicKernel,
+    HarmonizableComponent,
+    HarmonizableMixture,
+    SphericalMatern32,
+)
 from interdomain.models import AdditiveSVGP
 from interdomain.models.one_pass import OnePassSVGP
 from interdomain.transforms import Negation, Rotation
@@ -101,6 +107,17 @@ def nested() -> tuple[Kernel, InducingVariables]:
     )
 
 
+def mixture() -> tuple[Kernel, InducingVariables]:
+    """A decomposed kernel whose summands have features of their own."""
+    first = HarmonizableComponent([[0.3, -0.2]], envelope=0.1, lag=0.05, active_dims=[0, 2])
+    second = HarmonizableComponent([[0.4, 0.2]], centre=0.5, envelope=0.2, active_dims=[1, 2])
+    features = [
+        FourierFeatures([[0.3, -0.2], [0.1, 0.5]]),
+        FourierFeatures([[0.4, 0.2], [0.1, 0.1]]),
+    ]
+    return HarmonizableMixture([first, second]), SumInducingVariables(features)
+
+
 def interval(kernels: Sequence[Kernel], counts: Sequence[int]) -> tuple[Kernel, InducingVariables]:
     blocks = [IntervalFourierFeatures(-3.0 - k, 3.5, count) for k, count in enumerate(counts)]
     return gpflow.kernels.Sum(kernels), SumInducingVariables(blocks)
@@ -129,6 +146,7 @@ CASES = [
     Case("mixed", mixed, (9, 4, 4)),
     Case("diagonal", diagonal, (9, 9)),
     Case("nested", nested, (3, 3, 5)),
+    Case("mixture", mixture, (4, 4)),
     Case("interval-equal", interval_equal, (7, 7, 7)),
     Case("interval-unequal", interval_unequal, (5, 7)),
 ]

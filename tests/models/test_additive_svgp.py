@@ -31,6 +31,7 @@ FORMS = [
     ("interval-equal", False, True, 1),
     ("distinct", False, False, 2),
     ("mixed", False, False, 2),
+    ("mixture", False, False, 1),
 ]
 
 
@@ -126,19 +127,6 @@ def test_another_likelihood() -> None:
     joint = joint_svgp(model, case.sizes)
     assert_close(model.predict_y(X), joint.predict_y(X))
     assert_close(model.predict_log_density((X, labels)), joint.predict_log_density((X, labels)))
-
-
-def test_samples() -> None:
-    """Their mean and variance are those of predict_f."""
-    model = make_additive(BY_NAME["stock"], num_latent_gps=2)
-    X = points(5, seed=3)
-    tf.random.set_seed(0)
-    samples = model.predict_f_samples(X, num_samples=4000, full_cov=True).numpy()
-    assert samples.shape == (4000, 5, 2)
-    mean, variance = (part.numpy() for part in model.predict_f(X))
-    deviations = (samples.mean(axis=0) - mean) / np.sqrt(variance / 4000)
-    assert np.max(np.abs(deviations)) < 5
-    np.testing.assert_allclose(samples.var(axis=0), variance, rtol=0.15)
 
 
 @pytest.mark.parametrize("num_data", [None, 50])

@@ -77,7 +77,7 @@ def assert_equals_sgpr(kernel: Kernel, features: Any) -> StructuredSGPR:
     return model
 
 
-@pytest.mark.parametrize("build", [chosen, with_another, of_finite_rank, of_an_interval])
+@pytest.mark.parametrize("build", [with_another, of_finite_rank, of_an_interval])
 def test_equal_to_the_dense_model(build: Any) -> None:
     """Bound, gradients and predictions; without jitter, which is not the same in both."""
     with gpflow.config.as_context(gpflow.config.Config(jitter=0.0)):
@@ -90,7 +90,7 @@ def test_one_pass_serves_all_that_is_trained() -> None:
     assert not any(one.trainable for one in model.feature_parameters.values())
     before = model.statistics
     start = float(model.elbo())
-    fitted = fit_sgpr(model, steps=5, progress=False)
+    fitted = fit_sgpr(model, steps=2, progress=False)
     assert fitted.frozen == () and fitted.subset is None
     assert model.statistics is before and model.elbo() > start
     same = StructuredSGPR((X, Y), kernel, features, likelihood=model.likelihood, progress=False)

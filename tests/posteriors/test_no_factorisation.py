@@ -51,7 +51,6 @@ def test_counter_finds_those_of_the_dense_twin() -> None:
     case = DIAGONAL[0]
     twin = dense_twin(make_svgp(case, whiten=False))
     for name in FACTORISATIONS:
-        assert count_in_training(twin, case, (name,)) > 0
         assert count_in_prediction(twin, case, (name,)) > 0
 
 

@@ -69,7 +69,7 @@ def test_arc_cosine_variances(input_dim: int, dtype: type) -> None:
     """No NaN and no negative variance, also where the features explain nearly everything."""
     max_degree = 20 if input_dim == 1 else 2
     with gpflow.config.as_context(gpflow.config.Config(float=dtype)):
-        for order, depth in ((0, 1), (1, 1), (2, 1), (0, 2), (1, 2), (2, 2)):
+        for order, depth in ((0, 1), (1, 2), (2, 1)):
             message = f"order {order}, depth {depth}"
             assert_variances(ArcCosine(order, depth), input_dim, max_degree, message)
 

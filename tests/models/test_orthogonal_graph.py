@@ -1,47 +1,15 @@
-"""What users do with an OrthogonalSVGP besides training it; and the graph of a step."""
+"""The graph of a step of OrthogonalSVGP, and of a prediction."""
 
 from __future__ import annotations
 
 import pytest
 import tensorflow as tf
 
-from interdomain.models import OrthogonalSVGP
 from tests.conformance.helpers import value_and_gradients
 from tests.posteriors.graph_ops import count_ops
 
 from .cases import make_data, points
-from .handling import (
-    assert_a_compiled_posterior_follows,
-    assert_copies_are_equal_and_independent,
-    assert_parameters_are_shown_once,
-)
 from .orthogonal_cases import BY_NAME, make_orthogonal
-
-Q = ["q_mu", "q_sqrt", "q_mu_orthogonal", "q_sqrt_orthogonal"]
-
-
-@pytest.fixture
-def model() -> OrthogonalSVGP:
-    return make_orthogonal(BY_NAME["activations-points"], num_latent_gps=2, whiten=False)
-
-
-@pytest.mark.parametrize("variant", ["solve", "odvgp"])
-def test_each_parameter_is_shown_once(variant: str, capsys) -> None:  # noqa: ANN001
-    model = make_orthogonal(BY_NAME["harmonics-points"], variant=variant)
-    names = Q if variant == "solve" else Q[:3]
-    assert_parameters_are_shown_once(model, [f".{name}" for name in names], capsys)
-    assert [len(pair) for pair in model.variational_parameters] == [2] * (len(names) // 2)
-
-
-def test_copies(model: OrthogonalSVGP, tmp_path) -> None:  # noqa: ANN001
-    def fresh() -> OrthogonalSVGP:
-        return make_orthogonal(BY_NAME["activations-points"], num_latent_gps=2, whiten=False)
-
-    assert_copies_are_equal_and_independent(model, fresh, tmp_path)
-
-
-def test_posterior_inside_a_function(model: OrthogonalSVGP) -> None:
-    assert_a_compiled_posterior_follows(model, model.q_mu_orthogonal)
 
 
 @pytest.mark.parametrize(
@@ -49,7 +17,6 @@ def test_posterior_inside_a_function(model: OrthogonalSVGP) -> None:
     [
         ("harmonics-points", False, 1),
         ("points-points", True, 2),
-        ("activations-harmonics", False, 2),
     ],
 )
 def test_factorisations(name: str, whiten: bool, expected: int) -> None:
