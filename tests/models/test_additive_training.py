@@ -7,11 +7,8 @@ import numpy as np
 import pytest
 from gpflow.inducing_variables import InducingPoints
 
-from interdomain.inducing_variables import HarmonicInducingPoints, SumInducingVariables
-from interdomain.kernels import HarmonicKernel
+from interdomain.inducing_variables import SumInducingVariables
 from interdomain.models import AdditiveSVGP
-from interdomain.training import fit
-from interdomain.transforms import Negation
 from tests.conformance.dense_twin import DenseTwin
 from tests.conformance.helpers import value_and_gradients
 
@@ -67,21 +64,3 @@ def test_one_block_at_a_time(data: tuple) -> None:
         elbos.append(float(value))
         assert max(float(np.max(np.abs(g))) for g in gradients) < 1e-5
     assert np.all(np.diff(elbos) > -1e-8), elbos
-
-
-def test_fit(data: tuple) -> None:
-    """By natural gradients, and Adam for the rest, of minibatches."""
-    kernel = HarmonicKernel(gpflow.kernels.SquaredExponential(), Negation(0))
-    Z = np.random.default_rng(1).uniform(-2, 2, size=(2, 4, 2))
-    model = AdditiveSVGP(
-        kernel,
-        gpflow.likelihoods.Gaussian(0.1),
-        HarmonicInducingPoints(Z),
-        num_data=NUM_DATA,
-    )
-    before, values = float(model.elbo(data)), gpflow.utilities.read_values(model)
-    options = {"natural_gradient": 0.3, "learning_rate": 0.05, "batch_size": 10}
-    fit(model, data, steps=25, progress=False, **options)
-    assert float(model.elbo(data)) > before + 5
-    for path, value in gpflow.utilities.read_values(model).items():
-        assert np.any(value != values[path]), f"{path} has not moved"

@@ -29,10 +29,9 @@ from .orthogonal_cases import (
     [
         ("points-points", False, False, 2),
         ("harmonics-points", True, True, 2),
-        ("harmonics-activations", True, False, 2),
-        ("activations-harmonics", False, True, 1),
-        ("sum-points", False, False, 1),
-        ("interval-points", False, True, 2),
+        ("harmonics-activations", True, False, 1),
+        ("sum-points", False, True, 1),
+        ("interval-points", False, False, 2),
     ],
 )
 def test_bound_gradients_and_predictions(

@@ -138,14 +138,3 @@ def test_what_is_said_after_training() -> None:
     (message,) = outgrown(features, kernel)
     assert "is now in frequencies that it lacks" in message
     assert complaints(features, FiniteRank(kernel, features)) == [message]
-
-
-def test_products_chosen_by_the_data() -> None:
-    kernel, factors = space_and_time()
-    few = ProductInducingVariables.for_kernel(kernel, factors, 8)
-    model = StructuredSGPR((X, Y), FiniteRank(kernel, few), few, noise_variance=0.1, progress=False)
-    before = float(model.elbo())
-    result = fit_sgpr(model, num_inducing=12, steps=2, progress=False)
-    assert result.choice is not None and model.elbo() > before
-    assert 8 < model.inducing_variable.num_inducing <= 12
-    assert model.inducing_variable.inducing_variables == tuple(factors)

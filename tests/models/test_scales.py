@@ -142,13 +142,10 @@ def test_each_cause_is_told_once() -> None:
 
 
 def test_fit_tells() -> None:
-    """Of arrays, and of data that the model holds."""
-    for model, data in (
-        (svgp(Matern32()), (X * 1e4, Y)),
-        (gpflow.models.GPR((X * 1e4, Y), Matern32()), None),
-    ):
-        (found,) = caught(lambda m=model, d=data: fit(m, d, steps=1, progress=False))
-        assert "columns of X are far from standardised" in found
+    """Of data that the model holds."""
+    model = gpflow.models.GPR((X * 1e4, Y), Matern32())
+    (found,) = caught(lambda: fit(model, steps=1, progress=False))
+    assert "columns of X are far from standardised" in found
 
 
 def test_no_false_alarms() -> None:
@@ -203,13 +200,12 @@ def batches(X: np.ndarray, Y: np.ndarray) -> tf.data.Dataset:
     return tf.data.Dataset.from_tensor_slices((X, Y)).batch(10)
 
 
-@pytest.mark.parametrize(("name", "method"), [("interval", "adam"), ("scaled", "l-bfgs")])
-def test_fit_tells_of_a_dataset(name: str, method: Any) -> None:
-    """Of its first batch."""
-    build, data, message = WRONG[name]
+def test_l_bfgs_tells_of_a_dataset() -> None:
+    """Of its first batch; Adam's is below."""
+    build, data, message = WRONG["scaled"]
     model = build()
-    found = caught(lambda: fit(model, batches(*data), method=method, steps=2, progress=False))
-    assert len(found) == 1 and re.search(message.replace("60 rows", "[16]0 rows"), found[0])
+    (found,) = caught(lambda: fit(model, batches(*data), method="l-bfgs", steps=2, progress=False))
+    assert re.search(message, found)
 
 
 def test_a_dataset_is_read_no_more_than_it_was() -> None:

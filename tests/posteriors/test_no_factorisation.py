@@ -18,7 +18,7 @@ from .graph_ops import count_ops
 # Parts of the names: BatchCholesky, CholeskyGrad and MatrixTriangularSolve contain them.
 FACTORISATIONS = ("Cholesky", "TriangularSolve")
 DIAGONAL = [case for case in CASES if case.diagonal and case.representative]
-OTHERS = [case for case in ONE_OF_EACH_KIND if not case.diagonal]
+OTHERS = [case for case in ONE_OF_EACH_KIND if case.kind in ("full", "low-rank blocks")]
 
 
 def count_in_training(model: gpflow.models.SVGP, case: Case, names: tuple[str, ...]) -> int:
