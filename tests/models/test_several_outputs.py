@@ -8,7 +8,7 @@ import gpflow
 import numpy as np
 import pytest
 import tensorflow as tf
-from gpflow.inducing_variables import InducingPoints
+from gpflow.inducing_variables import InducingPoints, InducingVariables
 from gpflow.kernels import (
     Kernel,
     LinearCoregionalization,
@@ -62,36 +62,28 @@ def several(make: Callable[[float], Kernel], mixing: str) -> MultioutputKernel:
     return LinearCoregionalization([first, second, first], W=W)
 
 
-def latent(kernel: MultioutputKernel, i: int) -> Kernel:
-    return kernel.latent_kernels[i % len(kernel.latent_kernels)]
+def in_turn(make: Callable[[int], InducingVariables]) -> list[InducingVariables]:
+    """Of each latent GP; the third has that of the first, and shares its factorisation."""
+    first, second = make(2), make(1)
+    return [first, second, first]
 
 
 def additive(mixing: str, **options: object) -> tuple[gpflow.models.SVGP, list]:
-    kernel = several(summed, mixing)
-    own = [blocks(degree) for degree in (2, 1, 2)]
-    inducing_variable = own[0]
-    if mixing != "shared":
-        inducing_variable = SeparateIndependentInducingVariables(own)
-    else:
-        own = own[:1] * NUM_LATENTS
-    model = AdditiveSVGP(kernel, likelihood(), inducing_variable, **options)
+    kernel, own = several(summed, mixing), in_turn(blocks)
+    together = SeparateIndependentInducingVariables(own)
+    model = AdditiveSVGP(kernel, likelihood(), together, **options)
     return model, [
-        AdditiveSVGP(latent(kernel, i), likelihood(), own[i], **options) for i in (0, 1, 2)
+        AdditiveSVGP(kernel.latent_kernels[i], likelihood(), own[i], **options) for i in range(3)
     ]
 
 
 def orthogonal(mixing: str, **options: object) -> tuple[gpflow.models.SVGP, list]:
-    kernel = several(zonal, mixing)
-    own, points = [harmonics(degree) for degree in (2, 1, 2)], InducingPoints(Z)
-    base = own[0]
-    if mixing == "shared":
-        own = own[:1] * NUM_LATENTS
-    else:
-        base = SeparateIndependentInducingVariables(own)
+    kernel, own, points = several(zonal, mixing), in_turn(harmonics), InducingPoints(Z)
+    base = SeparateIndependentInducingVariables(own)
     model = OrthogonalSVGP(kernel, likelihood(), base, points, **options)
     return model, [
-        OrthogonalSVGP(latent(kernel, i), likelihood(), own[i], points, **options)
-        for i in (0, 1, 2)
+        OrthogonalSVGP(kernel.latent_kernels[i], likelihood(), own[i], points, **options)
+        for i in range(3)
     ]
 
 
