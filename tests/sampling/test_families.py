@@ -8,11 +8,19 @@ import pytest
 import tensorflow as tf
 
 from interdomain.sampling import sample_functions
-from tests.conformance.cases import CASES, FIRST_AND_LAST_KIND, ONE_OF_EACH_KIND, Case
+from tests.conformance.cases import CASES, Case
 from tests.conformance.helpers import make_inputs, make_svgp
 
 from .moments import NUM_SAMPLES, assert_moments
 
+OF_KINDS = (
+    "harmonics-free-spectrum",
+    "orbits",
+    "sum-with-points",
+    "interval-matern52",
+    "interval-additive",
+)
+"""One case for each kind of operator, with few features of the prior."""
 OF_PRIORS = {
     "activation-softplus",
     "harmonic-complete",
@@ -27,14 +35,14 @@ OF_PRIORS = {
 
 
 @pytest.mark.parametrize(
-    ("case", "q"),
-    [(case, {}) for case in ONE_OF_EACH_KIND]
-    + [(case, {"whiten": False, "q_diag": True}) for case in FIRST_AND_LAST_KIND],
-    ids=lambda value: value.name if isinstance(value, Case) else ",".join(value),
+    ("name", "q"),
+    [(name, {}) for name in OF_KINDS]
+    + [(name, {"whiten": False, "q_diag": True}) for name in (OF_KINDS[0], OF_KINDS[-1])],
 )
-def test_moments_are_those_of_the_posterior(case: Case, q: dict[str, bool]) -> None:
+def test_moments_are_those_of_the_posterior(name: str, q: dict[str, bool]) -> None:
     """The covariance would be another one by the order of the prior's, were u' not what the
     inducing variables are of the function of the prior."""
+    (case,) = (case for case in CASES if case.name == name)
     model, X = make_svgp(case, **q), make_inputs(case, 4)
     functions = sample_functions(model, NUM_SAMPLES, num_features=6, seed=3)
     assert_moments(functions, X, *model.predict_f(X, full_cov=True))

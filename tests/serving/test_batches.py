@@ -15,7 +15,7 @@ import tensorflow as tf
 import interdomain as idm
 from interdomain.serving import predict_in_batches
 from interdomain.serving.batches import _default_batch_size
-from interdomain.serving.predictors import OF_TARGETS, predictor_of
+from interdomain.serving.predictors import FULL_COV, OF_TARGETS, predictor_of
 from interdomain.serving.rows import make_rows
 from tests.conformance.helpers import assert_close
 from tests.serving.served_models import (
@@ -34,7 +34,7 @@ from tests.workers import UNCHECKED
 
 @pytest.mark.parametrize("name", MODELS)
 def test_every_model(name: str) -> None:
-    """All methods as functions of tensors; one of them in batches, with an odd last one."""
+    """All methods as functions of tensors, from caches in variables; one of them compiled."""
     model = MODELS[name]()
     X = rows(5, seed=7)
     mean, variance = model.predict_f(X)
@@ -43,17 +43,18 @@ def test_every_model(name: str) -> None:
         "predict_f": (mean, variance),
         "predict_f_mean": mean,
         "predict_y": model.predict_y(X),
-        "predict_log_density": model.predict_log_density((X, Y)),
+        FULL_COV: model.predict_f(X, full_cov=True),
+        OF_TARGETS: model.predict_log_density((X, Y)),
     }
-    functions = predictor_of(model, keep=True).functions
+    predictor = predictor_of(model, keep=True)
     # GPflow's cached posteriors of points multiply by an inverse.
     rtol = 1e-9 if name in ("SVGP-points", "SVGP-MultiClass") else 1e-12
     for method, values in expected.items():
         given = (tf.constant(X), tf.constant(Y)) if method == OF_TARGETS else tf.constant(X)
-        assert_close(functions[method](given), values, rtol=rtol, message=method)
+        assert_close(predictor.functions[method](given), values, rtol=rtol, message=method)
     if name in COMPILED:
-        found = predict_in_batches(model, X, method="predict_y", batch_size=3)
-        assert_close(found, expected["predict_y"], rtol=rtol)
+        traced = predictor.traced("predict_y", tf.TensorSpec([None, 2], tf.float64))
+        assert_close(traced(tf.constant(X)), expected["predict_y"], rtol=rtol)
 
 
 def test_every_method() -> None:
@@ -243,54 +244,54 @@ def test_progress_is_on_stderr_after_a_second(
         assert found.out == "" and ("predict_f: 100%" in found.err if shown else not found.err)
 
 
-WRONG: dict[str, tuple[dict[str, Any], str]] = {
-    "columns": ({"X": np.zeros((3, 4))}, "X must have 2 columns, as many as the SVGP was made for"),
-    "rank": ({"X": np.zeros(3)}, r"X must be a matrix .*, found shape \(3,\); .* X\[:, None\]"),
-    "text": ({"X": np.array([["a", "b"]])}, "X must be real numbers, found entries of type"),
-    "none": ({"X": None}, "X must be a matrix"),
-    "endless": (
+WRONG: list[tuple[dict[str, Any], str]] = [
+    ({"X": np.zeros((3, 4))}, "X must have 2 columns, as many as the SVGP was made for"),
+    ({"X": np.zeros(3)}, r"X must be a matrix .*, found shape \(3,\); .* X\[:, None\]"),
+    ({"X": np.array([["a", "b"]])}, "X must be real numbers, found entries of type"),
+    ({"X": None}, "X must be a matrix"),
+    (
         {"X": tf.data.Dataset.from_tensor_slices(np.zeros((3, 2))).batch(2).repeat()},
         "this Dataset never ends; take away",
     ),
-    "not-batched": (
+    (
         {"X": tf.data.Dataset.from_tensor_slices(np.zeros((3, 2)))},
         r"X: the Dataset's elements must be batches X \[B, D\]",
     ),
-    "no-pairs": (
+    (
         {
             "X": tf.data.Dataset.from_tensor_slices(np.zeros((3, 2))).batch(2),
             "method": "predict_log_density",
         },
         r"must be pairs \(X \[B, D\], Y \[B, P\]\)",
     ),
-    "model": ({"model": 3}, "model must be a GPflow model or posterior, or .*, found 3"),
-    "method": ({"method": "predict"}, "method must be 'predict_f' or .*, found 'predict'"),
-    "no-targets": ({"method": "predict_log_density"}, r"Y must be the targets .*, found None"),
-    "targets": ({"Y": np.zeros((3, 1))}, "Y must be None, found .*predict_log_density"),
-    "rows-of-targets": (
+    ({"model": 3}, "model must be a GPflow model or posterior, or .*, found 3"),
+    ({"method": "predict"}, "method must be 'predict_f' or .*, found 'predict'"),
+    ({"method": "predict_log_density"}, r"Y must be the targets .*, found None"),
+    ({"Y": np.zeros((3, 1))}, "Y must be None, found .*predict_log_density"),
+    (
         {"Y": np.zeros((2, 1)), "method": "predict_log_density"},
         "Y must have as many rows as X, 3, found 2",
     ),
-    "batch-size": ({"batch_size": 0}, "batch_size must be an integer of 1 or more, found 0"),
-    "batch-size-float": ({"batch_size": 2.5}, "batch_size must be an integer of 1 or more"),
-    "on-invalid": ({"on_invalid": "skip"}, "on_invalid must be 'raise' or 'nan', found 'skip'"),
-    "progress": ({"progress": 1}, "progress must be True or False, found 1"),
-    "likelihood": (
+    ({"batch_size": 0}, "batch_size must be an integer of 1 or more, found 0"),
+    ({"batch_size": 2.5}, "batch_size must be an integer of 1 or more"),
+    ({"on_invalid": "skip"}, "on_invalid must be 'raise' or 'nan', found 'skip'"),
+    ({"progress": 1}, "progress must be True or False, found 1"),
+    (
         {"likelihood": gpflow.likelihoods.Gaussian()},
         "likelihood must be None for a SVGP, which has its own, found Gaussian",
     ),
-    "out": ({"out": np.zeros((3, 1))}, r"out must be a pair of arrays \(mean, variance\) to write"),
-    "out-shape": (
+    ({"out": np.zeros((3, 1))}, r"out must be a pair of arrays \(mean, variance\) to write"),
+    (
         {"out": (np.zeros((3, 1)), np.zeros((3, 2)))},
         r"out must be .* of shape \(3, 1\), found shape \(3, 2\)",
     ),
-    "out-type": ({"out": (np.zeros((3, 1), int),) * 2}, "out must be .* floating-point numbers"),
-}
+    ({"out": (np.zeros((3, 1), int),) * 2}, "out must be .* floating-point numbers"),
+]
 
 
 def test_wrong_arguments() -> None:
     model = points_svgp()
-    for changed, message in WRONG.values():
+    for changed, message in WRONG:
         given: dict[str, Any] = {"model": model, "X": np.zeros((3, 2))} | changed
         with pytest.raises(ValueError, match=message):
             predict_in_batches(given.pop("model"), given.pop("X"), **given)
