@@ -152,7 +152,8 @@ def test_the_code_that_trains_for_longer_runs_as_it_stands(case: str, name: str)
 
 
 def test_the_best_negations() -> None:
-    """Of rows that are symmetric about two axes, and of a table without symmetries."""
+    """Of rows that are symmetric about two axes; none of places and images. Without them there are
+    no blocks."""
     quarter = np.random.default_rng(3).uniform(0.5, 3.0, size=(100, 2))
     signs = np.array([[1, 1], [1, -1], [-1, 1], [-1, -1]])
     rows = np.concatenate([quarter * sign for sign in signs])
@@ -169,7 +170,6 @@ def test_how_a_likelihood_is_written() -> None:
     class Own(Bernoulli):
         """Another class."""
 
-    Y = np.arange(ROWS) % 3.0
     for likelihood, text, num_latent in [
         (Bernoulli(), "likelihood = gpflow.likelihoods.Bernoulli()", 1),
         (gpflow.likelihoods.MultiClass(3), "likelihood = gpflow.likelihoods.MultiClass(3)", 3),
@@ -177,7 +177,8 @@ def test_how_a_likelihood_is_written() -> None:
         (gpflow.likelihoods.StudentT(), "likelihood = gpflow.likelihoods.StudentT()", 1),
         (Own(), None, 1),
     ]:
-        lines = candidates(X, Y, likelihood)["points"].code.splitlines()
+        found = candidates_for(prepared("classes"), likelihood, Sizes(), ROWS, 0)
+        lines = found["points"].code.splitlines()
         assert f"num_latent = {num_latent}" in lines
         assert [line for line in lines if line.startswith("likelihood = ")] == [text] * bool(text)
         assert any("likelihood," in line for line in lines)
@@ -191,21 +192,12 @@ def broken(X: Any, Y: Any) -> Any:
 module = importlib.import_module("interdomain.diagnostics.recommend")  # a function has its name
 
 
-def short_run(**arguments: Any) -> idm.diagnostics.Recommendation:
+def test_a_report(monkeypatch: pytest.MonkeyPatch) -> None:
     """Of waves, and of an exact GP that breaks; there is no time for others."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(recipes, "exact", broken)
-        times = dict.fromkeys(candidates(X, Y), 1e9) | {"waves": 0.0, "exact": 0.0}
-        patch.setattr(module, "START_UP", times)
-        return recommend(X, Y, **{"seconds": 30, "progress": False, **arguments})
-
-
-@pytest.fixture(scope="module")
-def found() -> idm.diagnostics.Recommendation:
-    return short_run()
-
-
-def test_a_report(found: idm.diagnostics.Recommendation) -> None:
+    monkeypatch.setattr(recipes, "exact", broken)
+    times = dict.fromkeys(candidates(X, Y), 1e9) | {"waves": 0.0, "exact": 0.0}
+    monkeypatch.setattr(module, "START_UP", times)
+    found = recommend(X, Y, seconds=30, progress=False)
     assert found.race is not None and set(found.race.entries) == {"exact", "waves"}
     assert found.name == "waves" and found.seconds > 0
     assert set(found.not_tried) == set(found.candidates) - {"exact", "waves"}
@@ -260,7 +252,9 @@ def test_the_same_seed_draws_the_same_rows(capsys: pytest.CaptureFixture[str]) -
         np.testing.assert_array_equal(one["rows"], same["rows"])
         assert np.any(one["rows"] != another["rows"])
         assert (one["seed"], another["seed"], one["clock"]) == (0, 1, "cpu")
-    assert all(one["clock"] == "wall" for one in raced({}, clock="wall")[1])
+    found, asked = raced({}, clock="wall")
+    assert found.race is not None and found.race.clock == "wall"
+    assert all(one["clock"] == "wall" for one in asked)
 
 
 def test_no_time_for_any() -> None:
