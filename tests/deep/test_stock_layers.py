@@ -58,7 +58,7 @@ def test_gpflux(keras: Any, tmp_path: Path) -> None:
     keras.utils.set_random_seed(0)
     model = deep.as_training_model()
     model.compile(keras.optimizers.Adam(0.05), run_eagerly=True)
-    losses = model.fit({"inputs": X, "targets": Y}, epochs=8, batch_size=40, verbose=0)
+    losses = model.fit({"inputs": X, "targets": Y}, epochs=4, batch_size=40, verbose=0)
     assert losses.history["loss"][-1] < losses.history["loss"][0]
     model.save_weights(str(tmp_path / "weights"))
     loaded = other.as_training_model()
