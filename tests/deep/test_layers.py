@@ -10,6 +10,7 @@ import gpflux
 import numpy as np
 import pytest
 import tensorflow as tf
+import tensorflow_probability as tfp
 from gpflow.kernels import LinearCoregionalization
 
 from interdomain import deep, serving
@@ -169,3 +170,15 @@ def test_samples_of_a_layer() -> None:
         value = tf.reduce_sum(tf.convert_to_tensor(certain(X)))
     gradients = tape.gradient(value, certain.trainable_variables)
     assert all(np.all(np.isfinite(g)) for g in gradients if g is not None)
+
+
+def test_the_loss_of_a_layer() -> None:
+    """In training, its share of the KL divergence and of the densities of priors."""
+    layer = orthogonal(2)
+    randomise(layer)
+    X, _ = make_data()
+    layer.kernel.variance.prior = tfp.distributions.LogNormal(*np.array([0.3, 1.0]))
+    for training in (True, False):
+        layer(X, training=training)
+        share = layer.prior_kl() - layer.kernel.variance.log_prior_density()
+        np.testing.assert_allclose(layer.losses, [share / NUM_DATA if training else 0.0])
