@@ -1,5 +1,5 @@
-"""One short run of three benchmarks: a model on one clock in a process of its own; sides that take
-turns, and their memory; a training with looks on data from a file."""
+"""One short run of three benchmarks: a model on one clock in a process of its own; sides that agree
+and take turns; a training with looks on data from a file."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from benchmarks import image_patches, orthogonal, terrain
+from benchmarks import conv_covariances, image_patches, terrain
 from benchmarks._lib.child import function_named, target_of
 from benchmarks._lib.runner import Benchmark
 
@@ -35,18 +35,17 @@ def test_a_model_in_a_process_of_its_own(
     assert (tmp_path / "terrain.png").stat().st_size > 5_000
 
 
-def test_sides_take_turns_and_their_memory_is_measured(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+def test_sides_take_turns_and_agree(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    sides = [orthogonal.SVGP, orthogonal.HARMONICS]
-    options = ("--sides", ",".join(sides), "--rounds", "1")
-    (record,) = short_run(orthogonal.Orthogonal(), tmp_path, *options)
-    for measure in ("seconds", "peak_bytes"):
-        assert set(record["result"][measure]) == set(sides)
-    assert all(one["median"] > 0 for one in record["result"]["seconds"].values())
-    assert all(one > 0 for one in record["result"]["peak_bytes"].values())
-    assert set(record["result"]["ratios"]) == {f"{sides[1]}/{sides[0]}"}
-    assert f"| {sides[1]} " in capsys.readouterr().out
+    monkeypatch.setattr(conv_covariances, "WORK", (("K_diag", "gradient"),))
+    options = ("--measures", "agreement,time", "--rounds", "1")
+    agreement, timed = short_run(conv_covariances.ConvCovariances(), tmp_path, *options)
+    assert agreement["result"]["disagreement"] < 1e-10
+    assert set(timed["result"]["seconds"]) == set(conv_covariances.SIDES)
+    assert all(one["median"] > 0 for one in timed["result"]["seconds"].values())
+    assert timed["result"]["ratio"]["median"] > 0
+    assert "K_diag" in capsys.readouterr().out
 
 
 def test_a_training_with_looks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
