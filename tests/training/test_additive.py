@@ -95,7 +95,6 @@ def test_gains_are_those_of_models_with_the_pairs() -> None:
     np.testing.assert_allclose(chosen[1].gain, bound(first, second)[0] - bound(first)[0], atol=1e-6)
 
 
-@pytest.mark.full
 def test_groups_and_the_shortlist(monkeypatch: pytest.MonkeyPatch) -> None:
     model = fitted((X, Y), 60, effects="main", steps=1).model
     kernel = model.kernel.kernel
@@ -113,7 +112,6 @@ def test_groups_and_the_shortlist(monkeypatch: pytest.MonkeyPatch) -> None:
     assert not none and ranking == parts[1]
 
 
-@pytest.mark.full
 def test_effects_that_are_asked_for() -> None:
     table = np.column_stack([X[:, :3], STATION])
     target = table[:, :1] * (STATION[:, None] == 1) + 0.1 * Y / 1e6

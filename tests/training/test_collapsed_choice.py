@@ -18,7 +18,6 @@ from interdomain.kernels import FiniteRank, Periodized, SphericalMatern52
 from interdomain.models import CollapsedSVGP
 from interdomain.training import choice, fit_collapsed
 from interdomain.training.collapsed_checkpoints import PassCheckpoint
-from tests.tiers import in_tiers
 
 
 @pytest.fixture
@@ -57,7 +56,6 @@ def box_model(data: Any, likelihood: Any) -> CollapsedSVGP:
     return CollapsedSVGP(data, FiniteRank(kernel, few), likelihood, few)
 
 
-@pytest.mark.full
 def test_columns_that_matter_and_features_are_found(few_candidates: None) -> None:
     """Two of three columns: new rows are predicted better than by harmonics up to degree 2."""
     X, Y = classified(800, 3)
@@ -90,7 +88,7 @@ LIKELIHOODS = {
 }
 
 
-@pytest.mark.parametrize("name", in_tiers(LIKELIHOODS, ["probit"]))
+@pytest.mark.parametrize("name", LIKELIHOODS)
 def test_waves_that_the_targets_ask_for(name: str, few_candidates: None) -> None:
     """A fast wave, for which a slow prior has little variance, is found; and
     the passes begin with the sites of the chosen features."""
@@ -109,7 +107,6 @@ def test_waves_that_the_targets_ask_for(name: str, few_candidates: None) -> None
     assert fitted.elbos[0] > first.elbo
 
 
-@pytest.mark.full
 def test_an_interrupted_run_goes_on_with_the_same_features(
     tmp_path: Path, few_candidates: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -142,19 +139,6 @@ def test_an_interrupted_run_goes_on_with_the_same_features(
     np.testing.assert_allclose(again.elbos, fitted.elbos, rtol=1e-9)
     with pytest.raises(ValueError, match="holds .* already; pass resume=True"):
         fit_collapsed(whole, checkpoint_dir=folder, **settings)
-
-
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        ({"num_inducing": 0}, "num_inducing must be .* found 0"),
-        ({"num_inducing": 20, "max_turns": -1}, "max_turns must be .* found -1"),
-    ],
-)
-def test_wrong_arguments(arguments: dict[str, Any], message: str) -> None:
-    model = box_model(classified(30, 1), gpflow.likelihoods.Bernoulli())
-    with pytest.raises(ValueError, match=message):
-        fit_collapsed(model, progress=False, **arguments)
 
 
 def test_points_are_of_no_dictionary() -> None:

@@ -11,7 +11,7 @@ import pytest
 from tests.training.strategy_models import difference
 from tests.workers import finish, start, start_workers
 
-pytestmark = pytest.mark.full
+pytestmark = pytest.mark.slow
 
 HERE = Path(__file__).parent
 
