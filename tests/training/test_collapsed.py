@@ -17,23 +17,9 @@ from interdomain.streaming import pass_files
 from interdomain.streaming.expectations import how_expected
 from interdomain.streaming.site_contributions import SiteContributions
 from interdomain.training import fit_collapsed
+from interdomain.training.passes import Passes
 from interdomain.training.separation import warn_of_separation
 from tests.models.test_collapsed_svgp import TARGETS, X, model_of
-
-
-@pytest.mark.parametrize("name", ["Poisson", "StudentT", "heteroskedastic"])
-def test_the_optimum_is_that_of_svgp(name: str) -> None:
-    """L-BFGS on all parameters of the SVGP, q included, finds nothing better nearby: in closed
-    form, where sites have negative precisions, and with two functions."""
-    model = model_of(name)
-    result = fit_collapsed(model, max_passes=80, tolerance=1e-5, progress=False)
-    assert result.converged, result.message
-    svgp = model.to_svgp()
-    data = (X, TARGETS[name][1])
-    bound = float(svgp.elbo(data))
-    assert result.elbo == pytest.approx(bound, abs=1e-6)
-    minimise(svgp, data)
-    assert float(svgp.elbo(data)) == pytest.approx(bound, abs=1e-5 * abs(bound))
 
 
 def minimise(svgp: gpflow.models.SVGP, data: Any) -> None:
@@ -45,17 +31,44 @@ def minimise(svgp: gpflow.models.SVGP, data: Any) -> None:
     )
 
 
-def test_priors_of_parameters_count() -> None:
-    """The optimum of the bound and the priors together, as gpflow's training loss has it."""
-    model = model_of("Poisson")
-    model.kernel.variance.prior = tfp.distributions.LogNormal(np.float64(0.0), np.float64(0.1))
-    result = fit_collapsed(model, max_passes=40, tolerance=1e-6, progress=False)
+NEAR_ONE = tfp.distributions.LogNormal(np.float64(0.0), np.float64(0.1))
+
+
+@pytest.mark.parametrize("name", ["Poisson", "StudentT", "heteroskedastic"])
+def test_the_optimum_is_that_of_svgp(name: str) -> None:
+    """L-BFGS on all parameters of the SVGP, q included, finds nothing better nearby: in closed
+    form, where sites have negative precisions, and with two functions. A prior of a parameter
+    counts as in gpflow's training loss."""
+    model = model_of(name)
+    if name == "Poisson":
+        model.kernel.variance.prior = NEAR_ONE
+    result = fit_collapsed(model, max_passes=80, tolerance=1e-5, progress=False)
     assert result.converged, result.message
-    assert float(model.kernel.variance.numpy()) == pytest.approx(1.0, rel=0.3)
-    svgp, data = model.to_svgp(), (X, TARGETS["Poisson"][1])
+    svgp = model.to_svgp()
+    data = (X, TARGETS[name][1])
+    assert result.elbo == pytest.approx(float(svgp.elbo(data)), abs=1e-6)
     loss = float(svgp.training_loss(data))
     minimise(svgp, data)
-    assert float(svgp.training_loss(data)) == pytest.approx(loss, rel=1e-6)
+    assert float(svgp.training_loss(data)) == pytest.approx(loss, abs=1e-5 * abs(loss))
+
+
+def test_slopes_of_the_priors_of_a_likelihood() -> None:
+    """Against differences."""
+    model = model_of("StudentT")
+    model.likelihood.scale.prior = NEAR_ONE
+    (slope,), ((curvature,),) = Passes(
+        model, steps=0, tolerance=None, arguments={}
+    )._slopes_of_prior()
+    variable, h = model.likelihood.scale.unconstrained_variable, 1e-3
+    density = []
+    for shift in (-h, h, h):
+        density.append(float(model.likelihood.scale.log_prior_density()))
+        variable.assign_add(shift)
+    middle, low, again = density
+    high = float(model.likelihood.scale.log_prior_density())
+    assert middle == pytest.approx(again, rel=1e-9)
+    assert slope == pytest.approx((high - low) / (2 * h), rel=1e-4)
+    assert curvature == pytest.approx((high - 2 * middle + low) / h**2, rel=1e-4)
 
 
 def test_q_alone() -> None:
@@ -67,17 +80,18 @@ def test_q_alone() -> None:
         np.testing.assert_array_equal(old, new.numpy())
 
 
-def test_input_scales_are_trained_on_a_subset_and_frozen() -> None:
+def test_input_scales_are_trained_on_a_subset_and_frozen(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("interdomain.training.site_rows._TURNS", 2)
     rng = np.random.default_rng(1)
-    rows = rng.normal(size=[400, 3])
-    labels = (np.sin(2 * rows[:, :1]) + 0.3 * rng.normal(size=[400, 1]) > 0).astype(float)
+    rows = rng.normal(size=[300, 3])
+    labels = (np.sin(2 * rows[:, :1]) + 0.3 * rng.normal(size=[300, 1]) > 0).astype(float)
     kernel = idm.kernels.SphericalMatern52(weight_variances=np.ones(3))
-    features = idm.inducing_variables.SphericalHarmonics.for_kernel(kernel, 3, max_degree=4)
+    features = idm.inducing_variables.SphericalHarmonics.for_kernel(kernel, 3, max_degree=3)
     prior = idm.kernels.FiniteRank(kernel, features)
     model = idm.models.CollapsedSVGP(
         (rows, labels), prior, gpflow.likelihoods.Bernoulli(), features, progress=False
     )
-    result = fit_collapsed(model, subset_size=200, tolerance=0.1, progress=False)
+    result = fit_collapsed(model, subset_size=200, tolerance=0.5, progress=False)
     assert result.converged
     assert set(result.frozen) == {
         "kernel.kernel.weight_variances",
@@ -183,10 +197,12 @@ def test_a_fit_that_is_interrupted_in_a_pass_goes_on_in_it(
 def test_labels_that_can_be_told_apart_are_warned_of() -> None:
     """The variance runs away. With noise in the labels, or a variance that stays, it does not."""
     model = model_of(data=(X, (X[:, :1] > 0) * 1.0))
+    model.kernel.variance.assign(150.0)
     with pytest.warns(
         UserWarning, match=r"tells the labels apart almost without error .* give it a prior"
     ):
-        fit_collapsed(model, max_passes=15, progress=False)
+        fit_collapsed(model, max_passes=8, steps=5, progress=False)
+    assert model.kernel.variance > 160
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         certain = model.pass_over_data()

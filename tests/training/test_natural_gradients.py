@@ -49,8 +49,8 @@ def test_a_step_is_one_of_gpflow_and_one_of_adam(data, make_svgp):
         np.testing.assert_allclose(value, expected[path], rtol=1e-7, atol=1e-9, err_msg=path)
 
 
-def test_in_alternation_the_others_see_the_new_q(data, make_svgp):
-    model, reference = make_svgp(), make_svgp()
+def test_in_alternation_the_others_see_the_new_q(data, make_bayesian_line):
+    model, reference = make_bayesian_line(), make_bayesian_line()
     rate = tf_keras.optimizers.SGD(1e-3)
     fit(
         model,
@@ -88,16 +88,13 @@ def test_a_diagonal_q_is_trained(data):
         assert np.max(np.abs(gradient)) < 5e-2
 
 
-def test_a_diagonal_q_has_the_exact_variances_after_a_step_of_one(data):
+def test_a_diagonal_q_has_the_exact_variances_after_a_step_of_one(data, make_bayesian_line):
     """Of a Gaussian likelihood, they are one over the diagonal of the optimal precision."""
-    model = harmonic_svgp(data, GAUSSIAN, q_diag=True)
+    model = make_bayesian_line(q_diag=True)
+    model.likelihood.variance.assign(0.3)
     gpflow.set_trainable(model, False)
     fit(model, data, natural_gradient=1.0, steps=1, progress=False)
-    full = harmonic_svgp(data, GAUSSIAN)
-    gpflow.set_trainable(full, False)
-    fit(full, data, natural_gradient=1.0, steps=1, progress=False)
-    root = full.q_sqrt.numpy()[0]
-    precisions = np.diag(np.linalg.inv(root @ root.T))
+    precisions = 1 + np.sum(data[0] ** 2, axis=0) / 0.3
     np.testing.assert_allclose(model.q_sqrt.numpy()[:, 0], precisions**-0.5, rtol=1e-8)
 
 
@@ -197,16 +194,6 @@ def test_a_step_size_is_an_argument_of_what_is_compiled(data, make_bayesian_line
     for given in (0.3, True, lambda step: 0.1 / (1 + step)):
         fit(model, data, natural_gradient=given, **options)
     assert len(traced) == first
-
-
-def test_float32(data):
-    with gpflow.config.as_context(gpflow.config.Config(float=np.float32)):
-        for q_diag in (False, True):
-            model = harmonic_svgp(data, GAUSSIAN, q_diag=q_diag)
-            before = float(model.elbo(tuple(part.astype(np.float32) for part in data)))
-            result = fit(model, data, natural_gradient=0.5, steps=10, progress=False)
-            assert model.q_mu.numpy().dtype == np.float32
-            assert result.elbos[-1] > before
 
 
 def test_xla(data, make_bayesian_line):

@@ -94,11 +94,9 @@ def test_some_rows_the_same_for_a_seed() -> None:
 def test_what_it_cannot_do() -> None:
     shared = gpflow.kernels.SharedIndependent(gpflow.kernels.Matern52(), output_dim=2)
     of_two = gpflow.models.SVGP(shared, Gaussian(0.1), X[:5].copy(), num_latent_gps=2)
-    noises = Gaussian(scale=gpflow.functions.Linear(A=np.zeros([2, 2]), b=[0.1, 0.2]))
     for model, change, message in [
         (svgp("points", Bernoulli()), {}, r"model\.likelihood .* found Bernoulli; .*CollapsedSVGP"),
         (of_two, {}, r"model\.kernel must have one output"),
-        (svgp("points", noises), {}, "noise differs between the columns of Y; give each"),
         (
             gpflow.models.SGPR((X, Y), *parts("points")),
             {},

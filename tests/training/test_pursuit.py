@@ -98,13 +98,6 @@ def test_the_bound_of_a_whole_kernel_never_falls(whole_kernel: Any) -> None:
     assert model.likelihood.variance != 0.01
 
 
-def test_it_is_deterministic(whole_kernel: Any) -> None:
-    again = harmonic_model(finite_rank=False)
-    found = pursue(again, 15, steps=2, least_gain=0.0, growth=2)
-    np.testing.assert_array_equal(found.atoms, whole_kernel[1].atoms)
-    assert [one.elbo for one in found.rounds] == [one.elbo for one in whole_kernel[1].rounds]
-
-
 def wave_data() -> np.ndarray:
     first, second = 2 * np.pi * BOX.T
     waves = np.cos(11 * first) + np.sin(9 * second) + np.cos(3 * first) * np.sin(5 * second)
