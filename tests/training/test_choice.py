@@ -56,7 +56,7 @@ def parameters_of(model: StructuredSGPR) -> list[np.ndarray]:
     return [parameter.numpy() for parameter in model.parameters]
 
 
-WHOLE: dict[str, Any] = {"num_inducing": 50, "subset_steps": 15, "steps": 10, "progress": False}
+WHOLE: dict[str, Any] = {"num_inducing": 35, "subset_steps": 12, "steps": 5, "progress": False}
 
 
 @pytest.fixture(scope="module")
@@ -66,7 +66,7 @@ def whole(
     """A run that nothing interrupted, and the folder that it had written when features were chosen;
     no test changes either."""
     folder = tmp_path_factory.mktemp("choice")
-    model = make_model(make_data(300, 4))
+    model = make_model(make_data(250, 3))
     fit = sgpr.fit
 
     def copied(*arguments: Any, **options: Any) -> Any:
@@ -80,7 +80,7 @@ def whole(
 
 
 def test_columns_that_matter_and_features_are_found(whole: Any) -> None:
-    """Two of four columns: new rows are predicted better than by all harmonics up to degree 2."""
+    """Two of three columns: new rows are predicted better than by all harmonics up to degree 2."""
     model, fitted, _ = whole
     assert fitted.subset is None and fitted.choice is not None
     assert set(fitted.frozen) == {
@@ -90,9 +90,9 @@ def test_columns_that_matter_and_features_are_found(whole: Any) -> None:
     assert not any(parameter.trainable for parameter in model.feature_parameters.values())
     scales = model.kernel.kernel.weight_variances.numpy()
     assert min(scales[:2]) > 3 * max(scales[2:])
-    assert model.inducing_variable.num_inducing == 50
+    assert model.inducing_variable.num_inducing == 35
     assert max(model.inducing_variable.degrees) > 2
-    new = np.random.default_rng(5).normal(size=(300, 4))
+    new = np.random.default_rng(5).normal(size=(300, 3))
     density = model.predict_log_density((new, np.sin(2 * new[:, :1]) + np.cos(3 * new[:, 1:2])))
     assert len(fitted.choice.turns) == 2
     assert np.mean(density) > fitted.choice.turns[0] + 0.3
@@ -105,7 +105,7 @@ def test_an_interrupted_run_goes_on_with_the_same_features(
 ) -> None:
     model, fitted, chosen = whole
     folder = shutil.copytree(chosen, tmp_path / "interrupted")
-    resumed = make_model(make_data(300, 4))
+    resumed = make_model(make_data(250, 3))
     monkeypatch.setattr(choice, "pursue", None)  # nothing is chosen again
     again = fit_sgpr(resumed, checkpoint_dir=folder, resume=True, **WHOLE)
     assert fitted.choice.pursuit is not None and again.choice.pursuit is None
@@ -125,13 +125,13 @@ def test_what_was_kept_for_another_model_is_refused(whole: Any, tmp_path: Path) 
         with pytest.raises(ValueError, match=rf"checkpoint_dir: .*choice\.npz .*{message}"):
             fit_sgpr(model, **(settings | other))
 
-    same = make_model(make_data(90, 4))
-    refused(same, "num_inducing is 50 there, and 15 here; remove that file", num_inducing=15)
+    same = make_model(make_data(90, 3))
+    refused(same, "num_inducing is 35 there, and 15 here; remove that file", num_inducing=15)
     refused(same, "holds chosen features already; pass resume=True", resume=False)
-    other = make_model(make_data(90, 4), SphericalMatern32)
+    other = make_model(make_data(90, 3), SphericalMatern32)
     refused(other, "kinds is .*Matern52.* there, and .*Matern32")
-    wider = make_model(make_data(90, 3))
-    refused(wider, r"columns is \[4, 1\] there, and \[3, 1\] here")
+    wider = make_model(make_data(90, 4))
+    refused(wider, r"columns is \[3, 1\] there, and \[4, 1\] here")
     file.write_bytes(b"nothing")
     refused(same, "is no file of chosen features; remove that file")
 
