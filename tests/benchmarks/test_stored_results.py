@@ -15,8 +15,9 @@ from benchmarks._lib.results import RESULTS_FOLDER, ResultFile
 FILES = sorted(RESULTS_FOLDER.glob("*.jsonl"))
 ENVIRONMENT = {"python", "system", "processor", "cores", "packages", "commit"}
 NO_MODEL_IS_FITTED = (
-    *("airline_scale", "banana_degree", "hvgp_tables", "image_patches", "kernel_recovery"),
-    *("many_features", "pareto", "transform_mnist"),
+    *("airline_scale", "banana_degree", "hvgp_tables", "image_patches", "many_features"),
+    *("pareto", "transform_mnist"),
+    pytest.param("kernel_recovery", marks=pytest.mark.slow),  # evaluates its kernels on grids
 )
 """Benchmarks whose pictures show records alone. Those of the others need data, or fit a model."""
 
