@@ -6,7 +6,6 @@ from typing import Any
 
 import gpflow
 import numpy as np
-import pytest
 import tensorflow as tf
 from gpflow.config import default_jitter
 from gpflow.covariances import Kuf, Kuu
@@ -92,7 +91,9 @@ def unexplained(units: ActivationFeatures, kernel: ZonalKernel, X: np.ndarray) -
 DOUBLE, SINGLE = (np.float64, 1e-6, 1e-10), (np.float32, 1e-4, 2e-3)
 """Type, jitter, tolerance."""
 
-any_features = given(
+
+@given(
+    precision=st.sampled_from([DOUBLE, SINGLE]),
     kernel=st.sampled_from(sorted(KERNELS)),
     activation=st.sampled_from(sorted(ACTIVATIONS)),
     dimension=st.sampled_from([2, 3, 5, 9, 20]),
@@ -100,30 +101,9 @@ any_features = given(
     num_units=st.integers(1, 30),
     seed=st.integers(0, 10**6),
 )
-reproducibly = settings(max_examples=5, deadline=None, derandomize=True, database=None)
-
-
-@any_features
-@reproducibly
-def test_variances_are_not_negative(**features: Any) -> None:
-    assert_not_negative(*DOUBLE, **features)
-
-
-@pytest.mark.full
-@pytest.mark.parametrize("precision", [DOUBLE, SINGLE], ids=["float64", "float32"])
-@any_features
-@settings(reproducibly, max_examples=10)
-def test_variances_of_many_features_are_not_negative(
-    precision: tuple[type, float, float], **features: Any
-) -> None:
-    assert_not_negative(*precision, **features)
-
-
-def assert_not_negative(
-    dtype: type,
-    jitter: float,
-    tolerance: float,
-    *,
+@settings(max_examples=8, deadline=None, derandomize=True, database=None)
+def test_variances_are_not_negative(
+    precision: tuple[type, float, float],
     kernel: str,
     activation: str,
     dimension: int,
@@ -131,6 +111,7 @@ def assert_not_negative(
     num_units: int,
     seed: int,
 ) -> None:
+    dtype, jitter, tolerance = precision
     with gpflow.config.as_context(gpflow.config.Config(float=dtype, jitter=jitter)):
         zonal, units, X = possible(kernel, activation, dimension, max_degree, num_units, seed)
         smallest = np.linalg.eigvalsh(unexplained(units, zonal, X)).min()

@@ -15,9 +15,9 @@ from interdomain.kernels import HarmonizableComponent, HarmonizableMixture
 from tests.kernels.spectral.harmonizable_cases import FORMS, component
 
 
-@pytest.mark.parametrize(
-    ("frequencies", "message"),
-    [
+def test_bad_frequencies() -> None:
+    frequencies: Any
+    for frequencies, message in (
         ([0.1, 0.2], r"frequencies must be a matrix \[m, D\], found shape \(2,\)"),
         (np.zeros([0, 2]), r"frequencies must be a matrix \[m, D\], found shape \(0, 2\)"),
         (np.zeros([2, 0]), r"frequencies must be a matrix \[m, D\], found shape \(2, 0\)"),
@@ -32,11 +32,9 @@ from tests.kernels.spectral.harmonizable_cases import FORMS, component
             r"found \[0.1, -0.2\] and .* rows 0 and 1, which are negatives of each other; pass",
         ),
         ([[0.0], [0.0]], "frequencies must be distinct, .* rows 0 and 1, which are equal"),
-    ],
-)
-def test_bad_frequencies(frequencies: Any, message: str) -> None:
-    with pytest.raises(ValueError, match=message):
-        FourierFeatures(frequencies)
+    ):
+        with pytest.raises(ValueError, match=message):
+            FourierFeatures(frequencies)
 
 
 def test_wrong_kernels() -> None:
@@ -57,21 +55,15 @@ def test_wrong_kernels() -> None:
         Kuf(features, HarmonizableComponent([[0.1]]), np.zeros([3, 2]))
 
 
-@pytest.mark.parametrize(
-    ("kernel", "count", "message"),
-    [
-        (gpflow.kernels.Matern32(), 3, "must be a HarmonizableMixture or .*, found Matern32"),
-        (component(FORMS[0]), 0, "num_frequencies must be an integer from 1 to [0-9]+, found 0"),
-        (
-            component(FORMS[0]),
-            10**6,
-            "num_frequencies must be .* from 1 to [0-9]+, found 1000000",
-        ),
-    ],
-)
-def test_nothing_to_pick(kernel: Any, count: int, message: str) -> None:
-    with pytest.raises(ValueError, match=message):
-        FourierFeatures.for_kernel(kernel, count)
+def test_nothing_to_pick() -> None:
+    kernel: Any = component(FORMS[0])
+    for count in (0, 10**6):
+        message = f"num_frequencies must be an integer from 1 to [0-9]+, found {count}"
+        with pytest.raises(ValueError, match=message):
+            FourierFeatures.for_kernel(kernel, count)
+    kernel = gpflow.kernels.Matern32()
+    with pytest.raises(ValueError, match="must be a HarmonizableMixture or .*, found Matern32"):
+        FourierFeatures.for_kernel(kernel, 3)
 
 
 def test_zero_has_no_imaginary_part_and_stays() -> None:
