@@ -115,7 +115,7 @@ def test_nearly_zero_frequency(dtype: type) -> None:
     """Its imaginary part has a variance that rounding swallows: still numbers."""
     with gpflow.config.as_context(gpflow.config.Config(float=dtype)):
         kernel = component(BY_NAME["1d"])
-        for size in (1e-3, 1e-7, 1e-200):
+        for size in (1e-7, 1e-200):
             features, X = FourierFeatures([[size], [0.4]]), inputs(kernel, 4).astype(dtype)
             variables = (*kernel.trainable_variables, *features.trainable_variables)
             with tf.GradientTape() as tape:
@@ -127,10 +127,10 @@ def test_nearly_zero_frequency(dtype: type) -> None:
 
 def test_gradients() -> None:
     """To the kernel's parameters, the frequencies and X."""
-    kernel = component(BY_NAME["2d-full"])
+    kernel = component(BY_NAME["1d"])
     gpflow.set_trainable(kernel, True)
     # Without a zero, whose neighbours have an imaginary part and itself has none.
-    features = FourierFeatures(frequencies(3, 2)[:2])
+    features = FourierFeatures(frequencies(3, 1)[:2])
     X = tf.Variable(inputs(kernel, 2))
     rng = np.random.default_rng(2)
     A, B = rng.normal(size=(4, 2)), rng.normal(size=(4, 4))

@@ -77,8 +77,8 @@ def test_parallel_units(name: str, sign: float) -> None:
     """w = z and w = -z, where t is 1 or -1: also with another activation, and the gradient."""
     setting = SETTINGS[name]
     kernel, dimension = setting.kernel(), setting.input_dim + 1
-    u, relu_units = activations(setting, 0), activations(setting, 1, relu)
-    units = ActivationFeatures(sign * u[0].Z.numpy(), relu_units[0].activation, 8)
+    u, relu_units = activations(setting, 0), activations(setting, 1)
+    units = ActivationFeatures(sign * u[0].Z.numpy(), relu_units[0].activation, 6)
     v = (units, relu)
     weights = np.random.default_rng(2).normal(size=(3, 3))
     assert_same_objective(

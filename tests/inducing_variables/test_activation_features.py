@@ -42,7 +42,7 @@ def kernel() -> SphericalMatern52:
     return SphericalMatern52(variance=1.3, weight_variances=[0.6, 1.7], bias_variance=0.8)
 
 
-def features(name: str = "softplus", directions: Any = Z, max_degree: int = 6) -> Any:
+def features(name: str = "relu", directions: Any = Z, max_degree: int = 6) -> Any:
     return ActivationFeatures(directions, ACTIVATIONS[name], max_degree)
 
 
