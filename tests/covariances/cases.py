@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import scipy.special
 import tensorflow as tf
 from gpflow.inducing_variables import InducingPoints, InducingVariables
 
@@ -32,7 +31,6 @@ def swish(t: float) -> float:
 
 ACTIVATIONS: dict[Function, Any] = {
     relu: "relu",
-    scipy.special.erf: "erf",
     swish: lambda t: t * tf.sigmoid(4 * t),
 }
 """What is integrated, and what the library is given."""

@@ -144,7 +144,9 @@ def test_for_a_mixture(monkeypatch: pytest.MonkeyPatch) -> None:
         assert np.all(np.isfinite(gradient))
 
 
-def test_frequencies_are_picked_in_float32() -> None:
+def test_frequencies_are_picked_in_float32(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(_frequency_selection, "_CANDIDATES", 64)
+
     def picked(dtype: type) -> np.ndarray:
         with gpflow.config.as_context(gpflow.config.Config(float=dtype)):
             kernel = HarmonizableComponent([[0.2], [0.7]], envelope=0.1, lag=0.06)

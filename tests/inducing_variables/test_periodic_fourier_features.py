@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-import gpflow
 import numpy as np
 import pytest
 from gpflow.covariances import Kuf, Kuu
-from gpflow.kernels import Matern32, SquaredExponential
+from gpflow.kernels import Matern32
 
 from interdomain.covariances import Kuu_operator
 from interdomain.inducing_variables import PeriodicFourierFeatures
@@ -134,20 +133,3 @@ def test_wrong_kernels() -> None:
                 covariance(wrong)
     with pytest.raises(ValueError, match="X must have 2 columns, those of the box, found 3"):
         Kuf(features, kernel(), np.zeros([4, 3]))
-
-
-def test_lengthscales_may_change_afterwards() -> None:
-    """The features stay; they need not be the largest any more."""
-    model_kernel = kernel()
-    features = PeriodicFourierFeatures.for_kernel(model_kernel, 20)
-    model_kernel.base_kernel.lengthscales.assign([3.0, 0.05])
-    features.validate_kernel(model_kernel)
-    assert np.all(np.isfinite(Kuu(features, model_kernel)))
-
-
-def test_copies() -> None:
-    features = PeriodicFourierFeatures.for_kernel(kernel(), 20, name="features")
-    copied = gpflow.utilities.deepcopy(features)
-    np.testing.assert_array_equal(copied.functions, features.functions)
-    smooth = Periodized(SquaredExponential(), *BOX)
-    np.testing.assert_array_equal(Kuf(copied, smooth, X), Kuf(features, kernel(), X))
