@@ -317,24 +317,22 @@ def test_errors() -> None:
 
 @pytest.mark.parametrize("whiten", [True, False])
 def test_eigenvalue_that_underflows(whiten: bool) -> None:
-    """It is refused where it is seen, and in a step drops its features without a NaN."""
-    kernel = SphericalSquaredExponential(lengthscale=6.0)
-    with pytest.raises(
-        ValueError, match=r"degrees must have positive eigenvalues, found .* for \[.*7\]"
-    ):
-        SphericalHarmonics.for_kernel(kernel, 3, 7)
+    """It is refused where it is seen, and in a compiled step drops its features without a NaN."""
+    kernel = SphericalSquaredExponential(lengthscale=10.0)
+    message = r"degrees must have positive eigenvalues, found .* for \[3, 4\]"
+    with pytest.raises(ValueError, match=message):
+        SphericalHarmonics.for_kernel(kernel, 3, 4)
     harmonics = SphericalHarmonics(4, [0, 1, 3])
-    kernel.lengthscale.assign(10.0)
-    assert kernel.eigenvalues(4, [3]).numpy() == 0
     model = gpflow.models.SVGP(
-        kernel,
-        gpflow.likelihoods.Gaussian(),
-        harmonics,
-        whiten=whiten,
-        q_diag=True,
+        kernel, gpflow.likelihoods.Gaussian(), harmonics, whiten=whiten, q_diag=True
     )
-    with tf.GradientTape() as tape:
-        bound = model.elbo((X, X[:, :1]))
+
+    @tf.function(autograph=False)
+    def step() -> Any:
+        with tf.GradientTape() as tape:
+            bound = model.elbo((X, X[:, :1]))
+        return bound, tape.gradient(bound, model.trainable_variables)
+
+    bound, gradients = step()
     assert np.isfinite(bound)
-    gradients = tape.gradient(bound, model.trainable_variables)
     assert all(np.all(np.isfinite(gradient)) for gradient in gradients)

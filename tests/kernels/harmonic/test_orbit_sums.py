@@ -117,7 +117,7 @@ def test_sums_and_products_have_a_closed_form(build: Callable[[], Kernel]) -> No
         assert_same(actual, desired)
 
 
-@pytest.mark.parametrize(("kernel_class", "num_sets"), [(Matern52, 3), (Plain, 3), (Matern52, 1)])
+@pytest.mark.parametrize(("kernel_class", "num_sets"), [(Matern52, 3), (Plain, 3)])
 def test_compiled_with_an_unknown_number_of_inputs(
     kernel_class: type[Kernel], num_sets: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
