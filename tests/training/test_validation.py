@@ -11,7 +11,7 @@ import pytest
 import tensorflow as tf
 from gpflow.inducing_variables import InducingPoints
 from gpflow.kernels import Matern32
-from gpflow.likelihoods import Gaussian, HeteroskedasticTFPConditional, MultiClass, Softmax
+from gpflow.likelihoods import Gaussian, HeteroskedasticTFPConditional, MultiClass
 
 from interdomain.inducing_variables import SphericalHarmonics, SumInducingVariables
 from interdomain.kernels import SphericalMatern32
@@ -87,20 +87,10 @@ MISFITS: dict[str, tuple[Callable[[], Any], Any, str]] = {
         three,
         "data: Y has 3 columns, .* take 2; pass Y with 2",
     ),
-    "one column for two GPs": (
-        lambda: svgp(sphere(3), harmonics(3), num_latent_gps=2),
-        Y,
-        "data: Y has 1 columns, .* take 2",
-    ),
     "classes in columns": (
         lambda: svgp(sphere(3), harmonics(3), MultiClass(3), num_latent_gps=3),
         np.hstack([LABELS] * 3),
         "data: Y has 3 columns, .* MultiClass likelihood take 1",
-    ),
-    "softmax": (
-        lambda: svgp(sphere(3), harmonics(3), Softmax(3), num_latent_gps=3),
-        np.hstack([LABELS] * 3),
-        "data: Y has 3 columns, .* Softmax likelihood take 1",
     ),
     "classes": (
         lambda: svgp(sphere(3), harmonics(3), MultiClass(3), num_latent_gps=2),
