@@ -127,5 +127,5 @@ def test_classification_reaches_full_variational_inference() -> None:
 def optimise_q(model: gpflow.models.GPModel, loss: Callable) -> None:
     """By natural gradients of full length, which are Newton steps here."""
     optimizer = NaturalGradient(gamma=1.0)
-    for _ in range(12):
+    for _ in range(8):
         optimizer.minimize(loss, [(model.q_mu, model.q_sqrt)])

@@ -7,6 +7,7 @@ import io
 from pathlib import Path
 
 import pytest
+from check_shapes import disable_check_shapes
 
 from tests.documentation.pages import ROOT, blocks, difference, pages
 
@@ -31,7 +32,8 @@ def test_page(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Non
     monkeypatch.chdir(tmp_path)
     for block in blocks(PAGES[name]):
         printed = io.StringIO()
-        with contextlib.redirect_stdout(printed):
+        # Shapes take a tenth of the time, and are checked in all other tests.
+        with contextlib.redirect_stdout(printed), disable_check_shapes():
             exec(compile("\n" * block.line + block.program, str(PAGES[name]), "exec"), names)
         if block.output is not None:
             wrong = difference(block.output, printed.getvalue())

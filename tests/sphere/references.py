@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import cache
+from functools import cache, partial
 from math import factorial
 from typing import Any
 
@@ -100,6 +100,9 @@ def funk_hecke(
 
     area = mp.beta(mp.mpf(1) / 2, mp.mpf(dimension - 1) / 2)
     return mp.quad(integrand, list(angles), method=method) / area
+
+
+smooth_funk_hecke = partial(funk_hecke, method="gauss-legendre")
 
 
 @cache

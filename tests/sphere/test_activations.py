@@ -25,10 +25,10 @@ from interdomain.sphere.extended_precision import extended_coefficients
 from tests.sphere.references import (
     EIGENVALUE_DIMENSIONS,
     cosine_and_sine,
-    funk_hecke,
     legendre_in,
     multiplicity,
     relative_error,
+    smooth_funk_hecke,
 )
 
 MAX_DEGREE = 20
@@ -57,10 +57,7 @@ def exact_coefficients(
     remembered = cache(lambda angle: exact(cosine_and_sine(angle)[0]))
     angles = (mp.zero, mp.acos(kink), mp.pi)
     return {
-        dimension: [
-            funk_hecke(remembered, dimension, degree, angles, "gauss-legendre")
-            for degree in degrees
-        ]
+        dimension: [smooth_funk_hecke(remembered, dimension, degree, angles) for degree in degrees]
         for dimension in dimensions
     }
 
