@@ -1,6 +1,12 @@
-"""Which targets a likelihood knows: GPflow's own take any number, and mean something by it."""
+"""Which targets a likelihood knows: GPflow's own take any number, and mean something by it.
+
+What is known of a class of GPflow's holds for subclasses that leave its densities alone. One with
+densities of its own (a mask, a number that stands for what is missing) may mean anything.
+"""
 
 from __future__ import annotations
+
+from typing import Any
 
 import gpflow
 import numpy as np
@@ -19,6 +25,23 @@ from gpflow.likelihoods import (
 from gpflow.utilities import Dispatcher
 
 from ..sphere._typing import Array
+
+
+def densities_of(likelihood: Any) -> type[Likelihood] | None:
+    """The class of GPflow's whose densities a likelihood has; None if it has some of its own.
+
+    That is the first of GPflow's among its classes, if none of its methods is replaced, by the
+    classes before it or in the instance.
+    """
+    kinds = type(likelihood).__mro__
+    known = [number for number, kind in enumerate(kinds) if kind.__module__.startswith("gpflow.")]
+    if not known or not isinstance(likelihood, Likelihood):
+        return None
+    first: type[Likelihood] = kinds[known[0]]
+    scopes = (likelihood, *kinds[: known[0]])
+    names = {name for scope in scopes for name in vars(scope) if not name.startswith("__")}
+    return None if any(callable(getattr(first, name, None)) for name in names) else first
+
 
 wrong_targets = Dispatcher("wrong_targets")
 wrong_targets.__doc__ = """What a likelihood cannot mean by targets, for messages.
