@@ -11,8 +11,11 @@ import tensorflow as tf
 from gpflow.likelihoods import Gaussian
 
 import interdomain as idm
+from interdomain.diagnostics.prepared import prepare
 from interdomain.models import CollapsedSVGP, StructuredSGPR
 from interdomain.models.targets import densities_of
+from interdomain.training import Entrant
+from interdomain.training.data import make_batches
 
 RNG = np.random.default_rng(0)
 X = RNG.uniform(-1, 1, [12, 1])
@@ -114,3 +117,218 @@ def test_noise_of_each_column_is_no_single_noise() -> None:
         StructuredSGPR((X, Y), kernel(), points(), likelihood=noise)
     with pytest.raises(ValueError, match="differs between the columns of Y"):
         idm.training.start_at_optimum(svgp(noise, 2), (X, Y))
+
+
+SOURCES = RNG.integers(0, 2, X.shape).astype(float)
+VALUES = np.sin(3 * X)
+
+
+def by_source() -> Any:
+    return gpflow.likelihoods.SwitchedLikelihood([Gaussian(0.05), Gaussian(0.4)])
+
+
+def log_evidence(noise: Any) -> float:
+    """Of VALUES under the prior of the points' projection, in NumPy."""
+    Kzx, Kzz = kernel()(Z, X).numpy(), kernel()(Z).numpy()
+    covariance = Kzx.T @ np.linalg.solve(Kzz + gpflow.default_jitter() * np.eye(len(Z)), Kzx)
+    rest = KERNEL_VARIANCE - np.diag(covariance)
+    covariance += np.diag(noise)
+    alpha = np.linalg.solve(covariance, VALUES)
+    determinant = np.linalg.slogdet(2 * np.pi * covariance)[1]
+    return -0.5 * (float(np.sum(VALUES * alpha)) + determinant + np.sum(rest / noise))
+
+
+class KnownNoise(gpflow.likelihoods.QuadratureLikelihood):
+    """Values, and beside each the variance of its noise (GPflow's "varying noise")."""
+
+    def __init__(self, latent_dim: int | None = 1, observation_dim: int | None = 2) -> None:
+        super().__init__(None, latent_dim, observation_dim)
+
+    @property
+    def _quadrature_dim(self) -> int:
+        return 1
+
+    def _log_prob(self, X: Any, F: Any, Y: Any) -> Any:
+        return gpflow.logdensities.gaussian(Y[..., 0], F[..., 0], Y[..., 1])
+
+
+def test_noise_by_source_has_one_function() -> None:
+    """GPflow #1712: the column that says which likelihood a row has is no function's."""
+    Y = np.hstack([VALUES, SOURCES])
+    noise = np.where(SOURCES[:, 0] == 1, 0.4, 0.05)
+    told = np.hstack([VALUES, noise[:, None]])
+    for model in (
+        collapsed(by_source(), Y),
+        collapsed(by_source(), Y, num_latent_gps=1),
+        collapsed(KnownNoise(), told),
+        collapsed(KnownNoise(None, None), told, num_latent_gps=1),
+    ):
+        assert model.num_latent_gps == 1
+        model.assign_sites(model.pass_over_data().sites)
+        assert model.elbo() == pytest.approx(log_evidence(noise), rel=1e-6)
+
+
+def test_two_outputs_and_their_source() -> None:
+    Y = np.hstack([VALUES, -VALUES, SOURCES])
+    assert collapsed(by_source(), Y).num_latent_gps == 2
+    assert collapsed(KnownNoise(None, None), Y).num_latent_gps == 3  # of nothing that says more
+    with pytest.raises(ValueError, match="Y has 3 columns, .* SwitchedLikelihood .* take 2; pass"):
+        collapsed(by_source(), Y, num_latent_gps=1)
+    with pytest.raises(ValueError, match="Y has 2 columns, .* Gaussian likelihood take 1"):
+        collapsed(Gaussian(), Y[:, :2], num_latent_gps=1)
+    with pytest.raises(ValueError, match="num_latent_gps must be 1 for KnownNoise, found 2"):
+        collapsed(KnownNoise(), Y[:, :2], num_latent_gps=2)
+
+
+@pytest.mark.parametrize(
+    ("targets", "message"),
+    [
+        (np.hstack([VALUES, SOURCES + 1]), "one of the 2 likelihoods: 0, ..., 1, in the last"),
+        (np.hstack([VALUES, SOURCES / 2]), "one of the 2 likelihoods: 0, ..., 1, in the last"),
+        (np.hstack([VALUES, SOURCES]), "0 or 1 .* for Bernoulli, where the last column is 1"),
+        (SOURCES, "Y has 1 columns, .* SwitchedLikelihood likelihood take 2"),
+    ],
+)
+def test_rows_of_a_switched_likelihood(targets: Any, message: str) -> None:
+    mixed = gpflow.likelihoods.SwitchedLikelihood([Gaussian(), gpflow.likelihoods.Bernoulli()])
+    for call in (
+        lambda: collapsed(mixed, targets).pass_over_data(),
+        lambda: idm.training.fit(svgp(mixed), (X, targets), steps=1, progress=False),
+    ):
+        with pytest.raises(ValueError, match=message):
+            call()
+
+
+CLASSES = np.digitize(X, [-0.3, 0.4])
+ONE_HOT = np.eye(3)[CLASSES[:, 0]]
+
+
+@pytest.mark.parametrize("likelihood", [gpflow.likelihoods.Softmax, gpflow.likelihoods.MultiClass])
+def test_classes_are_numbers_and_not_columns(likelihood: Any) -> None:
+    """GPflow #438, #1591, #2123; as floats, integers and, of two, booleans."""
+    for rows in (ONE_HOT, ONE_HOT.astype(int), ONE_HOT > 0):
+        for call in (
+            lambda rows=rows: collapsed(likelihood(3), rows),
+            lambda rows=rows: idm.training.fit(svgp(likelihood(3), 3), (X, rows), progress=False),
+            lambda rows=rows: idm.training.fit(
+                gpflow.models.VGP((X, rows), kernel(), likelihood(3)), progress=False
+            ),
+        ):
+            with pytest.raises(ValueError, match=r"Y has 3 columns.*np.argmax\(Y, axis=1\)"):
+                call()
+    bounds = []
+    for rows in (CLASSES, CLASSES.astype(float), CLASSES.astype(np.uint8)):
+        model = collapsed(likelihood(3), rows)
+        bounds.append(model.elbo())
+        model.assign_sites(model.pass_over_data().clipped)
+        prediction = np.argmax(model.predict_y(X)[0], axis=1)
+        assert np.mean(prediction == CLASSES[:, 0]) > 0.9
+    assert len(set(bounds)) == 1
+
+
+def test_a_fit_takes_classes_of_any_type() -> None:
+    """The batches of a step are what the likelihood takes."""
+    pairs = {
+        "Softmax": (gpflow.likelihoods.Softmax(3), 3, CLASSES, tf.int64),
+        "two": (gpflow.likelihoods.Softmax(2), 2, CLASSES > 0, tf.int64),
+        "MultiClass": (gpflow.likelihoods.MultiClass(3), 3, CLASSES, tf.float64),
+        "Bernoulli": (gpflow.likelihoods.Bernoulli(), 1, CLASSES > 0, tf.float64),
+        "Poisson": (gpflow.likelihoods.Poisson(), 1, CLASSES, tf.float64),
+        "Gaussian": (Gaussian(), 1, CLASSES, tf.float64),
+    }
+    for name, (likelihood, num_latents, Y, dtype) in pairs.items():
+        model = svgp(likelihood, num_latents)
+        for given in (Y, Y.astype(float), Y.astype(np.int32)):
+            slices = tf.data.Dataset.from_tensor_slices((X, given))
+            for data, size in ((X, given), None), ((X, given), len(X)), (slices.batch(12), None):
+                batch = make_batches(model, data, full_batch=False, batch_size=size, seed=0).batch(
+                    0
+                )
+                assert batch[1].dtype == dtype, name
+                in_order = np.argsort(batch[0][:, 0]), np.argsort(X[:, 0])
+                np.testing.assert_array_equal(batch[1].numpy()[in_order[0]], Y[in_order[1]])
+        assert np.isfinite(model.elbo(batch)), name
+
+
+def test_every_batch_of_a_dataset_is_looked_at() -> None:
+    wrong = np.where(np.arange(len(X))[:, None] == 7, 3, CLASSES)
+    dataset = tf.data.Dataset.from_tensor_slices((X, wrong)).batch(6)
+    model = svgp(gpflow.likelihoods.Softmax(3), 3)
+    batches = make_batches(model, dataset, full_batch=False, batch_size=None, seed=0)
+    batches.batch(0)
+    with pytest.raises(ValueError, match="one of the 3 classes: .* Softmax, found 0, 1, ..., 3"):
+        batches.batch(1)
+
+
+def test_log_densities_of_classes_of_any_type() -> None:
+    model = svgp(gpflow.likelihoods.Softmax(3), 3)
+    densities = []
+    for Y in (CLASSES, CLASSES.astype(float)):
+        tf.random.set_seed(0)
+        found = idm.serving.predict_in_batches(
+            model, X, Y=Y, method="predict_log_density", progress=False
+        )
+        densities.append(found)
+    np.testing.assert_array_equal(*densities)
+    for wrong, message in ((ONE_HOT, "Y has 3 columns"), (CLASSES + 1, "one of the 3 classes")):
+        with pytest.raises(ValueError, match=message):
+            idm.serving.predict_in_batches(
+                model, X, Y=wrong, method="predict_log_density", progress=False
+            )
+
+
+def test_candidates_have_the_functions_of_the_likelihood() -> None:
+    rows = np.linspace(-1, 1, 60)[:, None]
+    values, source = np.sin(3 * rows), (np.arange(60)[:, None] % 2).astype(float)
+    known = np.hstack([values, 0.1 + source])
+    for likelihood, Y, num_latent in (
+        (by_source(), np.hstack([values, source]), 1),
+        (by_source(), np.hstack([values, -values, source]), 2),
+        (KnownNoise(), known, 1),
+        (gpflow.likelihoods.Softmax(3), np.digitize(values, [-0.5, 0.5]), 3),
+    ):
+        found = idm.diagnostics.candidates(rows, Y, likelihood)
+        numbers = {name: one.arguments.get("num_latent") for name, one in found.items()}
+        assert set(numbers.values()) == {num_latent}, numbers
+        assert found["points"].entrant.build((rows, Y)).num_latent_gps == num_latent
+
+
+@pytest.mark.parametrize(
+    ("likelihood", "targets", "message"),
+    [
+        (gpflow.likelihoods.Softmax(3), np.eye(3)[np.arange(60) % 3], r"3 columns.*np\.argmax"),
+        (gpflow.likelihoods.MultiClass(3), np.arange(60) % 4, "one of the 3 classes"),
+        (gpflow.likelihoods.Bernoulli(), np.arange(60) % 3, "0 or 1"),
+        (gpflow.likelihoods.Poisson(), np.arange(60) % 3 - 1, "counts"),
+        (by_source(), np.arange(60) % 2, "SwitchedLikelihood likelihood take 2"),
+    ],
+)
+def test_targets_of_a_table(likelihood: Any, targets: Any, message: str) -> None:
+    rows = np.linspace(-1, 1, 60)[:, None]
+    for call in (idm.diagnostics.candidates, idm.diagnostics.recommend):
+        with pytest.raises(ValueError, match=message):
+            call(rows, targets, likelihood)
+
+
+def test_minus_one_and_one_are_labels_of_bernoulli_only() -> None:
+    signs = np.where(np.arange(60) % 2, 1.0, -1.0)
+    rows = np.linspace(-1, 1, 60)[:, None]
+    for likelihood, least in (
+        (gpflow.likelihoods.Bernoulli(), 0),
+        (gpflow.likelihoods.StudentT(), -1),
+    ):
+        found = prepare(rows, signs, gaussian=False, likelihood=likelihood)
+        assert found.Y.min() == least
+
+
+def test_a_race_has_no_error_of_a_column_that_is_no_value() -> None:
+    rows = np.linspace(-1, 1, 40)[:, None]
+    Y = np.hstack([np.sin(rows), np.arange(40)[:, None] % 2])
+    found = idm.training.race(
+        {"points": Entrant(lambda data: svgp(by_source()), trained=True)},
+        (rows, Y),
+        1,
+        progress=False,
+    )
+    point = found.entries["points"].trace[-1]
+    assert np.isfinite(point.log_density) and np.isnan(point.rmse)

@@ -15,6 +15,7 @@ from gpflow.base import RegressionData
 from gpflow.likelihoods import Gaussian, Likelihood
 from gpflow.utilities import deepcopy
 
+from ..models.targets import number_of_latents
 from ..training import Entrant
 from ..transforms import PrincipalNegation
 from . import recipes
@@ -215,9 +216,9 @@ class _Making:
             "batch_size": min(BATCH_SIZE, num_rows),
             "steps": sizes.steps,
         }
-        self._latent: dict[str, Any] = {"num_latent": data.Y.shape[1]}
-        if likelihood is not None and likelihood.latent_dim:
-            self._latent = {"num_latent": int(likelihood.latent_dim)}
+        columns = data.Y.shape[1]
+        num_latent = columns if likelihood is None else number_of_latents(likelihood, columns)
+        self._latent: dict[str, Any] = {"num_latent": num_latent}
 
     def all(self) -> list[Candidate]:
         num_columns = self._data.X.shape[1]

@@ -8,8 +8,10 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
+from gpflow.likelihoods import Bernoulli, Likelihood
 
 from .._arguments import as_integers
+from ..models.targets import check_targets, densities_of, number_of_latents
 from ..sphere import unit_vectors
 from ..sphere._typing import Array, IntArray
 
@@ -84,6 +86,7 @@ def prepare(
     Y: Any,
     *,
     gaussian: bool,
+    likelihood: Likelihood | None = None,
     globe: Sequence[int] | None = None,
     image_shape: Sequence[int] | None = None,
 ) -> PreparedData:
@@ -91,10 +94,11 @@ def prepare(
     Remove rows and columns that no model accepts, and bring the others to suitable scales.
 
     :param gaussian: whether Y is standardised.
+    :param likelihood: whose targets Y must be; None for any.
     :param globe: the columns of latitude and longitude, in degrees.
     :param image_shape: the shape of the images, if rows are images.
-    :raises ValueError: for shapes that do not fit each other, Y that is not numeric or does not
-        vary, or fewer than 20 rows without missing values.
+    :raises ValueError: for shapes that do not fit each other, Y that is not numeric, does not
+        vary or is unknown to the likelihood, or fewer than 20 rows without missing values.
     """
     notes = _Notes()
     X, columns = _numbers(X, notes, globe)
@@ -108,6 +112,9 @@ def prepare(
             notes.found.append(degrees)
         X, place = _without_empty_columns(X, notes, place)
     X, Y = _finite_rows(X, Y, notes)
+    if likelihood is not None:
+        number_of_latents(likelihood, Y.shape[1])
+        check_targets(likelihood, Y)
     if np.any(np.ptp(Y, axis=0) == 0):
         raise ValueError("Y: a column does not vary; pass the targets that are to be predicted.")
     if image_shape is not None:
@@ -118,7 +125,7 @@ def prepare(
     if gaussian:
         notes.code.append("Y = (Y - Y.mean(axis=0)) / Y.std(axis=0)")
         Y = _by_deviations(Y)
-    elif set(np.unique(Y)) == {-1.0, 1.0}:
+    elif densities_of(likelihood) is Bernoulli and set(np.unique(Y)) == {-1.0, 1.0}:
         notes.add("Y is -1 and 1: made 0 and 1.", "Y = (Y + 1) / 2")
         Y = (Y + 1) / 2
     found, code = tuple(notes.found), tuple(notes.code)

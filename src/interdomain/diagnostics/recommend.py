@@ -163,7 +163,7 @@ def recommend(
     seconds = number("seconds", seconds, above=0)
     seed = integer("seed", seed, at_least=0)
     boolean("progress", progress)
-    data = prepare(X, Y, gaussian=likelihood is None, globe=globe, image_shape=image_shape)
+    data = _prepared(X, Y, likelihood, globe=globe, image_shape=image_shape)
     groups = best_negations(data)
     full = candidates_for(data, likelihood, Sizes(), len(data.X), groups)
     trial = _Trial(data, likelihood, seconds, seed, groups)
@@ -355,9 +355,13 @@ def candidates(
     """
     likelihood = checked_likelihood(likelihood)
     num_inducing = integer("num_inducing", num_inducing, at_least=2)
-    data = prepare(X, Y, gaussian=likelihood is None, globe=globe, image_shape=image_shape)
+    data = _prepared(X, Y, likelihood, globe=globe, image_shape=image_shape)
     groups = best_negations(data)
     return candidates_for(data, likelihood, Sizes(num_inducing), len(data.X), groups)
+
+
+def _prepared(X: Any, Y: Any, likelihood: Likelihood | None, **form: Any) -> PreparedData:
+    return prepare(X, Y, gaussian=likelihood is None, likelihood=likelihood, **form)
 
 
 def checked_likelihood(likelihood: Any) -> Likelihood | None:

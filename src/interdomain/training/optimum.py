@@ -18,6 +18,7 @@ from ..models._gaussian import check_closed_form
 from ..models.collapsed import root_of
 from ..sphere._typing import Array
 from .data import checked_arrays
+from .validation import check_columns
 
 _BATCH = 1_000
 """Rows whose features are computed at a time."""
@@ -60,12 +61,13 @@ def start_at_optimum(
     :param seed: the seed for drawing the rows.
     :raises ValueError: for a model of another class, a kernel of several outputs, a likelihood with
         other densities than GPflow's Gaussian or whose noise differs between the columns of Y, or
-        data that are not finite.
+        data that are not finite or do not fit the model.
     """
     instance("model", model, gpflow.models.SVGP, "a gpflow.models.SVGP")
     single_output("model.kernel", model.kernel, "give each output a model of its own")
     check_closed_form("model.likelihood", model.likelihood)
-    X, Y = checked_arrays(data)
+    X, Y = checked_arrays(data, model.likelihood)
+    check_columns(model, [X.shape[1], Y.shape[1]])
     subset_size = integer("subset_size", subset_size, at_least=1)
     if len(X) > subset_size:
         chosen = np.sort(np.random.default_rng(seed).permutation(len(X))[:subset_size])
