@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 from typing import Any
 
 import gpflow
@@ -19,6 +20,7 @@ from interdomain.models import CollapsedSVGP, StructuredSGPR
 from interdomain.models.targets import densities_of
 from interdomain.training import Entrant, Race, RaceEntry, RacePoint
 from interdomain.training.data import make_batches
+from interdomain.training.validation import failing_likelihood
 
 RNG = np.random.default_rng(0)
 X = RNG.uniform(-1, 1, [12, 1])
@@ -386,9 +388,7 @@ def test_a_gaussian_that_says_no_more_is_none() -> None:
 def test_a_function_of_x_is_of_the_x_that_models_have() -> None:
     rows = standardised_rows()
     for call in (idm.diagnostics.candidates, idm.diagnostics.recommend):
-        with pytest.raises(
-            ValueError, match=r"likelihood: a part .* function of X \(Linear"
-        ):
+        with pytest.raises(ValueError, match=r"likelihood: a part .* function of X \(Linear"):
             call(2 * rows, np.sin(rows), rising_noise())
 
 
@@ -414,3 +414,54 @@ def test_reasons_name_noise_only_of_standardised_targets() -> None:
 )
 def test_settings_of_a_likelihood_are_not_left_out_of_the_code(likelihood: Any) -> None:
     assert _likelihood_code(likelihood) == "likelihood"
+
+
+class WithoutEdges(gpflow.likelihoods.Ordinal):
+    """GPflow's, as with versions of TensorFlow whose erf of infinity is NaN."""
+
+    def _scalar_log_prob(self, X: Any, F: Any, Y: Any) -> Any:
+        inside = super()._scalar_log_prob(X, F, tf.ones_like(Y))
+        return tf.where(tf.equal(Y, 1), inside, np.nan)
+
+
+class FlatWhereMissing(WithoutMissing):
+    """Values that are finite, and slopes that are not: 0 times the slope of a root at zero."""
+
+    def _variational_expectations(self, X: Any, Fmu: Any, Fvar: Any, Y: Any) -> Any:
+        root = tf.sqrt(tf.where(tf.equal(Y, MISSING), tf.zeros_like(Fmu), tf.square(Y - Fmu)))
+        return -tf.reduce_sum(root, axis=-1)
+
+
+def edges() -> Any:
+    return np.digitize(X, [-0.5, 0.5]).astype(float)
+
+
+def test_a_likelihood_that_fails_alone_is_named() -> None:
+    ordinal, missing = WithoutEdges(np.array([-0.5, 0.5])), FlatWhereMissing()
+    Y = np.where(np.arange(len(X))[:, None] % 3 == 0, MISSING, VALUES)
+    for likelihood, targets, shown in (ordinal, edges(), "0, 2"), (missing, Y, "-999"):
+        said = failing_likelihood(svgp(likelihood), X, targets)
+        kind = type(likelihood).__name__
+        assert said is not None and f"density of {kind}, or its slope, is not finite" in said
+        assert f"for Y = {shown}, although" in said
+    for likelihood, targets in (ordinal, np.ones_like(X)), (WithoutMissing(), Y), (Gaussian(), X):
+        assert failing_likelihood(svgp(likelihood), X, targets) is None
+
+
+@pytest.mark.parametrize("method", ["l-bfgs", "adam"])
+def test_a_fit_names_the_likelihood_that_fails(method: str) -> None:
+    model = svgp(WithoutEdges(np.array([-0.5, 0.5])))
+    with pytest.raises(idm.training.NonFiniteError, match="for Y = 0, 2, alth") as caught:
+        idm.training.fit(model, (X, edges()), method=method, steps=2, progress=False)
+    assert "standardised" not in str(caught.value)
+    assert str(pickle.loads(pickle.dumps(caught.value))) == str(caught.value)
+
+
+def test_passes_name_the_likelihood_that_fails() -> None:
+    model = collapsed(WithoutEdges(np.array([-0.5, 0.5])), edges())
+    with pytest.raises(ValueError, match="^likelihood: .* WithoutEdges, .* Y = 0, 2, although"):
+        idm.training.fit_collapsed(model, progress=False)
+    far = collapsed(gpflow.likelihoods.Poisson(), np.ones_like(X))
+    far.kernel.variance.assign(1e5)
+    with pytest.raises(ValueError, match="check the kernel's parameters"):
+        idm.training.fit_collapsed(far, progress=False)

@@ -23,10 +23,10 @@ from .lbfgs import run_lbfgs
 from .preparation import Preparation, prepare
 from .progress import Callback, Recorder
 from .replicas import Replicas
-from .results import FitResult
+from .results import FitResult, NonFiniteError
 from .settings import Method
 from .step_sizes import NaturalGradient
-from .validation import check_columns
+from .validation import check_columns, failing_likelihood
 
 
 def fit(
@@ -220,7 +220,15 @@ def fit(
         replicas.started(prepared.store, resume) as first_step,
         prepared.recorder(first_step) as recorder,
     ):
-        step, ending = _run_steps(prepared, recorder, first_step, started)
+        try:
+            step, ending = _run_steps(prepared, recorder, first_step, started)
+        except NonFiniteError as error:
+            rows = arrays or batches.first
+            cause = None if rows is None else failing_likelihood(model, *rows)
+            if cause is None:
+                raise
+            where = error.reason, error.step, error.kept_step, error.checkpoint
+            raise NonFiniteError(*where, cause) from error
     seen = arrays or batches.first
     warn_of_fit(model, None if seen is None else seen[0])
     return FitResult(

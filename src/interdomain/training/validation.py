@@ -14,7 +14,8 @@ from gpflow.covariances import Kuf
 from gpflow.likelihoods import Likelihood
 
 from ..covariances.latents import latent_gps
-from ..models.targets import check_number_of_targets
+from ..models.targets import check_number_of_targets, targets_type
+from ..streaming.expectations import not_finite_alone
 
 # How TensorFlow, check_shapes and the dispatchers say that shapes or types do not fit.
 _MISFITS = (ValueError, NotImplementedError, ShapeMismatchError, tf.errors.InvalidArgumentError)
@@ -120,3 +121,14 @@ def num_functions(model: Any) -> int | None:
         return int(np.shape(kernel.W)[0])
     number = getattr(model, "num_latent_gps", None)
     return number if isinstance(number, int) else None
+
+
+def failing_likelihood(model: Any, X: Any, Y: Any) -> str | None:
+    """What to say if the likelihood of a model alone makes numbers that are not finite, of some of
+    the rows; None if it does not, or has other functions than one can tell."""
+    likelihood, number = getattr(model, "likelihood", None), num_functions(model)
+    if number is None or not isinstance(likelihood, Likelihood):
+        return None
+    X = tf.cast(X, gpflow.default_float())
+    Y = tf.cast(Y, targets_type(likelihood, np.asarray(Y).dtype))
+    return not_finite_alone(likelihood, X, Y, number)
