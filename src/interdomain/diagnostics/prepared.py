@@ -11,7 +11,7 @@ import numpy as np
 from gpflow.likelihoods import Bernoulli, Likelihood
 
 from .._arguments import as_integers
-from ..models.targets import check_targets, densities_of, number_of_latents
+from ..models.targets import check_targets, densities_of, number_of_latents, takes_missing
 from ..sphere import unit_vectors
 from ..sphere._typing import Array, IntArray
 
@@ -111,11 +111,11 @@ def prepare(
         if degrees is not None:
             notes.found.append(degrees)
         X, place = _without_empty_columns(X, notes, place)
-    X, Y = _finite_rows(X, Y, notes)
+    X, Y = _finite_rows(X, Y, notes, missing=takes_missing(likelihood))
     if likelihood is not None:
         number_of_latents(likelihood, Y.shape[1])
         check_targets(likelihood, Y)
-    if np.any(np.ptp(Y, axis=0) == 0):
+    if any(len(np.unique(column[np.isfinite(column)])) < 2 for column in Y.T):
         raise ValueError("Y: a column does not vary; pass the targets that are to be predicted.")
     if image_shape is not None:
         X = _scaled_pixels(X, notes)
@@ -240,12 +240,16 @@ def _without_empty_columns(
     return _chosen(X, keep, notes, place, "often missing")
 
 
-def _finite_rows(X: Array, Y: Array, notes: _Notes) -> tuple[Array, Array]:
-    kept = np.isfinite(X).all(axis=1) & np.isfinite(Y).all(axis=1)
+def _finite_rows(X: Array, Y: Array, notes: _Notes, *, missing: bool) -> tuple[Array, Array]:
+    """
+    :param missing: whether the likelihood leaves out values of Y that are missing.
+    """
+    kept = np.isfinite(X).all(axis=1) & (~np.isinf(Y) if missing else np.isfinite(Y)).all(axis=1)
     if not kept.all():
+        of_y = "(~np.isinf(Y))" if missing else "np.isfinite(Y)"
         notes.add(
             f"{np.count_nonzero(~kept):,} of {len(X):,} rows have missing values: left out.",
-            "kept = np.isfinite(X).all(axis=1) & np.isfinite(Y).all(axis=1)",
+            f"kept = np.isfinite(X).all(axis=1) & {of_y}.all(axis=1)",
             "X, Y = X[kept], Y[kept]",
         )
         X, Y = X[kept], Y[kept]

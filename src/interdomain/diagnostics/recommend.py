@@ -140,7 +140,8 @@ def recommend(
     by itself are tried first, then those that are trained on minibatches. Candidates that there is
     no time for are listed in :attr:`Recommendation.not_tried`.
 
-    Rows with missing values are removed, as are columns that are often missing, constant or
+    Rows with missing values are removed (of Y those that the likelihood cannot leave out, see
+    :class:`~interdomain.models.CollapsedSVGP`), as are columns that are often missing, constant or
     repeated. A column of text becomes one column for each level, up to the 20 most frequent.
     Columns are standardised, and so is Y under Gaussian noise. The report lists what was done.
 

@@ -26,7 +26,7 @@ from ..streaming.site_sums import SiteContent, SiteStatistics
 from .rows_model import RowsModel, arguments_of_rows, checked_features
 from .site_evidence import SiteEvidence, prior_of
 from .sites import Prior, Sites, kl_divergence, log_normaliser, whitened_q
-from .targets import check_targets, number_of_latents, targets_type
+from .targets import check_targets, number_of_latents, takes_missing, targets_type
 
 
 class PassResult(NamedTuple):
@@ -104,6 +104,8 @@ class CollapsedSVGP(RowsModel):
         GPflow's say how many columns of Y they take, those of users need not.
     :param batch_size: Rows to take at a time; by default so many that products run at full speed.
     :param on_invalid: What to do with rows that have NaN or infinite numbers: "raise" or "skip".
+        NaN in Y stands for a value that is missing, and the row stays, if the likelihood is one of
+        your own that leaves such values out and says so by an attribute ``allow_nan = True``.
     :param checkpoint_path: A file (a folder for data in parts or several workers) in which a pass
         stores its progress: every minute, when it is interrupted and when it ends. A model with the
         same q and data that finds it continues from there.
@@ -146,6 +148,7 @@ class CollapsedSVGP(RowsModel):
                 progress=progress,
                 strategy=strategy,
             ),
+            missing=takes_missing(likelihood),
         )
         num_latents = number_of_latents(likelihood, provider.columns[1], num_latent_gps)
         provider.num_latents = num_latents

@@ -47,6 +47,12 @@ def densities_of(likelihood: Any) -> type[Likelihood] | None:
     return None if any(callable(getattr(first, name, None)) for name in names) else first
 
 
+def takes_missing(likelihood: Any) -> bool:
+    """Whether NaN in Y stands for a value that is missing: a likelihood with densities of its own
+    says so by an attribute ``allow_nan = True``."""
+    return bool(getattr(likelihood, "allow_nan", False)) and densities_of(likelihood) is None
+
+
 wrong_targets = Dispatcher("wrong_targets")
 wrong_targets.__doc__ = """What a likelihood with the densities of GPflow cannot mean by targets.
 

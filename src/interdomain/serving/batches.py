@@ -13,7 +13,12 @@ from gpflow.likelihoods import Likelihood
 from .._arguments import boolean, choice, integer
 from .._progress import bar_of_rows
 from ..kernels._scaled_parts import validate_rows
-from ..models.targets import check_number_of_targets, check_targets, targets_type
+from ..models.targets import (
+    check_number_of_targets,
+    check_targets,
+    takes_missing,
+    targets_type,
+)
 from ..sphere._typing import Array, IntArray
 from ..streaming.invalid_rows import InvalidRowsError, named
 from .collecting import Collected
@@ -119,7 +124,7 @@ def _predict_all(
     invalid: list[IntArray] = []
     num_read = 0
     for batch in rows.batches(batch_size):
-        valid = np.logical_and.reduce([np.isfinite(part).all(axis=1) for part in batch])
+        valid = predict.valid(batch)
         if on_invalid == "raise" and not valid.all():
             invalid.append(num_read + np.flatnonzero(~valid))
         elif not invalid:
@@ -170,6 +175,14 @@ class _Batches:
         self.is_single = len(flat) == 1
         self.specs = [tf.TensorSpec([None, *part.shape[1:]], part.dtype) for part in flat]
         self.num_outputs = int(np.prod(self.specs[0].shape[1:], dtype=int))
+
+    def valid(self, batch: Batch) -> BoolArray:
+        """Which rows are finite, but for targets that may be missing."""
+        wrong = [~np.isfinite(part) for part in batch]
+        if takes_missing(self._likelihood):
+            wrong[1] = np.isinf(batch[1])
+        found: BoolArray = ~np.logical_or.reduce([part.any(axis=1) for part in wrong])
+        return found
 
     def __call__(self, batch: Batch, valid: BoolArray) -> list[Array]:
         """The predictions of the valid rows."""

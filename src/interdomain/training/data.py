@@ -15,7 +15,8 @@ from gpflow.models.training_mixins import (
 )
 
 from .._arguments import check_real_type, integer, numeric
-from ..models.targets import check_targets
+from ..models.targets import check_targets, takes_missing
+from ..streaming.invalid_rows import MISSING
 from ..streaming.sources import check_shapes_of_rows
 from .batches import (
     Batches,
@@ -59,7 +60,7 @@ def make_batches(
         internal = InternalData(getattr(model, "data", None))
         arrays = internal.arrays()
         if arrays is not None and isinstance(likelihood, Likelihood):
-            check_targets(likelihood, np.asarray(arrays[1]))
+            checked_arrays([np.asarray(part) for part in arrays], likelihood)
         return internal
     if not isinstance(model, ExternalDataTrainingLossMixin):
         raise ValueError(
@@ -139,11 +140,12 @@ def checked_arrays(data: Any, likelihood: Any) -> tuple[AnyNDArray, AnyNDArray]:
         for array, dtype in zip((X, Y), types, strict=True)
     )
     for name, array, dtype in zip("XY", (X, Y), types, strict=True):
-        bad = _not_finite(array, dtype)
+        bad = _not_finite(array, dtype, missing=name == "Y" and takes_missing(likelihood))
         if len(bad):
+            remedy = "pass finite values only" + (f"; {MISSING}" if name == "Y" else "")
             raise ValueError(
                 f"data: {name} has NaN or infinity in {len(bad)} of {len(array)} rows, the first "
-                f"is row {bad[0]}; pass finite values only."
+                f"is row {bad[0]}; {remedy}."
             )
     if isinstance(likelihood, Likelihood):
         for rows in _parts(Y):
@@ -156,13 +158,17 @@ def _parts(array: AnyNDArray) -> Iterator[AnyNDArray]:
     return (array[i : i + _ROWS_AT_ONCE] for i in range(0, len(array), _ROWS_AT_ONCE))
 
 
-def _not_finite(array: AnyNDArray, dtype: Any) -> AnyNDArray:
-    """The numbers of the rows that are not finite in a type."""
+def _not_finite(array: AnyNDArray, dtype: Any, *, missing: bool) -> AnyNDArray:
+    """The numbers of the rows that are not finite in a type.
+
+    :param missing: Whether NaN is no mistake.
+    """
     found = []
     for rows in _parts(array):
         with np.errstate(over="ignore"):
             rows = rows.astype(dtype, copy=False) if np.dtype(dtype).kind == "f" else rows
-        found.append(~np.all(np.isfinite(rows), axis=1))
+        bad = np.isinf(rows) if missing else ~np.isfinite(rows)
+        found.append(np.any(bad, axis=1))
     return np.flatnonzero(np.concatenate(found))
 
 

@@ -79,7 +79,8 @@ def fit(
     :param data: (X ``[N, D]``, Y ``[N, P]``), or a ``tf.data.Dataset`` of such batches; None for a
         model that holds its data. Arrays are converted to ``gpflow.default_float()``, Y to what the
         likelihood takes: integers for Softmax; for a likelihood that is not derived from one of
-        GPflow's, an integer Y stays integer. Each minibatch is converted
+        GPflow's, an integer Y stays integer. NaN in Y is for a likelihood of your own that leaves
+        out what is missing, and has an attribute ``allow_nan = True``. Each minibatch is converted
         separately, so that memory-mapped arrays stay in their files. A Dataset is used as given:
         batch it, and shuffle it with a seed (to resume in another process, also call the same
         ``tf.random.set_seed`` there, on which the order depends). A Dataset that ends starts again.

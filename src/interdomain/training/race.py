@@ -211,7 +211,8 @@ def race(
     1,000 rows and its defaults. Use an :class:`Entrant` to train a model differently.
 
     :param models: by name, functions that build a model, or instances of :class:`Entrant`.
-    :param data: (X ``[N, D]``, Y ``[N, P]``), finite.
+    :param data: (X ``[N, D]``, Y ``[N, P]``), finite; NaN in Y is for likelihoods that leave it out
+        (``allow_nan = True``), and other models fail.
     :param seconds: how long each model is trained; it is evaluated after an eighth, a quarter and a
         half of this time as well. Or the times of the evaluations, increasing. A model whose first
         step ends later is evaluated then.
@@ -325,7 +326,7 @@ class _Runner:
             means, _ = predict_in_batches(model, X, method="predict_y", progress=False)
             means = np.asarray(means)
             if means.shape == np.shape(Y):
-                rmse = float(np.sqrt(np.mean(np.square(means - Y))))
+                rmse = float(np.sqrt(np.nanmean(np.square(means - np.asarray(Y)))))
         self._trace.append(RacePoint(passed, step, float(np.mean(np.asarray(densities))), rmse))
         self._apart += self._now() - before
 
