@@ -223,3 +223,12 @@ def test_log_densities_of_classes_of_any_type() -> None:
             idm.serving.predict_in_batches(
                 model, X, Y=wrong, method="predict_log_density", progress=False
             )
+
+
+def test_densities_of_classes_of_any_type() -> None:
+    """Softmax takes integers only; features are chosen by densities of rows that are held out."""
+    model, densities = collapsed(gpflow.likelihoods.Softmax(3), CLASSES), []
+    for Y in (CLASSES, CLASSES.astype(float)):
+        tf.random.set_seed(0)
+        densities.append(model.predict_log_density((X, Y)).numpy())
+    np.testing.assert_array_equal(*densities)

@@ -20,6 +20,7 @@ from .._tracing import Traced
 from ..covariances.columns import num_columns_of_any
 from ..covariances.latents import latent_gps
 from ..inducing_variables.multioutput import num_inducing
+from ..models.rows_model import RowsModel
 
 Function: TypeAlias = Callable[..., Any]
 
@@ -108,7 +109,7 @@ def predictor_of(
         predict_f = _cached(model.posterior(PrecomputeCacheType.TENSOR), keep).predict_f
     functions = dict(_functions(predict_f, model.likelihood))
     for method in ("predict_y", "predict_log_density"):
-        if _defining(model, method) is not GPModel:
+        if _defining(model, method) not in (GPModel, RowsModel):  # these go by predict_f
             functions[method] = getattr(model, method)
     held = getattr(model, "inducing_variable", None)
     data = getattr(model, "data", None)
