@@ -208,29 +208,34 @@ def check_real_type(name: str, value: Any) -> None:
         raise ValueError(f"{name} must be real numbers, found entries of type {dtype}.")
 
 
-def finite_array(name: str, value: Any, ranks: tuple[int, ...], form: str) -> Array:
+def finite_array(
+    name: str, value: Any, ranks: tuple[int, ...], form: str, *, missing: bool = False
+) -> Array:
     """An array of one of the ranks; it may be empty.
 
     :param form: What it has to be, in words.
+    :param missing: Whether NaN stands for what is missing, and is right.
     :raises ValueError: If it is not real numbers, not finite, or has another rank.
     """
     array = real_array(name, value, form)
     if array.ndim not in ranks:
         raise ValueError(f"{name} must be {form}, found shape {array.shape}.")
-    if not np.all(np.isfinite(array)):
+    if np.any(np.isinf(array)) or not (missing or np.all(np.isfinite(array))):
         if array.ndim == 0:
             raise ValueError(f"{name} must be finite, found {short(array)}; pass a finite number.")
-        raise ValueError(f"{name} must be finite; remove NaN and infinite entries.")
+        what = "infinite entries" if missing else "NaN and infinite entries"
+        raise ValueError(f"{name} must be finite; remove {what}.")
     return array
 
 
-def filled_matrix(name: str, value: Any, form: str) -> Array:
+def filled_matrix(name: str, value: Any, form: str, *, missing: bool = False) -> Array:
     """A finite matrix with rows and columns.
 
     :param form: What it has to be, in words.
+    :param missing: As for :func:`finite_array`.
     :raises ValueError: If it is none.
     """
-    array = finite_array(name, value, (2,), form)
+    array = finite_array(name, value, (2,), form, missing=missing)
     if array.size == 0:
         raise ValueError(f"{name} must be {form}, found shape {array.shape}, which is empty.")
     return array

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from gpflow.likelihoods import Bernoulli
 
 import interdomain as idm
 from interdomain.diagnostics.prepared import PreparedData, prepare
@@ -135,7 +136,7 @@ def test_columns_with_two_values_are_categories() -> None:
 
 def test_labels_of_minus_one_become_zero() -> None:
     Y = np.where(targets() > 5, 1, -1)
-    found = prepare(table(), Y, gaussian=False)
+    found = prepare(table(), Y, gaussian=False, likelihood=Bernoulli())
     assert set(np.unique(found.Y)) == {0.0, 1.0} and "Y is -1 and 1" in found.found[-1]
     np.testing.assert_array_equal(run(found.code, table(), Y)[1], found.Y)
 

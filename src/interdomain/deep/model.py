@@ -264,6 +264,7 @@ class DeepGP(gpflux.models.deep_gp.DeepGP, BayesianModel, ExternalDataTrainingLo
             * max(int(layer.inducing_variable.num_inducing) for layer in self.f_layers)
             * int(last.num_latent_gps),
             kernel=None if seen is None else seen.kernel,
+            likelihood=self.likelihood,
         )
 
     def _mixture(self, Xnew: InputData, num_samples: int | None) -> MeanAndVariance:

@@ -11,10 +11,14 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import gpflow
+import numpy as np
+import tensorflow as tf
 from gpflow.base import RegressionData
 from gpflow.likelihoods import Gaussian, Likelihood
+from gpflow.quadrature import NDiagGHQuadrature
 from gpflow.utilities import deepcopy
 
+from ..models.targets import densities_of, number_of_latents
 from ..training import Entrant
 from ..transforms import PrincipalNegation
 from . import recipes
@@ -89,7 +93,8 @@ class Candidate:
 
     @property
     def code(self) -> str:
-        """A script that makes and trains the model, from X and Y as they were passed."""
+        """A script that makes and trains the model, from X and Y as they were passed; and from
+        ``likelihood``, if that has settings of its own."""
         text = _body(self.recipe)
         values = {"likelihood": _likelihood_code(self.likelihood), **self.arguments}
         given = [
@@ -131,19 +136,32 @@ def _likelihood_code(likelihood: Likelihood | None) -> str:
     if likelihood is None:
         return "gpflow.likelihoods.Gaussian(0.1)"
     kind = type(likelihood)
-    if getattr(gpflow.likelihoods, kind.__name__, None) is not kind:
+    if densities_of(likelihood) is not kind:
         return "likelihood"
     sizes = {"MultiClass": "num_classes", "Softmax": "latent_dim"}
-    if kind.__name__ in sizes:
-        size = int(getattr(likelihood, sizes[kind.__name__]))
-        return f"gpflow.likelihoods.{kind.__name__}({size})"
-    parameters = inspect.signature(kind).parameters.values()
+    size = [int(getattr(likelihood, sizes[kind.__name__]))] if kind.__name__ in sizes else []
+    parameters = list(inspect.signature(kind).parameters.values())[len(size) :]
     required = [
         one
         for one in parameters
         if one.default is one.empty and one.kind in (one.POSITIONAL_ONLY, one.POSITIONAL_OR_KEYWORD)
     ]
-    return "likelihood" if required else f"gpflow.likelihoods.{kind.__name__}()"
+    if required or _settings(likelihood) != _settings(kind(*size)):
+        return "likelihood"
+    return f"gpflow.likelihoods.{kind.__name__}({', '.join(map(str, size))})"
+
+
+def _settings(likelihood: Likelihood) -> dict[str, Any]:
+    """What may differ between two of a class."""
+    settings = {
+        name: value.tolist() if isinstance(value, np.ndarray) else value
+        for name, value in vars(likelihood).items()
+        if not name.startswith("_") and not isinstance(value, (tf.Module, NDiagGHQuadrature))
+    }
+    for path, parameter in gpflow.utilities.parameter_dict(likelihood).items():
+        value = np.asarray(parameter).tolist()
+        settings[path] = value, parameter.trainable, parameter.prior is None
+    return settings
 
 
 @dataclass(frozen=True)
@@ -215,9 +233,9 @@ class _Making:
             "batch_size": min(BATCH_SIZE, num_rows),
             "steps": sizes.steps,
         }
-        self._latent: dict[str, Any] = {"num_latent": data.Y.shape[1]}
-        if likelihood is not None and likelihood.latent_dim:
-            self._latent = {"num_latent": int(likelihood.latent_dim)}
+        columns = data.Y.shape[1]
+        num_latent = columns if likelihood is None else number_of_latents(likelihood, columns)
+        self._latent: dict[str, Any] = {"num_latent": num_latent}
 
     def all(self) -> list[Candidate]:
         num_columns = self._data.X.shape[1]

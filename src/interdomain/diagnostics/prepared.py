@@ -8,8 +8,10 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
+from gpflow.likelihoods import Bernoulli, Likelihood
 
 from .._arguments import as_integers
+from ..models.targets import check_targets, densities_of, number_of_latents, takes_missing
 from ..sphere import unit_vectors
 from ..sphere._typing import Array, IntArray
 
@@ -84,6 +86,7 @@ def prepare(
     Y: Any,
     *,
     gaussian: bool,
+    likelihood: Likelihood | None = None,
     globe: Sequence[int] | None = None,
     image_shape: Sequence[int] | None = None,
 ) -> PreparedData:
@@ -91,10 +94,11 @@ def prepare(
     Remove rows and columns that no model accepts, and bring the others to suitable scales.
 
     :param gaussian: whether Y is standardised.
+    :param likelihood: whose targets Y must be; None for any.
     :param globe: the columns of latitude and longitude, in degrees.
     :param image_shape: the shape of the images, if rows are images.
-    :raises ValueError: for shapes that do not fit each other, Y that is not numeric or does not
-        vary, or fewer than 20 rows without missing values.
+    :raises ValueError: for shapes that do not fit each other, Y that is not numeric, does not
+        vary or is unknown to the likelihood, or fewer than 20 rows without missing values.
     """
     notes = _Notes()
     X, columns = _numbers(X, notes, globe)
@@ -107,8 +111,11 @@ def prepare(
         if degrees is not None:
             notes.found.append(degrees)
         X, place = _without_empty_columns(X, notes, place)
-    X, Y = _finite_rows(X, Y, notes)
-    if np.any(np.ptp(Y, axis=0) == 0):
+    X, Y = _finite_rows(X, Y, notes, missing=takes_missing(likelihood))
+    if likelihood is not None:
+        number_of_latents(likelihood, Y.shape[1])
+        check_targets(likelihood, Y)
+    if any(len(np.unique(column[np.isfinite(column)])) < 2 for column in Y.T):
         raise ValueError("Y: a column does not vary; pass the targets that are to be predicted.")
     if image_shape is not None:
         X = _scaled_pixels(X, notes)
@@ -118,7 +125,7 @@ def prepare(
     if gaussian:
         notes.code.append("Y = (Y - Y.mean(axis=0)) / Y.std(axis=0)")
         Y = _by_deviations(Y)
-    elif set(np.unique(Y)) == {-1.0, 1.0}:
+    elif densities_of(likelihood) is Bernoulli and set(np.unique(Y)) == {-1.0, 1.0}:
         notes.add("Y is -1 and 1: made 0 and 1.", "Y = (Y + 1) / 2")
         Y = (Y + 1) / 2
     found, code = tuple(notes.found), tuple(notes.code)
@@ -233,12 +240,16 @@ def _without_empty_columns(
     return _chosen(X, keep, notes, place, "often missing")
 
 
-def _finite_rows(X: Array, Y: Array, notes: _Notes) -> tuple[Array, Array]:
-    kept = np.isfinite(X).all(axis=1) & np.isfinite(Y).all(axis=1)
+def _finite_rows(X: Array, Y: Array, notes: _Notes, *, missing: bool) -> tuple[Array, Array]:
+    """
+    :param missing: whether the likelihood leaves out values of Y that are missing.
+    """
+    kept = np.isfinite(X).all(axis=1) & (~np.isinf(Y) if missing else np.isfinite(Y)).all(axis=1)
     if not kept.all():
+        of_y = "(~np.isinf(Y))" if missing else "np.isfinite(Y)"
         notes.add(
             f"{np.count_nonzero(~kept):,} of {len(X):,} rows have missing values: left out.",
-            "kept = np.isfinite(X).all(axis=1) & np.isfinite(Y).all(axis=1)",
+            f"kept = np.isfinite(X).all(axis=1) & {of_y}.all(axis=1)",
             "X, Y = X[kept], Y[kept]",
         )
         X, Y = X[kept], Y[kept]

@@ -12,10 +12,14 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
+import tensorflow as tf
+from gpflow import Parameter
+from gpflow.functions import Function
 from gpflow.likelihoods import Gaussian, Likelihood
 from tqdm import tqdm
 
 from .._arguments import boolean, choice, instance, integer, number
+from ..models.targets import densities_of
 from ..training import Race, RaceEntry, race
 from ..training.race import CLOCKS, Clock
 from .candidates import Candidate, Sizes, best_negations, candidates_for
@@ -136,14 +140,18 @@ def recommend(
     by itself are tried first, then those that are trained on minibatches. Candidates that there is
     no time for are listed in :attr:`Recommendation.not_tried`.
 
-    Rows with missing values are removed, as are columns that are often missing, constant or
+    Rows with missing values are removed (of Y those that the likelihood cannot leave out, see
+    :class:`~interdomain.models.CollapsedSVGP`), as are columns that are often missing, constant or
     repeated. A column of text becomes one column for each level, up to the 20 most frequent.
     Columns are standardised, and so is Y under Gaussian noise. The report lists what was done.
 
     :param X: ``[N, D]``, an array or a data frame.
     :param Y: ``[N, P]`` or ``[N]``; numbers.
     :param likelihood: the likelihood of Y, such as ``gpflow.likelihoods.Bernoulli()`` for two
-        classes. None for Gaussian noise.
+        classes. None for Gaussian noise of one variance, which is trained: so is a
+        ``gpflow.likelihoods.Gaussian`` that says no more. One with a variance that is fixed, has a
+        prior or is a function of X, and a subclass, are used like every other likelihood, for Y as
+        it is.
     :param seconds: the time for everything; more time is spent on more rows, larger models and more
         candidates.
     :param globe: the columns of latitude and longitude in degrees, such as ``(0, 1)``.
@@ -153,8 +161,9 @@ def recommend(
     :param seed: the seed for drawing rows and for training. The same seed gives the same answer,
         unless the time limit cuts something short.
     :param progress: show a progress bar.
-    :raises ValueError: for wrong arguments, Y that is text or does not vary, or fewer than 20 rows
-        without missing values.
+    :raises ValueError: for wrong arguments, Y that is text, does not vary or is unknown to the
+        likelihood, a likelihood with a function of X that is not standardised, or fewer than 20
+        rows without missing values.
     """
     choice("clock", clock, tuple(CLOCKS))
     now = CLOCKS[clock]
@@ -163,7 +172,7 @@ def recommend(
     seconds = number("seconds", seconds, above=0)
     seed = integer("seed", seed, at_least=0)
     boolean("progress", progress)
-    data = prepare(X, Y, gaussian=likelihood is None, globe=globe, image_shape=image_shape)
+    data = _prepared(X, Y, likelihood, globe=globe, image_shape=image_shape)
     groups = best_negations(data)
     full = candidates_for(data, likelihood, Sizes(), len(data.X), groups)
     trial = _Trial(data, likelihood, seconds, seed, groups)
@@ -187,11 +196,14 @@ def recommend(
             bar.update()
     found = trial.race_of(entries, clock)
     winner = _winner(found, list(full))
-    reasons = tuple(_reasons(winner, found, trial.num_rows, seconds))
+    standardised = likelihood is None
+    reasons = tuple(_reasons(winner, found, trial.num_rows, seconds, standardised=standardised))
     findings = (*_described(data, likelihood), *data.found)
     code = full[winner].code
     passed = now() - started
-    return Recommendation(winner, code, reasons, findings, tuple(not_tried), found, full, passed)
+    return Recommendation(
+        winner, code, tuple(reasons), findings, tuple(not_tried), found, full, passed
+    )
 
 
 def _in_turn(candidates: Mapping[str, Candidate]) -> list[str]:
@@ -288,7 +300,9 @@ def _described(data: PreparedData, likelihood: Likelihood | None) -> list[str]:
     return found
 
 
-def _reasons(winner: str, found: Race | None, num_rows: int, seconds: float) -> list[str]:
+def _reasons(
+    winner: str, found: Race | None, num_rows: int, seconds: float, *, standardised: bool
+) -> list[str]:
     arrived = {} if found is None else _densities(found)
     if found is None or not arrived:
         return [
@@ -307,7 +321,7 @@ def _reasons(winner: str, found: Race | None, num_rows: int, seconds: float) -> 
         said.append(f"{name}: {verdict}.")
     model = found.entries[winner].model
     variance = getattr(getattr(model, "likelihood", None), "variance", None)
-    if variance is not None:
+    if standardised and variance is not None:
         said.append(f"Noise: {100 * float(np.mean(variance.numpy())):.2g}% of the variance of Y.")
     if "effects" in arrived and winner != "effects" and own - arrived["effects"] < 3 * _AS_GOOD:
         said.append(
@@ -345,7 +359,7 @@ def candidates(
 
     :param X: ``[N, D]``; see :func:`recommend`.
     :param Y: ``[N, P]`` or ``[N]``.
-    :param likelihood: None for Gaussian noise.
+    :param likelihood: None for Gaussian noise; see :func:`recommend`.
     :param globe: as for :func:`recommend`.
     :param image_shape: as for :func:`recommend`.
     :param num_inducing: the number of points, harmonics, or features of effects, but at most a
@@ -355,14 +369,36 @@ def candidates(
     """
     likelihood = checked_likelihood(likelihood)
     num_inducing = integer("num_inducing", num_inducing, at_least=2)
-    data = prepare(X, Y, gaussian=likelihood is None, globe=globe, image_shape=image_shape)
+    data = _prepared(X, Y, likelihood, globe=globe, image_shape=image_shape)
     groups = best_negations(data)
     return candidates_for(data, likelihood, Sizes(num_inducing), len(data.X), groups)
 
 
+def _prepared(X: Any, Y: Any, likelihood: Likelihood | None, **form: Any) -> PreparedData:
+    """
+    :raises ValueError: also for a likelihood of which something is a function of other X than the
+        models have.
+    """
+    data = prepare(X, Y, gaussian=likelihood is None, likelihood=likelihood, **form)
+    parts = () if likelihood is None else likelihood.submodules
+    functions = [type(part).__name__ for part in parts if isinstance(part, Function)]
+    if functions and not (np.shape(X) == data.X.shape and np.allclose(np.asarray(X), data.X)):
+        raise ValueError(
+            f"likelihood: a part of it is a function of X ({functions[0]}), and models have other "
+            "X: standardised, without rows and columns that they do not accept; pass a likelihood "
+            "for (X - X.mean(axis=0)) / X.std(axis=0), and this as X."
+        )
+    return data
+
+
 def checked_likelihood(likelihood: Any) -> Likelihood | None:
-    """The likelihood, or None if it is Gaussian."""
-    if likelihood is None or isinstance(likelihood, Gaussian):
+    """The likelihood; None if it says no more than that noise is Gaussian, of one variance that
+    training finds."""
+    if likelihood is None:
         return None
     instance("likelihood", likelihood, Likelihood, "a GPflow likelihood", "pass one, or None")
+    if type(likelihood) is Gaussian and densities_of(likelihood) is Gaussian:
+        noise = likelihood.scale if likelihood.variance is None else likelihood.variance
+        if isinstance(noise, Parameter) and noise.trainable and noise.prior is None:
+            return None if int(tf.size(noise)) == 1 else likelihood
     return likelihood  # type: ignore[no-any-return]

@@ -1,6 +1,8 @@
-"""The Gaussian likelihood of a collapsed model, from its arguments."""
+"""The Gaussian likelihood of a model with q in closed form, from its arguments."""
 
 from __future__ import annotations
+
+from typing import Any
 
 import gpflow
 import tensorflow as tf
@@ -9,6 +11,7 @@ from gpflow.functions import Function
 from gpflow.likelihoods import Gaussian
 
 from .._arguments import number
+from .targets import densities_of
 
 
 def gaussian(noise_variance: TensorData | None, likelihood: Gaussian | None) -> Gaussian:
@@ -27,15 +30,31 @@ def gaussian(noise_variance: TensorData | None, likelihood: Gaussian | None) -> 
             f"noise_variance: found {noise_variance!r} beside a likelihood, which has its own; "
             "pass one of the two."
         )
-    if not isinstance(likelihood, Gaussian):
-        raise ValueError(
-            f"likelihood must be gpflow.likelihoods.Gaussian, found {type(likelihood).__name__}; "
-            "for another one use gpflow.models.SVGP with minibatches."
-        )
+    check_closed_form("likelihood", likelihood)
     noise = likelihood.scale if likelihood.variance is None else likelihood.variance
+    other = None
     if isinstance(noise, Function):
+        other = f"a {type(noise).__name__} of X"
+    elif int(tf.size(noise)) != 1:
+        other = f"{int(tf.size(noise))} variances, one for each column of Y"
+    if other is not None:
         raise ValueError(
-            f"likelihood: its noise is a {type(noise).__name__} of X, and the sums over the data "
-            "hold for one noise variance; pass Gaussian(variance), or use gpflow.models.SVGP."
+            f"likelihood: its noise is {other}, and the sums over the data hold for one noise "
+            "variance; pass Gaussian(variance), or use interdomain.models.CollapsedSVGP or "
+            "gpflow.models.SVGP."
         )
     return likelihood
+
+
+def check_closed_form(name: str, likelihood: Any) -> None:
+    """:raises ValueError: Unless its densities are those of GPflow's Gaussian, for which the
+    optimal q has a closed form."""
+    if densities_of(likelihood) is Gaussian:
+        return
+    own = " with densities of its own" * isinstance(likelihood, Gaussian)
+    raise ValueError(
+        f"{name} must be gpflow.likelihoods.Gaussian or have its densities, for which q has a "
+        f"closed form, found {type(likelihood).__name__}{own}; pass it to "
+        "interdomain.models.CollapsedSVGP, which fit_collapsed trains and whose to_svgp() "
+        "minibatches go on with, or to gpflow.models.SVGP."
+    )

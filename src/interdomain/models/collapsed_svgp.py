@@ -16,7 +16,7 @@ from gpflow.likelihoods import Likelihood
 from gpflow.mean_functions import MeanFunction, Zero
 from gpflow.models.util import InducingPointsLike
 
-from .._arguments import instance, integer
+from .._arguments import instance
 from ..covariances import Kuu_operator
 from ..sphere._typing import Array
 from ..streaming.identity import differing_parameter
@@ -26,7 +26,7 @@ from ..streaming.site_sums import SiteContent, SiteStatistics
 from .rows_model import RowsModel, arguments_of_rows, checked_features
 from .site_evidence import SiteEvidence, prior_of
 from .sites import Prior, Sites, kl_divergence, log_normaliser, whitened_q
-from .targets import check_targets, targets_type
+from .targets import check_targets, number_of_latents, takes_missing, targets_type
 
 
 class PassResult(NamedTuple):
@@ -98,10 +98,14 @@ class CollapsedSVGP(RowsModel):
         ``[M, D]``.
     :param mean_function: Zero by default. The parameters of constant and linear means are trained
         between passes.
-    :param num_latent_gps: The number L of latent GPs. It follows from the likelihood, or else from
-        the number of columns of Y; no other value is accepted.
+    :param num_latent_gps: The number L of latent GPs. By default that of the likelihood, or else
+        one for each column of Y, but none for the column in which ``SwitchedLikelihood`` finds the
+        number of a row's likelihood. Another one is taken where the likelihood may be meant for it:
+        GPflow's say how many columns of Y they take, those of users need not.
     :param batch_size: Rows to take at a time; by default so many that products run at full speed.
     :param on_invalid: What to do with rows that have NaN or infinite numbers: "raise" or "skip".
+        NaN in Y stands for a value that is missing, and the row stays, if the likelihood is one of
+        your own that leaves such values out and says so by an attribute ``allow_nan = True``.
     :param checkpoint_path: A file (a folder for data in parts or several workers) in which a pass
         stores its progress: every minute, when it is interrupted and when it ends. A model with the
         same q and data that finds it continues from there.
@@ -144,8 +148,9 @@ class CollapsedSVGP(RowsModel):
                 progress=progress,
                 strategy=strategy,
             ),
+            missing=takes_missing(likelihood),
         )
-        num_latents = _number_of_latents(likelihood, num_latent_gps, provider.columns[1])
+        num_latents = number_of_latents(likelihood, provider.columns[1], num_latent_gps)
         provider.num_latents = num_latents
         mean_function = Zero(num_latents) if mean_function is None else mean_function
         super().__init__(kernel, likelihood, mean_function, num_latent_gps=num_latents)
@@ -438,18 +443,3 @@ class CollapsedSVGP(RowsModel):
         mean, root = prior.root.matmul(mean), prior.root.matmul(root)
         dtype = gpflow.default_float()
         return tf.cast(mean, dtype), tf.cast(tf.matmul(root, root, transpose_b=True), dtype)
-
-
-def _number_of_latents(likelihood: Likelihood, given: int | None, num_targets: int) -> int:
-    """:raises ValueError: If the likelihood has another number."""
-    known = likelihood.latent_dim
-    if given is None:
-        return num_targets if known is None else int(known)
-    given = integer("num_latent_gps", given, at_least=1)
-    wanted = num_targets if known is None else int(known)
-    if given != wanted:
-        raise ValueError(
-            f"num_latent_gps must be {wanted} for {type(likelihood).__name__} and {num_targets} "
-            f"columns of Y, found {given}; leave it out."
-        )
-    return given

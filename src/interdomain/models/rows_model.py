@@ -11,7 +11,7 @@ import gpflow
 import numpy as np
 import tensorflow as tf
 from check_shapes import check_shapes, inherit_check_shapes
-from gpflow.base import InputData, MeanAndVariance
+from gpflow.base import InputData, MeanAndVariance, RegressionData
 from gpflow.inducing_variables import InducingVariables
 from gpflow.kernels import Kernel
 from gpflow.likelihoods import Likelihood
@@ -29,6 +29,7 @@ from ..streaming.contributions import Contributions
 from ..streaming.rows_provider import RowsProvider
 from .one_pass import validate_inducing_variable, validate_mean_function
 from .scales import Parts, warn_of_data
+from .targets import targets_type
 
 
 class RowsModel(gpflow.models.GPModel, InternalDataTrainingLossMixin, abc.ABC):
@@ -130,6 +131,15 @@ class RowsModel(gpflow.models.GPModel, InternalDataTrainingLossMixin, abc.ABC):
         """
         posterior = self.posterior(PrecomputeCacheType.NOCACHE)
         return posterior.fused_predict_f(Xnew, full_cov, full_output_cov)
+
+    @inherit_check_shapes
+    def predict_log_density(
+        self, data: RegressionData, full_cov: bool = False, full_output_cov: bool = False
+    ) -> tf.Tensor:
+        """As GPflow's, with Y converted to what the likelihood takes."""
+        X, Y = data
+        Y = tf.cast(Y, targets_type(self.likelihood))
+        return super().predict_log_density((X, Y), full_cov, full_output_cov)
 
     def posterior(
         self,

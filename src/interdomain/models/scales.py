@@ -19,12 +19,14 @@ from gpflow.kernels import (
     SeparateIndependent,
     SharedIndependent,
 )
+from gpflow.likelihoods import Gaussian
 
 from .._arguments import Array, warn
 from ..covariances.domains import Box, Complaint, Extent, boxes, outside_of_any
 from ..covariances.latents import latent_gps
 from ..covariances.pairs import Block, flat_blocks
 from ..kernels._scaled_parts import scaled_parts
+from .targets import densities_of
 
 FAR = 1_000.0
 """A column is far from standardised if its range is more than so many lengthscales, or less than
@@ -72,7 +74,7 @@ def warn_of_data(model: Any, X: Array, Y: Array) -> None:
     step = -(-len(X) // _MAX_ROWS)
     _warn_of_columns(parts.kernel, X[::step])
     _warn_of_domain(parts, X)
-    if isinstance(parts.likelihood, gpflow.likelihoods.Gaussian) and np.ndim(Y) == 2:
+    if densities_of(parts.likelihood) is Gaussian and np.ndim(Y) == 2:
         _warn_of_targets(parts, X[:: -(-len(X) // _PRIOR_ROWS)], np.asarray(Y)[::step])
 
 
@@ -120,7 +122,7 @@ def _wrong(column: Array, length: float, has_centre: bool) -> str | None:
 def _warn_of_targets(parts: Parts, X: Array, Y: Array) -> None:
     X = X.astype(gpflow.default_float())
     prior = parts.kernel(X, full_cov=False).numpy()
-    noise = parts.likelihood.variance_at(X).numpy()
+    noise = parts.likelihood.conditional_variance(X, np.zeros([len(X), Y.shape[1]], X.dtype))
     deviation = float(np.sqrt(np.mean(prior) + np.mean(noise)))
     centre = float(np.mean(np.asarray(parts.mean_function(X))))
     mean, extent = float(np.mean(Y)), float(np.max(np.ptp(Y, axis=0)))

@@ -87,7 +87,8 @@ class StructuredSGPR(RowsModel):
     :param mean_function: Zero by default. Parameters of a constant or linear mean need no pass.
     :param noise_variance: Initial noise variance, 1 by default.
     :param likelihood: A Gaussian likelihood in place of ``noise_variance``; its variance is one
-        parameter.
+        parameter. A subclass may not have densities of its own (a mask, robust terms): q has no
+        closed form for these, and :class:`CollapsedSVGP` takes them.
     :param batch_size: Rows to take at a time; by default so many that products run at full speed
         (between 256 and 8,192). A Dataset is cut into such batches.
     :param on_invalid: What to do with rows that have NaN or infinite numbers: "raise" an

@@ -1,6 +1,13 @@
-"""Which targets a likelihood knows: GPflow's own take any number, and mean something by it."""
+"""Which targets a likelihood knows: GPflow's own take any number, and mean something by it.
+
+What is known of a class of GPflow's holds for subclasses that leave its densities alone. One with
+densities of its own (a mask, a number that stands for what is missing) may mean anything.
+"""
 
 from __future__ import annotations
+
+import inspect
+from typing import Any
 
 import gpflow
 import numpy as np
@@ -14,16 +21,43 @@ from gpflow.likelihoods import (
     MultiClass,
     Ordinal,
     Poisson,
+    ScalarLikelihood,
     Softmax,
+    SwitchedLikelihood,
 )
 from gpflow.utilities import Dispatcher
 
+from .._arguments import integer
 from ..sphere._typing import Array
 
-wrong_targets = Dispatcher("wrong_targets")
-wrong_targets.__doc__ = """What a likelihood cannot mean by targets, for messages.
 
-``wrong_targets(likelihood, Y)`` returns what Y must be, or None where all of Y is that.
+def densities_of(likelihood: Any) -> type[Likelihood] | None:
+    """The class of GPflow's whose densities a likelihood has; None if it has some of its own.
+
+    That is the first of GPflow's among its classes, if none of its methods is replaced, by the
+    classes before it or in the instance.
+    """
+    kinds = type(likelihood).__mro__
+    known = [number for number, kind in enumerate(kinds) if kind.__module__.startswith("gpflow.")]
+    if not known or not isinstance(likelihood, Likelihood):
+        return None
+    first: type[Likelihood] = kinds[known[0]]
+    scopes = (likelihood, *kinds[: known[0]])
+    names = {name for scope in scopes for name in vars(scope) if not name.startswith("__")}
+    return None if any(callable(getattr(first, name, None)) for name in names) else first
+
+
+def takes_missing(likelihood: Any) -> bool:
+    """Whether NaN in Y stands for a value that is missing: a likelihood with densities of its own
+    says so by an attribute ``allow_nan = True``."""
+    return bool(getattr(likelihood, "allow_nan", False)) and densities_of(likelihood) is None
+
+
+wrong_targets = Dispatcher("wrong_targets")
+wrong_targets.__doc__ = """What a likelihood with the densities of GPflow cannot mean by targets.
+
+``wrong_targets(likelihood, Y)`` returns what Y must be, for messages, or None where all of Y is
+that.
 """
 
 
@@ -72,15 +106,36 @@ def wrong_targets_ordinal(likelihood: Ordinal, Y: Array) -> str | None:
     return _numbered(Y, int(likelihood.num_bins), "bins")
 
 
+@wrong_targets.register(SwitchedLikelihood, object)
+def wrong_targets_switched(likelihood: SwitchedLikelihood, Y: Array) -> str | None:
+    """The numbers of likelihoods in the last column, and targets of these in the others."""
+    chosen = Y[:, -1]
+    wanted = _numbered(chosen, len(likelihood.likelihoods), "likelihoods")
+    if wanted is not None:
+        return f"{wanted}, in the last column,"
+    for number, member in enumerate(likelihood.likelihoods):
+        wanted = _wanted(member, Y[chosen == number, :-1])
+        if wanted is not None:
+            return f"{wanted} for {type(member).__name__}, where the last column is {number},"
+    return None
+
+
 def _numbered(Y: Array, number: int, what: str) -> str | None:
     if np.all((Y >= 0) & (Y < number) & (Y == np.round(Y))):
         return None
     return f"one of the {number} {what}: 0, ..., {number - 1}"
 
 
+def _wanted(likelihood: Likelihood, Y: Array) -> str | None:
+    """As :data:`wrong_targets`; a likelihood with densities of its own may mean anything."""
+    known = densities_of(likelihood) is not None
+    return wrong_targets(likelihood, Y) if known and len(Y) else None
+
+
 def check_targets(likelihood: Likelihood, Y: Array) -> None:
     """:raises ValueError: For targets that the likelihood does not know."""
-    wanted = wrong_targets(likelihood, Y)
+    Y = np.asarray(Y, np.float64)
+    wanted = _wanted(likelihood, Y)
     if wanted is not None:
         values = np.unique(Y)
         shown = ", ".join(f"{value:g}" for value in values[:2])
@@ -92,8 +147,80 @@ def check_targets(likelihood: Likelihood, Y: Array) -> None:
         )
 
 
-def targets_type(likelihood: Likelihood) -> tf.DType:
-    """What a likelihood takes targets as: Softmax takes integers only."""
+def columns_of_targets(likelihood: Likelihood, num_latents: int | None) -> int | None:
+    """The number of columns of Y beside so many latent GPs; None if any number may be meant.
+
+    :param num_latents: None if it is not known.
+    """
+    if likelihood.observation_dim is not None:
+        return int(likelihood.observation_dim)
+    if densities_of(likelihood) is None:
+        return None
+    if isinstance(likelihood, (MultiClass, Softmax)):
+        return 1
+    if isinstance(likelihood, SwitchedLikelihood):
+        own = {columns_of_targets(member, num_latents) for member in likelihood.likelihoods}
+        return None if num_latents is None or None in own else num_latents + 1
+    return num_latents if isinstance(likelihood, ScalarLikelihood) else None
+
+
+def check_number_of_targets(
+    likelihood: Likelihood, num_latents: int | None, num_columns: int
+) -> None:
+    """
+    :param num_latents: None if it is not known.
+    :param num_columns: Of Y.
+    :raises ValueError: If the likelihood takes another number of columns.
+    """
+    expected = columns_of_targets(likelihood, num_latents)
+    if expected in (None, num_columns):
+        return
+    remedy = f"pass Y with {expected}, or build the model with another num_latent_gps"
+    if isinstance(likelihood, (MultiClass, Softmax)):
+        remedy = "pass the numbers of the classes, which are np.argmax(Y, axis=1)[:, None] of rows "
+        remedy += "with a one"
+    elif isinstance(likelihood, SwitchedLikelihood):
+        remedy += "; the last column has the number of each row's likelihood"
+    elif likelihood.observation_dim is not None:
+        remedy = f"pass Y with {expected}, or another likelihood"
+    raise ValueError(
+        f"data: Y has {num_columns} columns, but the model and its {type(likelihood).__name__} "
+        f"likelihood take {expected}; {remedy}."
+    )
+
+
+def number_of_latents(likelihood: Likelihood, num_columns: int, given: int | None = None) -> int:
+    """The number of latent GPs of a model.
+
+    :param num_columns: Of Y.
+    :param given: What the user says, which is taken wherever the likelihood takes it.
+    :raises ValueError: If the likelihood has another number, or takes no such Y with it.
+    """
+    kind = type(likelihood).__name__
+    if given is not None:
+        given = integer("num_latent_gps", given, at_least=1)
+    own = likelihood.latent_dim
+    if own is not None and given not in (None, own):
+        raise ValueError(
+            f"num_latent_gps must be {own} for {kind}, found {given}; leave it out, or pass "
+            "another likelihood."
+        )
+    found = own or given
+    if found is None:  # as GPflow has it: the column that chooses a likelihood needs none
+        found = max(1, num_columns - isinstance(likelihood, SwitchedLikelihood))
+    check_number_of_targets(likelihood, found, num_columns)
+    return int(found)
+
+
+def targets_type(likelihood: Any, given: Any = None) -> tf.DType:
+    """What Y is converted to: Softmax takes integers only, all others of GPflow floats.
+
+    :param given: The type that Y has, or None. A likelihood that is the user's alone, like a model
+        without any, is given integers if Y has integers.
+    """
     if isinstance(likelihood, Softmax):
         return tf.int64
-    return tf.as_dtype(gpflow.default_float())
+    given = None if given is None else tf.as_dtype(given)
+    kinds = [kind for kind in type(likelihood).__mro__ if kind.__module__.startswith("gpflow.")]
+    own = not isinstance(likelihood, Likelihood) or inspect.isabstract(kinds[0])
+    return given if own and given and given.is_integer else tf.as_dtype(gpflow.default_float())

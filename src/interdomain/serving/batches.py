@@ -13,6 +13,12 @@ from gpflow.likelihoods import Likelihood
 from .._arguments import boolean, choice, integer
 from .._progress import bar_of_rows
 from ..kernels._scaled_parts import validate_rows
+from ..models.targets import (
+    check_number_of_targets,
+    check_targets,
+    takes_missing,
+    targets_type,
+)
 from ..sphere._typing import Array, IntArray
 from ..streaming.invalid_rows import InvalidRowsError, named
 from .collecting import Collected
@@ -118,7 +124,7 @@ def _predict_all(
     invalid: list[IntArray] = []
     num_read = 0
     for batch in rows.batches(batch_size):
-        valid = np.logical_and.reduce([np.isfinite(part).all(axis=1) for part in batch])
+        valid = predict.valid(batch)
         if on_invalid == "raise" and not valid.all():
             invalid.append(num_read + np.flatnonzero(~valid))
         elif not invalid:
@@ -144,10 +150,13 @@ class _Batches:
 
     def __init__(self, predictor: Predictor, method: str, rows: ArrayRows | DatasetRows) -> None:
         self._predictor, self._is_pair = predictor, method == OF_TARGETS
-        targets = predictor.targets_dtype
-        if targets is None and rows.targets_are_integers:
-            targets = tf.int64
-        self._dtypes = [predictor.dtype, targets or predictor.dtype]
+        self._likelihood = predictor.likelihood if self._is_pair else None
+        if self._likelihood is not None and rows.num_targets is not None:
+            check_number_of_targets(self._likelihood, None, rows.num_targets)
+        targets = tf.int64 if rows.targets_are_integers else predictor.dtype
+        if self._likelihood is not None:
+            targets = targets_type(self._likelihood, targets)
+        self._dtypes = [predictor.dtype, predictor.targets_dtype or targets]
         widths = [width for width in (rows.num_columns, rows.num_targets) if width is not None]
         specs = [
             tf.TensorSpec([None, width], dtype, name)
@@ -167,12 +176,22 @@ class _Batches:
         self.specs = [tf.TensorSpec([None, *part.shape[1:]], part.dtype) for part in flat]
         self.num_outputs = int(np.prod(self.specs[0].shape[1:], dtype=int))
 
+    def valid(self, batch: Batch) -> BoolArray:
+        """Which rows are finite, but for targets that may be missing."""
+        wrong = [~np.isfinite(part) for part in batch]
+        if takes_missing(self._likelihood):
+            wrong[1] = np.isinf(batch[1])
+        found: BoolArray = ~np.logical_or.reduce([part.any(axis=1) for part in wrong])
+        return found
+
     def __call__(self, batch: Batch, valid: BoolArray) -> list[Array]:
         """The predictions of the valid rows."""
         if not valid.all():
             batch = tuple(part[valid] for part in batch)
         if not len(batch[0]):
             return [np.empty((0, *s.shape[1:]), s.dtype.as_numpy_dtype) for s in self.specs]
+        if self._likelihood is not None:
+            check_targets(self._likelihood, batch[1])
         inputs = [
             part.astype(dtype.as_numpy_dtype, copy=False)
             for part, dtype in zip(batch, self._dtypes, strict=False)

@@ -20,6 +20,7 @@ from .._tracing import Traced
 from ..covariances.columns import num_columns_of_any
 from ..covariances.latents import latent_gps
 from ..inducing_variables.multioutput import num_inducing
+from ..models.rows_model import RowsModel
 
 Function: TypeAlias = Callable[..., Any]
 
@@ -46,6 +47,7 @@ class Predictor:
     :ivar kernel: Checks rows, where there is one.
     :ivar is_compiled: Whether the functions are graphs already.
     :ivar targets_dtype: That of Y, where it is fixed.
+    :ivar likelihood: Says which targets there are; None if it is not at hand.
     """
 
     kind: str
@@ -56,6 +58,7 @@ class Predictor:
     kernel: Kernel | None = None
     is_compiled: bool = False
     targets_dtype: tf.DType | None = None
+    likelihood: Likelihood | None = None
 
     def function(self, method: str) -> Function:
         """:raises ValueError: If there is none of this name."""
@@ -95,7 +98,7 @@ def predictor_of(
     if isinstance(model, AbstractPosterior):
         predict_f = _cached(model, keep).predict_f
         functions = _functions(predict_f, likelihood)
-        return _predictor(model, model.X_data, functions)
+        return _predictor(model, model.X_data, functions, likelihood)
     if likelihood is not None:
         raise ValueError(
             f"likelihood must be None for a {type(model).__name__}, which has its own, found "
@@ -106,13 +109,13 @@ def predictor_of(
         predict_f = _cached(model.posterior(PrecomputeCacheType.TENSOR), keep).predict_f
     functions = dict(_functions(predict_f, model.likelihood))
     for method in ("predict_y", "predict_log_density"):
-        if _defining(model, method) is not GPModel:
+        if _defining(model, method) not in (GPModel, RowsModel):  # these go by predict_f
             functions[method] = getattr(model, method)
     held = getattr(model, "inducing_variable", None)
     data = getattr(model, "data", None)
     if held is None and isinstance(data, (tuple, list)):
         held = data[0]
-    return _predictor(model, held, functions)
+    return _predictor(model, held, functions, model.likelihood)
 
 
 def _posterior_predicts(model: GPModel) -> bool:
@@ -172,7 +175,10 @@ def _functions(predict_f: Function, likelihood: Likelihood | None) -> Mapping[st
 
 
 def _predictor(
-    model: GPModel | AbstractPosterior, held: Any, functions: Mapping[str, Function]
+    model: GPModel | AbstractPosterior,
+    held: Any,
+    functions: Mapping[str, Function],
+    likelihood: Likelihood | None,
 ) -> Predictor:
     """
     :param held: What the model predicts from: inducing variables, or rows ``[N, D]``.
@@ -193,6 +199,7 @@ def _predictor(
         num_columns=None if num_columns is None else int(num_columns),
         row_entries=None if size is None else int(size) * int(latents),
         kernel=kernel,
+        likelihood=likelihood,
     )
 
 

@@ -19,7 +19,7 @@ from .content import PassContent, Statistics
 from .first_pass import counted, no_rows
 from .invalid_rows import not_finite, outside
 from .pass_files import PassFile
-from .sources import BoolArray, RowSource, finite_rows
+from .sources import BoolArray, RowSource
 
 Told = Callable[[Array, Array], None]
 """A function that is called with rows X and Y."""
@@ -124,7 +124,7 @@ class _Pass(Generic[Statistics]):
     def _read(self, X: Array, Y: Array) -> tuple[Array, Array, BoolArray]:
         """Count one batch; rows that an earlier pass has read must be the same again."""
         before = self._position
-        valid = finite_rows(X, Y)
+        valid = self._source.valid(X, Y)
         num_invalid = len(X) - int(np.count_nonzero(valid))
         finite = (X[valid], Y[valid]) if num_invalid else (X, Y)
         if self._told is not None and len(finite[0]):
@@ -178,7 +178,7 @@ class _Pass(Generic[Statistics]):
         self._source.first_pass.forget()  # they may be mended in place
         found, count = [rows], self._position.rows
         for X, Y in self._batches:
-            found.append(count + np.flatnonzero(~finite_rows(X, Y)))
+            found.append(count + np.flatnonzero(~self._source.valid(X, Y)))
             count += len(X)
         saved, done = "", self._summed[1]
         if self._file is not None and done.rows:
@@ -192,7 +192,7 @@ class _Pass(Generic[Statistics]):
         self._summed = self._summed[0], self._done
         found, count = [rows], self._position.rows
         for X, Y in self._batches:
-            valid = finite_rows(X, Y)
+            valid = self._source.valid(X, Y)
             self._extend(X[valid])
             found.append(count + np.flatnonzero(valid)[self._content.outside(X[valid])])
             count += len(X)

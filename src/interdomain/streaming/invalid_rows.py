@@ -8,6 +8,12 @@ from ..covariances.domains import Complaint
 
 _ROWS_NAMED = 10
 
+MISSING = (
+    "of targets with missing values, give interdomain.models.CollapsedSVGP or gpflow.models.SVGP a "
+    "likelihood of your own that leaves out NaN, with allow_nan = True"
+)
+"""What to do where NaN in Y is no mistake."""
+
 
 class InvalidRowsError(ValueError):
     """An error for rows of data that are not finite, or outside of the box of the features.
@@ -28,7 +34,8 @@ def not_finite(rows: Any, saved: str, part: str) -> InvalidRowsError:
     """
     return InvalidRowsError(
         f"{len(rows)} rows have NaN or infinite numbers: {named(rows)} "
-        f'(counted from zero); mend them, or pass on_invalid="skip" to leave them out.{saved}',
+        f'(counted from zero); mend them, or pass on_invalid="skip" to leave them out; {MISSING}.'
+        f"{saved}",
         rows,
         part,
     )

@@ -39,12 +39,14 @@ class PassSettings:
     :ivar on_invalid: What to do with rows that are not finite: "raise" or "skip".
     :ivar progress: Whether long passes show a progress bar.
     :ivar workers: The workers that share the rows.
+    :ivar missing: Whether NaN in Y stands for a value that is missing.
     """
 
     batch_size: int
     on_invalid: str
     progress: bool
     workers: Workers
+    missing: bool = False
 
 
 class Rows:
@@ -195,7 +197,7 @@ class Rows:
 
     def _source(self, what: str, data: Any) -> RowSource:
         source = make_source(data, self._settings.batch_size)
-        source.what = what
+        source.what, source.missing = what, self._settings.missing
         found = (source.num_columns, source.num_outputs)
         for name, number, known in zip(("X", "Y"), found, self._columns or found, strict=True):
             if number != known:

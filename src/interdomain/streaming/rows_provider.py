@@ -36,6 +36,7 @@ class RowsProvider:
         Also the attribute ``path``.
     :param progress: Whether long passes show a progress bar.
     :param workers: The workers that share the rows.
+    :param missing: Whether NaN in Y stands for a value that is missing.
     :raises ValueError: If the data or a setting is not valid.
     :ivar columns: The numbers of columns of X and of Y.
     :ivar num_latents: The number of columns of the mean function; None for as many as Y has.
@@ -53,13 +54,14 @@ class RowsProvider:
         progress: bool,
         workers: Workers,
         warn: Warn | None = None,
+        missing: bool = False,
     ) -> None:
         if on_invalid not in ("raise", "skip"):
             raise ValueError(f"on_invalid: found {on_invalid!r}; pass 'raise' or 'skip'.")
         self.batch_size = resolve_batch_size(batch_size, num_inducing)
         self.workers = workers
         self.path = checkpoint_path
-        self._settings = PassSettings(self.batch_size, on_invalid, progress, workers)
+        self._settings = PassSettings(self.batch_size, on_invalid, progress, workers, missing)
         self.num_latents: int | None = None
         self._warn = warn if workers.is_chief else None
         self._rows: tuple[tuple[Rows, int], ...] = ()

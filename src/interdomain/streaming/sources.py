@@ -32,6 +32,7 @@ class RowSource(abc.ABC):
     :ivar num_rows: The number of rows, valid or not; None if it is known only after a pass.
     :ivar batch_size: The number of rows of a batch; the last batch may have fewer.
     :ivar what: The name of the data in messages.
+    :ivar missing: Whether NaN in Y stands for a value that is missing, and not for a mistake.
     :ivar first_pass: The fingerprint of the first pass, with which all others are compared.
     """
 
@@ -41,7 +42,7 @@ class RowSource(abc.ABC):
     batch_size: int
 
     def __init__(self) -> None:
-        self.what = WHOLE
+        self.what, self.missing = WHOLE, False
         self.first_pass = FirstPass()
 
     @abc.abstractmethod
@@ -65,6 +66,12 @@ class RowSource(abc.ABC):
     @abc.abstractmethod
     def dataset(self) -> tf.data.Dataset:
         """The batches in ``gpflow.default_float()``, without rows that are not finite."""
+
+    def valid(self, X: Array, Y: Array) -> BoolArray:
+        """For each row, whether all of its numbers are finite or may be missing, ``[N]``."""
+        of_y = ~np.isinf(Y) if self.missing else np.isfinite(Y)
+        valid: BoolArray = np.all(np.isfinite(X), axis=1) & np.all(of_y, axis=1)
+        return valid
 
     def describe(self) -> dict[str, int | None]:
         """What must be the same for a pass to continue an interrupted one."""
@@ -115,7 +122,7 @@ class ArraySource(RowSource):
 
         def read(start: Array) -> tuple[Array, Array]:
             X, Y = self._read(int(start))
-            valid = finite_rows(X, Y)
+            valid = self.valid(X, Y)
             if not np.all(valid):
                 X, Y = X[valid], Y[valid]
             return X.astype(dtype, copy=False), Y.astype(dtype, copy=False)
@@ -211,12 +218,6 @@ def check_shapes_of_rows(X: Any, Y: Any) -> None:
         raise ValueError("data: X and Y have no rows; pass at least one observation.")
 
 
-def finite_rows(X: Array, Y: Array) -> BoolArray:
-    """For each row, whether all of its numbers are finite, ``[N]``."""
-    valid: BoolArray = np.all(np.isfinite(X), axis=1) & np.all(np.isfinite(Y), axis=1)
-    return valid
-
-
 def draw_rows(
     sources: Iterable[RowSource], size: int, rng: np.random.Generator
 ) -> tuple[Array, Array, Array]:
@@ -252,7 +253,7 @@ def compared(source: RowSource) -> Iterator[tuple[Array, Array, BoolArray]]:
     """The batches, and which of their rows are finite; compared with the first pass at the end."""
     tally = no_rows()
     for X, Y in source.read():
-        valid = finite_rows(X, Y)
+        valid = source.valid(X, Y)
         tally = counted(tally, X[valid], Y[valid])
         yield X, Y, valid
     source.first_pass.check(source.what, tally)

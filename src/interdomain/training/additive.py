@@ -13,6 +13,7 @@ from gpflow.kernels import Matern52, Stationary
 from .._arguments import boolean, instance, integer, items, number
 from ..kernels import Additive, FiniteRank
 from ..models import StructuredSGPR
+from ..streaming.invalid_rows import MISSING
 from .effects import begin, features_for, first_size, same_columns, with_pairs
 from .loop import fit
 from .pairs import RankedPair, choose_pairs, features_of
@@ -258,6 +259,7 @@ def _arrays(data: Any) -> tuple[Any, Any]:
     wrong = np.count_nonzero(~np.isfinite(np.asarray(Y, float)))
     if wrong:
         raise ValueError(
-            f"data: Y must be finite, found {wrong} of {len(Y)} rows that are not; remove them."
+            f"data: Y must be finite, found {wrong} of {len(Y)} rows that are not; remove them; "
+            f"{MISSING}."
         )
     return X, Y

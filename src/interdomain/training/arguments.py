@@ -117,7 +117,8 @@ def pair_of_matrices(name: str, data: Any) -> tuple[Array, Array]:
     """
     Rows that are held in memory, in ``gpflow.default_float()``.
 
-    :param data: (X ``[n, D]``, Y ``[n, P]``).
+    :param data: (X ``[n, D]``, Y ``[n, P]``); NaN in Y may stand for a value that is missing, which
+        is for the models to say.
     :raises ValueError: unless they are two matrices of finite numbers with as many rows.
     """
     if not (isinstance(data, (tuple, list)) and len(data) == 2):
@@ -125,10 +126,8 @@ def pair_of_matrices(name: str, data: Any) -> tuple[Array, Array]:
             f"{name} must be a pair of matrices (X, Y), found {type(data).__name__}; pass two "
             "arrays."
         )
-    X, Y = (
-        filled_matrix(f"{name}: {part}", array, f"a matrix [n, {'DP'[number]}]")
-        for number, (part, array) in enumerate(zip("XY", data, strict=True))
-    )
+    X = filled_matrix(f"{name}: X", data[0], "a matrix [n, D]")
+    Y = filled_matrix(f"{name}: Y", data[1], "a matrix [n, P]", missing=True)
     if len(X) != len(Y):
         raise ValueError(
             f"{name} must have one row of Y for each of X, found {len(Y)} for {len(X)}; pass pairs."

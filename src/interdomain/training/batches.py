@@ -11,8 +11,10 @@ import gpflow
 import numpy as np
 import tensorflow as tf
 from gpflow.base import AnyNDArray
+from gpflow.likelihoods import Likelihood
 
 from .._tracing import map_dataset
+from ..models.targets import check_targets, targets_type
 
 Batch = tuple[tf.Tensor, ...]
 Description = dict[str, Any]
@@ -86,12 +88,10 @@ class InternalData(Batches):
         return tuple(self._data) if pair else None
 
     def columns(self) -> tuple[int | None, int | None]:
-        """The number of columns of X, if the model's data are a pair; Y needs no check."""
-        arrays = self.arrays()
-        if arrays is not None:
-            shape = np.shape(arrays[0])
-            return (shape[1] if len(shape) == 2 else None), None
-        return None, None
+        """The numbers of columns, if the model's data are a pair."""
+        shapes = [np.shape(part) for part in self.arrays() or ((), ())]
+        of_x, of_y = (shape[1] if len(shape) == 2 else None for shape in shapes)
+        return of_x, of_y
 
     def describe(self) -> Description:
         """A constant: the model's data cannot change between runs."""
@@ -136,9 +136,11 @@ class MinibatchedArrays(Batches):
 
     exact = False
 
-    def __init__(self, X: AnyNDArray, Y: AnyNDArray, batch_size: int, seed: int) -> None:
+    def __init__(
+        self, X: AnyNDArray, Y: AnyNDArray, batch_size: int, seed: int, likelihood: Any = None
+    ) -> None:
         self._arrays = (X, Y)
-        self._types = model_types(Y)
+        self._types = model_types(likelihood, Y.dtype)
         self._batch_size = batch_size
         self._seed = seed
         self._batches_per_epoch = len(X) // batch_size
@@ -180,8 +182,8 @@ class DatasetBatches(Batches):
 
     exact = False
 
-    def __init__(self, dataset: tf.data.Dataset) -> None:
-        self._dataset = map_dataset(dataset, _as_model_dtypes).repeat()
+    def __init__(self, dataset: tf.data.Dataset, likelihood: Any = None) -> None:
+        self._dataset, self._likelihood = _converted(dataset, likelihood), likelihood
         self._iterator = iter(self._dataset)
 
     def batch(self, step: int) -> Batch:
@@ -189,6 +191,8 @@ class DatasetBatches(Batches):
         return self._seen(_next_of(self._iterator))
 
     def _seen(self, batch: Batch) -> Batch:
+        if isinstance(self._likelihood, Likelihood):
+            check_targets(self._likelihood, self._as_array(batch[1]))
         if self._told is not None:
             told, self._told = self._told, None
             X, Y = (self._as_array(part) for part in batch)
@@ -224,8 +228,10 @@ class ShardedDatasetBatches(DatasetBatches):
 
     sharded = True
 
-    def __init__(self, dataset: tf.data.Dataset, strategy: tf.distribute.Strategy) -> None:
-        self._dataset = map_dataset(dataset, _as_model_dtypes).repeat()
+    def __init__(
+        self, dataset: tf.data.Dataset, strategy: tf.distribute.Strategy, likelihood: Any = None
+    ) -> None:
+        self._dataset, self._likelihood = _converted(dataset, likelihood), likelihood
         self._strategy = strategy
         self._iterator: Any = None
         self._next = 0
@@ -256,15 +262,22 @@ def _next_of(iterator: Any) -> Batch:
     return X, Y
 
 
-def _as_model_dtypes(X: tf.Tensor, Y: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
-    Y = tf.cast(Y, gpflow.default_float()) if Y.dtype.is_floating else Y
-    return tf.cast(X, gpflow.default_float()), Y
+def _converted(dataset: tf.data.Dataset, likelihood: Any) -> tf.data.Dataset:
+    """In the types of the model, again and again."""
+    of_x, of_y = model_types(likelihood, dataset.element_spec[1].dtype)
+
+    def convert(X: tf.Tensor, Y: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
+        return tf.cast(X, of_x), tf.cast(Y, of_y)
+
+    return map_dataset(dataset, convert).repeat()
 
 
-def model_types(Y: AnyNDArray) -> tuple[Any, Any]:
-    """What X and Y are converted to: an integer Y stays integer, for likelihoods over classes."""
-    dtype = gpflow.default_float()
-    return dtype, Y.dtype if np.issubdtype(Y.dtype, np.integer) else dtype
+def model_types(likelihood: Any, of_targets: Any) -> tuple[Any, Any]:
+    """What X and Y are converted to: see :func:`targets_type`.
+
+    :param of_targets: The type of Y.
+    """
+    return gpflow.default_float(), targets_type(likelihood, of_targets).as_numpy_dtype
 
 
 def _any_rows(array: AnyNDArray, dtype: Any) -> tf.TensorSpec:

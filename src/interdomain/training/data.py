@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any, TypeAlias
 
 import numpy as np
 import tensorflow as tf
 from gpflow.base import AnyNDArray
+from gpflow.likelihoods import Likelihood
 from gpflow.models.training_mixins import (
     ExternalDataTrainingLossMixin,
     InternalDataTrainingLossMixin,
 )
 
 from .._arguments import check_real_type, integer, numeric
+from ..models.targets import check_targets, takes_missing
+from ..streaming.invalid_rows import MISSING
 from ..streaming.sources import check_shapes_of_rows
 from .batches import (
     Batches,
@@ -44,6 +48,7 @@ def make_batches(
         once, from start to end, and concatenated in memory.
     :raises ValueError: if the data do not fit the model, each other, or the batch size.
     """
+    likelihood = getattr(model, "likelihood", None)
     if isinstance(model, InternalDataTrainingLossMixin):
         _check_internal(model, data, batch_size)
         if strategy is not None:
@@ -52,7 +57,11 @@ def make_batches(
                 "replicas; leave strategy out, or use a model that is given its data, such as "
                 "gpflow.models.SVGP (for StructuredSGPR pass strategy to the model)."
             )
-        return InternalData(getattr(model, "data", None))
+        internal = InternalData(getattr(model, "data", None))
+        arrays = internal.arrays()
+        if arrays is not None and isinstance(likelihood, Likelihood):
+            checked_arrays([np.asarray(part) for part in arrays], likelihood)
+        return internal
     if not isinstance(model, ExternalDataTrainingLossMixin):
         raise ValueError(
             f"model: a {type(model).__name__} is neither a gpflow model that is given its data "
@@ -73,20 +82,20 @@ def make_batches(
         _check_dataset(data)
         if not full_batch:
             _check_num_data(model, None)
-            return (
-                DatasetBatches(data) if strategy is None else ShardedDatasetBatches(data, strategy)
-            )
+            if strategy is None:
+                return DatasetBatches(data, likelihood)
+            return ShardedDatasetBatches(data, strategy, likelihood)
         data = _concatenated(data)
-    X, Y = checked_arrays(data)
+    X, Y = checked_arrays(data, likelihood)
     if batch_size is None:
         if getattr(model, "num_data", None) is not None:
             _check_num_data(model, len(X))
-        types = model_types(Y)
+        types = model_types(likelihood, Y.dtype)
         return FullArrays(X.astype(types[0], copy=False), Y.astype(types[1], copy=False))
     remedy = "it is a part of the rows of data, or None for full batches"
     integer("batch_size", batch_size, at_least=1, at_most=len(X), remedy=remedy)
     _check_num_data(model, len(X))
-    return MinibatchedArrays(X, Y, batch_size, seed)
+    return MinibatchedArrays(X, Y, batch_size, seed, likelihood)
 
 
 def _check_internal(model: Any, data: Data, batch_size: int | None) -> None:
@@ -114,9 +123,9 @@ def _check_internal(model: Any, data: Data, batch_size: int | None) -> None:
         )
 
 
-def checked_arrays(data: Any) -> tuple[AnyNDArray, AnyNDArray]:
-    """(X, Y) of numbers that are finite in the types of :func:`model_types`; floats are left in the
-    type that they have, and where they are."""
+def checked_arrays(data: Any, likelihood: Any) -> tuple[AnyNDArray, AnyNDArray]:
+    """(X, Y) of numbers that are finite in the types of :func:`model_types`, and targets that the
+    likelihood knows; floats are left in the type that they have, and where they are."""
     if not isinstance(data, (tuple, list)) or len(data) != 2:
         raise ValueError(
             f"data: found {_shown(data)}; pass a pair of arrays (X, Y) or a tf.data.Dataset."
@@ -125,31 +134,42 @@ def checked_arrays(data: Any) -> tuple[AnyNDArray, AnyNDArray]:
     X: AnyNDArray = numeric("data: X", data[0], rule)
     Y: AnyNDArray = numeric("data: Y", data[1], rule)
     check_shapes_of_rows(X, Y)
-    types = model_types(Y)
+    types = model_types(likelihood, Y.dtype if Y.dtype.kind in "biuf" else None)
     X, Y = (
         array if array.dtype.kind == "f" else array.astype(dtype, copy=False)
         for array, dtype in zip((X, Y), types, strict=True)
     )
     for name, array, dtype in zip("XY", (X, Y), types, strict=True):
-        bad = _not_finite(array, dtype)
+        bad = _not_finite(array, dtype, missing=name == "Y" and takes_missing(likelihood))
         if len(bad):
+            remedy = "pass finite values only" + (f"; {MISSING}" if name == "Y" else "")
             raise ValueError(
                 f"data: {name} has NaN or infinity in {len(bad)} of {len(array)} rows, the first "
-                f"is row {bad[0]}; pass finite values only."
+                f"is row {bad[0]}; {remedy}."
             )
+    if isinstance(likelihood, Likelihood):
+        for rows in _parts(Y):
+            check_targets(likelihood, rows)
     return X, Y
 
 
-def _not_finite(array: AnyNDArray, dtype: Any) -> AnyNDArray:
-    """The numbers of the rows that are not finite in a type. Some rows are looked at at a time: all
-    of them may be in a file that memory does not hold twice."""
-    found = [np.arange(0)]
-    for start in range(0, len(array), _ROWS_AT_ONCE):
-        rows = array[start : start + _ROWS_AT_ONCE]
+def _parts(array: AnyNDArray) -> Iterator[AnyNDArray]:
+    """Some rows at a time: all of them may be in a file that memory does not hold twice."""
+    return (array[i : i + _ROWS_AT_ONCE] for i in range(0, len(array), _ROWS_AT_ONCE))
+
+
+def _not_finite(array: AnyNDArray, dtype: Any, *, missing: bool) -> AnyNDArray:
+    """The numbers of the rows that are not finite in a type.
+
+    :param missing: Whether NaN is no mistake.
+    """
+    found = []
+    for rows in _parts(array):
         with np.errstate(over="ignore"):
-            valid = np.isfinite(rows.astype(dtype, copy=False))
-        found.append(start + np.flatnonzero(~np.all(valid, axis=1)))
-    return np.concatenate(found)
+            rows = rows.astype(dtype, copy=False) if np.dtype(dtype).kind == "f" else rows
+        bad = np.isinf(rows) if missing else ~np.isfinite(rows)
+        found.append(np.any(bad, axis=1))
+    return np.flatnonzero(np.concatenate(found))
 
 
 def _check_dataset(dataset: tf.data.Dataset) -> None:

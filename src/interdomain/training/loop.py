@@ -23,10 +23,10 @@ from .lbfgs import run_lbfgs
 from .preparation import Preparation, prepare
 from .progress import Callback, Recorder
 from .replicas import Replicas
-from .results import FitResult
+from .results import FitResult, NonFiniteError
 from .settings import Method
 from .step_sizes import NaturalGradient
-from .validation import check_columns
+from .validation import check_columns, failing_likelihood
 
 
 def fit(
@@ -77,8 +77,10 @@ def fit(
 
     :param model: a model that is given its data (such as SVGP) or holds them (GPR, SGPR, ...).
     :param data: (X ``[N, D]``, Y ``[N, P]``), or a ``tf.data.Dataset`` of such batches; None for a
-        model that holds its data. Arrays are converted to ``gpflow.default_float()``, except that
-        an integer Y stays integer, as likelihoods over classes need it. Each minibatch is converted
+        model that holds its data. Arrays are converted to ``gpflow.default_float()``, Y to what the
+        likelihood takes: integers for Softmax; for a likelihood that is not derived from one of
+        GPflow's, an integer Y stays integer. NaN in Y is for a likelihood of your own that leaves
+        out what is missing, and has an attribute ``allow_nan = True``. Each minibatch is converted
         separately, so that memory-mapped arrays stay in their files. A Dataset is used as given:
         batch it, and shuffle it with a seed (to resume in another process, also call the same
         ``tf.random.set_seed`` there, on which the order depends). A Dataset that ends starts again.
@@ -219,7 +221,15 @@ def fit(
         replicas.started(prepared.store, resume) as first_step,
         prepared.recorder(first_step) as recorder,
     ):
-        step, ending = _run_steps(prepared, recorder, first_step, started)
+        try:
+            step, ending = _run_steps(prepared, recorder, first_step, started)
+        except NonFiniteError as error:
+            rows = arrays or batches.first
+            cause = None if rows is None else failing_likelihood(model, *rows)
+            if cause is None:
+                raise
+            where = error.reason, error.step, error.kept_step, error.checkpoint
+            raise NonFiniteError(*where, cause) from error
     seen = arrays or batches.first
     warn_of_fit(model, None if seen is None else seen[0])
     return FitResult(

@@ -14,9 +14,11 @@ from .._arguments import instance, integer
 from ..covariances import Kuu_operator
 from ..kernels._kernel_arguments import single_output
 from ..linalg import Root, precision_root
+from ..models._gaussian import check_closed_form
 from ..models.collapsed import root_of
 from ..sphere._typing import Array
 from .data import checked_arrays
+from .validation import check_columns
 
 _BATCH = 1_000
 """Rows whose features are computed at a time."""
@@ -57,19 +59,15 @@ def start_at_optimum(
     :param subset_size: the number n of rows to draw, without replacement; all rows, if there are
         fewer. Their features take ``8 M n`` bytes.
     :param seed: the seed for drawing the rows.
-    :raises ValueError: for a model of another class, a kernel of several outputs, a likelihood that
-        is not Gaussian or whose noise differs between the columns of Y, or data that are not
-        finite.
+    :raises ValueError: for a model of another class, a kernel of several outputs, a likelihood with
+        other densities than GPflow's Gaussian or whose noise differs between the columns of Y, or
+        data that are not finite or do not fit the model.
     """
     instance("model", model, gpflow.models.SVGP, "a gpflow.models.SVGP")
     single_output("model.kernel", model.kernel, "give each output a model of its own")
-    if not isinstance(model.likelihood, gpflow.likelihoods.Gaussian):
-        raise ValueError(
-            "model.likelihood must be gpflow.likelihoods.Gaussian, found "
-            f"{type(model.likelihood).__name__}; for another one train an "
-            "interdomain.models.CollapsedSVGP by fit_collapsed, and go on with its to_svgp()."
-        )
-    X, Y = checked_arrays(data)
+    check_closed_form("model.likelihood", model.likelihood)
+    X, Y = checked_arrays(data, model.likelihood)
+    check_columns(model, [X.shape[1], Y.shape[1]])
     subset_size = integer("subset_size", subset_size, at_least=1)
     if len(X) > subset_size:
         chosen = np.sort(np.random.default_rng(seed).permutation(len(X))[:subset_size])
@@ -78,7 +76,7 @@ def start_at_optimum(
     X, Y = X.astype(dtype, copy=False), Y.astype(dtype, copy=False)
     jitter = gpflow.default_jitter()
     root = root_of(Kuu_operator(model.inducing_variable, model.kernel, jitter=jitter))
-    noise = np.asarray(model.likelihood.variance_at(X), np.float64)
+    noise = np.asarray(model.likelihood.conditional_variance(X, np.zeros_like(Y)), np.float64)
     if np.any(noise != noise[:, :1]):
         raise ValueError(
             "model.likelihood: its noise differs between the columns of Y; give each column a "

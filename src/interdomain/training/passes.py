@@ -20,6 +20,7 @@ from .collapsed_checkpoints import PassCheckpoint, arrays_of_sites, sites_of_arr
 from .pursuit import fit_quietly
 from .results import NonFiniteError
 from .trust_region import limited
+from .validation import failing_likelihood
 
 CollapsedReason: TypeAlias = Literal["converged", "passes", "max_seconds", "stalled"]
 
@@ -48,6 +49,9 @@ next is allowed where the optimum has less than the one before."""
 
 _NO_TRAINING = 2.0**-5
 """Parameters are left as they are in steps that have been shortened so far."""
+
+_ROWS = 1_000
+"""That are drawn to find the cause of numbers that are not finite."""
 
 _ROUNDING = 1e-10
 """Of the bound: it may fall by so much."""
@@ -204,10 +208,14 @@ class Passes:
         before = -np.inf if self._best is None else self._best.objective
         objective = result.elbo + float(self._model.log_prior_density())
         if self._best is None and not np.isfinite(result.elbo):
+            cause = None
+            with suppress(ValueError):  # rows were taken away, and cannot be drawn
+                cause = failing_likelihood(self._model, *self._model.draw(_ROWS))
             raise ValueError(
-                "model: features, moments of f or the expected log-likelihood of some finite rows "
-                "are NaN or infinite to begin with; check the kernel's parameters, and the scales "
-                "of X and Y."
+                cause
+                or "model: features, moments of f or the expected log-likelihood of some finite "
+                "rows are NaN or infinite to begin with; check the kernel's parameters, and the "
+                "scales of X and Y."
             )
         self.elbos.append(result.elbo)
         slack = 0.0 if self._best is None else _ROUNDING * abs(before)

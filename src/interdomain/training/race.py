@@ -23,6 +23,7 @@ from .collapsed import fit_collapsed
 from .loop import fit
 from .progress import StopFit
 from .sgpr import fit_sgpr
+from .validation import num_functions
 
 Clock: TypeAlias = Literal["wall", "cpu"]
 
@@ -78,7 +79,7 @@ class RacePoint:
         its training had ended.
     :ivar log_density: the mean log density of the held-out rows.
     :ivar rmse: the root mean squared error of the predicted means of Y; NaN if these are
-        probabilities of several classes.
+        probabilities of several classes, or a column of Y says something about the others.
     """
 
     seconds: float
@@ -210,7 +211,8 @@ def race(
     1,000 rows and its defaults. Use an :class:`Entrant` to train a model differently.
 
     :param models: by name, functions that build a model, or instances of :class:`Entrant`.
-    :param data: (X ``[N, D]``, Y ``[N, P]``), finite.
+    :param data: (X ``[N, D]``, Y ``[N, P]``), finite; NaN in Y is for likelihoods that leave it out
+        (``allow_nan = True``), and other models fail.
     :param seconds: how long each model is trained; it is evaluated after an eighth, a quarter and a
         half of this time as well. Or the times of the evaluations, increasing. A model whose first
         step ends later is evaluated then.
@@ -319,10 +321,12 @@ class _Runner:
         passed, before = self._passed(), self._now()
         X, Y = self._held_out
         densities = predict_in_batches(model, X, Y=Y, method="predict_log_density", progress=False)
-        means, _ = predict_in_batches(model, X, method="predict_y", progress=False)
-        means = np.asarray(means)
-        same = means.shape == np.shape(Y)
-        rmse = float(np.sqrt(np.mean(np.square(means - Y)))) if same else float("nan")
+        rmse = float("nan")
+        if np.shape(Y)[1] <= (num_functions(model) or np.inf):  # further columns are no values of f
+            means, _ = predict_in_batches(model, X, method="predict_y", progress=False)
+            means = np.asarray(means)
+            if means.shape == np.shape(Y):
+                rmse = float(np.sqrt(np.nanmean(np.square(means - np.asarray(Y)))))
         self._trace.append(RacePoint(passed, step, float(np.mean(np.asarray(densities))), rmse))
         self._apart += self._now() - before
 

@@ -64,24 +64,40 @@ class NonFiniteError(FloatingPointError):
     :ivar step: the step that failed, counted from the very first run.
     :ivar kept_step: the step whose update led to the parameters the model now holds.
     :ivar checkpoint: the path of the last good checkpoint, or None without a ``checkpoint_dir``.
+    :ivar reason: what was not finite.
     """
 
-    def __init__(self, reason: str, step: int, kept_step: int, checkpoint: str | None) -> None:
+    def __init__(
+        self,
+        reason: str,
+        step: int,
+        kept_step: int,
+        checkpoint: str | None,
+        cause: str | None = None,
+    ) -> None:
+        """
+        :param cause: the cause, as a sentence, if it is known.
+        """
         kept = (
             f"the last good checkpoint is {checkpoint}"
             if checkpoint is not None
             else "there is no checkpoint (pass checkpoint_dir to keep some)"
         )
+        if cause is None:
+            cause = (
+                "Usual causes: a learning_rate or natural_gradient step that is too large, inputs "
+                "that are not standardised, nearly equal inducing inputs (raise gpflow's jitter), "
+                "float32."
+            )
         super().__init__(
             f"step {step}: {reason}. The model is back at the parameters after step {kept_step}, "
-            f"the last with a finite loss; {kept}. Usual causes: a learning_rate or "
-            "natural_gradient step that is too large, inputs that are not standardised, nearly "
-            "equal inducing inputs (raise gpflow's jitter), float32."
+            f"the last with a finite loss; {kept}. {cause}"
         )
-        self._arguments = (reason, step, kept_step, checkpoint)
+        self._arguments = (reason, step, kept_step, checkpoint, cause)
+        self.reason = reason
         self.step = step
         self.kept_step = kept_step
         self.checkpoint = checkpoint
 
-    def __reduce__(self) -> tuple[type[NonFiniteError], tuple[str, int, int, str | None]]:
+    def __reduce__(self) -> tuple[type[NonFiniteError], tuple[str, int, int, str | None, str]]:
         return type(self), self._arguments

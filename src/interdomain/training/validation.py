@@ -11,9 +11,11 @@ import numpy as np
 import tensorflow as tf
 from check_shapes.exceptions import ShapeMismatchError
 from gpflow.covariances import Kuf
-from gpflow.likelihoods import MultiClass, ScalarLikelihood, Softmax, SwitchedLikelihood
+from gpflow.likelihoods import Likelihood
 
 from ..covariances.latents import latent_gps
+from ..models.targets import check_number_of_targets, targets_type
+from ..streaming.expectations import not_finite_alone
 
 # How TensorFlow, check_shapes and the dispatchers say that shapes or types do not fit.
 _MISFITS = (ValueError, NotImplementedError, ShapeMismatchError, tf.errors.InvalidArgumentError)
@@ -100,32 +102,33 @@ def _first_line(error: Exception) -> str:
 
 
 def _check_outputs(model: Any, num_columns: int) -> None:
-    likelihood, num_functions = model.likelihood, _num_functions(model)
-    kind = type(likelihood).__name__
-    latent = getattr(likelihood, "latent_dim", None)
-    if latent is not None and num_functions is not None and latent != num_functions:
+    likelihood, number = model.likelihood, num_functions(model)
+    if not isinstance(likelihood, Likelihood):
+        return
+    latent = likelihood.latent_dim
+    if latent is not None and number not in (None, latent):
         raise ValueError(
-            f"model.num_latent_gps: found {num_functions}, but a {kind} likelihood is of {latent} "
-            f"functions; build the model with num_latent_gps={latent}."
+            f"model.num_latent_gps: found {number}, but a {type(likelihood).__name__} "
+            f"likelihood is of {latent} functions; build the model with num_latent_gps={latent}."
         )
-    expected = getattr(likelihood, "observation_dim", None)
-    if isinstance(likelihood, (MultiClass, Softmax)):
-        expected = 1
-    elif isinstance(likelihood, ScalarLikelihood) and not isinstance(
-        likelihood, SwitchedLikelihood
-    ):
-        expected = num_functions
-    if expected is not None and expected != num_columns:
-        raise ValueError(
-            f"data: Y has {num_columns} columns, but the model and its {kind} likelihood take "
-            f"{expected}; pass Y with {expected}, or build the model with another num_latent_gps."
-        )
+    check_number_of_targets(likelihood, number, num_columns)
 
 
-def _num_functions(model: Any) -> int | None:
+def num_functions(model: Any) -> int | None:
     """The number of latent functions of the likelihood; None if it is not known."""
     kernel = getattr(model, "kernel", None)
     if isinstance(kernel, gpflow.kernels.LinearCoregionalization):
         return int(np.shape(kernel.W)[0])
     number = getattr(model, "num_latent_gps", None)
     return number if isinstance(number, int) else None
+
+
+def failing_likelihood(model: Any, X: Any, Y: Any) -> str | None:
+    """What to say if the likelihood of a model alone makes numbers that are not finite, of some of
+    the rows; None if it does not, or has other functions than one can tell."""
+    likelihood, number = getattr(model, "likelihood", None), num_functions(model)
+    if number is None or not isinstance(likelihood, Likelihood):
+        return None
+    X = tf.cast(X, gpflow.default_float())
+    Y = tf.cast(Y, targets_type(likelihood, np.asarray(Y).dtype))
+    return not_finite_alone(likelihood, X, Y, number)

@@ -1,0 +1,405 @@
+"""All of GPflow's likelihoods, by all models, with right and wrong targets: each right or refused.
+
+Where q is the prior, the bound is a sum over the rows of the expected log density under the prior
+of f. The table has the densities of SciPy, with which each bound that a model returns is compared.
+Targets that mean nothing must be refused, by an error that names Y or the likelihood.
+"""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import re
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple
+
+import gpflow
+import numpy as np
+import pytest
+import tensorflow as tf
+import tensorflow_probability as tfp
+from gpflow import likelihoods as of
+from gpflow.inducing_variables import InducingPoints
+from scipy import stats
+
+import interdomain as idm
+import interdomain.deep
+from interdomain.models.targets import targets_type
+from interdomain.training.data import make_batches
+from interdomain.training.validation import check_columns
+
+N, VARIANCE = 24, 1.5
+X = np.linspace(-1, 1, N)[:, None]
+Z = np.linspace(-1, 1, 4)[:, None]
+RNG = np.random.default_rng(0)
+LABELS = np.arange(N)[:, None] % 2.0
+THREE = np.arange(N)[:, None] % 3.0
+REAL = np.sin(3 * X) + 0.1
+NODES, WEIGHTS = np.polynomial.hermite_e.hermegauss(20)
+NODES, WEIGHTS = NODES * np.sqrt(VARIANCE), WEIGHTS / np.sqrt(2 * np.pi)
+
+
+def probit(f: Any) -> Any:
+    """GPflow's, which keeps away from zero and one."""
+    return stats.norm.cdf(f) * (1 - 2e-3) + 1e-3
+
+
+def bins(y: Any, f: Any) -> Any:
+    ends = np.array([-np.inf, -1.0, 0.0, 1.0, np.inf])
+    lower, upper = (stats.norm.cdf(ends[int(y) + more] - f) for more in (0, 1))
+    return np.log((upper - lower) * (1 - 2e-3) + 1e-6)
+
+
+def beta(y: Any, f: Any) -> Any:
+    return stats.beta.logpdf(y, 2 * probit(f), 2 * (1 - probit(f)))
+
+
+def normal(y: Any, f: Any, variance: float = 0.3) -> Any:
+    return stats.norm.logpdf(y, f, np.sqrt(variance))
+
+
+class Case(NamedTuple):
+    """A likelihood, targets that it takes, and some that are out of its range.
+
+    The density is that of a value of Y at values of f; of several functions, there is the sum over
+    the rows of its expectation.
+    """
+
+    make: Callable[[], Any]
+    Y: Any
+    density: Callable[..., Any] | None
+    outside: Any = None
+    latents: int = 1
+    expected: Callable[[Any], float] | None = None
+    rtol: float = 1e-6
+
+
+def of_rows(values: Any, density: Callable[..., Any]) -> float:
+    return float(sum(WEIGHTS @ density(y, NODES) for y in np.ravel(values)))
+
+
+def heteroskedastic(Y: Any) -> float:
+    first, second = np.meshgrid(NODES, NODES)
+    return float(
+        sum(WEIGHTS @ stats.norm.logpdf(y, first, np.exp(second)) @ WEIGHTS for y in np.ravel(Y))
+    )
+
+
+def by_source(Y: Any) -> float:
+    return of_rows(Y[Y[:, 1] == 0, 0], normal) + of_rows(
+        Y[Y[:, 1] == 1, 0], lambda y, f: normal(y, f, 0.7)
+    )
+
+
+def logits(Y: Any) -> float:
+    f = np.sqrt(VARIANCE) * RNG.normal(size=[100_000, 3])
+    return len(Y) * float(np.mean(f[:, 0] - np.log(np.sum(np.exp(f), axis=1))))
+
+
+def softmax() -> Any:
+    likelihood = of.Softmax(3)
+    likelihood.num_monte_carlo_points = 2_000
+    return likelihood
+
+
+def gaussian_by_draws() -> Any:
+    likelihood = of.GaussianMC(0.3)
+    likelihood.num_monte_carlo_points = 2_000
+    return likelihood
+
+
+def of_two_functions(F: Any) -> Any:
+    return tfp.distributions.Normal(F[..., :1], tf.exp(F[..., 1:]))
+
+
+CASES: Mapping[str, Case] = {
+    "Bernoulli": Case(
+        of.Bernoulli, LABELS, lambda y, f: np.log(np.where(y == 1, probit(f), 1 - probit(f))), 2.0
+    ),
+    "Beta": Case(lambda: of.Beta(scale=2.0), 0.1 + 0.25 * THREE, beta, 1.0),
+    "Exponential": Case(
+        of.Exponential, 0.5 + THREE, lambda y, f: stats.expon.logpdf(y, scale=np.exp(f)), -1.0
+    ),
+    "Gamma": Case(
+        lambda: of.Gamma(shape=2.0),
+        0.5 + THREE,
+        lambda y, f: stats.gamma.logpdf(y, 2.0, scale=np.exp(f)),
+        0.0,
+    ),
+    "Gaussian": Case(lambda: of.Gaussian(0.3), REAL, normal),
+    "GaussianMC": Case(gaussian_by_draws, REAL, normal, rtol=0.1),
+    "HeteroskedasticTFPConditional": Case(
+        of.HeteroskedasticTFPConditional, REAL, None, latents=2, expected=heteroskedastic, rtol=1e-4
+    ),
+    "MultiLatentTFPConditional": Case(
+        lambda: of.MultiLatentTFPConditional(2, of_two_functions),
+        REAL,
+        None,
+        latents=2,
+        expected=heteroskedastic,
+        rtol=1e-4,
+    ),
+    "MultiClass": Case(
+        lambda: of.MultiClass(3),
+        THREE,
+        None,
+        3.0,
+        latents=3,
+        expected=lambda Y: len(Y) * (np.log(1 - 1e-3) + 2 * np.log(1e-3 / 2)) / 3,
+        rtol=1e-4,
+    ),
+    "Ordinal": Case(lambda: of.Ordinal(np.array([-1.0, 0.0, 1.0])), 1 + LABELS, bins, 4.0),
+    "Poisson": Case(of.Poisson, THREE, lambda y, f: stats.poisson.logpmf(y, np.exp(f)), 0.5),
+    "Softmax": Case(softmax, THREE, None, 3.0, latents=3, expected=logits, rtol=0.05),
+    "StudentT": Case(
+        lambda: of.StudentT(scale=0.5), REAL, lambda y, f: stats.t.logpdf(y, 3, f, 0.5)
+    ),
+    "SwitchedLikelihood": Case(
+        lambda: of.SwitchedLikelihood([of.Gaussian(0.3), of.Gaussian(0.7)]),
+        np.hstack([REAL, LABELS]),
+        None,
+        2.0,
+        expected=by_source,
+    ),
+}
+
+
+def kernel(share: float = 1.0) -> Any:
+    return gpflow.kernels.Matern52(variance=share * VARIANCE, lengthscales=0.5)
+
+
+def parts() -> dict[str, Any]:
+    return {"kernel": kernel(), "inducing_variable": InducingPoints(Z.copy())}
+
+
+def svgp(likelihood: Any, latents: int) -> Any:
+    return gpflow.models.SVGP(likelihood=likelihood, num_latent_gps=latents, num_data=N, **parts())
+
+
+def additive(likelihood: Any, latents: int) -> Any:
+    blocks = [InducingPoints(Z.copy()), InducingPoints(Z[1:].copy())]
+    return idm.models.AdditiveSVGP(
+        kernel(0.5) + kernel(0.5),
+        likelihood,
+        idm.inducing_variables.SumInducingVariables(blocks),
+        num_latent_gps=latents,
+        num_data=N,
+    )
+
+
+def orthogonal(likelihood: Any, latents: int) -> Any:
+    other = InducingPoints(Z[:2] + 0.1)
+    return idm.models.OrthogonalSVGP(
+        likelihood=likelihood,
+        orthogonal_inducing_variable=other,
+        num_latent_gps=latents,
+        num_data=N,
+        **parts(),
+    )
+
+
+def harmonic(likelihood: Any, latents: int) -> Any:
+    negation = idm.transforms.Negation()
+    return idm.models.HVGP(
+        kernel(), likelihood, Z[2:].copy(), negation, num_latent_gps=latents, num_data=N
+    )
+
+
+def deep(likelihood: Any, latents: int) -> Any:
+    layer = idm.deep.StructuredLayer(num_data=N, num_latent_gps=latents, **parts())
+    layer.q_sqrt.assign(tf.eye(len(Z), batch_shape=[latents], dtype=tf.float64))
+    return idm.deep.DeepGP([layer], likelihood)
+
+
+def of_batches(make: Callable[[Any, int], Any]) -> Callable[[Case], Callable[[Any], float]]:
+    """The bound of what a fit would give the model, after the checks of a fit."""
+
+    def of_case(case: Case) -> Callable[[Any], float]:
+        model = make(case.make(), case.latents)
+
+        def bound(data: Any) -> float:
+            batches = make_batches(model, data, full_batch=False, batch_size=None, seed=0)
+            check_columns(model, batches.columns())
+            return float(model.elbo(batches.batch(0)))
+
+        return bound
+
+    return of_case
+
+
+def anew(bound: Callable[[Case, Any], float]) -> Callable[[Case], Callable[[Any], float]]:
+    """Of models that are made of the data."""
+    return lambda case: lambda data: bound(case, data)
+
+
+def of_internal_data(case: Case, data: Any) -> float:
+    """Of a model that holds its data, in the types that GPflow needs them in."""
+    Y = tf.cast(data[1], targets_type(case.make()))
+    model = gpflow.models.VGP((X, Y), kernel(), case.make(), num_latent_gps=case.latents)
+    batches = make_batches(model, None, full_batch=True, batch_size=None, seed=0)
+    check_columns(model, batches.columns())
+    return float(model.elbo())
+
+
+def started(case: Case, data: Any) -> float:
+    """Of a regression: where q is the prior again, the bound is that of the others."""
+    model = svgp(case.make(), case.latents)
+    q_mu, q_sqrt = (parameter.numpy() for parameter in (model.q_mu, model.q_sqrt))
+    idm.training.start_at_optimum(model, data)
+    model.q_mu.assign(q_mu)
+    model.q_sqrt.assign(q_sqrt)
+    return float(model.elbo((data[0], tf.cast(data[1], tf.float64))))
+
+
+def structured(case: Case, data: Any) -> float:
+    """The bound of the prior, and what it differs by from GPflow's where q is optimal."""
+    model = idm.models.StructuredSGPR(data, likelihood=case.make(), progress=False, **parts())
+    bound = float(model.elbo())
+    data = X, np.asarray(data[1], float)
+    other = gpflow.models.SGPR(data, kernel(), InducingPoints(Z.copy()), noise_variance=0.3)
+    return started(case, data) + bound - float(other.elbo())
+
+
+def listed(case: Case, data: Any) -> float:
+    """Of the SVGP that is among the candidates, for the Y that it is for."""
+    likelihood = case.make()
+    found = idm.diagnostics.candidates(*data, likelihood)["points"]
+    assert found.arguments["num_latent"] == case.latents
+    return of_batches(svgp)(case)((X, np.reshape(np.asarray(data[1], float), [N, -1])))
+
+
+MODELS: Mapping[str, Callable[[Case], Callable[[Any], float]]] = {
+    "SVGP": of_batches(svgp),
+    "AdditiveSVGP": of_batches(additive),
+    "OrthogonalSVGP": of_batches(orthogonal),
+    "HVGP": of_batches(harmonic),
+    "DeepGP": of_batches(deep),
+    "VGP": anew(of_internal_data),
+    "StructuredSGPR": anew(structured),
+    "start_at_optimum": anew(started),
+    "candidates": anew(listed),
+}
+
+
+def integral(Y: Any) -> bool:
+    return bool(np.all(Y == np.round(Y)))
+
+
+def given(case: Case) -> dict[str, tuple[Any, Any | None]]:
+    """Data by kind, and the targets that they mean; None if they mean nothing."""
+    Y = case.Y
+    kinds: dict[str, tuple[Any, Any | None]] = {
+        "float": ((X, Y), Y),
+        "float32": ((X, Y.astype(np.float32)), Y.astype(np.float32).astype(float)),
+        "transposed": ((X, Y.T), None),
+        "flat": ((X, Y[:, 0]), None),
+        "empty": ((X, Y[:0]), None),
+        "no rows": ((X[:0], Y[:0]), None),
+        "NaN": ((X, np.where(np.arange(N)[:, None] == 3, np.nan, Y)), None),
+        "one-hot": ((X, np.eye(3)[THREE[:, 0].astype(int)]), None),
+        "text": ((X, np.full(Y.shape, "a")), None),
+    }
+    if integral(Y):
+        kinds["integer"] = (X, Y.astype(int)), Y
+    if np.all((Y == 0) | (Y == 1)) or case.latents == 3:
+        kinds["boolean"] = (X, LABELS > 0), LABELS
+    if case.outside is not None:
+        last = np.arange(N)[:, None] == 3
+        last = last & (np.arange(Y.shape[1]) == Y.shape[1] - 1)
+        kinds["out of range"] = (X, np.where(last, case.outside, Y)), None
+    return kinds
+
+
+def expected(case: Case, Y: Any) -> float:
+    return of_rows(Y, case.density) if case.expected is None else case.expected(Y)
+
+
+def meaning(name: str, model: str, kind: str, Y: Any | None) -> Any | None:
+    """What a model may take targets for; None if it has to refuse them. "skip" where that is no
+    matter of this library, or in another test."""
+    if model in ("StructuredSGPR", "start_at_optimum") and name != "Gaussian":
+        return None
+    if model == "VGP" and kind not in ("float", "one-hot", "NaN", "out of range"):
+        return "skip"  # its constructor is GPflow's
+    if model == "candidates" and kind == "NaN":
+        return "skip"  # rows that are left out
+    if model == "candidates" and kind == "flat" and name != "SwitchedLikelihood":
+        return CASES[name].Y
+    several = model in ("StructuredSGPR", "candidates") and CASES[name].latents == 1
+    if several and kind == "one-hot" and name not in ("Beta", "Exponential", "Gamma"):
+        return "skip"  # a function for each column
+    return Y
+
+
+def test_the_table_has_all_likelihoods_of_gpflow() -> None:
+    concrete = {
+        name
+        for name, kind in vars(of).items()
+        if inspect.isclass(kind) and issubclass(kind, of.Likelihood)
+        if not inspect.isabstract(kind)
+    }
+    assert set(CASES) == concrete
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_right_or_refused(name: str) -> None:
+    case = CASES[name]
+    bounds = {model: make(case) for model, make in MODELS.items()}
+    for kind, (data, Y) in given(case).items():
+        for model, bound in bounds.items():
+            right = meaning(name, model, kind, Y)
+            if not isinstance(right, str):
+                check(functools.partial(bound, data), case, right, f"{model}, {kind}")
+
+
+def check(bound: Callable[[], float], case: Case, right: Any | None, what: str) -> None:
+    try:
+        found = bound()
+    except ValueError as error:
+        assert right is None, f"{what}: {error}"
+        assert re.search(r"\b[XY]\b|likelihood", str(error)), f"{what}: {error}"
+    else:
+        assert right is not None, f"{what}: {found}"
+        assert found == pytest.approx(expected(case, right), rel=case.rtol), what
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_right_or_refused_in_passes(name: str) -> None:
+    """CollapsedSVGP, traced once for each likelihood."""
+    case, model = CASES[name], None
+    for kind, (data, Y) in given(case).items():
+
+        def bound(data: Any = data) -> float:
+            nonlocal model
+            if model is None:
+                model = idm.models.CollapsedSVGP(data, likelihood=case.make(), **frozen())
+                assert model.num_latent_gps == case.latents
+                return model.elbo()
+            return model.model_of(data).elbo()
+
+        check(bound, case, Y, f"CollapsedSVGP, {kind}")
+
+
+def frozen() -> dict[str, Any]:
+    made = parts()
+    for part in made.values():
+        gpflow.set_trainable(part, False)
+    return made
+
+
+def test_a_function_for_each_column() -> None:
+    """Of likelihoods that have as many as Y has columns, and one column more of a switched one."""
+    Y = np.eye(3)[THREE[:, 0].astype(int)]
+    for name in ("Gaussian", "Bernoulli", "Poisson", "SwitchedLikelihood"):
+        case = CASES[name]
+        latents = 2 if name == "SwitchedLikelihood" else 3
+        value = expected(case, Y)
+        if name == "SwitchedLikelihood":
+            value = sum(case.expected(Y[:, [column, 2]]) for column in (0, 1))
+        model = idm.models.CollapsedSVGP((X, Y), likelihood=case.make(), progress=False, **frozen())
+        assert model.num_latent_gps == latents
+        assert model.elbo() == pytest.approx(value, rel=case.rtol)
+        found = idm.diagnostics.candidates(X, Y, case.make())["points"]
+        assert found.arguments["num_latent"] == latents
+        bound = of_batches(svgp)(case._replace(latents=latents))((X, Y))
+        assert bound == pytest.approx(value, rel=case.rtol)

@@ -1,0 +1,130 @@
+"""Values of Y that are missing, for likelihoods that leave them out."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import gpflow
+import numpy as np
+import pytest
+import tensorflow as tf
+from gpflow.likelihoods import Gaussian
+
+import interdomain as idm
+from interdomain.diagnostics.prepared import prepare
+from interdomain.models import CollapsedSVGP, StructuredSGPR
+from interdomain.training import Entrant
+from tests.models.small import (
+    VALUES,
+    X,
+    Z,
+    collapsed,
+    kernel,
+    points,
+    svgp,
+)
+
+
+class LeavesOutNaN(Gaussian):
+    """Gaussian, where NaN says nothing, output by output."""
+
+    allow_nan = True
+
+    def _variational_expectations(self, X: Any, Fmu: Any, Fvar: Any, Y: Any) -> Any:
+        return self._of_known(Y, Fmu, self._variance(X), Fvar / self._variance(X))
+
+    def _predict_log_density(self, X: Any, Fmu: Any, Fvar: Any, Y: Any) -> Any:
+        return self._of_known(Y, Fmu, Fvar + self._variance(X), 0.0)
+
+    def _of_known(self, Y: Any, mean: Any, variance: Any, more: Any) -> Any:
+        known = ~tf.math.is_nan(Y)
+        square = tf.square(tf.where(known, Y - mean, 0.0)) / variance
+        each = -0.5 * (tf.math.log(2 * np.pi * variance) + square + more)
+        return tf.reduce_sum(tf.where(known, each, 0.0), axis=-1)
+
+
+def with_missing() -> Any:
+    """Two outputs, of which different rows are missing; one row of both."""
+    Y = np.hstack([VALUES, np.cos(3 * X)])
+    Y[::3, 0] = Y[1::4, 1] = Y[0, 1] = np.nan
+    return Y
+
+
+def means_of_known(Y: Any, noise: float) -> Any:
+    """Of each output, by NumPy, from the rows that there are of it."""
+    columns = []
+    for column in Y.T:
+        rows = ~np.isnan(column)
+        Kzx = kernel()(Z, X[rows]).numpy()
+        jitter = gpflow.default_jitter() * np.eye(len(Z))
+        weights = np.linalg.solve(kernel()(Z).numpy() + jitter + Kzx @ Kzx.T / noise, Kzx)
+        columns.append(kernel()(X, Z).numpy() @ weights @ column[rows] / noise)
+    return np.transpose(columns)
+
+
+def test_values_that_are_missing_are_left_out_output_by_output() -> None:
+    Y, likelihood = with_missing(), LeavesOutNaN(0.2)
+    model = collapsed(likelihood, Y)
+    model.assign_sites(model.pass_over_data().sites)
+    expected = means_of_known(Y, 0.2)
+    np.testing.assert_allclose(model.predict_f(X)[0], expected, rtol=1e-8, atol=1e-10)
+    assert model.num_data == len(X)
+    elbo = model.elbo()
+    assert float(model.to_svgp().elbo((X, Y))) == pytest.approx(elbo, rel=1e-10)
+    trained = svgp(likelihood, 2)
+    gpflow.set_trainable(likelihood, False)
+    idm.training.fit(
+        trained, (X, Y), batch_size=len(X), natural_gradient=1.0, steps=1, progress=False
+    )
+    np.testing.assert_allclose(trained.predict_f(X)[0], expected, rtol=1e-6, atol=1e-8)
+    parts = [
+        idm.serving.predict_in_batches(
+            model, X, Y=targets, method="predict_log_density", progress=False
+        )
+        for targets in (Y, Y[:, :1] * [1, np.nan], Y[:, 1:] * [np.nan, 1])
+    ]
+    np.testing.assert_allclose(parts[0], parts[1] + parts[2])
+    assert parts[0][0] == 0
+
+
+def test_infinite_targets_are_never_right() -> None:
+    Y = np.where(np.isnan(with_missing()), np.inf, VALUES)
+    for call in (
+        lambda: collapsed(LeavesOutNaN(0.2), Y).pass_over_data(),
+        lambda: idm.training.fit(svgp(LeavesOutNaN(0.2), 2), (X, Y), progress=False),
+    ):
+        with pytest.raises(ValueError, match="6 rows have NaN|in 6 of 12"):
+            call()
+
+
+def test_nan_is_refused_by_others_which_name_the_way() -> None:
+    Y = with_missing()
+    declared = Gaussian(0.2)
+    declared.allow_nan = True  # its densities are those of GPflow: NaN
+    for call in (
+        lambda: collapsed(declared, Y).pass_over_data(),
+        lambda: StructuredSGPR((X, Y), kernel(), points(), progress=False).elbo(),
+        lambda: idm.training.fit(svgp(declared, 2), (X, Y), progress=False),
+        lambda: idm.training.start_at_optimum(svgp(Gaussian(), 2), (X, Y)),
+    ):
+        with pytest.raises(ValueError, match="CollapsedSVGP or gpflow.models.SVGP.*allow_nan = Tr"):
+            call()
+
+
+def test_a_table_keeps_rows_whose_targets_are_missing() -> None:
+    rows = np.linspace(-1, 1, 60)[:, None]
+    Y = np.hstack([np.sin(rows), np.cos(rows)])
+    Y[::3, 0] = np.nan
+    kept = prepare(rows, Y, gaussian=False, likelihood=LeavesOutNaN())
+    dropped = prepare(rows, Y, gaussian=True)
+    assert len(kept.X) == 60 and len(dropped.X) == 40
+    entrants = {
+        "those": Entrant(
+            lambda data: CollapsedSVGP(data, kernel(), LeavesOutNaN(), points(), progress=False),
+            {"max_passes": 2, "steps": 0},
+        ),
+        "others": Entrant(lambda data: StructuredSGPR(data, kernel(), points(), progress=False)),
+    }
+    entries = idm.training.race(entrants, (rows, Y), 1, progress=False).entries
+    assert entries["those"].error is None and np.isfinite(entries["those"].trace[-1].rmse)
+    assert "NaN or infinite numbers" in str(entries["others"].error)

@@ -1,0 +1,234 @@
+"""What is known of targets: whose densities a likelihood has, columns, types and values of Y."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import gpflow
+import numpy as np
+import pytest
+import tensorflow as tf
+from gpflow.likelihoods import Gaussian
+
+import interdomain as idm
+from interdomain.models import StructuredSGPR
+from interdomain.models.targets import densities_of
+from interdomain.training.data import make_batches
+from tests.models.small import (
+    MISSING,
+    VALUES,
+    KnownNoise,
+    WithoutMissing,
+    X,
+    Z,
+    by_source,
+    collapsed,
+    kernel,
+    points,
+    svgp,
+    with_method_replaced,
+)
+
+
+class Renamed(Gaussian):
+    """Another constructor, and nothing else."""
+
+    def __init__(self) -> None:
+        super().__init__(0.2)
+
+
+def test_whose_densities_a_likelihood_has() -> None:
+    class Mixed(gpflow.base.Module):
+        def _scalar_log_prob(self, X: Any, F: Any, Y: Any) -> Any:
+            return F
+
+    class OfAMixin(Mixed, Gaussian):
+        """Its densities come before those of Gaussian."""
+
+    for likelihood in (Gaussian(), Renamed(), gpflow.likelihoods.Bernoulli()):
+        assert densities_of(likelihood) in (Gaussian, gpflow.likelihoods.Bernoulli)
+    for other in (WithoutMissing(), OfAMixin(), with_method_replaced(), None, object()):
+        assert densities_of(other) is None
+
+
+@pytest.mark.parametrize("make", [WithoutMissing, with_method_replaced], ids=["class", "instance"])
+def test_the_closed_form_is_for_the_densities_of_gaussian(make: Any) -> None:
+    Y = np.where(np.arange(len(X))[:, None] % 3 == 0, MISSING, np.sin(3 * X))
+    for call in (
+        lambda: StructuredSGPR((X, Y), kernel(), points(), likelihood=make()),
+        lambda: idm.training.start_at_optimum(svgp(make()), (X, Y)),
+    ):
+        with pytest.raises(ValueError, match="densities of its own; .*CollapsedSVGP"):
+            call()
+    for own in (Renamed(), Gaussian(0.2)):
+        assert StructuredSGPR((X, X), kernel(), points(), likelihood=own).likelihood is own
+
+
+def test_targets_that_are_missing_leave_the_others() -> None:
+    """The model that is named takes them: one step gives the exact posterior of the others."""
+    missing = np.arange(len(X)) % 3 == 0
+    Y = np.where(missing[:, None], MISSING, np.sin(3 * X))
+    model = collapsed(WithoutMissing(0.2), Y)
+    model.assign_sites(model.pass_over_data().sites)
+    K = lambda A, B: kernel()(A, B).numpy()  # noqa: E731
+    Kzz, Kzx = K(Z, Z), K(Z, X[~missing])
+    precision = Kzz + Kzx @ Kzx.T / 0.2
+    expected = K(X, Z) @ np.linalg.solve(precision, Kzx @ Y[~missing]) / 0.2
+    np.testing.assert_allclose(model.predict_f(X)[0], expected, atol=1e-5)
+
+
+def test_noise_of_each_column_is_no_single_noise() -> None:
+    noise = Gaussian(np.array([0.1, 0.4]))
+    Y = np.hstack([X, -X])
+    with pytest.raises(ValueError, match="its noise is 2 variances"):
+        StructuredSGPR((X, Y), kernel(), points(), likelihood=noise)
+    with pytest.raises(ValueError, match="differs between the columns of Y"):
+        idm.training.start_at_optimum(svgp(noise, 2), (X, Y))
+
+
+SOURCES = np.random.default_rng(1).integers(0, 2, X.shape).astype(float)
+
+
+def log_evidence(noise: Any) -> float:
+    """Of VALUES under the prior of the points' projection, in NumPy."""
+    Kzx, Kzz = kernel()(Z, X).numpy(), kernel()(Z).numpy()
+    covariance = Kzx.T @ np.linalg.solve(Kzz + gpflow.default_jitter() * np.eye(len(Z)), Kzx)
+    rest = kernel()(X, full_cov=False).numpy() - np.diag(covariance)
+    covariance += np.diag(noise)
+    alpha = np.linalg.solve(covariance, VALUES)
+    determinant = np.linalg.slogdet(2 * np.pi * covariance)[1]
+    return -0.5 * (float(np.sum(VALUES * alpha)) + determinant + np.sum(rest / noise))
+
+
+def test_noise_by_source_has_one_function() -> None:
+    """GPflow #1712: the column that says which likelihood a row has is no function's."""
+    Y = np.hstack([VALUES, SOURCES])
+    noise = np.where(SOURCES[:, 0] == 1, 0.4, 0.05)
+    told = np.hstack([VALUES, noise[:, None]])
+    for model in (
+        collapsed(by_source(), Y),
+        collapsed(by_source(), Y, num_latent_gps=1),
+        collapsed(KnownNoise(), told),
+        collapsed(KnownNoise(None, None), told, num_latent_gps=1),
+    ):
+        assert model.num_latent_gps == 1
+        model.assign_sites(model.pass_over_data().sites)
+        assert model.elbo() == pytest.approx(log_evidence(noise), rel=1e-6)
+
+
+def test_two_outputs_and_their_source() -> None:
+    Y = np.hstack([VALUES, -VALUES, SOURCES])
+    assert collapsed(by_source(), Y).num_latent_gps == 2
+    assert collapsed(KnownNoise(None, None), Y).num_latent_gps == 3  # of nothing that says more
+    with pytest.raises(ValueError, match="Y has 3 columns, .* SwitchedLikelihood .* take 2; pass"):
+        collapsed(by_source(), Y, num_latent_gps=1)
+    with pytest.raises(ValueError, match="Y has 2 columns, .* Gaussian likelihood take 1"):
+        collapsed(Gaussian(), Y[:, :2], num_latent_gps=1)
+    with pytest.raises(ValueError, match="num_latent_gps must be 1 for KnownNoise, found 2"):
+        collapsed(KnownNoise(), Y[:, :2], num_latent_gps=2)
+
+
+@pytest.mark.parametrize(
+    ("targets", "message"),
+    [
+        (np.hstack([VALUES, SOURCES + 1]), "one of the 2 likelihoods: 0, ..., 1, in the last"),
+        (np.hstack([VALUES, SOURCES / 2]), "one of the 2 likelihoods: 0, ..., 1, in the last"),
+        (np.hstack([VALUES, SOURCES]), "0 or 1 .* for Bernoulli, where the last column is 1"),
+        (SOURCES, "Y has 1 columns, .* SwitchedLikelihood likelihood take 2"),
+    ],
+)
+def test_rows_of_a_switched_likelihood(targets: Any, message: str) -> None:
+    mixed = gpflow.likelihoods.SwitchedLikelihood([Gaussian(), gpflow.likelihoods.Bernoulli()])
+    for call in (
+        lambda: collapsed(mixed, targets).pass_over_data(),
+        lambda: idm.training.fit(svgp(mixed), (X, targets), steps=1, progress=False),
+    ):
+        with pytest.raises(ValueError, match=message):
+            call()
+
+
+CLASSES = np.digitize(X, [-0.3, 0.4])
+ONE_HOT = np.eye(3)[CLASSES[:, 0]]
+
+
+@pytest.mark.parametrize("likelihood", [gpflow.likelihoods.Softmax, gpflow.likelihoods.MultiClass])
+def test_classes_are_numbers_and_not_columns(likelihood: Any) -> None:
+    """GPflow #438, #1591, #2123; as floats, integers and, of two, booleans."""
+    for rows in (ONE_HOT, ONE_HOT.astype(int), ONE_HOT > 0):
+        for call in (
+            lambda rows=rows: collapsed(likelihood(3), rows),
+            lambda rows=rows: idm.training.fit(svgp(likelihood(3), 3), (X, rows), progress=False),
+            lambda rows=rows: idm.training.fit(
+                gpflow.models.VGP((X, rows), kernel(), likelihood(3)), progress=False
+            ),
+        ):
+            with pytest.raises(ValueError, match=r"Y has 3 columns.*np.argmax\(Y, axis=1\)"):
+                call()
+    bounds = []
+    for rows in (CLASSES, CLASSES.astype(float), CLASSES.astype(np.uint8)):
+        model = collapsed(likelihood(3), rows)
+        bounds.append(model.elbo())
+        model.assign_sites(model.pass_over_data().clipped)
+        prediction = np.argmax(model.predict_y(X)[0], axis=1)
+        assert np.mean(prediction == CLASSES[:, 0]) > 0.9
+    assert len(set(bounds)) == 1
+
+
+def test_a_fit_takes_classes_of_any_type() -> None:
+    """The batches of a step are what the likelihood takes."""
+    pairs = {
+        "Softmax": (gpflow.likelihoods.Softmax(3), 3, CLASSES, tf.int64),
+        "two": (gpflow.likelihoods.Softmax(2), 2, CLASSES > 0, tf.int64),
+        "MultiClass": (gpflow.likelihoods.MultiClass(3), 3, CLASSES, tf.float64),
+        "Bernoulli": (gpflow.likelihoods.Bernoulli(), 1, CLASSES > 0, tf.float64),
+        "Poisson": (gpflow.likelihoods.Poisson(), 1, CLASSES, tf.float64),
+        "Gaussian": (Gaussian(), 1, CLASSES, tf.float64),
+    }
+    for name, (likelihood, num_latents, Y, dtype) in pairs.items():
+        model = svgp(likelihood, num_latents)
+        for given in (Y, Y.astype(float), Y.astype(np.int32)):
+            slices = tf.data.Dataset.from_tensor_slices((X, given))
+            for data, size in ((X, given), None), ((X, given), len(X)), (slices.batch(12), None):
+                batch = make_batches(model, data, full_batch=False, batch_size=size, seed=0).batch(
+                    0
+                )
+                assert batch[1].dtype == dtype, name
+                in_order = np.argsort(batch[0][:, 0]), np.argsort(X[:, 0])
+                np.testing.assert_array_equal(batch[1].numpy()[in_order[0]], Y[in_order[1]])
+        assert np.isfinite(model.elbo(batch)), name
+
+
+def test_every_batch_of_a_dataset_is_looked_at() -> None:
+    wrong = np.where(np.arange(len(X))[:, None] == 7, 3, CLASSES)
+    dataset = tf.data.Dataset.from_tensor_slices((X, wrong)).batch(6)
+    model = svgp(gpflow.likelihoods.Softmax(3), 3)
+    batches = make_batches(model, dataset, full_batch=False, batch_size=None, seed=0)
+    batches.batch(0)
+    with pytest.raises(ValueError, match="one of the 3 classes: .* Softmax, found 0, 1, ..., 3"):
+        batches.batch(1)
+
+
+def test_log_densities_of_classes_of_any_type() -> None:
+    model = svgp(gpflow.likelihoods.Softmax(3), 3)
+    densities = []
+    for Y in (CLASSES, CLASSES.astype(float)):
+        tf.random.set_seed(0)
+        found = idm.serving.predict_in_batches(
+            model, X, Y=Y, method="predict_log_density", progress=False
+        )
+        densities.append(found)
+    np.testing.assert_array_equal(*densities)
+    for wrong, message in ((ONE_HOT, "Y has 3 columns"), (CLASSES + 1, "one of the 3 classes")):
+        with pytest.raises(ValueError, match=message):
+            idm.serving.predict_in_batches(
+                model, X, Y=wrong, method="predict_log_density", progress=False
+            )
+
+
+def test_densities_of_classes_of_any_type() -> None:
+    """Softmax takes integers only; features are chosen by densities of rows that are held out."""
+    model, densities = collapsed(gpflow.likelihoods.Softmax(3), CLASSES), []
+    for Y in (CLASSES, CLASSES.astype(float)):
+        tf.random.set_seed(0)
+        densities.append(model.predict_log_density((X, Y)).numpy())
+    np.testing.assert_array_equal(*densities)
