@@ -171,8 +171,9 @@ class HarmonicInducingPoints(DecomposedInducingVariables):
         """Make inducing points at k-means centres of the data, with another seed for each part.
 
         Where the base kernel sums a function over points of an input, such as the patches of an
-        image, they are centres of these. A point of a part stands for all its images. If the data are symmetric under the
-        transformations, some points would lie on images of others; ``fold`` avoids this.
+        image, they are centres of these. A point of a part stands for all its images. If the data
+        are symmetric under the transformations, some points would lie on images of others;
+        ``fold`` avoids this.
 
         :param kernel: The kernel they will be used with.
         :param X: Inputs ``[N, D]``. Of more than 10,000 rows a random sample is used (of ten rows
