@@ -39,7 +39,22 @@ def _examples() -> Iterator[doctest.DocTest]:
 EXAMPLES = {test.name.removeprefix("interdomain."): test for test in _examples()}
 
 
-@pytest.mark.parametrize("name", EXAMPLES)
+WITH_FIT = {
+    "deep.model.DeepGP",
+    "diagnostics.recommend.recommend",
+    "kernels.zonal.free_spectrum.FreeSpectrum",
+    "models.collapsed_svgp.CollapsedSVGP",
+    "training.additive.fit_additive",
+    "training.race.race",
+    "training.sgpr.fit_sgpr",
+}
+"""Those that take seconds."""
+
+
+@pytest.mark.parametrize(
+    "name",
+    [pytest.param(n, marks=pytest.mark.slow if n in WITH_FIT else ()) for n in EXAMPLES],
+)
 def test_example(name: str) -> None:
     """In a namespace of its own: each can be pasted."""
     report: list[str] = []
@@ -47,11 +62,12 @@ def test_example(name: str) -> None:
     assert not failed, "".join(report)
 
 
-@pytest.mark.parametrize("name", sorted(WITH_EXAMPLE))
-def test_the_most_used_classes_have_an_example(name: str) -> None:
-    package, _, public = name.partition(".")
-    kind = getattr(getattr(interdomain, package), public)
-    assert f"{kind.__module__}.{kind.__qualname__}".removeprefix("interdomain.") in EXAMPLES
+def test_the_most_used_classes_have_an_example() -> None:
+    for name in WITH_EXAMPLE:
+        package, _, public = name.partition(".")
+        kind = getattr(getattr(interdomain, package), public)
+        assert f"{kind.__module__}.{kind.__qualname__}".removeprefix("interdomain.") in EXAMPLES
+    assert set(EXAMPLES) >= WITH_FIT
 
 
 def test_every_prompt_is_run() -> None:

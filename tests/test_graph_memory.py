@@ -23,27 +23,21 @@ def graphs() -> int:
 
 def fit_a_model(**arguments: object) -> None:
     rng = np.random.default_rng(0)
-    X = rng.normal(size=(30, 2))
-    kernel = SphericalMatern32(weight_variances=[1.0, 2.0])
-    harmonics = SphericalHarmonics.for_kernel(kernel, 2, max_degree=2)
-    model = gpflow.models.SVGP(kernel, gpflow.likelihoods.Gaussian(), harmonics, num_data=30)
-    fit(model, (X, np.sin(X[:, :1])), steps=2, progress=False, **arguments)
+    X = rng.normal(size=(20, 1))
+    kernel = SphericalMatern32(weight_variances=[1.0])
+    harmonics = SphericalHarmonics.for_kernel(kernel, 1, max_degree=1)
+    model = gpflow.models.SVGP(kernel, gpflow.likelihoods.Gaussian(), harmonics, num_data=20)
+    fit(model, (X, np.sin(X)), steps=1, progress=False, **arguments)
 
 
 @pytest.mark.parametrize(
     "arguments",
-    [
-        pytest.param({"batch_size": 10}, id="adam"),
-        pytest.param(
-            {"batch_size": 10, "natural_gradient": 0.1}, id="natural", marks=pytest.mark.full
-        ),
-        pytest.param({}, id="l-bfgs", marks=pytest.mark.full),
-    ],
+    [{"batch_size": 10, "natural_gradient": 0.1}, {}],
+    ids=["adam and natural gradients", "l-bfgs"],
 )
 def test_graphs_go_with_the_model(arguments) -> None:
     fit_a_model(**arguments)  # what all models share is made by the first
     before = graphs()
-    fit_a_model(**arguments)
     fit_a_model(**arguments)
     assert graphs() <= before
 

@@ -13,38 +13,34 @@ from gpflow.optimizers import NaturalGradient
 from interdomain.inducing_variables import SphericalHarmonics
 from interdomain.kernels import (
     ArcCosine,
-    ChordalSquaredExponential,
     SphericalMatern12,
     SphericalMatern32,
     SphericalMatern52,
     SphericalSquaredExponential,
     ZonalKernel,
 )
-from tests.tiers import in_tiers
 
 NOISE = 0.1
-DEGREES = (2, 5, 10, 20, 40, 80, 160)
+DEGREES = (2, 10, 40, 160)
 Data = tuple[np.ndarray, np.ndarray]
 
 # Kernel, and how far below the exact log marginal likelihood the bound may end: set by the tail
-# above degree 160, which is long for the Matern kernels of small nu and the arc-cosine of order 0.
+# above degree 160.
 REGRESSIONS: dict[str, tuple[Callable[[], ZonalKernel], float]] = {
     "squared-exponential": (lambda: SphericalSquaredExponential(lengthscale=0.2), 1e-9),
-    "chordal": (lambda: ChordalSquaredExponential(lengthscale=0.2), 1e-9),
     "matern52": (lambda: SphericalMatern52(lengthscale=0.3), 1e-3),
-    "matern32": (lambda: SphericalMatern32(lengthscale=0.3), 2e-2),
-    "matern12": (lambda: SphericalMatern12(lengthscale=0.3), 10.0),
-    "arc-cosine-0": (lambda: ArcCosine(0), 0.5),
     "arc-cosine-1": (lambda: ArcCosine(1), 1e-3),
-    "arc-cosine-2": (lambda: ArcCosine(2), 1e-3),
 }
 
 
 @pytest.fixture(autouse=True)
-def no_jitter() -> Iterator[None]:
-    """SGPR adds jitter to Kuu, which is diagonal and needs none, and loses a little by it."""
+def without_jitter_or_tracing() -> Iterator[None]:
+    """SGPR adds jitter to Kuu, which is diagonal and needs none, and loses a little by it. What is
+    evaluated once need not be traced."""
+    tf.config.run_functions_eagerly(True)
     with gpflow.config.as_context(gpflow.config.Config(jitter=0.0)):
         yield
+    tf.config.run_functions_eagerly(False)
 
 
 def wave() -> Data:
@@ -66,10 +62,7 @@ def two_moons() -> Data:
     return (X - X.mean(axis=0)) / X.std(axis=0), label[:, None].astype(float)
 
 
-@pytest.mark.parametrize(
-    "name",
-    in_tiers(REGRESSIONS, quick=["matern52"]),
-)
+@pytest.mark.parametrize("name", REGRESSIONS)
 def test_sgpr_reaches_exact_regression(name: str) -> None:
     build, tolerance = REGRESSIONS[name]
     data, kernel = wave(), build()
@@ -88,10 +81,9 @@ def test_sgpr_reaches_exact_regression(name: str) -> None:
     assert gaps[0] > 10, "so few harmonics should not be enough"
     assert np.all(np.diff(gaps) < 1e-9), "the bound falls as harmonics are added"
     assert -1e-9 < gaps[-1] < tolerance
-    if tolerance <= 1e-3:
-        X = np.linspace(-2, 2, 25)[:, None]
-        for part, exact_part in zip(models[-1].predict_f(X), exact.predict_f(X), strict=True):
-            np.testing.assert_allclose(part, exact_part, atol=1e-4)
+    X = np.linspace(-2, 2, 25)[:, None]
+    for part, exact_part in zip(models[-1].predict_f(X), exact.predict_f(X), strict=True):
+        np.testing.assert_allclose(part, exact_part, atol=1e-4)
 
 
 @pytest.mark.parametrize(
@@ -111,24 +103,16 @@ def test_gap_falls_like_the_tail(kernel: ZonalKernel, order: float) -> None:
     assert np.log2(gaps[0] / gaps[1]) == pytest.approx(order, abs=0.5)
 
 
-@pytest.mark.parametrize(
-    "kernel",
-    [
-        pytest.param(ArcCosine(1, weight_variances=3.0), marks=pytest.mark.full),
-        pytest.param(SphericalSquaredExponential(lengthscale=0.4), marks=pytest.mark.full),
-    ],
-    ids=["arc-cosine-1", "squared-exponential"],
-)
-def test_classification_reaches_full_variational_inference(kernel: ZonalKernel) -> None:
+def test_classification_reaches_full_variational_inference() -> None:
     """At the optimal q(u) the ELBO grows with the degree, up to that of a VGP."""
-    data = two_moons()
+    data, kernel = two_moons(), SphericalSquaredExponential(lengthscale=0.4)
     likelihood = gpflow.likelihoods.Bernoulli()
     full = gpflow.models.VGP(data, kernel, likelihood)
     optimise_q(full, full.training_loss_closure(compile=False))
     best = full.elbo().numpy()
 
     bounds = []
-    for degree in (1, 2, 4, 8):
+    for degree in (1, 3, 8):
         harmonics = SphericalHarmonics.for_kernel(kernel, input_dim=2, max_degree=degree)
         model = gpflow.models.SVGP(kernel, likelihood, harmonics)
         optimise_q(model, model.training_loss_closure(data, compile=False))
@@ -141,8 +125,7 @@ def test_classification_reaches_full_variational_inference(kernel: ZonalKernel) 
 
 
 def optimise_q(model: gpflow.models.GPModel, loss: Callable) -> None:
-    optimizer = NaturalGradient(gamma=0.5)
-    variational = [(model.q_mu, model.q_sqrt)]
-    step = tf.function(lambda: optimizer.minimize(loss, variational), autograph=False)
-    for _ in range(30):
-        step()
+    """By natural gradients of full length, which are Newton steps here."""
+    optimizer = NaturalGradient(gamma=1.0)
+    for _ in range(8):
+        optimizer.minimize(loss, [(model.q_mu, model.q_sqrt)])

@@ -70,29 +70,18 @@ print(json.dumps({
 """
 
 
-@pytest.fixture(scope="module")
-def import_report() -> dict[str, object]:
+@pytest.mark.slow
+def test_import_prints_and_changes_nothing() -> None:
+    """No output, no global state, no registration of GPflow, and no matplotlib."""
     process = subprocess.run(
         [sys.executable, "-c", IMPORT_AND_REPORT], capture_output=True, text=True, check=False
     )
     assert process.returncode == 0, process.stderr
-    return json.loads(process.stdout.splitlines()[-1])
-
-
-def test_import_prints_nothing(import_report: dict[str, object]) -> None:
-    assert import_report["printed"] == ""
-
-
-def test_import_changes_no_global_state(import_report: dict[str, object]) -> None:
-    assert import_report["settings_after"] == import_report["settings_before"]
-
-
-def test_import_replaces_no_registration_of_gpflow(import_report: dict[str, object]) -> None:
-    assert import_report["replaced_registrations"] == []
-
-
-def test_import_leaves_matplotlib_alone(import_report: dict[str, object]) -> None:
-    assert import_report["imports_matplotlib"] is False
+    report = json.loads(process.stdout.splitlines()[-1])
+    assert report["printed"] == ""
+    assert report["settings_after"] == report["settings_before"]
+    assert report["replaced_registrations"] == []
+    assert report["imports_matplotlib"] is False
 
 
 def test_version_is_that_of_the_distribution() -> None:

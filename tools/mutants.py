@@ -16,6 +16,7 @@ from __future__ import annotations
 import argparse
 import ast
 import collections
+import itertools
 import json
 import multiprocessing
 import os
@@ -164,7 +165,7 @@ class Reach:
         return list(found)
 
 
-def choose(reach: Reach, number: int, seed: int) -> list[Mutant]:
+def choose(number: int, seed: int) -> list[Mutant]:
     """As many of each package and, within it, of each kind of mistake as can be."""
     rng, chosen = random.Random(seed), []
     for k, package in enumerate(PACKAGES):
@@ -173,16 +174,9 @@ def choose(reach: Reach, number: int, seed: int) -> list[Mutant]:
         for mutant in (mutant for path in paths for mutant in mutants_of(path)):
             kinds[mutant.kind].append(mutant)
         count = number // len(PACKAGES) + (k < number % len(PACKAGES))
-        for group in kinds.values():
-            rng.shuffle(group)
-        while count and any(kinds.values()):
-            for group in kinds.values():
-                while group and count:
-                    mutant = group.pop()
-                    if reach.tests(mutant.file, mutant.line, mutant.end_line):
-                        chosen.append(mutant)
-                        count -= 1
-                        break
+        shuffled = [rng.sample(group, len(group)) for group in kinds.values()]
+        in_turn = itertools.chain.from_iterable(itertools.zip_longest(*shuffled))
+        chosen += list(itertools.islice(filter(None, in_turn), count))
     return chosen
 
 
@@ -260,7 +254,7 @@ def main() -> None:
             if options.only in (None, row["outcome"])
         ]
     else:
-        waiting = choose(reach, options.number, options.seed)
+        waiting = choose(options.number, options.seed)
     output = options.output
     if options.only and not options.chosen:
         output = output.with_stem(output.stem + "_again")

@@ -96,10 +96,10 @@ def array(
         "objects": np.full(values.shape, NOTHING, object),
         "Nones": np.full(values.shape, None, object),
         "empty": np.zeros([0] + [1] * max(values.ndim - 1, 0)),
-        "rank 4": np.ones([1, 1, 1, 1]) * (values.ravel()[0] if values.size else 1.0),
         "object": NOTHING,
         "dict": {},
         "ragged": [[1.0], [1.0, 2.0]],
+        "rank 4": np.ones([1, 1, 1, 1]) * (values.ravel()[0] if values.size else 1.0),
     }
     if positive:
         wrong |= {"negative": -values, "zero": 0 * values}
@@ -110,12 +110,12 @@ def boolean(good: bool = False) -> Argument:
     wrong: Wrong = {
         "text": "no",
         "empty text": "",
-        "one": 1,
         "number": 0.5,
         "NaN": np.nan,
         "empty": [],
         "array": np.array([True, False]),
         "object": NOTHING,
+        "one": 1,
     }
     return _argument(good, wrong, False)
 
@@ -141,26 +141,26 @@ def several(good: Callable[[], Any], *, without: tuple[str, ...] = ()) -> Argume
         "text": "bad",
         "number": 3,
         "NaN": np.nan,
-        "empty": [],
         "Nones": [None],
         "numbers": [3],
         "texts": ["bad"],
         "object": NOTHING,
         "class": Nothing,
         "dict": {},
+        "empty": [],
     }
     return _argument(good, wrong, False, without)
 
 
 def choice(good: str, *, optional: bool = False) -> Argument:
     wrong: Wrong = {
-        "unknown": "bad",
         "empty text": "",
         "number": 3,
         "empty": [],
         "bytes": good.encode(),
         "object": NOTHING,
         "array": np.ones(2),
+        "unknown": "bad",
     }
     return _argument(good, wrong, optional)
 
@@ -212,8 +212,8 @@ ACTIVE_DIMS = _argument(
         "fractions": [0.5],
         "NaN": np.nan,
         "empty": [],
-        "twice": [0, 0],
         "object": NOTHING,
+        "twice": [0, 0],
     },
     True,
 )

@@ -74,7 +74,8 @@ def no_warnings() -> Iterator[None]:
 @pytest.mark.parametrize("name", TABLE)
 def test_arguments_are_taken_or_named(name: str) -> None:
     """The right ones are taken; a wrong one is named. The last of its kind's wrong values is the
-    one that is most its own: a size that is too large, a sign, a shape."""
+    one that the constructor may have to refuse by itself: a size that is too large, a sign, a rank,
+    a list of nothing."""
     make, arguments = TABLE[name]
     good = good_arguments(name)
     make(**good)

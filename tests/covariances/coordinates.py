@@ -1,9 +1,9 @@
 """The oracle for inducing variables on the sphere: coordinates in the basis of harmonics.
 
-What is of degree L at most is a finite vector; points are, under the kernel of finite rank of these
-degrees. With the orthonormal harmonics Y_lj, every inducing variable is ``u = <f, phi>`` for a
-function ``phi = r^p sum_lj phi_lj Y_lj`` (points for ``k(x, .)``), and ``<phi, psi> = sum_lj phi_lj
-psi_lj / (variance lambda_l)``. Neither zonal functions nor recurrences are needed for that.
+What is of degree L at most is a finite vector. With the orthonormal harmonics Y_lj, every inducing
+variable is ``u = <f, phi>`` for a function ``phi = r^p sum_lj phi_lj Y_lj`` (points for
+``k(x, .)``), and ``<phi, psi> = sum_lj phi_lj psi_lj / (variance lambda_l)``. Neither zonal
+functions nor recurrences are needed for that.
 """
 
 from __future__ import annotations
@@ -18,19 +18,13 @@ from scipy.integrate import quad
 from scipy.special import beta
 
 from interdomain.inducing_variables import ActivationFeatures, SphericalHarmonics
-from interdomain.kernels import FiniteRank, ZonalKernel
+from interdomain.kernels import ZonalKernel
 from interdomain.sphere import num_harmonics, spherical_harmonics
 from tests.sphere.references import monomial_coefficients
 
 Function = Callable[[float], float]
-LAST_DEGREE = 9
+LAST_DEGREE = 6
 """L; no features here have higher ones."""
-
-
-def finite_rank(kernel: ZonalKernel, dimension: int) -> FiniteRank:
-    """Of the harmonics of all degrees up to L."""
-    degrees = kernel.nonzero_degrees(dimension, LAST_DEGREE)
-    return FiniteRank(kernel, SphericalHarmonics(dimension, degrees))
 
 
 @cache

@@ -11,22 +11,18 @@ from gpflow.inducing_variables import InducingPoints
 from interdomain.inducing_variables import ActivationFeatures
 from interdomain.kernels import SphericalMatern52
 from tests.conformance.helpers import assert_close, assert_same_objective, value_and_gradients
-from tests.conformance.selection import param
 from tests.sphere.references import Mpf, legendre_in, mp, multiplicity
 
-from .cases import ACTIVATIONS, SETTINGS, activations, by_coordinates, inputs
+from .cases import SETTINGS, activations, by_coordinates, inputs, relu, swish
 from .coordinates import Function
 
-EACH = pytest.mark.parametrize("function", ACTIVATIONS, ids=lambda function: function.__name__)
 
-
-@EACH
 @pytest.mark.parametrize(
-    ("name", "max_degree"),
+    ("function", "name", "max_degree"),
     [
-        param("matern", 4, id="matern"),
-        param("arc-cosine", 8, id="arc-cosine", quick=False),
-        param("circle", 8, id="circle", quick=False),
+        (swish, "matern", 4),
+        (relu, "arc-cosine", 6),
+        (swish, "circle", 6),
     ],
 )
 def test_values_and_gradients(function: Function, name: str, max_degree: int) -> None:
@@ -67,23 +63,22 @@ def test_high_dimension() -> None:
     """d = 20 up to degree 30: the eigenvalues fall to 1e-16, their harmonics are 1e13 in number."""
     kernel = SphericalMatern52(lengthscale=0.4)
     rng = np.random.default_rng(3)
-    Z, X = rng.normal(size=(4, 20)), rng.normal(size=(3, 19))
-    for activation in ("relu", "gelu"):
-        units = ActivationFeatures(Z, activation, 30)
-        degrees = units.degrees(kernel)
-        values = dict(zip(degrees, units.activation.coefficients(20, degrees), strict=True))
-        eigenvalues = dict(zip(degrees, kernel.eigenvalues(20, degrees).numpy(), strict=True))
-        a = [mp.mpf(values.get(n, 0.0)) * multiplicity(20, n) for n in range(31)]
-        b = [
-            a[n] ** 2 / multiplicity(20, n) / mp.mpf(eigenvalues[n]) if n in values else mp.zero
-            for n in range(31)
-        ]
-        lifted = np.concatenate([X, np.ones((3, 1))], axis=1)
-        expected = [[in_extended_precision(z, x, a, 20) for x in lifted] for z in Z]
-        radius = np.linalg.norm(lifted, axis=1)
-        assert_close(Kuf(units, kernel, X), expected * radius, rtol=1e-12)
-        expected = [[in_extended_precision(z, w, b, 20) for w in Z] for z in Z]
-        assert_close(Kuu(units, kernel), np.array(expected), rtol=1e-12)
+    Z, X = rng.normal(size=(2, 20)), rng.normal(size=(2, 19))
+    units = ActivationFeatures(Z, "relu", 30)
+    degrees = units.degrees(kernel)
+    values = dict(zip(degrees, units.activation.coefficients(20, degrees), strict=True))
+    eigenvalues = dict(zip(degrees, kernel.eigenvalues(20, degrees).numpy(), strict=True))
+    a = [mp.mpf(values.get(n, 0.0)) * multiplicity(20, n) for n in range(31)]
+    b = [
+        a[n] ** 2 / multiplicity(20, n) / mp.mpf(eigenvalues[n]) if n in values else mp.zero
+        for n in range(31)
+    ]
+    lifted = np.concatenate([X, np.ones((2, 1))], axis=1)
+    expected = [[in_extended_precision(z, x, a, 20) for x in lifted] for z in Z]
+    radius = np.linalg.norm(lifted, axis=1)
+    assert_close(Kuf(units, kernel, X), expected * radius, rtol=1e-12)
+    expected = [[in_extended_precision(z, w, b, 20) for w in Z] for z in Z]
+    assert_close(Kuu(units, kernel), np.array(expected), rtol=1e-12)
 
 
 @pytest.mark.parametrize("name", SETTINGS)
@@ -115,9 +110,9 @@ def test_a_whole_network_in_the_limit() -> None:
     Z = np.random.default_rng(1).normal(size=(4, 3))
     Z /= np.linalg.norm(Z, axis=1, keepdims=True)
     lifted = np.concatenate([X, np.ones((5, 1))], axis=1)
-    smooth = Kuf(ActivationFeatures(Z, "softplus", 24), kernel, X)
+    smooth = Kuf(ActivationFeatures(Z, tf.exp, 24), kernel, X)
     radius = np.linalg.norm(lifted, axis=1)
-    expected = radius * np.logaddexp(0, Z @ lifted.T / radius)
+    expected = radius * np.exp(Z @ lifted.T / radius)
     assert_close(smooth, expected, rtol=1e-13)
     errors = [
         np.max(

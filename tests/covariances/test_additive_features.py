@@ -187,24 +187,17 @@ def test_for_kernel_takes_those_of_most_variance() -> None:
         assert variances[(effect, *orders)] <= min(later, default=np.inf) * (1 + 1e-9)
 
 
-@pytest.mark.parametrize(
-    ("frequencies", "message"),
-    [
+def test_errors() -> None:
+    kernel, features = effects()
+    for frequencies, message in (
         ({**FREQUENCIES, (1, 2): 3}, r"one entry for each effect .*\(1, 2\)"),
         ({**FREQUENCIES, (0,): [[0]]}, "frequencies must be 1 or more"),
         ({**FREQUENCIES, (0,): 0}, "frequencies must be an integer of 1 or more"),
         ({**FREQUENCIES, (0, 2): [[1], [2]]}, r"frequencies must be a matrix \[J, 2\]"),
-    ],
-)
-def test_errors(frequencies: dict, message: str) -> None:
-    kernel, _ = effects()
-    with pytest.raises(ValueError, match=message):
-        AdditiveFeatures(kernel, frequencies)
-
-
-def test_features_of_another_table() -> None:
-    kernel, features = effects()
-    with pytest.raises(ValueError, match="kernel must have the columns and effects"):
-        Kuf(features, Additive(COLUMNS), inputs(3))
+    ):
+        with pytest.raises(ValueError, match=message):
+            AdditiveFeatures(kernel, frequencies)
     with pytest.raises(ValueError, match="num_inducing must be 18 or more"):
         AdditiveFeatures.for_kernel(kernel, 15)
+    with pytest.raises(ValueError, match="kernel must have the columns and effects"):
+        Kuf(features, Additive(COLUMNS), inputs(3))

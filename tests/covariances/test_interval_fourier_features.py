@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import gpflow
 import numpy as np
 import pytest
@@ -14,7 +12,6 @@ from interdomain.covariances import Kuu_operator
 from interdomain.covariances.blocks import block_batches
 from interdomain.inducing_variables import IntervalFourierFeatures, SumInducingVariables
 from interdomain.linalg import square_root
-from interdomain.linalg.block_diagonal import BlockDiagonalRoot
 from tests.conformance.helpers import assert_close, assert_same_objective
 from tests.differences import assert_gradients
 
@@ -127,69 +124,31 @@ def test_operator(order: int) -> None:
     assert_close(operator.to_dense(), Kuu(iv, k), rtol=1e-15)
 
 
-def operator_and_variables(kind: str) -> tuple[Callable, tuple[tf.Variable, ...]]:
-    """Of one block; or of a batch, whose ranks may differ."""
-    if kind.startswith("matern"):
-        k, iv = kernel({"matern12": 0, "matern52": 2}[kind]), features()
-        return lambda: Kuu_operator(iv, k), k.trainable_variables
-    orders = {"batch": (1, 1), "ranks": (0, 2)}[kind]
-    total = kernel(orders[0], active_dims=[0]) + kernel(orders[1], active_dims=[1])
+def test_root_of_a_batch_of_two_ranks() -> None:
+    """Values and gradients of what posteriors ask of it, against dense algebra."""
+    total = kernel(0, active_dims=[0]) + kernel(2, active_dims=[1])
     blocks = SumInducingVariables([features(), IntervalFourierFeatures(-2.0, 3.0, 3)])
     (batch,) = block_batches(blocks, total)
-    return lambda: batch.operator(0.0), total.trainable_variables
-
-
-@pytest.mark.parametrize("kind", ["matern12", "matern52", "batch", "ranks"])
-def test_square_root(kind: str) -> None:
-    """Values and gradients of what posteriors ask of it, against dense algebra."""
-    build, variables = operator_and_variables(kind)
-    dense = build().to_dense().numpy()
-    assert dense.shape == ((2, 7, 7) if kind in ("batch", "ranks") else (7, 7))
-    root = square_root(build())
-    L = root.to_dense().numpy()
-    transposed = np.swapaxes(L, -1, -2)
     rng = np.random.default_rng(0)
-    B, weights = rng.normal(size=(2, *dense.shape[:-1], 4))
-    assert_close(L @ transposed, dense, rtol=1e-13)
-    assert_close(root.matmul(B), L @ B, rtol=1e-13)
-    assert_close(root.solve(B), np.linalg.solve(L, B), rtol=1e-11)
-    assert_close(root.solve(B, adjoint=True), np.linalg.solve(transposed, B), rtol=1e-11)
-    assert_close(root.log_determinant(), np.linalg.slogdet(dense)[1] / 2, rtol=1e-13)
-    inverse = root.solve(root.solve(B), adjoint=True)
-    assert_close(inverse, np.linalg.solve(dense, B), rtol=1e-11)
+    B, weights = rng.normal(size=(2, 2, 7, 4))
+    dense = batch.operator(0.0).to_dense().numpy()
+    for matrix, pair in zip(dense, zip(blocks.blocks, total.kernels, strict=True), strict=True):
+        assert_close(matrix, Kuu(*pair), rtol=1e-14)
+    assert_close(batch.features(BEYOND * [1, 1])[1], Kuf(blocks.blocks[1], kernel(2), BEYOND))
 
     def by_root() -> tf.Tensor:
-        root = square_root(build())
+        root = square_root(batch.operator(0.0))
         solved = tf.reduce_sum(tf.square(root.solve(B)))
         back = tf.reduce_sum(weights * root.solve(root.solve(B), adjoint=True))
         return solved + back + tf.reduce_sum(root.log_determinant())
 
     def by_dense() -> tf.Tensor:
-        dense = build().to_dense()
+        dense = batch.operator(0.0).to_dense()
         solved = tf.linalg.solve(dense, tf.constant(B))
         log_determinant = tf.reduce_sum(tf.linalg.slogdet(dense)[1]) / 2
         return tf.reduce_sum((B + weights) * solved) + log_determinant
 
-    assert_same_objective(by_root, by_dense, variables, rtol=1e-9)
-
-
-def test_every_root_is_that_of_its_block() -> None:
-    """In a sum, the roots stand side by side."""
-    blocks = SumInducingVariables([features(), features(5)])
-    total = kernel(0, active_dims=[0]) + kernel(2, active_dims=[1])
-    root = square_root(Kuu_operator(blocks, total))
-    assert isinstance(root, BlockDiagonalRoot)
-    L = root.to_dense().numpy()
-    assert_close(L @ L.T, Kuu(blocks, total), rtol=1e-13)
-    np.testing.assert_array_equal(L[:7, 7:], 0.0)
-
-
-def test_log_determinant_of_the_variance() -> None:
-    """Kuu is proportional to 1 / variance."""
-    iv, first, second = features(), kernel(2), kernel(2)
-    second.variance.assign(2 * first.variance)
-    change = [square_root(Kuu_operator(iv, k)).log_determinant() for k in (first, second)]
-    assert_close(change[0] - change[1], 7 / 2 * np.log(2), rtol=1e-11)
+    assert_same_objective(by_root, by_dense, total.trainable_variables, rtol=1e-9)
 
 
 @EACH

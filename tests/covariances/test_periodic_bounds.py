@@ -14,7 +14,6 @@ from interdomain.inducing_variables import PeriodicFourierFeatures
 from interdomain.kernels import FiniteRank, Periodized
 from interdomain.models import StructuredSGPR
 from tests.conformance.helpers import assert_close
-from tests.tiers import in_tiers
 
 NOISE = 0.05
 Data = tuple[np.ndarray, np.ndarray]
@@ -43,48 +42,29 @@ def likelihood(rows: Data, kernel: gpflow.kernels.Kernel) -> float:
     return float(exact.log_marginal_likelihood())
 
 
-def optimal_svgp(sgpr: gpflow.models.SGPR, whiten: bool = False) -> gpflow.models.SVGP:
-    mean, covariance = (value.numpy() for value in sgpr.compute_qu())
-    if whiten:
-        root = np.sqrt(np.diag(gpflow.covariances.Kuu(sgpr.inducing_variable, sgpr.kernel)))
-        mean, covariance = mean / root[:, None], covariance / np.outer(root, root)
-    options = {"q_mu": mean, "q_sqrt": np.linalg.cholesky(covariance)[None], "whiten": whiten}
-    return gpflow.models.SVGP(sgpr.kernel, sgpr.likelihood, sgpr.inducing_variable, **options)
-
-
-@pytest.mark.parametrize(
-    ("num_columns", "kind"),
-    in_tiers(
-        [(1, Matern12), (1, Matern52), (2, Matern52), (3, Matern52), (4, Matern52)],
-        quick=[(1, Matern52), (2, Matern52), (4, Matern52)],
-    ),
-)
-def test_bounds_reach_exact_regression(num_columns: int, kind: type) -> None:
+@pytest.mark.parametrize("num_columns", [1, 3])
+def test_bounds_reach_exact_regression(num_columns: int) -> None:
     """From below, of all models with the same features, and never falling as they are added; no
     further from it than the variance t that they leave out allows: ``t / (2 noise) (1 + |y|^2 /
     (noise + t))`` (Burt et al. 2019, lemma 3)."""
     rows = data(num_columns)
-    kernel = Periodized.from_data(base(num_columns, kind), rows[0], margin=3.0)
+    kernel = Periodized.from_data(base(num_columns, Matern52), rows[0], margin=3.0)
     evidence, gaps = likelihood(rows, kernel), [np.inf]
     for count in (5, 40, 300):
         features = PeriodicFourierFeatures.for_kernel(kernel, count)
-        sgpr = gpflow.models.SGPR(rows, kernel, features, noise_variance=NOISE)
-        bound = float(sgpr.elbo())
-        model = StructuredSGPR(rows, kernel, features, noise_variance=NOISE, progress=False)
-        np.testing.assert_allclose(model.elbo(), bound, rtol=1e-9)
-        if count == 40:
-            for whiten in (False, True):
-                np.testing.assert_allclose(optimal_svgp(sgpr, whiten).elbo(rows), bound, rtol=1e-8)
+        bound = float(gpflow.models.SGPR(rows, kernel, features, noise_variance=NOISE).elbo())
         explained = kernel.explained_variance(features.frequencies)
         left = len(rows[0]) * float(kernel.total_variance() - explained)
         allowed = left / (2 * NOISE) * (1 + np.sum(rows[1] ** 2) / (NOISE + left))
         gaps.append(evidence - bound)
         assert -1e-9 <= gaps[-1] <= min(allowed, gaps[-2]) + 1e-9
     assert gaps[-1] < gaps[1] / 2
-    if (num_columns, kind) == (1, Matern52):
+    model = StructuredSGPR(rows, kernel, features, noise_variance=NOISE, progress=False)
+    np.testing.assert_allclose(model.elbo(), bound, rtol=1e-9)
+    if num_columns == 1:
         assert gaps[-1] < 1e-6
         exact = gpflow.models.GPR(rows, kernel, noise_variance=NOISE)
-        Xnew = data(num_columns, 7)[0]
+        Xnew = data(1, 7)[0]
         assert_close(model.predict_f(Xnew), exact.predict_f(Xnew), atol=1e-5)
 
 
@@ -101,7 +81,7 @@ def test_a_kernel_of_finite_rank_loses_nothing() -> None:
     assert_close(model.predict_f(Xnew, full_cov=True), exact.predict_f(Xnew, full_cov=True))
 
 
-@pytest.mark.parametrize("num_columns", in_tiers([1, 2, 3], quick=[1, 2]))
+@pytest.mark.parametrize("num_columns", [1, 2])
 def test_towards_the_kernel_itself_as_the_box_grows(num_columns: int) -> None:
     rows = data(num_columns)
     plain = base(num_columns)

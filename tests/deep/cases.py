@@ -121,7 +121,12 @@ def randomise(model: Any, seed: int = 0, scale: float = 0.3) -> None:
             q_sqrt.assign(root)
 
 
-def two_layers(make: Make, hidden: Make | None = None, **options: Any) -> deep.DeepGP:
-    """A model of this layer after one of the same kind, or ``hidden``, with two outputs."""
-    first = (hidden or make)(2, gpflow.mean_functions.Identity())
-    return deep.DeepGP([first, make(1)], gpflow.likelihoods.Gaussian(0.1), **options)
+def stacked(*makes: Make, **options: Any) -> deep.DeepGP:
+    """A model of these layers, one after the other: two outputs each, and one of the last."""
+    hidden = [make(2, gpflow.mean_functions.Identity()) for make in makes[:-1]]
+    return deep.DeepGP([*hidden, makes[-1](1)], gpflow.likelihoods.Gaussian(0.1), **options)
+
+
+def each_class(**options: Any) -> deep.DeepGP:
+    """A layer of each class but the one for activations, which is a StructuredLayer."""
+    return stacked(harmonics, orthogonal, convolutional, blocks, **options)

@@ -9,19 +9,16 @@ import tensorflow as tf
 
 from interdomain import deep, training
 from tests.posteriors.graph_ops import count_ops
-from tests.tiers import in_tiers
 
 rng = np.random.default_rng(0)
 X = rng.normal(size=(120, 4)) @ np.diag([3.0, 1.0, 0.5, 0.1])
 
 
-@pytest.mark.parametrize("features", in_tiers(deep.FEATURES, quick=("harmonics",)))
-def test_parts(features: str) -> None:
+def assert_parts(model: deep.DeepGP, widths: list[int]) -> None:
     """Widths, numbers of variables, small inner covariances, and means that hand X on."""
-    model = deep.build(X, widths=[2, 3, 2], features=features, num_inducing=12, num_data=500)
-    assert [layer.output_dim for layer in model.f_layers] == [2, 3, 2]
-    assert [layer.input_dim for layer in model.f_layers] == [4, 2, 3]
-    assert model.num_data == 500 and [layer.num_data for layer in model.f_layers] == [500] * 3
+    assert [layer.output_dim for layer in model.f_layers] == widths
+    assert [layer.input_dim for layer in model.f_layers] == [4, *widths[:-1]]
+    assert model.num_data == 500 and {layer.num_data for layer in model.f_layers} == {500}
     for layer in model.f_layers:
         sizes = [q_mu.shape[0] for q_mu, _ in layer.variational_parameters]
         assert 10 <= sum(sizes) <= 12, sizes
@@ -29,28 +26,58 @@ def test_parts(features: str) -> None:
         {round(float(q_sqrt.numpy()[0, 0, 0]), 6) for _, q_sqrt in layer.variational_parameters}
         for layer in model.f_layers
     ]
-    assert scales == [{0.01}, {0.01}, {1.0}]
+    assert scales == [{0.01}] * (len(widths) - 1) + [{1.0}]
     hidden = model.f_layers[0].mean_function(X)
     directions = np.linalg.svd(X - X.mean(axis=0), full_matrices=False)[2][:2]
     np.testing.assert_allclose(hidden, (X - X.mean(axis=0)) @ directions.T, atol=1e-10)
-    wider = model.f_layers[1].mean_function(hidden)
-    np.testing.assert_allclose(wider, np.hstack([hidden, np.zeros([120, 1])]))
     assert not model.f_layers[0].mean_function.trainable_parameters
     assert np.all(np.isfinite(model.predict_f(X[:5])[0]))
 
 
-@pytest.mark.parametrize(
-    "features", in_tiers(("harmonics", "activation", "harmonic_points"), quick=())
-)
-def test_a_step_is_learned(features: str) -> None:
-    """Two layers get far below the noise's variance that one that stays constant would need."""
+@pytest.mark.parametrize("features", deep.FEATURES)
+def test_parts(features: str) -> None:
+    model = deep.build(X, widths=[2, 1], features=features, num_inducing=12, num_data=500)
+    assert_parts(model, [2, 1])
+
+
+def test_means_of_wider_layers() -> None:
+    model = deep.build(X, widths=[2, 3, 3, 2], num_inducing=12, num_data=500)
+    assert_parts(model, [2, 3, 3, 2])
+    hidden = model.f_layers[0].mean_function(X)
+    wider = model.f_layers[1].mean_function(hidden)
+    np.testing.assert_allclose(wider, np.hstack([hidden, np.zeros([120, 1])]))
+    np.testing.assert_array_equal(model.f_layers[2].mean_function(wider), wider)
+
+
+def test_a_step_is_learned() -> None:
+    """Two layers get far below the error that one which stays constant would have, in a race:
+    every parameter is trained, and predictions in batches are those of the model."""
     x = np.linspace(-2, 2, 200)[:, None]
     y = np.sign(x) + 0.05 * rng.normal(size=x.shape)
-    model = deep.build(x, widths=[1, 1], features=features, num_inducing=12)
-    training.fit(model, (x, y), batch_size=100, steps=300, natural_gradient=True, progress=False)
-    away = np.abs(x[:, 0]) > 0.3
-    mean, _ = model.predict_y(x)
-    assert np.sqrt(np.mean((mean - np.sign(x))[away] ** 2)) < 0.15
+    away = x[np.abs(x) > 0.3][:, None]
+    starts: list[list[np.ndarray]] = []
+
+    def build(data: tuple[np.ndarray, np.ndarray]) -> deep.DeepGP:
+        model = deep.build(data[0], widths=[1, 1], num_inducing=12)
+        starts.append([variable.numpy() for variable in model.trainable_variables])
+        return model
+
+    arguments = {"batch_size": 100, "steps": 300, "natural_gradient": True}
+    found = training.race(
+        {"deep": training.Entrant(build, arguments)},
+        (x, y),
+        seconds=1e6,
+        validation_data=(away, np.sign(away)),
+        progress=False,
+    )
+    entry = found.entries["deep"]
+    assert entry.error is None and entry.trace[-1].rmse < 0.15
+    errors = entry.model.predict_y(away)[0] - np.sign(away)
+    assert entry.trace[-1].rmse == pytest.approx(np.sqrt(np.mean(np.square(errors))), rel=1e-9)
+    densities = entry.model.predict_log_density((away, np.sign(away)))
+    assert entry.trace[-1].log_density == pytest.approx(np.mean(densities), rel=1e-9)
+    for before, variable in zip(starts[0], entry.model.trainable_variables, strict=True):
+        assert not np.array_equal(before, variable.numpy()), variable.name
 
 
 def test_harmonics_need_no_box_and_no_cholesky() -> None:
@@ -78,24 +105,24 @@ def test_own_parts() -> None:
     )
 
 
-@pytest.mark.parametrize(
-    ("given", "message"),
-    [
-        ({"widths": []}, "widths must be"),
-        ({"widths": [2, 0]}, "widths must be positive integers, found"),
-        ({"widths": [1.5]}, "widths"),
-        ({"features": "waves"}, "features must be .*harmonics.*found 'waves'"),
-        ({"num_inducing": 0}, "num_inducing must be"),
-        ({"inner_scale": -1.0}, "inner_scale must be"),
-        ({"kernel": 3}, "kernel must be"),
-        ({"likelihood": 0.1}, "likelihood must be"),
-        ({"num_samples": 0}, "num_samples must be"),
-        ({"X": X[:, 0]}, "X must be"),
-        ({"X": np.full([5, 2], np.nan)}, "X must be"),
-        ({"num_data": 0}, "num_data must be"),
-    ],
-)
-def test_wrong_arguments(given: dict, message: str) -> None:
-    arguments = {"X": X, "widths": [1], "num_inducing": 4, **given}
-    with pytest.raises(ValueError, match=message):
-        deep.build(arguments.pop("X"), **arguments)
+WRONG: list[tuple[dict, str]] = [
+    ({"widths": []}, "widths must be"),
+    ({"widths": [2, 0]}, "widths must be positive integers, found"),
+    ({"widths": [1.5]}, "widths"),
+    ({"features": "waves"}, "features must be .*harmonics.*found 'waves'"),
+    ({"num_inducing": 0}, "num_inducing must be"),
+    ({"inner_scale": -1.0}, "inner_scale must be"),
+    ({"kernel": 3}, "kernel must be"),
+    ({"likelihood": 0.1}, "likelihood must be"),
+    ({"num_samples": 0}, "num_samples must be"),
+    ({"X": X[:, 0]}, "X must be"),
+    ({"X": np.full([5, 2], np.nan)}, "X must be"),
+    ({"num_data": 0}, "num_data must be"),
+]
+
+
+def test_wrong_arguments() -> None:
+    for given, message in WRONG:
+        arguments = {"X": X, "widths": [1], "num_inducing": 4, **given}
+        with pytest.raises(ValueError, match=message):
+            deep.build(arguments.pop("X"), **arguments)

@@ -5,7 +5,6 @@ The dense model has the parameters of the other one, and the same draws of the h
 
 from __future__ import annotations
 
-import itertools
 from typing import Any
 
 import gpflow
@@ -22,18 +21,25 @@ from interdomain.kernels import SphericalMatern32
 from interdomain.models import AdditiveSVGP, OrthogonalSVGP
 from tests.conformance.dense_twin import DenseTwin
 from tests.posteriors.graph_ops import count_ops
-from tests.tiers import in_tiers
 
-from .cases import LAYERS, NUM_DATA, convolutional, harmonics, make_data, randomise, two_layers
+from .cases import (
+    LAYERS,
+    NUM_DATA,
+    convolutional,
+    harmonics,
+    make_data,
+    orthogonal,
+    points,
+    randomise,
+    stacked,
+)
 
 pytestmark = pytest.mark.usefixtures("no_jitter")
 
-JOINT = ("harmonics", "points", "activation")
-"""With one q: GPflux has that, and mean-field q's as joint ones of several blocks."""
-
 
 class Dense(gpflux.layers.GPLayer):
-    """GPflux's layer with the q of another layer, and with given draws."""
+    """GPflux's layer with the q of another layer, and with given draws. It has one q; a mean-field
+    q is a joint one of several blocks."""
 
     def __init__(self, layer: deep.Layer, noise: Any) -> None:
         super().__init__(
@@ -71,11 +77,7 @@ def bounds(model: deep.DeepGP) -> tuple[Any, Any]:
 
 
 @pytest.mark.parametrize(
-    ("name", "whiten"),
-    in_tiers(
-        itertools.product([*JOINT, "blocks"], [True, False]),
-        quick=[("harmonics", True), ("activation", False), ("blocks", True)],
-    ),
+    ("name", "whiten"), [("harmonics", True), ("activation", False), ("blocks", True)]
 )
 def test_bound_of_dense_layers(name: str, whiten: bool) -> None:
     layers = [
@@ -128,7 +130,7 @@ def test_layers_are_the_models(name: str) -> None:
 
 def test_the_bound_of_gpflux_is_the_same() -> None:
     """Layers inside of GPflux's model, with the draws of ours."""
-    model = two_layers(LAYERS["orthogonal"], convolutional)
+    model = stacked(convolutional, orthogonal)
     randomise(model)
     noise = model._draws.normal(0, [1, NUM_DATA, 2])[0]
     with pytest.MonkeyPatch.context() as patched:
@@ -142,27 +144,24 @@ def test_the_bound_of_gpflux_is_the_same() -> None:
 
 
 def test_harmonics_factorise_nothing() -> None:
-    """Two layers, forward and backward, with a full and a diagonal q."""
-    kernel = SphericalMatern32()
-    full_prior = deep.StructuredLayer(kernel, SphericalHarmonics(3, [0, 1, 2]), NUM_DATA)
-    for last in (harmonics(1), harmonics(1, q_diag=True), full_prior):
-        first = harmonics(2, gpflow.mean_functions.Identity())
-        model = deep.DeepGP([first, last], gpflow.likelihoods.Gaussian())
-        data = make_data()
+    """Forward and backward, with full and diagonal q's, and with a prior of full rank."""
+    first, second = (
+        harmonics(2, gpflow.mean_functions.Identity(), q_diag=q_diag) for q_diag in (False, True)
+    )
+    last = deep.StructuredLayer(SphericalMatern32(), SphericalHarmonics(3, [0, 1, 2]), NUM_DATA)
+    model = deep.DeepGP([first, second, last], gpflow.likelihoods.Gaussian())
 
-        @tf.function(autograph=False)
-        def step(X: Any, Y: Any, model: deep.DeepGP = model) -> Any:
-            with tf.GradientTape() as tape:
-                bound = model.elbo((X, Y))
-            return tape.gradient(bound, model.trainable_variables)
+    @tf.function(autograph=False)
+    def step(X: Any, Y: Any) -> Any:
+        with tf.GradientTape() as tape:
+            bound = model.elbo((X, Y))
+        return tape.gradient(bound, model.trainable_variables)
 
-        graph = step.get_concrete_function(*data)
-        assert count_ops(graph, ["Cholesky", "MatrixTriangularSolve", "MatrixSolve"]) == 0
+    graph = step.get_concrete_function(*make_data())
+    assert count_ops(graph, ["Cholesky", "MatrixTriangularSolve", "MatrixSolve"]) == 0
 
 
 def test_points_factorise_once_in_each_layer() -> None:
     """The counter counts: GPflow's dense path factorises Kuu twice in each layer."""
-    model = two_layers(LAYERS["points"])
-    data = make_data()
-    own = tf.function(model.elbo, autograph=False).get_concrete_function(data)
-    assert count_ops(own, ["Cholesky"]) == 2
+    own = tf.function(stacked(points, points).elbo, autograph=False)
+    assert count_ops(own.get_concrete_function(make_data()), ["Cholesky"]) == 2

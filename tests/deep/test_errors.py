@@ -53,21 +53,18 @@ def hidden() -> deep.Layer:
     return harmonics(2, gpflow.mean_functions.Identity())
 
 
-@pytest.mark.parametrize(
-    ("make", "message"),
-    [
+def test_hidden_outputs_that_cannot_be_seen() -> None:
+    """As the first layer they see the data; as the second they would see anything."""
+    for make, message in (
         (periodic, "the box .* of PeriodicFourierFeatures, which they leave"),
         (interval, "the interval .* of IntervalFourierFeatures, which they leave"),
         (additive, "the ranges of the columns of AdditiveFeatures, which they leave"),
         (globe, "unit|length"),
-    ],
-)
-def test_hidden_outputs_that_cannot_be_seen(make: Callable[[], Any], message: str) -> None:
-    """As the first layer they see the data; as the second they would see anything."""
-    layer = make()
-    deep.DeepGP([layer], gpflow.likelihoods.Gaussian())
-    with pytest.raises(ValueError, match=rf"f_layers\[1\] \({layer.name}\): .*({message})"):
-        deep.DeepGP([hidden(), layer], gpflow.likelihoods.Gaussian())
+    ):
+        layer = make()
+        deep.DeepGP([layer], gpflow.likelihoods.Gaussian())
+        with pytest.raises(ValueError, match=rf"f_layers\[1\] \({layer.name}\): .*({message})"):
+            deep.DeepGP([hidden(), layer], gpflow.likelihoods.Gaussian())
 
 
 def test_widths() -> None:
@@ -82,43 +79,43 @@ def test_widths() -> None:
         deep.DeepGP([hidden(), layer], gpflow.likelihoods.Gaussian())
 
 
-@pytest.mark.parametrize(
-    ("make", "message"),
-    [
-        (
-            lambda: deep.StructuredLayer(
-                SquaredExponential(lengthscales=np.ones(3)), InducingPoints(X[:4]), 10, name="first"
-            ),
-            "^first: .*2 columns",
+PARTS: list[tuple[Callable[[], Any], str]] = [
+    (
+        lambda: deep.StructuredLayer(
+            SquaredExponential(lengthscales=np.ones(3)), InducingPoints(X[:4]), 10, name="first"
         ),
-        (
-            lambda: deep.StructuredLayer(
-                SphericalMatern32(weight_variances=np.ones(4)),
-                SphericalHarmonics(3, [0, 1]),
-                10,
-                name="first",
-            ),
-            "^first: ",
+        "^first: .*2 columns",
+    ),
+    (
+        lambda: deep.StructuredLayer(
+            SphericalMatern32(weight_variances=np.ones(4)),
+            SphericalHarmonics(3, [0, 1]),
+            10,
+            name="first",
         ),
-        (
-            lambda: harmonics(3, gpflow.mean_functions.Identity(), name="first"),
-            "^first: mean_function must return 3 columns, .* found 2",
-        ),
-        (lambda: harmonics(0), "num_latent_gps must be"),
-        (
-            lambda: deep.StructuredLayer(Matern32(), SphericalHarmonics(3, [0, 1]), 10, name="a"),
-            "^a: .*SphericalHarmonics.*Matern32",
-        ),
-        (lambda: deep.StructuredLayer(Matern32(), InducingPoints(X[:4]), 0), "num_data must be"),
-        (lambda: harmonics(1, q_mu=np.zeros([3, 1])), "q_mu must have shape"),
-        (lambda: harmonics(1, full_cov=True, full_output_cov=True), "found True for both"),
-        (lambda: harmonics(1, num_samples=0), "num_samples must be"),
-        (lambda: harmonics(1, name="no name"), "name must be a Python identifier"),
-    ],
-)
-def test_parts_of_a_layer(make: Callable[[], Any], message: str) -> None:
-    with pytest.raises(ValueError, match=message):
-        make()
+        "^first: ",
+    ),
+    (
+        lambda: harmonics(3, gpflow.mean_functions.Identity(), name="first"),
+        "^first: mean_function must return 3 columns, .* found 2",
+    ),
+    (lambda: harmonics(0), "num_latent_gps must be"),
+    (
+        lambda: deep.StructuredLayer(Matern32(), SphericalHarmonics(3, [0, 1]), 10, name="a"),
+        "^a: .*SphericalHarmonics.*Matern32",
+    ),
+    (lambda: deep.StructuredLayer(Matern32(), InducingPoints(X[:4]), 0), "num_data must be"),
+    (lambda: harmonics(1, q_mu=np.zeros([3, 1])), "q_mu must have shape"),
+    (lambda: harmonics(1, full_cov=True, full_output_cov=True), "found True for both"),
+    (lambda: harmonics(1, num_samples=0), "num_samples must be"),
+    (lambda: harmonics(1, name="no name"), "name must be a Python identifier"),
+]
+
+
+def test_parts_of_a_layer() -> None:
+    for make, message in PARTS:
+        with pytest.raises(ValueError, match=message):
+            make()
 
 
 def test_models() -> None:

@@ -10,38 +10,38 @@ import gpflux
 import numpy as np
 import pytest
 import tensorflow as tf
+import tensorflow_probability as tfp
 from gpflow.kernels import LinearCoregionalization
 
-from interdomain import deep, serving, training
+from interdomain import deep, serving
 from interdomain.inducing_variables import SphericalHarmonics
 from interdomain.kernels import SphericalMatern32
-from tests.tiers import in_tiers
 
-from .cases import LAYERS, NUM_DATA, convolutional, make_data, randomise, two_layers
+from .cases import (
+    LAYERS,
+    NUM_DATA,
+    blocks,
+    convolutional,
+    each_class,
+    make_data,
+    orthogonal,
+    points,
+    randomise,
+    stacked,
+)
 
-KINDS = (*LAYERS, "convolutional")
-CLASSES = ("harmonics", "blocks", "orthogonal", "convolutional")
-"""One of each class of layers: tracing takes seconds."""
 
-
-def model_of(name: str, **options: Any) -> deep.DeepGP:
-    if name == "convolutional":
-        return two_layers(LAYERS["points"], convolutional, **options)
-    return two_layers(LAYERS[name], **options)
-
-
-@pytest.mark.parametrize("name", in_tiers(CLASSES[:-1], quick=()))
-def test_keras(name: str, keras: Any, tmp_path: Path) -> None:
-    """GPflux's Keras model is traced with unknown columns; it trains every parameter, and its
-    weights are saved and loaded."""
-    model, other = model_of(name), model_of(name)
+def test_keras(keras: Any, tmp_path: Path) -> None:
+    """GPflux's Keras model is made with an unknown number of rows; it trains every parameter, and
+    its weights are saved and loaded."""
+    model, other = (stacked(convolutional, orthogonal, blocks) for _ in range(2))
     keras.utils.set_random_seed(0)
     trained = model.as_training_model()
     assert len(trained.trainable_weights) == len(model.trainable_variables)
     before = [variable.numpy() for variable in model.trainable_variables]
     X, Y = make_data()
-    trained.compile(keras.optimizers.Adam(0.05))
-    history = trained.fit({"inputs": X, "targets": Y}, epochs=8, batch_size=20, verbose=0)
+    trained.compile(keras.optimizers.Adam(0.05), run_eagerly=True)
+    history = trained.fit({"inputs": X, "targets": Y}, epochs=3, batch_size=40, verbose=0)
     assert history.history["loss"][-1] < history.history["loss"][0]
     for old, variable in zip(before, model.trainable_variables, strict=True):
         assert not np.array_equal(old, variable.numpy()), variable.name
@@ -52,32 +52,9 @@ def test_keras(name: str, keras: Any, tmp_path: Path) -> None:
         np.testing.assert_allclose(found, own, rtol=1e-12)
 
 
-@pytest.mark.parametrize("name", in_tiers(CLASSES, quick=("convolutional",)))
-def test_fit(name: str) -> None:
-    """Ours, with natural gradients for the last layer; then predictions in batches."""
-    model = model_of(name)
-    data = make_data()
-    before = {v.name + str(i): v.numpy() for i, v in enumerate(model.trainable_variables)}
-    bound = float(model.elbo(data))
-    result = training.fit(
-        model, data, batch_size=20, steps=30, natural_gradient=True, progress=False
-    )
-    assert result.elbo > bound
-    for i, variable in enumerate(model.trainable_variables):
-        assert not np.array_equal(before[variable.name + str(i)], variable.numpy()), variable.name
-    mean, variance = model.predict_y(data[0])
-    assert mean.shape == variance.shape == (NUM_DATA, 1) and np.all(variance > 0)
-    in_batches = serving.predict_in_batches(
-        model, data[0], method="predict_y", batch_size=7, progress=False
-    )
-    np.testing.assert_allclose(in_batches[0], mean, rtol=1e-9, atol=1e-12)
-    np.testing.assert_allclose(in_batches[1], variance, rtol=1e-9)
-
-
-@pytest.mark.parametrize("name", in_tiers(CLASSES, quick=()))
-def test_saved(name: str, tmp_path: Path) -> None:
+def test_saved(tmp_path: Path) -> None:
     """Predictions of the folder are those of the model, with the same draws, for any rows."""
-    model = model_of(name)
+    model = stacked(convolutional, points)
     randomise(model)
     X, Y = make_data()
     serving.save(model, tmp_path / "served")
@@ -97,39 +74,37 @@ def test_saved(name: str, tmp_path: Path) -> None:
         serving.save(model, tmp_path / "other", likelihood=model.likelihood)
 
 
-@pytest.mark.parametrize("name", in_tiers(("wrapped", "activation", "convolutional"), quick=()))
-def test_unknown_shapes(name: str) -> None:
-    """Graphs of any number of rows and columns say what eager calls say."""
-    model = model_of(name)
+def test_unknown_shapes() -> None:
+    """A graph of any number of rows and columns says what eager calls say."""
+    model = each_class()
     randomise(model)
-    data = make_data()
+    X, Y = make_data()
     spec = tf.TensorSpec([None, None], gpflow.default_float())
-    bound = tf.function(
-        lambda X, Y: model.elbo((X, Y)), input_signature=[spec, spec], autograph=False
-    )
-    np.testing.assert_allclose(bound(*data), model.elbo(data), rtol=1e-10)
-    predict = tf.function(model.predict_y, input_signature=[spec], autograph=False)
-    for rows in (1, 3):
-        for own, found in zip(
-            model.predict_y(data[0][:rows]), predict(data[0][:rows]), strict=True
-        ):
-            np.testing.assert_allclose(found, own, rtol=1e-9)
+
+    @tf.function(input_signature=[spec, spec], autograph=False)
+    def both(X: tf.Tensor, Y: tf.Tensor) -> Any:
+        return model.elbo((X, Y)), model.predict_y(X)
+
+    for rows in (1, 3, NUM_DATA):
+        bound, found = both(X[:rows], Y[:rows])
+        np.testing.assert_allclose(bound, model.elbo((X[:rows], Y[:rows])), rtol=1e-10)
+        for own, of_graph in zip(model.predict_y(X[:rows]), found, strict=True):
+            np.testing.assert_allclose(of_graph, own, rtol=1e-9)
 
 
-@pytest.mark.full
 def test_float32() -> None:
     with gpflow.config.as_context(gpflow.config.Config(float=np.float32, jitter=1e-4)):
-        for name in KINDS:
-            model = model_of(name)
-            data = make_data()
-            assert all(v.dtype == tf.float32 for v in model.trainable_variables)
-            with tf.GradientTape() as tape:
-                bound = model.elbo(data)
-            gradients = tape.gradient(bound, model.trainable_variables)
-            assert bound.dtype == tf.float32
-            assert all(np.all(np.isfinite(gradient)) for gradient in gradients), name
-            assert model.predict_y(data[0])[0].dtype == tf.float32
-            assert model.predict_f_samples(data[0][:3], 2).dtype == tf.float32
+        model = each_class()
+        data = make_data()
+        assert all(v.dtype == tf.float32 for v in model.trainable_variables)
+        with tf.GradientTape() as tape:
+            bound = model.elbo(data)
+        gradients = tape.gradient(bound, model.trainable_variables)
+        assert bound.dtype == tf.float32
+        for variable, gradient in zip(model.trainable_variables, gradients, strict=True):
+            assert np.all(np.isfinite(gradient)), variable.name
+        assert model.predict_y(data[0])[0].dtype == tf.float32
+        assert model.predict_f_samples(data[0][:3], 2).dtype == tf.float32
 
 
 def test_several_outputs() -> None:
@@ -170,10 +145,9 @@ def test_mixed_outputs() -> None:
         np.testing.assert_allclose(found, own, rtol=1e-10)
 
 
-@pytest.mark.full
 def test_natural_gradients_of_gpflux(keras: Any) -> None:
     """GPflux's own model for natural gradients takes the layers."""
-    model = two_layers(LAYERS["harmonics"])
+    model = stacked(points, points)
     wrapped = model.as_training_model(gpflux.optimization.NatGradModel)
     wrapped.natgrad_layers = model.f_layers[-1:]
     wrapped.compile([gpflow.optimizers.NaturalGradient(0.1), keras.optimizers.Adam(0.01)])
@@ -196,3 +170,15 @@ def test_samples_of_a_layer() -> None:
         value = tf.reduce_sum(tf.convert_to_tensor(certain(X)))
     gradients = tape.gradient(value, certain.trainable_variables)
     assert all(np.all(np.isfinite(g)) for g in gradients if g is not None)
+
+
+def test_the_loss_of_a_layer() -> None:
+    """In training, its share of the KL divergence and of the densities of priors."""
+    layer = orthogonal(2)
+    randomise(layer)
+    X, _ = make_data()
+    layer.kernel.variance.prior = tfp.distributions.LogNormal(*np.array([0.3, 1.0]))
+    for training in (True, False):
+        layer(X, training=training)
+        share = layer.prior_kl() - layer.kernel.variance.log_prior_density()
+        np.testing.assert_allclose(layer.losses, [share / NUM_DATA if training else 0.0])

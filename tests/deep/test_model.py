@@ -16,7 +16,7 @@ from scipy.stats import norm
 from interdomain import deep, training
 from interdomain.deep.draws import spread_draws
 
-from .cases import LAYERS, NUM_DATA, harmonics, make_data, points, randomise, two_layers
+from .cases import NUM_DATA, harmonics, make_data, points, randomise, stacked
 
 
 @pytest.fixture(scope="module")
@@ -66,7 +66,6 @@ def test_predictions_are_integrals(narrow: deep.DeepGP) -> None:
     np.testing.assert_allclose(found, expected, atol=0.03)  # most in the tails
 
 
-@pytest.mark.full
 def test_the_bound_is_an_integral(narrow: deep.DeepGP) -> None:
     """Its samples are drawn for each row: the mean over steps is the expectation."""
     X, Y = make_data()
@@ -89,7 +88,7 @@ def test_the_bound_is_an_integral(narrow: deep.DeepGP) -> None:
 
 def test_classes() -> None:
     """The probability of a class is the mean of the samples' probabilities."""
-    hidden = LAYERS["points"](2, gpflow.mean_functions.Identity())
+    hidden = points(2, gpflow.mean_functions.Identity())
     model = deep.DeepGP([hidden, points(1)], gpflow.likelihoods.Bernoulli())
     randomise(model, scale=0.8)
     X, Y = make_data()
@@ -116,7 +115,7 @@ def _hidden(model: deep.DeepGP, X: Any, num_samples: int) -> Any:
 
 
 def test_predictions_do_not_depend_on_the_rows_beside() -> None:
-    model = two_layers(LAYERS["points"])
+    model = stacked(points, points, points)
     randomise(model)
     X, _ = make_data()
     mean, variance = model.predict_f(X)
@@ -126,9 +125,8 @@ def test_predictions_do_not_depend_on_the_rows_beside() -> None:
     assert np.array_equal(model.predict_f(X)[0], mean)
 
 
-@pytest.mark.full
 def test_samples_have_the_moments_of_predictions() -> None:
-    model = two_layers(LAYERS["points"])
+    model = stacked(points, points, points)
     randomise(model)
     X = make_data()[0][:6]
     mean, variance = model.predict_f(X, num_samples=1024)
@@ -167,19 +165,18 @@ def test_a_single_layer_is_an_svgp() -> None:
     )
 
 
-@pytest.mark.full
+@pytest.mark.slow
 def test_a_resumed_fit_is_the_same_to_the_last_bit(tmp_path: Path) -> None:
     data = make_data()
     arguments: dict[str, Any] = {
         "batch_size": 8,
-        "natural_gradient": True,
         "checkpoint_every": 4,
         "progress": False,
     }
 
     def fitted(steps: tuple[int, ...], folder: Path) -> list[Any]:
         for number in steps:
-            model = two_layers(LAYERS["points"])
+            model = stacked(points, points)
             training.fit(model, data, steps=number, checkpoint_dir=folder, resume=True, **arguments)
         return [variable.numpy() for variable in model.trainable_variables]
 
@@ -188,25 +185,12 @@ def test_a_resumed_fit_is_the_same_to_the_last_bit(tmp_path: Path) -> None:
     assert all(np.array_equal(a, b) for a, b in zip(whole, resumed, strict=True))
 
 
-@pytest.mark.full
 def test_l_bfgs_minimises_one_function() -> None:
+    """With the draws of step 0, whatever was drawn before."""
     data = make_data()
-    found = []
-    for step in (0, 3):
-        model = two_layers(LAYERS["points"], num_samples=4)
-        model.set_step(step)  # what was drawn before does not matter
-        found.append(training.fit(model, data, steps=20, progress=False).elbo)
-        assert found[-1] == pytest.approx(float(model.elbo(data)), rel=1e-9)
-    assert found[0] == pytest.approx(found[1], rel=1e-9)
-
-
-@pytest.mark.full
-def test_race() -> None:
-    X, Y = make_data()
-    entrant = training.Entrant(
-        lambda data: deep.build(data[0], widths=[2, 1], num_inducing=6),
-        {"batch_size": 10, "natural_gradient": True},
-    )
-    race = training.race({"deep": entrant}, (X, Y), seconds=4, progress=False)
-    entry = race.entries["deep"]
-    assert entry.error is None and np.isfinite(entry.trace[-1].log_density)
+    model = stacked(points, points, num_samples=4)
+    before = float(model.elbo(data))
+    model.set_step(3)
+    found = training.fit(model, data, steps=3, progress=False).elbo
+    model.set_step(0)
+    assert found == pytest.approx(float(model.elbo(data)), rel=1e-9) and found > before

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
-
 import gpflow
 import numpy as np
 import pytest
@@ -19,8 +16,7 @@ from gpflux.sampling.sample import efficient_sample  # noqa: E402
 
 import interdomain as idm  # noqa: E402
 from interdomain.deep.sampling import FunctionSample  # noqa: E402
-from tests.deep.cases import LAYERS, convolutional, make_data, randomise  # noqa: E402
-from tests.tiers import in_tiers  # noqa: E402
+from tests.deep.cases import convolutional, make_data, points, randomise  # noqa: E402
 
 X = np.random.default_rng(0).uniform(-1, 1, size=(6, 2))
 
@@ -76,15 +72,6 @@ def test_a_deep_gp_is_a_function() -> None:
     np.testing.assert_allclose(tf.reduce_sum(tape.gradient(total, at)), difference, rtol=1e-6)
 
 
-@pytest.mark.full
-def test_it_is_loaded_on_demand() -> None:
-    code = "import sys, interdomain; print(any(name.startswith('gpflux') for name in sys.modules))"
-    process = subprocess.run(
-        [sys.executable, "-c", code], capture_output=True, text=True, check=True
-    )
-    assert process.stdout.split() == ["False"]
-
-
 def test_gpflux_keeps_its_own() -> None:
     """Stock inducing variables are sampled as before."""
     points = gpflow.inducing_variables.InducingPoints(X[:3])
@@ -94,14 +81,10 @@ def test_gpflux_keeps_its_own() -> None:
     assert not isinstance(sample, FunctionSample)
 
 
-KINDS = {**LAYERS, "convolutional": convolutional}
-
-
-@pytest.mark.parametrize("kind", in_tiers(list(KINDS), quick=["points", "convolutional"]))
-def test_every_layer_draws_functions(kind: str) -> None:
+def test_layers_of_this_library_draw_functions() -> None:
     """With mean and variance that the layer predicts, mean function and a trained q included."""
     tf.random.set_seed(1)
-    layer = KINDS[kind](2, gpflow.mean_functions.Constant(np.array([1.0, -1.0])))
+    layer = points(2, gpflow.mean_functions.Constant(np.array([1.0, -1.0])))
     randomise(layer)
     inputs = make_data()[0][:3]
     sample = layer.sample()
@@ -112,3 +95,15 @@ def test_every_layer_draws_functions(kind: str) -> None:
     assert np.all(np.abs(draws.mean(axis=0) - mean) < 5 * np.sqrt(variance / 40) + 1e-9)
     # Of a normal variable, the variance of 40 has a standard error of sqrt(2 / 39) of it.
     assert np.all(np.abs(draws.var(axis=0, ddof=1) / variance - 1) < 5 * np.sqrt(2 / 39))
+
+
+def test_a_convolution_draws_one_function_of_patches() -> None:
+    layer = convolutional(4)  # two outputs at each of two pixels
+    randomise(layer)
+    images = make_data()[0][:3]
+    tf.random.set_seed(2)
+    of_images = layer.sample()
+    tf.random.set_seed(2)
+    of_pixels = layer.patch_layer.sample()
+    expected = np.concatenate([of_pixels(images[:, [0]]), of_pixels(images[:, [1]])], axis=1)
+    np.testing.assert_allclose(of_images(images), expected, rtol=1e-9)

@@ -16,7 +16,7 @@ import pytest
 from tests.devices.placement_process import LATENT, NUM_DATA, SIZE
 from tests.workers import UNCHECKED
 
-pytestmark = pytest.mark.full  # in the quick tier: tests/models/test_additive_svgp.py, one device
+pytestmark = pytest.mark.slow  # one device: tests/models/test_additive_svgp.py
 
 CASES = [
     "SquaredExponential-distinct-True",

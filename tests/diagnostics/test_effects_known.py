@@ -14,8 +14,6 @@ from interdomain.diagnostics import Effects, effects
 from interdomain.inducing_variables import AdditiveFeatures
 from interdomain.kernels import Additive, FiniteRank
 from interdomain.models import StructuredSGPR
-from interdomain.training import fit
-from tests.tiers import in_tiers
 
 Array = np.ndarray[Any, np.dtype[Any]]
 
@@ -111,19 +109,20 @@ def friedman() -> Known:
 KNOWN = {known.__name__: known for known in (ishigami, sobol_g, friedman)}
 
 
-@pytest.fixture(scope="module", params=in_tiers(KNOWN, ["ishigami"]))
+@pytest.fixture(scope="module", params=KNOWN)
 def fitted(request: pytest.FixtureRequest) -> tuple[Known, Effects]:
     known = KNOWN[request.param]()
     rng = np.random.default_rng(0)
     X = rng.uniform(size=[known.num_rows, known.num_columns])
     Y = (known.f(X) + 0.1 * rng.normal(size=len(X)))[:, None]
-    kernel = Additive.from_data(X, known.effects, kernel_class=known.kind)
+    # Training is not what is tested: these hyperparameters are good enough.
+    kernel = Additive.from_data(X, known.effects, kernel_class=known.kind, lengthscales=0.3)
     features = AdditiveFeatures.for_kernel(kernel, known.num_features)
-    prior = FiniteRank(kernel, features)
-    model = StructuredSGPR((X, Y), prior, features, noise_variance=0.1, progress=False)
-    fit(model, progress=False)
+    prior, scale = FiniteRank(kernel, features), float(np.std(Y))
+    data, noise = (X, Y / scale), (0.1 / scale) ** 2
+    model = StructuredSGPR(data, prior, features, noise_variance=noise, progress=False)
     uniform = np.tile(GRID[:, None], known.num_columns)
-    return known, effects(model, uniform)
+    return known, effects(model, uniform, scale=scale)
 
 
 def test_shares_are_recovered_within_their_error_bars(fitted: tuple[Known, Effects]) -> None:

@@ -66,26 +66,18 @@ def test_text() -> None:
     assert text.endswith("none in: 3, 0, 4")
 
 
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        (
-            {"harmonics": InducingPoints(X)},
-            "harmonics must be SphericalHarmonics, found InducingPo",
-        ),
+def test_errors() -> None:
+    names = "column_names must be"
+    for arguments, message in [
+        ({"harmonics": InducingPoints(X)}, "harmonics must be SphericalHarmonics, found InducingP"),
         ({"kernel": RBF()}, "kernel must be a ZonalKernel, found SquaredExponential; pass one"),
         ({"kernel": ArcCosine(active_dims=[0, 1, 2])}, r"found zero for \[3\]"),
         ({"X": np.full((2, 5), np.nan)}, "X must be finite"),
-        (
-            {"column_names": ["a", "b"]},
-            "column_names must be 5 names, one for each column .*found 2",
-        ),
-        ({"column_names": "abcde"}, "column_names must be a list of names, found 'abcde'"),
-    ],
-)
-def test_errors(arguments: dict[str, Any], message: str) -> None:
-    with pytest.raises(ValueError, match=message):
-        harmonic_shares(**{"harmonics": HARMONICS, "kernel": KERNEL, "X": X} | arguments)
+        ({"column_names": ["a", "b"]}, f"{names} 5 names, one for each column .*found 2"),
+        ({"column_names": "abcde"}, f"{names} a list of names, found 'abcde'"),
+    ]:
+        with pytest.raises(ValueError, match=message):
+            harmonic_shares(**{"harmonics": HARMONICS, "kernel": KERNEL, "X": X} | arguments)
 
 
 def test_of_a_posterior_mean() -> None:

@@ -88,10 +88,11 @@ def test_trace_error(pair: Callable[[], tuple[Pair, float]]) -> None:
     total = tf.reduce_sum(kernel(X, full_cov=False)).numpy()
     np.testing.assert_allclose(error, expected, rtol=1e-9, atol=1e-11 * total)
     assert expected == 0.0 or expected > 0.1
-    compiled = tf.function(
-        lambda inputs: nystrom_trace_error(kernel, inducing_variable, inputs), autograph=False
-    )
-    np.testing.assert_allclose(compiled(tf.constant(X)), error, atol=1e-10 * total)
+    if pair is shared:
+        compiled = tf.function(
+            lambda inputs: nystrom_trace_error(kernel, inducing_variable, inputs), autograph=False
+        )
+        np.testing.assert_allclose(compiled(tf.constant(X)), error, atol=1e-10 * total)
 
 
 def test_fewer_harmonics_leave_more() -> None:
@@ -104,7 +105,7 @@ def test_fewer_harmonics_leave_more() -> None:
     assert total > errors[0] > 1.5 * errors[1] > 2 * errors[2] > 0
 
 
-@pytest.mark.parametrize("pair", [points, distinct, complete], ids=lambda pair: pair.__name__)
+@pytest.mark.parametrize("pair", [distinct, complete], ids=lambda pair: pair.__name__)
 def test_gradient_to_the_points(pair: Callable[[], tuple[Pair, float]]) -> None:
     (kernel, inducing_variable), _ = pair()
     variable = inducing_variable.trainable_variables[0]

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import functools
 import importlib
 import inspect
+from types import SimpleNamespace
 from typing import Any
 
 import gpflow
@@ -52,11 +54,24 @@ FIT = {
 }
 
 
+@functools.cache
+def prepared(case: str) -> Any:
+    X, Y, arguments = CASES[case]
+    rest = {name: value for name, value in arguments.items() if name != "likelihood"}
+    return prepare(X, Y, gaussian="likelihood" not in arguments, **rest)
+
+
+def small(case: str) -> dict[str, Any]:
+    data, likelihood = prepared(case), CASES[case][2].get("likelihood")
+    return candidates_for(data, likelihood, Sizes(num_inducing=12, steps=3), len(data.X), 1)
+
+
 @pytest.mark.parametrize("case", CASES)
 def test_which_fit(case: str) -> None:
-    X, Y, arguments = CASES[case]
-    found = set(candidates(X, Y, **arguments))
-    assert found - {"blocks"} == FIT[case] | set(POINTS)
+    found = small(case)
+    assert set(found) - {"blocks"} == FIT[case] | set(POINTS)
+    for one in found.values():
+        assert set(one.arguments) <= set(inspect.signature(one.recipe).parameters), one.name
 
 
 def test_wide_tables_and_large_ones() -> None:
@@ -67,93 +82,103 @@ def test_wide_tables_and_large_ones() -> None:
     assert "exact" not in found and "waves" not in found
 
 
-def small(case: str) -> dict[str, Any]:
-    X, Y, arguments = CASES[case]
-    likelihood = arguments.get("likelihood")
-    rest = {name: value for name, value in arguments.items() if name != "likelihood"}
-    data = prepare(X, Y, gaussian=likelihood is None, **rest)
-    return candidates_for(data, likelihood, Sizes(num_inducing=12, steps=3), len(data.X), 1)
-
-
-@pytest.mark.parametrize("case", CASES)
-def test_arguments_are_those_of_the_recipe(case: str) -> None:
-    for one in small(case).values():
-        assert set(one.arguments) <= set(inspect.signature(one.recipe).parameters), one.name
-
-
-def ran(code: str, X: Any, Y: Any) -> Any:
-    """The model that a script leaves."""
-    scope = {"X": X, "Y": Y}
-    exec(code, scope)
+def ran(case: str, name: str) -> Any:
+    """The model that a script leaves, which predicts."""
+    scope = {"X": CASES[case][0], "Y": CASES[case][1]}
+    exec(small(case)[name].code, scope)
+    mean, variance = scope["model"].predict_f(prepared(case).X[:5])
+    assert np.all(np.isfinite(mean)) and np.all(np.asarray(variance) > 0)
     return scope["model"]
 
 
-QUICK = [("table", "exact"), ("table", "waves"), ("classes", "points"), ("globe", "globe")]
-ALL = [
-    (case, name) for case, names in FIT.items() for name in sorted(names) if name not in MINIBATCHES
-]
-SLOW = [
-    *[pair for pair in ALL if pair not in QUICK],
-    ("table", MINIBATCHES[0]),
-    ("classes", MINIBATCHES[1]),
-    ("table", "orthogonal points"),
+@pytest.fixture
+def untrained(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """The functions that train are called with arguments that they have, and leave models as they
+    are: training takes seconds."""
+    called = []
+
+    def replace(name: str, instead: Any) -> None:
+        signature = inspect.signature(getattr(idm.training, name))
+
+        def checked(*arguments: Any, **options: Any) -> Any:
+            called.append(name)
+            return instead(**signature.bind(*arguments, **options).arguments)
+
+        monkeypatch.setattr(idm.training, name, checked)
+
+    def additive(data: Any, num_inducing: int, categorical: list[int]) -> Any:
+        kernel = idm.kernels.Additive.from_data(data[0], categorical=categorical)
+        features = idm.inducing_variables.AdditiveFeatures.for_kernel(kernel, num_inducing)
+        prior = idm.kernels.FiniteRank(kernel, features)
+        return SimpleNamespace(model=idm.models.StructuredSGPR(data, prior, features))
+
+    for name in ("fit", "fit_sgpr", "fit_collapsed"):
+        replace(name, lambda model, **_: None)
+    replace("fit_additive", additive)
+    return called
+
+
+EACH = [
+    *[(case, name) for case, names in FIT.items() for name in sorted(names)],
+    ("table", "points"),
+    ("classes", "orthogonal points"),
+    ("table", "blocks"),
 ]
 
 
+@pytest.mark.parametrize(("case", "name"), EACH)
+def test_the_code_makes_a_model_and_trains_it(case: str, name: str, untrained: list[str]) -> None:
+    ran(case, name)
+    training = small(case)[name].training
+    assert untrained[-1] == ("fit_additive" if training is None else training)
+
+
+@pytest.mark.parametrize(("case", "name"), [("table", "exact"), ("table", "waves")])
+def test_the_code_runs_as_it_stands(case: str, name: str) -> None:
+    ran(case, name)
+
+
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("case", "name"),
-    [*QUICK, *[pytest.param(*pair, marks=pytest.mark.full) for pair in SLOW]],
+    [("table", "effects"), ("classes", "harmonics with full q"), ("images", "patches")],
 )
-def test_the_code_runs_as_it_stands(case: str, name: str) -> None:
-    model = ran(small(case)[name].code, *CASES[case][:2])
-    found = prepared_rows(case)
-    mean, variance = model.predict_f(found[:5])
-    assert np.all(np.isfinite(mean)) and np.all(np.asarray(variance) > 0)
+def test_the_code_that_trains_for_longer_runs_as_it_stands(case: str, name: str) -> None:
+    """docs/which/tables.md has that of effects and harmonics."""
+    ran(case, name)
 
 
-def prepared_rows(case: str) -> Any:
-    X, Y, arguments = CASES[case]
-    rest = {name: value for name, value in arguments.items() if name != "likelihood"}
-    return prepare(X, Y, gaussian="likelihood" not in arguments, **rest).X
-
-
-@pytest.mark.full
-def test_blocks_along_the_best_negations() -> None:
-    """Rows that are symmetric about two axes, and a table that is long in all directions."""
+def test_the_best_negations() -> None:
+    """Of rows that are symmetric about two axes; none of places and images. Without them there are
+    no blocks."""
     quarter = np.random.default_rng(3).uniform(0.5, 3.0, size=(100, 2))
     signs = np.array([[1, 1], [1, -1], [-1, 1], [-1, -1]])
     rows = np.concatenate([quarter * sign for sign in signs])
-    data = prepare(rows, rows[:, :1] ** 2, gaussian=True)
-    groups = best_negations(data)
-    assert groups > 0
-    found = candidates_for(data, None, Sizes(num_inducing=16, steps=3), len(rows), groups)
-    model = ran(found["blocks"].code, rows, rows[:, :1] ** 2)
-    assert isinstance(model, idm.models.AdditiveSVGP)
+    assert best_negations(prepare(rows, rows[:, :1] ** 2, gaussian=True)) > 0
+    assert best_negations(prepared("globe")) == best_negations(prepared("images")) == 0
+    data = prepared("table")
+    without = candidates_for(data, None, Sizes(num_inducing=12, steps=3), ROWS, 0)
+    assert set(small("table")) - set(without) == {"blocks"}
 
 
-@pytest.mark.parametrize(
-    ("likelihood", "text"),
-    [
-        (Bernoulli(), "likelihood = gpflow.likelihoods.Bernoulli()"),
-        (gpflow.likelihoods.MultiClass(3), "likelihood = gpflow.likelihoods.MultiClass(3)"),
-        (gpflow.likelihoods.Softmax(3), "likelihood = gpflow.likelihoods.Softmax(3)"),
-        (gpflow.likelihoods.StudentT(), "likelihood = gpflow.likelihoods.StudentT()"),
-    ],
-)
-def test_how_a_likelihood_is_written(likelihood: Any, text: str) -> None:
-    Y = np.arange(ROWS) % 3.0
-    code = candidates(X, Y, likelihood)["points"].code
-    assert text in code.splitlines()
-    num_latent = 3 if likelihood.latent_dim == 3 else 1
-    assert f"num_latent = {num_latent}" in code.splitlines()
+def test_how_a_likelihood_is_written() -> None:
+    """One of the user's own is expected in the scope."""
 
-
-def test_a_likelihood_of_the_users_own_is_expected_in_the_scope() -> None:
     class Own(Bernoulli):
         """Another class."""
 
-    code = candidates(X, LABELS, Own())["points"].code
-    assert "likelihood = " not in code and "likelihood," in code
+    for likelihood, text, num_latent in [
+        (Bernoulli(), "likelihood = gpflow.likelihoods.Bernoulli()", 1),
+        (gpflow.likelihoods.MultiClass(3), "likelihood = gpflow.likelihoods.MultiClass(3)", 3),
+        (gpflow.likelihoods.Softmax(3), "likelihood = gpflow.likelihoods.Softmax(3)", 3),
+        (gpflow.likelihoods.StudentT(), "likelihood = gpflow.likelihoods.StudentT()", 1),
+        (Own(), None, 1),
+    ]:
+        found = candidates_for(prepared("classes"), likelihood, Sizes(), ROWS, 0)
+        lines = found["points"].code.splitlines()
+        assert f"num_latent = {num_latent}" in lines
+        assert [line for line in lines if line.startswith("likelihood = ")] == [text] * bool(text)
+        assert any("likelihood," in line for line in lines)
 
 
 def broken(X: Any, Y: Any) -> Any:
@@ -161,23 +186,15 @@ def broken(X: Any, Y: Any) -> Any:
     raise RuntimeError("a kernel broke")
 
 
-def short_run(**arguments: Any) -> idm.diagnostics.Recommendation:
+module = importlib.import_module("interdomain.diagnostics.recommend")  # a function has its name
+
+
+def test_a_report(monkeypatch: pytest.MonkeyPatch) -> None:
     """Of waves, and of an exact GP that breaks; there is no time for others."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(recipes, "exact", broken)
-        times = dict.fromkeys(candidates(X, Y), 1e9) | {"waves": 0.0, "exact": 0.0}
-        patch.setattr(
-            importlib.import_module("interdomain.diagnostics.recommend"), "START_UP", times
-        )
-        return recommend(X, Y, **{"seconds": 30, "progress": False, **arguments})
-
-
-@pytest.fixture(scope="module")
-def found() -> idm.diagnostics.Recommendation:
-    return short_run()
-
-
-def test_a_report(found: idm.diagnostics.Recommendation) -> None:
+    monkeypatch.setattr(recipes, "exact", broken)
+    times = dict.fromkeys(candidates(X, Y), 1e9) | {"waves": 0.0, "exact": 0.0}
+    monkeypatch.setattr(module, "START_UP", times)
+    found = recommend(X, Y, seconds=30, progress=False)
     assert found.race is not None and set(found.race.entries) == {"exact", "waves"}
     assert found.name == "waves" and found.seconds > 0
     assert set(found.not_tried) == set(found.candidates) - {"exact", "waves"}
@@ -187,24 +204,54 @@ def test_a_report(found: idm.diagnostics.Recommendation) -> None:
     assert "Not tried, for want of time: " in text and str(found.race) in text
     noise = float(found.race.models["waves"].likelihood.variance.numpy())
     assert f"Noise: {100 * noise:.2g}% of the variance of Y" in text
-
-
-def test_one_that_fails_is_in_the_report(found: idm.diagnostics.Recommendation) -> None:
-    assert found.race is not None
     assert found.race.entries["exact"].error == "RuntimeError: a kernel broke"
-    assert "failed: RuntimeError: a kernel broke" in str(found)
+    assert "failed: RuntimeError: a kernel broke" in text
 
 
-def test_the_same_seed_gives_the_same_answer(
-    found: idm.diagnostics.Recommendation, capsys: pytest.CaptureFixture[str]
-) -> None:
-    again, other = short_run(progress=True), short_run(seed=1, clock="wall")
-    assert "recommend" in capsys.readouterr().err
-    assert again.race is not None and other.race is not None and found.race is not None
-    first, second, third = (
-        one.entries["waves"].trace[-1].log_density for one in (found.race, again.race, other.race)
+def raced(densities: dict[str, float], **arguments: Any) -> tuple[Any, list[dict[str, Any]]]:
+    """A recommendation after races that had these results, and what was asked of them."""
+    asked: list[dict[str, Any]] = []
+
+    def race(models: Any, data: Any, seconds: Any, **options: Any) -> Any:
+        (name,) = models
+        asked.append({"name": name, "rows": data[0], "seconds": seconds[0], **options})
+        point = idm.training.RacePoint(1.0, None, densities.get(name, -9.0), 0.5)
+        entry = idm.training.RaceEntry(name, None, (point,), 0.1, None)
+        return idm.training.Race({name: entry}, tuple(seconds), "cpu", 100, 20)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(module, "race", race)
+        return recommend(X, Y, **{"progress": False, **arguments}), asked
+
+
+def test_the_winner_is_the_best_and_the_first_of_those_that_tie() -> None:
+    densities = {"waves": 0.5, "harmonics": 0.501, "effects": 0.48, "points": 0.495}
+    found, asked = raced(densities)
+    assert found.name == "waves"
+    assert found.reasons[0].startswith("waves: mean log density 0.500 of 24 rows held out, trained")
+    assert found.reasons[1:4] == (
+        "harmonics: as good.",
+        "points: as good.",
+        "effects: 0.020 behind.",
     )
-    assert first == second != third and other.race.clock == "wall"
+    assert found.reasons[-1].startswith("A sum of effects is hardly worse")
+    # Those that end by themselves come first, the quickest first of all.
+    names = [one["name"] for one in asked]
+    assert names[:2] == ["waves", "exact"] and names[-1].startswith("harmonics with")
+    assert raced({**densities, "harmonics": 0.51})[0].name == "harmonics"
+    assert raced({"points": float("nan"), "effects": -20.0})[0].name != "points"
+
+
+def test_the_same_seed_draws_the_same_rows(capsys: pytest.CaptureFixture[str]) -> None:
+    (_, first), (_, again), (_, other) = raced({}), raced({}, progress=True), raced({}, seed=1)
+    assert "recommend" in capsys.readouterr().err
+    for one, same, another in zip(first, again, other, strict=True):
+        np.testing.assert_array_equal(one["rows"], same["rows"])
+        assert np.any(one["rows"] != another["rows"])
+        assert (one["seed"], another["seed"], one["clock"]) == (0, 1, "cpu")
+    found, asked = raced({}, clock="wall")
+    assert found.race is not None and found.race.clock == "wall"
+    assert all(one["clock"] == "wall" for one in asked)
 
 
 def test_no_time_for_any() -> None:
@@ -219,18 +266,15 @@ def test_two_values_may_be_classes() -> None:
     assert any("likelihood=gpflow.likelihoods.Bernoulli()" in one for one in found.findings)
 
 
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
+def test_wrong_arguments() -> None:
+    for arguments, message in [
         ({"seconds": 0}, "seconds must be positive, found 0"),
         ({"clock": "sun"}, "clock must be"),
         ({"seed": -1}, "seed must be"),
         ({"progress": 1}, "progress must be"),
         ({"likelihood": "Bernoulli"}, "likelihood must be a GPflow likelihood"),
-    ],
-)
-def test_wrong_arguments(arguments: dict[str, Any], message: str) -> None:
-    with pytest.raises(ValueError, match=message):
-        recommend(X, Y, **arguments)
+    ]:
+        with pytest.raises(ValueError, match=message):
+            recommend(X, Y, **arguments)
     with pytest.raises(ValueError, match="num_inducing must be"):
         candidates(X, Y, num_inducing=1)

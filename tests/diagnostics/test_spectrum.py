@@ -22,19 +22,6 @@ from interdomain.kernels import (
     ZonalKernel,
 )
 from interdomain.sphere import CustomActivation, Erf, ReLU, Softplus, num_harmonics
-from tests.tiers import in_tiers
-
-KERNELS: dict[str, Callable[[], ZonalKernel]] = {
-    "arc-cosine 0": lambda: ArcCosine(0),
-    "arc-cosine 1": ArcCosine,
-    "arc-cosine 2": lambda: ArcCosine(2),
-    "two layers": lambda: ArcCosine(depth=2),
-    "Matern-1/2": SphericalMatern12,
-    "Matern-3/2": SphericalMatern32,
-    "Matern-5/2": SphericalMatern52,
-    "squared exponential": SphericalSquaredExponential,
-    "chordal": ChordalSquaredExponential,
-}
 
 
 def cubic(t: tf.Tensor) -> tf.Tensor:
@@ -46,7 +33,7 @@ def kinds(found: Spectrum) -> list[str]:
     return [sentence.split(":")[0] for sentence in found.warnings]
 
 
-@pytest.mark.parametrize("dimension", [2, 3, 9])
+@pytest.mark.parametrize("dimension", [2, 9])
 def test_relu_under_arc_cosine(dimension: int) -> None:
     """lambda_l = 2 d a_l^2: every degree adds N(d, l) / (2 d) to the norm, which diverges."""
     found = spectrum(ArcCosine(), "relu", dimension, 12)
@@ -63,10 +50,9 @@ def test_relu_under_arc_cosine(dimension: int) -> None:
     assert "ReLU() under ArcCosine" in found.warnings[0]
 
 
-@pytest.mark.parametrize("dimension", [2, 5])
-def test_softplus_under_arc_cosine(dimension: int) -> None:
+def test_softplus_under_arc_cosine() -> None:
     """The one combination of the four that the paper finds nothing wrong with, but truncation."""
-    found = spectrum(ArcCosine(), "softplus", dimension, 11)
+    found = spectrum(ArcCosine(), "softplus", 2, 11)
     assert found.missing == () and not found.diverging
     assert kinds(found) in ([], ["Truncation"])
     assert np.all(np.diff(found.norm_terms[2::2]) < 0)
@@ -105,13 +91,13 @@ def test_relu_under_matern_misses_the_odd_degrees(dimension: int, lengthscale: f
 
 
 def test_missing_levels_are_named_briefly() -> None:
-    found = spectrum(SphericalMatern12(), "erf", 3, 30)
-    assert found.missing == tuple(range(0, 31, 2))
+    found = spectrum(SphericalMatern12(), "erf", 2, 20)
+    assert found.missing == tuple(range(0, 21, 2))
     assert "lacks the degrees 0, 2, 4, 6, ... of SphericalMatern12" in found.warnings[0]
 
 
 def test_degrees_the_kernel_lacks_are_no_failure() -> None:
-    found = spectrum(ArcCosine(), "erf", 4, 6)
+    found = spectrum(ArcCosine(), "erf", 2, 6)
     assert found.unused == (3, 5) and found.missing == (0, 2, 4, 6)
     np.testing.assert_array_equal(found.norm_terms > 0, [False, True] + 5 * [False])
     np.testing.assert_allclose(found.represented_share, found.variance_shares[1])
@@ -141,14 +127,9 @@ DIVERGENCE = [
     (SphericalMatern12, "relu", 2, False),
     (SphericalMatern12, "relu", 3, True),
     (SphericalMatern32, "relu", 2, True),
-    (SphericalMatern52, "relu", 2, True),
-    (SphericalMatern52, "softplus", 4, False),
-    (SphericalMatern52, "gelu", 4, False),
+    (SphericalMatern52, "softplus", 2, False),
     (SphericalSquaredExponential, "softplus", 2, True),
-    (SphericalSquaredExponential, "softplus", 6, True),
-    (ChordalSquaredExponential, "softplus", 3, True),
     (SphericalSquaredExponential, "relu", 3, True),
-    (lambda: SphericalSquaredExponential(lengthscale=2.0), "gelu", 3, True),  # underflows
     (lambda: ArcCosine(0), "relu", 2, False),
     (SphericalSquaredExponential, cubic, 3, False),  # finitely many terms
     (SphericalMatern12, lambda t: tf.nn.relu(t), 2, False),
@@ -156,9 +137,7 @@ DIVERGENCE = [
 ]
 
 
-@pytest.mark.parametrize(
-    ("kernel", "activation", "dimension", "diverging"), in_tiers(DIVERGENCE, quick=DIVERGENCE[1::2])
-)
+@pytest.mark.parametrize(("kernel", "activation", "dimension", "diverging"), DIVERGENCE)
 def test_divergence(
     kernel: Callable[[], ZonalKernel], activation: object, dimension: int, diverging: bool
 ) -> None:
@@ -168,19 +147,15 @@ def test_divergence(
 
 
 def test_an_eigenvalue_that_underflows_makes_the_norm_infinite() -> None:
-    found = spectrum(SphericalSquaredExponential(lengthscale=3.0), "softplus", 3, 20)
+    found = spectrum(SphericalSquaredExponential(lengthscale=3.0), "softplus", 2, 20)
     assert found.norm_terms[0] < 1 < found.norm_terms[10] < found.norm_terms[20] == np.inf
+    assert found.diverging
 
 
-@pytest.mark.parametrize("name", KERNELS)
-@pytest.mark.parametrize(
-    "activation",
-    in_tiers(["relu", Softplus(2.0), cubic], quick=[cubic]),
-    ids=["relu", "softplus", "own"],
-)
-def test_every_kernel(name: str, activation: object) -> None:
-    """The terms of the norm are the diagonal of Kuu, over the degrees the features use."""
-    kernel, dimension, max_degree = KERNELS[name](), 3, 6
+@pytest.mark.parametrize("activation", ["relu", cubic], ids=["relu", "own"])
+def test_the_norm_is_the_diagonal_of_Kuu(activation: object) -> None:
+    """Over the degrees that the features use."""
+    kernel, dimension, max_degree = SphericalMatern32(), 3, 6
     found = spectrum(kernel, activation, dimension, max_degree)
     features = ActivationFeatures([[0.3, -0.4, 1.0]], activation, max_degree)
     used = np.flatnonzero(found.norm_terms)
@@ -221,26 +196,24 @@ def test_truncation_names_what_a_higher_degree_recovers() -> None:
 
 def test_names_of_activations() -> None:
     kernel = ArcCosine()
-    assert spectrum(kernel, Softplus(3.0), 2, 3).activation == "Softplus(sharpness=3.0)"
+    assert spectrum(kernel, Softplus(), 2, 3).activation == "Softplus(sharpness=1.0)"
     assert spectrum(kernel, cubic, 2, 3).activation == "cubic"
     step = CustomActivation(lambda t: tf.cast(t > 0.5, t.dtype), kinks=(0.5,))
     assert spectrum(kernel, step, 2, 3).activation == "<lambda>"
 
 
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
+def test_errors() -> None:
+    ard = ArcCosine(weight_variances=[1.0, 2.0])
+    for arguments, message in [
         ((tf.nn.relu, "relu", 2, 3), "kernel must be a ZonalKernel, found"),
         ((ArcCosine(), "tanh", 2, 3), "activation must be one of 'relu', .* found 'tanh'"),
         ((ArcCosine(), "relu", 1, 3), "dimension must be 2 or more, found 1"),
         ((ArcCosine(), "relu", 2, -1), "max_degree must be an integer of 0 or more, found -1"),
         ((ArcCosine(), "relu", 2, 2.5), "max_degree must be an integer of 0 or more, found 2.5"),
         (
-            (ArcCosine(weight_variances=[1.0, 2.0]), "relu", 2, 3),
+            (ard, "relu", 2, 3),
             "found 2, but the kernel has weight_variances for 2 columns; pass 3",
         ),
-    ],
-)
-def test_errors(arguments: tuple[object, ...], message: str) -> None:
-    with pytest.raises(ValueError, match=message):
-        spectrum(*arguments)
+    ]:
+        with pytest.raises(ValueError, match=message):
+            spectrum(*arguments)

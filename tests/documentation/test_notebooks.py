@@ -22,16 +22,12 @@ def cells(notebook: nbformat.NotebookNode) -> list[tuple[str, str]]:
 
 
 @pytest.mark.parametrize("path", STORED, ids=lambda path: path.stem)
-def test_stored_notebook_is_that_of_its_source(path: Path) -> None:
+def test_stored_notebook_is_that_of_its_source_was_executed_and_is_small(path: Path) -> None:
     """`make notebooks NOTEBOOKS=notebooks/<name>.py` executes a changed source again."""
     source = jupytext.read(path.with_suffix(".py"))
-    assert cells(nbformat.read(path, as_version=4)) == cells(source)
-
-
-@pytest.mark.parametrize("path", STORED, ids=lambda path: path.stem)
-def test_stored_notebook_is_small_and_was_executed(path: Path) -> None:
-    assert path.stat().st_size < MAX_BYTES
     notebook = nbformat.read(path, as_version=4)
+    assert cells(notebook) == cells(source)
+    assert path.stat().st_size < MAX_BYTES
     outputs = [out for cell in notebook.cells for out in cell.get("outputs", [])]
     assert any("image/png" in out.get("data", {}) for out in outputs)
     assert not any(out.output_type == "error" for out in outputs)

@@ -6,11 +6,9 @@ from typing import Any
 
 import gpflow
 import numpy as np
-import pytest
 import tensorflow as tf
 from gpflow.config import default_jitter
 from gpflow.covariances import Kuf, Kuu
-from gpflow.inducing_variables import InducingPoints
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
@@ -22,8 +20,7 @@ from interdomain.kernels import (
     SphericalMatern52,
     ZonalKernel,
 )
-from interdomain.models import OrthogonalSVGP
-from interdomain.sphere import CustomActivation, Softplus
+from interdomain.sphere import CustomActivation
 
 KERNELS: dict[str, Any] = {
     "arc-cosine-0": lambda **a: ArcCosine(0, **a),
@@ -33,12 +30,10 @@ KERNELS: dict[str, Any] = {
     "matern52": SphericalMatern52,
     "chordal": ChordalSquaredExponential,
 }
+# Whatever its coefficients are: those of the named smooth ones take most of the time.
 ACTIVATIONS: dict[str, Any] = {
     "relu": "relu",
-    "softplus": "softplus",
-    "sharp": Softplus(10.0),
-    "gelu": "gelu",
-    "erf": "erf",
+    "smooth": tf.exp,
     "own": CustomActivation(lambda t: abs(t - 0.3), [0.3]),
 }
 
@@ -92,7 +87,9 @@ def unexplained(units: ActivationFeatures, kernel: ZonalKernel, X: np.ndarray) -
 DOUBLE, SINGLE = (np.float64, 1e-6, 1e-10), (np.float32, 1e-4, 2e-3)
 """Type, jitter, tolerance."""
 
-any_features = given(
+
+@given(
+    precision=st.sampled_from([DOUBLE, SINGLE]),
     kernel=st.sampled_from(sorted(KERNELS)),
     activation=st.sampled_from(sorted(ACTIVATIONS)),
     dimension=st.sampled_from([2, 3, 5, 9, 20]),
@@ -100,30 +97,9 @@ any_features = given(
     num_units=st.integers(1, 30),
     seed=st.integers(0, 10**6),
 )
-reproducibly = settings(max_examples=5, deadline=None, derandomize=True, database=None)
-
-
-@any_features
-@reproducibly
-def test_variances_are_not_negative(**features: Any) -> None:
-    assert_not_negative(*DOUBLE, **features)
-
-
-@pytest.mark.full
-@pytest.mark.parametrize("precision", [DOUBLE, SINGLE], ids=["float64", "float32"])
-@any_features
-@settings(reproducibly, max_examples=10)
-def test_variances_of_many_features_are_not_negative(
-    precision: tuple[type, float, float], **features: Any
-) -> None:
-    assert_not_negative(*precision, **features)
-
-
-def assert_not_negative(
-    dtype: type,
-    jitter: float,
-    tolerance: float,
-    *,
+@settings(max_examples=8, deadline=None, derandomize=True, database=None)
+def test_variances_are_not_negative(
+    precision: tuple[type, float, float],
     kernel: str,
     activation: str,
     dimension: int,
@@ -131,26 +107,8 @@ def assert_not_negative(
     num_units: int,
     seed: int,
 ) -> None:
+    dtype, jitter, tolerance = precision
     with gpflow.config.as_context(gpflow.config.Config(float=dtype, jitter=jitter)):
         zonal, units, X = possible(kernel, activation, dimension, max_degree, num_units, seed)
         smallest = np.linalg.eigvalsh(unexplained(units, zonal, X)).min()
         assert smallest > -tolerance
-        others = InducingPoints(np.random.default_rng(seed).normal(size=(5, dimension - 1)))
-        known = np.full((num_units, 1), 1e-4)
-        likelihood = gpflow.likelihoods.Gaussian()
-        models = [
-            gpflow.models.SVGP(zonal, likelihood, units, q_diag=True, q_sqrt=known),
-            OrthogonalSVGP(
-                zonal,
-                likelihood,
-                units,
-                others,
-                q_diag=True,
-                q_sqrt=known,
-                q_sqrt_orthogonal=np.full((5, 1), 1e-4),
-            ),
-        ]
-        for model in models:
-            mean, variance = (part.numpy() for part in model.predict_f(X))
-            assert np.all(np.isfinite(mean)) and np.all(np.isfinite(variance))
-            assert np.all(variance >= 0)

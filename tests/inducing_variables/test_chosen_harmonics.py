@@ -27,7 +27,7 @@ from tests.conformance.helpers import assert_close, assert_same_objective
 
 X = np.random.default_rng(0).normal(size=(9, 3))
 Y = np.sin(X[:, :1])
-ALL = SphericalHarmonics(4, range(5)).chains
+ALL = SphericalHarmonics(4, range(4)).chains
 
 
 def matern() -> SphericalMatern52:
@@ -49,7 +49,7 @@ def rows_of(part: SphericalHarmonics, whole: SphericalHarmonics) -> list[int]:
 @pytest.mark.parametrize("order", [None, (2, 0, 1)])
 def test_covariances_are_rows_of_those_of_whole_degrees(order: tuple[int, ...] | None) -> None:
     kernel, part = matern(), some(1, order=order)
-    whole = SphericalHarmonics(4, range(5), column_order=order)
+    whole = SphericalHarmonics(4, range(4), column_order=order)
     rows = rows_of(part, whole)
     assert rows != sorted(rows) and part.num_inducing == 12
     variables = (kernel.weight_variances, kernel.bias_variance)
@@ -65,7 +65,7 @@ def test_covariances_are_rows_of_those_of_whole_degrees(order: tuple[int, ...] |
     diagonal = np.diag(Kuu(whole, kernel))[rows]
     np.testing.assert_allclose(Kuu(part, kernel), np.diag(diagonal), rtol=1e-12)
     np.testing.assert_allclose(Kuu_operator(part, kernel).diag_part(), diagonal, rtol=1e-12)
-    eigenvalues = kernel.eigenvalues(4, range(5)).numpy()
+    eigenvalues = kernel.eigenvalues(4, range(4)).numpy()
     expected = 1 / (1.3 * eigenvalues[np.abs(part.chains[:, -1])])
     np.testing.assert_allclose(diagonal, expected, rtol=1e-12)
 
@@ -103,41 +103,27 @@ def test_what_is_returned_cannot_change_the_harmonics() -> None:
         np.testing.assert_array_equal(Kuf(same, matern(), X), before)
 
 
-def test_unknown_batches() -> None:
-    kernel, harmonics = matern(), some(1)
-
-    @tf.function(input_signature=[tf.TensorSpec([None, None, 3], tf.float64)], autograph=False)
-    def covariance(inputs: tf.Tensor) -> tf.Tensor:
-        return Kuf(harmonics, kernel, inputs)
-
-    for shape in ((3, 3), (1, 9)):
-        batch = X.reshape(*shape, 3)
-        expected = Kuf(harmonics, kernel, X).numpy().reshape(12, *shape)
-        np.testing.assert_array_equal(covariance(batch), expected)
-
-
-KERNELS: list[Callable[[], ZonalKernel]] = [
-    lambda: SphericalMatern12(lengthscale=0.5),
-    lambda: SphericalSquaredExponential(lengthscale=0.4, bias_variance=0.1),
-    lambda: ChordalSquaredExponential(lengthscale=0.7, weight_variances=3.0),
-    lambda: ArcCosine(1, weight_variances=2.0),
-    lambda: ArcCosine(0, depth=2),
+KERNELS: list[tuple[Callable[[], ZonalKernel], type[np.floating]]] = [
+    (lambda: SphericalMatern12(lengthscale=0.5), np.float32),
+    (lambda: SphericalSquaredExponential(lengthscale=0.4, bias_variance=0.1), np.float64),
+    (lambda: ChordalSquaredExponential(lengthscale=0.7, weight_variances=3.0), np.float32),
+    (lambda: ArcCosine(1, weight_variances=2.0), np.float64),
 ]
 
 
-@pytest.mark.parametrize("dtype", [np.float64, np.float32])
-@pytest.mark.parametrize("make", KERNELS)
+@pytest.mark.parametrize(("make", "dtype"), KERNELS)
 def test_no_set_explains_more_than_the_prior(
     make: Callable[[], ZonalKernel], dtype: type[np.floating]
 ) -> None:
     with gpflow.config.as_context(gpflow.config.Config(float=dtype)):
         kernel = make()
         inputs = np.random.default_rng(3).normal(size=(30, 3)).astype(dtype)
-        candidates = ALL[np.isin(ALL[:, -1], kernel.nonzero_degrees(4, 4))]
-        sets = [SphericalHarmonics.for_data(kernel, inputs, 200)]
-        for seed in range(3):
-            chains = np.random.default_rng(seed).permutation(candidates)[:15]
-            sets.append(SphericalHarmonics(4, chains=chains))
+        candidates = ALL[np.isin(ALL[:, -1], kernel.nonzero_degrees(4, 3))]
+        chains = np.random.default_rng(0).permutation(candidates)[:15]
+        sets = (
+            SphericalHarmonics.for_data(kernel, inputs, 100),
+            SphericalHarmonics(4, chains=chains),
+        )
         shares = [explained_share(harmonics, kernel, inputs) for harmonics in sets]
         assert shares[0] > 0.5
 
@@ -168,7 +154,7 @@ def test_eigenvalues_that_single_precision_cannot_invert() -> None:
 
 def test_covariances_between_sets() -> None:
     kernel, v, u = matern(), some(4), some(5)
-    whole = SphericalHarmonics(4, range(5))
+    whole = SphericalHarmonics(4, range(4))
     between = Kuu(whole, kernel).numpy()[rows_of(v, whole)][:, rows_of(u, whole)]
     assert np.count_nonzero(between) > 0
     np.testing.assert_allclose(Kvu(v, u, kernel), between, rtol=1e-12)

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-import gpflow
 import numpy as np
 import pytest
 from gpflow.covariances import Kuf, Kuu
-from gpflow.kernels import Matern32, SquaredExponential
+from gpflow.kernels import Matern32
 
 from interdomain.covariances import Kuu_operator
 from interdomain.inducing_variables import PeriodicFourierFeatures
@@ -46,13 +45,13 @@ def test_what_they_are_cannot_be_changed_from_outside() -> None:
     assert not features.parameters and not features.trainable_variables
 
 
-@pytest.mark.parametrize("count", [1, 2, 3, 50, 151])
-def test_for_kernel_takes_no_more_than_it_is_allowed(count: int) -> None:
-    features = PeriodicFourierFeatures.for_kernel(kernel(), count)
-    # The next frequency has at most four features.
-    assert max(1, count - 3) <= features.num_inducing <= count
-    np.testing.assert_array_equal(features.frequencies, kernel().largest_frequencies(count))
-    features.validate_kernel(kernel())
+def test_for_kernel_takes_no_more_than_it_is_allowed() -> None:
+    for count in (1, 2, 3, 50):
+        features = PeriodicFourierFeatures.for_kernel(kernel(), count)
+        # The next frequency has at most four features.
+        assert max(1, count - 3) <= features.num_inducing <= count
+        np.testing.assert_array_equal(features.frequencies, kernel().largest_frequencies(count))
+        features.validate_kernel(kernel())
 
 
 def test_for_kernel_by_tolerance() -> None:
@@ -77,44 +76,39 @@ def test_from_data() -> None:
         PeriodicFourierFeatures.from_data(kernel(), X * np.nan, 20)
 
 
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        ({}, "num_inducing: found None beside tolerance None; pass one of the two"),
-        ({"num_inducing": 3, "tolerance": 0.1}, "num_inducing: found 3 beside tolerance 0.1"),
-        ({"num_inducing": 0}, "num_inducing must be an integer of 1 or more, found 0"),
-        ({"num_inducing": 2.5}, "num_inducing must be an integer of 1 or more, found 2.5"),
-        ({"num_inducing": 10**9}, "num_inducing: .* 1,000,000,000 features .*allow_large"),
-        ({"tolerance": -0.1}, "tolerance must be positive, found -0.1"),
-        ({"tolerance": "0.1"}, "tolerance must be"),
-        ({"kernel": Matern32()}, "kernel must be a Periodized kernel, found .*Matern32"),
-    ],
-)
-def test_wrong_arguments_for_kernel(arguments: dict[str, Any], message: str) -> None:
-    with pytest.raises(ValueError, match=message):
-        PeriodicFourierFeatures.for_kernel(**({"kernel": kernel()} | arguments))
+FOR_KERNEL: list[tuple[dict[str, Any], str]] = [
+    ({}, "num_inducing: found None beside tolerance None; pass one of the two"),
+    ({"num_inducing": 3, "tolerance": 0.1}, "num_inducing: found 3 beside tolerance 0.1"),
+    ({"num_inducing": 0}, "num_inducing must be an integer of 1 or more, found 0"),
+    ({"num_inducing": 2.5}, "num_inducing must be an integer of 1 or more, found 2.5"),
+    ({"num_inducing": 10**9}, "num_inducing: .* 1,000,000,000 features .*allow_large"),
+    ({"tolerance": -0.1}, "tolerance must be positive, found -0.1"),
+    ({"tolerance": "0.1"}, "tolerance must be"),
+    ({"kernel": Matern32()}, "kernel must be a Periodized kernel, found .*Matern32"),
+]
+CONSTRUCTOR: list[tuple[tuple[Any, ...], str]] = [
+    ((0.0, 0.0, [[0]]), "upper must be above lower"),
+    ((0.0, np.nan, [[0]]), "upper must be finite"),
+    ((0.0, [1.0, 1.0], [[0]]), "upper must have the shape of lower"),
+    ((*BOX, [[0, -1]]), "frequencies must be integers of 0 or more"),
+    ((*BOX, [[0, 0.5]]), "frequencies must be integers of 0 or more"),
+    ((*BOX, [[0, 1], [0, 1]]), "frequencies must be different, found one twice"),
+    ((*BOX, [[0], [1]]), r"frequencies must be a matrix \[J, 2\]"),
+    ((np.zeros(64), np.ones(64), np.ones([1, 64])), "frequencies must have at most 20"),
+    (
+        (np.zeros(20), np.ones(20), np.ones([1, 20])),
+        "frequencies: the covariances of 1,048,576 features .* allow_large",
+    ),
+]
 
 
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        ((0.0, 0.0, [[0]]), "upper must be above lower"),
-        ((0.0, np.nan, [[0]]), "upper must be finite"),
-        ((0.0, [1.0, 1.0], [[0]]), "upper must have the shape of lower"),
-        ((*BOX, [[0, -1]]), "frequencies must be integers of 0 or more"),
-        ((*BOX, [[0, 0.5]]), "frequencies must be integers of 0 or more"),
-        ((*BOX, [[0, 1], [0, 1]]), "frequencies must be different, found one twice"),
-        ((*BOX, [[0], [1]]), r"frequencies must be a matrix \[J, 2\]"),
-        ((np.zeros(64), np.ones(64), np.ones([1, 64])), "frequencies must have at most 20"),
-        (
-            (np.zeros(20), np.ones(20), np.ones([1, 20])),
-            "frequencies: the covariances of 1,048,576 features .* allow_large",
-        ),
-    ],
-)
-def test_wrong_arguments(arguments: tuple[Any, ...], message: str) -> None:
-    with pytest.raises(ValueError, match=message):
-        PeriodicFourierFeatures(*arguments)
+def test_wrong_arguments() -> None:
+    for options, message in FOR_KERNEL:
+        with pytest.raises(ValueError, match=message):
+            PeriodicFourierFeatures.for_kernel(**({"kernel": kernel()} | options))
+    for arguments, message in CONSTRUCTOR:
+        with pytest.raises(ValueError, match=message):
+            PeriodicFourierFeatures(*arguments)
 
 
 def test_wrong_kernels() -> None:
@@ -137,26 +131,5 @@ def test_wrong_kernels() -> None:
         ):
             with pytest.raises(ValueError, match=expected):
                 covariance(wrong)
-
-
-def test_inputs_of_other_columns() -> None:
-    features = PeriodicFourierFeatures(*BOX, [[0, 0], [1, 0]])
     with pytest.raises(ValueError, match="X must have 2 columns, those of the box, found 3"):
         Kuf(features, kernel(), np.zeros([4, 3]))
-
-
-def test_lengthscales_may_change_afterwards() -> None:
-    """The features stay; they need not be the largest any more."""
-    model_kernel = kernel()
-    features = PeriodicFourierFeatures.for_kernel(model_kernel, 20)
-    model_kernel.base_kernel.lengthscales.assign([3.0, 0.05])
-    features.validate_kernel(model_kernel)
-    assert np.all(np.isfinite(Kuu(features, model_kernel)))
-
-
-def test_copies() -> None:
-    features = PeriodicFourierFeatures.for_kernel(kernel(), 20, name="features")
-    copied = gpflow.utilities.deepcopy(features)
-    np.testing.assert_array_equal(copied.functions, features.functions)
-    smooth = Periodized(SquaredExponential(), *BOX)
-    np.testing.assert_array_equal(Kuf(copied, smooth, X), Kuf(features, kernel(), X))

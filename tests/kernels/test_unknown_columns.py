@@ -14,58 +14,32 @@ from gpflow.kernels import Kernel, Matern32
 from interdomain.inducing_variables import PeriodicFourierFeatures, SphericalHarmonics
 from interdomain.kernels import (
     ArcCosine,
-    ChordalSquaredExponential,
     Convolutional,
     FiniteRank,
     HarmonicKernel,
-    HarmonizableComponent,
-    HarmonizableMixture,
     Invariant,
-    MultiChannelConvolutional,
     Periodized,
-    SpectralComponent,
     SphericalMatern32,
 )
-from interdomain.transforms import ImageFlip, Negation, Rotation
-from tests.tiers import in_tiers
+from interdomain.kernels._columns import select_columns
+from interdomain.transforms import ImageFlip, Negation
 
 X = np.random.default_rng(0).normal(size=(5, 4))
 WAVES = PeriodicFourierFeatures([-1, -2], [1, 1], [[0, 0], [0, 1], [2, 1]])
-
-
-def component(**options: Any) -> HarmonizableComponent:
-    return HarmonizableComponent([[0.2, 0.1]], envelope=0.05, lag=0.05, **options)
 
 
 def box(**options: Any) -> Periodized:
     return Periodized(Matern32(lengthscales=[0.3, 0.5]), [-1, -2], [1, 1], **options)
 
 
-def flipped(base: Kernel) -> Kernel:
-    """Its first part, whose number of columns the transformation knows."""
-    return HarmonicKernel(base, ImageFlip((2, 2), 0)).kernels[0]
-
-
 KERNELS: dict[str, Callable[[], Kernel]] = {
-    "any number": lambda: ArcCosine(),
-    "any number, of the chord": lambda: ChordalSquaredExponential(),
-    "a weight for each": lambda: SphericalMatern32(weight_variances=[1.0, 2.0, 0.5, 1.0]),
-    "a list": lambda: SphericalMatern32(active_dims=[2, 0]),
-    "a slice": lambda: SphericalMatern32(active_dims=slice(1, 4, 2)),
-    "all of a slice": lambda: SphericalMatern32(active_dims=slice(0, 4)),
     "finite rank": lambda: FiniteRank(ArcCosine(active_dims=[2, 0]), SphericalHarmonics(3, [0, 1])),
-    "image": lambda: Convolutional(Matern32(), (2, 2), (1, 2)),
     "image in columns": lambda: Convolutional(Matern32(), (3, 1), (1, 1), active_dims=[3, 0, 1]),
-    "image in channels": lambda: MultiChannelConvolutional(Matern32(), (2, 1, 2), (1, 1)),
-    "orbit": lambda: Invariant(Matern32(), Rotation(3), active_dims=[1, 2]),
     "orbit of images": lambda: Invariant(Matern32(), ImageFlip((2, 2), 0)),
-    "part": lambda: flipped(Matern32()),
-    "component": lambda: component(active_dims=slice(2, 4)),
-    "mixture": lambda: HarmonizableMixture([component(active_dims=[3, 1])]),
-    "peak": lambda: SpectralComponent([0.2, 0.1, 0.3, 0.1]),
-    "box": lambda: box(active_dims=[3, 1]),
+    "part": lambda: HarmonicKernel(Matern32(), ImageFlip((2, 2), 0)).kernels[0],
     "box of waves": lambda: FiniteRank(box(active_dims=slice(1, 3)), WAVES),
 }
+"""The others: in tests/kernels/test_contract.py."""
 
 
 def compiled(function: Callable[[Any], Any], shape: list[None] | None) -> Any:
@@ -73,32 +47,30 @@ def compiled(function: Callable[[Any], Any], shape: list[None] | None) -> Any:
     return tf.function(function, input_signature=signature, autograph=False)
 
 
-QUICK = (
-    "any number",
-    "a list",
-    "a slice",
-    "finite rank",
-    "orbit of images",
-    "part",
-    "mixture",
-    "box",
-)
-
-
-@pytest.mark.parametrize("name", in_tiers(KERNELS, QUICK))
+@pytest.mark.parametrize("name", KERNELS)
 def test_kernels(name: str) -> None:
-    """K of itself, of pairs and of a batch, and the variances; with all columns in K, too, as
-    GPflow calls it."""
+    """K of itself, the variances, and K of a batch."""
     kernel = KERNELS[name]()
-
-    def values(X: Any) -> Any:
-        return kernel(X), kernel(X, X[:2]), kernel(X, full_cov=False), kernel.K(X)
-
-    for actual, expected in zip(compiled(values, [None, None])(X), values(X), strict=True):
-        np.testing.assert_allclose(actual, expected, rtol=1e-9, atol=1e-12)
     batches = X.reshape(1, 5, 4).repeat(2, axis=0)
-    actual = compiled(kernel, [None, None, None])(batches)
-    np.testing.assert_allclose(actual, kernel(batches), rtol=1e-9, atol=1e-12)
+
+    def values(X: Any, batches: Any) -> Any:
+        return kernel(X), kernel(X, full_cov=False), kernel(batches)
+
+    signature = [tf.TensorSpec([None] * rank, tf.float64) for rank in (2, 3)]
+    function = tf.function(values, input_signature=signature, autograph=False)
+    for actual, expected in zip(function(X, batches), values(X, batches), strict=True):
+        np.testing.assert_allclose(actual, expected, rtol=1e-9, atol=1e-12)
+
+
+@pytest.mark.parametrize("dims", [slice(None), [2, 0], slice(1, 4, 2), slice(0, 4)], ids=str)
+def test_columns_are_selected_once(dims: Any) -> None:
+    """By ``K``, which GPflow also calls with all columns; those selected have a known number."""
+    kernel = Matern32(active_dims=dims)
+    select = compiled(lambda X: select_columns(kernel, X), [None, None])
+    np.testing.assert_array_equal(select(X), X[:, dims])
+    np.testing.assert_array_equal(select(X[:, dims]), X[:, dims])
+    known = select.get_concrete_function().structured_outputs.shape[-1]
+    assert known == (None if dims == slice(None) else X[:, dims].shape[-1])
 
 
 REMEDY = r"tf.ensure_shape\(X, \[None, D\]\)"

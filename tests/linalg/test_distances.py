@@ -14,7 +14,7 @@ from interdomain.linalg.radial_terms import matern12
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
-@pytest.mark.parametrize("num_columns", [1, 2, 25, 400])
+@pytest.mark.parametrize("num_columns", [1, 25, 400])
 def test_rounding_error(dtype: type, num_columns: int) -> None:
     """What is found of rows and themselves, near the origin and far away, is below it, and not by
     far."""
@@ -36,7 +36,7 @@ def test_rows_that_coincide_pass_no_gradient_on() -> None:
         np.testing.assert_array_equal(np.diag(slopes), 0.0)
 
 
-@pytest.mark.parametrize("extent", [1.0, 1e-4, 1e-6, 1e-9])
+@pytest.mark.parametrize("extent", [1.0, 1e-9])
 def test_rows_that_are_near_pass_theirs_on(extent: float) -> None:
     """All of them within a tiny part of a lengthscale: the derivative to it is that of -r."""
     rng = np.random.default_rng(0)

@@ -8,6 +8,8 @@ import gpflow
 import numpy as np
 import tensorflow as tf
 from check_shapes import disable_check_shapes
+from gpflow.covariances import Kuf, Kuu
+from gpflow.inducing_variables import InducingVariables
 
 from interdomain.models.one_pass import OnePassSVGP
 from tests.conformance.helpers import assert_close, value_and_gradients
@@ -59,3 +61,25 @@ def assert_same_bound(
         assert_close(root, of_block, rtol=rtol)
         start = rows.stop
     assert start == len(to_mean)
+
+
+def mean_field_optimum(
+    model: OnePassSVGP, inducing_variable: InducingVariables, sizes: Sequence[int], data: tuple
+) -> tuple[list[np.ndarray], list[np.ndarray]]:
+    """Means and covariances of the q's for a Gaussian likelihood, not whitened.
+
+    With ``W = K^{-1} Kuf`` and noise s, log of the posterior is quadratic: its precision is
+    ``P = K^{-1} + W W^T / s``. The best mean of a product of Gaussians is that of the whole,
+    ``P^{-1} W y / s``; the best covariances are the inverses of P's diagonal blocks.
+
+    :param inducing_variable: All inducing variables as one, with a dense Kuu.
+    """
+    X, Y = data
+    K = Kuu(inducing_variable, model.kernel).numpy()
+    W = np.linalg.solve(K, Kuf(inducing_variable, model.kernel, X).numpy())
+    noise = float(model.likelihood.variance.numpy())
+    precision = np.linalg.inv(K) + W @ W.T / noise
+    mean = np.linalg.solve(precision, W @ Y / noise)
+    ends = np.cumsum(sizes)
+    blocks = [slice(end - size, end) for size, end in zip(sizes, ends, strict=True)]
+    return [mean[b] for b in blocks], [np.linalg.inv(precision[b, b]) for b in blocks]

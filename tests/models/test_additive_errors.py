@@ -38,10 +38,6 @@ def hvgp(Z: Any, transforms: Any, kernel: Any = None, **arguments: Any) -> HVGP:
     return HVGP(kernel or matern(), gpflow.likelihoods.Gaussian(), Z, transforms, **arguments)
 
 
-def several_outputs() -> gpflow.kernels.MultioutputKernel:
-    return gpflow.kernels.SharedIndependent(matern(), output_dim=2)
-
-
 ERRORS: dict[str, tuple[Callable[[], Any], str]] = {
     "too few blocks": (lambda: additive(1), "has 1 blocks, but the kernel is a sum of 2"),
     "too many blocks": (lambda: additive(3), "has 3 blocks, but the kernel is a sum of 2"),
@@ -109,31 +105,30 @@ ERRORS: dict[str, tuple[Callable[[], Any], str]] = {
 }
 
 
-@pytest.mark.parametrize("name", ERRORS)
-def test_errors(name: str) -> None:
-    build, message = ERRORS[name]
-    with pytest.raises(ValueError, match=message):
-        build()
+def test_errors() -> None:
+    for build, message in ERRORS.values():
+        with pytest.raises(ValueError, match=message):
+            build()
 
 
-def test_hvgp_equals_what_is_built_by_hand() -> None:
+@pytest.mark.parametrize(
+    ("Z", "complete"), [(points(4), True), (points(4, 2), False)], ids=["shared", "own"]
+)
+def test_hvgp_equals_what_is_built_by_hand(Z: np.ndarray, complete: bool) -> None:
     """For a list of transformations, shared points and each part's own, complete or not."""
     transforms = [Negation(0), Rotation(3, (1, 2))]
-    for Z in (points(4), points(4, 2)):
-        for complete in (False, True):
-            model = hvgp(Z, transforms, complete=complete, num_data=7, num_latent_gps=2)
-            kernel = HarmonicKernel(matern(), transforms)
-            assert kernel.multiplicities == (1, 2, 1, 2)
-            points_of = HarmonicInducingPoints.for_kernel(kernel, Z, complete=complete)
-            by_hand = AdditiveSVGP(
-                kernel, gpflow.likelihoods.Gaussian(), points_of, num_data=7, num_latent_gps=2
-            )
-            size = Z.shape[-2]
-            sizes = [size * (m if complete else 1) for m in kernel.multiplicities]
-            assert [tuple(mean.shape) for mean in model.q_mu] == [(s, 2) for s in sizes]
-            assert [tuple(root.shape) for root in model.q_sqrt] == [(2, s, s) for s in sizes]
-            assert model.inducing_variable.shared == (Z.ndim == 2)
-            assert_close(model.predict_f(points(5)), by_hand.predict_f(points(5)), rtol=1e-12)
+    model = hvgp(Z, transforms, complete=complete, num_data=7, num_latent_gps=2)
+    kernel = HarmonicKernel(matern(), transforms)
+    assert kernel.multiplicities == (1, 2, 1, 2)
+    points_of = HarmonicInducingPoints.for_kernel(kernel, Z, complete=complete)
+    by_hand = AdditiveSVGP(
+        kernel, gpflow.likelihoods.Gaussian(), points_of, num_data=7, num_latent_gps=2
+    )
+    sizes = [Z.shape[-2] * (m if complete else 1) for m in kernel.multiplicities]
+    assert [tuple(mean.shape) for mean in model.q_mu] == [(s, 2) for s in sizes]
+    assert [tuple(root.shape) for root in model.q_sqrt] == [(2, s, s) for s in sizes]
+    assert model.inducing_variable.shared == (Z.ndim == 2)
+    assert_close(model.predict_f(points(5)), by_hand.predict_f(points(5)), rtol=1e-12)
 
 
 def test_initial_q_is_the_prior() -> None:

@@ -37,12 +37,11 @@ def test_one_pass_refuses_them() -> None:
     assert "Periodized.from_data(base_kernel, X)" in str(error.value)
 
 
-@pytest.mark.parametrize("in_a_sum", [False, True], ids=["alone", "in a sum"])
-def test_minibatches_refuse_them(in_a_sum: bool) -> None:
+def test_minibatches_refuse_them() -> None:
+    """Also of features in a sum."""
     kernel, features = parts()
-    if in_a_sum:
-        kernel = kernel + gpflow.kernels.White(0.1)
-        features = SumInducingVariables([features, None])
+    kernel = kernel + gpflow.kernels.White(0.1)
+    features = SumInducingVariables([features, None])
     likelihood = gpflow.likelihoods.Gaussian(0.1)
     model = gpflow.models.SVGP(kernel, likelihood, features, num_data=61)
     with pytest.raises(ValueError, match=rf"^data: {MESSAGE}.*the prior repeats; make the kernel"):

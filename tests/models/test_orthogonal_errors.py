@@ -19,7 +19,7 @@ from interdomain.inducing_variables import (
 from interdomain.models import OrthogonalSVGP
 
 from .cases import matern, points
-from .orthogonal_cases import CASES, Case, make_orthogonal, zonal
+from .orthogonal_cases import CASES, make_orthogonal, zonal
 
 U, V = points(4), points(3, seed=1)
 
@@ -95,11 +95,10 @@ ERRORS: dict[str, tuple[Callable[[], Any], str]] = {
 }
 
 
-@pytest.mark.parametrize("name", ERRORS)
-def test_errors(name: str) -> None:
-    build, message = ERRORS[name]
-    with pytest.raises(ValueError, match=message):
-        build()
+def test_errors() -> None:
+    for build, message in ERRORS.values():
+        with pytest.raises(ValueError, match=message):
+            build()
 
 
 def harmonics(degrees: list[int], base: list[int]) -> Callable[[], OrthogonalSVGP]:
@@ -138,14 +137,13 @@ DETERMINED: dict[str, tuple[Callable[[], OrthogonalSVGP], str]] = {
 
 
 @pytest.mark.parametrize("jitter", [0.0, 1e-6])
-@pytest.mark.parametrize("name", DETERMINED)
-def test_variables_that_the_base_determines(name: str, jitter: float) -> None:
-    build, message = DETERMINED[name]
+def test_variables_that_the_base_determines(jitter: float) -> None:
     config = gpflow.config.Config(jitter=jitter)
-    with gpflow.config.as_context(config), pytest.warns(UserWarning, match=message) as caught:
-        build()
-    (warning,) = (w for w in caught if "orthogonal_inducing_variable" in str(w.message))
-    assert warning.filename == __file__  # where the model is made
+    for build, message in DETERMINED.values():
+        with gpflow.config.as_context(config), pytest.warns(UserWarning, match=message) as caught:
+            build()
+        (warning,) = (w for w in caught if "orthogonal_inducing_variable" in str(w.message))
+        assert warning.filename == __file__  # where the model is made
 
 
 def test_the_collapse_is_what_the_warning_says() -> None:
@@ -162,9 +160,9 @@ def test_the_collapse_is_what_the_warning_says() -> None:
             np.testing.assert_allclose(part, expected, atol=1e-6)
 
 
-@pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
-def test_no_warning_otherwise(case: Case) -> None:
+def test_no_warning_otherwise() -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        make_orthogonal(case)
+        for case in CASES:
+            make_orthogonal(case)
         harmonics([1, 3], [0, 2])()

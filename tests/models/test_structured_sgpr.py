@@ -14,11 +14,10 @@ from check_shapes import disable_check_shapes
 from gpflow.kernels import Kernel
 
 import interdomain as idm
-from interdomain.inducing_variables import ActivationFeatures, SphericalHarmonics
+from interdomain.inducing_variables import SphericalHarmonics
 from interdomain.models import StructuredSGPR
-from tests.conformance.cases import Case
+from tests.conformance.cases import ONE_OF_EACH_KIND, Case
 from tests.conformance.helpers import assert_close, make_data, make_inputs
-from tests.conformance.selection import every_case_quick_each_kind, param
 
 NUM_ROWS, NUM_COLUMNS = 41, 2
 Parts = tuple[Kernel, Any]
@@ -40,18 +39,6 @@ def points() -> Parts:
     kernel = gpflow.kernels.Matern32(lengthscales=[0.9, 1.3])
     Z = np.random.default_rng(1).normal(size=(9, NUM_COLUMNS))
     return kernel, gpflow.inducing_variables.InducingPoints(Z)
-
-
-def activations() -> Parts:
-    kernel = idm.kernels.SphericalMatern52(weight_variances=[0.8, 1.2])
-    return kernel, ActivationFeatures.random(NUM_COLUMNS, 5, "softplus", 4, seed=0)
-
-
-FAMILIES: dict[str, Callable[[], Parts]] = {
-    "harmonics": harmonics,
-    "points": points,
-    "activations": activations,
-}
 
 
 def make_pair(
@@ -92,18 +79,14 @@ def assert_same_model(model: StructuredSGPR, sgpr: gpflow.models.SGPR, X: np.nda
 
 def assert_same_predictions(model: StructuredSGPR, sgpr: gpflow.models.SGPR, X: np.ndarray) -> None:
     assert_close(model.compute_qu(), sgpr.compute_qu())
-    for full_cov in (False, True):
-        expected = sgpr.predict_f(X, full_cov=full_cov)
-        assert_close(model.predict_f(X, full_cov=full_cov), expected)
-        assert_close(model.posterior().predict_f(X, full_cov=full_cov), expected)
-        assert_close(model.to_svgp().predict_f(X, full_cov=full_cov), expected)
-    assert_close(model.predict_y(X), sgpr.predict_y(X))
-    new = (X, sgpr.data[1][: len(X)])
-    assert_close([model.predict_log_density(new)], [sgpr.predict_log_density(new)])
+    assert_close(model.predict_f(X), sgpr.predict_f(X))
+    expected = sgpr.predict_f(X, full_cov=True)
+    assert_close(model.posterior().predict_f(X, full_cov=True), expected)
+    assert_close(model.to_svgp().predict_f(X, full_cov=True), expected)
 
 
-@every_case_quick_each_kind
-def test_every_family(case: Case) -> None:
+@pytest.mark.parametrize("case", ONE_OF_EACH_KIND[2:4], ids=lambda case: case.kind)
+def test_operators_of_blocks_and_of_low_rank(case: Case) -> None:
     """Two outputs, batches of five for 13 rows, more inducing variables than rows in most."""
     sgpr, model = make_pair(case.build(), make_data(case, 2), batch_size=5)
     variables = sgpr.trainable_variables
@@ -114,61 +97,47 @@ def test_every_family(case: Case) -> None:
         assert_close(model.to_svgp().predict_f(X), sgpr.predict_f(X))
 
 
-@pytest.mark.parametrize(
-    "family", [param(name, id=name, quick=name == "harmonics") for name in FAMILIES]
-)
-def test_predictions_and_q(family: str) -> None:
-    sgpr, model = make_pair(FAMILIES[family](), make_rows(2), batch_size=10)
+@pytest.mark.parametrize("build", [harmonics, points])
+def test_predictions_and_q(build: Callable[[], Parts]) -> None:
+    sgpr, model = make_pair(build(), make_rows(2), batch_size=20)
     assert_same_model(model, sgpr, make_rows()[0][:4])
 
 
-@pytest.mark.parametrize(
-    "family", [param(name, id=name, quick=name == "harmonics") for name in FAMILIES]
-)
-def test_one_row_few_rows_and_batches_that_do_not_divide(family: str) -> None:
-    parts, X = FAMILIES[family](), make_rows()[0][:3]
-    for num_rows in (1, 4, NUM_ROWS):
-        message = f"{num_rows} rows"
-        sgpr, model = make_pair(parts, make_rows(1, num_rows), batch_size=7)
-        variables = sgpr.trainable_variables
-        expected = loss_and_gradients(sgpr, variables)
-        assert_close(loss_and_gradients(model, variables), expected, message=message)
-        assert_close(model.predict_f(X), sgpr.predict_f(X), message=message)
+def test_one_row() -> None:
+    sgpr, model = make_pair(harmonics(), make_rows(1, 1))
+    variables, X = sgpr.trainable_variables, make_rows()[0][:3]
+    assert_close(loss_and_gradients(model, variables), loss_and_gradients(sgpr, variables))
+    assert_close(model.predict_f(X), sgpr.predict_f(X))
 
 
 MEANS: dict[str, Callable[[], Any]] = {
-    "constant": lambda: gpflow.mean_functions.Constant([0.3, -0.4]),
     "linear": lambda: gpflow.mean_functions.Linear(np.array([[0.2, 0.1], [-0.3, 0.5]])),
     "polynomial": lambda: gpflow.mean_functions.Polynomial(2, NUM_COLUMNS, 2),
-    "identity": lambda: gpflow.mean_functions.Identity(),
 }
 
 
-@pytest.mark.parametrize(
-    "name", [param(name, id=name, quick=name == "polynomial") for name in MEANS]
-)
+@pytest.mark.parametrize("name", MEANS)
 def test_mean_functions(name: str) -> None:
-    sgpr, model = make_pair(harmonics(), make_rows(2), batch_size=10, mean_function=MEANS[name]())
-    assert_same_model(model, sgpr, make_rows()[0][:3])
+    sgpr, model = make_pair(harmonics(), make_rows(2), batch_size=20, mean_function=MEANS[name]())
+    variables, X = sgpr.trainable_variables, make_rows()[0][:3]
+    assert_close(loss_and_gradients(model, variables), loss_and_gradients(sgpr, variables))
+    assert_close(model.predict_f(X), sgpr.predict_f(X))
     # Where the mean is linear in its parameters they are none of the features'.
     known = any("mean_function" in path for path in model.feature_parameters)
     assert known == (name == "polynomial")
 
 
 def test_the_features_of_a_dataset_are_trained_exactly() -> None:
-    data = make_rows()
+    data = make_rows(1, 12)
     dataset = tf.data.Dataset.from_tensor_slices(data).batch(9)
     sgpr, model = make_pair(harmonics(), data, dataset, batch_size=4)
     variables = sgpr.trainable_variables
     assert_close(loss_and_gradients(model, variables), loss_and_gradients(sgpr, variables))
 
 
-@pytest.mark.parametrize(
-    "family", [param(name, id=name, quick=name == "harmonics") for name in FAMILIES]
-)
-def test_compiled(family: str) -> None:
+def test_compiled() -> None:
     """One compiled function, called at values of the features' parameters that it has not seen."""
-    sgpr, model = make_pair(FAMILIES[family](), make_rows(), batch_size=10)
+    sgpr, model = make_pair(harmonics(), make_rows(), batch_size=20)
     variables = sgpr.trainable_variables
 
     @tf.function(autograph=False)
@@ -177,7 +146,7 @@ def test_compiled(family: str) -> None:
             loss = model.training_loss()
         return [loss, *tape.gradient(loss, variables)]
 
-    for shift in (0.0, 0.3, -0.2, -0.2):
+    for shift in (0.0, 0.3):
         for variable in variables:
             variable.assign_add(shift * tf.ones_like(variable))
         expected = loss_and_gradients(sgpr, variables)
@@ -193,7 +162,7 @@ def test_training_with_frozen_features_touches_no_data(
     computed_rows: list[int], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     sgpr, model = make_pair(
-        harmonics(), make_rows(), batch_size=10, mean_function=gpflow.mean_functions.Constant(0.1)
+        harmonics(), make_rows(), batch_size=20, mean_function=gpflow.mean_functions.Constant(0.1)
     )
     freeze_features(model)
     model.elbo()
@@ -210,15 +179,14 @@ def test_training_with_frozen_features_touches_no_data(
     assert_close(model.predict_f(X), sgpr.predict_f(X))
 
 
-@pytest.mark.parametrize("name", ["weight_variances", "bias_variance"])
-def test_statistics_are_never_stale(name: str) -> None:
+def test_statistics_are_never_stale() -> None:
     """Frozen parameters that are changed by hand, in eager and in compiled functions."""
-    sgpr, model = make_pair(harmonics(), make_rows(), batch_size=10)
+    sgpr, model = make_pair(harmonics(), make_rows(), batch_size=20)
     freeze_features(model)
     compiled = tf.function(model.training_loss, autograph=False)
     posterior = model.posterior()
     assert_close([compiled()], [sgpr.training_loss()])
-    parameter = getattr(model.kernel, name)
+    parameter = model.kernel.bias_variance
     parameter.assign(2 * parameter)
     assert_close([compiled()], [sgpr.training_loss()])
     assert_close([model.training_loss()], [sgpr.training_loss()])
@@ -231,7 +199,7 @@ def test_statistics_are_never_stale(name: str) -> None:
 
 def test_other_parameters_in_the_place_of_the_old() -> None:
     """A parameter that is replaced, an inducing variable that is replaced."""
-    sgpr, model = make_pair(harmonics(), make_rows(), batch_size=10)
+    sgpr, model = make_pair(harmonics(), make_rows(), batch_size=20)
     freeze_features(model)
     compiled = tf.function(model.training_loss, autograph=False)
     compiled()
@@ -246,7 +214,7 @@ def test_other_parameters_in_the_place_of_the_old() -> None:
 
 def test_rows_come_and_go() -> None:
     X, Y = make_rows()
-    _, model = make_pair(harmonics(), (X[:30], Y[:30]), batch_size=10)
+    _, model = make_pair(harmonics(), (X[:30], Y[:30]), batch_size=20)
     compiled = tf.function(
         lambda: tf.gradients(model.training_loss(), model.trainable_variables), autograph=False
     )
@@ -289,7 +257,7 @@ def test_a_model_of_statistics_alone() -> None:
 def test_minibatches_go_on_where_the_optimum_is() -> None:
     """The SVGP has the collapsed bound, and its gradient to q is zero."""
     data = make_rows(2)
-    _, model = make_pair(points(), data, batch_size=10)
+    _, model = make_pair(points(), data, batch_size=20)
     svgp = model.to_svgp()
     assert type(svgp) is gpflow.models.SVGP
     assert svgp.num_data == NUM_ROWS
@@ -306,43 +274,28 @@ def test_float32() -> None:
     expected = make_pair(harmonics(), (X, Y))[1].elbo()
     with gpflow.config.as_context(gpflow.config.Config(float=np.float32, jitter=0.0)):
         data = X.astype(np.float32), Y.astype(np.float32)
-        _, model = make_pair(harmonics(), data, batch_size=100)
+        _, model = make_pair(harmonics(), data, batch_size=500)
         assert {p.dtype for p in model.parameters} == {tf.float32}
         results = loss_and_gradients(model, model.trainable_variables)
         predictions = model.predict_f(data[0][:5])
-        compiled = tf.function(model.training_loss, autograph=False)()
     assert {value.dtype for value in results} == {tf.float32}
     assert predictions[0].dtype == tf.float32
     np.testing.assert_allclose(-results[0], expected, rtol=1e-5)
-    np.testing.assert_allclose(-compiled, expected, rtol=1e-5)
 
 
-def test_copies_go_their_own_way() -> None:
-    sgpr, model = make_pair(harmonics(), make_rows(), batch_size=10)
-    before = model.elbo()
-    copied = gpflow.utilities.deepcopy(model)
-    copied.kernel.weight_variances.assign([2.0, 2.0])
-    assert model.elbo() == before
-    sgpr.kernel.weight_variances.assign([2.0, 2.0])
-    assert_close([copied.elbo()], [sgpr.elbo()])
-
-
-def test_pickle() -> None:
-    """The rows travel with the model, or their sums alone."""
-    sgpr, model = make_pair(harmonics(), make_rows(), batch_size=10)
-    model.elbo()
-    unpickled = pickle.loads(pickle.dumps(model))
-    variables = unpickled.trainable_variables
-    expected = loss_and_gradients(sgpr, sgpr.trainable_variables)
-    assert_close(loss_and_gradients(unpickled, variables), expected)
-    assert unpickled.inducing_variable.degrees == model.inducing_variable.degrees
-
-
-def test_checkpoints_of_tensorflow(tmp_path: Any) -> None:
-    _, model = make_pair(harmonics(), make_rows())
+def test_copies(tmp_path: Any) -> None:
+    """They go their own way; the rows travel with a pickle; checkpoints hold the parameters."""
+    sgpr, model = make_pair(harmonics(), make_rows(), batch_size=20)
     bound = model.elbo()
+    copied = gpflow.utilities.deepcopy(model)
+    unpickled = pickle.loads(pickle.dumps(model))
+    assert unpickled.inducing_variable.degrees == model.inducing_variable.degrees
     path = tf.train.Checkpoint(model=model).save(str(tmp_path / "model"))
-    model.kernel.weight_variances.assign([3.0, 3.0])
+    for changed in (copied, unpickled):
+        changed.kernel.weight_variances.assign([2.0, 2.0])
+    assert model.elbo() == bound
+    sgpr.kernel.weight_variances.assign([2.0, 2.0])
+    assert_close([copied.elbo(), unpickled.elbo()], [sgpr.elbo(), sgpr.elbo()])
     tf.train.Checkpoint(model=model).restore(path).assert_existing_objects_matched()
     assert model.elbo() == bound
 
@@ -361,7 +314,7 @@ def test_a_posterior_with_variables_follows_the_model() -> None:
 
 def test_an_optimiser_may_try_values_without_finite_features() -> None:
     """The loss is NaN there, for it to reject; the same compiled function goes on."""
-    sgpr, model = make_pair(harmonics(), make_rows(), batch_size=10)
+    sgpr, model = make_pair(harmonics(), make_rows(), batch_size=20)
     compiled = tf.function(model.training_loss, autograph=False)
     compiled()
     model.kernel.weight_variances.assign([1e308, 1.0])

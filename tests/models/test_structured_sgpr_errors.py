@@ -17,33 +17,38 @@ def dataset(*arrays: Any) -> tf.data.Dataset:
     return tf.data.Dataset.from_tensor_slices(arrays)
 
 
-@pytest.mark.parametrize(
-    ("data", "message"),
-    [
-        (X, "data: found a ndarray; pass a pair"),
-        ((X,), "data: found a tuple"),
-        ((X[:, 0], Y), r"data: X has shape \(6,\).*X\[:, None\]"),
-        ((X, Y[:, 0]), r"data: Y has shape \(6,\).*Y\[:, None\]"),
-        ((X, Y[:5]), "data: X has 6 rows and Y has 5"),
-        ((X[:0], Y[:0]), "data: X and Y have no rows"),
-        ((X.tolist(), Y), "data: X is a list"),
-        (dataset(X, Y), "pass a Dataset of batches"),
-        (dataset(X).batch(2), "pass a Dataset of batches"),
-        (dataset(X, Y).batch(2).repeat(), r"never ends; take away .repeat\(\)"),
-    ],
-)
-def test_data(data: Any, message: str) -> None:
-    with pytest.raises(ValueError, match=message):
-        idm.models.StructuredSGPR(data, gpflow.kernels.Matern32(), X[:3])
+DATA: list[tuple[Any, str]] = [
+    (X, "data: found a ndarray; pass a pair"),
+    ((X,), "data: found a tuple"),
+    ((X[:, 0], Y), r"data: X has shape \(6,\).*X\[:, None\]"),
+    ((X, Y[:, 0]), r"data: Y has shape \(6,\).*Y\[:, None\]"),
+    ((X, Y[:5]), "data: X has 6 rows and Y has 5"),
+    ((X[:0], Y[:0]), "data: X and Y have no rows"),
+    ((X.tolist(), Y), "data: X is a list"),
+    (dataset(X, Y), "pass a Dataset of batches"),
+    (dataset(X).batch(2), "pass a Dataset of batches"),
+    (dataset(X, Y).batch(2).repeat(), r"never ends; take away .repeat\(\)"),
+]
+
+
+def test_data() -> None:
+    for data, message in DATA:
+        with pytest.raises(ValueError, match=message):
+            idm.models.StructuredSGPR(data, gpflow.kernels.Matern32(), X[:3])
 
 
 def heteroskedastic() -> gpflow.likelihoods.Gaussian:
     return gpflow.likelihoods.Gaussian(scale=gpflow.functions.Linear(np.ones((2, 1))))
 
 
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
+def test_arguments() -> None:
+    defaults: dict[str, Any] = {
+        "data": (X, Y),
+        "kernel": gpflow.kernels.Matern32(),
+        "inducing_variable": X[:3],
+    }
+    several = gpflow.kernels.SharedIndependent(gpflow.kernels.Matern32(), output_dim=2)
+    wrong: list[tuple[dict[str, Any], str]] = [
         ({"batch_size": 0}, "batch_size must be an integer of 1 or more, found 0"),
         ({"batch_size": 2.5}, "batch_size must be an integer of 1 or more, found 2.5"),
         ({"on_invalid": "drop"}, "on_invalid must be 'raise' or 'skip', found 'drop'"),
@@ -53,21 +58,12 @@ def heteroskedastic() -> gpflow.likelihoods.Gaussian:
             {"likelihood": gpflow.likelihoods.Gaussian(), "noise_variance": 0.1},
             "noise_variance: found 0.1 beside a likelihood",
         ),
-        (
-            {"kernel": gpflow.kernels.SharedIndependent(gpflow.kernels.Matern32(), output_dim=2)},
-            "kernel must have one output, found SharedIndependent",
-        ),
+        ({"kernel": several}, "kernel must have one output, found SharedIndependent"),
         ({"inducing_variable": object()}, "inducing_variable"),
-    ],
-)
-def test_arguments(arguments: dict[str, Any], message: str) -> None:
-    defaults: dict[str, Any] = {
-        "data": (X, Y),
-        "kernel": gpflow.kernels.Matern32(),
-        "inducing_variable": X[:3],
-    }
-    with pytest.raises(ValueError, match=message):
-        idm.models.StructuredSGPR(**(defaults | arguments))
+    ]
+    for arguments, message in wrong:
+        with pytest.raises(ValueError, match=message):
+            idm.models.StructuredSGPR(**(defaults | arguments))
 
 
 def test_a_kernel_of_another_family() -> None:

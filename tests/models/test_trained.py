@@ -77,10 +77,9 @@ def test_fit_warns() -> None:
         fit(trained, steps=1, progress=False)
 
 
-@pytest.mark.parametrize("active_dims", [None, [1, 0]])
-def test_what_chosen_harmonics_leave_depends_on_the_rows(active_dims: list[int] | None) -> None:
+def test_what_chosen_harmonics_leave_depends_on_the_rows() -> None:
     """Not on the share of their degrees in the sphere."""
-    kernel = SphericalMatern52(weight_variances=[2.0, 0.01], active_dims=active_dims)
+    kernel = SphericalMatern52(weight_variances=[2.0, 0.01], active_dims=[1, 0])
     rows = np.random.default_rng(0).normal(size=[30, 2])
     chosen = SphericalHarmonics.for_data(kernel, rows, 12)
     left = left_variance(chosen, kernel, rows)

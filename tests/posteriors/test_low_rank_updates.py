@@ -9,7 +9,6 @@ import tensorflow as tf
 from interdomain.inducing_variables import IntervalFourierFeatures, SumInducingVariables
 from interdomain.models import AdditiveSVGP
 from tests.conformance.helpers import value_and_gradients
-from tests.conformance.selection import param
 from tests.covariances.interval_cases import MATERNS, data
 
 from .graph_ops import count_ops
@@ -23,32 +22,22 @@ ENDS = (-5.0, 6.0)
 # evidence that is reached to a hundredth and not to rounding.
 
 
-def svgp(whiten: bool, sizes: tuple[int, ...]) -> gpflow.models.SVGP:
+def svgp(sizes: tuple[int, ...]) -> gpflow.models.SVGP:
     """Stock for one block, additive for several."""
     kernels = [MATERNS[order](lengthscales=0.7) for order in (2, 1)][: len(sizes)]
     blocks = [IntervalFourierFeatures(*ENDS, size) for size in sizes]
     likelihood = gpflow.likelihoods.Gaussian(0.1)
     if len(sizes) == 1:
-        return gpflow.models.SVGP(kernels[0], likelihood, blocks[0], whiten=whiten)
+        return gpflow.models.SVGP(kernels[0], likelihood, blocks[0], whiten=False)
     return AdditiveSVGP(
-        gpflow.kernels.Sum(kernels), likelihood, SumInducingVariables(blocks), whiten=whiten
+        gpflow.kernels.Sum(kernels), likelihood, SumInducingVariables(blocks), whiten=False
     )
 
 
-@pytest.mark.parametrize(
-    ("whiten", "sizes", "num_batches"),
-    [
-        param(True, (11,), 1, id="whitened", quick=False),
-        param(False, (11,), 1, id="unwhitened"),
-        param(True, (11, 11), 1, id="additive-one-batch", quick=False),
-        param(False, (11, 9), 2, id="additive-unequal-unwhitened"),
-    ],
-)
-def test_nothing_large_is_factorised(
-    whiten: bool, sizes: tuple[int, ...], num_batches: int
-) -> None:
+@pytest.mark.parametrize(("sizes", "num_batches"), [((11,), 1), ((11, 9), 2)])
+def test_nothing_large_is_factorised(sizes: tuple[int, ...], num_batches: int) -> None:
     """In the graph of a training step and in that of a prediction: matrices of rank rows only."""
-    model, (X, Y) = svgp(whiten, sizes), data()
+    model, (X, Y) = svgp(sizes), data()
     step = tf.function(
         lambda: value_and_gradients(lambda: model.elbo((X, Y)), model.trainable_variables),
         autograph=False,
@@ -63,7 +52,7 @@ def test_nothing_large_is_factorised(
         ]
         # None in functions within, whose shapes are not seen here.
         assert len(found) == count_ops(graph, FACTORISATIONS)
-        uses = 1 if whiten or len(sizes) > 1 or function is predict else 2  # of Kuu
+        uses = 1 if len(sizes) > 1 or function is predict else 2  # of Kuu
         assert count_ops(graph, ("Cholesky",)) == uses * num_batches
         for operation in found:
             assert max(operation.inputs[0].shape[-2:]) <= 3, operation
@@ -83,6 +72,5 @@ def gap(order: int, num_frequencies: int) -> float:
 def test_the_bound_tends_to_the_evidence(order: int) -> None:
     """Monotonically; slowly for Matern-1/2, whose spectrum falls slowly."""
     gaps = [gap(order, count) for count in (20, 80, 320)]
-    print("gaps:", gaps)
     assert gaps[0] > gaps[1] > gaps[2] > 0
     assert gaps[2] < (1e-2 if order else gaps[0] / 4)

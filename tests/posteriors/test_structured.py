@@ -14,11 +14,8 @@ from interdomain.kernels import ArcCosine, FiniteRank, SphericalMatern12, Spheri
 from interdomain.posteriors import StructuredPosterior
 from tests.conformance.dense_twin import DenseTwin
 from tests.conformance.helpers import assert_close, make_q
-from tests.conformance.selection import param
 
 COVARIANCES = [(False, False), (True, False), (True, True), (False, True)]
-Q = pytest.mark.parametrize("q_form", ["none", "diagonal", "full"])
-WHITEN = pytest.mark.parametrize("whiten", [True, False], ids=["whitened", "unwhitened"])
 
 
 def points() -> tuple[gpflow.kernels.Kernel, InducingPoints]:
@@ -33,9 +30,17 @@ def two_blocks_of_points() -> tuple[gpflow.kernels.Kernel, SumInducingVariables]
     return kernel, SumInducingVariables(blocks)
 
 
-@pytest.mark.parametrize("build", [points, two_blocks_of_points])
-@WHITEN
-@Q
+@pytest.mark.parametrize(
+    ("build", "whiten", "q_form"),
+    [
+        (points, True, "diagonal"),
+        (points, False, "none"),
+        (points, False, "full"),
+        (two_blocks_of_points, True, "none"),
+        (two_blocks_of_points, True, "full"),
+        (two_blocks_of_points, False, "diagonal"),
+    ],
+)
 def test_dense_operators_equal_stock_posterior(build, whiten: bool, q_form: str) -> None:  # noqa: ANN001
     """With the default jitter, which reaches the factorised blocks of both alike."""
     kernel, inducing_variable = build()
@@ -59,14 +64,12 @@ def test_dense_operators_equal_stock_posterior(build, whiten: bool, q_form: str)
 
 
 @pytest.mark.parametrize("dtype", [np.float64, np.float32], ids=["float64", "float32"])
-@pytest.mark.parametrize(
-    "input_dim", [param(D, id=str(D), quick=D in (1, 19)) for D in (1, 2, 8, 19, 30)]
-)
+@pytest.mark.parametrize("input_dim", [1, 19])
 def test_arc_cosine_variances(input_dim: int, dtype: type) -> None:
     """No NaN and no negative variance, also where the features explain nearly everything."""
-    max_degree = {1: 20, 2: 10, 8: 3}.get(input_dim, 2)
+    max_degree = 20 if input_dim == 1 else 2
     with gpflow.config.as_context(gpflow.config.Config(float=dtype)):
-        for order, depth in ((0, 1), (1, 1), (2, 1), (0, 2), (1, 2), (2, 2)):
+        for order, depth in ((0, 1), (1, 2), (2, 1)):
             message = f"order {order}, depth {depth}"
             assert_variances(ArcCosine(order, depth), input_dim, max_degree, message)
 
@@ -105,14 +108,11 @@ def assert_variances(
     prior = kernel(X, full_cov=False).numpy()
     assert np.all(prior > 0)
     largest = 0.0
-    for whiten in (True, False):
-        posterior = gpflow.posteriors.create_posterior(
-            kernel, inducing_variable, mean, None, whiten
-        )
-        for prediction in (posterior.predict_f(X), posterior.fused_predict_f(X)):
-            mean_f, variance = (part.numpy()[:, 0] for part in prediction)
-            assert np.all(np.isfinite(mean_f)) and np.all(np.isfinite(variance)), message
-            assert np.all(variance >= 0), message
-            assert np.all(variance <= prior), message
-            largest = max(largest, float(np.max(variance / prior)))
+    posterior = gpflow.posteriors.create_posterior(kernel, inducing_variable, mean, None, False)
+    for prediction in (posterior.predict_f(X), posterior.fused_predict_f(X)):
+        mean_f, variance = (part.numpy()[:, 0] for part in prediction)
+        assert np.all(np.isfinite(mean_f)) and np.all(np.isfinite(variance)), message
+        assert np.all(variance >= 0), message
+        assert np.all(variance <= prior), message
+        largest = max(largest, float(np.max(variance / prior)))
     return largest

@@ -2,18 +2,15 @@
 
 Written apart from the library, which knows heat kernels only. On the circle the sum over
 frequencies is the Fourier transform of ``(q + x^2)^-s``, a Bessel function, summed over all turns.
-Differentiation with respect to ``t = cos(theta)`` leads from there to every even dimension, and an
-Abel integral, half an integration, from an even dimension to the odd one below. Neglected are the
-turns but the first: ``exp(-sqrt(q) (2 pi - 2 theta))``.
+Differentiation with respect to ``t = cos(theta)`` leads from there to every even dimension.
+Neglected are the turns but the first: ``exp(-sqrt(q) (2 pi - 2 theta))``.
 """
 
 from __future__ import annotations
 
 from functools import cache
-from itertools import pairwise
 from typing import Any
 
-import numpy as np
 from mpmath import mp
 
 Mpf = Any
@@ -22,6 +19,7 @@ Mpf = Any
 class PoissonMatern:
     """``sum_l N(d, l) (q + x^2)^-s P_l(t)``, divided by its value at t = 1.
 
+    :param dimension: Even.
     :param lengthscale: So short that ``2 nu / lengthscale^2`` is 1,000 or more.
     """
 
@@ -30,7 +28,7 @@ class PoissonMatern:
         alpha = mp.mpf(dimension - 2) / 2
         self.s = nu + alpha + mp.mpf(1) / 2
         self.q = 2 * nu / self.lengthscale**2 - alpha**2
-        assert self.q > 500
+        assert self.q > 500 and dimension % 2 == 0
 
     def value(self, angle: Mpf) -> Mpf:
         return self._sum(self.dimension, self.s, angle) / self._total(self.s)
@@ -48,22 +46,6 @@ class PoissonMatern:
         return 4 * self.nu / self.lengthscale**2 * self.s * relative
 
     def _sum(self, dimension: int, s: Mpf, angle: Mpf) -> Mpf:
-        if dimension % 2 == 0:
-            return self._even(dimension, s, angle)
-
-        def integrand(root: Mpf) -> Mpf:  # cos(angle) - t = root^2
-            return 2 * self._even(dimension + 1, s, mp.acos(mp.cos(angle) - root**2))
-
-        scale = 1 / mp.sqrt(2 * self.q)
-        edges = [scale * k for k in (0, 0.5, 1, 2, 4, 8, 16, 40)]
-        total = mp.zero
-        for left, right in pairwise(edges):
-            for node, weight in zip(*np.polynomial.legendre.leggauss(20), strict=True):
-                half = (right - left) / 2
-                total += half * weight * integrand(left + half * (1 + mp.mpf(node)))
-        return _abel_constant(dimension) * total
-
-    def _even(self, dimension: int, s: Mpf, angle: Mpf) -> Mpf:
         """By derivatives with respect to t of the sum on the circle, as Taylor polynomials in the
         square of the angle."""
         num, a, u = (dimension - 2) // 2, mp.sqrt(self.q), angle**2
@@ -85,24 +67,17 @@ class PoissonMatern:
         return jet[0]
 
     def _total(self, s: Mpf) -> Mpf:
-        """At t = 1: the integral over x, and in odd dimensions, where x is half an integer and N(d)
-        odd, the terms of Euler and Maclaurin."""
-        q, sizes = self.q, _sizes(self.dimension)
-        total = mp.fsum(
-            c * q ** (mp.mpf(i + 1) / 2 - s) * mp.beta(mp.mpf(i + 1) / 2, s - mp.mpf(i + 1) / 2) / 2
-            for i, c in enumerate(sizes)
-            if c
+        """At t = 1: the integral over x."""
+        return (
+            mp.fsum(
+                c
+                * self.q ** (mp.mpf(i + 1) / 2 - s)
+                * mp.beta(mp.mpf(i + 1) / 2, s - mp.mpf(i + 1) / 2)
+                for i, c in enumerate(_sizes(self.dimension))
+                if c
+            )
+            / 2
         )
-        if self.dimension % 2:
-            for k in range(1, 25):
-                power = 2 * k - 1
-                coefficient = mp.fsum(
-                    c * mp.binomial(-s, (power - i) // 2) * q ** (-s - (power - i) // 2)
-                    for i, c in enumerate(sizes)
-                    if c and i <= power
-                )
-                total -= mp.bernpoly(2 * k, mp.mpf(1) / 2) / (2 * k) * coefficient
-        return total
 
 
 def _bessel_k(order: Mpf, num: int, z: Mpf) -> list[Mpf]:
@@ -153,12 +128,3 @@ def _taylor_of_ratio(u: Mpf, num: int, digits: int) -> list[Mpf]:
         rest = mp.fsum(sine[i] * inverse[j - i] for i in range(1, j + 1))
         inverse.append(-rest / sine[0])
     return inverse
-
-
-def _abel_constant(dimension: int) -> Mpf:
-    """From the sum in dimension d + 1 to that in d, by what they are at long wavenumbers."""
-
-    def constant(d: int) -> Mpf:
-        return mp.gamma(mp.mpf(d - 1) / 2) / mp.gamma(d - 1)
-
-    return constant(dimension) / constant(dimension + 1) / mp.sqrt(2 * mp.pi)

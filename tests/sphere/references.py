@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import cache
+from functools import cache, partial
 from math import factorial
 from typing import Any
 
@@ -78,12 +78,19 @@ def legendre_in(dimension: int, degree: int, t: Mpf) -> Mpf:
         return horner(monomial_coefficients(dimension, degree), t)
 
 
-def funk_hecke(kappa: ZonalFunction, dimension: int, degree: int, angles: tuple[Mpf, ...]) -> Mpf:
-    """The eigenvalue of ``kappa``, a function of the angle, by mpmath's tanh-sinh quadrature.
+def funk_hecke(
+    kappa: ZonalFunction,
+    dimension: int,
+    degree: int,
+    angles: tuple[Mpf, ...],
+    method: str = "tanh-sinh",
+) -> Mpf:
+    """The eigenvalue of ``kappa``, a function of the angle, by mpmath's quadrature.
 
     ``kappa`` should remember its values: the nodes are the same for every degree and dimension.
 
     :param angles: From 0 to pi (or to where kappa ends), with the angles where it has kinks.
+    :param method: "gauss-legendre" takes a tenth of the nodes if kappa is smooth up to the angles.
     """
     coefficients = monomial_coefficients(dimension, degree)  # <= 20 digits cancel to l = 20
 
@@ -92,7 +99,10 @@ def funk_hecke(kappa: ZonalFunction, dimension: int, degree: int, angles: tuple[
         return kappa(theta) * horner(coefficients, t) * sine ** (dimension - 2)
 
     area = mp.beta(mp.mpf(1) / 2, mp.mpf(dimension - 1) / 2)
-    return mp.quad(integrand, list(angles)) / area
+    return mp.quad(integrand, list(angles), method=method) / area
+
+
+smooth_funk_hecke = partial(funk_hecke, method="gauss-legendre")
 
 
 @cache

@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 import numpy as np
-import pytest
 import tensorflow as tf
 
-from interdomain.sphere import MaternSpectrum, SquaredExponentialSpectrum, laplace_beltrami
 from interdomain.sphere.angle_table import NODES, AtNodes, tabulated
-from tests.tiers import in_tiers
 
 ANGLES = np.pi * NODES
 T = np.concatenate([np.cos(np.linspace(0, np.pi, 1_003)), 1 - np.logspace(-12, -3, 40)])
@@ -73,41 +70,3 @@ def test_a_table_that_ends_before_pi() -> None:
     np.testing.assert_allclose(value, gap**2, atol=1e-14)
     expected = 2 * gap[1:] / np.maximum(np.sin(angles[1:]), 1e-3)
     np.testing.assert_allclose(tape.gradient(value, t)[1:], expected, atol=1e-6)
-
-
-@pytest.mark.parametrize(
-    ("dimension", "dtype"),
-    in_tiers(
-        [(d, dtype) for d in (2, 5) for dtype in (tf.float64, tf.float32)],
-        quick=[(2, tf.float32), (5, tf.float64)],
-    ),
-    ids=lambda value: value.name if isinstance(value, tf.DType) else str(value),
-)
-@pytest.mark.parametrize("nu", [0.5, 1.5, 2.5, None])
-def test_kernels_are_tabulated_as_they_are_summed(
-    monkeypatch: pytest.MonkeyPatch, dimension: int, nu: float | None, dtype: tf.DType
-) -> None:
-    """Values and gradients to t and to the lengthscale, with the sum in float64 as the truth."""
-
-    def evaluate(dtype: tf.DType, least: int) -> tuple[np.ndarray, ...]:
-        monkeypatch.setattr(laplace_beltrami, "_LEAST_TABULATED", least)
-        # Nearer to t = 1 neither an angle nor its slope is known as well as elsewhere.
-        t = tf.constant(T[T < 1 - 1e-4], dtype)
-        lengthscale = tf.constant(0.6, dtype)
-        with tf.GradientTape() as tape:
-            tape.watch((t, lengthscale))
-            if nu is None:
-                spectrum = SquaredExponentialSpectrum(dimension, lengthscale)
-            else:
-                spectrum = MaternSpectrum(dimension, lengthscale, nu)
-            value = spectrum.shape_function(t)
-            total = tf.reduce_sum(tf.cos(20 * t) * value)
-        return (value.numpy(), *(g.numpy() for g in tape.gradient(total, (t, lengthscale))))
-
-    single = dtype == tf.float32
-    expected = evaluate(tf.float64, 10**9)
-    found = evaluate(dtype, 1)
-    for name, a, b in zip(("value", "t", "lengthscale"), found, expected, strict=True):
-        scale = np.max(np.abs(b))
-        np.testing.assert_allclose(a, b, atol=scale * (5e-4 if single else 1e-9), err_msg=name)
-    assert not np.array_equal(found[0], expected[0])  # two ways indeed

@@ -11,45 +11,38 @@ from interdomain.sphere import num_harmonics, spherical_harmonics
 from interdomain.sphere.chains import chains_of, chains_of_degree, degrees_of, raises_of
 from interdomain.sphere.harmonic_products import chosen_harmonics, product_order
 from interdomain.sphere.harmonic_squares import HarmonicSquares
-from tests.conformance.helpers import assert_same_objective
 from tests.sphere.references import unit_vectors
 
-SIZES = [(2, 9), (3, 8), (4, 6), (9, 3), (30, 2)]
+pytestmark = pytest.mark.usefixtures("eager")
 
 
 def all_chains(dimension: int, max_degree: int) -> np.ndarray:
     return np.concatenate([chains_of_degree(dimension, k) for k in range(max_degree + 1)])
 
 
-@pytest.mark.parametrize(("dimension", "max_degree"), SIZES)
+@pytest.mark.parametrize(("dimension", "max_degree"), [(2, 9), (4, 6), (30, 2)])
 def test_values_and_gradients_of_all_and_of_some(dimension: int, max_degree: int) -> None:
     """Some: in any order, and without those of lower degree that they are multiples of."""
     rng = np.random.default_rng(dimension)
-    X = tf.Variable(unit_vectors(5, dimension))
-    scale = tf.Variable(rng.uniform(0.5, 2.0, size=5))
+    X, scale = tf.constant(unit_vectors(5, dimension)), tf.constant(rng.uniform(0.5, 2.0, size=5))
     chains = all_chains(dimension, max_degree)
     for rows in (np.arange(len(chains)), rng.permutation(len(chains))[: len(chains) // 3]):
-        weights = rng.normal(size=(len(rows), 5))
-        assert_same_objective(
-            lambda rows=rows, weights=weights: tf.reduce_sum(
-                weights * chosen_harmonics(X, chains[rows], scale=scale)
+        weights, results = rng.normal(size=(len(rows), 5)), []
+        for evaluate in (
+            lambda rows=rows, **scale: chosen_harmonics(X, chains[rows], **scale),
+            lambda rows=rows, **scale: tf.gather(
+                spherical_harmonics(X, range(max_degree + 1), **scale), rows
             ),
-            lambda rows=rows, weights=weights: tf.reduce_sum(
-                weights
-                * tf.gather(spherical_harmonics(X, range(max_degree + 1), scale=scale), rows)
-            ),
-            (X, scale),
-            rtol=1e-11,
-        )
-        np.testing.assert_allclose(
-            chosen_harmonics(X, chains[rows]).numpy(),
-            spherical_harmonics(X, range(max_degree + 1)).numpy()[rows],
-            rtol=1e-11,
-            atol=1e-11,
-        )
+        ):
+            with tf.GradientTape() as tape:
+                tape.watch((X, scale))
+                total = tf.reduce_sum(weights * evaluate(scale=scale))
+            results.append((evaluate(), total, *tape.gradient(total, (X, scale))))
+        for one, other in zip(*results, strict=True):
+            np.testing.assert_allclose(one, other, rtol=1e-11, atol=1e-11)
 
 
-@pytest.mark.parametrize(("dimension", "degree"), [(3, 40), (5, 9), (12, 4)])
+@pytest.mark.parametrize(("dimension", "degree"), [(3, 40), (12, 4)])
 def test_addition_theorem(dimension: int, degree: int) -> None:
     X = unit_vectors(8, dimension)
     Y = chosen_harmonics(X, chains_of_degree(dimension, degree)).numpy()

@@ -10,10 +10,8 @@ from mpmath import mp
 from interdomain.sphere import num_harmonics, spherical_harmonics
 from interdomain.sphere.harmonics import _compiled
 from tests.sphere.references import legendre_in, multiplicity, unit_vectors
-from tests.tiers import in_tiers
 
-ACCEPTANCE = [(2, 60), (3, 62), (4, 30), (5, 13), (9, 6), (15, 4), (20, 4), (50, 2), (100, 2)]
-FLOAT32 = [(d, min(max_degree, 34)) for d, max_degree in ACCEPTANCE]
+eager = pytest.mark.usefixtures("eager")
 
 
 def addition_theorem_error(dimension: int, max_degree: int, dtype: tf.DType) -> float:
@@ -41,28 +39,20 @@ def addition_theorem_error(dimension: int, max_degree: int, dtype: tf.DType) -> 
     return error
 
 
+@eager
 @pytest.mark.parametrize(
-    "dimension, max_degree",
-    in_tiers(ACCEPTANCE, quick=[(2, 60), (4, 30), (9, 6), (20, 4)]),
+    "dimension, max_degree, dtype",
+    [
+        *((d, degree, tf.float64) for d, degree in [(2, 60), (3, 62), (5, 13), (20, 4), (100, 2)]),
+        *((d, degree, tf.float32) for d, degree in [(3, 34), (9, 6)]),
+    ],
 )
-def test_addition_theorem(dimension: int, max_degree: int) -> None:
-    assert addition_theorem_error(dimension, max_degree, tf.float64) <= 1e-11
+def test_addition_theorem(dimension: int, max_degree: int, dtype: tf.DType) -> None:
+    bound = 1e-11 if dtype == tf.float64 else 1e-4
+    assert addition_theorem_error(dimension, max_degree, dtype) <= bound
 
 
-@pytest.mark.parametrize("dimension, max_degree", in_tiers(FLOAT32, quick=[(2, 34), (9, 6)]))
-def test_addition_theorem_in_single_precision(dimension: int, max_degree: int) -> None:
-    assert addition_theorem_error(dimension, max_degree, tf.float32) <= 1e-4
-
-
-def test_orthonormal_on_the_circle() -> None:
-    max_degree = 20
-    angles = 2 * np.pi * np.arange(2 * max_degree + 1) / (2 * max_degree + 1)
-    X = np.stack([np.cos(angles), np.sin(angles)], axis=1)
-    harmonics = spherical_harmonics(X, range(max_degree + 1)).numpy()
-    gram = harmonics @ harmonics.T / len(X)
-    np.testing.assert_allclose(gram, np.eye(2 * max_degree + 1), atol=1e-13)
-
-
+@eager
 def test_orthonormal_on_the_sphere() -> None:
     max_degree = 12
     height, weights = np.polynomial.legendre.leggauss(max_degree + 1)
@@ -75,7 +65,8 @@ def test_orthonormal_on_the_sphere() -> None:
     np.testing.assert_allclose((harmonics * mass) @ harmonics.T, np.eye(len(harmonics)), atol=1e-13)
 
 
-@pytest.mark.parametrize("dimension", [2, 3, 6])
+@eager
+@pytest.mark.parametrize("dimension", [2, 6])
 def test_homogeneous_off_the_sphere(dimension: int) -> None:
     X = unit_vectors(5, dimension)
     for degree in range(5):
@@ -83,7 +74,8 @@ def test_homogeneous_off_the_sphere(dimension: int) -> None:
         np.testing.assert_allclose(off, 1.7**degree * on, rtol=1e-12, atol=1e-13)
 
 
-@pytest.mark.parametrize("dimension", [2, 3, 7])
+@eager
+@pytest.mark.parametrize("dimension", [2, 7])
 def test_a_subset_of_degrees_is_the_rows_of_all(dimension: int) -> None:
     X = unit_vectors(4, dimension)
     everything = spherical_harmonics(X, range(6)).numpy()
@@ -94,6 +86,7 @@ def test_a_subset_of_degrees_is_the_rows_of_all(dimension: int) -> None:
     )
 
 
+@eager
 def test_a_subset_of_degrees_has_its_part_of_the_gradient() -> None:
     X = tf.constant(unit_vectors(4, 4))
     upstream = np.random.default_rng(1).normal(size=(9 + 25, 4))
@@ -108,6 +101,7 @@ def test_a_subset_of_degrees_has_its_part_of_the_gradient() -> None:
     np.testing.assert_allclose(gradients[0], gradients[1], rtol=1e-12, atol=1e-12)
 
 
+@eager
 @pytest.mark.parametrize("shape", [(2, 3, 4), (2, 1, 3, 4), (0, 4), (2, 0, 4)])
 def test_batch_dimensions(shape: tuple[int, ...]) -> None:
     X = np.random.default_rng(2).normal(size=shape)
@@ -118,12 +112,12 @@ def test_batch_dimensions(shape: tuple[int, ...]) -> None:
 
 
 def test_compiled_by_xla_equals_eager() -> None:
-    X = tf.constant(unit_vectors(6, 5))
+    X = tf.constant(unit_vectors(6, 4))
 
     def values_and_gradient(X: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
         with tf.GradientTape() as tape:
             tape.watch(X)
-            harmonics = spherical_harmonics(X, range(5))
+            harmonics = spherical_harmonics(X, range(3))
             total = tf.reduce_sum(harmonics**3)
         return harmonics, tape.gradient(total, X)
 
@@ -171,7 +165,7 @@ def test_traced_once_whatever_the_number_of_points() -> None:
 
 
 def test_size_of_the_graph() -> None:
-    @tf.function(input_signature=[tf.TensorSpec([None, 20], tf.float64)], autograph=False)
+    @tf.function(input_signature=[tf.TensorSpec([None, 10], tf.float64)], autograph=False)
     def gradient(X: tf.Tensor) -> tf.Tensor:
         with tf.GradientTape() as tape:
             tape.watch(X)
@@ -180,7 +174,7 @@ def test_size_of_the_graph() -> None:
 
     graph = gradient.get_concrete_function().graph.as_graph_def()
     functions = {f.signature.name: len(f.node_def) for f in graph.library.function}
-    assert max(functions.values()) > 500  # the harmonics are in there, so the counts mean something
-    # One block a coordinate and degree, 18 * 3, each about 25 operations forward, 40 backward.
-    assert all(count <= 3000 for count in functions.values()), functions
+    assert max(functions.values()) > 220  # the harmonics are in there, so the counts mean something
+    # One block a coordinate and degree, 8 * 3, each about 25 operations forward, 40 backward.
+    assert all(count <= 1_340 for count in functions.values()), functions
     assert len(graph.node) <= 100

@@ -10,7 +10,8 @@ import tensorflow as tf
 
 from interdomain.sphere import num_harmonics, spherical_harmonics
 from tests.sphere.references import unit_vectors
-from tests.tiers import in_tiers
+
+pytestmark = pytest.mark.usefixtures("eager")
 
 
 def special_points(dimension: int) -> np.ndarray:
@@ -23,37 +24,35 @@ def special_points(dimension: int) -> np.ndarray:
     return np.concatenate([ordinary, poles, -poles, leading, trailing, origin])
 
 
-def jacobian(X: np.ndarray, degrees: list[int]) -> np.ndarray:
-    """d Y_m(x_n) / d x_n, ``[M, N, D]``, one row of the basis at a time."""
-    points = tf.constant(X)
-    with tf.GradientTape(persistent=True, watch_accessed_variables=False) as tape:
+def weighted_gradient(X: tf.Tensor, max_degree: int, weights: np.ndarray) -> tf.Tensor:
+    """The gradient of a weighted sum over all harmonics and points."""
+    points = tf.convert_to_tensor(X)
+    with tf.GradientTape() as tape:
         tape.watch(points)
-        rows = tf.unstack(spherical_harmonics(points, degrees))
-    return np.stack([tape.gradient(row, points).numpy() for row in rows])
+        total = tf.reduce_sum(weights * spherical_harmonics(points, range(max_degree + 1)))
+    return tape.gradient(total, points)
 
 
-@pytest.mark.parametrize(
-    "dimension, max_degree", in_tiers([(2, 6), (3, 5), (4, 4), (6, 3)], quick=[(2, 6), (4, 4)])
-)
+@pytest.mark.parametrize("dimension, max_degree", [(2, 6), (3, 5), (6, 3)])
 def test_gradient_is_finite_and_that_of_finite_differences(dimension: int, max_degree: int) -> None:
-    X, degrees, step = special_points(dimension), list(range(max_degree + 1)), 1e-5
-    gradient = jacobian(X, degrees)
+    X, degrees, step = special_points(dimension), range(max_degree + 1), 1e-5
+    size = sum(num_harmonics(dimension, degree) for degree in degrees)
+    weights = np.random.default_rng(0).normal(size=(size, len(X)))
+    gradient = weighted_gradient(X, max_degree, weights)
     assert np.all(np.isfinite(gradient))
-    differences = np.stack(
-        [
-            (
-                spherical_harmonics(X + step * axis, degrees).numpy()
-                - spherical_harmonics(X - step * axis, degrees).numpy()
-            )
-            / (2 * step)
-            for axis in np.eye(dimension)
-        ],
-        axis=-1,
-    )
-    np.testing.assert_allclose(gradient, differences, rtol=1e-6, atol=1e-6)
+    differences = [
+        weights
+        * (
+            spherical_harmonics(X + step * axis, degrees).numpy()
+            - spherical_harmonics(X - step * axis, degrees).numpy()
+        )
+        / (2 * step)
+        for axis in np.eye(dimension)
+    ]
+    np.testing.assert_allclose(gradient, np.sum(differences, axis=1).T, rtol=1e-6, atol=1e-5)
 
 
-@pytest.mark.parametrize("dimension, degree", in_tiers([(9, 3), (20, 2), (50, 1)], quick=[(20, 2)]))
+@pytest.mark.parametrize("dimension, degree", [(9, 3), (50, 1)])
 def test_gradient_in_high_dimensions_at_the_poles(dimension: int, degree: int) -> None:
     """grad |Y|^2 sums over the harmonics of a degree to that of the homogeneous N |x|^(2l)."""
     X = special_points(dimension)[:-1]
@@ -117,27 +116,20 @@ def test_gradient_is_autodiff_of_the_associated_legendre_harmonics(degree: int) 
     np.testing.assert_allclose(gradients[0], gradients[1], rtol=1e-11, atol=1e-11)
 
 
-@pytest.mark.parametrize(
-    "dimension, max_degree", in_tiers([(2, 4), (3, 3), (5, 2)], quick=[(5, 2)])
-)
+@pytest.mark.parametrize("dimension, max_degree", [(2, 4), (5, 2)])
 def test_second_derivatives(dimension: int, max_degree: int) -> None:
     """Hessian times a direction; points do not interact."""
     X = special_points(dimension)
-    total_rows = sum(num_harmonics(dimension, degree) for degree in range(max_degree + 1))
-    weights = np.random.default_rng(4).normal(size=(total_rows, len(X)))
-
-    def gradient(points: tf.Tensor) -> tf.Tensor:
-        with tf.GradientTape() as tape:
-            tape.watch(points)
-            total = tf.reduce_sum(weights * spherical_harmonics(points, range(max_degree + 1)))
-        return tape.gradient(total, points)
-
+    size = sum(num_harmonics(dimension, degree) for degree in range(max_degree + 1))
+    weights = np.random.default_rng(4).normal(size=(size, len(X)))
     direction = np.random.default_rng(5).normal(size=X.shape)
     points, step = tf.constant(X), 1e-5
     with tf.GradientTape() as tape:
         tape.watch(points)
-        slope = tf.reduce_sum(direction * gradient(points))
-    forward, backward = (gradient(points + sign * step * direction) for sign in (1, -1))
+        slope = tf.reduce_sum(direction * weighted_gradient(points, max_degree, weights))
+    forward, backward = (
+        weighted_gradient(X + sign * step * direction, max_degree, weights) for sign in (1, -1)
+    )
     np.testing.assert_allclose(
         tape.gradient(slope, points), (forward - backward) / (2 * step), rtol=1e-6, atol=1e-6
     )

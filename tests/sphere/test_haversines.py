@@ -7,14 +7,10 @@ import pytest
 import tensorflow as tf
 from mpmath import mp
 
-from interdomain.kernels import SphericalMatern12, SphericalMatern32, SphericalMatern52
-from interdomain.sphere import MaternSpectrum, SquaredExponentialSpectrum, laplace_beltrami
+from interdomain.kernels import SphericalMatern12
+from interdomain.sphere import laplace_beltrami
 from interdomain.sphere.haversines import angles_of, haversines
 from tests.sphere.matern_references import PoissonMatern
-from tests.tiers import in_tiers
-
-KERNELS = {0.5: SphericalMatern12, 1.5: SphericalMatern32, 2.5: SphericalMatern52}
-DIMENSIONS = in_tiers(range(2, 21), quick=[2, 4, 20])
 
 
 def exact_angle(x: np.ndarray, y: np.ndarray) -> mp.mpf:
@@ -35,7 +31,7 @@ def neighbours(num_columns: int, distances: np.ndarray) -> np.ndarray:
     return np.vstack([centre, centre + distances[:, None] * steps])
 
 
-@pytest.mark.parametrize("dimension", DIMENSIONS)
+@pytest.mark.parametrize("dimension", [2, 20])
 def test_angles(dimension: int) -> None:
     """From the same point to the opposite one, against extended precision."""
     near = neighbours(dimension, np.logspace(-9, -0.5, 60))
@@ -81,60 +77,28 @@ def test_batches() -> None:
     )
 
 
-@pytest.mark.parametrize(
-    "dimension, nu",
-    in_tiers(
-        # Every smoothness at both ends and one in turn between: test_short_lengthscales.py has all.
-        [
-            (dimension, nu)
-            for dimension in range(2, 21, 2)
-            for i, nu in enumerate(KERNELS)
-            if dimension in (2, 20) or (dimension // 2 + 2 * i) % 3 == 1
-        ],
-        quick=[(2, 0.5), (4, 1.5), (20, 2.5)],
-    ),
-)
-def test_kernels_of_points_that_are_near(dimension: int, nu: float) -> None:
+def test_a_kernel_of_points_that_are_near() -> None:
     """Value and derivative to the lengthscale from rows of X, at angles down to 1e-9, against
     Poisson summation: one row is enough to be summed, many are tabulated."""
-    for lengthscale in (1e-4, 1e-3, 0.01, 0.03)[dimension // 2 % 2 :: 2]:
+    upstream = np.random.default_rng(0).normal(size=5)
+    for lengthscale in (1e-4, 0.01):
         distances = np.append(lengthscale * np.array([3e-3, 0.1, 1.0]), [1e-9, 1e-7])
-        X = neighbours(dimension - 1, distances)
+        X = neighbours(3, distances)
         with mp.workdps(25):
-            reference = PoissonMatern(dimension, nu, lengthscale)
+            reference = PoissonMatern(4, 0.5, lengthscale)
             lifted = np.append(X, np.ones([len(X), 1]), axis=1)
             angles = [exact_angle(lifted[0], row) for row in lifted[1:]]
             expected = [float(reference.value(angle)) for angle in angles]
             changes = [float(reference.sensitivity(angle)) for angle in angles]
         for repeats in (1, laplace_beltrami._LEAST_TABULATED):
-            kernel = KERNELS[nu](lengthscale=lengthscale, radial_power=0.0)
+            kernel = SphericalMatern12(lengthscale=lengthscale, radial_power=0.0)
+            unconstrained = kernel.lengthscale.unconstrained_variable
             rows = np.tile(X[:1], (repeats, 1))
-            with tf.GradientTape(persistent=True) as tape:
-                values = tf.unstack(kernel(rows, X[1:])[0])
+            with tf.GradientTape() as tape:
+                values = kernel(rows, X[1:])[0]
+                total = tf.reduce_sum(upstream * values)
             np.testing.assert_allclose(values, expected, rtol=0, atol=1e-10)
-            for value, change in zip(values, changes, strict=True):
-                found = tape.gradient(value, kernel.lengthscale.unconstrained_variable)
-                # The parameter's transformation is undone.
-                unconstrained = kernel.lengthscale.unconstrained_variable.numpy()
-                found = found.numpy() * (1 + np.exp(-unconstrained)) * lengthscale
-                np.testing.assert_allclose(found, change, rtol=0, atol=2e-10)
-
-
-@pytest.mark.parametrize("nu", [0.5, 1.5, 2.5, None])
-def test_tables_near_one(monkeypatch: pytest.MonkeyPatch, nu: float | None) -> None:
-    """On a dense grid of angles, against the sum, which has no table."""
-    h = tf.constant(np.logspace(-20, -0.5, 5_000))
-    for dimension in (2, 3, 9, 20):
-        for lengthscale in (1e-4, 1e-3, 0.01, 0.05, 0.3, 1.0, 10.0):
-            found = []
-            for least in (1, 10**9):
-                monkeypatch.setattr(laplace_beltrami, "_LEAST_TABULATED", least)
-                scale = tf.constant(lengthscale, tf.float64)
-                spectrum = (
-                    SquaredExponentialSpectrum(dimension, scale)
-                    if nu is None
-                    else MaternSpectrum(dimension, scale, nu)
-                )
-                found.append(spectrum.at_haversines(h))
-            case = f"{dimension}, {lengthscale}"
-            np.testing.assert_allclose(*found, rtol=0, atol=5e-11, err_msg=case)
+            # The parameter's transformation is undone.
+            found = tape.gradient(total, unconstrained).numpy()
+            found *= (1 + np.exp(-unconstrained.numpy())) * lengthscale
+            np.testing.assert_allclose(found, upstream @ changes, rtol=0, atol=2e-10)

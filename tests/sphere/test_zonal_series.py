@@ -10,7 +10,7 @@ from mpmath import mp
 from interdomain.sphere import zonal_series
 from tests.sphere.references import horner, legendre_in, monomial_coefficients
 
-DIMENSIONS = [2, 3, 9]
+DIMENSIONS = [2, 9]
 T = np.array([-1.0, -0.99, -0.5, 0.0, 0.3, 0.98, 1.0])
 
 
@@ -99,8 +99,7 @@ def test_mixed_second_derivative() -> None:
     np.testing.assert_allclose(outer.gradient(slope, weights), expected, rtol=1e-12, atol=1e-12)
 
 
-@pytest.mark.parametrize("computed", [False, True])
-@pytest.mark.parametrize("num_levels", [1, 2, 5, 7, 12])
+@pytest.mark.parametrize("num_levels, computed", [(1, True), (2, False), (5, True), (12, False)])
 def test_num_levels_truncates_values_and_gradients(num_levels: int, computed: bool) -> None:
     size, kept = 7, min(num_levels, 7)
     weights = tf.constant(random_weights(size))
@@ -121,12 +120,11 @@ def test_num_levels_truncates_values_and_gradients(num_levels: int, computed: bo
     np.testing.assert_array_equal(dw[kept:], 0)
 
 
-@pytest.mark.parametrize("dimension", DIMENSIONS)
-def test_a_single_level_is_a_constant(dimension: int) -> None:
+def test_a_single_level_is_a_constant() -> None:
     t, weights = tf.constant(T), tf.constant([2.5], tf.float64)
     with tf.GradientTape() as tape:
         tape.watch([t, weights])
-        value = zonal_series(t, weights, dimension)
+        value = zonal_series(t, weights, 3)
     dt, dw = tape.gradient(value, [t, weights])
     np.testing.assert_array_equal(value, np.full_like(T, 2.5))
     np.testing.assert_array_equal(dt, np.zeros_like(T))

@@ -18,78 +18,63 @@ def finite_rank(kernel: Any, features: Any) -> tuple[Any, Any]:
     return kernels.FiniteRank(kernel, features), features
 
 
+def sum_of_harmonics() -> tuple[Any, Any]:
+    kernel = kernels.ArcCosine() + kernels.SphericalMatern52(active_dims=[0])
+    blocks = [ivs.SphericalHarmonics(3, [0, 1]), ivs.SphericalHarmonics(2, [0, 1])]
+    return kernel, ivs.SumInducingVariables(blocks)
+
+
+def intervals_and_points() -> tuple[Any, Any]:
+    """An interval for each column."""
+    first, second = (
+        gpflow.kernels.Matern12(active_dims=[0]),
+        gpflow.kernels.Matern32(active_dims=[1]),
+    )
+    kernel = first + second + gpflow.kernels.SquaredExponential() + gpflow.kernels.White()
+    intervals = [ivs.IntervalFourierFeatures(-9, 9, 3), ivs.IntervalFourierFeatures(-8, 8, 2)]
+    points = gpflow.inducing_variables.InducingPoints(POINTS)
+    return kernel, ivs.SumInducingVariables([*intervals, points, None])
+
+
+def patches() -> tuple[Any, Any]:
+    kernel = kernels.Convolutional(gpflow.kernels.Matern32(), (1, 2), (1, 1))
+    return kernel, ivs.InducingPatches(POINTS[:, :1])
+
+
+SCALES, STATIONARY = ("weight_variances", "bias_variance"), ("variance", "lengthscales")
 CASES: dict[str, tuple[Callable[[], tuple[Any, Any]], set[str]]] = {
     "harmonics": (
         lambda: (kernels.SphericalMatern32(), ivs.SphericalHarmonics(3, [0, 1])),
-        {"kernel.weight_variances", "kernel.bias_variance"},
+        {f"kernel.{name}" for name in SCALES},
     ),
     "harmonics of a kernel of finite rank": (
         lambda: finite_rank(kernels.SphericalMatern32(), ivs.SphericalHarmonics(3, [0, 1])),
-        {"kernel.kernel.weight_variances", "kernel.kernel.bias_variance"},
+        {f"kernel.kernel.{name}" for name in SCALES},
     ),
     "harmonics of a sum": (
-        lambda: (
-            kernels.ArcCosine() + kernels.SphericalMatern52(active_dims=[0]),
-            ivs.SumInducingVariables(
-                [ivs.SphericalHarmonics(3, [0, 1]), ivs.SphericalHarmonics(2, [0, 1])]
-            ),
-        ),
-        {
-            f"kernel.kernels[{i}].{name}"
-            for i in (0, 1)
-            for name in ("weight_variances", "bias_variance")
-        },
+        sum_of_harmonics,
+        {f"kernel.kernels[{i}].{name}" for i in (0, 1) for name in SCALES},
     ),
     "an interval": (
-        lambda: (
-            gpflow.kernels.Matern52(active_dims=[1]),
-            ivs.IntervalFourierFeatures(-9, 9, 3),
-        ),
+        lambda: (gpflow.kernels.Matern52(active_dims=[1]), ivs.IntervalFourierFeatures(-9, 9, 3)),
         set(),
     ),
-    "intervals for each column, and points": (
-        lambda: (
-            gpflow.kernels.Matern12(active_dims=[0])
-            + gpflow.kernels.Matern32(active_dims=[1])
-            + gpflow.kernels.SquaredExponential()
-            + gpflow.kernels.White(),
-            ivs.SumInducingVariables(
-                [
-                    ivs.IntervalFourierFeatures(-9, 9, 3),
-                    ivs.IntervalFourierFeatures(-8, 8, 2),
-                    gpflow.inducing_variables.InducingPoints(POINTS),
-                    None,
-                ]
-            ),
-        ),
-        {
-            "kernel.kernels[2].variance",
-            "kernel.kernels[2].lengthscales",
-            "inducing_variable.blocks[2].Z",
-        },
+    "intervals and points": (
+        intervals_and_points,
+        {f"kernel.kernels[2].{name}" for name in STATIONARY} | {"inducing_variable.blocks[2].Z"},
     ),
     "activations": (
-        lambda: (
-            kernels.SphericalMatern32(),
-            ivs.ActivationFeatures(np.eye(3), "softplus", 4),
-        ),
-        {"kernel.weight_variances", "kernel.bias_variance", "inducing_variable.Z"},
+        lambda: (kernels.SphericalMatern32(), ivs.ActivationFeatures(np.eye(3), "softplus", 4)),
+        {f"kernel.{name}" for name in SCALES} | {"inducing_variable.Z"},
     ),
     "points": (
         lambda: (gpflow.kernels.Matern32(), gpflow.inducing_variables.InducingPoints(POINTS)),
-        {"kernel.variance", "kernel.lengthscales", "inducing_variable.Z"},
+        {f"kernel.{name}" for name in STATIONARY} | {"inducing_variable.Z"},
     ),
     "patches": (
-        lambda: (
-            kernels.Convolutional(gpflow.kernels.Matern32(), (1, 2), (1, 1)),
-            ivs.InducingPatches(POINTS[:, :1]),
-        ),
-        {
-            "kernel.base_kernel.variance",
-            "kernel.base_kernel.lengthscales",
-            "kernel.weights",
-            "inducing_variable.Z",
-        },
+        patches,
+        {f"kernel.base_kernel.{name}" for name in STATIONARY}
+        | {"kernel.weights", "inducing_variable.Z"},
     ),
 }
 

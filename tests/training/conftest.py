@@ -56,6 +56,41 @@ class NoisyLine(Line):
         return fit / self.variance - tf.math.log(self.variance)
 
 
+class BayesianLine(Line):
+    """Of Gaussian weights: the smallest model with a q, full or diagonal, and a noise variance."""
+
+    def __init__(self, q_diag: bool = False) -> None:
+        super().__init__()
+        self.likelihood = gpflow.likelihoods.Gaussian()
+        self.q_mu, self.weights = self.weights, None
+        if q_diag:
+            self.q_sqrt = gpflow.Parameter(np.ones((2, 1)), transform=gpflow.utilities.positive())
+        else:
+            self.q_sqrt = gpflow.Parameter(np.eye(2)[None], transform=gpflow.utilities.triangular())
+
+    def maximum_log_likelihood_objective(self, data: Any) -> tf.Tensor:
+        X, Y = data
+        root = tf.convert_to_tensor(self.q_sqrt)
+        root = tf.linalg.diag(root[:, 0]) if len(root.shape) == 2 else root[0]
+        errors = (Y - X @ self.q_mu) ** 2 + tf.reduce_sum((X @ root) ** 2, 1, keepdims=True)
+        noise = self.likelihood.variance
+        squares = tf.reduce_sum(self.q_mu**2) + tf.reduce_sum(root**2)
+        entropy = tf.reduce_sum(tf.math.log(tf.abs(tf.linalg.diag_part(root))))
+        return -N * tf.reduce_mean(errors / noise + tf.math.log(noise)) / 2 - squares / 2 + entropy
+
+
+class Valley(gpflow.models.BayesianModel, ExternalDataTrainingLossMixin):
+    """Rosenbrock's, in which L-BFGS goes on for a while."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.weights = gpflow.Parameter(np.array([[-1.2], [1.0]]))
+
+    def maximum_log_likelihood_objective(self, data: Any) -> tf.Tensor:
+        x, y = self.weights[0, 0], self.weights[1, 0]
+        return -((1 - x) ** 2) - 100 * (y - x**2) ** 2 + 0.0 * tf.reduce_sum(data[0])
+
+
 @pytest.fixture
 def make_line() -> type[Line]:
     return Line
@@ -64,6 +99,16 @@ def make_line() -> type[Line]:
 @pytest.fixture
 def make_noisy_line() -> type[NoisyLine]:
     return NoisyLine
+
+
+@pytest.fixture
+def make_bayesian_line() -> type[BayesianLine]:
+    return BayesianLine
+
+
+@pytest.fixture
+def make_valley() -> type[Valley]:
+    return Valley
 
 
 @pytest.fixture

@@ -43,26 +43,11 @@ def hvgp(devices: Any = None) -> Any:
     return stirred(model)
 
 
-def orthogonal() -> Any:
-    kernel = idm.kernels.SphericalMatern32(weight_variances=np.ones(2))
-    harmonics = idm.inducing_variables.SphericalHarmonics.for_kernel(kernel, 2, 2)
-    points = gpflow.inducing_variables.InducingPoints(X[:4].copy())
-    model = idm.models.OrthogonalSVGP(
-        kernel, gpflow.likelihoods.Gaussian(0.2), harmonics, points, num_data=len(X)
-    )
-    return stirred(model)
-
-
 def diagonal() -> Any:
     return svgp(q_diag=True)
 
 
-MODELS: dict[str, Callable[[], Any]] = {
-    "svgp": svgp,
-    "diagonal": diagonal,
-    "hvgp": hvgp,
-    "orthogonal": orthogonal,
-}
+MODELS: dict[str, Callable[[], Any]] = {"svgp": svgp, "diagonal": diagonal}
 
 
 def unconstrained(model: Any) -> Arrays:

@@ -17,48 +17,58 @@ from interdomain.streaming import pass_files
 from interdomain.streaming.expectations import how_expected
 from interdomain.streaming.site_contributions import SiteContributions
 from interdomain.training import fit_collapsed
+from interdomain.training.passes import Passes
+from interdomain.training.separation import warn_of_separation
 from tests.models.test_collapsed_svgp import TARGETS, X, model_of
-from tests.tiers import in_tiers
-
-LIKELIHOODS = ["Poisson", "probit", "logit", "two outputs", "StudentT", "heteroskedastic"]
 
 
-@pytest.mark.parametrize("name", in_tiers(LIKELIHOODS, quick=["Poisson"]))
+def minimise(svgp: gpflow.models.SVGP, data: Any) -> None:
+    gpflow.optimizers.Scipy().minimize(
+        svgp.training_loss_closure(data, compile=False),
+        svgp.trainable_variables,
+        options={"maxiter": 200},
+        compile=False,
+    )
+
+
+NEAR_ONE = tfp.distributions.LogNormal(np.float64(0.0), np.float64(0.1))
+
+
+@pytest.mark.parametrize("name", ["Poisson", "StudentT", "heteroskedastic"])
 def test_the_optimum_is_that_of_svgp(name: str) -> None:
-    """L-BFGS on all parameters of the SVGP, q included, finds nothing better nearby."""
+    """L-BFGS on all parameters of the SVGP, q included, finds nothing better nearby: in closed
+    form, where sites have negative precisions, and with two functions. A prior of a parameter
+    counts as in gpflow's training loss."""
     model = model_of(name)
+    if name == "Poisson":
+        model.kernel.variance.prior = NEAR_ONE
     result = fit_collapsed(model, max_passes=80, tolerance=1e-5, progress=False)
     assert result.converged, result.message
     svgp = model.to_svgp()
     data = (X, TARGETS[name][1])
-    bound = float(svgp.elbo(data))
-    assert result.elbo == pytest.approx(bound, abs=1e-6)
-    gpflow.optimizers.Scipy().minimize(
-        svgp.training_loss_closure(data), svgp.trainable_variables, options={"maxiter": 500}
-    )
-    assert float(svgp.elbo(data)) == pytest.approx(bound, abs=1e-5 * abs(bound))
-
-
-def test_the_bound_rises_from_step_to_step_that_is_kept() -> None:
-    model = model_of("probit")
-    result = fit_collapsed(model, max_passes=8, progress=False)
-    assert result.elbo == max(result.elbos)
-    assert result.elbo == pytest.approx(model.elbo(), rel=1e-12)
-
-
-def test_priors_of_parameters_count() -> None:
-    """The optimum of the bound and the priors together, as gpflow's training loss has it."""
-    model = model_of("Poisson")
-    model.kernel.variance.prior = tfp.distributions.LogNormal(np.float64(0.0), np.float64(0.1))
-    result = fit_collapsed(model, max_passes=40, tolerance=1e-6, progress=False)
-    assert result.converged, result.message
-    assert float(model.kernel.variance.numpy()) == pytest.approx(1.0, rel=0.3)
-    svgp, data = model.to_svgp(), (X, TARGETS["Poisson"][1])
+    assert result.elbo == pytest.approx(float(svgp.elbo(data)), abs=1e-6)
     loss = float(svgp.training_loss(data))
-    gpflow.optimizers.Scipy().minimize(
-        svgp.training_loss_closure(data), svgp.trainable_variables, options={"maxiter": 200}
-    )
-    assert float(svgp.training_loss(data)) == pytest.approx(loss, rel=1e-6)
+    minimise(svgp, data)
+    assert float(svgp.training_loss(data)) == pytest.approx(loss, abs=1e-5 * abs(loss))
+
+
+def test_slopes_of_the_priors_of_a_likelihood() -> None:
+    """Against differences."""
+    model = model_of("StudentT")
+    model.likelihood.scale.prior = NEAR_ONE
+    (slope,), ((curvature,),) = Passes(
+        model, steps=0, tolerance=None, arguments={}
+    )._slopes_of_prior()
+    variable, h = model.likelihood.scale.unconstrained_variable, 1e-3
+    density = []
+    for shift in (-h, h, h):
+        density.append(float(model.likelihood.scale.log_prior_density()))
+        variable.assign_add(shift)
+    middle, low, again = density
+    high = float(model.likelihood.scale.log_prior_density())
+    assert middle == pytest.approx(again, rel=1e-9)
+    assert slope == pytest.approx((high - low) / (2 * h), rel=1e-4)
+    assert curvature == pytest.approx((high - 2 * middle + low) / h**2, rel=1e-4)
 
 
 def test_q_alone() -> None:
@@ -70,17 +80,18 @@ def test_q_alone() -> None:
         np.testing.assert_array_equal(old, new.numpy())
 
 
-def test_input_scales_are_trained_on_a_subset_and_frozen() -> None:
+def test_input_scales_are_trained_on_a_subset_and_frozen(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("interdomain.training.site_rows._TURNS", 2)
     rng = np.random.default_rng(1)
-    rows = rng.normal(size=[400, 3])
-    labels = (np.sin(2 * rows[:, :1]) + 0.3 * rng.normal(size=[400, 1]) > 0).astype(float)
+    rows = rng.normal(size=[300, 3])
+    labels = (np.sin(2 * rows[:, :1]) + 0.3 * rng.normal(size=[300, 1]) > 0).astype(float)
     kernel = idm.kernels.SphericalMatern52(weight_variances=np.ones(3))
-    features = idm.inducing_variables.SphericalHarmonics.for_kernel(kernel, 3, max_degree=4)
+    features = idm.inducing_variables.SphericalHarmonics.for_kernel(kernel, 3, max_degree=3)
     prior = idm.kernels.FiniteRank(kernel, features)
     model = idm.models.CollapsedSVGP(
         (rows, labels), prior, gpflow.likelihoods.Bernoulli(), features, progress=False
     )
-    result = fit_collapsed(model, subset_size=200, tolerance=0.1, progress=False)
+    result = fit_collapsed(model, subset_size=200, tolerance=0.5, progress=False)
     assert result.converged
     assert set(result.frozen) == {
         "kernel.kernel.weight_variances",
@@ -125,34 +136,34 @@ def test_a_fit_that_is_resumed_goes_on(tmp_path: Any) -> None:
     assert second.elbo == pytest.approx(whole.elbo, rel=1e-9)
 
 
-def test_limits() -> None:
-    assert fit_collapsed(model_of(), max_passes=1, progress=False).reason == "passes"
-    assert fit_collapsed(model_of(), max_seconds=1e-9, progress=False).reason == "max_seconds"
+def test_limits_leave_the_best_point() -> None:
+    model = model_of()
+    assert fit_collapsed(model, max_seconds=1e-9, progress=False).reason == "max_seconds"
+    result = fit_collapsed(model, max_passes=3, progress=False)
+    assert result.reason == "passes" and len(result.elbos) == 3
+    assert result.elbo == max(result.elbos)
+    assert result.elbo == pytest.approx(model.elbo(), rel=1e-12)
 
 
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
+def test_wrong_arguments() -> None:
+    model = model_of()
+    for arguments, message in [
         ({"max_passes": 0}, "max_passes"),
         ({"tolerance": -1.0}, "tolerance"),
         ({"steps": -1}, "steps"),
         ({"max_seconds": 0}, "max_seconds"),
         ({"subset_size": 0}, "subset_size"),
         ({"subset_steps": 0}, "subset_steps"),
+        ({"num_inducing": 0}, "num_inducing must be .* found 0"),
+        ({"max_turns": -1}, "max_turns must be .* found -1"),
         ({"resume": True}, "checkpoint_dir must be given"),
         ({"progress": 1}, "progress"),
-    ],
-)
-def test_wrong_arguments(arguments: dict[str, Any], message: str) -> None:
-    with pytest.raises(ValueError, match=message):
-        fit_collapsed(model_of(), **arguments)
-
-
-def test_another_model() -> None:
-    with pytest.raises(ValueError, match="model: found a SVGP; pass an interdomain.models"):
-        fit_collapsed(model_of().to_svgp())  # type: ignore[arg-type]
+        ({"model": model.to_svgp()}, "model: found a SVGP; pass an interdomain.models.Collapsed"),
+    ]:
+        with pytest.raises(ValueError, match=message):
+            fit_collapsed(**{"model": model, **arguments})
     with pytest.raises(ValueError, match="call interdomain.training.fit_collapsed"):
-        idm.training.fit_sgpr(model_of())  # type: ignore[arg-type]
+        idm.training.fit_sgpr(model)  # type: ignore[arg-type]
 
 
 def test_a_fit_that_is_interrupted_in_a_pass_goes_on_in_it(
@@ -183,26 +194,25 @@ def test_a_fit_that_is_interrupted_in_a_pass_goes_on_in_it(
     np.testing.assert_allclose(found.elbos, whole.elbos, rtol=1e-9)
 
 
-@pytest.mark.full
 def test_labels_that_can_be_told_apart_are_warned_of() -> None:
-    """The variance runs away; with noise in the labels, or a variance that stays, it does not."""
-    labels = {"apart": (X[:, :1] > 0) * 1.0, "noisy": TARGETS["probit"][1]}
-
-    def fit(name: str, max_passes: int, *, trained: bool = True) -> Any:
-        model = model_of(data=(X, labels[name]))
-        gpflow.set_trainable(model.kernel, trained)
-        for parameter in (model.kernel.weight_variances, model.kernel.bias_variance):
-            gpflow.set_trainable(parameter, False)
-        return fit_collapsed(model, max_passes=max_passes, progress=False)
-
+    """The variance runs away. With noise in the labels, or a variance that stays, it does not."""
+    model = model_of(data=(X, (X[:, :1] > 0) * 1.0))
+    model.kernel.variance.assign(150.0)
     with pytest.warns(
         UserWarning, match=r"tells the labels apart almost without error .* give it a prior"
     ):
-        fit("apart", 15)
+        fit_collapsed(model, max_passes=8, steps=5, progress=False)
+    assert model.kernel.variance > 160
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        fit("noisy", 6)
-        fit("apart", 6, trained=False)
+        certain = model.pass_over_data()
+        warn_of_separation(model, certain._replace(mean_expectation=-0.5))
+        model.kernel.variance.assign(50.0)
+        warn_of_separation(model, certain)
+        model.kernel.variance.assign(1e4)
+        warn_of_separation(model_of("Poisson"), certain)
+        gpflow.set_trainable(model.kernel, False)
+        warn_of_separation(model, certain)
 
 
 def test_how_expectations_are_computed() -> None:

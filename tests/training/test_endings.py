@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import time
+import itertools
+from types import SimpleNamespace
 from typing import Any
 
-import gpflow
 import numpy as np
 import pytest
 import tensorflow as tf
@@ -23,47 +23,37 @@ def arguments(request: pytest.FixtureRequest) -> dict[str, Any]:
     return {"progress": False, **METHODS[request.param]}
 
 
-class Slow(gpflow.models.BayesianModel, gpflow.models.ExternalDataTrainingLossMixin):
-    """Not a quadratic, so that L-BFGS goes on for a while."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.weights = gpflow.Parameter(np.array([[-1.2], [1.0]]))
-
-    def maximum_log_likelihood_objective(self, data: Any) -> tf.Tensor:
-        x, y = self.weights[0, 0], self.weights[1, 0]
-        return -((1 - x) ** 2) - 100 * (y - x**2) ** 2 + 0.0 * tf.reduce_sum(data[0])
+@pytest.fixture
+def clock(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A second passes between two looks at it: one when a fit begins, and one after each step."""
+    ticks = itertools.count()
+    fake = SimpleNamespace(perf_counter=lambda: float(next(ticks)))
+    for module in ("loop", "endings"):
+        monkeypatch.setattr(f"interdomain.training.{module}.time", fake)
 
 
-def test_seconds_are_over(data, arguments, tmp_path) -> None:
-    """At the end of a step; with a checkpoint, from which the fit goes on."""
-
-    def wait(step: int, model: Any) -> None:
-        time.sleep(0.01)
-
-    model = Slow()
-    arguments |= {"checkpoint_dir": tmp_path, "callbacks": [wait], "callback_every": 1}
-    result = fit(model, data, steps=20, max_seconds=1e-3, **arguments)
-    assert result.reason == "max_seconds" and "max_seconds=0.001" in result.message
-    assert result.steps == len(result.elbos) == 1 and not result.converged
-    assert result.checkpoint is not None and result.checkpoint.endswith("step-1")
-    assert result.metrics[-1]["step"] == 1
-    rest = fit(model, data, steps=5, max_seconds=1e3, resume=True, **arguments)
-    assert (rest.first_step, rest.steps, rest.reason) == (1, 5, "steps")
-
-
-def test_exact_resume_after_seconds_were_over(data, make_line, tmp_path, assert_same_bits) -> None:
-    arguments: dict[str, Any] = {"batch_size": 8, "progress": False}
-    through, stopped = make_line(), make_line()
-    fit(through, data, steps=4, **arguments)
-    fit(stopped, data, steps=4, max_seconds=1e-3, checkpoint_dir=tmp_path, **arguments)
-    fresh = make_line()
-    result = fit(fresh, data, steps=4, checkpoint_dir=tmp_path, resume=True, **arguments)
-    assert result.first_step == 1
-    assert_same_bits(through, fresh)
+def test_seconds_are_over(data, make_valley, arguments, tmp_path, clock, assert_same_bits) -> None:
+    """At the end of a step; with a checkpoint, from which the fit goes on: of minibatches exactly
+    as if it had not been stopped."""
+    model, through = make_valley(), make_valley()
+    fit(through, data, steps=5, **arguments)
+    seen: list[int] = []
+    arguments |= {"checkpoint_dir": tmp_path, "callbacks": [lambda step, model: seen.append(step)]}
+    result = fit(model, data, steps=20, max_seconds=3, **arguments)
+    assert result.reason == "max_seconds" and "max_seconds=3 were over after step 3" in (
+        result.message
+    )
+    assert result.steps == len(result.elbos) == 3 and not result.converged
+    assert result.checkpoint is not None and result.checkpoint.endswith("step-3")
+    assert seen == [3] and result.metrics[-1]["step"] == 3
+    resumed = make_valley()
+    rest = fit(resumed, data, steps=5, max_seconds=1e3, resume=True, **arguments)
+    assert (rest.first_step, rest.steps, rest.reason) == (3, 5, "steps")
+    if "batch_size" in arguments:
+        assert_same_bits(through, resumed)
 
 
-def test_callback_ends_the_fit(data, arguments, tmp_path) -> None:
+def test_callback_ends_the_fit(data, make_valley, arguments, tmp_path) -> None:
     seen: list[int] = []
 
     def stop(step: int, model: Any) -> None:
@@ -75,13 +65,13 @@ def test_callback_ends_the_fit(data, arguments, tmp_path) -> None:
         return {"seen": len(seen)}
 
     arguments |= {"callbacks": [stop, note], "callback_every": 1, "checkpoint_dir": tmp_path}
-    model = Slow()
+    model = make_valley()
     result = fit(model, data, steps=20, checkpoint_every=50, **arguments)
     assert result.reason == "callback" and "good enough" in result.message
     assert result.steps == 3 == len(result.elbos) and seen == [1, 2, 3]
     assert result.metrics[-1] == {"step": 3, "error": 0.5, "seen": 3}
     assert result.checkpoint is not None and result.checkpoint.endswith("step-3")
-    restored = Slow()
+    restored = make_valley()
     tf.train.Checkpoint(model=restored).restore(result.checkpoint).expect_partial()
     np.testing.assert_array_equal(restored.weights, model.weights)
     rest = fit(model, data, steps=5, resume=True, checkpoint_every=50, **arguments)
@@ -110,25 +100,27 @@ def test_callback_that_ends_at_a_checkpoint_writes_one(data, make_line, tmp_path
     ]
 
 
-def test_reasons_of_l_bfgs(data, make_line) -> None:
-    assert fit(make_line(), data, progress=False).reason == "converged"
-    result = fit(make_line(), data, options={"maxfun": 1}, progress=False)
-    assert result.reason == "stalled" and not result.converged
+def test_reasons_of_l_bfgs(data, make_line, tmp_path) -> None:
+    """The same after a resume, which has nothing to do."""
+    arguments: dict[str, Any] = {"progress": False, "resume": True}
+    for reason, options in {"converged": {}, "stalled": {"maxfun": 1}}.items():
+        arguments |= {"checkpoint_dir": tmp_path / reason, "options": options}
+        model = make_line()
+        result = fit(model, data, **arguments)
+        assert result.reason == reason and result.converged == (reason == "converged")
+        again = fit(model, data, **arguments)
+        assert again.reason == reason and "had ended" in again.message
 
 
-def test_reason_of_a_fit_that_had_ended(data, make_line, tmp_path) -> None:
-    arguments: dict[str, Any] = {"progress": False, "checkpoint_dir": tmp_path}
-    model = make_line()
-    assert fit(model, data, **arguments).reason == "converged"
-    again = fit(model, data, resume=True, **arguments)
-    assert again.reason == "converged" and again.converged and "had ended" in again.message
-
-
-@pytest.mark.parametrize("seconds", [0, -1.0, float("nan"), float("inf")])
-def test_seconds_must_be_positive(data, make_line, seconds) -> None:
-    rule = "positive" if np.isfinite(seconds) else "finite"
-    with pytest.raises(ValueError, match=f"^max_seconds must be {rule}, found"):
-        fit(make_line(), data, max_seconds=seconds, progress=False)
+def test_seconds_must_be_positive(data, make_line) -> None:
+    for seconds, rule in {
+        0: "positive",
+        -1.0: "positive",
+        np.nan: "finite",
+        np.inf: "finite",
+    }.items():
+        with pytest.raises(ValueError, match=f"^max_seconds must be {rule}, found"):
+            fit(make_line(), data, max_seconds=seconds, progress=False)
 
 
 def test_stop_iteration_names_the_remedy(data, make_line) -> None:

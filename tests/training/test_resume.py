@@ -1,9 +1,9 @@
 """A fit that is stopped and resumed ends on the same bits as one that is not."""
 
 import functools
-import subprocess
-import sys
-import textwrap
+import os
+import signal
+from pathlib import Path
 
 import gpflow
 import keras
@@ -12,15 +12,14 @@ import pytest
 import tensorflow as tf
 
 from interdomain.training import fit
-from tests.workers import UNCHECKED
-
-# 18 steps, stopped at 13, go back to the checkpoint of step 10: in the third epoch, in its middle.
-STEPS, STOP, EVERY = 18, 13, 5
+from tests.training import killed_process
+from tests.training.killed_process import EVERY, STEPS, STOP
+from tests.workers import start
 
 METHODS = {
     "adam": {"method": "adam"},
     "natural gradients": {"natural_gradient": 0.3, "learning_rate": 0.02},
-    "default sizes": {"natural_gradient": True},
+    "default sizes": {"natural_gradient": True},  # which fall with the step, of a diagonal q
     "keras 3": {"optimizer": lambda: keras.optimizers.Adam(0.02)},
     "l-bfgs": {"method": "l-bfgs"},
 }
@@ -40,30 +39,30 @@ def arguments_of(method, source):
     [
         ("adam", "arrays"),
         ("adam", "Dataset"),
-        pytest.param("natural gradients", "arrays", marks=pytest.mark.full),
-        pytest.param("natural gradients", "Dataset", marks=pytest.mark.full),
+        ("natural gradients", "Dataset"),
         ("default sizes", "arrays"),
         ("keras 3", "arrays"),
         ("l-bfgs", "arrays"),
-        pytest.param("l-bfgs", "Dataset", marks=pytest.mark.full),
     ],
 )
 def test_resumed_equals_uninterrupted(
     method,
     source,
     data,
-    make_svgp,
     make_noisy_line,
+    make_bayesian_line,
+    make_valley,
     make_dataset,
     interrupt_at,
     interrupted,
     assert_same_bits,
     tmp_path,
 ):
-    # Any model will do, if L-BFGS needs as many steps and where there is a q.
-    make = make_svgp if method in ("natural gradients", "l-bfgs") else make_noisy_line
-    if method == "default sizes":  # which fall with the step
-        make = functools.partial(make_svgp, q_diag=True)
+    make = {
+        "natural gradients": make_bayesian_line,
+        "default sizes": functools.partial(make_bayesian_line, q_diag=True),
+        "l-bfgs": make_valley,
+    }.get(method, make_noisy_line)
 
     def run(model, directory, **more):
         given = data if source == "arrays" else make_dataset()
@@ -82,7 +81,7 @@ def test_resumed_equals_uninterrupted(
     assert abs(expected.elbos[-1] - expected.elbos[10]) > 1e-3
 
 
-def test_more_steps_equal_all_at_once(data, make_svgp, assert_same_bits, tmp_path):
+def test_more_steps_equal_all_at_once(data, assert_same_bits, tmp_path):
     """Stopping by ``steps`` is stopping, too; here of a model that holds its data, in float32."""
     with gpflow.config.as_context(gpflow.config.Config(float=np.float32, jitter=1e-4)):
         X, Y = (array.astype(np.float32) for array in data)
@@ -106,56 +105,23 @@ def test_more_steps_equal_all_at_once(data, make_svgp, assert_same_bits, tmp_pat
     assert_same_bits(halves, whole)
 
 
-@pytest.mark.full
-def test_killed_process_is_resumed_by_another(
-    data, make_svgp, make_dataset, assert_same_bits, tmp_path
-):
-    """Nothing that the resumed fit needs is left in the first process, and nothing is half-done."""
-    script = textwrap.dedent(
-        f"""
-        import os, signal
-        import numpy as np, gpflow, tensorflow as tf
-        from interdomain.training import fit
-
-        tf.random.set_seed(1)  # part of the seed of a Dataset's shuffle
-        arrays = np.load({str(tmp_path / "data.npz")!r})
-        X, Y = arrays["X"], arrays["Y"]
-        model = gpflow.models.SVGP(
-            gpflow.kernels.SquaredExponential(),
-            gpflow.likelihoods.Gaussian(),
-            gpflow.inducing_variables.InducingPoints(X[:5].copy()),
-            num_data=len(X),
-        )
-        slices = tf.data.Dataset.from_tensor_slices((X, Y))
-        dataset = slices.shuffle(len(X), seed=3, reshuffle_each_iteration=True).batch(8)
-
-        def kill(step, model):
-            if step == {STOP}:
-                os.kill(os.getpid(), signal.SIGKILL)
-
-        fit(model, dataset, steps={STEPS}, learning_rate=0.02, checkpoint_every={EVERY},
-            checkpoint_dir={str(tmp_path / "run")!r}, callbacks=[kill], callback_every=1)
-        """
-    )
-    np.savez(tmp_path / "data.npz", X=data[0], Y=data[1])
-    command = [sys.executable, "-c", UNCHECKED + script]
-    killed = subprocess.run(command, capture_output=True, text=True)
-    assert killed.returncode == -9, killed.stderr
-
-    tf.random.set_seed(1)
-    arguments = {"steps": STEPS, "learning_rate": 0.02, "progress": False}
-    whole, resumed = make_svgp(), make_svgp()
-    fit(whole, make_dataset(), **arguments)
-    result = fit(
-        resumed,
-        make_dataset(),
-        checkpoint_dir=tmp_path / "run",
-        checkpoint_every=EVERY,
-        resume=True,
-        **arguments,
-    )
-    assert result.first_step == 10
-    assert_same_bits(resumed, whole)
+@pytest.mark.slow
+@pytest.mark.skipif(os.name != "posix", reason="signals of POSIX")
+def test_a_killed_process_is_resumed_by_another(assert_same_bits, tmp_path):
+    """Nothing that the resumed fits need is left in the first process, its locks are gone, and
+    nothing is half-done."""
+    process = start(Path(killed_process.__file__), str(tmp_path))
+    assert process.stdout.readline().strip() == "waiting", process.communicate()[1]
+    for kind in killed_process.KINDS:
+        with pytest.raises(ValueError, match=rf"in use by another fit \(process {process.pid} on "):
+            killed_process.run(kind, tmp_path, resume=True)
+    process.send_signal(signal.SIGKILL)
+    process.communicate()
+    for kind in killed_process.KINDS:
+        whole, _ = killed_process.run(kind, tmp_path / "whole")
+        resumed, result = killed_process.run(kind, tmp_path, resume=True)
+        assert result.first_step == 10, kind
+        assert_same_bits(resumed, whole)
 
 
 def test_finished_fits_are_not_continued(data, assert_same_bits, tmp_path):
@@ -194,7 +160,7 @@ def test_existing_checkpoint_needs_resume(data, make_line, tmp_path):
         fit(make_line(), data, steps=2, checkpoint_dir=tmp_path, progress=False)
 
 
-def test_another_configuration_is_refused(data, make_line, make_svgp, tmp_path):
+def test_another_configuration_is_refused(data, make_line, make_bayesian_line, tmp_path):
     arguments = {"batch_size": 8, "steps": 1, "checkpoint_dir": tmp_path, "progress": False}
     fit(make_line(), data, **arguments)
     X, Y = data
@@ -206,8 +172,8 @@ def test_another_configuration_is_refused(data, make_line, make_svgp, tmp_path):
         ({"jit_compile": True}, "jit_compile was False, now True"),
         ({"batch_size": None, "method": "l-bfgs"}, "method was adam, now l-bfgs"),
         (
-            {"model": make_svgp()},
-            r"parameters/\.q_mu was None, now float64 \[5, 1\].*"
+            {"model": make_bayesian_line()},
+            r"parameters/\.q_mu was None, now float64 \[2, 1\].*"
             r"parameters/\.weights was float64 \[2, 1\], now None",
         ),
     ]

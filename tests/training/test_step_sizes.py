@@ -45,15 +45,10 @@ def test_wrong_sizes(given, message):
         StepSizes(given, (False,))
 
 
-def test_a_wrong_size_is_named_with_its_step(data, make_svgp):
+def test_a_wrong_size_is_named_with_its_step(data, make_bayesian_line):
     with pytest.raises(ValueError, match=r"step size of -0\.\d+ at step 2; pass a number"):
-        fit(
-            make_svgp(),
-            data,
-            steps=5,
-            natural_gradient=lambda step: 0.15 - 0.1 * step,
-            progress=False,
-        )
+        sizes = {"natural_gradient": lambda step: 0.15 - 0.1 * step}
+        fit(make_bayesian_line(), data, steps=5, **sizes, progress=False)
 
 
 def test_what_a_checkpoint_says():
@@ -68,16 +63,12 @@ def test_what_a_checkpoint_says():
     assert described["schedule"] == "ExponentialDecay" and described["decay_steps"] == 10
 
 
-@pytest.mark.parametrize(
-    "changed",
-    [0.3, pytest.param(True, marks=pytest.mark.full), DECAY(0.3, 20, 0.5)],
-    ids=["constant", "default", "schedule"],
-)
-def test_other_sizes_are_another_fit(data, make_svgp, tmp_path, changed):
+def test_other_sizes_are_another_fit(data, make_bayesian_line, tmp_path):
     options = {"steps": 2, "checkpoint_dir": tmp_path, "progress": False}
-    fit(make_svgp(), data, natural_gradient=DECAY(0.3, 10, 0.5), **options)
-    with pytest.raises(ValueError, match=r"another configuration: .*natural_gradient"):
-        fit(make_svgp(), data, natural_gradient=changed, resume=True, **options)
+    fit(make_bayesian_line(), data, natural_gradient=DECAY(0.3, 10, 0.5), **options)
+    for changed in (0.3, True, DECAY(0.3, 20, 0.5)):
+        with pytest.raises(ValueError, match=r"another configuration: .*natural_gradient"):
+            fit(make_bayesian_line(), data, natural_gradient=changed, resume=True, **options)
 
 
 def test_false_is_none(data, make_noisy_line):

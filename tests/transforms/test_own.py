@@ -52,9 +52,6 @@ def test_order_is_verified() -> None:
         Scaled(1.0, 5)
     with pytest.raises(ValueError, match="order must be an integer of 2 or more, found 1"):
         Scaled(-1.0, 1)
-
-
-def test_an_odd_number_of_columns_has_no_halves_to_swap() -> None:
     with pytest.raises(ValueError, match=r"Swap\(order=2\) is not of order 2"):
         Swap(5)
 

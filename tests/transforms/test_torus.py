@@ -42,11 +42,11 @@ def test_distance_on_the_torus() -> None:
     assert transform.distance(X, [[5.0, 0.1]]) == pytest.approx(4.0)
 
 
-@pytest.mark.parametrize("period", [1e-9, 5e-7, 1.0, 1e8])
-def test_periods_of_any_size(period: float) -> None:
-    transform = Translation(50, 0, period)
-    assert transform.order == 50
-    np.testing.assert_allclose(transform(np.zeros((1, 2))), [[period / 50, 0.0]])
+def test_periods_of_any_size() -> None:
+    for period in (1e-9, 1.0, 1e8):
+        transform = Translation(50, 0, period)
+        assert transform.order == 50
+        np.testing.assert_allclose(transform(np.zeros((1, 2))), [[period / 50, 0.0]])
 
 
 def test_longitude_shift() -> None:

@@ -1,4 +1,4 @@
-"""The loader of data sets, the splits and the normalisation."""
+"""The loaders of data sets, images and elevations; splits, normalisation, and categories."""
 
 from __future__ import annotations
 
@@ -9,7 +9,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from benchmarks._lib import data
+from benchmarks._lib import data, elevations
+from benchmarks._lib.image_models import labelled_rows
+from benchmarks._lib.mixed_tables import Data, indicators
 from benchmarks._lib.splits import Split, normalise, seeded_rows, take_split
 
 
@@ -108,3 +110,42 @@ def test_normalisation_uses_training_rows_and_survives_constant_columns() -> Non
     np.testing.assert_allclose(split.X_train[:, 1:], 0.0, atol=1e-12)
     np.testing.assert_allclose(split.X_test[:, 1:], 0.0, atol=1e-12)
     np.testing.assert_allclose(split.Y_test * split.Y_scale + split.Y_mean, Y[20:])
+
+
+def test_columns_of_categories() -> None:
+    X = np.array([[1.0, 7], [2, 3], [3, 7], [4, 9]])
+    found, _ = indicators(Data(Split(X, X[:, :1], X[:1], X[:1, :1]), (1,)))
+    assert found.shape == (4, 4)
+    np.testing.assert_array_equal(found[:, 1:].argmax(axis=1), [1, 0, 1, 2])
+
+
+def test_rows_of_images() -> None:
+    """Integers as labels of many classes, numbers for two, which need one latent GP."""
+    generator = np.random.default_rng(0)
+    for shape, classes, kind, latent in (
+        ((6, 6, 3), 10, np.int64, 10),
+        ((6, 6), 2, np.float64, 1),
+    ):
+        pixels = generator.integers(256, size=(30, *shape)).astype(np.uint8)
+        labels = np.arange(30) % classes
+        noise = data.Images("noise", pixels, labels, pixels[:20], labels[:20])
+        rows = labelled_rows(noise, train=25, test=15, seed=0)
+        columns = int(np.prod(shape))
+        assert rows.X_train.shape == (25, columns) and rows.X_test.shape == (15, columns)
+        assert 0.0 <= rows.X_train.min() < 0.1 and 0.9 < rows.X_train.max() <= 1.0
+        assert rows.Y_train.dtype == kind and rows.num_latent == latent and rows.shape == shape
+        order = [
+            np.flatnonzero((rows.X_train * 255 == one).all(axis=1))
+            for one in pixels.reshape(30, -1)
+        ]
+        for row, places in enumerate(order):
+            assert all(rows.Y_train[places, 0] == labels[row])
+
+
+def test_rows_of_elevations() -> None:
+    latitude, longitude, heights = elevations.grid("synthetic", None, 20)
+    assert heights.shape == (len(latitude), len(longitude)) == (9, 18)
+    X = elevations.rows_of(latitude, longitude)
+    assert X.tolist()[1] == [latitude[0], longitude[1]]
+    train, test = elevations.split(1_000, 0)
+    assert (len(train), len(test), len(set(train) & set(test))) == (720, 200, 0)

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import argparse
-import time
+import contextlib
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
-import gpflow
 import numpy as np
 import pytest
+import tensorflow as tf
 
+import interdomain as idm
 from benchmarks._lib import looks
 from benchmarks._lib.curves import draw_traces
 
@@ -21,38 +23,41 @@ TRACE = [
 ]
 
 
-def test_looks_at_times_and_steps_do_not_count() -> None:
-    X = np.random.default_rng(0).uniform(size=(40, 1))
-    model = gpflow.models.SVGP(
-        gpflow.kernels.SquaredExponential(), gpflow.likelihoods.Gaussian(), X[:3], num_data=40
-    )
-    bound = looks.bound_per_row(model, X, np.sin(X), 40)
-    seen: list[Any] = []
+def test_looks_at_times_and_steps_do_not_count(monkeypatch: pytest.MonkeyPatch) -> None:
+    """On a clock that is a second on whenever it is read; a look takes a hundred."""
+    now = 0.0
 
-    def evaluate(now: Any) -> dict[str, float]:
-        seen.append(now)
-        until = time.process_time() + 0.5
-        while time.process_time() < until:
-            pass
-        return {"bound": bound()}
+    def process_time() -> float:
+        nonlocal now
+        now += 1.0
+        return now
 
-    started = time.process_time()
-    trace = looks.trained_with_looks(
-        model,
-        (X, np.sin(X)),
-        evaluate,
-        seconds=[0.01, 3.0],
-        steps=[2, 5],
-        started=started,
-        batch_size=10,
-        learning_rate=0.1,
-    )
-    assert [one["steps"] for one in trace[:3]] == [1.0, 2.0, 5.0] and len(trace) == 4
-    assert seen == 4 * [model]
-    assert trace[2]["seconds"] - trace[0]["seconds"] < 0.5  # two looks of half a second between
-    assert 3.0 <= trace[-1]["seconds"] < 3.5 < time.process_time() - started
-    expected = model.elbo((X, np.sin(X))).numpy() / 40
-    assert trace[-1]["bound"] == pytest.approx(expected) and expected > trace[0]["bound"]
+    def fit(model: Any, data: Any, *, steps: int, callbacks: Any, **arguments: Any) -> None:
+        with contextlib.suppress(idm.training.StopFit):
+            for step in range(1, steps + 1):
+                callbacks[0](step, model)
+        given.update(arguments)
+
+    def evaluate(model: str) -> dict[str, float]:
+        nonlocal now
+        now += 100.0
+        return {"found": float(len(model))}
+
+    given: dict[str, Any] = {}
+    monkeypatch.setattr(looks, "time", SimpleNamespace(process_time=process_time))
+    monkeypatch.setattr(idm.training, "fit", fit)
+    rows = np.zeros([2, 1])
+    times = {"seconds": [3.0, 6.0], "steps": [2, 5], "started": 0.0}
+    trace = looks.trained_with_looks("model", (rows, rows), evaluate, batch_size=7, **times)
+    expected = [{"seconds": one, "steps": one, "found": 5.0} for one in (2.0, 3.0, 5.0, 6.0)]
+    assert trace == expected
+    assert given == {"batch_size": 7, "callback_every": 1, "progress": False}
+
+
+def test_bound_per_row() -> None:
+    X, Y = np.arange(3.0)[:, None], np.ones([3, 1])
+    model = SimpleNamespace(elbo=lambda rows: tf.reduce_sum(rows[0]) - 23.0 * rows[1][0, 0])
+    assert looks.bound_per_row(model, X, Y, 40)() == pytest.approx(-0.5)
 
 
 def test_what_is_found_when() -> None:

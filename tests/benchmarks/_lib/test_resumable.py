@@ -47,7 +47,7 @@ def test_folders_of_trainings(tmp_path: Path) -> None:
     assert not folder.exists()
 
 
-@pytest.mark.full
+@pytest.mark.slow
 def test_train_continues(tmp_path: Path) -> None:
     generator = np.random.default_rng(0)
     X = generator.normal(size=(20, 1))

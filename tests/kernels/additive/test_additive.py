@@ -193,16 +193,8 @@ def with_column(values: object) -> np.ndarray:
         (TABLE, {"effects": [(0, 0)]}, "effects must be of different columns"),
         (TABLE, {"effects": ["main", 1]}, "effects must be different, found 'height' twice"),
         (TABLE, {"effects": []}, "effects must be .* found none"),
-        (
-            TABLE,
-            {"kernel_class": Matern32()},
-            "pass the class itself",
-        ),
-        (
-            TABLE,
-            {"kernel_class": gpflow.kernels.Cosine},
-            "must be Matern12.*Cosine",
-        ),
+        (TABLE, {"kernel_class": Matern32()}, "pass the class itself"),
+        (TABLE, {"kernel_class": gpflow.kernels.Cosine}, "must be Matern12.*Cosine"),
         (TABLE, {"lengthscales": [0.1, 0.2]}, "lengthscales must have 3 entries"),
         (TABLE[0], {}, "X must be a matrix"),
     ],

@@ -12,7 +12,7 @@ import pytest
 import tensorflow as tf
 from gpflow.kernels import Kernel
 
-from interdomain.kernels import ArcCosine, HarmonicKernel, SphericalMatern32
+from interdomain.kernels import ArcCosine, HarmonicKernel
 from interdomain.transforms import (
     CyclicTransform,
     ImageFlip,
@@ -22,7 +22,6 @@ from interdomain.transforms import (
     Rotation,
 )
 from tests.posteriors.graph_ops import count_ops
-from tests.tiers import in_tiers
 
 
 @dataclass(frozen=True)
@@ -38,34 +37,23 @@ class Base:
 
 
 BASES = [
-    Base("SquaredExponential", lambda: gpflow.kernels.SquaredExponential(1.3, 0.8)),
     # The distance of a point from itself is the root of a rounding error: 1e-8, not 1e-16.
     Base("Matern12", lambda: gpflow.kernels.Matern12(1.3, 0.8), accuracy=1e-7),
     Base("Matern32", lambda: gpflow.kernels.Matern32(1.3, 0.8)),
-    Base("Matern52", lambda: gpflow.kernels.Matern52(1.3, 0.8)),
     Base("RationalQuadratic", lambda: gpflow.kernels.RationalQuadratic(1.3, 0.8, 1.7)),
     Base("Linear", lambda: gpflow.kernels.Linear(0.7)),
-    Base("Polynomial", lambda: gpflow.kernels.Polynomial(3, variance=0.5, offset=0.4)),
-    Base("ArcCosine", lambda: gpflow.kernels.ArcCosine(1, variance=1.3)),
-    Base("ZonalArcCosine", lambda: ArcCosine(1, 2, variance=1.3, bias_variance=0.6)),
-    # Of a number near one the arc cosine loses digits.
-    Base("SphericalMatern32", lambda: SphericalMatern32(lengthscale=0.7), accuracy=1e-10),
+    Base("ArcCosine", lambda: ArcCosine(1, 2, variance=1.3, bias_variance=0.6)),
 ]
 GROUPS: dict[str, tuple[Callable[[], list[CyclicTransform]], int, int]] = {
-    "rotation-2": (lambda: [Rotation(2)], 2, 2),
     "rotation-3": (lambda: [Rotation(3)], 2, 2),
     "rotation-4": (lambda: [Rotation(4)], 2, 3),
     "rotation-7": (lambda: [Rotation(7)], 2, 4),
     "negations": (lambda: [Negation(0), Negation(1), Negation(2)], 3, 8),
-    "rotations-7-7": (lambda: [Rotation(7, (0, 1)), Rotation(7, (3, 2))], 4, 16),
+    "rotations-3-5": (lambda: [Rotation(3, (0, 1)), Rotation(5, (3, 2))], 4, 6),
     "negation-rotation": (lambda: [Negation(2), Rotation(3)], 3, 4),
     "flips": (lambda: [ImageFlip((3, 4), 0), ImageFlip((3, 4), 1)], 12, 4),
     "shifts": (lambda: [ImageTranslation((3, 4), (1, 0))], 12, 2),
 }
-COMMON = ("rotation-3",)
-"""Tested with every base kernel."""
-
-each_group = pytest.mark.parametrize("group", GROUPS)
 
 
 def make(group: str, base: Kernel | None = None) -> tuple[HarmonicKernel, int]:
@@ -98,32 +86,21 @@ def fourier_sum(values: tf.Tensor, transform: Product, frequency: Sequence[int])
     return tf.math.real(total)
 
 
-@each_group
-def test_number_of_components(group: str) -> None:
-    kernel, _ = make(group)
-    assert kernel.num_components == len(kernel.kernels) == len(kernel.frequencies)
-    assert kernel.num_components == GROUPS[group][2]
-    # Each of the T complex kernels is in one part.
-    assert sum(kernel.multiplicities) == kernel.transform.order
+def test_number_of_components() -> None:
+    for group, (_, _, count) in GROUPS.items():
+        kernel, _ = make(group)
+        assert kernel.num_components == len(kernel.kernels) == len(kernel.frequencies) == count
+        # Each of the T complex kernels is in one part.
+        assert sum(kernel.multiplicities) == kernel.transform.order
 
 
 PAIRS = [
-    *((base, group) for base in BASES for group in COMMON),
-    *((base, group) for base in BASES[2:10:6] for group in GROUPS if group not in COMMON),
+    *((base, "rotation-3") for base in BASES),
+    *((BASES[1], group) for group in ("rotation-4", "rotations-3-5", "shifts")),
 ]
 
 
-def is_quick(base: Base, group: str) -> bool:
-    """Every base kernel with the smallest group, and each kind of group with one of them."""
-    kinds = ("negations", "rotation-4", "negation-rotation", "shifts")
-    return group == "rotation-3" or (base.name == "Matern32" and group in kinds)
-
-
-@pytest.mark.parametrize(
-    ("base", "group"),
-    in_tiers(PAIRS, quick=[pair for pair in PAIRS if is_quick(*pair)]),
-    ids=str,
-)
+@pytest.mark.parametrize(("base", "group"), PAIRS, ids=str)
 def test_parts_are_fourier_sums_and_sum_to_the_kernel(base: Base, group: str) -> None:
     plain = base.build()
     kernel, num_columns = make(group, plain)
@@ -156,7 +133,7 @@ def test_parts_are_fourier_sums_and_sum_to_the_kernel(base: Base, group: str) ->
         np.testing.assert_array_equal(of_sum, of_base)
 
 
-@pytest.mark.parametrize("group", ["rotation-3", "rotation-4", "rotation-7", "negations", "flips"])
+@pytest.mark.parametrize("group", ["rotation-4", "rotation-7", "flips"])
 def test_parts_are_orthogonal(group: str) -> None:
     """Lemma 3.6 on a finite set that the group maps to itself: there the inner product of the
     functions k_s(., a) and k_t(., b) in the RKHS of k is that entry of K_s K^{-1} K_t."""
@@ -190,27 +167,19 @@ def test_the_sum_costs_one_evaluation_of_the_base_kernel() -> None:
     assert len(part.graph.get_operations()) > len(of_base.graph.get_operations())
 
 
-@pytest.mark.parametrize(
-    ("group", "name"),
-    in_tiers(
-        itertools.product(["rotation-3", "negations"], ["Matern32", "RationalQuadratic"]),
-        quick=[("rotation-3", "Matern32"), ("negations", "RationalQuadratic")],
-    ),
-)
-def test_batch_dimensions(group: str, name: str) -> None:
-    base = next(base for base in BASES if base.name == name)
+@pytest.mark.parametrize(("group", "base"), [("rotation-3", BASES[1]), ("negations", BASES[2])])
+def test_batch_dimensions(group: str, base: Base) -> None:
     kernel, D = make(group, base.build())
     X, X2 = inputs(24, D).reshape(2, 3, 4, D), inputs(10, D, seed=1).reshape(2, 5, D)
-    for part in (kernel, kernel.kernels[0], kernel.kernels[1]):
+    for part in (kernel, kernel.kernels[1]):
         K, cross, diagonal = part(X), part(X, X2), part(X, full_cov=False)
         assert K.shape == (2, 3, 4, 4)
         assert cross.shape == (2, 3, 4, 2, 5)
         assert diagonal.shape == (2, 3, 4)
-        for i, j in itertools.product(range(2), range(3)):
+        for i, j, k in ((0, 1, 0), (1, 2, 1)):
             np.testing.assert_allclose(K[i, j], part(X[i, j]), atol=1e-13)
             np.testing.assert_allclose(diagonal[i, j], part(X[i, j], full_cov=False), atol=1e-13)
-            for k in range(2):
-                np.testing.assert_allclose(cross[i, j, :, k], part(X[i, j], X2[k]), atol=1e-13)
+            np.testing.assert_allclose(cross[i, j, :, k], part(X[i, j], X2[k]), atol=1e-13)
 
 
 @pytest.mark.parametrize("kernel_class", [gpflow.kernels.Matern32, gpflow.kernels.Linear])
@@ -238,8 +207,8 @@ def test_a_sum_with_another_kernel_keeps_it_whole() -> None:
 
 @pytest.mark.parametrize("kernel_class", [gpflow.kernels.Matern52, gpflow.kernels.Polynomial])
 def test_single_precision(kernel_class: type[Kernel]) -> None:
-    transforms = [Rotation(3), Negation(2)]
-    X = inputs(5, 3)
+    transforms = [Rotation(3)]
+    X = inputs(5, 2)
     expected = [part(X).numpy() for part in HarmonicKernel(kernel_class(), transforms).kernels]
     with gpflow.config.as_context(gpflow.config.Config(float=np.float32)):
         kernel = HarmonicKernel(kernel_class(), transforms)
@@ -270,19 +239,10 @@ def test_parameters_are_those_of_the_base_kernel_shown_once() -> None:
     np.testing.assert_allclose(kernel.kernels[1](inputs(2, 3)), 2 * before, rtol=1e-12)
 
 
-@pytest.mark.parametrize(
-    ("name", "group"),
-    in_tiers(
-        itertools.product(
-            ["Matern52", "RationalQuadratic", "SphericalMatern32"],
-            ["rotation-3", "negation-rotation"],
-        ),
-        quick=[("Matern52", "negation-rotation"), ("SphericalMatern32", "rotation-3")],
-    ),
-)
-def test_gradients_of_parts(name: str, group: str) -> None:
+@pytest.mark.parametrize("base", BASES[1:3], ids=str)
+def test_gradients_of_parts(base: Base) -> None:
     """Of hyperparameters, X and X2 against TensorFlow's, of the complex sums."""
-    plain = next(base for base in BASES if base.name == name).build()
+    plain, group = base.build(), "negation-rotation"
     kernel, num_columns = make(group, plain)
     part, frequency, transform = kernel.kernels[1], kernel.frequencies[1], kernel.transform
     X, X2 = tf.Variable(inputs(3, num_columns)), tf.Variable(inputs(2, num_columns, seed=1))
@@ -312,19 +272,20 @@ def test_gradients_of_parts(name: str, group: str) -> None:
         )
 
 
-@pytest.mark.parametrize("t", [1, 2, 3])
-def test_parts_but_the_first_vanish_at_fixed_points(t: int) -> None:
+def test_parts_but_the_first_vanish_at_fixed_points() -> None:
     """f_t(G z) = f_t(z) times a root of unity: zero where G z = z."""
     kernel = HarmonicKernel(gpflow.kernels.Matern52(), Rotation(7, centre=[0.4, -1.0]))
     X, z = inputs(6, 2), np.array([[0.4, -1.0]])
-    np.testing.assert_allclose(kernel.kernels[t](z, X), 0, atol=1e-15)
-    np.testing.assert_allclose(kernel.kernels[0](z, X), kernel.base_kernel(z, X), rtol=1e-13)
-    assert np.abs(kernel.kernels[t](X, X)).max() > 0.01
+    first, *others = kernel.kernels
+    np.testing.assert_allclose(first(z, X), kernel.base_kernel(z, X), rtol=1e-13)
+    assert len(others) == 3
+    for part in others:
+        np.testing.assert_allclose(part(z, X), 0, atol=1e-15)
+        assert np.abs(part(X, X)).max() > 0.01
 
 
-@pytest.mark.parametrize("group", ["rotation-7", "negation-rotation"])
-def test_compiled_with_an_unknown_number_of_points(group: str) -> None:
-    kernel, num_columns = make(group)
+def test_compiled_with_an_unknown_number_of_points() -> None:
+    kernel, num_columns = make("negation-rotation")
     part = kernel.kernels[1]
     signature = [tf.TensorSpec([None, num_columns], tf.float64)] * 2
     compiled = tf.function(

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-import gpflow
 import numpy as np
 import pytest
 import tensorflow as tf
@@ -26,7 +25,6 @@ class PlainSquaredExponential(SquaredExponential):
 
 
 CLOSED = [SquaredExponential, Matern12, Matern32, Matern52]
-ALL = [*CLOSED, Plain, PlainSquaredExponential, gpflow.kernels.RationalQuadratic]
 SHAPES = [(1, True), (1, False), (3, True), (3, False)]
 """The number of sets, and whether they share the inputs."""
 
@@ -65,8 +63,7 @@ def test_which_kernels_have_a_closed_form() -> None:
     ("kernel_class", "num_sets", "shared", "entries"),
     [
         *((k, *shape, 2**18) for k in (Matern32, Plain) for shape in SHAPES),
-        *((k, 3, shared, 40) for k in CLOSED for shared in (True, False)),
-        *((k, 1, True, 40) for k in ALL if k is not Plain),
+        *((k, 3, k is not Matern52, 40) for k in CLOSED),
     ],
 )
 def test_values_and_gradients(
@@ -105,11 +102,8 @@ def _located() -> Kernel:
 
 
 @pytest.mark.parametrize("build", [_sum, _located])
-@pytest.mark.parametrize(("num_sets", "shared"), SHAPES)
-def test_sums_and_products_have_a_closed_form(
-    build: Callable[[], Kernel], num_sets: int, shared: bool
-) -> None:
-    kernel = build()
+def test_sums_and_products_have_a_closed_form(build: Callable[[], Kernel]) -> None:
+    kernel, num_sets, shared = build(), 3, False
     assert radial_terms(kernel) is not None
     orbits, X, weights = arguments(num_sets, shared)
     upstream = np.random.default_rng(9).normal(size=(num_sets, 2, 6, 5))
@@ -123,8 +117,7 @@ def test_sums_and_products_have_a_closed_form(
         assert_same(actual, desired)
 
 
-@pytest.mark.parametrize("kernel_class", [Matern52, Plain], ids=lambda c: c.__name__)
-@pytest.mark.parametrize("num_sets", [1, 3])
+@pytest.mark.parametrize(("kernel_class", "num_sets"), [(Matern52, 3), (Plain, 3)])
 def test_compiled_with_an_unknown_number_of_inputs(
     kernel_class: type[Kernel], num_sets: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:

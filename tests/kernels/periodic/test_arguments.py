@@ -20,13 +20,8 @@ X = np.random.default_rng(0).uniform(size=(20, 2))
     "base",
     [
         gpflow.kernels.Linear(),
-        gpflow.kernels.Polynomial(),
-        gpflow.kernels.Cosine(),
         gpflow.kernels.RationalQuadratic(),
-        gpflow.kernels.Exponential(),
         gpflow.kernels.White(),
-        gpflow.kernels.Constant(),
-        gpflow.kernels.ArcCosine(),
         gpflow.kernels.Periodic(SquaredExponential()),
         gpflow.kernels.ChangePoints([Matern32(), Matern12()], [0.5]),
         ArcCosine(),
@@ -40,12 +35,13 @@ def test_kernels_without_a_known_density(base: Kernel) -> None:
     message = f"base_kernel must have a known spectral density, found {name}; pass Matern12"
     first, second = Matern32(active_dims=[0]), Matern32(active_dims=[1])
     for kernel in (base, Matern32() + base, first * second * base):
-        with pytest.raises(ValueError, match=message):
-            Periodized(kernel, *BOX)
-        with pytest.raises(ValueError, match=message):
-            Periodized.from_data(kernel, X)
-        with pytest.raises(ValueError, match=message):
-            spectral_density(kernel, X)
+        for call in (
+            lambda k: Periodized(k, *BOX),
+            lambda k: Periodized.from_data(k, X),
+            lambda k: spectral_density(k, X),
+        ):
+            with pytest.raises(ValueError, match=message):
+                call(kernel)
 
 
 def ard(count: int) -> Kernel:

@@ -8,14 +8,12 @@ import pytest
 from gpflow.kernels import Matern12, Matern32, Matern52, SquaredExponential
 
 from interdomain.kernels import Periodized
-from tests.tiers import in_tiers
 
 from .references import LOWER, PERIODS, UPPER, stationary
 
 KERNELS = {
     "one column": Periodized(stationary("Matern12"), LOWER[0], UPPER[0]),
     "two columns": Periodized(stationary("Matern32", 2), LOWER[:2], UPPER[:2]),
-    "three columns": Periodized(stationary("SquaredExponential", 3), LOWER[:3], UPPER[:3]),
     "product": Periodized(
         Matern12(lengthscales=0.2, active_dims=[1]) * Matern52(lengthscales=0.3, active_dims=[0]),
         [0.0, 0.0],
@@ -24,26 +22,23 @@ KERNELS = {
     "very different lengthscales": Periodized(
         Matern32(lengthscales=[0.005, 2.0]), [0.0, 0.0], [1.0, 1.0]
     ),
-    "isotropic": Periodized(Matern32(lengthscales=0.2), [0.0, 0.0], [1.0, 1.0]),
 }
 
 
 def all_shares(kernel: Periodized) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Of a grid that is large enough: frequencies, shares, and how many features each has."""
-    size = {1: 300, 2: 150, 3: 30}[kernel.num_columns]
+    size = {1: 300, 2: 150}[kernel.num_columns]
     axes = [np.arange(size)] * kernel.num_columns
     grid = np.stack(np.meshgrid(*axes, indexing="ij"), axis=-1).reshape(-1, kernel.num_columns)
     shares = kernel.spectral_density(grid).numpy() / np.prod(kernel.periods)
     return grid, shares / float(kernel.total_variance()), 2 ** np.count_nonzero(grid, axis=1)
 
 
-EACH = pytest.mark.parametrize(
-    "name", in_tiers(KERNELS, quick=["two columns", "product", "very different lengthscales"])
-)
+EACH = pytest.mark.parametrize("name", KERNELS)
 
 
 @EACH
-@pytest.mark.parametrize("num_features", [1, 2, 37, 120])
+@pytest.mark.parametrize("num_features", [1, 37])
 def test_greatest_density_first(name: str, num_features: int) -> None:
     kernel = KERNELS[name]
     chosen = kernel.largest_frequencies(num_features)
@@ -67,7 +62,7 @@ def test_no_frequency_without_those_below_it(name: str) -> None:
 
 
 @EACH
-@pytest.mark.parametrize("tolerance", [0.5, 0.1, 0.02])
+@pytest.mark.parametrize("tolerance", [0.5, 0.02])
 def test_tolerance_is_met_by_as_few_as_can_be(name: str, tolerance: float) -> None:
     kernel = KERNELS[name]
     chosen = kernel.largest_frequencies(tolerance=tolerance)
@@ -96,7 +91,7 @@ def test_order_where_densities_underflow() -> None:
     np.testing.assert_array_equal(kernel.largest_frequencies(21)[:, 0], np.arange(11))
 
 
-@pytest.mark.parametrize("num_columns", [6, 9, 10])
+@pytest.mark.parametrize("num_columns", [6, 10])
 def test_more_columns_than_a_grid_is_for(num_columns: int) -> None:
     """Eight periods in each of ten columns would be a billion frequencies, 80 GB."""
     base = Matern32(lengthscales=np.linspace(0.5, 1.0, num_columns))

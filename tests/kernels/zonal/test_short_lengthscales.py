@@ -16,34 +16,20 @@ from interdomain.kernels import (
     SphericalSquaredExponential,
 )
 from tests.sphere.test_laplace_beltrami import wrapped_matern
-from tests.tiers import in_tiers
 
 KERNELS = [SphericalMatern12, SphericalMatern32, SphericalMatern52, SphericalSquaredExponential]
-LENGTHSCALES = [1e-35, 1e-9, 1e-6, 1e-4, 1e-3, 0.01, 0.03, 0.1, 0.3, 1.0, 10.0, 1e3]
-FEW = [1e-35, 1e-4, 0.03, 10.0]
 
 
-# Every pair of a number of columns, or a dtype, and a lengthscale.
-EACH = [
-    (D, dtype, LENGTHSCALES[(i + j) % 2 :: 2])
-    for i, D in enumerate((1, 2, 8, 19))
-    for j, dtype in enumerate((np.float64, np.float32))
-]
-SHORTER = [(2, np.float64, FEW), (2, np.float32, FEW)]
-
-
-@pytest.mark.parametrize(
-    "num_columns, dtype, lengthscales", in_tiers([*SHORTER, *EACH], quick=SHORTER)
-)
-def test_positive_semi_definite(num_columns: int, dtype: type, lengthscales: list[float]) -> None:
+@pytest.mark.parametrize(("num_columns", "dtype"), [(2, np.float64), (8, np.float32)])
+def test_positive_semi_definite(num_columns: int, dtype: type) -> None:
     """With points that coincide, and others that nearly do."""
     rng = np.random.default_rng(num_columns)
-    X = rng.normal(size=(90, num_columns))
+    X = rng.normal(size=(40, num_columns))
     X = np.concatenate([X, X[:3], X[:3], X[:4] * (1 + 3e-7)]).astype(dtype)
     weights = rng.normal(size=(len(X), len(X)))
     with as_context(Config(float=dtype)):
-        for kernel_class in KERNELS:
-            for lengthscale in lengthscales:
+        for kernel_class in KERNELS if dtype is np.float64 else KERNELS[::3]:
+            for lengthscale in (1e-35, 1e-4, 0.03):
                 kernel = kernel_class(lengthscale=lengthscale, radial_power=0.0)
                 with tf.GradientTape() as tape:
                     K = kernel(X)
@@ -60,9 +46,9 @@ def test_positive_semi_definite(num_columns: int, dtype: type, lengthscales: lis
 
 @pytest.mark.parametrize("kernel_class", KERNELS)
 def test_harmonics_explain_no_more_than_there_is(kernel_class: type) -> None:
-    X = np.random.default_rng(0).normal(size=(50, 2))
-    Z = SphericalHarmonics(degrees=range(9), dimension=3)
-    for lengthscale in (1e-9, 1e-3, 0.03, 0.3, 3.0):
+    X = np.random.default_rng(0).normal(size=(20, 2))
+    Z = SphericalHarmonics(degrees=range(5), dimension=3)
+    for lengthscale in (1e-9, 0.03, 0.3, 3.0):
         kernel = kernel_class(lengthscale=lengthscale)
         Kuf = gpflow.covariances.Kuf(Z, kernel, X).numpy()
         Kuu = np.diag(gpflow.covariances.Kuu(Z, kernel).numpy())
@@ -70,31 +56,24 @@ def test_harmonics_explain_no_more_than_there_is(kernel_class: type) -> None:
         assert np.linalg.eigvalsh(rest)[0] > -1e-9, lengthscale
 
 
-@pytest.mark.parametrize(
-    "kernel_class, nu",
-    in_tiers(
-        [(SphericalMatern12, 0.5), (SphericalMatern32, 1.5), (SphericalMatern52, 2.5)],
-        quick=[(SphericalMatern32, 1.5)],
-    ),
-)
-def test_an_optimizer_ends_at_a_valid_kernel(kernel_class: type, nu: float) -> None:
+def test_an_optimizer_ends_at_a_valid_kernel() -> None:
     """Noise, from which the best lengthscale is short. The likelihood at the end is that of the
     kernel wrapped around the circle."""
     rng = np.random.default_rng(0)
-    X, Y = rng.uniform(-1, 1, (60, 1)), rng.normal(size=(60, 1))
-    model = gpflow.models.GPR((X, Y), kernel_class(lengthscale=0.05))
+    X, Y = rng.uniform(-1, 1, (20, 1)), rng.normal(size=(20, 1))
+    model = gpflow.models.GPR((X, Y), SphericalMatern32(lengthscale=0.05))
     gpflow.optimizers.Scipy().minimize(
-        model.training_loss, model.trainable_variables, options={"maxiter": 300}
+        model.training_loss, model.trainable_variables, compile=False, options={"maxiter": 20}
     )
     kernel = model.kernel
     scaled, bias = np.sqrt(kernel.weight_variances) * X[:, 0], np.sqrt(kernel.bias_variance)
     angles, radii = np.arctan2(scaled, bias), np.hypot(scaled, bias)
     values = wrapped_matern(
-        nu, kernel.lengthscale.numpy(), (angles[:, None] - angles).ravel()
-    ).reshape(60, 60)
+        1.5, kernel.lengthscale.numpy(), (angles[:, None] - angles).ravel()
+    ).reshape(20, 20)
     K = kernel.variance.numpy() * radii[:, None] * radii * values
     np.testing.assert_allclose(kernel(X), K, rtol=0, atol=1e-9 * np.max(K))
-    root = np.linalg.cholesky(K + model.likelihood.variance.numpy() * np.eye(60))
+    root = np.linalg.cholesky(K + model.likelihood.variance.numpy() * np.eye(20))
     fit = np.sum(np.linalg.solve(root, Y) ** 2)
-    expected = -0.5 * fit - np.sum(np.log(np.diag(root))) - 30 * np.log(2 * np.pi)
+    expected = -0.5 * fit - np.sum(np.log(np.diag(root))) - 10 * np.log(2 * np.pi)
     np.testing.assert_allclose(model.log_marginal_likelihood(), expected, rtol=1e-7)

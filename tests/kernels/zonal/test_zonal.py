@@ -1,21 +1,29 @@
-"""The lift to the sphere and the construction of zonal kernels."""
+"""The lift to the sphere, the construction of zonal kernels, and which columns they see."""
 
 from __future__ import annotations
 
+import re
+from collections.abc import Callable
 from typing import Any
 
 import gpflow
 import numpy as np
 import pytest
 import tensorflow as tf
+from gpflow.kernels import Sum
 
-from interdomain.kernels import ArcCosine, SphericalMatern32, SphericalSquaredExponential
-from tests.kernels.cases import ZONAL_CASES, KernelCase, first_of_each_kind, inputs
-from tests.tiers import in_tiers
-
-each_case = pytest.mark.parametrize(
-    "case", in_tiers(ZONAL_CASES, quick=first_of_each_kind(ZONAL_CASES)), ids=str
+from interdomain.kernels import (
+    ArcCosine,
+    ChordalSquaredExponential,
+    SphericalMatern12,
+    SphericalMatern32,
+    SphericalSquaredExponential,
+    ZonalKernel,
 )
+from tests.kernels.cases import ZONAL_CASES, KernelCase, inputs
+
+STATIONARY = [SphericalMatern12, SphericalSquaredExponential, ChordalSquaredExponential]
+each_case = pytest.mark.parametrize("case", ZONAL_CASES, ids=str)
 
 
 @pytest.mark.parametrize("shape", [(4, 3), (2, 4, 3), (0, 3)])
@@ -37,13 +45,14 @@ def test_covariance_is_radial_times_zonal(case: KernelCase) -> None:
     kernel, X, X2 = case.build(3), inputs(3, 3), inputs(2, 3, seed=1)
     weights, bias = kernel.weight_variances.numpy(), float(kernel.bias_variance.numpy())
     K = kernel(X, X2).numpy()
+    cosines, radial = np.zeros([3, 2]), np.zeros([3, 2])
     for i, x in enumerate(X):
         for j, y in enumerate(X2):
             a, b = (np.append(np.sqrt(weights) * z, np.sqrt(bias)) for z in (x, y))
             norms = np.sqrt(a @ a) * np.sqrt(b @ b)
-            zonal = kernel.shape_in_dimension(tf.constant([a @ b / norms]), 4).numpy()[0]
-            expected = 1.3 * norms**kernel.radial_power * zonal
-            np.testing.assert_allclose(K[i, j], expected, rtol=1e-12)
+            cosines[i, j], radial[i, j] = a @ b / norms, 1.3 * norms**kernel.radial_power
+    zonal = kernel.shape_in_dimension(tf.constant(cosines), 4).numpy()
+    np.testing.assert_allclose(K, radial * zonal, rtol=1e-12)
 
 
 @each_case
@@ -58,11 +67,10 @@ def test_radial_power(case: KernelCase) -> None:
         np.testing.assert_allclose(factor, radius**power, rtol=1e-14)
 
 
-@pytest.mark.parametrize("name", ["variance", "weight_variances", "bias_variance", "lengthscale"])
-@pytest.mark.parametrize("value", [0.0, -1.0, float("nan"), float("inf"), [1.0, -2.0]])
-def test_parameters_must_be_finite_and_positive(name: str, value: Any) -> None:
-    with pytest.raises(ValueError, match=f"{name} must be finite and positive, found"):
-        SphericalMatern32(**{name: value})
+def test_a_direction_has_no_angle_with_itself() -> None:
+    """Two layers of order 0 would make 1e-4 of the rounding of a cosine."""
+    K = ArcCosine(0, 2, variance=1.3)(inputs(6, 3)).numpy()
+    np.testing.assert_allclose(np.diag(K), 1.3, rtol=1e-13)
 
 
 def test_parameters_may_be_given_as_parameters() -> None:
@@ -70,34 +78,6 @@ def test_parameters_may_be_given_as_parameters() -> None:
     kernel = SphericalMatern32(variance=given, lengthscale=tf.Variable(0.7, dtype=tf.float64))
     np.testing.assert_allclose(kernel.variance, 2.5)
     np.testing.assert_allclose(kernel.lengthscale, 0.7)
-
-
-def test_weight_variances_must_be_a_scalar_or_a_vector() -> None:
-    with pytest.raises(ValueError, match=r"weight_variances must be .*, found shape \(2, 2\)"):
-        ArcCosine(weight_variances=np.ones((2, 2)))
-
-
-def test_weight_variances_must_fit_active_dims() -> None:
-    with pytest.raises(ValueError, match="active_dims"):
-        ArcCosine(weight_variances=[1.0, 2.0, 3.0], active_dims=[0, 4])
-
-
-@pytest.mark.parametrize("call", ["K", "K_diag", "to_sphere"])
-def test_weight_variances_must_fit_the_data(call: str) -> None:
-    kernel = ArcCosine(weight_variances=[1.0, 2.0, 3.0])
-    with pytest.raises(
-        ValueError,
-        match="X must have 3 columns, one for each entry of weight_variances, found 2; pass",
-    ):
-        getattr(kernel, call)(inputs(4, 2))
-
-
-def test_the_number_of_columns_must_be_known() -> None:
-    """By a kernel that depends on it; see also tests/kernels/test_unknown_columns.py."""
-    kernel = SphericalMatern32()
-    signature = [tf.TensorSpec([None, None], tf.float64)]
-    with pytest.raises(ValueError, match="X must have a known number of columns"):
-        tf.function(kernel.K, input_signature=signature, autograph=False)(inputs(4, 2))
 
 
 def test_ard() -> None:
@@ -108,15 +88,102 @@ def test_ard() -> None:
     np.testing.assert_allclose(ArcCosine(weight_variances=[0.5, 3.0])(X), stretched, rtol=1e-13)
 
 
-def test_columns_may_be_a_slice() -> None:
-    X = inputs(4, 5)
-    kernel = ArcCosine(weight_variances=[1.0, 2.0], active_dims=slice(1, 3))
-    np.testing.assert_allclose(
-        kernel(X), ArcCosine(weight_variances=[1.0, 2.0])(X[:, 1:3]), rtol=1e-13
-    )
-
-
 def test_sums_with_other_kernels() -> None:
     X, ours, stock = inputs(4, 2), SphericalSquaredExponential(), gpflow.kernels.Linear()
     np.testing.assert_allclose((ours + stock)(X), ours(X) + stock(X), rtol=1e-13)
     np.testing.assert_allclose((ours * stock)(X), ours(X) * stock(X), rtol=1e-13)
+
+
+@pytest.mark.parametrize("active_dims", [[3, 1], slice(1, 3), slice(0, 4, 2), [2]])
+def test_columns_are_selected_once(active_dims: Any) -> None:
+    """By kernel(X), and by K and K_diag, which GPflow also calls with all columns."""
+    X = inputs(5, 4)
+    kernel = ArcCosine(variance=1.3, active_dims=active_dims)
+    columns = X[:, active_dims]
+    plain = ArcCosine(variance=1.3)
+    for actual in (kernel(X), kernel.K(X), kernel.K(columns), kernel(columns, presliced=True)):
+        np.testing.assert_allclose(actual, plain(columns), rtol=1e-12)
+    for actual in (kernel(X[:2], X), kernel.K(X[:2], X)):
+        np.testing.assert_allclose(actual, plain(columns[:2], columns), rtol=1e-12)
+    for actual in (kernel(X, full_cov=False), kernel.K_diag(X), kernel.K_diag(columns)):
+        np.testing.assert_allclose(actual, plain(columns, full_cov=False), rtol=1e-12)
+
+
+def test_k_of_a_sum_selects_columns() -> None:
+    """GPflow's Sum.K hands all columns to the K of each summand."""
+    X = inputs(5, 4)
+    kernel = Sum([ArcCosine(active_dims=[0, 1]), SphericalMatern12(active_dims=[2])])
+    np.testing.assert_allclose(kernel.K(X), kernel(X), rtol=1e-12)
+    np.testing.assert_allclose(kernel.K_diag(X), kernel(X, full_cov=False), rtol=1e-12)
+
+
+@pytest.mark.parametrize("kernel_class", [ArcCosine, SphericalMatern12])
+def test_parameters_are_positive_and_have_their_shapes(kernel_class: type[ZonalKernel]) -> None:
+    """As numbers, arrays or parameters."""
+    shapes = [(5, 5), (1, 1), (0,)]
+    scalar, vector = r"a scalar", r"a scalar or a vector \[D\]"
+    scale = "scale the columns with weight_variances"
+    forms = [
+        ("variance", scalar, "pass one number", [*shapes, (5,), (1,)]),
+        ("bias_variance", scalar, scale, [*shapes, (5,), (1,)]),
+        ("weight_variances", vector, "pass a number, or one for each col", shapes),
+        ("lengthscale", scalar, scale, [*shapes, (2,)]),
+    ]
+    for name, form, remedy, wrong in forms if kernel_class is not ArcCosine else forms[:-1]:
+        for number in (0.0, -1.0, np.nan, np.inf, [1.0, -2.0]):
+            message = f"^{name} must be finite and positive, found {re.escape(str(number))}"
+            with pytest.raises(ValueError, match=message):
+                kernel_class(**{name: number})
+        for shape in wrong:
+            message = rf"^{name} must be {form}, found shape {re.escape(str(shape))}; {remedy}"
+            for value in (np.ones(shape), gpflow.Parameter(np.ones(shape))):
+                with pytest.raises(ValueError, match=message):
+                    kernel_class(**{name: value})
+        message = f"^{name} must be made of real numbers, found 'x'; {remedy}"
+        with pytest.raises(ValueError, match=message):
+            kernel_class(**{name: "x"})
+
+
+X = inputs(5, 4)
+AS_MANY = "one for each entry of weight_variances, found 4; pass X with those columns"
+ERRORS: list[tuple[Callable[[], Any], str]] = [
+    *(
+        (lambda kind=kind, power=power: kind(radial_power=power), f"^radial_power must be {what}")
+        for kind in STATIONARY
+        for power, what in [
+            (-1.0, "0 or more, found -1.0"),
+            (np.inf, "finite, found inf"),
+            ([1, 2], r".*, found shape \(2,\)"),
+        ]
+    ),
+    *(
+        (lambda order=order: ArcCosine(order), f"order must be 0, 1 or 2, found {order!r}")
+        for order in (-1, 3, 0.5, None, "relu")
+    ),
+    *(
+        (lambda depth=depth: ArcCosine(1, depth), f"depth must be .* of 1 or more, found {depth}")
+        for depth in (0, -1, 1.5)
+    ),
+    (lambda: ArcCosine([1, 2]), r"^order must be .*, found \[1, 2\]"),
+    (lambda: ArcCosine(1, [1, 2]), r"^depth must be .*, found \[1, 2\]"),
+    (lambda: ArcCosine(weight_variances=np.ones(3), active_dims=[0, 1]), "active_dims"),
+    *(
+        (
+            lambda call=call, number=number: call(ArcCosine(weight_variances=np.ones(number))),
+            f"X must have {number} columns, {AS_MANY}",
+        )
+        for number in (3, 5)
+        for call in (
+            lambda kernel: kernel(X),
+            lambda kernel: kernel(X, full_cov=False),
+            lambda kernel: kernel(X[:2], X),
+            lambda kernel: kernel.to_sphere(X),
+        )
+    ),
+]
+
+
+def test_errors() -> None:
+    for call, message in ERRORS:
+        with pytest.raises(ValueError, match=message):
+            call()

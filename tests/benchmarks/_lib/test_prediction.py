@@ -1,0 +1,44 @@
+"""Errors of predictions."""
+
+from __future__ import annotations
+
+import gpflow
+import numpy as np
+import pytest
+
+from benchmarks._lib.prediction import class_errors, gaussian_errors, two_class_scores
+
+
+def test_gaussian_errors() -> None:
+    Y, mean = np.array([[1.0], [2.0]]), np.array([[1.0], [0.0]])
+    errors = gaussian_errors(Y, mean, np.full((2, 1), 4.0))
+    assert errors["rmse"] == pytest.approx(np.sqrt(2.0))
+    assert errors["nll"] == pytest.approx(0.5 * np.log(8.0 * np.pi) + 0.25)
+
+
+def test_errors_of_classes() -> None:
+    """Of two classes, and of three, of which q says the last."""
+    X = np.zeros((4, 1))
+    kernel = gpflow.kernels.SquaredExponential()
+    model = gpflow.models.SVGP(kernel, gpflow.likelihoods.Bernoulli(), X[:1].copy())
+    errors = class_errors(model, X, np.array([[0.0], [0.0], [0.0], [1.0]]))
+    assert errors == {"accuracy": 0.75, "nll": pytest.approx(np.log(2.0))}
+    model = gpflow.models.SVGP(
+        kernel,
+        gpflow.likelihoods.MultiClass(3),
+        X[:1].copy(),
+        num_latent_gps=3,
+        q_mu=np.array([[0.0, 0.0, 5.0]]),
+    )
+    assert class_errors(model, X, np.array([[2], [2], [2], [0]]))["accuracy"] == 0.75
+
+
+def test_area_under_the_curve_against_all_pairs() -> None:
+    rng = np.random.default_rng(0)
+    p = np.round(rng.uniform(0.05, 0.95, size=200), 2)  # with ties
+    Y = (rng.random(200) < p) * 1.0
+    pairs = [(one > zero) + 0.5 * (one == zero) for one in p[Y == 1] for zero in p[Y == 0]]
+    found = two_class_scores(Y[:, None], p[:, None])
+    assert found["auc"] == pytest.approx(np.mean(pairs), rel=1e-12)
+    expected = np.mean([np.log(b if y else 1 - b) for y, b in zip(Y, p, strict=True)])
+    assert found["log_density"] == pytest.approx(expected, rel=1e-12)

@@ -1,0 +1,64 @@
+"""Fits of the kinds that take different ways, and a program that test_resume.py kills in them."""
+
+from __future__ import annotations
+
+import sys
+import threading
+from pathlib import Path
+from typing import Any
+
+import gpflow
+import numpy as np
+import tensorflow as tf
+
+from interdomain.training import FitResult, fit
+from tests.training.conftest import BayesianLine, Valley
+
+# 18 steps, killed at 13, go back to the checkpoint of step 10: in the third epoch, in its middle.
+STEPS, STOP, EVERY = 18, 13, 5
+
+X = np.random.default_rng(0).normal(size=(40, 2))
+Y = np.sin(2 * X[:, :1])
+
+
+def svgp() -> gpflow.models.SVGP:
+    kernel, likelihood = gpflow.kernels.SquaredExponential(), gpflow.likelihoods.Gaussian()
+    return gpflow.models.SVGP(kernel, likelihood, X[:5].copy(), num_data=len(X))
+
+
+def dataset() -> tf.data.Dataset:
+    """In an order that differs between epochs; the seed of TensorFlow is a part of it."""
+    tf.random.set_seed(1)
+    slices = tf.data.Dataset.from_tensor_slices((X, Y))
+    return slices.shuffle(len(X), seed=3, reshuffle_each_iteration=True).batch(8)
+
+
+KINDS: dict[str, tuple[Any, Any, dict[str, Any]]] = {
+    "minibatches": (svgp, lambda: (X, Y), {"batch_size": 8, "learning_rate": 0.02}),
+    "Dataset": (BayesianLine, dataset, {"natural_gradient": 0.3}),
+    "l-bfgs": (Valley, lambda: (X, Y), {}),
+}
+
+
+def run(kind: str, folder: Path, **more: Any) -> tuple[Any, FitResult]:
+    make, data, arguments = KINDS[kind]
+    model = make()
+    common = {"steps": STEPS, "checkpoint_every": EVERY, "progress": False}
+    return model, fit(model, data(), checkpoint_dir=folder / kind, **common, **arguments, **more)
+
+
+if __name__ == "__main__":
+    together = threading.Barrier(len(KINDS) + 1)
+
+    def wait(step: int, model: Any) -> None:
+        if step == STOP:
+            together.wait(200)
+            threading.Event().wait()  # to be killed
+
+    stopped: dict[str, Any] = {"callbacks": [wait], "callback_every": 1}
+    for kind in KINDS:
+        arguments = (kind, Path(sys.argv[1]))
+        threading.Thread(target=run, args=arguments, kwargs=stopped, daemon=True).start()
+    together.wait(200)
+    print("waiting", flush=True)
+    threading.Event().wait()
