@@ -17,7 +17,7 @@ from interdomain.inducing_variables import (
     SphericalHarmonics,
     SumInducingVariables,
 )
-from interdomain.kernels import FiniteRank, HarmonicKernel, SphericalMatern32
+from interdomain.kernels import Convolutional, FiniteRank, HarmonicKernel, SphericalMatern32
 from interdomain.transforms import Negation, PrincipalNegation, Rotation
 
 X = np.random.default_rng(0).normal(size=(40, 2))
@@ -172,3 +172,16 @@ def test_errors_of_the_ranking() -> None:
         rank_transforms(RBF(1.0, [0.5, 1.0]), [Rotation(3)], X, num_inducing=3)
     with pytest.raises(ValueError, match="num_inducing must be .* from 1 to 40, found 41"):
         rank_transforms(RBF(), [Rotation(3)], X, num_inducing=41)
+
+
+def test_transformations_of_a_convolutional_kernel_are_ranked_by_points_in_patches() -> None:
+    """Nothing is left of a function of an image once each of its patches is a point, with or
+    without a decomposition; nine pixels as one point, as it was before, are not in that space."""
+    images = np.random.default_rng(0).normal(size=(5, 9))
+    base = Convolutional(RBF(lengthscales=1.5), (3, 3), (2, 2))
+    ranking = rank_transforms(base, [None, Negation()], images, num_inducing=20)
+    assert [entry.num_inducing for entry in ranking] in ([20, 40], [40, 20])
+    for entry in ranking:
+        assert abs(entry.trace_error) < 1e-8
+    (few,) = rank_transforms(base, [None], images, num_inducing=4)
+    assert 1e-4 < few.trace_error < float(np.mean(base(images, full_cov=False)))

@@ -14,7 +14,7 @@ from interdomain.covariances import Kuu_operator
 from interdomain.diagnostics import nystrom_trace_error
 from interdomain.inducing_variables import HarmonicInducingPoints
 from interdomain.inducing_variables._orbit_folding import fold_orbits
-from interdomain.kernels import HarmonicKernel
+from interdomain.kernels import Convolutional, HarmonicKernel
 from interdomain.kernels._clustering import k_means
 from interdomain.transforms import CyclicTransform, ImageFlip, Negation, Product, Rotation
 
@@ -286,3 +286,27 @@ def test_folding_makes_images_equal_and_explains_more_of_symmetric_data() -> Non
         for fold in (True, False)
     ]
     assert errors[0] < 0.9 * errors[1]
+
+
+def test_points_of_images_are_patches() -> None:
+    """The base function of a convolutional kernel lives there: k-means of all patches, by hand."""
+    images = np.random.default_rng(1).normal(size=(6, 16))
+    base = Convolutional(gpflow.kernels.SquaredExponential(lengthscales=2.0), (4, 4), (3, 3))
+    kernel = HarmonicKernel(base, Negation())
+    squares = images.reshape(6, 4, 4)
+    patches = np.concatenate(
+        [squares[:, i : i + 3, j : j + 3].reshape(6, 9) for i in range(2) for j in range(2)]
+    )
+    points = HarmonicInducingPoints.from_data(kernel, images, 24)
+    for Z in points.Z_per_component:  # as many as there are: each is a centre
+        assert_same_rows(Z.numpy(), patches)
+    assert Kuf(points, kernel, images).shape == (48, 6)
+    few = HarmonicInducingPoints.from_data(kernel, images, 5, fold=True)
+    assert few.points().shape == (2, 5, 9)
+    with pytest.raises(ValueError, match="num_inducing must be an integer from 1 to 24, found 25"):
+        HarmonicInducingPoints.from_data(kernel, images, 25)
+
+
+def assert_same_rows(found: np.ndarray, wanted: np.ndarray) -> None:
+    order = [rows[np.lexsort(rows.T)] for rows in (found, wanted)]
+    np.testing.assert_allclose(*order, rtol=1e-12)

@@ -264,3 +264,12 @@ def test_a_saved_model_is_refused_when_it_is_saved(tmp_path: Any) -> None:
     model = CollapsedSVGP((X, LABELS), kernel, Bernoulli(), features, progress=False)
     with pytest.raises(ValueError, match="CollapsedSVGP cannot be in a SavedModel"):
         tf.saved_model.save(model, str(tmp_path / "saved"))
+
+
+def test_the_bound_is_a_tensor_whatever_is_trained() -> None:
+    model = model_of("Poisson")
+    before = model.elbo()
+    gpflow.set_trainable(model, False)
+    for value in (before, model.elbo()):
+        assert tf.is_tensor(value) and value.shape == () and value.dtype == tf.float64
+        np.testing.assert_array_equal(value, before)

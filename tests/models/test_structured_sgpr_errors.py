@@ -130,3 +130,25 @@ def test_a_saved_model_is_refused_when_it_is_saved(tmp_path: Path) -> None:
         np.testing.assert_allclose(mean, model.predict_f(Xnew)[0], rtol=1e-12)
     path = tf.train.Checkpoint(model=model).save(str(tmp_path / "checkpoint"))
     assert path.endswith("checkpoint-1")
+
+
+def test_points_without_the_columns_of_the_kernel() -> None:
+    """They were taken, and predict_f failed with the name of an operation of TensorFlow."""
+    X, Y = rows(20, 0)
+    kernel = gpflow.kernels.Coregion(3, 1, active_dims=[1])
+    message = "data: X has 2 columns, which do not fit InducingPoints and Coregion; pass X with 1"
+    for build in (
+        lambda: idm.models.StructuredSGPR((X, Y), kernel, np.zeros([3, 1]), progress=False),
+        lambda: idm.models.CollapsedSVGP(
+            (X, Y), kernel, gpflow.likelihoods.Poisson(), np.zeros([3, 1]), progress=False
+        ),
+    ):
+        with pytest.raises(ValueError, match=message):
+            build()
+
+
+def test_noise_at_the_limit_of_gpflow() -> None:
+    with pytest.raises(ValueError, match="^noise_variance must be above 1e-06, found 1e-06.$"):
+        idm.models.StructuredSGPR(
+            rows(20, 0), gpflow.kernels.Matern32(), np.zeros([3, 2]), noise_variance=1e-6
+        )

@@ -6,10 +6,15 @@ compute depends on it. In most cases, an inducing variable and its kernel determ
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
+from typing import Any
 
+import gpflow
 import tensorflow as tf
+from check_shapes.exceptions import ShapeMismatchError
 from gpflow.base import TensorType
+from gpflow.covariances import Kuf
 from gpflow.inducing_variables import InducingPoints, InducingVariables
 from gpflow.kernels import Kernel, Sum
 from gpflow.utilities import Dispatcher
@@ -17,7 +22,11 @@ from gpflow.utilities import Dispatcher
 from ..inducing_variables import SumInducingVariables
 from ..kernels import DecomposedKernel
 from ..kernels._columns import with_columns
+from .latents import latent_gps
 from .pairs import Block, pair_blocks
+
+# How TensorFlow, check_shapes and the dispatchers say that shapes or types do not fit.
+_MISFITS = (ValueError, NotImplementedError, ShapeMismatchError, tf.errors.InvalidArgumentError)
 
 num_input_columns = Dispatcher("num_input_columns")
 num_input_columns.__doc__ = """The number of columns of X that an inducing variable is made for.
@@ -63,3 +72,67 @@ def with_input_columns(
     if Xnew.shape[-1] is not None:
         return Xnew
     return with_columns(Xnew, num_input_columns(inducing_variable, kernel))
+
+
+def check_inputs(model: Any, num_columns: int) -> None:
+    """Check that a model, or a layer of one, takes inputs with so many columns.
+
+    :raises ValueError: If its kernel and inducing variable do not fit together, or inputs with so
+        many columns do not fit them.
+    """
+    kernel = getattr(model, "kernel", None)
+    if not isinstance(kernel, gpflow.kernels.Kernel):
+        return
+    row = tf.ones([1, num_columns], gpflow.default_float())
+    names = [
+        name
+        for name in ("inducing_variable", "orthogonal_inducing_variable")
+        if isinstance(getattr(model, name, None), gpflow.inducing_variables.InducingVariables)
+    ]
+    for name in names or ["kernel"]:
+        part = getattr(model, name)
+        try:
+            if part is kernel:
+                kernel(row)
+            else:
+                for latents in latent_gps(kernel, part):
+                    Kuf(latents.inducing_variables[0], latents.kernel, row)
+        except _MISFITS as error:
+            if type(error) is ValueError and _is_of_library(error):
+                raise  # it says more than could be said here
+            raise _misfit(name, part, kernel, num_columns, error) from error
+
+
+def _misfit(name: str, part: Any, kernel: Any, num_columns: int, error: Exception) -> ValueError:
+    kinds = " and ".join(dict.fromkeys([type(part).__name__, type(kernel).__name__]))
+    if isinstance(error, NotImplementedError):
+        return ValueError(
+            f"{name}: there is no covariance between {kinds}; pass an inducing variable of the "
+            "kernel's family."
+        )
+    shape = getattr(part, "shape", None)
+    made_for = None if shape is None or len(shape) < 2 else shape[1]
+    remedy = (
+        f"pass X with {made_for} columns, or build the {name} for {num_columns}"
+        if made_for not in (None, num_columns)
+        else "build them for the columns of X"
+    )
+    return ValueError(
+        f"data: X has {num_columns} columns, which do not fit {kinds}; {remedy}. "
+        f"({_first_line(error)})"
+    )
+
+
+def _is_of_library(error: Exception) -> bool:
+    trace = error.__traceback__
+    while trace is not None and trace.tb_next is not None:
+        trace = trace.tb_next
+    module = "" if trace is None else str(trace.tb_frame.f_globals.get("__name__", ""))
+    return module.partition(".")[0] == __name__.partition(".")[0]
+
+
+def _first_line(error: Exception) -> str:
+    """The first line of an error's message, without the names of TensorFlow's operations."""
+    text = re.sub(r"{{.*?}}|\[Op:.*|name:$", "", str(getattr(error, "message", None) or error))
+    lines = [line.strip() for line in text.splitlines() if line.strip()]
+    return lines[0][:200] if lines else type(error).__name__

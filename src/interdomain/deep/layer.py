@@ -20,7 +20,7 @@ from gpflux.sampling.sample import Sample
 
 from .._arguments import instance, integer
 from ..covariances import Kuu_operator
-from ..covariances.columns import num_columns_of_any
+from ..covariances.columns import check_inputs, num_columns_of_any
 from ..covariances.domains import boxed_parts, boxes, clipped_to
 from ..covariances.latents import latent_gps
 from ..kernels._scaled_parts import validate_rows
@@ -31,7 +31,6 @@ from ..models.one_pass import (
 )
 from ..posteriors.groups import Group, marginals_and_kl, outputs_of
 from ..sphere._typing import Array
-from ..training.validation import check_inputs
 from .sampling import function_of
 
 Pair = tuple[gpflow.Parameter, gpflow.Parameter]

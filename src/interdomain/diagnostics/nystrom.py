@@ -14,9 +14,9 @@ from gpflow.kernels import Kernel
 
 from .._arguments import filled_matrix, items
 from ..covariances.blocks import block_batches
-from ..inducing_variables import HarmonicInducingPoints
-from ..kernels import HarmonicKernel
-from ..kernels._clustering import k_means
+from ..inducing_variables import HarmonicInducingPoints, OrbitInducingPoints
+from ..kernels import HarmonicKernel, SetKernel
+from ..kernels._clustering import k_means, where_it_lives
 from ..kernels._kernel_arguments import single_output
 from ..posteriors.parts import batch_root
 from ..transforms import CyclicTransform
@@ -73,7 +73,8 @@ def rank_transforms(
 ) -> list[TransformRanking]:
     """Rank transformations by how well they suit the data: by their Nystrom error, smallest first.
 
-    Every candidate gets ``num_inducing`` points for each of its parts, at the centres of k-means. A
+    Every candidate gets ``num_inducing`` points for each of its parts, at the centres of k-means
+    (for a convolutional kernel, of patches, which the transformations act on). A
     transformation that moves the data to places without data wastes its points and ranks low; a
     smaller error goes with better regression (Sun et al. 2021, section 6.3 and Figure 6).
     Candidates with more parts have more inducing variables: compare ``num_inducing`` of the
@@ -99,7 +100,9 @@ def rank_transforms(
         inducing_variable: InducingVariables
         if transforms is None:
             summed, count = kernel, 1
-            inducing_variable = InducingPoints(k_means(X, num_inducing, seed=seed))
+            points = k_means(where_it_lives(kernel, X, seed), num_inducing, seed=seed)
+            of_sum = OrbitInducingPoints if isinstance(kernel, SetKernel) else InducingPoints
+            inducing_variable = of_sum(points)
         else:
             summed = HarmonicKernel(kernel, transforms)
             count = summed.num_components

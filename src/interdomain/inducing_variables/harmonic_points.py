@@ -18,7 +18,7 @@ from .._arguments import (
     integer,
 )
 from ..kernels import HarmonicKernel
-from ..kernels._clustering import k_means, sample_rows
+from ..kernels._clustering import k_means, sample_rows, where_it_lives
 from ..sphere._typing import Array
 from ._orbit_folding import fold_orbits
 from .base import DecomposedInducingVariables, InterDomainInducingVariables
@@ -170,8 +170,10 @@ class HarmonicInducingPoints(DecomposedInducingVariables):
     ) -> HarmonicInducingPoints:
         """Make inducing points at k-means centres of the data, with another seed for each part.
 
-        A point of a part stands for all its images. If the data are symmetric under the
-        transformations, some points would lie on images of others; ``fold`` avoids this.
+        Where the base kernel sums a function over points of an input, such as the patches of an
+        image, they are centres of these. A point of a part stands for all its images. If the data
+        are symmetric under the transformations, some points would lie on images of others;
+        ``fold`` avoids this.
 
         :param kernel: The kernel they will be used with.
         :param X: Inputs ``[N, D]``. Of more than 10,000 rows a random sample is used (of ten rows
@@ -182,9 +184,11 @@ class HarmonicInducingPoints(DecomposedInducingVariables):
         :param fold: Whether each row is first replaced by the image of it that is nearest to one
             row of the data, the same row for all.
         :param seed: Seed of the sample and of the initial centres.
-        :raises ValueError: If X has fewer rows than ``num_inducing``, or does not fit the kernel.
+        :raises ValueError: If X has fewer rows (or patches) than ``num_inducing``, or does not fit
+            the kernel.
         """
         _harmonic(kernel)
+        X = where_it_lives(kernel.base_kernel, X, seed)
         if fold:
             X = fold_orbits(kernel.transform, sample_rows(X, num_inducing, seed), seed=seed)
         if shared:

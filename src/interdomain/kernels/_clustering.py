@@ -6,13 +6,29 @@ import warnings
 
 import gpflow
 import numpy as np
+import tensorflow as tf
 from gpflow.base import TensorType
+from gpflow.kernels import Kernel
 from scipy.cluster.vq import kmeans2
 
 from .._arguments import filled_matrix, integer
 from ..sphere._typing import Array
+from .set_kernel import SetKernel
 
 _MAX_ROWS = 10_000
+
+
+def where_it_lives(kernel: Kernel, X: TensorType, seed: int) -> Array:
+    """The inputs of the function whose kernel this is, or of the one that it sums: X, or the points
+    of a set kernel, such as patches, of so many random rows that they are 10,000 or more."""
+    values = filled_matrix("X", X, "[N, D]")
+    if not isinstance(kernel, SetKernel) or kernel.point_dim is None:
+        return values
+    rows = np.random.default_rng(seed).permutation(len(values))
+    columns = kernel._active_columns(tf.constant(values, gpflow.default_float()))
+    number = kernel.points(columns[:1]).shape[1]
+    points = kernel.points(tf.gather(columns, rows[: -(-_MAX_ROWS // number)]))
+    return np.reshape(points, [-1, kernel.point_dim])
 
 
 def sample_rows(X: TensorType, num_centres: int, seed: int, *, name: str = "num_inducing") -> Array:

@@ -23,7 +23,8 @@ def gaussian(noise_variance: TensorData | None, likelihood: Gaussian | None) -> 
         if noise_variance is None:
             return Gaussian(1.0)
         if not isinstance(noise_variance, (tf.Variable, gpflow.Parameter)):
-            noise_variance = number("noise_variance", noise_variance, above=0)
+            least = gpflow.config.default_likelihood_positive_minimum()
+            noise_variance = number("noise_variance", noise_variance, above=least)
         return Gaussian(noise_variance)
     if noise_variance is not None:
         raise ValueError(

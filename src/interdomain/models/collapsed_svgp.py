@@ -18,6 +18,7 @@ from gpflow.models.util import InducingPointsLike
 
 from .._arguments import instance
 from ..covariances import Kuu_operator
+from ..covariances.columns import check_inputs
 from ..sphere._typing import Array
 from ..streaming.identity import differing_parameter
 from ..streaming.rows_provider import RowsProvider
@@ -156,6 +157,7 @@ class CollapsedSVGP(RowsModel):
         super().__init__(kernel, likelihood, mean_function, num_latent_gps=num_latents)
         self.inducing_variable = features
         self._provider = provider
+        check_inputs(self, self.num_columns)
         self._site_contributions: SiteContributions | None = None
         self._sums_of_sites: tuple[tf.Variable, ...] = ()
         self._features_of_sites: dict[str, Array] = {}
@@ -392,9 +394,12 @@ class CollapsedSVGP(RowsModel):
     def _variables_of_all_workers(self) -> list[tf.Variable]:
         return [*super()._variables_of_all_workers(), *self._site_variables()]
 
-    def elbo(self) -> float:
+    @check_shapes(
+        "return: []",
+    )
+    def elbo(self) -> tf.Tensor:
         """The evidence lower bound at the present q and parameters; see :meth:`pass_over_data`."""
-        return self.pass_over_data().elbo
+        return tf.constant(self.pass_over_data().elbo, gpflow.default_float())
 
     @inherit_check_shapes
     def maximum_log_likelihood_objective(self) -> tf.Tensor:

@@ -15,6 +15,7 @@ from gpflow.mean_functions import MeanFunction, Zero
 from gpflow.models.util import InducingPointsLike
 
 from ..covariances import Kuu_operator
+from ..covariances.columns import check_inputs
 from ..sphere._typing import Array
 from ..streaming import SufficientStatistics
 from ..streaming.in_memory import RowsInMemory
@@ -149,6 +150,7 @@ class StructuredSGPR(RowsModel):
         super().__init__(kernel, likelihood, mean_function, num_latent_gps=num_outputs)
         self.inducing_variable = features
         self._provider: StatisticsProvider = provider
+        check_inputs(self, self.num_columns)
 
     @property
     def statistics(self) -> SufficientStatistics:

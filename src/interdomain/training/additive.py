@@ -138,7 +138,7 @@ def fit_additive(
         ``separate_lengthscales``. Its columns, kernel class, ``active_dims`` and kind of
         lengthscales are used; its effects and parameter values are not.
         ``Additive.from_data(some_rows)`` makes one for data that are not arrays.
-    :param names: the names of the D columns.
+    :param names: the names of the D columns; by default those of a data frame.
     :param categorical: as in :meth:`Additive.from_data <interdomain.kernels.Additive.from_data>`.
     :param quantiles: as in ``Additive.from_data``.
     :param margin: as in ``Additive.from_data``.

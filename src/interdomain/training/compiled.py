@@ -87,8 +87,22 @@ def training_loss_of(model: Any) -> Callable[..., tf.Tensor]:
     return training_loss
 
 
+Names = Mapping[Any, str]
+"""What variables are called in messages, by their references."""
+
+
+def names_of_variables(model: tf.Module) -> Names:
+    """The paths of the parameters to their variables, as ``gpflow.utilities.print_summary`` has
+    them: all variables of parameters have the same name."""
+    paths: dict[str, Any] = gpflow.utilities.parameter_dict(model)
+    return {
+        getattr(one, "unconstrained_variable", one).ref(): path.removeprefix(".")
+        for path, one in paths.items()
+    }
+
+
 def connected(
-    gradients: Sequence[tf.Tensor | None], variables: Sequence[tf.Variable]
+    gradients: Sequence[tf.Tensor | None], variables: Sequence[tf.Variable], names: Names
 ) -> list[tf.Tensor]:
     """The gradients as tensors.
 
@@ -96,7 +110,7 @@ def connected(
     """
     unused = [v for v, gradient in zip(variables, gradients, strict=True) if gradient is None]
     if unused:
-        shown = ", ".join(f"{v.name} of shape {tuple(v.shape)}" for v in unused)
+        shown = ", ".join(f"{names.get(v.ref(), v.name)} of shape {tuple(v.shape)}" for v in unused)
         raise ValueError(
             f"model: the loss does not depend on the trainable variables {shown}; exclude their "
             "parameters with gpflow.set_trainable(parameter, False)."

@@ -13,7 +13,7 @@ from .._tracing import Traced, compiled
 from ..sphere._typing import Array
 from .batches import Batches
 from .checkpoints import CheckpointStore
-from .compiled import CompiledFunctions, connected, training_loss_of
+from .compiled import CompiledFunctions, Names, connected, names_of_variables, training_loss_of
 from .draws import draw_for_step
 from .endings import Ending, Endings
 from .guard import (
@@ -117,7 +117,7 @@ class _StepFunctions:
     ) -> None:
         self._functions = CompiledFunctions.of(model)
         self._replicas, self._updates = replicas, updates
-        self._user_loss = training_loss_of(model)
+        self._user_loss, self._names = training_loss_of(model), names_of_variables(model)
         # What a strategy distributes carries its own types.
         signature = tuple(batches.signature()) if replicas.strategy is None else None
         self._options: dict[str, Any] = {"input_signature": signature}
@@ -160,7 +160,7 @@ class _StepFunctions:
         return (given, tf.constant(update)) if self._replicas.strategy is None else (given,)
 
     def _compiled_step(self) -> Callable[..., tuple[tf.Tensor, tf.Tensor]]:
-        replicas, updates = self._replicas, self._updates
+        replicas, updates, names = self._replicas, self._updates, self._names
         if replicas.strategy is None:
             take_step = step_function(replicas, updates, self._compiled_gradients)
 
@@ -174,7 +174,7 @@ class _StepFunctions:
             return traced
 
         def build(loss: Loss) -> Callable[..., Any]:
-            take_step = step_function(replicas, updates, _gradients_of(loss, replicas))
+            take_step = step_function(replicas, updates, _gradients_of(loss, replicas, names))
             # Optimizers cannot merge the gradients of several replicas inside a tf.cond.
             return lambda sizes, *batch: take_step(sizes, batch, lambda move, stay: move())
 
@@ -192,21 +192,21 @@ class _StepFunctions:
         self, variables: Sequence[tf.Variable], rows: Sequence[tf.Tensor]
     ) -> ValueAndGradients:
         replicas, user_loss, options = self._replicas, self._user_loss, self._options
+        names = self._names
 
         def build(loss: Loss) -> Callable[..., ValueAndGradients]:
-            return lambda *rows: _gradients_of(loss, replicas)(variables, rows)
+            return lambda *rows: _gradients_of(loss, replicas, names)(variables, rows)
 
-        names = tuple(v.ref() for v in variables)
-        key = ("gradients", *self._key, names)
+        key = ("gradients", *self._key, tuple(v.ref() for v in variables))
         traced = self._functions.get(key, lambda: Traced(build, user_loss, **options))
         result: ValueAndGradients = traced(*rows)
         return result
 
 
-def _gradients_of(loss: Loss, replicas: Replicas) -> Gradients:
+def _gradients_of(loss: Loss, replicas: Replicas, names: Names) -> Gradients:
     def gradients(variables: Sequence[tf.Variable], rows: Sequence[tf.Tensor]) -> ValueAndGradients:
         value, gradients = replicas.loss_and_gradients(loss, variables, rows)
-        return value, connected(gradients, variables)
+        return value, connected(gradients, variables, names)
 
     return gradients
 

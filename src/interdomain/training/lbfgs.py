@@ -14,7 +14,7 @@ from scipy.optimize import OptimizeResult
 from .._tracing import Traced, is_operation_by_operation
 from .batches import Batch
 from .checkpoints import CheckpointStore
-from .compiled import CompiledFunctions, connected, training_loss_of
+from .compiled import CompiledFunctions, connected, names_of_variables, training_loss_of
 from .endings import Ending, Endings
 from .guard import LastGood, NumericalBreakdown, tensorflow_errors_as_breakdowns
 from .progress import Recorder
@@ -164,7 +164,7 @@ def _evaluation(
     """The function of all variables as one vector, and a batch, that returns the loss and its
     gradient."""
     scipy = gpflow.optimizers.Scipy
-    variables = tuple(variables)
+    variables, names = tuple(variables), names_of_variables(model)
 
     def build(loss: Callable[..., tf.Tensor]) -> Callable[..., tuple[tf.Tensor, tf.Tensor]]:
         def evaluate(x: tf.Tensor, *rows: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
@@ -172,18 +172,19 @@ def _evaluation(
             with tf.GradientTape(watch_accessed_variables=False) as tape:
                 tape.watch(variables)
                 value = loss(*rows)
-            return value, scipy.pack_tensors(connected(tape.gradient(value, variables), variables))
+            gradients = connected(tape.gradient(value, variables), variables, names)
+            return value, scipy.pack_tensors(gradients)
 
         return evaluate
 
     if is_operation_by_operation():
         return build(training_loss_of(model))
-    names = tuple(v.ref() for v in variables)
+    references = tuple(v.ref() for v in variables)
     specs = tuple(tf.TensorSpec([None, *rows.shape[1:]], rows.dtype) for rows in batch)
     flat = tf.TensorSpec([sum(v.shape.num_elements() for v in variables)], tf.float64)
     options: dict[str, Any] = {"jit_compile": True} if jit_compile else {}
     options["input_signature"] = (flat, *specs)
-    key = ("l-bfgs", names, specs, jit_compile)
+    key = ("l-bfgs", references, specs, jit_compile)
     functions = CompiledFunctions.of(model)
     return functions.get(key, lambda: Traced(build, training_loss_of(model), **options))
 

@@ -99,7 +99,7 @@ class RowsWithSites:
 
     def elbo(self) -> float:
         """Of the rows, at the present features."""
-        return self._at_present()[0].elbo()
+        return float(self._at_present()[0].elbo())
 
     def residuals(self) -> Residuals:
         """What q leaves of the sites."""

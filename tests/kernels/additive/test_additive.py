@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import warnings
+
 import gpflow
 import numpy as np
 import pytest
@@ -215,3 +217,32 @@ def test_errors_of_columns() -> None:
     kernel, X = table()
     with pytest.raises(ValueError, match="X must have 3 columns, those of the table, found 2"):
         kernel(X[:, :2])
+
+
+class Frame:
+    """What a data frame shows of itself."""
+
+    columns = ("age", "site")
+
+    def __array__(self, dtype: object = None, copy: object = None) -> np.ndarray:
+        return np.array([[0.0, 1.0], [0.5, 2.0], [1.0, 1.0], [2.0, 2.0]])
+
+
+def test_names_of_a_data_frame() -> None:
+    kernel = Additive.from_data(Frame(), categorical=["site"])
+    assert kernel.names == ("age", "site")
+    assert [type(column) for column in kernel.columns] == [NumericColumn, CategoricalColumn]
+    assert Additive.from_data(Frame(), names=["a", "b"]).names == ("a", "b")
+
+
+def test_levels_that_a_column_does_not_have() -> None:
+    """The function there has the prior's variance; a typo is told."""
+    kernel = Additive([CategoricalColumn([1.0, 2.0, 4.0], label="site")], variances=2.0)
+    X = np.array([[1.0], [2.0], [1.5], [7.0]])
+    with pytest.warns(UserWarning, match=r"site: \[1.5, 7. \] are none of its 3 levels") as caught:
+        covariance = kernel(X).numpy() - kernel.constant_variance.numpy()
+    assert caught[0].filename == __file__
+    assert abs(covariance[2, 0]) < 1e-12 and abs(covariance[2, 2] - covariance[0, 0]) < 1e-12
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        kernel(X[:2])

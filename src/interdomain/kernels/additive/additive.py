@@ -147,7 +147,7 @@ class Additive(DecomposedKernel):
         :param X: ``[N, D]``, with the columns of ``active_dims`` only, in any units: nothing has
             to be standardised.
         :param effects: As for the constructor.
-        :param names: The names of the columns, ``[D]``.
+        :param names: The names of the columns, ``[D]``; by default those of a data frame.
         :param categorical: Numbers or names of the columns that hold categories; each has a
             function for every level.
         :param quantiles: Whether numeric columns are mapped to quantiles instead of values, so that

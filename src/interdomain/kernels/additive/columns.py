@@ -15,7 +15,7 @@ import tensorflow as tf
 from gpflow.base import TensorType
 from gpflow.kernels import Stationary
 
-from ..._arguments import boolean, finite_array, number, short
+from ..._arguments import boolean, finite_array, number, short, warn
 from ...sphere._typing import Array, IntArray
 from ..periodic._waves import table
 from .shapes import zero_mean_covariances
@@ -248,7 +248,8 @@ class CategoricalColumn(Column):
     """A column of categories, such as station numbers. All levels are equally far from each other.
 
     Functions of it sum to zero over the levels. Any other value counts as one more level, which has
-    no data: predictions there are those of the prior.
+    no data: predictions there are those of the prior, and come with a warning, unless they are
+    computed in a graph.
 
     :param levels: The levels, different numbers ``[L]``, two or more.
     :param label: What it is called in reports and messages.
@@ -315,8 +316,15 @@ class CategoricalColumn(Column):
         levels = tf.constant(self._levels, x.dtype)
         flat = tf.reshape(x, [-1])
         places = tf.minimum(tf.searchsorted(levels, flat), len(self._levels) - 1)
-        places = tf.where(tf.gather(levels, places) == flat, places, len(self._levels))
-        return tf.reshape(places, tf.shape(x))
+        known = tf.gather(levels, places) == flat
+        if tf.executing_eagerly() and not tf.reduce_all(known):
+            unseen = np.unique(flat[~known])
+            warn(
+                f"{self.label or 'a column of categories'}: {short(unseen)} are none of its "
+                f"{len(self._levels)} levels, and get the prior's mean and variance; pass levels "
+                "that the column was made with, if this is a mistake."
+            )
+        return tf.reshape(tf.where(known, places, len(self._levels)), tf.shape(x))
 
     def functions(self, coordinates: tf.Tensor, highest: int) -> tf.Tensor:
         values = tf.constant(self._functions[:highest], gpflow.default_float())

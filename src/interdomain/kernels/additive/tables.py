@@ -37,6 +37,9 @@ def columns_of_table(
     values = real_array("X", X, "a matrix [N, D]")
     if values.ndim != 2 or not values.size:
         raise ValueError(f"X must be a matrix [N, D] with rows and columns, found {values.shape}.")
+    if names is None:  # those of a data frame
+        own = list(getattr(X, "columns", ()))
+        names = own if own and all(isinstance(name, str) for name in own) else None
     labels = _given_names(names, values.shape[1])
     shown = checked_names(labels)
     for column, name in enumerate(shown):
