@@ -69,7 +69,7 @@ def test_values_that_are_missing_are_left_out_output_by_output() -> None:
     expected = means_of_known(Y, 0.2)
     np.testing.assert_allclose(model.predict_f(X)[0], expected, rtol=1e-8, atol=1e-10)
     assert model.num_data == len(X)
-    elbo = model.elbo()
+    elbo = float(model.elbo())
     assert float(model.to_svgp().elbo((X, Y))) == pytest.approx(elbo, rel=1e-10)
     trained = svgp(likelihood, 2)
     gpflow.set_trainable(likelihood, False)

@@ -113,7 +113,7 @@ def test_noise_by_source_has_one_function() -> None:
     ):
         assert model.num_latent_gps == 1
         model.assign_sites(model.pass_over_data().sites)
-        assert model.elbo() == pytest.approx(log_evidence(noise), rel=1e-6)
+        assert float(model.elbo()) == pytest.approx(log_evidence(noise), rel=1e-6)
 
 
 def test_two_outputs_and_their_source() -> None:
@@ -167,7 +167,7 @@ def test_classes_are_numbers_and_not_columns(likelihood: Any) -> None:
     bounds = []
     for rows in (CLASSES, CLASSES.astype(float), CLASSES.astype(np.uint8)):
         model = collapsed(likelihood(3), rows)
-        bounds.append(model.elbo())
+        bounds.append(float(model.elbo()))
         model.assign_sites(model.pass_over_data().clipped)
         prediction = np.argmax(model.predict_y(X)[0], axis=1)
         assert np.mean(prediction == CLASSES[:, 0]) > 0.9
