@@ -165,5 +165,5 @@ def test_unused_parameter_is_named(make_line):
     for method in ("adam", "l-bfgs"):
         model = make_line()
         model.unused = gpflow.Parameter(np.ones(3), name="unused")
-        with pytest.raises(ValueError, match=r"variables unused:0 of shape \(3,\); exclude their"):
+        with pytest.raises(ValueError, match=r"variables unused of shape \(3,\); exclude their"):
             fit(model, (X, Y), method=method, progress=False)
