@@ -22,6 +22,7 @@ import multiprocessing
 import os
 import random
 import shutil
+import subprocess
 import sys
 import tempfile
 import time
@@ -245,6 +246,9 @@ def main() -> None:
     import tensorflow_probability  # noqa: F401
 
     reach = Reach(options.coverage)
+    command = [sys.executable, "-m", "pytest", "--collect-only", "-q", "-p", "no:cacheprovider"]
+    listed = subprocess.run(command, cwd=options.tests_root, capture_output=True, text=True)
+    collected = set(listed.stdout.splitlines())
     if options.chosen or options.only:
         rows = map(json.loads, (options.chosen or options.output).read_text().splitlines())
         fields = Mutant._fields
@@ -274,6 +278,7 @@ def main() -> None:
             while waiting and len(running) < options.jobs:
                 mutant = waiting.pop(0)
                 tests = reach.tests(mutant.file, mutant.line, mutant.end_line)
+                tests = [test for test in tests if test in collected]
                 if not tests:
                     row = {**mutant._asdict(), "outcome": "survived", "by": "no test runs it"}
                     record(row)
