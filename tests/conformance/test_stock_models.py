@@ -37,6 +37,7 @@ from .helpers import (
 NOISE = 0.2
 two_cases = pytest.mark.parametrize("case", FIRST_AND_LAST_KIND, ids=lambda case: case.name)
 first_case = pytest.mark.parametrize("case", FIRST_AND_LAST_KIND[:1], ids=lambda case: case.name)
+last_case = pytest.mark.parametrize("case", FIRST_AND_LAST_KIND[1:], ids=lambda case: case.name)
 
 
 def make_pair(case: Case, model_class: type, **options: Any) -> tuple[Any, Any]:
@@ -239,7 +240,7 @@ def test_likelihoods_and_minibatches(case: Case) -> None:
     assert_close(model.elbo((X, Y)) + kl, 3 * once)
 
 
-@two_cases
+@first_case
 def test_samples(case: Case) -> None:
     """The same random numbers make the samples of the dense twin, of models and of conditionals."""
     model = make_svgp(case, num_latent_gps=2)
@@ -336,7 +337,7 @@ def test_decorator_of_a_user(case: Case) -> None:
         assert_close(gradient, expected_gradient)
 
 
-@two_cases
+@last_case
 def test_saved_model(case: Case, tmp_path: Path) -> None:
     """A model and a posterior with a VARIABLE cache, their predictions compiled for any number of
     rows, exported and reloaded without this library's classes."""

@@ -49,6 +49,7 @@ def test_means_of_wider_layers() -> None:
     np.testing.assert_array_equal(model.f_layers[2].mean_function(wider), wider)
 
 
+@pytest.mark.slow
 def test_a_step_is_learned() -> None:
     """Two layers get far below the error that one which stays constant would have, in a race:
     every parameter is trained, and predictions in batches are those of the model."""

@@ -273,3 +273,13 @@ def test_the_bound_is_a_tensor_whatever_is_trained() -> None:
     for value in (before, model.elbo()):
         assert tf.is_tensor(value) and value.shape == () and value.dtype == tf.float64
         np.testing.assert_array_equal(value, before)
+
+
+def test_a_narrow_q_is_the_prior_with_a_part_of_its_covariance() -> None:
+    model = model_of("two outputs")
+    model.narrow(0.2)
+    mean, covariance = model.compute_qu()
+    np.testing.assert_array_equal(mean, 0.0)
+    Kuu = gpflow.covariances.Kuu(model.inducing_variable, model.kernel).numpy()
+    for of_output in covariance:
+        np.testing.assert_allclose(of_output, 0.2 * Kuu, rtol=1e-9, atol=1e-12 * np.max(Kuu))

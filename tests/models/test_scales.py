@@ -118,6 +118,7 @@ RIGHT: dict[str, tuple[Any, Any]] = {
     "standardised": (lambda: svgp(Matern32()), (X, Y)),
     "on the sphere": (on_the_sphere, (X + 3, Y)),
     "lengthscales to match": (lambda: svgp(Matern32(lengthscales=5e3)), (X * 1e4 + 1e6, Y)),
+    "a tenth of a lengthscale": (lambda: svgp(Matern32()), (X / 30, Y)),
     "a trained lengthscale": (lambda: svgp(Matern32(lengthscales=[1e-4, 1e5])), (X, Y)),
     "weights to match": (
         lambda: svgp(*finite_rank(SphericalMatern32(weight_variances=1e-8), 3)),

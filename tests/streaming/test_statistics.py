@@ -156,4 +156,4 @@ def test_a_model_refuses_statistics_of_features_with_the_same_parameters(rows: R
         with pytest.raises(ValueError, match="features have other values at rows"):
             make(statistics, degrees, active_dims=[column]).elbo()
     with pytest.raises(AttributeError):
-        make(rows, [0, 1, 2]).inducing_variable.degrees = (0, 1, 3)
+        make(rows, [0, 1, 2], active_dims=[0]).inducing_variable.degrees = (0, 1, 3)

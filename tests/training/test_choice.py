@@ -79,6 +79,7 @@ def whole(
     return model, fitted, folder / "chosen"
 
 
+@pytest.mark.slow
 def test_columns_that_matter_and_features_are_found(whole: Any) -> None:
     """Two of three columns: new rows are predicted better than by all harmonics up to degree 2."""
     model, fitted, _ = whole
@@ -100,6 +101,7 @@ def test_columns_that_matter_and_features_are_found(whole: Any) -> None:
     assert "ended by" in str(fitted.choice)
 
 
+@pytest.mark.slow
 def test_an_interrupted_run_goes_on_with_the_same_features(
     whole: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -117,6 +119,7 @@ def test_an_interrupted_run_goes_on_with_the_same_features(
         np.testing.assert_array_equal(value, other)
 
 
+@pytest.mark.slow
 def test_what_was_kept_for_another_model_is_refused(whole: Any, tmp_path: Path) -> None:
     file = Path(shutil.copytree(whole[2], tmp_path / "copy")) / "choice.npz"
     settings = {**WHOLE, "resume": True, "checkpoint_dir": file.parent}

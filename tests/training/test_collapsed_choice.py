@@ -57,6 +57,7 @@ def box_model(data: Any, likelihood: Any) -> CollapsedSVGP:
     return CollapsedSVGP(data, FiniteRank(kernel, few), likelihood, few)
 
 
+@pytest.mark.slow
 def test_waves_that_the_targets_ask_for(few_candidates: None) -> None:
     """A fast wave, for which a slow prior has little variance, is found, here for three functions;
     and the passes begin with the sites of the chosen features."""
@@ -75,6 +76,7 @@ def test_waves_that_the_targets_ask_for(few_candidates: None) -> None:
     assert fitted.elbos[0] > first.elbo
 
 
+@pytest.mark.slow
 def test_columns_that_matter_and_features_are_found(
     tmp_path: Path, few_candidates: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:

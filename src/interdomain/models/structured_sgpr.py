@@ -150,7 +150,8 @@ class StructuredSGPR(RowsModel):
         super().__init__(kernel, likelihood, mean_function, num_latent_gps=num_outputs)
         self.inducing_variable = features
         self._provider: StatisticsProvider = provider
-        check_inputs(self, self.num_columns)
+        if not isinstance(data, SufficientStatistics):  # which say themselves what they are of
+            check_inputs(self, self.num_columns)
 
     @property
     def statistics(self) -> SufficientStatistics:
