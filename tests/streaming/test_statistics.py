@@ -157,3 +157,22 @@ def test_a_model_refuses_statistics_of_features_with_the_same_parameters(rows: R
             make(statistics, degrees, active_dims=[column]).elbo()
     with pytest.raises(AttributeError):
         make(rows, [0, 1, 2], active_dims=[0]).inducing_variable.degrees = (0, 1, 3)
+
+
+def test_rows_that_were_skipped_are_counted_together(rows: Rows) -> None:
+    X, Y = rows
+    kernel, points = gpflow.kernels.Matern32(), X[:3].copy()
+    first, second = (
+        idm.models.StructuredSGPR(
+            (X, np.where(np.arange(len(Y))[:, None] < skipped, np.nan, Y)),
+            kernel,
+            points,
+            on_invalid="skip",
+            progress=False,
+        ).statistics
+        for skipped in (2, 5)
+    )
+    both = first + second
+    assert (first.num_skipped, second.num_skipped, both.num_skipped) == (2, 5, 7)
+    assert both.num_rows == 2 * len(X) - 7
+    assert ((both - second).num_skipped, (both - second).num_rows) == (2, len(X) - 2)
