@@ -5,7 +5,9 @@
 
 A mutant is the source with one mistake: a sign, a factor, an off-by-one, two arguments swapped, a
 term or a flag dropped. It is killed if one of the tests that run the changed line fails: one that
-never runs it cannot notice. (Where a fixture runs it, those are all tests of the fixture's file.)
+never runs it cannot notice. (Where a fixture runs it, those are all tests of the fixture's file. A
+function whose results are cached is run by the first test that needs it, and a line by a process
+that a test starts is run by none: such survivors are looked at by hand.)
 TensorFlow is imported once, and each mutant is tested in a fork of a process that has not used it
 yet. The published tools start Python anew for each mutant (cosmic-ray), or leave out decorated
 functions (mutmut), which are most of this library.
@@ -39,9 +41,9 @@ PACKAGES = (
     *("sphere", "streaming", "training"),
 )
 SECONDS = 900
-# By pytest's exit status, which is 2 where the mutated source cannot be imported, and by the signal
-# that ends a process after so many seconds.
-OUTCOMES = {0: "survived", 1: "killed", 2: "killed", -9: "too long"}
+# By pytest's exit status, which is 2 or 4 where a file of tests cannot be imported with the mutated
+# source, and by the signal that ends a process after so many seconds.
+OUTCOMES = {0: "survived", 1: "killed", 2: "killed", 4: "killed", -9: "too long"}
 FLIPS = {ast.Add: ast.Sub, ast.Sub: ast.Add, ast.Mult: ast.Div, ast.Div: ast.Mult}
 BOUNDS = {ast.Lt: ast.LtE, ast.LtE: ast.Lt, ast.Gt: ast.GtE, ast.GtE: ast.Gt}
 SILENT = (ast.Raise, ast.Assert, ast.JoinedStr, ast.FunctionDef, ast.ClassDef, ast.AnnAssign)
