@@ -31,6 +31,7 @@ from .cases import (
 )
 
 
+@pytest.mark.slow
 def test_keras(keras: Any, tmp_path: Path) -> None:
     """GPflux's Keras model is made with an unknown number of rows; it trains every parameter, and
     its weights are saved and loaded."""

@@ -34,7 +34,10 @@ def minimise(svgp: gpflow.models.SVGP, data: Any) -> None:
 NEAR_ONE = tfp.distributions.LogNormal(np.float64(0.0), np.float64(0.1))
 
 
-@pytest.mark.parametrize("name", ["Poisson", "StudentT", "heteroskedastic"])
+SLOW = [pytest.param(n, marks=pytest.mark.slow) for n in ("StudentT", "heteroskedastic")]
+
+
+@pytest.mark.parametrize("name", ["Poisson", *SLOW])
 def test_the_optimum_is_that_of_svgp(name: str) -> None:
     """L-BFGS on all parameters of the SVGP, q included, finds nothing better nearby: in closed
     form, where sites have negative precisions, and with two functions. A prior of a parameter
@@ -80,6 +83,7 @@ def test_q_alone() -> None:
         np.testing.assert_array_equal(old, new.numpy())
 
 
+@pytest.mark.slow
 def test_input_scales_are_trained_on_a_subset_and_frozen(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("interdomain.training.site_rows._TURNS", 2)
     rng = np.random.default_rng(1)

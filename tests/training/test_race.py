@@ -83,6 +83,7 @@ def found(clock: None) -> Race:
     return race(models, (X, Y), [4, 9, 16], progress=False)
 
 
+@pytest.mark.slow
 def test_each_kind_of_model_arrives(found: Race) -> None:
     held_out = np.random.default_rng(0).permutation(80)[:8]
     for name in ("points", "exact", "waves", "trained"):
@@ -98,6 +99,7 @@ def test_each_kind_of_model_arrives(found: Race) -> None:
         assert last.rmse == pytest.approx(float(np.sqrt(np.mean(errors**2))), abs=1e-8), name
 
 
+@pytest.mark.slow
 def test_points_are_looked_at_along_the_way(found: Race) -> None:
     """At the first step after each time; predictions take no time."""
     trace = found.entries["points"].trace
@@ -109,6 +111,7 @@ def test_points_are_looked_at_along_the_way(found: Race) -> None:
     assert len(found.entries["exact"].trace) < 3  # its steps were done before
 
 
+@pytest.mark.slow
 def test_who_fails_is_in_the_table_with_the_reason(found: Race) -> None:
     assert found.entries["failing"].error == "RuntimeError: no such model"
     assert found.entries["failing"].model is None and not found.entries["failing"].trace
@@ -123,6 +126,7 @@ def test_who_fails_is_in_the_table_with_the_reason(found: Race) -> None:
     assert lines[:4] == list(found.ranking) and set(lines) == set(found.entries)
 
 
+@pytest.mark.slow
 def test_the_best_in_time_is_first(found: Race) -> None:
     in_time = [n for n in found.ranking if found.entries[n].at(found.times[-1]) is not None]
     late = [n for n in found.ranking if n not in in_time]
@@ -166,6 +170,7 @@ def test_wrong_arguments() -> None:
             race(**(given | arguments))
 
 
+@pytest.mark.slow
 def test_the_picture(found: Race) -> None:
     pytest.importorskip("matplotlib")
     ax = idm.plotting.race(found)
