@@ -19,6 +19,7 @@ from interdomain.streaming.site_contributions import SiteContributions
 from interdomain.training import fit_collapsed
 from interdomain.training.passes import Passes
 from interdomain.training.separation import warn_of_separation
+from interdomain.training.trust_region import limited
 from tests.models.test_collapsed_svgp import TARGETS, X, model_of
 
 
@@ -229,3 +230,17 @@ def test_how_expectations_are_computed() -> None:
         assert [how_expected(likelihood) for likelihood in likelihoods] == [words] * len(
             likelihoods
         )
+
+
+def test_parameters_go_back_by_the_same_share_of_the_way() -> None:
+    """A variance by eight is too far: half of the way, of its logarithm, and of a mean's value."""
+    variance = gpflow.Parameter(1.0, transform=gpflow.utilities.positive())
+    mean = gpflow.Parameter([-1.0, 0.0])
+    with limited([variance, mean]):
+        variance.assign(8.0)
+        mean.assign([-3.0, 5.0])
+    assert float(variance.numpy()) == pytest.approx(np.sqrt(8.0))
+    np.testing.assert_allclose(mean, [-2.0, 2.5])
+    with limited([variance, mean]):
+        mean.assign([-90.0, 5.0])  # no positive number has moved
+    np.testing.assert_allclose(mean, [-90.0, 5.0])
