@@ -89,7 +89,7 @@ def sample_functions(
     are exactly those of the posterior, however few features there are; with more features, the
     distribution of a function is closer to Gaussian. Where the kernel is a product, a function is a
     sum of F products, and S functions of N rows take ``S F N`` numbers of each factor: with
-    ``num_features=100`` they are made ten times as quickly. The spectrum of a zonal kernel is cut
+    ``num_features=100`` a tenth of the default. The spectrum of a zonal kernel is cut
     off at degree 128. The variance of higher degrees, which is small except for rough kernels, is
     added to the last degree.
 
