@@ -59,10 +59,7 @@ def test_saved(tmp_path: Path) -> None:
     randomise(model)
     X, Y = make_data()
     serving.save(model, tmp_path / "served")
-    loaded = serving.load(tmp_path / "served")
-    assert "predict_f_full_cov" not in loaded.metadata.functions
-    assert (loaded.num_columns, loaded.num_outputs) == (2, 1)
-    assert repr(loaded).startswith("<LoadedModel of DeepGP")
+    loaded = tf.saved_model.load(str(tmp_path / "served"))
     for rows in (X, X[:3]):
         for method in ("predict_f", "predict_y"):
             for own, found in zip(

@@ -170,16 +170,6 @@ MODELS: dict[str, Callable[[], Any]] = {
     "GPMC": lambda: of_data(gpflow.models.GPMC),
     "SGPMC": lambda: of_data(gpflow.models.SGPMC),
 }
-COMPILED = {
-    "SVGP",
-    "SVGP-coregional",
-    "AdditiveSVGP",
-    "OrthogonalSVGP",
-    "StructuredSGPR",
-    "CollapsedSVGP-Bernoulli",
-    "GPR",
-}
-"""Those whose predictions are compiled, and not GPflow's alone; and one that holds its rows."""
 
 
 def targets_of(name: str, X: np.ndarray, num_outputs: int) -> np.ndarray:

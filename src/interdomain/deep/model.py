@@ -17,7 +17,6 @@ from gpflow.models.training_mixins import ExternalDataTrainingLossMixin
 
 from .._arguments import instance, integer, items
 from .._tracing import calls_user_code
-from ..serving.predictors import OF_TARGETS, Predictor
 from .draws import StepDraws, spread_draws
 from .layer import Layer, Pair, deviations
 
@@ -241,31 +240,6 @@ class DeepGP(gpflux.models.deep_gp.DeepGP, BayesianModel, ExternalDataTrainingLo
             numbers = tf.random.stateless_normal(shape, [seed, index], dtype=mean.dtype)
             values = mean + (_joint(cov, numbers) if full_cov else deviations(cov) * numbers)
         return values[0] if num_samples is None else values
-
-    @property
-    def predictor(self) -> Predictor:
-        """The functions with which :func:`interdomain.serving.predict_in_batches` predicts."""
-
-        def mean(X: tf.Tensor) -> tf.Tensor:
-            return self.predict_f(X)[0]
-
-        last, seen = self.f_layers[-1], self.layer_of_inputs
-        return Predictor(
-            kind=type(self).__name__,
-            functions={
-                "predict_f": self.predict_f,
-                "predict_f_mean": mean,
-                "predict_y": self.predict_y,
-                OF_TARGETS: self.predict_log_density,
-            },
-            dtype=tf.as_dtype(gpflow.default_float()),
-            num_columns=self.f_layers[0].input_dim,
-            row_entries=self.num_prediction_samples
-            * max(int(layer.inducing_variable.num_inducing) for layer in self.f_layers)
-            * int(last.num_latent_gps),
-            kernel=None if seen is None else seen.kernel,
-            likelihood=self.likelihood,
-        )
 
     def _mixture(self, Xnew: InputData, num_samples: int | None) -> MeanAndVariance:
         """Mean and variance of f for each sample of the hidden layers, ``[S, N, P]``."""

@@ -1,7 +1,6 @@
 """Predicts for many rows in batches, and saves models for prediction in other processes."""
 
 from .batches import predict_in_batches
-from .loading import LoadedModel, load
 from .saving import save
 
-__all__ = ["LoadedModel", "load", "predict_in_batches", "save"]
+__all__ = ["predict_in_batches", "save"]

@@ -2,35 +2,27 @@
 
 from __future__ import annotations
 
-import contextlib
 from collections.abc import Callable
 from typing import Any
 
+import gpflow
 import numpy as np
 import tensorflow as tf
 from gpflow.likelihoods import Likelihood
 
-from .._arguments import boolean, choice, integer
+from .._arguments import choice, integer, numeric, short
 from .._progress import bar_of_rows
+from .._tracing import compiled
 from ..kernels._scaled_parts import validate_rows
-from ..models.targets import (
-    check_number_of_targets,
-    check_targets,
-    takes_missing,
-    targets_type,
-)
-from ..sphere._typing import Array, IntArray
-from ..streaming.invalid_rows import InvalidRowsError, named
-from .collecting import Collected
-from .predictors import METHODS, OF_TARGETS, Predictor
-from .rows import ArrayRows, Batch, BoolArray, DatasetRows, make_rows
-from .sorts import any_predictor
+from ..models.targets import check_number_of_targets, check_targets, takes_missing, targets_type
+from ..sphere._typing import Array
+from ..streaming import InvalidRowsError
+from .predictors import METHODS, OF_TARGETS, columns_and_size, likelihood_of, prediction_functions
 
 _BATCH_ENTRIES = 2**21
 """Numbers in the covariances of a batch: 16 MB, of which a prediction holds a few at a time."""
 
-_LEAST, _MOST = 64, 8_192
-"""Rows of a batch."""
+_RULE = "a matrix with one row per observation"
 
 
 def predict_in_batches(
@@ -42,16 +34,12 @@ def predict_in_batches(
     likelihood: Likelihood | None = None,
     batch_size: int | None = None,
     out: Any = None,
-    on_invalid: str = "raise",
     progress: bool = True,
 ) -> Any:
     """Predict for many rows, a batch at a time.
 
-    What does not depend on the rows (the posterior with its cache, the compiled function) is
-    computed once. So this is faster than calling ``model.predict_f`` for parts of the rows, and it
-    needs memory only for one batch and the result. The function is traced once, even if the last
-    batch is smaller. It is traced again at the next call: for many small calls, use
-    ``interdomain.serving.load``, whose functions are already compiled.
+    What does not depend on the rows (the cache of the posterior, the compiled function) is computed
+    once, and only a batch and the result are in memory.
 
     >>> import gpflow, numpy as np, interdomain as idm
     >>> kernel = idm.kernels.SphericalMatern52()
@@ -61,162 +49,145 @@ def predict_in_batches(
     >>> mean.shape, variance.shape
     ((100000, 1), (100000, 1))
 
-    :param model: A GPflow model, a GPflow posterior, what :func:`interdomain.serving.load` returns,
-        or what ``tf.saved_model.load`` returns, with a function of the method's name. If a model
-        has a ``posterior()``, that is used; a posterior with a cache is used as it is. What
-        TensorFlow cannot compile, such as predictions with GPflow's CGLB and Softmax, is called
-        eagerly for each batch.
+    :param model: A GPflow model or posterior, a ``DeepGP``, or what ``tf.saved_model.load`` returns
+        for a saved one. A posterior with a cache is used as it is. What TensorFlow cannot compile
+        for any number of rows, such as predictions with GPflow's Softmax, is called eagerly.
     :param X: Rows ``[N, D]``: an array, a memory-mapped array, or anything with a shape whose rows
-        can be sliced; or a ``tf.data.Dataset`` of batches ``[B, D]``, or of tuples of which these
-        are the first. It may have no rows.
-    :param Y: Targets ``[N, P]`` for "predict_log_density". If X is a Dataset, Y is the second
-        element of each tuple.
+        can be sliced.
+    :param Y: Targets ``[N, P]`` for "predict_log_density".
     :param method: "predict_f" or "predict_y" for mean and variance, ``[N, P]`` each;
         "predict_f_mean" for only the mean of f, ``[N, P]``, which avoids M^2 operations per row; or
         "predict_log_density", ``[N]``.
     :param likelihood: The likelihood for "predict_y" and "predict_log_density" if ``model`` is a
         posterior, which has none.
-    :param batch_size: The number of rows in a batch. Except for rounding, it does not change the
-        predictions. By default it is chosen such that the covariances of a batch, ``batch_size M
-        P`` numbers for M inducing variables (or rows of an exact GP) and P latent GPs, are 2^21
-        numbers (16 MB in float64), but between 64 and 8,192 rows. A prediction holds several arrays
-        of that size.
+    :param batch_size: The number of rows in a batch. By default the covariances of a batch with M
+        inducing variables (or rows of an exact GP) are 2^21 numbers, 16 MB in float64, in 64 to
+        8,192 rows.
     :param out: Arrays to write to, such as ``np.memmap``, for results that do not fit into memory:
         a pair (mean, variance), or a single array for methods that return one.
-    :param on_invalid: What to do with rows that have NaN or infinite numbers: "raise" an
-        :class:`interdomain.streaming.InvalidRowsError` that lists them all, or "nan", for
-        predictions that are NaN in these rows.
     :param progress: Show a progress bar on stderr, if the predictions take more than a second.
     :return: The predictions as arrays; those of ``out``, if it is given.
+    :raises InvalidRowsError: For rows with NaN or infinite numbers, which are listed.
     :raises ValueError: For X with another number of columns than the model's, for rows that cannot
         be inputs of the kernel, and for arguments that are wrong or do not go together.
     """
     choice("method", method, METHODS)
-    choice("on_invalid", on_invalid, ("raise", "nan"))
-    boolean("progress", progress)
-    if batch_size is not None:
-        integer("batch_size", batch_size, at_least=1)
-    rows = make_rows(X, Y, with_targets=method == OF_TARGETS)
-    predictor = any_predictor(model, method, likelihood)
-    _check_columns(predictor, rows.num_columns)
-    predict = _Batches(predictor, method, rows)
+    functions = prediction_functions(model, likelihood)
+    if method not in functions:
+        raise ValueError(
+            f"method must be one that a {type(model).__name__} has, found {method!r}; pass a "
+            "model, or a posterior and likelihood=model.likelihood."
+        )
+    likelihood = likelihood_of(model, likelihood)
+    columns, size = columns_and_size(model)
     if batch_size is None:
-        batch_size = _default_batch_size(predictor.row_entries, predict.num_outputs)
-    collected = Collected(
-        predict.specs, is_single=predict.is_single, num_rows=rows.num_rows, out=out
-    )
-    with bar_of_rows(method, rows.num_rows, progress=progress) as bar:
-        _predict_all(predict, rows, batch_size, collected, on_invalid, bar.update)
-    return collected.result()
-
-
-def _predict_all(
-    predict: _Batches,
-    rows: ArrayRows | DatasetRows,
-    batch_size: int,
-    collected: Collected,
-    on_invalid: str,
-    told: Callable[[int], object],
-) -> None:
-    """
-    :raises InvalidRowsError: If that is to be done about rows; the rest is read for more of them.
-    """
-    invalid: list[IntArray] = []
-    num_read = 0
-    for batch in rows.batches(batch_size):
-        valid = predict.valid(batch)
-        if on_invalid == "raise" and not valid.all():
-            invalid.append(num_read + np.flatnonzero(~valid))
-        elif not invalid:
-            collected.add(predict(batch, valid), valid)
-        num_read += len(batch[0])
-        told(len(batch[0]))
-    if invalid:
-        found = np.concatenate(invalid)
+        batch_size = max(64, min(8_192, _BATCH_ENTRIES // (size or 1_024)))
+    integer("batch_size", batch_size, at_least=1)
+    dtypes = [tf.as_dtype(gpflow.default_float())]
+    if method == OF_TARGETS:
+        dtypes.append(targets_type(likelihood))
+    given = _rows(X, Y, with_targets=method == OF_TARGETS)
+    num_rows = int(given["X"].shape[0])
+    if columns not in (None, given["X"].shape[1]):
+        raise ValueError(
+            f"X must have {columns} columns, as many as the {type(model).__name__} was made for, "
+            f"found {given['X'].shape[1]}; pass the columns that it was trained on, in their order."
+        )
+    if method == OF_TARGETS and likelihood is not None:
+        check_number_of_targets(likelihood, None, int(given["Y"].shape[1]))
+    kernel = getattr(getattr(model, "layer_of_inputs", model), "kernel", None)
+    function = _with_fallback(functions[method])
+    written: list[Any] | None = None
+    invalid: list[int] = []
+    with bar_of_rows(method, num_rows, progress=progress) as bar:
+        for start in range(0, max(num_rows, 1), batch_size):  # without rows, a batch without any
+            rows = slice(start, start + batch_size)
+            batch = [numeric(name, part[rows], _RULE) for name, part in given.items()]
+            bar.update(len(batch[0]))
+            invalid += [start + row for row in _invalid_rows(batch, likelihood)]
+            if invalid:  # the rest is read for more of them
+                continue
+            if kernel is not None:
+                validate_rows("X", kernel, batch[0])
+            if method == OF_TARGETS and likelihood is not None:
+                check_targets(likelihood, batch[1])
+            inputs = [tf.cast(part, dtype) for part, dtype in zip(batch, dtypes, strict=True)]
+            returned = function(tuple(inputs) if method == OF_TARGETS else inputs[0])
+            values = [part.numpy() for part in tf.nest.flatten(returned)]
+            written = written or _arrays(out, values, num_rows)
+            for array, part in zip(written, values, strict=True):
+                array[rows] = part
+    if invalid or written is None:
+        more = f" and {len(invalid) - 10} more" if len(invalid) > 10 else ""
         raise InvalidRowsError(
-            f"{len(found)} rows have NaN or infinite numbers: {named(found)} (counted from zero); "
-            'mend them, or pass on_invalid="nan" for predictions that are NaN there.',
-            found,
+            f"{len(invalid)} rows have NaN or infinite numbers: "
+            f"{', '.join(map(str, invalid[:10]))}{more} (counted from zero); mend them, or leave "
+            "them out.",
+            np.array(invalid),
             argument="X",
         )
+    return written[0] if len(written) == 1 else tuple(written)
 
 
-class _Batches:
-    """A method as a function of batches of NumPy arrays.
-
-    :ivar specs: Of what it returns.
-    :ivar is_single: Whether that is one array.
-    """
-
-    def __init__(self, predictor: Predictor, method: str, rows: ArrayRows | DatasetRows) -> None:
-        self._predictor, self._is_pair = predictor, method == OF_TARGETS
-        self._likelihood = predictor.likelihood if self._is_pair else None
-        if self._likelihood is not None and rows.num_targets is not None:
-            check_number_of_targets(self._likelihood, None, rows.num_targets)
-        targets = tf.int64 if rows.targets_are_integers else predictor.dtype
-        if self._likelihood is not None:
-            targets = targets_type(self._likelihood, targets)
-        self._dtypes = [predictor.dtype, predictor.targets_dtype or targets]
-        widths = [width for width in (rows.num_columns, rows.num_targets) if width is not None]
-        specs = [
-            tf.TensorSpec([None, width], dtype, name)
-            for width, dtype, name in zip(widths, self._dtypes, ("Xnew", "Y"), strict=False)
-        ]
-        self._function = predictor.function(method)
-        returned = None
-        if not predictor.is_compiled:
-            with contextlib.suppress(Exception):  # called as it is, it says what is wrong, if it is
-                traced = predictor.traced(method, *specs)
-                returned = traced.concrete_function().structured_outputs
-                self._function = traced
-        if returned is None or not all(map(_has_known_shape, tf.nest.flatten(returned))):
-            returned = self._of([tf.zeros([1, *spec.shape[1:]], spec.dtype) for spec in specs])
-        flat = tf.nest.flatten(returned)
-        self.is_single = len(flat) == 1
-        self.specs = [tf.TensorSpec([None, *part.shape[1:]], part.dtype) for part in flat]
-        self.num_outputs = int(np.prod(self.specs[0].shape[1:], dtype=int))
-
-    def valid(self, batch: Batch) -> BoolArray:
-        """Which rows are finite, but for targets that may be missing."""
-        wrong = [~np.isfinite(part) for part in batch]
-        if takes_missing(self._likelihood):
-            wrong[1] = np.isinf(batch[1])
-        found: BoolArray = ~np.logical_or.reduce([part.any(axis=1) for part in wrong])
-        return found
-
-    def __call__(self, batch: Batch, valid: BoolArray) -> list[Array]:
-        """The predictions of the valid rows."""
-        if not valid.all():
-            batch = tuple(part[valid] for part in batch)
-        if not len(batch[0]):
-            return [np.empty((0, *s.shape[1:]), s.dtype.as_numpy_dtype) for s in self.specs]
-        if self._likelihood is not None:
-            check_targets(self._likelihood, batch[1])
-        inputs = [
-            part.astype(dtype.as_numpy_dtype, copy=False)
-            for part, dtype in zip(batch, self._dtypes, strict=False)
-        ]
-        if self._predictor.kernel is not None:
-            validate_rows("X", self._predictor.kernel, inputs[0])
-        returned = self._of([tf.convert_to_tensor(part) for part in inputs])
-        return [part.numpy() for part in tf.nest.flatten(returned)]
-
-    def _of(self, inputs: list[tf.Tensor]) -> Any:
-        return self._function(tuple(inputs) if self._is_pair else inputs[0])
-
-
-def _has_known_shape(part: Any) -> bool:
-    return part.shape.rank is not None and bool(part.shape[1:].is_fully_defined())
-
-
-def _check_columns(predictor: Predictor, found: int) -> None:
-    if predictor.num_columns not in (None, found):
+def _rows(X: Any, Y: Any, *, with_targets: bool) -> dict[str, Any]:
+    """What can be sliced, by name."""
+    if (Y is not None) != with_targets:
         raise ValueError(
-            f"X must have {predictor.num_columns} columns, as many as the {predictor.kind} was "
-            f"made for, found {found}; pass the columns that it was trained on, in their order."
+            f"Y must be the targets for {OF_TARGETS!r}, and None for others, found {short(Y)}."
         )
+    given = {"X": X} if Y is None else {"X": X, "Y": Y}
+    for name, part in given.items():
+        if hasattr(part, "iloc") or not hasattr(part, "shape"):  # a DataFrame, a list
+            given[name] = part = numeric(name, part, _RULE)
+        if len(part.shape) != 2:
+            raise ValueError(
+                f"{name} must be {_RULE}, found shape {tuple(part.shape)}; for one column pass "
+                f"{name}[:, None]."
+            )
+    sizes = [int(part.shape[0]) for part in given.values()]
+    if len(set(sizes)) > 1:
+        raise ValueError(f"Y must have as many rows as X, {sizes[0]}, found {sizes[1]}.")
+    return given
 
 
-def _default_batch_size(row_entries: int | None, num_outputs: int) -> int:
-    per_row = 1_024 if row_entries is None else row_entries * max(1, num_outputs)
-    return max(_LEAST, min(_MOST, _BATCH_ENTRIES // max(1, per_row)))
+def _invalid_rows(batch: list[Array], likelihood: Any) -> list[int]:
+    """Those with numbers that are not finite, but for targets that may be missing."""
+    wrong = [~np.isfinite(part) for part in batch]
+    if len(batch) == 2 and takes_missing(likelihood):
+        wrong[1] = np.isinf(batch[1])
+    return list(np.flatnonzero(np.any(np.concatenate(wrong, axis=1), axis=1)))
+
+
+def _with_fallback(function: Callable[..., Any]) -> Callable[..., Any]:
+    """The function, compiled once for any number of rows; as it is, if that is not possible."""
+    chosen: list[Callable[..., Any]] = []
+
+    def called(inputs: Any) -> Any:
+        if not chosen:
+            specs = tf.nest.map_structure(
+                lambda part: tf.TensorSpec([None, *part.shape[1:]], part.dtype), inputs
+            )
+            traced = compiled(function, input_signature=[specs])
+            try:
+                traced.get_concrete_function()
+            except Exception:  # called as it is, it says what is wrong, if it is
+                traced = function
+            chosen.append(traced)
+        return chosen[0](inputs)
+
+    return called
+
+
+def _arrays(out: Any, values: list[Array], num_rows: int) -> list[Any]:
+    """``out`` as a list, checked; or new arrays."""
+    expected = [(num_rows, *part.shape[1:]) for part in values]
+    if out is None:
+        return [np.empty(shape, part.dtype) for shape, part in zip(expected, values, strict=True)]
+    arrays = list(out) if isinstance(out, (tuple, list)) else [out]
+    found = [tuple(getattr(array, "shape", ())) for array in arrays]
+    if found != expected or any(np.dtype(array.dtype).kind != "f" for array in arrays):
+        raise ValueError(
+            f"out must be {len(values)} floating-point arrays to write to, of shapes {expected}, "
+            f"found shapes {found}."
+        )
+    return arrays
