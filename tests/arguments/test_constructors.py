@@ -25,7 +25,7 @@ PACKAGES = (
 `training`, `diagnostics` and `serving` are results.)"""
 
 WITHOUT_ARGUMENTS = {"ReLU"}
-MADE_HERE = {"InvalidRowsError", "WorkerLostError", "PlacementReport"}
+MADE_HERE = {"InvalidRowsError", "WorkerLostError"}
 """What the library raises and returns, and nobody makes."""
 
 

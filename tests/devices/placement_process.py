@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import copy
-import io
 import json
 from collections import Counter
-from contextlib import redirect_stdout
 from typing import Any
 
 import gpflow
@@ -16,7 +14,7 @@ from check_shapes import disable_check_shapes
 from gpflow.inducing_variables import InducingPoints
 from tensorflow.types.experimental import ConcreteFunction
 
-from interdomain.devices import graph_nodes, report
+from interdomain.devices import graph_nodes
 from interdomain.inducing_variables import SumInducingVariables
 from interdomain.models import HVGP, AdditiveSVGP
 from interdomain.training import fit
@@ -228,14 +226,6 @@ def main() -> None:
         two_sizes(["CPU:4"])
     except ValueError as error:
         result["unknown"] = str(error)
-    printed = io.StringIO()
-    model = two_sizes(["CPU:2"])
-    with redirect_stdout(printed):
-        counts = report(model, data())
-    result["report"] = {
-        "printed": printed.getvalue(),
-        "operations": {device: dict(c) for device, c in counts.operations.items()},
-    }
     result["training"] = {"placed": training(names), "single": training(None)}
     print("\n" + json.dumps(result))
 

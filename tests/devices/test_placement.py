@@ -100,25 +100,6 @@ def test_names(results: dict[str, Any]) -> None:
     assert "no device 'CPU:4'; there are ['CPU:0', 'CPU:1', 'CPU:2', 'CPU:3']" in results["unknown"]
 
 
-def test_report(results: dict[str, Any]) -> None:
-    """What is printed are the counts that are returned."""
-    operations = results["report"]["operations"]
-    header, *rows = [line.split("  ") for line in results["report"]["printed"].splitlines()]
-    header = [cell.strip() for cell in header if cell.strip()]
-    table = {}
-    for row in rows:
-        label, *cells = (cell.strip() for cell in row if cell.strip())
-        table[label] = dict(zip(header[1:], map(int, cells), strict=True))
-    assert set(table) == {"(not placed)", "CPU:2"}
-    for device, counts in operations.items():
-        row = table[device.rsplit("device:", 1)[-1] if device else "(not placed)"]
-        assert sum(row.values()) == sum(counts.values())
-        for name, number in row.items():
-            assert name == "others" or number == counts.get(name, 0)
-    assert table["CPU:2"]["Cholesky"] == 2
-    assert table["(not placed)"]["Cholesky"] == 0
-
-
 def test_training(results: dict[str, Any]) -> None:
     """Natural gradients, and Adam for the rest: step by step as on one device."""
     placed, single = results["training"]["placed"], results["training"]["single"]

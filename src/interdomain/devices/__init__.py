@@ -1,26 +1,139 @@
 """Places the blocks of a model on several devices of one machine.
 
-:class:`interdomain.models.AdditiveSVGP` uses this package when it is given ``devices``, and
-:func:`report` shows which operations of a model run on which device. For several machines, see
+:class:`interdomain.models.AdditiveSVGP` uses it when it is given ``devices``. A block's operations,
+forward and backward, run on the device of the block; TensorFlow alone may place the gradients of
+operations that are recorded under ``tf.device`` on any device. For several machines, see
 :mod:`interdomain.distributed`.
 """
 
-from .placement import (
-    HEAVY_OPERATIONS,
-    PlacementReport,
-    graph_nodes,
-    move_parameters,
-    pinned,
-    report,
-    resolve_devices,
-)
+from __future__ import annotations
 
-__all__ = [
-    "HEAVY_OPERATIONS",
-    "PlacementReport",
-    "graph_nodes",
-    "move_parameters",
-    "pinned",
-    "report",
-    "resolve_devices",
-]
+from collections import Counter
+from collections.abc import Callable, Sequence
+from typing import Any, Literal
+
+import gpflow
+import tensorflow as tf
+from gpflow.base import TensorType
+
+from .._arguments import items
+
+__all__ = ["graph_nodes", "move_parameters", "pinned", "resolve_devices"]
+
+
+def resolve_devices(devices: Sequence[str] | Literal["auto"] | None) -> tuple[str, ...] | None:
+    """The names of devices as TensorFlow lists them; None if blocks are not to be placed.
+
+    :param devices: Names such as "GPU:0" or "/device:CPU:1"; "auto" for all logical GPUs, if there
+        are two or more; None.
+    :raises ValueError: If the list is empty, or a device does not exist.
+    """
+    if devices is None:
+        return None
+    with tf.init_scope():  # a worker of a cluster sees the devices of the others as well
+        process = tf.zeros([]).device.rsplit("/device:", 1)[0] + "/"
+    logical = tf.config.list_logical_devices()
+    available = [device for device in logical if device.name.startswith(process)] or logical
+    if isinstance(devices, str) and devices == "auto":
+        gpus = [device.name for device in available if device.device_type == "GPU"]
+        return tuple(gpus) if len(gpus) > 1 else None
+    wanted = items("devices", devices, 'a list of names such as ["CPU:0"], "auto" or None')
+    names = []
+    for name in wanted:
+        short = str(name).lower().rsplit("/", 1)[-1].removeprefix("device:")
+        ending = f":{short}" if ":" in short else f":{short}:0"
+        found = [device.name for device in available if device.name.lower().endswith(ending)]
+        if not found:
+            raise ValueError(
+                f"devices: there is no device {name!r}; there are "
+                f"{[device.name.rsplit('device:', 1)[-1] for device in available]}. Logical devices "
+                "are made with tf.config.set_logical_device_configuration, before TensorFlow is "
+                "first used."
+            )
+        names.append(found[0])
+    if not names:
+        raise ValueError('devices must not be empty; pass names, "auto", or None.')
+    return tuple(names)
+
+
+def move_parameters(module: tf.Module, blocks: Sequence[tf.Module], devices: Sequence[str]) -> None:
+    """Move each block's parameters to its device. Blocks are assigned to the devices in turn.
+
+    A variable cannot be moved, so a new parameter takes the place of the old one, in the module or
+    list that holds it. Parameters that several blocks share stay where they are.
+
+    :param module: The module that holds the blocks, or the parameters that the blocks are views of.
+    """
+    of_blocks = [{id(parameter) for parameter in block.parameters} for block in blocks]
+    uses = Counter(parameter for of_block in of_blocks for parameter in of_block)
+    targets = {
+        parameter: devices[t % len(devices)]
+        for t, of_block in enumerate(of_blocks)
+        for parameter in of_block
+        if uses[parameter] == 1
+    }
+    for owner in (module, *module.submodules):
+        for name, value in list(vars(owner).items()):
+            if isinstance(value, gpflow.Parameter):
+                setattr(owner, name, _on_device(value, targets))
+            elif isinstance(value, list):
+                for k, item in enumerate(value):
+                    if isinstance(item, gpflow.Parameter):
+                        value[k] = _on_device(item, targets)
+
+
+def _on_device(parameter: gpflow.Parameter, targets: dict[int, str]) -> gpflow.Parameter:
+    device = targets.get(id(parameter))
+    if device is None or parameter.unconstrained_variable.device.endswith(device):
+        return parameter
+    with tf.device(device):
+        return gpflow.Parameter(
+            parameter.numpy(),
+            transform=parameter.transform,
+            prior=parameter.prior,
+            prior_on=parameter.prior_on,
+            trainable=parameter.trainable,
+        )
+
+
+def pinned(
+    function: Callable[..., tuple[tf.Tensor, ...]], device: str, *inputs: TensorType
+) -> tuple[tf.Tensor, ...]:
+    """Compute ``function(*inputs)`` and its gradient on a device.
+
+    The gradient is taken by a separate tape, inside ``tf.device``.
+
+    :param function: A function from tensors to a tuple of tensors; it may read variables.
+    :param device: The name of the device, as :func:`resolve_devices` returns it.
+    :param inputs: Tensors. Gradients flow to them, and to the variables.
+    """
+
+    @tf.custom_gradient
+    def on_device(*tensors: tf.Tensor) -> tuple[tuple[tf.Tensor, ...], Callable[..., Any]]:
+        with tf.device(device), tf.GradientTape(persistent=True) as tape:
+            tape.watch(tensors)
+            values = function(*tensors)
+
+        def gradient(*upstream: tf.Tensor, variables: Sequence[tf.Variable] | None = None) -> Any:
+            watched = list(variables or ())
+            with tf.device(device):
+                gradients = tape.gradient(
+                    values, [*tensors, *watched], output_gradients=list(upstream)
+                )
+            to_inputs = gradients[: len(tensors)]
+            if variables is None:
+                return to_inputs
+            return to_inputs, gradients[len(tensors) :]
+
+        return values, gradient
+
+    return tuple(on_device(*(tf.convert_to_tensor(value) for value in inputs)))
+
+
+def graph_nodes(graph: tf.Graph) -> list[Any]:
+    """The nodes of a graph, those inside its loops and function calls included."""
+    definition = graph.as_graph_def()
+    nodes: list[Any] = list(definition.node)
+    for function in definition.library.function:
+        nodes.extend(function.node_def)
+    return nodes

@@ -47,7 +47,11 @@ def prediction_functions(
             f"{type(likelihood).__name__}; leave it out, or pass model.posterior()."
         )
     # Of a deep GP, a loaded SavedModel, or a model whose own methods do not use its posterior.
-    own = {name: getattr(model, name) for name in METHODS if callable(getattr(model, name, None))}
+    own = {
+        name: _of_rows(getattr(model, name))
+        for name in METHODS
+        if callable(getattr(model, name, None))
+    }
     if not own:
         raise ValueError(f"model must be a GPflow model or posterior, found {short(model)}.")
     functions: dict[str, Callable[..., Any]] = {}
@@ -59,6 +63,15 @@ def prediction_functions(
             posterior = model.posterior(PrecomputeCacheType.TENSOR)
             functions = _functions(_cached(posterior, keep), model.likelihood)
     return functions | own
+
+
+def _of_rows(method: Callable[..., Any]) -> Callable[..., Any]:
+    """The method without its options, which a signature of TensorFlow would have to name."""
+
+    def of_rows(rows: Any) -> Any:
+        return method(rows)
+
+    return of_rows
 
 
 def _replaces_posterior(model: GPModel, method: str) -> bool:
@@ -107,7 +120,7 @@ def _functions(
 
 def likelihood_of(model: Any, likelihood: Likelihood | None) -> Likelihood | None:
     """The model's own likelihood, or the one that is passed for a posterior."""
-    found: Likelihood | None = getattr(model, "likelihood", likelihood)
+    found: Any = getattr(model, "likelihood", likelihood)
     return found
 
 
