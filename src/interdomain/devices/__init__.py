@@ -44,10 +44,10 @@ def resolve_devices(devices: Sequence[str] | Literal["auto"] | None) -> tuple[st
         ending = f":{short}" if ":" in short else f":{short}:0"
         found = [device.name for device in available if device.name.lower().endswith(ending)]
         if not found:
+            known = [device.name.rsplit("device:", 1)[-1] for device in available]
             raise ValueError(
-                f"devices: there is no device {name!r}; there are "
-                f"{[device.name.rsplit('device:', 1)[-1] for device in available]}. Logical devices "
-                "are made with tf.config.set_logical_device_configuration, before TensorFlow is "
+                f"devices: there is no device {name!r}; there are {known}. Logical devices are "
+                "made with tf.config.set_logical_device_configuration, before TensorFlow is "
                 "first used."
             )
         names.append(found[0])

@@ -120,8 +120,8 @@ def _functions(
 
 def likelihood_of(model: Any, likelihood: Likelihood | None) -> Likelihood | None:
     """The model's own likelihood, or the one that is passed for a posterior."""
-    found: Any = getattr(model, "likelihood", likelihood)
-    return found
+    own = getattr(model, "likelihood", None)
+    return own if isinstance(own, Likelihood) else likelihood
 
 
 def columns_and_size(model: Any) -> tuple[int | None, int | None]:
