@@ -37,7 +37,12 @@ def resolve_devices(devices: Sequence[str] | Literal["auto"] | None) -> tuple[st
     if isinstance(devices, str) and devices == "auto":
         gpus = [device.name for device in available if device.device_type == "GPU"]
         return tuple(gpus) if len(gpus) > 1 else None
-    wanted = items("devices", devices, 'a list of names such as ["CPU:0"], "auto" or None')
+    if isinstance(devices, str):  # text is a list of letters, too
+        raise ValueError(
+            f'devices must be a list of names, "auto" or None, found {devices!r}; pass '
+            f"[{devices!r}]."
+        )
+    wanted = items("devices", devices, 'a list of names, "auto" or None')
     names = []
     for name in wanted:
         short = str(name).lower().rsplit("/", 1)[-1].removeprefix("device:")
