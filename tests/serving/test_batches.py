@@ -97,6 +97,55 @@ def test_code_of_a_user_that_needs_autograph() -> None:
     assert_close(found, (mean, 2.0 * variance), rtol=1e-9)
 
 
+class OwnMean(gpflow.models.SVGP):
+    """A user's model with predictions of f of its own, which those of y follow."""
+
+    def predict_f(self, Xnew: Any, full_cov: bool = False, full_output_cov: bool = False) -> Any:
+        mean, variance = super().predict_f(Xnew, full_cov, full_output_cov)
+        return mean + 1.0, variance
+
+
+class OwnPosterior(gpflow.models.SVGP):
+    """A user's model with predictions of y of its own, and a posterior in the same class."""
+
+    def posterior(self, precompute_cache: Any = None) -> Any:
+        return super().posterior(precompute_cache)
+
+    def predict_y(self, Xnew: Any, full_cov: bool = False, full_output_cov: bool = False) -> Any:
+        mean, variance = super().predict_y(Xnew, full_cov, full_output_cov)
+        return mean + 1.0, variance
+
+
+def test_methods_of_a_subclass_are_used() -> None:
+    kernel, points = gpflow.kernels.Matern32(), rows(3)
+    X = rows(5)
+    for kind in (OwnMean, OwnPosterior):
+        model = kind(kernel, gpflow.likelihoods.Gaussian(), points)
+        for method in ("predict_f", "predict_y"):
+            expected = getattr(model, method)(X)
+            assert_close(predict_in_batches(model, X, method=method), expected, rtol=1e-9)
+
+
+class Counts(gpflow.likelihoods.ScalarLikelihood):
+    """A user's likelihood that takes integers alone."""
+
+    def _scalar_log_prob(self, X: Any, F: Any, Y: Any) -> Any:
+        assert Y.dtype.is_integer
+        return tf.cast(Y, F.dtype) * F - tf.exp(F)
+
+    def _conditional_mean(self, X: Any, F: Any) -> Any:
+        return tf.exp(F)
+
+    def _conditional_variance(self, X: Any, F: Any) -> Any:
+        return tf.exp(F)
+
+
+def test_integers_stay_integers_for_likelihoods_of_users() -> None:
+    model, X, Y = points_svgp(Counts()), rows(5), np.arange(5)[:, None]
+    found = predict_in_batches(model, X, Y=Y, method="predict_log_density")
+    assert_close(found, model.predict_log_density((X, tf.constant(Y))), rtol=1e-9)
+
+
 def test_a_likelihood_that_cannot_be_compiled() -> None:
     """GPflow's Softmax draws samples, for a number of rows that it has to know."""
     model = points_svgp(gpflow.likelihoods.Softmax(3), num_latent_gps=3)

@@ -50,6 +50,19 @@ def test_methods_and_signatures(name: str, tmp_path: Path) -> None:
     assert_close(found, {"log_density": density}, rtol=1e-9)
 
 
+def test_loaded_models_say_what_they_take(served: Any, tmp_path: Path) -> None:
+    """Their columns and types are those of the functions, whatever the default float is now."""
+    loaded = tf.saved_model.load(str(served[1]))
+    with pytest.raises(ValueError, match="X must have 2 columns, .*, found 3; pass the columns"):
+        predict_in_batches(loaded, np.zeros((4, 3)))
+    with gpflow.config.as_context(gpflow.config.Config(float=np.float32, jitter=1e-4)):
+        model, X = points_svgp(), rows(5)
+        save(model, tmp_path / "model")
+        expected = model.predict_f(X.astype(np.float32))
+    found = predict_in_batches(tf.saved_model.load(str(tmp_path / "model")), X)
+    assert_close(found, expected, rtol=1e-4)
+
+
 def test_no_data_and_no_variational_parameters(served: Any) -> None:
     """What is in the files: the cache and the parameters that predictions need."""
     model, folder = served
@@ -143,6 +156,7 @@ def test_wrong_arguments(tmp_path: Path) -> None:
         (model, taken, {}, "path must be a new folder, found .*taken; pass another, or delete"),
         (model, tmp_path, {}, "path must be a new folder, found"),
         (model, free, {"num_columns": 3}, "num_columns must be 2, found 3"),
+        (model, free, {"num_columns": 0}, "num_columns must be an integer of 1 or more, found 0"),
         (model, free, {"likelihood": model.likelihood}, "likelihood must be None for a SVGP, whi"),
         (model.posterior(), free, {"likelihood": 3}, "likelihood must be a GPflow likelihood, fo"),
         (selecting, free, {}, r"num_columns must be the number of .*, found None; pass X.shape\["),

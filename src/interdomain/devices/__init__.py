@@ -34,17 +34,16 @@ def resolve_devices(devices: Sequence[str] | Literal["auto"] | None) -> tuple[st
         process = tf.zeros([]).device.rsplit("/device:", 1)[0] + "/"
     logical = tf.config.list_logical_devices()
     available = [device for device in logical if device.name.startswith(process)] or logical
-    if isinstance(devices, str) and devices == "auto":
+    if isinstance(devices, str):  # text is a list of letters, too
+        if devices != "auto":
+            raise ValueError(
+                f'devices must be a list of names, "auto" or None, found {devices!r}; pass '
+                f"[{devices!r}] for a single device."
+            )
         gpus = [device.name for device in available if device.device_type == "GPU"]
         return tuple(gpus) if len(gpus) > 1 else None
-    if isinstance(devices, str):  # text is a list of letters, too
-        raise ValueError(
-            f'devices must be a list of names, "auto" or None, found {devices!r}; pass '
-            f"[{devices!r}]."
-        )
-    wanted = items("devices", devices, 'a list of names, "auto" or None')
     names = []
-    for name in wanted:
+    for name in items("devices", devices, 'a list of names, "auto" or None'):
         short = str(name).lower().rsplit("/", 1)[-1].removeprefix("device:")
         ending = f":{short}" if ":" in short else f":{short}:0"
         found = [device.name for device in available if device.name.lower().endswith(ending)]
@@ -68,6 +67,8 @@ def move_parameters(module: tf.Module, blocks: Sequence[tf.Module], devices: Seq
     list that holds it. Parameters that several blocks share stay where they are.
 
     :param module: The module that holds the blocks, or the parameters that the blocks are views of.
+    :param blocks: The blocks, in the order in which they are assigned to devices.
+    :param devices: The names of the devices, as :func:`resolve_devices` returns them.
     """
     of_blocks = [{id(parameter) for parameter in block.parameters} for block in blocks]
     uses = Counter(parameter for of_block in of_blocks for parameter in of_block)

@@ -12,12 +12,19 @@ from gpflow.likelihoods import Likelihood
 
 from .._arguments import choice, integer, numeric, short
 from .._progress import bar_of_rows
-from .._tracing import compiled
 from ..kernels._scaled_parts import validate_rows
 from ..models.targets import check_number_of_targets, check_targets, takes_missing, targets_type
 from ..sphere._typing import Array
-from ..streaming import InvalidRowsError
-from .predictors import METHODS, OF_TARGETS, columns_and_size, likelihood_of, prediction_functions
+from ..streaming.invalid_rows import InvalidRowsError, named
+from .predictors import (
+    METHODS,
+    OF_TARGETS,
+    columns_and_size,
+    likelihood_of,
+    loaded_specs,
+    prediction_functions,
+    traced,
+)
 
 _BATCH_ENTRIES = 2**21
 """Numbers in the covariances of a batch: 16 MB, of which a prediction holds a few at a time."""
@@ -79,15 +86,16 @@ def predict_in_batches(
             "model, or a posterior and likelihood=model.likelihood."
         )
     likelihood = likelihood_of(model, likelihood)
-    columns, size = columns_and_size(model)
+    specs = loaded_specs(model, method)
+    columns, size = (specs[0].shape[1], None) if specs else columns_and_size(model)
     if batch_size is None:
         batch_size = max(64, min(8_192, _BATCH_ENTRIES // (size or 1_024)))
     integer("batch_size", batch_size, at_least=1)
-    dtypes = [tf.as_dtype(gpflow.default_float())]
-    if method == OF_TARGETS:
-        dtypes.append(targets_type(likelihood))
     given = _rows(X, Y, with_targets=method == OF_TARGETS)
     num_rows = int(given["X"].shape[0])
+    dtypes = [spec.dtype for spec in specs] or [tf.as_dtype(gpflow.default_float())]
+    if method == OF_TARGETS and not specs:
+        dtypes.append(targets_type(likelihood, getattr(given["Y"], "dtype", None)))
     if columns not in (None, given["X"].shape[1]):
         raise ValueError(
             f"X must have {columns} columns, as many as the {type(model).__name__} was made for, "
@@ -118,11 +126,9 @@ def predict_in_batches(
             for array, part in zip(written, values, strict=True):
                 array[rows] = part
     if invalid or written is None:
-        more = f" and {len(invalid) - 10} more" if len(invalid) > 10 else ""
         raise InvalidRowsError(
-            f"{len(invalid)} rows have NaN or infinite numbers: "
-            f"{', '.join(map(str, invalid[:10]))}{more} (counted from zero); mend them, or leave "
-            "them out.",
+            f"{len(invalid)} rows have NaN or infinite numbers: {named(invalid)} (counted from "
+            "zero); mend them, or leave them out.",
             np.array(invalid),
             argument="X",
         )
@@ -164,15 +170,14 @@ def _with_fallback(function: Callable[..., Any]) -> Callable[..., Any]:
 
     def called(inputs: Any) -> Any:
         if not chosen:
-            specs = tf.nest.map_structure(
-                lambda part: tf.TensorSpec([None, *part.shape[1:]], part.dtype), inputs
-            )
-            traced = compiled(function, input_signature=[specs])
+            specs = [
+                tf.TensorSpec([None, *part.shape[1:]], part.dtype)
+                for part in tf.nest.flatten(inputs)
+            ]
             try:
-                traced.get_concrete_function()
+                chosen.append(traced(function, *specs))
             except Exception:  # called as it is, it says what is wrong, if it is
-                traced = function
-            chosen.append(traced)
+                chosen.append(function)
         return chosen[0](inputs)
 
     return called

@@ -14,9 +14,11 @@ from gpflow.models import GPModel
 from gpflow.posteriors import AbstractPosterior, PrecomputeCacheType
 
 from .._arguments import instance, short
+from .._tracing import Traced
 from ..covariances.columns import num_columns_of_any
 from ..covariances.latents import latent_gps
 from ..inducing_variables.multioutput import num_inducing
+from ..models.rows_model import RowsModel
 
 METHODS = ("predict_f", "predict_f_mean", "predict_y", "predict_log_density")
 """``predict_f_mean`` is the first result of ``predict_f``; the others are GPflow's methods."""
@@ -40,29 +42,33 @@ def prediction_functions(
     if isinstance(model, AbstractPosterior):
         if likelihood is not None:
             instance("likelihood", likelihood, Likelihood, "a GPflow likelihood")
-        return _functions(_cached(model, keep), likelihood)
+        return _functions(_predict_f(model, keep), likelihood)
     if likelihood is not None:
         raise ValueError(
             f"likelihood must be None for a {type(model).__name__}, which has its own, found "
             f"{type(likelihood).__name__}; leave it out, or pass model.posterior()."
         )
-    # Of a deep GP, a loaded SavedModel, or a model whose own methods do not use its posterior.
-    own = {
+    if isinstance(model, GPModel):
+        predict_f = model.predict_f
+        if _posterior_predicts(model):
+            predict_f = _predict_f(model.posterior(PrecomputeCacheType.TENSOR), keep)
+        own = {
+            name: _of_rows(getattr(model, name))
+            for name in METHODS[2:]
+            if _defining(model, name) not in (GPModel, RowsModel)  # these go by predict_f
+        }
+        return _functions(predict_f, model.likelihood) | own
+    # Of a deep GP, or a loaded SavedModel.
+    functions = {
         name: _of_rows(getattr(model, name))
         for name in METHODS
         if callable(getattr(model, name, None))
     }
-    if not own:
+    if not functions:
         raise ValueError(f"model must be a GPflow model or posterior, found {short(model)}.")
-    functions: dict[str, Callable[..., Any]] = {}
-    if "predict_f" in own:
-        functions["predict_f_mean"] = lambda X: own["predict_f"](X)[0]
-    if isinstance(model, GPModel) and hasattr(model, "posterior"):
-        own = {name: call for name, call in own.items() if _replaces_posterior(model, name)}
-        if "predict_f" not in own:
-            posterior = model.posterior(PrecomputeCacheType.TENSOR)
-            functions = _functions(_cached(posterior, keep), model.likelihood)
-    return functions | own
+    if "predict_f" in functions:
+        functions.setdefault("predict_f_mean", lambda X: functions["predict_f"](X)[0])
+    return functions
 
 
 def _of_rows(method: Callable[..., Any]) -> Callable[..., Any]:
@@ -74,36 +80,43 @@ def _of_rows(method: Callable[..., Any]) -> Callable[..., Any]:
     return of_rows
 
 
-def _replaces_posterior(model: GPModel, method: str) -> bool:
-    """Whether a subclass has a method of its own beside an inherited posterior, as CGLB has."""
-    of_method, of_posterior = (
-        next(kind for kind in type(model).__mro__ if name in vars(kind))
-        for name in (method, "posterior")
-    )
-    return of_method is not of_posterior and issubclass(of_method, of_posterior)
+def _posterior_predicts(model: GPModel) -> bool:
+    """Whether ``predict_f`` is that of the posterior: a subclass may have one of its own, as
+    GPflow's CGLB has."""
+    if not hasattr(model, "posterior"):
+        return False
+    of_posterior, of_prediction = (_defining(model, name) for name in ("posterior", "predict_f"))
+    return of_prediction is of_posterior or not issubclass(of_prediction, of_posterior)
 
 
-def _cached(posterior: AbstractPosterior, keep: bool) -> AbstractPosterior:
-    """A copy of the posterior with its cache; a cache that is there already stays as it is."""
+def _defining(model: GPModel, method: str) -> type:
+    return next(kind for kind in type(model).__mro__ if method in vars(kind))
+
+
+def _predict_f(posterior: AbstractPosterior, keep: bool) -> Callable[..., Any]:
+    """The predictions of a copy of the posterior with its cache, which is kept if it is there."""
     posterior = copy.copy(posterior)
     if posterior.cache is None:
         posterior.update_cache(PrecomputeCacheType.TENSOR)
     if keep:
         values = posterior.cache or ()
         posterior.cache = tuple(tf.Variable(value, trainable=False) for value in values)
-    return posterior
+    predict_f: Callable[..., Any] = posterior.predict_f
+    return predict_f
 
 
 def _functions(
-    posterior: AbstractPosterior, likelihood: Likelihood | None
+    predict_f: Callable[..., Any], likelihood: Likelihood | None
 ) -> dict[str, Callable[..., Any]]:
-    # AutoGraph, which the code of a user's likelihood may need, has nothing to rewrite in here.
-    predict_f = tf.autograph.experimental.do_not_convert(posterior.predict_f)
+    # No lambdas: AutoGraph, which a user's likelihood may need, cannot tell them apart.
+    def mean_and_variance(X: tf.Tensor) -> Any:
+        return predict_f(X)
 
-    def predict_f_mean(X: tf.Tensor) -> tf.Tensor:
+    def mean(X: tf.Tensor) -> tf.Tensor:
         return predict_f(X)[0]
 
-    functions = {"predict_f": predict_f, "predict_f_mean": predict_f_mean}
+    functions: dict[str, Callable[..., Any]]
+    functions = {"predict_f": mean_and_variance, "predict_f_mean": mean}
     if likelihood is None:
         return functions
 
@@ -118,6 +131,23 @@ def _functions(
     return functions | {"predict_y": predict_y, OF_TARGETS: predict_log_density}
 
 
+def traced(function: Callable[..., Any], *specs: tf.TensorSpec) -> Traced:
+    """The function, traced for such arguments.
+
+    :param specs: Those of X; for the log density, which takes a pair, those of X and Y.
+    """
+    signature = [specs] if len(specs) == 2 else list(specs)
+    found = Traced(lambda function: function, function, input_signature=signature)
+    found.concrete_function()
+    return found
+
+
+def loaded_specs(model: Any, method: str) -> list[tf.TensorSpec]:
+    """The arguments of a method of a loaded SavedModel; none for other models."""
+    concrete = getattr(getattr(model, method, None), "concrete_functions", None)
+    return tf.nest.flatten(concrete[0].structured_input_signature) if concrete else []
+
+
 def likelihood_of(model: Any, likelihood: Likelihood | None) -> Likelihood | None:
     """The model's own likelihood, or the one that is passed for a posterior."""
     own = getattr(model, "likelihood", None)
@@ -127,8 +157,10 @@ def likelihood_of(model: Any, likelihood: Likelihood | None) -> Likelihood | Non
 def columns_and_size(model: Any) -> tuple[int | None, int | None]:
     """The number of columns of X, and the numbers in the covariances of one row: M times the number
     of latent GPs. None for what the model does not know."""
-    if hasattr(model, "f_layers"):
-        model = model.f_layers[0]
+    if hasattr(model, "f_layers"):  # a deep GP, whose predictions hold all samples at once
+        sizes = [columns_and_size(layer)[1] or 0 for layer in model.f_layers]
+        samples = int(getattr(model, "num_prediction_samples", 1))
+        return model.f_layers[0].input_dim, samples * max(sizes) or None
     held = getattr(model, "inducing_variable", getattr(model, "X_data", None))
     data = getattr(model, "data", None)
     if held is None and isinstance(data, (tuple, list)):

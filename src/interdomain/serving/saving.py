@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -11,9 +10,16 @@ import gpflow
 import tensorflow as tf
 from gpflow.likelihoods import Likelihood
 
+from .._arguments import integer
 from .._tracing import compiled
 from ..models.targets import targets_type
-from .predictors import OF_TARGETS, columns_and_size, likelihood_of, prediction_functions
+from .predictors import (
+    OF_TARGETS,
+    columns_and_size,
+    likelihood_of,
+    prediction_functions,
+    traced,
+)
 
 
 def save(
@@ -50,6 +56,8 @@ def save(
         raise ValueError(f"path must be a new folder, found {target}; pass another, or delete it.")
     functions = prediction_functions(model, likelihood, keep=True)
     likelihood = likelihood_of(model, likelihood)
+    if num_columns is not None:
+        integer("num_columns", num_columns, at_least=1)
     columns = columns_and_size(model)[0] or num_columns
     if columns is None or num_columns not in (None, columns):
         raise ValueError(
@@ -62,9 +70,9 @@ def save(
     module, signatures = tf.Module(), {}
     variables: dict[int, tf.Variable] = {}
     for name, function in functions.items():
-        of_targets = name == OF_TARGETS
+        specs = [X, Y] if name == OF_TARGETS else [X]
         try:
-            traced = _traced(function, [(X, Y)] if of_targets else [X])
+            found = traced(function, *specs)
         except NotImplementedError:  # a likelihood without this prediction
             continue
         except Exception as error:
@@ -73,32 +81,21 @@ def save(
                 f"rows ({str(error).strip().splitlines()[0]}); pass a posterior, with "
                 "another likelihood or none, or the right num_columns."
             ) from error
-        setattr(module, name, traced)
-        graph = traced.get_concrete_function().graph
-        variables |= {id(variable): variable for variable in graph.variables}
-        signatures[name] = _signature(traced, [X, Y] if of_targets else [X])
+        setattr(module, name, found.function)
+        used = found.concrete_function().graph.variables
+        variables |= {id(variable): variable for variable in used}
+        signatures[name] = _signature(found.function, specs)
     module.variables_used = list(variables.values())  # SavedModel wants them in an attribute
     signatures["serving_default"] = signatures["predict_f"]
     tf.saved_model.save(module, str(target), signatures=signatures)
 
 
-def _traced(function: Callable[..., Any], specs: list[Any]) -> Any:
-    """The compiled function. AutoGraph is slow, and used only if the code of a user needs it."""
-    try:
-        traced = compiled(function, input_signature=specs)
-        traced.get_concrete_function()
-    except tf.errors.OperatorNotAllowedInGraphError:
-        traced = tf.function(function, input_signature=specs)
-        traced.get_concrete_function()
-    return traced
-
-
-def _signature(traced: Any, specs: list[tf.TensorSpec]) -> Any:
+def _signature(function: Any, specs: list[tf.TensorSpec]) -> Any:
     """The function with named results, as TensorFlow Serving calls it."""
 
     def named(*inputs: tf.Tensor) -> dict[str, tf.Tensor]:
         if len(inputs) == 2:
-            return {"log_density": traced(inputs)}
-        return dict(zip(("mean", "variance"), tf.nest.flatten(traced(*inputs)), strict=False))
+            return {"log_density": function(inputs)}
+        return dict(zip(("mean", "variance"), tf.nest.flatten(function(*inputs)), strict=False))
 
     return compiled(named, input_signature=specs)
