@@ -165,7 +165,7 @@ def additive(data: Data, num_inducing: int, unit: float, seed: int) -> dict[str,
 
     split = data.split
     started = time.perf_counter()
-    fit = idm.training.fit_additive(
+    fit = idm.tables.fit_additive(
         (split.X_train, split.Y_train), num_inducing, categorical=data.categorical, seed=seed
     )
     passed = time.perf_counter() - started
@@ -194,7 +194,7 @@ def both(data: Data, num_inducing: int, seed: int) -> dict[str, Any]:
         separate_lengthscales=True,
         active_dims=range(count),
     )
-    first = idm.training.fit_additive(train, num_inducing // 2, kernel=table, seed=seed)
+    first = idm.tables.fit_additive(train, num_inducing // 2, kernel=table, seed=seed)
     zonal = idm.kernels.SphericalMatern52(
         weight_variances=np.ones(len(zonal_dims)), active_dims=zonal_dims
     )

@@ -44,8 +44,8 @@ WITH_FIT = {
     "diagnostics.recommend.recommend",
     "kernels.zonal.free_spectrum.FreeSpectrum",
     "models.collapsed_svgp.CollapsedSVGP",
-    "training.additive.fit_additive",
-    "training.race.race",
+    "tables.additive.fit_additive",
+    "tables.race.race",
     "training.sgpr.fit_sgpr",
 }
 """Those that take seconds."""

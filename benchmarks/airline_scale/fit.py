@@ -99,7 +99,7 @@ def additive(
     rows = open_rows(Path(folder))
     data = (rows.X_train, rows.Y_train)
     start = time.perf_counter()
-    outcome = idm.training.fit_additive(
+    outcome = idm.tables.fit_additive(
         data,
         num_inducing,
         names=COLUMNS if rows.X_train.shape[1] == len(COLUMNS) else None,

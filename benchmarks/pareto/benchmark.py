@@ -3,11 +3,11 @@
 Nine data sets: kin8nm, power, protein, keggdirected (first split), beijing_pm25 (a tenth held out),
 flights (200,000 made-up rows, as in `airline_scale`: the delay), terrain (the mountain range that
 ships with matplotlib), banana and mnist, zeros against ones (Bernoulli). Each model runs in a
-process of its own, on the seconds of its processors (`training.race(clock="cpu")`); imports and
+process of its own, on the seconds of its processors (`tables.race(clock="cpu")`); imports and
 predictions of test rows do not count, k-means, tracing and everything else does. Columns and the
 target of a regression are standardised.
 svgp_M        GPflow's SVGP with M points (k-means), Matern-5/2 with a lengthscale for each column,
-              natural gradients and Adam, minibatches of 1,000: the defaults of `training.race`
+              natural gradients and Adam, minibatches of 1,000: the defaults of `tables.race`
 svgp_M_adam   ... Adam 0.01 for all
 gpytorch_M    GPyTorch's SVGP, the same points and kernel, Adam 0.01, single precision, its default;
               left out if it is not installed

@@ -79,7 +79,7 @@ def images(data: str) -> bool:
 
 
 def candidate(kind: str, num_inducing: int = 500, **training: Any) -> Callable[[Task], Result]:
-    """What `diagnostics.candidates` calls `kind`, trained by `training.race`.
+    """What `diagnostics.candidates` calls `kind`, trained by `tables.race`.
 
     :param training: replaces arguments of `training.fit`.
     """
@@ -98,7 +98,7 @@ def candidate(kind: str, num_inducing: int = 500, **training: Any) -> Callable[[
         if found.training == "fit" and kind != "exact":
             # The race ends it, not a number of steps.
             own = {key: value for key, value in entrant.arguments.items() if key != "steps"}
-            entrant = idm.training.Entrant(entrant.build, own | training)
+            entrant = idm.tables.Entrant(entrant.build, own | training)
         prepared = time.process_time() - started
         return {**raced(task, entrant), "choosing_seconds": prepared}
 
@@ -117,11 +117,11 @@ def effects_of_columns(task: Task) -> Result:
     import interdomain as idm
 
     def build(rows: Rows) -> Any:
-        return idm.training.fit_additive(
+        return idm.tables.fit_additive(
             rows, FEATURES_OF_COLUMNS, effects="main", progress=False
         ).model
 
-    return raced(task, idm.training.Entrant(build, trained=True))
+    return raced(task, idm.tables.Entrant(build, trained=True))
 
 
 def boosted_trees(task: Task) -> Result:
@@ -164,7 +164,7 @@ def raced(task: Task, entrant: Any) -> Result:
     """What the test rows say of a model at the budgets."""
     import interdomain as idm
 
-    race = idm.training.race(
+    race = idm.tables.race(
         {task.method: entrant},
         task.train,
         list(task.seconds),

@@ -24,6 +24,7 @@ from . import (
     serving,
     sphere,
     streaming,
+    tables,
     training,
     transforms,
 )
@@ -60,6 +61,7 @@ __all__ = [
     "serving",
     "sphere",
     "streaming",
+    "tables",
     "training",
     "transforms",
 ]

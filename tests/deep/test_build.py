@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from interdomain import deep, training
+from interdomain import deep, tables
 from tests.posteriors.graph_ops import count_ops
 
 rng = np.random.default_rng(0)
@@ -64,8 +64,8 @@ def test_a_step_is_learned() -> None:
         return model
 
     arguments = {"batch_size": 100, "steps": 300, "natural_gradient": True}
-    found = training.race(
-        {"deep": training.Entrant(build, arguments)},
+    found = tables.race(
+        {"deep": tables.Entrant(build, arguments)},
         (x, y),
         seconds=1e6,
         validation_data=(away, np.sign(away)),

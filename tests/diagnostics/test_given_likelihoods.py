@@ -15,7 +15,7 @@ import interdomain as idm
 from interdomain.diagnostics.candidates import _likelihood_code
 from interdomain.diagnostics.prepared import prepare
 from interdomain.diagnostics.recommend import _reasons
-from interdomain.training import Race, RaceEntry, RacePoint
+from interdomain.tables import Race, RaceEntry, RacePoint
 from tests.models.small import (
     KnownNoise,
     WithoutMissing,

@@ -98,13 +98,14 @@ def untrained(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     called = []
 
     def replace(name: str, instead: Any) -> None:
-        signature = inspect.signature(getattr(idm.training, name))
+        module = idm.tables if name == "fit_additive" else idm.training
+        signature = inspect.signature(getattr(module, name))
 
         def checked(*arguments: Any, **options: Any) -> Any:
             called.append(name)
             return instead(**signature.bind(*arguments, **options).arguments)
 
-        monkeypatch.setattr(idm.training, name, checked)
+        monkeypatch.setattr(module, name, checked)
 
     def additive(data: Any, num_inducing: int, categorical: list[int]) -> Any:
         kernel = idm.kernels.Additive.from_data(data[0], categorical=categorical)
@@ -215,9 +216,9 @@ def raced(densities: dict[str, float], **arguments: Any) -> tuple[Any, list[dict
     def race(models: Any, data: Any, seconds: Any, **options: Any) -> Any:
         (name,) = models
         asked.append({"name": name, "rows": data[0], "seconds": seconds[0], **options})
-        point = idm.training.RacePoint(1.0, None, densities.get(name, -9.0), 0.5)
-        entry = idm.training.RaceEntry(name, None, (point,), 0.1, None)
-        return idm.training.Race({name: entry}, tuple(seconds), "cpu", 100, 20)
+        point = idm.tables.RacePoint(1.0, None, densities.get(name, -9.0), 0.5)
+        entry = idm.tables.RaceEntry(name, None, (point,), 0.1, None)
+        return idm.tables.Race({name: entry}, tuple(seconds), "cpu", 100, 20)
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(module, "race", race)

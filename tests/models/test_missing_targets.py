@@ -13,7 +13,7 @@ from gpflow.likelihoods import Gaussian
 import interdomain as idm
 from interdomain.diagnostics.prepared import prepare
 from interdomain.models import CollapsedSVGP, StructuredSGPR
-from interdomain.training import Entrant
+from interdomain.tables import Entrant
 from tests.models.small import (
     VALUES,
     X,
@@ -125,6 +125,6 @@ def test_a_table_keeps_rows_whose_targets_are_missing() -> None:
         ),
         "others": Entrant(lambda data: StructuredSGPR(data, kernel(), points(), progress=False)),
     }
-    entries = idm.training.race(entrants, (rows, Y), 1, progress=False).entries
+    entries = idm.tables.race(entrants, (rows, Y), 1, progress=False).entries
     assert entries["those"].error is None and np.isfinite(entries["those"].trace[-1].rmse)
     assert "NaN or infinite numbers" in str(entries["others"].error)

@@ -29,7 +29,7 @@ class DeepGP(gpflux.models.deep_gp.DeepGP, BayesianModel, ExternalDataTrainingLo
 
     It is a ``gpflux.models.DeepGP``, with its Keras models, and also a GPflow model: it can be
     trained by :func:`interdomain.training.fit`, with minibatches, checkpoints, exact resumption and
-    natural gradients for the last layer, by :func:`interdomain.training.race`, and by GPflow's
+    natural gradients for the last layer, by :func:`interdomain.tables.race`, and by GPflow's
     SciPy optimizer. The bound is
 
         E[log p(y | f_L)] - sum_l KL(q_l),

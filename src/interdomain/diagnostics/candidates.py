@@ -19,7 +19,7 @@ from gpflow.quadrature import NDiagGHQuadrature
 from gpflow.utilities import deepcopy
 
 from ..models.targets import densities_of, number_of_latents
-from ..training import Entrant
+from ..tables import Entrant
 from ..transforms import PrincipalNegation
 from . import recipes
 from .nystrom import rank_transforms
@@ -78,7 +78,7 @@ class Candidate:
 
     @property
     def entrant(self) -> Entrant:
-        """The candidate as an entrant of a :func:`~interdomain.training.race`.
+        """The candidate as an entrant of a :func:`~interdomain.tables.race`.
 
         Each model that it builds has its own copy of the likelihood."""
 

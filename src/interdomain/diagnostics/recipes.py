@@ -198,7 +198,7 @@ def patches(
 
 def effects(X: Any, Y: Any, num_inducing: int, categorical: list[int]) -> Any:
     """A sum of effects of single columns and of pairs."""
-    fit = idm.training.fit_additive((X, Y), num_inducing, categorical=categorical)
+    fit = idm.tables.fit_additive((X, Y), num_inducing, categorical=categorical)
     model = fit.model
     return model
 
@@ -206,7 +206,7 @@ def effects(X: Any, Y: Any, num_inducing: int, categorical: list[int]) -> Any:
 def effects_and_harmonics(X: Any, Y: Any, num_inducing: int, categorical: list[int]) -> Any:
     """Effects of single columns and of pairs, and harmonics of all columns."""
     half = num_inducing // 2
-    effects = idm.training.fit_additive((X, Y), half, categorical=categorical).model
+    effects = idm.tables.fit_additive((X, Y), half, categorical=categorical).model
     zonal = idm.kernels.SphericalMatern52(weight_variances=np.ones(X.shape[1]))
     few = idm.inducing_variables.SphericalHarmonics.for_kernel(zonal, X.shape[1], max_degree=2)
     harmonics = idm.models.StructuredSGPR(

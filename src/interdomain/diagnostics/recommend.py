@@ -20,8 +20,8 @@ from tqdm import tqdm
 
 from .._arguments import boolean, choice, instance, integer, number
 from ..models.targets import densities_of
-from ..training import Race, RaceEntry, race
-from ..training.race import CLOCKS, Clock
+from ..tables import Race, RaceEntry, race
+from ..tables.race import CLOCKS, Clock
 from .candidates import Candidate, Sizes, best_negations, candidates_for
 from .prepared import PreparedData, prepare
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ..training import Race
+from ..tables import Race
 from .axes import new_axes
 
 if TYPE_CHECKING:
@@ -16,7 +16,7 @@ def race(race: Race, ax: Axes | None = None) -> Axes:
 
     The best model is first in the legend. A model that failed before it was evaluated is not drawn.
 
-    :param race: From :func:`interdomain.training.race`.
+    :param race: From :func:`interdomain.tables.race`.
     :param ax: Where to draw; a new figure by default.
     :return: The axes.
     :raises ImportError: If there is no matplotlib.

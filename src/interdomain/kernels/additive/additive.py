@@ -45,7 +45,7 @@ class Additive(DecomposedKernel):
     the columns: their covariances with f depend on no parameter, and Kuu is diagonal. One pass
     over the rows serves all variances, lengthscales and the noise.
     :func:`interdomain.diagnostics.effects` splits a fitted model into its effects, and
-    :func:`interdomain.training.fit_additive` does all of this in one call, including the choice of
+    :func:`interdomain.tables.fit_additive` does all of this in one call, including the choice of
     interactions.
 
     >>> import gpflow, numpy as np, interdomain as idm

@@ -18,12 +18,12 @@ from tqdm import tqdm
 from .._arguments import boolean, choice, function, instance, integer, number
 from ..models import CollapsedSVGP, StructuredSGPR
 from ..serving import predict_in_batches
-from .arguments import pair_of_matrices
-from .collapsed import fit_collapsed
-from .loop import fit
-from .progress import StopFit
-from .sgpr import fit_sgpr
-from .validation import num_functions
+from ..training.arguments import pair_of_matrices
+from ..training.collapsed import fit_collapsed
+from ..training.loop import fit
+from ..training.progress import StopFit
+from ..training.sgpr import fit_sgpr
+from ..training.validation import num_functions
 
 Clock: TypeAlias = Literal["wall", "cpu"]
 
@@ -58,8 +58,9 @@ class Entrant:
 
     :ivar build: a function that takes the training rows (X ``[N, D]``, Y ``[N, P]``) and returns a
         new model of them.
-    :ivar arguments: arguments of the function that trains it: :func:`fit_sgpr` for a
-        StructuredSGPR, :func:`fit_collapsed` for a CollapsedSVGP, :func:`fit` for any other model.
+    :ivar arguments: arguments of the function that trains it: ``training.fit_sgpr`` for a
+        StructuredSGPR, ``training.fit_collapsed`` for a CollapsedSVGP, ``training.fit`` for any
+        other model.
     :ivar trained: whether the model that ``build`` returns is already trained, as with
         :func:`fit_additive`.
     """
@@ -201,14 +202,15 @@ def race(
     ...     kernel = idm.kernels.Periodized.from_data(base, data[0])
     ...     features = idm.inducing_variables.PeriodicFourierFeatures.for_kernel(kernel, 20)
     ...     return idm.models.StructuredSGPR(data, kernel, features)
-    >>> found = idm.training.race({"points": points, "waves": waves}, (X, Y), 2, progress=False)
+    >>> found = idm.tables.race({"points": points, "waves": waves}, (X, Y), 2, progress=False)
     >>> sorted(found.ranking)
     ['points', 'waves']
 
-    A StructuredSGPR is trained by :func:`fit_sgpr` and a CollapsedSVGP by :func:`fit_collapsed`;
-    these end by themselves, whatever the time, and the model is evaluated then. A model that holds
-    its data is trained by :func:`fit` with L-BFGS, and any other by :func:`fit` with minibatches of
-    1,000 rows and its defaults. Use an :class:`Entrant` to train a model differently.
+    A StructuredSGPR is trained by ``training.fit_sgpr`` and a CollapsedSVGP by
+    ``training.fit_collapsed``; these end by themselves, whatever the time, and the model is
+    evaluated then. A model that holds its data is trained by ``training.fit`` with L-BFGS, and any
+    other by ``training.fit`` with minibatches of 1,000 rows and its defaults. Use an
+    :class:`Entrant` to train a model differently.
 
     :param models: by name, functions that build a model, or instances of :class:`Entrant`.
     :param data: (X ``[N, D]``, Y ``[N, P]``), finite; NaN in Y is for likelihoods that leave it out

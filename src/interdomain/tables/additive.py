@@ -14,11 +14,11 @@ from .._arguments import boolean, instance, integer, items, number
 from ..kernels import Additive, FiniteRank
 from ..models import StructuredSGPR
 from ..streaming.invalid_rows import MISSING
+from ..training.loop import fit
+from ..training.pursuit import fit_quietly
+from ..training.results import FitResult
 from .effects import begin, features_for, first_size, same_columns, with_pairs
-from .loop import fit
 from .pairs import RankedPair, choose_pairs, features_of
-from .pursuit import fit_quietly
-from .results import FitResult
 
 _CHOSEN = "chosen"
 
@@ -114,7 +114,7 @@ def fit_additive(
     >>> import numpy as np, interdomain as idm
     >>> X = np.random.default_rng(0).uniform(size=[300, 3])
     >>> Y = np.sin(5 * X[:, :1]) + 4 * (X[:, 1:2] - 0.5) * (X[:, 2:] - 0.5)
-    >>> fitted = idm.training.fit_additive(
+    >>> fitted = idm.tables.fit_additive(
     ...     (X, Y), 60, names=["age", "load", "heat"], steps=30, progress=False
     ... )
     >>> [pair.name for pair in fitted.pairs]
@@ -125,7 +125,7 @@ def fit_additive(
 
     This function runs in one process and keeps no checkpoints. To use a strategy, to skip invalid
     rows or to resume a run, build :class:`~interdomain.models.StructuredSGPR` with
-    ``fitted.kernel`` and call :func:`fit`.
+    ``fitted.kernel`` and call ``training.fit``.
 
     :param data: (X ``[N, D]``, Y ``[N, P]``) as arrays or memory-mapped arrays. If ``kernel`` is
         given, anything from which :class:`~interdomain.models.StructuredSGPR` can draw rows.
@@ -150,7 +150,7 @@ def fit_additive(
     :param turns: how often pairs are ranked and trained with, at most.
     :param least_gain: how many nats a pair has to gain on the subset to be chosen.
     :param seed: the seed for drawing the subset. The same seed gives the same result.
-    :param options: options of SciPy's L-BFGS-B, for every fit; see :func:`fit`.
+    :param options: options of SciPy's L-BFGS-B, for every fit; see ``training.fit``.
     :param progress: show progress bars.
     :raises ValueError: for wrong arguments; for data that are not arrays, if ``kernel`` is not
         given; for columns that are constant, have missing values or nearly as many levels as rows

@@ -10,9 +10,9 @@ import tensorflow as tf
 
 import interdomain as idm
 from interdomain.kernels import Additive, FiniteRank
-from interdomain.training import AdditiveFit, fit_additive
-from interdomain.training.effects import begin
-from interdomain.training.pairs import choose_pairs
+from interdomain.tables import AdditiveFit, fit_additive
+from interdomain.tables.effects import begin
+from interdomain.tables.pairs import choose_pairs
 
 RNG = np.random.default_rng(0)
 X = RNG.uniform(size=[400, 5])
@@ -104,12 +104,12 @@ def test_gains_are_those_of_models_with_the_pairs() -> None:
 
 
 def test_groups_and_the_shortlist(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("interdomain.training.additive._SUBSET_STEPS", 10)
+    monkeypatch.setattr("interdomain.tables.additive._SUBSET_STEPS", 10)
     model = fitted((X, Y), 60, effects="main", steps=1).model
     kernel = model.kernel.kernel
     options: dict[str, Any] = {"share": 16, "unit": float(np.var(Y)), "progress": False}
     whole = choose_pairs(model, kernel, room=64, least_gain=1.0, **options)
-    monkeypatch.setattr("interdomain.training.pairs._GROUP", 80)
+    monkeypatch.setattr("interdomain.tables.pairs._GROUP", 80)
     parts = choose_pairs(model, kernel, room=64, least_gain=1.0, **options)
     for some, others in zip(whole, parts, strict=True):
         assert [pair.effect for pair in some] == [pair.effect for pair in others]
@@ -122,8 +122,8 @@ def test_groups_and_the_shortlist(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_effects_that_are_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("interdomain.training.additive._SUBSET_STEPS", 15)
-    monkeypatch.setattr("interdomain.training.additive._TURN_STEPS", 5)
+    monkeypatch.setattr("interdomain.tables.additive._SUBSET_STEPS", 15)
+    monkeypatch.setattr("interdomain.tables.additive._TURN_STEPS", 5)
     table = np.column_stack([X[:, :3], STATION])
     target = table[:, :1] * (STATION[:, None] == 1) + 0.1 * Y / 1e6
     options: dict[str, Any] = {"names": ["a", "b", "c", "station"], "categorical": ["station"]}

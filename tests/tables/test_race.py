@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 import interdomain as idm
-from interdomain.training import Entrant, Race, race
+from interdomain.tables import Entrant, Race, race
 
 RNG = np.random.default_rng(0)
 X = RNG.uniform(-1, 1, size=(80, 1))
@@ -60,7 +60,7 @@ def nothing(data: Any) -> Any:
 @pytest.fixture(scope="module")
 def clock() -> Iterator[None]:
     """A second passes between two looks at a clock, a thousand of all processors together."""
-    module = sys.modules["interdomain.training.race"]
+    module = sys.modules["interdomain.tables.race"]
     ticks = itertools.count()
     clocks = {"wall": lambda: float(next(ticks)), "cpu": lambda: 1000.0 * next(ticks)}
     with pytest.MonkeyPatch.context() as patch:
