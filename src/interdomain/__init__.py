@@ -28,12 +28,10 @@ from . import (
     training,
     transforms,
 )
-from ._constructors import check_constructors
 from ._tracing import leave_unconverted
 
-check_constructors(__name__)
 leave_unconverted(__name__)
-del check_constructors, leave_unconverted
+del leave_unconverted
 
 __version__ = "0.2.0"
 

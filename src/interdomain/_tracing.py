@@ -29,7 +29,6 @@ from typing import Any, TypeVar
 
 import tensorflow as tf
 
-from ._constructors import loaded_modules
 from ._graph_memory import freed_with_its_graph
 
 Function = TypeVar("Function", bound=Callable[..., Any])
@@ -46,6 +45,13 @@ def calls_user_code(function: Function) -> Function:
     """
     setattr(function, _CALLS_USER_CODE, True)
     return function
+
+
+def loaded_modules(package: str) -> list[str]:
+    """The names of a package and of those of its modules that are already imported. Nothing is
+    imported to find them, because that would load subpackages that are imported on demand.
+    """
+    return sorted(name for name in sys.modules if name == package or name.startswith(f"{package}."))
 
 
 def leave_unconverted(package: str) -> None:

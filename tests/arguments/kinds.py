@@ -198,36 +198,3 @@ def integers(
     if huge:
         wrong |= {"huge": [HUGE] * size}
     return _argument(lambda: good, wrong, optional, without)
-
-
-NAME = _argument(
-    "right", {"number": 3, "spaces": "not valid", "empty text": "", "object": NOTHING}, True
-)
-SEED = integer(0, 0)
-ACTIVE_DIMS = _argument(
-    lambda: [0],
-    {
-        "text": "bad",
-        "number": 1.5,
-        "fractions": [0.5],
-        "NaN": np.nan,
-        "empty": [],
-        "object": NOTHING,
-        "twice": [0, 0],
-    },
-    True,
-)
-LARGE = boolean()
-
-
-def q_mu(shape: tuple[int, ...]) -> Argument:
-    return array(np.zeros(shape), optional=True)
-
-
-def q_of_blocks(*shape: int) -> Argument:
-    argument = array(np.zeros([1, *shape]), optional=True)
-    return Argument(lambda: [np.zeros(shape)], argument.wrong)
-
-
-def q_sqrt(size: int) -> Argument:
-    return array(np.eye(size)[None], optional=True)

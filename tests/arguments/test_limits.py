@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Callable
 from typing import Any
 
@@ -12,8 +11,6 @@ import pytest
 from gpflow.inducing_variables import InducingPoints
 
 from interdomain import _arguments, diagnostics, inducing_variables, kernels, models, sphere
-from tests.arguments.parts import box
-from tests.arguments.table import TABLE
 
 HUGE = 10**9
 
@@ -74,12 +71,13 @@ def test_the_cost_is_told_before_anything_is_built(name: str) -> None:
 def test_a_keyword_lifts_the_limit(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(_arguments, "MAX_GIB", 1e-5)
     kernel = kernels.ArcCosine()
+    box = kernels.Periodized(gpflow.kernels.Matern32(), 0.0, 1.0)
     for build in (
         lambda **a: inducing_variables.SphericalHarmonics(3, [0, 1], **a),
         lambda **a: inducing_variables.SphericalHarmonics.for_kernel(kernel, 2, 3, **a),
         lambda **a: inducing_variables.IntervalFourierFeatures(0, 1, 3, **a),
         lambda **a: inducing_variables.PeriodicFourierFeatures(0, 1, [[0], [1]], **a),
-        lambda **a: inducing_variables.PeriodicFourierFeatures.for_kernel(box(), 3, **a),
+        lambda **a: inducing_variables.PeriodicFourierFeatures.for_kernel(box, 3, **a),
         lambda **a: inducing_variables.ActivationFeatures.random(2, 3, "relu", 3, **a),
         lambda **a: inducing_variables.HarmonicInducingPoints(np.zeros((3, 1)), 2, **a),
         additive,
@@ -87,10 +85,3 @@ def test_a_keyword_lifts_the_limit(monkeypatch: pytest.MonkeyPatch) -> None:
         with pytest.raises(ValueError, match="allow_large=True"):
             build()
         build(allow_large=True)
-
-
-def test_every_limit_has_the_same_keyword() -> None:
-    for name, (make, arguments) in TABLE.items():
-        if "allow_large" in arguments:
-            parameter = inspect.signature(make).parameters["allow_large"]
-            assert parameter.kind is parameter.KEYWORD_ONLY and parameter.default is False, name

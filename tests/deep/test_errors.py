@@ -108,7 +108,6 @@ PARTS: list[tuple[Callable[[], Any], str]] = [
     (lambda: harmonics(1, q_mu=np.zeros([3, 1])), "q_mu must have shape"),
     (lambda: harmonics(1, full_cov=True, full_output_cov=True), "found True for both"),
     (lambda: harmonics(1, num_samples=0), "num_samples must be"),
-    (lambda: harmonics(1, name="no name"), "name must be a Python identifier"),
 ]
 
 
@@ -126,8 +125,6 @@ def test_models() -> None:
         deep.DeepGP([gpflow.kernels.RBF()], likelihood)  # type: ignore[list-item]
     with pytest.raises(ValueError, match="likelihood must be a GPflow likelihood"):
         deep.DeepGP([harmonics(1)], 0.1)  # type: ignore[arg-type]
-    with pytest.raises(TypeError, match="did you mean num_samples"):
-        deep.DeepGP([harmonics(1)], likelihood, num_sample=1)  # type: ignore[call-arg]
     model = deep.DeepGP([hidden(), harmonics(1)], likelihood)
     with pytest.raises(NotImplementedError, match="predict_f_samples"):
         model.predict_f(X, full_cov=True)

@@ -20,7 +20,6 @@ except ImportError as error:
         "pip install 'interdomain[deep]'."
     ) from error
 
-from .._constructors import check_constructors
 from .._tracing import leave_unconverted
 from .activation import ActivationLayer
 from .additive import AdditiveLayer
@@ -32,9 +31,8 @@ from .model import DeepGP
 from .orthogonal import OrthogonalLayer
 from .structured import StructuredLayer
 
-check_constructors(__name__)
 leave_unconverted(__name__)
-del check_constructors, leave_unconverted, gpflux
+del leave_unconverted, gpflux
 
 __all__ = [
     "ActivationLayer",
