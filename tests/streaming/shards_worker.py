@@ -127,26 +127,6 @@ if ALONE:
     whole.kernel, whole.inducing_variable = trained.kernel, trained.inducing_variable
     found["bound of one process"] = float(whole.elbo())
 
-# Labels, in passes that both share.
-LABELS = (Y > 0.2) * 1.0
-
-
-def make_classifier(data: Any, strategy: Any) -> Any:
-    kernel, harmonics = parts_of_models()
-    likelihood = gpflow.likelihoods.Bernoulli()
-    options = {"batch_size": 16, "progress": False, "strategy": strategy}
-    return idm.models.CollapsedSVGP(data, kernel, likelihood, harmonics, **options)
-
-
-parts = {name: (X[slice(*ends)], LABELS[slice(*ends)]) for name, ends in ENDS.items()}
-classifiers = [make_classifier(Shards(parts), one) for one in (strategy, None)[: 1 + ALONE]]
-fits = [
-    idm.training.fit_collapsed(one, max_passes=3, steps=3, progress=False) for one in classifiers
-]
-found["bounds"], found["bounds by one process"] = list(fits[0].elbos), list(fits[-1].elbos)
-q = classifiers[0]._whitened_q()
-found["classifier"] = checksum(*[p.numpy() for p in classifiers[0].parameters], *q)
-
 split.extend((X, Y))
 split.extend((X[:1], Y[:1]))  # a row less than there are workers
 found["extended"] = split.num_data

@@ -194,9 +194,6 @@ def test_two_workers_one_of_which_is_killed(rows: Rows, tmp_path: Path) -> None:
     assert one["chosen"] == two["chosen"] == one["chosen by one process"]
     assert len(one["chosen"]) == 30
     assert one["features"] == two["features"] and len(one["features"]) == 24
-    assert len(one["bounds"]) == 3 and one["bounds"] == two["bounds"]
-    assert one["bounds"] == pytest.approx(one["bounds by one process"], rel=1e-9)
-    assert one["classifier"] == two["classifier"]
     assert one["extended"] == two["extended"] == 2 * one["rows"] + 1
     assert one["invalid"].startswith("RuntimeError: worker 1 failed: InvalidRowsError: data['b']")
     assert two["invalid"].startswith("InvalidRowsError: data['b']: 1 rows")

@@ -13,9 +13,7 @@ import tensorflow_probability as tfp
 from gpflow.likelihoods import Bernoulli, Gaussian, MultiClass, Poisson, Softmax, StudentT
 
 import interdomain as idm
-from interdomain.streaming import pass_files
 from interdomain.streaming.expectations import how_expected
-from interdomain.streaming.site_contributions import SiteContributions
 from interdomain.training import fit_collapsed
 from interdomain.training.passes import Passes
 from interdomain.training.separation import warn_of_separation
@@ -169,34 +167,6 @@ def test_wrong_arguments() -> None:
             fit_collapsed(**{"model": model, **arguments})
     with pytest.raises(ValueError, match="call interdomain.training.fit_collapsed"):
         idm.training.fit_sgpr(model)  # type: ignore[arg-type]
-
-
-def test_a_fit_that_is_interrupted_in_a_pass_goes_on_in_it(
-    tmp_path: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(pass_files, "SECONDS_BETWEEN", 0.0)
-    arguments: dict[str, Any] = {"max_passes": 4, "steps": 3, "progress": False}
-    whole = fit_collapsed(model_of("Poisson", batch_size=2), **arguments)
-    rows: list[int] = []
-    original = SiteContributions.evaluate
-
-    def counted(self: Any, X: Any, Y: Any, q: Any) -> Any:
-        if breaks and sum(rows) >= 2 * 60 + 40:
-            raise KeyboardInterrupt
-        rows.append(len(X))
-        return original(self, X, Y, q)
-
-    monkeypatch.setattr(SiteContributions, "evaluate", counted)
-    breaks = True
-    with pytest.raises(KeyboardInterrupt):
-        fit_collapsed(model_of("Poisson", batch_size=2), checkpoint_dir=tmp_path, **arguments)
-    breaks = False
-    rows.clear()
-    resumed = model_of("Poisson", batch_size=2)
-    found = fit_collapsed(resumed, checkpoint_dir=tmp_path, resume=True, **arguments)
-    # Two blocks of eight batches of the third pass were kept.
-    assert sum(rows) <= (60 - 32) + 60 + 4 * 4
-    np.testing.assert_allclose(found.elbos, whole.elbos, rtol=1e-9)
 
 
 def test_labels_that_can_be_told_apart_are_warned_of() -> None:

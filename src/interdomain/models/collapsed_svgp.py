@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import functools
-import os
-import zlib
 from typing import Any, NamedTuple
 
 import gpflow
@@ -22,7 +20,7 @@ from ..covariances.columns import check_inputs
 from ..sphere._typing import Array
 from ..streaming.identity import differing_parameter
 from ..streaming.rows_provider import RowsProvider
-from ..streaming.site_contributions import SiteContributions, WhitenedQ
+from ..streaming.site_contributions import NotFiniteError, SiteContributions, WhitenedQ
 from ..streaming.site_sums import SiteContent, SiteStatistics
 from .rows_model import RowsModel, arguments_of_rows, checked_features
 from .site_evidence import SiteEvidence, prior_of
@@ -87,8 +85,8 @@ class CollapsedSVGP(RowsModel):
     subset first, and then freezes them). Waves of a box and additive features depend on no
     parameter. Points depend on the kernel's parameters, which have to be frozen.
 
-    **Large data, several machines**: as for :class:`StructuredSGPR`. Arrays, files, datasets and
-    shards are read a batch at a time; a pass stores its progress in ``checkpoint_path``.
+    **Large data**: as for :class:`StructuredSGPR`. Arrays, files and datasets are read a batch at a
+    time. ``fit_collapsed`` keeps its state after each pass.
 
     :param data: (X ``[N, D]``, Y ``[N, P]``): see :class:`StructuredSGPR`.
     :param kernel: A kernel of one output, shared by the latent GPs.
@@ -107,11 +105,7 @@ class CollapsedSVGP(RowsModel):
     :param on_invalid: What to do with rows that have NaN or infinite numbers: "raise" or "skip".
         NaN in Y stands for a value that is missing, and the row stays, if the likelihood is one of
         your own that leaves such values out and says so by an attribute ``allow_nan = True``.
-    :param checkpoint_path: A file (a folder for data in parts or several workers) in which a pass
-        stores its progress: every minute, when it is interrupted and when it ends. A model with the
-        same q and data that finds it continues from there.
     :param progress: Show a progress bar in passes that take more than a second.
-    :param strategy: A ``tf.distribute`` strategy whose workers share the rows.
     :raises ValueError: For arguments that are wrong or do not go together; in a pass, for targets
         that the likelihood does not know, rows that are not finite or not those of the first pass,
         or outside of the box of the features.
@@ -130,9 +124,7 @@ class CollapsedSVGP(RowsModel):
         num_latent_gps: int | None = None,
         batch_size: int | None = None,
         on_invalid: str = "raise",
-        checkpoint_path: str | os.PathLike[str] | None = None,
         progress: bool = True,
-        strategy: tf.distribute.Strategy | None = None,
     ) -> None:
         why = "the latent GPs share the kernel, and are independent"
         features = checked_features("CollapsedSVGP", data, kernel, inducing_variable, why)
@@ -145,9 +137,9 @@ class CollapsedSVGP(RowsModel):
                 mean_function,
                 batch_size=batch_size,
                 on_invalid=on_invalid,
-                checkpoint_path=checkpoint_path,
+                checkpoint_path=None,
                 progress=progress,
-                strategy=strategy,
+                strategy=None,
             ),
             missing=takes_missing(likelihood),
         )
@@ -162,7 +154,7 @@ class CollapsedSVGP(RowsModel):
         self._sums_of_sites: tuple[tf.Variable, ...] = ()
         self._features_of_sites: dict[str, Array] = {}
         self._num_data: int | None = None
-        self._last: tuple[tuple[Any, ...], PassResult] | None = None
+        self._last: tuple[list[Any], PassResult] | None = None
 
     @property
     def num_data(self) -> int:
@@ -256,35 +248,37 @@ class CollapsedSVGP(RowsModel):
 
         This takes a pass over the rows if anything has changed since the last one.
         """
-        key = self._state()
-        if self._last is not None and self._last[0] == key:
+        state = self._state()
+        if self._last is not None and _same(self._last[0], state):
             return self._last[1]
         features = self._features
 
         def told(X: Array, Y: Array) -> None:
             self._provider.warn_of(features, X, Y)
 
-        content = self._content()
-        statistics = self._provider.pass_over(content, self._provider.path, told=told)
-        self._num_data = statistics.num_rows
-        result = self._result(statistics)
-        self._last = key, result
+        content: Any = self._content()
+        try:
+            statistics: Any = self._provider.pass_over(content, told=told)
+        except NotFiniteError:
+            none = np.zeros(self._contributions().num_parameters)
+            result = PassResult(
+                -np.inf, self.sites, self.sites, none, np.outer(none, none), -np.inf
+            )
+        else:
+            self._num_data = statistics.num_rows
+            result = self._result(statistics)
+        self._last = state, result
         return result
 
-    def _state(self) -> tuple[Any, ...]:
+    def _state(self) -> list[Any]:
         """Everything that the result of a pass depends on."""
-        values = tuple(p.numpy().tobytes() for p in self.parameters)
-        sums = tuple(zlib.crc32(v.numpy()) for v in self._site_variables())
-        return self._provider.version, values, sums
+        sites = self.sites  # which makes the features, if there are none yet
+        return [self._provider.version, *(p.numpy() for p in self.parameters), *sites]
 
     def _result(self, statistics: SiteStatistics) -> PassResult:
-        if not statistics.finite:
-            nothing = self.sites
-            none = np.zeros(self._contributions().layout.num_parameters)
-            return PassResult(-np.inf, nothing, nothing, none, np.outer(none, none), -np.inf)
-        parts = statistics.parts()
-        sites = Sites.of(parts, negative=True)
-        clipped = sites if statistics.negative is None else Sites.of(parts, negative=False)
+        parts = statistics.parts
+        clipped = Sites.of(parts, negative=False)
+        sites = Sites.of(parts, negative=True) if "negative_precisions" in parts else clipped
         kl = kl_divergence(*whitened_q(self._prior(), self._present_sites()))
         expectations = float(parts["expectations"])
         return PassResult(
@@ -318,9 +312,10 @@ class CollapsedSVGP(RowsModel):
 
     def _change(self, data: Any, sign: int) -> None:
         rows = self._provider.others(data)
-        statistics = self._provider.pass_over_others(self._content(), rows)
+        content: Any = self._content()
+        statistics: Any = self._provider.pass_over_others(content, rows)
         before = self.sites
-        self.assign_sites(before.plus(Sites.of(statistics.parts(), negative=True), sign))
+        self.assign_sites(before.plus(Sites.of(statistics.parts, negative=True), sign))
         if not self.has_q():
             self.assign_sites(before)
             raise ValueError(
@@ -388,11 +383,9 @@ class CollapsedSVGP(RowsModel):
 
         Negative precisions are set to zero, so that the sites make a q with any features.
         """
-        sites = self._content().evaluate(X, Y)
+        check_targets(self.likelihood, Y)
+        sites = self._contributions().evaluate(X, Y, WhitenedQ(*self._whitened_q()))
         return sites.precisions, sites.shifts
-
-    def _variables_of_all_workers(self) -> list[tf.Variable]:
-        return [*super()._variables_of_all_workers(), *self._site_variables()]
 
     @check_shapes(
         "return: []",
@@ -448,3 +441,8 @@ class CollapsedSVGP(RowsModel):
         mean, root = prior.root.matmul(mean), prior.root.matmul(root)
         dtype = gpflow.default_float()
         return tf.cast(mean, dtype), tf.cast(tf.matmul(root, root, transpose_b=True), dtype)
+
+
+def _same(one: list[Any], other: list[Any]) -> bool:
+    pairs = zip(one, other, strict=False)
+    return len(one) == len(other) and all(np.array_equal(a, b) for a, b in pairs)

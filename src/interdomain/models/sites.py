@@ -48,13 +48,14 @@ class Sites(NamedTuple):
 
     @classmethod
     def of(cls, parts: Mapping[str, Array], *, negative: bool) -> Sites:
-        """
-        :param parts: Of :class:`interdomain.streaming.site_sums.SiteStatistics`.
+        """Sites from the sums of a pass.
+
+        :param parts: See :meth:`interdomain.streaming.site_contributions.SiteContributions.sums`.
         :param negative: Whether sites of a negative precision keep it; else it is zero.
         """
         if not negative:
             return cls(*(parts[name] for name in cls._fields))
-        return cls(*(parts[name] + parts[f"negative_{name}"] for name in cls._fields))
+        return cls(*(parts[name] + parts.get(f"negative_{name}", 0.0) for name in cls._fields))
 
     def mixed(self, other: Sites, share: float) -> Sites:
         """A part of the way to others: a natural-gradient step of size ``share``."""

@@ -14,8 +14,7 @@ that a model can leave them out.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import gpflow
 import numpy as np
@@ -38,6 +37,10 @@ _BLOCK = 128
 """Columns of a triangle that are multiplied at a time, without the zeros above them."""
 
 
+class NotFiniteError(ArithmeticError):
+    """A site of some row is not finite: q is far off, and the caller looks for another one."""
+
+
 class WhitenedQ(NamedTuple):
     """q of whitened inducing variables.
 
@@ -49,67 +52,24 @@ class WhitenedQ(NamedTuple):
     root: tf.Tensor
 
 
-@dataclass(frozen=True)
-class Layout:
-    """Where the sums over rows stand in one vector.
-
-    :ivar num_stacked: K, the number of features and columns of the mean function.
-    :ivar num_latents: L.
-    :ivar num_terms: T, of the prior variance.
-    :ivar num_parameters: P, numbers in the trainable parameters of the likelihood.
-    """
-
-    num_stacked: int
-    num_latents: int
-    num_terms: int
-    num_parameters: int
-
-    def shapes(self) -> dict[str, tuple[int, ...]]:
-        """The shape of each part, in order."""
-        of_latents = {
-            "shifts": (self.num_stacked, self.num_latents),
-            "variances": (self.num_terms, self.num_latents),
-        }
-        negative = {f"negative_{name}": shape for name, shape in of_latents.items()}
-        return {
-            **of_latents,
-            **negative,
-            "expectations": (),
-            "slopes": (self.num_parameters,),
-            "curvatures": (self.num_parameters, self.num_parameters),
-        }
-
-    @property
-    def size(self) -> int:
-        """Of the vector."""
-        return sum(int(np.prod(shape)) for shape in self.shapes().values())
-
-    def split(self, vector: Array) -> dict[str, Array]:
-        """The parts of the vector by name."""
-        shapes = self.shapes()
-        ends = np.cumsum([int(np.prod(shape)) for shape in shapes.values()])
-        parts = np.split(vector, ends[:-1])
-        return {
-            name: part.reshape(shape)
-            for (name, shape), part in zip(shapes.items(), parts, strict=True)
-        }
-
-
 class RowSites(NamedTuple):
-    """What a batch of n rows adds.
+    """The sites of a batch of n rows.
 
     :ivar stacked: Features and columns of the mean function, ``[K, n]``.
     :ivar precisions: beta, or zero where it is negative, ``[L, n]``.
     :ivar negative: beta where it is negative, ``[L, n]``.
     :ivar shifts: lambda, with zero for a negative beta, ``[L, n]``.
-    :ivar vector: What is summed already; see :class:`Layout`.
+    :ivar sums: What TensorFlow has summed over the rows, in float64: "shifts" ``[K, L]`` and
+        "variances" ``[T, L]``, with negative precisions taken for zero, and what these change as
+        "negative_shifts" and "negative_variances"; "expectations", their "slopes" ``[P]`` and
+        "curvatures" ``[P, P]``, by the P trainable numbers of the likelihood.
     """
 
     stacked: Array
     precisions: Array
     negative: Array
     shifts: Array
-    vector: Array
+    sums: Mapping[str, Array]
 
 
 class RowFeatures(NamedTuple):
@@ -173,9 +133,7 @@ class SiteContributions:
         }
         num_parameters = sum(int(tf.size(p.unconstrained_variable)) for p in self._variables)
         num_latents = features.num_outputs
-        self.layout = Layout(
-            features.num_stacked - num_latents, num_latents, features.num_terms, num_parameters
-        )
+        self.num_parameters = num_parameters
         size, dtype = features.num_inducing, gpflow.default_float()
         X_spec = tf.TensorSpec([None, features.num_columns], dtype)
         of_rows = tf.TensorSpec([None, num_latents], dtype)
@@ -191,7 +149,7 @@ class SiteContributions:
                 X_spec,
                 tf.TensorSpec([None, num_targets], targets_type),
                 RowFeatures(
-                    stacked=tf.TensorSpec([self.layout.num_stacked, None], dtype),
+                    stacked=tf.TensorSpec([features.num_stacked - num_latents, None], dtype),
                     terms=tf.TensorSpec([features.num_terms, None], dtype),
                     whitened=tf.TensorSpec([size, None], dtype),
                     left=tf.TensorSpec([None], dtype),
@@ -235,8 +193,25 @@ class SiteContributions:
         """The sites of the rows at q, and their sums."""
         X, Y = tf.constant(X, gpflow.default_float()), tf.cast(Y, self._targets_type)
         found, variance = self._moments(X, q)
-        sites = self._sites(X, Y, found, tf.constant(variance))
-        return RowSites(np.asarray(found.stacked), *(np.asarray(part) for part in sites))
+        *of_rows, sums = self._sites(X, Y, found, tf.constant(variance))
+        precisions, negative, shifts = (np.asarray(part) for part in of_rows)
+        sums = {name: part.numpy() for name, part in sums.items()}
+        return RowSites(np.asarray(found.stacked), precisions, negative, shifts, sums)
+
+    def sums(self, X: Array, Y: Array, q: WhitenedQ) -> dict[str, Array]:
+        """The sums over a batch of rows: those of :class:`RowSites`, "precisions" ``[L, K, K]``,
+        and "negative_precisions" if any are negative.
+
+        :raises NotFiniteError: If a site is not finite.
+        """
+        sites = self.evaluate(X, Y, q)
+        sums = {**sites.sums, "precisions": _weighted_products(sites.stacked, sites.precisions)}
+        if np.any(sites.negative):
+            negative = _weighted_products(sites.stacked, -sites.negative)
+            sums["negative_precisions"] = -negative
+        if not all(np.all(np.isfinite(part)) for part in sums.values()):
+            raise NotFiniteError
+        return sums
 
     def _moments(self, X: tf.Tensor, q: WhitenedQ) -> tuple[RowFeatures, Array]:
         """What is known of rows, and the variance of f at q, ``[n, L]``."""
@@ -269,7 +244,7 @@ class SiteContributions:
     @calls_user_code
     def _sites_of(
         self, X: tf.Tensor, Y: tf.Tensor, found: RowFeatures, variance: tf.Tensor
-    ) -> tuple[tf.Tensor, ...]:
+    ) -> tuple[Any, ...]:
         """What follows ``stacked`` in :class:`RowSites`."""
         stacked, terms, mean, offset = found.stacked, found.terms, found.mean, found.offset
         variables = [p.unconstrained_variable for p in self._variables]
@@ -303,21 +278,23 @@ class SiteContributions:
             "negative_variances": tf.matmul(terms, negative),
             "expectations": total,
             "slopes": tf.concat(slopes, axis=0) if slopes else tf.zeros([0], mean.dtype),
-            "curvatures": (
-                tf.concat(curvatures, axis=0) if curvatures else tf.zeros([0], mean.dtype)
+            "curvatures": tf.reshape(
+                tf.concat(curvatures, axis=0) if curvatures else tf.zeros([0], mean.dtype),
+                [self.num_parameters, self.num_parameters],
             ),
         }
-        vector = tf.concat(
-            [tf.reshape(tf.cast(parts[name], tf.float64), [-1]) for name in self.layout.shapes()],
-            axis=0,
-        )
         of_rows = [tf.linalg.matrix_transpose(part) for part in (precisions, negative, shifts)]
-        return *of_rows, vector
+        return *of_rows, {name: tf.cast(part, tf.float64) for name, part in parts.items()}
 
-    def values(self) -> Mapping[str, Array]:
-        """The present values of everything that the sites depend on besides q."""
-        own = {f"likelihood{p}": v for p, v in self.parameters.items()}
-        return {
-            **self.features.values(),
-            **{name: np.asarray(p.numpy(), np.float64) for name, p in own.items()},
-        }
+
+def _weighted_products(stacked: Array, weights: Array) -> Array:
+    """``S diag(w) S^T`` for weights ``[L, n]`` that are not negative, in float64, ``[L, K, K]``."""
+    stacked = stacked.astype(np.float64, copy=False)
+    products = np.zeros([len(weights), len(stacked), len(stacked)])
+    for product, of_latent in zip(products, weights.astype(np.float64), strict=True):
+        rows = np.flatnonzero(of_latent)  # few, of those that were negative
+        some = stacked if len(rows) == len(of_latent) else stacked[:, rows]
+        scaled = some * np.sqrt(of_latent[rows])
+        # NumPy knows that the product is symmetric, and computes half of it.
+        np.matmul(scaled, scaled.T, out=product)
+    return products

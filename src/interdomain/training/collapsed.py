@@ -19,7 +19,7 @@ from ..streaming.expectations import how_expected
 from .choice import Choice, Trials, choose_features
 from .collapsed_checkpoints import PassCheckpoint
 from .passes import CollapsedReason, Passes, frozen
-from .recipes import check_recipe, keep_passes
+from .recipes import check_recipe
 from .separation import warn_of_separation
 from .site_rows import RowsWithSites
 
@@ -136,9 +136,7 @@ def fit_collapsed(
     :param max_turns: the largest number of turns of choosing features and training with them.
     :param seed: the seed for drawing the subset.
     :param options: options of SciPy's L-BFGS-B; see :func:`fit`.
-    :param checkpoint_dir: a folder in which the state after each pass (``state.npz``) and the sums
-        of an unfinished pass (``pass.npz``) are kept. If the model has a ``checkpoint_path``, that
-        is used for the latter.
+    :param checkpoint_dir: a folder in which the state after each pass is kept (``state.npz``).
     :param resume: continue from what is in ``checkpoint_dir``.
     :param progress: show a progress bar.
     :raises ValueError: for wrong arguments, a model of another class, or targets that the
@@ -163,11 +161,8 @@ def fit_collapsed(
     steps = integer("steps", steps, at_least=0)
     if max_seconds is not None:
         max_seconds = number("max_seconds", max_seconds, above=0)
-    workers = model.workers
-    progress = progress and workers.is_chief
     folder = None if checkpoint_dir is None else Path(checkpoint_dir)
     checkpoint = None if folder is None else PassCheckpoint(folder, model, resume=resume)
-    keep_passes(model, checkpoint_dir, "pass")
     trainable = {n: p for n, p in model.feature_parameters.items() if p.trainable}
     arguments: dict[str, Any] = {
         "steps": steps,
@@ -207,13 +202,11 @@ def fit_collapsed(
         model.assign_sites(some.sites)
     for parameter in trainable.values():
         gpflow.set_trainable(parameter, False)
-    model.broadcast_parameters()
     subset_seconds = time.perf_counter() - started
     passes = Passes(model, tolerance=tolerance, checkpoint=checkpoint, **arguments)
     described = f"passes ({how_expected(model.likelihood)})"
     with tqdm(total=max_passes, desc=described, disable=not progress, leave=True) as bar:
         reason, message = passes.run(state, max_passes, max_seconds, started, bar)
-    model.broadcast_parameters()
     warn_of_separation(model, passes.best.result)
     return CollapsedFit(
         elbos=tuple(passes.elbos),

@@ -44,10 +44,7 @@ class PassCheckpoint:
         }
 
     def save(self, model: CollapsedSVGP, passes: Mapping[str, Array]) -> None:
-        """Keep the model as it is before the next pass, and what the passes know. The chief
-        writes."""
-        if not model.workers.is_chief:
-            return
+        """Keep the model as it is before the next pass, and what the passes know."""
         self._path.parent.mkdir(parents=True, exist_ok=True)
         arrays: dict[str, Array] = {"header": np.array(json.dumps(self._header()))}
         for number, parameter in enumerate(model.parameters):
