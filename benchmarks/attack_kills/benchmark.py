@@ -118,7 +118,7 @@ def kill_once(case: str, folder: str, rng: np.random.Generator, end: int) -> dic
         status = children[victim].process.wait()
         kept = newest(folder)
         unfinished = any(
-            path.suffix == ".tmp" or path.name == ".unfinished" for path in Path(folder).iterdir()
+            path.suffix == ".tmp" or path.name.endswith("_temp") for path in Path(folder).iterdir()
         )
         others = [_end_of(child) for k, child in enumerate(children) if k != victim]
     return {

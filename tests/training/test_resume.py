@@ -108,13 +108,9 @@ def test_more_steps_equal_all_at_once(data, assert_same_bits, tmp_path):
 @pytest.mark.slow
 @pytest.mark.skipif(os.name != "posix", reason="signals of POSIX")
 def test_a_killed_process_is_resumed_by_another(assert_same_bits, tmp_path):
-    """Nothing that the resumed fits need is left in the first process, its locks are gone, and
-    nothing is half-done."""
+    """Nothing that the resumed fits need is left in the first process, and nothing is half-done."""
     process = start(Path(killed_process.__file__), str(tmp_path))
     assert process.stdout.readline().strip() == "waiting", process.communicate()[1]
-    for kind in killed_process.KINDS:
-        with pytest.raises(ValueError, match=rf"in use by another fit \(process {process.pid} on "):
-            killed_process.run(kind, tmp_path, resume=True)
     process.send_signal(signal.SIGKILL)
     process.communicate()
     for kind in killed_process.KINDS:
@@ -160,46 +156,34 @@ def test_existing_checkpoint_needs_resume(data, make_line, tmp_path):
         fit(make_line(), data, steps=2, checkpoint_dir=tmp_path, progress=False)
 
 
-def test_another_configuration_is_refused(data, make_line, make_bayesian_line, tmp_path):
+def test_another_fit_is_refused(data, make_line, make_bayesian_line, tmp_path):
     arguments = {"batch_size": 8, "steps": 1, "checkpoint_dir": tmp_path, "progress": False}
     fit(make_line(), data, **arguments)
-    X, Y = data
     changes = [
-        ({"batch_size": 10}, "data/batch_size was 8, now 10"),
-        ({"seed": 1}, "data/seed was 0, now 1"),
-        ({"data": (X, Y + 1e-9)}, "data/crc32 was "),
-        ({"learning_rate": 0.5}, r"optimizer/learning_rate was 0\.0099\d*, now 0\.5"),
-        ({"jit_compile": True}, "jit_compile was False, now True"),
-        ({"batch_size": None, "method": "l-bfgs"}, "method was adam, now l-bfgs"),
+        ({"batch_size": 10}, "batch_size: 8; now batch_size: 10"),
+        ({"seed": 1}, "seed: 0; now seed: 1"),
+        ({"learning_rate": 0.5}, r"'learning_rate': 0\.0099\d*, .*'learning_rate': 0\.5"),
+        ({"batch_size": None, "method": "l-bfgs"}, "method: adam; .*now method: l-bfgs"),
         (
             {"model": make_bayesian_line()},
-            r"parameters/\.q_mu was None, now float64 \[2, 1\].*"
-            r"parameters/\.weights was float64 \[2, 1\], now None",
+            r"model: Line; .weights: .*now .*BayesianLine; .*q_mu: f",
         ),
     ]
     for change, message in changes:
         given = {"model": make_line(), "data": data, **arguments, "resume": True, **change}
-        with pytest.raises(ValueError, match=f"another configuration: .*{message}"):
+        with pytest.raises(ValueError, match=f"another fit .*{message}"):
             fit(**given)
 
 
-def test_foreign_checkpoint_is_refused(data, make_line, tmp_path):
-    checkpoint = tf.train.Checkpoint(model=make_line())
-    tf.train.CheckpointManager(checkpoint, str(tmp_path), max_to_keep=1).save()
-    with pytest.raises(ValueError, match="training.fit did not write"):
-        fit(make_line(), data, steps=1, checkpoint_dir=tmp_path, resume=True, progress=False)
+def test_a_dataset_of_a_generator_is_resumed(data, make_line, assert_same_bits, tmp_path):
+    def rows():
+        yield from zip(*data, strict=True)
 
-
-def test_dataset_without_storable_position_is_refused_before_training(data, make_line, tmp_path):
-    def batches():
-        yield data
-
-    dataset = tf.data.Dataset.from_generator(
-        batches,
-        output_signature=tuple(tf.TensorSpec([None, n], tf.float64) for n in (2, 1)),
-    )
-    model = make_line()
-    with pytest.raises(ValueError, match="data: the position in this Dataset cannot be stored"):
-        fit(model, dataset, steps=1, checkpoint_dir=tmp_path, progress=False)
-    # Without checkpoints it is as good as any.
-    assert fit(model, dataset, steps=2, progress=False).steps == 2
+    specs = tuple(tf.TensorSpec([n], tf.float64) for n in (2, 1))
+    dataset = tf.data.Dataset.from_generator(rows, output_signature=specs).batch(8)
+    whole, halves = make_line(), make_line()
+    arguments = {"checkpoint_dir": tmp_path, "progress": False}
+    fit(whole, dataset, steps=7, progress=False)
+    fit(halves, dataset, steps=3, **arguments)
+    assert fit(halves, dataset, steps=7, resume=True, **arguments).first_step == 3
+    assert_same_bits(halves, whole)

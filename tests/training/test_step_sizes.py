@@ -67,7 +67,7 @@ def test_other_sizes_are_another_fit(data, make_bayesian_line, tmp_path):
     options = {"steps": 2, "checkpoint_dir": tmp_path, "progress": False}
     fit(make_bayesian_line(), data, natural_gradient=DECAY(0.3, 10, 0.5), **options)
     for changed in (0.3, True, DECAY(0.3, 20, 0.5)):
-        with pytest.raises(ValueError, match=r"another configuration: .*natural_gradient"):
+        with pytest.raises(ValueError, match=r"another fit .*natural_gradient"):
             fit(make_bayesian_line(), data, natural_gradient=changed, resume=True, **options)
 
 

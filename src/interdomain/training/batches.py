@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import zlib
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -56,10 +55,6 @@ class Batches(ABC):
     @abstractmethod
     def describe(self) -> Description:
         """What must be the same for a resumed fit to see the same batches."""
-
-    def state(self) -> dict[str, Any]:
-        """Objects, by name, that a checkpoint must hold in addition to the step."""
-        return {}
 
     def arrays(self) -> tuple[Any, Any] | None:
         """X and Y, if all rows are available; otherwise None."""
@@ -120,7 +115,7 @@ class FullArrays(Batches):
         return tuple(_any_rows(array, array.dtype) for array in self._arrays)
 
     def describe(self) -> Description:
-        """The shapes, types and checksums of the arrays."""
+        """The shapes and types of the arrays."""
         return _describe_arrays(self._arrays)
 
 
@@ -178,19 +173,34 @@ class MinibatchedArrays(Batches):
 
 
 class DatasetBatches(Batches):
-    """The batches of a ``tf.data.Dataset`` in its own order; when they end, they start again."""
+    """
+    The batches of a ``tf.data.Dataset`` in its own order; when they end, they start again. A
+    resumed fit skips the batches before its step.
+
+    Under a strategy, tf.data splits each batch among the replicas, or the files among the workers,
+    as the Dataset's ``auto_shard_policy`` says.
+    """
 
     exact = False
+    sharded = True
 
-    def __init__(self, dataset: tf.data.Dataset, likelihood: Any = None) -> None:
+    def __init__(
+        self, dataset: tf.data.Dataset, strategy: tf.distribute.Strategy | None, likelihood: Any
+    ) -> None:
         self._dataset, self._likelihood = _converted(dataset, likelihood), likelihood
-        self._iterator = iter(self._dataset)
+        self._strategy = strategy
+        self._iterator: Any = None
+        self._next = 0
 
     def batch(self, step: int) -> Batch:
-        """The next batch; ``step`` is not used, because the iterator counts by itself."""
-        return self._seen(_next_of(self._iterator))
-
-    def _seen(self, batch: Batch) -> Batch:
+        """The batch of this step, or the part of it for each replica of this process."""
+        if self._iterator is None or step != self._next:
+            rest = self._dataset.skip(step)
+            if self._strategy is not None:
+                rest = self._strategy.experimental_distribute_dataset(rest)
+            self._iterator = iter(rest)
+        self._next = step + 1
+        batch = _next_of(self._iterator)
         if isinstance(self._likelihood, Likelihood):
             check_targets(self._likelihood, self._as_array(batch[1]))
         if self._told is not None:
@@ -201,7 +211,11 @@ class DatasetBatches(Batches):
         return batch
 
     def _as_array(self, part: Any) -> AnyNDArray:
-        return np.asarray(part)
+        """The rows of this process's replicas."""
+        if self._strategy is None:
+            return np.asarray(part)
+        parts = self._strategy.experimental_local_results(part)
+        return np.concatenate([np.asarray(rows) for rows in parts])
 
     def signature(self) -> Sequence[tf.TensorSpec]:
         """The shapes and types of the Dataset's elements, with any number of rows."""
@@ -213,45 +227,6 @@ class DatasetBatches(Batches):
     def describe(self) -> Description:
         """The types of the elements; their contents would be known only after reading them."""
         return {"source": "Dataset", "elements": str(self._dataset.element_spec)}
-
-    def state(self) -> dict[str, Any]:
-        """The iterator, whose position does not follow from the step."""
-        return {"iterator": self._iterator}
-
-
-class ShardedDatasetBatches(DatasetBatches):
-    """Batches of a Dataset under a strategy: tf.data splits each batch among the replicas, or the
-    files among the workers, as the Dataset's ``auto_shard_policy`` says.
-
-    A checkpoint cannot hold such an iterator; a resumed fit skips the batches before its step.
-    """
-
-    sharded = True
-
-    def __init__(
-        self, dataset: tf.data.Dataset, strategy: tf.distribute.Strategy, likelihood: Any = None
-    ) -> None:
-        self._dataset, self._likelihood = _converted(dataset, likelihood), likelihood
-        self._strategy = strategy
-        self._iterator: Any = None
-        self._next = 0
-
-    def batch(self, step: int) -> Batch:
-        """The part of the batch for each replica of this process."""
-        if self._iterator is None or step != self._next:
-            rest = self._dataset.skip(step)
-            self._iterator = iter(self._strategy.experimental_distribute_dataset(rest))
-        self._next = step + 1
-        return self._seen(_next_of(self._iterator))
-
-    def _as_array(self, part: Any) -> AnyNDArray:
-        """The rows of this process's replicas."""
-        parts = self._strategy.experimental_local_results(part)
-        return np.concatenate([np.asarray(rows) for rows in parts])
-
-    def state(self) -> dict[str, Any]:
-        """An empty mapping: the step is enough."""
-        return {}
 
 
 def _next_of(iterator: Any) -> Batch:
@@ -289,5 +264,4 @@ def _describe_arrays(arrays: Sequence[AnyNDArray]) -> Description:
         "source": "arrays",
         "shapes": [list(array.shape) for array in arrays],
         "dtypes": [str(array.dtype) for array in arrays],
-        "crc32": [zlib.crc32(np.ascontiguousarray(array).data) for array in arrays],
     }

@@ -1,233 +1,168 @@
-"""The checkpoints of a fit: written, found again, and checked to belong to the same fit."""
+"""The checkpoints of a fit: the last three in a folder, written and found again by TensorFlow."""
 
 from __future__ import annotations
 
-import json
 import os
-import warnings
-from collections.abc import Mapping, Sequence
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any
 
 import tensorflow as tf
 
-from .folders import CheckpointFolder
+from .._arguments import warn
 
-Configuration = dict[str, Any]
-
-_CONFIGURATION_FILE = "configuration.json"
-_STORED_CONFIGURATION = "configuration/.ATTRIBUTES/VARIABLE_VALUE"
 _KEPT = 3
+_FIT = "fit/.ATTRIBUTES/VARIABLE_VALUE"  # TensorFlow's key of what is tracked as "fit"
 
 
-class CheckpointStore:
+class Checkpoints:
     """
-    The last three checkpoints of one fit, in ``directory``; nothing is stored if that is None.
+    The last three checkpoints of one fit, ``step-<number>`` in a folder; TensorFlow writes each of
+    them completely or not at all.
 
-    A checkpoint holds ``objects``, the step, how the fit ended, and the configuration: plain JSON
-    data that identify the fit. The file ``configuration.json`` holds the configuration as well, for
-    people to read.
-
+    :param directory: the folder, which need not exist; None to keep nothing.
+    :param resume: whether the fit goes on from what is in the folder.
+    :param fit: what the fit is, one ``name: value`` a line. A folder with another text is refused.
     :param writes: whether this process writes the checkpoints, or only reads those of another.
+    :param trackables: what is kept, by name: models, optimizers and variables.
+    :ivar latest: the path of the last good checkpoint, or None.
+    :raises ValueError: if there is no folder to resume from, or the path is that of a file.
     """
-
-    _RUNNING, _CONVERGED, _STOPPED = range(3)
 
     def __init__(
         self,
         directory: str | os.PathLike[str] | None,
-        objects: Mapping[str, Any],
-        configuration: Configuration,
+        resume: bool,
         *,
+        fit: str,
         writes: bool = True,
+        **trackables: Any,
     ) -> None:
-        self._writes = writes
-        self._configuration = configuration
-        self._folder = None if directory is None else CheckpointFolder(Path(directory))
-        self._last: int | None = None
-        if self._folder is None:
-            return
+        self.latest: str | None = None
+        self._resume, self._fit, self._writes = resume, fit, writes
         self._step = tf.Variable(0, dtype=tf.int64, trainable=False)
-        self._status = tf.Variable(self._RUNNING, dtype=tf.int64, trainable=False)
-        restored = {"step": self._step, "status": self._status, **objects}
-        self._reader = tf.train.Checkpoint(**restored)
-        self._writer = tf.train.Checkpoint(
-            **restored, configuration=tf.Variable(json.dumps(configuration), trainable=False)
-        )
-        _ = self._writer.save_counter  # made here: tf.train.Checkpoint.restore looks for it
-
-    @property
-    def latest(self) -> str | None:
-        """The path of the last good checkpoint."""
-        if self._folder is None:
-            return None
-        last = self._last if self._writes else next(iter(self._folder.steps()), None)
-        return None if last is None else self._folder.prefix(last)
-
-    def start(self, resume: bool) -> int:
-        """
-        Restore the newest good checkpoint; if there is none, write the first one. Until
-        :meth:`release`, no other fit can use the directory.
-
-        The first checkpoint is written before the first step, so that there is always a good one to
-        return to, and so that an object that cannot be stored is found before time is spent.
-
-        :returns: the step that the fit is at.
-        :raises ValueError: if there is a checkpoint but ``resume`` is False, if the checkpoint has
-            another configuration, if no checkpoint can be read, if another fit writes to the
-            directory, or if an object cannot be stored.
-        :raises OSError: if the directory cannot be written to.
-        """
-        folder = self._folder
-        if folder is None:
-            return 0
-        if self._writes:
-            folder.hold()
-        steps = folder.steps()
-        if not steps and not folder.newest_named:
-            self._write_first()
-            return 0
-        if not resume:
-            newest = folder.prefix(steps[0]) if steps else "of which no file is left"
-            raise ValueError(
-                f"checkpoint_dir: {folder.path} already holds the checkpoint {newest}; "
-                "pass resume=True to continue from it, or another directory."
-            )
-        return self._restore_newest_good(folder, steps)
-
-    def release(self) -> None:
-        """Let other fits use the directory."""
-        if self._folder is not None:
-            self._folder.release()
-
-    def save(self, step: int, *, converged: bool = False, stopped: bool = False) -> None:
-        """
-        Write a checkpoint of ``step``, whose parameters must have a finite loss.
-
-        :raises OSError: if it cannot be written; the last good checkpoint is still there.
-        """
-        if self._folder is None or not self._writes:
+        self._manager = None
+        if directory is None:
+            if resume:
+                raise ValueError(
+                    "checkpoint_dir must be given to resume from, found None; pass the folder of "
+                    "the fit that was interrupted, or resume=False."
+                )
             return
-        status = self._CONVERGED if converged else self._STOPPED if stopped else self._RUNNING
-        self._step.assign(step)
-        self._status.assign(status)
-        self._folder.write(step, self._write, keep=_KEPT, last=self.latest)
-        self._last = step
-
-    @property
-    def converged(self) -> bool:
-        """Whether the restored fit had met its tolerances."""
-        return self._folder is not None and int(self._status) == self._CONVERGED
-
-    @property
-    def stopped(self) -> bool:
-        """Whether the restored fit had stalled: it found no better point."""
-        return self._folder is not None and int(self._status) == self._STOPPED
-
-    def _write_first(self) -> None:
-        if self._folder is not None and self._writes:
-            self._folder.write_text(_CONFIGURATION_FILE, json.dumps(self._configuration, indent=1))
-            self.save(0)
-
-    def _write(self, prefix: str) -> None:
-        try:
-            self._writer.write(prefix)
-        except tf.errors.FailedPreconditionError as error:
-            if "is stateful" not in str(error):
-                raise
-            raise ValueError(
-                "data: the position in this Dataset cannot be stored in a checkpoint "
-                f"({error.message.split('}} ')[-1]}); build the Dataset without Python functions, "
-                "generators and unseeded random operations, pass arrays, or leave out "
-                "checkpoint_dir."
-            ) from error
-
-    def _restore_newest_good(self, folder: CheckpointFolder, steps: Sequence[int]) -> int:
-        damages: list[str] = []
-        for step in steps:
-            damage = folder.damage(step)
-            if damage is None:
-                break
-            damages.append(f"step-{step}: {damage}")
-        else:
-            if steps == [0] and self._writes:  # killed while it was written: nothing was done
-                _warn(folder, f"its only checkpoint, of the start, is damaged ({damages[0]})", 0)
-                self._write_first()
-                return 0
-            self._refuse(folder, damages)
-        if damages:
-            _warn(folder, f"damaged checkpoints are passed over ({'; '.join(damages)})", step)
-        self._check_configuration(folder, step)
-        status = self._reader.restore(folder.prefix(step))
-        status.assert_existing_objects_matched().expect_partial()
-        self._last = step
-        return step
-
-    def _refuse(self, folder: CheckpointFolder, damages: Sequence[str]) -> NoReturn:
-        if not damages and not (folder.path / _CONFIGURATION_FILE).exists():
-            raise _not_ours(folder)
-        found = "; ".join(damages) or "all their files are missing"
-        raise ValueError(
-            f"checkpoint_dir: no checkpoint in {folder.path} can be read ({found}). Put back a "
-            "copy of the folder if there is one; otherwise pass another directory, or empty this "
-            "one, to start again."
+        self._path = Path(directory)
+        with self._errors_named("it cannot be written to", "Pass another folder."):
+            try:
+                self._path.mkdir(parents=True, exist_ok=True)
+            except (FileExistsError, NotADirectoryError) as error:
+                raise ValueError(
+                    f"checkpoint_dir: {self._path} is, or lies in, a file; pass a folder."
+                ) from error
+        text = tf.Variable(fit, trainable=False)
+        self._checkpoint = tf.train.Checkpoint(step=self._step, fit=text, **trackables)
+        self._manager = tf.train.CheckpointManager(
+            self._checkpoint, str(self._path), max_to_keep=_KEPT, checkpoint_name="step"
         )
 
-    def _check_configuration(self, folder: CheckpointFolder, step: int) -> None:
-        found = _leaves(self._written_configuration(folder, step))
-        wanted = _leaves(json.loads(json.dumps(self._configuration)))
-        differences = [
-            f"{key} was {found.get(key)}, now {wanted.get(key)}"
-            for key in wanted | found
-            if found.get(key) != wanted.get(key)
-        ]
-        if differences:
+    @property
+    def step(self) -> int:
+        """The number of the checkpoint that was restored or written last; 0 before."""
+        return int(self._step)
+
+    def restore(self) -> bool:
+        """
+        Restore the newest checkpoint that can be read; damaged ones are passed over with a warning.
+
+        :returns: whether there was one.
+        :raises ValueError: if there is one without ``resume``, if it is of another fit, or if there
+            are checkpoints and none can be read.
+        """
+        damages: list[str] = []
+        for prefix in self._found():
+            if not self._resume:
+                raise ValueError(
+                    f"checkpoint_dir: {self._path} already holds the checkpoint {prefix}; pass "
+                    "resume=True to continue from it, or another folder."
+                )
+            try:
+                reader = tf.train.load_checkpoint(prefix)
+                fit = reader.get_tensor(_FIT).decode() if reader.has_tensor(_FIT) else None
+                if fit == self._fit:
+                    self._checkpoint.restore(prefix).assert_existing_objects_matched()
+            except Exception as error:  # TensorFlow's own, IndexError, RuntimeError, ...
+                damages.append(f"{Path(prefix).name}: {_reason(error)}")
+                continue
+            if fit != self._fit:
+                self._refuse(fit)
+            if damages:
+                warn(
+                    f"checkpoint_dir: {self._path}: damaged checkpoints are passed over "
+                    f"({'; '.join(damages)}); the fit goes on from step {self.step}."
+                )
+            self.latest = prefix
+            return True
+        if damages:
             raise ValueError(
-                f"checkpoint_dir: {folder.path} holds a checkpoint of another configuration: "
-                f"{'; '.join(differences)}. Pass what was passed then, or another directory."
+                f"checkpoint_dir: no checkpoint in {self._path} can be read "
+                f"({'; '.join(damages)}); put back a copy of the folder, or pass another one."
             )
+        return False
 
-    def _written_configuration(self, folder: CheckpointFolder, step: int) -> Configuration:
-        """The stored configuration, from its file; if that is damaged, from the checkpoint, and the
-        file is written again."""
-        path = folder.path / _CONFIGURATION_FILE
+    def save(self, step: int | None = None) -> None:
+        """
+        Write a checkpoint, and remove all but the last three.
+
+        :param step: its number; by default one more than that of the last.
+        :raises OSError: if it cannot be written; those before it are unchanged.
+        """
+        if self._manager is None or not self._writes:
+            return
+        self._step.assign(self.step + 1 if step is None else step)
+        going_on = f"The last good one is {self.latest}: pass resume=True to go on from it."
+        remedy = going_on if self.latest else "Pass another folder."
+        with self._errors_named(f"the checkpoint of step {self.step} was not written", remedy):
+            try:
+                self.latest = self._manager.save(checkpoint_number=self.step)
+            finally:  # of a disk that is full
+                shutil.rmtree(self._path / f"step-{self.step}_temp", ignore_errors=True)
+
+    def _found(self) -> list[str]:
+        """The checkpoints in the folder, the newest first: those that TensorFlow's list of them
+        names; if that is damaged, all whose index is there."""
+        if self._manager is None:
+            return []
+        if self._manager.checkpoints:
+            return list(reversed(self._manager.checkpoints))
+        indices = self._path.glob("step-*.index")
+        numbers = sorted((int(path.stem.partition("-")[2]) for path in indices), reverse=True)
+        return [str(self._path / f"step-{number}") for number in numbers]
+
+    def _refuse(self, fit: str | None) -> None:
+        """:raises ValueError: with the lines that are different."""
+        if fit is None:
+            raise ValueError(
+                f"checkpoint_dir: {self._path} holds a checkpoint of another program; pass another "
+                "folder."
+            )
+        were, are = fit.splitlines(), self._fit.splitlines()
+        before = "; ".join(line for line in were if line not in are)
+        now = "; ".join(line for line in are if line not in were)
+        raise ValueError(
+            f"checkpoint_dir: {self._path} holds a checkpoint of another fit ({before or '-'}; now "
+            f"{now or '-'}); pass what was passed then, or another folder."
+        )
+
+    @contextmanager
+    def _errors_named(self, what: str, remedy: str) -> Iterator[None]:
         try:
-            found: Configuration = dict(json.loads(path.read_text()))
-            return found
-        except FileNotFoundError:
-            damage = "is missing"
-        except (OSError, TypeError, ValueError) as error:
-            damage = f"is damaged: {error}"
-        reader = tf.train.load_checkpoint(folder.prefix(step))
-        if not reader.has_tensor(_STORED_CONFIGURATION):
-            raise _not_ours(folder)
-        text = reader.get_tensor(_STORED_CONFIGURATION).decode()
-        _warn(folder, f"{path.name} {damage}; what the checkpoint has of it is used", step)
-        if self._writes:
-            folder.write_text(path.name, text)
-        found = json.loads(text)
-        return found
+            yield
+        except (OSError, tf.errors.OpError) as error:
+            message = f"checkpoint_dir: {self._path}: {what} ({_reason(error)}). {remedy}"
+            number = error.errno if isinstance(error, OSError) else None
+            raise (OSError(message) if number is None else OSError(number, message)) from error
 
 
-def _not_ours(folder: CheckpointFolder) -> ValueError:
-    return ValueError(
-        f"checkpoint_dir: {folder.path} holds a checkpoint that training.fit did not write (no "
-        f"readable {_CONFIGURATION_FILE} beside it); pass another directory."
-    )
-
-
-def _warn(folder: CheckpointFolder, what: str, step: int) -> None:
-    warnings.warn(
-        f"checkpoint_dir: {folder.path}: {what}; the fit goes on from step {step}.", stacklevel=2
-    )
-
-
-def _leaves(nested: Any, path: str = "") -> dict[str, Any]:
-    """All values in nested mappings, by their paths."""
-    if not isinstance(nested, dict):
-        return {path: nested}
-    return {
-        inner: leaf
-        for key, value in nested.items()
-        for inner, leaf in _leaves(value, f"{path}/{key}" if path else key).items()
-    }
+def _reason(error: Exception) -> str:
+    """The first line of an error, without what TensorFlow puts before it."""
+    return (str(error) or type(error).__name__).splitlines()[0].split("}} ")[-1]

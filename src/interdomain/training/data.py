@@ -24,7 +24,6 @@ from .batches import (
     FullArrays,
     InternalData,
     MinibatchedArrays,
-    ShardedDatasetBatches,
     model_types,
 )
 
@@ -82,9 +81,7 @@ def make_batches(
         _check_dataset(data)
         if not full_batch:
             _check_num_data(model, None)
-            if strategy is None:
-                return DatasetBatches(data, likelihood)
-            return ShardedDatasetBatches(data, strategy, likelihood)
+            return DatasetBatches(data, strategy, likelihood)
         data = _concatenated(data)
     X, Y = checked_arrays(data, likelihood)
     if batch_size is None:

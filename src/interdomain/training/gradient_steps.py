@@ -12,7 +12,7 @@ import tensorflow as tf
 from .._tracing import Traced, compiled
 from ..sphere._typing import Array
 from .batches import Batches
-from .checkpoints import CheckpointStore
+from .checkpoints import Checkpoints
 from .compiled import CompiledFunctions, Names, connected, names_of_variables, training_loss_of
 from .draws import draw_for_step
 from .endings import Ending, Endings
@@ -36,7 +36,7 @@ def run_gradient_steps(
     updates: Updates,
     first_step: int,
     checkpoint_every: int | None,
-    store: CheckpointStore,
+    store: Checkpoints,
     recorder: Recorder,
     endings: Endings,
     jit_compile: bool,

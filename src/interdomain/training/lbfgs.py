@@ -13,7 +13,7 @@ from scipy.optimize import OptimizeResult
 
 from .._tracing import Traced, is_operation_by_operation
 from .batches import Batch
-from .checkpoints import CheckpointStore
+from .checkpoints import Checkpoints
 from .compiled import CompiledFunctions, connected, names_of_variables, training_loss_of
 from .endings import Ending, Endings
 from .guard import LastGood, NumericalBreakdown, tensorflow_errors_as_breakdowns
@@ -40,7 +40,8 @@ def run_lbfgs(
     first_step: int,
     steps: int,
     checkpoint_every: int | None,
-    store: CheckpointStore,
+    store: Checkpoints,
+    ended: tf.Variable,
     recorder: Recorder,
     endings: Endings,
     jit_compile: bool,
@@ -65,8 +66,9 @@ def run_lbfgs(
         if checkpoint_every is not None:
             size = min(checkpoint_every - run.step % checkpoint_every, size)
         ending, message = run.block(size, options)
-        reason = None if ending is None else ending.reason
-        store.save(run.step, converged=reason == "converged", stopped=reason == "stalled")
+        if ending is not None and ending.reason in ("converged", "stalled"):
+            ended.assign(ending.reason)
+        store.save(run.step)
         good.checkpoint = store.latest
         if ending is None and run.step == steps:
             ending = Ending("steps", message)

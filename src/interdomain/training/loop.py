@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import time
+import warnings
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -13,7 +14,6 @@ import tensorflow as tf
 from ..models.scales import warn_of_data
 from ..models.trained import warn_of_fit
 from .arguments import FitArguments
-from .checkpoints import CheckpointStore
 from .compiled import CompiledFunctions
 from .data import Data, make_batches
 from .draws import draw_for_step
@@ -83,7 +83,8 @@ def fit(
         out what is missing, and has an attribute ``allow_nan = True``. Each minibatch is converted
         separately, so that memory-mapped arrays stay in their files. A Dataset is used as given:
         batch it, and shuffle it with a seed (to resume in another process, also call the same
-        ``tf.random.set_seed`` there, on which the order depends). A Dataset that ends starts again.
+        ``tf.random.set_seed`` there, on which the order depends). A Dataset that ends starts
+        again; a resumed fit skips the batches before its step.
     :param method: "l-bfgs" or "adam". By default "adam" for minibatches, a Dataset, an
         ``optimizer``, a ``learning_rate`` or a ``natural_gradient``, otherwise "l-bfgs". L-BFGS on
         a Dataset reads it once and holds it in memory.
@@ -135,9 +136,8 @@ def fit(
         callback should not change the model. With a strategy every worker calls the callbacks, and
         if one worker ends the fit, it ends on all.
     :param checkpoint_dir: where to write checkpoints: at the start, every ``checkpoint_every``
-        steps (100 by default) and at the end; the last three are kept. The folder is this fit's
-        alone while it runs. A checkpoint is written only after a step whose numbers were all
-        finite, by ``tf.train.Checkpoint(model=...)``, so that
+        steps (100 by default) and at the end; the last three are kept. A checkpoint is written
+        only after a step whose numbers were all finite, and
         ``tf.train.Checkpoint(model=model).restore(result.checkpoint)`` reads it anywhere.
     :param checkpoint_every: the number of steps between checkpoints. L-BFGS also restarts after
         this number of iterations, without its memory of the curvature, which cannot be stored. Each
@@ -154,9 +154,9 @@ def fit(
         those of one device on the whole batch. All workers must be given the same arrays, with rows
         in the same order. A Dataset must have batches for all replicas together. tf.data splits it
         by its ``auto_shard_policy``: either by files, if there are any, so that batches have other
-        rows than on one device, or within each batch (DATA). Any shuffling needs a seed, and a
-        resumed fit skips the batches before its step. Only the chief writes checkpoints and shows
-        progress; all workers must see the same ``checkpoint_dir``, from which they resume.
+        rows than on one device, or within each batch (DATA). Any shuffling needs a
+        seed. Only the chief writes checkpoints and shows progress; all workers must see the same
+        ``checkpoint_dir``, from which they resume.
         Strategies do not work with L-BFGS, XLA or models that hold their data.
     :warns UserWarning: before training, if a column of X, or Y under a Gaussian likelihood, is far
         from the scale that the model assumes (1, a lengthscale, a standard deviation of the prior):
@@ -172,8 +172,8 @@ def fit(
     :raises ValueError: for arguments that are wrong or do not go together: the message names the
         argument, what was found, and what to pass instead. That includes a model whose ``num_data``
         is None with minibatches, or is not the number of rows, because its ELBO would be scaled
-        wrongly; and a ``checkpoint_dir`` that holds a checkpoint of another configuration or no
-        checkpoint that can be read, that is a file, or that is in use by another fit.
+        wrongly; and a ``checkpoint_dir`` that holds a checkpoint of another fit, or none that can
+        be read, or that is a file.
     :raises OSError: when a checkpoint cannot be written; the last good one is unchanged.
     :raises WorkerLostError: when another worker of the strategy ends or cannot be reached.
     :raises NonFiniteError: when the loss, a gradient or an updated parameter is NaN or infinite.
@@ -217,10 +217,8 @@ def fit(
     else:
         warn_of_data(model, *arrays)
     prepared = prepare(model, arguments, batches, replicas)
-    with (
-        replicas.started(prepared.store, resume) as first_step,
-        prepared.recorder(first_step) as recorder,
-    ):
+    first_step = replicas.start(prepared.store)
+    with prepared.recorder(first_step) as recorder:
         try:
             step, ending = _run_steps(prepared, recorder, first_step, started)
         except NonFiniteError as error:
@@ -255,7 +253,7 @@ def _run_steps(
     :returns: the last step, and why it was the last.
     """
     arguments, store = prepared.arguments, prepared.store
-    ended = _ended_before(store, first_step, arguments.steps)
+    ended = _ended_before(prepared, first_step)
     if ended is not None:
         recorder.evaluate(first_step, last=True)
         return first_step, ended
@@ -282,6 +280,7 @@ def _run_steps(
             prepared.updates.variables,
             options=arguments.options or {},
             steps=arguments.steps,
+            ended=prepared.ended,
             **common,
         )
     return run_gradient_steps(
@@ -293,11 +292,18 @@ def _run_steps(
     )
 
 
-def _ended_before(store: CheckpointStore, first_step: int, steps: int) -> Ending | None:
+def _ended_before(prepared: Preparation, first_step: int) -> Ending | None:
     """How the fit of a checkpoint had ended, if there is nothing left to do."""
-    message = "the checkpoint is of a fit that had ended"
-    if store.converged:
-        return Ending("converged", message)
-    if store.stopped:
-        return Ending("stalled", message)
-    return Ending("steps", message) if first_step >= steps else None
+    ended = prepared.ended.numpy().decode()
+    if not ended and first_step < prepared.arguments.steps:
+        return None
+    return Ending(ended or "steps", "the checkpoint is of a fit that had ended")
+
+
+def fit_quietly(model: Any, **arguments: Any) -> None:
+    """Fit by L-BFGS without warnings about the features or the kernel, which are soon replaced."""
+    with warnings.catch_warnings():
+        warnings.filterwarnings(
+            "ignore", message="(inducing_variable|kernel): ", category=UserWarning
+        )
+        fit(model, method="l-bfgs", **arguments)

@@ -17,7 +17,7 @@ from ..models.site_evidence import TiltedEvidence
 from ..models.sites import Sites
 from ..sphere._typing import Array
 from .collapsed_checkpoints import PassCheckpoint, arrays_of_sites, sites_of_arrays
-from .pursuit import fit_quietly
+from .loop import fit_quietly
 from .results import NonFiniteError
 from .trust_region import limited
 from .validation import failing_likelihood

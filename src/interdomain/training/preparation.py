@@ -6,10 +6,11 @@ from dataclasses import dataclass
 from typing import Any
 
 import gpflow
+import tensorflow as tf
 
 from .arguments import FitArguments
 from .batches import Batches
-from .checkpoints import CheckpointStore
+from .checkpoints import Checkpoints
 from .natural_gradients import natural_gradients
 from .progress import Recorder
 from .replicas import Replicas
@@ -24,6 +25,7 @@ class Preparation:
     :ivar arguments: the checked arguments of the fit.
     :ivar updates: the variables to train, and how.
     :ivar store: the checkpoints, none of which has been read or written yet.
+    :ivar ended: the reason for which L-BFGS has ended, "" before; kept in the checkpoints.
     """
 
     model: Any
@@ -31,7 +33,8 @@ class Preparation:
     batches: Batches
     replicas: Replicas
     updates: Updates
-    store: CheckpointStore
+    store: Checkpoints
+    ended: tf.Variable
 
     def recorder(self, first_step: int) -> Recorder:
         """The record of the steps after ``first_step``; only the chief shows a progress bar."""
@@ -75,19 +78,29 @@ def prepare(
             )
         replicas.check_optimizer(updates.optimizer)
         settings = updates.describe()
-    store = CheckpointStore(
+    ended = tf.Variable("", trainable=False)
+    store = Checkpoints(
         arguments.checkpoint_dir,
-        objects={"model": model, **updates.stored(), **batches.state()},
-        configuration={
-            "method": arguments.method,
-            "parameters": _describe_parameters(model),
-            "data": batches.describe(),
-            "jit_compile": arguments.jit_compile,
-            **settings,
-        },
+        arguments.resume,
+        fit=_described(
+            {
+                "model": type(model).__name__,
+                "method": arguments.method,
+                **_describe_parameters(model),
+                **batches.describe(),
+                **settings,
+            }
+        ),
         writes=replicas.workers.is_chief,
+        model=model,
+        ended=ended,
+        **updates.stored(),
     )
-    return Preparation(model, arguments, batches, replicas, updates, store)
+    return Preparation(model, arguments, batches, replicas, updates, store, ended)
+
+
+def _described(settings: dict[str, Any]) -> str:
+    return "\n".join(f"{name}: {value}" for name, value in settings.items())
 
 
 def _describe_parameters(model: gpflow.models.BayesianModel) -> dict[str, str]:

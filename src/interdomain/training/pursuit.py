@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import sys
 import time
-import warnings
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple, Protocol
 
@@ -23,7 +22,7 @@ from ..models import StructuredSGPR
 from ..models.residuals import Residuals
 from ..sphere._typing import Array, IntArray
 from .arguments import pair_of_matrices
-from .loop import fit
+from .loop import fit_quietly
 
 MOST_CANDIDATES = 5_000
 
@@ -420,15 +419,6 @@ class _Pursuit:
         own = np.bincount(owners[of_atom], energies[of_atom], minlength=len(self._atoms))
         order: IntArray = np.lexsort([np.arange(len(own)), -own])
         return self._atoms[order]
-
-
-def fit_quietly(model: Any, **arguments: Any) -> None:
-    """Fit by L-BFGS without warnings about the features or the kernel, which are soon replaced."""
-    with warnings.catch_warnings():
-        warnings.filterwarnings(
-            "ignore", message="(inducing_variable|kernel): ", category=UserWarning
-        )
-        fit(model, method="l-bfgs", **arguments)
 
 
 def some_rows(model: Pursued) -> Array:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
 import numpy as np
@@ -13,7 +13,7 @@ from gpflow.keras import tf_keras
 from ..distributed import Workers
 from ..sphere._typing import Array
 from .batches import Batches
-from .checkpoints import CheckpointStore
+from .checkpoints import Checkpoints
 
 Loss = Callable[..., tf.Tensor]
 
@@ -76,24 +76,19 @@ class Replicas:
                 "and its inducing variable under `with strategy.scope():`."
             )
 
-    @contextmanager
-    def started(self, store: CheckpointStore, resume: bool) -> Iterator[int]:
-        """Start or resume, and give the step to continue from. The chief writes or reads its
-        checkpoint first, then the other workers read it. At the end the store is released.
+    def start(self, store: Checkpoints) -> int:
+        """Start or resume, and return the step to continue from. The chief reads its checkpoint or
+        writes the first one, then the other workers read it.
 
         :raises ValueError: If the workers find checkpoints of different steps.
         """
-        try:
-            yield self._start(store, resume)
-        finally:
-            store.release()
-
-    def _start(self, store: CheckpointStore, resume: bool) -> int:
         steps: dict[str, Array] = {}
 
         def begin(turn_of_chief: bool) -> dict[str, Array]:
             if self.workers.is_chief == turn_of_chief:
-                steps["step"] = np.asarray(store.start(resume or not turn_of_chief))
+                if not store.restore():
+                    store.save(0)
+                steps["step"] = np.asarray(store.step)
             return steps
 
         with self.losses_named(0, store):
@@ -106,12 +101,12 @@ class Replicas:
             )
         return found[0]
 
-    def meet(self, step: int, store: CheckpointStore) -> None:
+    def meet(self, step: int, store: Checkpoints) -> None:
         """Wait until all workers have called this, and the chief has written its checkpoint."""
         with self.losses_named(step, store):
             list(self.workers.share(dict))
 
-    def losses_named(self, step: int, store: CheckpointStore) -> AbstractContextManager[None]:
+    def losses_named(self, step: int, store: Checkpoints) -> AbstractContextManager[None]:
         """Name the worker that was lost.
 
         :raises WorkerLostError: In place of what TensorFlow raises when a worker is lost.

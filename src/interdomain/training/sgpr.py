@@ -14,8 +14,8 @@ import gpflow
 from .._arguments import integer
 from ..models import StructuredSGPR
 from .choice import Choice, Trials, choose_features
-from .loop import fit
-from .pursuit import Pursued, fit_quietly
+from .loop import fit, fit_quietly
+from .pursuit import Pursued
 from .recipes import check_recipe, keep_passes
 from .results import FitResult
 

@@ -18,7 +18,7 @@ from ..models.residuals import Residuals
 from ..models.site_evidence import SiteEvidence
 from ..models.sites import Sites
 from ..sphere._typing import Array
-from .pursuit import fit_quietly
+from .loop import fit_quietly
 from .results import NonFiniteError
 from .trust_region import limited
 
