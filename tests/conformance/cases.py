@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any, TypeAlias
 
 import gpflow
 import numpy as np
@@ -31,7 +32,6 @@ from interdomain.inducing_variables import (
 from interdomain.kernels import (
     Additive,
     ArcCosine,
-    ChordalSquaredExponential,
     Convolutional,
     FiniteRank,
     FreeSpectrum,
@@ -65,8 +65,6 @@ class Case:
         Cholesky factor.
     :param representative: Whether it stands for its class of inducing variables where what is
         tested does not depend on more than the class, as GPflow's own code does not.
-    :param num_factorisations: Cholesky factors that one use of Kuu may take; None if the kernel
-        takes some itself, of matrices of its parameters.
     :param relative_jitter: Whether jitter is relative to the diagonal of Kuu.
     :param scale: Of the columns of X.
     :param kernel_rtol: How far two ways to compute the same entry of the kernel may differ.
@@ -77,7 +75,6 @@ class Case:
     input_dim: int
     kind: str = "diagonal"
     representative: bool = False
-    num_factorisations: int | None = 0
     kernel_rtol: float = 1e-8
     scale: float = 1.0
     relative_jitter: bool = False
@@ -87,23 +84,30 @@ class Case:
         return self.kind == "diagonal"
 
 
-def matern32() -> tuple[Kernel, InducingVariables]:
-    kernel = SphericalMatern32(
-        variance=1.3, lengthscale=0.9, weight_variances=[0.6, 1.7], bias_variance=0.8
-    )
-    return kernel, SphericalHarmonics.for_kernel(kernel, input_dim=2, max_degree=4)
+CASES: list[Case] = []
+Build: TypeAlias = Callable[[], tuple[Kernel, InducingVariables]]
 
 
-def arc_cosine(order: int) -> tuple[Kernel, InducingVariables]:
-    kernel = ArcCosine(order, variance=0.7, weight_variances=[1.2, 0.5, 2.0], bias_variance=1.5)
+def case(
+    name: str, input_dim: int, kind: str = "diagonal", **options: Any
+) -> Callable[[Build], Build]:
+    """List what the decorated function makes as a case."""
+
+    def add(build: Build) -> Build:
+        CASES.append(Case(name, build, input_dim, kind, **options))
+        return build
+
+    return add
+
+
+@case("harmonics-arc-cosine-0", 3, kernel_rtol=1e-6)
+def arc_cosine() -> tuple[Kernel, InducingVariables]:
+    """The angle is the arc cosine of a number near one, and so the root of rounding errors."""
+    kernel = ArcCosine(0, variance=0.7, weight_variances=[1.2, 0.5, 2.0], bias_variance=1.5)
     return kernel, SphericalHarmonics.for_kernel(kernel, input_dim=3, max_degree=3)
 
 
-def chordal() -> tuple[Kernel, InducingVariables]:
-    kernel = ChordalSquaredExponential(variance=1.6, lengthscale=0.8, weight_variances=0.9)
-    return kernel, SphericalHarmonics.for_kernel(kernel, input_dim=1, max_degree=6)
-
-
+@case("harmonics-active-dims", 4, representative=True)
 def active_dims() -> tuple[Kernel, InducingVariables]:
     kernel = SphericalMatern32(
         variance=1.1, lengthscale=0.7, weight_variances=[0.8, 1.4], active_dims=[0, 2]
@@ -111,6 +115,7 @@ def active_dims() -> tuple[Kernel, InducingVariables]:
     return kernel, SphericalHarmonics.for_kernel(kernel, input_dim=2, max_degree=3)
 
 
+@case("harmonics-chosen", 4)
 def chosen() -> tuple[Kernel, InducingVariables]:
     """Those of no whole degree, in an order of their own."""
     kernel = SphericalMatern32(
@@ -120,12 +125,14 @@ def chosen() -> tuple[Kernel, InducingVariables]:
     return kernel, SphericalHarmonics(4, chains=chains, column_order=[1, 0, 2])
 
 
+@case("harmonics-globe", 3, scale=25.0)
 def globe() -> tuple[Kernel, InducingVariables]:
     """Latitude and longitude in degrees, in columns 2 and 0."""
     kernel = GlobeMatern52(variance=1.2, lengthscale=0.6, active_dims=[2, 0])
     return kernel, SphericalHarmonics.for_kernel(kernel, input_dim=2, max_degree=4)
 
 
+@case("finite-rank-harmonics", 3)
 def finite_rank() -> tuple[Kernel, InducingVariables]:
     """The harmonics explain the whole kernel."""
     kernel = SphericalMatern32(lengthscale=0.8, weight_variances=[0.6, 1.7], active_dims=[2, 0])
@@ -133,6 +140,7 @@ def finite_rank() -> tuple[Kernel, InducingVariables]:
     return FiniteRank(kernel, harmonics), harmonics
 
 
+@case("finite-rank-and-points", 2, "blocks")
 def finite_rank_and_points() -> tuple[Kernel, InducingVariables]:
     first = ArcCosine(1, variance=0.7, active_dims=[1])
     second = gpflow.kernels.Matern32(variance=0.9, lengthscales=[0.6, 1.1])
@@ -141,6 +149,7 @@ def finite_rank_and_points() -> tuple[Kernel, InducingVariables]:
     return kernel, SumInducingVariables([harmonics, InducingPoints(POINTS)])
 
 
+@case("harmonics-free-spectrum", 3)
 def free_spectrum() -> tuple[Kernel, InducingVariables]:
     """Ends where the harmonics end, without degree 3, which the arc-cosine kernel does not have."""
     first = ArcCosine(1, variance=1.2, weight_variances=[0.6, 1.7], active_dims=[2, 0])
@@ -148,12 +157,14 @@ def free_spectrum() -> tuple[Kernel, InducingVariables]:
     return kernel, SphericalHarmonics.for_kernel(kernel, input_dim=2, max_degree=4)
 
 
+@case("activation-relu", 3, "full", relative_jitter=True)
 def relu_units() -> tuple[Kernel, InducingVariables]:
     """The kernel has all of a ReLU's degrees and no others."""
     kernel = ArcCosine(1, variance=0.7, weight_variances=[1.2, 0.5, 2.0], bias_variance=1.5)
     return kernel, ActivationFeatures.random(3, 6, "relu", 2, seed=1)
 
 
+@case("activation-softplus", 4, "full", representative=True, relative_jitter=True)
 def softplus_units() -> tuple[Kernel, InducingVariables]:
     kernel = SphericalMatern52(
         variance=1.1, lengthscale=0.9, weight_variances=[0.8, 1.4], active_dims=[0, 2]
@@ -161,6 +172,7 @@ def softplus_units() -> tuple[Kernel, InducingVariables]:
     return kernel, ActivationFeatures.random(2, 5, Softplus(3.0), 4, seed=0)
 
 
+@case("sum-of-harmonics", 3)
 def sum_of_harmonics() -> tuple[Kernel, InducingVariables]:
     first = ArcCosine(1, variance=0.7, active_dims=[0, 1])
     second = SphericalMatern32(lengthscale=0.8, active_dims=[2])
@@ -171,6 +183,7 @@ def sum_of_harmonics() -> tuple[Kernel, InducingVariables]:
     return first + second, SumInducingVariables(blocks)
 
 
+@case("sum-with-points", 2, "blocks", representative=True)
 def sum_with_points() -> tuple[Kernel, InducingVariables]:
     first = ArcCosine(1, variance=0.7, active_dims=[1])
     second = gpflow.kernels.Matern32(variance=0.9, lengthscales=[0.6, 1.1])
@@ -186,6 +199,7 @@ POINTS = np.array([[0.9, 0.2], [0.4, -0.8], [-1.1, 1.5]])
 """Away from each other, from their images, and from the centres of the transformations."""
 
 
+@case("harmonic-negations", 2, "blocks")
 def harmonic_negations() -> tuple[Kernel, InducingVariables]:
     """Points of their own for each of four parts."""
     base = gpflow.kernels.Matern32(variance=1.2, lengthscales=[0.9, 1.3])
@@ -194,13 +208,18 @@ def harmonic_negations() -> tuple[Kernel, InducingVariables]:
     return kernel, HarmonicInducingPoints(Z)
 
 
-def harmonic_rotation(*, complete: bool) -> tuple[Kernel, InducingVariables]:
+@case("harmonic-complete", 2, "blocks", representative=True)
+def harmonic_rotation(complete: bool = True) -> tuple[Kernel, InducingVariables]:
     """Points that the parts share; if complete, those of the paired part have an image too."""
     base = gpflow.kernels.SquaredExponential(variance=1.2, lengthscales=0.9)
     kernel = HarmonicKernel(base, Rotation(3))
     return kernel, HarmonicInducingPoints.for_kernel(kernel, POINTS, complete=complete)
 
 
+case("harmonic-shared", 2, "blocks")(lambda: harmonic_rotation(complete=False))
+
+
+@case("harmonic-nested", 2, "blocks")
 def harmonic_nested() -> tuple[Kernel, InducingVariables]:
     base = gpflow.kernels.Matern52(variance=0.9, lengthscales=1.1)
     first = HarmonicKernel(base, Rotation(3, centre=[0.1, -0.2]))
@@ -209,6 +228,7 @@ def harmonic_nested() -> tuple[Kernel, InducingVariables]:
     return first + second, SumInducingVariables([points, InducingPoints(1.1 * POINTS)])
 
 
+@case("harmonic-stock-points", 2, "blocks")
 def harmonic_stock_points() -> tuple[Kernel, InducingVariables]:
     """The parts as kernels on the data space, with GPflow's points of unequal numbers."""
     kernel = HarmonicKernel(gpflow.kernels.Matern32(variance=1.2, lengthscales=1.3), Rotation(3))
@@ -219,6 +239,7 @@ def harmonic_stock_points() -> tuple[Kernel, InducingVariables]:
 PATCHES = 1.2 * np.array([[1.0, 0.2], [-0.3, 1.1], [-1.0, -0.4], [0.3, -1.2]])
 
 
+@case("patches", 6, "full", representative=True)
 def patches() -> tuple[Kernel, InducingVariables]:
     """Of 3 x 2 pixels."""
     base = gpflow.kernels.SquaredExponential(variance=4.0, lengthscales=[1.6, 2.1])
@@ -226,15 +247,7 @@ def patches() -> tuple[Kernel, InducingVariables]:
     return kernel, InducingPatches(PATCHES)
 
 
-def patches_and_points() -> tuple[Kernel, InducingVariables]:
-    first = Convolutional(
-        gpflow.kernels.Matern32(variance=3.0, lengthscales=2.0), (2, 2), (1, 2), weights=False
-    )
-    second = gpflow.kernels.SquaredExponential(variance=0.8, lengthscales=1.9)
-    Z = np.concatenate([PATCHES, -PATCHES[::-1]], axis=1)
-    return first + second, SumInducingVariables([InducingPatches(PATCHES), InducingPoints(Z)])
-
-
+@case("channels", 4, "blocks")
 def channels() -> tuple[Kernel, InducingVariables]:
     """Of 2 x 1 pixels and two channels, which share their patches."""
     bases = [
@@ -245,6 +258,7 @@ def channels() -> tuple[Kernel, InducingVariables]:
     return kernel, SumInducingVariables([InducingPatches([[-1.4], [-0.3], [0.6], [1.5]])] * 2)
 
 
+@case("orbits", 2, "full", representative=True)
 def orbits() -> tuple[Kernel, InducingVariables]:
     """The base kernel is not invariant itself."""
     base = gpflow.kernels.Matern32(variance=2.0, lengthscales=[0.9, 1.4])
@@ -256,6 +270,7 @@ def trained_in_all(kernel: Kernel) -> Kernel:
     return kernel
 
 
+@case("fourier-features", 1, "full", representative=True)
 def fourier_features() -> tuple[Kernel, InducingVariables]:
     """A complex B, and a zero among the frequencies."""
     kernel = HarmonizableComponent(
@@ -269,6 +284,7 @@ def fourier_features() -> tuple[Kernel, InducingVariables]:
     return trained_in_all(kernel), FourierFeatures([[0.0], [0.3], [0.6]])
 
 
+@case("harmonizable-mixture", 2, "blocks")
 def harmonizable_mixture() -> tuple[Kernel, InducingVariables]:
     """Unequal numbers of frequencies, in the kernel and in the features."""
     first = HarmonizableComponent(
@@ -288,12 +304,13 @@ def harmonizable_mixture() -> tuple[Kernel, InducingVariables]:
     return trained_in_all(HarmonizableMixture([first, second])), SumInducingVariables(blocks)
 
 
+@case("interval-matern52", 1, "low rank", representative=True)
 def interval_matern52() -> tuple[Kernel, InducingVariables]:
     kernel = gpflow.kernels.Matern52(variance=1.3, lengthscales=0.7)
     return kernel, IntervalFourierFeatures(-4.0, 3.5, 4)
 
 
-class OneColumnMatern12(gpflow.kernels.Matern12):
+class OneColumn(Kernel):
     """GPflow's posteriors of several outputs call K of a sum's summands with all columns of X, and
     are wrong for stock kernels with ``active_dims`` there; this one selects its own."""
 
@@ -301,13 +318,15 @@ class OneColumnMatern12(gpflow.kernels.Matern12):
         return super().K(*(None if x is None else select_columns(self, x) for x in (X, X2)))
 
 
-class OneColumnMatern32(gpflow.kernels.Matern32):
-    """As :class:`OneColumnMatern12`."""
-
-    def K(self, X: TensorType, X2: TensorType | None = None) -> tf.Tensor:
-        return super().K(*(None if x is None else select_columns(self, x) for x in (X, X2)))
+class OneColumnMatern12(OneColumn, gpflow.kernels.Matern12):
+    pass
 
 
+class OneColumnMatern32(OneColumn, gpflow.kernels.Matern32):
+    pass
+
+
+@case("interval-additive", 2, "low-rank blocks", representative=True)
 def interval_additive() -> tuple[Kernel, InducingVariables]:
     first = OneColumnMatern12(variance=1.3, active_dims=[0])
     second = OneColumnMatern32(variance=0.7, lengthscales=0.8, active_dims=[1])
@@ -316,6 +335,7 @@ def interval_additive() -> tuple[Kernel, InducingVariables]:
     return kernel, SumInducingVariables(blocks)
 
 
+@case("box-one-column", 1)
 def box_of_one_column() -> tuple[Kernel, InducingVariables]:
     """Some of the inputs are outside."""
     base = gpflow.kernels.Matern32(variance=1.3, lengthscales=0.9)
@@ -323,12 +343,14 @@ def box_of_one_column() -> tuple[Kernel, InducingVariables]:
     return kernel, PeriodicFourierFeatures.for_kernel(kernel, 7)
 
 
+@case("box-two-columns", 3, representative=True)
 def box_of_two_columns() -> tuple[Kernel, InducingVariables]:
     base = gpflow.kernels.Matern52(variance=1.1, lengthscales=[0.9, 1.4])
     kernel = Periodized(base, [-3.0, -2.5], [3.0, 3.5], active_dims=[2, 0])
     return kernel, PeriodicFourierFeatures.for_kernel(kernel, 14)
 
 
+@case("box-of-waves", 2)
 def box_of_waves() -> tuple[Kernel, InducingVariables]:
     """Features of all that the kernel consists of."""
     base = gpflow.kernels.SquaredExponential(variance=1.3, lengthscales=[1.2, 0.8])
@@ -337,21 +359,7 @@ def box_of_waves() -> tuple[Kernel, InducingVariables]:
     return FiniteRank(kernel, features), features
 
 
-def box_of_a_product() -> tuple[Kernel, InducingVariables]:
-    first = gpflow.kernels.Matern12(variance=1.3, lengthscales=1.2, active_dims=[1])
-    second = gpflow.kernels.SquaredExponential(lengthscales=0.9, active_dims=[0])
-    kernel = Periodized(first * second, [-3.0, -3.0], [3.0, 3.0])
-    return kernel, PeriodicFourierFeatures.for_kernel(kernel, 15)
-
-
-def box_with_points() -> tuple[Kernel, InducingVariables]:
-    base = gpflow.kernels.Matern32(variance=0.9, lengthscales=0.8)
-    first = Periodized(base, -3.0, 3.0, active_dims=[1])
-    second = gpflow.kernels.Matern52(variance=0.7, lengthscales=[0.9, 1.2])
-    features = PeriodicFourierFeatures.for_kernel(first, 5)
-    return first + second, SumInducingVariables([features, InducingPoints(POINTS)])
-
-
+@case("product-of-features", 3, representative=True, relative_jitter=True)
 def space_and_time() -> tuple[Kernel, InducingVariables]:
     """Some of the products, in an order of their own."""
     space = SphericalMatern52(variance=0.8, weight_variances=[0.6, 1.1], active_dims=[2, 0])
@@ -364,6 +372,7 @@ def space_and_time() -> tuple[Kernel, InducingVariables]:
     return space * time, ProductInducingVariables.for_kernel(space * time, factors, 22)
 
 
+@case("product-with-points", 2, "full", relative_jitter=True)
 def harmonics_times_points() -> tuple[Kernel, InducingVariables]:
     """All products; points have all columns."""
     first = ArcCosine(1, variance=0.7, active_dims=[1])
@@ -372,6 +381,7 @@ def harmonics_times_points() -> tuple[Kernel, InducingVariables]:
     return first * second, ProductInducingVariables([harmonics, InducingPoints(POINTS)])
 
 
+@case("effects", 3, representative=True)
 def effects() -> tuple[Kernel, AdditiveFeatures]:
     """Main effects, and one of two columns."""
     columns = [NumericColumn([-2.0, 0.1, 2.5], [0.0, 0.6, 1.0]), NumericColumn([-3.0, 3.0])]
@@ -381,142 +391,12 @@ def effects() -> tuple[Kernel, AdditiveFeatures]:
     return kernel, AdditiveFeatures(kernel, {(0,): 2, (1,): 2, (0, 1): [[1, 1], [2, 1]]})
 
 
+@case("effects-of-finite-rank", 3)
 def effects_of_finite_rank() -> tuple[Kernel, InducingVariables]:
     kernel, features = effects()
     return FiniteRank(kernel, features), features
 
 
-CASES = (
-    Case("harmonics-matern32-ard", matern32, input_dim=2),
-    # The angle is the arc cosine of a number near one, whose rounding errors it takes the root of.
-    Case("harmonics-arc-cosine-0", lambda: arc_cosine(0), input_dim=3, kernel_rtol=1e-6),
-    Case("harmonics-arc-cosine-1", lambda: arc_cosine(1), input_dim=3),
-    Case("harmonics-chordal", chordal, input_dim=1),
-    Case("harmonics-active-dims", active_dims, input_dim=4, representative=True),
-    Case("harmonics-globe", globe, input_dim=3, scale=25.0),
-    Case("finite-rank-harmonics", finite_rank, input_dim=3),
-    Case(
-        "finite-rank-and-points",
-        finite_rank_and_points,
-        input_dim=2,
-        kind="blocks",
-        num_factorisations=1,
-    ),
-    Case("harmonics-free-spectrum", free_spectrum, input_dim=3),
-    Case("harmonics-chosen", chosen, input_dim=4),
-    Case(
-        "activation-relu",
-        relu_units,
-        input_dim=3,
-        kind="full",
-        num_factorisations=1,
-        relative_jitter=True,
-    ),
-    Case(
-        "activation-softplus",
-        softplus_units,
-        input_dim=4,
-        kind="full",
-        representative=True,
-        num_factorisations=1,
-        relative_jitter=True,
-    ),
-    Case("sum-of-harmonics", sum_of_harmonics, input_dim=3),
-    Case(
-        "sum-with-points",
-        sum_with_points,
-        input_dim=2,
-        kind="blocks",
-        representative=True,
-        num_factorisations=1,
-    ),
-    Case(
-        "harmonic-negations", harmonic_negations, input_dim=2, kind="blocks", num_factorisations=4
-    ),
-    Case(
-        "harmonic-shared",
-        lambda: harmonic_rotation(complete=False),
-        input_dim=2,
-        kind="blocks",
-        num_factorisations=2,
-    ),
-    Case(
-        "harmonic-complete",
-        lambda: harmonic_rotation(complete=True),
-        input_dim=2,
-        kind="blocks",
-        representative=True,
-        num_factorisations=2,
-    ),
-    Case("harmonic-nested", harmonic_nested, input_dim=2, kind="blocks", num_factorisations=3),
-    Case(
-        "harmonic-stock-points",
-        harmonic_stock_points,
-        input_dim=2,
-        kind="blocks",
-        num_factorisations=2,
-    ),
-    Case("patches", patches, input_dim=6, kind="full", representative=True, num_factorisations=1),
-    Case(
-        "patches-and-points", patches_and_points, input_dim=4, kind="blocks", num_factorisations=2
-    ),
-    Case("channels", channels, input_dim=4, kind="blocks", num_factorisations=2),
-    Case("orbits", orbits, input_dim=2, kind="full", representative=True, num_factorisations=1),
-    Case(
-        "fourier-features",
-        fourier_features,
-        input_dim=1,
-        kind="full",
-        representative=True,
-        num_factorisations=None,
-    ),
-    Case(
-        "harmonizable-mixture",
-        harmonizable_mixture,
-        input_dim=2,
-        kind="blocks",
-        num_factorisations=None,
-    ),
-    # One of as many rows as the low rank has, for each block.
-    Case(
-        "interval-matern52",
-        interval_matern52,
-        input_dim=1,
-        kind="low rank",
-        representative=True,
-        num_factorisations=1,
-    ),
-    Case(
-        "interval-additive",
-        interval_additive,
-        input_dim=2,
-        kind="low-rank blocks",
-        representative=True,
-        num_factorisations=2,
-    ),
-    Case("box-one-column", box_of_one_column, input_dim=1),
-    Case("box-two-columns", box_of_two_columns, input_dim=3, representative=True),
-    Case("box-of-waves", box_of_waves, input_dim=2),
-    Case("box-of-a-product", box_of_a_product, input_dim=2),
-    Case("box-with-points", box_with_points, input_dim=2, kind="blocks", num_factorisations=1),
-    Case("effects", effects, input_dim=3, representative=True),
-    Case("effects-of-finite-rank", effects_of_finite_rank, input_dim=3),
-    Case(
-        "product-of-features",
-        space_and_time,
-        input_dim=3,
-        representative=True,
-        relative_jitter=True,
-    ),
-    Case(
-        "product-with-points",
-        harmonics_times_points,
-        input_dim=2,
-        kind="full",
-        num_factorisations=1,
-        relative_jitter=True,
-    ),
-)
 REPRESENTATIVES = tuple(case for case in CASES if case.representative)
 ONE_OF_EACH_KIND = tuple(
     next(case for case in REPRESENTATIVES if case.kind == kind) for kind in KINDS

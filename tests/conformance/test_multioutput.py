@@ -28,7 +28,7 @@ from interdomain.kernels import SphericalMatern32
 from interdomain.posteriors import StructuredPosterior
 from tests.posteriors.graph_ops import count_ops
 
-from .cases import FIRST_AND_LAST_KIND, ONE_OF_EACH_KIND, Case
+from .cases import ONE_OF_EACH_KIND, Case
 from .dense_twin import dense_twin
 from .helpers import (
     NUM_DATA,
@@ -157,24 +157,6 @@ def test_each_wrapper(wrapper: str) -> None:
                 **options,
             )
             assert_close(actual, reference, message=message)
-
-
-def test_outputs_are_single_output_models() -> None:
-    """Independent outputs with kernels of their own are as many models with one output each."""
-    case = FIRST_AND_LAST_KIND[1]
-    model = make_model(case, "own separate", "separate", q_diag=False)
-    X = make_inputs(case, 4)
-    mean, var = model.predict_f(X)
-    for i, kernel in enumerate(model.kernel.kernels):
-        single = gpflow.models.SVGP(
-            kernel,
-            model.likelihood,
-            case.build()[1],
-            q_mu=model.q_mu.numpy()[:, i : i + 1],
-            q_sqrt=model.q_sqrt.numpy()[i : i + 1],
-            whiten=True,
-        )
-        assert_close((mean[:, i : i + 1], var[:, i : i + 1]), single.predict_f(X))
 
 
 def harmonics(max_degree: int) -> InducingVariables:

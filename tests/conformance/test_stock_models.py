@@ -13,14 +13,12 @@ from pathlib import Path
 from typing import Any
 
 import gpflow
-import keras
 import numpy as np
 import pytest
 import tensorflow as tf
 import tensorflow_probability as tfp
 from check_shapes import disable_check_shapes
 from gpflow.covariances import Kuf, Kuu
-from gpflow.posteriors import PrecomputeCacheType
 from gpflow.utilities import multiple_assign, parameter_dict, read_values, set_trainable
 
 from .cases import FIRST_AND_LAST_KIND, Case
@@ -104,23 +102,20 @@ def test_bounds_by_brute_force(case: Case) -> None:
     assert_close(svgp.predict_f(Xnew), sgpr.predict_f(Xnew))
 
 
-@pytest.mark.parametrize(
-    ("case", "name"),
-    [(FIRST_AND_LAST_KIND[1], "SGPR"), (FIRST_AND_LAST_KIND[1], "CGLB")],
-    ids=["SGPR", "CGLB"],
-)
-def test_objective_and_predictions(case: Case, name: str) -> None:
-    model, twin = make_pair(case, getattr(gpflow.models, name))
-    assert_same_objective(model.training_loss, twin.training_loss, model.trainable_variables)
+@last_case
+def test_objective_and_predictions(case: Case) -> None:
     X = make_inputs(case, 6)
-    assert_close(model.predict_y(X), twin.predict_y(X))
-    if name == "SGPR":
-        joint = twin.predict_f(X, full_cov=True)
-        assert_close(model.predict_f(X, full_cov=True), joint)
-        assert_close(model.posterior().predict_f(X, full_cov=True), joint)
+    for model_class in (gpflow.models.SGPR, gpflow.models.CGLB):
+        model, twin = make_pair(case, model_class)
+        assert_same_objective(model.training_loss, twin.training_loss, model.trainable_variables)
+        assert_close(model.predict_y(X), twin.predict_y(X))
         assert_close(model.upper_bound(), twin.upper_bound())
-    else:
-        assert_close(model.predict_log_density(model.data), twin.predict_log_density(model.data))
+        data = model.data
+        assert_close(model.predict_log_density(data), twin.predict_log_density(data))
+        if model_class is gpflow.models.SGPR:
+            joint = twin.predict_f(X, full_cov=True)
+            assert_close(model.predict_f(X, full_cov=True), joint)
+            assert_close(model.posterior().predict_f(X, full_cov=True), joint)
 
 
 @two_cases
@@ -144,7 +139,7 @@ def test_natural_gradient_reaches_sgpr(case: Case) -> None:
 
 @two_cases
 def test_sgpmc(case: Case) -> None:
-    """The density and its gradients, which are all that HMC sees, and a step of it."""
+    """The density and its gradients, which are all that HMC sees."""
     kernel, inducing_variable = case.build()
     data = make_data(case)
     likelihood = gpflow.likelihoods.StudentT()
@@ -159,19 +154,6 @@ def test_sgpmc(case: Case) -> None:
     )
     X = make_inputs(case, 6)
     assert_close(model.predict_f(X), twin.predict_f(X), atol=1e-13)
-    for part in (kernel, inducing_variable, likelihood):
-        set_trainable(part, False)
-    helper = gpflow.optimizers.SamplingHelper(model.log_posterior_density, [model.V])
-    hmc = tfp.mcmc.HamiltonianMonteCarlo(
-        helper.target_log_prob_fn, num_leapfrog_steps=2, step_size=0.02
-    )
-    begin = [state.numpy() for state in helper.current_state]
-    state, results = hmc.one_step(begin, hmc.bootstrap_results(begin), seed=(1, 2))
-    assert bool(results.is_accepted)
-    assert np.max(np.abs(state[0] - begin[0])) > 1e-4
-    twin.V.assign(state[0])
-    density = results.accepted_results.target_log_prob
-    assert_close(density, twin.log_posterior_density())
 
 
 Loss = Callable[[], tf.Tensor]
@@ -181,15 +163,6 @@ def scipy_steps(loss: Loss, model: gpflow.models.SVGP) -> None:
     gpflow.optimizers.Scipy().minimize(
         loss, model.trainable_variables, compile=False, options={"maxiter": 2}
     )
-
-
-def keras_steps(loss: Loss, model: gpflow.models.SVGP) -> None:
-    optimizer = keras.optimizers.Adam(0.01)
-    variables = model.trainable_variables
-    for _ in range(2):
-        with tf.GradientTape() as tape:
-            value = loss()
-        optimizer.apply_gradients(zip(tape.gradient(value, variables), variables, strict=True))
 
 
 def natural_and_adam_steps(loss: Loss, model: gpflow.models.SVGP) -> None:
@@ -203,7 +176,7 @@ def natural_and_adam_steps(loss: Loss, model: gpflow.models.SVGP) -> None:
         adam.minimize(loss, model.trainable_variables)
 
 
-@pytest.mark.parametrize("steps", [scipy_steps, keras_steps, natural_and_adam_steps])
+@pytest.mark.parametrize("steps", [scipy_steps, natural_and_adam_steps])
 @first_case
 def test_optimizers(case: Case, steps: Callable[[Loss, gpflow.models.SVGP], None]) -> None:
     """The first steps lead where they lead the dense twin."""
@@ -242,7 +215,7 @@ def test_likelihoods_and_minibatches(case: Case) -> None:
 
 @first_case
 def test_samples(case: Case) -> None:
-    """The same random numbers make the samples of the dense twin, of models and of conditionals."""
+    """The same random numbers make the samples of the dense twin."""
     model = make_svgp(case, num_latent_gps=2)
     twin = dense_twin(model)
     # A joint covariance of close points is singular to rounding; few points, far apart, are not.
@@ -254,20 +227,6 @@ def test_samples(case: Case) -> None:
             found.append(source.predict_f_samples(X, 5, full_cov=full_cov))
         assert found[0].shape == (5, 3, 2) and np.ptp(found[0].numpy(), axis=0).min() > 0.01
         assert_close(*found, rtol=1e-6)
-    for options in ({}, {"full_cov": True, "num_samples": 5}, {"full_output_cov": True}):
-        results = []
-        for u in (model.inducing_variable, DenseTwin(model.inducing_variable)):
-            tf.random.set_seed(3)
-            results.append(
-                gpflow.conditionals.sample_conditional(
-                    X, u, model.kernel, model.q_mu, q_sqrt=model.q_sqrt, white=True, **options
-                )
-            )
-        samples, mean, _ = results[0]
-        assert samples.shape == ((5,) if "num_samples" in options else ()) + (3, 2)
-        assert np.max(np.abs(samples - mean)) > 0.01
-        assert_close(samples, results[1][0], rtol=1e-6, message=str(options))
-        assert_close(results[0][1:], results[1][1:], message=str(options))
 
 
 def change(model: gpflow.models.SVGP) -> None:
@@ -335,24 +294,3 @@ def test_decorator_of_a_user(case: Case) -> None:
     assert_close(value, expected[0])
     for gradient, expected_gradient in zip(gradients, expected[1], strict=True):
         assert_close(gradient, expected_gradient)
-
-
-@last_case
-def test_saved_model(case: Case, tmp_path: Path) -> None:
-    """A model and a posterior with a VARIABLE cache, their predictions compiled for any number of
-    rows, exported and reloaded without this library's classes."""
-    model = make_svgp(case, num_latent_gps=2)
-    rows = tf.TensorSpec([None, case.input_dim], gpflow.default_float())
-    compiled = {"input_signature": [rows], "autograph": False}
-    model.predict = tf.function(model.predict_f, **compiled)
-    posterior = model.posterior(PrecomputeCacheType.VARIABLE)
-    posterior.predict = tf.function(posterior.predict_f, **compiled)
-    both = tf.Module()
-    both.model, both.posterior = model, posterior
-    tf.saved_model.save(both, str(tmp_path))
-    loaded = tf.saved_model.load(str(tmp_path))
-    for num_rows in (1, 6):
-        X = make_inputs(case, num_rows)
-        expected = model.predict_f(X)
-        assert_close(loaded.model.predict(X), expected)
-        assert_close(loaded.posterior.predict(X), expected)
