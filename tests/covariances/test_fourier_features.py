@@ -146,15 +146,3 @@ def test_gradients() -> None:
     assert_gradients(
         sums, (*kernel.trainable_variables, *features.trainable_variables, X), step=1e-6
     )
-
-
-def test_batches_and_active_columns() -> None:
-    plain, sliced = (component(BY_NAME["2d-full"], **o) for o in ({}, {"active_dims": [2, 0]}))
-    features = FourierFeatures(frequencies(3, 2))
-    X = np.random.default_rng(3).normal(size=(2, 3, 4, 3))
-    covariances = Kuf(features, sliced, X)
-    assert covariances.shape == (5, 2, 3, 4)
-    assert_close(covariances[:, 1, 2], Kuf(features, plain, X[1, 2][:, [2, 0]]), rtol=1e-13)
-    assert_close(Kuu(features, sliced), Kuu(features, plain), rtol=1e-14)
-    jittered = Kuu(features, plain, jitter=1.0)
-    assert_close(jittered - Kuu(features, plain), np.eye(5), rtol=1e-10)

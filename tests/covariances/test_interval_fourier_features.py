@@ -8,7 +8,6 @@ import pytest
 import tensorflow as tf
 from gpflow.covariances import Kuf, Kuu
 
-from interdomain.covariances import Kuu_operator
 from interdomain.covariances.blocks import block_batches
 from interdomain.inducing_variables import IntervalFourierFeatures, SumInducingVariables
 from interdomain.linalg import square_root
@@ -102,26 +101,6 @@ def test_gradients(order: int) -> None:
         return tf.stack([tf.reduce_sum(A * Kuf(iv, k, X)), tf.reduce_sum(B * Kuu(iv, k)) / 100])
 
     assert_gradients(sums, (*k.trainable_variables, X))
-
-
-def test_batches_and_active_columns() -> None:
-    plain, sliced, iv = kernel(1), kernel(1, active_dims=[2]), features()
-    X = np.random.default_rng(3).normal(size=(2, 3, 4, 3))
-    covariances = Kuf(iv, sliced, X)
-    assert covariances.shape == (7, 2, 3, 4)
-    assert_close(covariances[:, 1, 2], Kuf(iv, plain, X[1, 2][:, 2:]), rtol=1e-14)
-    assert_close(Kuu(iv, plain, jitter=1.0) - Kuu(iv, plain), np.eye(7), rtol=1e-10)
-
-
-@EACH
-def test_operator(order: int) -> None:
-    """A diagonal plus rank p + 1; the dense matrix is Kuu."""
-    k, iv = kernel(order), features()
-    operator = Kuu_operator(iv, k)
-    assert isinstance(operator, tf.linalg.LinearOperatorLowRankUpdate)
-    assert isinstance(operator.base_operator, tf.linalg.LinearOperatorDiag)
-    assert operator.u.shape == (7, order + 1)
-    assert_close(operator.to_dense(), Kuu(iv, k), rtol=1e-15)
 
 
 def test_root_of_a_batch_of_two_ranks() -> None:

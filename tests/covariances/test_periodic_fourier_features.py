@@ -9,13 +9,12 @@ import tensorflow as tf
 from gpflow.covariances import Kuf, Kuu
 from gpflow.kernels import Matern12, Matern32, SquaredExponential
 
-from interdomain.covariances import Kuu_operator
 from interdomain.inducing_variables import PeriodicFourierFeatures
 from interdomain.kernels import FiniteRank, Periodized
 from tests.conformance.helpers import assert_close
 from tests.differences import assert_gradients
 
-from .periodic_cases import KERNELS, LOWER, PERIODS, UPPER, box, features, grid, inputs
+from .periodic_cases import KERNELS, LOWER, PERIODS, box, features, grid, inputs
 
 
 def wave(number: int, turns: np.ndarray) -> np.ndarray:
@@ -84,17 +83,6 @@ def test_waves_are_eigenfunctions(name: str) -> None:
     )
 
 
-def test_kuu_is_diagonal() -> None:
-    kernel = KERNELS["product"]()
-    iv = features(kernel)
-    dense = Kuu(iv, kernel).numpy()
-    np.testing.assert_array_equal(dense, np.diag(np.diag(dense)))
-    operator = Kuu_operator(iv, kernel, jitter=0.1)
-    assert isinstance(operator, tf.linalg.LinearOperatorDiag)
-    np.testing.assert_array_equal(operator.to_dense(), dense)
-    assert_close(Kuu(iv, kernel, jitter=0.5) - dense, 0.5 * np.eye(len(dense)), rtol=1e-11)
-
-
 @pytest.mark.parametrize("name", ["three columns", "sum"])
 def test_mercer(name: str) -> None:
     """``Kfu Kuu^-1 Kuf`` grows to K: never above in any direction, and no further from it than the
@@ -153,30 +141,6 @@ def test_gradients() -> None:
     assert_gradients(sums, (*kernel.trainable_variables, X), step=1e-6, rtol=1e-7)
 
 
-def test_batches_and_active_columns() -> None:
-    plain, sliced = box(2), box(2, active_dims=[3, 1])
-    iv = features(plain)
-    X = np.random.default_rng(3).normal(size=(2, 3, 4, 5))
-    covariances = Kuf(iv, sliced, X)
-    assert covariances.shape == (iv.num_inducing, 2, 3, 4)
-    assert_close(covariances[:, 1, 2], Kuf(iv, plain, X[1, 2][:, [3, 1]]), rtol=1e-14)
-    assert Kuf(iv, plain, X[0, 0, :0, :2]).shape == (iv.num_inducing, 0)
-
-
-def test_an_unknown_number_of_columns() -> None:
-    for kernel in (box(2), box(2, active_dims=[3, 1])):
-        iv = features(kernel)
-        columns = 2 if isinstance(kernel.active_dims, slice) else 5
-        X = np.random.default_rng(3).normal(size=(6, columns))
-        signature = [tf.TensorSpec([None, None], tf.float64)]
-
-        @tf.function(input_signature=signature, autograph=False)
-        def compiled(X: tf.Tensor) -> tf.Tensor:
-            return Kuf(iv, kernel, X)  # noqa: B023
-
-        assert_close(compiled(X), Kuf(iv, kernel, X), rtol=1e-14)
-
-
 def test_high_frequencies_alone() -> None:
     """What lies between them costs nothing."""
     kernel = Periodized(Matern12(lengthscales=0.1), 0.0, 1.0)
@@ -214,13 +178,3 @@ def test_lengths_of_any_unit_in_float32(unit: float) -> None:
 
     for single, double in zip(covariances(np.float32), covariances(np.float64), strict=True):
         np.testing.assert_allclose(single, double, rtol=1e-4, atol=1e-4 * np.max(np.abs(double)))
-
-
-def test_boxes_far_from_the_origin() -> None:
-    """Only differences count, up to the rounding of the inputs."""
-    near, far = box(2), None
-    shift = 1e6
-    far = Periodized(near.base_kernel, near.lower + shift, near.upper + shift)
-    X = inputs(2)
-    assert_close(Kuf(features(far), far, X + shift), Kuf(features(near), near, X), rtol=1e-7)
-    assert np.all(far.upper - UPPER[:2] == shift)

@@ -73,31 +73,15 @@ def test_real_types() -> None:
             as_inputs(kernel, new)
 
 
-def test_a_fit_and_its_predictions_take_the_same() -> None:
-    model = gpflow.models.SVGP(*parts(), num_data=4)
-    fit(model, (X.astype(np.float32), Y), steps=1, progress=False)
-    assert model.predict_f(X.astype(np.float32))[0].dtype == tf.float64
-
-
 def test_other_types_are_refused() -> None:
     model = gpflow.models.SVGP(*parts())
-    wrong: list[tuple[Callable[..., Any], str]] = [
-        (lambda values: values + 1j, "complex128"),
-        (lambda values: values.astype("datetime64[s]"), "datetime64"),
-        (lambda values: values.astype(str), "entries"),
-        (lambda values: np.full(values.shape, None), "objects"),
-    ]
-    for change, found in wrong:
-        for name, data in {"X": (change(X), Y), "Y": (X, change(Y))}.items():
-            message = f"data: {name} must be .*real numbers, found.*{found}"
-            with pytest.raises(ValueError, match=message):
-                fit(model, data, progress=False)
-            message = f"data: {name} must be real numbers, found entries"
-            with pytest.raises(ValueError, match=message):
-                StructuredSGPR(data, *parts()[::2])
-
-
-def test_a_dataset_of_complex_numbers_is_refused() -> None:
-    dataset = tf.data.Dataset.from_tensor_slices((X + 1j, Y)).batch(2)
-    with pytest.raises(ValueError, match="data: X of the Dataset must be real numbers"):
-        fit(gpflow.models.SVGP(*parts(), num_data=4), dataset, progress=False)
+    for data, name, found in (
+        ((X + 1j, Y), "X", "complex128"),
+        ((X, Y.astype(str)), "Y", "entries"),
+    ):
+        with pytest.raises(
+            ValueError, match=f"data: {name} must be .*real numbers, found.*{found}"
+        ):
+            fit(model, data, progress=False)
+        with pytest.raises(ValueError, match=f"data: {name} must be real numbers, found entries"):
+            StructuredSGPR(data, *parts()[::2])

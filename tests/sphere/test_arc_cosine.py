@@ -123,11 +123,3 @@ def test_second_derivative(order: int) -> None:
         first = slope(t)
     difference = (slope(t + step) - slope(t - step)) / (2 * step)
     np.testing.assert_allclose(tape.gradient(first, t), difference, rtol=1e-6, atol=1e-9)
-
-
-@pytest.mark.parametrize("order", ORDERS)
-def test_single_precision(order: int) -> None:
-    single = arc_cosine(tf.constant(T, tf.float32), order)
-    assert single.dtype == tf.float32
-    double = arc_cosine(tf.constant(T.astype(np.float32).astype(float)), order)
-    np.testing.assert_allclose(single, double, atol=1e-6)

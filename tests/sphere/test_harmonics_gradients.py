@@ -133,18 +133,3 @@ def test_second_derivatives(dimension: int, max_degree: int) -> None:
     np.testing.assert_allclose(
         tape.gradient(slope, points), (forward - backward) / (2 * step), rtol=1e-6, atol=1e-6
     )
-
-
-def test_gradient_in_single_precision() -> None:
-    X = unit_vectors(5, 9)
-    gradients = []
-    for dtype in (tf.float64, tf.float32):
-        points = tf.constant(X, dtype)
-        with tf.GradientTape() as tape:
-            tape.watch(points)
-            total = tf.reduce_sum(spherical_harmonics(points, range(5)) ** 3)
-        gradients.append(tape.gradient(total, points).numpy())
-    assert gradients[1].dtype == np.float32
-    np.testing.assert_allclose(
-        gradients[1], gradients[0], rtol=1e-4, atol=1e-4 * np.abs(gradients[0]).max()
-    )
