@@ -205,25 +205,6 @@ def test_a_sum_with_another_kernel_keeps_it_whole() -> None:
     np.testing.assert_allclose(summed(X), expected, rtol=1e-14)
 
 
-@pytest.mark.parametrize("kernel_class", [gpflow.kernels.Matern52, gpflow.kernels.Polynomial])
-def test_single_precision(kernel_class: type[Kernel]) -> None:
-    transforms = [Rotation(3)]
-    X = inputs(5, 2)
-    expected = [part(X).numpy() for part in HarmonicKernel(kernel_class(), transforms).kernels]
-    with gpflow.config.as_context(gpflow.config.Config(float=np.float32)):
-        kernel = HarmonicKernel(kernel_class(), transforms)
-        single = X.astype(np.float32)
-        scale = np.abs(expected).max()
-        for part, K in zip(kernel.kernels, expected, strict=True):
-            for value, reference in [
-                (part(single), K),
-                (part(single, single[:2]), K[:, :2]),
-                (part(single, full_cov=False), np.diag(K)),
-            ]:
-                assert value.dtype == np.float32
-                np.testing.assert_allclose(value, reference, rtol=0, atol=1e-5 * scale)
-
-
 def test_parameters_are_those_of_the_base_kernel_shown_once() -> None:
     kernel, _ = make("negations")
     kernel.kernels[3](inputs(2, 3))
@@ -282,17 +263,3 @@ def test_parts_but_the_first_vanish_at_fixed_points() -> None:
     for part in others:
         np.testing.assert_allclose(part(z, X), 0, atol=1e-15)
         assert np.abs(part(X, X)).max() > 0.01
-
-
-def test_compiled_with_an_unknown_number_of_points() -> None:
-    kernel, num_columns = make("negation-rotation")
-    part = kernel.kernels[1]
-    signature = [tf.TensorSpec([None, num_columns], tf.float64)] * 2
-    compiled = tf.function(
-        lambda X, X2: (part(X, X2), part(X)), input_signature=signature, autograph=False
-    )
-    for num in (1, 5):
-        X, X2 = inputs(num, num_columns), inputs(num + 2, num_columns, seed=1)
-        cross, full = compiled(X, X2)
-        np.testing.assert_allclose(cross, part(X, X2), atol=1e-14)
-        np.testing.assert_allclose(full, part(X), atol=1e-14)

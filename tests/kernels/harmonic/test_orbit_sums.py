@@ -144,18 +144,6 @@ def test_compiled_with_an_unknown_number_of_inputs(
             assert_same(actual, reference)
 
 
-def test_points_of_unknown_number() -> None:
-    _, X, weights = arguments(3, shared=True)
-    signature = [tf.TensorSpec([3, 4, None, 3], tf.float64)]
-    function = tf.function(
-        lambda Z: orbit_sums(Matern32(), Z, tf.identity(X), weights), autograph=False
-    )
-    with pytest.raises(
-        ValueError, match="Z must have a known number of rows when a graph is built"
-    ):
-        function.get_concrete_function(*signature)
-
-
 @pytest.mark.parametrize("kernel_class", CLOSED, ids=lambda c: c.__name__)
 def test_gradients_where_points_and_inputs_coincide(kernel_class: type[Kernel]) -> None:
     """GPflow passes on none there, and it is right to: a minimum, or a kink."""

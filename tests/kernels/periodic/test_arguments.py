@@ -10,51 +10,35 @@ import pytest
 from gpflow.kernels import Kernel, Matern12, Matern32, SquaredExponential
 
 from interdomain.inducing_variables import PeriodicFourierFeatures
-from interdomain.kernels import ArcCosine, Periodized, spectral_density
+from interdomain.kernels import Periodized, spectral_density
 
 BOX = ([0.0, 0.0], [1.0, 2.0])
 X = np.random.default_rng(0).uniform(size=(20, 2))
 
 
-@pytest.mark.parametrize(
-    "base",
-    [
-        gpflow.kernels.Linear(),
-        gpflow.kernels.RationalQuadratic(),
-        gpflow.kernels.White(),
-        gpflow.kernels.Periodic(SquaredExponential()),
-        gpflow.kernels.ChangePoints([Matern32(), Matern12()], [0.5]),
-        ArcCosine(),
-        Periodized(Matern32(), *BOX),
-    ],
-    ids=lambda base: type(base).__name__,
-)
-def test_kernels_without_a_known_density(base: Kernel) -> None:
+def test_kernels_without_a_known_density() -> None:
     """Alone, in a sum and in a product."""
-    name = type(base).__name__
-    message = f"base_kernel must have a known spectral density, found {name}; pass Matern12"
+    message = "base_kernel must have a known spectral density, found {}; pass Matern12"
     first, second = Matern32(active_dims=[0]), Matern32(active_dims=[1])
-    for kernel in (base, Matern32() + base, first * second * base):
-        for call in (
-            lambda k: Periodized(k, *BOX),
-            lambda k: Periodized.from_data(k, X),
-            lambda k: spectral_density(k, X),
-        ):
-            with pytest.raises(ValueError, match=message):
-                call(kernel)
+    for base in (gpflow.kernels.Periodic(SquaredExponential()), Periodized(Matern32(), *BOX)):
+        for kernel in (base, Matern32() + base, first * second * base):
+            for call in (
+                lambda k: Periodized(k, *BOX),
+                lambda k: Periodized.from_data(k, X),
+                lambda k: spectral_density(k, X),
+            ):
+                with pytest.raises(ValueError, match=message.format(type(base).__name__)):
+                    call(kernel)
 
 
 def ard(count: int) -> Kernel:
     return Matern32(lengthscales=np.ones(count))
 
 
-@pytest.mark.parametrize(
-    ("base", "message"),
-    [
+def test_base_kernels_of_other_columns() -> None:
+    wrong: list[tuple[Any, str]] = [
         (Matern32(active_dims=[0]), r"base_kernel must see all 2 columns.*found columns \[0\]"),
         (Matern32(active_dims=[0, 2]), r"base_kernel: found active_dims \[0 2\] of Matern32 in a"),
-        (Matern32(active_dims=[0, -1]), r"base_kernel: found active_dims \[ 0 -1\] of Matern32"),
-        (Matern32(active_dims=slice(1, 2)), r"base_kernel must see all 2 .* columns \[1\]"),
         (ard(3), "base_kernel must have one lengthscale, or one for each of its 2 .* found 3"),
         (
             ard(2) + Matern12(active_dims=[0]),
@@ -62,87 +46,54 @@ def ard(count: int) -> Kernel:
             r"\[0\] of \[0, 1\]; .* SumInducingVariables",
         ),
         (
-            Matern32(active_dims=[0]) + Matern12(active_dims=[1]),
-            "base_kernel must be a sum of kernels on the same columns, found Matern32",
-        ),
-        (
             ard(2) * Matern12(active_dims=[0]),
             r"base_kernel must be a product of kernels on different columns, each of \[0, 1\] once,"
             r" found columns \[0, 1, 0\]; pass active_dims to each factor",
         ),
-        (Matern32() * Matern12(), "base_kernel must be a product of kernels on different columns"),
-        (
-            Matern32(active_dims=[0]) * Matern12(active_dims=[0]),
-            "base_kernel must be a product of kernels on different columns",
-        ),
-        (ard(2) + Matern32() * Matern12(), "base_kernel must be a product"),
         (gpflow.kernels.SharedIndependent(Matern32(), 2), "base_kernel must have one output"),
         ("Matern32", "base_kernel must be a GPflow kernel"),
-    ],
-)
-def test_base_kernels_of_other_columns(base: Kernel, message: str) -> None:
-    with pytest.raises(ValueError, match=message):
-        Periodized(base, *BOX)
-    with pytest.raises(ValueError, match=message):
-        Periodized.from_data(base, X)
+    ]
+    for base, message in wrong:
+        with pytest.raises(ValueError, match=message):
+            Periodized(base, *BOX)
+        with pytest.raises(ValueError, match=message):
+            Periodized.from_data(base, X)
 
 
-@pytest.mark.parametrize(
-    ("lower", "upper", "message"),
-    [
+def test_boxes() -> None:
+    wrong: list[tuple[Any, Any, str]] = [
         ([0.0, 1.0], [1.0, 1.0], r"upper must be above lower = .* found .*; pass a box with a w"),
-        (0.0, -1.0, "upper must be above lower"),
         ([0.0, np.nan], [1.0, 1.0], "lower must be finite"),
-        (0.0, np.inf, "upper must be finite"),
         ([0.0, 0.0], 1.0, r"upper must have the shape of lower, \(2,\), found \(1,\)"),
-        ([0.0], [1.0, 1.0], r"upper must have the shape of lower, \(1,\), found \(2,\)"),
-        ([[0.0, 0.0]], [1.0, 1.0], r"lower must be a number or a vector \[D\]"),
-        ([], [], "lower"),
-    ],
-)
-def test_boxes(lower: Any, upper: Any, message: str) -> None:
-    with pytest.raises(ValueError, match=message):
-        Periodized(Matern32(), lower, upper)
+    ]
+    for lower, upper, message in wrong:
+        with pytest.raises(ValueError, match=message):
+            Periodized(Matern32(), lower, upper)
 
 
-@pytest.mark.parametrize(
-    ("frequencies", "message"),
-    [
-        ([[0, -1]], "frequencies must be integers of 0 or more, found .*-1"),
+def test_frequencies() -> None:
+    wrong: list[tuple[Any, str]] = [
         ([[0, 0.5]], "frequencies must be integers of 0 or more, found .*0.5"),
-        ([[0, np.nan]], "frequencies must be integers of 0 or more"),
         ([[0, 1], [1, 0], [0, 1]], "frequencies must be different, found one twice"),
-        ([[0], [1]], r"frequencies must be a matrix \[J, 2\], .* found shape \(2, 1\)"),
         ([0, 1], r"frequencies must be a matrix \[J, 2\], .* found shape \(2,\)"),
-        (np.zeros([0, 2]), r"frequencies must be a matrix \[J, 2\], .* found shape \(0, 2\)"),
-        ([[0, 1e30]], "frequencies must be integers"),
-    ],
-)
-def test_frequencies(frequencies: Any, message: str) -> None:
-    with pytest.raises(ValueError, match=message):
-        PeriodicFourierFeatures(*BOX, frequencies)
-
-
-def test_frequencies_of_too_many_features() -> None:
-    """A wave in 30 columns is a billion products of sines and cosines."""
+    ]
+    for frequencies, message in wrong:
+        with pytest.raises(ValueError, match=message):
+            PeriodicFourierFeatures(*BOX, frequencies)
+    # A wave in 30 columns is a billion products of sines and cosines.
     with pytest.raises(ValueError, match=r"frequencies .* one with 30, which has 2\*\*30 features"):
         PeriodicFourierFeatures(np.zeros(30), np.ones(30), np.ones([1, 30]))
 
 
-@pytest.mark.parametrize(
-    ("data", "options", "message"),
-    [
+def test_data() -> None:
+    wrong: list[tuple[Any, dict[str, float], str]] = [
         (X * [1, 0], {}, r"X must vary in every column, found one value in columns \[1\]; leave"),
         (X[:0], {}, r"X must have a row and a column, found shape \(0, 2\)"),
-        (X[:, :0], {}, r"X must have a row and a column, found shape \(20, 0\)"),
-        (X[:, 0], {}, r"X must be a matrix \[N, D\], found shape \(20,\)"),
-        (X * np.nan, {}, "X must be finite"),
         (X, {"margin": 0.0}, "margin must be positive, found 0"),
-    ],
-)
-def test_data(data: np.ndarray, options: dict[str, Any], message: str) -> None:
-    with pytest.raises(ValueError, match=message):
-        Periodized.from_data(Matern32(), data, **options)
+    ]
+    for data, options, message in wrong:
+        with pytest.raises(ValueError, match=message):
+            Periodized.from_data(Matern32(), data, **options)
 
 
 def test_box_around_data() -> None:

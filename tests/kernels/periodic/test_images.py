@@ -52,15 +52,6 @@ def test_sum_over_images(name: str, num_columns: int) -> None:
     np.testing.assert_allclose(k.total_variance(), at_zero[0], rtol=1e-12)
 
 
-def test_one_lengthscale_for_all_columns() -> None:
-    name = "Matern32"
-    one = KINDS[name](variance=VARIANCE, lengthscales=0.2)
-    each = KINDS[name](variance=VARIANCE, lengthscales=[0.2, 0.2])
-    tau = lags(2)
-    values = (value(periodized(kernel, 2), tau) for kernel in (one, each))
-    np.testing.assert_allclose(*values, rtol=1e-14)
-
-
 def test_sum_of_kernels() -> None:
     parts = [stationary("Matern32", 2), stationary("SquaredExponential", 2, 0.6)]
     tau = lags(2)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gpflow
 import numpy as np
 import pytest
 import scipy.integrate
@@ -153,9 +152,3 @@ def test_waves_that_underflow_have_no_gradient_but_zero() -> None:
     with tf.GradientTape() as tape:
         total = tf.reduce_sum(tf.sin(k(X)))
     assert np.all(np.isfinite(tape.gradient(total, k.trainable_variables)))
-
-
-def test_density_in_the_default_float() -> None:
-    with gpflow.config.as_context(gpflow.config.Config(float=np.float32)):
-        kernel = Matern32(lengthscales=[0.5, 0.7])
-        assert spectral_density(kernel, np.ones([3, 2])).dtype == tf.float32

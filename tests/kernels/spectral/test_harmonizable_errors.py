@@ -17,58 +17,30 @@ from interdomain.kernels import (
 TWO = [[0.1, 0.2], [0.3, -0.4]]
 """Two frequencies in two dimensions."""
 
-INDEFINITE = [[1.0, 2.0], [2.0, 1.0]]
-
-
 ERRORS: list[tuple[dict[str, Any], str]] = [
     ({"frequencies": [0.1]}, r"frequencies must be a matrix \[Q, D\], found shape \(1,\)"),
-    (
-        {"frequencies": np.zeros([0, 2])},
-        r"frequencies must be a matrix \[Q, D\], found shape \(0, 2\)",
-    ),
-    ({"frequencies": [[np.inf, 0.0]]}, "frequencies must be finite; remove NaN and infinite"),
-    ({"frequencies": [[1j]]}, r"frequencies must be a matrix \[Q, D\] of real numbers, found"),
     ({"centre": [0.0]}, "centre must have 2 entries, found 1"),
-    ({"centre": [0.0, np.nan]}, "centre must be finite"),
-    ({"centre": TWO}, r"centre must be a number or \[2\], found shape \(2, 2\)"),
     ({"scales": [1.0, 0.0]}, r"scales must be positive, found \[1. 0.\]"),
-    ({"scales": [1.0, 1.0, 1.0]}, "scales must have 2 entries, found 3"),
     (
         {"amplitudes": [1.0]},
         r"amplitudes must be \[2\] or \[2, 2\], one row for each frequency, found shape \(1,\)",
     ),
-    ({"amplitudes": [1.0, np.nan]}, "amplitudes must be finite"),
-    ({"amplitudes": [[1.0, 0.5], [0.2, 1.0]]}, "amplitudes must be Hermitian, found a matrix"),
     ({"amplitudes": [[1.0, 0.5j], [0.5j, 1.0]]}, "amplitudes must be Hermitian"),
     (
-        {"amplitudes": INDEFINITE},
+        {"amplitudes": [[1.0, 2.0], [2.0, 1.0]]},
         r"amplitudes must be positive semi-definite and not zero, .* pass for example W W\^H",
     ),
-    ({"amplitudes": [0.0, 0.0]}, "amplitudes must be positive semi-definite and not zero"),
-    ({"amplitudes": [1.0, -1.0]}, "amplitudes must be positive semi-definite and not zero"),
     (
         {"amplitudes": [1.0, 1.0], "rank": 1},
         "amplitudes must have a rank of at most rank=1, found 2; pass amplitudes of that rank",
     ),
-    ({"rank": 0}, "rank must be an integer from 1 to 2, found 0"),
     ({"rank": 3}, "rank must be an integer from 1 to 2, found 3"),
-    (
-        {"envelope": [0.1]},
-        r"envelope must be a number, \[2\] or \[2, 2\], found shape \(1,\)",
-    ),
     ({"lag": np.eye(3)}, r"lag must be a number, \[2\] or \[2, 2\], found shape \(3, 3\)"),
     ({"envelope": [[1.0, 0.5], [0.2, 1.0]]}, "envelope must be symmetric, found"),
-    ({"lag": INDEFINITE}, "lag must be positive definite, found a smallest eigenvalue of -1"),
-    ({"envelope": 0.0}, "envelope must be positive definite, found 0"),
     ({"lag": [0.1, -0.2]}, "lag must be positive definite, found -0.2"),
-    ({"lag": np.nan}, "lag must be finite"),
-    (
-        {"envelope": 0.41, "lag": 0.1},
-        "lag must be above envelope / 4, .* of -0.0025; pass a larger lag or a smaller envelope",
-    ),
     (
         {"envelope": [[0.5, 0.3], [0.3, 0.5]], "lag": [0.15, 0.19]},
-        "lag must be above envelope / 4",
+        "lag must be above envelope / 4, .*; pass a larger lag or a smaller envelope",
     ),
 ]
 
@@ -77,12 +49,8 @@ def test_bad_components() -> None:
     for arguments, message in ERRORS:
         with pytest.raises(ValueError, match=message):
             HarmonizableComponent(**{"frequencies": TWO, **arguments})
-    for variance, message in (
-        (0.0, "variance must be positive, found 0.0"),
-        ([1.0, 2.0], r"variance must be a number, found shape \(2,\)"),
-    ):
-        with pytest.raises(ValueError, match=message):
-            LocallyStationaryGaussian(2, variance=variance)
+    with pytest.raises(ValueError, match="variance must be positive, found 0.0"):
+        LocallyStationaryGaussian(2, variance=0.0)
 
 
 def test_bad_mixtures() -> None:

@@ -55,10 +55,3 @@ def test_radial_power_is_that_of_the_network(order: int, depth: int, power: int)
     assert kernel.radial_power == power
     X = np.array([[1e6, 2e6]])  # the bias is negligible: twice the input, 2^(2 power) times K
     np.testing.assert_allclose(kernel(2 * X) / kernel(X), 4.0**power, rtol=1e-9)
-
-
-def test_nonzero_degrees() -> None:
-    assert ArcCosine(0).nonzero_degrees(3, 6) == (0, 1, 3, 5)
-    assert ArcCosine(1).nonzero_degrees(3, 6) == (0, 1, 2, 4, 6)
-    assert ArcCosine(2).nonzero_degrees(3, 7) == (0, 1, 2, 3, 5, 7)
-    assert ArcCosine(1, depth=2).nonzero_degrees(3, 4) == (0, 1, 2, 3, 4)

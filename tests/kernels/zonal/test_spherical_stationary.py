@@ -30,11 +30,6 @@ def test_default_lengthscale_follows_the_dimension() -> None:
     np.testing.assert_allclose(lengthscale(lengthscale=0.3, active_dims=[1, 3]), 0.3)
 
 
-def test_default_chordal_lengthscale() -> None:
-    for settings in ({}, {"active_dims": [0, 1]}, {"weight_variances": np.ones(8)}):
-        np.testing.assert_allclose(ChordalSquaredExponential(**settings).lengthscale, 1.0)
-
-
 def test_the_shape_function_needs_the_dimension() -> None:
     kernel, t = SphericalMatern32(), tf.constant([0.2], tf.float64)
     with pytest.raises(ValueError, match="dimension must be given.*SphericalMatern32"):
