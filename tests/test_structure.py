@@ -185,7 +185,6 @@ def test_the_families_are_found() -> None:
     assert own_files("SphericalHarmonics", trees, families) == {
         "inducing_variables/spherical_harmonics.py",
         "covariances/spherical_harmonics.py",
-        "covariances/dictionaries.py",
         "covariances/finite_rank.py",
         "covariances/finite_rank_levels.py",
         "covariances/kvus.py",

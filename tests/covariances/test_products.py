@@ -14,8 +14,8 @@ from gpflow.covariances import Kuf, Kuu
 from gpflow.inducing_variables import InducingPoints, InducingVariables
 from gpflow.kernels import Kernel, Matern32, SquaredExponential, White
 
+from interdomain.choosing.dictionaries import dictionary
 from interdomain.covariances import Kuu_operator
-from interdomain.covariances.dictionaries import dictionary
 from interdomain.covariances.domains import Kuf_in_domain, boxes, outside_of_any
 from interdomain.covariances.finite_rank import are_among, explained_covariance_by_features
 from interdomain.inducing_variables import (

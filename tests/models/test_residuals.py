@@ -11,8 +11,8 @@ import pytest
 from gpflow.covariances import Kuf
 from scipy.stats import multivariate_normal
 
+from interdomain.choosing.dictionaries import dictionary
 from interdomain.covariances import Kuu_operator
-from interdomain.covariances.dictionaries import dictionary
 from interdomain.inducing_variables import SphericalHarmonics, SumInducingVariables
 from interdomain.kernels import FiniteRank, SphericalMatern32
 from interdomain.models import StructuredSGPR

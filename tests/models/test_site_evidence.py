@@ -10,8 +10,8 @@ import pytest
 import tensorflow as tf
 from gpflow.covariances import Kuf
 
+from interdomain.choosing.dictionaries import dictionary
 from interdomain.covariances import Kuu_operator
-from interdomain.covariances.dictionaries import dictionary
 from interdomain.inducing_variables import SphericalHarmonics
 from interdomain.kernels import FiniteRank, SphericalMatern32
 from interdomain.models import CollapsedSVGP

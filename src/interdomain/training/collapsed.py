@@ -13,10 +13,10 @@ import gpflow
 from tqdm import tqdm
 
 from .._arguments import integer, number
+from ..choosing import Choice, Trials, choose_features
 from ..models import CollapsedSVGP
 from ..sphere._typing import Array
 from ..streaming.expectations import how_expected
-from .choice import Choice, Trials, choose_features
 from .collapsed_checkpoints import PassCheckpoint
 from .passes import CollapsedReason, Passes, frozen
 from .recipes import check_recipe
@@ -183,7 +183,7 @@ def fit_collapsed(
         choice, names, some = choose_features(
             model,
             num_inducing,
-            Trials(with_sites, RowsWithSites.train, growth=_GROWTH, between=False),
+            Trials(with_sites, RowsWithSites.train, growth=_GROWTH),
             subset_size=subset_size,
             subset_steps=subset_steps,
             max_turns=max_turns,

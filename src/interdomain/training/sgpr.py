@@ -12,10 +12,10 @@ from typing import Any
 import gpflow
 
 from .._arguments import integer
+from ..choosing import Choice, Trials, choose_features
 from ..models import StructuredSGPR
-from .choice import Choice, Trials, choose_features
 from .loop import fit, fit_quietly
-from .pursuit import Pursued
+from .pursuit import refit
 from .recipes import check_recipe, keep_passes
 from .results import FitResult
 
@@ -148,13 +148,13 @@ def fit_sgpr(
     subset, choice, frozen = None, None, tuple(trainable)
     if num_inducing is not None:
 
-        def train(some: Pursued, number: int) -> None:
+        def train(some: StructuredSGPR, number: int) -> None:
             fit_quietly(some, steps=number, options=options, progress=progress)
 
         choice, frozen, _ = choose_features(
             model,
             num_inducing,
-            Trials(model.model_of, train),
+            Trials(model.model_of, train, refit),
             subset_size=subset_size,
             subset_steps=subset_steps,
             max_turns=max_turns,

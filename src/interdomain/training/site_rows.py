@@ -32,7 +32,7 @@ class RowsWithSites:
     """A model of some rows that keeps its sites when features are replaced.
 
     So q need not be trained from scratch. It has what
-    :func:`interdomain.training.pursuit.pursue` needs of a model.
+    :func:`interdomain.choosing.pursuit.pursue` needs of a model.
 
     :param model: the model of all rows, which shares its parameters.
     :param rows: (X, Y).

@@ -13,10 +13,11 @@ import numpy as np
 import pytest
 
 import interdomain as idm
+from interdomain.choosing import choice
 from interdomain.inducing_variables import PeriodicFourierFeatures, SphericalHarmonics
 from interdomain.kernels import FiniteRank, Periodized, SphericalMatern52
 from interdomain.models import CollapsedSVGP
-from interdomain.training import choice, fit_collapsed
+from interdomain.training import fit_collapsed
 from interdomain.training.collapsed_checkpoints import PassCheckpoint
 
 

@@ -9,8 +9,8 @@ from typing import Any
 import gpflow
 import numpy as np
 
+from interdomain.choosing.dictionaries import Dictionary, dictionary
 from interdomain.covariances import Kuu_operator
-from interdomain.covariances.dictionaries import Dictionary, dictionary
 from interdomain.inducing_variables import (
     IntervalFourierFeatures,
     PeriodicFourierFeatures,

@@ -1,0 +1,352 @@
+"""Chooses features for a model: trains input scales and chooses features in turn, on some rows."""
+
+from __future__ import annotations
+
+import json
+import zipfile
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import gpflow
+import numpy as np
+import tensorflow as tf
+from gpflow.covariances import Kuf
+from gpflow.inducing_variables import InducingVariables
+from gpflow.kernels import Kernel
+
+from ..covariances.pairs import Block
+from ..models.rows_model import RowsModel
+from ..sphere._typing import Array, IntArray
+from .dictionaries import Dictionary
+from .pursuit import LEAST_GAIN, MOST_CANDIDATES, Pursuit, dictionary_of, pursue, some_rows
+
+_ROWS = 20_000
+"""Rows to choose features by, at most, those held out included."""
+
+_MOST_HELD_OUT = 2_000
+
+_BEGINNING = 50
+"""Features that a pursuit begins with: those of most prior variance; half of all, if these are few,
+so that the data choose the others."""
+
+_TURN_SIZE = 256
+"""Features that scales are trained with, at most: every step computes them again."""
+
+_TURN_STEPS = 25
+
+_TURN_CANDIDATES = 2_000
+
+_CANDIDATES_EACH = 10
+"""Candidates for each feature wanted: of more, more fit the noise."""
+
+_LEAST_SHARE = 0.15
+"""Of the features wanted in a round of the final choice. Between turns every round counts: it
+trains the input scales."""
+
+_NO_GAIN_IS_ENOUGH = 1e12
+
+_NOTABLE_LOSS = 0.02
+"""Of the log density of rows held out: if chosen features lose more, there are too few rows to
+choose by."""
+
+_NOTABLE_RISE = 0.005
+"""Of the log density of rows held out: turns that bring less are the last."""
+
+
+@dataclass(frozen=True)
+class Choice:
+    """
+    How :func:`interdomain.training.fit_sgpr` or :func:`interdomain.training.fit_collapsed` chose
+    features, on some rows drawn at random.
+
+    :ivar turns: the mean log density of held-out rows. The first number is that of the given model
+        with its parameters trained; each further number is that after one more turn of choosing a
+        few features and training all parameters with them. The turn with the highest number is
+        used; the first turn is used also if it is up to 0.02 below the model that it started from.
+    :ivar pursuit: how the final features were chosen, with the input scales of the turn that is
+        used; None if they were read from a checkpoint.
+    """
+
+    turns: tuple[float, ...]
+    pursuit: Pursuit | None
+
+    def __str__(self) -> str:
+        turns = ", ".join(f"{density:.4f}" for density in self.turns)
+        return f"held out, by turns of features and scales: {turns}\n{self.pursuit or ''}".rstrip()
+
+
+class Trials(NamedTuple):
+    """How models of some rows are made and trained, to choose features with.
+
+    :ivar make: makes a model of rows (X, Y) that shares its parameters with the model of all rows.
+    :ivar train: trains all parameters of such a model for a number of steps.
+    :ivar refit: the same between the rounds of a pursuit; None for no training there.
+    :ivar growth: the factor by which the number of features grows in a round of the final choice.
+    """
+
+    make: Callable[[tuple[Array, Array]], Any]
+    train: Callable[[Any, int], None]
+    refit: Callable[[Any, int], None] | None = None
+    growth: float = 1.5
+
+
+class _Turn(NamedTuple):
+    """What a turn arrived at: features, their dictionary, and parameters before and after it.
+
+    Those before arrange the dictionary (the order of columns). ``densities`` are those of all
+    turns.
+    """
+
+    dictionary: Dictionary
+    block: Block
+    before: list[Array]
+    values: list[Array]
+    densities: list[float]
+
+
+def choose_features(
+    model: RowsModel,
+    num_inducing: int,
+    trials: Trials,
+    *,
+    subset_size: int,
+    subset_steps: int,
+    max_turns: int,
+    seed: int,
+    path: Path | None,
+    resume: bool,
+    progress: bool,
+) -> tuple[Choice, tuple[str, ...], Any]:
+    """
+    Train the input scales, and replace the model's features by chosen ones.
+
+    :param model: a model with a few features of an orthogonal dictionary to start from.
+    :param path: a file in which the result is kept; with ``resume`` it is read, if it exists.
+    :return: what was done; the names of the feature parameters that are now frozen; and the model
+        of some rows that has the chosen features, None if they were read from the file or come
+        from another worker.
+    :raises ValueError: for features that belong to no dictionary, a model without its rows, or a
+        file that is of another model, cannot be read, or is not to be read.
+    """
+    dictionary_of(model)  # refused before anything is trained
+    rows = model.draw(_ROWS, seed=seed)
+    variables = [parameter.unconstrained_variable for parameter in model.parameters]
+    turns = _Turns(model, num_inducing, trials, rows, seed, progress)
+    turns.subset = trials.make((turns.rows[0][:subset_size], turns.rows[1][:subset_size]))
+    header = _header(model, num_inducing, rows)
+    kept = _of_chief(model, lambda: _read(path, header, resume=resume))
+    if kept:
+        before, values = ([kept[f"{kind}_{k}"] for k in range(len(variables))] for kind in _KINDS)
+        _assign(variables, before)
+        begun = turns.begin()
+        best = _Turn(begun, _block(turns.subset), before, values, kept["turns"].tolist())
+    else:
+        best = turns.run(variables, subset_steps, max_turns)
+    _assign(variables, best.values)
+    model.broadcast_parameters()
+    frozen = tuple(n for n, p in model.feature_parameters.items() if p.trainable)
+    for parameter in model.feature_parameters.values():
+        gpflow.set_trainable(parameter, False)
+    pursuit, some = None, None
+    if not kept:
+        some = trials.make(rows)
+        some.inducing_variable, some.kernel = best.block
+        pursuit = pursue(
+            some,
+            num_inducing,
+            growth=trials.growth,
+            refit=trials.refit,
+            least_share=_LEAST_SHARE,
+            max_candidates=min(MOST_CANDIDATES, _CANDIDATES_EACH * num_inducing),
+            least_gain=_NO_GAIN_IS_ENOUGH if _hurts(best.densities) else LEAST_GAIN,
+            progress=progress,
+        )
+        model.broadcast_parameters()
+        found = pursuit.atoms
+        # Other processors may round differently.
+        kept = _of_chief(model, lambda: {"atoms": found})
+        if path is not None and model.workers.is_chief:
+            after = [variable.numpy() for variable in variables]
+            _write(path, header, best, after, kept["atoms"])
+    block = best.dictionary.block(kept["atoms"])
+    if some is not None and not _same(block, _block(some), rows[0][:2]):
+        some = None
+    model.inducing_variable, model.kernel = block
+    return Choice(tuple(best.densities), pursuit), frozen, some
+
+
+class _Turns:
+    """Input scales, trained with features that are chosen with them.
+
+    :ivar rows: those to train with.
+    :ivar subset: the model of fewer of these that is trained.
+    """
+
+    subset: Any
+
+    def __init__(
+        self,
+        model: RowsModel,
+        num_inducing: int,
+        trials: Trials,
+        rows: tuple[Array, Array],
+        seed: int,
+        progress: bool,
+    ) -> None:
+        self._num_inducing, self._trials, self._progress = num_inducing, trials, progress
+        self._start = _block(model)
+        X, Y = rows
+        order = np.random.default_rng(seed).permutation(len(X))
+        held_out = min(len(X) // 6, _MOST_HELD_OUT)
+        self.rows = X[order[held_out:]], Y[order[held_out:]]
+        # Of fewer than six rows none can be spared.
+        few = order[:held_out] if held_out else order
+        self._held_out = X[few], Y[few]
+
+    def run(self, variables: list[tf.Variable], subset_steps: int, max_turns: int) -> _Turn:
+        """Turn by turn; the best one by the log density of rows held out."""
+
+        def values() -> list[Array]:
+            return [variable.numpy() for variable in variables]
+
+        subset, trials = self.subset, self._trials
+        trials.train(subset, subset_steps)
+        densities = [self._density()]
+        first = values()
+        best = _Turn(self.begin(), _block(subset), first, first, densities)
+        for _ in range(max_turns):
+            before, dictionary = values(), self.begin()
+            size = int(subset.inducing_variable.num_inducing)
+            pursue(
+                subset,
+                max(min(self._num_inducing, _TURN_SIZE), size),
+                growth=2.0,
+                refit=trials.refit,
+                steps=_TURN_STEPS // 5,
+                max_candidates=min(_TURN_CANDIDATES, _CANDIDATES_EACH * self._num_inducing),
+                fill=False,
+                progress=self._progress,
+            )
+            trials.train(subset, _TURN_STEPS)
+            highest = max(densities)
+            densities.append(self._density())
+            if densities[-1] > highest - (_NOTABLE_LOSS if len(densities) == 2 else 0):
+                best = _Turn(dictionary, _block(subset), before, values(), densities)
+            if densities[-1] < highest + _NOTABLE_RISE:
+                break
+        return best
+
+    def begin(self) -> Dictionary:
+        """Give the subset's model the few features of most prior variance.
+
+        :raises ValueError: If there is no room for those that stay, and one of each family.
+        """
+        model, num_inducing = self.subset, self._num_inducing
+        model.inducing_variable, model.kernel = self._start
+        X = some_rows(model)
+        dictionary = dictionary_of(model).arranged(X)
+        atoms = dictionary.likeliest(X, min(_BEGINNING, -(-num_inducing // 2)))
+        owners = dictionary.owners(atoms)
+        sizes = np.bincount(owners[owners >= 0], minlength=len(atoms))
+        room = num_inducing - int(np.count_nonzero(owners < 0))
+        within = np.cumsum(sizes) <= room
+        within[0] = True
+        model.inducing_variable, model.kernel = dictionary.block(atoms[within])
+        size = int(model.inducing_variable.num_inducing)
+        if size > num_inducing:
+            raise ValueError(
+                "num_inducing must have room for features that stay and some of each family, found "
+                f"{num_inducing}; pass {size} or more."
+            )
+        return dictionary
+
+    def _density(self) -> float:
+        return float(np.mean(np.asarray(self.subset.predict_log_density(self._held_out))))
+
+
+def _hurts(turns: Sequence[float]) -> bool:
+    """Whether features that the data chose have been worse than those of most prior variance."""
+    return len(turns) > 1 and max(turns[1:]) < turns[0] - _NOTABLE_LOSS
+
+
+def _assign(variables: Sequence[tf.Variable], values: Sequence[Array]) -> None:
+    for variable, value in zip(variables, values, strict=True):
+        variable.assign(value)
+
+
+def _block(model: Any) -> Block:
+    return model.inducing_variable, model.kernel
+
+
+def _same(block: Block, other: Block, X: Array) -> bool:
+    """Whether the features are the same, in the same order."""
+    rows = tf.constant(X, gpflow.default_float())
+    return np.array_equal(Kuf(*block, rows), Kuf(*other, rows))
+
+
+def _of_chief(model: RowsModel, arrays: Callable[[], dict[str, Any]]) -> dict[str, Any]:
+    """What the chief has found, for all workers."""
+    workers = model.workers
+    with workers.losses_named("the exchange of chosen features"):
+        chief, *_ = workers.share(lambda: arrays() if workers.is_chief else {})
+    return chief
+
+
+_KINDS = ("before", "value")
+"""What is kept of parameters: their values before the best turn, and the last ones."""
+
+
+def _header(model: RowsModel, num_inducing: int, rows: tuple[Array, Array]) -> dict[str, Any]:
+    """What features that were chosen belong to."""
+    kinds = (InducingVariables, Kernel)
+    modules = [module for part in _block(model) for module in (part, *part.submodules)]
+    return {
+        "num_inducing": num_inducing,
+        "columns": [matrix.shape[1] for matrix in rows],
+        "kinds": [type(module).__name__ for module in modules if isinstance(module, kinds)],
+        "parameters": [list(parameter.shape) for parameter in model.parameters],
+    }
+
+
+def _write(
+    path: Path, header: Mapping[str, Any], best: _Turn, after: Sequence[Array], atoms: IntArray
+) -> None:
+    """Keep a choice; a file is there completely or not at all."""
+    arrays: dict[str, Any] = {
+        "header": np.array(json.dumps(header)),
+        "turns": np.array(best.densities),
+    }
+    for kind, values in zip(_KINDS, (best.before, after), strict=True):
+        arrays |= {f"{kind}_{k}": value for k, value in enumerate(values)}
+    path.parent.mkdir(parents=True, exist_ok=True)
+    temporary = path.with_suffix(".tmp")
+    with temporary.open("wb") as file:
+        np.savez(file, atoms=atoms, **arrays)
+    temporary.replace(path)
+
+
+def _read(path: Path | None, header: Mapping[str, Any], *, resume: bool) -> dict[str, Any]:
+    """What a run that was interrupted has chosen; empty if there is nothing."""
+    if path is None or not path.exists():
+        return {}
+    if not resume:
+        raise ValueError(
+            f"checkpoint_dir: {path} holds chosen features already; pass resume=True to go on "
+            "from these, or another folder."
+        )
+    try:
+        with np.load(path) as archive:
+            kept = dict(archive)
+        found = json.loads(str(kept["header"]))
+    except (ValueError, KeyError, EOFError, zipfile.BadZipFile):
+        kept, found = {}, {}
+    for name, wanted in header.items():
+        if found.get(name) != wanted:
+            raise ValueError(
+                f"checkpoint_dir: {path} holds no features for this model and these arguments: "
+                f"{name} is {found.get(name)} there, and {wanted} here; remove that file to choose "
+                "features again, or pass another folder."
+            )
+    return kept

@@ -1,0 +1,270 @@
+"""Orthogonal dictionaries: families of features from which a model may have any set.
+
+Spherical harmonics, the waves of a box and products of such features have a diagonal Kuu,
+whichever of them are taken. So a set can grow by the features that the data call for.
+"""
+
+from __future__ import annotations
+
+import abc
+from collections.abc import Iterable
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+from gpflow.inducing_variables import InducingVariables
+from gpflow.kernels import Kernel, Product
+from gpflow.utilities import Dispatcher
+
+from ..covariances.domains import BoolArray
+from ..covariances.pairs import Block
+from ..inducing_variables import (
+    PeriodicFourierFeatures,
+    ProductInducingVariables,
+    SphericalHarmonics,
+)
+from ..inducing_variables._eigenvalues import least_eigenvalue
+from ..inducing_variables._harmonic_growth import (
+    NEGLIGIBLE_SHARE,
+    columns_by_scale,
+    grown_chains,
+    lifted_rows,
+    sampled_rows,
+)
+from ..inducing_variables.products import by_variance, feature_variances
+from ..kernels import FiniteRank, Periodized, ZonalKernel
+from ..kernels.periodic._waves import frequencies_of
+from ..sphere import num_harmonics
+from ..sphere._typing import Array, IntArray
+from ..sphere.chains import degrees_of, neighbours_of
+
+_LONGEST_GAP = 2
+"""So many degrees in a row that the kernel lacks have neighbours on both sides."""
+
+
+@dataclass(frozen=True, eq=False)
+class Dictionary(abc.ABC):
+    """The dictionary that an inducing variable takes its features from.
+
+    It consists of atoms, named by rows of integers. An atom is one feature or a few that are taken
+    or left together.
+
+    :ivar finite_rank: Whether the prior consists of the features, and grows with them.
+    """
+
+    finite_rank: bool = field(default=False, kw_only=True)
+
+    @property
+    @abc.abstractmethod
+    def atoms(self) -> IntArray:
+        """The atoms that the inducing variable has, ``[A, k]``."""
+
+    def arranged(self, X: Array) -> Dictionary:
+        """The dictionary in the arrangement that suits rows ``[N, D]`` best under the present
+        kernel, if there are several. The features span the same space as before."""
+        return self
+
+    @abc.abstractmethod
+    def likeliest(self, X: Array, count: int) -> IntArray:
+        """About ``count`` atoms of the most prior variance over rows ``[N, D]``, in decreasing
+        order of it."""
+
+    @abc.abstractmethod
+    def neighbours(self, atoms: IntArray, limit: int | None = None) -> IntArray:
+        """The atoms next to some that are not among them, ``[C, k]``: those of the first atoms
+        first, and no more than ``limit``."""
+
+    @abc.abstractmethod
+    def features(self, atoms: IntArray, *, alone: bool) -> Block:
+        """What :meth:`block` returns for a prior that does not end with the features."""
+
+    def block(self, atoms: IntArray, *, alone: bool = False) -> Block:
+        """An inducing variable that has these atoms instead, and the kernel it belongs to.
+
+        :param alone: Leave out, of a sum, the blocks that are of no dictionary, and take the kernel
+            that the dictionary is of in place of one that ends with its features.
+        """
+        features, kernel = self.features(atoms, alone=alone)
+        return features, FiniteRank(kernel, features) if self.finite_rank and not alone else kernel
+
+    def owners(self, atoms: IntArray, *, alone: bool = False) -> IntArray:
+        """For each feature of :meth:`block` the row of its atom, ``[M]``; -1 for others."""
+        return np.arange(len(atoms))
+
+    def charged(self, atoms: IntArray) -> BoolArray:
+        """For each feature of :meth:`block`, ``alone``, whether its kernel has more features, so
+        that a bound charges for those that are left out."""
+        return np.full(len(self.owners(atoms, alone=True)), not self.finite_rank)
+
+
+dictionary = Dispatcher("dictionary")
+dictionary.__doc__ = """The dictionary that features are taken from.
+
+``dictionary(inducing_variable, kernel)`` returns a :class:`Dictionary`, or None for an inducing
+variable that is not made of the features of one.
+"""
+
+
+@dictionary.register(InducingVariables, Kernel)
+def dictionary_none(inducing_variable: InducingVariables, kernel: Kernel) -> None:
+    """None is known."""
+    return None
+
+
+@dictionary.register(InducingVariables, FiniteRank)
+def dictionary_finite_rank(
+    inducing_variable: InducingVariables, kernel: FiniteRank
+) -> Dictionary | None:
+    """The dictionary of the base kernel, of which the prior has what the features explain."""
+    base: Dictionary | None = dictionary(inducing_variable, kernel.kernel)
+    return None if base is None else replace(base, finite_rank=True)
+
+
+def rows_of(atoms: Iterable[Any], width: int) -> IntArray:
+    """Atoms given as tuples, ``[A, width]``."""
+    listed = list(atoms)
+    return np.array(listed, np.int64).reshape([len(listed), width])
+
+
+def others_than(atoms: IntArray, found: IntArray) -> IntArray:
+    """The rows that are found and not among the atoms, each once, in their order."""
+    own = set(map(tuple, atoms.tolist()))
+    new = dict.fromkeys(map(tuple, found.tolist()))
+    return rows_of((atom for atom in new if atom not in own), atoms.shape[1])
+
+
+@dataclass(frozen=True, eq=False)
+class HarmonicDictionary(Dictionary):
+    """The spherical harmonics of which the kernel has a positive eigenvalue: chains of degrees."""
+
+    harmonics: SphericalHarmonics
+    kernel: ZonalKernel
+
+    @property
+    def atoms(self) -> IntArray:
+        return self.harmonics.chains
+
+    def arranged(self, X: Array) -> Dictionary:
+        """With the columns that matter least first; of whole degrees, which span the same then."""
+        dimension, degrees = self.harmonics.dimension, self.harmonics.degrees
+        whole = [num_harmonics(dimension, degree) for degree in degrees]
+        if list(self.harmonics.multiplicities) != whole:
+            return self
+        order = columns_by_scale(*lifted_rows(self.kernel, sampled_rows(X)))
+        return replace(self, harmonics=SphericalHarmonics(dimension, degrees, column_order=order))
+
+    def likeliest(self, X: Array, count: int) -> IntArray:
+        unit, weights = lifted_rows(self.kernel, sampled_rows(X))
+        order = [*self.harmonics.column_order, self.harmonics.dimension - 1]
+        return grown_chains(self.kernel, unit[:, order], weights, count, None)
+
+    def neighbours(self, atoms: IntArray, limit: int | None = None) -> IntArray:
+        """Across up to two degrees of which the kernel has none; beyond, it ends."""
+        highest = int(degrees_of(atoms).max()) + 1 + _LONGEST_GAP
+        carried = np.array(self._degrees_up_to(highest))
+        # For each degree, how far it is to the next one that the kernel has.
+        steps = [min(carried[carried >= k] - k, default=highest) for k in range(highest + 1)]
+        seen, found = set(map(tuple, atoms.tolist())), []
+        for atom in atoms:
+            around = neighbours_of(atom[None])
+            while len(around):
+                new = [chain for chain in map(tuple, around.tolist()) if chain not in seen]
+                seen.update(new)
+                found += [chain for chain in new if steps[abs(chain[-1])] == 0]
+                across = [chain for chain in new if 0 < steps[abs(chain[-1])] <= _LONGEST_GAP]
+                around = neighbours_of(rows_of(across, atoms.shape[1]))
+            if limit is not None and len(found) >= limit:
+                break
+        return rows_of(found, atoms.shape[1])[:limit]
+
+    def _degrees_up_to(self, highest: int) -> list[int]:
+        degrees = self.kernel.nonzero_degrees(self.harmonics.dimension, highest)
+        values = self.kernel.eigenvalues(self.harmonics.dimension, degrees)
+        least = least_eigenvalue(values.dtype)
+        return [d for d, value in zip(degrees, values.numpy(), strict=True) if value >= least]
+
+    def features(self, atoms: IntArray, *, alone: bool) -> Block:
+        order = self.harmonics.column_order
+        harmonics = SphericalHarmonics(self.harmonics.dimension, chains=atoms, column_order=order)
+        return harmonics, self.kernel
+
+
+dictionary.register(SphericalHarmonics, ZonalKernel)(HarmonicDictionary)
+
+
+@dataclass(frozen=True, eq=False)
+class WaveDictionary(Dictionary):
+    """The waves of a box: integer frequencies, of up to ``2^D`` features each."""
+
+    waves: PeriodicFourierFeatures
+    kernel: Periodized
+
+    @property
+    def atoms(self) -> IntArray:
+        return self.waves.frequencies
+
+    def likeliest(self, X: Array, count: int) -> IntArray:
+        """The same for all rows of the box."""
+        frequencies = self.kernel.largest_frequencies(count)
+        whole = np.prod(self.kernel.periods) * float(self.kernel.total_variance())
+        shares = np.asarray(self.kernel.spectral_density(frequencies), float) / whole
+        notable: IntArray = frequencies[shares >= NEGLIGIBLE_SHARE]
+        return notable
+
+    def neighbours(self, atoms: IntArray, limit: int | None = None) -> IntArray:
+        """With one period more in one column."""
+        width = atoms.shape[1]
+        around = (atoms[:, None] + np.eye(width, dtype=np.int64)).reshape([-1, width])
+        return others_than(atoms, around)[:limit]
+
+    def features(self, atoms: IntArray, *, alone: bool) -> Block:
+        return PeriodicFourierFeatures(self.waves.lower, self.waves.upper, atoms), self.kernel
+
+    def owners(self, atoms: IntArray, *, alone: bool = False) -> IntArray:
+        waves = PeriodicFourierFeatures(self.waves.lower, self.waves.upper, atoms)
+        rows = {frequency: row for row, frequency in enumerate(map(tuple, atoms.tolist()))}
+        return np.array([rows[tuple(f)] for f in frequencies_of(waves.functions).tolist()])
+
+
+dictionary.register(PeriodicFourierFeatures, Periodized)(WaveDictionary)
+
+
+@dataclass(frozen=True, eq=False)
+class ProductDictionary(Dictionary):
+    """All products of the features that the factors have: an atom is a row of ``members``.
+
+    The factors' features stay as they are; of these, the products are chosen.
+    """
+
+    products: ProductInducingVariables
+    kernel: Product
+
+    @property
+    def atoms(self) -> IntArray:
+        return self.products.members
+
+    def likeliest(self, X: Array, count: int) -> IntArray:
+        """By the variance over the factors' domains, the same for all rows."""
+        pairs = self.products.pairs(self.kernel)
+        variances = [np.asarray(feature_variances(*pair), np.float64) for pair in pairs]
+        members, _ = by_variance(variances, count)
+        return members
+
+    def neighbours(self, atoms: IntArray, limit: int | None = None) -> IntArray:
+        """With the next or the last feature of one of the factors."""
+        sizes = [int(factor.num_inducing) for factor in self.products.inducing_variables]
+        steps = np.eye(len(sizes), dtype=np.int64)
+        around = (atoms[:, None] + np.concatenate([steps, -steps])).reshape([-1, len(sizes)])
+        around = around[np.all((around >= 0) & (around < sizes), axis=1)]
+        return others_than(atoms, around)[:limit]
+
+    def features(self, atoms: IntArray, *, alone: bool) -> Block:
+        return ProductInducingVariables(self.products.inducing_variables, atoms), self.kernel
+
+
+@dictionary.register(ProductInducingVariables, Product)
+def dictionary_products(features: ProductInducingVariables, kernel: Product) -> Dictionary | None:
+    """Rows of members, if the Kuu of all factors are diagonal."""
+    if any(feature_variances(*pair) is None for pair in features.pairs(kernel)):
+        return None
+    return ProductDictionary(features, kernel)

@@ -1,0 +1,292 @@
+"""Matching pursuit in blocks over an orthogonal dictionary: the data choose features."""
+
+from __future__ import annotations
+
+import functools
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import tensorflow as tf
+from gpflow.base import RegressionData
+from tqdm import tqdm
+
+from ..covariances.pairs import Block
+from ..sphere._typing import Array, IntArray
+from .dictionaries import Dictionary, dictionary, others_than
+
+MOST_CANDIDATES = 5_000
+
+LEAST_GAIN = 2.0
+"""How many nats of the bound a feature has to gain to be chosen by the data."""
+
+_SHORTLIST = 3
+"""Candidates that are compared with each other, for each feature that a round may take."""
+
+_LEAST_SHORTLIST = 500
+
+_POOL_ROWS = 2_000
+"""Rows over which prior variances are averaged."""
+
+
+@dataclass(frozen=True)
+class PursuitRound:
+    """
+    One round of :func:`interdomain.training.matching_pursuit`.
+
+    :ivar num_inducing: the number M of features after the round.
+    :ivar num_candidates: the number of features to choose from; 0 for the model before the first
+        round, and for a last round that fills up with features of largest prior variance.
+    :ivar elbo: the bound of the model with these features.
+    :ivar held_out: the mean log density of the held-out rows; None without ``validation_data``.
+    """
+
+    num_inducing: int
+    num_candidates: int
+    elbo: float
+    held_out: float | None
+
+    def __str__(self) -> str:
+        held_out = "" if self.held_out is None else f"{self.held_out:10.4f}"
+        counts = f"{self.num_inducing:9,}  {self.num_candidates:10,}"
+        return f"{counts}  {self.elbo:13.1f} {held_out:10}"
+
+
+@dataclass(frozen=True, eq=False)
+class Pursuit:
+    """
+    What :func:`interdomain.training.matching_pursuit` did.
+
+    :ivar rounds: the rounds; the first entry is the model before the pursuit.
+    :ivar best: the index of the round that the model is at now.
+    :ivar atoms: what its features are, ``[A, k]``: chains of degrees, or frequencies.
+    :ivar reason: why the pursuit ended: "num_inducing" (there is no room for more features),
+        "candidates" (there are no more features to choose from), "elbo" (the bound did not rise,
+        or no feature would raise it by ``least_gain``), "held_out" (the log density of held-out
+        rows did not rise), or "few" (the last round found too few features that are worth adding).
+    """
+
+    rounds: tuple[PursuitRound, ...]
+    best: int
+    atoms: IntArray = field(repr=False)
+    reason: str
+
+    def __str__(self) -> str:
+        marks = ("*" if row == self.best else "" for row in range(len(self.rounds)))
+        lines = [f"{one} {mark}".rstrip() for one, mark in zip(self.rounds, marks, strict=True)]
+        head = " features  candidates          bound   held out"
+        return "\n".join([head, *lines, f"ended by {self.reason}"])
+
+
+def pursue(
+    model: Any,
+    num_inducing: int,
+    *,
+    growth: float = 1.5,
+    refit: Callable[[Any, int], None] | None = None,
+    steps: int = 6,
+    max_candidates: int = MOST_CANDIDATES,
+    validation_data: RegressionData | None = None,
+    least_gain: float = LEAST_GAIN,
+    fill: bool = True,
+    least_share: float = 0.0,
+    progress: bool = True,
+) -> Pursuit:
+    """
+    Do what :func:`interdomain.training.matching_pursuit` documents, for a model of any likelihood.
+
+    :param model: a regression model or one with sites, with the methods ``draw``, ``elbo``,
+        ``residuals``, ``whitened_mean`` and ``predict_log_density``. Its features and its kernel
+        are replaced; what depends on them has to be up to date whenever it is asked for.
+    :param refit: trains the model for a number of steps after each round; None for no training.
+    :param least_share: the pursuit ends after a round that adds fewer than this share of the
+        features that it wanted: further rounds would find only a few neighbours of these.
+    :raises ValueError: for features that belong to no dictionary, or a model without its rows.
+    """
+    train = None if refit is None or not steps else functools.partial(refit, model, steps)
+    pursuit = _Pursuit(model, num_inducing, max_candidates, least_gain, validation_data, train)
+    with tqdm(
+        total=num_inducing,
+        initial=pursuit.size,
+        desc="pursuit",
+        unit="feature",
+        disable=not progress,
+        file=sys.stderr,
+        dynamic_ncols=True,
+    ) as bar:
+        reason = pursuit.run(num_inducing, growth, least_share, bar)
+        if fill:
+            pursuit.fill(num_inducing, bar)
+    return Pursuit(tuple(pursuit.rounds), pursuit.best, pursuit.atoms, reason)
+
+
+class _Pursuit:
+    """The rounds so far, and the best model among them.
+
+    :ivar atoms: those of the model's features.
+    """
+
+    _best: tuple[IntArray, Block, list[tuple[tf.Variable, Array]]]
+
+    def __init__(
+        self,
+        model: Any,
+        num_inducing: int,
+        max_candidates: int,
+        least_gain: float,
+        validation_data: RegressionData | None,
+        train: Callable[[], None] | None,
+    ) -> None:
+        self._model, self._max_candidates, self._least_gain = model, max_candidates, least_gain
+        self._validation_data, self._train = validation_data, train
+        own, rows = dictionary_of(model), some_rows(model)
+        self._dictionary = own.arranged(rows)
+        self._replace(self._dictionary.atoms)
+        self._pool = self._dictionary.likeliest(rows, max(max_candidates, num_inducing))
+        self.rounds = [self._round(0)]
+        self._keep()
+
+    @property
+    def size(self) -> int:
+        """The number M of features now."""
+        return int(self._model.inducing_variable.num_inducing)
+
+    def run(self, num_inducing: int, growth: float, least_share: float, bar: Any) -> str:
+        """Why it ended."""
+        while (before := self.size) < num_inducing:
+            wanted = min(max(int(round(before * growth)), before + 1), num_inducing)
+            num_candidates, ended = self._grow(wanted - before, num_inducing - before)
+            if ended is not None:
+                return ended
+            if not self._end_round(before, num_candidates, bar):
+                return "elbo" if self.rounds[-1].held_out is None else "held_out"
+            if self.size - before < least_share * (wanted - before):
+                return "few"
+        return "num_inducing"
+
+    def fill(self, num_inducing: int, bar: Any) -> None:
+        """Take those of most prior variance, up to so many features."""
+        before, rest = self.size, others_than(self.atoms, self._pool)
+        if len(rest):
+            rest = rest[np.cumsum(self._sizes(rest)) <= num_inducing - before]
+        if len(rest):
+            self._replace(np.concatenate([self.atoms, rest]))
+            self._end_round(before, 0, bar, only_held_out=True)
+
+    def _end_round(
+        self, before: int, num_candidates: int, bar: Any, *, only_held_out: bool = False
+    ) -> bool:
+        """Whether the model is the best so far; if not, it is the best again.
+
+        :param only_held_out: Compare nothing but the log density of rows held out, if any.
+        """
+        bar.update(self.size - before)
+        if self._train is not None and self._model.trainable_parameters:
+            self._train()
+        self.rounds.append(self._round(num_candidates))
+        bar.set_postfix_str(f"bound {self.rounds[-1].elbo:.1f}")
+        if only_held_out and self._validation_data is None or self._better():
+            self._keep()
+            return True
+        self.atoms, block, values = self._best
+        self._model.inducing_variable, self._model.kernel = block
+        for variable, value in values:
+            variable.assign(value)
+        return False
+
+    def _keep(self) -> None:
+        """The model is the best so far."""
+        model, self.best = self._model, len(self.rounds) - 1
+        variables = [parameter.unconstrained_variable for parameter in model.trainable_parameters]
+        values = [(variable, variable.numpy()) for variable in variables]
+        self._best = self.atoms, (model.inducing_variable, model.kernel), values
+
+    def _replace(self, atoms: IntArray) -> None:
+        self.atoms = atoms
+        self._model.inducing_variable, self._model.kernel = self._dictionary.block(atoms)
+
+    def _round(self, num_candidates: int) -> PursuitRound:
+        elbo, held_out = float(self._model.elbo()), None
+        if self._validation_data is not None:
+            held_out = float(np.mean(self._model.predict_log_density(self._validation_data)))
+        return PursuitRound(self.size, num_candidates, elbo, held_out)
+
+    def _better(self) -> bool:
+        last, best = self.rounds[-1], self.rounds[self.best]
+        if last.held_out is not None and best.held_out is not None:
+            return last.held_out > best.held_out
+        return last.elbo > best.elbo
+
+    def _grow(self, count: int, room: int) -> tuple[int, str | None]:
+        """Add the best candidates, of about so many features, for which there is room.
+
+        :return: The number of features there were to choose from, and why there is none to add.
+        """
+        candidates, dictionary = self._candidates(), self._dictionary
+        if not len(candidates):
+            return 0, "candidates"
+        sizes = self._sizes(candidates)
+        candidates, sizes = candidates[sizes <= room], sizes[sizes <= room]
+        if not len(candidates):
+            return 0, "num_inducing"
+        count = max(count, int(np.max(sizes)))  # an atom is taken as a whole
+        residuals = self._model.residuals()
+        owners = dictionary.owners(candidates, alone=True)
+        sums = residuals.screen(dictionary.block(candidates, alone=True))
+        means = np.bincount(owners, sums.gains(dictionary.charged(candidates))) / sizes
+        order = _decreasing(means)
+        most = max(_SHORTLIST * count, _LEAST_SHORTLIST)
+        shortlist = candidates[np.sort(order[np.cumsum(sizes[order]) <= most])]
+        compared = residuals.compare(dictionary.block(shortlist, alone=True))
+        taken = compared.best(
+            dictionary.owners(shortlist, alone=True),
+            count,
+            dictionary.charged(shortlist),
+            self._least_gain,
+        )
+        if not taken:
+            return len(owners), "elbo"
+        self._replace(np.concatenate([self.atoms, shortlist[taken]]))
+        return len(owners), None
+
+    def _sizes(self, atoms: IntArray) -> IntArray:
+        """How many features each of some atoms has, ``[A]``."""
+        return np.bincount(self._dictionary.owners(atoms, alone=True), minlength=len(atoms))
+
+    def _candidates(self) -> IntArray:
+        """The atoms of most prior variance, and neighbours of those of largest posterior mean."""
+        energies = np.sum(np.square(self._model.whitened_mean().numpy()), axis=1)
+        owners = self._dictionary.owners(self.atoms)
+        of_atom = owners >= 0
+        own = np.bincount(owners[of_atom], energies[of_atom], minlength=len(self.atoms))
+        by_weight = self.atoms[_decreasing(own)]
+        around = self._dictionary.neighbours(by_weight, self._max_candidates)
+        return others_than(self.atoms, np.concatenate([self._pool, around]))
+
+
+def _decreasing(values: Any) -> IntArray:
+    """The places of the largest values first; of equal ones, the first."""
+    return np.argsort(-values, kind="stable")
+
+
+def some_rows(model: Any) -> Array:
+    """Inputs drawn from the rows of all workers, to average prior variances over."""
+    X, _ = model.draw(_POOL_ROWS)
+    return X  # type: ignore[no-any-return]
+
+
+def dictionary_of(model: Any) -> Dictionary:
+    """The dictionary of a model's features.
+
+    :raises ValueError: If they belong to no dictionary.
+    """
+    found: Dictionary | None = dictionary(model.inducing_variable, model.kernel)
+    if found is None:
+        raise ValueError(
+            "model.inducing_variable must be made of features of an orthogonal dictionary, found "
+            f"{type(model.inducing_variable).__name__} with {type(model.kernel).__name__}; pass a "
+            "model with SphericalHarmonics or PeriodicFourierFeatures, or products of them."
+        )
+    return found
