@@ -7,13 +7,10 @@ from typing import Any
 import gpflow
 import numpy as np
 import pytest
-import tensorflow as tf
 import tensorflow_probability as tfp
 from gpflow.likelihoods import Gaussian
 
 import interdomain as idm
-from interdomain.diagnostics.candidates import _likelihood_code
-from interdomain.diagnostics.prepared import prepare
 from interdomain.diagnostics.recommend import _reasons
 from interdomain.tables import Race, RaceEntry, RacePoint
 from tests.models.small import (
@@ -21,7 +18,6 @@ from tests.models.small import (
     WithoutMissing,
     by_source,
     svgp,
-    with_method_replaced,
 )
 
 
@@ -56,17 +52,6 @@ def test_targets_of_a_table(likelihood: Any, targets: Any, message: str) -> None
     for call in (idm.diagnostics.candidates, idm.diagnostics.recommend):
         with pytest.raises(ValueError, match=message):
             call(rows, targets, likelihood)
-
-
-def test_minus_one_and_one_are_labels_of_bernoulli_only() -> None:
-    signs = np.where(np.arange(60) % 2, 1.0, -1.0)
-    rows = np.linspace(-1, 1, 60)[:, None]
-    for likelihood, least in (
-        (gpflow.likelihoods.Bernoulli(), 0),
-        (gpflow.likelihoods.StudentT(), -1),
-    ):
-        found = prepare(rows, signs, gaussian=False, likelihood=likelihood)
-        assert found.Y.min() == least
 
 
 def standardised_rows() -> Any:
@@ -127,20 +112,5 @@ def test_reasons_name_noise_only_of_standardised_targets() -> None:
     for name, standardised in ("points", False), ("waves", False), ("waves", True):
         point = RacePoint(1.0, 1, -0.5, 0.1)
         race = Race({name: RaceEntry(name, models[name], (point,), 0.1, None)}, (1.0,), "cpu", 9, 2)
-        said = " ".join(_reasons(name, race, 9, 1.0, standardised=standardised))
+        said = " ".join(_reasons(name, race, 1.0, standardised=standardised))
         assert ("Noise: 25% of the variance of Y" in said) == standardised
-
-
-@pytest.mark.parametrize(
-    "likelihood",
-    [
-        gpflow.likelihoods.Bernoulli(invlink=tf.sigmoid),
-        gpflow.likelihoods.StudentT(df=5.0),
-        gpflow.likelihoods.StudentT(scale=0.3),
-        gpflow.likelihoods.Poisson(binsize=2.0),
-        gpflow.likelihoods.MultiClass(3, invlink=gpflow.likelihoods.RobustMax(3, 0.1)),
-        with_method_replaced(),
-    ],
-)
-def test_settings_of_a_likelihood_are_not_left_out_of_the_code(likelihood: Any) -> None:
-    assert _likelihood_code(likelihood) == "likelihood"

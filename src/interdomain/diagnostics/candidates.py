@@ -11,40 +11,37 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import gpflow
-import numpy as np
-import tensorflow as tf
 from gpflow.base import RegressionData
 from gpflow.likelihoods import Gaussian, Likelihood
-from gpflow.quadrature import NDiagGHQuadrature
 from gpflow.utilities import deepcopy
 
-from ..models.targets import densities_of, number_of_latents
+from ..models.targets import number_of_latents
 from ..tables import Entrant
 from ..transforms import PrincipalNegation
 from . import recipes
 from .nystrom import rank_transforms
 from .prepared import PreparedData
 
-MOST_ROWS_EXACT = 2_000
+_MOST_ROWS_EXACT = 2_000
 
-MOST_WAVE_COLUMNS = 3
+_MOST_WAVE_COLUMNS = 3
 
-MOST_COLUMNS = 50
+_MOST_COLUMNS = 50
 """For harmonics: with more columns there are too many harmonics of degree two to start from."""
 
-MOST_GROUPS = 2
+_MOST_GROUPS = 2
 
-MOST_PATCHES = 100
+_MOST_PATCHES = 100
 
-ROWS_TO_RANK = 1_000
-"""How many rows transformations are ranked on."""
+_ROWS_TO_RANK = 1_000
+"""The number of rows that transformations are ranked on."""
 
-ROWS_OF_A_POINT = 10
+_ROWS_OF_A_POINT = 10
 """Transformations are ranked with one inducing point for this number of rows."""
 
-BATCH_SIZE = 1_000
+_BATCH_SIZE = 1_000
 
-RATE = 0.03
+_RATE = 0.03
 """Adam's learning rate with harmonics (``benchmarks/any_likelihood``)."""
 
 
@@ -54,17 +51,18 @@ class Candidate:
     A model that is suitable for a data set, with its size and how to train it.
 
     :ivar name: its name in tables.
-    :ivar recipe: a function that makes the model from X, Y and the ``arguments``.
-    :ivar arguments: the arguments of the recipe besides X, Y and ``likelihood``.
-    :ivar training: the name of the function in ``interdomain.training`` that trains it; None if
-        the recipe does.
+    :ivar steps: functions of which each makes what the next one takes, from X, Y, ``likelihood``
+        and the ``arguments``; the last one makes the model.
+    :ivar arguments: arguments of these functions.
+    :ivar training: the name of the function in ``interdomain.training`` that trains the model; None
+        if it is trained already.
     :ivar training_arguments: the arguments of that function.
     :ivar likelihood: the likelihood; None for Gaussian noise.
     :ivar preparation: lines of code that turn the X and Y that were passed into those of the model.
     """
 
     name: str
-    recipe: Callable[..., Any] = field(repr=False)
+    steps: tuple[Callable[..., dict[str, Any]], ...] = field(repr=False)
     arguments: Mapping[str, Any]
     training: str | None
     training_arguments: Mapping[str, Any]
@@ -74,7 +72,8 @@ class Candidate:
     @property
     def why(self) -> str:
         """What the model is, and when it is worth trying."""
-        return str(inspect.getdoc(self.recipe))
+        models = (recipes.in_one_pass, recipes.in_a_few_passes)
+        return str([step.__doc__ for step in self.steps if step not in models][-1])
 
     @property
     def entrant(self) -> Entrant:
@@ -83,103 +82,51 @@ class Candidate:
         Each model that it builds has its own copy of the likelihood."""
 
         def build(data: RegressionData) -> Any:
-            own = dict(self.arguments)
-            if "likelihood" in inspect.signature(self.recipe).parameters:
-                given = self.likelihood
-                own["likelihood"] = Gaussian(0.1) if given is None else deepcopy(given)
-            return self.recipe(*data, **own)
+            given = self.likelihood
+            own = Gaussian(0.1) if given is None else deepcopy(given)
+            names = {**self.arguments, "X": data[0], "Y": data[1], "likelihood": own}
+            for step in self.steps:
+                names |= step(**{name: names[name] for name in inspect.signature(step).parameters})
+            return names["model"]
 
         return Entrant(build, self.training_arguments, trained=self.training is None)
 
     @property
     def code(self) -> str:
         """A script that makes and trains the model, from X and Y as they were passed; and from
-        ``likelihood``, if that has settings of its own."""
-        text = _body(self.recipe)
-        values = {"likelihood": _likelihood_code(self.likelihood), **self.arguments}
-        given = [
-            f"{name} = {values[name]}"
-            for name in inspect.signature(self.recipe).parameters
-            if name in values
-        ]
-        given = [line for line in given if line != "likelihood = likelihood"]
-        training = []
+        ``likelihood``, if one was passed."""
+        lines = [*self.preparation, "", f"# {self.why}"]
+        if self.likelihood is None and any(
+            "likelihood" in inspect.signature(step).parameters for step in self.steps
+        ):
+            lines.append("likelihood = gpflow.likelihoods.Gaussian(0.1)")
+        lines += [f"{name} = {value}" for name, value in self.arguments.items()]
+        lines += map(_body, self.steps)
         if self.training is not None:
-            data = ["(X, Y)"] if self.recipe in recipes.WITHOUT_DATA else []
+            data = ["(X, Y)"] if "batch_size" in self.training_arguments else []
             texts = [f"{name}={value!r}" for name, value in self.training_arguments.items()]
-            training = [f"idm.training.{self.training}({', '.join(['model', *data, *texts])})"]
-        lines = [*self.preparation, "", f"# {self.why}", *given, text, *training]
-        return "\n".join([*_imports("\n".join(lines)), "", *lines, ""])
+            lines.append(f"idm.training.{self.training}({', '.join(['model', *data, *texts])})")
+        text = "\n".join([*lines, ""])
+        kmeans = ["from scipy.cluster.vq import kmeans2"] if "kmeans2(" in text else []
+        imports = ["import gpflow", "import numpy as np", *kmeans, "", "import interdomain as idm"]
+        return "\n".join([*imports, "", text])
 
 
-def _body(recipe: Callable[..., Any]) -> str:
-    """The statements of a recipe, without its docstring and its return."""
-    source = textwrap.dedent(inspect.getsource(recipe))
+def _body(step: Callable[..., Any]) -> str:
+    """The statements of a step, without its docstring and its return."""
+    source = textwrap.dedent(inspect.getsource(step))
     (function,) = ast.parse(source).body
     assert isinstance(function, ast.FunctionDef)
     first, last = function.body[1], function.body[-1]
     return textwrap.dedent("\n".join(source.splitlines()[first.lineno - 1 : last.lineno - 1]))
 
 
-def _imports(text: str) -> list[str]:
-    found = {
-        "gpflow.": ["import gpflow"],
-        "np.": ["import numpy as np"],
-        "kmeans2(": ["from scipy.cluster.vq import kmeans2"],
-        "idm.": ["", "import interdomain as idm"],
-    }
-    return [line for part, lines in found.items() if part in text for line in lines]
-
-
-def _likelihood_code(likelihood: Likelihood | None) -> str:
-    """How to make it; ``likelihood`` if that is not known: the user has it."""
-    if likelihood is None:
-        return "gpflow.likelihoods.Gaussian(0.1)"
-    kind = type(likelihood)
-    if densities_of(likelihood) is not kind:
-        return "likelihood"
-    sizes = {"MultiClass": "num_classes", "Softmax": "latent_dim"}
-    size = [int(getattr(likelihood, sizes[kind.__name__]))] if kind.__name__ in sizes else []
-    parameters = list(inspect.signature(kind).parameters.values())[len(size) :]
-    required = [
-        one
-        for one in parameters
-        if one.default is one.empty and one.kind in (one.POSITIONAL_ONLY, one.POSITIONAL_OR_KEYWORD)
-    ]
-    if required or _settings(likelihood) != _settings(kind(*size)):
-        return "likelihood"
-    return f"gpflow.likelihoods.{kind.__name__}({', '.join(map(str, size))})"
-
-
-def _settings(likelihood: Likelihood) -> dict[str, Any]:
-    """What may differ between two of a class."""
-    settings = {
-        name: value.tolist() if isinstance(value, np.ndarray) else value
-        for name, value in vars(likelihood).items()
-        if not name.startswith("_") and not isinstance(value, (tf.Module, NDiagGHQuadrature))
-    }
-    for path, parameter in gpflow.utilities.parameter_dict(likelihood).items():
-        value = np.asarray(parameter).tolist()
-        settings[path] = value, parameter.trainable, parameter.prior is None
-    return settings
-
-
-@dataclass(frozen=True)
-class Sizes:
-    """How large candidates are.
-
-    :ivar num_inducing: the largest number of points, harmonics or features of effects.
-    :ivar steps: the number of training steps with minibatches.
-    """
-
-    num_inducing: int = 500
-    steps: int = 3_000
-
-
 def candidates_for(
     data: PreparedData,
     likelihood: Likelihood | None,
-    sizes: Sizes,
+    *,
+    num_inducing: int,
+    steps: int,
     num_rows: int,
     num_groups: int,
 ) -> dict[str, Candidate]:
@@ -187,11 +134,73 @@ def candidates_for(
     The candidates that suit the data, by name, the likeliest winners first.
 
     :param likelihood: None for Gaussian noise.
+    :param num_inducing: the largest number of points, harmonics or features of effects.
+    :param steps: the number of training steps with minibatches.
     :param num_rows: the number of training rows.
     :param num_groups: as :func:`best_negations` returns it.
     """
-    making = _Making(data, likelihood, sizes, num_rows, num_groups)
-    return {one.name: one for one in making.all()}
+    found: dict[str, Candidate] = {}
+    gaussian, columns, num_targets = likelihood is None, data.X.shape[1], data.Y.shape[1]
+    size = min(num_inducing, max(num_rows // 4, 2))
+    latents = num_targets if likelihood is None else number_of_latents(likelihood, num_targets)
+    minibatches = {"batch_size": min(_BATCH_SIZE, num_rows), "steps": steps}
+    with_q: dict[str, Any] = {"num_latent": latents, "num_inducing": size}
+
+    def add(name: str, parts: Any, own: Any, training: str | None, how: Any) -> None:
+        found[name] = Candidate(name, parts, own, training, how, likelihood, data.code)
+
+    def collapsed(name: str, prior: Any, own: Mapping[str, Any], **how: Any) -> None:
+        """A model of fixed features: of Gaussian noise in one pass, of others in a few."""
+        if gaussian:
+            add(name, (prior, recipes.in_one_pass), own, "fit_sgpr", how)
+        else:
+            own = {"num_latent": latents, **own}
+            add(name, (prior, recipes.in_a_few_passes), own, "fit_collapsed", how)
+
+    def of_points() -> None:
+        add("points", (recipes.points,), with_q, "fit", minibatches)
+        add("orthogonal points", (recipes.orthogonal_points,), with_q, "fit", minibatches)
+        if num_groups:
+            own = {**with_q, "num_groups": num_groups}
+            add("blocks", (recipes.blocks,), own, "fit", minibatches)
+
+    if gaussian and num_rows <= _MOST_ROWS_EXACT:
+        add("exact", (recipes.exact,), {}, "fit", {})
+    if data.image_shape is not None:
+        count = {"num_inducing": min(size, _MOST_PATCHES), "image_shape": data.image_shape}
+        add("patches", (recipes.patches,), {**with_q, **count}, "fit", minibatches)
+        of_points()
+        return found
+    if data.globe:
+        degree = {"max_degree": max(int(math.sqrt(2 * size)) - 1, 1)}
+        if columns == 3:
+            collapsed("globe", recipes.globe, degree)
+        else:
+            both = {**degree, "num_inducing": size}
+            collapsed("globe and effects", recipes.globe_and_effects, both)
+        of_points()
+        return found
+    if columns <= _MOST_WAVE_COLUMNS:
+        collapsed("waves", recipes.waves, {"num_inducing": min(2 * size, num_rows // 2)})
+    if columns <= _MOST_COLUMNS:
+        collapsed("harmonics", recipes.harmonics, {}, num_inducing=size)
+    table: dict[str, Any] = {"num_inducing": size, "categorical": data.categorical}
+    if columns > 1 and gaussian:
+        add("effects", (recipes.effects,), table, None, {})
+    elif columns > 1:
+        collapsed("effects", recipes.all_pairs, table)
+    of_points()
+    if columns <= _MOST_COLUMNS:
+        if gaussian and columns > 1:
+            parts: Any = recipes.harmonics, recipes.in_one_pass, recipes.and_effects
+            own = {**table, "num_inducing": 2 * size}
+            add("effects and harmonics", parts, own, "fit_sgpr", {})
+        parts = recipes.harmonics, recipes.in_a_few_passes, recipes.by_minibatches
+        how = {**minibatches, "learning_rate": _RATE}
+        by_adam = {**how, "natural_gradient": False}
+        add("harmonics with diagonal q", parts, {**with_q, "q_diag": True}, "fit", by_adam)
+        add("harmonics with full q", parts, {**with_q, "q_diag": False}, "fit", how)
+    return found
 
 
 def best_negations(data: PreparedData) -> int:
@@ -203,122 +212,13 @@ def best_negations(data: PreparedData) -> int:
     """
     if data.globe or data.image_shape is not None:
         return 0
-    X = data.X[:: max(len(data.X) // ROWS_TO_RANK, 1)][:ROWS_TO_RANK]
+    X = data.X[:: max(len(data.X) // _ROWS_TO_RANK, 1)][:_ROWS_TO_RANK]
     kernel = gpflow.kernels.Matern52(lengthscales=math.sqrt(X.shape[1]))
     errors: dict[int, float] = {}
-    for groups in range(min(X.shape[1], MOST_GROUPS) + 1):
-        each = round(len(X) / ROWS_OF_A_POINT / 2 ** (groups / 3))
+    for groups in range(min(X.shape[1], _MOST_GROUPS) + 1):
+        each = round(len(X) / _ROWS_OF_A_POINT / 2 ** (groups / 3))
         if each > 0:
             candidate = PrincipalNegation.from_data(X, groups) if groups else None
             (ranked,) = rank_transforms(kernel, [candidate], X, num_inducing=each)
             errors[groups] = ranked.trace_error
     return min(errors, key=lambda groups: errors[groups])
-
-
-class _Making:
-    """What is the same for all candidates of a table."""
-
-    def __init__(
-        self,
-        data: PreparedData,
-        likelihood: Likelihood | None,
-        sizes: Sizes,
-        num_rows: int,
-        num_groups: int,
-    ) -> None:
-        self._data, self._likelihood, self._num_rows = data, likelihood, num_rows
-        self._num_groups = num_groups
-        self._count = min(sizes.num_inducing, max(num_rows // 4, 2))
-        self._minibatches: dict[str, Any] = {
-            "batch_size": min(BATCH_SIZE, num_rows),
-            "steps": sizes.steps,
-        }
-        columns = data.Y.shape[1]
-        num_latent = columns if likelihood is None else number_of_latents(likelihood, columns)
-        self._latent: dict[str, Any] = {"num_latent": num_latent}
-
-    def all(self) -> list[Candidate]:
-        num_columns = self._data.X.shape[1]
-        found: list[Candidate] = []
-        if self._likelihood is None and self._num_rows <= MOST_ROWS_EXACT:
-            found.append(self._of("exact", recipes.exact, {}, "fit", {}))
-        if self._data.image_shape is not None:
-            return [*found, self._patches(), *self._of_points()]
-        if self._data.globe:
-            return [*found, self._globe(num_columns), *self._of_points()]
-        if num_columns <= MOST_WAVE_COLUMNS:
-            waves = {"num_inducing": min(2 * self._count, self._num_rows // 2)}
-            found.append(self._collapsed("waves", waves))
-        if num_columns <= MOST_COLUMNS:
-            found.append(self._collapsed("harmonics", {}, num_inducing=self._count))
-        if num_columns > 1:
-            found.append(self._effects())
-        found += self._of_points()
-        if 1 < num_columns <= MOST_COLUMNS and self._likelihood is None:
-            own = self._with_categories(2 * self._count)
-            recipe = recipes.effects_and_harmonics
-            found.append(self._of("effects and harmonics", recipe, own, "fit_sgpr", {}))
-        if num_columns <= MOST_COLUMNS:
-            found += self._of_minibatches()
-        return found
-
-    def _of(
-        self,
-        name: str,
-        recipe: Callable[..., Any],
-        arguments: Mapping[str, Any],
-        training: str | None,
-        training_arguments: Mapping[str, Any],
-    ) -> Candidate:
-        given, code = self._likelihood, self._data.code
-        return Candidate(name, recipe, arguments, training, training_arguments, given, code)
-
-    def _collapsed(self, name: str, arguments: Mapping[str, Any], **training: Any) -> Candidate:
-        """Of Gaussian noise in one pass, of other likelihoods in a few."""
-        recipe = name.replace(" ", "_")
-        if self._likelihood is None:
-            return self._of(name, getattr(recipes, recipe), arguments, "fit_sgpr", training)
-        own = {**self._latent, **arguments}
-        return self._of(name, getattr(recipes, f"{recipe}_of_any"), own, "fit_collapsed", training)
-
-    def _effects(self) -> Candidate:
-        own = self._with_categories(self._count)
-        if self._likelihood is None:
-            return self._of("effects", recipes.effects, own, None, {})
-        return self._collapsed("effects", own)
-
-    def _with_categories(self, num_inducing: int) -> dict[str, Any]:
-        return {"num_inducing": num_inducing, "categorical": self._data.categorical}
-
-    def _globe(self, num_columns: int) -> Candidate:
-        degree = max(int(math.sqrt(2 * self._count)) - 1, 1)
-        if num_columns == 3:
-            return self._collapsed("globe", {"max_degree": degree})
-        own = {"max_degree": degree, "num_inducing": self._count}
-        return self._collapsed("globe and effects", own)
-
-    def _patches(self) -> Candidate:
-        count = min(self._count, MOST_PATCHES)
-        own = {**self._latent, "image_shape": self._data.image_shape, "num_inducing": count}
-        return self._of("patches", recipes.patches, own, "fit", self._minibatches)
-
-    def _of_points(self) -> list[Candidate]:
-        own = {**self._latent, "num_inducing": self._count}
-        found = [
-            self._of("points", recipes.points, own, "fit", self._minibatches),
-            self._of("orthogonal points", recipes.orthogonal_points, own, "fit", self._minibatches),
-        ]
-        if self._num_groups:
-            of_blocks = {**own, "num_groups": self._num_groups}
-            found.append(self._of("blocks", recipes.blocks, of_blocks, "fit", self._minibatches))
-        return found
-
-    def _of_minibatches(self) -> list[Candidate]:
-        own = {**self._latent, "num_inducing": self._count}
-        by_adam = {**self._minibatches, "learning_rate": RATE, "natural_gradient": False}
-        by_both = {**self._minibatches, "learning_rate": RATE}
-        recipe = recipes.minibatch_harmonics
-        return [
-            self._of("harmonics with diagonal q", recipe, {**own, "q_diag": True}, "fit", by_adam),
-            self._of("harmonics with full q", recipe, {**own, "q_diag": False}, "fit", by_both),
-        ]

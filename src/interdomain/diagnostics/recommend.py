@@ -7,8 +7,8 @@ import io
 import math
 import sys
 import warnings
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -22,7 +22,7 @@ from .._arguments import boolean, choice, instance, integer, number
 from ..models.targets import densities_of
 from ..tables import Race, RaceEntry, race
 from ..tables.race import CLOCKS, Clock
-from .candidates import Candidate, Sizes, best_negations, candidates_for
+from .candidates import Candidate, best_negations, candidates_for
 from .prepared import PreparedData, prepare
 
 _ROWS_PER_SECOND, _ROWS = 50, (500, 20_000)
@@ -38,25 +38,10 @@ smallest and largest size."""
 _HELD_OUT, _MOST_HELD_OUT = 5, 5_000
 """One row in this many is held out; and the largest number of held-out rows."""
 
-_FEW_ROWS = 200
+_STEPS = 3_000
+"""The number of training steps with minibatches of candidates at full size."""
 
-START_UP: Mapping[str, float] = {
-    "exact": 4,
-    "globe": 3,
-    "globe and effects": 8,
-    "points": 2,
-    "orthogonal points": 3,
-    "blocks": 4,
-    "waves": 2,
-    "patches": 6,
-    "harmonics": 10,
-    "effects": 8,
-    "effects and harmonics": 22,
-    "harmonics with diagonal q": 16,
-    "harmonics with full q": 16,
-}
-"""Seconds of one processor that a small candidate takes at least, tracing for the most part: it is
-left out where there is less time."""
+_FEW_ROWS = 200
 
 _AS_GOOD = 0.01
 """In nats a row: a candidate that is less than this behind the best is called as good."""
@@ -73,9 +58,10 @@ class Recommendation:
     The result of :func:`recommend`; ``str`` makes a report of it.
 
     :ivar name: the recommended candidate.
-    :ivar code: a script that makes and trains it at full size, from X and Y as they were passed.
+    :ivar code: a script that makes and trains it at full size, from X, Y and ``likelihood`` as they
+        were passed.
     :ivar reasons: why it is recommended, and how the others compare, in sentences.
-    :ivar findings: what the data are like, and how they were prepared, in sentences.
+    :ivar findings: what the data are like, in sentences.
     :ivar not_tried: the candidates that there was no time for.
     :ivar race: how well the small versions predicted; None if there was no time for any.
     :ivar candidates: all candidates at full size, by name.
@@ -137,15 +123,15 @@ def recommend(
 
     If ``globe`` or ``image_shape`` is given, the candidates are harmonics of the globe or a model
     on patches, the exact GP, inducing points and orthogonal points. Candidates whose training ends
-    by itself are tried first, then those that are trained on minibatches. Candidates that there is
-    no time for are listed in :attr:`Recommendation.not_tried`.
+    by itself are tried first, then those that are trained on minibatches, until the time is over:
+    the one that is being trained then is finished. The others are listed in
+    :attr:`Recommendation.not_tried`.
 
-    Rows with missing values are removed (of Y those that the likelihood cannot leave out, see
-    :class:`~interdomain.models.CollapsedSVGP`), as are columns that are often missing, constant or
-    repeated. A column of text becomes one column for each level, up to the 20 most frequent.
-    Columns are standardised, and so is Y under Gaussian noise. The report lists what was done.
+    Columns are standardised, and so is Y under Gaussian noise; a column with two values counts as
+    categories where effects of columns are summed.
 
-    :param X: ``[N, D]``, an array or a data frame.
+    :param X: ``[N, D]``, finite numbers: make a column of zeros and ones for each level of a column
+        of text, and leave out rows with missing values and columns that do not vary.
     :param Y: ``[N, P]`` or ``[N]``; numbers.
     :param likelihood: the likelihood of Y, such as ``gpflow.likelihoods.Bernoulli()`` for two
         classes. None for Gaussian noise of one variance, which is trained: so is a
@@ -161,9 +147,9 @@ def recommend(
     :param seed: the seed for drawing rows and for training. The same seed gives the same answer,
         unless the time limit cuts something short.
     :param progress: show a progress bar.
-    :raises ValueError: for wrong arguments, Y that is text, does not vary or is unknown to the
-        likelihood, a likelihood with a function of X that is not standardised, or fewer than 20
-        rows without missing values.
+    :raises ValueError: for wrong arguments, X or Y that are not finite or have a column that does
+        not vary, Y that is unknown to the likelihood, a likelihood with a function of X that is not
+        standardised, or fewer than 20 rows.
     """
     choice("clock", clock, tuple(CLOCKS))
     now = CLOCKS[clock]
@@ -174,98 +160,61 @@ def recommend(
     boolean("progress", progress)
     data = _prepared(X, Y, likelihood, globe=globe, image_shape=image_shape)
     groups = best_negations(data)
-    full = candidates_for(data, likelihood, Sizes(), len(data.X), groups)
-    trial = _Trial(data, likelihood, seconds, seed, groups)
+    full = _full_size(data, likelihood, 500, groups)
+
+    order = np.random.default_rng(seed).permutation(len(data.X))
+    apart = max(min(len(order) // _HELD_OUT, _MOST_HELD_OUT), 1)
+    rows = order[apart : apart + int(np.clip(_ROWS_PER_SECOND * seconds, *_ROWS))]
+    varying = np.ptp(data.X[rows], axis=0) > 0  # in few rows a rare level may be missing
+    few = data if data.globe or data.image_shape else replace(data, X=data.X[:, varying])
+    train, held_out = (few.X[rows], few.Y[rows]), (few.X[order[:apart]], few.Y[order[:apart]])
+    small = candidates_for(
+        few,
+        likelihood,
+        num_inducing=int(np.clip(_SIZE * math.sqrt(seconds), *_SIZES)),
+        steps=max(int(_STEPS_PER_SECOND * seconds), 1),
+        num_rows=len(rows),
+        num_groups=groups,
+    )
+    # First those that end by themselves, since the others can use whatever time is left.
+    in_turn = sorted(full, key=lambda name: "batch_size" in full[name].training_arguments)
     entries: dict[str, RaceEntry] = {}
-    not_tried = []
-    with tqdm(
-        total=len(full),
+    bar = tqdm(
+        in_turn,
         desc="recommend",
         unit="model",
         disable=not progress,
         file=sys.stderr,
         dynamic_ncols=True,
-    ) as bar:
-        for name in _in_turn(full):
-            bar.set_postfix_str(name)
-            left = seconds - (now() - started)
-            if name not in trial.small or START_UP[name] > left:
-                not_tried.append(name)
-            else:
-                entries[name] = trial.run(name, left, clock)
-            bar.update()
-    found = trial.race_of(entries, clock)
+    )
+    for name in bar:
+        bar.set_postfix_str(name)
+        left = seconds - (now() - started)
+        if name in small and left > 0:
+            # What concerns small versions only is not the user's: their warnings, bars within.
+            with warnings.catch_warnings(), contextlib.redirect_stderr(io.StringIO()):
+                warnings.simplefilter("ignore")
+                entries |= race(
+                    {name: small[name].entrant},
+                    train,
+                    [left],
+                    validation_data=held_out,
+                    clock=clock,
+                    seed=seed,
+                    progress=False,
+                ).entries
+    found = Race(entries, (seconds,), clock, len(rows), apart) if entries else None
     winner = _winner(found, list(full))
-    standardised = likelihood is None
-    reasons = tuple(_reasons(winner, found, trial.num_rows, seconds, standardised=standardised))
-    findings = (*_described(data, likelihood), *data.found)
-    code = full[winner].code
-    passed = now() - started
     return Recommendation(
-        winner, code, tuple(reasons), findings, tuple(not_tried), found, full, passed
+        name=winner,
+        code=full[winner].code,
+        reasons=tuple(_reasons(winner, found, seconds, standardised=likelihood is None)),
+        findings=tuple(_described(data, likelihood)),
+        not_tried=tuple(name for name in in_turn if name not in entries),
+        race=found,
+        candidates=full,
+        seconds=now() - started,
     )
-
-
-def _in_turn(candidates: Mapping[str, Candidate]) -> list[str]:
-    """Those that end by themselves, the quickest first; then those of minibatches, which can use
-    whatever time is left."""
-    return sorted(
-        candidates,
-        key=lambda name: ("batch_size" in candidates[name].training_arguments, START_UP[name]),
-    )
-
-
-class _Trial:
-    """Small versions of the candidates, and the rows for them."""
-
-    def __init__(
-        self,
-        data: PreparedData,
-        likelihood: Likelihood | None,
-        seconds: float,
-        seed: int,
-        num_groups: int,
-    ) -> None:
-        order = np.random.default_rng(seed).permutation(len(data.X))
-        apart = max(min(len(order) // _HELD_OUT, _MOST_HELD_OUT), 1)
-        wanted = int(np.clip(_ROWS_PER_SECOND * seconds, *_ROWS))
-        rows = order[apart : apart + wanted]
-        data = data.varying_in(rows)
-        self._train = data.X[rows], data.Y[rows]
-        self._held_out = data.X[order[:apart]], data.Y[order[:apart]]
-        self._seconds, self._seed = seconds, seed
-        self.num_rows = len(rows)
-        sizes = Sizes(
-            num_inducing=int(np.clip(_SIZE * math.sqrt(seconds), *_SIZES)),
-            steps=max(int(_STEPS_PER_SECOND * seconds), 1),
-        )
-        self.small = candidates_for(data, likelihood, sizes, self.num_rows, num_groups)
-
-    def run(self, name: str, seconds: float, clock: Clock) -> RaceEntry:
-        # What concerns small versions only is not the user's: their warnings, bars within.
-        with _quietly():
-            found = race(
-                {name: self.small[name].entrant},
-                self._train,
-                [seconds],
-                validation_data=self._held_out,
-                clock=clock,
-                seed=self._seed,
-                progress=False,
-            )
-        return found.entries[name]
-
-    def race_of(self, entries: Mapping[str, RaceEntry], clock: Clock) -> Race | None:
-        if not entries:
-            return None
-        return Race(entries, (self._seconds,), clock, self.num_rows, len(self._held_out[0]))
-
-
-@contextlib.contextmanager
-def _quietly() -> Iterator[None]:
-    with warnings.catch_warnings(), contextlib.redirect_stderr(io.StringIO()):
-        warnings.simplefilter("ignore")
-        yield
 
 
 def _winner(found: Race | None, names: Sequence[str]) -> str:
@@ -300,9 +249,7 @@ def _described(data: PreparedData, likelihood: Likelihood | None) -> list[str]:
     return found
 
 
-def _reasons(
-    winner: str, found: Race | None, num_rows: int, seconds: float, *, standardised: bool
-) -> list[str]:
+def _reasons(winner: str, found: Race | None, seconds: float, *, standardised: bool) -> list[str]:
     arrived = {} if found is None else _densities(found)
     if found is None or not arrived:
         return [
@@ -312,7 +259,7 @@ def _reasons(
     own = arrived[winner]
     said = [
         f"{winner}: mean log density {own:.3f} of {found.num_held_out:,} rows held out, "
-        f"trained with {num_rows:,}."
+        f"trained with {found.num_rows:,}."
     ]
     others = sorted((name for name in arrived if name != winner), key=lambda name: -arrived[name])
     for name in others:
@@ -370,8 +317,20 @@ def candidates(
     likelihood = checked_likelihood(likelihood)
     num_inducing = integer("num_inducing", num_inducing, at_least=2)
     data = _prepared(X, Y, likelihood, globe=globe, image_shape=image_shape)
-    groups = best_negations(data)
-    return candidates_for(data, likelihood, Sizes(num_inducing), len(data.X), groups)
+    return _full_size(data, likelihood, num_inducing, best_negations(data))
+
+
+def _full_size(
+    data: PreparedData, likelihood: Likelihood | None, num_inducing: int, num_groups: int
+) -> dict[str, Candidate]:
+    return candidates_for(
+        data,
+        likelihood,
+        num_inducing=num_inducing,
+        steps=_STEPS,
+        num_rows=len(data.X),
+        num_groups=num_groups,
+    )
 
 
 def _prepared(X: Any, Y: Any, likelihood: Likelihood | None, **form: Any) -> PreparedData:
@@ -379,14 +338,14 @@ def _prepared(X: Any, Y: Any, likelihood: Likelihood | None, **form: Any) -> Pre
     :raises ValueError: also for a likelihood of which something is a function of other X than the
         models have.
     """
-    data = prepare(X, Y, gaussian=likelihood is None, likelihood=likelihood, **form)
+    data = prepare(X, Y, likelihood, **form)
     parts = () if likelihood is None else likelihood.submodules
     functions = [type(part).__name__ for part in parts if isinstance(part, Function)]
     if functions and not (np.shape(X) == data.X.shape and np.allclose(np.asarray(X), data.X)):
         raise ValueError(
-            f"likelihood: a part of it is a function of X ({functions[0]}), and models have other "
-            "X: standardised, without rows and columns that they do not accept; pass a likelihood "
-            "for (X - X.mean(axis=0)) / X.std(axis=0), and this as X."
+            f"likelihood: a part of it is a function of X ({functions[0]}), and models have "
+            "standardised X; pass a likelihood for (X - X.mean(axis=0)) / X.std(axis=0), and this "
+            "as X."
         )
     return data
 
