@@ -33,12 +33,10 @@ def harmonic_model(
     max_degree: int,
     *,
     truncated: bool,
-    strategy: tf.distribute.Strategy | None = None,
 ) -> idm.models.StructuredSGPR:
     """A model of the rows with all harmonics up to a degree, at its initial parameters.
 
     :param truncated: whether the kernel is of finite rank, that of the harmonics.
-    :param strategy: the strategy whose workers share the rows.
     """
     input_dim = data[0].shape[1]
     kernel = idm.kernels.SphericalMatern32(weight_variances=np.full(input_dim, 1.0 / input_dim))
@@ -49,7 +47,6 @@ def harmonic_model(
         harmonics,
         noise_variance=INITIAL_NOISE,
         progress=False,
-        strategy=strategy,
     )
 
 

@@ -1,7 +1,7 @@
 """Does a fit that is killed at any moment, and run again, arrive at the same bits?
 
     python -m benchmarks.attack_kills --kills 5 --seed 0
-    python -m benchmarks.attack_kills --cases svgp,out_of_core --kills 100
+    python -m benchmarks.attack_kills --cases svgp,additive_svgp --kills 100
 
 A case is run once in peace. Then, for each kill, it is started again in a folder of its own, gets a
 SIGKILL at a moment drawn at random, and is run again to its end.
@@ -38,7 +38,7 @@ SHORT_CASES = ("svgp",)
 
 
 class AttackKills(Benchmark):
-    """SIGKILL at random moments of a fit, of a pass over rows, and of one of two workers; the run
+    """SIGKILL at random moments of a fit, and of one of two workers; the run
     that goes on has to end with the bits of one that was left in peace. Needs POSIX signals."""
 
     name = "attack_kills"

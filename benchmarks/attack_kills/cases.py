@@ -1,4 +1,4 @@
-"""What `attack_kills` kills: trainings that write checkpoints all the time, and a pass over rows.
+"""What `attack_kills` kills: trainings that write checkpoints all the time.
 
 Each function runs in a process of its own, says when it begins, and returns a digest of every bit
 that it arrives at.
@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
-import json
 import time
 import warnings
 from collections.abc import Callable, Iterable, Mapping
@@ -21,9 +20,7 @@ import numpy as np
 from benchmarks._lib.data import Array
 
 BEGINS = "begins"
-PASS_FILE = "pass.npz"
 NUM_DATA, NUM_COLUMNS = 500, 2
-SECONDS_BETWEEN_SAVES = 0.02  # of a pass; a minute for users
 
 
 @dataclass(frozen=True)
@@ -73,42 +70,9 @@ def trained(*, folder: str, model: str, steps: int, workers: int = 1) -> dict[st
     return {**told, "digest": digest(values), "from": result.first_step, "to": result.steps}
 
 
-def passed(*, folder: str, num_data: int, max_degree: int) -> dict[str, Any]:
-    """A pass of StructuredSGPR that keeps what is done whenever a block of batches is."""
-    import gpflow
-
-    import interdomain as idm
-    from interdomain.streaming import pass_files
-
-    pass_files.SECONDS_BETWEEN = SECONDS_BETWEEN_SAVES
-    rng = np.random.default_rng(0)
-    X = rng.normal(size=(num_data, NUM_COLUMNS))
-    kernel = idm.kernels.SphericalMatern32(weight_variances=np.ones(NUM_COLUMNS))
-    harmonics = idm.inducing_variables.SphericalHarmonics.for_kernel(
-        kernel, NUM_COLUMNS, max_degree
-    )
-    for parameter in (kernel.weight_variances, kernel.bias_variance):
-        gpflow.set_trainable(parameter, False)
-    built = idm.models.StructuredSGPR(
-        (X, np.sin(2 * X[:, :1])),
-        kernel,
-        harmonics,
-        batch_size=256,
-        checkpoint_path=Path(folder) / PASS_FILE,
-        progress=False,
-    )
-    first_row = newest(folder)
-    with _told() as told:
-        sums = built.statistics
-    values = [sums.gram.high, sums.gram.low, sums.diagonal.high, sums.diagonal.low]
-    return {**told, "digest": digest(values), "from": first_row or 0, "to": sums.num_rows}
-
-
 def newest(folder: str | Path) -> int | None:
-    """The last step, or the number of rows, that is kept; None if nothing is."""
+    """The last step that is kept; None if nothing is."""
     steps = [int(path.stem.partition("-")[2]) for path in Path(folder).glob("step-*.index")]
-    with contextlib.suppress(FileNotFoundError), np.load(Path(folder) / PASS_FILE) as archive:
-        steps.append(json.loads(str(archive["position"]))["rows"])
     return max(steps, default=None)
 
 
@@ -175,7 +139,6 @@ MODELS: dict[str, Callable[[Array], Any]] = {
 }
 CASES: dict[str, Case] = {
     **{name: Case(trained, {"model": name, "steps": 200}) for name in MODELS},
-    "out_of_core": Case(passed, {"num_data": 500_000, "max_degree": 8}),
     "two_workers": Case(
         trained, {"model": "svgp", "steps": 100, "workers": 2}, workers=2, window=(0.5, 1.0)
     ),

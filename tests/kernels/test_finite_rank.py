@@ -178,16 +178,14 @@ def test_sums() -> None:
 def test_statistics_without_a_term(tmp_path: Any) -> None:
     base, features = box()
     kernel = FiniteRank(base, features)
-    path = tmp_path / "pass.npz"
 
     def model(data: Any, **options: Any) -> StructuredSGPR:
         return StructuredSGPR(
             data, kernel, features, noise_variance=NOISE, progress=False, **options
         )
 
-    whole = model((X, Y), checkpoint_path=path)
+    whole = model((X, Y))
     bound = whole.elbo()
-    assert_close(model((X, Y), checkpoint_path=path).elbo(), bound, rtol=1e-15)
     whole.statistics.save(tmp_path / "statistics.npz")
     again = type(whole.statistics).load(tmp_path / "statistics.npz")
     assert_close(model(again).elbo(), bound, rtol=1e-15)

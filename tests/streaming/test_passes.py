@@ -1,6 +1,6 @@
-"""Passes over the data: in any batches, interrupted, and over rows that are not finite."""
+"""Passes over the data: of any kind, in any batches, and over rows that are not finite."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -10,8 +10,7 @@ import pytest
 import tensorflow as tf
 
 import interdomain as idm
-from interdomain.streaming import InvalidRowsError, SufficientStatistics, pass_files
-from interdomain.streaming.sources import ArraySource
+from interdomain.streaming import InvalidRowsError, SufficientStatistics
 
 Rows = tuple[np.ndarray, np.ndarray]
 Make = Callable[..., idm.models.StructuredSGPR]
@@ -35,10 +34,51 @@ def test_arrays_maps_of_files_and_datasets_give_the_same(
         np.save(tmp_path / f"{name}.npy", array)
     maps = tuple(np.load(tmp_path / f"{name}.npy", mmap_mode="r") for name in ("X", "Y"))
     assert same_bits(make_model(maps).statistics, expected)
-    # Batches of a dataset are cut again, to the same size.
+    # Batches of a dataset or generator are cut again, to the same size.
     for size in (7, 500):
         dataset = tf.data.Dataset.from_tensor_slices(rows).batch(size)
         assert same_bits(make_model(dataset).statistics, expected)
+        starts = range(0, len(X), size)
+        generator = lambda: ((X[k : k + size], Y[k : k + size]) for k in starts)  # noqa: B023, E731
+        assert same_bits(make_model(generator).statistics, expected)
+
+
+def test_a_generator_that_brings_something_else_is_refused(rows: Rows, make_model: Make) -> None:
+    X, Y = rows
+    sizes = iter([211, 211, 100])
+    for data, message in (
+        (lambda: iter([]), "returned no batch"),
+        (lambda: 3, "returned a int; let it return an iterator"),
+        (lambda: iter([X]), "a batch is a ndarray; pass batches"),
+        (lambda: iter([(X, Y[:5])]), r"X of shape \(211, 2\) and Y of shape \(5, 1\)"),
+        (lambda: iter([(X, Y), (X[:, :1], Y)]), "a batch has 1 columns of X"),
+    ):
+        with pytest.raises(ValueError, match=f"data: .*{message}"):
+            make_model(data).elbo()
+    model = make_model(lambda n=sizes: (tuple(a[:k] for a in rows) for k in [next(n)]))
+    model.elbo()  # after the first call, which told the numbers of columns
+    model.kernel.bias_variance.assign(0.5)
+    with pytest.raises(ValueError, match="an earlier pass read 211 rows, and this one 100; pass"):
+        model.elbo()
+
+
+def test_gradients_need_rows_in_memory(rows: Rows, make_model: Make) -> None:
+    """The bound can be evaluated, and whoever trains it is told what to do."""
+    dataset = tf.data.Dataset.from_tensor_slices(rows).batch(50)
+    model, expected = make_model(dataset, frozen=False), make_model(rows, frozen=False)
+    np.testing.assert_allclose(model.elbo(), expected.elbo(), rtol=1e-10)
+    message = (
+        "data: the features depend on kernel.weight_variances, kernel.bias_variance, trainable, and"
+        " their gradients need all rows in memory.*fit_sgpr.*set_trainable.*SVGP, in minibatches"
+    )
+    with pytest.raises(ValueError, match=message):
+        idm.training.fit(model, steps=3, progress=False)
+    with tf.GradientTape() as tape:
+        loss = model.training_loss()
+    with pytest.raises(ValueError, match=message):
+        tape.gradient(loss, model.trainable_variables)
+    idm.training.fit(expected, steps=3, progress=False)
+    idm.training.fit_sgpr(model, subset_size=50, subset_steps=3, steps=3, progress=False)
 
 
 def test_any_batch_size(rows: Rows, make_model: Make, whole: idm.models.StructuredSGPR) -> None:
@@ -69,124 +109,25 @@ def test_memory_does_not_grow_with_the_rows(make_model: Make) -> None:
     assert set(X.read) == {10}
 
 
-class Breaking(ArraySource):
-    """Rows that end with an exception after some batches."""
-
-    after = 0
-
-    def batches(self) -> Iterator[tuple[Any, Any]]:
-        for index, batch in enumerate(super().batches()):
-            if index == self.after:
-                raise KeyboardInterrupt
-            yield batch
-
-
-@pytest.mark.parametrize("after", [1, 8, 13])
-def test_an_interrupted_pass_goes_on_and_ends_with_the_same_bits(
-    rows: Rows,
-    make_model: Make,
-    whole: idm.models.StructuredSGPR,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    computed_rows: list[int],
-    after: int,
-) -> None:
-    path = tmp_path / "pass.npz"
-    expected = whole.statistics
-    with monkeypatch.context() as patch:
-        patch.setattr(Breaking, "after", after)
-        patch.setattr("interdomain.streaming.sources.ArraySource", Breaking)
-        with pytest.raises(KeyboardInterrupt):
-            make_model(rows, checkpoint_path=path).elbo()
-    blocks = after // 8  # eight batches of ten rows are summed before they can be saved
-    assert path.exists() == (blocks > 0)
-    if blocks:
-        with pytest.raises(ValueError, match=f"a pass that ended after {80 * blocks} rows"):
-            SufficientStatistics.load(path)
-    computed_rows.clear()
-    resumed = make_model(rows, checkpoint_path=path)
-    assert same_bits(resumed.statistics, expected)
-    # Rows that were done are not computed again, but for the four that identify the features.
-    assert sum(computed_rows) == 4 + len(rows[0]) - 80 * blocks
-    # The file is complete now: it can be loaded, and a third model computes nothing.
-    assert same_bits(SufficientStatistics.load(path), expected)
-    computed_rows.clear()
-    assert same_bits(make_model(rows, checkpoint_path=path).statistics, expected)
-    assert sum(computed_rows) == 4
-
-
-def test_a_killed_pass_has_saved_in_the_meantime(
-    rows: Rows, make_model: Make, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Nothing is run when a process is killed: what is there was written before."""
-    monkeypatch.setattr(pass_files, "SECONDS_BETWEEN", 0.0)
-    saved: list[int] = []
-    original = pass_files.PassFile.save
-
-    def remembered(self: Any, statistics: Any, position: Any, source: Any) -> None:
-        saved.append(position.rows)
-        original(self, statistics, position, source)
-
-    monkeypatch.setattr(pass_files.PassFile, "save", remembered)
-    _ = make_model(rows, checkpoint_path=tmp_path / "pass.npz").statistics
-    assert saved == [80, 160, 211]
-
-
-def test_a_file_of_another_pass_is_refused(rows: Rows, make_model: Make, tmp_path: Path) -> None:
-    path = tmp_path / "pass.npz"
-    _ = make_model(rows, checkpoint_path=path).statistics
-    before = path.read_bytes()
-    (X, Y), others = rows, rows[0].copy()
-    others[100, 0] += 1e-9
-    for data, change, message in (
-        (rows, {"scale": 0.8}, "its features are others: kernel.weight_variances"),
-        (rows, {"batch_size": 20}, "batch_size was 10, and is 20"),
-        ((X[:200], Y[:200]), {}, "rows was 211, and is 200"),
-        ((others, Y), {}, "the rows that it is of are not those of the data"),
-    ):
-        with pytest.raises(ValueError, match=message):
-            make_model(data, checkpoint_path=path, **change).elbo()
-    assert path.read_bytes() == before
-
-
-def test_a_dataset_with_more_or_fewer_rows_than_the_file_is_refused(
-    rows: Rows, make_model: Make, tmp_path: Path
-) -> None:
-    def dataset(num_rows: int) -> tf.data.Dataset:
-        return tf.data.Dataset.from_tensor_slices(tuple(a[:num_rows] for a in rows)).batch(10)
-
-    path = tmp_path / "pass.npz"
-    _ = make_model(dataset(200), checkpoint_path=path).statistics
-    with pytest.raises(ValueError, match="complete with 200 rows, the data have more"):
-        _ = make_model(dataset(211), checkpoint_path=path).statistics
-    with pytest.raises(ValueError, match="it has 200 rows, the data 100"):
-        _ = make_model(dataset(100), checkpoint_path=path).statistics
-
-
-def test_rows_that_are_not_finite_are_named_and_what_was_done_is_kept(
-    rows: Rows, make_model: Make, whole: idm.models.StructuredSGPR, tmp_path: Path
+def test_rows_that_are_not_finite_are_named(
+    rows: Rows, make_model: Make, whole: idm.models.StructuredSGPR
 ) -> None:
     X, Y = rows[0].copy(), rows[1].copy()
     X[[95, 130], 1], Y[210, 0] = np.nan, np.inf
-    batches = tf.data.Dataset.from_tensor_slices
-    for kind, data, mended in (
-        ("arrays", (X, Y), rows),
-        ("dataset", batches((X, Y)).batch(30), batches(rows).batch(30)),
-    ):
-        path = tmp_path / f"{kind}.npz"
-        message = "3 rows have NaN .*: 95, 130, 210 .*first 80"
-        with pytest.raises(InvalidRowsError, match=message) as error:
-            make_model(data, checkpoint_path=path).elbo()
+    model = make_model((X, Y))
+    for one in (model, make_model(tf.data.Dataset.from_tensor_slices((X, Y)).batch(30))):
+        with pytest.raises(InvalidRowsError, match="3 rows have NaN .*: 95, 130, 210") as error:
+            one.elbo()
         assert list(error.value.rows) == [95, 130, 210]
-        # Mended, the pass goes on; its first 80 rows are done.
-        resumed = make_model(mended, checkpoint_path=path).statistics
-        assert same_bits(resumed, whole.statistics)
     # Left out, they leave the statistics of the others.
     valid = np.delete(np.arange(211), [95, 130, 210])
     skipping = make_model((X, Y), on_invalid="skip")
     assert (skipping.num_data, skipping.statistics.num_skipped) == (208, 3)
     expected = make_model((X[valid], Y[valid]))
     np.testing.assert_allclose(skipping.elbo(), expected.elbo(), rtol=1e-12)
+    # Mended in place, they are taken.
+    X[[95, 130], 1], Y[210, 0] = rows[0][[95, 130], 1], rows[1][210, 0]
+    assert same_bits(model.statistics, whole.statistics)
 
 
 def test_rows_that_were_left_out_stay_out_of_gradients(rows: Rows, make_model: Make) -> None:
@@ -203,8 +144,6 @@ def test_rows_that_were_left_out_stay_out_of_gradients(rows: Rows, make_model: M
 
     expected = gradient((X[valid], Y[valid]))
     np.testing.assert_allclose(gradient((X, Y)), expected, rtol=1e-10)
-    dataset = tf.data.Dataset.from_tensor_slices((X, Y)).batch(10)
-    np.testing.assert_allclose(gradient(dataset), expected, rtol=1e-10)
 
 
 def test_no_finite_row_and_no_finite_feature_are_errors(rows: Rows, make_model: Make) -> None:

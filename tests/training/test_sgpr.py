@@ -51,7 +51,7 @@ def test_the_recipe(computed_rows: list[int]) -> None:
     assert scales[0] > 2 * scales[1]  # the target varies along the first column
     assert not np.allclose(scales, start[".kernel.weight_variances"])
     assert fitted.subset is not None and fitted.subset.steps <= 15
-    assert sum(n for n in computed_rows if n > 4) >= 100 + NUM_ROWS
+    assert sum(n for n in computed_rows if n > 4) == NUM_ROWS
     # The result is a maximum of the bound of all rows.
     stock = gpflow.models.SGPR(make_data(), model.kernel, model.inducing_variable)
     stock.likelihood = model.likelihood
@@ -77,16 +77,16 @@ def test_what_is_frozen_already_needs_no_subset() -> None:
 
 
 def test_a_folder_that_is_not_there_is_made(tmp_path: Path) -> None:
-    """Also where no subset is fitted, which would make it; before, the pass was lost."""
+    """Also where no subset is fitted, which would make it."""
     model = make_model()
     for parameter in model.feature_parameters.values():
         gpflow.set_trainable(parameter, False)
     fit_sgpr(model, checkpoint_dir=tmp_path / "new", steps=1, progress=False)
-    assert sorted(path.name for path in (tmp_path / "new").iterdir()) == ["fit", "statistics.npz"]
+    assert sorted(path.name for path in (tmp_path / "new").iterdir()) == ["fit"]
 
 
 def test_an_interrupted_recipe_goes_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """It ends where one that was not interrupted ends; the pass is not made twice."""
+    """It ends where one that was not interrupted ends."""
     settings: dict[str, Any] = {
         "subset_size": 50,
         "subset_steps": 4,
@@ -108,10 +108,8 @@ def test_an_interrupted_recipe_goes_on(tmp_path: Path, monkeypatch: pytest.Monke
         patch.setattr("interdomain.training.sgpr.fit", fit_the_subset_only)
         with pytest.raises(KeyboardInterrupt):
             fit_sgpr(model, checkpoint_dir=folder, **settings)
-    assert (folder / "statistics.npz").exists()
     resumed = make_model()
     fit_sgpr(resumed, checkpoint_dir=folder, resume=True, **settings)
-    assert resumed.statistics.seconds["features"] == 0.0
     for path, value in values(whole).items():
         np.testing.assert_array_equal(values(resumed)[path], value)
 

@@ -125,8 +125,7 @@ def choose_features(
     :param model: a model with a few features of an orthogonal dictionary to start from.
     :param path: a file in which the result is kept; with ``resume`` it is read, if it exists.
     :return: what was done; the names of the feature parameters that are now frozen; and the model
-        of some rows that has the chosen features, None if they were read from the file or come
-        from another worker.
+        of some rows that has the chosen features, None if they were read from the file.
     :raises ValueError: for features that belong to no dictionary, a model without its rows, or a
         file that is of another model, cannot be read, or is not to be read.
     """
@@ -136,7 +135,7 @@ def choose_features(
     turns = _Turns(model, num_inducing, trials, rows, seed, progress)
     turns.subset = trials.make((turns.rows[0][:subset_size], turns.rows[1][:subset_size]))
     header = _header(model, num_inducing, rows)
-    kept = _of_chief(model, lambda: _read(path, header, resume=resume))
+    kept = _read(path, header, resume=resume)
     if kept:
         before, values = ([kept[f"{kind}_{k}"] for k in range(len(variables))] for kind in _KINDS)
         _assign(variables, before)
@@ -145,7 +144,6 @@ def choose_features(
     else:
         best = turns.run(variables, subset_steps, max_turns)
     _assign(variables, best.values)
-    model.broadcast_parameters()
     frozen = tuple(n for n, p in model.feature_parameters.items() if p.trainable)
     for parameter in model.feature_parameters.values():
         gpflow.set_trainable(parameter, False)
@@ -163,11 +161,8 @@ def choose_features(
             least_gain=_NO_GAIN_IS_ENOUGH if _hurts(best.densities) else LEAST_GAIN,
             progress=progress,
         )
-        model.broadcast_parameters()
-        found = pursuit.atoms
-        # Other processors may round differently.
-        kept = _of_chief(model, lambda: {"atoms": found})
-        if path is not None and model.workers.is_chief:
+        kept = {"atoms": pursuit.atoms}
+        if path is not None:
             after = [variable.numpy() for variable in variables]
             _write(path, header, best, after, kept["atoms"])
     block = best.dictionary.block(kept["atoms"])
@@ -284,14 +279,6 @@ def _same(block: Block, other: Block, X: Array) -> bool:
     """Whether the features are the same, in the same order."""
     rows = tf.constant(X, gpflow.default_float())
     return np.array_equal(Kuf(*block, rows), Kuf(*other, rows))
-
-
-def _of_chief(model: RowsModel, arrays: Callable[[], dict[str, Any]]) -> dict[str, Any]:
-    """What the chief has found, for all workers."""
-    workers = model.workers
-    with workers.losses_named("the exchange of chosen features"):
-        chief, *_ = workers.share(lambda: arrays() if workers.is_chief else {})
-    return chief
 
 
 _KINDS = ("before", "value")

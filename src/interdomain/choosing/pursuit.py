@@ -272,7 +272,7 @@ def _decreasing(values: Any) -> IntArray:
 
 
 def some_rows(model: Any) -> Array:
-    """Inputs drawn from the rows of all workers, to average prior variances over."""
+    """Inputs drawn from the rows, to average prior variances over."""
     X, _ = model.draw(_POOL_ROWS)
     return X  # type: ignore[no-any-return]
 

@@ -22,7 +22,7 @@ from ..streaming.identity import differing_parameter
 from ..streaming.rows_provider import RowsProvider
 from ..streaming.site_contributions import NotFiniteError, SiteContributions, WhitenedQ
 from ..streaming.site_sums import SiteContent, SiteStatistics
-from .rows_model import RowsModel, arguments_of_rows, checked_features
+from .rows_model import RowsModel, checked_features, settings_of_rows, warn_of_rows
 from .site_evidence import SiteEvidence, prior_of
 from .sites import Prior, Sites, kl_divergence, log_normaliser, whitened_q
 from .targets import check_targets, number_of_latents, takes_missing, targets_type
@@ -85,8 +85,8 @@ class CollapsedSVGP(RowsModel):
     subset first, and then freezes them). Waves of a box and additive features depend on no
     parameter. Points depend on the kernel's parameters, which have to be frozen.
 
-    **Large data**: as for :class:`StructuredSGPR`. Arrays, files and datasets are read a batch at a
-    time. ``fit_collapsed`` keeps its state after each pass.
+    **Large data**: as for :class:`StructuredSGPR`. Arrays, files, datasets and generators are read
+    a batch at a time. ``fit_collapsed`` keeps its state after each pass.
 
     :param data: (X ``[N, D]``, Y ``[N, P]``): see :class:`StructuredSGPR`.
     :param kernel: A kernel of one output, shared by the latent GPs.
@@ -107,8 +107,8 @@ class CollapsedSVGP(RowsModel):
         your own that leaves such values out and says so by an attribute ``allow_nan = True``.
     :param progress: Show a progress bar in passes that take more than a second.
     :raises ValueError: For arguments that are wrong or do not go together; in a pass, for targets
-        that the likelihood does not know, rows that are not finite or not those of the first pass,
-        or outside of the box of the features.
+        that the likelihood does not know, rows that are not finite, fewer or more than in the first
+        pass, or outside of the box of the features.
     """
 
     recipe = "fit_collapsed"
@@ -131,17 +131,15 @@ class CollapsedSVGP(RowsModel):
         instance("likelihood", likelihood, Likelihood, "a GPflow likelihood")
         provider = RowsProvider(
             data,
-            int(features.num_inducing),
-            **arguments_of_rows(
-                likelihood,
+            settings_of_rows(
                 mean_function,
+                num_inducing=int(features.num_inducing),
                 batch_size=batch_size,
                 on_invalid=on_invalid,
-                checkpoint_path=None,
                 progress=progress,
-                strategy=None,
+                missing=takes_missing(likelihood),
             ),
-            missing=takes_missing(likelihood),
+            warn=functools.partial(warn_of_rows, likelihood),
         )
         num_latents = number_of_latents(likelihood, provider.columns[1], num_latent_gps)
         provider.num_latents = num_latents
@@ -251,14 +249,9 @@ class CollapsedSVGP(RowsModel):
         state = self._state()
         if self._last is not None and _same(self._last[0], state):
             return self._last[1]
-        features = self._features
-
-        def told(X: Array, Y: Array) -> None:
-            self._provider.warn_of(features, X, Y)
-
         content: Any = self._content()
         try:
-            statistics: Any = self._provider.pass_over(content, told=told)
+            statistics: Any = self._provider.pass_over(content)
         except NotFiniteError:
             none = np.zeros(self._contributions().num_parameters)
             result = PassResult(
@@ -345,7 +338,7 @@ class CollapsedSVGP(RowsModel):
 
     @property
     def num_rows(self) -> int | None:
-        """The number of rows of this worker, valid or not; None if only a pass can tell it."""
+        """The number of rows, valid or not; None if only a pass can tell it."""
         return self._provider.num_rows
 
     def model_of(self, rows: tuple[Array, Array]) -> CollapsedSVGP:

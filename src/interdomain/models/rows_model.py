@@ -1,10 +1,8 @@
-"""What models have in common whose q follows from sums over rows: rows, workers, predictions."""
+"""What models have in common whose q follows from sums over rows: rows and predictions."""
 
 from __future__ import annotations
 
 import abc
-import functools
-import os
 from typing import Any, ClassVar
 
 import gpflow
@@ -21,7 +19,6 @@ from gpflow.models.util import InducingPointsLike, inducingpoint_wrapper
 from gpflow.posteriors import PrecomputeCacheType
 
 from .._arguments import check_real_type, choice, integer
-from ..distributed import Workers
 from ..kernels._kernel_arguments import single_output
 from ..posteriors import CollapsedPosterior
 from ..sphere._typing import Array
@@ -35,7 +32,7 @@ from .targets import targets_type
 class RowsModel(gpflow.models.GPModel, InternalDataTrainingLossMixin, abc.ABC):
     """A sparse model whose whitened q is computed from sums over rows that a provider reads.
 
-    A subclass makes its provider with what :func:`arguments_of_rows` returns, and implements
+    A subclass makes its provider with what :func:`settings_of_rows` returns, and implements
     :meth:`_whitened_q`.
 
     :cvar recipe: The function of :mod:`interdomain.training` that trains such models.
@@ -60,48 +57,8 @@ class RowsModel(gpflow.models.GPModel, InternalDataTrainingLossMixin, abc.ABC):
     def _features(self) -> Contributions:
         return self._provider.contributions(self.kernel, self.inducing_variable, self.mean_function)
 
-    @property
-    def batch_size(self) -> int:
-        """The number of rows that are taken at a time."""
-        return self._provider.batch_size
-
-    @property
-    def checkpoint_path(self) -> str | os.PathLike[str] | None:
-        """The file or folder in which a pass stores its progress; None for none. Can be set."""
-        return self._provider.path
-
-    @checkpoint_path.setter
-    def checkpoint_path(self, path: str | os.PathLike[str] | None) -> None:
-        self._provider.path = path
-
-    @property
-    def workers(self) -> Workers:
-        """The processes that share the rows."""
-        return self._provider.workers
-
-    @property
-    def keeps_parts(self) -> bool:
-        """Whether :attr:`checkpoint_path` is a folder with a file for each part of the rows."""
-        return self._provider.in_parts
-
-    def broadcast_parameters(self) -> None:
-        """Copy the chief's parameters to every worker, in case their processors round
-        differently."""
-        variables = self._variables_of_all_workers()
-        with self.workers.losses_named("the exchange of parameters"):
-            shared = self.workers.share(
-                lambda: {str(k): v.numpy() for k, v in enumerate(variables)}
-            )
-            chief, *_ = shared
-        if self.workers.index > 0:
-            for k, variable in enumerate(variables):
-                variable.assign(chief[str(k)])
-
-    def _variables_of_all_workers(self) -> list[tf.Variable]:
-        return [parameter.unconstrained_variable for parameter in self.parameters]
-
     def draw(self, size: int, *, seed: int = 0) -> tuple[Array, Array]:
-        """Draw random rows (X, Y) from those of all workers, the same rows on each worker.
+        """Draw random rows (X, Y), without replacement.
 
         :raises ValueError: If the model holds statistics without their rows, or rows were removed.
         """
@@ -206,8 +163,9 @@ def checked_features(
     """
     if tf.distribute.has_strategy():
         raise ValueError(
-            f"strategy: {owner} shares sums among workers, not variables; build it and its parts "
-            "outside of strategy.scope(), on every worker, and pass strategy."
+            f"strategy: {owner} has no variables to mirror; build it and its parts outside of "
+            "strategy.scope(), and add the statistics of all workers with "
+            "interdomain.distributed.all_reduce."
         )
     if isinstance(inducing_variable, (np.ndarray, tf.Tensor, tf.Variable, gpflow.Parameter)):
         inducing_variable = inducingpoint_wrapper(inducing_variable)
@@ -219,17 +177,16 @@ def checked_features(
     return inducing_variable
 
 
-def arguments_of_rows(
-    likelihood: Likelihood,
+def settings_of_rows(
     mean_function: MeanFunction | None,
     *,
+    num_inducing: int,
     batch_size: int | None,
     on_invalid: str,
-    checkpoint_path: str | os.PathLike[str] | None,
     progress: bool,
-    strategy: tf.distribute.Strategy | None,
+    missing: bool = False,
 ) -> dict[str, Any]:
-    """The keyword arguments of a provider.
+    """The keyword arguments of :class:`interdomain.streaming.Rows`.
 
     :raises ValueError: If one is wrong.
     """
@@ -238,16 +195,15 @@ def arguments_of_rows(
     if batch_size is not None:
         batch_size = integer("batch_size", batch_size, at_least=1)
     return {
+        "num_inducing": num_inducing,
         "batch_size": batch_size,
         "on_invalid": on_invalid,
-        "checkpoint_path": checkpoint_path,
         "progress": progress,
-        "workers": Workers(strategy),
-        "warn": functools.partial(_warn_of_rows, likelihood),
+        "missing": missing,
     }
 
 
-def _warn_of_rows(likelihood: Likelihood, features: Contributions, X: Any, Y: Any) -> None:
-    """Of the first rows that are read."""
+def warn_of_rows(likelihood: Likelihood, features: Contributions, X: Any, Y: Any) -> None:
+    """Warn of the first rows that are read, if they are far from standardised."""
     # Rows outside of an interval are refused in the pass: nothing is to be said of them here.
     warn_of_data(Parts(features.kernel, likelihood, features.mean_function, None), X, Y)

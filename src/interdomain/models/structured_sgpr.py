@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import os
+import functools
 from typing import Any
 
 import gpflow
@@ -18,12 +18,11 @@ from ..covariances import Kuu_operator
 from ..covariances.columns import check_inputs
 from ..sphere._typing import Array
 from ..streaming import SufficientStatistics
-from ..streaming.in_memory import RowsInMemory
 from ..streaming.provider import StatisticsProvider
 from ._gaussian import gaussian
 from .collapsed import Collapsed, DataSums, bound, collapse, optimal_q
 from .residuals import Residuals
-from .rows_model import RowsModel, arguments_of_rows, checked_features
+from .rows_model import RowsModel, checked_features, settings_of_rows, warn_of_rows
 
 
 class StructuredSGPR(RowsModel):
@@ -65,23 +64,20 @@ class StructuredSGPR(RowsModel):
       a sum, there are none: the data are read once, whatever is trained. That holds for rows inside
       the interval, so rows outside are refused (an SVGP takes them, and warns).
     * Where a feature parameter is trainable (points, activation features, patches; or weight
-      variances), each evaluation is one pass over the data, each gradient a second one, in which
-      every batch of features is computed again instead of kept. The gradients are exact.
+      variances), each evaluation computes the features again. Gradients need the features of all
+      rows at once, so the rows have to be arrays, and their features at most 2^27 numbers (1 GiB).
+      Otherwise only the bound can be evaluated: train such parameters on a subset
+      (:func:`interdomain.training.fit_sgpr`), or in minibatches (``gpflow.models.SVGP``).
 
-    **Several machines.** With a ``strategy`` every worker builds the same model, outside of the
-    strategy's scope, and calls the same methods in the same order. Each reads its own part of the
-    rows; the sums travel, exactly, and are added in the same order everywhere, so that every worker
-    has the same statistics to the last bit. With several workers, feature parameters cannot be
-    trained on all rows.
+    **Several machines** take the statistics of a part of the rows each, and add them with
+    :func:`interdomain.distributed.all_reduce`; the model is then built from the sum.
 
-    Every pass has to read the same rows, in any order: their number and a checksum are compared. A
-    ``tf.saved_model`` cannot hold this model; it can hold :meth:`to_svgp` and :meth:`posterior`.
+    A ``tf.saved_model`` cannot hold this model; it can hold :meth:`to_svgp` and :meth:`posterior`.
 
     :param data: (X ``[N, D]``, Y ``[N, P]``) as arrays, memory-mapped arrays or anything of that
-        shape that can be sliced; a ``tf.data.Dataset`` of batches (X, Y) that ends; such data in
-        parts, :class:`~interdomain.streaming.Shards`; or
-        :class:`~interdomain.streaming.SufficientStatistics` of rows that are not at hand. The same
-        on all workers: they share arrays in consecutive rows, and the parts of shards.
+        shape that can be sliced; a ``tf.data.Dataset`` of batches (X, Y) that ends; a function that
+        returns a new iterator over such batches at every call; or
+        :class:`~interdomain.streaming.SufficientStatistics` of rows that are not at hand.
     :param kernel: A kernel of one output.
     :param inducing_variable: Any inducing variable the kernel has covariances with, or points
         ``[M, D]``.
@@ -91,25 +87,17 @@ class StructuredSGPR(RowsModel):
         parameter. A subclass may not have densities of its own (a mask, robust terms): q has no
         closed form for these, and :class:`CollapsedSVGP` takes them.
     :param batch_size: Rows to take at a time; by default so many that products run at full speed
-        (between 256 and 8,192). A Dataset is cut into such batches.
+        (between 256 and 8,192). Datasets and generators are cut into such batches.
     :param on_invalid: What to do with rows that have NaN or infinite numbers: "raise" an
         :class:`~interdomain.streaming.InvalidRowsError` that lists them, or "skip" them
         (``statistics.num_skipped`` counts them). Rows outside of the interval of Fourier features
         raise it in either case.
-    :param checkpoint_path: A file in which a pass with frozen feature parameters keeps what is done
-        (every minute, when it is interrupted and when it ends). A model of the same features and
-        data that finds it goes on from there, and arrives at the same bits. Rows that are done are
-        read again, to compare their checksum, but their features are not computed again. Of data
-        in parts, or shared by workers, it is a folder with a file for each part: what a worker had
-        done before it died, any worker can use that sees the folder (but if arrays are shared by
-        another number of workers, the parts are others).
-    :param progress: Show a progress bar in passes that take more than a second, on the chief only.
-    :param strategy: A ``tf.distribute`` strategy whose workers share the rows.
+    :param progress: Show a progress bar in passes that take more than a second.
     :warns UserWarning: In the first pass, or where a subset is drawn, of the first rows that are
         read: for columns of X or Y far from standardised, as :func:`interdomain.training.fit`.
     :raises ValueError: For arguments that are wrong or do not go together; in a pass, for rows that
-        are not those of the first one, not finite, or outside of the interval of Fourier features.
-    :raises RuntimeError: In a pass, for a part of the data that cannot be read.
+        are fewer or more than in the first one, not finite, or outside of the interval of Fourier
+        features.
     """
 
     recipe = "fit_sgpr"
@@ -125,25 +113,21 @@ class StructuredSGPR(RowsModel):
         likelihood: Gaussian | None = None,
         batch_size: int | None = None,
         on_invalid: str = "raise",
-        checkpoint_path: str | os.PathLike[str] | None = None,
         progress: bool = True,
-        strategy: tf.distribute.Strategy | None = None,
     ) -> None:
         why = "the columns of Y share the kernel, and are independent"
         features = checked_features("StructuredSGPR", data, kernel, inducing_variable, why)
         likelihood = gaussian(noise_variance, likelihood)
         provider = StatisticsProvider(
             data,
-            int(features.num_inducing),
-            **arguments_of_rows(
-                likelihood,
+            settings_of_rows(
                 mean_function,
+                num_inducing=int(features.num_inducing),
                 batch_size=batch_size,
                 on_invalid=on_invalid,
-                checkpoint_path=checkpoint_path,
                 progress=progress,
-                strategy=strategy,
             ),
+            warn=functools.partial(warn_of_rows, likelihood),
         )
         num_outputs = provider.num_outputs
         mean_function = Zero(num_outputs) if mean_function is None else mean_function
@@ -167,7 +151,10 @@ class StructuredSGPR(RowsModel):
         return self.statistics.num_rows
 
     def _traced_state(self) -> Any:
-        """What a compiled bound has built in besides attributes: the features, and which rows."""
+        """What a compiled bound has built in besides attributes: the features, and which rows. The
+        sums are taken again here, before a step that looks them up is used again."""
+        if self._provider.has_statistics and not self._features.trainable():
+            _ = self.statistics
         return self._features, self._provider.version
 
     def accumulate(self, data: Any) -> SufficientStatistics:
@@ -180,8 +167,7 @@ class StructuredSGPR(RowsModel):
     def extend(self, data: Any) -> None:
         """Add rows to the model, reading only these.
 
-        Functions that were compiled before and need gradients of the features must be compiled
-        again; they say so when called.
+        Functions that were compiled before must be compiled again; they say so when called.
 
         :param data: As for the constructor, with the same columns.
         """
@@ -206,10 +192,7 @@ class StructuredSGPR(RowsModel):
     ) -> StructuredSGPR:
         """Make a model of ``size`` random rows that shares all parameters with this one.
 
-        The rows are drawn from those of all workers, the same on each worker, and copied. Where
-        feature parameters are trained, a compiled step computes the features of all these rows at
-        once and keeps them for the gradient, if they are at most 2^24 numbers (128 MB). For more,
-        it takes two passes, as other models do.
+        The rows are copied, so that feature parameters can be trained on them.
 
         To find the input scales of a zonal kernel, a few harmonics of low degree are enough, before
         many harmonics that depend on these scales are chosen::
@@ -245,7 +228,8 @@ class StructuredSGPR(RowsModel):
             likelihood=self.likelihood,
             progress=False,
         )
-        model._provider.keep_in_memory(RowsInMemory(X, Y), self._features if own else None)
+        if own:
+            model._provider.share(self._features)
         features = model._features
         features.check(X, "rows of X, drawn at random,")
         self._provider.warn_of(features, X, Y)

@@ -15,7 +15,7 @@ from .._progress import bar_of_rows
 from ..kernels._scaled_parts import validate_rows
 from ..models.targets import check_number_of_targets, check_targets, takes_missing, targets_type
 from ..sphere._typing import Array
-from ..streaming.invalid_rows import InvalidRowsError, named
+from ..streaming.rows import InvalidRowsError, named
 from .predictors import (
     METHODS,
     OF_TARGETS,

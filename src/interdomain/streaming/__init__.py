@@ -4,8 +4,7 @@ They serve :class:`interdomain.models.StructuredSGPR` and
 :class:`interdomain.models.CollapsedSVGP`.
 """
 
-from .invalid_rows import InvalidRowsError
-from .shards import Shards
+from .rows import InvalidRowsError, Rows
 from .statistics import SufficientStatistics
 
-__all__ = ["InvalidRowsError", "Shards", "SufficientStatistics"]
+__all__ = ["InvalidRowsError", "Rows", "SufficientStatistics"]

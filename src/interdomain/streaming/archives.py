@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -16,28 +15,6 @@ from ..sphere._typing import Array
 FORMAT = 1
 _SLACK = 1e-6
 """The tolerance for sums from which rows were removed, relative to the largest number."""
-
-
-@dataclass(frozen=True)
-class Position:
-    """How far a pass over the data has come.
-
-    :ivar batch: The number of batches that were read.
-    :ivar rows: The number of rows in them, valid or not.
-    :ivar skipped: The number of rows that were left out.
-    :ivar checksum: The checksum of everything that was read.
-    :ivar complete: Whether the pass has read all rows.
-    """
-
-    batch: int = 0
-    rows: int = 0
-    skipped: int = 0
-    checksum: int = 0
-    complete: bool = False
-
-    def same(self, other: Position) -> bool:
-        """Whether both passes read the same rows, by number and checksum."""
-        return replace(self, complete=False) == replace(other, complete=False)
 
 
 def write_archive(path: str | os.PathLike[str], arrays: Mapping[str, Array]) -> None:
@@ -71,25 +48,13 @@ def read_archive(path: str | os.PathLike[str]) -> dict[str, Array]:
     except Exception as error:
         raise ValueError(
             f"path: {os.fspath(path)} holds no sufficient statistics ({error}); pass a file that "
-            "SufficientStatistics.save or a pass with checkpoint_path has written."
+            "SufficientStatistics.save has written."
         ) from error
     if not known:
         raise ValueError(
             f"path: {os.fspath(path)} is of another format; write it again with this version."
         )
     return arrays
-
-
-def position_of(arrays: Mapping[str, Array]) -> Position | None:
-    """How far the pass that wrote a file had come; None if the file is not from a pass.
-
-    :raises ValueError: If the position stored in the file is impossible.
-    """
-    if "position" not in arrays:
-        return None
-    wanted = {"batch": int, "rows": int, "skipped": int, "checksum": int, "complete": bool}
-    found = _mapping("position", arrays["position"], wanted)
-    return Position(**{name: found[name] for name in wanted})
 
 
 def header_of(arrays: Mapping[str, Array]) -> dict[str, Any]:

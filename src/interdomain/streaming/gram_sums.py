@@ -11,8 +11,7 @@ from ..covariances.domains import Box
 from ..sphere._typing import Array
 from .compensated import Accumulator, Sums
 from .contributions import Contributions
-from .identity import Identity, identify, mismatch
-from .sources import BoolArray
+from .identity import Identity, identify
 from .statistics import SufficientStatistics
 
 
@@ -20,48 +19,33 @@ class GramContent:
     """The content of passes whose result is :class:`SufficientStatistics`."""
 
     def __init__(self, contributions: Contributions) -> None:
-        self._contributions = contributions
+        self.features = contributions
 
     @property
     def boxes(self) -> Sequence[Box]:
         """Where the rows have to be."""
-        return self._contributions.boxes
+        return self.features.boxes
 
-    def outside(self, X: Array) -> BoolArray:
-        """Which rows are outside of :attr:`boxes`, ``[n]``."""
-        return self._contributions.outside(X)
-
-    def begin(self, done: SufficientStatistics | None) -> GramSums:
-        """The sums of a pass, after those of an earlier pass that was interrupted."""
-        return GramSums(self._contributions, done)
-
-    def statistics_from(self, arrays: Mapping[str, Array]) -> SufficientStatistics:
-        """As :meth:`SufficientStatistics.from_arrays`."""
-        return SufficientStatistics.from_arrays(arrays)
-
-    def difference(self, statistics: SufficientStatistics) -> str | None:
-        """How the features of the statistics differ from these; None if they do not."""
-        return mismatch(statistics.identity, self._contributions)
-
-    def supersedes(self, statistics: SufficientStatistics) -> bool:
-        """Statistics of other features are refused."""
-        return False
+    def begin(self) -> GramSums:
+        """The sums of a pass."""
+        return GramSums(self.features)
 
 
 class GramSums:
     """The sums of a pass that is under way."""
 
-    def __init__(self, contributions: Contributions, done: SufficientStatistics | None) -> None:
+    def __init__(self, contributions: Contributions) -> None:
         self._contributions = contributions
         self._identity: Identity | None = None
         sums = Sums.empty(contributions.num_stacked, contributions.num_terms)
-        if done is not None:
-            self._identity = done.identity
-            sums = Sums(done.gram, done.diagonal, done.num_rows)
         self._accumulator = Accumulator(sums)
 
     def add(self, X: Array, Y: Array, seconds: dict[str, float]) -> str | None:
-        """Add a batch; see :class:`.content.RunningSums`."""
+        """Add a batch of finite rows.
+
+        :param seconds: Those that "features" and "products" take are added here.
+        :return: What is wrong with the batch, which was not added then; None if nothing is.
+        """
         start = time.perf_counter()
         if self._identity is None:
             self._identity = identify(self._contributions, X)

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import gpflow
@@ -12,55 +11,41 @@ import tensorflow as tf
 from ..sphere._typing import Array
 from .contributions import Contributions
 
-_MOST_NUMBERS = 2**24
-"""Of the columns that a gradient keeps: 128 MB in float64. More are streamed."""
+MOST_NUMBERS = 2**27
+"""Of the columns that a gradient keeps: 1 GiB in float64."""
 
 
-@dataclass(frozen=True)
-class RowsInMemory:
-    """A small number of rows that stay in memory, finite and inside the box of the features.
+def sums_in_memory(
+    parts: Sequence[tuple[Array, Array, int]],
+    contributions: Contributions,
+    check: Callable[[], None],
+) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
+    """The matrix ``[K, K]``, the diagonal's terms ``[T]`` and the number of rows, all in float64,
+    with gradients. They are not finite if a feature is not.
 
-    The arrays must not be changed elsewhere. A pass in batches reads the rows again for each
-    gradient, compares them with those of the first pass, and computes their features a second time.
-    Here an evaluation and its gradient are one graph without loops, and the features are kept from
-    one to the other.
+    An evaluation and its gradient are one graph without loops, and the features are kept from one
+    to the other.
 
-    :ivar X: ``[N, D]``.
-    :ivar Y: ``[N, P]``.
+    :param parts: Finite rows X ``[n, D]`` and Y ``[n, P]`` inside the box of the features, with 1
+        if they are added or -1 if they are taken away. The arrays must not be changed elsewhere.
+    :param check: called, without arguments, whenever the graph is run.
     """
+    dtype = gpflow.default_float()
+    gram, diagonal, num_rows = 0.0, 0.0, 0
+    for X, Y, sign in parts:
 
-    X: Array
-    Y: Array
-
-    def fit(self, contributions: Contributions) -> bool:
-        """Whether the features of the rows are few enough to be kept."""
-        return len(self.X) * contributions.num_stacked <= _MOST_NUMBERS
-
-    def sums(
-        self, contributions: Contributions, check: Callable[[], None]
-    ) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
-        """The matrix ``[K, K]``, the diagonal's terms ``[T]`` and the number of rows, all in
-        float64, with gradients.
-
-        They are not finite if a feature is not.
-
-        :param check: called, without arguments, whenever the graph is run.
-        """
-        dtype = gpflow.default_float()
-
-        def checked() -> tuple[Array, Array]:
+        def rows(X: Array = X, Y: Array = Y) -> tuple[Array, Array]:
             check()
-            return self.X.astype(dtype, copy=False), self.Y.astype(dtype, copy=False)
+            return X.astype(dtype, copy=False), Y.astype(dtype, copy=False)
 
-        X, Y = tf.numpy_function(checked, [], [dtype, dtype])
+        inputs, targets = tf.numpy_function(rows, [], [dtype, dtype])
         stacked, terms = contributions.stack(
-            tf.ensure_shape(X, self.X.shape), tf.ensure_shape(Y, self.Y.shape)
+            tf.ensure_shape(inputs, X.shape), tf.ensure_shape(targets, Y.shape)
         )
-        return (
-            _products(tf.cast(stacked, tf.float64)),
-            tf.reduce_sum(tf.cast(terms, tf.float64), axis=1),
-            tf.constant(float(len(self.X)), tf.float64),
-        )
+        gram += sign * _products(tf.cast(stacked, tf.float64))
+        diagonal += sign * tf.reduce_sum(tf.cast(terms, tf.float64), axis=1)
+        num_rows += sign * len(X)
+    return gram, diagonal, tf.constant(float(num_rows), tf.float64)
 
 
 @tf.custom_gradient

@@ -2,25 +2,29 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import Any, TypeAlias
 
 import gpflow
 import numpy as np
 import tensorflow as tf
 
-from ..distributed import Workers
 from ..sphere._typing import Array
-from .compensated import Sums
 from .contributions import Contributions
 from .gram_sums import GramContent
-from .graphs import SignedSources, StreamedGradients, streamed_sums, with_shapes
 from .identity import differing_parameter, mismatch
-from .in_memory import RowsInMemory
-from .known_sums import Arrays, KnownSums, Tensors
+from .in_memory import MOST_NUMBERS, sums_in_memory
 from .rows_provider import RowsProvider, Warn
 from .statistics import SufficientStatistics
+
+Tensors: TypeAlias = tuple[tf.Tensor, tf.Tensor, tf.Tensor]
+
+_OUT_OF_MEMORY = (
+    "data: the features depend on {}, trainable, and their gradients need all rows in memory: "
+    "arrays, with at most {:,} numbers of features. Call interdomain.training.fit_sgpr, which "
+    "trains these on a subset; or freeze them with gpflow.set_trainable(parameter, False); or give "
+    "all rows to gpflow.models.SVGP, in minibatches."
+)
 
 
 class StatisticsProvider(RowsProvider):
@@ -31,67 +35,33 @@ class StatisticsProvider(RowsProvider):
     The other parameters are those of :class:`RowsProvider`.
     """
 
-    def __init__(
-        self,
-        data: Any,
-        num_inducing: int,
-        *,
-        batch_size: int | None,
-        on_invalid: str,
-        checkpoint_path: str | os.PathLike[str] | None,
-        progress: bool,
-        workers: Workers,
-        warn: Warn | None = None,
-    ) -> None:
+    def __init__(self, data: Any, settings: Mapping[str, Any], warn: Warn | None = None) -> None:
         known = data if isinstance(data, SufficientStatistics) else None
         columns = (
             None if known is None else (int(known.identity.probes.shape[1]), known.num_outputs)
         )
-        super().__init__(
-            data,
-            num_inducing,
-            columns=columns,
-            batch_size=batch_size,
-            on_invalid=on_invalid,
-            checkpoint_path=checkpoint_path,
-            progress=progress,
-            workers=workers,
-            warn=warn,
-        )
-        self._in_memory: RowsInMemory | None = None
-        self._known = KnownSums()
-        self._gradients = StreamedGradients()
-        if known is not None:
-            self._known.keep(known)
-        self._verified = self._wrote_file = False
+        super().__init__(data, settings, columns=columns, warn=warn)
+        self._known, self._verified = known, False
+        self._tensors: Tensors | None = None
+        self._in_memory: list[tuple[Array, Array, int]] | None = None
 
     def __getstate__(self) -> dict[str, Any]:
-        """Rows and sums, without graphs: a copy of the model makes its own."""
-        own = {"_known": KnownSums(self._known.statistics), "_gradients": StreamedGradients()}
-        return {**super().__getstate__(), **own}
+        """Rows and sums, without graphs and tensors: a copy of the model makes its own."""
+        return {**super().__getstate__(), "_tensors": None}
 
     @property
     def num_outputs(self) -> int:
         """The columns of Y."""
         return self.columns[1]
 
-    def keep_in_memory(self, rows: RowsInMemory, contributions: Contributions | None) -> None:
-        """Compute the sums in the graphs that use them, while no rows come or go.
-
-        :param rows: All rows of this provider.
-        :param contributions: Features of the same model, to be used here as well; None to make own.
-        """
-        self._in_memory, self._contributions = rows, contributions
-
-    def _sources(self) -> SignedSources:
-        """All sources that this worker reads."""
-        return [(source, sign) for rows, sign in self._rows for _, source in rows.sources()]
+    @property
+    def has_statistics(self) -> bool:
+        """Whether the statistics have been taken, or were given."""
+        return self._known is not None
 
     def _features_changed(self) -> None:
         super()._features_changed()
-        self._known.forget_tensors()
-        self._gradients.forget()
-        self._verified = False
+        self._verified, self._in_memory = False, None
 
     def _made(self, *arguments: Any) -> Contributions:
         try:
@@ -112,51 +82,38 @@ class StatisticsProvider(RowsProvider):
         # Eagerly, also while the caller is traced, and with its gradient tapes paused: they would
         # keep every batch.
         with tf.init_scope():
-            return self._statistics_of(contributions)
+            known = self._known
+            if known is not None:
+                if self._verified:
+                    difference = self._difference(contributions.values())
+                else:
+                    difference = mismatch(known.identity, contributions)
+                    self._verified = difference is None
+                if difference is None:
+                    return known
+                if not self.rows_at_hand:
+                    raise ValueError(
+                        "data: the model was built from SufficientStatistics, which belong to "
+                        f"other features than its own: {difference}. Give the features' parameters "
+                        "the values the statistics were computed with, or build the model from the "
+                        "rows."
+                    )
+            return self._keep(self.pass_over(GramContent(contributions)))
 
-    def _statistics_of(self, contributions: Contributions) -> SufficientStatistics:
-        known = self._known.statistics
-        if known is not None:
-            if not self._verified:
-                difference = mismatch(known.identity, contributions)
-                self._verified = difference is None
-            else:
-                difference = self._differing(known.identity.parameters, contributions.values())
-            if difference is None:
-                return known
-            self._check_rows_at_hand(difference)
-        path, fresh = self.path, False
-        if contributions.trainable():
-            path = None  # every evaluation is then a pass
-        elif path is not None:
-            # A file that this provider has written is of features that the model no longer has.
-            fresh, self._wrote_file = self._wrote_file, True
-
-        def told(X: Array, Y: Array) -> None:
-            self.warn_of(contributions, X, Y)
-
-        statistics = self.pass_over(GramContent(contributions), path, fresh=fresh, told=told)
-        self._keep(statistics)
+    def _keep(self, statistics: SufficientStatistics) -> SufficientStatistics:
+        self._known, self._verified, self._tensors = statistics, True, None
         return statistics
 
-    def _keep(self, statistics: SufficientStatistics) -> None:
-        self._known.keep(statistics)
-        self._verified = True
-
-    def _differing(self, known: Mapping[str, Array], values: Mapping[str, Array]) -> str | None:
+    def _difference(self, values: Mapping[str, Array]) -> str | None:
+        assert self._known is not None
+        known = self._known.identity.parameters
         return differing_parameter(known, values, gpflow.default_float())
-
-    def _check_rows_at_hand(self, difference: str) -> None:
-        if not self.rows_at_hand:
-            raise ValueError(
-                "data: the model was built from SufficientStatistics, which belong to other "
-                f"features than its own: {difference}. Give the features' parameters the values "
-                "the statistics were computed with, or build the model from the rows."
-            )
 
     def accumulate(self, contributions: Contributions, data: Any) -> SufficientStatistics:
         """The statistics of other rows, for the same features."""
-        return self.pass_over_others(GramContent(contributions), self.others(data))
+        statistics: SufficientStatistics
+        statistics = self.pass_over_others(GramContent(contributions), self.others(data))
+        return statistics
 
     def change(self, contributions: Contributions, data: Any, sign: int) -> None:
         """Add rows (sign 1) or take rows away (sign -1), reading only these rows."""
@@ -170,7 +127,6 @@ class StatisticsProvider(RowsProvider):
         self._keep(changed)
         self.join(rows, sign)
         self._in_memory = None
-        self._gradients.forget()
 
     def sums(self, contributions: Contributions) -> Tensors:
         """The matrix ``[K, K]``, the diagonal's terms ``[T]`` and the number of rows, in float64,
@@ -178,7 +134,8 @@ class StatisticsProvider(RowsProvider):
 
         In a compiled function the values of the features' parameters are compared at every call.
 
-        :raises ValueError: If a trainable parameter needs a gradient and there are no rows.
+        :raises ValueError: If a trainable parameter needs a gradient and the rows are not in
+            memory.
         """
         trainable = contributions.trainable()
         if trainable and not self.rows_at_hand:
@@ -187,76 +144,84 @@ class StatisticsProvider(RowsProvider):
                 "was built from SufficientStatistics; freeze these with "
                 "gpflow.set_trainable(parameter, False), or build the model from the rows."
             )
-        if trainable and self.workers.number > 1:
-            raise ValueError(
-                f"strategy: the features depend on {', '.join(trainable)}, trainable, and their "
-                "gradients are not summed over workers; freeze these with gpflow.set_trainable("
-                "parameter, False), or train them on a subset (training.fit_sgpr does)."
-            )
+        if trainable and self._are_in_memory(contributions):
+            assert self._in_memory is not None
+            return sums_in_memory(self._in_memory, contributions, self._guard(contributions))
         # Also while a graph is made: in the caller's hands, with a bar and with clear errors.
         self.statistics(contributions)
-        in_memory, eager = self._in_memory, tf.executing_eagerly()
-        if trainable and not eager and in_memory is not None and in_memory.fit(contributions):
-            return in_memory.sums(contributions, self._guard(contributions))
-        if eager:
-            gram, diagonal, num_rows = self._known.tensors()
-        else:
-            gram, diagonal, num_rows = self._in_graph(contributions, bool(trainable))
-        if trainable:
-            gram, diagonal = self._gradients.attached(
-                contributions, self._sources, self._version, gram, diagonal
-            )
-        return gram, diagonal, num_rows
+        sums = self._constants() if tf.executing_eagerly() else self._looked_up(contributions)
+        return self._without_gradients(sums, contributions) if trainable else sums
 
-    def _guard(self, contributions: Contributions) -> Callable[..., None]:
+    def _are_in_memory(self, contributions: Contributions) -> bool:
+        """Whether the features of all rows can be kept; the rows are read if they can."""
+        sizes = [rows.num_rows for rows, _ in self._rows]
+        if sum(size or 0 for size in sizes) * contributions.num_stacked > MOST_NUMBERS:
+            return False
+        if self._in_memory is None:
+            with tf.init_scope():
+                parts = [(rows.in_memory(contributions.boxes), sign) for rows, sign in self._rows]
+                found = [(*part, sign) for part, sign in parts if part is not None]
+                if len(found) < len(parts):
+                    return False
+                self.warn_of(contributions, *found[0][:2])
+            self._in_memory = found
+        return True
+
+    def _guard(self, contributions: Contributions) -> Callable[[], None]:
         """A function that raises once the model has other features than now, or other rows."""
         version = self._version
 
-        def guard(*, same_rows: bool = True) -> None:
-            _check(self._contributions is contributions)
-            _check(version == self._version or not same_rows)
+        def guard() -> None:
+            if self._contributions is not contributions or version != self._version:
+                raise RuntimeError(
+                    "the rows or the parameters of the model are others than when this function "
+                    "was compiled; compile it again (call fit or training_loss_closure again)."
+                )
 
         return guard
 
-    def _in_graph(self, contributions: Contributions, needs_gradients: bool) -> Tensors:
-        version, names = self._version, list(contributions.parameters)
-        guard = self._guard(contributions)
+    def _constants(self) -> Tensors:
+        """The sums of the statistics."""
+        if self._tensors is None:
+            assert self._known is not None
+            gram, diagonal = self._known.gram.value, self._known.diagonal.value
+            num_rows = tf.constant(float(self._known.num_rows), tf.float64)
+            self._tensors = tf.constant(gram), tf.constant(diagonal), num_rows
+        return self._tensors
 
-        def look_up(*values: Array) -> tuple[bool, Array, Array, Array]:
-            guard(same_rows=needs_gradients)
-            present = dict(zip(names, values, strict=True))
-            difference = None
-            for parameters, sums in self._known:
-                difference = self._differing(parameters, present)
-                if difference is None:
-                    return (True, *sums)
-            assert difference is not None
-            self._check_rows_at_hand(difference)
-            _check(version == self._version and self.workers.number == 1)
-            return False, np.zeros((0, 0)), np.zeros(0), np.zeros(())
+    def _looked_up(self, contributions: Contributions) -> Tensors:
+        """The sums of the statistics that there are when the graph is run."""
+        names, guard = list(contributions.parameters), self._guard(contributions)
 
-        def keep(total: Sums, *values: Array) -> Arrays:
-            sums = total.gram.value, total.diagonal.value, np.asarray(float(total.num_rows))
-            self._known.remember(dict(zip(names, values, strict=True)), sums)
-            return sums
+        def look_up(*values: Array) -> tuple[Array, ...]:
+            guard()
+            difference = self._difference(dict(zip(names, values, strict=True)))
+            if difference is not None:
+                raise RuntimeError(
+                    f"the sums over the rows belong to other features: {difference}. Evaluate "
+                    "model.statistics, which takes the sums again, and then call this function."
+                )
+            return tuple(np.asarray(tensor) for tensor in self._constants())
 
         values = [tf.convert_to_tensor(p) for p in contributions.parameters.values()]
-        found, *sums = tf.numpy_function(look_up, values, [tf.bool, *[tf.float64] * 3])
-        if not self.rows_at_hand or self.workers.number > 1:
-            return with_shapes(contributions, *sums)
-        result: Tensors = tf.cond(
-            found,
-            lambda: with_shapes(contributions, *sums),
-            lambda: with_shapes(
-                contributions, *streamed_sums(contributions, self._sources(), keep, values)
-            ),
+        gram, diagonal, num_rows = tf.numpy_function(look_up, values, [tf.float64] * 3)
+        return (
+            tf.ensure_shape(gram, [contributions.num_stacked] * 2),
+            tf.ensure_shape(diagonal, [contributions.num_terms]),
+            tf.ensure_shape(num_rows, []),
         )
-        return result
 
+    def _without_gradients(self, sums: Tensors, contributions: Contributions) -> Tensors:
+        """The sums, whose gradient is an error."""
+        names = ", ".join(contributions.trainable())
 
-def _check(current: bool) -> None:
-    if not current:
-        raise RuntimeError(
-            "the rows or the parameters of the model are others than when this function was "
-            "compiled; compile it again (call fit or training_loss_closure again)."
-        )
+        def refuse(*upstream: tf.Tensor) -> None:
+            raise ValueError(_OUT_OF_MEMORY.format(names, MOST_NUMBERS))
+
+        @tf.custom_gradient
+        def attached(*_: tf.Tensor) -> Any:
+            return (tf.identity(sums[0]), tf.identity(sums[1])), refuse
+
+        variables = [tf.convert_to_tensor(p) for p in contributions.trainable().values()]
+        gram, diagonal = attached(*variables)
+        return gram, diagonal, sums[2]

@@ -1,236 +1,323 @@
-"""The rows of a model: the parts that this worker reads, and sums over the rows of all workers."""
+"""Rows of data that need not fit into memory: arrays, files, datasets and generators of batches."""
 
 from __future__ import annotations
 
-import os
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
-from pathlib import Path
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 import tensorflow as tf
 
-from ..distributed import Workers
+from .._arguments import integer
+from .._progress import bar_of_rows
+from ..covariances.domains import BoolArray, Box, Complaint, Extent, outside_of_any
 from ..sphere._typing import Array
-from .accumulation import Told, accumulate
-from .content import PassContent, Statistics
-from .first_pass import FirstPass
-from .pass_files import PassFile
-from .shards import Shards
-from .sources import (
-    WHOLE,
-    ArraySource,
-    RowSource,
-    compared,
-    draw_rows,
-    errors_named,
-    make_source,
+
+_BATCH_ENTRIES = 2**22
+"""Numbers in the features of a batch: 32 MB, enough rows for products at full speed."""
+
+_ROWS_NAMED = 10
+
+MISSING = (
+    "of targets with missing values, give interdomain.models.CollapsedSVGP or gpflow.models.SVGP a "
+    "likelihood of your own that leaves out NaN, with allow_nan = True"
+)
+"""What to do where NaN in Y is no mistake."""
+
+_KINDS = (
+    "a pair of arrays (X, Y), a tf.data.Dataset of such batches, or a function that returns a new "
+    "iterator over such batches at every call"
 )
 
-_REMEDY = "Start all workers again with the same data: parts that are done are in {}."
 
+class InvalidRowsError(ValueError):
+    """An error for rows of data that are not finite, or outside of the box of the features.
 
-@dataclass(frozen=True)
-class PassSettings:
-    """How rows are read.
-
-    :ivar batch_size: The number of rows to read at a time.
-    :ivar on_invalid: What to do with rows that are not finite: "raise" or "skip".
-    :ivar progress: Whether long passes show a progress bar.
-    :ivar workers: The workers that share the rows.
-    :ivar missing: Whether NaN in Y stands for a value that is missing.
+    :ivar rows: The numbers of these rows, counted from zero in the order of the data.
     """
 
-    batch_size: int
-    on_invalid: str
-    progress: bool
-    workers: Workers
-    missing: bool = False
+    def __init__(self, message: str, rows: Any, *, argument: str = "data") -> None:
+        self.rows = rows
+        super().__init__(f"{argument}: {message}")
 
 
 class Rows:
-    """Data in one piece, or in parts that are divided among the workers.
+    """Rows (x, y) in a fixed order, which are read a batch at a time and never changed.
 
-    :param data: Arrays, a ``tf.data.Dataset``, or :class:`Shards`. Arrays are divided among
-        several workers into blocks of consecutive rows.
+    :param data: (X ``[N, D]``, Y ``[N, P]``) as arrays, memory-mapped arrays or anything of that
+        shape that can be sliced; a ``tf.data.Dataset`` of batches (X, Y) that ends; or a function
+        without arguments that returns a new iterator over batches (X, Y) at every call.
+    :param batch_size: The number of rows to take at a time; by default so many that products of
+        ``num_inducing`` features run at full speed.
+    :param on_invalid: "raise", or "skip" to leave out rows that are not finite.
+    :param progress: Whether passes of more than a second show a progress bar.
+    :param missing: Whether NaN in Y stands for a value that is missing, and not for a mistake.
     :param columns: The required numbers of columns of X and of Y; None for any.
-    :raises ValueError: If the data are of another type or have other numbers of columns, or if they
-        are one dataset for several workers.
+    :raises ValueError: If the data are of another kind, or have other numbers of columns.
+    :ivar columns: The numbers of columns of X and of Y.
+    :ivar num_rows: The number of rows, valid or not; None if it is known only after a pass.
+    :ivar num_skipped: The number of rows that the last complete pass has left out.
     """
 
     def __init__(
-        self, data: Any, settings: PassSettings, columns: tuple[int, int] | None = None
-    ) -> None:
-        self._settings, self._columns = settings, columns
-        number = settings.workers.number
-        if number > 1 and isinstance(data, tf.data.Dataset):
-            raise ValueError(
-                f"data: found one tf.data.Dataset for {number} workers; pass interdomain.streaming."
-                "Shards, a dataset for each file or group of files."
-            )
-        if number > 1 and isinstance(data, (tuple, list)) and len(data) == 2:
-            num_rows = ArraySource(data[0], data[1], 1).num_rows
-            data = Shards.split((data[0], data[1]), min(number, num_rows))
-        self._shards = data if isinstance(data, Shards) else None
-        self._first_passes: dict[str, FirstPass] = {}
-        self._whole = None if isinstance(data, Shards) else self._source(WHOLE, data)
-        first = self._whole
-        if first is None:
-            assert self._shards is not None
-            name = (*self._own_names(), *self._shards.names)[0]  # a worker may have no part
-            first = self._opened(name)
-        self._columns = (first.num_columns, first.num_outputs)
-
-    @property
-    def columns(self) -> tuple[int, int]:
-        """The numbers of columns of X and of Y."""
-        assert self._columns is not None
-        return self._columns
-
-    @property
-    def in_parts(self) -> bool:
-        """Whether the sums of each part are kept in a file of a folder."""
-        return self._shards is not None
-
-    def sources(self) -> Iterator[tuple[str, RowSource]]:
-        """The name and rows of each part of this worker; data in one piece have an empty name."""
-        if self._whole is not None:
-            yield "", self._whole
-            return
-        for name in self._own_names():
-            yield name, self._opened(name)
-
-    def accumulate(
         self,
-        content: PassContent[Statistics],
-        path: str | os.PathLike[str] | None,
+        data: Any,
         *,
-        fresh: bool,
-        told: Told | None = None,
-    ) -> Statistics:
-        """The statistics of all rows.
-
-        :param content: What is summed.
-        :param path: The file in which to keep the sums, or the folder for the files of the parts.
-        :param fresh: Whether to sum again the rows whose sums are in a file.
-        :param told: Called with the rows of the first batch.
-        :raises WorkerLostError: If another worker ends or cannot be reached.
-        """
-        workers = self._settings.workers
-        if workers.number == 1:
-            total = self._own_sums(content, path, fresh, told)
+        batch_size: int | None = None,
+        num_inducing: int = 1,
+        on_invalid: str = "raise",
+        progress: bool = True,
+        missing: bool = False,
+        columns: tuple[int, int] | None = None,
+    ) -> None:
+        if batch_size is None:
+            batch_size = max(256, min(8192, _BATCH_ENTRIES // max(1, num_inducing)))
+        self.batch_size = integer("batch_size", batch_size, at_least=1)
+        self._skips, self._progress, self._missing = on_invalid == "skip", progress, missing
+        self.num_rows: int | None = None
+        self.num_skipped = 0
+        self._arrays: tuple[Any, Any] | None = None
+        self._read: Callable[[], Iterable[Any]] | None = None
+        if isinstance(data, tf.data.Dataset):
+            self._read, self.columns = data.as_numpy_iterator, _columns_of_dataset(data)
+        elif callable(data):
+            self._read, self.columns = data, _columns_of_batches(data)
+        elif isinstance(data, (tuple, list)) and len(data) == 2:
+            X, Y = self._arrays = _checked_arrays(*data)
+            self.num_rows, self.columns = int(X.shape[0]), (int(X.shape[1]), int(Y.shape[1]))
         else:
-            total = None
-            named = workers.losses_named(
-                "the pass over the data", lambda: None if path is None else os.fspath(path), _REMEDY
+            raise ValueError(f"data: found a {type(data).__name__}; pass {_KINDS}.")
+        for name, found, known in zip("XY", self.columns, columns or self.columns, strict=True):
+            if found != known:
+                raise ValueError(
+                    f"data: {name} has {found} columns, the model's has {known}; pass rows of the "
+                    "same kind."
+                )
+
+    def batches(
+        self, boxes: Sequence[Box] = (), name: str = "pass"
+    ) -> Iterator[tuple[Array, Array]]:
+        """The valid rows (X, Y), at most ``batch_size`` at a time, as they are stored.
+
+        If rows cannot be used, the rest is only read, to name all such rows together.
+
+        :param boxes: Where the rows have to be.
+        :param name: What the progress bar calls the pass.
+        :raises InvalidRowsError: After all rows: if some are not finite and are not to be skipped,
+            or outside of the boxes; these cannot be skipped.
+        :raises ValueError: If no row is left, or a pass has read another number of rows before.
+        """
+        invalid, beyond = [np.zeros(0, np.int64)], [np.zeros(0, np.int64)]
+        extent: Extent | None = None
+        count, usable = 0, True
+        with bar_of_rows(name, self.num_rows, progress=self._progress) as bar:
+            for X, Y in self._stored():
+                numbers = count + np.arange(len(X))
+                count += len(X)
+                valid = self._valid(X, Y)
+                if not np.all(valid):
+                    invalid.append(numbers[~valid])
+                    usable = usable and self._skips
+                    X, Y, numbers = X[valid], Y[valid], numbers[valid]
+                if boxes and len(X):
+                    of_batch = Extent.of(X)
+                    extent = of_batch if extent is None else extent.joined(of_batch)
+                    outside = outside_of_any(boxes, X)
+                    if np.any(outside):
+                        beyond.append(numbers[outside])
+                        usable = False
+                if usable and len(X):
+                    yield X, Y
+                bar.update(len(valid))
+        rows, outside_rows = np.concatenate(invalid), np.concatenate(beyond)
+        if len(rows) and not self._skips:
+            raise InvalidRowsError(
+                f"{len(rows)} rows have NaN or infinite numbers: {named(rows)} (counted from zero);"
+                f' mend them, or pass on_invalid="skip" to leave them out; {MISSING}.',
+                rows,
             )
-            with named:
-                for arrays in workers.share(lambda: self._own_arrays(content, path, fresh, told)):
-                    if arrays:
-                        part = content.statistics_from(arrays)
-                        total = part if total is None else total + part
-        assert total is not None, "there is a part, and an empty one has raised an error"
-        return total
+        if len(outside_rows):
+            assert extent is not None
+            complaint = Complaint.of(boxes, extent, len(outside_rows), count)
+            which = f"rows {named(outside_rows)}, counted from zero"
+            raise InvalidRowsError(f"{complaint.what} ({which}); {complaint.remedy}.", outside_rows)
+        if count == len(rows):
+            raise ValueError(
+                f"data: no row is left, {count} were skipped; pass rows with finite numbers."
+            )
+        if self.num_rows not in (None, count):
+            raise ValueError(
+                f"data: an earlier pass read {self.num_rows} rows, and this one {count}; pass rows "
+                "that are the same whenever they are read (of a random or growing Dataset keep a "
+                "copy with .cache()), and build a new model for others."
+            )
+        self.num_rows, self.num_skipped = count, len(rows)
+
+    def in_memory(self, boxes: Sequence[Box] = ()) -> tuple[Array, Array] | None:
+        """All valid rows, if they are arrays; None for data that are read a batch at a time."""
+        if self._arrays is None:
+            return None
+        parts = list(self.batches(boxes))
+        return np.concatenate([X for X, _ in parts]), np.concatenate([Y for _, Y in parts])
 
     def sums_of(self, function: Callable[[Array, Array], Mapping[str, Array]]) -> dict[str, Array]:
-        """Sums over the finite rows of all workers.
+        """Sums over the batches of named arrays.
 
-        :param function: Of X ``[n, D]`` and Y ``[n, P]``, a batch: named arrays, summed over rows.
-        :raises ValueError: If a source returns other rows than at its first pass.
-        :raises WorkerLostError: If another worker ends or cannot be reached.
+        :param function: A function of a batch, X ``[n, D]`` and Y ``[n, P]``.
         """
-
-        def own() -> dict[str, Array]:
-            batches = (batch for _, source in self.sources() for batch in compared(source))
-            return _added(function(X[valid], Y[valid]) for X, Y, valid in batches)
-
-        with self._settings.workers.losses_named("a pass over the data"):
-            return _added(self._settings.workers.share(own))
-
-    def _own_arrays(self, *arguments: Any) -> dict[str, Array]:
-        own = self._own_sums(*arguments)
-        return {} if own is None else own.to_arrays()
-
-    def _own_sums(
-        self,
-        content: PassContent[Statistics],
-        path: str | os.PathLike[str] | None,
-        fresh: bool,
-        told: Told | None,
-    ) -> Statistics | None:
-        total: Statistics | None = None
-        for name, source in self.sources():
-            file: PassFile[Statistics] | None = None
-            if path is not None:
-                where = Path(path)
-                file = PassFile(where / f"{name}.npz" if name else where, fresh=fresh)
-            part = accumulate(
-                content,
-                source,
-                on_invalid=self._settings.on_invalid,
-                progress=self._settings.progress and self._settings.workers.is_chief,
-                file=file,
-                name=name,
-                told=told if total is None else None,
-            )
-            total = part if total is None else total + part
+        total: dict[str, Array] = {}
+        for batch in self.batches():
+            for name, array in function(*batch).items():
+                total[name] = total[name] + array if name in total else np.asarray(array)
         return total
 
-    def _own_names(self) -> tuple[str, ...]:
-        assert self._shards is not None
-        workers = self._settings.workers
-        return self._shards.of_worker(workers.index, workers.number)
+    def draw(self, size: int, seed: int = 0) -> tuple[Array, Array]:
+        """Finite rows drawn at random; see :func:`draw_rows`."""
+        return draw_rows([self], size, seed)
 
-    def _opened(self, name: str) -> RowSource:
-        assert self._shards is not None
-        what = f"data[{name!r}]"
-        with errors_named(what, "its function failed"):
-            data = self._shards.open(name)
-        try:
-            source = self._source(what, data)
-        except ValueError as error:
-            message = str(error).removeprefix(f"{what}: ").removeprefix(f"{WHOLE}: ")
-            raise ValueError(f"{what}: {message}") from error
-        source.first_pass = self._first_passes.setdefault(name, source.first_pass)
-        return source
+    def numbered(self, rng: np.random.Generator) -> Iterator[tuple[Array, Array, Array]]:
+        """A random number for each valid row, with X and Y, a batch at a time."""
+        for X, Y in self._stored():
+            valid, numbers = self._valid(X, Y), rng.random(len(X))
+            yield numbers[valid], X[valid], Y[valid]
 
-    def _source(self, what: str, data: Any) -> RowSource:
-        source = make_source(data, self._settings.batch_size)
-        source.what, source.missing = what, self._settings.missing
-        found = (source.num_columns, source.num_outputs)
-        for name, number, known in zip(("X", "Y"), found, self._columns or found, strict=True):
-            if number != known:
-                raise ValueError(
-                    f"{what}: {name} has {number} columns, the model's has {known}; pass rows of "
-                    "the same kind."
-                )
-        return source
+    def _stored(self) -> Iterator[tuple[Array, Array]]:
+        """All batches, valid or not, cut to ``batch_size``."""
+        size = self.batch_size
+        if self._arrays is not None:
+            X, Y = self._arrays
+            for start in range(0, int(X.shape[0]), size):
+                rows = slice(start, start + size)
+                yield np.asarray(X[rows]), np.asarray(Y[rows])
+            return
+        assert self._read is not None
+        X, Y = (np.zeros((0, number)) for number in self.columns)
+        for batch in self._read():
+            new_X, new_Y = _checked_batch(batch, self.columns)
+            X, Y = (np.r_[X, new_X], np.r_[Y, new_Y]) if len(X) else (new_X, new_Y)
+            while len(X) >= size:
+                yield X[:size], Y[:size]
+                X, Y = X[size:], Y[size:]
+        if len(X):
+            yield X, Y
+
+    def _valid(self, X: Array, Y: Array) -> BoolArray:
+        """Which rows have finite numbers alone, but for those that may be missing, ``[n]``."""
+        of_y = ~np.isinf(Y) if self._missing else np.isfinite(Y)
+        valid: BoolArray = np.all(np.isfinite(X), axis=1) & np.all(of_y, axis=1)
+        return valid
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Rows:
+        """The same object: rows are never changed, and may not fit into memory twice."""
+        return self
 
 
-def _added(parts: Iterable[Mapping[str, Array]]) -> dict[str, Array]:
-    total: dict[str, Array] = {}
-    for part in parts:
-        for name, array in part.items():
-            total[name] = total[name] + array if name in total else np.asarray(array, np.float64)
-    return total
+def draw_rows(parts: Sequence[Rows], size: int, seed: int) -> tuple[Array, Array]:
+    """``size`` finite rows of all parts, drawn without replacement, in their order.
 
-
-def draw(parts: list[Rows], size: int, seed: int, workers: Workers) -> tuple[Array, Array]:
-    """Rows of all workers drawn at random, the same on each; see :func:`draw_rows`.
+    If there are fewer rows, all are returned. Every row is read once and given a random number, and
+    the rows with the smallest numbers are kept.
 
     :raises ValueError: If no row is finite.
     """
-
-    def own() -> dict[str, Array]:
-        rng = np.random.default_rng(seed if workers.number == 1 else (seed, workers.index))
-        numbers, X, Y = draw_rows((s for rows in parts for _, s in rows.sources()), size, rng)
-        return {"numbers": numbers, "X": X, "Y": Y}
-
-    with workers.losses_named("drawing rows"):
-        drawn = [arrays for arrays in workers.share(own) if len(arrays["numbers"])]
-    if not drawn:
+    rng = np.random.default_rng(seed)
+    kept: tuple[Array, ...] | None = None
+    bound = np.inf
+    for batch in (batch for rows in parts for batch in rows.numbered(rng)):
+        candidates = batch[0] < bound
+        drawn: tuple[Array, ...] = tuple(array[candidates] for array in batch)
+        if not len(drawn[0]):
+            continue
+        if kept is not None:
+            drawn = tuple(np.concatenate(pair) for pair in zip(kept, drawn, strict=True))
+        smallest = np.sort(np.argsort(drawn[0])[:size])
+        kept = tuple(array[smallest] for array in drawn)
+        if len(smallest) == size:
+            bound = float(np.max(kept[0]))
+    if kept is None:
         raise ValueError("data: no row is finite; pass rows with finite numbers.")
-    numbers, X, Y = (np.concatenate([one[k] for one in drawn]) for k in ("numbers", "X", "Y"))
-    smallest = np.sort(np.argsort(numbers)[:size])
-    return X[smallest], Y[smallest]
+    return kept[1], kept[2]
+
+
+def named(rows: Any) -> str:
+    """The first of the rows in words, and how many more there are."""
+    named = ", ".join(str(row) for row in rows[:_ROWS_NAMED])
+    more = "" if len(rows) <= _ROWS_NAMED else f" and {len(rows) - _ROWS_NAMED} more"
+    return f"{named}{more}"
+
+
+def check_shapes_of_rows(X: Any, Y: Any) -> None:
+    """:raises ValueError: If X and Y are not matrices with the same, positive number of rows."""
+    for name, array in {"X": X, "Y": Y}.items():
+        if len(array.shape) != 2:
+            raise ValueError(
+                f"data: {name} has shape {tuple(array.shape)}; pass a matrix with one row per "
+                f"observation, for one column {name}[:, None]."
+            )
+    if X.shape[0] != Y.shape[0]:
+        raise ValueError(
+            f"data: X has {X.shape[0]} rows and Y has {Y.shape[0]}; pass one row of each per "
+            "observation."
+        )
+    if X.shape[0] == 0:
+        raise ValueError("data: X and Y have no rows; pass at least one observation.")
+
+
+def _checked_arrays(X: Any, Y: Any) -> tuple[Any, Any]:
+    for name, array in {"X": X, "Y": Y}.items():
+        if not hasattr(array, "shape") or not hasattr(array, "__getitem__"):
+            raise ValueError(f"data: {name} is a {type(array).__name__}; pass {_KINDS}.")
+    check_shapes_of_rows(X, Y)
+    return X, Y
+
+
+def _columns_of_dataset(dataset: tf.data.Dataset) -> tuple[int, int]:
+    specs = dataset.element_spec
+    if not (
+        isinstance(specs, tuple)
+        and len(specs) == 2
+        and all(isinstance(spec, tf.TensorSpec) for spec in specs)
+        and all(spec.shape.rank == 2 and spec.shape[1] is not None for spec in specs)
+    ):
+        raise ValueError(
+            f"data: the Dataset's elements are {specs}; pass a Dataset of batches (X [B, D], "
+            "Y [B, P]) with known D and P, such as "
+            "tf.data.Dataset.from_tensor_slices((X, Y)).batch(B)."
+        )
+    if dataset.cardinality() == tf.data.INFINITE_CARDINALITY:
+        raise ValueError(
+            "data: every row is read once, and this Dataset never ends; take away .repeat()."
+        )
+    return int(specs[0].shape[1]), int(specs[1].shape[1])
+
+
+def _columns_of_batches(read: Callable[[], Iterable[Any]]) -> tuple[int, int]:
+    """The columns of the first batch that a function yields."""
+    batches = read()
+    if not isinstance(batches, Iterable):
+        raise ValueError(
+            f"data: the function returned a {type(batches).__name__}; let it return an iterator "
+            "over batches (X, Y)."
+        )
+    first = next(iter(batches), None)
+    if first is None:
+        raise ValueError("data: the function returned no batch; pass one that returns rows.")
+    X, Y = _checked_batch(first, None)
+    return X.shape[1], Y.shape[1]
+
+
+def _checked_batch(batch: Any, columns: tuple[int, int] | None) -> tuple[Array, Array]:
+    if not isinstance(batch, (tuple, list)) or len(batch) != 2:
+        raise ValueError(f"data: a batch is a {type(batch).__name__}; pass batches (X, Y).")
+    X, Y = (np.asarray(array) for array in batch)
+    if X.ndim != 2 or Y.ndim != 2 or len(X) != len(Y):
+        raise ValueError(
+            f"data: a batch has X of shape {X.shape} and Y of shape {Y.shape}; pass matrices with "
+            "one row of each per observation."
+        )
+    if columns is not None and (X.shape[1], Y.shape[1]) != columns:
+        raise ValueError(
+            f"data: a batch has {X.shape[1]} columns of X and {Y.shape[1]} of Y, the first had "
+            f"{columns[0]} and {columns[1]}; pass rows of the same kind."
+        )
+    return X, Y

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import os
+import time
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -12,13 +12,9 @@ from gpflow.inducing_variables import InducingVariables
 from gpflow.kernels import Kernel
 from gpflow.mean_functions import MeanFunction
 
-from ..distributed import Workers
 from ..sphere._typing import Array
-from .accumulation import Told
-from .content import PassContent, Statistics
 from .contributions import Contributions
-from .rows import PassSettings, Rows, draw
-from .sources import resolve_batch_size
+from .rows import Rows, draw_rows
 
 Warn = Callable[[Contributions, Array, Array], None]
 """A function that is called with the first rows that are read."""
@@ -27,17 +23,10 @@ Warn = Callable[[Contributions, Array, Array], None]
 class RowsProvider:
     """The rows of a model, including rows that were added or removed later.
 
-    :param data: Rows.
-    :param columns: The numbers of columns of X and of Y where the rows are not available; None if
-        they are.
-    :param batch_size: The number of rows to read at a time; None chooses a fast number.
-    :param on_invalid: What to do with rows that are not finite: "raise" or "skip".
-    :param checkpoint_path: The file (or folder) in which a pass keeps its sums; None for no file.
-        Also the attribute ``path``.
-    :param progress: Whether long passes show a progress bar.
-    :param workers: The workers that share the rows.
-    :param missing: Whether NaN in Y stands for a value that is missing.
-    :raises ValueError: If the data or a setting is not valid.
+    :param data: Rows; None if there are only sums of them.
+    :param settings: The keyword arguments of :class:`.rows.Rows`.
+    :param columns: The numbers of columns of X and of Y where the rows are not available.
+    :param warn: What to do with the first rows that are read.
     :ivar columns: The numbers of columns of X and of Y.
     :ivar num_latents: The number of columns of the mean function; None for as many as Y has.
     """
@@ -45,30 +34,19 @@ class RowsProvider:
     def __init__(
         self,
         data: Any,
-        num_inducing: int,
+        settings: Mapping[str, Any],
         *,
         columns: tuple[int, int] | None = None,
-        batch_size: int | None,
-        on_invalid: str,
-        checkpoint_path: str | os.PathLike[str] | None,
-        progress: bool,
-        workers: Workers,
         warn: Warn | None = None,
-        missing: bool = False,
     ) -> None:
-        if on_invalid not in ("raise", "skip"):
-            raise ValueError(f"on_invalid: found {on_invalid!r}; pass 'raise' or 'skip'.")
-        self.batch_size = resolve_batch_size(batch_size, num_inducing)
-        self.workers = workers
-        self.path = checkpoint_path
-        self._settings = PassSettings(self.batch_size, on_invalid, progress, workers, missing)
+        self._settings = dict(settings)
         self.num_latents: int | None = None
-        self._warn = warn if workers.is_chief else None
+        self._warn = warn
         self._rows: tuple[tuple[Rows, int], ...] = ()
         self._contributions: Contributions | None = None
         self._version = 0
         if columns is None:
-            rows = Rows(data, self._settings)
+            rows = Rows(data, **self._settings)
             self._rows = ((rows, 1),)
             columns = rows.columns
         self.columns = columns
@@ -84,17 +62,9 @@ class RowsProvider:
 
     @property
     def num_rows(self) -> int | None:
-        """The number of rows that this worker reads, valid or not; None if it is known only after a
-        pass."""
-        if any(rows.in_parts for rows, _ in self._rows):
-            return None
-        sizes = [(s.num_rows, sign) for rows, sign in self._rows for _, s in rows.sources()]
+        """The number of rows, valid or not; None if it is known only after a pass."""
+        sizes = [(rows.num_rows, sign) for rows, sign in self._rows]
         return sum(sign * (size or 0) for size, sign in sizes) if all(s for s, _ in sizes) else None
-
-    @property
-    def in_parts(self) -> bool:
-        """Whether ``path`` is a folder, with a file for each part of the rows."""
-        return bool(self._rows) and self._rows[0][0].in_parts
 
     @property
     def version(self) -> int:
@@ -139,45 +109,55 @@ class RowsProvider:
         """Do not warn about any rows from now on."""
         self._warn = None
 
-    def pass_over(
-        self,
-        content: PassContent[Statistics],
-        path: str | os.PathLike[str] | None = None,
-        *,
-        fresh: bool = False,
-        told: Told | None = None,
-    ) -> Statistics:
+    def pass_over(self, content: Any) -> Any:
         """The statistics of all rows, computed in a pass over them.
 
         The pass runs eagerly, even while the caller is traced. Gradient tapes of the caller are
         paused, because they would keep every batch.
 
-        :param path: Where the pass over the original rows keeps its sums.
-        :param fresh: Whether to ignore an existing file there.
-        :param told: Called with the rows of the first batch.
+        :param content: What is summed: of regression or of sites.
         """
-        total: Statistics | None = None
+        total: Any = None
         with tf.init_scope():
             for rows, sign in self._rows:
+                part = self._accumulate(content, rows)
                 if total is None:
-                    total = rows.accumulate(content, path, fresh=fresh, told=told)
+                    total = part
                 else:
-                    part = rows.accumulate(content, None, fresh=False)
                     total = total + part if sign > 0 else total - part
         assert total is not None, "callers have rows at hand"
         return total
 
-    def pass_over_others(self, content: PassContent[Statistics], rows: Rows) -> Statistics:
+    def pass_over_others(self, content: Any, rows: Rows) -> Any:
         """The statistics of other rows."""
         with tf.init_scope():
-            return rows.accumulate(content, None, fresh=False)
+            return self._accumulate(content, rows)
+
+    def _accumulate(self, content: Any, rows: Rows) -> Any:
+        sums = content.begin()
+        seconds = {"read": 0.0, "features": 0.0, "products": 0.0}
+        done, start = 0, time.perf_counter()
+        for X, Y in rows.batches(content.boxes):
+            seconds["read"] += time.perf_counter() - start
+            self.warn_of(content.features, X, Y)
+            wrong = sums.add(X, Y, seconds)
+            if wrong is not None:
+                raise ValueError(
+                    f"kernel: {wrong}, among rows {done} to {done + len(X) - 1}; check the "
+                    "kernel's parameters and the scale of X."
+                )
+            done += len(X)
+            if sums.is_full:
+                sums.end_block()
+            start = time.perf_counter()
+        return sums.statistics(sums.end_block(), rows.num_skipped, seconds)
 
     def others(self, data: Any) -> Rows:
         """Other rows of the same kind.
 
         :raises ValueError: If they have other numbers of columns.
         """
-        return Rows(data, self._settings, self.columns)
+        return Rows(data, columns=self.columns, **self._settings)
 
     def join(self, rows: Rows, sign: int) -> None:
         """Add rows (sign 1) or take rows away (sign -1)."""
@@ -185,7 +165,7 @@ class RowsProvider:
         self._version += 1
 
     def subset(self, size: int, seed: int) -> tuple[Array, Array]:
-        """Rows drawn at random; see :func:`draw`.
+        """Rows drawn at random; see :func:`.rows.draw_rows`.
 
         :raises ValueError: If the rows are not available, or rows were taken away.
         """
@@ -194,7 +174,7 @@ class RowsProvider:
                 "data: rows can only be drawn from data that are all at hand; build the model "
                 "from the rows themselves, without removed ones."
             )
-        return draw([rows for rows, _ in self._rows], size, seed, self.workers)
+        return draw_rows([rows for rows, _ in self._rows], size, seed)
 
     def sums_of(self, function: Callable[[Array, Array], Mapping[str, Array]]) -> dict[str, Array]:
         """Sums over all rows of what a function returns for a batch, as :meth:`Rows.sums_of`.

@@ -28,7 +28,6 @@ from ..linalg import square_root
 from ..sphere._typing import Array
 from .contributions import Contributions
 from .expectations import expectations
-from .sources import BoolArray
 
 _ROUNDING = 1e-9
 """Of the largest precision in a batch: negative ones that are smaller are those of quadrature."""
@@ -171,10 +170,6 @@ class SiteContributions:
     def boxes(self) -> Sequence[Box]:
         """Where the rows have to be."""
         return self.features.boxes
-
-    def outside(self, X: Array) -> BoolArray:
-        """Which rows are outside of :attr:`boxes`, ``[n]``."""
-        return self.features.outside(X)
 
     def is_current(self, features: Contributions, likelihood: Likelihood) -> bool:
         """Whether this was made of these, with the parameters that are trainable now."""

@@ -10,8 +10,8 @@ import numpy as np
 
 from ..covariances.domains import Box
 from ..sphere._typing import Array
+from .contributions import Contributions
 from .site_contributions import SiteContributions, WhitenedQ
-from .sources import BoolArray
 
 
 @dataclass(frozen=True)
@@ -58,11 +58,12 @@ class SiteContent:
         """Where the rows have to be."""
         return self._contributions.boxes
 
-    def outside(self, X: Array) -> BoolArray:
-        """Which rows are outside of :attr:`boxes`, ``[n]``."""
-        return self._contributions.outside(X)
+    @property
+    def features(self) -> Contributions:
+        """The features of the rows."""
+        return self._contributions.features
 
-    def begin(self, done: None) -> SiteSums:
+    def begin(self) -> SiteSums:
         """The sums of a pass."""
         return SiteSums(self)
 

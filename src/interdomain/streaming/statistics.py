@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import json
 import os
+import zlib
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 
 from .._arguments import integer, short
 from ..sphere._typing import Array
-from .archives import FORMAT, header_of, position_of, read_archive, write_archive
+from .archives import FORMAT, header_of, read_archive, write_archive
 from .compensated import CompensatedSum, could_be_left
 from .identity import Identity, differing_parameter
 
@@ -138,8 +139,8 @@ class SufficientStatistics:
     def load(cls, path: str | os.PathLike[str]) -> SufficientStatistics:
         """Read what :meth:`save` wrote.
 
-        :raises ValueError: If the file holds something else, impossible sums (the message names the
-            key in the file), or the sums of an unfinished pass.
+        :raises ValueError: If the file holds something else, or impossible sums (the message names
+            the key in the file).
         """
         try:
             os.fspath(path)
@@ -147,18 +148,12 @@ class SufficientStatistics:
             raise ValueError(f"path must be the path of a file, found {short(path)}.") from None
         arrays = read_archive(path)
         try:
-            position, statistics = position_of(arrays), cls.from_arrays(arrays)
+            return cls.from_arrays(arrays)
         except ValueError as error:
             raise ValueError(
                 f"path: {os.fspath(path)} is damaged, or not what SufficientStatistics.save wrote: "
                 f"{error}; take the statistics again."
             ) from error
-        if position is not None and not position.complete:
-            raise ValueError(
-                f"path: {os.fspath(path)} is of a pass that ended after {position.rows} rows; "
-                "pass it to StructuredSGPR as checkpoint_path, with the data, to go on."
-            )
-        return statistics
 
     def to_arrays(self) -> dict[str, Array]:
         """The statistics as named arrays."""
@@ -211,6 +206,32 @@ class SufficientStatistics:
             ),
             seconds=header["seconds"],
         )
+
+    def sums(self) -> dict[str, Array]:
+        """The sums over rows by name."""
+        return {
+            "gram": self.gram.value,
+            "diagonal": self.diagonal.value,
+            "rows": np.array([self.num_rows, self.num_skipped], np.float64),
+        }
+
+    def with_sums(self, sums: Mapping[str, Array]) -> SufficientStatistics:
+        """Statistics of the same features with other :meth:`sums`."""
+        num_rows, num_skipped = (int(number) for number in sums["rows"])
+        return replace(
+            self,
+            num_rows=num_rows,
+            num_skipped=num_skipped,
+            gram=CompensatedSum(sums["gram"]),
+            diagonal=CompensatedSum(sums["diagonal"]),
+        )
+
+    def checksum(self) -> int:
+        """A number that is the same for statistics of the same features."""
+        identity = self.identity
+        parts = [*identity.parameters, *identity.parameters.values(), identity.mean]
+        shapes = self.gram.high.shape, identity.num_outputs, self.diagonal.high.shape
+        return zlib.crc32(b"".join(str(part).encode() for part in (*parts, shapes)))
 
     def __deepcopy__(self, memo: dict[int, Any]) -> SufficientStatistics:
         """The same object: statistics never change, and may be large."""

@@ -13,7 +13,7 @@ from gpflow.kernels import Matern52, Stationary
 from .._arguments import boolean, instance, integer, items, number
 from ..kernels import Additive, FiniteRank
 from ..models import StructuredSGPR
-from ..streaming.invalid_rows import MISSING
+from ..streaming.rows import MISSING
 from ..training.loop import fit, fit_quietly
 from ..training.results import FitResult
 from .effects import begin, features_for, first_size, same_columns, with_pairs

@@ -16,8 +16,7 @@ from gpflow.models.training_mixins import (
 
 from .._arguments import check_real_type, integer, numeric
 from ..models.targets import check_targets, takes_missing
-from ..streaming.invalid_rows import MISSING
-from ..streaming.sources import check_shapes_of_rows
+from ..streaming.rows import MISSING, check_shapes_of_rows
 from .batches import (
     Batches,
     DatasetBatches,

@@ -58,7 +58,7 @@ def matching_pursuit(
         :class:`~interdomain.inducing_variables.PeriodicFourierFeatures`, products of these (made of
         the features that the factors have), or sums of these; a sum may also have other features,
         which are kept unchanged. Its ``inducing_variable`` is replaced, and also its kernel if that
-        is a FiniteRank. With a ``strategy`` all workers must call this.
+        is a FiniteRank.
     :param num_inducing: the largest number M of features to end with; at least as many as the model
         has.
     :param growth: the factor by which M grows in a round, above 1.
@@ -103,7 +103,7 @@ def matching_pursuit(
         validation_data=_checked(validation_data, (model.num_columns, model.num_latent_gps)),
         least_gain=number("least_gain", least_gain, at_least=0),
         fill=fill,
-        progress=progress and model.workers.is_chief,
+        progress=progress,
     )
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from pathlib import Path
 from typing import Any
 
 from .._arguments import boolean, integer
@@ -41,11 +40,3 @@ def check_recipe(
             "checkpoint_dir must be given to resume from, found None; pass the folder of the run "
             "that was interrupted, or resume=False."
         )
-
-
-def keep_passes(model: RowsModel, checkpoint_dir: str | os.PathLike[str] | None, name: str) -> None:
-    """Let passes keep what is done in a file of ``checkpoint_dir`` (in a folder, if the rows are in
-    parts), unless the model has a ``checkpoint_path``."""
-    if checkpoint_dir is not None and model.checkpoint_path is None:
-        file = name if model.keeps_parts else f"{name}.npz"
-        model.checkpoint_path = Path(checkpoint_dir) / file

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -16,7 +15,7 @@ from ..choosing import Choice, Trials, choose_features
 from ..models import StructuredSGPR
 from .loop import fit, fit_quietly
 from .pursuit import refit
-from .recipes import check_recipe, keep_passes
+from .recipes import check_recipe
 from .results import FitResult
 
 
@@ -54,7 +53,6 @@ def fit_sgpr(
     max_turns: int = 1,
     steps: int = 1000,
     seed: int = 0,
-    options: Mapping[str, Any] | None = None,
     checkpoint_dir: str | os.PathLike[str] | None = None,
     resume: bool = False,
     progress: bool = True,
@@ -99,11 +97,7 @@ def fit_sgpr(
 
     With features that depend on every parameter of the kernel, such as inducing points, only the
     noise variance and the mean function are left for step 4. To train everything on all rows, use
-    :func:`fit`, which makes one or two passes a step.
-
-    If several workers share the rows (the model's ``strategy``), all of them must call this. The
-    subset is drawn from the rows of all workers, the pass is shared, each worker does the same
-    fits, and in the end all have the chief's parameters.
+    :func:`fit` where they are in memory, or ``gpflow.models.SVGP`` in minibatches.
 
     :param model: its parameters are trained in place.
     :param num_inducing: the largest number M of features to choose; None keeps the features of the
@@ -114,10 +108,7 @@ def fit_sgpr(
     :param max_turns: the largest number of turns of choosing features and training with them.
     :param steps: the largest number of L-BFGS iterations on the statistics.
     :param seed: the seed for drawing the subset.
-    :param options: options of SciPy's L-BFGS-B, for both fits; see :func:`fit`.
-    :param checkpoint_dir: a folder for the checkpoints of both fits and of the pass. The pass is
-        kept in ``statistics.npz`` there (``statistics``, if the rows are in parts), unless the
-        model has a ``checkpoint_path`` of its own.
+    :param checkpoint_dir: a folder for the checkpoints of both fits and for chosen features.
     :param resume: continue from what is in ``checkpoint_dir``.
     :param progress: show progress bars.
     :raises ValueError: for wrong arguments, a model of another class, or one without its rows while
@@ -136,20 +127,14 @@ def fit_sgpr(
     integer("max_turns", max_turns, at_least=0)
     if num_inducing is not None:
         num_inducing = integer("num_inducing", num_inducing, at_least=1)
-    folders: dict[str, Path | None] = {"subset": None, "fit": None}
-    workers = model.workers
-    if checkpoint_dir is not None:
-        own = Path(checkpoint_dir) / ("" if workers.is_chief else f"worker-{workers.index}")
-        folders = {name: own / name for name in folders}
-    keep_passes(model, checkpoint_dir, "statistics")
-    progress = progress and workers.is_chief
-    arguments: dict[str, Any] = {"options": options, "resume": resume, "progress": progress}
+    folder = None if checkpoint_dir is None else Path(checkpoint_dir)
+    arguments: dict[str, Any] = {"method": "l-bfgs", "resume": resume, "progress": progress}
     trainable = {n: p for n, p in model.feature_parameters.items() if p.trainable}
     subset, choice, frozen = None, None, tuple(trainable)
     if num_inducing is not None:
 
         def train(some: StructuredSGPR, number: int) -> None:
-            fit_quietly(some, steps=number, options=options, progress=progress)
+            fit_quietly(some, steps=number, progress=progress)
 
         choice, frozen, _ = choose_features(
             model,
@@ -159,26 +144,23 @@ def fit_sgpr(
             subset_steps=subset_steps,
             max_turns=max_turns,
             seed=seed,
-            path=None if checkpoint_dir is None else Path(checkpoint_dir) / "choice.npz",
+            path=folder and folder / "choice.npz",
             resume=resume,
             progress=progress,
         )
     elif trainable:
         subset = fit(
             model.subset_model(subset_size, seed=seed),
-            method="l-bfgs",
             steps=subset_steps,
-            checkpoint_dir=folders["subset"],
+            checkpoint_dir=folder and folder / "subset",
             **arguments,
         )
-        model.broadcast_parameters()
         for parameter in trainable.values():
             gpflow.set_trainable(parameter, False)
     subset_done = time.perf_counter()
     _ = model.statistics
     pass_done = time.perf_counter()
-    result = fit(model, method="l-bfgs", steps=steps, checkpoint_dir=folders["fit"], **arguments)
-    model.broadcast_parameters()
+    result = fit(model, steps=steps, checkpoint_dir=folder and folder / "fit", **arguments)
     return SGPRFit(
         subset=subset,
         choice=choice,

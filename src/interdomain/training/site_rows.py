@@ -12,7 +12,6 @@ import tensorflow as tf
 from gpflow.base import RegressionData
 
 from ..covariances.pairs import Block
-from ..distributed import Workers
 from ..models import CollapsedSVGP
 from ..models.residuals import Residuals
 from ..models.site_evidence import SiteEvidence
@@ -72,11 +71,6 @@ class RowsWithSites:
     @kernel.setter
     def kernel(self, value: Any) -> None:
         self._model.kernel = value
-
-    @property
-    def workers(self) -> Workers:
-        """This process: all have drawn the same rows."""
-        return self._model.workers
 
     @property
     def num_latent_gps(self) -> int:

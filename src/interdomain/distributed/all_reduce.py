@@ -1,0 +1,51 @@
+"""Sums of statistics over the workers of a strategy."""
+
+from __future__ import annotations
+
+from typing import Any, TypeVar
+
+import numpy as np
+import tensorflow as tf
+
+from .._tracing import compiled
+
+Statistics = TypeVar("Statistics", bound=Any)
+
+
+def all_reduce(statistics: Statistics, strategy: tf.distribute.Strategy) -> Statistics:
+    """The sum of the statistics of all workers of a strategy, the same on each of them.
+
+    Every worker takes the statistics of its own part of the rows, with a model of the same features
+    and parameter values, and calls this. The sum is what one process would have found in all rows::
+
+        own = make_model(rows_of_this_worker).statistics
+        model = make_model(interdomain.distributed.all_reduce(own, strategy))
+
+    :param statistics: Those of the rows of this worker, such as
+        :class:`interdomain.streaming.SufficientStatistics`.
+    :param strategy: The strategy that all workers have made, such as a
+        ``MultiWorkerMirroredStrategy``.
+    :raises ValueError: If workers have statistics of different features.
+    """
+    sums = {**statistics.sums(), "worker": np.ones(())}
+    key = statistics.checksum() % 2**20  # so that sums of squares are exact
+    sums["keys"] = np.array([key, key**2], np.float64)
+
+    def of_replica(*arrays: tf.Tensor) -> list[tf.Tensor]:
+        context = tf.distribute.get_replica_context()
+        return [context.all_reduce(tf.distribute.ReduceOp.SUM, tf.identity(a)) for a in arrays]
+
+    run = compiled(lambda *arrays: strategy.run(of_replica, args=arrays))
+    of_replicas = run(*(tf.constant(array, tf.float64) for array in sums.values()))
+    found = [strategy.experimental_local_results(array)[0].numpy() for array in of_replicas]
+    total = dict(zip(sums, found, strict=True))
+    replicas, keys = total.pop("worker"), total.pop("keys")
+    if not np.array_equal(keys, replicas * np.array([key, key**2])):
+        raise ValueError(
+            "statistics: workers have statistics of different features; give all models the same "
+            "features and values of their parameters."
+        )
+    # All replicas of a worker have brought its sums.
+    own = len(strategy.experimental_local_results(of_replicas[0]))
+    added: Statistics = statistics.with_sums({name: a / own for name, a in total.items()})
+    return added
