@@ -52,13 +52,14 @@ print(f"the maximum is {best:.3f}, at {grid[np.argmax(unknown(grid)), 0]:.2f}")
 # %% [markdown]
 # ## A model with Fourier features
 #
-# A Matern-5/2 kernel on a box about the interval, and 30 of its waves. A sample of the posterior is
-# a sample of the prior (random waves of the box, of all frequencies), whose coefficients of the 30
-# waves are replaced by a draw of q. The dashed lines are the mean and two standard deviations.
+# A Matern-5/2 kernel and 31 Fourier features of an interval about the one of interest. A sample of
+# the posterior is a sample of the prior (random waves of all frequencies), corrected by what the
+# features of a draw of q have that those of the sample do not. The dashed lines are the mean and
+# two standard deviations.
 
 # %%
-kernel = idm.kernels.Periodized(gpflow.kernels.Matern52(lengthscales=0.7), LOWER - 1.5, UPPER + 1.5)
-features = idm.inducing_variables.PeriodicFourierFeatures.for_kernel(kernel, 30)
+kernel = gpflow.kernels.Matern52(lengthscales=0.7)
+features = idm.inducing_variables.IntervalFourierFeatures(LOWER - 1.5, UPPER + 1.5, 15)
 
 
 def fitted(X: np.ndarray, Y: np.ndarray) -> idm.models.StructuredSGPR:

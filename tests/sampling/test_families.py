@@ -25,11 +25,8 @@ OF_PRIORS = {
     "activation-softplus",
     "harmonic-complete",
     "patches",
-    "fourier-features",
     "interval-additive",
-    "box-two-columns",
-    "effects",
-    "product-of-features",
+    "product-with-points",
 }
 """One case for each way to compute a function of the prior."""
 

@@ -30,11 +30,6 @@ def coregion() -> Kernel:
     return kernel
 
 
-def categories() -> Kernel:
-    columns = [idm.kernels.CategoricalColumn([0.0, 1.0, 2.0]), idm.kernels.NumericColumn([-2, 2])]
-    return idm.kernels.Additive(columns, ["main", (0, 1)], variances=[0.5, 0.4, 0.8])
-
-
 def globe() -> Kernel:
     return idm.kernels.ArcCosine(2, inputs="unit_vectors")
 
@@ -64,11 +59,6 @@ def harmonic_patches() -> Kernel:
     return idm.kernels.HarmonicKernel(base, flip)
 
 
-def boxes() -> Kernel:
-    base = M32(lengthscales=0.8) + SE(variance=0.5, lengthscales=[0.05, 0.2])
-    return idm.kernels.Periodized(base, [-2.0, -2.5], [2.5, 2.0])
-
-
 def change_points() -> Kernel:
     return gpflow.kernels.ChangePoints(
         [SE(), M32(lengthscales=0.3), gpflow.kernels.Constant(0.5)], [-0.5, 0.6], steepness=4.0
@@ -86,7 +76,6 @@ def product() -> Kernel:
 POINTS = np.array([[0.3, -1.1, 0.2, 0.5], [0.5, -0.8, 0.4, -0.3], [-0.9, 1.2, 0.1, 0.8]])
 UNITS = POINTS[:, :3] / np.linalg.norm(POINTS[:, :3], axis=1, keepdims=True)
 OUTPUTS = np.array([[0.0], [1.0], [2.0]])
-LEVELS = np.array([[0.0, 0.3], [2.0, -1.1], [5.0, 0.9]])  # 5 is no level
 
 KERNELS: dict[str, tuple[Callable[[], Kernel], np.ndarray]] = {
     "squared-exponential": (lambda: SE(variance=1.4, lengthscales=[0.5, 1.2]), POINTS[:, :2]),
@@ -104,7 +93,6 @@ KERNELS: dict[str, tuple[Callable[[], Kernel], np.ndarray]] = {
     "periodic-matern": (lambda: gpflow.kernels.Periodic(M32(), period=1.3), POINTS[:, :1]),
     "constant": (lambda: gpflow.kernels.Constant(0.7), POINTS[:, :1]),
     "linear": (lambda: gpflow.kernels.Linear([0.7, 1.3]), POINTS[:, :2]),
-    "polynomial": (lambda: gpflow.kernels.Polynomial(3, 0.6, offset=0.8), POINTS[:, :2]),
     "units-0": (lambda: gpflow.kernels.ArcCosine(0, weight_variances=[0.5, 2.0]), POINTS[:, :2]),
     "units-1": (lambda: gpflow.kernels.ArcCosine(1, bias_variance=0.5), POINTS[:, :2]),
     "units-2": (lambda: gpflow.kernels.ArcCosine(2, variance=0.3), POINTS[:, :2]),
@@ -112,8 +100,6 @@ KERNELS: dict[str, tuple[Callable[[], Kernel], np.ndarray]] = {
     "change-points": (change_points, POINTS[:, :1]),
     "product": (product, POINTS[:, :2]),
     "spectral-mixture": (mixture, POINTS[:, :2]),
-    "boxes": (boxes, POINTS[:, :2]),
-    "categories": (categories, LEVELS),
     "unit-vectors": (globe, UNITS),
     "located-patches": (located, POINTS),
     "colours": (colours, POINTS),
@@ -150,21 +136,21 @@ def test_sampled_orbits_are_whole_in_functions() -> None:
     assert kernel.num_samples == 2  # the model's own is as it was
 
 
-@pytest.mark.parametrize(
-    "kernel",
-    [
+def test_kernels_without_features_are_refused() -> None:
+    """With what to use in their place."""
+    kernels = [
         gpflow.kernels.White(),
         SE() + gpflow.kernels.White(),
-        gpflow.kernels.Polynomial(2.5),
         gpflow.kernels.Periodic(M32()),
         gpflow.kernels.Convolutional(SE(), (2, 2), (1, 2)),
-        gpflow.kernels.Periodic(gpflow.kernels.RationalQuadratic()) * gpflow.kernels.White(),
-    ],
-    ids=["white", "sum", "degree", "sums-of-sines", "convolutional", "product"],
-)
-def test_kernels_without_features_are_refused(kernel: Kernel) -> None:
-    with pytest.raises(NotImplementedError, match="kernel: "):
-        sample_functions(kernel, 2, input_dim=4)
+        gpflow.kernels.Polynomial(2) * SE(),
+        idm.kernels.Periodized(SE(), -2.0, 2.0),
+        idm.kernels.Additive([idm.kernels.NumericColumn([-2, 2])], ["main"]),
+        idm.kernels.HarmonizableComponent([[0.5]], envelope=0.1, lag=0.05),
+    ]
+    for kernel in kernels:
+        with pytest.raises(ValueError, match="^kernel.*(leave it out|use a |FiniteRank)"):
+            sample_functions(kernel, 2, input_dim=4)
 
 
 def test_the_number_of_columns_is_asked_for() -> None:

@@ -28,14 +28,8 @@ PROJECTED = {
     "patches",
     "channels",
     "orbits",
-    "fourier-features",
-    "harmonizable-mixture",
     "interval-matern52",
-    "box-two-columns",
-    "box-of-a-product",
-    "box-of-waves",
-    "effects",
-    "product-of-features",
+    "product-with-points",
 }
 """One case for each way to compute inducing variables of functions of the prior."""
 
@@ -86,29 +80,12 @@ def activations() -> tuple[Kernel, InducingVariables, int]:
     return kernel, features, 1
 
 
-def waves() -> tuple[Kernel, InducingVariables, int]:
-    base = gpflow.kernels.SquaredExponential(lengthscales=[1.6, 2.1])
-    kernel = idm.kernels.Periodized(base, [-2.0, -3.0], [2.0, 2.5])
-    features = idm.inducing_variables.PeriodicFourierFeatures.for_kernel(kernel, 250)
-    return kernel, features, 2
-
-
-def effects() -> tuple[Kernel, InducingVariables, int]:
-    columns = [idm.kernels.CategoricalColumn([0.0, 1.0, 2.0]), idm.kernels.NumericColumn([-2, 2])]
-    kernel = idm.kernels.Additive(
-        columns, ["main", (0, 1)], kernel_class=gpflow.kernels.SquaredExponential, lengthscales=0.7
-    )
-    return kernel, idm.inducing_variables.AdditiveFeatures.for_kernel(kernel, 90), 2
-
-
-@pytest.mark.parametrize("build", [harmonics, activations, waves, effects])
+@pytest.mark.parametrize("build", [harmonics, activations])
 def test_features_that_are_all_of_the_prior_leave_nothing(build: object) -> None:
     """``f' = Kfu Kuu^{-1} u'``, function by function."""
     kernel, inducing_variable, num_columns = build()  # type: ignore[operator]
     sample = drawn(kernel, num_columns, 5, 20)
     X = np.random.default_rng(0).uniform(-1.5, 1.5, size=(9, num_columns))
-    if build is effects:
-        X[:, 0] = np.arange(9) % 4  # of which 3 is no level
     u = project(inducing_variable, kernel, sample)
     solved = np.linalg.solve(Kuu(inducing_variable, kernel), np.transpose(u))
     explained = np.transpose(solved) @ Kuf(inducing_variable, kernel, X)
@@ -141,23 +118,3 @@ def test_waves_of_an_interval_are_features(kernel: gpflow.kernels.Stationary) ->
             found = project(features, kernel, sample)
             scale = np.max(np.abs(matrix))
             np.testing.assert_allclose(found, rows, rtol=0, atol=tolerance * scale)
-
-
-def test_fourier_transforms_by_quadrature() -> None:
-    """``int f(x + centre) exp(-2 pi i w x) dx``, over standard deviations."""
-    (case,) = (case for case in CASES if case.name == "fourier-features")
-    kernel, features = case.build()
-    assert isinstance(kernel, idm.kernels.HarmonizableComponent)
-    sample = drawn(kernel, 1, 4, 7)
-    y = np.linspace(-12, 12, 4_001)
-    values = sample(tf.constant(y[:, None] + kernel.centre.numpy())).numpy()
-    w = features.frequencies.numpy()[:, 0]
-    transforms = values @ np.exp(-2j * np.pi * np.outer(y, w)) * (y[1] - y[0])
-    # The standard deviation of a real part, from the covariance function.
-    matrix = kernel(y[::8, None] + kernel.centre.numpy()).numpy()
-    found = project(features, kernel, sample).numpy()
-    parts = [np.cos(2 * np.pi * y[::8] * one) for one in w]
-    parts += [np.sin(2 * np.pi * y[::8] * one) for one in w[1:]]
-    deviations = [np.sqrt(part @ matrix @ part) * (y[8] - y[0]) for part in parts]
-    expected = np.concatenate([transforms.real, transforms.imag[:, 1:]], axis=1) / deviations
-    np.testing.assert_allclose(found, expected, rtol=0, atol=1e-6)

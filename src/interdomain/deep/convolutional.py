@@ -131,7 +131,7 @@ class ConvolutionalLayer(Layer):
         """A function drawn from the posterior, from images to images: one function of patches,
         applied to every patch.
 
-        :raises NotImplementedError: As of the layer on patches.
+        :raises ValueError: As of the layer on patches.
         """
         return _OfEveryPatch(self, self.patch_layer.sample())
 

@@ -165,7 +165,7 @@ class Layer(GPLayer, abc.ABC):
         It is drawn by :func:`interdomain.sampling.sample_functions`.
         ``gpflux.models.deep_gp.sample_dgp`` combines such functions into functions of a deep GP.
 
-        :raises NotImplementedError: For kernels and inducing variables for which no functions can
+        :raises ValueError: For kernels and inducing variables for which no functions can
             be drawn.
         """
         return function_of(self.posterior(PrecomputeCacheType.NOCACHE))

@@ -54,7 +54,7 @@ def function_of(posterior: AbstractPosterior) -> FunctionSample:
     """A function of a posterior, its mean function included. Its random numbers depend on
     ``tf.random.set_seed``, as those of GPflux do.
 
-    :raises NotImplementedError: As :func:`interdomain.sampling.sample_functions`.
+    :raises ValueError: As :func:`interdomain.sampling.sample_functions`.
     """
     seed = int(tf.random.uniform([], maxval=2**31 - 1, dtype=tf.int32))
     return FunctionSample(sample_functions(posterior, 1, seed=seed, num_features=NUM_FEATURES))
@@ -72,7 +72,7 @@ def efficient_sample_structured(
 
     :param q_mu: ``[M, P]``.
     :param q_sqrt: ``[M, P]`` or ``[P, M, M]``; None for a covariance of zero.
-    :raises NotImplementedError: As :func:`interdomain.sampling.sample_functions`.
+    :raises ValueError: As :func:`interdomain.sampling.sample_functions`.
     """
     posterior = StructuredPosterior(
         kernel, inducing_variable, q_mu, q_sqrt, whiten=whiten, precompute_cache=None

@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 import numpy as np
 import tensorflow as tf
-from gpflow.kernels import ArcCosine, ChangePoints, Constant, Coregion, Linear, Polynomial
+from gpflow.kernels import ArcCosine, ChangePoints, Constant, Coregion, Linear
 
 from ..kernels._columns import select_columns
 from .draws import Draws, as_array, as_float, constant
@@ -49,32 +49,6 @@ def prior_sample_linear(kernel: Linear, draws: Draws) -> PriorSample:
         return tf.matmul(slopes, select_columns(kernel, X), transpose_b=True)
 
     return Features(values, draws.num_samples)
-
-
-@prior_sample.register(Polynomial)
-def prior_sample_polynomial(kernel: Polynomial, draws: Draws) -> PriorSample:
-    """Sums of products of d linear functions with random signs, where d is the degree.
-
-    :raises NotImplementedError: For a degree that is not a positive integer.
-    """
-    degree = int(kernel.degree)
-    if degree != kernel.degree or degree < 1:
-        raise NotImplementedError(
-            f"kernel: no features are known of a Polynomial of degree {kernel.degree}; use a "
-            "positive integer."
-        )
-    number = draws.count_columns(kernel)
-    signs = draws.rng.integers(0, 2, size=(degree, *draws.shape, number + 1)) * 2.0 - 1.0
-    signs[..., :-1] *= np.sqrt(as_array(kernel.variance))
-    signs[..., -1] *= math.sqrt(as_float(kernel.offset))
-    slopes, offsets = constant(signs[..., :-1]), constant(signs[..., -1:])
-    weights = constant(draws.weights(*draws.shape) / math.sqrt(draws.num_features))
-
-    def values(X: tf.Tensor) -> tf.Tensor:
-        linear = tf.matmul(slopes, select_columns(kernel, X)[None, None], transpose_b=True)
-        return tf.einsum("sf,sfn->sn", weights, tf.reduce_prod(linear + offsets, axis=0))
-
-    return Features(values, 2 * degree * math.prod(draws.shape))
 
 
 @prior_sample.register(ArcCosine)

@@ -113,9 +113,9 @@ def sample_functions(
     :param input_dim: The number of columns of X; needed only if the model does not determine it.
     :return: The functions, from X ``[N, D]`` to ``[S, N, P]``, without the likelihood's noise.
     :raises ValueError: If a number is not positive, if this is called inside a compiled function,
-        or if the outputs are not combinations of independent latent GPs.
-    :raises NotImplementedError: For models of other kinds, for kernels whose prior cannot be drawn
-        from, and for inducing variables that cannot be computed for a function of the prior.
+        or if the outputs are not combinations of independent latent GPs; for models of other kinds,
+        for kernels whose prior cannot be drawn from, and for inducing variables that cannot be
+        computed for a function of the prior.
     """
     num_samples = integer("num_samples", num_samples, at_least=1)
     num_features = integer("num_features", num_features, at_least=1)

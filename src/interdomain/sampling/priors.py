@@ -13,7 +13,7 @@ from typing import NoReturn
 
 import tensorflow as tf
 from gpflow.inducing_variables import InducingPoints, InducingVariables
-from gpflow.kernels import Kernel, White
+from gpflow.kernels import Kernel, Polynomial, White
 from gpflow.utilities import Dispatcher
 
 from ..linalg.chunks import map_rows
@@ -54,19 +54,25 @@ def prior_sample(kernel: Kernel, draws: Draws) -> PriorSample:
 
     :param kernel: The kernel.
     :param draws: How many functions, of how many features each.
-    :raises NotImplementedError: For a kernel whose prior cannot be drawn from.
+    :raises ValueError: For a kernel whose prior cannot be drawn from.
     """
-    raise NotImplementedError(
-        f"kernel: no random features are known of {type(kernel).__name__}, to draw functions with; "
-        "use a kernel with a known spectrum, a FiniteRank kernel with its own features, "
-        "or register a function with interdomain.sampling.prior_sample.register."
+    raise_unknown(kernel)
+
+
+@prior_sample.register(Polynomial)  # which GPflow derives from Linear
+def raise_unknown(kernel: Kernel, draws: Draws | None = None) -> NoReturn:
+    """:raises ValueError: Always, with what to use."""
+    raise ValueError(
+        "kernel must be stationary, zonal, of finite rank or made of such kernels for functions to "
+        f"be drawn from its prior, found {type(kernel).__name__}; wrap it with its features in a "
+        "FiniteRank kernel, or draw values at given rows by model.predict_f_samples."
     )
 
 
 @prior_sample.register(White)
 def prior_sample_white(kernel: White, draws: Draws) -> NoReturn:
-    """:raises NotImplementedError: Always."""
-    raise NotImplementedError(
+    """:raises ValueError: Always."""
+    raise ValueError(
         "kernel: White is noise, independent at every point, of which no function of finite size "
         "can be drawn; leave it out of the kernel, and let the likelihood have the noise."
     )
@@ -76,7 +82,7 @@ project = Dispatcher("project")
 project.__doc__ = """The inducing variables of functions drawn from the prior, ``[S, M]``.
 
 ``project(inducing_variable, kernel, sample)``, for a ``sample`` of the ``kernel``: the linear
-functionals that u is, applied to each function. Raises NotImplementedError for combinations whose
+functionals that u is, applied to each function. Raises ValueError for combinations whose
 functionals are not known in closed form.
 """
 
@@ -85,12 +91,12 @@ functionals are not known in closed form.
 def project_unknown(
     inducing_variable: InducingVariables, kernel: Kernel, sample: PriorSample
 ) -> NoReturn:
-    """:raises NotImplementedError: Always."""
-    raise NotImplementedError(
+    """:raises ValueError: Always."""
+    raise ValueError(
         f"inducing_variable: what {type(inducing_variable).__name__} are of functions drawn from "
         f"{type(kernel).__name__} (as {type(sample).__name__}) is not known in closed form; use "
-        "the kernel's own features with a FiniteRank kernel, points, or register a function with "
-        "interdomain.sampling.project.register."
+        "the kernel's own features with a FiniteRank kernel, or points, or draw values at given "
+        "rows by model.predict_f_samples."
     )
 
 

@@ -58,11 +58,12 @@ class Parts(NamedTuple):
 def function_parts(model: Any, draws: Draws) -> Parts:
     """What the functions of a model are made of, by the kind of model.
 
-    :raises NotImplementedError: For another kind.
+    :raises ValueError: For another kind.
     """
-    raise NotImplementedError(
-        f"model: no functions can be drawn from {type(model).__name__}; pass an SVGP, SGPR, GPR or "
-        "VGP of gpflow.models, a model of interdomain.models, the posterior of one, or a kernel."
+    raise ValueError(
+        "model must be an SVGP, SGPR, GPR or VGP of gpflow.models, a model of interdomain.models, "
+        f"the posterior of one, or a kernel, found {type(model).__name__}; draw values at given "
+        "rows by model.predict_f_samples."
     )
 
 

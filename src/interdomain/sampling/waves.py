@@ -73,9 +73,9 @@ def unit_frequencies(
     """Angular frequencies ``[*shape, D]`` for a lengthscale of one, and the amplitudes ``[*shape]``
     of sinusoids whose mean is the kernel of variance one.
 
-    :raises NotImplementedError: For a kernel of another family.
+    :raises ValueError: For a kernel of another family.
     """
-    raise NotImplementedError(
+    raise ValueError(
         f"kernel: no frequencies can be drawn for {type(kernel).__name__}, whose spectral density "
         "is not known; use Matern12, Matern32, Matern52, SquaredExponential, Exponential, "
         "RationalQuadratic or Cosine of gpflow.kernels."
@@ -182,12 +182,12 @@ def prior_sample_periodic(kernel: Periodic, draws: Draws) -> PriorSample:
 
     The chords of such a circle are the sines that the periodic kernel is made of.
 
-    :raises NotImplementedError: For a kernel that is not a function of the sum of their squares.
+    :raises ValueError: For a kernel that is not a function of the sum of their squares.
     """
     base = kernel.base_kernel
     number = draws.count_columns(base)
     if number > 1 and hasattr(base, "K_r"):
-        raise NotImplementedError(
+        raise ValueError(
             f"kernel: Periodic({type(base).__name__}) of {number} columns is a function of the sum "
             "of sines, not of their squares, and no features of it are known; use a product of "
             "Periodic kernels of one column each, or a SquaredExponential base kernel."
