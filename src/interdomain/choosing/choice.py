@@ -12,7 +12,6 @@ from typing import Any, NamedTuple
 import gpflow
 import numpy as np
 import tensorflow as tf
-from gpflow.covariances import Kuf
 from gpflow.inducing_variables import InducingVariables
 from gpflow.kernels import Kernel
 
@@ -135,40 +134,36 @@ def choose_features(
     turns = _Turns(model, num_inducing, trials, rows, seed, progress)
     turns.subset = trials.make((turns.rows[0][:subset_size], turns.rows[1][:subset_size]))
     header = _header(model, num_inducing, rows)
-    kept = _read(path, header, resume=resume)
-    if kept:
+    if kept := _read(path, header, resume=resume):
         before, values = ([kept[f"{kind}_{k}"] for k in range(len(variables))] for kind in _KINDS)
         _assign(variables, before)
-        begun = turns.begin()
-        best = _Turn(begun, _block(turns.subset), before, values, kept["turns"].tolist())
+        best = _Turn(turns.begin(), _block(model), before, values, kept["turns"].tolist())
     else:
         best = turns.run(variables, subset_steps, max_turns)
     _assign(variables, best.values)
     frozen = tuple(n for n, p in model.feature_parameters.items() if p.trainable)
     for parameter in model.feature_parameters.values():
         gpflow.set_trainable(parameter, False)
-    pursuit, some = None, None
-    if not kept:
-        some = trials.make(rows)
-        some.inducing_variable, some.kernel = best.block
-        pursuit = pursue(
-            some,
-            num_inducing,
-            growth=trials.growth,
-            refit=trials.refit,
-            least_share=_LEAST_SHARE,
-            max_candidates=min(MOST_CANDIDATES, _CANDIDATES_EACH * num_inducing),
-            least_gain=_NO_GAIN_IS_ENOUGH if _hurts(best.densities) else LEAST_GAIN,
-            progress=progress,
-        )
-        kept = {"atoms": pursuit.atoms}
-        if path is not None:
-            after = [variable.numpy() for variable in variables]
-            _write(path, header, best, after, kept["atoms"])
-    block = best.dictionary.block(kept["atoms"])
-    if some is not None and not _same(block, _block(some), rows[0][:2]):
-        some = None
-    model.inducing_variable, model.kernel = block
+    if kept:
+        model.inducing_variable, model.kernel = best.dictionary.block(kept["atoms"])
+        return Choice(tuple(best.densities), None), frozen, None
+    some = trials.make(rows)
+    some.inducing_variable, some.kernel = best.block
+    pursuit = pursue(
+        some,
+        num_inducing,
+        growth=trials.growth,
+        refit=trials.refit,
+        least_share=_LEAST_SHARE,
+        max_candidates=min(MOST_CANDIDATES, _CANDIDATES_EACH * num_inducing),
+        least_gain=_NO_GAIN_IS_ENOUGH if _hurts(best.densities) else LEAST_GAIN,
+        dictionary=best.dictionary,
+        progress=progress,
+    )
+    if path is not None:
+        after = [variable.numpy() for variable in variables]
+        _write(path, header, best, after, pursuit.atoms)
+    model.inducing_variable, model.kernel = _block(some)
     return Choice(tuple(best.densities), pursuit), frozen, some
 
 
@@ -273,12 +268,6 @@ def _assign(variables: Sequence[tf.Variable], values: Sequence[Array]) -> None:
 
 def _block(model: Any) -> Block:
     return model.inducing_variable, model.kernel
-
-
-def _same(block: Block, other: Block, X: Array) -> bool:
-    """Whether the features are the same, in the same order."""
-    rows = tf.constant(X, gpflow.default_float())
-    return np.array_equal(Kuf(*block, rows), Kuf(*other, rows))
 
 
 _KINDS = ("before", "value")

@@ -23,9 +23,9 @@ from ..inducing_variables import (
     ProductInducingVariables,
     SphericalHarmonics,
 )
-from ..inducing_variables._eigenvalues import least_eigenvalue
 from ..inducing_variables._harmonic_growth import (
     NEGLIGIBLE_SHARE,
+    Spectrum,
     columns_by_scale,
     grown_chains,
     lifted_rows,
@@ -36,10 +36,7 @@ from ..kernels import FiniteRank, Periodized, ZonalKernel
 from ..kernels.periodic._waves import frequencies_of
 from ..sphere import num_harmonics
 from ..sphere._typing import Array, IntArray
-from ..sphere.chains import degrees_of, neighbours_of
-
-_LONGEST_GAP = 2
-"""So many degrees in a row that the kernel lacks have neighbours on both sides."""
+from ..sphere.chains import neighbours_of
 
 
 @dataclass(frozen=True, eq=False)
@@ -159,29 +156,21 @@ class HarmonicDictionary(Dictionary):
         return grown_chains(self.kernel, unit[:, order], weights, count, None)
 
     def neighbours(self, atoms: IntArray, limit: int | None = None) -> IntArray:
-        """Across up to two degrees of which the kernel has none; beyond, it ends."""
-        highest = int(degrees_of(atoms).max()) + 1 + _LONGEST_GAP
-        carried = np.array(self._degrees_up_to(highest))
-        # For each degree, how far it is to the next one that the kernel has.
-        steps = [min(carried[carried >= k] - k, default=highest) for k in range(highest + 1)]
-        seen, found = set(map(tuple, atoms.tolist())), []
+        """Across degrees that the kernel lacks; those with too small an eigenvalue are none."""
+        spectrum = Spectrum(self.kernel, self.harmonics.dimension, None)
+        seen, found = set(map(tuple, atoms.tolist())), list[tuple[int, ...]]()
         for atom in atoms:
             around = neighbours_of(atom[None])
             while len(around):
                 new = [chain for chain in map(tuple, around.tolist()) if chain not in seen]
                 seen.update(new)
-                found += [chain for chain in new if steps[abs(chain[-1])] == 0]
-                across = [chain for chain in new if 0 < steps[abs(chain[-1])] <= _LONGEST_GAP]
+                new = [chain for chain in new if spectrum.from_degree(abs(chain[-1])) > 0]
+                found += [chain for chain in new if spectrum.has_degree(abs(chain[-1]))]
+                across = [chain for chain in new if not spectrum.has_degree(abs(chain[-1]))]
                 around = neighbours_of(rows_of(across, atoms.shape[1]))
             if limit is not None and len(found) >= limit:
                 break
         return rows_of(found, atoms.shape[1])[:limit]
-
-    def _degrees_up_to(self, highest: int) -> list[int]:
-        degrees = self.kernel.nonzero_degrees(self.harmonics.dimension, highest)
-        values = self.kernel.eigenvalues(self.harmonics.dimension, degrees)
-        least = least_eigenvalue(values.dtype)
-        return [d for d, value in zip(degrees, values.numpy(), strict=True) if value >= least]
 
     def features(self, atoms: IntArray, *, alone: bool) -> Block:
         order = self.harmonics.column_order

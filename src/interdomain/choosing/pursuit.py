@@ -10,7 +10,6 @@ from typing import Any
 
 import numpy as np
 import tensorflow as tf
-from gpflow.base import RegressionData
 from tqdm import tqdm
 
 from ..covariances.pairs import Block
@@ -40,18 +39,11 @@ class PursuitRound:
     :ivar num_candidates: the number of features to choose from; 0 for the model before the first
         round, and for a last round that fills up with features of largest prior variance.
     :ivar elbo: the bound of the model with these features.
-    :ivar held_out: the mean log density of the held-out rows; None without ``validation_data``.
     """
 
     num_inducing: int
     num_candidates: int
     elbo: float
-    held_out: float | None
-
-    def __str__(self) -> str:
-        held_out = "" if self.held_out is None else f"{self.held_out:10.4f}"
-        counts = f"{self.num_inducing:9,}  {self.num_candidates:10,}"
-        return f"{counts}  {self.elbo:13.1f} {held_out:10}"
 
 
 @dataclass(frozen=True, eq=False)
@@ -64,8 +56,8 @@ class Pursuit:
     :ivar atoms: what its features are, ``[A, k]``: chains of degrees, or frequencies.
     :ivar reason: why the pursuit ended: "num_inducing" (there is no room for more features),
         "candidates" (there are no more features to choose from), "elbo" (the bound did not rise,
-        or no feature would raise it by ``least_gain``), "held_out" (the log density of held-out
-        rows did not rise), or "few" (the last round found too few features that are worth adding).
+        or no feature would raise it by ``least_gain``), or "few" (the last round found too few
+        features that are worth adding).
     """
 
     rounds: tuple[PursuitRound, ...]
@@ -74,10 +66,11 @@ class Pursuit:
     reason: str
 
     def __str__(self) -> str:
-        marks = ("*" if row == self.best else "" for row in range(len(self.rounds)))
-        lines = [f"{one} {mark}".rstrip() for one, mark in zip(self.rounds, marks, strict=True)]
-        head = " features  candidates          bound   held out"
-        return "\n".join([head, *lines, f"ended by {self.reason}"])
+        lines = [" features  candidates          bound"]
+        for row, one in enumerate(self.rounds):
+            mark = " *" if row == self.best else ""
+            lines.append(f"{one.num_inducing:9,}  {one.num_candidates:10,}  {one.elbo:13.1f}{mark}")
+        return "\n".join([*lines, f"ended by {self.reason}"])
 
 
 def pursue(
@@ -88,25 +81,28 @@ def pursue(
     refit: Callable[[Any, int], None] | None = None,
     steps: int = 6,
     max_candidates: int = MOST_CANDIDATES,
-    validation_data: RegressionData | None = None,
     least_gain: float = LEAST_GAIN,
     fill: bool = True,
     least_share: float = 0.0,
+    dictionary: Dictionary | None = None,
     progress: bool = True,
 ) -> Pursuit:
     """
     Do what :func:`interdomain.training.matching_pursuit` documents, for a model of any likelihood.
 
     :param model: a regression model or one with sites, with the methods ``draw``, ``elbo``,
-        ``residuals``, ``whitened_mean`` and ``predict_log_density``. Its features and its kernel
-        are replaced; what depends on them has to be up to date whenever it is asked for.
+        ``residuals`` and ``whitened_mean``. Its features and its kernel are replaced; what depends
+        on them has to be up to date whenever it is asked for.
     :param refit: trains the model for a number of steps after each round; None for no training.
     :param least_share: the pursuit ends after a round that adds fewer than this share of the
         features that it wanted: further rounds would find only a few neighbours of these.
+    :param dictionary: the arranged dictionary that the model's features were taken from already;
+        None to arrange it.
     :raises ValueError: for features that belong to no dictionary, or a model without its rows.
     """
     train = None if refit is None or not steps else functools.partial(refit, model, steps)
-    pursuit = _Pursuit(model, num_inducing, max_candidates, least_gain, validation_data, train)
+    most = max(max_candidates, num_inducing)
+    pursuit = _Pursuit(model, dictionary, most, max_candidates, least_gain, train)
     with tqdm(
         total=num_inducing,
         initial=pursuit.size,
@@ -133,18 +129,20 @@ class _Pursuit:
     def __init__(
         self,
         model: Any,
-        num_inducing: int,
+        dictionary: Dictionary | None,
+        pool_size: int,
         max_candidates: int,
         least_gain: float,
-        validation_data: RegressionData | None,
         train: Callable[[], None] | None,
     ) -> None:
-        self._model, self._max_candidates, self._least_gain = model, max_candidates, least_gain
-        self._validation_data, self._train = validation_data, train
+        self._model, self._train = model, train
+        self._max_candidates, self._least_gain = max_candidates, least_gain
         own, rows = dictionary_of(model), some_rows(model)
-        self._dictionary = own.arranged(rows)
-        self._replace(self._dictionary.atoms)
-        self._pool = self._dictionary.likeliest(rows, max(max_candidates, num_inducing))
+        if dictionary is None:
+            own = dictionary = own.arranged(rows)
+        self._dictionary = dictionary
+        self._replace(own.atoms)
+        self._pool = dictionary.likeliest(rows, pool_size)
         self.rounds = [self._round(0)]
         self._keep()
 
@@ -161,7 +159,7 @@ class _Pursuit:
             if ended is not None:
                 return ended
             if not self._end_round(before, num_candidates, bar):
-                return "elbo" if self.rounds[-1].held_out is None else "held_out"
+                return "elbo"
             if self.size - before < least_share * (wanted - before):
                 return "few"
         return "num_inducing"
@@ -173,21 +171,21 @@ class _Pursuit:
             rest = rest[np.cumsum(self._sizes(rest)) <= num_inducing - before]
         if len(rest):
             self._replace(np.concatenate([self.atoms, rest]))
-            self._end_round(before, 0, bar, only_held_out=True)
+            self._end_round(before, 0, bar, is_better=True)
 
     def _end_round(
-        self, before: int, num_candidates: int, bar: Any, *, only_held_out: bool = False
+        self, before: int, num_candidates: int, bar: Any, *, is_better: bool = False
     ) -> bool:
         """Whether the model is the best so far; if not, it is the best again.
 
-        :param only_held_out: Compare nothing but the log density of rows held out, if any.
+        :param is_better: Whether it is, whatever its bound.
         """
         bar.update(self.size - before)
         if self._train is not None and self._model.trainable_parameters:
             self._train()
         self.rounds.append(self._round(num_candidates))
         bar.set_postfix_str(f"bound {self.rounds[-1].elbo:.1f}")
-        if only_held_out and self._validation_data is None or self._better():
+        if is_better or self.rounds[-1].elbo > self.rounds[self.best].elbo:
             self._keep()
             return True
         self.atoms, block, values = self._best
@@ -208,16 +206,7 @@ class _Pursuit:
         self._model.inducing_variable, self._model.kernel = self._dictionary.block(atoms)
 
     def _round(self, num_candidates: int) -> PursuitRound:
-        elbo, held_out = float(self._model.elbo()), None
-        if self._validation_data is not None:
-            held_out = float(np.mean(self._model.predict_log_density(self._validation_data)))
-        return PursuitRound(self.size, num_candidates, elbo, held_out)
-
-    def _better(self) -> bool:
-        last, best = self.rounds[-1], self.rounds[self.best]
-        if last.held_out is not None and best.held_out is not None:
-            return last.held_out > best.held_out
-        return last.elbo > best.elbo
+        return PursuitRound(self.size, num_candidates, float(self._model.elbo()))
 
     def _grow(self, count: int, room: int) -> tuple[int, str | None]:
         """Add the best candidates, of about so many features, for which there is room.
@@ -272,9 +261,9 @@ def _decreasing(values: Any) -> IntArray:
 
 
 def some_rows(model: Any) -> Array:
-    """Inputs drawn from the rows, to average prior variances over."""
-    X, _ = model.draw(_POOL_ROWS)
-    return X  # type: ignore[no-any-return]
+    """Inputs of some rows, to average prior variances over."""
+    X: Array = model.draw(_POOL_ROWS)[0]
+    return X
 
 
 def dictionary_of(model: Any) -> Dictionary:

@@ -74,7 +74,7 @@ def grown_chains(
     :return: ``[M, d - 1]``, in the order in which they were taken; M = 0 if there are none.
     """
     dimension = unit.shape[1]
-    squares, spectrum = HarmonicSquares(unit, weights), _Spectrum(kernel, dimension, max_degree)
+    squares, spectrum = HarmonicSquares(unit, weights), Spectrum(kernel, dimension, max_degree)
     waiting: list[tuple[float, int, Raises]] = []
     num_below: Counter[Raises] = Counter()
     taken: list[Raises] = []
@@ -120,7 +120,7 @@ def _raised(raises: Raises, dimension: int) -> Iterator[Raises]:
                 yield (*below, (j, -1), *above)
 
 
-class _Spectrum:
+class Spectrum:
     """The eigenvalues of a kernel, of more and more degrees, as they are asked for."""
 
     def __init__(self, kernel: ZonalKernel, dimension: int, max_degree: int | None) -> None:

@@ -4,13 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from gpflow.base import RegressionData
-
 from .._arguments import boolean, integer, number
 from .._tracing import operation_by_operation
 from ..choosing.pursuit import LEAST_GAIN, MOST_CANDIDATES, Pursuit, pursue
 from ..models import StructuredSGPR
-from .arguments import pair_of_matrices
 from .loop import fit_quietly
 
 
@@ -21,7 +18,6 @@ def matching_pursuit(
     growth: float = 1.5,
     steps: int = 6,
     max_candidates: int = MOST_CANDIDATES,
-    validation_data: RegressionData | None = None,
     least_gain: float = LEAST_GAIN,
     fill: bool = True,
     progress: bool = True,
@@ -50,8 +46,8 @@ def matching_pursuit(
     If the kernel does not depend on the features, every feature that is added raises the bound,
     which remains a bound on the same evidence. Choosing features is then as safe as moving inducing
     points. With :class:`interdomain.kernels.FiniteRank` the prior consists of the features:
-    choosing them changes the model, and few rows can be overfitted. ``least_gain``, ``fill`` and
-    ``validation_data`` guard against that.
+    choosing them changes the model, and few rows can be overfitted. ``least_gain`` and ``fill``
+    guard against that, and :func:`fit_sgpr`, which holds rows out to choose by.
 
     :param model: a model whose features belong to a dictionary:
         :class:`~interdomain.inducing_variables.SphericalHarmonics`,
@@ -68,8 +64,6 @@ def matching_pursuit(
     :param max_candidates: the largest number of candidates by prior variance, and the largest
         number of neighbours. Neighbours of the features with the largest posterior means come
         first.
-    :param validation_data: held-out rows (X ``[n, D]``, Y ``[n, P]``): the pursuit ends when their
-        mean log density does not rise.
     :param least_gain: by how many nats a feature has to raise the bound to be added; when no
         candidate does, the pursuit ends. Among many candidates some fit the noise: with 0 these are
         added as well.
@@ -100,7 +94,6 @@ def matching_pursuit(
         refit=refit,
         steps=integer("steps", steps, at_least=0),
         max_candidates=integer("max_candidates", max_candidates, at_least=1),
-        validation_data=_checked(validation_data, (model.num_columns, model.num_latent_gps)),
         least_gain=number("least_gain", least_gain, at_least=0),
         fill=fill,
         progress=progress,
@@ -111,16 +104,3 @@ def refit(model: Any, steps: int) -> None:
     """Train all parameters of a model whose features will soon be others: nothing is compiled."""
     with operation_by_operation():
         fit_quietly(model, steps=steps, progress=False)
-
-
-def _checked(data: RegressionData | None, columns: tuple[int, int]) -> RegressionData | None:
-    if data is None:
-        return None
-    pair = pair_of_matrices("validation_data", data)
-    for name, matrix, count in zip("XY", pair, columns, strict=True):
-        if matrix.shape[1] != count:
-            raise ValueError(
-                f"validation_data: {name} must have the model's {count} columns, found "
-                f"{matrix.shape[1]}; pass rows of the same kind."
-            )
-    return pair
