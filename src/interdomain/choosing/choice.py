@@ -131,8 +131,7 @@ def choose_features(
     dictionary_of(model)  # refused before anything is trained
     rows = model.draw(_ROWS, seed=seed)
     variables = [parameter.unconstrained_variable for parameter in model.parameters]
-    turns = _Turns(model, num_inducing, trials, rows, seed, progress)
-    turns.subset = trials.make((turns.rows[0][:subset_size], turns.rows[1][:subset_size]))
+    turns = _Turns(model, num_inducing, trials, rows, subset_size, seed, progress)
     header = _header(model, num_inducing, rows)
     if kept := _read(path, header, resume=resume):
         before, values = ([kept[f"{kind}_{k}"] for k in range(len(variables))] for kind in _KINDS)
@@ -168,13 +167,7 @@ def choose_features(
 
 
 class _Turns:
-    """Input scales, trained with features that are chosen with them.
-
-    :ivar rows: those to train with.
-    :ivar subset: the model of fewer of these that is trained.
-    """
-
-    subset: Any
+    """Input scales, trained on few rows with features that are chosen with them."""
 
     def __init__(
         self,
@@ -182,6 +175,7 @@ class _Turns:
         num_inducing: int,
         trials: Trials,
         rows: tuple[Array, Array],
+        subset_size: int,
         seed: int,
         progress: bool,
     ) -> None:
@@ -189,11 +183,12 @@ class _Turns:
         self._start = _block(model)
         X, Y = rows
         order = np.random.default_rng(seed).permutation(len(X))
-        held_out = min(len(X) // 6, _MOST_HELD_OUT)
-        self.rows = X[order[held_out:]], Y[order[held_out:]]
+        count = min(len(X) // 6, _MOST_HELD_OUT)
+        few = order[count:][:subset_size]
+        self._subset = trials.make((X[few], Y[few]))
         # Of fewer than six rows none can be spared.
-        few = order[:held_out] if held_out else order
-        self._held_out = X[few], Y[few]
+        held_out = order[:count] if count else order
+        self._held_out = X[held_out], Y[held_out]
 
     def run(self, variables: list[tf.Variable], subset_steps: int, max_turns: int) -> _Turn:
         """Turn by turn; the best one by the log density of rows held out."""
@@ -201,7 +196,7 @@ class _Turns:
         def values() -> list[Array]:
             return [variable.numpy() for variable in variables]
 
-        subset, trials = self.subset, self._trials
+        subset, trials = self._subset, self._trials
         trials.train(subset, subset_steps)
         densities = [self._density()]
         first = values()
@@ -233,7 +228,7 @@ class _Turns:
 
         :raises ValueError: If there is no room for those that stay, and one of each family.
         """
-        model, num_inducing = self.subset, self._num_inducing
+        model, num_inducing = self._subset, self._num_inducing
         model.inducing_variable, model.kernel = self._start
         X = some_rows(model)
         dictionary = dictionary_of(model).arranged(X)
@@ -253,7 +248,7 @@ class _Turns:
         return dictionary
 
     def _density(self) -> float:
-        return float(np.mean(np.asarray(self.subset.predict_log_density(self._held_out))))
+        return float(np.mean(np.asarray(self._subset.predict_log_density(self._held_out))))
 
 
 def _hurts(turns: Sequence[float]) -> bool:
