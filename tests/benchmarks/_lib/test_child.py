@@ -2,29 +2,12 @@
 
 from __future__ import annotations
 
-import json
-import os
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from benchmarks._lib.child import Call, from_child, from_children
-from benchmarks._lib.processes import cores_of_this_process, worker_variables
-
-
-def test_the_environment_of_workers() -> None:
-    found = [json.loads(one["TF_CONFIG"]) for one in worker_variables(3)]
-    assert [one["task"] for one in found] == [{"type": "worker", "index": k} for k in range(3)]
-    assert all(one["cluster"] == found[0]["cluster"] for one in found)
-    assert len(set(found[0]["cluster"]["worker"])) == 3
-
-
-def test_cores(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(os, "sched_getaffinity", lambda _: {5, 3}, raising=False)
-    assert cores_of_this_process(1) == [3] and cores_of_this_process(2) == [3, 5]
-    with pytest.raises(RuntimeError, match="3 cores are needed, this process may use 2"):
-        cores_of_this_process(3)
 
 
 @pytest.fixture

@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 import pytest
 
-from benchmarks._lib import data, elevations
+from benchmarks._lib import data
 from benchmarks._lib.image_models import labelled_rows
-from benchmarks._lib.mixed_tables import Data, indicators
 from benchmarks._lib.splits import Split, normalise, seeded_rows, take_split
 
 
@@ -32,15 +30,12 @@ def test_table_with_stored_splits(tmp_path: Path) -> None:
         take_split(table, 1)
 
 
-def test_table_with_folds(tmp_path: Path) -> None:
+def test_tables_with_folds_and_without_splits(tmp_path: Path) -> None:
     fold = np.arange(20) % 4
     write_table(tmp_path, name="uci_keggdirected", fold=fold.astype(np.uint8))
     table = data.load_table("keggdirected", tmp_path)
     assert len(table.splits) == 4
     np.testing.assert_array_equal(table.splits[2][1], np.flatnonzero(fold == 2))
-
-
-def test_table_without_splits_is_split_by_seed(tmp_path: Path) -> None:
     write_table(tmp_path)
     table = data.load_table("yacht", tmp_path)
     first, again, other = take_split(table, 3), take_split(table, 3), take_split(table, 4)
@@ -57,45 +52,17 @@ def test_seeded_rows_are_a_partition() -> None:
         seeded_rows(10, seed=0, test_fraction=1.5)
 
 
-def test_missing_files_name_the_option_and_the_file(tmp_path: Path) -> None:
+def test_wrong_files(tmp_path: Path) -> None:
     with pytest.raises(data.DataError, match=r"pass --data-dir, .* uci_power\.npz"):
         data.load_table("power", None)
     with pytest.raises(data.DataError, match=r"--data-dir holds no uci_power\.npz") as error:
         data.load_table("power", tmp_path)
     assert str(tmp_path) not in str(error.value)
-
-
-def test_rows_that_are_not_finite_are_named(tmp_path: Path) -> None:
     X = np.ones((20, 3))
     X[7, 1] = np.nan
     write_table(tmp_path, X=X)
     with pytest.raises(data.DataError, match="1 rows that are not finite, the first is row 7"):
         data.load_table("yacht", tmp_path)
-
-
-def test_images(tmp_path: Path) -> None:
-    images = np.zeros((5, 4, 4), dtype=np.uint8)
-    labels = np.arange(5, dtype=np.uint8)
-    arrays = {"X_train": images, "Y_train": labels, "X_test": images, "Y_test": labels[:, None]}
-    np.savez(tmp_path / "mnist.npz", **arrays)
-    loaded = data.load_images("mnist", tmp_path)
-    assert loaded.X_train.shape == (5, 4, 4)
-    np.testing.assert_array_equal(loaded.Y_test, labels)  # one label per image, whatever the file
-
-
-def test_openml_columns_are_chosen_by_name(monkeypatch: pytest.MonkeyPatch) -> None:
-    datasets = pytest.importorskip("sklearn.datasets")
-    values = np.arange(768 * 10, dtype=np.float64).reshape(768, 10)
-    columns = ["heating_load", "cooling_load", *(f"x{i}" for i in range(8))]
-    found = SimpleNamespace(data=values, feature_names=columns)
-    monkeypatch.setattr(datasets, "fetch_openml", lambda **options: found)
-    table = data.load_table("energy", None)
-    np.testing.assert_array_equal(table.X, values[:, 2:])
-    np.testing.assert_array_equal(table.Y, values[:, :1])
-
-    found.data, found.feature_names = values[:, :9], columns[:9]
-    with pytest.raises(data.DataError, match=r"expected \(768, 8\)"):
-        data.load_table("energy", None)
 
 
 def test_normalisation_uses_training_rows_and_survives_constant_columns() -> None:
@@ -110,13 +77,6 @@ def test_normalisation_uses_training_rows_and_survives_constant_columns() -> Non
     np.testing.assert_allclose(split.X_train[:, 1:], 0.0, atol=1e-12)
     np.testing.assert_allclose(split.X_test[:, 1:], 0.0, atol=1e-12)
     np.testing.assert_allclose(split.Y_test * split.Y_scale + split.Y_mean, Y[20:])
-
-
-def test_columns_of_categories() -> None:
-    X = np.array([[1.0, 7], [2, 3], [3, 7], [4, 9]])
-    found, _ = indicators(Data(Split(X, X[:, :1], X[:1], X[:1, :1]), (1,)))
-    assert found.shape == (4, 4)
-    np.testing.assert_array_equal(found[:, 1:].argmax(axis=1), [1, 0, 1, 2])
 
 
 def test_rows_of_images() -> None:
@@ -140,12 +100,3 @@ def test_rows_of_images() -> None:
         ]
         for row, places in enumerate(order):
             assert all(rows.Y_train[places, 0] == labels[row])
-
-
-def test_rows_of_elevations() -> None:
-    latitude, longitude, heights = elevations.grid("synthetic", None, 20)
-    assert heights.shape == (len(latitude), len(longitude)) == (9, 18)
-    X = elevations.rows_of(latitude, longitude)
-    assert X.tolist()[1] == [latitude[0], longitude[1]]
-    train, test = elevations.split(1_000, 0)
-    assert (len(train), len(test), len(set(train) & set(test))) == (720, 200, 0)

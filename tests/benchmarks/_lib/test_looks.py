@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-import argparse
 import contextlib
-from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 import pytest
-import tensorflow as tf
 
 import interdomain as idm
 from benchmarks._lib import looks
-from benchmarks._lib.curves import draw_traces
 
 TRACE = [
     {"seconds": 2.0, "steps": 10.0, "nll": 3.0},
@@ -54,12 +50,6 @@ def test_looks_at_times_and_steps_do_not_count(monkeypatch: pytest.MonkeyPatch) 
     assert given == {"batch_size": 7, "callback_every": 1, "progress": False}
 
 
-def test_bound_per_row() -> None:
-    X, Y = np.arange(3.0)[:, None], np.ones([3, 1])
-    model = SimpleNamespace(elbo=lambda rows: tf.reduce_sum(rows[0]) - 23.0 * rows[1][0, 0])
-    assert looks.bound_per_row(model, X, Y, 40)() == pytest.approx(-0.5)
-
-
 def test_what_is_found_when() -> None:
     assert looks.at_time(TRACE, 4.0) == TRACE[1] and looks.at_time(TRACE, 9.0) is None
     assert looks.at_step(TRACE, 30) == TRACE[2] and looks.at_step(TRACE, 25) is None
@@ -67,17 +57,3 @@ def test_what_is_found_when() -> None:
     assert looks.common_steps([TRACE, TRACE[2:]], (10, 20)) is None
     assert looks.seconds_per_step(TRACE) == pytest.approx(6 / 20)
     assert looks.seconds_per_step(TRACE[:1]) == pytest.approx(0.2)
-
-
-def test_times_rise() -> None:
-    assert looks.rising_times("30,60") == [30.0, 60.0]
-    with pytest.raises(argparse.ArgumentTypeError, match="rising"):
-        looks.rising_times("60,30")
-
-
-def test_a_picture(tmp_path: Path) -> None:
-    path = tmp_path / "curves.png"
-    draw_traces(
-        path, {"a": {"one": TRACE, "other": TRACE[1:]}, "b": {"one": TRACE}}, {"nll": "NLL"}
-    )
-    assert 5_000 < path.stat().st_size < 150_000

@@ -9,9 +9,9 @@ from types import SimpleNamespace
 
 import pytest
 
-from benchmarks._lib import timing, vish_table
+from benchmarks._lib import timing
 from benchmarks._lib.memory import peak_bytes
-from benchmarks._lib.tables import PaperFigure, markdown, mean_and_deviation, ranges
+from benchmarks._lib.tables import PaperFigure
 from benchmarks._lib.timing import alternate, ratio, summarise
 
 
@@ -70,20 +70,3 @@ def test_verdicts_on_a_papers_figure() -> None:
     assert figure.verdict(0.180) == "no, worse"
     assert figure.verdict(0.060) == "no, better"
     assert PaperFigure(0.004, 0.00).verdict(0.0041) == "undecided, worse"
-
-
-def test_cells() -> None:
-    assert ranges([3, 0, 1, 2, 7]) == "0-3, 7"
-    assert mean_and_deviation([1.0]) == "1.000"
-    assert mean_and_deviation([1.0, 2.0]) == "1.500 ± 0.707"
-    lines = markdown(("a", "b"), [("1.50", None)]).splitlines()
-    assert [cell.strip() for cell in lines[2].strip("|").split("|")] == ["1.50", ""]
-    with pytest.raises(ValueError, match="2 headers"):
-        markdown(("a", "b"), [("1.50", None, "one more")])
-
-
-def test_signs_that_are_in_doubt_are_marked() -> None:
-    text, verdict = vish_table.paper_verdict("power", "vish", "nlpd", 0.06)
-    assert text == "-0.005 ± 0.03 (sign?)"
-    assert verdict == "undecided, worse; other sign: yes"
-    assert "sign" not in vish_table.paper_verdict("power", "vish", "mse", 0.05)[0]

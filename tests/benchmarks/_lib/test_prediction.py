@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import gpflow
 import numpy as np
 import pytest
 
-from benchmarks._lib.prediction import class_errors, gaussian_errors, two_class_scores
+from benchmarks._lib.prediction import gaussian_errors, two_class_scores
 
 
 def test_gaussian_errors() -> None:
@@ -14,23 +13,6 @@ def test_gaussian_errors() -> None:
     errors = gaussian_errors(Y, mean, np.full((2, 1), 4.0))
     assert errors["rmse"] == pytest.approx(np.sqrt(2.0))
     assert errors["nll"] == pytest.approx(0.5 * np.log(8.0 * np.pi) + 0.25)
-
-
-def test_errors_of_classes() -> None:
-    """Of two classes, and of three, of which q says the last."""
-    X = np.zeros((4, 1))
-    kernel = gpflow.kernels.SquaredExponential()
-    model = gpflow.models.SVGP(kernel, gpflow.likelihoods.Bernoulli(), X[:1].copy())
-    errors = class_errors(model, X, np.array([[0.0], [0.0], [0.0], [1.0]]))
-    assert errors == {"accuracy": 0.75, "nll": pytest.approx(np.log(2.0))}
-    model = gpflow.models.SVGP(
-        kernel,
-        gpflow.likelihoods.MultiClass(3),
-        X[:1].copy(),
-        num_latent_gps=3,
-        q_mu=np.array([[0.0, 0.0, 5.0]]),
-    )
-    assert class_errors(model, X, np.array([[2], [2], [2], [0]]))["accuracy"] == 0.75
 
 
 def test_area_under_the_curve_against_all_pairs() -> None:

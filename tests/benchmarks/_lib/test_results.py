@@ -45,17 +45,17 @@ class Squares(Benchmark):
         return ", ".join(str(record["result"]["square"]) for record in records)
 
 
-def test_key_does_not_depend_on_the_order_of_names() -> None:
-    assert configuration_key({"a": 1, "b": "x"}) == configuration_key({"b": "x", "a": 1})
-    assert configuration_key({"a": 1}) != configuration_key({"a": 2})
+def numbers(file: ResultFile) -> list[float]:
+    return [one["result"]["number"] for one in file.records()]
 
 
 def test_newest_record_counts_and_order_stays(tmp_path: Path) -> None:
+    assert configuration_key({"a": 1, "b": "x"}) == configuration_key({"b": "x", "a": 1})
     file = ResultFile(tmp_path / "new folder" / "results.jsonl")
     assert file.records() == []
     for number, split in [(1.0, 0), (2.0, 1), (3.0, 0)]:
         file.append(record(number, split=split))
-    assert [r["result"]["number"] for r in file.records()] == [3.0, 2.0]
+    assert numbers(file) == [3.0, 2.0]
 
 
 def test_numbers_that_are_not_finite_become_null(tmp_path: Path) -> None:
@@ -65,27 +65,21 @@ def test_numbers_that_are_not_finite_become_null(tmp_path: Path) -> None:
     assert file.records()[0]["more"] == [None, 3]
 
 
-@pytest.mark.parametrize("torn", [b'{"configuration": {"spl', b"\xff\xfe", b"[1, 2"])
-def test_a_torn_last_line_is_survived_and_mended(tmp_path: Path, torn: bytes) -> None:
+def test_broken_lines(tmp_path: Path) -> None:
+    """A last one that was not finished is mended, or kept where only its end is missing; one in the
+    middle is an error."""
     file = ResultFile(tmp_path / "results.jsonl")
-    file.append(record(1.0, split=0))
-    with file.path.open("ab") as stream:
-        stream.write(torn)
-    assert len(file.records()) == 1
-    file.append(record(2.0, split=1))
-    assert [r["result"]["number"] for r in file.records()] == [1.0, 2.0]
-
-
-def test_a_last_line_that_only_lacks_its_end_is_kept(tmp_path: Path) -> None:
-    file = ResultFile(tmp_path / "results.jsonl")
-    file.append(record(1.0, split=0))
+    for torn in (b'{"configuration": {"spl', b"\xff\xfe"):
+        file.path.unlink(missing_ok=True)
+        file.append(record(1.0, split=0))
+        with file.path.open("ab") as stream:
+            stream.write(torn)
+        assert numbers(file) == [1.0]
+        file.append(record(2.0, split=1))
+        assert numbers(file) == [1.0, 2.0]
     file.path.write_bytes(file.path.read_bytes().rstrip(b"\n"))
-    file.append(record(2.0, split=1))
-    assert [r["result"]["number"] for r in file.records()] == [1.0, 2.0]
-
-
-def test_a_broken_line_in_the_middle_is_an_error(tmp_path: Path) -> None:
-    file = ResultFile(tmp_path / "results.jsonl")
+    file.append(record(3.0, split=2))
+    assert numbers(file) == [1.0, 2.0, 3.0]
     file.path.write_text('{"broken\n{"configuration": {}}\n')
     with pytest.raises(ValueError, match=r"line 1 of results\.jsonl is not a record"):
         file.records()
@@ -121,10 +115,8 @@ def test_a_failure_is_reported_and_tried_again(
 
 def test_a_record_says_where_it_comes_from_without_paths(tmp_path: Path) -> None:
     Squares().main(["--results", str(tmp_path), "--numbers", "1"])
-    (written,) = ResultFile(tmp_path / "squares.jsonl").records()
-    assert {"python", "cores", "packages", "commit"} <= set(written["environment"])
     text = (tmp_path / "squares.jsonl").read_text()
-    assert str(tmp_path) not in text and str(Path(__file__).parents[3]) not in text
+    assert "commit" in text and str(tmp_path) not in text
 
 
 def test_short_results_stay_out_of_the_stored_ones(

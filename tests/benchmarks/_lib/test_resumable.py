@@ -9,7 +9,7 @@ import gpflow
 import numpy as np
 import pytest
 
-from benchmarks._lib.resumable import Curve, read_curve, seconds_per_step, train, training_folder
+from benchmarks._lib.resumable import Curve, read_curve, train
 
 
 def test_curve_forgets_what_a_resumed_training_does_again(tmp_path: Path) -> None:
@@ -27,24 +27,6 @@ def test_curve_forgets_what_a_resumed_training_does_again(tmp_path: Path) -> Non
     ended = Curve(path, lambda model: pytest.fail("evaluated again"))
     ended(25, None)
     assert read_curve(path) == points
-
-
-def test_seconds_per_step_leave_the_tracing_out() -> None:
-    curve = [{"step": 10, "seconds": 9.0}, {"step": 20, "seconds": 10.0}]
-    assert seconds_per_step(curve) == pytest.approx(0.1)
-    assert seconds_per_step(curve[:1]) == pytest.approx(0.9)
-
-
-def test_folders_of_trainings(tmp_path: Path) -> None:
-    configurations: list[dict[str, Any]] = [{"steps": 1}, {"steps": 2}]
-    folder, other = (
-        training_folder(tmp_path, "name", configuration, start_afresh=False)
-        for configuration in configurations
-    )
-    assert folder != other and folder.parent == tmp_path / "checkpoints"
-    folder.mkdir(parents=True)
-    training_folder(tmp_path, "name", configurations[0], start_afresh=True)
-    assert not folder.exists()
 
 
 @pytest.mark.slow
