@@ -186,7 +186,6 @@ def test_the_families_are_found() -> None:
         "inducing_variables/spherical_harmonics.py",
         "covariances/spherical_harmonics.py",
         "covariances/finite_rank.py",
-        "covariances/finite_rank_levels.py",
         "covariances/kvus.py",
         "covariances/_lifted_inputs.py",
     }

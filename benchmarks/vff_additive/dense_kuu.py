@@ -5,11 +5,12 @@ A model factorises this Kuu as it does that of any other inducing variable.
 
 from __future__ import annotations
 
-from gpflow.kernels import Matern32, Sum
+import tensorflow as tf
+from gpflow.kernels import Kernel, Matern32, Sum
 
 from interdomain.covariances import Kuu_operator
-from interdomain.covariances.dispatch import Kuu_operator_full_matrix
 from interdomain.inducing_variables import IntervalFourierFeatures, SumInducingVariables
+from interdomain.linalg import full_operator
 
 
 class DenseFeatures(IntervalFourierFeatures):
@@ -20,5 +21,16 @@ class DenseSum(SumInducingVariables):
     """A sum of which no block is known to be independent of the others."""
 
 
-Kuu_operator.register(DenseFeatures, Matern32)(Kuu_operator_full_matrix)
-Kuu_operator.register(DenseSum, Sum)(Kuu_operator_full_matrix)
+def register_dense(features: type, base: type, kernel_class: type[Kernel]) -> None:
+    """The operator of the base class as a dense matrix, to be factorised."""
+    structured = Kuu_operator.dispatch(base, kernel_class)
+
+    def dense(inducing_variable: object, kernel: Kernel, *, jitter: float = 0.0) -> object:
+        matrix = structured(inducing_variable, kernel).to_dense()
+        return full_operator(matrix + jitter * tf.eye(tf.shape(matrix)[0], dtype=matrix.dtype))
+
+    Kuu_operator.register(features, kernel_class)(dense)
+
+
+register_dense(DenseFeatures, IntervalFourierFeatures, Matern32)
+register_dense(DenseSum, SumInducingVariables, Sum)

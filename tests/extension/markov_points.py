@@ -12,7 +12,7 @@ import gpflow
 import numpy as np
 import tensorflow as tf
 from gpflow.base import TensorType
-from gpflow.covariances import Kuf, Kuu
+from gpflow.covariances import Kuf
 from gpflow.kernels import Matern12
 
 from interdomain.covariances import Kuu_operator
@@ -59,10 +59,3 @@ def Kuu_operator_markov_points(
     """A Markov chain; nothing is factorised, so there is no jitter."""
     gaps = tf.constant(np.diff(points.places), gpflow.default_float())
     return MarkovChain(tf.exp(-gaps / kernel.lengthscales), tf.convert_to_tensor(kernel.variance))
-
-
-@Kuu.register(MarkovPoints, Matern12)
-def Kuu_markov_points(points: MarkovPoints, kernel: Matern12, *, jitter: float = 0.0) -> tf.Tensor:
-    """The dense matrix, for GPflow's own consumers."""
-    matrix = Kuu_operator_markov_points(points, kernel).to_dense()
-    return tf.linalg.set_diag(matrix, tf.linalg.diag_part(matrix) + tf.cast(jitter, matrix.dtype))

@@ -12,14 +12,11 @@ from ..inducing_variables import ActivationFeatures
 from ..kernels import ZonalKernel
 from ..sphere import num_harmonics, zonal_series
 from ._lifted_inputs import inverse_eigenvalues, radial_and_unit
+from .dispatch import Kuf_shapes, Kuu_shapes
 
 
 @Kuf.register(ActivationFeatures, ZonalKernel, object)
-@check_shapes(
-    "inducing_variable: [M, D, 1]",
-    "Xnew: [batch..., N, E]",
-    "return: [M, batch..., N]",
-)
+@Kuf_shapes
 def Kuf_activation_features(
     inducing_variable: ActivationFeatures, kernel: ZonalKernel, Xnew: TensorType
 ) -> tf.Tensor:
@@ -77,10 +74,7 @@ def inner_products(
 
 
 @Kuu.register(ActivationFeatures, ZonalKernel)
-@check_shapes(
-    "inducing_variable: [M, D, 1]",
-    "return: [M, M]",
-)
+@Kuu_shapes
 def Kuu_activation_features(
     inducing_variable: ActivationFeatures, kernel: ZonalKernel, *, jitter: float = 0.0
 ) -> tf.Tensor:

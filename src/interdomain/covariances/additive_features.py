@@ -12,7 +12,7 @@ import numpy as np
 import tensorflow as tf
 from check_shapes import check_shapes
 from gpflow.base import TensorType
-from gpflow.covariances import Kuf, Kuu
+from gpflow.covariances import Kuf
 
 from ..inducing_variables.additive_features import AdditiveFeatures, EffectFeatures
 from ..kernels import Additive
@@ -24,7 +24,7 @@ from ..linalg import diagonal_operator
 from ..linalg.diagonal import Diagonal
 from ..sphere._typing import IntArray
 from .columns import num_input_columns
-from .dispatch import Kuu_operator
+from .dispatch import Kuf_shapes, Kuu_operator
 from .domains import Kuf_in_domain, clipped_to
 from .finite_rank import are_among
 
@@ -79,11 +79,7 @@ def are_among_effect(some: EffectFeatures, features: EffectFeatures) -> bool:
 
 @Kuf.register(AdditiveFeatures, Additive, object)
 @Kuf.register(EffectFeatures, EffectKernel, object)
-@check_shapes(
-    "inducing_variable: [M, D, 1]",
-    "Xnew: [batch..., N, E]",
-    "return: [M, batch..., N]",
-)
+@Kuf_shapes
 def Kuf_additive_features(
     inducing_variable: AdditiveFeatures | EffectFeatures,
     kernel: Additive | EffectKernel,
@@ -190,22 +186,6 @@ def Kuu_operator_additive_features(
 ) -> Diagonal:
     """The diagonal; ``jitter`` is not added, because a diagonal needs no factorisation."""
     return diagonal_operator(1 / prior_variances(inducing_variable, kernel))
-
-
-@Kuu.register(AdditiveFeatures, Additive)
-@Kuu.register(EffectFeatures, EffectKernel)
-@check_shapes(
-    "inducing_variable: [M, D, 1]",
-    "return: [M, M]",
-)
-def Kuu_additive_features(
-    inducing_variable: AdditiveFeatures | EffectFeatures,
-    kernel: Additive | EffectKernel,
-    *,
-    jitter: float = 0.0,
-) -> tf.Tensor:
-    """The dense matrix, for consumers that need one; ``jitter`` is added as GPflow asks."""
-    return tf.linalg.diag(1 / prior_variances(inducing_variable, kernel) + jitter)
 
 
 @explained_terms.register(AdditiveFeatures, Additive)

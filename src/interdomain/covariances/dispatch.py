@@ -6,6 +6,7 @@ from typing import Any, NoReturn
 
 import gpflow
 import tensorflow as tf
+from check_shapes import check_shapes
 from gpflow.covariances import Kuf, Kuu
 from gpflow.inducing_variables import InducingVariables
 from gpflow.kernels import Kernel
@@ -34,6 +35,23 @@ Kvu.__doc__ = """The covariance between two sets of inducing variables, ``[K, M]
 Either may be ``InducingPoints``, whatever the other is. Other pairs are registered by their
 families.
 """
+
+
+# Of the functions that families register.
+Kuf_shapes = check_shapes(
+    "inducing_variable: [M, D, 1]",
+    "Xnew: [batch..., N, E]",
+    "return: [M, batch..., N]",
+)
+Kuu_shapes = check_shapes(
+    "inducing_variable: [M, D, 1]",
+    "return: [M, M]",
+)
+Kvu_shapes = check_shapes(
+    "iv_v: [K, D, 1]",
+    "iv_u: [M, E, 1]",
+    "return: [K, M]",
+)
 
 
 @Kuu_operator.register(InducingVariables, Kernel)
@@ -67,11 +85,25 @@ def _raise_no_covariance(inducing_variable: InducingVariables, kernel: Kernel) -
 
 
 @Kuu.register(InterDomainInducingVariables, Kernel)
-def Kuu_wrong_kernel(
+@Kuu_shapes
+def Kuu_of_operator(
     inducing_variable: InterDomainInducingVariables, kernel: Kernel, *, jitter: float = 0.0
-) -> NoReturn:
-    """:raises ValueError: Always; a family registers the kernels it works with."""
-    _raise_no_covariance(inducing_variable, kernel)
+) -> tf.Tensor:
+    """The dense matrix of a family that has registered its operator, for consumers that need one;
+    ``jitter`` is added as GPflow asks.
+
+    :raises ValueError: If the inducing variable has no covariance with this kernel.
+    """
+    kinds = type(inducing_variable), type(kernel)
+    if Kuu_operator.dispatch(*kinds) is Kuu_operator_full_matrix:
+        _raise_no_covariance(inducing_variable, kernel)
+    return with_jitter(Kuu_operator(inducing_variable, kernel).to_dense(), jitter)
+
+
+def with_jitter(matrix: tf.Tensor, jitter: float) -> tf.Tensor:
+    """The matrix with ``jitter`` added to its diagonal."""
+    diagonal = tf.linalg.diag_part(matrix) + tf.cast(jitter, matrix.dtype)
+    return tf.linalg.set_diag(matrix, diagonal)
 
 
 @Kuf.register(InterDomainInducingVariables, Kernel, object)

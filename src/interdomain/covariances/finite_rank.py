@@ -25,9 +25,9 @@ from ..inducing_variables import (
 from ..inducing_variables.base import DecomposedInducingVariables
 from ..kernels import FiniteRank
 from ..kernels.finite_rank import explained_covariance, explained_terms, whitened_features
-from ..linalg import full_operator, square_root
+from ..linalg import square_root
 from .columns import num_input_columns, with_input_columns
-from .dispatch import Kuu_operator, Kvu
+from .dispatch import Kuu_operator, Kvu, with_jitter
 from .domains import Kuf_in_domain
 
 are_among = Dispatcher("are_among")
@@ -150,17 +150,7 @@ def Kuu_finite_rank_points(
     """The base kernel's at its own points; at others the values of f there."""
     if inducing_variable is kernel.inducing_variable:
         return Kuu(inducing_variable, kernel.kernel, jitter=jitter)
-    matrix = kernel(inducing_variable.Z)
-    diagonal = tf.linalg.diag_part(matrix) + tf.cast(jitter, matrix.dtype)
-    return tf.linalg.set_diag(matrix, diagonal)
-
-
-@Kuu_operator.register(InducingPoints, FiniteRank)
-def Kuu_operator_finite_rank_points(
-    inducing_variable: InducingPoints, kernel: FiniteRank, *, jitter: float = 0.0
-) -> tf.linalg.LinearOperator:
-    """No structure, as of any points."""
-    return full_operator(Kuu(inducing_variable, kernel, jitter=jitter))
+    return with_jitter(kernel(inducing_variable.Z), jitter)
 
 
 @Kuf.register(InducingPoints, FiniteRank, object)

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import gpflow
 import tensorflow as tf
-from check_shapes import check_shapes
 from gpflow.base import TensorType
 from gpflow.covariances import Kuf, Kuu
 
@@ -12,6 +10,7 @@ from ..inducing_variables import FourierFeatures
 from ..kernels import HarmonizableComponent
 from ..kernels._columns import as_rows, num_columns
 from .columns import num_input_columns
+from .dispatch import Kuf_shapes, Kuu_shapes, with_jitter
 
 
 @num_input_columns.register(FourierFeatures, HarmonizableComponent)
@@ -23,11 +22,7 @@ def num_input_columns_fourier_features(
 
 
 @Kuf.register(FourierFeatures, HarmonizableComponent, object)
-@check_shapes(
-    "inducing_variable: [M, D, 1]",
-    "Xnew: [batch..., N, E]",
-    "return: [M, batch..., N]",
-)
+@Kuf_shapes
 def Kuf_fourier_features(
     inducing_variable: FourierFeatures, kernel: HarmonizableComponent, Xnew: TensorType
 ) -> tf.Tensor:
@@ -41,10 +36,7 @@ def Kuf_fourier_features(
 
 
 @Kuu.register(FourierFeatures, HarmonizableComponent)
-@check_shapes(
-    "inducing_variable: [M, D, 1]",
-    "return: [M, M]",
-)
+@Kuu_shapes
 def Kuu_fourier_features(
     inducing_variable: FourierFeatures, kernel: HarmonizableComponent, *, jitter: float = 0.0
 ) -> tf.Tensor:
@@ -52,8 +44,7 @@ def Kuu_fourier_features(
     w = inducing_variable.validate_kernel(kernel)
     rows = kept_rows(inducing_variable, kernel.fourier_correlations(w))
     matrix = kept_rows(inducing_variable, tf.linalg.matrix_transpose(rows))
-    diagonal = tf.linalg.diag_part(matrix) + tf.cast(jitter, gpflow.default_float())
-    return tf.linalg.set_diag(matrix, diagonal)
+    return with_jitter(matrix, jitter)
 
 
 def kept_rows(inducing_variable: FourierFeatures, rows: tf.Tensor) -> tf.Tensor:

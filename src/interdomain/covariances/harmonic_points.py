@@ -8,9 +8,8 @@ from typing import Any
 
 import numpy as np
 import tensorflow as tf
-from check_shapes import check_shapes
 from gpflow.base import TensorType
-from gpflow.covariances import Kuf, Kuu
+from gpflow.covariances import Kuf
 
 from ..inducing_variables import HarmonicInducingPoints
 from ..inducing_variables.harmonic_points import ComponentInducingPoints
@@ -21,7 +20,7 @@ from ..linalg import block_diagonal, full_operator
 from ..sphere._typing import Array
 from .blocks import BlockBatch, block_batches
 from .columns import num_input_columns, with_input_columns
-from .dispatch import Kuu_operator
+from .dispatch import Kuf_shapes, Kuu_operator, with_jitter
 
 
 class HarmonicBlocks(BlockBatch):
@@ -78,8 +77,7 @@ class HarmonicBlocks(BlockBatch):
         points = self._points()
         sums = self._sums(of_base, points, points, np.asarray(weights), representatives, split=True)
         matrix = sums + tf.linalg.matrix_transpose(sums)
-        diagonal = tf.linalg.diag_part(matrix) + jitter
-        return full_operator(tf.linalg.set_diag(matrix, diagonal))
+        return full_operator(with_jitter(matrix, jitter))
 
     def _representatives(self) -> tuple[Array, Array]:
         """One of each pair of exponents s and -s, and 1/2 where they are the same."""
@@ -190,11 +188,7 @@ def _ordered(batches: list[BlockBatch], parts: list[list[Any]]) -> list[Any]:
 
 
 @Kuf.register(HarmonicPoints, HarmonicKernels, object)
-@check_shapes(
-    "inducing_variable: [M, D, 1]",
-    "Xnew: [batch..., N, E]",
-    "return: [M, batch..., N]",
-)
+@Kuf_shapes
 def Kuf_harmonic(
     inducing_variable: HarmonicInducingPoints | ComponentInducingPoints,
     kernel: HarmonicKernel | HarmonicComponent | SetKernel,
@@ -224,18 +218,3 @@ def Kuu_operator_harmonic(
     matrices = [tf.unstack(batch.operator(jitter).to_dense()) for batch in batches]
     operators = [full_operator(matrix) for matrix in _ordered(batches, matrices)]
     return operators[0] if len(operators) == 1 else block_diagonal(operators)
-
-
-@Kuu.register(HarmonicPoints, HarmonicKernels)
-@check_shapes(
-    "inducing_variable: [M, D, 1]",
-    "return: [M, M]",
-)
-def Kuu_harmonic(
-    inducing_variable: HarmonicInducingPoints | ComponentInducingPoints,
-    kernel: HarmonicKernel | HarmonicComponent | SetKernel,
-    *,
-    jitter: float = 0.0,
-) -> tf.Tensor:
-    """The dense block-diagonal matrix."""
-    return Kuu_operator_harmonic(inducing_variable, kernel, jitter=jitter).to_dense()

@@ -13,12 +13,10 @@ from __future__ import annotations
 
 import math
 
-import gpflow
 import numpy as np
 import tensorflow as tf
-from check_shapes import check_shapes
 from gpflow.base import TensorType
-from gpflow.covariances import Kuf, Kuu
+from gpflow.covariances import Kuf
 from gpflow.kernels import Matern12, Matern32, Matern52, Stationary
 
 from ..inducing_variables import IntervalFourierFeatures
@@ -26,7 +24,7 @@ from ..kernels._columns import num_columns, select_columns, with_columns
 from ..linalg import low_rank_operator
 from ..sphere._typing import Array
 from .columns import num_input_columns
-from .dispatch import Kuu_operator
+from .dispatch import Kuf_shapes, Kuu_operator
 from .domains import Domain, Kuf_in_domain, domain
 
 _MATERNS = (Matern12, Matern32, Matern52)
@@ -112,11 +110,7 @@ def _waves(inducing_variable: IntervalFourierFeatures, x: tf.Tensor) -> tf.Tenso
 
 
 @Kuf_in_domain.register(IntervalFourierFeatures, _MATERNS, object)
-@check_shapes(
-    "inducing_variable: [M, D, 1]",
-    "Xnew: [batch..., N, E]",
-    "return: [M, batch..., N]",
-)
+@Kuf_shapes
 def Kuf_in_domain_interval_fourier_features(
     inducing_variable: IntervalFourierFeatures, kernel: Stationary, Xnew: TensorType
 ) -> tf.Tensor:
@@ -125,11 +119,7 @@ def Kuf_in_domain_interval_fourier_features(
 
 
 @Kuf.register(IntervalFourierFeatures, _MATERNS, object)
-@check_shapes(
-    "inducing_variable: [M, D, 1]",
-    "Xnew: [batch..., N, E]",
-    "return: [M, batch..., N]",
-)
+@Kuf_shapes
 def Kuf_interval_fourier_features(
     inducing_variable: IntervalFourierFeatures, kernel: Stationary, Xnew: TensorType
 ) -> tf.Tensor:
@@ -160,20 +150,6 @@ def Kuf_interval_fourier_features(
         )
         outside = tf.where(distance > 0, tf.exp(-r) * polynomial, outside)
     return tf.where((below > 0) | (above > 0), outside, inside)
-
-
-@Kuu.register(IntervalFourierFeatures, _MATERNS)
-@check_shapes(
-    "inducing_variable: [M, D, 1]",
-    "return: [M, M]",
-)
-def Kuu_interval_fourier_features(
-    inducing_variable: IntervalFourierFeatures, kernel: Stationary, *, jitter: float = 0.0
-) -> tf.Tensor:
-    """The dense matrix, for consumers that need one; ``jitter`` is added as GPflow asks."""
-    matrix = Kuu_operator_interval_fourier_features(inducing_variable, kernel).to_dense()
-    diagonal = tf.linalg.diag_part(matrix) + tf.cast(jitter, gpflow.default_float())
-    return tf.linalg.set_diag(matrix, diagonal)
 
 
 @Kuu_operator.register(IntervalFourierFeatures, _MATERNS)

@@ -6,7 +6,6 @@ from typing import NoReturn
 
 import numpy as np
 import tensorflow as tf
-from check_shapes import check_shapes
 from gpflow.covariances import Kuf
 from gpflow.inducing_variables import InducingPoints, InducingVariables
 from gpflow.kernels import Kernel, Sum
@@ -19,7 +18,7 @@ from ..inducing_variables import (
 )
 from ..kernels import DecomposedKernel, ZonalKernel
 from .activation_features import inner_products
-from .dispatch import Kvu
+from .dispatch import Kvu, Kvu_shapes
 from .pairs import pair_blocks
 from .spherical_harmonics import Kuu_diagonal
 
@@ -34,22 +33,14 @@ def Kvu_unknown(iv_v: InducingVariables, iv_u: InducingVariables, kernel: Kernel
 
 
 @Kvu.register(InducingPoints, InducingPoints, Kernel)
-@check_shapes(
-    "iv_v: [K, D, 1]",
-    "iv_u: [M, D, 1]",
-    "return: [K, M]",
-)
+@Kvu_shapes
 def Kvu_points_points(iv_v: InducingPoints, iv_u: InducingPoints, kernel: Kernel) -> tf.Tensor:
     """``k(w, z)`` (eq. 25)."""
     return kernel(iv_v.Z, iv_u.Z)
 
 
 @Kvu.register(InducingPoints, InterDomainInducingVariables, Kernel)
-@check_shapes(
-    "iv_v: [K, D, 1]",
-    "iv_u: [M, E, 1]",
-    "return: [K, M]",
-)
+@Kvu_shapes
 def Kvu_points_inter_domain(
     iv_v: InducingPoints, iv_u: InterDomainInducingVariables, kernel: Kernel
 ) -> tf.Tensor:
@@ -58,11 +49,7 @@ def Kvu_points_inter_domain(
 
 
 @Kvu.register(InterDomainInducingVariables, InducingPoints, Kernel)
-@check_shapes(
-    "iv_v: [K, D, 1]",
-    "iv_u: [M, E, 1]",
-    "return: [K, M]",
-)
+@Kvu_shapes
 def Kvu_inter_domain_points(
     iv_v: InterDomainInducingVariables, iv_u: InducingPoints, kernel: Kernel
 ) -> tf.Tensor:
@@ -71,11 +58,7 @@ def Kvu_inter_domain_points(
 
 
 @Kvu.register(SphericalHarmonics, SphericalHarmonics, ZonalKernel)
-@check_shapes(
-    "iv_v: [K, D, 1]",
-    "iv_u: [M, D, 1]",
-    "return: [K, M]",
-)
+@Kvu_shapes
 def Kvu_harmonics_harmonics(
     iv_v: SphericalHarmonics, iv_u: SphericalHarmonics, kernel: ZonalKernel
 ) -> tf.Tensor:
@@ -97,11 +80,7 @@ def Kvu_harmonics_harmonics(
 
 
 @Kvu.register(ActivationFeatures, SphericalHarmonics, ZonalKernel)
-@check_shapes(
-    "iv_v: [K, D, 1]",
-    "iv_u: [M, D, 1]",
-    "return: [K, M]",
-)
+@Kvu_shapes
 def Kvu_activations_harmonics(
     iv_v: ActivationFeatures, iv_u: SphericalHarmonics, kernel: ZonalKernel
 ) -> tf.Tensor:
@@ -123,11 +102,7 @@ def Kvu_activations_harmonics(
 
 
 @Kvu.register(SphericalHarmonics, ActivationFeatures, ZonalKernel)
-@check_shapes(
-    "iv_v: [K, D, 1]",
-    "iv_u: [M, D, 1]",
-    "return: [K, M]",
-)
+@Kvu_shapes
 def Kvu_harmonics_activations(
     iv_v: SphericalHarmonics, iv_u: ActivationFeatures, kernel: ZonalKernel
 ) -> tf.Tensor:
@@ -137,11 +112,7 @@ def Kvu_harmonics_activations(
 
 
 @Kvu.register(ActivationFeatures, ActivationFeatures, ZonalKernel)
-@check_shapes(
-    "iv_v: [K, D, 1]",
-    "iv_u: [M, D, 1]",
-    "return: [K, M]",
-)
+@Kvu_shapes
 def Kvu_activations_activations(
     iv_v: ActivationFeatures, iv_u: ActivationFeatures, kernel: ZonalKernel
 ) -> tf.Tensor:
@@ -152,11 +123,7 @@ def Kvu_activations_activations(
 
 
 @Kvu.register(SumInducingVariables, SumInducingVariables, (Sum, DecomposedKernel))
-@check_shapes(
-    "iv_v: [K, D, 1]",
-    "iv_u: [M, E, 1]",
-    "return: [K, M]",
-)
+@Kvu_shapes
 def Kvu_sums(
     iv_v: SumInducingVariables, iv_u: SumInducingVariables, kernel: Sum | DecomposedKernel
 ) -> tf.Tensor:

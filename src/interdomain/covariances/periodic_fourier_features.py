@@ -8,7 +8,7 @@ import numpy as np
 import tensorflow as tf
 from check_shapes import check_shapes
 from gpflow.base import TensorType
-from gpflow.covariances import Kuf, Kuu
+from gpflow.covariances import Kuf
 
 from .._arguments import warn
 from ..inducing_variables import PeriodicFourierFeatures
@@ -20,7 +20,7 @@ from ..kernels.periodic._waves import frequencies_of
 from ..linalg import diagonal_operator
 from ..linalg.diagonal import Diagonal
 from .columns import num_input_columns
-from .dispatch import Kuu_operator
+from .dispatch import Kuf_shapes, Kuu_operator
 from .domains import Domain, domain
 
 
@@ -46,11 +46,7 @@ def domain_periodic_fourier_features(
 
 
 @Kuf.register(PeriodicFourierFeatures, Periodized, object)
-@check_shapes(
-    "inducing_variable: [M, D, 1]",
-    "Xnew: [batch..., N, E]",
-    "return: [M, batch..., N]",
-)
+@Kuf_shapes
 def Kuf_periodic_fourier_features(
     inducing_variable: PeriodicFourierFeatures, kernel: Periodized, Xnew: TensorType
 ) -> tf.Tensor:
@@ -94,18 +90,6 @@ def Kuu_diagonal(inducing_variable: PeriodicFourierFeatures, kernel: Periodized)
     least = 1e4 * float(np.sqrt(np.finfo(densities.dtype.as_numpy_dtype).tiny))
     shares = tf.maximum(densities[1:] / greatest, least)  # the gradient has their squares
     return tf.gather(1 / shares / greatest, places.reshape(-1))
-
-
-@Kuu.register(PeriodicFourierFeatures, Periodized)
-@check_shapes(
-    "inducing_variable: [M, D, 1]",
-    "return: [M, M]",
-)
-def Kuu_periodic_fourier_features(
-    inducing_variable: PeriodicFourierFeatures, kernel: Periodized, *, jitter: float = 0.0
-) -> tf.Tensor:
-    """The dense matrix, for consumers that need one; ``jitter`` is added as GPflow asks."""
-    return tf.linalg.diag(Kuu_diagonal(inducing_variable, kernel) + jitter)
 
 
 @Kuu_operator.register(PeriodicFourierFeatures, Periodized)

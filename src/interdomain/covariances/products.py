@@ -7,7 +7,6 @@ from collections.abc import Sequence
 from functools import reduce
 
 import tensorflow as tf
-from check_shapes import check_shapes
 from gpflow.base import TensorType
 from gpflow.covariances import Kuf, Kuu
 from gpflow.inducing_variables import InducingVariables
@@ -21,7 +20,7 @@ from ..kernels.finite_rank import explained_covariance, explained_terms
 from ..linalg import diagonal_operator, full_operator
 from ..linalg.operators import sole_diagonal
 from .columns import num_columns_of_any, num_input_columns, with_input_columns
-from .dispatch import Kuu_operator
+from .dispatch import Kuf_shapes, Kuu_operator, Kuu_shapes
 from .domains import Kuf_in_domain, boxed_parts
 from .finite_rank import are_among, explained_covariance_by_features
 from .pairs import Block
@@ -45,11 +44,7 @@ def boxed_parts_product(
 
 
 @Kuf.register(ProductInducingVariables, Product, object)
-@check_shapes(
-    "inducing_variable: [M, D, 1]",
-    "Xnew: [batch..., N, E]",
-    "return: [M, batch..., N]",
-)
+@Kuf_shapes
 def Kuf_product(
     inducing_variable: ProductInducingVariables, kernel: Product, Xnew: TensorType
 ) -> tf.Tensor:
@@ -118,23 +113,20 @@ def Kuu_operator_product(
         pairs = zip(matrices, inducing_variable.members.T, strict=True)
         chosen = [tf.gather(tf.gather(own, rows), rows, axis=1) for own, rows in pairs]
         matrix = reduce(operator.mul, chosen)
-    return full_operator(_with_jitter(matrix, jitter))
+    return full_operator(_with_relative_jitter(matrix, jitter))
 
 
-def _with_jitter(matrix: tf.Tensor, jitter: float) -> tf.Tensor:
+def _with_relative_jitter(matrix: tf.Tensor, jitter: float) -> tf.Tensor:
     return tf.linalg.set_diag(matrix, tf.linalg.diag_part(matrix) * (1 + jitter))
 
 
 @Kuu.register(ProductInducingVariables, Product)
-@check_shapes(
-    "inducing_variable: [M, D, 1]",
-    "return: [M, M]",
-)
+@Kuu_shapes
 def Kuu_product(
     inducing_variable: ProductInducingVariables, kernel: Product, *, jitter: float = 0.0
 ) -> tf.Tensor:
     """The dense matrix; ``jitter`` is added times the diagonal."""
-    return _with_jitter(Kuu_operator(inducing_variable, kernel).to_dense(), jitter)
+    return _with_relative_jitter(Kuu_operator(inducing_variable, kernel).to_dense(), jitter)
 
 
 @feature_variances.register(InducingVariables, Kernel)

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import gpflow
 import tensorflow as tf
-from check_shapes import check_shapes
 from gpflow.base import TensorType
 from gpflow.covariances import Kuf, Kuu
 
@@ -12,7 +10,7 @@ from ..inducing_variables.set_points import SetInducingVariables
 from ..kernels import SetKernel
 from ..kernels._columns import num_columns
 from .columns import num_input_columns
-from .dispatch import Kvu
+from .dispatch import Kuf_shapes, Kuu_shapes, Kvu, Kvu_shapes, with_jitter
 
 
 @num_input_columns.register(SetInducingVariables, SetKernel)
@@ -25,11 +23,7 @@ def num_input_columns_set_kernel(
 
 
 @Kuf.register(SetInducingVariables, SetKernel, object)
-@check_shapes(
-    "inducing_variable: [M, D, 1]",
-    "Xnew: [batch..., N, E]",
-    "return: [M, batch..., N]",
-)
+@Kuf_shapes
 def Kuf_set_kernel(
     inducing_variable: SetInducingVariables, kernel: SetKernel, Xnew: TensorType
 ) -> tf.Tensor:
@@ -38,26 +32,16 @@ def Kuf_set_kernel(
 
 
 @Kuu.register(SetInducingVariables, SetKernel)
-@check_shapes(
-    "inducing_variable: [M, D, 1]",
-    "return: [M, M]",
-)
+@Kuu_shapes
 def Kuu_set_kernel(
     inducing_variable: SetInducingVariables, kernel: SetKernel, *, jitter: float = 0.0
 ) -> tf.Tensor:
     """``k_g(z, z')``."""
-    Z = inducing_variable.points(kernel)
-    matrix = kernel.point_kernel(Z)
-    diagonal = tf.linalg.diag_part(matrix) + tf.cast(jitter, gpflow.default_float())
-    return tf.linalg.set_diag(matrix, diagonal)
+    return with_jitter(kernel.point_kernel(inducing_variable.points(kernel)), jitter)
 
 
 @Kvu.register(SetInducingVariables, SetInducingVariables, SetKernel)
-@check_shapes(
-    "iv_v: [K, D, 1]",
-    "iv_u: [M, D, 1]",
-    "return: [K, M]",
-)
+@Kvu_shapes
 def Kvu_set_kernel(
     iv_v: SetInducingVariables, iv_u: SetInducingVariables, kernel: SetKernel
 ) -> tf.Tensor:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import tensorflow as tf
-from check_shapes import check_shapes
 from gpflow.base import TensorType
 from gpflow.covariances import Kuf, Kuu
 from gpflow.kernels import Sum
@@ -12,16 +11,12 @@ from ..inducing_variables import SumInducingVariables
 from ..kernels import DecomposedKernel
 from ..linalg import block_diagonal
 from .columns import with_input_columns
-from .dispatch import Kuu_operator
+from .dispatch import Kuf_shapes, Kuu_operator, Kuu_shapes
 from .pairs import pair_blocks
 
 
 @Kuf.register(SumInducingVariables, (Sum, DecomposedKernel), object)
-@check_shapes(
-    "inducing_variable: [M, D, 1]",
-    "Xnew: [batch..., N, E]",
-    "return: [M, batch..., N]",
-)
+@Kuf_shapes
 def Kuf_sum(
     inducing_variable: SumInducingVariables, kernel: Sum | DecomposedKernel, Xnew: TensorType
 ) -> tf.Tensor:
@@ -32,10 +27,7 @@ def Kuf_sum(
 
 
 @Kuu.register(SumInducingVariables, (Sum, DecomposedKernel))
-@check_shapes(
-    "inducing_variable: [M, D, 1]",
-    "return: [M, M]",
-)
+@Kuu_shapes
 def Kuu_sum(
     inducing_variable: SumInducingVariables, kernel: Sum | DecomposedKernel, *, jitter: float = 0.0
 ) -> tf.Tensor:

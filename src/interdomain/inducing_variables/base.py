@@ -14,8 +14,8 @@ class InterDomainInducingVariables(gpflow.inducing_variables.InducingVariables, 
 
     This is the base class of the inducing variables of this library. Every subclass gets the
     structured posterior and KL divergence, which work with
-    :func:`interdomain.covariances.Kuu_operator`. It has to register ``Kuu`` and ``Kuf`` for the
-    kernels it belongs to, and ``Kuu_operator`` if its ``Kuu`` has structure. ``gpflow.models.SVGP``
+    :func:`interdomain.covariances.Kuu_operator`. It has to register ``Kuf`` for the kernels it
+    belongs to, and ``Kuu_operator``, or ``Kuu`` if that has no structure. ``gpflow.models.SVGP``
     uses this posterior. ``gpflow.models.SGPR`` has no such dispatch and factorises the dense Kuu;
     for regression, :class:`interdomain.models.StructuredSGPR` keeps the structure.
 
