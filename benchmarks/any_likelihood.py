@@ -208,7 +208,7 @@ def features(
         q_diag=method.startswith("diagonal"),
         num_data=len(train[0]),
     )
-    own = {"learning_rate": RATE, "natural_gradient": method.endswith("natural")}
+    own = {"optimizer": RATE, "natural_gradient": method.endswith("natural")}
     trace = density_trace(svgp, train, held_out, seconds, started, **own)
     return {"trace": trace, "subset_seconds": ready - started}
 

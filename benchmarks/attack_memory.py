@@ -125,7 +125,7 @@ class Watch:
 
 def _steps(make: Callable[[], Any], data: Any, repeats: int) -> dict[str, Any]:
     watch = Watch(repeats)
-    _fit(make(), data, repeats, callbacks=[lambda step, *_: watch.after(step)], callback_every=1)
+    _fit(make(), data, repeats, callbacks=[lambda step, *_: watch.after(step)], every=1)
     return watch.result
 
 

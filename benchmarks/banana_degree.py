@@ -128,7 +128,7 @@ def under_the_same_kernel(train: Rows, kernel: Any, degree: int | None) -> tuple
     likelihood = gpflow.likelihoods.Bernoulli()
     if degree is None:
         exact = gpflow.models.VGP(train, kernel, likelihood)
-        idm.training.fit(exact, method="l-bfgs", steps=2_000, progress=False)
+        idm.training.fit(exact, steps=2_000, progress=False)
         return exact, float(exact.elbo())
     model = idm.models.CollapsedSVGP(train, kernel, likelihood, harmonics_up_to(kernel, degree))
     fit = idm.training.fit_collapsed(model, progress=False)

@@ -250,7 +250,7 @@ def looked_at(
         lambda model: scores(model, rows),
         settings["seconds"],
         started,
-        learning_rate=RATES[settings["method"]],
+        optimizer=RATES[settings["method"]],
         seed=settings["seed"],
         progress=False,
         **arguments,

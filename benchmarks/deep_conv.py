@@ -111,9 +111,9 @@ def measured(
         batch_size=min(BATCH_SIZE, len(rows.X_train) // 2),
         steps=10**9,
         natural_gradient=0.05,
-        learning_rate=0.01,
+        optimizer=0.01,
         callbacks=[judged],
-        callback_every=5,
+        every=5,
         progress=False,
         seed=seed,
     )

@@ -124,7 +124,7 @@ def measured(
         steps=10**9,
         natural_gradient=True,
         callbacks=[out_of_time],
-        callback_every=10,
+        every=10,
         progress=False,
         seed=split,
     )

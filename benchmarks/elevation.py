@@ -129,7 +129,7 @@ class Elevation(Benchmark):
             folder=folder,
             steps=configuration["steps"],
             batch_size=configuration["batch_size"],
-            learning_rate=configuration["learning_rate"],
+            optimizer=configuration["learning_rate"],
             natural_gradient=configuration["natural_gradient"] or False,
             seed=configuration["seed"],
         )

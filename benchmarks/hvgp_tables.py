@@ -126,7 +126,7 @@ def measured(
         steps=STEPS,
         started=started,
         batch_size=min(BATCH_SIZE, len(rows.X_train)),
-        learning_rate=0.01,
+        optimizer=0.01,
         natural_gradient=True,
         seed=split,
     )

@@ -170,7 +170,7 @@ def measured(
         steps=STEPS,
         started=started,
         batch_size=batch_size,
-        learning_rate=learning_rate,
+        optimizer=learning_rate,
         natural_gradient=natural_gradient,
         seed=seed,
     )

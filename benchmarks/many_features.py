@@ -139,11 +139,11 @@ def seconds_of_step(*, side: str, num_inducing: int, rows: int, steps: int) -> d
         model,
         data,
         batch_size=BATCH_SIZE,
-        learning_rate=RATE,
+        optimizer=RATE,
         natural_gradient=False,
         steps=steps + 1,
         callbacks=[lambda step, model: stamps.append(time.perf_counter())],
-        callback_every=1,
+        every=1,
         progress=False,
     )
     peak = peak_of_process()
@@ -169,7 +169,7 @@ def training(*, side: str, num_inducing: int, rows: int, steps: int) -> Callable
         model,
         data,
         batch_size=BATCH_SIZE,
-        learning_rate=RATE,
+        optimizer=RATE,
         natural_gradient=False,
         steps=steps,
         progress=False,
@@ -235,7 +235,7 @@ def densities(
         idm.training.start_at_optimum(model, train)
     begun = time.perf_counter() - started
     trace = density_trace(
-        model, train, held_out, [seconds], started, learning_rate=RATE, natural_gradient=True
+        model, train, held_out, [seconds], started, optimizer=RATE, natural_gradient=True
     )
     return {"num_inducing": int(features.num_inducing), "start_seconds": begun, **trace[-1]}
 
@@ -256,7 +256,7 @@ def cost_of_diagonal(
         kernel, inducing_variable = points(train, num_inducing)
         few = train[0][:ROWS_FOR_SCALES], train[1][:ROWS_FOR_SCALES]
         prior = idm.models.StructuredSGPR(few, kernel, inducing_variable, noise_variance=0.1)
-    idm.training.fit(prior, method="l-bfgs", steps=50, progress=False)
+    idm.training.fit(prior, steps=50, progress=False)
     found = {}
     for name, q_diag in (("full", False), ("diagonal", True)):
         model = gpflow.models.SVGP(

@@ -152,10 +152,9 @@ def train(model: Any, data: tuple[Array, Array], max_iterations: int) -> dict[st
     outcome = idm.training.fit(
         model,
         data,
-        method="l-bfgs",
         steps=max_iterations,
         callbacks=[lambda step, model: times.append(time.perf_counter())],
-        callback_every=1,
+        every=1,
     )
     return {
         "elbo": outcome.elbo,

@@ -79,7 +79,6 @@ class Solar(Benchmark):
         model = build_model(configuration, years.train)
         outcome = idm.training.fit(
             model,  # which has its data
-            method="l-bfgs",
             steps=configuration["max_iterations"],
         )
         return {

@@ -100,10 +100,9 @@ def measured(
 
     fitted = idm.training.fit(
         subset,
-        method="l-bfgs",
         steps=iterations,
         callbacks=[note],
-        callback_every=1,
+        every=1,
         progress=False,
     )
     ended = time.perf_counter()

@@ -63,7 +63,7 @@ def classifier(kernel, inducing_variable):
         steps=STEPS,
         batch_size=100,
         natural_gradient=0.1,
-        learning_rate=0.02,
+        optimizer=0.02,
         progress=False,
     )
     return model

@@ -120,7 +120,7 @@ for name, model in models.items():
         batch_size=256,
         natural_gradient=0.1,
         callbacks=[evaluate],
-        callback_every=EVERY,
+        every=EVERY,
         progress=False,
     ).metrics
     pairs = zip(trace[:-1], trace[1:], strict=True)

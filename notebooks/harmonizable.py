@@ -66,7 +66,7 @@ models = {
 }
 print(f"M = {len(points)}\n{'':22}{'bound':>10}{'test RMSE':>12}{'test NLPD':>12}")
 for name, model in models.items():
-    idm.training.fit(model, method="l-bfgs", steps=STEPS, progress=False)
+    idm.training.fit(model, steps=STEPS, progress=False)
     error = Y_test - model.predict_f(X_test)[0].numpy()
     density = model.predict_log_density((X_test, Y_test)).numpy()
     rmse, nlpd = np.sqrt(np.mean(error**2)), -np.mean(density)

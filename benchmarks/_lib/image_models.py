@@ -214,7 +214,6 @@ def train_and_judge(
         points=CURVE_POINTS,
         batch_size=configuration["batch_size"],
         optimizer=adam(configuration) if minibatches else None,
-        method="adam" if minibatches else "l-bfgs",
         seed=configuration["seed"],
         natural_gradient=configuration["natural_gradient"],
     )

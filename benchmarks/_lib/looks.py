@@ -64,7 +64,7 @@ def trained_with_looks(
         data,
         steps=MOST_STEPS,
         callbacks=[look],
-        callback_every=1,
+        every=1,
         progress=False,
         **arguments,
     )

@@ -139,7 +139,7 @@ def traced(
         batch_size=min(BATCH_SIZE, len(data[0])),
         steps=10**6,
         callbacks=[look],
-        callback_every=5,
+        every=5,
         **arguments,
     )
     return trace

@@ -99,9 +99,8 @@ def train(
         data,
         steps=steps,
         callbacks=[Curve(curve_file, evaluate)],
-        callback_every=every,
+        every=every,
         checkpoint_dir=folder / "checkpoints",
-        checkpoint_every=every,
         resume=True,
         **settings,
     )

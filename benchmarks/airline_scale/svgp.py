@@ -116,10 +116,10 @@ def race(
             minibatches(rows.X_train, rows.Y_train, batch_size, seed),
             steps=_NO_END,
             seed=seed,
-            learning_rate=learning_rate,
+            optimizer=learning_rate,
             natural_gradient=natural_gradient or False,
             callbacks=[contest],
-            callback_every=every,
+            every=every,
             progress=False,
         )
     except RaceOverError:

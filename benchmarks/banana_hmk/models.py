@@ -55,7 +55,7 @@ def train_full(configuration: Configuration, data: Mapping[str, Array]) -> dict[
     outcome = idm.training.fit(
         model,
         steps=configuration["full_steps"],
-        learning_rate=configuration["learning_rate"],
+        optimizer=configuration["learning_rate"],
         natural_gradient=configuration["natural_gradient"],
     )
     return {

@@ -65,7 +65,7 @@ def timed_fits(
             seed=seed,
             natural_gradient=False,
             callbacks=[clock],
-            callback_every=1,
+            every=1,
             progress=False,
             strategy=strategy,
         )

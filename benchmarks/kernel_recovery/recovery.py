@@ -57,7 +57,6 @@ def recover(configuration: Configuration) -> dict[str, Any]:
     outcome = idm.training.fit(
         model,
         (fitted, fitted),
-        method="l-bfgs",
         steps=configuration["iterations"],
         options={"ftol": 1e-14, "gtol": 1e-10},
     )

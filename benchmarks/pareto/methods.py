@@ -184,7 +184,7 @@ def raced(task: Task, entrant: Any) -> Result:
 
 
 GPYTORCH = "gpytorch_500"
-ADAM_ALONE = candidate("points", natural_gradient=False, learning_rate=0.01)
+ADAM_ALONE = candidate("points", natural_gradient=False, optimizer=0.01)
 
 METHODS = {
     "svgp_500": Method(candidate("points"), anything, ours=False),

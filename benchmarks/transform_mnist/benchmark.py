@@ -152,7 +152,7 @@ class TransformMnist(Benchmark):
             folder=folder,
             steps=configuration["steps"],
             batch_size=configuration["batch_size"],
-            learning_rate=configuration["learning_rate"],
+            optimizer=configuration["learning_rate"],
             seed=configuration["seed"],
             natural_gradient=natural_gradient_of(configuration),
         )
@@ -208,7 +208,7 @@ def trained_by_seconds(given: dict[str, Any]) -> dict[str, Any]:
         steps=STEPS_LOOKED_AT,
         started=started,
         batch_size=given["batch_size"],
-        learning_rate=given["learning_rate"],
+        optimizer=given["learning_rate"],
         natural_gradient=natural_gradient_of(given),
         seed=given["seed"],
     )

@@ -170,7 +170,7 @@ def test_a_resumed_fit_is_the_same_to_the_last_bit(tmp_path: Path) -> None:
     data = make_data()
     arguments: dict[str, Any] = {
         "batch_size": 8,
-        "checkpoint_every": 4,
+        "every": 4,
         "progress": False,
     }
 

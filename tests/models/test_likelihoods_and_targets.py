@@ -25,7 +25,7 @@ from scipy import stats
 import interdomain as idm
 import interdomain.deep
 from interdomain.models.targets import targets_type
-from interdomain.training.data import make_batches
+from interdomain.training.data import batches_of
 from interdomain.training.validation import check_columns
 
 N, VARIANCE = 24, 1.5
@@ -218,8 +218,8 @@ def of_batches(make: Callable[[Any, int], Any]) -> Callable[[Case], Callable[[An
         model = make(case.make(), case.latents)
 
         def bound(data: Any) -> float:
-            batches = make_batches(model, data, full_batch=False, batch_size=None, seed=0)
-            check_columns(model, batches.columns())
+            batches = batches_of(model, data, batch_size=None, seed=0)
+            check_columns(model, batches.columns)
             return float(model.elbo(batches.batch(0)))
 
         return bound
@@ -236,8 +236,8 @@ def of_internal_data(case: Case, data: Any) -> float:
     """Of a model that holds its data, in the types that GPflow needs them in."""
     Y = tf.cast(data[1], targets_type(case.make()))
     model = gpflow.models.VGP((X, Y), kernel(), case.make(), num_latent_gps=case.latents)
-    batches = make_batches(model, None, full_batch=True, batch_size=None, seed=0)
-    check_columns(model, batches.columns())
+    batches = batches_of(model, None, batch_size=None, seed=0)
+    check_columns(model, batches.columns)
     return float(model.elbo())
 
 

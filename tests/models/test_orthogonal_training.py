@@ -109,7 +109,7 @@ def test_fit(data: tuple) -> None:
     """By natural gradients; with "odvgp" the mean of q(v') is left to Adam."""
     model = points(variant="odvgp", num_data=NUM_DATA)
     before, values = float(model.elbo(data)), gpflow.utilities.read_values(model)
-    fit(model, data, steps=25, progress=False, natural_gradient=0.3, learning_rate=0.02)
+    fit(model, data, steps=25, progress=False, natural_gradient=0.3, optimizer=0.02)
     assert float(model.elbo(data)) > before + 5
     for path, value in gpflow.utilities.read_values(model).items():
         assert np.any(value != values[path]), f"{path} has not moved"

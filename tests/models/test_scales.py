@@ -200,14 +200,6 @@ def batches(X: np.ndarray, Y: np.ndarray) -> tf.data.Dataset:
     return tf.data.Dataset.from_tensor_slices((X, Y)).batch(10)
 
 
-def test_l_bfgs_tells_of_a_dataset() -> None:
-    """Of its first batch; Adam's is below."""
-    build, data, message = WRONG["scaled"]
-    model = build()
-    (found,) = caught(lambda: fit(model, batches(*data), method="l-bfgs", steps=2, progress=False))
-    assert re.search(message, found)
-
-
 def test_a_dataset_is_read_no_more_than_it_was() -> None:
     """One whose rows depend on how often it was read gives the same steps, in the same order."""
     read = []

@@ -13,7 +13,7 @@ from gpflow.likelihoods import Gaussian
 import interdomain as idm
 from interdomain.models import StructuredSGPR
 from interdomain.models.targets import densities_of
-from interdomain.training.data import make_batches
+from interdomain.training.data import batches_of
 from tests.models.small import (
     MISSING,
     VALUES,
@@ -189,9 +189,7 @@ def test_a_fit_takes_classes_of_any_type() -> None:
         for given in (Y, Y.astype(float), Y.astype(np.int32)):
             slices = tf.data.Dataset.from_tensor_slices((X, given))
             for data, size in ((X, given), None), ((X, given), len(X)), (slices.batch(12), None):
-                batch = make_batches(model, data, full_batch=False, batch_size=size, seed=0).batch(
-                    0
-                )
+                batch = batches_of(model, data, batch_size=size, seed=0).batch(0)
                 assert batch[1].dtype == dtype, name
                 in_order = np.argsort(batch[0][:, 0]), np.argsort(X[:, 0])
                 np.testing.assert_array_equal(batch[1].numpy()[in_order[0]], Y[in_order[1]])
@@ -202,7 +200,7 @@ def test_every_batch_of_a_dataset_is_looked_at() -> None:
     wrong = np.where(np.arange(len(X))[:, None] == 7, 3, CLASSES)
     dataset = tf.data.Dataset.from_tensor_slices((X, wrong)).batch(6)
     model = svgp(gpflow.likelihoods.Softmax(3), 3)
-    batches = make_batches(model, dataset, full_batch=False, batch_size=None, seed=0)
+    batches = batches_of(model, dataset, batch_size=None, seed=0)
     batches.batch(0)
     with pytest.raises(ValueError, match="one of the 3 classes: .* Softmax, found 0, 1, ..., 3"):
         batches.batch(1)

@@ -14,8 +14,8 @@ import tensorflow as tf
 from interdomain.training import FitResult, fit
 from tests.training.conftest import BayesianLine, Valley
 
-# 18 steps, killed at 13, go back to the checkpoint of step 10: in the third epoch, in its middle.
-STEPS, STOP, EVERY = 18, 13, 5
+# 18 steps, killed after the checkpoint of step 15: in the third epoch, in its middle.
+STEPS, STOP, EVERY = 18, 15, 5
 
 X = np.random.default_rng(0).normal(size=(40, 2))
 Y = np.sin(2 * X[:, :1])
@@ -34,17 +34,17 @@ def dataset() -> tf.data.Dataset:
 
 
 KINDS: dict[str, tuple[Any, Any, dict[str, Any]]] = {
-    "minibatches": (svgp, lambda: (X, Y), {"batch_size": 8, "learning_rate": 0.02}),
+    "minibatches": (svgp, lambda: (X, Y), {"batch_size": 8, "optimizer": 0.02}),
     "Dataset": (BayesianLine, dataset, {"natural_gradient": 0.3}),
-    "l-bfgs": (Valley, lambda: (X, Y), {}),
+    "l-bfgs": (Valley, lambda: (X, Y), {"steps": 300, "options": {"ftol": 0.0, "gtol": 1e-9}}),
 }
 
 
 def run(kind: str, folder: Path, **more: Any) -> tuple[Any, FitResult]:
     make, data, arguments = KINDS[kind]
     model = make()
-    common = {"steps": STEPS, "checkpoint_every": EVERY, "progress": False}
-    return model, fit(model, data(), checkpoint_dir=folder / kind, **common, **arguments, **more)
+    arguments = {"steps": STEPS, "every": EVERY, "progress": False, **arguments, **more}
+    return model, fit(model, data(), checkpoint_dir=folder / kind, **arguments)
 
 
 if __name__ == "__main__":
@@ -55,7 +55,7 @@ if __name__ == "__main__":
             together.wait(200)
             threading.Event().wait()  # to be killed
 
-    stopped: dict[str, Any] = {"callbacks": [wait], "callback_every": 1}
+    stopped: dict[str, Any] = {"callbacks": [wait]}
     for kind in KINDS:
         arguments = (kind, Path(sys.argv[1]))
         threading.Thread(target=run, args=arguments, kwargs=stopped, daemon=True).start()

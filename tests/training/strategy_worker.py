@@ -68,10 +68,9 @@ def killed_or_resumed(model: Any) -> dict[str, Any]:
             (X, Y),
             strategy=strategy,
             checkpoint_dir=FOLDER / "killed",
-            checkpoint_every=10,
             resume=True,
             callbacks=[maybe_die],
-            callback_every=5,
+            every=5,
             **SETTINGS,
         )
     learnt("resumed", model, svgp, start, lambda one: fit(one, (X, Y), **SETTINGS))
@@ -125,8 +124,8 @@ def ended_together(model: Any) -> dict[str, Any]:
     was fitted before: nothing is compiled again."""
     ends = {}
     for name, arguments in {
-        "callback": {"callbacks": [only_the_other_stops], "callback_every": 2},
-        "max_seconds": {"max_seconds": 1e-3, "callback_every": 3},
+        "callback": {"callbacks": [only_the_other_stops], "every": 2},
+        "max_seconds": {"max_seconds": 1e-3, "every": 3},
     }.items():
         result = fit(model, (X, Y), strategy=strategy, **(SETTINGS | {"steps": 9}), **arguments)
         ends[name] = [result.steps, result.reason, result.message]

@@ -93,7 +93,7 @@ def test_a_fit_goes_on_from_the_newest_good_checkpoint(
     """It ends with the bits of one that was never stopped."""
 
     def run(model: Any, folder: Path, steps: int = 12) -> int:
-        settings = {"batch_size": 8, "checkpoint_every": 2, "progress": False, "resume": True}
+        settings = {"batch_size": 8, "every": 2, "progress": False, "resume": True}
         return fit(model, data, steps=steps, checkpoint_dir=folder, **settings).first_step
 
     whole, resumed = make_line(), make_line()

@@ -28,7 +28,7 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> None:
     """A second passes between two looks at it: one when a fit begins, and one after each step."""
     ticks = itertools.count()
     fake = SimpleNamespace(perf_counter=lambda: float(next(ticks)))
-    for module in ("loop", "endings"):
+    for module in ("loop", "progress"):
         monkeypatch.setattr(f"interdomain.training.{module}.time", fake)
 
 
@@ -64,9 +64,9 @@ def test_callback_ends_the_fit(data, make_valley, arguments, tmp_path) -> None:
         seen.append(step)
         return {"seen": len(seen)}
 
-    arguments |= {"callbacks": [stop, note], "callback_every": 1, "checkpoint_dir": tmp_path}
+    arguments |= {"callbacks": [stop, note], "every": 1, "checkpoint_dir": tmp_path}
     model = make_valley()
-    result = fit(model, data, steps=20, checkpoint_every=50, **arguments)
+    result = fit(model, data, steps=20, **arguments)
     assert result.reason == "callback" and "good enough" in result.message
     assert result.steps == 3 == len(result.elbos) and seen == [1, 2, 3]
     assert result.metrics[-1] == {"step": 3, "error": 0.5, "seen": 3}
@@ -74,7 +74,7 @@ def test_callback_ends_the_fit(data, make_valley, arguments, tmp_path) -> None:
     restored = make_valley()
     tf.train.Checkpoint(model=restored).restore(result.checkpoint).expect_partial()
     np.testing.assert_array_equal(restored.weights, model.weights)
-    rest = fit(model, data, steps=5, resume=True, checkpoint_every=50, **arguments)
+    rest = fit(model, data, steps=5, resume=True, **arguments)
     assert (rest.first_step, rest.steps, rest.reason) == (3, 5, "steps")
 
 
@@ -88,8 +88,7 @@ def test_callback_that_ends_at_a_checkpoint_writes_one(data, make_line, tmp_path
         data,
         steps=9,
         callbacks=[stop],
-        callback_every=2,
-        checkpoint_every=2,
+        every=2,
         **arguments,
     )
     assert (result.steps, result.reason) == (2, "callback")
@@ -110,17 +109,6 @@ def test_reasons_of_l_bfgs(data, make_line, tmp_path) -> None:
         assert result.reason == reason and result.converged == (reason == "converged")
         again = fit(model, data, **arguments)
         assert again.reason == reason and "had ended" in again.message
-
-
-def test_seconds_must_be_positive(data, make_line) -> None:
-    for seconds, rule in {
-        0: "positive",
-        -1.0: "positive",
-        np.nan: "finite",
-        np.inf: "finite",
-    }.items():
-        with pytest.raises(ValueError, match=f"^max_seconds must be {rule}, found"):
-            fit(make_line(), data, max_seconds=seconds, progress=False)
 
 
 def test_stop_iteration_names_the_remedy(data, make_line) -> None:

@@ -9,8 +9,8 @@ from gpflow.keras import tf_keras
 from interdomain.inducing_variables import SphericalHarmonics
 from interdomain.kernels import FiniteRank, SphericalMatern52
 from interdomain.training import fit
-from interdomain.training.batches import MinibatchedArrays
-from interdomain.training.natural_gradients import natural_gradients
+from interdomain.training.batches import Minibatches
+from interdomain.training.natural_gradients import NaturalGradients, natural_gradients
 
 GAUSSIAN, BERNOULLI = gpflow.likelihoods.Gaussian, gpflow.likelihoods.Bernoulli
 
@@ -29,7 +29,7 @@ def test_a_step_is_one_of_gpflow_and_one_of_adam(data, make_svgp):
     """Both from the gradient at the same parameters; two latent GPs."""
     data = data[0], np.hstack([data[1], data[1] ** 2])
     ours, theirs = make_svgp(num_latent_gps=2), make_svgp(num_latent_gps=2)
-    batches = MinibatchedArrays(*data, 16, seed=3)
+    batches = Minibatches(data, (float, float), 16, seed=3)
     natural, adam = gpflow.optimizers.NaturalGradient(0.2), tf_keras.optimizers.Adam(0.05)
     q = [theirs.q_mu, theirs.q_sqrt]
     others = [*theirs.kernel.trainable_variables, *theirs.likelihood.trainable_variables]
@@ -41,34 +41,12 @@ def test_a_step_is_one_of_gpflow_and_one_of_adam(data, make_svgp):
         gradients = tape.gradient(loss, others)
         natural.minimize(lambda batch=batch: theirs.training_loss(batch), [q])
         adam.apply_gradients(zip(gradients, others, strict=True))
-    options = {"natural_gradient": 0.2, "learning_rate": 0.05, "progress": False}
+    options = {"natural_gradient": 0.2, "optimizer": 0.05, "progress": False}
     fit(ours, data, batch_size=16, seed=3, steps=4, **options)
     assert len(others) == len(ours.trainable_variables) - 2
     expected = gpflow.utilities.read_values(theirs)
     for path, value in gpflow.utilities.read_values(ours).items():
         np.testing.assert_allclose(value, expected[path], rtol=1e-7, atol=1e-9, err_msg=path)
-
-
-def test_in_alternation_the_others_see_the_new_q(data, make_bayesian_line):
-    model, reference = make_bayesian_line(), make_bayesian_line()
-    rate = tf_keras.optimizers.SGD(1e-3)
-    fit(
-        model,
-        data,
-        steps=1,
-        natural_gradient=0.5,
-        alternate=True,
-        optimizer=rate,
-        progress=False,
-    )
-    closure = reference.training_loss_closure(data, compile=False)
-    gpflow.optimizers.NaturalGradient(0.5).minimize(closure, [(reference.q_mu, reference.q_sqrt)])
-    variable = reference.likelihood.variance.unconstrained_variable
-    with tf.GradientTape() as tape:
-        loss = closure()
-    variable.assign_sub(1e-3 * tape.gradient(loss, variable))
-    np.testing.assert_allclose(model.q_sqrt, reference.q_sqrt, rtol=1e-8, atol=1e-10)
-    np.testing.assert_allclose(model.likelihood.variance, reference.likelihood.variance, rtol=1e-9)
 
 
 def test_a_diagonal_q_is_trained(data):
@@ -98,16 +76,15 @@ def test_a_diagonal_q_has_the_exact_variances_after_a_step_of_one(data, make_bay
     np.testing.assert_allclose(model.q_sqrt.numpy()[:, 0], precisions**-0.5, rtol=1e-8)
 
 
-@pytest.mark.parametrize("alternate", [False, True])
-def test_means_that_explain_the_same_do_not_overshoot(alternate, data):
+@pytest.mark.parametrize("trainable", [False, True])
+def test_means_that_explain_the_same_do_not_overshoot(trainable, data):
     """Where the rows are close together all harmonics are constants: sixteen of one kind, for which
     steps of any fixed size beyond an eighth diverge."""
     near = 0.05 * data[0], data[1] + 3
     model = harmonic_svgp(near, lambda: GAUSSIAN(0.01), q_diag=True)
     for parameter in (model.kernel, model.likelihood.variance):
-        gpflow.set_trainable(parameter, alternate)
-    options = {"natural_gradient": 0.5, "alternate": alternate, "progress": False}
-    elbos = fit(model, near, steps=30, learning_rate=1e-6, **options).elbos
+        gpflow.set_trainable(parameter, trainable)
+    elbos = fit(model, near, steps=30, optimizer=1e-6, natural_gradient=0.5, progress=False).elbos
     assert np.all(np.diff(elbos) > -1e-6 * np.abs(elbos[1:]))
     assert elbos[-1] > elbos[0] / 10
 
@@ -135,7 +112,7 @@ def test_steps_out_of_the_cone_are_halved():
     """GPflow's optimizer fails on the same minibatches."""
     data = probit()
     stock, model = probit_svgp(data), probit_svgp(data)
-    batches = MinibatchedArrays(*data, 10, seed=5)
+    batches = Minibatches(data, (float, float), 10, seed=5)
     natural = gpflow.optimizers.NaturalGradient(0.1)
 
     @tf.function(autograph=False)
@@ -196,15 +173,6 @@ def test_a_step_size_is_an_argument_of_what_is_compiled(data, make_bayesian_line
     assert len(traced) == first
 
 
-def test_xla(data, make_bayesian_line):
-    for q_diag in (False, True):
-        ours, theirs = make_bayesian_line(q_diag), make_bayesian_line(q_diag)
-        for model, jit_compile in ((ours, True), (theirs, False)):
-            fit(model, data, natural_gradient=0.3, steps=4, jit_compile=jit_compile, progress=False)
-        for a, b in zip(ours.trainable_variables, theirs.trainable_variables, strict=True):
-            np.testing.assert_allclose(a, b, rtol=1e-6, atol=1e-8)
-
-
 def test_the_default(data, make_svgp):
     """Of each q and one latent GP for each column, in a fit whose optimizer is its own."""
     model, frozen = make_svgp(q_diag=True), make_svgp()
@@ -212,20 +180,18 @@ def test_the_default(data, make_svgp):
     classes = make_svgp(num_latent_gps=2)
     classes.likelihood = gpflow.likelihoods.Softmax(2)
     exact = gpflow.models.GPR(data, gpflow.kernels.SquaredExponential())
-    for given, natural, own_optimizer, alternate, found in [
-        (model, None, False, False, ["Falling(first=0.1, steps=300)"]),
-        (model, None, True, False, None),
-        (model, None, True, True, ["Falling(first=0.1, steps=300)"]),
-        (model, False, False, False, None),
-        (model, 0.3, True, False, 0.3),
-        (frozen, None, False, False, None),
-        (frozen, True, False, False, ["Rising(first=0.001, last=0.1, steps=20)"]),
-        (classes, None, False, False, None),
-        (exact, None, False, False, None),
+    for given, natural, own_optimizer, found in [
+        (model, None, False, "True"),
+        (model, None, True, None),
+        (model, False, False, None),
+        (model, 0.3, True, "0.3"),
+        (frozen, None, False, None),
+        (frozen, True, False, "True"),
+        (classes, None, False, None),
+        (exact, None, False, None),
     ]:
-        chosen = natural_gradients(given, natural, own_optimizer=own_optimizer, alternate=alternate)
-        assert (None if chosen is None else chosen.sizes.describe()) == found
-        assert chosen is None or chosen.alternate == alternate
+        chosen = natural_gradients(given, natural, own_optimizer=own_optimizer)
+        assert (None if chosen is None else chosen.describe()) == found
 
 
 def test_fits_take_the_default(data, make_bayesian_line):
@@ -238,3 +204,44 @@ def test_fits_take_the_default(data, make_bayesian_line):
     assert np.max(np.abs(natural - adam)) > 1e-4
     np.testing.assert_array_equal(learnt(), natural)
     np.testing.assert_array_equal(learnt(optimizer=tf_keras.optimizers.Adam(0.01)), adam)
+
+
+def sizes(given, *diagonal):
+    """The sizes of the steps of so many q's."""
+    q_mu = gpflow.Parameter(np.zeros((2, 1)))
+    roots = [gpflow.Parameter(np.ones((2, 1)) if d else np.eye(2)[None]) for d in diagonal]
+    return NaturalGradients([(q_mu, root) for root in roots], given)
+
+
+def test_the_default_rises_for_a_full_q_and_falls_for_a_diagonal_one():
+    found = sizes(True, False, True)
+    full, diagonal = np.array([found.sizes(step) for step in range(2000)]).T
+    assert full[0] == pytest.approx(1e-3) and full[-1] == pytest.approx(0.1)
+    assert np.all(np.diff(full) >= 0) and np.all(full[20:] == full[-1])
+    assert diagonal[0] <= 0.1 and np.all(np.diff(diagonal) < 0)
+    assert diagonal[-1] < 0.2 * diagonal[0]
+    # Of many q's the steps are shorter.
+    assert sizes(True, *[False] * 40).sizes(1000) == pytest.approx(np.full(40, 1 / 40))
+    assert sizes(0.5, *[False] * 40).sizes(1000) == pytest.approx(np.full(40, 0.5))
+
+
+def test_functions_and_schedules_are_given_the_steps_before(data, make_bayesian_line, tmp_path):
+    np.testing.assert_array_equal(sizes(lambda step: 1 / (1 + step), True).sizes(3), [0.25])
+    decay = tf_keras.optimizers.schedules.ExponentialDecay
+    np.testing.assert_allclose(sizes(decay(0.5, 1, 0.1), True, False).sizes(2), 0.005)
+    options = {"steps": 2, "checkpoint_dir": tmp_path, "progress": False}
+    fit(make_bayesian_line(), data, natural_gradient=decay(0.3, 10, 0.5), **options)
+    for changed in (0.3, True, decay(0.3, 20, 0.5)):
+        with pytest.raises(ValueError, match=r"another fit .*natural_gradient"):
+            fit(make_bayesian_line(), data, natural_gradient=changed, resume=True, **options)
+
+
+def test_wrong_sizes(data, make_bayesian_line):
+    for given, message in [
+        (0.0, r"found a step size of 0\.0; pass a number in \(0, 1\], True"),
+        (lambda step: 2.0, r"found a step size of 2\.0 at step 0; pass"),
+        ("large", "natural_gradient must be a number of real numbers, found 'large'"),
+        (lambda step: 0.15 - 0.1 * step, r"step size of -0\.\d+ at step 2; pass a number"),
+    ]:
+        with pytest.raises(ValueError, match=message):
+            fit(make_bayesian_line(), data, steps=5, natural_gradient=given, progress=False)

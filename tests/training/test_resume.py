@@ -17,11 +17,10 @@ from tests.training.killed_process import EVERY, STEPS, STOP
 from tests.workers import start
 
 METHODS = {
-    "adam": {"method": "adam"},
-    "natural gradients": {"natural_gradient": 0.3, "learning_rate": 0.02},
+    "adam": {"optimizer": 0.01},
+    "natural gradients": {"natural_gradient": 0.3, "optimizer": 0.02},
     "default sizes": {"natural_gradient": True},  # which fall with the step, of a diagonal q
     "keras 3": {"optimizer": lambda: keras.optimizers.Adam(0.02)},
-    "l-bfgs": {"method": "l-bfgs"},
 }
 
 
@@ -29,9 +28,9 @@ def arguments_of(method, source):
     arguments = {
         name: value() if callable(value) else value for name, value in METHODS[method].items()
     }
-    if source == "arrays" and method != "l-bfgs":
+    if source == "arrays":
         arguments |= {"batch_size": 8, "seed": 5}
-    return {**arguments, "steps": STEPS, "checkpoint_every": EVERY, "progress": False}
+    return {**arguments, "steps": STEPS, "every": EVERY, "progress": False}
 
 
 @pytest.mark.parametrize(
@@ -42,7 +41,6 @@ def arguments_of(method, source):
         ("natural gradients", "Dataset"),
         ("default sizes", "arrays"),
         ("keras 3", "arrays"),
-        ("l-bfgs", "arrays"),
     ],
 )
 def test_resumed_equals_uninterrupted(
@@ -51,7 +49,6 @@ def test_resumed_equals_uninterrupted(
     data,
     make_noisy_line,
     make_bayesian_line,
-    make_valley,
     make_dataset,
     interrupt_at,
     interrupted,
@@ -61,7 +58,6 @@ def test_resumed_equals_uninterrupted(
     make = {
         "natural gradients": make_bayesian_line,
         "default sizes": functools.partial(make_bayesian_line, q_diag=True),
-        "l-bfgs": make_valley,
     }.get(method, make_noisy_line)
 
     def run(model, directory, **more):
@@ -71,38 +67,32 @@ def test_resumed_equals_uninterrupted(
     whole, first, second = make(), make(), make()
     expected = run(whole, tmp_path / "whole")
     with pytest.raises(interrupted):
-        run(first, tmp_path / "halves", callbacks=[interrupt_at(STOP)], callback_every=1)
+        run(first, tmp_path / "halves", callbacks=[interrupt_at(STOP)])
     result = run(second, tmp_path / "halves", resume=True)
 
-    assert (result.first_step, result.steps) == (10, STEPS)
+    assert (result.first_step, result.steps) == (STOP, STEPS)
     assert_same_bits(second, whole)
-    np.testing.assert_array_equal(result.elbos, expected.elbos[10:])
+    np.testing.assert_array_equal(result.elbos, expected.elbos[STOP:])
     # Not because nothing moves any more.
-    assert abs(expected.elbos[-1] - expected.elbos[10]) > 1e-3
+    assert abs(expected.elbos[-1] - expected.elbos[STOP]) > 1e-4
 
 
-def test_more_steps_equal_all_at_once(data, assert_same_bits, tmp_path):
+def test_lbfgs_goes_on_to_the_same_optimum(data, tmp_path):
     """Stopping by ``steps`` is stopping, too; here of a model that holds its data, in float32."""
     with gpflow.config.as_context(gpflow.config.Config(float=np.float32, jitter=1e-4)):
         X, Y = (array.astype(np.float32) for array in data)
 
         def run(directory, steps, **more):
             model = gpflow.models.GPR((X, Y), gpflow.kernels.Matern32())
-            fit(
-                model,
-                steps=steps,
-                checkpoint_dir=directory,
-                checkpoint_every=2,
-                progress=False,
-                **more,
-            )
+            fit(model, steps=steps, checkpoint_dir=directory, progress=False, **more)
             return model
 
-        whole = run(tmp_path / "whole", 6)
-        run(tmp_path / "halves", 4)
-        halves = run(tmp_path / "halves", 6, resume=True)
+        whole = run(tmp_path / "whole", 100)
+        stopped = run(tmp_path / "halves", 4)
+        halves = run(tmp_path / "halves", 100, resume=True)
     assert halves.kernel.variance.dtype == tf.float32
-    assert_same_bits(halves, whole)
+    assert float(stopped.training_loss()) > float(whole.training_loss()) + 1e-3
+    np.testing.assert_allclose(halves.training_loss(), whole.training_loss(), rtol=1e-4)
 
 
 @pytest.mark.slow
@@ -116,8 +106,11 @@ def test_a_killed_process_is_resumed_by_another(assert_same_bits, tmp_path):
     for kind in killed_process.KINDS:
         whole, _ = killed_process.run(kind, tmp_path / "whole")
         resumed, result = killed_process.run(kind, tmp_path, resume=True)
-        assert result.first_step == 10, kind
-        assert_same_bits(resumed, whole)
+        assert result.first_step == STOP, kind
+        if kind == "l-bfgs":  # by another way
+            np.testing.assert_allclose(resumed.weights, whole.weights, rtol=1e-6)
+        else:
+            assert_same_bits(resumed, whole)
 
 
 def test_finished_fits_are_not_continued(data, assert_same_bits, tmp_path):
@@ -162,8 +155,8 @@ def test_another_fit_is_refused(data, make_line, make_bayesian_line, tmp_path):
     changes = [
         ({"batch_size": 10}, "batch_size: 8; now batch_size: 10"),
         ({"seed": 1}, "seed: 0; now seed: 1"),
-        ({"learning_rate": 0.5}, r"'learning_rate': 0\.0099\d*, .*'learning_rate': 0\.5"),
-        ({"batch_size": None, "method": "l-bfgs"}, "method: adam; .*now method: l-bfgs"),
+        ({"optimizer": 0.5}, r"optimizer: 0\.01; now optimizer: 0\.5"),
+        ({"batch_size": None}, "method: minibatches; .*now method: l-bfgs"),
         (
             {"model": make_bayesian_line()},
             r"model: Line; .weights: .*now .*BayesianLine; .*q_mu: f",

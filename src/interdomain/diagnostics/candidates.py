@@ -196,7 +196,7 @@ def candidates_for(
             own = {**table, "num_inducing": 2 * size}
             add("effects and harmonics", parts, own, "fit_sgpr", {})
         parts = recipes.harmonics, recipes.in_a_few_passes, recipes.by_minibatches
-        how = {**minibatches, "learning_rate": _RATE}
+        how = {**minibatches, "optimizer": _RATE}
         by_adam = {**how, "natural_gradient": False}
         add("harmonics with diagonal q", parts, {**with_q, "q_diag": True}, "fit", by_adam)
         add("harmonics with full q", parts, {**with_q, "q_diag": False}, "fit", how)

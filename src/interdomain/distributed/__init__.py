@@ -1,11 +1,10 @@
-"""Communication between the worker processes of a ``tf.distribute`` strategy.
+"""Sums over the worker processes of a ``tf.distribute`` strategy.
 
-:func:`all_reduce` adds the statistics of all workers; :func:`interdomain.training.fit` uses this
-package when it is given a ``strategy``. For several devices of one process, see
+:func:`all_reduce` adds the statistics of all workers. Training on several workers is
+:func:`interdomain.training.fit` with a ``strategy``; for several devices of one process, see
 :mod:`interdomain.devices`.
 """
 
 from .all_reduce import all_reduce
-from .workers import WorkerLostError, Workers
 
-__all__ = ["WorkerLostError", "Workers", "all_reduce"]
+__all__ = ["all_reduce"]

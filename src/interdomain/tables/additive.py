@@ -220,7 +220,7 @@ def fit_additive(
     subset_done = time.perf_counter()
     _ = model.statistics
     pass_done = time.perf_counter()
-    result = fit(model, method="l-bfgs", steps=steps, **arguments)
+    result = fit(model, steps=steps, **arguments)
     return AdditiveFit(
         model=model,
         kernel=kernel,

@@ -18,8 +18,8 @@ from tqdm import tqdm
 from .._arguments import boolean, choice, function, instance, integer, number
 from ..models import CollapsedSVGP, StructuredSGPR
 from ..serving import predict_in_batches
-from ..training.arguments import pair_of_matrices
 from ..training.collapsed import fit_collapsed
+from ..training.data import pair_of_matrices
 from ..training.loop import fit
 from ..training.progress import StopFit
 from ..training.sgpr import fit_sgpr
@@ -296,8 +296,8 @@ class _Runner:
             recipe(model, **{"seed": self._seed, **arguments})
             return
         holds_data = isinstance(model, InternalDataTrainingLossMixin)
-        own: dict[str, Any] = {"steps": _STEPS, "callbacks": [self._step], "callback_every": 1}
-        own |= {"method": "l-bfgs"} if holds_data else self._of_minibatches(model, train)
+        own: dict[str, Any] = {"steps": _STEPS, "callbacks": [self._step], "every": 1}
+        own |= {} if holds_data else self._of_minibatches(model, train)
         fit(model, None if holds_data else train, **{**own, **arguments})
 
     def _of_minibatches(self, model: Any, train: RegressionData) -> dict[str, Any]:

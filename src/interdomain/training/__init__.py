@@ -1,12 +1,12 @@
 """Training of GPflow models: L-BFGS, Adam and natural gradients, with checkpoints that resume."""
 
 from ..choosing import Choice, Pursuit, PursuitRound
-from ..distributed import WorkerLostError
 from .collapsed import CollapsedFit, fit_collapsed
 from .loop import fit
 from .optimum import start_at_optimum
 from .progress import Callback, StopFit
 from .pursuit import matching_pursuit
+from .replicas import WorkerLostError
 from .results import FitResult, NonFiniteError
 from .sgpr import SGPRFit, fit_sgpr
 

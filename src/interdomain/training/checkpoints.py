@@ -27,7 +27,7 @@ class Checkpoints:
     :param fit: what the fit is, one ``name: value`` a line. A folder with another text is refused.
     :param writes: whether this process writes the checkpoints, or only reads those of another.
     :param trackables: what is kept, by name: models, optimizers and variables.
-    :ivar latest: the path of the last good checkpoint, or None.
+    :ivar path: the folder, or None.
     :raises ValueError: if there is no folder to resume from, or the path is that of a file.
     """
 
@@ -40,35 +40,43 @@ class Checkpoints:
         writes: bool = True,
         **trackables: Any,
     ) -> None:
-        self.latest: str | None = None
+        self.path = None if directory is None else Path(directory)
+        self._latest: str | None = None
         self._resume, self._fit, self._writes = resume, fit, writes
         self._step = tf.Variable(0, dtype=tf.int64, trainable=False)
         self._manager = None
-        if directory is None:
+        if self.path is None:
             if resume:
                 raise ValueError(
                     "checkpoint_dir must be given to resume from, found None; pass the folder of "
                     "the fit that was interrupted, or resume=False."
                 )
             return
-        self._path = Path(directory)
         with self._errors_named("it cannot be written to", "Pass another folder."):
             try:
-                self._path.mkdir(parents=True, exist_ok=True)
+                self.path.mkdir(parents=True, exist_ok=True)
             except (FileExistsError, NotADirectoryError) as error:
                 raise ValueError(
-                    f"checkpoint_dir: {self._path} is, or lies in, a file; pass a folder."
+                    f"checkpoint_dir: {self.path} is, or lies in, a file; pass a folder."
                 ) from error
         text = tf.Variable(fit, trainable=False)
         self._checkpoint = tf.train.Checkpoint(step=self._step, fit=text, **trackables)
         self._manager = tf.train.CheckpointManager(
-            self._checkpoint, str(self._path), max_to_keep=_KEPT, checkpoint_name="step"
+            self._checkpoint, str(self.path), max_to_keep=_KEPT, checkpoint_name="step"
         )
 
     @property
     def step(self) -> int:
         """The number of the checkpoint that was restored or written last; 0 before."""
         return int(self._step)
+
+    @property
+    def latest(self) -> str | None:
+        """The path of the last good checkpoint, or None."""
+        if self.path is None or self._writes:
+            return self._latest
+        found: str | None = tf.train.latest_checkpoint(str(self.path))
+        return found
 
     def restore(self) -> bool:
         """
@@ -82,7 +90,7 @@ class Checkpoints:
         for prefix in self._found():
             if not self._resume:
                 raise ValueError(
-                    f"checkpoint_dir: {self._path} already holds the checkpoint {prefix}; pass "
+                    f"checkpoint_dir: {self.path} already holds the checkpoint {prefix}; pass "
                     "resume=True to continue from it, or another folder."
                 )
             try:
@@ -97,14 +105,14 @@ class Checkpoints:
                 self._refuse(fit)
             if damages:
                 warn(
-                    f"checkpoint_dir: {self._path}: damaged checkpoints are passed over "
+                    f"checkpoint_dir: {self.path}: damaged checkpoints are passed over "
                     f"({'; '.join(damages)}); the fit goes on from step {self.step}."
                 )
-            self.latest = prefix
+            self._latest = prefix
             return True
         if damages:
             raise ValueError(
-                f"checkpoint_dir: no checkpoint in {self._path} can be read "
+                f"checkpoint_dir: no checkpoint in {self.path} can be read "
                 f"({'; '.join(damages)}); put back a copy of the folder, or pass another one."
             )
         return False
@@ -116,40 +124,40 @@ class Checkpoints:
         :param step: its number; by default one more than that of the last.
         :raises OSError: if it cannot be written; those before it are unchanged.
         """
-        if self._manager is None or not self._writes:
+        if self._manager is None or self.path is None or not self._writes:
             return
         self._step.assign(self.step + 1 if step is None else step)
         going_on = f"The last good one is {self.latest}: pass resume=True to go on from it."
         remedy = going_on if self.latest else "Pass another folder."
         with self._errors_named(f"the checkpoint of step {self.step} was not written", remedy):
             try:
-                self.latest = self._manager.save(checkpoint_number=self.step)
+                self._latest = self._manager.save(checkpoint_number=self.step)
             finally:  # of a disk that is full
-                shutil.rmtree(self._path / f"step-{self.step}_temp", ignore_errors=True)
+                shutil.rmtree(self.path / f"step-{self.step}_temp", ignore_errors=True)
 
     def _found(self) -> list[str]:
         """The checkpoints in the folder, the newest first: those that TensorFlow's list of them
         names; if that is damaged, all whose index is there."""
-        if self._manager is None:
+        if self._manager is None or self.path is None:
             return []
         if self._manager.checkpoints:
             return list(reversed(self._manager.checkpoints))
-        indices = self._path.glob("step-*.index")
+        indices = self.path.glob("step-*.index")
         numbers = sorted((int(path.stem.partition("-")[2]) for path in indices), reverse=True)
-        return [str(self._path / f"step-{number}") for number in numbers]
+        return [str(self.path / f"step-{number}") for number in numbers]
 
     def _refuse(self, fit: str | None) -> None:
         """:raises ValueError: with the lines that are different."""
         if fit is None:
             raise ValueError(
-                f"checkpoint_dir: {self._path} holds a checkpoint of another program; pass another "
+                f"checkpoint_dir: {self.path} holds a checkpoint of another program; pass another "
                 "folder."
             )
         were, are = fit.splitlines(), self._fit.splitlines()
         before = "; ".join(line for line in were if line not in are)
         now = "; ".join(line for line in are if line not in were)
         raise ValueError(
-            f"checkpoint_dir: {self._path} holds a checkpoint of another fit ({before or '-'}; now "
+            f"checkpoint_dir: {self.path} holds a checkpoint of another fit ({before or '-'}; now "
             f"{now or '-'}); pass what was passed then, or another folder."
         )
 
@@ -158,7 +166,7 @@ class Checkpoints:
         try:
             yield
         except (OSError, tf.errors.OpError) as error:
-            message = f"checkpoint_dir: {self._path}: {what} ({_reason(error)}). {remedy}"
+            message = f"checkpoint_dir: {self.path}: {what} ({_reason(error)}). {remedy}"
             number = error.errno if isinstance(error, OSError) else None
             raise (OSError(message) if number is None else OSError(number, message)) from error
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any, TypeAlias
 
+import gpflow
 import numpy as np
 import tensorflow as tf
 from gpflow.base import AnyNDArray
@@ -14,36 +15,29 @@ from gpflow.models.training_mixins import (
     InternalDataTrainingLossMixin,
 )
 
-from .._arguments import check_real_type, integer, numeric
+from .._arguments import check_real_type, filled_matrix, integer, numeric
 from ..models.targets import check_targets, takes_missing
+from ..sphere._typing import Array
 from ..streaming.rows import MISSING, check_shapes_of_rows
-from .batches import (
-    Batches,
-    DatasetBatches,
-    FullArrays,
-    InternalData,
-    MinibatchedArrays,
-    model_types,
-)
+from .batches import Batches, DatasetBatches, Minibatches, types_of
 
 _ROWS_AT_ONCE = 2**16
 
 Data: TypeAlias = "tuple[Any, Any] | tf.data.Dataset | None"
 
 
-def make_batches(
+def batches_of(
     model: Any,
     data: Data,
     *,
-    full_batch: bool,
     batch_size: int | None,
     seed: int,
     strategy: tf.distribute.Strategy | None = None,
 ) -> Batches:
     """
+    The data that were passed to a fit, checked.
+
     :param strategy: the strategy among whose replicas batches are divided; None for one device.
-    :param full_batch: whether the method needs all of the data at once; a Dataset is then read
-        once, from start to end, and concatenated in memory.
     :raises ValueError: if the data do not fit the model, each other, or the batch size.
     """
     likelihood = getattr(model, "likelihood", None)
@@ -53,13 +47,13 @@ def make_batches(
             raise ValueError(
                 f"strategy: a {type(model).__name__} holds its data, which cannot be spread over "
                 "replicas; leave strategy out, or use a model that is given its data, such as "
-                "gpflow.models.SVGP (for StructuredSGPR pass strategy to the model)."
+                "gpflow.models.SVGP."
             )
-        internal = InternalData(getattr(model, "data", None))
-        arrays = internal.arrays()
+        own = getattr(model, "data", None)
+        arrays = tuple(own) if isinstance(own, (tuple, list)) and len(own) == 2 else None
         if arrays is not None and isinstance(likelihood, Likelihood):
             checked_arrays([np.asarray(part) for part in arrays], likelihood)
-        return internal
+        return Batches(arrays)
     if not isinstance(model, ExternalDataTrainingLossMixin):
         raise ValueError(
             f"model: a {type(model).__name__} is neither a gpflow model that is given its data "
@@ -78,20 +72,17 @@ def make_batches(
                 "out and pass dataset.batch(batch_size)."
             )
         _check_dataset(data)
-        if not full_batch:
-            _check_num_data(model, None)
-            return DatasetBatches(data, strategy, likelihood)
-        data = _concatenated(data)
+        _check_num_data(model, None)
+        return DatasetBatches(data, strategy, likelihood)
     X, Y = checked_arrays(data, likelihood)
+    if batch_size is not None or getattr(model, "num_data", None) is not None:
+        _check_num_data(model, len(X))
+    types = types_of(likelihood, Y.dtype)
     if batch_size is None:
-        if getattr(model, "num_data", None) is not None:
-            _check_num_data(model, len(X))
-        types = model_types(likelihood, Y.dtype)
-        return FullArrays(X.astype(types[0], copy=False), Y.astype(types[1], copy=False))
+        return Batches((X, Y), types)
     remedy = "it is a part of the rows of data, or None for full batches"
     integer("batch_size", batch_size, at_least=1, at_most=len(X), remedy=remedy)
-    _check_num_data(model, len(X))
-    return MinibatchedArrays(X, Y, batch_size, seed, likelihood)
+    return Minibatches((X, Y), types, batch_size, seed)
 
 
 def _check_internal(model: Any, data: Data, batch_size: int | None) -> None:
@@ -120,7 +111,7 @@ def _check_internal(model: Any, data: Data, batch_size: int | None) -> None:
 
 
 def checked_arrays(data: Any, likelihood: Any) -> tuple[AnyNDArray, AnyNDArray]:
-    """(X, Y) of numbers that are finite in the types of :func:`model_types`, and targets that the
+    """(X, Y) of numbers that are finite in the types of :func:`types_of`, and targets that the
     likelihood knows; floats are left in the type that they have, and where they are."""
     if not isinstance(data, (tuple, list)) or len(data) != 2:
         raise ValueError(
@@ -130,7 +121,7 @@ def checked_arrays(data: Any, likelihood: Any) -> tuple[AnyNDArray, AnyNDArray]:
     X: AnyNDArray = numeric("data: X", data[0], rule)
     Y: AnyNDArray = numeric("data: Y", data[1], rule)
     check_shapes_of_rows(X, Y)
-    types = model_types(likelihood, Y.dtype if Y.dtype.kind in "biuf" else None)
+    types = types_of(likelihood, Y.dtype if Y.dtype.kind in "biuf" else None)
     X, Y = (
         array if array.dtype.kind == "f" else array.astype(dtype, copy=False)
         for array, dtype in zip((X, Y), types, strict=True)
@@ -188,18 +179,6 @@ def _check_dataset(dataset: tf.data.Dataset) -> None:
         )
 
 
-def _concatenated(dataset: tf.data.Dataset) -> tuple[AnyNDArray, AnyNDArray]:
-    if dataset.cardinality() == tf.data.INFINITE_CARDINALITY:
-        raise ValueError(
-            "data: method='l-bfgs' reads the whole Dataset once, and this one never ends; take "
-            "away .repeat(), or pass method='adam'."
-        )
-    batches = list(dataset.as_numpy_iterator())
-    if not batches:
-        raise ValueError("data: the Dataset is empty; pass one with some batches.")
-    return np.concatenate([X for X, _ in batches]), np.concatenate([Y for _, Y in batches])
-
-
 def _check_num_data(model: Any, found: int | None) -> None:
     """A wrong ``num_data`` would weigh the likelihood wrongly against the KL term."""
     if not hasattr(model, "num_data"):
@@ -220,3 +199,26 @@ def _check_num_data(model: Any, found: int | None) -> None:
 def _shown(value: Any) -> str:
     shape = getattr(value, "shape", None)
     return f"a {type(value).__name__}" + ("" if shape is None else f" of shape {tuple(shape)}")
+
+
+def pair_of_matrices(name: str, data: Any) -> tuple[Array, Array]:
+    """
+    Rows that are held in memory, in ``gpflow.default_float()``.
+
+    :param data: (X ``[n, D]``, Y ``[n, P]``); NaN in Y may stand for a value that is missing, which
+        is for the models to say.
+    :raises ValueError: unless they are two matrices of finite numbers with as many rows.
+    """
+    if not (isinstance(data, (tuple, list)) and len(data) == 2):
+        raise ValueError(
+            f"{name} must be a pair of matrices (X, Y), found {type(data).__name__}; pass two "
+            "arrays."
+        )
+    X = filled_matrix(f"{name}: X", data[0], "a matrix [n, D]")
+    Y = filled_matrix(f"{name}: Y", data[1], "a matrix [n, P]", missing=True)
+    if len(X) != len(Y):
+        raise ValueError(
+            f"{name} must have one row of Y for each of X, found {len(Y)} for {len(X)}; pass pairs."
+        )
+    dtype = gpflow.default_float()
+    return X.astype(dtype), Y.astype(dtype)

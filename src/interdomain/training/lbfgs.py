@@ -1,174 +1,150 @@
-"""Training by L-BFGS on all of the data, in blocks of iterations between checkpoints."""
+"""Training by L-BFGS on all of the data."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import gpflow
 import numpy as np
+import scipy.optimize
 import tensorflow as tf
-from gpflow.base import AnyNDArray
 from scipy.optimize import OptimizeResult
 
 from .._tracing import Traced, is_operation_by_operation
+from ..sphere._typing import Array
 from .batches import Batch
-from .checkpoints import Checkpoints
-from .compiled import CompiledFunctions, connected, names_of_variables, training_loss_of
-from .endings import Ending, Endings
-from .guard import LastGood, NumericalBreakdown, tensorflow_errors_as_breakdowns
-from .progress import Recorder
+from .compiled import kept
+from .guard import NumericalBreakdown, tensorflow_errors_as_breakdowns
+from .losses import (
+    Loss,
+    connected,
+    draw_for_step,
+    names_of_variables,
+    trainable_variables_of,
+    training_loss_of,
+)
+from .progress import Run
+from .results import Ending
+
+Evaluation = Callable[..., tuple[tf.Tensor, tf.Tensor]]
 
 # At most 20 evaluations per line search (scipy's maxls): never the limit that ends a run.
 _EVALUATIONS_PER_ITERATION = 25
 
 
-class _Ended(Exception):
-    """Raised in SciPy's callback to end a fit before SciPy would end it."""
-
-    def __init__(self, ending: Ending) -> None:
-        super().__init__(ending)
-        self.ending = ending
-
-
-def run_lbfgs(
-    model: Any,
-    batch: Batch,
-    variables: Sequence[tf.Variable],
-    *,
-    options: Mapping[str, Any],
-    first_step: int,
-    steps: int,
-    checkpoint_every: int | None,
-    store: Checkpoints,
-    ended: tf.Variable,
-    recorder: Recorder,
-    endings: Endings,
-    jit_compile: bool,
-) -> tuple[int, Ending]:
+class LBFGS:
     """
-    Run at most the iterations ``first_step + 1, ..., steps``.
+    SciPy's L-BFGS-B over all trainable variables of a model.
 
-    SciPy keeps what L-BFGS has learned of the curvature, and no checkpoint can hold it. It is
-    therefore dropped at every multiple of ``checkpoint_every``, whether or not the fit is
-    interrupted there, so that a resumed fit takes the same steps as an uninterrupted one.
+    A line search may try a point where the loss is not defined, for instance because a
+    factorisation fails there. Such a point is rejected like any other that is worse than the
+    iterate: it is given a larger loss, and the search comes nearer.
 
     :param batch: all of the data, or () if the model holds them.
-    :returns: the last iteration, and why it was the last.
-    :raises NonFiniteError: if the loss or a gradient is not finite at the first point of a block,
-        or at all points that a line search tries.
-    """
-    evaluate = _evaluation(model, batch, variables, jit_compile)
-    good = LastGood(variables, first_step, store.latest)
-    run = _Iterations(evaluate, batch, variables, good, first_step, recorder, endings)
-    while True:
-        size = steps - run.step
-        if checkpoint_every is not None:
-            size = min(checkpoint_every - run.step % checkpoint_every, size)
-        ending, message = run.block(size, options)
-        if ending is not None and ending.reason in ("converged", "stalled"):
-            ended.assign(ending.reason)
-        store.save(run.step)
-        good.checkpoint = store.latest
-        if ending is None and run.step == steps:
-            ending = Ending("steps", message)
-        if ending is not None:
-            recorder.evaluate(run.step, last=True)
-            return run.step, ending
-
-
-class _Iterations:
-    """
-    The iterations of one fit, block by block.
-
-    :param evaluate: a function of all variables as one vector, and a batch, that returns the loss
-        and its gradient.
-    :param good: the parameters to go back to; those after each iteration are kept in it.
-    :ivar step: the last iteration that is done.
+    :param options: of SciPy's L-BFGS-B.
+    :ivar described: what must be the same for a resumed fit.
     """
 
-    def __init__(
-        self,
-        evaluate: Callable[..., tuple[tf.Tensor, tf.Tensor]],
-        batch: Batch,
-        variables: Sequence[tf.Variable],
-        good: LastGood,
-        first_step: int,
-        recorder: Recorder,
-        endings: Endings,
-    ) -> None:
-        self._evaluate, self._variables, self._good = evaluate, variables, good
-        self._scipy = _ExtendedValueScipy(lambda x: evaluate(x, *batch))
-        self._recorder, self._endings = recorder, endings
-        self.step = first_step
+    def __init__(self, model: Any, batch: Batch, options: Mapping[str, Any] | None) -> None:
+        self.variables = trainable_variables_of(model)
+        self.described: dict[str, Any] = {"method": "l-bfgs", "options": dict(options or {})}
+        self.stored: dict[str, Any] = {}
+        self._model, self._batch, self._options = model, batch, dict(options or {})
+        self._evaluate = _evaluation(model, batch, self.variables)
+        self._loss: float | None = None  # at the iterate; None before it is evaluated
+        self._breakdown: NumericalBreakdown | None = None  # at the last point, if there was one
+        self._rejected = 0
 
-    def block(self, size: int, options: Mapping[str, Any]) -> tuple[Ending | None, str]:
+    def train(self, run: Run) -> Ending:
         """
-        At most ``size`` iterations, from a start without memory of the curvature.
+        Run the iterations that are left.
 
-        :returns: why the fit ends, None if it can go on; and what SciPy said.
-        :raises NonFiniteError: as :func:`run_lbfgs`.
+        SciPy keeps what it has learned of the curvature, and no checkpoint can hold it: a fit that
+        is resumed goes on from its last iterate, and ends at the same optimum by another way.
+
+        :raises NumericalBreakdown: if the loss or a gradient is not finite at the first point, or
+            if no better point was found without a NaN.
         """
-        scipy, good = self._scipy, self._good
-        scipy.reference = None
+        draw_for_step(self._model, 0)  # the same at all steps: a function to be minimised
+        most = run.steps - run.step
+        ending: Ending | None = None
+
+        def after_iteration(intermediate_result: OptimizeResult) -> None:
+            """SciPy calls it in this way because of its argument's name."""
+            nonlocal ending
+            # The variables hold the point evaluated last, which need not be the iterate.
+            self._assign(intermediate_result.x)
+            self._loss = float(intermediate_result.fun)
+            run.keep(run.step + 1)
+            ending = run.after_step(-self._loss)
+            if ending is not None and ending.reason != "steps":  # SciPy counts these itself
+                raise StopIteration
+
         try:
-            with good.restored_on_breakdown():
-                result = scipy.minimize(
-                    self._evaluate,
-                    self._variables,
-                    callback=self._after_iteration,
-                    options={
-                        "maxfun": _EVALUATIONS_PER_ITERATION * size,
-                        **options,
-                        "maxiter": size,
-                    },
-                )
-                if not result.success and scipy.breakdown is not None:
-                    raise scipy.breakdown
-        except _Ended as ended:
-            good.keep(good.present_values(), self.step)
-            return ended.ending, ended.ending.message
+            result = scipy.optimize.minimize(
+                self._value_and_slope,
+                gpflow.optimizers.Scipy.initial_parameters(self.variables).numpy(),
+                jac=True,
+                method="L-BFGS-B",
+                callback=after_iteration,
+                options={
+                    "maxfun": _EVALUATIONS_PER_ITERATION * most,
+                    **self._options,
+                    "maxiter": most,
+                },
+            )
         except BaseException:
-            good.restore()  # not the trial point of a line search that was interrupted
+            run.restore()  # not the trial point of a line search that was interrupted
             raise
-        good.keep(good.present_values(), self.step)
-        message = str(result.message) + scipy.remark()
-        return _ending_of(result, size, message), message
+        run.restore()
+        if ending is not None and ending.reason != "steps":
+            return ending
+        if not result.success and self._breakdown is not None:
+            raise self._breakdown
+        message = str(result.message)
+        if self._rejected:
+            message += (
+                f" ({self._rejected} points of line searches had no finite loss and were rejected)"
+            )
+        if result.success:
+            return Ending("converged", message)
+        return Ending("stalled" if ending is None else "steps", message)
 
-    def _after_iteration(self, intermediate_result: OptimizeResult) -> None:
-        """SciPy's callback, which SciPy calls in this way because of its argument's name."""
-        # The variables hold the point evaluated last, which is x but for roundings and surprises.
-        self.step += 1
-        scipy, variables, good = self._scipy, self._variables, self._good
-        values = scipy.unpack_tensors(variables, tf.convert_to_tensor(intermediate_result.x))
-        scipy.assign_tensors(variables, values)
-        good.keep(good.present_values(), self.step)
-        scipy.reference = float(intermediate_result.fun)
-        self._recorder.step(-float(intermediate_result.fun))
-        ending = self._endings.after_step(self.step)
-        if ending is None:
-            self._recorder.evaluate(self.step)
-            ending = self._endings.after_callbacks(self.step)
-        if ending is not None and ending.reason != "steps":  # SciPy counts these itself
-            raise _Ended(ending)
+    def _assign(self, x: Array) -> None:
+        scipy = gpflow.optimizers.Scipy
+        values = scipy.unpack_tensors(self.variables, tf.convert_to_tensor(x))
+        scipy.assign_tensors(self.variables, values)
+
+    def _value_and_slope(self, x: Array) -> tuple[float, Array]:
+        self._breakdown = None
+        try:
+            with tensorflow_errors_as_breakdowns():
+                value, slope = self._evaluate(tf.convert_to_tensor(x, tf.float64), *self._batch)
+                loss, gradient = float(value), np.asarray(slope, np.float64)
+            if not np.isfinite(loss):
+                raise NumericalBreakdown(f"the loss is {loss}")
+            if not np.all(np.isfinite(gradient)):
+                raise NumericalBreakdown("a gradient is not finite")
+        except NumericalBreakdown as breakdown:
+            if self._loss is None:
+                raise
+            self._breakdown = breakdown
+            self._rejected += 1
+            # Above the iterate by about its own size: far more would make the step needlessly
+            # small, less might not be worse than what the line search accepts.
+            return self._loss + abs(self._loss) + 1, np.zeros_like(x)
+        if self._loss is None:
+            self._loss = loss
+        return loss, gradient
 
 
-def _ending_of(result: OptimizeResult, iterations: int, message: str) -> Ending | None:
-    """Why SciPy ended; None if it did all iterations that it was asked for."""
-    if result.success:
-        return Ending("converged", message)
-    return Ending("stalled", message) if result.nit < iterations else None
-
-
-def _evaluation(
-    model: Any, batch: Batch, variables: Sequence[tf.Variable], jit_compile: bool
-) -> Callable[..., tuple[tf.Tensor, tf.Tensor]]:
+def _evaluation(model: Any, batch: Batch, variables: tuple[tf.Variable, ...]) -> Evaluation:
     """The function of all variables as one vector, and a batch, that returns the loss and its
     gradient."""
-    scipy = gpflow.optimizers.Scipy
-    variables, names = tuple(variables), names_of_variables(model)
+    scipy, names = gpflow.optimizers.Scipy, names_of_variables(model)
 
-    def build(loss: Callable[..., tf.Tensor]) -> Callable[..., tuple[tf.Tensor, tf.Tensor]]:
+    def build(loss: Loss) -> Evaluation:
         def evaluate(x: tf.Tensor, *rows: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
             scipy.assign_tensors(variables, scipy.unpack_tensors(variables, x))
             with tf.GradientTape(watch_accessed_variables=False) as tape:
@@ -179,66 +155,9 @@ def _evaluation(
 
         return evaluate
 
+    loss = training_loss_of(model)
     if is_operation_by_operation():
-        return build(training_loss_of(model))
-    references = tuple(v.ref() for v in variables)
+        return build(loss)
     specs = tuple(tf.TensorSpec([None, *rows.shape[1:]], rows.dtype) for rows in batch)
     flat = tf.TensorSpec([sum(v.shape.num_elements() for v in variables)], tf.float64)
-    options: dict[str, Any] = {"jit_compile": True} if jit_compile else {}
-    options["input_signature"] = (flat, *specs)
-    key = ("l-bfgs", references, specs, jit_compile)
-    functions = CompiledFunctions.of(model)
-    return functions.get(key, lambda: Traced(build, training_loss_of(model), **options))
-
-
-class _ExtendedValueScipy(gpflow.optimizers.Scipy):
-    """
-    GPflow's Scipy, for a loss that is not defined everywhere.
-
-    A line search may try a point where a factorisation fails. Such a point is rejected like any
-    other that is worse than the iterate: it is given a larger loss, and the search comes nearer.
-
-    :ivar reference: the loss at the present iterate; None before it is evaluated.
-    :ivar breakdown: what was wrong with the last point evaluated; None if nothing was.
-    """
-
-    def __init__(self, evaluate: Callable[[tf.Tensor], tuple[tf.Tensor, tf.Tensor]]) -> None:
-        super().__init__()
-        self._evaluate = evaluate
-        self.reference: float | None = None
-        self.breakdown: NumericalBreakdown | None = None
-        self._rejected = 0
-
-    def remark(self) -> str:
-        """A remark on the number of rejected points; empty if there were none."""
-        if not self._rejected:
-            return ""
-        return f" ({self._rejected} points of line searches had no finite loss and were rejected)"
-
-    def eval_func(
-        self, *args: Any, **kwargs: Any
-    ) -> Callable[[AnyNDArray], tuple[AnyNDArray, AnyNDArray]]:
-        def checked(x: AnyNDArray) -> tuple[AnyNDArray, AnyNDArray]:
-            self.breakdown = None
-            try:
-                with tensorflow_errors_as_breakdowns():
-                    value, slope = self._evaluate(tf.convert_to_tensor(x, tf.float64))
-                    loss, gradient = (t.numpy().astype(np.float64) for t in (value, slope))
-                if not np.isfinite(loss):
-                    raise NumericalBreakdown(f"the loss is {loss}")
-                if not np.all(np.isfinite(gradient)):
-                    raise NumericalBreakdown("a gradient is not finite")
-            except NumericalBreakdown as breakdown:
-                if self.reference is None:
-                    raise
-                self.breakdown = breakdown
-                self._rejected += 1
-                # Above the iterate by about its own size: far more would make the step needlessly
-                # small, less might not be worse than what the line search accepts.
-                worse = self.reference + abs(self.reference) + 1
-                return np.asarray(worse), np.zeros_like(x)
-            if self.reference is None:
-                self.reference = float(loss)
-            return loss, gradient
-
-        return checked
+    return kept(model, "l-bfgs", specs, lambda: Traced(build, loss, input_signature=(flat, *specs)))

@@ -11,21 +11,20 @@ from typing import Any
 import gpflow
 import tensorflow as tf
 
+from .._arguments import boolean, integer, number
 from ..models.scales import warn_of_data
 from ..models.trained import warn_of_fit
-from .arguments import FitArguments
-from .compiled import CompiledFunctions
-from .data import Data, make_batches
-from .draws import draw_for_step
-from .endings import Ending, Endings
-from .gradient_steps import run_gradient_steps
-from .lbfgs import run_lbfgs
-from .preparation import Preparation, prepare
-from .progress import Callback, Recorder
+from .batches import Batches
+from .checkpoints import Checkpoints
+from .compiled import kept
+from .data import Data, batches_of
+from .guard import NumericalBreakdown
+from .lbfgs import LBFGS
+from .natural_gradients import NaturalGradient
+from .progress import Callback, Run
 from .replicas import Replicas
-from .results import FitResult, NonFiniteError
-from .settings import Method
-from .step_sizes import NaturalGradient
+from .results import Ending, FitResult, NonFiniteError
+from .steps import GradientSteps
 from .validation import check_columns, failing_likelihood
 
 
@@ -33,23 +32,18 @@ def fit(
     model: gpflow.models.BayesianModel,
     data: Data = None,
     *,
-    method: Method | None = None,
     steps: int = 1000,
-    max_seconds: float | None = None,
     batch_size: int | None = None,
     seed: int = 0,
     optimizer: Any = None,
-    learning_rate: float | None = None,
     natural_gradient: NaturalGradient = None,
-    alternate: bool = False,
     options: Mapping[str, Any] | None = None,
     callbacks: Sequence[Callback] = (),
-    callback_every: int = 100,
+    every: int = 100,
+    max_seconds: float | None = None,
     checkpoint_dir: str | os.PathLike[str] | None = None,
-    checkpoint_every: int | None = None,
     resume: bool = False,
     progress: bool = True,
-    jit_compile: bool = False,
     strategy: tf.distribute.Strategy | None = None,
 ) -> FitResult:
     """
@@ -60,20 +54,23 @@ def fit(
         fit(model, (X, Y), batch_size=256, natural_gradient=False)  # Adam for everything
         fit(model, (X, Y), batch_size=256, checkpoint_dir="run", resume=True)
 
-    Compiled functions are kept with the model and reused by its next fit, as long as the model's
-    structure, its ``trainable`` flags and the columns of the data are the same.
+    L-BFGS is for all rows at once. Minibatches, a Dataset, an ``optimizer`` or a
+    ``natural_gradient`` ask for Adam. Compiled functions are kept with the model and reused by its
+    next fit, as long as the model's structure, its ``trainable`` flags and the columns of the data
+    are the same.
 
     Every trainable parameter is trained; no ``trainable`` flag is changed. The objective to be
     maximised is ``-model.training_loss``: the ELBO (or log marginal likelihood) plus the log
     density of priors.
 
-    **Resuming.** A fit that is stopped and run again with ``resume=True`` and the same arguments
-    arrives at the same parameters as an uninterrupted fit, to the last bit, on the same machine
-    with the same number of threads. This includes :class:`interdomain.deep.DeepGP`, whose random
-    draws depend on the number of the step. It does not hold for other losses that draw random
-    numbers (Monte Carlo likelihoods), for a Dataset that is shuffled without a seed, or for GPU
-    operations that are deterministic only after
-    ``tf.config.experimental.enable_op_determinism()``.
+    **Resuming.** A fit by minibatches that is stopped and run again with ``resume=True`` and the
+    same arguments arrives at the same parameters as an uninterrupted fit, to the last bit, on the
+    same machine with the same number of threads. This includes :class:`interdomain.deep.DeepGP`,
+    whose random draws depend on the number of the step. It does not hold for other losses that draw
+    random numbers (Monte Carlo likelihoods), for a Dataset that is shuffled without a seed, or for
+    GPU operations that are deterministic only after
+    ``tf.config.experimental.enable_op_determinism()``. L-BFGS goes on from its last checkpoint
+    without its memory of the curvature, and arrives at the same optimum by another way.
 
     :param model: a model that is given its data (such as SVGP) or holds them (GPR, SGPR, ...).
     :param data: (X ``[N, D]``, Y ``[N, P]``), or a ``tf.data.Dataset`` of such batches; None for a
@@ -85,27 +82,20 @@ def fit(
         batch it, and shuffle it with a seed (to resume in another process, also call the same
         ``tf.random.set_seed`` there, on which the order depends). A Dataset that ends starts
         again; a resumed fit skips the batches before its step.
-    :param method: "l-bfgs" or "adam". By default "adam" for minibatches, a Dataset, an
-        ``optimizer``, a ``learning_rate`` or a ``natural_gradient``, otherwise "l-bfgs". L-BFGS on
-        a Dataset reads it once and holds it in memory.
     :param steps: the number of updates, or the largest number of L-BFGS iterations, counted from
         the first run: a fit that is resumed at step 400 with ``steps=1000`` does 600 more.
-    :param max_seconds: end after the step during which this number of seconds has passed since the
-        call, compilation included; at least one step is done. None for no limit. ``resume=True``
-        continues from there. Several workers of a strategy check the time only every
-        ``callback_every`` steps.
     :param batch_size: the number of rows of a minibatch, drawn without replacement from arrays; the
         ``N % batch_size`` rows left at the end of an epoch's order are skipped. None for all rows
         at every step.
     :param seed: the seed of the order of the minibatches, which depends only on this seed and the
         step.
-    :param optimizer: an instance of a tf_keras or Keras 3 optimizer, in place of Adam. It updates
-        q, too, unless ``natural_gradient`` is passed.
-    :param learning_rate: the learning rate of Adam, 0.01 by default.
+    :param optimizer: the learning rate of Adam, 0.01 by default; or an instance of a tf_keras or
+        Keras 3 optimizer in place of Adam. An instance updates q, too, unless ``natural_gradient``
+        is passed.
     :param natural_gradient: whether q is updated by natural gradients, and everything else by Adam.
         True for the default step sizes; a number in (0, 1] for a constant step size; a function (or
         a schedule of tf_keras) from the number of previous steps to such a number; False for Adam
-        alone. By default True if the method is "adam", q is trainable, each column of Y has one
+        alone. By default True without L-BFGS, if q is trainable, each column of Y has one
         latent GP (not the classes of ``Softmax``) and no ``optimizer`` is passed (``python -m
         benchmarks.natural_gradients --kinds race``, ``python -m benchmarks.pareto``).
 
@@ -124,40 +114,35 @@ def fit(
         updated at once, each as if the others were fixed: if n full q's explain the same data (a
         base and its orthogonal variables, or the blocks of a sum), choose ``1 / n`` of the step
         size that suits a single q.
-    :param alternate: compute the gradient of the other parameters at the new q, in an evaluation of
-        its own, and not at the q before the update. A step takes 1.2 to 1.7 times as long, which
-        can pay off in the end (``python -m benchmarks.natural_gradients``). Only with natural
-        gradients.
     :param options: options of SciPy's L-BFGS-B: ``ftol``, ``gtol``, ``maxcor``, ``maxls``,
         ``maxfun``.
-    :param callbacks: called as ``callback(step, model)`` every ``callback_every`` steps and at the
-        end. If a callback returns a mapping from names to numbers, it is shown on the progress bar
-        and kept in the result. If it raises :class:`StopFit`, the fit ends after this step. A
-        callback should not change the model. With a strategy every worker calls the callbacks, and
-        if one worker ends the fit, it ends on all.
-    :param checkpoint_dir: where to write checkpoints: at the start, every ``checkpoint_every``
-        steps (100 by default) and at the end; the last three are kept. A checkpoint is written
-        only after a step whose numbers were all finite, and
+    :param callbacks: called as ``callback(step, model)`` every ``every`` steps and at the end. If a
+        callback returns a mapping from names to numbers, it is shown on the progress bar and kept
+        in the result. If it raises :class:`StopFit`, the fit ends after this step. A callback
+        should not change the model. With a strategy every worker calls the callbacks, and if one
+        worker ends the fit, it ends on all.
+    :param every: the number of steps between two calls of the callbacks, and two checkpoints.
+    :param max_seconds: end after the step during which this number of seconds has passed since the
+        call, compilation included; at least one step is done. None for no limit. ``resume=True``
+        continues from there. Several workers of a strategy check the time only every ``every``
+        steps.
+    :param checkpoint_dir: where to write checkpoints: at the start, every ``every`` steps and at
+        the end; the last three are kept. Give each fit a folder of its own. A checkpoint is written
+        only where the loss is finite, and
         ``tf.train.Checkpoint(model=model).restore(result.checkpoint)`` reads it anywhere.
-    :param checkpoint_every: the number of steps between checkpoints. L-BFGS also restarts after
-        this number of iterations, without its memory of the curvature, which cannot be stored. Each
-        restart costs some iterations, so do not choose it below about 50. To stop L-BFGS by
-        ``steps`` and resume it exactly, let ``steps`` be a multiple of it; a fit that is killed is
-        resumed exactly in any case.
     :param resume: continue from the last checkpoint in ``checkpoint_dir``, if there is one. If that
         is damaged, warn and continue from the last good one.
     :param progress: show a progress bar with the running ELBO on the standard error stream.
-    :param jit_compile: compile the step with XLA.
     :param strategy: a ``tf.distribute`` strategy, such as ``MirroredStrategy`` or
         ``MultiWorkerMirroredStrategy``, in whose scope the model was built (and an ``optimizer``,
         of tf_keras). The rows of each batch are spread over its replicas; loss and gradients are
         those of one device on the whole batch. All workers must be given the same arrays, with rows
         in the same order. A Dataset must have batches for all replicas together. tf.data splits it
         by its ``auto_shard_policy``: either by files, if there are any, so that batches have other
-        rows than on one device, or within each batch (DATA). Any shuffling needs a
-        seed. Only the chief writes checkpoints and shows progress; all workers must see the same
-        ``checkpoint_dir``, from which they resume.
-        Strategies do not work with L-BFGS, XLA or models that hold their data.
+        rows than on one device, or within each batch (DATA). Any shuffling needs a seed. Only the
+        chief writes checkpoints and shows progress; all workers must see the same
+        ``checkpoint_dir``, from which they resume. Strategies do not work with L-BFGS or models
+        that hold their data.
     :warns UserWarning: before training, if a column of X, or Y under a Gaussian likelihood, is far
         from the scale that the model assumes (1, a lengthscale, a standard deviation of the prior):
         if its range is above 1,000 times or below a thousandth of it, if the mean of a column is
@@ -177,133 +162,138 @@ def fit(
     :raises OSError: when a checkpoint cannot be written; the last good one is unchanged.
     :raises WorkerLostError: when another worker of the strategy ends or cannot be reached.
     :raises NonFiniteError: when the loss, a gradient or an updated parameter is NaN or infinite.
-        The model returns to the last parameters that had a finite loss, the last good checkpoint is
-        unchanged, and the error names both. A line search of L-BFGS may try such a point: it is
-        rejected and a nearer one is tried (``FitResult.message`` counts them). The error is raised
-        only if L-BFGS starts at such a point, or finds no better point without a NaN.
+        The model returns to parameters that had a finite loss: those of the last multiple of
+        ``every``. The last good checkpoint is unchanged, and the error names both. A line search of
+        L-BFGS may try such a point: it is rejected and a nearer one is tried
+        (``FitResult.message`` counts them). The error is raised only if L-BFGS starts at such a
+        point, or finds no better point without a NaN.
     """
     started = time.perf_counter()
-    arguments = FitArguments(
-        method=method,
-        steps=steps,
-        max_seconds=max_seconds,
-        batch_size=batch_size,
-        seed=seed,
-        optimizer=optimizer,
-        learning_rate=learning_rate,
-        natural_gradient=natural_gradient,
-        alternate=alternate,
-        options=options,
-        callbacks=callbacks,
-        callback_every=callback_every,
-        checkpoint_dir=checkpoint_dir,
-        checkpoint_every=checkpoint_every,
-        resume=resume,
-        progress=progress,
-        jit_compile=jit_compile,
-        strategy=strategy,
-    ).checked(data)
-    full_batch = arguments.full_batch
+    integer("steps", steps, at_least=1)
+    integer("seed", seed, at_least=0)
+    integer("every", every, at_least=1)
+    if max_seconds is not None:
+        number("max_seconds", max_seconds, above=0)
+    boolean("resume", resume)
+    boolean("progress", progress)
+    by_lbfgs = optimizer is None and batch_size is None and not isinstance(data, tf.data.Dataset)
+    by_lbfgs = by_lbfgs and (natural_gradient is None or natural_gradient is False)
+    if options is not None and ("maxiter" in options or not by_lbfgs):
+        raise ValueError(
+            f"options: found {dict(options)}; they are for L-BFGS, and so without batch_size, "
+            "optimizer and natural_gradient. Pass the number of iterations as steps."
+        )
+    if strategy is not None and by_lbfgs:
+        raise ValueError(
+            f"strategy: L-BFGS runs on one device, found a {type(strategy).__name__}; pass a "
+            "batch_size or an optimizer, or leave strategy out."
+        )
     replicas = Replicas(strategy)
-    replicas.check_model(model)
-    batches = make_batches(
-        model, data, full_batch=full_batch, batch_size=batch_size, seed=seed, strategy=strategy
-    )
-    columns = batches.columns()
-    CompiledFunctions.of(model).get(("checked", columns), lambda: check_columns(model, columns))
-    arrays = batches.arrays()
-    if arrays is None:
-        batches.tell_first(lambda X, Y: warn_of_data(model, X, Y))
+    batches = batches_of(model, data, batch_size=batch_size, seed=seed, strategy=strategy)
+    columns = batches.columns
+    kept(model, "checked", columns, lambda: check_columns(model, columns))
+    if batches.arrays is None:
+        batches.told = lambda X, Y: warn_of_data(model, X, Y)
     else:
-        warn_of_data(model, *arrays)
-    prepared = prepare(model, arguments, batches, replicas)
-    first_step = replicas.start(prepared.store)
-    with prepared.recorder(first_step) as recorder:
-        try:
-            step, ending = _run_steps(prepared, recorder, first_step, started)
-        except NonFiniteError as error:
-            rows = arrays or batches.first
-            cause = None if rows is None else failing_likelihood(model, *rows)
-            if cause is None:
-                raise
-            where = error.reason, error.step, error.kept_step, error.checkpoint
-            raise NonFiniteError(*where, cause) from error
-    seen = arrays or batches.first
-    warn_of_fit(model, None if seen is None else seen[0])
+        warn_of_data(model, *batches.arrays)
+    method: LBFGS | GradientSteps
+    if by_lbfgs:
+        method = LBFGS(model, batches.batch(0), options)
+    else:
+        method = GradientSteps(
+            model, batches, replicas, optimizer=optimizer, natural_gradient=natural_gradient
+        )
+    ended = tf.Variable("", trainable=False)  # the reason for which L-BFGS has ended
+    checkpoints = Checkpoints(
+        checkpoint_dir,
+        resume or (checkpoint_dir is not None and not replicas.is_chief),
+        fit=_described(model, method.described),
+        writes=replicas.is_chief,
+        model=model,
+        ended=ended,
+        **method.stored,
+    )
+    with replicas.losses_named(checkpoints):
+        replicas.start(checkpoints)
+        first_step = checkpoints.step
+        run = Run(
+            model,
+            method.variables,
+            checkpoints,
+            replicas,
+            steps=steps,
+            exact=batches.exact,
+            progress=progress,
+            started=started,
+            callbacks=callbacks,
+            every=every,
+            max_seconds=max_seconds,
+        )
+        with run:
+            reason: Any = ended.numpy().decode() or "steps"
+            ending = Ending(reason, "the checkpoint is of a fit that had ended")
+            if reason == "steps" and first_step < steps:
+                ending = _trained(model, method, run, checkpoints, batches)
+                if ending.reason in ("converged", "stalled"):
+                    ended.assign(ending.reason)
+                    checkpoints.save(run.step)
+            run.evaluate()
+        replicas.mean([0.0])  # all wait until the chief has written its checkpoint
+    warn_of_fit(model, None if batches.arrays is None else batches.arrays[0])
     return FitResult(
-        steps=step,
+        steps=run.step,
         first_step=first_step,
-        elbos=recorder.elbos,
-        elbo=recorder.running_elbo,
-        metrics=tuple(recorder.metrics),
+        elbos=run.elbos,
+        elbo=run.running_elbo,
+        metrics=tuple(run.metrics),
         seconds=time.perf_counter() - started,
         reason=ending.reason,
         message=ending.message,
-        checkpoint=prepared.store.latest,
+        checkpoint=checkpoints.latest,
     )
 
 
-def _run_steps(
-    prepared: Preparation, recorder: Recorder, first_step: int, started: float
-) -> tuple[int, Ending]:
-    """
-    The steps that are left after ``first_step``.
+def _trained(
+    model: Any,
+    method: LBFGS | GradientSteps,
+    run: Run,
+    checkpoints: Checkpoints,
+    batches: Batches,
+) -> Ending:
+    """:raises NonFiniteError: if numbers are not finite; the model has its last good ones again."""
+    try:
+        return method.train(run)
+    except NumericalBreakdown as error:
+        run.restore()
+        rows = batches.arrays
+        cause = None if rows is None else failing_likelihood(model, *rows)
+        raise NonFiniteError(
+            str(error), run.step + 1, run.kept_step, checkpoints.latest, cause
+        ) from error
 
-    :param started: when the fit began, by ``time.perf_counter``.
-    :returns: the last step, and why it was the last.
-    """
-    arguments, store = prepared.arguments, prepared.store
-    ended = _ended_before(prepared, first_step)
-    if ended is not None:
-        recorder.evaluate(first_step, last=True)
-        return first_step, ended
-    common: dict[str, Any] = {
-        "first_step": first_step,
-        "checkpoint_every": arguments.checkpoint_every,
-        "store": store,
-        "recorder": recorder,
-        "endings": Endings(
-            recorder,
-            prepared.replicas.workers,
-            started=started,
-            steps=arguments.steps,
-            max_seconds=arguments.max_seconds,
-            every=arguments.callback_every,
-        ),
-        "jit_compile": arguments.jit_compile,
+
+def _described(model: Any, settings: Mapping[str, Any]) -> str:
+    """What tells one fit from another, one ``name: value`` a line."""
+    parameters = {
+        path.removeprefix("."): f"{parameter.dtype.name} {list(parameter.shape)}"
+        + ("" if parameter.trainable else ", not trainable")
+        for path, parameter in gpflow.utilities.parameter_dict(model).items()
     }
-    if arguments.full_batch:
-        draw_for_step(prepared.model, 0)  # the same at all steps: a function to be minimised
-        return run_lbfgs(
-            prepared.model,
-            prepared.batches.batch(0),
-            prepared.updates.variables,
-            options=arguments.options or {},
-            steps=arguments.steps,
-            ended=prepared.ended,
-            **common,
-        )
-    return run_gradient_steps(
-        prepared.model,
-        prepared.batches,
-        replicas=prepared.replicas,
-        updates=prepared.updates,
-        **common,
-    )
+    described = {"model": type(model).__name__, **parameters, **settings}
+    return "\n".join(f"{name}: {value}" for name, value in described.items())
 
 
-def _ended_before(prepared: Preparation, first_step: int) -> Ending | None:
-    """How the fit of a checkpoint had ended, if there is nothing left to do."""
-    ended = prepared.ended.numpy().decode()
-    if not ended and first_step < prepared.arguments.steps:
-        return None
-    return Ending(ended or "steps", "the checkpoint is of a fit that had ended")
-
-
-def fit_quietly(model: Any, **arguments: Any) -> None:
-    """Fit by L-BFGS without warnings about the features or the kernel, which are soon replaced."""
+def fit_quietly(
+    model: Any,
+    *,
+    steps: int,
+    options: Mapping[str, Any] | None = None,
+    progress: bool = False,
+) -> None:
+    """Fit a model that holds its data by L-BFGS, without warnings about the features or the kernel,
+    which are soon replaced."""
     with warnings.catch_warnings():
         warnings.filterwarnings(
             "ignore", message="(inducing_variable|kernel): ", category=UserWarning
         )
-        fit(model, method="l-bfgs", **arguments)
+        fit(model, steps=steps, options=options, progress=progress)

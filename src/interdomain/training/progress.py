@@ -1,15 +1,21 @@
-"""Records the ELBOs and the results of callbacks while a fit runs, and shows a progress bar."""
+"""One run of steps: what is recorded and shown of it, when it is kept, and when it ends."""
 
 from __future__ import annotations
 
 import sys
+import time
 from collections.abc import Callable, Mapping, Sequence
 from types import TracebackType
 from typing import Any
 
 import numpy as np
+import tensorflow as tf
 from gpflow.base import AnyNDArray
 from tqdm import tqdm
+
+from .checkpoints import Checkpoints
+from .replicas import Replicas
+from .results import Ending
 
 Callback = Callable[[int, Any], Mapping[str, float] | None]
 
@@ -18,8 +24,7 @@ class StopFit(Exception):
     """
     An exception to raise in a callback, to end the fit after the present step.
 
-    The remaining callbacks of this step are still called, a checkpoint is written as at any other
-    end, and ``FitResult.reason`` is "callback".
+    The remaining callbacks of this step are still called, and ``FitResult.reason`` is "callback".
 
     :param reason: why the fit ends, for ``FitResult.message``.
     :param metrics: numbers by name, as a callback returns them.
@@ -33,50 +38,57 @@ class StopFit(Exception):
 _SMOOTHING = 0.95  # of the running ELBO: an average over about the last 20 minibatches
 
 
-class Recorder:
+class Run:
     """
-    Collects ELBOs and metrics of the steps ``first_step + 1, ..., steps``; a context manager that
-    holds the progress bar open.
+    The steps ``step + 1, ..., steps`` of a fit; a context manager that holds the progress bar open.
 
+    :param variables: those that are trained; their last good values are kept.
     :param exact: whether each recorded ELBO is the exact one, and needs no averaging.
-    :ivar evaluated_step: the step after which the callbacks were last called.
-    :ivar wish_to_stop: why a callback wants the fit to end, if one does.
+    :param every: the number of steps between two checkpoints, and two calls of the callbacks.
+    :param started: when the fit began, by ``time.perf_counter``.
+    :ivar step: the last step that is done.
+    :ivar kept_step: the step that led to the values that are kept.
+    :ivar metrics: what the callbacks returned.
     """
 
     def __init__(
         self,
         model: Any,
+        variables: Sequence[tf.Variable],
+        checkpoints: Checkpoints,
+        replicas: Replicas,
         *,
-        first_step: int,
         steps: int,
         exact: bool,
-        callbacks: Sequence[Callback],
-        callback_every: int,
         progress: bool,
+        started: float,
+        callbacks: Sequence[Callback] = (),
+        every: int = 100,
+        max_seconds: float | None = None,
     ) -> None:
-        self._model = model
-        self._smoothing = 0.0 if exact else _SMOOTHING
-        self._average = 0.0
-        self._elbos: list[float] = []
-        self._callbacks = tuple(callbacks)
-        self._callback_every = callback_every
-        self.evaluated_step: int | None = None
-        self.wish_to_stop: str | None = None
+        self.step, self.steps, self.every = checkpoints.step, steps, every
         self.metrics: list[Mapping[str, float]] = []
+        self._model, self._variables = model, tuple(variables)
+        self._checkpoints, self._replicas = checkpoints, replicas
+        self._callbacks, self._called_at = tuple(callbacks), -1
+        self._started, self._max_seconds = started, max_seconds
+        self._smoothing = 0.0 if exact else _SMOOTHING
+        self._average, self._elbos = 0.0, list[float]()
+        self.keep(self.step)
         # Plain tqdm, not tqdm.auto: the same line in terminals, notebooks and executed notebooks,
         # without ipywidgets. Redrawn less often where lines pile up in a log.
         self._bar = tqdm(
             total=steps,
-            initial=first_step,
+            initial=self.step,
             desc="fit",
             unit="step",
             file=sys.stderr,
-            disable=not progress,
+            disable=not (progress and replicas.is_chief),
             dynamic_ncols=True,
             mininterval=0.1 if sys.stderr.isatty() else 2.0,
         )
 
-    def __enter__(self) -> Recorder:
+    def __enter__(self) -> Run:
         return self
 
     def __exit__(
@@ -100,41 +112,95 @@ class Recorder:
             return float("nan")
         return self._average / (1.0 - self._smoothing ** len(self._elbos))
 
-    def step(self, elbo: float) -> None:
-        """Record one step."""
+    def values(self) -> list[tf.Tensor]:
+        """The present values of the variables. TensorFlow copies a buffer only when an update would
+        write into it."""
+        return [variable.read_value() for variable in self._variables]
+
+    def keep(self, step: int, values: Sequence[tf.Tensor] | None = None) -> None:
+        """Remember values, by default the present ones, as good: those after this step."""
+        self.kept_step, self._kept = step, self.values() if values is None else values
+
+    def restore(self) -> None:
+        """Give the variables the remembered values again."""
+        for variable, value in zip(self._variables, self._kept, strict=True):
+            variable.assign(value)
+
+    def after_step(self, elbo: float, check: Callable[[], None] = lambda: None) -> Ending | None:
+        """
+        Record a step. At a multiple of ``every``, and at the end, write a checkpoint and call the
+        callbacks.
+
+        :param check: raises an error if the present parameters must not be kept.
+        :returns: the ending, if this was the last step; otherwise None.
+        """
+        self.step += 1
         self._elbos.append(elbo)
         self._average = self._smoothing * self._average + (1.0 - self._smoothing) * elbo
         self._show()
         self._bar.update(1)
+        ending = None
+        if self.step >= self.steps:
+            ending = Ending("steps", f"all {self.steps} steps done")
+        elif self._replicas.alone and self._late:
+            ending = self._of_time
+        if ending is None and self.step % self.every:
+            return None
+        if self._checkpoints.path is not None:
+            check()
+            self._checkpoints.save(self.step)
+        wish = self.evaluate()
+        return ending or self._agreed(wish)
 
-    def evaluate(self, step: int, *, last: bool = False) -> None:
-        """Run the callbacks if ``step`` is one of theirs, or the last one."""
-        due = last or step % self._callback_every == 0
-        if not self._callbacks or not due or step == self.evaluated_step:
-            return
-        metrics: dict[str, float] = {"step": step}
+    def _agreed(self, wish: str | None) -> Ending | None:
+        """The same on all workers, which must end at the same step although their clocks, and what
+        callbacks see, differ: the first that wants to end decides for all."""
+        by_callback, late = self._replicas.mean([wish is not None, self._late])
+        if by_callback:
+            words = "of another worker" if wish is None else wish
+            return Ending("callback", f"a callback ended the fit after step {self.step}: {words}")
+        return self._of_time if late else None
+
+    @property
+    def _late(self) -> bool:
+        if self._max_seconds is None:
+            return False
+        return time.perf_counter() - self._started >= self._max_seconds
+
+    @property
+    def _of_time(self) -> Ending:
+        words = f"max_seconds={self._max_seconds:g} were over after step {self.step}"
+        return Ending("max_seconds", words)
+
+    def evaluate(self) -> str | None:
+        """Call the callbacks, unless they have been called after this step.
+
+        :returns: why one of them wants the fit to end, if one does.
+        """
+        if not self._callbacks or self._called_at == self.step:
+            return None
+        self._called_at, wish = self.step, None
+        metrics: dict[str, float] = {"step": self.step}
         for callback in self._callbacks:
             try:
-                returned = callback(step, self._model)
-            except StopFit as wish:
-                self.wish_to_stop, returned = str(wish), wish.metrics
+                returned = callback(self.step, self._model)
+            except StopFit as stop:
+                wish, returned = str(stop), stop.metrics
             except StopIteration as error:  # SciPy would take it for a wish to stop
                 raise RuntimeError(
                     f"callbacks: {callback!r} raised StopIteration; to end a fit, raise "
                     "interdomain.training.StopFit."
                 ) from error
-            if returned is None:
-                continue
             try:
-                metrics.update({name: _as_float(value) for name, value in returned.items()})
+                metrics |= {name: _as_float(value) for name, value in (returned or {}).items()}
             except (AttributeError, TypeError, ValueError) as error:
                 raise ValueError(
                     "callbacks: a callback must return a mapping from names to numbers, or None; "
                     f"{callback!r} returned {returned!r}."
                 ) from error
-        self.evaluated_step = step
         self.metrics.append(metrics)
         self._show()
+        return wish
 
     def _show(self) -> None:
         shown = {"elbo": self.running_elbo} if self._elbos else {}

@@ -2,25 +2,45 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import Any
 
 import numpy as np
 import tensorflow as tf
 from gpflow.keras import tf_keras
 
-from ..distributed import Workers
+from .._tracing import compiled
 from ..sphere._typing import Array
 from .batches import Batches
 from .checkpoints import Checkpoints
+from .losses import Loss
 
-Loss = Callable[..., tf.Tensor]
+_LOST = (tf.errors.UnavailableError, tf.errors.AbortedError, tf.errors.CancelledError)
+
+
+class WorkerLostError(RuntimeError):
+    """The error when another process of the strategy has ended, or cannot be reached.
+
+    :ivar checkpoint: the checkpoint from which to continue; None if nothing was saved.
+    """
+
+    def __init__(self, reason: str, checkpoint: str | None) -> None:
+        remedy = "Start all workers again; nothing was kept to go on from."
+        if checkpoint is not None:
+            remedy = f"Start all workers again with resume=True: they go on from {checkpoint}."
+        super().__init__(f"the fit lost another worker ({reason}). {remedy}")
+        self._arguments = reason, checkpoint
+        self.checkpoint = checkpoint
+
+    def __reduce__(self) -> tuple[type[WorkerLostError], tuple[str, str | None]]:
+        return type(self), self._arguments
 
 
 class Replicas:
     """
-    The loss and gradients of a batch whose rows are spread over replicas.
+    The loss and gradients of a batch whose rows are spread over replicas, as
+    https://www.tensorflow.org/guide/distributed_training shows for training loops of one's own.
 
     A loss of GPflow's on n of B rows is an estimate of the loss on all B: its expected log
     likelihood is scaled up, its KL term and its priors are whole. The sum over the replicas,
@@ -28,97 +48,122 @@ class Replicas:
     unevenly the rows are spread.
 
     :param strategy: None for one device without a strategy.
+    :raises ValueError: if it is not a strategy whose workers all run the same steps.
+    :ivar is_chief: whether this process writes checkpoints and shows progress.
+    :ivar alone: whether there is no other process.
     """
 
     def __init__(self, strategy: tf.distribute.Strategy | None) -> None:
+        known = strategy is None or hasattr(strategy, "extended")
+        if not known or isinstance(strategy, tf.distribute.ParameterServerStrategy):
+            raise ValueError(
+                f"strategy: found {strategy!r}; pass a synchronous tf.distribute.Strategy, such as "
+                "MirroredStrategy or MultiWorkerMirroredStrategy, or None."
+            )
         self.strategy = strategy
-        self.workers = Workers(strategy)
+        self.is_chief, self.alone = True, True
+        if strategy is not None:
+            self.is_chief = bool(strategy.extended.should_checkpoint)
+            self.alone = strategy.num_replicas_in_sync == len(strategy.extended.worker_devices)
 
     def scope(self) -> AbstractContextManager[Any]:
         """The scope in which variables are created for all replicas."""
-        if self.strategy is None:
-            return nullcontext()
-        scope: AbstractContextManager[Any] = self.strategy.scope()
+        scope: AbstractContextManager[Any]
+        scope = nullcontext() if self.strategy is None else self.strategy.scope()
         return scope
 
-    def check_optimizer(self, optimizer: Any) -> None:
-        """Check that an optimizer works under the strategy.
-
-        :raises ValueError: If it was not built in the scope of the strategy, or is from Keras 3.
+    def check(self, model: tf.Module, optimizer: Any) -> None:
         """
-        if self.strategy is None or optimizer is None:
-            return
-        if not isinstance(optimizer, tf_keras.optimizers.Optimizer):
-            raise ValueError(
-                f"optimizer: a {type(optimizer).__name__} of Keras 3 does not work under a "
-                "strategy; pass an instance of one of gpflow.keras.tf_keras.optimizers."
-            )
-        created_inside = self.strategy.extended.variable_created_in_scope
-        if not all(created_inside(v) for v in optimizer.variables):
-            raise ValueError(
-                "optimizer: its variables were created outside of the strategy's scope; build it "
-                "under `with strategy.scope():`."
-            )
+        Check that a model, and the optimizer if there is one, can be used under the strategy.
 
-    def check_model(self, model: tf.Module) -> None:
-        """Check that a model can be trained under the strategy.
-
-        :raises ValueError: If it was not built in the scope of the strategy.
+        :raises ValueError: if one was not built in its scope, or the optimizer is from Keras 3.
         """
         if self.strategy is None:
             return
-        created_inside = self.strategy.extended.variable_created_in_scope
-        outside = [v.name for v in model.variables if not created_inside(v)]
+        if hasattr(optimizer, "variables"):
+            if not isinstance(optimizer, tf_keras.optimizers.Optimizer):
+                raise ValueError(
+                    f"optimizer: a {type(optimizer).__name__} of Keras 3 does not work under a "
+                    "strategy; pass an instance of one of gpflow.keras.tf_keras.optimizers."
+                )
+            if self._outside(optimizer.variables):
+                raise ValueError(
+                    "optimizer: its variables were created outside of the strategy's scope; build "
+                    "it under `with strategy.scope():`."
+                )
+        outside = self._outside(model.variables)
         if outside:
             raise ValueError(
                 f"strategy: {len(outside)} of the model's {len(model.variables)} variables were "
-                f"created outside of its scope, such as {outside[0]}; build the model, its kernel "
-                "and its inducing variable under `with strategy.scope():`."
+                f"created outside of its scope, such as {outside[0].name}; build the model, its "
+                "kernel and its inducing variable under `with strategy.scope():`."
             )
 
-    def start(self, store: Checkpoints) -> int:
-        """Start or resume, and return the step to continue from. The chief reads its checkpoint or
-        writes the first one, then the other workers read it.
+    def _outside(self, variables: Sequence[tf.Variable]) -> list[tf.Variable]:
+        assert self.strategy is not None
+        inside = self.strategy.extended.variable_created_in_scope
+        return [variable for variable in variables if not inside(variable)]
 
-        :raises ValueError: If the workers find checkpoints of different steps.
+    def start(self, checkpoints: Checkpoints) -> None:
         """
-        steps: dict[str, Array] = {}
+        Start or resume. The chief reads its checkpoint or writes the first one, which finds out
+        before time is spent what cannot be written; then the other workers read it.
 
-        def begin(turn_of_chief: bool) -> dict[str, Array]:
-            if self.workers.is_chief == turn_of_chief:
-                if not store.restore():
-                    store.save(0)
-                steps["step"] = np.asarray(store.step)
-            return steps
-
-        with self.losses_named(0, store):
-            list(self.workers.share(lambda: begin(True)))
-            found = [int(one["step"]) for one in self.workers.share(lambda: begin(False))]
-        if len(set(found)) > 1:
+        :raises ValueError: if the workers find checkpoints of different steps.
+        :raises RuntimeError: if another worker cannot start.
+        """
+        failure: Exception | None = None
+        for turn_of_chief in (True, False):
+            try:
+                if self.is_chief == turn_of_chief and not checkpoints.restore():
+                    checkpoints.save(0)
+            except Exception as error:
+                failure = error
+            (failed,) = self.mean([failure is not None])  # all wait for the one whose turn it is
+            if failed:
+                raise failure or RuntimeError("another worker cannot start: see its error.")
+        (mean,) = self.mean([checkpoints.step])
+        if mean != checkpoints.step:
             raise ValueError(
-                f"checkpoint_dir: the workers find checkpoints of the steps {found}; pass one "
-                "folder that all of them see."
+                f"checkpoint_dir: this worker finds a checkpoint of step {checkpoints.step}, "
+                "another one that of another step; pass one folder that all of them see."
             )
-        return found[0]
 
-    def meet(self, step: int, store: Checkpoints) -> None:
-        """Wait until all workers have called this, and the chief has written its checkpoint."""
-        with self.losses_named(step, store):
-            list(self.workers.share(dict))
+    def mean(self, numbers: Sequence[float]) -> Array:
+        """The mean over the replicas of numbers that each worker has."""
+        own = np.array(numbers, np.float64)
+        if self.alone or self.strategy is None:
+            return own
+        strategy = self.strategy
 
-    def losses_named(self, step: int, store: Checkpoints) -> AbstractContextManager[None]:
-        """Name the worker that was lost.
+        def of_replica(numbers: tf.Tensor) -> tf.Tensor:
+            context = tf.distribute.get_replica_context()
+            return context.all_reduce(tf.distribute.ReduceOp.MEAN, numbers)
 
-        :raises WorkerLostError: In place of what TensorFlow raises when a worker is lost.
+        found = compiled(lambda given: strategy.run(of_replica, (given,)))(tf.constant(own))
+        return np.asarray(strategy.experimental_local_results(found)[0])
+
+    @contextmanager
+    def losses_named(self, checkpoints: Checkpoints) -> Iterator[None]:
         """
-        remedy = "Start all workers again with resume=True: they go on from {}."
-        return self.workers.losses_named(f"step {step}", lambda: store.latest, remedy)
+        Name the worker that was lost.
+
+        :raises WorkerLostError: in place of what TensorFlow raises when a worker is lost.
+        """
+        try:
+            yield
+        except _LOST as error:
+            if self.alone:
+                raise
+            told = [line for line in str(error).splitlines() if "task" in line]
+            reason = told[0].strip() if told else type(error).__name__
+            raise WorkerLostError(reason, checkpoints.latest) from error
 
     def batch(self, batches: Batches, step: int) -> tuple[Any, ...]:
         """The part of a step's batch for each replica of this process: every R-th row of arrays;
         of a Dataset, what tf.data assigns to it."""
         batch = batches.batch(step)
-        if self.strategy is None or batches.sharded:
+        if self.strategy is None or batches.divided:
             return batch
         number = self.strategy.num_replicas_in_sync
 
@@ -129,7 +174,7 @@ class Replicas:
         values: tuple[Any, ...] = self.strategy.experimental_distribute_values_from_function(part)
         return values
 
-    def run(self, function: Callable[..., Any], batch: Sequence[Any]) -> Any:
+    def run(self, function: Callable[..., Any], batch: Sequence[Any] = ()) -> Any:
         """Call a function with the rows of each replica; it must return the same on all."""
         if self.strategy is None:
             return function(*batch)
@@ -144,10 +189,13 @@ class Replicas:
         """
         In a replica: the loss of the whole batch and its gradients, from this replica's rows.
 
-        :param loss: of the tensors of a batch.
-        :return: a gradient of None where the loss does not depend on a variable.
+        :returns: a gradient of None where the loss does not depend on a variable.
         """
-        rows, count = self._filled(rows)
+        if self.strategy is not None:
+            # A replica without rows gets one of zeros, whose weight is zero.
+            count = tf.shape(rows[0])[0]
+            missing = tf.cast(tf.equal(count, 0), tf.int32)
+            rows = [tf.pad(r, [[0, missing], *[[0, 0]] * (r.shape.rank - 1)]) for r in rows]
         with tf.GradientTape(watch_accessed_variables=False) as tape:
             tape.watch(variables)
             value = loss(*rows)
@@ -155,41 +203,24 @@ class Replicas:
         if self.strategy is None:
             return value, gradients
         present = [tf.convert_to_tensor(g) for g in gradients if g is not None]
-        value, *present = self._weighted_mean([value, *present], count)
+        value, *present = _weighted_mean([value, *present], count)
         averaged = iter(present)
         return value, [None if g is None else next(averaged) for g in gradients]
 
-    def loss(self, loss: Loss, rows: Sequence[tf.Tensor]) -> tf.Tensor:
-        """In a replica: the loss of the whole batch."""
-        rows, count = self._filled(rows)
-        if self.strategy is None:
-            return loss(*rows)
-        return self._weighted_mean([loss(*rows)], count)[0]
 
-    def _filled(self, rows: Sequence[tf.Tensor]) -> tuple[Sequence[tf.Tensor], tf.Tensor]:
-        """The rows and their number; a replica without rows gets one row of zeros, whose weight is
-        zero."""
-        if self.strategy is None:
-            return rows, tf.ones([])
-        count = tf.shape(rows[0])[0]
-        missing = tf.cast(tf.equal(count, 0), tf.int32)
-        filled = [tf.pad(r, [[0, missing], *[[0, 0]] * (r.shape.rank - 1)]) for r in rows]
-        return filled, count
-
-    @staticmethod
-    def _weighted_mean(tensors: Sequence[tf.Tensor], count: tf.Tensor) -> list[tf.Tensor]:
-        """The means over the replicas, each weighted with ``count``, in one message."""
-        dtype = tensors[0].dtype
-        weight = tf.cast(count, dtype)
-        # The loss of the row of zeros, whose weight is zero, may be NaN.
-        flat = [
-            tf.math.multiply_no_nan(tf.reshape(tf.cast(tensor, dtype), [-1]), weight)
-            for tensor in tensors
-        ]
-        context = tf.distribute.get_replica_context()
-        sums = context.all_reduce(tf.distribute.ReduceOp.SUM, tf.concat([weight[None], *flat], 0))
-        parts = tf.split(sums[1:] / sums[0], [tf.size(one) for one in flat])
-        return [
-            tf.cast(tf.reshape(part, tf.shape(tensor)), tensor.dtype)
-            for part, tensor in zip(parts, tensors, strict=True)
-        ]
+def _weighted_mean(tensors: Sequence[tf.Tensor], count: tf.Tensor) -> list[tf.Tensor]:
+    """The means over the replicas, each weighted with ``count``, in one message."""
+    dtype = tensors[0].dtype
+    weight = tf.cast(count, dtype)
+    # The loss of the row of zeros, whose weight is zero, may be NaN.
+    flat = [
+        tf.math.multiply_no_nan(tf.reshape(tf.cast(tensor, dtype), [-1]), weight)
+        for tensor in tensors
+    ]
+    context = tf.distribute.get_replica_context()
+    sums = context.all_reduce(tf.distribute.ReduceOp.SUM, tf.concat([weight[None], *flat], 0))
+    parts = tf.split(sums[1:] / sums[0], [tf.size(one) for one in flat])
+    return [
+        tf.cast(tf.reshape(part, tf.shape(tensor)), tensor.dtype)
+        for part, tensor in zip(parts, tensors, strict=True)
+    ]

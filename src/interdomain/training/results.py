@@ -4,10 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Literal, NamedTuple, TypeAlias
 
 from gpflow.base import AnyNDArray
 
-from .endings import EndReason
+EndReason: TypeAlias = Literal["steps", "converged", "stalled", "max_seconds", "callback"]
+
+
+class Ending(NamedTuple):
+    """
+    How a fit ended.
+
+    :ivar reason: as in :class:`FitResult`.
+    :ivar message: the reason in words.
+    """
+
+    reason: EndReason
+    message: str
 
 
 @dataclass(frozen=True, eq=False)
@@ -57,9 +70,10 @@ class NonFiniteError(FloatingPointError):
     """
     The loss, a gradient or an updated parameter was NaN or infinite.
 
-    By the time it reaches the caller, the model holds the last parameters at which the loss was
-    finite, bit for bit, and no checkpoint was written after them. The state of an optimizer
-    instance that the caller passed in is not put back; resuming from ``checkpoint`` does that.
+    By the time it reaches the caller, the model holds parameters at which the loss was finite, and
+    no checkpoint was written after them: with L-BFGS those of the last iteration, with minibatches
+    those of the last multiple of ``every``. The state of an optimizer that the caller passed in is
+    not put back; resuming from ``checkpoint`` does that.
 
     :ivar step: the step that failed, counted from the very first run.
     :ivar kept_step: the step whose update led to the parameters the model now holds.
@@ -85,13 +99,13 @@ class NonFiniteError(FloatingPointError):
         )
         if cause is None:
             cause = (
-                "Usual causes: a learning_rate or natural_gradient step that is too large, inputs "
+                "Usual causes: a learning rate or natural_gradient step that is too large, inputs "
                 "that are not standardised, nearly equal inducing inputs (raise gpflow's jitter), "
                 "float32."
             )
         super().__init__(
             f"step {step}: {reason}. The model is back at the parameters after step {kept_step}, "
-            f"the last with a finite loss; {kept}. {cause}"
+            f"which had a finite loss; {kept}. {cause}"
         )
         self._arguments = (reason, step, kept_step, checkpoint, cause)
         self.reason = reason

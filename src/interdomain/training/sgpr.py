@@ -128,7 +128,7 @@ def fit_sgpr(
     if num_inducing is not None:
         num_inducing = integer("num_inducing", num_inducing, at_least=1)
     folder = None if checkpoint_dir is None else Path(checkpoint_dir)
-    arguments: dict[str, Any] = {"method": "l-bfgs", "resume": resume, "progress": progress}
+    arguments: dict[str, Any] = {"resume": resume, "progress": progress}
     trainable = {n: p for n, p in model.feature_parameters.items() if p.trainable}
     subset, choice, frozen = None, None, tuple(trainable)
     if num_inducing is not None:

@@ -47,7 +47,7 @@ def test_looks_at_times_and_steps_do_not_count(monkeypatch: pytest.MonkeyPatch) 
     trace = looks.trained_with_looks("model", (rows, rows), evaluate, batch_size=7, **times)
     expected = [{"seconds": one, "steps": one, "found": 5.0} for one in (2.0, 3.0, 5.0, 6.0)]
     assert trace == expected
-    assert given == {"batch_size": 7, "callback_every": 1, "progress": False}
+    assert given == {"batch_size": 7, "every": 1, "progress": False}
 
 
 def test_what_is_found_when() -> None:

@@ -1,0 +1,78 @@
+"""The loss of a model as a function that does not hold the model, and its gradients."""
+
+from __future__ import annotations
+
+import weakref
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import gpflow
+import tensorflow as tf
+
+Loss = Callable[..., tf.Tensor]
+Names = Mapping[Any, str]
+"""What variables are called in messages, by their references."""
+
+
+def training_loss_of(model: Any) -> Loss:
+    """The training loss of a batch (X, Y); without arguments, that of the data in the model.
+
+    The function does not keep the model alive, because what is compiled of it is kept in the model.
+    """
+    reference = weakref.ref(model)
+
+    def training_loss(*batch: tf.Tensor) -> tf.Tensor:
+        model: Any = reference()
+        return model.training_loss(batch) if batch else model.training_loss()
+
+    return training_loss
+
+
+def names_of_variables(model: tf.Module) -> Names:
+    """The paths of the parameters to their variables, as ``gpflow.utilities.print_summary`` has
+    them: all variables of parameters have the same name."""
+    paths: dict[str, Any] = gpflow.utilities.parameter_dict(model)
+    return {
+        getattr(one, "unconstrained_variable", one).ref(): path.removeprefix(".")
+        for path, one in paths.items()
+    }
+
+
+def connected(
+    gradients: Sequence[tf.Tensor | None], variables: Sequence[tf.Variable], names: Names
+) -> list[tf.Tensor]:
+    """The gradients as tensors.
+
+    :raises ValueError: if a gradient is None, because the loss does not depend on its variable.
+    """
+    unused = [v for v, gradient in zip(variables, gradients, strict=True) if gradient is None]
+    if unused:
+        shown = ", ".join(f"{names.get(v.ref(), v.name)} of shape {tuple(v.shape)}" for v in unused)
+        raise ValueError(
+            f"model: the loss does not depend on the trainable variables {shown}; exclude their "
+            "parameters with gpflow.set_trainable(parameter, False)."
+        )
+    return [tf.convert_to_tensor(gradient) for gradient in gradients]
+
+
+def trainable_variables_of(model: Any) -> tuple[tf.Variable, ...]:
+    """
+    What there is to train.
+
+    :raises ValueError: if there is nothing.
+    """
+    if not model.trainable_variables:
+        raise ValueError(
+            f"model: this {type(model).__name__} has no trainable variables; call "
+            "gpflow.set_trainable(parameter, True) on those to train."
+        )
+    return tuple(model.trainable_variables)
+
+
+def draw_for_step(model: Any, step: int) -> None:
+    """Tell a model with random draws in its loss, such as :class:`interdomain.deep.DeepGP`, the
+    number of the step. All evaluations of one step then use the same draws, and so does a fit that
+    is resumed there."""
+    set_step = getattr(model, "set_step", None)
+    if set_step is not None:
+        set_step(step)

@@ -1,0 +1,277 @@
+"""Training by minibatches: Adam, or another optimizer, with natural gradients for q."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import gpflow
+import numpy as np
+import tensorflow as tf
+from gpflow.keras import tf_keras
+
+from .._arguments import number
+from .._tracing import Traced
+from .batches import Batches
+from .compiled import kept
+from .guard import (
+    NumericalBreakdown,
+    is_failed_factorisation,
+    tensorflow_errors_as_breakdowns,
+)
+from .losses import (
+    Loss,
+    connected,
+    draw_for_step,
+    names_of_variables,
+    trainable_variables_of,
+    training_loss_of,
+)
+from .natural_gradients import NaturalGradient, NaturalGradients, natural_gradients
+from .progress import Run
+from .replicas import Replicas
+from .results import Ending
+
+_LEARNING_RATE = 0.01
+
+Step = Callable[..., tuple[tf.Tensor, tf.Tensor]]
+"""A function of the sizes of the natural-gradient steps and of a batch: makes one update; returns
+the loss before it, and whether all numbers were finite."""
+
+
+class GradientSteps:
+    """
+    Steps from one batch each: natural gradients for q, an optimizer for everything else.
+
+    :param optimizer: None or a learning rate for Adam; or an optimizer, which updates q, too,
+        unless natural gradients are asked for.
+    :ivar variables: all that a step updates.
+    :ivar stored: what a checkpoint has to hold beside the model.
+    :ivar described: what must be the same for a resumed fit.
+    :raises ValueError: if there is nothing to train, or the optimizer cannot train it.
+    """
+
+    def __init__(
+        self,
+        model: Any,
+        batches: Batches,
+        replicas: Replicas,
+        *,
+        optimizer: Any,
+        natural_gradient: NaturalGradient,
+    ) -> None:
+        self._model, self._batches, self._replicas = model, batches, replicas
+        replicas.check(model, optimizer)
+        rate = _checked_rate(optimizer)
+        self._natural = natural_gradients(model, natural_gradient, own_optimizer=rate is None)
+        in_q = [] if self._natural is None else self._natural.variables
+        moved = {id(variable) for variable in in_q}
+        others = model.trainable_variables if in_q else trainable_variables_of(model)
+        self._others = tuple(v for v in others if id(v) not in moved)
+        self.variables = (*self._others, *in_q)
+        # What a strategy distributes carries its own types.
+        self._signature = batches.specs if replicas.strategy is None else None
+        self._optimizer, self._step = self._compiled(optimizer if rate is None else None)
+        if rate is not None and self._optimizer is not None:
+            for variable in self._optimizer.variables:
+                variable.assign(tf.zeros_like(variable))
+            self._optimizer.learning_rate = rate
+        self.stored = {} if self._optimizer is None else {"optimizer": self._optimizer}
+        settings = {} if rate is not None else dict(self._optimizer.get_config())
+        settings.pop("name", None)  # Keras 3 numbers its instances
+        self.described: dict[str, Any] = {
+            "method": "minibatches",
+            **batches.describe(),
+            "optimizer": rate or (type(self._optimizer).__name__, settings),
+            "natural_gradient": None if self._natural is None else self._natural.describe(),
+        }
+
+    def _compiled(self, optimizer: Any) -> tuple[Any, Step]:
+        """The optimizer, None if there is nothing for it to update, and the compiled step. All fits
+        of a model use the same Adam, so that its steps are compiled once."""
+        replicas, natural, others = self._replicas, self._natural, self._others
+        names, loss = names_of_variables(self._model), training_loss_of(self._model)
+        signature = self._signature
+
+        def build() -> tuple[Any, Step]:
+            used = optimizer
+            if others:
+                # Creates its variables: tf.function must not, and a checkpoint restores them.
+                with replicas.scope():
+                    used = tf_keras.optimizers.Adam() if optimizer is None else optimizer
+                    used.build(list(others))
+
+            def of_loss(loss: Loss) -> Step:
+                def gradients(
+                    variables: Sequence[tf.Variable], rows: Sequence[tf.Tensor]
+                ) -> tuple[tf.Tensor, list[tf.Tensor]]:
+                    value, found = replicas.loss_and_gradients(loss, variables, rows)
+                    return value, connected(found, variables, names)
+
+                return _step_function(replicas, gradients, others, natural, used)
+
+            sizes = tf.TensorSpec([None], tf.float64)
+            specs = None if signature is None else (sizes, *signature)
+            return used if others else None, Traced(of_loss, loss, input_signature=specs)
+
+        refs = tuple(variable.ref() for variable in self.variables)
+        key = (optimizer, natural is None, refs, signature, replicas.strategy)
+        return kept(self._model, "step", key, build)
+
+    def train(self, run: Run) -> Ending:
+        """
+        Run the steps that are left.
+
+        :raises NumericalBreakdown: if the loss, a gradient or an updated parameter is not finite.
+        """
+        ending = None
+        while ending is None:
+            batch = self._replicas.batch(self._batches, run.step)
+            draw_for_step(self._model, run.step + 1)
+            before = None if run.step % run.every else run.values()
+            with tensorflow_errors_as_breakdowns():
+                value, finite = self._take_step(run.step, batch)
+                _require(np.isfinite(value), f"the loss is {float(value)}")
+                if before is not None:
+                    run.keep(run.step, before)
+                _require(finite, "a gradient or an updated parameter is not finite")
+            ending = run.after_step(-float(value), functools.partial(self._check_loss, batch))
+        return ending
+
+    def _take_step(self, step: int, batch: Sequence[Any]) -> tuple[tf.Tensor, tf.Tensor]:
+        """Where TensorFlow raises instead of returning NaN, as before 2.21, a natural-gradient step
+        that cannot be factorised ends before any variable has changed, and is halved."""
+        sizes = np.zeros(0) if self._natural is None else self._natural.sizes(step)
+        while True:
+            try:
+                return self._step(tf.constant(sizes, tf.float64), *batch)
+            except tf.errors.InvalidArgumentError as error:
+                if not np.any(sizes) or not is_failed_factorisation(error):
+                    raise
+                self._check_loss(batch)  # fails, too, if it is not the step that does
+                sizes = sizes / 2
+
+    def _check_loss(self, batch: Sequence[Any]) -> None:
+        """:raises NumericalBreakdown: if the loss of a batch is not finite at the present
+        parameters, computed by all replicas together."""
+        replicas, signature = self._replicas, self._signature
+
+        def of_loss(loss: Loss) -> Callable[..., tf.Tensor]:
+            def of_rows(*rows: tf.Tensor) -> tf.Tensor:
+                return replicas.loss_and_gradients(loss, [], rows)[0]
+
+            return lambda *batch: replicas.run(of_rows, batch)
+
+        loss = kept(
+            self._model,
+            "loss",
+            (signature, replicas.strategy),
+            lambda: Traced(of_loss, training_loss_of(self._model), input_signature=signature),
+        )
+        with tensorflow_errors_as_breakdowns():
+            value = float(loss(*batch))
+        _require(np.isfinite(value), f"the loss is {value}")
+
+
+def _step_function(
+    replicas: Replicas,
+    gradients_of: Callable[..., tuple[tf.Tensor, list[tf.Tensor]]],
+    others: Sequence[tf.Variable],
+    natural: NaturalGradients | None,
+    optimizer: Any,
+) -> Step:
+    """
+    The function for one step. One evaluation of the loss and its gradients serves both updates; q
+    is assigned outside of the replicas, because its variables do not define how values of several
+    replicas are combined.
+
+    All means of a diagonal q move at once, each as if the others were fixed, but the data couple
+    them: where many coordinates explain the same data, a step of any fixed size overshoots, further
+    every time. So the loss of the same batch is evaluated at the new means. Along the step the loss
+    is approximated by the parabola through both losses, with the slope at the first; if its minimum
+    comes before the end of the step, the means go there.
+    """
+    in_q = [] if natural is None else natural.variables
+    coupled = [] if natural is None else natural.coupled
+
+    def step(sizes: tf.Tensor, *batch: Any) -> tuple[tf.Tensor, tf.Tensor]:
+        value, gradients = replicas.run(lambda *rows: gradients_of([*others, *in_q], rows), batch)
+        of_others, of_q = gradients[: len(others)], gradients[len(others) :]
+        new = [] if natural is None else natural.moved(of_q, sizes)
+        finite = [_all_finite([value, *gradients, *new])]
+        if any(coupled):
+            new = shortened(value, of_q, new, batch)
+        with tf.control_dependencies(new):  # if they cannot be computed, nothing changes
+            for variable, after in zip(in_q, new, strict=True):
+                variable.assign(after)
+            if others:
+                replicas.run(lambda: apply(of_others))
+                finite.append(_all_finite(others))
+        return value, tf.reduce_all(finite)
+
+    def shortened(
+        value: tf.Tensor,
+        slopes: Sequence[tf.Tensor],
+        new: Sequence[tf.Tensor],
+        batch: Sequence[Any],
+    ) -> list[tf.Tensor]:
+        old = [variable.read_value() for variable in in_q]
+        slope = tf.add_n(
+            tf.reduce_sum(gradient * (after - before))
+            for gradient, after, before, is_mean in zip(slopes, new, old, coupled, strict=True)
+            if is_mean
+        )
+        for variable, after, is_mean in zip(in_q, new, coupled, strict=True):
+            if is_mean:
+                variable.assign(after)
+        then = replicas.run(lambda *rows: gradients_of([], rows)[0], batch)
+        curvature = 2 * (then - value - slope)
+        share = tf.where(curvature > -slope, -slope / curvature, tf.ones_like(slope))
+        share = tf.where(tf.math.is_finite(then), share, tf.zeros_like(slope))
+        return [
+            before + tf.cast(share, after.dtype) * (after - before) if is_mean else after
+            for before, after, is_mean in zip(old, new, coupled, strict=True)
+        ]
+
+    def apply(gradients: Sequence[tf.Tensor]) -> tf.Tensor:
+        pairs = list(zip(gradients, others, strict=True))
+        if replicas.strategy is None:
+            optimizer.apply_gradients(pairs)
+        else:  # they are of the whole batch already
+            optimizer.apply_gradients(pairs, skip_gradients_aggregation=True)
+        return tf.constant(True)
+
+    return step
+
+
+def _checked_rate(optimizer: Any) -> float | None:
+    """The learning rate of Adam, or None if the user has passed an optimizer.
+
+    :raises ValueError: if it is neither.
+    """
+    if optimizer is None:
+        return _LEARNING_RATE
+    if isinstance(optimizer, gpflow.optimizers.NaturalGradient):
+        raise ValueError(
+            "optimizer: found a NaturalGradient; pass natural_gradient=gamma instead, and an "
+            "optimizer for the other parameters."
+        )
+    if all(hasattr(optimizer, name) for name in ("build", "apply_gradients", "get_config")):
+        return None
+    if not isinstance(optimizer, (int, float, np.number)):
+        raise ValueError(
+            f"optimizer: found {optimizer!r}; pass a learning rate of Adam, or an instance of a "
+            "tf_keras or Keras 3 optimizer, such as gpflow.keras.tf_keras.optimizers.Adam(0.01)."
+        )
+    return number("optimizer", optimizer, above=0)
+
+
+def _require(finite: Any, reason: str) -> None:
+    """:raises NumericalBreakdown: for this reason."""
+    if not finite:
+        raise NumericalBreakdown(reason)
+
+
+def _all_finite(tensors: Sequence[tf.Tensor | tf.Variable]) -> tf.Tensor:
+    return tf.reduce_all([tf.reduce_all(tf.math.is_finite(tensor)) for tensor in tensors])
