@@ -159,7 +159,7 @@ def test_another_fit_is_refused(data, make_line, make_bayesian_line, tmp_path):
         ({"batch_size": None}, "method: minibatches; .*now method: l-bfgs"),
         (
             {"model": make_bayesian_line()},
-            r"model: Line; .weights: .*now .*BayesianLine; .*q_mu: f",
+            r"model: Line; weights: .*now model: BayesianLine; .*q_mu: f",
         ),
     ]
     for change, message in changes:
