@@ -13,7 +13,7 @@ import tensorflow as tf
 from interdomain.inducing_variables import SphericalHarmonics, SumInducingVariables
 from interdomain.kernels import ArcCosine, FiniteRank
 from interdomain.models import AdditiveSVGP, OrthogonalSVGP, StructuredSGPR
-from interdomain.posteriors.inputs import as_inputs
+from interdomain.posteriors.blockwise import as_inputs
 from interdomain.training import fit
 
 X = np.array([[0, 1], [2, -1], [1, 1], [-2, 0]])

@@ -9,6 +9,7 @@ from gpflow.covariances import Kuf, Kuu
 from ..inducing_variables import FourierFeatures
 from ..kernels import HarmonizableComponent
 from ..kernels._columns import as_rows, num_columns
+from ..kernels.spectral._algebra import fourier_correlations, fourier_covariance
 from .columns import num_input_columns
 from .dispatch import Kuf_shapes, Kuu_shapes, with_jitter
 
@@ -30,7 +31,9 @@ def Kuf_fourier_features(
     w = inducing_variable.validate_kernel(kernel)
     Xnew = tf.convert_to_tensor(Xnew)
     rows = as_rows(Xnew)
-    columns = kept_rows(inducing_variable, kernel.fourier_covariance(w, rows))
+    columns = kept_rows(
+        inducing_variable, fourier_covariance(kernel.tensors(), w, kernel.centred(rows))
+    )
     shape = tf.concat([tf.shape(columns)[:1], tf.shape(Xnew)[:-1]], axis=0)
     return tf.reshape(columns, shape)
 
@@ -42,7 +45,7 @@ def Kuu_fourier_features(
 ) -> tf.Tensor:
     """Correlations, which the generalized spectral density at w and -w gives."""
     w = inducing_variable.validate_kernel(kernel)
-    rows = kept_rows(inducing_variable, kernel.fourier_correlations(w))
+    rows = kept_rows(inducing_variable, fourier_correlations(kernel.tensors(), w))
     matrix = kept_rows(inducing_variable, tf.linalg.matrix_transpose(rows))
     return with_jitter(matrix, jitter)
 

@@ -17,7 +17,7 @@ from ..covariances.blocks import block_batches
 from ..inducing_variables import HarmonicInducingPoints, OrbitInducingPoints
 from ..kernels import HarmonicKernel, SetKernel
 from ..kernels._clustering import k_means, where_it_lives
-from ..kernels._kernel_arguments import single_output
+from ..kernels._parameters import single_output
 from ..posteriors.parts import batch_root
 from ..transforms import CyclicTransform
 

@@ -12,6 +12,7 @@ from scipy.stats import qmc
 
 from .._arguments import integer
 from ..kernels import HarmonizableComponent
+from ..kernels.spectral._algebra import densities
 from ..sphere._typing import Array, ComplexArray
 
 _CANDIDATES = 512
@@ -66,7 +67,7 @@ def select_frequencies_harmonizable(kernel: HarmonizableComponent, num_frequenci
 def _densities(kernel: HarmonizableComponent, w: Array) -> tuple[ComplexArray, ComplexArray]:
     """At (w, w') and at (w, -w'), for all pairs."""
     w = tf.constant(w, gpflow.default_float())
-    found = kernel.densities_about_centre(w, w)
+    found = densities(kernel.tensors(), w, w)
     same, opposite = (part.numpy().astype(complex) for part in found[:2])
     if found.same_imaginary is not None and found.opposite_imaginary is not None:
         same.imag = found.same_imaginary.numpy()

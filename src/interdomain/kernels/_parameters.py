@@ -1,14 +1,17 @@
-"""Parameters of kernels, from arguments whose values and shapes are checked."""
+"""Arguments of kernels, checked: other kernels, and parameters."""
 
 from __future__ import annotations
+
+from typing import Any
 
 import gpflow
 import numpy as np
 import tensorflow as tf
 from gpflow.base import TensorType
+from gpflow.kernels import Kernel
 from gpflow.utilities import positive
 
-from .._arguments import real_array
+from .._arguments import instance, real_array
 
 
 def positive_parameter(
@@ -36,3 +39,19 @@ def positive_parameter(
         form = "a scalar or a vector [D]" if per_column else "a scalar"
         raise ValueError(f"{name} must be {form}, found shape {tuple(shape)}; {remedy}.")
     return parameter
+
+
+def single_output(name: str, kernel: Any, remedy: str | None = None) -> Kernel:
+    """The kernel, if it has one output.
+
+    :param remedy: What to do with a kernel of several outputs.
+    :raises ValueError: If it is not a kernel, or has several outputs.
+    """
+    instance(name, kernel, Kernel, "a GPflow kernel")
+    found: Kernel = kernel
+    if isinstance(found, gpflow.kernels.MultioutputKernel):
+        raise ValueError(
+            f"{name} must have one output, found {type(found).__name__}; "
+            f"{remedy or 'use a kernel of one output, and wrap the result instead'}."
+        )
+    return found

@@ -14,7 +14,7 @@ from gpflow.utilities import Dispatcher
 
 from .._arguments import instance
 from ._diagonals import DiagonalTerm, diagonal_terms, whole_diagonal
-from ._kernel_arguments import single_output
+from ._parameters import single_output
 from .decomposed import DecomposedKernel, summands
 
 whitened_features = Dispatcher("whitened_features")

@@ -111,11 +111,6 @@ class SetKernel(gpflow.kernels.Kernel, metaclass=abc.ABCMeta):
         covariances = self._cross(Z, _flat(X))
         return tf.reshape(covariances, tf.concat([tf.shape(Z)[:1], tf.shape(X)[:-1]], axis=0))
 
-    def with_point_kernel(self, point_kernel: Kernel) -> SetKernel:
-        """The same sum over the same points, with another base function g: a view that shares the
-        parameters."""
-        return SetKernelView(self, point_kernel)
-
     def _active_columns(self, X: TensorType) -> tf.Tensor:
         return with_columns(select_columns(self, X), self.input_dim)
 
@@ -156,7 +151,7 @@ class SetKernel(gpflow.kernels.Kernel, metaclass=abc.ABCMeta):
 
 
 class SetKernelView(SetKernel):
-    """A :class:`SetKernel` with another kernel for g.
+    """The same sum over the same points, with another base function g: it shares the parameters.
 
     :param parent: Whose points and weights are used.
     :param point_kernel: The kernel of g, on the space of the points.

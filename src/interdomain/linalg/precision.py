@@ -18,9 +18,8 @@ import numpy as np
 import tensorflow as tf
 
 from . import lapack
-from .derivatives import once
 from .lapack import Array
-from .small_precision import MOST_ROWS, small_precision_terms
+from .small_precision import MOST_ROWS, once, small_precision_terms
 
 _NOT_FACTORISED = (
     "Cholesky decomposition was not successful: I + R^{-1} Kuf Kfu R^{-T} / s, with the root R of "

@@ -7,12 +7,11 @@ work, they hold the processors that TensorFlow needs next, for longer than the s
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 import tensorflow as tf
-
-from .derivatives import once
 
 MOST_ROWS = 400
 """TensorFlow factorises and inverts on one thread; above this LAPACK is quicker all the same."""
@@ -55,3 +54,22 @@ def _terms(precision: tf.Tensor, columns: tf.Tensor) -> Any:
         return once(closed_form, (precision, columns, *upstream))
 
     return (log_determinant, tf.reduce_sum(tf.square(half))), gradient
+
+
+def once(gradient: Callable[..., list[tf.Tensor]], inputs: Sequence[tf.Tensor]) -> list[tf.Tensor]:
+    """The gradient, as a function that cannot be differentiated.
+
+    What is computed in Python would have no derivative otherwise, which is not an error but a zero.
+    """
+
+    @tf.custom_gradient
+    def first(*inputs: tf.Tensor) -> Any:
+        def second(*upstream: tf.Tensor) -> Any:
+            raise NotImplementedError(
+                "The collapsed bound and its optimal q can be differentiated once: the gradient of "
+                "their gradient is not implemented."
+            )
+
+        return tuple(gradient(*inputs)), second
+
+    return list(first(*inputs))

@@ -19,7 +19,7 @@ from gpflow.models.util import InducingPointsLike, inducingpoint_wrapper
 from gpflow.posteriors import PrecomputeCacheType
 
 from .._arguments import check_real_type, choice, integer
-from ..kernels._kernel_arguments import single_output
+from ..kernels._parameters import single_output
 from ..posteriors import CollapsedPosterior
 from ..sphere._typing import Array
 from ..streaming.contributions import Contributions

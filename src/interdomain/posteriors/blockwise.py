@@ -5,21 +5,44 @@ from __future__ import annotations
 import abc
 from collections.abc import Sequence
 
+import gpflow
 import tensorflow as tf
+import tensorflow_probability as tfp
 from check_shapes import inherit_check_shapes
 from gpflow.base import MeanAndVariance, TensorType
-from gpflow.posteriors import PrecomputedValue
+from gpflow.kernels import Kernel
+from gpflow.posteriors import AbstractPosterior, PrecomputedValue
 
+from .._arguments import Array, numeric
+from ..kernels._scaled_parts import validate_rows
 from .groups import Group, conditional, outputs_of
-from .inputs import TakesRealInputs
 
 
-class BlockwisePosterior(TakesRealInputs):
+def as_inputs(kernel: Kernel, Xnew: TensorType) -> tf.Tensor:
+    """Xnew in ``gpflow.default_float()``.
+
+    :raises ValueError: Unless it is real numbers, and, as an array, inputs of the kernel: a tensor
+        may hold points in training, which a step has taken over a pole.
+    """
+    dtype = gpflow.default_float()
+    if isinstance(Xnew, tfp.distributions.Distribution):
+        Xnew = tf.convert_to_tensor(Xnew)  # the output of a layer of GPflux, which is a sample then
+    if not tf.is_tensor(Xnew):
+        values: Array = numeric("Xnew", Xnew, "[N, D]").astype(dtype, copy=False)
+        validate_rows("Xnew", kernel, values)
+        return tf.convert_to_tensor(values)
+    if not (Xnew.dtype.is_floating or Xnew.dtype.is_integer or Xnew.dtype.is_bool):
+        raise ValueError(f"Xnew must be real numbers, found entries of type {Xnew.dtype.name}.")
+    return Xnew if Xnew.dtype == dtype else tf.cast(Xnew, dtype)
+
+
+class BlockwisePosterior(AbstractPosterior):
     """A sparse posterior that keeps the structure of ``Kuu_operator``.
 
     A diagonal Kuu costs no Cholesky factor and no triangular solve, a block-diagonal one only those
     of its blocks. The same holds for a cached posterior. Latent GPs with the same kernel and
-    inducing variables share one factorisation.
+    inducing variables share one factorisation. New inputs may be integers, or floats of another
+    precision.
     """
 
     @abc.abstractmethod
@@ -29,6 +52,18 @@ class BlockwisePosterior(TakesRealInputs):
         :param kept: Whether what was kept takes the place of q, of any device, and of all algebra
             that has no new point in it.
         """
+
+    @inherit_check_shapes
+    def predict_f(
+        self, Xnew: TensorType, full_cov: bool = False, full_output_cov: bool = False
+    ) -> MeanAndVariance:
+        return super().predict_f(as_inputs(self.kernel, Xnew), full_cov, full_output_cov)
+
+    @inherit_check_shapes
+    def fused_predict_f(
+        self, Xnew: TensorType, full_cov: bool = False, full_output_cov: bool = False
+    ) -> MeanAndVariance:
+        return super().fused_predict_f(as_inputs(self.kernel, Xnew), full_cov, full_output_cov)
 
     def _precompute(self) -> tuple[PrecomputedValue, ...]:
         """The tensors of ``L^{-1}`` and of the whitened q, for all inducing variables."""

@@ -14,7 +14,7 @@ from .._arguments import integer
 from ..covariances.latents import in_order
 from ..kernels._columns import with_columns
 from ..linalg.chunks import map_rows
-from ..posteriors.inputs import as_inputs
+from ..posteriors.blockwise import as_inputs
 from .draws import Draws
 from .priors import MOST_ENTRIES
 from .sources import Parts, function_parts

@@ -12,7 +12,7 @@ from gpflow.covariances import Kuf
 
 from .._arguments import instance, integer
 from ..covariances import Kuu_operator
-from ..kernels._kernel_arguments import single_output
+from ..kernels._parameters import single_output
 from ..linalg import Root, precision_root
 from ..models._gaussian import check_closed_form
 from ..models.collapsed import root_of

@@ -5,9 +5,8 @@ via Harmonic Kernel Decomposition". This package does not depend on GPflow.
 """
 
 from .base import CyclicTransform
-from .euclidean import Negation, Orthogonal, Permutation, Rotation
+from .euclidean import Negation, Orthogonal, Permutation, PrincipalNegation, Rotation
 from .images import ImageFlip, ImageRotation90, ImageTranslation
-from .principal import PrincipalNegation
 from .product import Product
 from .torus import LongitudeShift, Translation
 

@@ -11,6 +11,7 @@ from check_shapes import check_shapes
 
 from .._arguments import choice, short
 from ..sphere._typing import Array
+from ..sphere.globe import on_the_globe
 from ._arguments import IntArray, as_dims, as_order, as_vector, spread
 from .base import TensorLike, to_tensor
 from .closed_form import ClosedFormTransform, constant
@@ -116,13 +117,7 @@ class LongitudeShift(ClosedFormTransform):
 
         :param X: The columns (longitude, latitude).
         """
-        X = to_tensor(X)
-        radians = X * constant(np.array(np.pi / 180.0), X)
-        longitude, latitude = radians[..., 0], radians[..., 1]
-        along = tf.cos(latitude)
-        return tf.stack(
-            [along * tf.cos(longitude), along * tf.sin(longitude), tf.sin(latitude)], axis=-1
-        )
+        return on_the_globe(tf.reverse(to_tensor(X), [-1]))
 
     def __repr__(self) -> str:
         return f"LongitudeShift(order={self.order}, coordinates={self.coordinates!r})"

@@ -15,7 +15,7 @@ from gpflow.kernels import Kernel
 from ..._arguments import finite_array, items
 from ...sphere._typing import Array
 from .._columns import with_columns
-from .._kernel_arguments import single_output
+from .._parameters import single_output
 from ..decomposed import DecomposedKernel
 from ..set_kernel import SetKernel, mean_weights
 from ._located import LocatedKernel

@@ -16,9 +16,9 @@ from gpflow.kernels import Kernel
 from ...sphere._typing import Array
 from ...transforms import CyclicTransform, Product
 from .._columns import as_rows, with_columns
-from .._kernel_arguments import single_output
+from .._parameters import single_output
 from ..decomposed import DecomposedKernel
-from ..set_kernel import SetKernel
+from ..set_kernel import SetKernel, SetKernelView
 from ._orbit_sums import orbit_sums
 from ._symmetry import validate_invariance
 
@@ -80,11 +80,6 @@ class HarmonicKernel(DecomposedKernel):
         return len(self._weights)
 
     @property
-    def component_weights(self) -> Array:
-        """The weights of the orbit's elements in each part, ``[num_components, T]``."""
-        return self._weights.reshape(self.num_components, -1)
-
-    @property
     def frequencies(self) -> tuple[tuple[int, ...], ...]:
         """The frequency (t_1, ..., t_J) of each part; the last axis varies fastest."""
         return tuple(itertools.product(*(range(T // 2 + 1) for T in self.transform.orders)))
@@ -109,11 +104,16 @@ class HarmonicKernel(DecomposedKernel):
         """The real parts, views made on demand that share this kernel's parameters."""
         parts = tuple(HarmonicComponent(self, t) for t in range(self.num_components))
         of_points = self._set_kernel
-        return parts if of_points is None else tuple(map(of_points.with_point_kernel, parts))
+        if of_points is None:
+            return parts
+        return tuple(SetKernelView(of_points, part) for part in parts)
 
     def orbit_weights(self, component: int, shift: Sequence[int]) -> Array:
-        """The weights ``[T]`` for ``k_t(G^shift z, x)`` from the values ``k(G^s z, x)``."""
-        axes = tuple(range(len(self.transform.orders)))
+        """The weights ``[T]`` for ``k_t(G^shift z, x)`` from the values ``k(G^s z, x)``.
+
+        :param shift: The exponents of the first axes; those of the others are zero.
+        """
+        axes = tuple(range(len(shift)))
         return np.roll(self._weights[component], tuple(shift), axes).ravel()
 
     def shifts(self, component: int) -> tuple[tuple[int, ...], ...]:
@@ -199,8 +199,7 @@ class HarmonicComponent(gpflow.kernels.Kernel):
     @property
     def weights(self) -> Array:
         """The weights ``[T]`` of the orbit's elements."""
-        weights: Array = self.parent.component_weights[self.component]
-        return weights
+        return self.parent.orbit_weights(self.component, ())
 
     @inherit_check_shapes
     def K(self, X: TensorType, X2: TensorType | None = None) -> tf.Tensor:

@@ -11,7 +11,7 @@ from gpflow.kernels import Kernel
 
 from ..._arguments import as_integer
 from ...transforms import CyclicTransform, Product
-from .._kernel_arguments import single_output
+from .._parameters import single_output
 from .._point_sums import cross_sums, quadratic_sums
 from ..set_kernel import SetKernel, mean_weights
 

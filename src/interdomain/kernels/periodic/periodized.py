@@ -16,7 +16,7 @@ from ..._arguments import check_num_inducing, finite_array, integer, number
 from ...sphere._typing import Array, IntArray
 from .._columns import as_rows, seen_columns
 from .._diagonals import DiagonalTerm, diagonal_terms, whole_diagonal
-from .._kernel_arguments import single_output
+from .._parameters import single_output
 from ._arguments import check_base, check_box, column_lengthscales
 from ._images import sum_of_images
 from ._largest_frequencies import largest_frequencies

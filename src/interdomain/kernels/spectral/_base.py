@@ -50,6 +50,9 @@ class MixtureKernel(DecomposedKernel, Generic[Part], metaclass=abc.ABCMeta):
         differ.
     """
 
+    component_class: type[MixtureComponent]
+    """The kind of component."""
+
     def __init__(self, components: Sequence[Part], *, name: str | None = None) -> None:
         super().__init__(name=name)
         parts = items("components", components, "a list of components")
@@ -58,9 +61,9 @@ class MixtureKernel(DecomposedKernel, Generic[Part], metaclass=abc.ABCMeta):
                 "components must have at least one entry, found none; pass a list of components."
             )
         for part in parts:
-            if not isinstance(part, self._component_class()):
+            if not isinstance(part, self.component_class):
                 raise ValueError(
-                    f"components must be {self._component_class().__name__}, found "
+                    f"components must be {self.component_class.__name__}, found "
                     f"{type(part).__name__}; add other kernels to the mixture with +."
                 )
         dimensions = {part.dimension for part in parts}
@@ -70,11 +73,6 @@ class MixtureKernel(DecomposedKernel, Generic[Part], metaclass=abc.ABCMeta):
                 "frequencies with the same columns."
             )
         self.components = parts
-
-    @classmethod
-    @abc.abstractmethod
-    def _component_class(cls) -> type[Part]:
-        """The kind of component."""
 
     @property
     def kernels(self) -> tuple[Part, ...]:

@@ -14,11 +14,7 @@ from gpflow.utilities import positive
 from ..._arguments import filled_matrix
 from ._algebra import (
     ComponentTensors,
-    Densities,
     densities,
-    fourier_correlations,
-    fourier_covariance,
-    fourier_variances,
     wigner,
     windowed_waves,
 )
@@ -166,7 +162,7 @@ class HarmonizableComponent(MixtureComponent):
         :return: Complex.
         """
         w, v = _tensor(w), _tensor(v)
-        found = self.densities_about_centre(w, v)
+        found = densities(self.tensors(), w, v)
         centre = self.centre[:, None]
         turn = 2 * math.pi * (tf.matmul(w, centre) - tf.transpose(tf.matmul(v, centre)))
         imaginary = found.same_imaginary
@@ -188,52 +184,6 @@ class HarmonizableComponent(MixtureComponent):
         :param w: Frequencies, in cycles per unit of x.
         """
         return wigner(self.tensors(), _tensor(x) - self.centre, _tensor(w))
-
-    @check_shapes(
-        "w: [n, D]",
-        "v: [k, D]",
-    )
-    def densities_about_centre(self, w: tf.Tensor, v: tf.Tensor) -> Densities:
-        """The generalized spectral density of f about its centre, at (w, v) and at (w, -v)."""
-        return densities(self.tensors(), w, v)
-
-    @check_shapes(
-        "w: [m, D]",
-        "return: [n, n]",
-    )
-    def fourier_correlations(self, w: tf.Tensor) -> tf.Tensor:
-        """The correlations of the real parts of the Fourier transform of f about the centre,
-        ``int f(x + centre) exp(-2 pi i w^T x) dx``, then its imaginary parts: ``[2m, 2m]``.
-
-        :param w: Frequencies.
-        """
-        return fourier_correlations(self.tensors(), w)
-
-    @check_shapes(
-        "w: [m, D]",
-        "X: [N, E]",
-        "return: [n, N]",
-    )
-    def fourier_covariance(self, w: tf.Tensor, X: TensorType) -> tf.Tensor:
-        """The covariances of f(x) with the real parts of the Fourier transform of f about the
-        centre, then its imaginary parts, each divided by its standard deviation: ``[2m, N]``.
-
-        :param w: Frequencies.
-        :param X: Inputs; the active columns are selected here.
-        """
-        return fourier_covariance(self.tensors(), w, self.centred(X))
-
-    @check_shapes(
-        "w: [m, D]",
-        "return: [n]",
-    )
-    def fourier_variances(self, w: tf.Tensor) -> tf.Tensor:
-        """The variances of the real parts of the Fourier transform of f about the centre, then of
-        its imaginary parts, ``[2m]``.
-
-        :param w: Frequencies.
-        """
-        return fourier_variances(self.tensors(), w)
 
     def tensors(self) -> ComponentTensors:
         """The values of the parameters, with the scales in envelope and excess."""

@@ -43,9 +43,7 @@ class HarmonizableMixture(MixtureKernel[HarmonizableComponent]):
         differ.
     """
 
-    @classmethod
-    def _component_class(cls) -> type[HarmonizableComponent]:
-        return HarmonizableComponent
+    component_class = HarmonizableComponent
 
     @classmethod
     def from_data(

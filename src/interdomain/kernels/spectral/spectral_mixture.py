@@ -121,9 +121,7 @@ class SpectralMixture(MixtureKernel[SpectralComponent]):
         differ.
     """
 
-    @classmethod
-    def _component_class(cls) -> type[SpectralComponent]:
-        return SpectralComponent
+    component_class = SpectralComponent
 
     @classmethod
     def from_data(

@@ -209,6 +209,30 @@ class ZonalKernel(gpflow.kernels.Kernel, metaclass=abc.ABCMeta):
         return self.variance * self.radial_factor(radius[..., 0], 2 * self.radial_power)
 
 
+class ZonalKernelOfDimension(ZonalKernel, metaclass=abc.ABCMeta):
+    """A zonal kernel whose shape function depends on the dimension: it is defined by a spectrum."""
+
+    @inherit_check_shapes
+    def shape_function(self, t: TensorType, dimension: int | None = None) -> tf.Tensor:
+        """kappa at inner products t on S^{d-1}.
+
+        :param dimension: Dimension d of the space around the sphere: for lifted inputs, the number
+            of columns plus one. It must be given, because the kernel is defined by a spectrum that
+            depends on it.
+        :raises ValueError: If ``dimension`` is missing.
+        """
+        if dimension is None:
+            raise ValueError(
+                f"dimension must be given for the shape function of {type(self).__name__}, which "
+                "depends on it, found None; pass dimension=D + 1, for D input columns."
+            )
+        return self.shape_in_dimension(tf.convert_to_tensor(t), dimension)
+
+    @abc.abstractmethod
+    def shape_in_dimension(self, t: tf.Tensor, dimension: int) -> tf.Tensor:
+        """kappa on S^{d-1}."""
+
+
 @diagonal_terms.register(ZonalKernel)
 def diagonal_terms_zonal(kernel: ZonalKernel, num_columns: int) -> list[DiagonalTerm]:
     """The squared radii times the variance; unless a subclass computes something else."""

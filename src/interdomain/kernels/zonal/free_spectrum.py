@@ -17,13 +17,13 @@ from gpflow.kernels.base import ActiveDims
 from ..._arguments import Array, instance, integer, number, real_array
 from ...sphere import num_harmonics, zonal_series
 from ...sphere.dimensions import validate_degrees, validate_max_degree
-from .base import ZonalKernel
+from .base import ZonalKernel, ZonalKernelOfDimension
 
 ROUNDING = 1e-9
 """By so much, relatively, an eigenvalue may exceed the one before and is taken for equal to it."""
 
 
-class FreeSpectrum(ZonalKernel):
+class FreeSpectrum(ZonalKernelOfDimension):
     """A zonal kernel of finitely many degrees, with positive, decreasing eigenvalues of its own.
 
     The eigenvalues of the Matern kernels follow from one lengthscale. Here every level has its own:
@@ -184,22 +184,6 @@ class FreeSpectrum(ZonalKernel):
         values = tf.concat([values, tf.zeros([1], tf.float64)], axis=0)
         values = tf.gather(values, [place.get(int(degree), none) for degree in degrees])
         return tf.cast(values, self.variance.dtype)
-
-    @inherit_check_shapes
-    def shape_function(self, t: TensorType, dimension: int | None = None) -> tf.Tensor:
-        """kappa at inner products t on S^{d-1}.
-
-        :param dimension: Dimension d of the space around the sphere: for lifted inputs, the number
-            of columns plus one. It must be given, as the number of harmonics of a degree depends on
-            it.
-        :raises ValueError: If ``dimension`` is missing.
-        """
-        if dimension is None:
-            raise ValueError(
-                "dimension must be given for the shape function of FreeSpectrum, which depends on "
-                "it, found None; pass dimension=D + 1, for D input columns."
-            )
-        return self.shape_in_dimension(tf.convert_to_tensor(t), dimension)
 
     def shape_in_dimension(self, t: tf.Tensor, dimension: int) -> tf.Tensor:
         return zonal_series(t, self.variance_shares(dimension, self._degrees[-1]), dimension)

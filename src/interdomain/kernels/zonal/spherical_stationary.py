@@ -17,7 +17,7 @@ from ..._arguments import number
 from ...sphere import LaplaceBeltramiSpectrum, MaternSpectrum, SquaredExponentialSpectrum
 from ...sphere.haversines import haversines
 from .._parameters import positive_parameter
-from .base import ZonalKernel, sphere_dimension
+from .base import ZonalKernel, ZonalKernelOfDimension, sphere_dimension
 
 
 class SphericalStationary(ZonalKernel, metaclass=abc.ABCMeta):
@@ -68,7 +68,7 @@ class SphericalStationary(ZonalKernel, metaclass=abc.ABCMeta):
         return self.lift.default_lengthscale(None)
 
 
-class LaplaceBeltrami(SphericalStationary, metaclass=abc.ABCMeta):
+class LaplaceBeltrami(SphericalStationary, ZonalKernelOfDimension, metaclass=abc.ABCMeta):
     """A stationary kernel defined by its eigenvalues, which depend on the dimension.
 
     The eigenvalues are those of Dutordoir et al. 2020 (section 3.2 and appendix B.4), divided by
@@ -79,22 +79,6 @@ class LaplaceBeltrami(SphericalStationary, metaclass=abc.ABCMeta):
     @abc.abstractmethod
     def spectrum(self, dimension: int) -> LaplaceBeltramiSpectrum:
         """The spectrum on S^{d-1} at the present lengthscale."""
-
-    @inherit_check_shapes
-    def shape_function(self, t: TensorType, dimension: int | None = None) -> tf.Tensor:
-        """kappa at inner products t on S^{d-1}.
-
-        :param dimension: Dimension d of the space around the sphere: for lifted inputs, the number
-            of columns plus one. It must be given, because these kernels are defined by a spectrum
-            that depends on it.
-        :raises ValueError: If ``dimension`` is missing.
-        """
-        if dimension is None:
-            raise ValueError(
-                f"dimension must be given for the shape function of {type(self).__name__}, which "
-                "depends on it, found None; pass dimension=D + 1, for D input columns."
-            )
-        return self.shape_in_dimension(tf.convert_to_tensor(t), dimension)
 
     def shape_in_dimension(self, t: tf.Tensor, dimension: int) -> tf.Tensor:
         return self.spectrum(dimension).shape_function(t)
