@@ -23,10 +23,6 @@ def test_bad_frequencies() -> None:
     frequencies: Any
     for frequencies, message in (
         ([0.1, 0.2], r"frequencies must be a matrix \[m, D\], found shape \(2,\)"),
-        (np.zeros([0, 2]), r"frequencies must be a matrix \[m, D\], found shape \(0, 2\)"),
-        (np.zeros([2, 0]), r"frequencies must be a matrix \[m, D\], found shape \(2, 0\)"),
-        ([["a"]], r"frequencies must be a matrix \[m, D\] of real numbers, found"),
-        ([[0.1], [np.nan]], "frequencies must be finite; remove NaN and infinite entries"),
         (
             [[0.1], [0.3], [0.1]],
             r"found \[0.1\] and \[0.1\], rows 0 and 2, which are equal; pass one",
@@ -35,7 +31,6 @@ def test_bad_frequencies() -> None:
             [[0.1, -0.2], [-0.1, 0.2]],
             r"found \[0.1, -0.2\] and .* rows 0 and 1, which are negatives of each other; pass",
         ),
-        ([[0.0], [0.0]], "frequencies must be distinct, .* rows 0 and 1, which are equal"),
     ):
         with pytest.raises(ValueError, match=message):
             FourierFeatures(frequencies)

@@ -143,18 +143,7 @@ Z4, Z3 = np.zeros((5, 4)), np.zeros((5, 3))
 X12 = images(2)
 ERRORS: list[tuple[Callable[[], Any], str]] = [
     (lambda: InducingPatches(np.zeros(4)), r"Z must be \[M, E\], found shape \(4,\)"),
-    (lambda: InducingPatches(np.zeros((0, 4))), r"found shape \(0, 4\)"),
-    (lambda: InducingPatches(Z4 * np.nan), "Z must be finite; remove NaN and inf"),
     (lambda: OrbitInducingPoints(Z4 + np.inf), "Z must be finite"),
-    (lambda: OrbitInducingPoints([[[1.0]]]), r"Z must be \[M, E\], found shape"),
-    (
-        lambda: InducingPatches(Z4, np.full((5, 2), np.nan)),
-        "locations must be finite; remove NaN",
-    ),
-    (
-        lambda: InducingPatches(Z4, np.zeros(2)),
-        r"locations must be \[M, 2\], found shape \(2,\)",
-    ),
     (
         lambda: InducingPatches(Z4, np.zeros((4, 2))),
         r"locations must be \[M, 2\] for M = 5 patches, found shape \[4, 2\]",
@@ -163,7 +152,6 @@ ERRORS: list[tuple[Callable[[], Any], str]] = [
         lambda: Kuu(InducingPatches(Z3), conv()),
         "Z must have 4 columns for this Convolutional, .* found 3",
     ),
-    (lambda: Kuf(InducingPatches(Z3), conv(), X12), "must have 4 columns"),
     (
         lambda: Kuu(OrbitInducingPoints(Z3), Invariant(gk.RBF(), ImageFlip((2, 2), 0))),
         "Z must have 4 columns for this Invariant, .* found 3",
@@ -175,14 +163,6 @@ ERRORS: list[tuple[Callable[[], Any], str]] = [
     (
         lambda: Kuf(InducingPatches(Z4, np.zeros((5, 2))), conv(), X12),
         r"locations must be None for a kernel without a location_kernel, found shape \[.*leave",
-    ),
-    (
-        lambda: Kuu(InducingPatches(np.zeros((5, 5)), np.zeros((5, 2))), located()),
-        "Z must have 6 columns .* found 7",
-    ),
-    (
-        lambda: Kuu(InducingPatches(Z4), gk.RBF()),
-        "no covariance between InducingPatches and SquaredExponential; use a kernel of the family",
     ),
     (
         lambda: Kuu(InducingPatches(Z4), multi()),
@@ -201,102 +181,41 @@ ERRORS: list[tuple[Callable[[], Any], str]] = [
         "method must be 'unique' or 'k-means', found 'kmeans'",
     ),
     (
-        lambda: InducingPatches.from_data(conv(), X12.reshape(2, 3, 4), 3),
-        r"X must be \[N, H W C\], found shape \(2, 3, 4\)",
-    ),
-    (
-        lambda: InducingPatches.from_data(conv(), X12 * np.nan, 3),
-        "X must be finite; remove NaN",
-    ),
-    (
         lambda: InducingPatches.from_data(conv(), images(2, 11), 3),
         r"X must have 12 columns for images of shape \(3, 4, 1\), found 11; pass images flat",
     ),
-    (
-        lambda: conv()(images(2, 24)),
-        r"X must have 12 columns .* found 24; pass images flattened",
-    ),
-    (
-        lambda: multi()(X12),
-        r"X must have 24 columns for images of shape \(3, 4, 2\), found 12",
-    ),
+    (lambda: multi()(X12), r"X must have 24 columns for images of shape \(3, 4, 2\), found 12"),
     (
         lambda: Convolutional(gk.RBF(), (12,), (2, 2)),
         r"image_shape must be two or three positive integers, found \(12,\); pass \(H, W\)",
-    ),
-    (lambda: Convolutional(gk.RBF(), (3, 0), (2, 2)), "image_shape must be two or"),
-    (
-        lambda: Convolutional(gk.RBF(), (3, 4), (2, 2, 1)),
-        r"patch_shape must be two positive integers, found \(2, 2, 1\); pass \(h, w\), in pixels",
     ),
     (
         lambda: Convolutional(gk.RBF(), (3, 4), (4, 4)),
         r"patch_shape must be at most that of the image, \(3, 4\), found \(4, 4\); pass a smaller",
     ),
-    (
-        lambda: conv(stride=0),
-        r"stride must be two positive integers, found 0; pass one number of pixels, or \(rows",
-    ),
     (lambda: conv(stride=(1, 2, 3)), "stride must be two positive integers"),
-    (lambda: conv(stride=1.5), "stride must"),
-    (
-        lambda: conv(padding="same"),
-        "padding must be 'VALID' or 'SAME', found 'same'",
-    ),
-    (
-        lambda: conv(weights=np.ones(5)),
-        r"weights must be True, False or finite values of shape \[6\], .* found shape \[5\]",
-    ),
-    (lambda: conv(weights=np.full(6, np.nan)), "weights must be finite"),
+    (lambda: conv(padding="same"), "padding must be 'VALID' or 'SAME', found 'same'"),
     (
         lambda: multi(weights=np.ones(6)),
         r"weights must be .* of shape \[6, 2\], .* found shape \[6\]",
     ),
     (
-        lambda: Convolutional("rbf", (3, 4), (2, 2)),
-        "base_kernel must be a GPflow kernel, found str",
-    ),
-    (
-        lambda: Convolutional(gk.SharedIndependent(gk.RBF(), 2), (3, 4), (2, 2)),
-        "base_kernel must have one output, found SharedIndependent; use a kernel of one output",
-    ),
-    (
         lambda: conv(location_kernel=gk.SharedIndependent(gk.RBF(), 2)),
-        "location_kernel must have one output",
+        "location_kernel must have one output, found SharedIndependent; use a kernel of one output",
     ),
     (
         lambda: MultiChannelConvolutional([gk.RBF(), gk.RBF()], (3, 4, 3), (2, 2)),
         "base_kernels must be one kernel, or one for each of 3 channels, found 2",
     ),
     (
-        lambda: MultiChannelConvolutional(
-            [gk.RBF(), gk.SharedIndependent(gk.RBF(), 2)], (3, 4, 2), (2, 2)
-        ),
-        "base_kernels must have one output",
-    ),
-    (
         lambda: ChannelAdditive(gk.RBF(), (2, 2)),
         r"patch_shape must be three positive integers, found \(2, 2\); pass \(h, w, C\)",
-    ),
-    (
-        lambda: ChannelAdditive([gk.RBF(), gk.RBF()], (2, 2, 3)),
-        "base_kernels must be one kernel, or one for each of 3 channels, found 2",
     ),
     (
         lambda: ChannelAdditive(gk.RBF(), (2, 2, 3))(np.zeros((2, 11))),
         r"X must have 12 columns for patches of shape \(2, 2, 3\), found 11",
     ),
-    (
-        lambda: HarmonicKernel(
-            Convolutional(gk.RBF(lengthscales=[1.0, 2.0, 3.0, 4.0]), (3, 4), (2, 2)),
-            ImageFlip((2, 2), 0),
-        ),
-        r"base_kernel \(SquaredExponential\) is not invariant to ImageFlip",
-    ),
-    (
-        lambda: HarmonicKernel(conv(), ImageFlip((3, 4), 0)).kernels[0](X12),
-        "columns",
-    ),
+    (lambda: HarmonicKernel(conv(), ImageFlip((3, 4), 0)).kernels[0](X12), "columns"),
     (
         lambda: Kuu(HarmonicInducingPoints(np.zeros((2, 3, 4))).inducing_variables[0], conv()),
         "kernel must be a part of a HarmonicKernel, found Convolutional; use InducingPatches or",

@@ -18,40 +18,17 @@ X = np.linspace(-1, 1, 12).reshape(4, 3)
 
 
 CONSTRUCTOR: list[tuple[dict[str, Any], str]] = [
-    (
-        {"degrees": 3},
-        r"degrees must be a sequence of integers, found 3; .*range\(max_degree \+ 1\)",
-    ),
-    ({"degrees": []}, "degrees must hold at least one degree, found none; pass"),
-    (
-        {"degrees": [0, 2, 2]},
-        r"degrees must be increasing, without repeats, found \(0, 2, 2\)",
-    ),
     ({"degrees": [2, 1]}, r"degrees must be increasing, without repeats, found \(2, 1\)"),
-    ({"degrees": [-1, 0]}, r"degrees must be integers of 0 or more, found \(-1, 0\)"),
-    ({"degrees": [0, 1.5]}, r"degrees must be integers of 0 or more, found \(0, 1.5\)"),
     (
         {"dimension": 1, "degrees": [0, 1]},
         "dimension must be 2 or more, found 1; pass .* input columns plus one",
     ),
-    ({"dimension": -3, "degrees": [0, 1]}, "dimension must be 2 or more, found -3; pass"),
     ({}, r"degrees must be given, or chains, found neither; pass for example range"),
-    (
-        {"chains": [0, 1, 2]},
-        r"chains must be a matrix \[M, 3\] of integers, found shape \(3,\)",
-    ),
-    (
-        {"chains": [[0, 1]]},
-        r"chains must have 3 columns in dimension 4, found 2; pass int.* k_4",
-    ),
+    ({"chains": [[0, 1]]}, r"chains must have 3 columns in dimension 4, found 2; pass int.* k_4"),
     ({"chains": [[0, 1, 1.5]]}, r"chains must be integers, found <array \[1, 3\]>; pass"),
     (
         {"chains": [[0, 0, 1], [-2, 1, 3]]},
         r"chains must not decrease along a row, found \[-2, 1, 3\] in row 1; .*\|k_2\| <= k_3",
-    ),
-    (
-        {"chains": [[0, 2, 1]]},
-        r"chains must not decrease along a row, found \[0, 2, 1\] in row 0",
     ),
     ({"chains": [[1, 1, 1]] * 2}, r"chains must be different, found \[1, 1, 1\] twice; pass"),
     ({"chains": [[0, 0, 30_000]]}, r"degrees: max_degree: the quadrature for 30,001 degrees"),
@@ -63,7 +40,6 @@ CONSTRUCTOR: list[tuple[dict[str, Any], str]] = [
         {"degrees": [1], "column_order": [0, 0, 1]},
         r"column_order must be a permutation of 3 columns, found \(0, 0, 1\); .*least first",
     ),
-    ({"degrees": [1], "column_order": [0, 1]}, "must be a permutation of 3 columns, found"),
 ]
 
 

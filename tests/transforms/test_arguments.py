@@ -23,80 +23,37 @@ from interdomain.transforms import (
     Rotation,
     Translation,
 )
-from tests.transforms.cases import RollThree
 
 DATA = np.random.default_rng(0).normal(size=(10, 3))
 Errors = list[tuple[Callable[[], Any], str, str, str]]
 
 # What is called, and parts of the message: argument and rule, value found, remedy.
 ERRORS: Errors = [
-    *(
-        (make, "order must be an integer of 2 or more", f"found {value!r}", "pass the number of")
-        for value in (1, 2.0, True, None)
-        for make in (
-            lambda value=value: Rotation(value),
-            lambda value=value: Translation(value, 0, 1.0),
-            lambda value=value: LongitudeShift(value),
-        )
+    (lambda: Rotation(1), "order must be an integer of 2 or more", "found 1", "pass the number of"),
+    (lambda: Rotation(3, [1, 1]), "dims must differ", "found [1, 1]", "every column once"),
+    (
+        lambda: Negation([0, -1]),
+        "dims must be 0 or more",
+        "found [0, -1]",
+        "counted from the first",
     ),
-    *(
-        (make, rule, f"found {dims!r}", remedy)
-        for dims, rule, remedy in [
-            ([1, 1], "dims must differ", "every column once"),
-            ([0, -1], "dims must be 0 or more", "pass numbers of columns, counted from the first"),
-            ([0.5, 1], "dims must be integers", "for example [0, 2]"),
-            ([], "dims must be integers", "for example [0, 2]"),
-            ("a", "dims must be integers", "for example [0, 2]"),
-            (1.5, "dims must be integers", "for example [0, 2]"),
-        ]
-        for make in (
-            lambda dims=dims: Negation(dims),
-            lambda dims=dims: Rotation(3, dims),
-            lambda dims=dims: Translation(3, dims, 1.0),
-        )
-    ),
-    (lambda: Rotation(3, [0, 1, 2]), "dims must be 2 columns", "found [0, 1, 2]", "pass 2 of them"),
+    (lambda: Translation(3, 1.5, 1.0), "dims must be integers", "found 1.5", "for example [0, 2]"),
     (lambda: Rotation(3, 0), "dims must be 2 columns", "found 0", "pass 2 of them"),
     (lambda: Negation(0, np.nan), "centre must be finite", "found nan", "pass finite"),
-    (lambda: Negation(0, [1, np.inf]), "centre must be finite", "inf]", "pass finite"),
-    (
-        lambda: Negation(0, "a"),
-        "centre must be a scalar or a vector of real",
-        "found 'a'",
-        "pass finite numbers",
-    ),
     (lambda: Negation([0, 1], [1.0]), "per negated column (2)", "shape (1,)", "pass a scalar"),
-    (lambda: Negation(centre=[[1.0]]), "per negated column", "shape (1, 1)", "pass a scalar"),
     (lambda: Negation(centre=[]), "centre must not be empty", "", "pass a scalar"),
-    (lambda: Rotation(3, centre=[1, 2, 3]), "rotated column (2)", "shape (3,)", "pass a scalar"),
-    (lambda: Translation(3, 0, 0.0), "period must be positive", "found 0.0", "pass the length"),
     (lambda: Translation(3, [0, 1], [1, -2]), "period must be positive", "-2.", "pass the length"),
-    (lambda: Translation(3, 0, np.inf), "period must be finite", "found inf", "pass finite"),
-    (lambda: Translation(3, 0, [1, 2]), "shifted column (1)", "shape (2,)", "pass a scalar"),
     (
         lambda: LongitudeShift(3, coordinates="radians"),
         "coordinates must be 'degrees' or 'euclidean'",
         "found 'radians'",
         "pass 'degrees'",
     ),
-    (lambda: Orthogonal([1.0, 2.0]), "matrix must be a matrix", "shape (2,)", "[D, D]"),
     (lambda: Orthogonal(np.ones((2, 3))), "matrix must be square", "shape (2, 3)", "[D, D]"),
-    (
-        lambda: Orthogonal(2 * np.eye(2)),
-        "matrix must have orthonormal",
-        "error of 3",
-        "np.linalg.qr",
-    ),
+    (lambda: Orthogonal(2 * np.eye(2)), "have orthonormal", "error of 3", "np.linalg.qr"),
     (lambda: Orthogonal(np.eye(2)), "matrix is the identity", "", "leave it out"),
     (lambda: Orthogonal(-np.eye(2), order=4), "not of order 4", "power 2 is", "pass order=2"),
-    (
-        lambda: Orthogonal(-np.eye(2), order=3),
-        "not of order 3",
-        "moves a point by",
-        "pass the order",
-    ),
-    (lambda: Orthogonal(np.eye(2), order=2), "is the identity", "Orthogonal(", "leave it out"),
-    (lambda: Orthogonal(-np.eye(2), centre=[1.0]), "per column (2)", "shape (1,)", "pass a scalar"),
+    (lambda: Orthogonal(-np.eye(2), order=3), "not of order 3", "moves a point", "pass the order"),
     (
         lambda: Orthogonal([[0.6, -0.8], [0.8, 0.6]]),
         "matrix has no power up to 10000",
@@ -109,72 +66,26 @@ ERRORS: Errors = [
         "found [0, 2]",
         "0, ..., 1 once",
     ),
-    (
-        lambda: Permutation([0, 0]),
-        "indices must be a permutation",
-        "found [0, 0]",
-        "0, ..., 1 once",
-    ),
-    (lambda: Permutation([0.0, 1.0]), "indices must be integers", "[0.0, 1.0]", "D - 1 once"),
     (lambda: Permutation([0, 1, 2]), "is the identity", "Permutation([0, 1, 2])", "leave it out"),
     (lambda: PrincipalNegation(np.eye(3)[:2] * 2, 0), "directions must have", "error of 3", "qr"),
     (
-        lambda: PrincipalNegation(np.ones(3), 0),
-        "directions must be a matrix",
-        "shape (3,)",
-        "[K, D]",
+        lambda: PrincipalNegation.from_data(DATA, 4),
+        "num_groups must be an integer from 1 to 3, the number of columns",
+        "found 4",
+        "a principal component of its own",
     ),
-    (lambda: PrincipalNegation(np.ones((0, 3)), 0), "be a matrix", "shape (0, 3)", "[K, D]"),
-    (lambda: PrincipalNegation(np.eye(3)[:2], [1, 2]), "column (3)", "shape (2,)", "pass a scalar"),
-    *(
-        (
-            lambda value=value: PrincipalNegation.from_data(DATA, value),
-            "num_groups must be an integer from 1 to 3, the number of columns",
-            f"found {value!r}",
-            "a principal component of its own",
-        )
-        for value in (0, 4, 1.5, -1)
-    ),
-    (lambda: PrincipalNegation.from_data(DATA[0], 1), "X must be a matrix", "(3,)", "as [N, D]"),
     (
         lambda: PrincipalNegation.from_data(DATA[:1], 1),
         "X must have 2 rows",
         "found 1",
         "more data",
     ),
-    (
-        lambda: PrincipalNegation.from_data(DATA * [1, np.nan, 1], 1),
-        "X must be finite",
-        "found <array [10, 3]>",
-        "pass finite",
-    ),
-    *(
-        (make, "image_shape must be", f"found {value!r}", "pass (H, W) or (H, W, C)")
-        for value in ((4,), (1, 2, 3, 4), (0, 3), (2.0, 2), 4)
-        for make in (
-            lambda value=value: ImageFlip(value, 0),
-            lambda value=value: ImageTranslation(value, (1, 0)),
-            lambda value=value: ImageRotation90(value),
-        )
-    ),
-    *(
-        (lambda v=v: ImageFlip((3, 3), v), "axis must be 0 or 1", f"found {v!r}", "pass 0 to flip")
-        for v in (2, -1, "x", None)
-    ),
-    (lambda: ImageFlip((1, 3), 0), "is the identity", "ImageFlip((1, 3), axis=0)", "leave it out"),
+    (lambda: ImageFlip((4,), 0), "image_shape must be", "found (4,)", "pass (H, W) or (H, W, C)"),
+    (lambda: ImageFlip((3, 3), 2), "axis must be 0 or 1", "found 2", "pass 0 to flip"),
     (lambda: ImageTranslation((3, 3), (3, 0)), "is the identity", "shift=(3, 0)", "leave it out"),
     (lambda: ImageTranslation((3, 3), 1), "shift must be two integers", "found 1", "pass (rows"),
-    (lambda: ImageTranslation((3, 3), (0.5, 1)), "shift must be", "found (0.5, 1)", "pass (rows"),
-    (
-        lambda: ImageRotation90((3, 4)),
-        "must be square",
-        "found (3, 4)",
-        "cropped or padded to squares",
-    ),
-    (lambda: ImageRotation90((1, 1)), "is the identity", "ImageRotation90((1, 1))", "leave it out"),
-    (lambda: Negation().power(DATA, 0.5), "exponent must be an integer", "found 0.5", "pass one"),
+    (lambda: ImageRotation90((3, 4)), "must be square", "found (3, 4)", "cropped or padded"),
     (lambda: Negation().power(DATA, (1, 1)), "exponent must be an int", "found (1, 1)", "pass one"),
-    (lambda: RollThree().power(DATA, True), "exponent must be an int", "found True", "pass one"),
     (lambda: Negation()(tf.zeros([2, 2], tf.int32)), "X must be", "found int32", "pass tf.cast"),
     (lambda: Negation([0, 4]).probes(3, 2), "at least 5 columns", "input_dim=2", "pass X with"),
 ]
