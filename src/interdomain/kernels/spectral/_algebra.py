@@ -151,12 +151,6 @@ def fourier_covariance(component: ComponentTensors, w: tf.Tensor, Y: tf.Tensor) 
     return both * tf.math.rsqrt(_fourier_variances(_fourier_matrix(component, w)))[:, None]
 
 
-def fourier_variances(component: ComponentTensors, w: tf.Tensor) -> tf.Tensor:
-    """The variances ``[2m]`` of the real parts of f's Fourier transform about the centre, then of
-    the imaginary ones."""
-    return _fourier_variances(_fourier_matrix(component, w))
-
-
 def _fourier_matrix(component: ComponentTensors, w: tf.Tensor) -> tf.Tensor:
     """For s and c the densities at (w, v) and (w, -v): ``Re(s + c) / 2`` between real parts,
     ``Re(s - c) / 2`` between imaginary ones, ``Im(c - s) / 2`` and ``Im(s + c) / 2`` between a real
