@@ -1,7 +1,8 @@
-"""``fit_sgpr`` with features that the data choose: scales, features, and what is kept of both."""
+"""Features that the data choose in ``fit_sgpr`` and ``fit_collapsed``: scales, features, files."""
 
 from __future__ import annotations
 
+import itertools
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
@@ -11,7 +12,6 @@ import gpflow
 import numpy as np
 import pytest
 
-import interdomain as idm
 from interdomain.choosing import choice
 from interdomain.inducing_variables import (
     PeriodicFourierFeatures,
@@ -19,10 +19,13 @@ from interdomain.inducing_variables import (
     SumInducingVariables,
 )
 from interdomain.kernels import FiniteRank, Periodized, SphericalMatern32, SphericalMatern52
-from interdomain.models import StructuredSGPR
-from interdomain.training import SGPRFit, fit_sgpr, sgpr
+from interdomain.models import CollapsedSVGP, StructuredSGPR
+from interdomain.training import fit_collapsed, fit_sgpr, sgpr
+from interdomain.training.collapsed_checkpoints import PassCheckpoint
 
-SETTINGS: dict[str, Any] = {"subset_steps": 2, "steps": 2, "progress": False}
+QUICK: dict[str, Any] = {"subset_steps": 2, "steps": 2, "progress": False}
+WHOLE: dict[str, Any] = {"num_inducing": 35, "subset_steps": 12, "steps": 5, "progress": False}
+SCALES = {"kernel.kernel.weight_variances", "kernel.kernel.bias_variance"}
 
 
 @pytest.fixture(autouse=True, scope="module")
@@ -37,6 +40,7 @@ def quick() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(choice, "pursue", with_few)
         patch.setattr(choice, "_TURN_STEPS", 5)
+        patch.setattr("interdomain.training.site_rows._TURNS", 1)
         yield
 
 
@@ -46,94 +50,128 @@ def make_data(num_rows: int, num_columns: int = 2) -> tuple[np.ndarray, np.ndarr
     return X, np.sin(2 * X[:, :1]) + np.cos(3 * X[:, 1:2]) + 0.1 * rng.normal(size=(num_rows, 1))
 
 
-def make_model(data: Any, kind: type[SphericalMatern52] = SphericalMatern52) -> StructuredSGPR:
+def make_model(data: Any, kind: Any = SphericalMatern52, likelihood: Any = None) -> Any:
     num_columns = data[0].shape[1]
     kernel = kind(weight_variances=np.ones(num_columns))
     few = SphericalHarmonics.for_kernel(kernel, num_columns, max_degree=2)
+    if likelihood is not None:
+        return CollapsedSVGP(data, FiniteRank(kernel, few), likelihood, few)
     return StructuredSGPR(data, FiniteRank(kernel, few), few, noise_variance=0.1)
 
 
-def parameters_of(model: StructuredSGPR) -> list[np.ndarray]:
+def values_of(model: Any) -> list[np.ndarray]:
     return [parameter.numpy() for parameter in model.parameters]
 
 
-WHOLE: dict[str, Any] = {"num_inducing": 35, "subset_steps": 12, "steps": 5, "progress": False}
-
-
-@pytest.fixture(scope="module")
-def whole(
-    quick: None, tmp_path_factory: pytest.TempPathFactory
-) -> tuple[StructuredSGPR, SGPRFit, Path]:
-    """A run that nothing interrupted, and the folder that it had written when features were chosen;
-    no test changes either."""
-    folder = tmp_path_factory.mktemp("choice")
-    model = make_model(make_data(250, 3))
-    fit = sgpr.fit
-
-    def copied(*arguments: Any, **options: Any) -> Any:
-        shutil.copytree(folder / "whole", folder / "chosen")
-        return fit(*arguments, **options)
-
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(sgpr, "fit", copied)
-        fitted = fit_sgpr(model, checkpoint_dir=folder / "whole", **WHOLE)
-    return model, fitted, folder / "chosen"
-
-
-@pytest.mark.slow
-def test_columns_that_matter_and_features_are_found(whole: Any) -> None:
-    """Two of three columns: new rows are predicted better than by all harmonics up to degree 2."""
-    model, fitted, _ = whole
-    assert fitted.subset is None and fitted.choice is not None
-    assert set(fitted.frozen) == {
-        "kernel.kernel.weight_variances",
-        "kernel.kernel.bias_variance",
-    }
+def assert_found(model: Any, fitted: Any) -> None:
+    """The two of three columns that matter, and features of them, in one turn."""
+    assert len(fitted.choice.turns) == 2 and set(fitted.frozen) == SCALES
     assert not any(parameter.trainable for parameter in model.feature_parameters.values())
     scales = model.kernel.kernel.weight_variances.numpy()
     assert min(scales[:2]) > 3 * max(scales[2:])
-    assert model.inducing_variable.num_inducing == 35
     assert max(model.inducing_variable.degrees) > 2
+
+
+def assert_resumed(again: Any, fitted: Any, resumed: Any, model: Any) -> None:
+    """With the same features, which were not chosen again."""
+    assert fitted.choice.pursuit is not None and again.choice.pursuit is None
+    assert again.choice.turns == fitted.choice.turns and again.frozen == fitted.frozen
+    np.testing.assert_array_equal(resumed.inducing_variable.chains, model.inducing_variable.chains)
+    assert resumed.inducing_variable.column_order == model.inducing_variable.column_order
+
+
+@pytest.mark.slow
+def test_regression(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """New rows are predicted better than by all harmonics up to degree 2. A run that was
+    interrupted when features were chosen goes on with these; other models do not."""
+    model, fit = make_model(make_data(250, 3)), sgpr.fit
+
+    def copied(*arguments: Any, **options: Any) -> Any:
+        shutil.copytree(tmp_path / "whole", tmp_path / "chosen")
+        return fit(*arguments, **options)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(sgpr, "fit", copied)
+        fitted = fit_sgpr(model, checkpoint_dir=tmp_path / "whole", **WHOLE)
+    assert_found(model, fitted)
+    assert fitted.subset is None and model.inducing_variable.num_inducing == 35
     new = np.random.default_rng(5).normal(size=(300, 3))
     density = model.predict_log_density((new, np.sin(2 * new[:, :1]) + np.cos(3 * new[:, 1:2])))
-    assert len(fitted.choice.turns) == 2
     assert np.mean(density) > fitted.choice.turns[0] + 0.3
     assert str(fitted.choice).startswith("held out, by turns of features and scales: ")
     assert "ended by" in str(fitted.choice)
 
-
-@pytest.mark.slow
-def test_an_interrupted_run_goes_on_with_the_same_features(
-    whole: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    model, fitted, chosen = whole
-    folder = shutil.copytree(chosen, tmp_path / "interrupted")
-    resumed = make_model(make_data(250, 3))
-    monkeypatch.setattr(choice, "pursue", None)  # nothing is chosen again
-    again = fit_sgpr(resumed, checkpoint_dir=folder, resume=True, **WHOLE)
-    assert fitted.choice.pursuit is not None and again.choice.pursuit is None
-    assert again.choice.turns == fitted.choice.turns and again.frozen == fitted.frozen
-    assert again.frozen
-    np.testing.assert_array_equal(resumed.inducing_variable.chains, fitted.choice.pursuit.atoms)
-    assert resumed.inducing_variable.column_order == model.inducing_variable.column_order
-    for value, other in zip(parameters_of(resumed), parameters_of(model), strict=True):
-        np.testing.assert_array_equal(value, other)
-
-
-@pytest.mark.slow
-def test_what_was_kept_for_another_model_is_refused(whole: Any, tmp_path: Path) -> None:
-    file = Path(shutil.copytree(whole[2], tmp_path / "copy")) / "choice.npz"
-    settings = {**WHOLE, "resume": True, "checkpoint_dir": file.parent}
-
-    def refused(kind: type[SphericalMatern52], message: str, **other: Any) -> None:
+    monkeypatch.setattr(choice, "pursue", None)
+    settings = {**WHOLE, "resume": True, "checkpoint_dir": tmp_path / "chosen"}
+    file = tmp_path / "chosen" / "choice.npz"
+    whole = file.read_bytes()
+    for kind, other, content, message in (
+        (SphericalMatern52, {"num_inducing": 15}, whole, "num_inducing is 35 there, and 15 here"),
+        (SphericalMatern52, {"resume": False}, whole, "holds chosen features already; pass resume"),
+        (SphericalMatern32, {}, whole, "kinds is .*Matern52.* there, and .*Matern32"),
+        (SphericalMatern52, {}, whole[:999], "holds no features for this model .*; remove that f"),
+    ):
+        file.write_bytes(content)
         with pytest.raises(ValueError, match=rf"checkpoint_dir: .*choice\.npz .*{message}"):
             fit_sgpr(make_model(make_data(90, 3), kind), **(settings | other))
+    file.write_bytes(whole)
+    resumed = make_model(make_data(250, 3))
+    assert_resumed(fit_sgpr(resumed, **settings), fitted, resumed, model)
+    for value, expected in zip(values_of(resumed), values_of(model), strict=True):
+        np.testing.assert_array_equal(value, expected)
 
-    refused(SphericalMatern52, "num_inducing is 35 there, and 15 here; remove", num_inducing=15)
-    refused(SphericalMatern52, "holds chosen features already; pass resume=True", resume=False)
-    refused(SphericalMatern32, "kinds is .*Matern52.* there, and .*Matern32")
-    file.write_bytes(b"nothing")
-    refused(SphericalMatern52, "holds no features for this model .*; remove that file")
+
+@pytest.mark.slow
+def test_labels(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The same for classes, from what was in the folder when the second pass had been kept."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(500, 3))
+    f = 3 * np.sin(2 * X[:, :1]) * np.cos(2 * X[:, 1:2])
+    Y = (f + 0.3 * rng.normal(size=f.shape) > 0).astype(float)
+    data, held_out = (X[:250], Y[:250]), (X[250:], Y[250:])
+    settings: dict[str, Any] = {"num_inducing": 24, "steps": 0, "progress": False}
+    settings |= {"max_passes": 3, "tolerance": 0.0}
+    model = make_model(data, likelihood=gpflow.likelihoods.Bernoulli())
+    folder, saves, save = tmp_path / "interrupted", itertools.count(1), PassCheckpoint.save
+
+    def copied(*arguments: Any) -> None:
+        save(*arguments)
+        if next(saves) == 2:
+            shutil.copytree(tmp_path / "whole", folder)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(PassCheckpoint, "save", copied)
+        fitted = fit_collapsed(model, checkpoint_dir=tmp_path / "whole", **settings)
+    assert_found(model, fitted)
+    assert model.inducing_variable.num_inducing == 24 and len(fitted.elbos) > 2
+    assert np.mean(model.predict_log_density(held_out)) > fitted.choice.turns[0] + 0.1
+    monkeypatch.setattr(choice, "pursue", None)
+    resumed = make_model(data, likelihood=gpflow.likelihoods.Bernoulli())
+    again = fit_collapsed(resumed, checkpoint_dir=folder, resume=True, **settings)
+    assert_resumed(again, fitted, resumed, model)
+    np.testing.assert_allclose(again.elbos, fitted.elbos, rtol=1e-9)
+    with pytest.raises(ValueError, match="holds .* already; pass resume=True"):
+        fit_collapsed(model, checkpoint_dir=folder, **settings)
+
+
+@pytest.mark.slow
+def test_waves_that_three_classes_ask_for() -> None:
+    """A fast wave, for which a slow prior has little variance, is found; and the passes begin with
+    the sites of the chosen features."""
+    X = np.random.default_rng(1).uniform(-1, 1, size=(150, 1))
+    f = np.sin(2 * np.pi * 4 * X / 3)  # the box is three long
+    data = X, (f > -0.5) * 1 + (f > 0.5) * 1
+    fits = []
+    for chosen in ({"num_inducing": 9}, {}):
+        kernel = Periodized.from_data(gpflow.kernels.Matern32(lengthscales=0.5), X, margin=1.5)
+        few = PeriodicFourierFeatures.for_kernel(kernel, 3)
+        model = CollapsedSVGP(data, FiniteRank(kernel, few), gpflow.likelihoods.MultiClass(3), few)
+        fits.append(fit_collapsed(model, max_passes=3, steps=0, progress=False, **chosen))
+        if chosen:  # those of most variance end at 3
+            assert np.max(np.abs(model.inducing_variable.frequencies)) > 3
+            assert model.inducing_variable.num_inducing <= 9
+    assert fits[0].frozen == () and fits[0].elbo > fits[1].elbo + 5
+    assert fits[0].elbos[0] > fits[1].elbo
 
 
 def test_a_single_row() -> None:
@@ -141,12 +179,12 @@ def test_a_single_row() -> None:
     X, Y = make_data(1, 3)
     X[:, 1] = 0.0
     model = make_model((X, Y))
-    fitted = fit_sgpr(model, num_inducing=10, max_turns=0, **SETTINGS)
+    fitted = fit_sgpr(model, num_inducing=10, max_turns=0, **QUICK)
     assert model.inducing_variable.num_inducing == 10
-    assert np.all(np.isfinite(fitted.choice.turns))
-    assert np.isfinite(model.elbo())
+    assert np.all(np.isfinite(fitted.choice.turns)) and np.isfinite(model.elbo())
 
 
+@pytest.mark.filterwarnings("ignore:kernel. .* of the variance of the base kernel")
 def test_waves_have_no_feature_parameters() -> None:
     rng = np.random.default_rng(0)
     X = rng.uniform(size=[120, 1])
@@ -154,28 +192,26 @@ def test_waves_have_no_feature_parameters() -> None:
     kernel = Periodized.from_data(gpflow.kernels.Matern52(lengthscales=0.3), X)
     few = PeriodicFourierFeatures.for_kernel(kernel, 5)
     model = StructuredSGPR((X, Y), FiniteRank(kernel, few), few, noise_variance=0.1)
-    fitted = fit_sgpr(model, num_inducing=31, max_turns=0, **SETTINGS)
+    fitted = fit_sgpr(model, num_inducing=31, max_turns=0, **QUICK)
     assert fitted.frozen == () and len(fitted.choice.turns) == 1
     assert model.inducing_variable.num_inducing in (30, 31)
-    mean, _ = model.predict_f(X)
-    assert np.mean((mean - Y) ** 2) < 0.05 < np.var(Y)
+    assert np.mean((model.predict_f(X)[0] - Y) ** 2) < 0.05 < np.var(Y)
 
 
-def test_too_few_for_the_features_that_stay() -> None:
+def test_wrong_models_are_refused_before_anything_is_trained() -> None:
     X, Y = make_data(20)
     zonal, other = SphericalMatern52(), gpflow.kernels.Matern32()
-    few = SphericalHarmonics.for_kernel(zonal, 2, 1)
-    points = gpflow.inducing_variables.InducingPoints(X[:8])
+    few, Z = SphericalHarmonics.for_kernel(zonal, 2, 1), X[:8].copy()
+    points = gpflow.inducing_variables.InducingPoints(Z)
     model = StructuredSGPR((X, Y), zonal + other, SumInducingVariables([few, points]))
     with pytest.raises(ValueError, match="num_inducing must have room .* found 8; pass 9 or more"):
-        fit_sgpr(model, num_inducing=8, max_turns=0, **SETTINGS)
-
-
-def test_other_features_are_refused_before_anything_is_trained() -> None:
-    X, Y = make_data(20)
-    model = idm.models.StructuredSGPR((X, Y), gpflow.kernels.Matern32(), X[:3])
-    before = parameters_of(model)
+        fit_sgpr(model, num_inducing=8, max_turns=0, **QUICK)
+    of_points: Any = StructuredSGPR((X, Y), other, Z)
+    before = values_of(of_points)
     with pytest.raises(ValueError, match="features of an orthogonal dictionary"):
-        fit_sgpr(model, num_inducing=8, **SETTINGS)
-    for value, other in zip(parameters_of(model), before, strict=True):
-        np.testing.assert_array_equal(value, other)
+        fit_sgpr(of_points, num_inducing=8, **QUICK)
+    for value, expected in zip(values_of(of_points), before, strict=True):
+        np.testing.assert_array_equal(value, expected)
+    of_points = CollapsedSVGP((X, Y > 0), other, gpflow.likelihoods.Bernoulli(), Z)
+    with pytest.raises(ValueError, match="features of an orthogonal dictionary, found InducingPoi"):
+        fit_collapsed(of_points, num_inducing=20, progress=False)
