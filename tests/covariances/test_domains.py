@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from typing import Any
 
 import gpflow
@@ -50,23 +51,19 @@ def variables_of(build: Any, columns: int) -> tuple[tf.Variable, ...]:
     return tf.function(build, autograph=False).get_concrete_function(spec).graph.variables
 
 
-@pytest.mark.parametrize("order", [0, 1, 2], ids=["matern12", "matern32", "matern52"])
-@pytest.mark.parametrize("dtype", [np.float64, np.float32])
-def test_values_inside_are_those_of_Kuf(order: int, dtype: type) -> None:
-    """The ends are inside; to the last bit, and without a parameter."""
-    with gpflow.config.as_context(gpflow.config.Config(float=dtype)):
-        k, iv = kernel(order), features()
-        X = np.linspace(LOWER, UPPER, 9).astype(dtype)[:, None]
-        X = np.clip(X, dtype(LOWER), dtype(UPPER))
-        found = Kuf_in_domain(iv, k, X)
-        assert found.dtype == dtype
-        np.testing.assert_array_equal(found, Kuf(iv, k, X))
-        assert variables_of(lambda X: Kuf_in_domain(iv, k, X), 1) == ()
-
-
-def test_batches_active_columns_and_wrong_ones() -> None:
+def test_values_inside_are_those_of_Kuf() -> None:
+    """The ends are inside; to the last bit, and without a parameter; batches, active columns."""
+    for order, dtype in itertools.product((0, 1, 2), (np.float64, np.float32)):
+        with gpflow.config.as_context(gpflow.config.Config(float=dtype)):
+            k, iv = kernel(order), features()
+            X = np.linspace(LOWER, UPPER, 9).astype(dtype)[:, None]
+            X = np.clip(X, dtype(LOWER), dtype(UPPER))
+            found = Kuf_in_domain(iv, k, X)
+            assert found.dtype == dtype
+            np.testing.assert_array_equal(found, Kuf(iv, k, X))
+            assert variables_of(lambda X, iv=iv, k=k: Kuf_in_domain(iv, k, X), 1) == ()
     X = np.random.default_rng(3).uniform(LOWER, UPPER, size=(2, 3, 4, 3))
-    k, iv = kernel(1, active_dims=[2]), features()
+    k = kernel(1, active_dims=[2])
     np.testing.assert_array_equal(Kuf_in_domain(iv, k, X), Kuf(iv, k, X))
     with pytest.raises(ValueError, match="X must have one column, found 3"):
         Kuf_in_domain(iv, kernel(1), X)
@@ -97,14 +94,14 @@ def test_boxes_are_in_columns_of_x() -> None:
     assert boxes(InducingPoints(POINTS), Matern32(), 3) == []
 
 
-@pytest.mark.parametrize("dims", [[3, 1], slice(3, 0, -2), [1, 3]])
-def test_boxes_of_several_columns(dims: Any) -> None:
+def test_boxes_of_several_columns() -> None:
     """Every number belongs to its column, in the order in which the kernel sees them."""
-    (box,) = boxes(BoxedPoints(POINTS[:, :2]), Matern32(active_dims=dims), 5)
-    assert box.columns.tolist() == np.arange(5)[dims].tolist()
-    X = np.full((3, 5), 99.0)
-    X[:, box.columns] = [[1.0, 2.0], [-0.5, 2.5], [1.5, 0.5]]
-    assert box.outside(X).tolist() == [False, True, True]
+    for dims in ([3, 1], slice(3, 0, -2), [1, 3]):
+        (box,) = boxes(BoxedPoints(POINTS[:, :2]), Matern32(active_dims=dims), 5)
+        assert box.columns.tolist() == np.arange(5)[dims].tolist()
+        X = np.full((3, 5), 99.0)
+        X[:, box.columns] = [[1.0, 2.0], [-0.5, 2.5], [1.5, 0.5]]
+        assert box.outside(X).tolist() == [False, True, True]
     with pytest.raises(ValueError, match="BoxedPoints is made for, 2, found 5 that Matern32"):
         boxes(BoxedPoints(POINTS), Matern32(), 5)
 

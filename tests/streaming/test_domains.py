@@ -17,7 +17,6 @@ import interdomain as idm
 from interdomain.inducing_variables import IntervalFourierFeatures, SumInducingVariables
 from interdomain.models import StructuredSGPR
 from interdomain.streaming import InvalidRowsError, SufficientStatistics
-from interdomain.streaming.contributions import Contributions
 from interdomain.training import fit_sgpr
 from tests.conformance.helpers import assert_close
 
@@ -37,9 +36,8 @@ def no_jitter() -> Iterator[None]:
 
 
 def one(kind: Any) -> tuple[Any, Any]:
-    return kind(variance=1.3, lengthscales=0.6, active_dims=[1]), IntervalFourierFeatures(
-        -1.5, 2, 5
-    )
+    kernel = kind(variance=1.3, lengthscales=0.6, active_dims=[1])
+    return kernel, IntervalFourierFeatures(-1.5, 2, 5)
 
 
 def additive(last: Any = None, block: Any = None) -> tuple[Any, Any]:
@@ -120,7 +118,7 @@ def test_rows_outside_are_refused() -> None:
                 assert caught.value.rows.tolist() == [7, 23, 58]
 
 
-def test_rows_that_are_not_finite_are_skipped_and_those_outside_are_not() -> None:
+def test_rows_outside_are_not_skipped() -> None:
     rows = BEYOND.copy()
     rows[[2, 23], 0] = np.nan
     model = make_model(one(Matern32), (rows, Y), on_invalid="skip")
@@ -131,29 +129,20 @@ def test_rows_that_are_not_finite_are_skipped_and_those_outside_are_not() -> Non
     assert model.num_data == 58
 
 
-def test_rows_that_come_are_looked_at() -> None:
+def test_rows_and_features_that_come_are_looked_at() -> None:
+    """Those of a subset before anything is trained on it."""
     model = make_model(one(Matern32))
     before = model.elbo()
     for change in (model.extend, model.remove, model.accumulate):
         with pytest.raises(InvalidRowsError, match="3 of 60 rows of X are outside"):
             change((BEYOND, Y))
     assert model.elbo() == before and model.num_data == NUM_ROWS
-
-
-def test_a_subset_with_rows_outside_is_refused() -> None:
-    """Before anything is trained on it; its own numbers of rows would say nothing."""
-    model = make_model(with_points(), (BEYOND, Y))
+    model.inducing_variable = IntervalFourierFeatures(-0.5, 2, 5)
+    with pytest.raises(InvalidRowsError, match=r"outside of the interval \[-0\.5, 2\]"):
+        model.elbo()
     match = r"3 of 60 rows of X, drawn at random, are outside of the interval \[-1\.5, 1\.5\]"
     with pytest.raises(ValueError, match=match):
-        fit_sgpr(model, progress=False)
-
-
-def test_contributions_of_rows_outside() -> None:
-    """Whoever evaluates them."""
-    features = Contributions(*one(Matern32), gpflow.mean_functions.Zero(), 2, 1)
-    assert features.parameters == {}
-    with pytest.raises(ValueError, match="data: 3 of 60 rows of X are outside of the interval"):
-        features.evaluate(BEYOND, Y)
+        fit_sgpr(make_model(with_points(), (BEYOND, Y)), progress=False)
 
 
 def test_files_of_statistics(tmp_path: Path) -> None:
@@ -188,21 +177,9 @@ def test_float32() -> None:
             make_model(one(Matern32), (BEYOND.astype(np.float32), Y)).elbo()
 
 
-def test_rows_are_where_an_inducing_variable_in_its_place_is_made_for() -> None:
-    model = make_model(one(Matern32))
-    model.elbo()
-    model.inducing_variable = IntervalFourierFeatures(-0.5, 2, 5)
-    with pytest.raises(InvalidRowsError, match=r"outside of the interval \[-0\.5, 2\]"):
-        model.elbo()
-
-
 def test_an_svgp_takes_such_rows_and_warns() -> None:
-    model = gpflow.models.SVGP(
-        one(Matern32)[0],
-        gpflow.likelihoods.Gaussian(),
-        one(Matern32)[1],
-        num_data=NUM_ROWS,
-    )
+    kernel, features = one(Matern32)
+    model = gpflow.models.SVGP(kernel, gpflow.likelihoods.Gaussian(), features, num_data=NUM_ROWS)
     with pytest.warns(UserWarning, match=r"3 of 60 rows of X are outside.*say little; build"):
         result = idm.training.fit(model, (BEYOND, Y), steps=1, progress=False)
     assert np.isfinite(result.elbo)
