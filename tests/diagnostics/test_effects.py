@@ -322,20 +322,15 @@ def plain_svgp(kernel: Any, features: Any) -> gpflow.models.SVGP:
 
 POINTS = InducingPoints(X[:4])
 REMEDY = "pass an interdomain.models.StructuredSGPR or AdditiveSVGP, or a gpflow.models.SVGP"
+NO_Q = "must have a Gaussian q of features of effects alone, found"
 
 
 def test_models_without_effects() -> None:
     shared = gpflow.kernels.SharedIndependent(KERNEL, 2)
     for model, message in [
-        (KERNEL, f"model must be a GP, found Additive; {REMEDY}"),
-        (
-            gpflow.models.GPR((X, Y), RBF()),
-            f"must have a Gaussian q of inducing variables, found GPR; {REMEDY}",
-        ),
-        (
-            OrthogonalSVGP(KERNEL, GAUSSIAN, FEATURES, POINTS),
-            f"must not have orthogonal inducing variables, .* found OrthogonalSVGP; {REMEDY}",
-        ),
+        (KERNEL, f"{NO_Q} Additive; {REMEDY}"),
+        (gpflow.models.GPR((X, Y), RBF()), f"{NO_Q} GPR; {REMEDY}"),
+        (OrthogonalSVGP(KERNEL, GAUSSIAN, FEATURES, POINTS), f"{NO_Q} OrthogonalSVGP; {REMEDY}"),
         (
             plain_svgp(KERNEL, POINTS),
             "one Additive kernel with AdditiveFeatures, found none in Additive with InducingPoints",

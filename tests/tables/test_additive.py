@@ -11,7 +11,7 @@ import tensorflow as tf
 import interdomain as idm
 from interdomain.kernels import Additive, FiniteRank
 from interdomain.tables import AdditiveFit, fit_additive
-from interdomain.tables.effects import begin
+from interdomain.tables.additive import begin
 from interdomain.tables.pairs import choose_pairs
 
 RNG = np.random.default_rng(0)
@@ -66,7 +66,7 @@ def test_units_and_seeds() -> None:
     assert begin((X, Y), kernel, 40, 150, 4)[0].elbo() != first.elbo()
 
 
-def test_gains_are_those_of_models_with_the_pairs() -> None:
+def test_gains_are_those_of_models_with_the_pairs(monkeypatch: pytest.MonkeyPatch) -> None:
     table = np.column_stack([X[:120, :3], STATION[:120]])
     targets = np.column_stack([Y[:120, 0], table[:, 0] * table[:, 3]]) * [1e-6, 1.0]
     kernel = Additive.from_data(table, ["main", (0, 2)], categorical=[3], lengthscales=0.5)
@@ -88,9 +88,9 @@ def test_gains_are_those_of_models_with_the_pairs() -> None:
         return float(model.elbo()), model
 
     alone, model = bound()
-    chosen, ranking = choose_pairs(
-        model, kernel, room=60, share=20, unit=100.0, least_gain=0.1, progress=False
-    )
+    monkeypatch.setattr("interdomain.tables.pairs.SHARE", 20)
+    monkeypatch.setattr("interdomain.tables.pairs._LEAST_GAIN", 0.1)
+    chosen, ranking = choose_pairs(model, kernel, room=60, unit=100.0, progress=False)
     assert {pair.effect for pair in ranking} == {(0, 1), (0, 3), (1, 2), (1, 3), (2, 3)}
     gains = [bound((pair.effect, pair.variance))[0] - alone for pair in ranking]
     np.testing.assert_allclose([pair.gain for pair in ranking], gains, atol=1e-6)
@@ -107,17 +107,18 @@ def test_groups_and_the_shortlist(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("interdomain.tables.additive._SUBSET_STEPS", 10)
     model = fitted((X, Y), 60, effects="main", steps=1).model
     kernel = model.kernel.kernel
-    options: dict[str, Any] = {"share": 16, "unit": float(np.var(Y)), "progress": False}
-    whole = choose_pairs(model, kernel, room=64, least_gain=1.0, **options)
+    options: dict[str, Any] = {"unit": float(np.var(Y)), "progress": False}
+    whole = choose_pairs(model, kernel, room=64, **options)
     monkeypatch.setattr("interdomain.tables.pairs._GROUP", 80)
-    parts = choose_pairs(model, kernel, room=64, least_gain=1.0, **options)
+    parts = choose_pairs(model, kernel, room=64, **options)
     for some, others in zip(whole, parts, strict=True):
         assert [pair.effect for pair in some] == [pair.effect for pair in others]
         np.testing.assert_allclose(
             [pair.gain for pair in some], [pair.gain for pair in others], rtol=1e-6
         )
-    assert choose_pairs(model, kernel, room=15, least_gain=1.0, **options) == ([], [])
-    none, ranking = choose_pairs(model, kernel, room=64, least_gain=1e9, **options)
+    assert choose_pairs(model, kernel, room=15, **options) == ([], [])
+    monkeypatch.setattr("interdomain.tables.pairs._LEAST_GAIN", 1e9)
+    none, ranking = choose_pairs(model, kernel, room=64, **options)
     assert not none and ranking == parts[1]
 
 
@@ -155,7 +156,6 @@ def test_bad_input() -> None:
         ((X, Y), {"effects": ["main", ("a", "z")]}, "effects must name columns .*'z'"),
         ((X, Y), {"num_inducing": 8}, "num_inducing must be 11 or more"),
         ((X, Y), {"kernel": 3}, "kernel must be an Additive kernel"),
-        ((X, Y), {"least_gain": -1.0}, "least_gain must be"),
         ((X, Y), {"subset_size": 0}, "subset_size must be"),
     ]:
         with pytest.raises(ValueError, match=message):

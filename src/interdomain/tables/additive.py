@@ -2,35 +2,43 @@
 
 from __future__ import annotations
 
+import math
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import gpflow
 import numpy as np
-from gpflow.kernels import Matern52, Stationary
+import tensorflow_probability as tfp
+from gpflow.utilities import positive
 
-from .._arguments import boolean, instance, integer, items, number
+from .._arguments import boolean, instance, integer, items
+from ..inducing_variables import AdditiveFeatures
 from ..kernels import Additive, FiniteRank
+from ..kernels.additive.largest import largest_orders
 from ..models import StructuredSGPR
 from ..streaming.rows import MISSING
 from ..training.loop import fit, fit_quietly
 from ..training.results import FitResult
-from .effects import begin, features_for, first_size, same_columns, with_pairs
-from .pairs import RankedPair, choose_pairs, features_of
+from .pairs import Effect, RankedPair, choose_pairs, features_of
 
 _CHOSEN = "chosen"
 
-_SHARE = 16
-"""How many features are reserved for a pair."""
-
 _SUBSET_STEPS = 100
 
-_TURN_STEPS = 50
+_TURNS, _TURN_STEPS = 3, 50
+"""How often pairs are ranked and trained with, at most; and the steps of each training."""
 
 _SETTLED = 0.95
 """If the chosen pairs have left more than this share of the noise variance, further pairs would
 gain no more than these did: they are not ranked again."""
+
+_FREQUENCIES = 8
+"""The number of frequencies of each main effect, at least, if half of the features suffice."""
+
+_NOISE = 0.1
+"""The initial noise variance, in variances of Y."""
 
 
 @dataclass(frozen=True)
@@ -75,19 +83,12 @@ def fit_additive(
     num_inducing: int = 500,
     *,
     effects: Sequence[Any] | str = ("main", _CHOSEN),
-    kernel: Additive | None = None,
     names: Sequence[str] | None = None,
     categorical: Sequence[int | str] = (),
-    quantiles: bool | None = None,
-    margin: float = 0.5,
-    kernel_class: type[Stationary] = Matern52,
-    separate_lengthscales: bool = True,
+    kernel: Additive | None = None,
     subset_size: int = 20_000,
     steps: int = 300,
-    turns: int = 3,
-    least_gain: float = 1.0,
     seed: int = 0,
-    options: Mapping[str, Any] | None = None,
     progress: bool = True,
 ) -> AdditiveFit:
     """
@@ -133,23 +134,16 @@ def fit_additive(
     :param effects: the effects, as :class:`~interdomain.kernels.Additive` takes them. Include
         ``"chosen"`` to let the data choose pairs: ``["main", "chosen", ("age", "load", "heat")]``.
         Without it, the model has exactly these effects, and no pairs are ranked.
-    :param kernel: a kernel that replaces the arguments from ``names`` to
-        ``separate_lengthscales``. Its columns, kernel class, ``active_dims`` and kind of
-        lengthscales are used; its effects and parameter values are not.
-        ``Additive.from_data(some_rows)`` makes one for data that are not arrays.
     :param names: the names of the D columns; by default those of a data frame.
     :param categorical: as in :meth:`Additive.from_data <interdomain.kernels.Additive.from_data>`.
-    :param quantiles: as in ``Additive.from_data``.
-    :param margin: as in ``Additive.from_data``.
-    :param kernel_class: as in ``Additive.from_data``.
-    :param separate_lengthscales: as in ``Additive.from_data``, but True by default.
+    :param kernel: a kernel that replaces ``names`` and ``categorical``. Its columns, kernel class,
+        ``active_dims`` and kind of lengthscales are used; its effects and parameter values are not.
+        ``Additive.from_data(some_rows, separate_lengthscales=True, ...)`` makes one for data that
+        are not arrays, or with other margins, quantiles or another class.
     :param subset_size: the number of rows to draw, without replacement; all rows, if there are
         fewer.
     :param steps: the largest number of L-BFGS iterations on the statistics of all rows.
-    :param turns: how often pairs are ranked and trained with, at most.
-    :param least_gain: how many nats a pair has to gain on the subset to be chosen.
     :param seed: the seed for drawing the subset. The same seed gives the same result.
-    :param options: options of SciPy's L-BFGS-B, for every fit; see ``training.fit``.
     :param progress: show progress bars.
     :raises ValueError: for wrong arguments; for data that are not arrays, if ``kernel`` is not
         given; for columns that are constant, have missing values or nearly as many levels as rows
@@ -160,67 +154,47 @@ def fit_additive(
     num_inducing = integer("num_inducing", num_inducing, at_least=2)
     integer("subset_size", subset_size, at_least=1)
     integer("steps", steps, at_least=1)
-    turns = integer("turns", turns, at_least=1)
-    least_gain = number("least_gain", least_gain, at_least=0)
     boolean("progress", progress)
     given, choosing = _given(effects)
     if kernel is None:
-        X, _ = _arrays(data)
         kernel = Additive.from_data(
-            X,
+            _arrays(data)[0],
             given,
             names=names,
             categorical=categorical,
-            quantiles=quantiles,
-            margin=margin,
-            kernel_class=kernel_class,
-            separate_lengthscales=separate_lengthscales,
+            separate_lengthscales=True,
         )
     else:
         remedy = "pass interdomain.kernels.Additive.from_data(some_rows), or None"
         instance("kernel", kernel, Additive, "an Additive kernel", remedy)
-        kernel = same_columns(kernel, given)
-    arguments: dict[str, Any] = {"options": options, "progress": progress}
-    size = first_size(kernel, num_inducing) if choosing else num_inducing
-    subset, beginning = begin(data, kernel, size, subset_size, seed)
-    fit_quietly(subset, steps=_SUBSET_STEPS, **arguments)
+        kernel = _same_columns(kernel, given)
+    size = _first_size(kernel, num_inducing) if choosing else num_inducing
+    subset, unit, highest = begin(data, kernel, size, subset_size, seed)
+    fit_quietly(subset, steps=_SUBSET_STEPS, progress=progress)
     chosen: list[RankedPair] = []
     ranking: list[RankedPair] = []
     room = num_inducing - int(subset.inducing_variable.num_inducing)
-    for turn in range(turns if choosing else 0):
-        found, by_themselves = choose_pairs(
-            subset,
-            kernel,
-            room=room,
-            share=_SHARE,
-            unit=beginning.unit,
-            least_gain=least_gain,
-            progress=progress,
-        )
-        ranking = by_themselves if turn == 0 else ranking
+    for turn in range(_TURNS if choosing else 0):
+        found, alone = choose_pairs(subset, kernel, room=room, unit=unit, progress=progress)
+        ranking = ranking if turn else alone
         noise = float(subset.likelihood.variance.numpy())
         if not found:
             break
         chosen += found
-        kernel = with_pairs(kernel, found)
-        features = features_for(kernel, num_inducing, beginning.highest)
-        room -= sum(features_of(kernel, pair.effect, _SHARE) for pair in found)
+        kernel = _with_pairs(kernel, found)
+        features = _features_for(kernel, num_inducing, highest)
+        room -= sum(features_of(kernel, pair.effect) for pair in found)
         subset.inducing_variable, subset.kernel = features, FiniteRank(kernel, features)
-        fit_quietly(subset, steps=_TURN_STEPS, **arguments)
+        fit_quietly(subset, steps=_TURN_STEPS, progress=progress)
         if float(subset.likelihood.variance.numpy()) > _SETTLED * noise:
             break
-    features = features_for(kernel, num_inducing, beginning.highest)
-    model = StructuredSGPR(
-        data,
-        FiniteRank(kernel, features),
-        features,
-        likelihood=subset.likelihood,
-        progress=progress,
-    )
+    features = _features_for(kernel, num_inducing, highest)
+    prior, likelihood = FiniteRank(kernel, features), subset.likelihood
+    model = StructuredSGPR(data, prior, features, likelihood=likelihood, progress=progress)
     subset_done = time.perf_counter()
     _ = model.statistics
     pass_done = time.perf_counter()
-    result = fit(model, steps=steps, **arguments)
+    result = fit(model, steps=steps, progress=progress)
     return AdditiveFit(
         model=model,
         kernel=kernel,
@@ -262,3 +236,100 @@ def _arrays(data: Any) -> tuple[Any, Any]:
             f"{MISSING}."
         )
     return X, Y
+
+
+def _same_columns(kernel: Additive, effects: Sequence[Any]) -> Additive:
+    """A kernel of the same columns with other effects."""
+    return Additive(
+        kernel.columns,
+        effects,
+        kernel_class=kernel.kernel_class,
+        separate_lengthscales=kernel.separate_lengthscales,
+        active_dims=kernel.active_dims,
+    )
+
+
+def _first_size(kernel: Additive, num_inducing: int) -> int:
+    """How many features the first model has, to which pairs are added later."""
+    least = 1 + sum(_wave(kernel, effect) for effect in kernel.effects)
+    enough = 1 + sum(_FREQUENCIES * _wave(kernel, effect) for effect in kernel.effects)
+    return max(min(enough, num_inducing // 2), min(least, num_inducing))
+
+
+def begin(
+    data: Any, kernel: Additive, size: int, subset_size: int, seed: int
+) -> tuple[StructuredSGPR, float, list[int]]:
+    """A model of a subset of the rows, with initial scales from that subset.
+
+    :returns: the model; the variance of Y; and for each column the largest number of periods that
+        its values can resolve.
+    :raises ValueError: If Y does not vary.
+    """
+    features = AdditiveFeatures.for_kernel(kernel, size)
+    model = StructuredSGPR(data, FiniteRank(kernel, features), features, progress=False)
+    X, Y = model.draw(subset_size, seed=seed)
+    unit = float(np.mean(np.var(Y, axis=0)))
+    if not unit > 0:
+        raise ValueError(
+            f"data: Y must vary, found {Y.flat[0] if Y.size else 'no rows'} in all rows; pass the "
+            "target of the regression."
+        )
+    # In units of Y: an optimiser does not see what these are.
+    count, square = len(kernel.effects), float(np.mean(np.square(Y)))
+    kernel.variances = _in_units(np.full(count, unit / count), unit)
+    kernel.constant_variance = _in_units(square, square)
+    model.likelihood.variance = _in_units(_NOISE * unit, unit, lower=1e-6)
+    dims = kernel.active_dims
+    columns = X[:, dims] if isinstance(dims, slice) else X[:, np.asarray(dims)]
+    highest = [max(len(np.unique(column)) // 2, 1) for column in columns.T]
+    features = _features_for(kernel, size, highest)
+    prior = FiniteRank(kernel, features)
+    subset = model.model_of((X, Y), inducing_variable=features, kernel=prior)
+    return subset, unit, highest
+
+
+def _features_for(kernel: Additive, num_inducing: int, highest: Sequence[int]) -> AdditiveFeatures:
+    """The features of largest prior variance, always including the first waves of main effects.
+
+    An effect that was trained with few waves may seem weaker than it is.
+
+    :param highest: The largest number of periods of each column.
+    """
+    main = [effect for effect in kernel.effects if len(effect) == 1]
+    room = num_inducing // (1 if len(main) == len(kernel.effects) else 2)
+    each = min(room // max(2 * len(main), 1), _FREQUENCIES)
+    orders = largest_orders(
+        kernel, num_inducing, at_least=dict.fromkeys(main, each), highest=highest
+    )
+    return AdditiveFeatures(kernel, orders)
+
+
+def _wave(kernel: Additive, effect: Effect) -> int:
+    """The number of features of a wave."""
+    return math.prod(kernel.columns[column].num_levels or 2 for column in effect)
+
+
+def _in_units(value: Any, unit: float, lower: float | None = None) -> gpflow.Parameter:
+    scale = tfp.bijectors.Scale(np.asarray(unit, gpflow.default_float()))
+    transform = tfp.bijectors.Chain([scale, positive(lower)])
+    return gpflow.Parameter(value, transform=transform)
+
+
+def _with_pairs(kernel: Additive, pairs: Sequence[RankedPair]) -> Additive:
+    """The kernel with more effects; its parameters keep their values."""
+    effects: list[Effect] = [*kernel.effects, *(pair.effect for pair in pairs)]
+    more = _same_columns(kernel, effects)
+    scales = dict(zip(kernel.effects, kernel.variances.numpy(), strict=True))
+    scales |= {pair.effect: pair.variance for pair in pairs}
+    more.variances = gpflow.Parameter(
+        [scales[effect] for effect in more.effects], transform=kernel.variances.transform
+    )
+    more.constant_variance = kernel.constant_variance
+    lengthscales = more.lengthscales.numpy()
+    known = kernel.lengthscales.numpy()
+    for place, (effect, column) in enumerate(more.lengthscale_columns):
+        found = kernel.lengthscale_place(effect or (), column)
+        if found is not None:
+            lengthscales[place] = known[found]
+    more.lengthscales.assign(lengthscales)
+    return more

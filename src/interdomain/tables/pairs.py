@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import math
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -24,13 +24,17 @@ from ..sphere._typing import Array, IntArray
 
 Effect = tuple[int, ...]
 
+SHARE = 16
+"""The number of features that are reserved for a pair; or its first waves, if these are more."""
+
+_LEAST_GAIN = 1.0
+"""The nats that a pair has to gain on the subset to be chosen."""
+
 _FREQUENCIES = 2
-"""In each numeric column of a pair."""
+"""The number of frequencies in each numeric column of a pair."""
 
 _GROUP = 1024
-"""Features that are compared at a time, the shortlist excepted."""
-
-_SHORTLIST = 1024
+"""The number of features that are compared at a time."""
 
 _LENGTHSCALE = 0.5
 
@@ -54,25 +58,20 @@ class RankedPair(NamedTuple):
     variance: float
 
 
-class _Block(NamedTuple):
-    """A pair, and where its features are."""
-
-    effect: Effect
-    features: IntArray
-
-
 class _Sums(NamedTuple):
-    """The c, ``[K, P]``, and H, ``[K, K]``, of all features of a group."""
+    """The c, ``[K, P]``, and H, ``[K, K]``, of all features of a group of pairs; and the numbers of
+    the features of each pair."""
 
     products: Array
     matrix: Array
+    places: dict[Effect, IntArray]
 
-    def best(self, block: _Block, unit: float) -> tuple[float, float]:
+    def best(self, pair: Effect, unit: float) -> tuple[float, float]:
         """The gain of a pair, and its variance.
 
-        :param unit: Of variances.
+        :param unit: The unit of variances.
         """
-        own = block.features
+        own = self.places[pair]
         eigenvalues, vectors = np.linalg.eigh(self.matrix[np.ix_(own, own)])
         squares = np.sum(np.square(vectors.T @ self.products[own]), axis=1)
         v = unit * _VARIANCES[:, None]
@@ -82,59 +81,51 @@ class _Sums(NamedTuple):
         place = int(np.argmax(gains))
         return float(gains[place]), unit * float(_VARIANCES[place])
 
-    def with_pair(self, block: _Block, variance: float) -> _Sums:
+    def with_pair(self, pair: Effect, variance: float) -> _Sums:
         """What is left when a pair has become a part of the model."""
-        own = block.features
+        own = self.places[pair]
         cross = variance * self.matrix[:, own]
         inner = variance * self.matrix[np.ix_(own, own)] + np.eye(len(own))
         solved = np.linalg.solve(inner, np.hstack([self.products[own], self.matrix[own]]))
         taken = cross @ solved
         count = self.products.shape[1]
-        return _Sums(self.products - taken[:, :count], self.matrix - taken[:, count:])
+        products, matrix = self.products - taken[:, :count], self.matrix - taken[:, count:]
+        return _Sums(products, matrix, self.places)
 
 
 def choose_pairs(
-    model: StructuredSGPR,
-    kernel: Additive,
-    *,
-    room: int,
-    share: int,
-    unit: float,
-    least_gain: float,
-    progress: bool,
+    model: StructuredSGPR, kernel: Additive, *, room: int, unit: float, progress: bool
 ) -> tuple[list[RankedPair], list[RankedPair]]:
     """The pairs that raise the log marginal likelihood most, each given those before; and all pairs
     by themselves, best first.
 
-    :param model: Of main effects and others, trained.
-    :param kernel: Of these effects; pairs among them are not chosen again.
-    :param room: Features for all chosen pairs together.
-    :param share: Features that a pair takes of them; the first waves of one with more levels.
-    :param unit: Of variances: that of Y.
-    :param least_gain: Of a pair that is chosen.
+    :param model: A trained model of main effects and others.
+    :param kernel: The kernel of these effects; pairs among them are not chosen again.
+    :param room: The number of features for all chosen pairs together.
+    :param unit: The unit of variances: the variance of Y.
     """
     count = kernel.num_columns
-    pairs = [(i, j) for i in range(count) for j in range(i + 1, count)]
-    possible: list[Effect] = [
-        pair
-        for pair in pairs
-        if pair not in kernel.effects and features_of(kernel, pair, share) <= room
+    pairs: list[Effect] = [(i, j) for i in range(count) for j in range(i + 1, count)]
+    possible = [
+        pair for pair in pairs if pair not in kernel.effects and features_of(kernel, pair) <= room
     ]
     residuals = model.residuals()
 
-    def compared(some: Sequence[Effect]) -> tuple[list[_Block], _Sums]:
-        block = _block(kernel, some)
-        found = residuals.compare(block)
-        ends = np.cumsum([1, *(part.num_inducing for part in block[0].of_effects[1:])])
-        parts = [
-            _Block(effect, np.arange(start, end))
-            for effect, start, end in zip(block[1].effects, ends, ends[1:], strict=False)
-        ]
+    def compared(some: Sequence[Effect]) -> _Sums:
+        features, own = _features(kernel, some)
+        found = residuals.compare((features, own))
+        ends = np.cumsum([1, *(part.num_inducing for part in features.of_effects[1:])])
+        places = map(np.arange, ends, ends[1:])
         (precision,) = found.precisions
-        return parts, _Sums(found.products, precision - np.eye(len(precision)))
+        by_pair = dict(zip(own.effects, places, strict=True))
+        return _Sums(found.products, precision - np.eye(len(precision)), by_pair)
 
-    ranked: list[tuple[float, float, Effect]] = []
-    groups = list(_groups(kernel, possible))
+    def named(effect: Effect, gain: float, variance: float) -> RankedPair:
+        name = " x ".join(kernel.names[column] for column in effect)
+        return RankedPair(effect, name, gain, variance)
+
+    ranking: list[RankedPair] = []
+    groups = _groups(kernel, possible)
     with tqdm(
         total=len(possible),
         desc="pairs",
@@ -144,38 +135,33 @@ def choose_pairs(
         dynamic_ncols=True,
     ) as bar:
         for group in groups:
-            parts, sums = compared(group)
-            ranked += [(*sums.best(part, unit), part.effect) for part in parts]
+            sums = compared(group)
+            ranking += [named(pair, *sums.best(pair, unit)) for pair in sums.places]
             bar.update(len(group))
-    ranked.sort(key=lambda entry: (-entry[0], entry[2]))
-    worthwhile = [effect for gain, _, effect in ranked if gain > least_gain]
-    if len(groups) > 1 and worthwhile:
-        parts, sums = compared(_shortlist(kernel, worthwhile))
+    ranking.sort(key=lambda pair: (-pair.gain, pair.effect))
+    worthwhile = [pair.effect for pair in ranking if pair.gain > _LEAST_GAIN]
+    if len(groups) > 1 and worthwhile:  # the best of all groups, as many as are compared at a time
+        sums = compared(sorted(_groups(kernel, worthwhile)[0]))
+    waiting = list(sums.places) if worthwhile else []
     chosen: list[RankedPair] = []
-    waiting = list(parts) if worthwhile else []
-    while waiting := [p for p in waiting if features_of(kernel, p.effect, share) <= room]:
-        found = [(*sums.best(part, unit), part) for part in waiting]
-        gain, variance, part = max(found, key=lambda entry: entry[0])
-        if gain <= least_gain:
+    while waiting := [pair for pair in waiting if features_of(kernel, pair) <= room]:
+        found = [named(pair, *sums.best(pair, unit)) for pair in waiting]
+        best = max(found, key=lambda pair: pair.gain)
+        if best.gain <= _LEAST_GAIN:
             break
-        chosen.append(_named(kernel, part.effect, gain, variance))
-        sums = sums.with_pair(part, variance)
-        room -= features_of(kernel, part.effect, share)
-        waiting = [other for other in waiting if other is not part]
-    return chosen, [_named(kernel, effect, gain, v) for gain, v, effect in ranked]
+        chosen.append(best)
+        sums = sums.with_pair(best.effect, best.variance)
+        room -= features_of(kernel, best.effect)
+        waiting.remove(best.effect)
+    return chosen, ranking
 
 
-def features_of(kernel: Additive, pair: Effect, share: int) -> int:
+def features_of(kernel: Additive, pair: Effect) -> int:
     """How many features are set apart for a pair: its share, or its first waves."""
-    return max(_size(kernel, pair, 1), share)
+    return max(_size(kernel, pair, 1), SHARE)
 
 
-def _named(kernel: Additive, effect: Effect, gain: float, variance: float) -> RankedPair:
-    name = " x ".join(kernel.names[column] for column in effect)
-    return RankedPair(effect, name, gain, variance)
-
-
-def _block(kernel: Additive, pairs: Sequence[Effect]) -> tuple[AdditiveFeatures, Additive]:
+def _features(kernel: Additive, pairs: Sequence[Effect]) -> tuple[AdditiveFeatures, Additive]:
     own = Additive(
         kernel.columns,
         pairs,
@@ -183,7 +169,7 @@ def _block(kernel: Additive, pairs: Sequence[Effect]) -> tuple[AdditiveFeatures,
         lengthscales=_LENGTHSCALE,
         active_dims=kernel.active_dims,
     )
-    return AdditiveFeatures(own, {e: _highest(kernel, e) for e in own.effects}), own
+    return AdditiveFeatures(own, {pair: _highest(kernel, pair) for pair in own.effects}), own
 
 
 def _highest(kernel: Additive, pair: Effect) -> int:
@@ -192,26 +178,19 @@ def _highest(kernel: Additive, pair: Effect) -> int:
 
 
 def _size(kernel: Additive, pair: Effect, frequencies: int) -> int:
-    """Features of a pair."""
+    """The number of features of a pair."""
     return math.prod(kernel.columns[column].num_levels or 2 * frequencies for column in pair)
 
 
-def _groups(kernel: Additive, pairs: Sequence[Effect]) -> Iterator[list[Effect]]:
-    """Pairs with so many features that they are compared at a time."""
-    group: list[Effect] = []
-    total = 0
+def _groups(kernel: Additive, pairs: Sequence[Effect]) -> list[list[Effect]]:
+    """Pairs, in their order, with so many features that they are compared at a time."""
+    groups: list[list[Effect]] = []
+    room = 0
     for pair in pairs:
         size = _size(kernel, pair, _highest(kernel, pair))
-        if group and total + size > _GROUP:
-            yield group
-            group, total = [], 0
-        group.append(pair)
-        total += size
-    if group:
-        yield group
-
-
-def _shortlist(kernel: Additive, pairs: Sequence[Effect]) -> list[Effect]:
-    """The first of some pairs, in the order of the kernel's effects."""
-    sizes = np.cumsum([_size(kernel, pair, _highest(kernel, pair)) for pair in pairs])
-    return sorted(pairs[: max(int(np.searchsorted(sizes, _SHORTLIST, side="right")), 1)])
+        if size > room:
+            groups.append([])
+            room = _GROUP
+        groups[-1].append(pair)
+        room -= size
+    return groups

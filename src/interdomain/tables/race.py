@@ -27,7 +27,7 @@ from ..training.validation import num_functions
 
 Clock: TypeAlias = Literal["wall", "cpu"]
 
-CLOCKS: Mapping[str, Callable[[], float]] = {"wall": time.perf_counter, "cpu": time.process_time}
+CLOCKS: dict[str, Callable[[], float]] = {"wall": time.perf_counter, "cpu": time.process_time}
 """By what an argument ``clock`` says."""
 
 _RECIPES: Mapping[type, Callable[..., Any]] = {
@@ -152,10 +152,11 @@ class Race:
 
     def __str__(self) -> str:
         width = max(len("model"), *map(len, self.entries))
+        clock = "wall time" if self.clock == "wall" else "the processors"
         times = "".join(f"{f'{seconds:g} s':>11}" for seconds in self.times)
         lines = [
             f"{self.num_rows:,} rows, {self.num_held_out:,} held out: their mean log density after "
-            f"seconds of {'wall time' if self.clock == 'wall' else 'the processors'}",
+            f"seconds of {clock}",
             f"{'model':<{width}}{times}{'in the end':>24}{'RMSE':>9}{'start-up':>10}",
         ]
         failed = [name for name, entry in self.entries.items() if not entry.trace]
@@ -163,10 +164,8 @@ class Race:
             entry = self.entries[name]
             line = f"{name:<{width}}"
             if entry.trace:
-                for seconds in self.times:
-                    point = entry.at(seconds)
-                    line += f"{'-' if point is None else f'{point.log_density:.4f}':>11}"
-                last = entry.trace[-1]
+                points, last = map(entry.at, self.times), entry.trace[-1]
+                line += "".join(f"{f'{p.log_density:.4f}' if p else '-':>11}" for p in points)
                 end = f"{last.log_density:.4f} ({last.seconds:.1f} s)"
                 line += f"{end:>24}{last.rmse:>9.4f}{entry.startup_seconds:>8.1f} s"
             lines.append(line + ("" if entry.error is None else f"  failed: {entry.error}"))
@@ -234,25 +233,23 @@ def race(
     boolean("progress", progress)
     train, held_out = _checked_data(data, validation_data, seed)
     entries: dict[str, RaceEntry] = {}
-    with tqdm(
-        total=len(entrants),
+    bar = tqdm(
+        entrants.items(),
         desc="race",
         unit="model",
         disable=not progress,
         file=sys.stderr,
         dynamic_ncols=True,
-    ) as bar:
-        for name, entrant in entrants.items():
-            bar.set_postfix_str(name)
-            tf.random.set_seed(seed)
-            runner = _Runner(CLOCKS[clock], times, held_out, seed)
-            entries[name] = runner.run(name, entrant, train)
-            bar.update()
+    )
+    for name, entrant in bar:
+        bar.set_postfix_str(name)
+        tf.random.set_seed(seed)
+        entries[name] = _Runner(CLOCKS[clock], times, held_out, seed).run(name, entrant, train)
     return Race(entries, times, clock, len(train[0]), len(held_out[0]))
 
 
 class _Runner:
-    """One model on the clock."""
+    """One model on the clock, which stands while the model predicts."""
 
     def __init__(
         self,
@@ -262,8 +259,7 @@ class _Runner:
         seed: int,
     ) -> None:
         self._now, self._times, self._held_out, self._seed = now, times, held_out, seed
-        self._apart = 0.0
-        self._started = now()
+        self._apart, self._started = 0.0, now()
         self._startup: float | None = None
         self._over = False
         self._trace: list[RacePoint] = []
@@ -273,11 +269,10 @@ class _Runner:
         try:
             model = entrant.build(train)
             instance(name, model, BayesianModel, "a GPflow model", "let its function return one")
-            if entrant.trained:
-                self._startup = self._passed()
-            else:
-                self._train(model, dict(entrant.arguments), train)
+            if not entrant.trained:
+                self._train(model, train, {"progress": False, **entrant.arguments})
             if not self._over:
+                self._startup = self._passed() if entrant.trained else self._startup
                 self._look(model, None)
         except Exception as exception:  # whatever it is, the others go on
             text = str(exception).strip().splitlines()
@@ -288,23 +283,17 @@ class _Runner:
     def _passed(self) -> float:
         return self._now() - self._started - self._apart
 
-    def _train(self, model: Any, arguments: dict[str, Any], train: RegressionData) -> None:
-        arguments = {"progress": False, **arguments}
+    def _train(self, model: Any, train: RegressionData, arguments: dict[str, Any]) -> None:
         recipe = _RECIPES.get(type(model))
         if recipe is not None:
             self._startup = self._passed()
             recipe(model, **{"seed": self._seed, **arguments})
             return
-        holds_data = isinstance(model, InternalDataTrainingLossMixin)
         own: dict[str, Any] = {"steps": _STEPS, "callbacks": [self._step], "every": 1}
-        own |= {} if holds_data else self._of_minibatches(model, train)
+        holds_data = isinstance(model, InternalDataTrainingLossMixin)
+        if not holds_data:
+            own |= {"batch_size": min(_BATCH_SIZE, len(train[0])), "seed": self._seed}
         fit(model, None if holds_data else train, **{**own, **arguments})
-
-    def _of_minibatches(self, model: Any, train: RegressionData) -> dict[str, Any]:
-        return {
-            "batch_size": min(_BATCH_SIZE, len(train[0])),
-            "seed": self._seed,
-        }
 
     def _step(self, step: int, model: Any) -> None:
         """After each step: a look, if it is time for one."""
@@ -325,8 +314,7 @@ class _Runner:
         densities = predict_in_batches(model, X, Y=Y, method="predict_log_density", progress=False)
         rmse = float("nan")
         if np.shape(Y)[1] <= (num_functions(model) or np.inf):  # further columns are no values of f
-            means, _ = predict_in_batches(model, X, method="predict_y", progress=False)
-            means = np.asarray(means)
+            means = np.asarray(predict_in_batches(model, X, method="predict_y", progress=False)[0])
             if means.shape == np.shape(Y):
                 rmse = float(np.sqrt(np.nanmean(np.square(means - np.asarray(Y)))))
         self._trace.append(RacePoint(passed, step, float(np.mean(np.asarray(densities))), rmse))
@@ -340,14 +328,12 @@ def _checked_models(models: Any) -> dict[str, Entrant]:
             "{'points': build}, whose functions take (X, Y) and return a model."
         )
     remedy = "pass one that takes (X, Y) and returns a new model"
-    return {
-        str(name): (
-            value
-            if isinstance(value, Entrant)
-            else Entrant(function(f"models[{name!r}]", value, "a function", remedy))
-        )
-        for name, value in models.items()
-    }
+    found = {}
+    for name, value in models.items():
+        if not isinstance(value, Entrant):
+            value = Entrant(function(f"models[{name!r}]", value, "a function", remedy))
+        found[str(name)] = value
+    return found
 
 
 def _checked_times(seconds: Any) -> tuple[float, ...]:
