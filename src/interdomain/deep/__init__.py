@@ -23,10 +23,9 @@ except ImportError as error:
 from .._tracing import leave_unconverted
 from .activation import ActivationLayer
 from .additive import AdditiveLayer
-from .build import FEATURES, build
+from .build import FEATURES, build, identity_or_principal
 from .convolutional import ConvolutionalLayer, convolutional_identity
 from .layer import Layer
-from .mean_functions import identity_or_principal
 from .model import DeepGP
 from .orthogonal import OrthogonalLayer
 from .structured import StructuredLayer

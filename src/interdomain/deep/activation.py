@@ -66,37 +66,14 @@ class ActivationLayer(StructuredLayer):
         mean_function: MeanFunction | None = None,
         *,
         finite_rank: bool = False,
-        num_latent_gps: int | None = None,
-        q_diag: bool = False,
-        q_mu: TensorType | None = None,
-        q_sqrt: TensorType | None = None,
-        whiten: bool = True,
-        num_samples: int | None = None,
-        full_cov: bool = False,
-        full_output_cov: bool = False,
-        allow_large: bool = False,
-        name: str | None = None,
+        **options: Any,
     ) -> None:
         instance("kernel", kernel, ZonalKernel, "a ZonalKernel", "pass for example ArcCosine()")
         remedy = "pass those, or make a StructuredLayer of other inducing variables"
         kind = "ActivationFeatures"
         instance("inducing_variable", inducing_variable, ActivationFeatures, kind, remedy)
-        super().__init__(
-            FiniteRank(kernel, inducing_variable) if finite_rank else kernel,
-            inducing_variable,
-            num_data,
-            mean_function,
-            num_latent_gps=num_latent_gps,
-            q_diag=q_diag,
-            q_mu=q_mu,
-            q_sqrt=q_sqrt,
-            whiten=whiten,
-            num_samples=num_samples,
-            full_cov=full_cov,
-            full_output_cov=full_output_cov,
-            allow_large=allow_large,
-            name=name,
-        )
+        prior = FiniteRank(kernel, inducing_variable) if finite_rank else kernel
+        super().__init__(prior, inducing_variable, num_data, mean_function, **options)
         self._zonal = kernel
 
     def activation(self, t: TensorType) -> tf.Tensor:
@@ -119,24 +96,22 @@ class ActivationLayer(StructuredLayer):
         outputs; the mean function is added. The dense layers have no bias.
         """
         features, dtype = self.inducing_variable, gpflow.default_float()
-        units = tf_keras.layers.Dense(
+        layers = tf_keras.layers
+        units = layers.Dense(
             features.num_inducing, self.activation, use_bias=False, dtype=dtype, name="units"
         )
-        outputs = tf_keras.layers.Dense(
-            self.output_dim, use_bias=False, dtype=dtype, name="outputs"
-        )
-        lift = tf_keras.layers.Lambda(
-            lambda x: radial_and_unit(features, self._zonal, x)[1], dtype=dtype, name="lift"
-        )
-        scale = tf_keras.layers.Lambda(
-            lambda x: radial_and_unit(features, self._zonal, x)[0][..., None],
-            dtype=dtype,
-            name="radius",
-        )
-        mean = tf_keras.layers.Lambda(self.mean_function, dtype=dtype, name="mean_function")
+        outputs = layers.Dense(self.output_dim, use_bias=False, dtype=dtype, name="outputs")
+
+        def computed(function: Any, name: str) -> Any:
+            return layers.Lambda(function, dtype=dtype, name=name)(inputs)
+
         inputs = tf_keras.Input([self.input_dim], dtype=dtype)
-        hidden = tf_keras.layers.Multiply(dtype=dtype)([units(lift(inputs)), scale(inputs)])
-        total = outputs(hidden) + mean(inputs)
+        unit = computed(lambda x: radial_and_unit(features, self._zonal, x)[1], "lift")
+        radius = computed(
+            lambda x: radial_and_unit(features, self._zonal, x)[0][..., None], "radius"
+        )
+        hidden = layers.Multiply(dtype=dtype)([units(unit), radius])
+        total = outputs(hidden) + computed(self.mean_function, "mean_function")
         units.set_weights([tf.transpose(features.directions).numpy()])
         outputs.set_weights([self.output_weights().numpy()])
         return tf_keras.Model(inputs, total)

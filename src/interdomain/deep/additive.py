@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import gpflow
 from gpflow.base import TensorType
@@ -45,29 +46,13 @@ class AdditiveLayer(Layer):
         num_data: int,
         mean_function: MeanFunction | None = None,
         *,
-        num_latent_gps: int | None = None,
         q_diag: bool = False,
         q_mu: Sequence[TensorType] | None = None,
         q_sqrt: Sequence[TensorType] | None = None,
-        whiten: bool = True,
-        num_samples: int | None = None,
-        full_cov: bool = False,
-        full_output_cov: bool = False,
         allow_large: bool = False,
-        name: str | None = None,
+        **options: Any,
     ) -> None:
-        super().__init__(
-            kernel,
-            inducing_variable,
-            num_data,
-            mean_function,
-            num_latent_gps=num_latent_gps,
-            whiten=whiten,
-            num_samples=num_samples,
-            full_cov=full_cov,
-            full_output_cov=full_output_cov,
-            name=name,
-        )
+        super().__init__(kernel, inducing_variable, num_data, mean_function, **options)
         means, roots = variational_blocks(
             kernel,
             inducing_variable,

@@ -1,25 +1,117 @@
-"""Builds a complete deep GP, with initial values that it trains well from."""
+"""Builds a complete deep GP, with initial values that it trains well from.
+
+The features of a layer are chosen for the rows that reach it when all layers before it pass on
+their means.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from typing import Any, TypeAlias
 
 import gpflow
 import numpy as np
 from gpflow.base import TensorType
+from gpflow.inducing_variables import InducingPoints
+from gpflow.kernels import Kernel, SquaredExponential
 from gpflow.likelihoods import Gaussian, Likelihood
+from gpflow.mean_functions import Identity, Linear, MeanFunction
 
 from .._arguments import as_integers, choice, filled_matrix, function, instance, integer, number
-from .features import MAKERS, KernelOf
+from ..inducing_variables import ActivationFeatures, HarmonicInducingPoints, SphericalHarmonics
+from ..kernels import ArcCosine, FiniteRank, HarmonicKernel, SphericalMatern52
+from ..kernels._clustering import k_means
+from ..sphere import num_harmonics
+from ..sphere._typing import Array
+from ..transforms import Negation
+from .activation import ActivationLayer
+from .additive import AdditiveLayer
 from .layer import Layer
-from .mean_functions import identity_or_principal
 from .model import DeepGP
+from .orthogonal import OrthogonalLayer
+from .structured import StructuredLayer
 
-FEATURES = tuple(MAKERS)
-"""The names that :func:`build` takes for ``features``."""
+KernelOf: TypeAlias = Callable[[int], Kernel]
+
+Maker: TypeAlias = Callable[[Kernel, Array, int, int], Callable[..., Layer]]
+"""A function of a kernel, rows, the number of inducing variables and a seed, which returns a layer
+that only lacks its options."""
+
+_DEGREES = 8
+"""The least ``max_degree`` of activation features."""
+
+_UNITS = 2
+"""The degrees of activation features have at least this many harmonics for each unit."""
 
 _NOISE = 0.1
 _ROWS = 10_000
+
+
+def _zonal(num_columns: int) -> Kernel:
+    return SphericalMatern52(weight_variances=np.ones(num_columns))
+
+
+def _arc_cosine(num_columns: int) -> Kernel:
+    return ArcCosine(weight_variances=np.ones(num_columns))
+
+
+def _stationary(num_columns: int) -> Kernel:
+    return SquaredExponential(lengthscales=np.full(num_columns, np.sqrt(num_columns)))
+
+
+def _isotropic(num_columns: int) -> Kernel:
+    return SquaredExponential(lengthscales=np.sqrt(num_columns))
+
+
+def _harmonics(kernel: Kernel, X: Array, num_inducing: int, seed: int) -> Callable[..., Layer]:
+    harmonics = SphericalHarmonics.for_data(kernel, X, num_inducing)
+    return partial(StructuredLayer, FiniteRank(kernel, harmonics), harmonics)
+
+
+def _activation(kernel: Any, X: Array, num_inducing: int, seed: int) -> Callable[..., Layer]:
+    dimension = X.shape[1] + 1
+    degree, count = 0, 0
+    while degree < _DEGREES or count < _UNITS * num_inducing:
+        degree += 1
+        if kernel.has_degree(dimension, degree):
+            count += num_harmonics(dimension, degree)
+    units = ActivationFeatures.from_data(kernel, X, num_inducing, "relu", degree)
+    return partial(ActivationLayer, kernel, units, finite_rank=True)
+
+
+def _points(kernel: Kernel, X: Array, num_inducing: int, seed: int) -> Callable[..., Layer]:
+    points = InducingPoints(k_means(X, num_inducing, seed=seed))
+    return partial(StructuredLayer, kernel, points)
+
+
+def _harmonic_points(
+    kernel: Kernel, X: Array, num_inducing: int, seed: int
+) -> Callable[..., Layer]:
+    harmonic = HarmonicKernel(kernel, Negation(centre=X.mean(axis=0)))
+    size = max(num_inducing // harmonic.num_components, 1)
+    points = HarmonicInducingPoints.from_data(harmonic, X, size, fold=True, seed=seed)
+    return partial(AdditiveLayer, harmonic, points)
+
+
+def _orthogonal(kernel: Kernel, X: Array, num_inducing: int, seed: int) -> Callable[..., Layer]:
+    base = max(num_inducing // 2, 1)
+    harmonics = SphericalHarmonics.for_data(kernel, X, base)
+    points = InducingPoints(k_means(X, max(num_inducing - base, 1), seed=seed))
+    return partial(OrthogonalLayer, kernel, harmonics, points)
+
+
+_MAKERS: Mapping[str, tuple[Maker, KernelOf]] = {
+    "harmonics": (_harmonics, _zonal),
+    "activation": (_activation, _arc_cosine),
+    "points": (_points, _stationary),
+    "harmonic_points": (_harmonic_points, _isotropic),
+    "orthogonal": (_orthogonal, _zonal),
+}
+"""By name: the function that makes the layer, and the function that makes the default kernel."""
+
+FEATURES = tuple(_MAKERS)
+"""The names that :func:`build` takes for ``features``."""
 
 
 def build(
@@ -78,28 +170,18 @@ def build(
     sizes = as_integers("widths", widths, remedy)
     if not sizes or min(sizes) < 1:
         raise ValueError(f"widths must be positive integers, found {widths!r}; {remedy}.")
-    make, default_kernel = MAKERS[choice("features", features, FEATURES)]
-    if likelihood is None:
-        likelihood = Gaussian(_NOISE)
+    make, default_kernel = _MAKERS[choice("features", features, FEATURES)]
+    likelihood = Gaussian(_NOISE) if likelihood is None else likelihood
     instance("likelihood", likelihood, Likelihood, "a GPflow likelihood")
     integer("num_inducing", num_inducing, at_least=1)
-    make_kernel = default_kernel
-    if kernel is not None:
-        make_kernel = function("kernel", kernel, "a function of the number of columns")
-    if num_data is None:
-        num_data = count
-    if number("inner_scale", inner_scale) <= 0:
-        raise ValueError(
-            f"inner_scale must be positive, found {inner_scale}; pass a small number such as 0.01."
-        )
+    make_kernel = kernel or default_kernel
+    function("kernel", make_kernel, "a function of the number of columns")
+    num_data = count if num_data is None else num_data
+    number("inner_scale", inner_scale, above=0)
     layers: list[Layer] = []
     for index, width in enumerate(sizes):
-        is_last = index == len(sizes) - 1
-        parts = make(make_kernel(rows.shape[1]), rows, num_inducing, seed)
-        mean = None if is_last else identity_or_principal(rows, width)
-        layer = parts.kind(
-            *parts.arguments,
-            **parts.options,
+        mean = None if index == len(sizes) - 1 else identity_or_principal(rows, width)
+        layer = make(make_kernel(rows.shape[1]), rows, num_inducing, seed)(
             num_data=num_data,
             mean_function=mean,
             num_latent_gps=width,
@@ -118,3 +200,31 @@ def build(
         num_prediction_samples=num_prediction_samples,
         seed=seed,
     )
+
+
+def identity_or_principal(X: Array, width: int) -> MeanFunction:
+    """The mean function of a hidden layer (Salimbeni & Deisenroth 2017, section 4), not trainable.
+
+    It is the identity if the layer has as many outputs as inputs. If it has fewer, it returns the
+    first principal components of the centred inputs. If it has more, it appends columns of zeros to
+    the inputs.
+
+    :param X: The inputs ``[N, D]`` of the layer.
+    :param width: The number of outputs.
+    :raises ValueError: If X is not a finite matrix, or ``width`` < 1.
+    """
+    rows = filled_matrix("X", X, "[N, D]")
+    width = integer("width", width, at_least=1)
+    columns = rows.shape[1]
+    if width == columns:
+        return Identity()
+    if width > columns:
+        matrix, offset = np.eye(columns, width), np.zeros(width)
+    else:
+        centre = rows.mean(axis=0)
+        _, _, directions = np.linalg.svd(rows - centre, full_matrices=True)
+        matrix = directions[:width].T
+        offset = -centre @ matrix
+    mean = Linear(matrix, offset)
+    gpflow.set_trainable(mean, False)
+    return mean

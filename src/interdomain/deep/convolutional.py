@@ -71,7 +71,7 @@ class ConvolutionalLayer(Layer):
     ) -> None:
         instance("patch_layer", patch_layer, Layer, "a layer of interdomain.deep")
         grid = PatchGrid(image_shape, patch_shape, stride, padding)
-        self._begin(patch_layer.num_data, num_samples, False, False, name)
+        self._begin(patch_layer.num_data, num_samples, name)
         self.patch_layer = patch_layer
         self._grid = grid
         self.num_latent_gps = patch_layer.num_latent_gps
@@ -149,17 +149,16 @@ class ConvolutionalLayer(Layer):
                 "independently given u; predict patches by layer.patch_layer."
             )
         patches, shape = self._patches(inputs)
+        rows = tf.concat([shape[:-1], [self.output_dim]], axis=0)
         if not full_cov:
             mean, variance = self.patch_layer.predict(patches)
-            rows = tf.concat([shape[:-1], [self.output_dim]], axis=0)
             return tf.reshape(mean, rows), tf.reshape(variance, rows)
         places, size = self._grid.num_patches, self._grid.patch_size
         sets = tf.concat([shape[:-1], [places, size]], axis=0)
-        by_place = _moved(tf.reshape(patches, sets), -2, -3)  # [..., places, N, size]
+        by_place = _exchanged(tf.reshape(patches, sets))  # [..., places, N, size]
         mean, cov = self.patch_layer.predict(by_place, full_cov=True)
-        rows = tf.concat([shape[:-1], [self.output_dim]], axis=0)
         square = tf.concat([shape[:-2], [self.output_dim], shape[-2:-1], shape[-2:-1]], axis=0)
-        return tf.reshape(_moved(mean, -3, -2), rows), tf.reshape(cov, square)
+        return tf.reshape(_exchanged(mean), rows), tf.reshape(cov, square)
 
     def marginals_and_kl(self, inputs: TensorType) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
         patches, _ = self._patches(inputs)
@@ -199,12 +198,10 @@ class _OfEveryPatch(Sample):
         return tf.reshape(self._of_patches(patches), rows)
 
 
-def _moved(values: tf.Tensor, source: int, target: int) -> tf.Tensor:
-    """Two neighbouring axes of the last three exchanged."""
-    assert {source, target} == {-2, -3}
+def _exchanged(values: tf.Tensor) -> tf.Tensor:
+    """The third and the second axis from the end exchanged."""
     rank = values.shape.rank
-    order = [*range(rank - 3), rank - 2, rank - 3, rank - 1]
-    return tf.transpose(values, order)
+    return tf.transpose(values, [*range(rank - 3), rank - 2, rank - 3, rank - 1])
 
 
 def convolutional_identity(

@@ -30,10 +30,13 @@ from ..models.one_pass import (
     validate_mean_function,
 )
 from ..posteriors.groups import Group, marginals_and_kl, outputs_of
+from ..sampling import FunctionSamples, sample_functions
 from ..sphere._typing import Array
-from .sampling import function_of
 
 Pair = tuple[gpflow.Parameter, gpflow.Parameter]
+
+_NUM_FEATURES = 1_000
+"""The number of features of each function of the prior."""
 
 _FAR = 1e3
 """Hidden outputs may be anywhere; here, for example."""
@@ -65,18 +68,18 @@ class Layer(GPLayer, abc.ABC):
         num_data: int,
         mean_function: MeanFunction | None,
         *,
-        num_latent_gps: int | None,
-        whiten: bool,
-        num_samples: int | None,
-        full_cov: bool,
-        full_output_cov: bool,
+        num_latent_gps: int | None = None,
+        whiten: bool = True,
+        num_samples: int | None = None,
+        full_cov: bool = False,
+        full_output_cov: bool = False,
         name: str | None = None,
     ) -> None:
         instance("kernel", kernel, Kernel, "a GPflow kernel")
         validate_inducing_variable("inducing_variable", inducing_variable)
         validate_mean_function(mean_function)
         count = number_of_latent_gps(kernel, num_latent_gps)
-        self._begin(num_data, num_samples, full_cov, full_output_cov, name)
+        self._begin(num_data, num_samples, name, full_cov, full_output_cov)
         self.kernel = kernel
         self.inducing_variable = inducing_variable
         self.mean_function = Zero(output_dim=1) if mean_function is None else mean_function
@@ -90,9 +93,9 @@ class Layer(GPLayer, abc.ABC):
         self,
         num_data: int,
         num_samples: int | None,
-        full_cov: bool,
-        full_output_cov: bool,
-        name: str | None = None,
+        name: str | None,
+        full_cov: bool = False,
+        full_output_cov: bool = False,
     ) -> None:
         """What GPflux and tf_keras need of a layer. The constructor of ``GPLayer`` itself makes one
         q, of a full covariance, for points."""
@@ -160,15 +163,19 @@ class Layer(GPLayer, abc.ABC):
         return found
 
     def sample(self) -> Sample:
-        """A function drawn from the posterior, from inputs ``[N, D]`` to outputs ``[N, P]``.
+        """A function drawn from the posterior, from inputs ``[N, D]`` to outputs ``[N, P]``, its
+        mean function included.
 
-        It is drawn by :func:`interdomain.sampling.sample_functions`.
+        It is drawn by :func:`interdomain.sampling.sample_functions`, with random numbers that
+        depend on ``tf.random.set_seed``, as those of GPflux do.
         ``gpflux.models.deep_gp.sample_dgp`` combines such functions into functions of a deep GP.
 
         :raises ValueError: For kernels and inducing variables for which no functions can
             be drawn.
         """
-        return function_of(self.posterior(PrecomputeCacheType.NOCACHE))
+        seed = int(tf.random.uniform([], maxval=2**31 - 1, dtype=tf.int32))
+        posterior = self.posterior(PrecomputeCacheType.NOCACHE)
+        return _Function(sample_functions(posterior, 1, seed=seed, num_features=_NUM_FEATURES))
 
     def prior_kl(self) -> tf.Tensor:
         """The KL divergence of all q's; nothing is factorised if they are whitened."""
@@ -246,6 +253,16 @@ class Layer(GPLayer, abc.ABC):
                     Kuu_operator(latents.inducing_variables[0], latents.kernel)
         except (ValueError, NotImplementedError) as error:
             raise ValueError(f"{self.name}: {error}") from error
+
+
+class _Function(Sample):
+    """A function, as GPflux's samples are."""
+
+    def __init__(self, functions: FunctionSamples) -> None:
+        self._functions = functions
+
+    def __call__(self, X: TensorType) -> tf.Tensor:
+        return self._functions(X)[0]
 
 
 def deviations(variances: tf.Tensor) -> tf.Tensor:

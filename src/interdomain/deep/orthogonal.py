@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Literal
+from typing import Any, Literal
 
 import gpflow
 from gpflow.base import TensorType
@@ -56,31 +56,15 @@ class OrthogonalLayer(Layer):
         mean_function: MeanFunction | None = None,
         *,
         variant: Literal["solve", "odvgp"] = "solve",
-        num_latent_gps: int | None = None,
         q_diag: bool = False,
         q_mu: TensorType | None = None,
         q_sqrt: TensorType | None = None,
         q_mu_orthogonal: TensorType | None = None,
         q_sqrt_orthogonal: TensorType | None = None,
-        whiten: bool = True,
-        num_samples: int | None = None,
-        full_cov: bool = False,
-        full_output_cov: bool = False,
         allow_large: bool = False,
-        name: str | None = None,
+        **options: Any,
     ) -> None:
-        super().__init__(
-            kernel,
-            inducing_variable,
-            num_data,
-            mean_function,
-            num_latent_gps=num_latent_gps,
-            whiten=whiten,
-            num_samples=num_samples,
-            full_cov=full_cov,
-            full_output_cov=full_output_cov,
-            name=name,
-        )
+        super().__init__(kernel, inducing_variable, num_data, mean_function, **options)
         validate_inducing_variable("orthogonal_inducing_variable", orthogonal_inducing_variable)
         self.orthogonal_inducing_variable = orthogonal_inducing_variable
         self._check_parts()

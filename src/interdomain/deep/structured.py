@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 from gpflow.base import TensorType
 from gpflow.inducing_variables import InducingVariables
@@ -47,18 +48,18 @@ class StructuredLayer(Layer):
     :param num_data: The number of rows of the data set.
     :param mean_function: Added to the outputs; zero by default. (The default of a GPLayer is the
         identity.)
-    :param num_latent_gps: The number L of latent GPs with the same prior, 1 by default; a kernel of
-        several outputs determines it.
     :param q_diag: Whether the covariance of q is diagonal.
     :param q_mu: Initial values ``[M, L]``; zeros by default.
     :param q_sqrt: Initial values ``[L, M, M]``, or ``[M, L]`` if ``q_diag``; the identity by
         default. Inner layers train from values near zero.
+    :param allow_large: Whether to make a q_sqrt of more than 4 GiB.
+    :param num_latent_gps: The number L of latent GPs with the same prior, 1 by default; a kernel of
+        several outputs determines it.
     :param whiten: Whether q is over the whitened variables.
     :param num_samples: The number of samples that are drawn when the layer's distribution becomes a
         tensor, along a new first axis; None for a single sample without that axis.
     :param full_cov: Whether samples are joint over the rows.
     :param full_output_cov: Whether samples are joint over the outputs.
-    :param allow_large: Whether to make a q_sqrt of more than 4 GiB.
     :param name: Of the layer, as tf_keras and error messages show it.
     :raises ValueError: If the kernel, the inducing variable and the mean function do not fit each
         other (the message has the name of the layer), ``num_latent_gps`` is not that of a kernel of
@@ -72,29 +73,13 @@ class StructuredLayer(Layer):
         num_data: int,
         mean_function: MeanFunction | None = None,
         *,
-        num_latent_gps: int | None = None,
         q_diag: bool = False,
         q_mu: TensorType | None = None,
         q_sqrt: TensorType | None = None,
-        whiten: bool = True,
-        num_samples: int | None = None,
-        full_cov: bool = False,
-        full_output_cov: bool = False,
         allow_large: bool = False,
-        name: str | None = None,
+        **options: Any,
     ) -> None:
-        super().__init__(
-            kernel,
-            inducing_variable,
-            num_data,
-            mean_function,
-            num_latent_gps=num_latent_gps,
-            whiten=whiten,
-            num_samples=num_samples,
-            full_cov=full_cov,
-            full_output_cov=full_output_cov,
-            name=name,
-        )
+        super().__init__(kernel, inducing_variable, num_data, mean_function, **options)
         self.q_mu, self.q_sqrt = variational_pair(
             ("q_mu", "q_sqrt"),
             "inducing_variable",
