@@ -1,13 +1,13 @@
 """Plots of kernels, spectra, terms of a posterior variance, effects of columns and races; and maps.
 
-They need matplotlib (the extra ``plot``), which is imported only when a function is called.
+They need matplotlib (the extra ``plot``), which is imported only when a function is called; without
+it they raise ImportError. Functions return the axes, or the figure, that they have drawn in.
 """
 
 from .effects import effect, effect_shares, effects
 from .maps import GlobeAxes, globe, on_disc
-from .races import race
 from .spectral_kernels import generalized_spectral_density, kernel_matrix, wigner
-from .terms import harmonic_shares, spectrum, variance_terms
+from .terms import harmonic_shares, race, spectrum, variance_terms
 
 __all__ = [
     "GlobeAxes",

@@ -1,8 +1,12 @@
-"""New figures and axes to draw in."""
+"""New figures and axes to draw in, and images on them."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
+
+import numpy as np
+
+from ..sphere._typing import Array
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -10,25 +14,8 @@ if TYPE_CHECKING:
 
 
 def new_axes() -> Axes:
-    """The axes of a new figure.
-
-    :raises ImportError: If there is no matplotlib.
-    """
+    """The axes of a new figure."""
     return new_figure().subplots()
-
-
-def new_panels(count: int, columns: int) -> tuple[Figure, list[Axes]]:
-    """A new figure with so many axes, in rows of ``columns``.
-
-    :raises ImportError: If there is no matplotlib.
-    """
-    columns = min(columns, count)
-    rows = -(-count // columns)
-    figure = new_figure((4.2 * columns, 3.2 * rows))
-    panels = figure.subplots(rows, columns, squeeze=False)
-    for unused in panels.flat[count:]:
-        unused.remove()
-    return figure, list(panels.flat[:count])
 
 
 def new_figure(size: tuple[float, float] | None = None) -> Figure:
@@ -44,3 +31,22 @@ def new_figure(size: tuple[float, float] | None = None) -> Figure:
             "interdomain.plotting needs matplotlib: pip install 'interdomain[plot]'."
         ) from error
     return pyplot.figure(figsize=size, layout="constrained")
+
+
+def draw_image(
+    ax: Axes, across: Array, up: Array, values: Array, label: str, *, colour_bar: bool = True
+) -> None:
+    """Draw values ``[up, across]``, zero in white; the label says what the colours are."""
+    limit = np.max(np.abs(values)) or 1.0
+    mesh = ax.pcolormesh(
+        across,
+        up,
+        values,
+        cmap="RdBu_r",
+        vmin=-limit,
+        vmax=limit,
+        shading="nearest",
+        rasterized=True,
+    )
+    if colour_bar:
+        ax.figure.colorbar(mesh, ax=ax, label=label)

@@ -11,7 +11,7 @@ from .._arguments import instance, integer
 from ..diagnostics import Effects
 from ..kernels.additive.columns import Column
 from ..sphere._typing import Array
-from .axes import new_axes, new_panels
+from .axes import draw_image, new_axes, new_figure
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -37,16 +37,19 @@ def effects(report: Effects, num: int = 6, *, columns: int = 3, label: str | Non
     :param num: The largest number of effects to draw; only effects of one or two columns are drawn.
     :param columns: The number of panels in a row.
     :param label: A label for f with its units; "effect" by default.
-    :return: The figure.
-    :raises ImportError: If there is no matplotlib.
     :raises ValueError: If ``report`` is not an Effects report, or the numbers are not positive.
     """
     _check(report)
     num, columns = integer("num", num, at_least=1), integer("columns", columns, at_least=1)
     chosen = [k for k in report.order if len(report.effects[k]) <= 2][:num]
-    figure, panels = new_panels(len(chosen), columns)
+    columns = min(columns, len(chosen))
+    rows = -(-len(chosen) // columns)
+    figure = new_figure((4.2 * columns, 3.2 * rows))
+    panels = figure.subplots(rows, columns, squeeze=False).ravel()
+    for unused in panels[len(chosen) :]:
+        unused.remove()
     of_one = []
-    for k, ax in zip(chosen, panels, strict=True):
+    for k, ax in zip(chosen, panels, strict=False):
         effect(report, report.effects[k], ax, label=label)
         if len(report.effects[k]) == 1:
             of_one.append(ax)
@@ -70,8 +73,6 @@ def effect(
     :param effect: An effect of one or two columns, by its name or by its columns.
     :param ax: Where to draw; a new figure by default.
     :param label: A label for f with its units; "effect" by default.
-    :return: The axes.
-    :raises ImportError: If there is no matplotlib.
     :raises ValueError: If ``report`` is not an Effects report, there is no such effect, or it has
         more than two columns.
     """
@@ -107,8 +108,6 @@ def effect_shares(report: Effects, ax: Axes | None = None, *, num: int = 15) -> 
     :param report: From :func:`interdomain.diagnostics.effects`.
     :param ax: Where to draw; a new figure by default.
     :param num: The largest number of effects; the others are summed in one bar.
-    :return: The axes.
-    :raises ImportError: If there is no matplotlib.
     :raises ValueError: If ``report`` is not an Effects report, or ``num`` is not positive.
     """
     _check(report)
@@ -166,26 +165,16 @@ def _map(
     across, up = (column.grid(_POINTS_OF_MAP) for column in columns)
     grid = np.stack(np.meshgrid(across, up), axis=-1)
     mean, _ = report.of(report.effects[number], grid.reshape([-1, 2]))
-    limit = np.max(np.abs(mean)) or 1.0
-    places = [
+    places: list[Any] = [
         values if column.num_levels is None else np.arange(len(values))
         for column, values in zip(columns, (across, up), strict=True)
     ]
-    mesh = ax.pcolormesh(
-        *places,
-        mean.reshape(grid.shape[:2]),
-        cmap="RdBu_r",
-        vmin=-limit,
-        vmax=limit,
-        shading="nearest",
-        rasterized=True,
-    )
+    draw_image(ax, places[0], places[1], mean.reshape(grid.shape[:2]), label)
     for axis, column, values in zip((ax.xaxis, ax.yaxis), columns, (across, up), strict=True):
         if column.num_levels is not None:
             _level_ticks(axis, values)
     ax.set_xlabel(names[0])
     ax.set_ylabel(names[1])
-    ax.figure.colorbar(mesh, ax=ax, label=label)
 
 
 def _level_ticks(axis: Any, levels: Array) -> None:

@@ -60,8 +60,6 @@ def globe(
     :param figure: An empty figure or subfigure to draw in; a new one by default.
     :param colours: Arguments of matplotlib's ``pcolormesh``, such as ``cmap``, ``vmin`` and
         ``vmax``.
-    :return: The three axes.
-    :raises ImportError: If there is no matplotlib.
     :raises ValueError: If the latitudes are beyond 90 degrees or not in order, the longitudes are
         not increasing or go around more than once, or values are not ``[H, W]``.
     """

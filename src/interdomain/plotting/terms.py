@@ -1,4 +1,4 @@
-"""Plots of results of :mod:`interdomain.diagnostics`."""
+"""Plots of results of :mod:`interdomain.diagnostics`, and of races."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ import numpy as np
 from gpflow.base import TensorType
 
 from ..diagnostics import HarmonicShares, Spectrum, VarianceTerms
+from ..tables import Race
 from .axes import new_axes
 
 if TYPE_CHECKING:
@@ -24,8 +25,6 @@ def spectrum(spectrum: Spectrum, ax: Axes | None = None) -> Axes:
     :param spectrum: From :func:`interdomain.diagnostics.spectrum`; with a ``max_degree`` of 35 it
         has the levels of the paper's figure.
     :param ax: Where to draw; a new figure by default.
-    :return: The axes.
-    :raises ImportError: If there is no matplotlib.
     """
     ax = new_axes() if ax is None else ax
     roots, coefficients = spectrum.kernel_roots, spectrum.activation_coefficients
@@ -62,8 +61,6 @@ def harmonic_shares(report: HarmonicShares, ax: Axes | None = None) -> Axes:
 
     :param report: From :func:`interdomain.diagnostics.harmonic_shares`.
     :param ax: Where to draw; a new figure by default.
-    :return: The axes.
-    :raises ImportError: If there is no matplotlib.
     """
     ax = new_axes() if ax is None else ax
     place = np.arange(len(report.coordinates))
@@ -99,8 +96,6 @@ def variance_terms(
     :param terms: From :func:`interdomain.diagnostics.variance_terms`.
     :param ax: Where to draw; a new figure by default.
     :param latent: Which of the latent GPs.
-    :return: The axes.
-    :raises ImportError: If there is no matplotlib.
     :raises ValueError: If there is not one x for each point, or there is no such latent GP.
     """
     position = np.asarray(x, dtype=float)
@@ -132,6 +127,29 @@ def variance_terms(
     ax.plot(along, terms.variance.numpy()[order, latent], color="black", label="variance of f")
     ax.set_ylabel("variance")
     ax.legend(fontsize="small")
+    return ax
+
+
+def race(race: Race, ax: Axes | None = None) -> Axes:
+    """Draw the log density of held-out rows against seconds, as a line or a point for each model.
+
+    The best model is first in the legend. A model that failed before it was evaluated is not drawn.
+
+    :param race: From :func:`interdomain.tables.race`.
+    :param ax: Where to draw; a new figure by default.
+    """
+    ax = new_axes() if ax is None else ax
+    for name in race.ranking:
+        trace = race.entries[name].trace
+        seconds = [point.seconds for point in trace]
+        densities = [point.log_density for point in trace]
+        ax.plot(seconds, densities, "o-", ms=4, lw=1.2, label=name)
+    ax.set_xscale("log")
+    clock = "wall time" if race.clock == "wall" else "time of the processors"
+    ax.set_xlabel(f"seconds ({clock}, start-up included)")
+    ax.set_ylabel("log density of rows held out")
+    if race.ranking:
+        ax.legend(fontsize="small")
     return ax
 
 
