@@ -26,7 +26,6 @@ OF_PRIORS = {
     "harmonic-complete",
     "patches",
     "interval-additive",
-    "product-with-points",
 }
 """One case for each way to compute a function of the prior."""
 

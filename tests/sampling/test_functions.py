@@ -76,7 +76,7 @@ def test_many_rows_are_computed_a_few_at_a_time(
         return values, tape.gradient(total, at)
 
     whole = value_and_gradient()
-    entries = sum(of.entries_per_row for of in functions._parts.latents)
+    entries = sum(of.entries_per_row for of in functions._parts[2])
     monkeypatch.setattr(functions_module, "MOST_ENTRIES", 5 * entries)
     for value, expected in zip(value_and_gradient(), whole, strict=True):
         np.testing.assert_allclose(value, expected, rtol=1e-9, atol=1e-9)
@@ -133,7 +133,7 @@ def test_functions_of_finite_rank_are_combinations_of_the_features() -> None:
     model = gpflow.models.SVGP(prior, gpflow.likelihoods.Gaussian(0.1), waves)
     values = sample_functions(model, 12)(AT).numpy()[:, :, 0]
     assert np.linalg.matrix_rank(values, tol=1e-8) == 9
-    assert sample_functions(model, 12)._parts.latents[0].prior is None
+    assert sample_functions(model, 12)._parts[2][0].prior is None
 
 
 @pytest.fixture

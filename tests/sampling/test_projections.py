@@ -29,7 +29,6 @@ PROJECTED = {
     "channels",
     "orbits",
     "interval-matern52",
-    "product-with-points",
 }
 """One case for each way to compute inducing variables of functions of the prior."""
 

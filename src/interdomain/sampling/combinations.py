@@ -1,45 +1,38 @@
-"""Functions drawn from priors that are made of others: sums, products, and what is linear in a
-base function."""
+"""Functions drawn from priors that are made of others or of given features: sums, finite ranks,
+linear functions, and what is a sum of a base function over points."""
 
 from __future__ import annotations
 
-import functools
-import math
-import operator
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
+from dataclasses import replace
 
+import gpflow
 import tensorflow as tf
-from gpflow.kernels import Kernel, Product, Sum
+from gpflow.covariances import Kuf
+from gpflow.inducing_variables import InducingPoints, InducingVariables
+from gpflow.kernels import Linear, Sum
 
+from ..covariances import Kuu_operator, Kvu
 from ..covariances.pairs import pair_blocks
-from ..inducing_variables import ProductInducingVariables
+from ..inducing_variables import InterDomainInducingVariables
 from ..inducing_variables.base import DecomposedInducingVariables
 from ..inducing_variables.harmonic_points import ComponentInducingPoints
 from ..inducing_variables.set_points import SetInducingVariables
-from ..kernels import DecomposedKernel, SetKernel
+from ..kernels import DecomposedKernel, FiniteRank, SetKernel
 from ..kernels._columns import select_columns, with_columns
-from ..kernels.convolutional._located import LocatedKernel
 from ..kernels.convolutional.channel_additive import ChannelKernel
 from ..kernels.harmonic import HarmonicComponent
-from .draws import Draws, constant
-from .priors import PriorSample, prior_sample, project
+from ..linalg import square_root
+from .priors import Draws, PriorSample, as_array, constant, prior_sample, project, project_points
 
 
 class Sums(PriorSample):
-    """Sums of independent functions.
-
-    :param parts: One for each summand of the kernel.
-    """
+    """Sums of independent functions, one for each summand of a kernel."""
 
     def __init__(self, parts: Sequence[PriorSample]) -> None:
-        self.parts = tuple(parts)
-
-    @property
-    def entries_per_row(self) -> int:
-        return max(part.entries_per_row for part in self.parts)
-
-    def __call__(self, X: tf.Tensor) -> tf.Tensor:
-        return tf.add_n([part(X) for part in self.parts])
+        entries = max(part.entries_per_row for part in parts)
+        super().__init__(lambda X: tf.add_n([part(X) for part in parts]), entries)
+        self.parts = parts
 
 
 @prior_sample.register(Sum)
@@ -59,118 +52,85 @@ def project_sum(
     return tf.concat([project(*one) for one in triples if one[0] is not None], axis=1)
 
 
-class Products(PriorSample):
-    """Sums of products of functions of the factors: ``sum_j prod_i f_ij / sqrt(F)``.
+@prior_sample.register(Linear)
+def prior_sample_linear(kernel: Linear, draws: Draws) -> PriorSample:
+    """A slope for each column."""
+    slopes = draws.rng.standard_normal((draws.num_samples, draws.count_columns(kernel)))
+    slopes = constant(slopes * as_array(kernel.variance) ** 0.5)
 
-    :param parts: For each factor functions of one feature each, ``S F`` of them.
-    :param draws: Of the products.
-    """
+    def values(X: tf.Tensor) -> tf.Tensor:
+        return tf.matmul(slopes, select_columns(kernel, X), transpose_b=True)
 
-    def __init__(self, parts: Sequence[PriorSample], draws: Draws) -> None:
-        self.parts, self._draws = tuple(parts), draws
-
-    @property
-    def entries_per_row(self) -> int:
-        return sum(part.entries_per_row for part in self.parts)
-
-    def __call__(self, X: tf.Tensor) -> tf.Tensor:
-        return self.sums(functools.reduce(operator.mul, [part(X) for part in self.parts]))
-
-    def sums(self, products: tf.Tensor) -> tf.Tensor:
-        """From products ``[S F, N]`` to ``[S, N]``."""
-        S, F = self._draws.shape
-        by_function = tf.reshape(products, [S, F, tf.shape(products)[1]])
-        return tf.reduce_sum(by_function, axis=1) / math.sqrt(F)
+    return PriorSample(values, draws.num_samples)
 
 
-def _factors(kernels: Sequence[Kernel], draws: Draws) -> list[PriorSample]:
-    """One factor has normal weights, which makes the products normal, given all else."""
-    return [
-        prior_sample(part, draws.of_factor(signs=place > 0)) for place, part in enumerate(kernels)
-    ]
+class FeatureSums(PriorSample):
+    """``f(x) = sum_m w_m cov(u_m, f(x))`` for the features of a kernel and weights ``[S, M]``."""
+
+    def __init__(self, kernel: FiniteRank, weights: tf.Tensor) -> None:
+        super().__init__(
+            lambda X: tf.matmul(weights, Kuf(kernel.inducing_variable, kernel, X)),
+            sum(map(int, weights.shape)),
+        )
+        self.weights = weights
 
 
-@prior_sample.register(Product)
-def prior_sample_product(kernel: Product, draws: Draws) -> PriorSample:
-    """Products of random features of the factors."""
-    return Products(_factors(kernel.kernels, draws), draws)
+@prior_sample.register(FiniteRank)
+def prior_sample_finite_rank(kernel: FiniteRank, draws: Draws) -> PriorSample:
+    """``Kuu^{-1} u`` for u drawn from its prior. This is exact and needs no random features."""
+    own = kernel.inducing_variable
+    root = square_root(Kuu_operator(own, kernel, jitter=gpflow.config.default_jitter()))
+    white = constant(draws.rng.standard_normal((int(own.num_inducing), draws.num_samples)))
+    return FeatureSums(kernel, tf.transpose(root.solve(white, adjoint=True)))
 
 
-@project.register(ProductInducingVariables, Product, Products)
-def project_product(
-    inducing_variable: ProductInducingVariables, kernel: Product, sample: Products
+@project.register((InterDomainInducingVariables, InducingPoints), FiniteRank, FeatureSums)
+def project_finite_rank(
+    inducing_variable: InducingVariables, kernel: FiniteRank, sample: FeatureSums
 ) -> tf.Tensor:
-    """The products of what belongs to the factors' features, feature by feature."""
-    triples = zip(inducing_variable.pairs(kernel), sample.parts, strict=True)
-    features = [project(*pair, part) for pair, part in triples]
-    members = inducing_variable.members.T
-    chosen = [tf.gather(own, rows, axis=1) for own, rows in zip(features, members, strict=True)]
-    return sample.sums(functools.reduce(operator.mul, chosen))
+    """From their covariances with the kernel's own features; of other points, the values.
 
-
-class OnColumns(PriorSample):
-    """Functions of some columns.
-
-    :param base: Of these.
-    :param select: From X to them.
+    :raises ValueError: If these covariances are not known.
     """
-
-    def __init__(self, base: PriorSample, select: Callable[[tf.Tensor], tf.Tensor]) -> None:
-        self.base, self._select = base, select
-
-    @property
-    def entries_per_row(self) -> int:
-        return self.base.entries_per_row
-
-    def __call__(self, X: tf.Tensor) -> tf.Tensor:
-        return self.base(self._select(X))
+    own = kernel.inducing_variable
+    if inducing_variable is own:
+        covariance = Kuu_operator(own, kernel).to_dense()
+    elif isinstance(inducing_variable, InducingPoints):
+        return project_points(inducing_variable, kernel, sample)
+    else:
+        covariance = Kvu(inducing_variable, own, kernel)
+    return tf.matmul(sample.weights, covariance, transpose_b=True)
 
 
 @prior_sample.register(ChannelKernel)
 def prior_sample_channel(kernel: ChannelKernel, draws: Draws) -> PriorSample:
     """A function of the channel."""
     height, width, _ = kernel.parent.patch_shape
-    base = prior_sample(kernel.channel_kernel, draws.on_columns(height * width))
-    return OnColumns(base, lambda X: kernel.select(select_columns(kernel, X)))
+    base = prior_sample(kernel.channel_kernel, replace(draws, num_columns=height * width))
+    return PriorSample(
+        lambda X: base(kernel.select(select_columns(kernel, X))), base.entries_per_row
+    )
 
 
-@prior_sample.register(LocatedKernel)
-def prior_sample_located(kernel: LocatedKernel, draws: Draws) -> PriorSample:
-    """Products of random features of a patch and of its place."""
-    size = kernel.patch_size
-    patch, place = draws.on_columns(size).of_factor(signs=False), draws.on_columns(2)
-    factors = [
-        OnColumns(prior_sample(kernel.base_kernel, patch), lambda X: X[..., :size]),
-        OnColumns(
-            prior_sample(kernel.location_kernel, place.of_factor(signs=True)),
-            lambda X: X[..., size:],
-        ),
-    ]
-    return Products(factors, draws)
+def _weighted(base: PriorSample, points: tf.Tensor, weights: tf.Tensor) -> tf.Tensor:
+    """Weighted sums ``[S, N]`` of the base function over points ``[N, P, D]``."""
+    values = base(tf.reshape(points, [-1, points.shape[-1]]))
+    values = tf.reshape(values, [-1, tf.shape(points)[0], weights.shape[0]])
+    return tf.linalg.matvec(values, weights)
 
 
 class SetSums(PriorSample):
-    """Weighted sums of a base function over the points of an input.
-
-    :param kernel: Which points, and their weights.
-    :param base: The base functions.
-    """
+    """Weighted sums of a base function over the points of an input, as the kernel has them."""
 
     def __init__(self, kernel: SetKernel, base: PriorSample) -> None:
-        self.kernel, self.base = kernel, base
+        def values(X: tf.Tensor) -> tf.Tensor:
+            # All columns come here: active_dims may be a permutation of them.
+            columns, _ = kernel.slice(X, None)
+            points = kernel.points(with_columns(columns, kernel.input_dim))
+            return _weighted(base, points, tf.convert_to_tensor(kernel.point_weights))
 
-    @property
-    def entries_per_row(self) -> int:
-        return self.base.entries_per_row * int(self.kernel.point_weights.shape[0])
-
-    def __call__(self, X: tf.Tensor) -> tf.Tensor:
-        # All columns come here: active_dims may be a permutation of them.
-        columns, _ = self.kernel.slice(X, None)
-        points = self.kernel.points(with_columns(columns, self.kernel.input_dim))
-        weights = self.kernel.point_weights
-        flat = tf.reshape(points, [-1, points.shape[-1]])
-        values = tf.reshape(self.base(flat), [-1, tf.shape(X)[0], weights.shape[0]])
-        return tf.linalg.matvec(values, weights)
+        super().__init__(values, base.entries_per_row * int(kernel.point_weights.shape[0]))
+        self.base = base
 
 
 @prior_sample.register(SetKernel)
@@ -179,7 +139,7 @@ def prior_sample_set(kernel: SetKernel, draws: Draws) -> PriorSample:
     number = kernel.point_dim
     if number is None and draws.num_columns is not None:
         number = draws.count_columns(kernel)
-    return SetSums(kernel, prior_sample(kernel.point_kernel, draws.on_columns(number)))
+    return SetSums(kernel, prior_sample(kernel.point_kernel, replace(draws, num_columns=number)))
 
 
 @project.register(SetInducingVariables, SetKernel, SetSums)
@@ -195,29 +155,21 @@ class OrbitSums(PriorSample):
 
     The weights are those of a projection, and the base kernel is invariant: so the covariance of
     the parts is the part of the kernel (Sun et al. 2021, section 3).
-
-    :param kernel: The part.
-    :param base: Functions drawn from the prior of the base kernel.
     """
 
     def __init__(self, kernel: HarmonicComponent, base: PriorSample) -> None:
-        self.kernel, self.base = kernel, base
-
-    @property
-    def entries_per_row(self) -> int:
-        return self.base.entries_per_row * int(self.kernel.parent.transform.order)
-
-    def __call__(self, X: tf.Tensor) -> tf.Tensor:
-        return self.at_images(X, (0,) * len(self.kernel.parent.transform.orders))
+        self._kernel, self._base = kernel, base
+        transform = kernel.parent.transform
+        self.unshifted = (0,) * len(transform.orders)
+        entries = base.entries_per_row * int(transform.order)
+        super().__init__(lambda X: self.at_images(X, self.unshifted), entries)
 
     def at_images(self, X: tf.Tensor, shift: tuple[int, ...]) -> tf.Tensor:
         """At the images of X under the transformations, to the powers of ``shift``, ``[S, N]``."""
-        parent = self.kernel.parent
+        parent = self._kernel.parent
         orbit = parent.transform.orbit(with_columns(X, parent.transform.input_dim))  # [T, N, D]
-        values = self.base(tf.reshape(orbit, [-1, orbit.shape[-1]]))
-        values = tf.reshape(values, [-1, tf.shape(orbit)[0], tf.shape(X)[0]])
-        weights = constant(parent.orbit_weights(self.kernel.component, shift))
-        return tf.einsum("stn,t->sn", values, weights)
+        weights = constant(parent.orbit_weights(self._kernel.component, shift))
+        return _weighted(self._base, tf.transpose(orbit, [1, 0, 2]), weights)
 
 
 @prior_sample.register(HarmonicComponent)
@@ -234,7 +186,7 @@ def project_harmonic(
     points = inducing_variable.points([0])[0]
     shifts = kernel.parent.shifts(kernel.component)
     if inducing_variable.multiplicity == 1:
-        shifts = ((0,) * len(kernel.parent.transform.orders),)
+        shifts = (sample.unshifted,)
     return tf.concat([sample.at_images(points, shift) for shift in shifts], axis=1)
 
 

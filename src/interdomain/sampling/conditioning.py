@@ -9,14 +9,16 @@ process posteriors*, eq. 11; Matheron's rule). u' are the inducing variables of 
 kind (:data:`interdomain.sampling.priors.project`). If they explain the whole prior,
 ``f' = Kfu Kuu^{-1} u'``, so that only ``Kfu Kuu^{-1} u`` is left.
 
-If Kuu is factorised with jitter, noise of the same variance is added to u'. The covariance of the
-functions is then exactly that of the posterior with this jitter.
+The rule holds as well for u with noise, whose variances are then part of Kuu, and whose draws are
+part of u': the rows of exact regression with the likelihood's noise, or a Kuu that is factorised
+with jitter. The covariance of the functions is exactly that of the posterior with this jitter.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from typing import Any, TypeAlias
 
 import gpflow
 import numpy as np
@@ -24,33 +26,35 @@ import tensorflow as tf
 from gpflow.covariances import Kuf, Kuu
 from gpflow.inducing_variables import InducingPoints, InducingVariables
 from gpflow.kernels import Kernel
+from gpflow.mean_functions import MeanFunction
+from gpflow.posteriors import (
+    AbstractPosterior,
+    BasePosterior,
+    GPRPosterior,
+    PrecomputeCacheType,
+    SGPRPosterior,
+    VGPPosterior,
+)
 
-from ..covariances import Kuu_operator, Kvu
+from ..covariances import Kuu_operator
 from ..covariances.columns import num_columns_of_any
 from ..covariances.finite_rank import is_whole_sum
-from ..covariances.latents import LatentGPs
-from ..linalg import Root, square_root
-from ..posteriors.groups import BlockGroup
-from ..posteriors.orthogonal_terms import OrthogonalGroup, factorise
-from .draws import Draws, as_array, constant
-from .priors import PriorSample, prior_sample, project
+from ..covariances.latents import LatentGPs, latent_gps
+from ..kernels.harmonic.invariant import take_whole_orbits
+from ..linalg import full_operator, square_root
+from ..posteriors import AdditivePosterior, OrthogonalPosterior
+from ..posteriors.groups import BlockGroup, additive_groups, joint_groups
+from ..posteriors.orthogonal_terms import (
+    OrthogonalGroup,
+    OrthogonalPair,
+    Roots,
+    factorise,
+    orthogonal_groups,
+)
+from ..sphere._typing import Array
+from .priors import Draws, PriorSample, as_array, constant, prior_sample, project
 
-
-@dataclass(frozen=True)
-class Update:
-    """What inducing variables add to a function: ``weights cov(u, f(x))``.
-
-    :ivar inducing_variable: The inducing variables.
-    :ivar kernel: Of f.
-    :ivar weights: ``[S L, M]``.
-    """
-
-    inducing_variable: InducingVariables
-    kernel: Kernel
-    weights: tf.Tensor
-
-    def __call__(self, X: tf.Tensor) -> tf.Tensor:
-        return tf.matmul(self.weights, Kuf(self.inducing_variable, self.kernel, X))
+Solve: TypeAlias = Callable[..., tf.Tensor]
 
 
 @dataclass(frozen=True)
@@ -61,43 +65,91 @@ class LatentFunctions:
     :ivar num_samples: S.
     :ivar num_latents: L.
     :ivar prior: ``S L`` functions of the prior; None where the updates are all.
-    :ivar updates: What is added to them.
+    :ivar updates: What inducing variables add, ``weights cov(u, f(x))``, for weights ``[S L, M]``.
     """
 
     latents: LatentGPs
     num_samples: int
     num_latents: int
     prior: PriorSample | None
-    updates: Sequence[Update]
+    updates: Sequence[tuple[InducingVariables, tf.Tensor]] = ()
 
     @property
     def entries_per_row(self) -> int:
         """How many numbers are held for each row of X."""
-        own = sum(sum(map(int, update.weights.shape)) for update in self.updates)
+        own = sum(sum(map(int, weights.shape)) for _, weights in self.updates)
         return own + (0 if self.prior is None else self.prior.entries_per_row)
 
     def __call__(self, X: tf.Tensor) -> tf.Tensor:
         """``[S, N, L]`` at X ``[N, D]``."""
-        parts = [update(X) for update in self.updates]
+        parts = [
+            tf.matmul(weights, Kuf(inducing_variable, self.latents.kernel, X))
+            for inducing_variable, weights in self.updates
+        ]
         if self.prior is not None:
             parts.append(self.prior(X))
         values = tf.reshape(tf.add_n(parts), [self.num_samples, self.num_latents, -1])
         return tf.transpose(values, [0, 2, 1])
 
 
-@dataclass(frozen=True)
-class JointDraw:
-    """A function of the prior and its inducing variables, with the noise of the jitter.
+Parts: TypeAlias = tuple[Kernel, MeanFunction | None, Sequence[LatentFunctions]]
 
-    :ivar function: None where the inducing variables explain it whole; then ``variables`` are zero.
-    :ivar variables: ``[M, S L]``.
+
+def functions_of(model: Any, draws: Draws) -> Parts:
+    """The functions of the latent GPs of a model, with the kernel that says how outputs are made of
+    them, and the mean function. Later training changes none of them.
+
+    :raises ValueError: For models of other kinds.
     """
+    if isinstance(model, Kernel):
+        (kernel,) = _frozen(model)
+        return kernel, None, [_of_prior(latents, draws) for latents in latent_gps(kernel)]
+    posterior = model
+    if not isinstance(model, AbstractPosterior) and hasattr(model, "posterior"):
+        posterior = model.posterior(PrecomputeCacheType.NOCACHE)
+    if isinstance(posterior, (GPRPosterior, SGPRPosterior)):
+        return _of_regression(posterior, draws)
+    if isinstance(posterior, OrthogonalPosterior):
+        return _of_orthogonal_posterior(posterior, draws)
+    if not isinstance(posterior, (BasePosterior, AdditivePosterior, VGPPosterior)):
+        raise ValueError(
+            "model must be an SVGP, SGPR, GPR or VGP of gpflow.models, a model of "
+            f"interdomain.models, the posterior of one, or a kernel, found {type(model).__name__}; "
+            "draw values at given rows by model.predict_f_samples."
+        )
+    is_vgp = isinstance(posterior, VGPPosterior)
+    inducing_variable = InducingPoints(posterior.X_data) if is_vgp else posterior.X_data
+    whiten = posterior.white if is_vgp else posterior.whiten
+    kernel, inducing_variable, mean_function = _frozen(
+        posterior.kernel, inducing_variable, posterior.mean_function
+    )
+    if isinstance(posterior, AdditivePosterior):
+        q = list(zip(posterior.q_mu, posterior.q_sqrt, strict=True))
+        groups = additive_groups(inducing_variable, kernel, q, whiten=whiten)
+    else:
+        joint_q = posterior.q_mu, posterior.q_sqrt
+        groups = joint_groups(inducing_variable, kernel, joint_q, whiten=whiten)
+    return kernel, mean_function, [_of_group(group, draws) for group in groups]
 
-    function: PriorSample | None
-    variables: tf.Tensor
+
+def _frozen(*objects: Any) -> tuple[Any, ...]:
+    """Copies that later training does not change. They share parts as the originals do. Where a
+    kernel sums over a random sample of an orbit, the copy sums over the whole orbit, so that a
+    function has one value at each place."""
+    holder = tf.Module()
+    holder.objects = list(objects)
+    copied = gpflow.utilities.deepcopy(holder)
+    take_whole_orbits(copied)
+    return tuple(copied.objects)
 
 
-def draws_of_latents(latents: LatentGPs, num_latents: int, draws: Draws) -> Draws:
+def _of_prior(latents: LatentGPs, draws: Draws) -> LatentFunctions:
+    number = len(latents.positions or (0,))
+    prior = prior_sample(latents.kernel, _of_latents(draws, latents, number))
+    return LatentFunctions(latents, draws.num_samples, number, prior)
+
+
+def _of_latents(draws: Draws, latents: LatentGPs, num_latents: int) -> Draws:
     """The draws for a function of each latent GP in every sample."""
     columns = draws.num_columns
     if columns is None:
@@ -107,33 +159,59 @@ def draws_of_latents(latents: LatentGPs, num_latents: int, draws: Draws) -> Draw
     return replace(draws, num_samples=draws.num_samples * num_latents, num_columns=columns)
 
 
-def _jitter_noise(with_jitter: tf.Tensor, without: tf.Tensor, draws: Draws) -> tf.Tensor:
-    """Noise ``[M, S L]`` of the variances that the jitter is, given both diagonals."""
-    variances = np.maximum(as_array(with_jitter - without), 0)
-    noise = draws.rng.standard_normal((len(variances), draws.num_samples))
-    return constant(np.sqrt(variances)[:, None] * noise)
+def _condition(
+    latents: LatentGPs,
+    num_latents: int,
+    solve: Solve,
+    variances: Array,
+    drawn: Callable[[], tf.Tensor],
+    draws: Draws,
+    *,
+    whole: bool = False,
+) -> LatentFunctions:
+    """Functions whose inducing variables are those drawn.
+
+    :param latents: With one or several inducing variables, M in all.
+    :param solve: Multiplies by ``L^{-1}``, or by its transpose if ``adjoint=True``, where
+        ``L L^T`` is the covariance of all inducing variables, noise included.
+    :param variances: That of the noise of each of them, ``[M]``.
+    :param drawn: Draws ``L^{-1} u``, ``[M, S L]``; called after the prior is drawn.
+    :param whole: Whether the first inducing variable explains the whole prior: what it subtracts
+        from f' is f', with the noise of its jitter.
+    """
+    kernel, blocks = latents.kernel, latents.inducing_variables
+    own = _of_latents(draws, latents, num_latents)
+    prior = None if whole else prior_sample(kernel, own)
+    known = int(blocks[0].num_inducing) if whole else 0
+    noise = own.rng.standard_normal((len(variances) - known, own.num_samples))
+    noise *= np.sqrt(variances[known:])[:, None]
+    variables = constant(np.pad(noise, [(known, 0), (0, 0)]))
+    if prior is not None:
+        projected = [project(block, kernel, prior) for block in blocks]
+        variables += tf.transpose(tf.concat(projected, axis=1))
+    weights = tf.transpose(solve(drawn() - solve(variables), adjoint=True))
+    sizes = [int(block.num_inducing) for block in blocks]
+    updates = list(zip(blocks, tf.split(weights, sizes, axis=1), strict=True))
+    return LatentFunctions(latents, draws.num_samples, num_latents, prior, updates)
 
 
-def operator_of(inducing_variable: InducingVariables, kernel: Kernel) -> tf.linalg.LinearOperator:
-    """Kuu as an operator, with GPflow's jitter if it has to be factorised."""
-    return Kuu_operator(inducing_variable, kernel, jitter=gpflow.config.default_jitter())
+def _of_jitter(diagonal: Callable[[float], tf.Tensor]) -> Array:
+    """The variances that jitter adds to a diagonal."""
+    found: Array = as_array(diagonal(gpflow.config.default_jitter()) - diagonal(0.0))
+    return np.maximum(found, 0)
 
 
-def joint_draw(inducing_variable: InducingVariables, kernel: Kernel, draws: Draws) -> JointDraw:
-    """A function of the prior, and the values of the inducing variables for it."""
-    if is_whole_sum(inducing_variable, kernel):
-        size = int(inducing_variable.num_inducing)
-        return JointDraw(None, constant(np.zeros([size, draws.num_samples])))
-    function = prior_sample(kernel, draws)
-    variables = tf.transpose(project(inducing_variable, kernel, function))
-    with_jitter = operator_of(inducing_variable, kernel).diag_part()
-    noise = _jitter_noise(with_jitter, Kuu_operator(inducing_variable, kernel).diag_part(), draws)
-    return JointDraw(function, variables + noise)
+def _of_operator(inducing_variable: InducingVariables, kernel: Kernel) -> tuple[Solve, Array]:
+    """How to solve with the root of Kuu, and the jitter in it."""
+
+    def operator(jitter: float) -> tf.linalg.LinearOperator:
+        return Kuu_operator(inducing_variable, kernel, jitter=jitter)
+
+    root = square_root(operator(gpflow.config.default_jitter()))
+    return root.solve, _of_jitter(lambda jitter: operator(jitter).diag_part())
 
 
-def draw_q(
-    mean: tf.Tensor, root: tf.Tensor | None, num_samples: int, rng: np.random.Generator
-) -> tf.Tensor:
+def _draw(mean: tf.Tensor, root: tf.Tensor | None, draws: Draws) -> tf.Tensor:
     """Draws of q, ``[M, S L]``.
 
     :param mean: ``[M, L]``.
@@ -142,55 +220,12 @@ def draw_q(
     """
     mean = tf.convert_to_tensor(mean)
     size, latents = map(int, mean.shape)
-    found = tf.tile(mean[:, None, :], [1, num_samples, 1])  # [M, S, L]
+    found = tf.tile(mean[:, None, :], [1, draws.num_samples, 1])  # [M, S, L]
     if root is not None:
-        root = tf.convert_to_tensor(root)
-        noise = constant(rng.standard_normal((latents, size, num_samples)))
-        if root.shape.rank == 2:
-            noise = tf.transpose(root)[:, :, None] * noise
-        else:
-            noise = tf.matmul(root, noise)
+        noise = constant(draws.rng.standard_normal((latents, size, draws.num_samples)))
+        noise = tf.transpose(root)[:, :, None] * noise if root.shape.rank == 2 else root @ noise
         found += tf.transpose(noise, [1, 2, 0])
-    return tf.reshape(found, [size, num_samples * latents])
-
-
-def condition(
-    latents: LatentGPs,
-    num_latents: int,
-    draw_u: Callable[[], tf.Tensor],
-    draws: Draws,
-    *,
-    whitened: bool,
-) -> LatentFunctions:
-    """Functions whose inducing variables are drawn from q.
-
-    :param latents: With one inducing variable.
-    :param num_latents: L.
-    :param draw_u: Draws of q, ``[M, S L]``.
-    :param whitened: Whether these are of the whitened variables.
-    """
-    (inducing_variable,), kernel = latents.inducing_variables, latents.kernel
-    prior = joint_draw(inducing_variable, kernel, draws_of_latents(latents, num_latents, draws))
-    root = square_root(operator_of(inducing_variable, kernel))
-    if whitened:
-        difference = draw_u() - root.solve(prior.variables)
-    else:
-        difference = root.solve(draw_u() - prior.variables)
-    weights = tf.transpose(root.solve(difference, adjoint=True))
-    update = Update(inducing_variable, kernel, weights)
-    return LatentFunctions(latents, draws.num_samples, num_latents, prior.function, [update])
-
-
-def condition_group(group: BlockGroup, draws: Draws) -> LatentFunctions:
-    """Functions of latent GPs with blocks of inducing variables, each with its own q."""
-    q = [(mean, _lower(root)) for mean, root in group.q]
-
-    def draw_u() -> tf.Tensor:
-        parts = [draw_q(mean, root, draws.num_samples, draws.rng) for mean, root in q]
-        return tf.concat(parts, axis=0)
-
-    num_latents = int(q[0][0].shape[1])
-    return condition(group.latents, num_latents, draw_u, draws, whitened=group.whiten)
+    return tf.reshape(found, [size, -1])
 
 
 def _lower(root: tf.Tensor | None) -> tf.Tensor | None:
@@ -201,77 +236,120 @@ def _lower(root: tf.Tensor | None) -> tf.Tensor | None:
     return root if root.shape.rank == 2 else tf.linalg.band_part(root, -1, 0)
 
 
-def condition_orthogonal(group: OrthogonalGroup, draws: Draws) -> LatentFunctions:
-    """Functions of latent GPs with an orthogonal pair of inducing variables: u' and v' of the
-    function of the prior are replaced, one after the other
-    (:mod:`interdomain.posteriors.orthogonal_terms` has the notation)."""
-    assert group.q is not None
-    pair, kernel, q = group.pair, group.latents.kernel, group.q
-    num_latents = int(q.q_mu.shape[1])
-    of_latents = draws_of_latents(group.latents, num_latents, draws)
-    prior = joint_draw(pair.base, kernel, of_latents)
-    roots = factorise(pair, kernel)
+def _of_group(group: BlockGroup, draws: Draws) -> LatentFunctions:
+    """Functions of latent GPs with blocks of inducing variables, each with its own q."""
+    latents = group.latents
+    pair = latents.inducing_variables[0], latents.kernel
+    solve, variances = _of_operator(*pair)
 
-    def solve(root: Root, columns: tf.Tensor, *, adjoint: bool = False) -> tf.Tensor:
-        return root.solve(columns[None], adjoint=adjoint)[0]
+    def drawn() -> tf.Tensor:
+        blocks = [_draw(mean, _lower(root), draws) for mean, root in group.q]
+        values = tf.concat(blocks, axis=0)
+        return values if group.whiten else solve(values)
 
-    def drawn(root: Root, mean: tf.Tensor, q_root: tf.Tensor | None) -> tf.Tensor:
-        values = draw_q(mean, _lower(q_root), draws.num_samples, draws.rng)
-        return values if group.whiten else solve(root, values)
+    number = int(group.q[0][0].shape[1])
+    return _condition(latents, number, solve, variances, drawn, draws, whole=is_whole_sum(*pair))
 
-    cross = roots.cross[0]
-    white = solve(roots.base, prior.variables)
-    if prior.function is None:  # u is all there is of f
-        values = tf.matmul(Kvu(pair.orthogonal, pair.base, kernel), tf.zeros_like(white))
-    else:
-        values = tf.transpose(project(pair.orthogonal, kernel, prior.function))
-    with_jitter, without = (
-        tf.linalg.diag_part(Kuu(pair.orthogonal, kernel, jitter=jitter))
-        for jitter in (gpflow.config.default_jitter(), 0.0)
+
+def _of_regression(posterior: GPRPosterior | SGPRPosterior, draws: Draws) -> Parts:
+    """The rows of the data are observed with noise, or inducing variables have the optimal q."""
+    X = tf.convert_to_tensor(posterior.X_data)
+    assert posterior.mean_function is not None
+    errors = posterior.Y_data - posterior.mean_function(X)
+    noise = posterior.likelihood.variance_at(X)[:, 0]
+    is_sparse = isinstance(posterior, SGPRPosterior)
+    kernel, mean_function, inducing_variable = _frozen(
+        posterior.kernel,
+        posterior.mean_function,
+        posterior.inducing_variable if is_sparse else InducingPoints(X),
     )
-    values += _jitter_noise(with_jitter, without, of_latents)
-    white_rest = solve(roots.orthogonal, values - tf.matmul(cross, white, transpose_a=True))
-
-    base = drawn(roots.base, q.q_mu, q.q_sqrt) - white
-    if q.q_sqrt_orthogonal is None:  # the prior's covariance
-        rest = drawn(roots.orthogonal, q.q_mu_orthogonal, None)
-        noise = of_latents.rng.standard_normal(tuple(map(int, rest.shape)))
-        rest += constant(noise) - white_rest
+    latents = LatentGPs(kernel, (inducing_variable,))
+    if is_sparse:
+        whole = is_whole_sum(inducing_variable, kernel)
+        solve, variances = _of_operator(inducing_variable, kernel)
+        q = _optimal_q(solve(Kuf(inducing_variable, kernel, X)), errors, noise)
     else:
-        rest = drawn(roots.orthogonal, q.q_mu_orthogonal, q.q_sqrt_orthogonal) - white_rest
-    rest = solve(roots.orthogonal, rest, adjoint=True)
-    base = solve(roots.base, base - tf.matmul(cross, rest), adjoint=True)
-    updates = [
-        Update(pair.base, kernel, tf.transpose(base)),
-        Update(pair.orthogonal, kernel, tf.transpose(rest)),
-    ]
-    return LatentFunctions(group.latents, draws.num_samples, num_latents, prior.function, updates)
+        whole = False
+        matrix = kernel(X)
+        matrix = tf.linalg.set_diag(matrix, tf.linalg.diag_part(matrix) + noise)
+        solve, variances = square_root(full_operator(matrix)).solve, as_array(noise)
+        q = solve(errors), None
+    number = int(errors.shape[1])
+    found = _condition(
+        latents, number, solve, variances, lambda: _draw(*q, draws), draws, whole=whole
+    )
+    return kernel, mean_function, [found]
 
 
-def condition_on_rows(
-    latents: LatentGPs,
-    X: tf.Tensor,
-    errors: tf.Tensor,
-    noise_variances: tf.Tensor,
-    draws: Draws,
-) -> LatentFunctions:
-    """Functions of latent GPs that are observed at rows of data, with noise: exact GP regression.
+def _optimal_q(
+    features: tf.Tensor, errors: tf.Tensor, noise: tf.Tensor
+) -> tuple[tf.Tensor, tf.Tensor]:
+    """The optimal q of whitened variables: mean ``[M, P]``, and a root ``[1, M, M]`` of the
+    covariance, which is ``B^{-1}`` for ``B = I + A A^T`` and ``A = L^{-1} Kuf / sigma`` (Titsias
+    2009, *Variational learning of inducing variables in sparse Gaussian processes*).
 
-    :param X: ``[N, D]``.
-    :param errors: Targets less the mean function, ``[N, L]``.
-    :param noise_variances: ``[N]``.
+    :param features: ``L^{-1} Kuf``, ``[M, N]``.
+    :param errors: Targets less the mean function, ``[N, P]``.
+    :param noise: The variance of each row, ``[N]``.
     """
-    kernel, num_latents = latents.kernel, int(errors.shape[1])
-    points = InducingPoints(X)
-    placed = replace(latents, inducing_variables=(points,))
-    of_latents = draws_of_latents(placed, num_latents, replace(draws, num_columns=X.shape[1]))
-    function = prior_sample(kernel, of_latents)
-    noise = constant(draws.rng.standard_normal((int(X.shape[0]), of_latents.num_samples)))
-    seen = tf.transpose(project(points, kernel, function))
-    seen += tf.sqrt(noise_variances)[:, None] * noise
-    matrix = kernel(X)
-    matrix = tf.linalg.set_diag(matrix, tf.linalg.diag_part(matrix) + noise_variances)
-    differences = draw_q(errors, None, draws.num_samples, draws.rng) - seen
-    weights = tf.linalg.cholesky_solve(tf.linalg.cholesky(matrix), differences)
-    update = Update(points, kernel, tf.transpose(weights))
-    return LatentFunctions(placed, draws.num_samples, num_latents, function, [update])
+    A = features / tf.sqrt(noise)
+    identity = tf.eye(tf.shape(A)[0], dtype=A.dtype)
+    factor = tf.linalg.cholesky(identity + tf.matmul(A, A, transpose_b=True))
+    columns = tf.matmul(A, errors / tf.sqrt(noise)[:, None])
+    mean = tf.linalg.cholesky_solve(factor, columns)
+    return mean, tf.linalg.triangular_solve(factor, identity, adjoint=True)[None]
+
+
+def _of_orthogonal_posterior(posterior: OrthogonalPosterior, draws: Draws) -> Parts:
+    kernel, base, orthogonal, mean_function = _frozen(
+        posterior.kernel, *posterior.pair, posterior.mean_function
+    )
+    pair = OrthogonalPair(base, orthogonal)
+    groups = orthogonal_groups(pair, kernel, posterior.q, whiten=posterior.whiten)
+    return kernel, mean_function, [_of_orthogonal(group, draws) for group in groups]
+
+
+def _of_orthogonal(group: OrthogonalGroup, draws: Draws) -> LatentFunctions:
+    """Functions of latent GPs with an orthogonal pair of inducing variables: u' and v' of f'
+    are replaced (:mod:`interdomain.posteriors.orthogonal_terms` has the notation)."""
+    assert group.q is not None
+    q, (base, orthogonal), kernel = group.q, group.pair, group.latents.kernel
+    roots = factorise(group.pair, kernel)
+    _, of_base = _of_operator(base, kernel)
+    rest = _of_jitter(lambda jitter: tf.linalg.diag_part(Kuu(orthogonal, kernel, jitter=jitter)))
+
+    def drawn() -> tf.Tensor:
+        u = _draw(q.q_mu, _lower(q.q_sqrt), draws)
+        v = _draw(q.q_mu_orthogonal, _lower(q.q_sqrt_orthogonal), draws)
+        if not group.whiten:
+            u, v = roots.base.solve(u[None])[0], roots.orthogonal.solve(v[None])[0]
+        if q.q_sqrt_orthogonal is None:  # the prior's covariance
+            v += constant(draws.rng.standard_normal(tuple(map(int, v.shape))))
+        return tf.concat([u, v], axis=0)
+
+    return _condition(
+        group.latents,
+        int(q.q_mu.shape[1]),
+        _solve_with(roots),
+        np.concatenate([of_base, rest]),
+        drawn,
+        draws,
+        whole=is_whole_sum(base, kernel),
+    )
+
+
+def _solve_with(roots: Roots) -> Solve:
+    """How to solve with the root ``[[L_u, 0], [B^T, L_v]]`` of the covariance of u and v."""
+    size = int(roots.cross.shape[1])
+
+    def solve(columns: tf.Tensor, *, adjoint: bool = False) -> tf.Tensor:
+        u, v = columns[None, :size], columns[None, size:]
+        if adjoint:
+            v = roots.orthogonal.solve(v, adjoint=True)
+            u = roots.base.solve(u - tf.matmul(roots.cross, v), adjoint=True)
+        else:
+            u = roots.base.solve(u)
+            v = roots.orthogonal.solve(v - tf.matmul(roots.cross, u, transpose_a=True))
+        return tf.concat([u[0], v[0]], axis=0)
+
+    return solve

@@ -15,9 +15,8 @@ from ..covariances.latents import in_order
 from ..kernels._columns import with_columns
 from ..linalg.chunks import map_rows
 from ..posteriors.blockwise import as_inputs
-from .draws import Draws
-from .priors import MOST_ENTRIES
-from .sources import Parts, function_parts
+from .conditioning import Parts, functions_of
+from .priors import MOST_ENTRIES, Draws
 
 
 class FunctionSamples:
@@ -37,10 +36,10 @@ class FunctionSamples:
     @property
     def num_outputs(self) -> int:
         """The number P of outputs."""
-        kernel = self._parts.kernel
+        kernel, _, latents = self._parts
         if isinstance(kernel, LinearCoregionalization):
             return int(kernel.W.shape[0])
-        return sum(of.num_latents for of in self._parts.latents)
+        return sum(of.num_latents for of in latents)
 
     @check_shapes(
         "X: [N, D]",
@@ -51,8 +50,8 @@ class FunctionSamples:
 
         Many rows are computed in batches, in the gradient too, so that memory stays bounded.
         """
-        X = with_columns(as_inputs(self._parts.kernel, X), self._num_columns)
-        entries = sum(of.entries_per_row for of in self._parts.latents)
+        X = with_columns(as_inputs(self._parts[0], X), self._num_columns)
+        entries = sum(of.entries_per_row for of in self._parts[2])
         by_rows = map_rows(self._of_rows, X, [], max(1, MOST_ENTRIES // entries))
         return tf.transpose(by_rows, [1, 0, 2])
 
@@ -87,11 +86,9 @@ def sample_functions(
 
     Every function has random features of its own. So the mean and the covariance of the functions
     are exactly those of the posterior, however few features there are; with more features, the
-    distribution of a function is closer to Gaussian. Where the kernel is a product, a function is a
-    sum of F products, and S functions of N rows take ``S F N`` numbers of each factor: with
-    ``num_features=100`` a tenth of the default. The spectrum of a zonal kernel is cut
-    off at degree 128. The variance of higher degrees, which is small except for rough kernels, is
-    added to the last degree.
+    distribution of a function is closer to Gaussian. The spectrum of a zonal kernel is cut off at
+    degree 128. The variance of higher degrees, which is small except for rough kernels, is added to
+    the last degree.
 
     >>> import gpflow, numpy as np, interdomain as idm
     >>> X = np.random.default_rng(0).uniform(-1, 1, size=[50, 1])
@@ -128,4 +125,4 @@ def sample_functions(
             "functions before, and evaluate them in it."
         )
     draws = Draws(np.random.default_rng(seed), num_samples, num_features, input_dim)
-    return FunctionSamples(function_parts(model, draws), num_samples, input_dim)
+    return FunctionSamples(functions_of(model, draws), num_samples, input_dim)

@@ -7,37 +7,82 @@ functions of a posterior (:mod:`interdomain.sampling.conditioning`).
 
 from __future__ import annotations
 
-import abc
+from collections.abc import Callable
+from dataclasses import dataclass
 from functools import singledispatch
 from typing import NoReturn
 
+import gpflow
+import numpy as np
 import tensorflow as tf
+from gpflow.base import TensorType
 from gpflow.inducing_variables import InducingPoints, InducingVariables
 from gpflow.kernels import Kernel, Polynomial, White
 from gpflow.utilities import Dispatcher
 
 from ..linalg.chunks import map_rows
-from .draws import Draws
+from ..sphere._typing import Array
 
 MOST_ENTRIES = 2**24
 """Numbers that are held at a time, at most."""
 
 
-class PriorSample(abc.ABC):
-    """Functions drawn from a GP prior: sums of a fixed number of features, to be evaluated
-    anywhere."""
+@dataclass(frozen=True)
+class Draws:
+    """The random number generator for drawing functions, and how many are drawn.
 
-    @abc.abstractmethod
-    def __call__(self, X: tf.Tensor) -> tf.Tensor:
-        """The values of all functions, ``[S, N]``.
+    :ivar rng: The generator.
+    :ivar num_samples: The number S of functions.
+    :ivar num_features: The number F of random features that each function is a sum of. Every
+        function has features of its own, so that the covariance of functions has no bias, however
+        few features there are.
+    :ivar num_columns: The number of columns of X; None if it is not known. Some kernels do not
+        know it themselves.
+    """
 
-        :param X: ``[N, D]``, with all columns, as ``kernel(X)`` takes them.
-        """
+    rng: np.random.Generator
+    num_samples: int
+    num_features: int
+    num_columns: int | None = None
 
     @property
-    @abc.abstractmethod
-    def entries_per_row(self) -> int:
-        """How many numbers are held for each row of X."""
+    def shape(self) -> tuple[int, int]:
+        """``(S, F)``."""
+        return self.num_samples, self.num_features
+
+    def count_columns(self, kernel: Kernel) -> int:
+        """The number of columns that a kernel sees.
+
+        :raises ValueError: If it depends on a number of columns of X that is not known.
+        """
+        dims = kernel.active_dims
+        if not isinstance(dims, slice):
+            return len(dims)
+        if self.num_columns is not None:
+            return len(range(*dims.indices(self.num_columns)))
+        lengthscales = getattr(kernel, "lengthscales", None)
+        if lengthscales is not None and lengthscales.shape.rank:
+            return int(lengthscales.shape[0])
+        raise ValueError(
+            f"input_dim must be given, as neither {type(kernel).__name__} nor its inducing "
+            "variables say how many columns X has, found None; pass the number of columns."
+        )
+
+
+class PriorSample:
+    """Functions drawn from a GP prior, to be evaluated anywhere.
+
+    :param values: From X ``[N, D]``, with all columns, as ``kernel(X)`` takes them, to the values
+        of all functions, ``[S, N]``.
+    :param entries_per_row: How many numbers are held for each row of X.
+    """
+
+    def __init__(self, values: Callable[[tf.Tensor], tf.Tensor], entries_per_row: int) -> None:
+        self._values, self.entries_per_row = values, entries_per_row
+
+    def __call__(self, X: tf.Tensor) -> tf.Tensor:
+        """The values of all functions, ``[S, N]``."""
+        return self._values(X)
 
     def by_rows(self, X: tf.Tensor) -> tf.Tensor:
         """The same values as a call, computed in batches of rows so that memory stays bounded."""
@@ -106,3 +151,13 @@ def project_points(
 ) -> tf.Tensor:
     """Values at the points."""
     return sample.by_rows(tf.convert_to_tensor(inducing_variable.Z))
+
+
+def constant(values: Array) -> tf.Tensor:
+    """A tensor in ``gpflow.default_float()``."""
+    return tf.constant(values, gpflow.default_float())
+
+
+def as_array(value: TensorType) -> Array:
+    """A parameter or a tensor as an array, in double precision."""
+    return np.array(tf.convert_to_tensor(value), np.float64)

@@ -9,29 +9,44 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from functools import partial, singledispatch
+from functools import partial, reduce, singledispatch
+from typing import Any, TypeAlias
 
 import numpy as np
 import tensorflow as tf
 from gpflow.kernels import (
+    Constant,
     Cosine,
     Exponential,
+    Kernel,
     Matern12,
     Matern32,
     Matern52,
     Periodic,
+    Product,
     RationalQuadratic,
     SquaredExponential,
     Stationary,
 )
 from scipy.stats import t as student
 
+from ..covariances.interval_fourier_features import (
+    INVERSE_ROOTS,
+    derivatives_at_ends,
+    matern_order,
+    noise_density,
+    rate_of,
+)
+from ..inducing_variables import IntervalFourierFeatures
 from ..kernels._columns import select_columns
-from ..kernels.periodic.spectral_density import matern_order
 from ..kernels.spectral.spectral_mixture import SpectralComponent
 from ..sphere._typing import Array
-from .draws import Draws, as_array, as_float, constant
-from .priors import PriorSample, prior_sample
+from .priors import Draws, PriorSample, as_array, constant, prior_sample, project, raise_unknown
+
+ComplexArray: TypeAlias = np.ndarray[Any, np.dtype[np.complex128]]
+Shape: TypeAlias = tuple[int, ...]
+
+_MATERNS = (Matern12, Matern32, Matern52)
 
 
 class Waves(PriorSample):
@@ -51,71 +66,76 @@ class Waves(PriorSample):
         sines: Array,
     ) -> None:
         self.frequencies, self.cosines, self.sines = frequencies, cosines, sines
-        self._columns = columns
-        self._frequencies = constant(frequencies)
-        self._weights = constant(np.stack([cosines, sines]))[:, :, None]
+        angular, weights = constant(frequencies), constant(np.stack([cosines, sines]))[:, :, None]
 
-    @property
-    def entries_per_row(self) -> int:
-        return 3 * self.cosines.size
+        def values(X: tf.Tensor) -> tf.Tensor:
+            angles = tf.matmul(angular, columns(X)[None], transpose_b=True)
+            found = tf.matmul(weights[0], tf.cos(angles)) + tf.matmul(weights[1], tf.sin(angles))
+            return found[:, 0]
 
-    def __call__(self, X: tf.Tensor) -> tf.Tensor:
-        angles = tf.matmul(self._frequencies, self._columns(X)[None], transpose_b=True)
-        cosines, sines = self._weights[0], self._weights[1]
-        values = tf.matmul(cosines, tf.cos(angles)) + tf.matmul(sines, tf.sin(angles))
-        return values[:, 0]
+        super().__init__(values, 3 * cosines.size)
+
+
+Spectrum: TypeAlias = tuple[Callable[[tf.Tensor], tf.Tensor], Array, Array]
 
 
 @singledispatch
-def unit_frequencies(
-    kernel: Stationary, rng: np.random.Generator, shape: tuple[int, ...], num_columns: int
+def spectrum(kernel: Kernel, draws: Draws) -> Spectrum:
+    """Frequencies drawn from a spectral density: the columns of X that they belong to, angular
+    frequencies ``[S, F, D]``, and amplitudes ``[S, F]``. The mean over the frequencies of
+    ``amplitude^2 cos(w^T (x - x'))`` is the kernel.
+
+    :raises ValueError: For a kernel whose spectral density is not known.
+    """
+    raise_unknown(kernel)
+
+
+def prior_sample_waves(kernel: Kernel, draws: Draws) -> PriorSample:
+    """Random Fourier features, with normal weights."""
+    columns, frequencies, amplitudes = spectrum(kernel, draws)
+    weights = draws.rng.standard_normal((2, *draws.shape)) * amplitudes
+    weights /= math.sqrt(draws.num_features)
+    return Waves(columns, frequencies, weights[0], weights[1])
+
+
+for _kind in (Stationary, SpectralComponent, Periodic, Constant, Product):
+    prior_sample.register(_kind, prior_sample_waves)
+
+
+def _unit_frequencies(
+    kernel: Stationary, rng: np.random.Generator, shape: Shape, num_columns: int
 ) -> tuple[Array, Array | float]:
     """Angular frequencies ``[*shape, D]`` for a lengthscale of one, and the amplitudes ``[*shape]``
     of sinusoids whose mean is the kernel of variance one.
 
-    :raises ValueError: For a kernel of another family.
+    :raises ValueError: For another kernel.
     """
-    raise ValueError(
-        f"kernel: no frequencies can be drawn for {type(kernel).__name__}, whose spectral density "
-        "is not known; use Matern12, Matern32, Matern52, SquaredExponential, Exponential, "
-        "RationalQuadratic or Cosine of gpflow.kernels."
-    )
+    if isinstance(kernel, Cosine):
+        return np.full((*shape, num_columns), 2 * np.pi), 1.0
+    if isinstance(kernel, Exponential):  # a Matern-1/2 kernel of twice the lengthscale
+        frequencies, amplitudes = _matern_frequencies(1, rng, shape, num_columns)
+        return frequencies / 2, amplitudes
+    if isinstance(kernel, _MATERNS):
+        return _matern_frequencies(2 * matern_order(kernel) + 1, rng, shape, num_columns)
+    if isinstance(kernel, RationalQuadratic):
+        # A mixture of squared exponentials, whose precisions are gamma distributed.
+        alpha = float(as_array(kernel.alpha))
+        roots = np.sqrt(rng.gamma(alpha, 1 / alpha, size=shape))
+        return roots[..., None] * rng.standard_normal((*shape, num_columns)), 1.0
+    if isinstance(kernel, SquaredExponential):
+        return rng.standard_normal((*shape, num_columns)), 1.0
+    raise_unknown(kernel)
 
 
-@unit_frequencies.register(SquaredExponential)
-def unit_frequencies_squared_exponential(
-    kernel: SquaredExponential,
-    rng: np.random.Generator,
-    shape: tuple[int, ...],
-    num_columns: int,
-) -> tuple[Array, float]:
-    """Normal."""
-    return rng.standard_normal((*shape, num_columns)), 1.0
-
-
-@unit_frequencies.register(RationalQuadratic)
-def unit_frequencies_rational_quadratic(
-    kernel: RationalQuadratic, rng: np.random.Generator, shape: tuple[int, ...], num_columns: int
-) -> tuple[Array, float]:
-    """A mixture of squared exponentials, whose precisions are gamma distributed."""
-    alpha = as_float(kernel.alpha)
-    precisions = rng.gamma(alpha, 1 / alpha, size=shape)
-    return np.sqrt(precisions)[..., None] * rng.standard_normal((*shape, num_columns)), 1.0
-
-
-@unit_frequencies.register(Matern12)
-@unit_frequencies.register(Matern32)
-@unit_frequencies.register(Matern52)
-def unit_frequencies_matern(
-    kernel: Stationary, rng: np.random.Generator, shape: tuple[int, ...], num_columns: int
+def _matern_frequencies(
+    degrees: int, rng: np.random.Generator, shape: Shape, num_columns: int
 ) -> tuple[Array, Array | float]:
-    """Student's t of 2 nu degrees of freedom.
+    """Student's t of ``degrees = 2 nu`` degrees of freedom.
 
     Those of one column are drawn from a Cauchy distribution, and amplitudes make up for it: the
     derivatives of functions, and what features of an interval are of them, then have finite fourth
     moments, and estimates of their covariances finite errors.
     """
-    degrees = 2 * matern_order(type(kernel))
     if num_columns == 1 and degrees > 1:
         frequencies = rng.standard_cauchy((*shape, 1))
         ratios = student.pdf(frequencies[..., 0], degrees) / student.pdf(frequencies[..., 0], 1)
@@ -124,63 +144,35 @@ def unit_frequencies_matern(
     return rng.standard_normal((*shape, num_columns)) / scales[..., None], 1.0
 
 
-@unit_frequencies.register(Exponential)
-def unit_frequencies_exponential(
-    kernel: Exponential, rng: np.random.Generator, shape: tuple[int, ...], num_columns: int
-) -> tuple[Array, Array | float]:
-    """GPflow's is a Matern-1/2 kernel of twice the lengthscale."""
-    frequencies, amplitudes = unit_frequencies_matern(Matern12(), rng, shape, num_columns)
-    return frequencies / 2, amplitudes
-
-
-@unit_frequencies.register(Cosine)
-def unit_frequencies_cosine(
-    kernel: Cosine, rng: np.random.Generator, shape: tuple[int, ...], num_columns: int
-) -> tuple[Array, float]:
-    """One frequency."""
-    return np.full((*shape, num_columns), 2 * np.pi), 1.0
-
-
-def random_waves(
-    draws: Draws,
-    columns: Callable[[tf.Tensor], tf.Tensor],
-    frequencies: Array,
-    amplitudes: Array | float,
-) -> Waves:
-    """Sinusoids of these frequencies, with normal weights.
-
-    :param amplitudes: The root of each one's variance, were it the only one; ``[S, F]``, or one
-        number.
-    """
-    weights = draws.weights(2, *draws.shape) * (amplitudes / math.sqrt(draws.num_features))
-    return Waves(columns, frequencies, weights[0], weights[1])
-
-
-@prior_sample.register(Stationary)
-def prior_sample_stationary(kernel: Stationary, draws: Draws) -> PriorSample:
-    """Random Fourier features."""
+@spectrum.register(Stationary)
+def spectrum_stationary(kernel: Stationary, draws: Draws) -> Spectrum:
+    """That of lengthscale one, stretched."""
     number = draws.count_columns(kernel)
-    frequencies, amplitudes = unit_frequencies(kernel, draws.rng, draws.shape, number)
+    frequencies, amplitudes = _unit_frequencies(kernel, draws.rng, draws.shape, number)
     frequencies = frequencies / as_array(kernel.lengthscales)
-    amplitudes = amplitudes * math.sqrt(as_float(kernel.variance))
-    return random_waves(draws, partial(select_columns, kernel), frequencies, amplitudes)
+    amplitudes = amplitudes * np.sqrt(as_array(kernel.variance))
+    return partial(select_columns, kernel), frequencies, amplitudes
 
 
-@prior_sample.register(SpectralComponent)
-def prior_sample_spectral(kernel: SpectralComponent, draws: Draws) -> PriorSample:
+@spectrum.register(SpectralComponent)
+def spectrum_of_component(kernel: SpectralComponent, draws: Draws) -> Spectrum:
     """Normal frequencies about the peak; those about its mirror image have the same cosine."""
-    lag = as_array(kernel.lag_matrix())
-    spread = draws.rng.standard_normal((*draws.shape, kernel.dimension)) @ np.linalg.cholesky(lag).T
+    root = np.linalg.cholesky(as_array(kernel.lag_matrix()))
+    spread = draws.rng.standard_normal((*draws.shape, kernel.dimension)) @ root.T
     frequencies = 2 * np.pi * (spread + as_array(kernel.frequency))
-    amplitude = math.sqrt(as_float(kernel.variance))
-    return random_waves(draws, partial(select_columns, kernel), frequencies, amplitude)
+    return partial(select_columns, kernel), frequencies, np.sqrt(as_array(kernel.variance))
 
 
-@prior_sample.register(Periodic)
-def prior_sample_periodic(kernel: Periodic, draws: Draws) -> PriorSample:
-    """Functions of GPflow's periodic kernel: those of the base kernel, on circles of radius 1/2.
+@spectrum.register(Constant)
+def spectrum_constant(kernel: Constant, draws: Draws) -> Spectrum:
+    """Waves in no column at all."""
+    return lambda X: X[:, :0], np.zeros([*draws.shape, 0]), np.sqrt(as_array(kernel.variance))
 
-    The chords of such a circle are the sines that the periodic kernel is made of.
+
+@spectrum.register(Periodic)
+def spectrum_periodic(kernel: Periodic, draws: Draws) -> Spectrum:
+    """That of the base kernel, on circles of radius 1/2: the chords of such a circle are the sines
+    that the periodic kernel is made of.
 
     :raises ValueError: For a kernel that is not a function of the sum of their squares.
     """
@@ -192,12 +184,66 @@ def prior_sample_periodic(kernel: Periodic, draws: Draws) -> PriorSample:
             "of sines, not of their squares, and no features of it are known; use a product of "
             "Periodic kernels of one column each, or a SquaredExponential base kernel."
         )
-    frequencies, amplitudes = unit_frequencies(base, draws.rng, draws.shape, 2 * number)
-    amplitudes = amplitudes * math.sqrt(as_float(base.variance))
-    return random_waves(draws, partial(_on_circles, kernel), frequencies, amplitudes)
+
+    def on_circles(X: tf.Tensor) -> tf.Tensor:
+        angles = 2 * np.pi * select_columns(base, X) / kernel.period
+        radii = 0.5 / base.lengthscales
+        return tf.concat([radii * tf.cos(angles), radii * tf.sin(angles)], axis=-1)
+
+    frequencies, amplitudes = _unit_frequencies(base, draws.rng, draws.shape, 2 * number)
+    return on_circles, frequencies, amplitudes * np.sqrt(as_array(base.variance))
 
 
-def _on_circles(kernel: Periodic, X: tf.Tensor) -> tf.Tensor:
-    angles = 2 * np.pi * select_columns(kernel.base_kernel, X) / kernel.period
-    radii = 0.5 / kernel.base_kernel.lengthscales
-    return tf.concat([radii * tf.cos(angles), radii * tf.sin(angles)], axis=-1)
+@spectrum.register(Product)
+def spectrum_product(kernel: Product, draws: Draws) -> Spectrum:
+    """Frequencies of all factors side by side: ``cos(a + b)`` has the mean of ``cos a cos b`` where
+    the signs of the frequencies of each factor are random."""
+    columns, frequencies, amplitudes = zip(
+        *(spectrum(part, draws) for part in kernel.kernels), strict=True
+    )
+    signs = (draws.rng.integers(0, 2, size=(*draws.shape, 1)) * 2 - 1 for _ in frequencies)
+    signed = [sign * own for sign, own in zip(signs, frequencies, strict=True)]
+    return (
+        lambda X: tf.concat([select(X) for select in columns], axis=-1),
+        np.concatenate(signed, axis=-1),
+        reduce(np.multiply, amplitudes),
+    )
+
+
+@project.register(IntervalFourierFeatures, _MATERNS, Waves)
+def project_interval(
+    inducing_variable: IntervalFourierFeatures, kernel: Stationary, sample: Waves
+) -> tf.Tensor:
+    """Inner products in the RKHS, of which :mod:`interdomain.covariances.interval_fourier_features`
+    has the norm. For ``f = Re sum_j C_j exp(i w_j x)``, with x from the interval's beginning on and
+    lengths in units of one over the kernel's rate: the integral of ``Lf Lh``, and what value and
+    derivatives at the beginning add to it."""
+    inducing_variable.validate_kernel(kernel)
+    order, rate = matern_order(kernel), float(as_array(rate_of(kernel)))
+    angular = sample.frequencies[..., 0]
+    start = np.exp(1j * angular * inducing_variable.lower)
+    amplitudes = (sample.cosines - 1j * sample.sines) * start  # [S, F]
+    nu, length = angular / rate, inducing_variable.length * rate
+    filtered = amplitudes * (1 + 1j * nu) ** (order + 1)
+
+    def integral(w: float) -> ComplexArray:
+        """Of ``Lf L exp(i w x)``, without the density of the noise, complex ``[S]``."""
+        half = (nu + w) * length / 2
+        integrals = length * np.exp(1j * half) * np.sinc(half / np.pi)
+        of_all: ComplexArray = np.sum(filtered * integrals, axis=1)
+        return of_all * (1 + 1j * w) ** (order + 1)
+
+    cosines, sines = [], []
+    for w in inducing_variable.angular_frequencies / rate:
+        # Re sum C exp(i nu x) = (sum C exp(i nu x) + conj) / 2, and so for the features.
+        plus = (integral(w) + np.conj(integral(-w))) / 2
+        cosines.append(np.real(plus))
+        sines.append(np.imag(plus))
+    found = np.stack([np.real(integral(0.0)), *cosines, *sines], axis=1)  # [S, M]
+    found /= noise_density(order)
+    powers = np.stack([(1j * nu) ** n for n in range(order + 1)], axis=-1)
+    values = np.real(np.einsum("sf,sfn->sn", amplitudes, powers))  # of f, at the beginning
+    root = INVERSE_ROOTS[order]
+    ends = as_array(derivatives_at_ends(inducing_variable, order, rate_of(kernel)))
+    found += values @ root @ (ends @ root).T
+    return constant(found / as_array(kernel.variance))

@@ -19,8 +19,7 @@ from ..kernels._columns import select_columns
 from ..sphere import num_harmonics
 from ..sphere._typing import Array
 from ..sphere.zonal_series import zonal_series_of_each
-from .draws import Draws, as_array, as_float, constant
-from .priors import MOST_ENTRIES, PriorSample, prior_sample, project
+from .priors import MOST_ENTRIES, Draws, PriorSample, as_array, constant, prior_sample, project
 
 _LEFT_OUT = 1e-6
 """The share of the variance that the degrees may leave out."""
@@ -37,28 +36,22 @@ class Directions(PriorSample):
     """
 
     def __init__(self, kernel: ZonalKernel, directions: Array, weights: Array) -> None:
-        self._kernel = kernel
         self.directions, self.weights = directions, weights
-        self._directions, self._weights = constant(directions), constant(weights)
+        own_directions, own_weights = constant(directions), constant(weights)
 
-    @property
-    def entries_per_row(self) -> int:
-        return 4 * math.prod(self.directions.shape[:2])
+        def values(X: tf.Tensor) -> tf.Tensor:
+            radius, unit = kernel.to_sphere(select_columns(kernel, X))
+            scale = kernel.radial_factor(radius[:, 0], kernel.radial_power)
+            return scale * _sums(own_directions, unit, own_weights)
 
-    def __call__(self, X: tf.Tensor) -> tf.Tensor:
-        radius, unit = self._kernel.to_sphere(select_columns(self._kernel, X))
-        scale = self._kernel.radial_factor(radius[:, 0], self._kernel.radial_power)
-        return scale * self.sums(unit, self._weights)
+        super().__init__(values, 4 * math.prod(directions.shape[:2]))
 
-    def sums(self, unit: tf.Tensor, weights: tf.Tensor) -> tf.Tensor:
-        """``sum_j sum_l c_jl P_l(v_j^T x)``, ``[S, N]``.
 
-        :param unit: Unit vectors ``[N, d]``.
-        :param weights: The c_jl.
-        """
-        t = tf.matmul(self._directions, unit[None], transpose_b=True)
-        values = zonal_series_of_each(t, weights[..., None], self.directions.shape[-1])
-        return tf.reduce_sum(values, axis=1)
+def _sums(directions: tf.Tensor, unit: tf.Tensor, weights: tf.Tensor) -> tf.Tensor:
+    """``sum_j sum_l c_jl P_l(v_j^T x)`` at unit vectors x ``[N, d]``, ``[S, N]``."""
+    t = tf.matmul(directions, unit[None], transpose_b=True)
+    values = zonal_series_of_each(t, weights[..., None], directions.shape[-1])
+    return tf.reduce_sum(values, axis=1)
 
 
 @prior_sample.register(ZonalKernel)
@@ -71,10 +64,10 @@ def prior_sample_zonal(kernel: ZonalKernel, draws: Draws) -> PriorSample:
     directions = draws.rng.standard_normal((*draws.shape, dimension))
     directions /= np.linalg.norm(directions, axis=-1, keepdims=True)
     counts = [num_harmonics(dimension, degree) for degree in range(len(shares))]
-    levels = np.sqrt(shares * np.array(counts, float) * as_float(kernel.variance))
+    levels = np.sqrt(shares * np.array(counts, float) * as_array(kernel.variance))
     # Signs, given the normal weight of a direction: its degrees are uncorrelated.
     signs = draws.rng.integers(0, 2, size=(len(shares), *draws.shape)) * 2.0 - 1.0
-    weights = draws.weights(*draws.shape) / math.sqrt(draws.num_features)
+    weights = draws.rng.standard_normal(draws.shape) / math.sqrt(draws.num_features)
     return Directions(kernel, directions, levels[:, None, None] * signs * weights)
 
 
@@ -134,4 +127,4 @@ def project_activations(
     factors[degrees] = inducing_variable.activation.coefficients(dimension, degrees)
     factors[degrees] *= as_array(inverse)
     weights = constant(sample.weights * factors[:, None, None])
-    return sample.sums(inducing_variable.directions, weights)
+    return _sums(constant(sample.directions), inducing_variable.directions, weights)
