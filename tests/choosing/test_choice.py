@@ -21,7 +21,7 @@ from interdomain.inducing_variables import (
 from interdomain.kernels import FiniteRank, Periodized, SphericalMatern32, SphericalMatern52
 from interdomain.models import CollapsedSVGP, StructuredSGPR
 from interdomain.training import fit_collapsed, fit_sgpr, sgpr
-from interdomain.training.collapsed_checkpoints import PassCheckpoint
+from interdomain.training.checkpoints import Checkpoints
 
 QUICK: dict[str, Any] = {"subset_steps": 2, "steps": 2, "progress": False}
 WHOLE: dict[str, Any] = {"num_inducing": 35, "subset_steps": 12, "steps": 5, "progress": False}
@@ -132,7 +132,7 @@ def test_labels(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     settings: dict[str, Any] = {"num_inducing": 24, "steps": 0, "progress": False}
     settings |= {"max_passes": 3, "tolerance": 0.0}
     model = make_model(data, likelihood=gpflow.likelihoods.Bernoulli())
-    folder, saves, save = tmp_path / "interrupted", itertools.count(1), PassCheckpoint.save
+    folder, saves, save = tmp_path / "interrupted", itertools.count(1), Checkpoints.save
 
     def copied(*arguments: Any) -> None:
         save(*arguments)
@@ -140,7 +140,7 @@ def test_labels(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
             shutil.copytree(tmp_path / "whole", folder)
 
     with monkeypatch.context() as patch:
-        patch.setattr(PassCheckpoint, "save", copied)
+        patch.setattr(Checkpoints, "save", copied)
         fitted = fit_collapsed(model, checkpoint_dir=tmp_path / "whole", **settings)
     assert_found(model, fitted)
     assert model.inducing_variable.num_inducing == 24 and len(fitted.elbos) > 2

@@ -18,12 +18,13 @@ from .._arguments import instance
 from ..covariances import Kuu_operator
 from ..covariances.columns import check_inputs
 from ..sphere._typing import Array
+from ..streaming.contributions import Contributions
 from ..streaming.identity import differing_parameter
 from ..streaming.rows_provider import RowsProvider
 from ..streaming.site_contributions import NotFiniteError, SiteContributions, WhitenedQ
 from ..streaming.site_sums import SiteContent, SiteStatistics
+from .collapsed import root_of
 from .rows_model import RowsModel, checked_features, settings_of_rows, warn_of_rows
-from .site_evidence import SiteEvidence, prior_of
 from .sites import Prior, Sites, kl_divergence, log_normaliser, whitened_q
 from .targets import check_targets, number_of_latents, takes_missing, targets_type
 
@@ -150,7 +151,7 @@ class CollapsedSVGP(RowsModel):
         check_inputs(self, self.num_columns)
         self._site_contributions: SiteContributions | None = None
         self._sums_of_sites: tuple[tf.Variable, ...] = ()
-        self._features_of_sites: dict[str, Array] = {}
+        self._features_of_sites: tuple[Contributions, dict[str, Array]] | None = None
         self._num_data: int | None = None
         self._last: tuple[list[Any], PassResult] | None = None
 
@@ -187,7 +188,6 @@ class CollapsedSVGP(RowsModel):
                     f"{tuple(value.shape)}; pass sites of the same features."
                 )
             variable.assign(value)
-        self._features_of_sites = self._features.values()
 
     @property
     def has_sites(self) -> bool:
@@ -207,25 +207,31 @@ class CollapsedSVGP(RowsModel):
         self.assign_sites(none)
 
     def _site_variables(self) -> tuple[tf.Variable, ...]:
-        """The sites as variables, which compiled functions read. There are none whenever the
-        features are others than those that they were taken with."""
+        """The sites as variables, which compiled functions read. They are those of
+        :meth:`_first_sites` whenever the features are others than those that they were taken
+        with."""
         features = self._features
-        shapes = (
-            features.num_stacked - features.num_outputs,
-            features.num_outputs,
-            features.num_terms,
-        )
         with tf.init_scope():
-            none = Sites.none(*shapes)
             known, values = self._sums_of_sites, features.values()
-            if [tuple(v.shape) for v in known] != [value.shape for value in none]:
-                known = tuple(tf.Variable(value, trainable=False) for value in none)
-                self._sums_of_sites, self._features_of_sites = known, values
-            elif differing_parameter(self._features_of_sites, values, gpflow.default_float()):
-                for variable, value in zip(known, none, strict=True):
-                    variable.assign(value)
-                self._features_of_sites = values
+            before = self._features_of_sites
+            if before is None or before[0] is not features:
+                first = self._first_sites()
+                if [tuple(v.shape) for v in known] != [value.shape for value in first]:
+                    known = tuple(tf.Variable(value, trainable=False) for value in first)
+            elif differing_parameter(before[1], values, gpflow.default_float()):
+                first = self._first_sites()
+            else:
+                return known
+            for variable, value in zip(known, first, strict=True):
+                variable.assign(value)
+            self._sums_of_sites, self._features_of_sites = known, (features, values)
         return known
+
+    def _first_sites(self) -> Sites:
+        """The sites for features that there are none for: none."""
+        features = self._features
+        num_outputs = features.num_outputs
+        return Sites.none(features.num_stacked - num_outputs, num_outputs, features.num_terms)
 
     def _contributions(self) -> SiteContributions:
         features, known = self._features, self._site_contributions
@@ -320,18 +326,11 @@ class CollapsedSVGP(RowsModel):
         if self._num_data is not None:
             self._num_data += sign * statistics.num_rows
 
-    def has_q(self, least_precision: float = 0.0) -> bool:
+    def has_q(self) -> bool:
         """Whether the prior and the present sites make a Gaussian: sites of negative precision may
-        outweigh it.
-
-        :param least_precision: The precision that whitened variables must exceed in every
-            direction; that of the prior is one.
-        """
-        sites = self._present_sites()
-        # B - c I = (1 - c) (I + (B - I) / (1 - c))
-        sites = sites._replace(precisions=sites.precisions / (1 - least_precision))
+        outweigh it."""
         try:
-            mean, root = whitened_q(self._prior(), sites)
+            mean, root = whitened_q(self._prior(), self._present_sites())
         except tf.errors.InvalidArgumentError:
             return False
         return bool(np.all(np.isfinite(mean)) and np.all(np.isfinite(root)))
@@ -341,12 +340,13 @@ class CollapsedSVGP(RowsModel):
         """The number of rows, valid or not; None if only a pass can tell it."""
         return self._provider.num_rows
 
-    def model_of(self, rows: tuple[Array, Array]) -> CollapsedSVGP:
+    def model_of(self, rows: tuple[Array, Array], kind: Any = None) -> Any:
         """Make a model of some rows that shares all parameters with this one.
 
         :param rows: (X, Y), finite; they are not copied.
+        :param kind: A subclass; None for this class.
         """
-        model = CollapsedSVGP(
+        model = (kind or CollapsedSVGP)(
             rows,
             self.kernel,
             self.likelihood,
@@ -361,15 +361,6 @@ class CollapsedSVGP(RowsModel):
         self._provider.warn_of(features, *rows)
         model._provider.warned()
         return model
-
-    def evidence_of(self, X: Array) -> SiteEvidence:
-        """Make a model of the log normaliser of the sites of some rows, without sites at first.
-
-        Its features may depend on what is trained.
-
-        :param X: The inputs of these rows.
-        """
-        return SiteEvidence(self._features, X)
 
     def sites_of(self, X: Array, Y: Array) -> tuple[Array, Array]:
         """The precisions and shifts of the sites of rows at the present q, each ``[L, n]``.
@@ -416,7 +407,15 @@ class CollapsedSVGP(RowsModel):
         return Sites(*(tf.convert_to_tensor(variable) for variable in self._site_variables()))
 
     def _prior(self) -> Prior:
-        return prior_of(self._features)
+        """What of the prior sums over sites are compared with, in float64."""
+        features, jitter = self._features, gpflow.config.default_jitter()
+        kuu = Kuu_operator(features.inducing_variable, features.kernel, jitter=jitter)
+        return Prior(
+            root_of(kuu),
+            tf.cast(features.mean.weights(), tf.float64),
+            tf.cast(features.diagonal_factors(), tf.float64),
+            features.charged,
+        )
 
     def _whitened_q(self) -> tuple[tf.Tensor, tf.Tensor]:
         mean, root = whitened_q(self._prior(), self._present_sites())

@@ -17,7 +17,6 @@ from ..choosing import Choice, Trials, choose_features
 from ..models import CollapsedSVGP
 from ..sphere._typing import Array
 from ..streaming.expectations import how_expected
-from .collapsed_checkpoints import PassCheckpoint
 from .passes import CollapsedReason, Passes, frozen
 from .recipes import check_recipe
 from .separation import warn_of_separation
@@ -136,7 +135,8 @@ def fit_collapsed(
     :param max_turns: the largest number of turns of choosing features and training with them.
     :param seed: the seed for drawing the subset.
     :param options: options of SciPy's L-BFGS-B; see :func:`fit`.
-    :param checkpoint_dir: a folder in which the state after each pass is kept (``state.npz``).
+    :param checkpoint_dir: a folder in which chosen features and the state after each pass are kept
+        (the last three).
     :param resume: continue from what is in ``checkpoint_dir``.
     :param progress: show a progress bar.
     :raises ValueError: for wrong arguments, a model of another class, or targets that the
@@ -162,23 +162,18 @@ def fit_collapsed(
     if max_seconds is not None:
         max_seconds = number("max_seconds", max_seconds, above=0)
     folder = None if checkpoint_dir is None else Path(checkpoint_dir)
-    checkpoint = None if folder is None else PassCheckpoint(folder, model, resume=resume)
     trainable = {n: p for n, p in model.feature_parameters.items() if p.trainable}
-    arguments: dict[str, Any] = {
-        "steps": steps,
-        "arguments": {"options": options, "progress": False},
-    }
 
-    def few_passes(subset: CollapsedSVGP, number: int | None = None) -> None:
-        own = arguments if number is None else {**arguments, "steps": 0}
+    def few_passes(subset: CollapsedSVGP, number: int = _SUBSET_PASSES) -> None:
+        least = max(_SUBSET_TOLERANCE, tolerance or 0.0)
+        own = steps if number == _SUBSET_PASSES else 0
         with frozen(trainable.values()):
-            passes = Passes(subset, tolerance=max(_SUBSET_TOLERANCE, tolerance or 0.0), **own)
-            passes.run(None, _SUBSET_PASSES if number is None else number, None, started)
+            Passes(subset, steps=own, tolerance=least, options=options).run(number, None, started)
 
     def with_sites(rows: tuple[Array, Array]) -> RowsWithSites:
-        return RowsWithSites(model, rows, passes=few_passes, options=options)
+        return RowsWithSites.of(model, rows, passes=few_passes, options=options)
 
-    choice, some = None, None
+    choice, names, some = None, tuple(trainable), None
     if num_inducing is not None:
         choice, names, some = choose_features(
             model,
@@ -188,25 +183,25 @@ def fit_collapsed(
             subset_steps=subset_steps,
             max_turns=max_turns,
             seed=seed,
-            path=None if folder is None else folder / "choice.npz",
+            path=folder and folder / "choice.npz",
             resume=resume,
             progress=progress,
         )
-    state = None if checkpoint is None else checkpoint.load()
-    if num_inducing is None:
-        names = tuple(trainable)
-        if state is None and (trainable or _is_large(model, subset_size)):
+    with frozen(trainable.values()):
+        passes = Passes(model, steps=steps, tolerance=tolerance, options=options)
+        resumed = folder is not None and passes.keep_in(folder, _described(model), resume=resume)
+    if not resumed:
+        if num_inducing is None and (trainable or _is_large(model, subset_size)):
             some = with_sites(model.draw(subset_size, seed=seed))
             some.train(subset_steps)
-    if state is None and some is not None:
-        model.assign_sites(some.sites)
+        if some is not None:
+            model.assign_sites(some.sites)
     for parameter in trainable.values():
         gpflow.set_trainable(parameter, False)
     subset_seconds = time.perf_counter() - started
-    passes = Passes(model, tolerance=tolerance, checkpoint=checkpoint, **arguments)
     described = f"passes ({how_expected(model.likelihood)})"
     with tqdm(total=max_passes, desc=described, disable=not progress, leave=True) as bar:
-        reason, message = passes.run(state, max_passes, max_seconds, started, bar)
+        reason, message = passes.run(max_passes, max_seconds, started, bar)
     warn_of_separation(model, passes.best.result)
     return CollapsedFit(
         elbos=tuple(passes.elbos),
@@ -225,3 +220,16 @@ def _is_large(model: CollapsedSVGP, subset_size: int) -> bool:
     """Whether a pass takes so much longer than one over the subset that it pays to begin there."""
     num_rows = model.num_rows
     return num_rows is None or num_rows > _LARGE * subset_size
+
+
+def _described(model: CollapsedSVGP) -> str:
+    """What checkpoints of a fit belong to."""
+    parts = (model.likelihood, model.inducing_variable)
+    parameters = gpflow.utilities.parameter_dict(model)
+    return "\n".join(
+        [
+            f"model: {', '.join(type(part).__name__ for part in parts)}",
+            f"sites: {[list(part.shape) for part in model.sites]}",
+            *(f"{path}: {list(parameter.shape)}" for path, parameter in parameters.items()),
+        ]
+    )

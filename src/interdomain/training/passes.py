@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import time
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
@@ -13,23 +14,17 @@ import tensorflow as tf
 
 from ..models import CollapsedSVGP
 from ..models.collapsed_svgp import PassResult
-from ..models.site_evidence import TiltedEvidence
 from ..models.sites import Sites
 from ..sphere._typing import Array
-from .collapsed_checkpoints import PassCheckpoint, arrays_of_sites, sites_of_arrays
+from .checkpoints import Checkpoints
 from .loop import fit_quietly
 from .results import NonFiniteError
-from .trust_region import limited
 from .validation import failing_likelihood
 
 CollapsedReason: TypeAlias = Literal["converged", "passes", "max_seconds", "stalled"]
 
 _LEAST_SHARE = 2.0**-6
 """Of the way to the tangent sites: steps that are shorter than this end the fit."""
-
-_WEIGHTS = (1.0, 0.5, 0.25, 0.125, 0.0)
-"""Of negative precisions, tried in turn near the optimum. Far from it they are left out, which is
-safer, and as good."""
 
 _BEGINNING = 0.01
 """Of the prior's variance that q has in the first pass."""
@@ -43,11 +38,7 @@ _NEAR = 1e-3
 _GROWTH = 1.4
 """Of the size of steps that were too long, when the bound rises."""
 
-_LEAST_PRECISIONS = (0.3, 0.03, 1e-6)
-"""Of q, where the prior's is one: sites of negative precision may not leave less than this. The
-next is allowed where the optimum has less than the one before."""
-
-_NO_TRAINING = 2.0**-5
+_NO_TRAINING = 2.0**-3
 """Parameters are left as they are in steps that have been shortened so far."""
 
 _ROWS = 1_000
@@ -59,14 +50,11 @@ _ROUNDING = 1e-10
 _LONGEST_STEP = 1.0
 """Of a likelihood's unconstrained numbers, between two passes."""
 
+_LARGEST_FACTOR = 4.0
+"""By which a positive parameter of the kernel may change between two passes."""
+
 _LEAST_TOLERANCE, _TOLERANCE_OF_A_ROW = 0.01, 1e-6
 """Nats of the bound."""
-
-_PROGRESS = (
-    *("_settled", "_trained", "_near", "_whole", "_halved"),
-    *("_share", "_weight", "_first_weight", "_least_precision"),
-)
-"""Attributes of :class:`Passes`: how far they have come."""
 
 
 @contextmanager
@@ -95,7 +83,15 @@ class _Point(NamedTuple):
 
 
 class Passes:
-    """Alternates passes over the data with steps of q and the parameters."""
+    """Alternates passes over the data with steps of q and the parameters.
+
+    The next step depends on the best point so far and on what :attr:`_progress` holds alone: this
+    is what checkpoints keep, and the pass at that point is made again where a fit is resumed.
+
+    :param options: Options of SciPy's L-BFGS-B.
+    :ivar elbos: The bounds that the passes have found.
+    :ivar seconds: The time that they took.
+    """
 
     def __init__(
         self,
@@ -103,24 +99,27 @@ class Passes:
         *,
         steps: int,
         tolerance: float | None,
-        arguments: dict[str, Any],
-        checkpoint: PassCheckpoint | None = None,
+        options: Mapping[str, Any] | None = None,
     ) -> None:
         self._model, self._steps, self._tolerance = model, steps, tolerance
-        self._arguments, self._checkpoint = arguments, checkpoint
-        self._parameters_of_likelihood = model.likelihood.trainable_parameters
-        own = {id(p) for p in self._parameters_of_likelihood}
+        self._options = options
+        own = {id(p) for p in model.likelihood.trainable_parameters}
         others = [p for p in model.trainable_parameters if id(p) not in own]
-        self._of_likelihood = [p.unconstrained_variable for p in self._parameters_of_likelihood]
-        self._variables = [*self._of_likelihood, *(p.unconstrained_variable for p in others)]
+        self._of_likelihood = [
+            p.unconstrained_variable for p in model.likelihood.trainable_parameters
+        ]
+        self._of_kernel = others
+        kernel = [parameter.unconstrained_variable for parameter in others]
+        self._variables = [*self._of_likelihood, *kernel]
         self._best: _Point | None = None
-        self._tilted: TiltedEvidence | None = None
-        self._settled, self._trained = False, steps == 0
-        self._weight, self._first_weight = 0.0, 0
+        # The share of the way that a step goes; whether it was halved after the last pass; whether
+        # the bound rises so slowly that parameters are trained, and that the optimum is near; and
+        # whether the last step was to the tangent sites as they are, with parameters trained.
         self._share, self._halved = 1.0, False
-        self._whole, self._near, self._least_precision = True, False, _LEAST_PRECISIONS[0]
+        self._settled = self._near = self._exact = False
         self.elbos: list[float] = []
         self.seconds = 0.0
+        self._checkpoints: Checkpoints | None = None
 
     @property
     def best(self) -> _Point:
@@ -128,115 +127,113 @@ class Passes:
         assert self._best is not None
         return self._best
 
-    def run(
-        self,
-        state: Mapping[str, Array] | None,
-        max_passes: int,
-        max_seconds: float | None,
-        started: float,
-        bar: Any = None,
-    ) -> tuple[CollapsedReason, str]:
-        """Run the passes; return why they ended, as a reason and in words.
+    def keep_in(self, directory: Any, fit: str, *, resume: bool) -> bool:
+        """Write a checkpoint after each pass; first go back to the last that is there.
 
-        :param state: what :meth:`_state` returned, to continue from; the model must already have
-            the parameters and sites that belong to it.
+        :param fit: As of :class:`.checkpoints.Checkpoints`.
+        :return: Whether there was one.
         """
-        if state is not None:
-            self._restore(state)
-            if bar is not None:
-                bar.update(len(self.elbos))
-        if not self._model.has_sites:
-            self._model.narrow(_BEGINNING)
-        while True:
-            if self.elbos and max_seconds is not None:
-                if time.perf_counter() - started > max_seconds:
-                    self._go_back()
-                    return "max_seconds", f"{max_seconds:g} seconds have passed"
+        self._kept_sites = [tf.Variable(part, trainable=False) for part in self._model.sites]
+        self._progress = tf.Variable("", trainable=False)
+        parameters = [parameter.unconstrained_variable for parameter in self._model.parameters]
+        self._checkpoints = Checkpoints(
+            directory,
+            resume,
+            fit=fit,
+            parameters=parameters,
+            sites=self._kept_sites,
+            progress=self._progress,
+        )
+        if not self._checkpoints.restore():
+            return False
+        self._model.assign_sites(Sites(*(part.numpy() for part in self._kept_sites)))
+        self.__dict__.update(json.loads(self._progress.numpy()))
+        self._remember(self._model.pass_over_data())
+        return True
+
+    def run(
+        self, max_passes: int, max_seconds: float | None, started: float, bar: Any = None
+    ) -> tuple[CollapsedReason, str]:
+        """Run the passes, and leave the model at the best point; return why they ended, as a reason
+        and in words."""
+        if self._best is None:
+            if not self._model.has_sites:
+                self._model.narrow(_BEGINNING)
             gain = self._pass()
+        else:
+            gain = np.inf
+        if bar is not None:
+            bar.update(len(self.elbos) - 1)
+        while True:
             if bar is not None:
                 bar.update()
                 bar.set_postfix_str(f"bound {self.best.result.elbo:.6g}")
-            if gain is not None and gain < self._enough() and self._share == 1.0:
-                if self._whole and self._trained:
+            if gain < self._enough() and self._share == 1.0:
+                if self._exact:
                     return "converged", f"the last step raised the bound by {gain:.2g}"
-                if not self._whole:
-                    self._allow_less()
+                if self._near:
+                    self._share /= 2  # a shorter step to the sites as they are may be possible
             if len(self.elbos) >= max_passes:
-                self._go_back()
                 return "passes", f"{max_passes} passes were made"
             if self._share < _LEAST_SHARE:
-                self._go_back()
                 return "stalled", "no step raises the bound, however short it is"
+            if max_seconds is not None and time.perf_counter() - started > max_seconds:
+                return "max_seconds", f"{max_seconds:g} seconds have passed"
             self._step()
-            if self._checkpoint is not None:
-                self._checkpoint.save(self._model, self._state())
+            gain = self._pass()
 
-    def _state(self) -> dict[str, Array]:
-        """All that the next passes depend on, besides the model."""
-        best, result = self.best, self.best.result
-        negative = result.sites is not result.clipped
-        return {
-            "elbos": np.array(self.elbos),
-            "progress": np.array([float(getattr(self, name)) for name in _PROGRESS]),
-            "numbers": np.array([best.objective, result.elbo, result.mean_expectation, negative]),
-            "slopes": result.slopes,
-            "curvatures": result.curvatures,
-            **{f"value_{k}": value for k, value in enumerate(best.values)},
-            **arrays_of_sites("best", best.sites),
-            **arrays_of_sites("found", result.sites),
-            **(arrays_of_sites("clipped", result.clipped) if negative else {}),
-        }
+    def _pass(self) -> float:
+        """Make a pass; the model is then at the best point, and what is known is kept.
 
-    def _restore(self, state: Mapping[str, Array]) -> None:
-        self.elbos = state["elbos"].tolist()
-        for name, value in zip(_PROGRESS, state["progress"], strict=True):
-            setattr(self, name, type(getattr(self, name))(value))
-        objective, elbo, mean_expectation, negative = state["numbers"].tolist()
-        found = sites_of_arrays("found", state)
-        clipped = sites_of_arrays("clipped", state) if negative else found
-        slopes, curvatures = state["slopes"], state["curvatures"]
-        result = PassResult(elbo, found, clipped, slopes, curvatures, mean_expectation)
-        values = [state[f"value_{k}"] for k in range(len(self._variables))]
-        self._best = _Point(sites_of_arrays("best", state), values, result, objective)
-
-    def _pass(self) -> float | None:
-        """A pass; returns by how much the bound has risen, None if it has not, and the model was
-        taken back."""
+        :return: By how much the bound has risen; infinity if it has fallen, which is no sign of an
+            optimum.
+        """
         begun = time.perf_counter()
         result = self._model.pass_over_data()
         self.seconds += time.perf_counter() - begun
-        before = -np.inf if self._best is None else self._best.objective
-        objective = result.elbo + float(self._model.log_prior_density())
-        if self._best is None and not np.isfinite(result.elbo):
-            cause = None
-            with suppress(ValueError):  # rows were taken away, and cannot be drawn
-                cause = failing_likelihood(self._model, *self._model.draw(_ROWS))
-            raise ValueError(
-                cause
-                or "model: features, moments of f or the expected log-likelihood of some finite "
-                "rows are NaN or infinite to begin with; check the kernel's parameters, and the "
-                "scales of X and Y."
-            )
         self.elbos.append(result.elbo)
-        slack = 0.0 if self._best is None else _ROUNDING * abs(before)
-        if objective >= before - slack:
-            gain = objective - before
-            values = [variable.numpy() for variable in self._variables]
-            self._best = _Point(self._model.sites, values, result, objective)
-            if self._weight > 0:
-                self._first_weight = max(0, self._first_weight - 1)
-            self._settled = self._settled or gain < _SETTLED * abs(objective)
-            self._near = self._near or gain < 1 + _NEAR * abs(before)
+        before = None if self._best is None else self._best.objective
+        objective = result.elbo + float(self._model.log_prior_density())
+        if before is None and not np.isfinite(result.elbo):
+            raise ValueError(self._cause())
+        gain = np.inf
+        if before is not None and not objective >= before - _ROUNDING * abs(before):
+            self._share /= 2
+            self._halved = True
+            self._go_back()
+        else:
+            if before is not None:
+                gain = objective - before
+                self._settled = self._settled or gain < _SETTLED * abs(objective)
+                self._near = self._near or gain < 1 + _NEAR * abs(before)
             if not self._halved:
                 self._share = min(1.0, _GROWTH * self._share)
             self._halved = False
-            return gain
-        if self._weight > 0:
-            self._first_weight = _WEIGHTS.index(self._weight) + 1
-        else:
-            self._share /= 2
-            self._halved = True
-        return None
+            self._remember(result)
+        if self._checkpoints is not None:
+            for variable, part in zip(self._kept_sites, self.best.sites, strict=True):
+                variable.assign(part)
+            names = ("_share", "_halved", "_settled", "_near", "_exact", "elbos")
+            self._progress.assign(json.dumps({name: getattr(self, name) for name in names}))
+            self._checkpoints.save(len(self.elbos))
+        return gain
+
+    def _remember(self, result: PassResult) -> None:
+        """Take the point at which the model is for the best."""
+        values = [variable.numpy() for variable in self._variables]
+        objective = result.elbo + float(self._model.log_prior_density())
+        self._best = _Point(self._model.sites, values, result, objective)
+
+    def _cause(self) -> str:
+        """Why the first bound is not finite."""
+        cause = None
+        with suppress(ValueError):  # rows were taken away, and cannot be drawn
+            cause = failing_likelihood(self._model, *self._model.draw(_ROWS))
+        return cause or (
+            "model: features, moments of f or the expected log-likelihood of some finite rows are "
+            "NaN or infinite to begin with; check the kernel's parameters, and the scales of X and "
+            "Y."
+        )
 
     def _enough(self) -> float:
         """The gain of a pass below which there need not be another."""
@@ -244,54 +241,53 @@ class Passes:
             return self._tolerance
         return max(_LEAST_TOLERANCE, _TOLERANCE_OF_A_ROW * self._model.num_data)
 
-    def _allow_less(self) -> None:
-        """The optimum with sites as they are is not among the q that were allowed."""
-        lower = [value for value in _LEAST_PRECISIONS if value < self._least_precision]
-        self._least_precision = max(lower, default=0.0)
-
     def _go_back(self) -> None:
-        best = self.best
-        for variable, value in zip(self._variables, best.values, strict=True):
+        """Put the model to the best point."""
+        for variable, value in zip(self._variables, self.best.values, strict=True):
             variable.assign(value)
-        self._model.assign_sites(best.sites)
+        self._model.assign_sites(self.best.sites)
 
     def _step(self) -> None:
-        """From the best point on."""
-        self._go_back()
-        best, result = self.best, self.best.result
-        clipped = best.sites.mixed(result.clipped, self._share)
-        signed = best.sites.mixed(result.sites, self._share)
-        negative = result.sites is not result.clipped
-        self._whole, self._weight = not negative, 0.0
-        self._model.assign_sites(signed)
-        tilted = negative and self._near and self._model.has_q()
-        self._model.assign_sites(clipped)
-        if self._settled and self._share > _NO_TRAINING and self._steps:
+        """A step from the best point: of q to the tangent sites, and of the parameters."""
+        best, result, share = self.best.sites, self.best.result, self._share
+        # Sites of negative precision may leave no Gaussian. Without them the way is safer and no
+        # longer while the optimum is far, but it ends elsewhere.
+        # Sites of negative precision may leave no Gaussian. Without them the way is safer and no
+        # longer while the optimum is far, but it ends elsewhere.
+        self._exact = self._near or result.sites is result.clipped
+        self._model.assign_sites(best.mixed(result.sites if self._exact else result.clipped, share))
+        trains = self._settled and self._steps > 0
+        if trains and share > _NO_TRAINING:
             self._newton(result)
-            self._train((clipped, signed) if tilted else None)
-            self._trained = True
-        if not (negative and self._near):
-            return
-        for weight in _WEIGHTS[self._first_weight :]:
-            self._model.assign_sites(clipped.mixed(signed, weight))
-            if self._model.has_q(self._least_precision):
-                break
-        self._weight = weight
-        self._whole = weight == 1.0
+            self._train()
+        if self._exact and not self._model.has_q():
+            self._exact = False
+            self._model.assign_sites(best.mixed(result.clipped, share))
+        self._exact = self._exact and (trains or not self._steps)
 
-    def _train(self, tilted: tuple[Sites, Sites] | None) -> None:
-        """The parameters of the kernel and the mean function."""
-        if len(self._variables) == len(self._of_likelihood):
+    def _train(self) -> None:
+        """A step of the parameters of the kernel and the mean function."""
+        before = [parameter.numpy() for parameter in self._of_kernel]
+        if not before:
             return
         with frozen(self._model.likelihood.parameters), suppress(NonFiniteError):
-            model: Any = self._model
-            if tilted is not None:
-                if self._tilted is None:
-                    self._tilted = TiltedEvidence(self._model)
-                model = self._tilted
-                model.tilt(*tilted)
-            with limited(self._model.trainable_parameters):
-                fit_quietly(model, steps=self._steps, **self._arguments)
+            fit_quietly(self._model, steps=self._steps, options=self._options, progress=False)
+        steps = [(old, new.numpy()) for old, new in zip(before, self._of_kernel, strict=True)]
+        positive = [bool(np.all(old > 0) and np.all(new > 0)) for old, new in steps]
+        # Sites are tangents at one q, and say little of parameters that are far away. All go the
+        # same share of the way, of positive ones that of their logarithms: a variance and a
+        # lengthscale that make up for each other still do.
+        factors = [
+            np.max(np.abs(np.log(new / old)), initial=0.0)
+            for (old, new), is_positive in zip(steps, positive, strict=True)
+            if is_positive
+        ]
+        share = self._share * min(1.0, np.log(_LARGEST_FACTOR) / max([*factors, 1e-300]))
+        for parameter, (old, new), is_positive in zip(
+            self._of_kernel, steps, positive, strict=True
+        ):
+            way = old * (new / old) ** share if is_positive else old + share * (new - old)
+            parameter.assign(way)
 
     def _newton(self, result: PassResult) -> None:
         """For the likelihood's numbers, with the curvature of a maximum and no step too long."""
@@ -312,16 +308,15 @@ class Passes:
 
     def _slopes_of_prior(self) -> tuple[Array, Array]:
         """First and second derivatives of the log density of priors of the likelihood's numbers."""
-        variables = self._of_likelihood
+        variables, parameters = self._of_likelihood, self._model.likelihood.trainable_parameters
         zero = tf.UnconnectedGradients.ZERO
-
-        def flat(gradients: Any) -> tf.Tensor:
-            return tf.concat([tf.reshape(tf.convert_to_tensor(g), [-1]) for g in gradients], axis=0)
-
         with tf.GradientTape(persistent=True) as outer:
             with tf.GradientTape() as tape:
-                prior = tf.add_n([p.log_prior_density() for p in self._parameters_of_likelihood])
-            slopes = flat(tape.gradient(prior, variables, unconnected_gradients=zero))
-            numbers = tf.unstack(slopes)
-        rows = [flat(outer.gradient(n, variables, unconnected_gradients=zero)) for n in numbers]
-        return np.asarray(slopes, np.float64), np.asarray(rows, np.float64)
+                prior = tf.add_n([p.log_prior_density() for p in parameters])
+            gradients = tape.gradient(prior, variables, unconnected_gradients=zero)
+            slopes = tf.concat([tf.reshape(g, [-1]) for g in gradients], axis=0)
+        rows = outer.jacobian(
+            slopes, variables, unconnected_gradients=zero, experimental_use_pfor=False
+        )
+        curvatures = tf.concat([tf.reshape(part, [len(slopes), -1]) for part in rows], axis=1)
+        return np.asarray(slopes, np.float64), np.asarray(curvatures, np.float64)

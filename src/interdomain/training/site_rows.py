@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from typing import Any
@@ -9,17 +10,17 @@ from typing import Any
 import gpflow
 import numpy as np
 import tensorflow as tf
-from gpflow.base import RegressionData
+from check_shapes import check_shapes
 
+from .._tracing import calls_user_code
 from ..covariances.pairs import Block
 from ..models import CollapsedSVGP
-from ..models.residuals import Residuals
-from ..models.site_evidence import SiteEvidence
-from ..models.sites import Sites
+from ..models.residuals import OfBatch, Residuals
+from ..models.sites import Sites, log_normaliser, whitened_q
 from ..sphere._typing import Array
 from .loop import fit_quietly
+from .passes import frozen
 from .results import NonFiniteError
-from .trust_region import limited
 
 _TURNS = 3
 
@@ -27,128 +28,143 @@ _PASSES = 2
 """For the sites of new features, before these are trained again."""
 
 
-class RowsWithSites:
-    """A model of some rows that keeps its sites when features are replaced.
+class RowsWithSites(CollapsedSVGP):
+    """A model of few rows that knows the site of each, whatever the features.
 
-    So q need not be trained from scratch. It has what
-    :func:`interdomain.choosing.pursuit.pursue` needs of a model.
-
-    :param model: the model of all rows, which shares its parameters.
-    :param rows: (X, Y).
-    :param passes: a function that trains a model of the rows, without the parameters of its
-        features; with ``number``, it trains q alone, in at most that many passes.
-    :param options: options of SciPy's L-BFGS-B.
+    So features can be trained, or replaced by others, without q being trained from scratch: sums
+    over sites belong to features, and the sites are those of rows.
     """
 
-    def __init__(
-        self,
+    def __init__(self, *arguments: Any, **keywords: Any) -> None:
+        super().__init__(*arguments, **keywords)
+        self._run: Callable[..., None] | None = None
+        self._options: Mapping[str, Any] | None = None
+        self._rows: tuple[Array, Array] = self.draw(sys.maxsize)  # which are all, in their order
+        zeros = np.zeros([self.num_latent_gps, len(self._rows[0])])
+        self._of_rows = tuple(tf.Variable(zeros, trainable=False) for _ in range(2))
+        self._block: Block | None = None
+
+    @classmethod
+    def of(
+        cls,
         model: CollapsedSVGP,
         rows: tuple[Array, Array],
         *,
         passes: Callable[..., None],
-        options: Mapping[str, Any] | None,
-    ) -> None:
-        self._model, self._rows, self._options = model.model_of(rows), rows, options
-        self._passes = passes
-        self._sites: tuple[Array, Array] | None = None
-        self._settled: Block | None = None
-        self._evidence: SiteEvidence | None = None
+        options: Mapping[str, Any] | None = None,
+    ) -> RowsWithSites:
+        """Make one that shares the parameters of a model.
 
-    @property
-    def inducing_variable(self) -> Any:
-        """Can be replaced."""
-        return self._model.inducing_variable
+        :param passes: A function that trains a model of the rows, without the parameters of its
+            features; with a number, it trains q alone, in at most that many passes.
+        :param options: Options of SciPy's L-BFGS-B.
+        """
+        made: RowsWithSites = model.model_of(rows, cls)
+        made._run, made._options = passes, options
+        return made
 
-    @inducing_variable.setter
-    def inducing_variable(self, value: Any) -> None:
-        self._model.inducing_variable = value
+    def take(self, precisions: Array, shifts: Array) -> None:
+        """Give the rows other sites, which are those of the present features.
 
-    @property
-    def kernel(self) -> Any:
-        """Can be replaced."""
-        return self._model.kernel
-
-    @kernel.setter
-    def kernel(self, value: Any) -> None:
-        self._model.kernel = value
-
-    @property
-    def num_latent_gps(self) -> int:
-        """L."""
-        return int(self._model.num_latent_gps)
-
-    @property
-    def trainable_parameters(self) -> tuple[gpflow.Parameter, ...]:
-        """Those of the model."""
-        return tuple(self._model.trainable_parameters)
-
-    def draw(self, size: int, *, seed: int = 0) -> tuple[Array, Array]:
-        """Rows (X, Y) drawn at random."""
-        return self._model.draw(size, seed=seed)
-
-    @property
-    def sites(self) -> Sites:
-        """The sums over the sites of the rows."""
-        return self._at_present()[0].sites
-
-    def elbo(self) -> float:
-        """Of the rows, at the present features."""
-        return float(self._at_present()[0].elbo())
-
-    def residuals(self) -> Residuals:
-        """What q leaves of the sites."""
-        return self._at_present()[1].residuals()
-
-    def whitened_mean(self) -> tf.Tensor:
-        """Of q."""
-        return self._at_present()[0].whitened_mean()
-
-    def predict_log_density(self, data: RegressionData) -> tf.Tensor:
-        """Of other rows."""
-        return self._at_present()[0].predict_log_density(data)
+        :param precisions: beta, ``[L, n]``.
+        :param shifts: lambda, ``[L, n]``.
+        """
+        for variable, value in zip(self._of_rows, (precisions, shifts), strict=True):
+            variable.assign(tf.cast(value, tf.float64))
+        self._block = self.inducing_variable, self.kernel
 
     def train(self, steps: int) -> None:
         """Train all parameters, in turns of passes and of steps of L-BFGS for those of the kernel,
         features included, with the sites of the rows."""
-        if self._sites is not None:
-            self._at_present()
-        self._passes(self._model)
-        if any(parameter.trainable for parameter in self._model.feature_parameters.values()):
+        if self._block is not None:
+            self._settle()
+        self._passes()
+        if self._features.trainable():
             for _ in range(_TURNS):
-                evidence = self._take_sites()
                 # The last parameters that are good are enough.
-                with limited(self._model.trainable_parameters), suppress(NonFiniteError):
+                with frozen(self.likelihood.parameters), suppress(NonFiniteError):
                     count = -(-steps // _TURNS)
-                    fit_quietly(evidence, steps=count, options=self._options, progress=False)
-                self._give_sites(evidence)
-                self._passes(self._model, number=_PASSES)
-            self._passes(self._model)
-        self._take_sites()
+                    fit_quietly(self, steps=count, options=self._options, progress=False)
+                self._passes(_PASSES)
+            self._passes()
 
-    def _at_present(self) -> tuple[CollapsedSVGP, SiteEvidence]:
-        """The model and its sites at the present features."""
-        block = self.inducing_variable, self.kernel
-        known = self._settled
+    def _passes(self, number: int | None = None) -> None:
+        """Passes from the sites of the rows on, which are then those at the new q."""
+        assert self._run is not None
+        self._block = self.inducing_variable, self.kernel
+        self._run(self, *([] if number is None else [number]))
+        self.take(*self.sites_of(*self._rows))
+
+    def _settle(self) -> None:
+        """See to it that the sites are those of the present features."""
+        block, known = (self.inducing_variable, self.kernel), self._block
         if known is None or any(new is not old for new, old in zip(block, known, strict=True)):
-            if self._sites is None:
-                self._passes(self._model)
-            else:
-                evidence = self._model.evidence_of(self._rows[0])
-                evidence.take(*self._sites)
-                self._give_sites(evidence)
-                self._passes(self._model, number=_PASSES)
-            self._take_sites()
-        assert self._evidence is not None
-        return self._model, self._evidence
+            self._passes(None if known is None else _PASSES)
 
-    def _take_sites(self) -> SiteEvidence:
-        """The sites of the rows at q, which are kept."""
-        self._sites = self._model.sites_of(*self._rows)
-        self._evidence = self._model.evidence_of(self._rows[0])
-        self._evidence.take(*self._sites)
-        self._settled = self.inducing_variable, self.kernel
-        return self._evidence
+    def elbo(self) -> tf.Tensor:
+        """The bound of the rows, at the present features."""
+        self._settle()
+        return super().elbo()
 
-    def _give_sites(self, evidence: SiteEvidence) -> None:
-        """Make q of these."""
-        self._model.assign_sites(Sites(*(np.asarray(part) for part in evidence.sites())))
+    def _whitened_q(self) -> tuple[tf.Tensor, tf.Tensor]:
+        self._settle()
+        return super()._whitened_q()
+
+    def _first_sites(self) -> Sites:
+        """Those of the rows, summed with new features or with parameters of features that have
+        changed."""
+        return Sites(*(np.asarray(part) for part in self._sums()))
+
+    def _traced_state(self) -> Any:
+        return super()._traced_state(), tuple(self._features.trainable())
+
+    @check_shapes(
+        "return: []",
+    )
+    def log_normaliser(self) -> tf.Tensor:
+        """As of the base class; features may depend on what is trained."""
+        if not self._features.trainable():
+            return super().log_normaliser()
+        value = log_normaliser(self._prior(), self._sums(), gram_gradient=True)
+        return tf.cast(value, gpflow.default_float())
+
+    @calls_user_code
+    def _sums(self) -> Sites:
+        """The sums over the sites of the rows for the present features."""
+        features = self._features
+        X: Any = tf.constant(self._rows[0], gpflow.default_float())
+        size, outputs = features.num_inducing, features.num_outputs
+        stacked, terms = features.stack(X, tf.zeros([len(X), outputs], X.dtype))
+        stacked = tf.cast(tf.concat([stacked[:size], stacked[size + outputs :]], 0), tf.float64)
+        precisions, shifts = (tf.convert_to_tensor(part) for part in self._of_rows)
+        return Sites(
+            tf.matmul(stacked * precisions[:, None], stacked, transpose_b=True),
+            tf.matmul(stacked, shifts, transpose_b=True),
+            tf.matmul(tf.cast(terms, tf.float64), precisions, transpose_b=True),
+        )
+
+    def residuals(self) -> Residuals:
+        """What q of the sites leaves of them, to compare features with that are not in it."""
+        self._settle()
+        features, dtype, prior = self._features, gpflow.default_float(), self._prior()
+        mean, root = whitened_q(prior, self._sums())
+        precisions, shifts = (np.asarray(part).T for part in self._of_rows)
+        X: Array = np.asarray(self._rows[0], dtype)
+        if features.mean.residual:  # the sites are those of what the mean function leaves
+            shifts = shifts + precisions * np.asarray(features.mean_function(X))
+        sites = np.concatenate([shifts, precisions], axis=1)
+
+        def sums_of(of_batch: OfBatch) -> dict[str, Array]:
+            return dict(of_batch(X, sites))
+
+        def slopes_of(mean: tf.Tensor, Y: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
+            shifts, precisions = tf.split(Y, 2, axis=1)
+            return shifts - precisions * mean, precisions
+
+        return Residuals(
+            sums_of,
+            slopes_of,
+            features,
+            tf.cast(prior.root.solve(mean, adjoint=True), dtype),
+            np.asarray(prior.root.solve(root, adjoint=True)),
+        )
