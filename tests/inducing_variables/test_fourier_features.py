@@ -22,7 +22,6 @@ from tests.kernels.spectral.harmonizable_cases import FORMS, component
 def test_bad_frequencies() -> None:
     frequencies: Any
     for frequencies, message in (
-        ([0.1, 0.2], r"frequencies must be a matrix \[m, D\], found shape \(2,\)"),
         (
             [[0.1], [0.3], [0.1]],
             r"found \[0.1\] and \[0.1\], rows 0 and 2, which are equal; pass one",
@@ -44,8 +43,6 @@ def test_wrong_kernels() -> None:
     )
     with pytest.raises(ValueError, match=message):
         Kuu(features, kernel)
-    with pytest.raises(ValueError, match=message):
-        Kuf(features, kernel, np.zeros([3, 2]))
     with pytest.raises(ValueError, match="no covariance between FourierFeatures and Matern32"):
         Kuu(features, gpflow.kernels.Matern32())
     with pytest.raises(ValueError, match="pass SumInducingVariables"):
@@ -56,10 +53,8 @@ def test_wrong_kernels() -> None:
 
 def test_nothing_to_pick() -> None:
     kernel: Any = component(FORMS[0])
-    for count in (0, 10**6):
-        message = f"num_frequencies must be an integer from 1 to [0-9]+, found {count}"
-        with pytest.raises(ValueError, match=message):
-            FourierFeatures.for_kernel(kernel, count)
+    with pytest.raises(ValueError, match="num_frequencies must be an integer from 1 .*, found 0"):
+        FourierFeatures.for_kernel(kernel, 0)
     kernel = gpflow.kernels.Matern32()
     with pytest.raises(ValueError, match="must be a HarmonizableMixture or .*, found Matern32"):
         FourierFeatures.for_kernel(kernel, 3)
@@ -137,15 +132,3 @@ def test_for_a_mixture(monkeypatch: pytest.MonkeyPatch) -> None:
         total = tf.reduce_sum(tf.square(Kuf(features, HarmonizableMixture(parts), np.ones([2, 1]))))
     for gradient in tape.gradient(total, features.trainable_variables):
         assert np.all(np.isfinite(gradient))
-
-
-def test_frequencies_are_picked_in_float32(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(_frequency_selection, "_CANDIDATES", 64)
-
-    def picked(dtype: type) -> np.ndarray:
-        with gpflow.config.as_context(gpflow.config.Config(float=dtype)):
-            kernel = HarmonizableComponent([[0.2], [0.7]], envelope=0.1, lag=0.06)
-            return FourierFeatures.for_kernel(kernel, 3).frequencies.numpy()
-
-    assert picked(np.float32).dtype == np.float32
-    np.testing.assert_allclose(picked(np.float32), picked(np.float64), rtol=1e-4)

@@ -271,13 +271,7 @@ ERRORS: list[tuple[Callable[[], Any], str]] = [
         lambda: Kuf(SphericalHarmonics(3, [0, 9]), FiniteRank(*harmonics()), X),
         OTHERS + r", found SphericalHarmonics with others than its SphericalHarmonics; pass kernel",
     ),
-    (lambda: Kuu_operator(PeriodicFourierFeatures(0, 1, [[0]]), FiniteRank(*box())), OTHERS),
     (lambda: Kuu(box()[1], FiniteRank(*harmonics())), OTHERS + ", found Periodic"),
-    (lambda: Kvu(units()[1], units()[1], FiniteRank(*units())), OTHERS + ", found Activation"),
-    (
-        lambda: FiniteRank(Matern32(), harmonics()[1])(X),
-        "no covariance between SphericalHarmonics and Matern32",
-    ),
     (
         lambda: FiniteRank(HarmonicKernel(Matern32(), Negation(0)), units()[1]),
         "kernel must not be a sum .* found HarmonicKernel with ActivationFeatures",

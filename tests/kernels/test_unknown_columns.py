@@ -21,7 +21,6 @@ from interdomain.kernels import (
     Periodized,
     SphericalMatern32,
 )
-from interdomain.kernels._columns import select_columns
 from interdomain.transforms import ImageFlip, Negation
 
 X = np.random.default_rng(0).normal(size=(5, 4))
@@ -60,17 +59,6 @@ def test_kernels(name: str) -> None:
     function = tf.function(values, input_signature=signature, autograph=False)
     for actual, expected in zip(function(X, batches), values(X, batches), strict=True):
         np.testing.assert_allclose(actual, expected, rtol=1e-9, atol=1e-12)
-
-
-@pytest.mark.parametrize("dims", [slice(None), [2, 0], slice(1, 4, 2), slice(0, 4)], ids=str)
-def test_columns_are_selected_once(dims: Any) -> None:
-    """By ``K``, which GPflow also calls with all columns; those selected have a known number."""
-    kernel = Matern32(active_dims=dims)
-    select = compiled(lambda X: select_columns(kernel, X), [None, None])
-    np.testing.assert_array_equal(select(X), X[:, dims])
-    np.testing.assert_array_equal(select(X[:, dims]), X[:, dims])
-    known = select.get_concrete_function().structured_outputs.shape[-1]
-    assert known == (None if dims == slice(None) else X[:, dims].shape[-1])
 
 
 REMEDY = r"tf.ensure_shape\(X, \[None, D\]\)"

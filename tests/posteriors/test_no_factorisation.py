@@ -54,21 +54,6 @@ def test_counter_finds_those_of_the_dense_twin() -> None:
         assert count_in_prediction(twin, case, (name,)) > 0
 
 
-def test_counter_looks_into_nested_functions() -> None:
-    @tf.function
-    def inner(x: tf.Tensor) -> tf.Tensor:
-        return tf.linalg.cholesky(x)
-
-    @tf.function
-    def outer(x: tf.Tensor) -> tf.Tensor:
-        step = lambda i, y: (i + 1, inner(y))  # noqa: E731
-        return tf.while_loop(lambda i, y: i < 2, step, (tf.constant(0), x))[1]
-
-    graph = outer.get_concrete_function(tf.TensorSpec([3, 3], tf.float64))
-    assert "Cholesky" not in [op.type for op in graph.graph.get_operations()]
-    assert count_ops(graph, ("Cholesky",)) == 1
-
-
 @pytest.mark.parametrize("case", OTHERS, ids=lambda case: case.kind)
 def test_latent_gps_share_factorisations(case: Case) -> None:
     """One Cholesky factor per dense block for each use of Kuu (the KL divergence and the

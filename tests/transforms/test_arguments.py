@@ -30,18 +30,13 @@ Errors = list[tuple[Callable[[], Any], str, str, str]]
 # What is called, and parts of the message: argument and rule, value found, remedy.
 ERRORS: Errors = [
     (lambda: Rotation(1), "order must be an integer of 2 or more", "found 1", "pass the number of"),
-    (lambda: Rotation(3, [1, 1]), "dims must differ", "found [1, 1]", "every column once"),
     (
         lambda: Negation([0, -1]),
         "dims must be 0 or more",
         "found [0, -1]",
         "counted from the first",
     ),
-    (lambda: Translation(3, 1.5, 1.0), "dims must be integers", "found 1.5", "for example [0, 2]"),
-    (lambda: Rotation(3, 0), "dims must be 2 columns", "found 0", "pass 2 of them"),
     (lambda: Negation(0, np.nan), "centre must be finite", "found nan", "pass finite"),
-    (lambda: Negation([0, 1], [1.0]), "per negated column (2)", "shape (1,)", "pass a scalar"),
-    (lambda: Negation(centre=[]), "centre must not be empty", "", "pass a scalar"),
     (lambda: Translation(3, [0, 1], [1, -2]), "period must be positive", "-2.", "pass the length"),
     (
         lambda: LongitudeShift(3, coordinates="radians"),
@@ -49,43 +44,24 @@ ERRORS: Errors = [
         "found 'radians'",
         "pass 'degrees'",
     ),
-    (lambda: Orthogonal(np.ones((2, 3))), "matrix must be square", "shape (2, 3)", "[D, D]"),
     (lambda: Orthogonal(2 * np.eye(2)), "have orthonormal", "error of 3", "np.linalg.qr"),
-    (lambda: Orthogonal(np.eye(2)), "matrix is the identity", "", "leave it out"),
     (lambda: Orthogonal(-np.eye(2), order=4), "not of order 4", "power 2 is", "pass order=2"),
-    (lambda: Orthogonal(-np.eye(2), order=3), "not of order 3", "moves a point", "pass the order"),
     (
         lambda: Orthogonal([[0.6, -0.8], [0.8, 0.6]]),
         "matrix has no power up to 10000",
         "",
         "pass a matrix of finite order",
     ),
-    (
-        lambda: Permutation([0, 2]),
-        "indices must be a permutation",
-        "found [0, 2]",
-        "0, ..., 1 once",
-    ),
     (lambda: Permutation([0, 1, 2]), "is the identity", "Permutation([0, 1, 2])", "leave it out"),
-    (lambda: PrincipalNegation(np.eye(3)[:2] * 2, 0), "directions must have", "error of 3", "qr"),
     (
         lambda: PrincipalNegation.from_data(DATA, 4),
         "num_groups must be an integer from 1 to 3, the number of columns",
         "found 4",
         "a principal component of its own",
     ),
-    (
-        lambda: PrincipalNegation.from_data(DATA[:1], 1),
-        "X must have 2 rows",
-        "found 1",
-        "more data",
-    ),
     (lambda: ImageFlip((4,), 0), "image_shape must be", "found (4,)", "pass (H, W) or (H, W, C)"),
-    (lambda: ImageFlip((3, 3), 2), "axis must be 0 or 1", "found 2", "pass 0 to flip"),
     (lambda: ImageTranslation((3, 3), (3, 0)), "is the identity", "shift=(3, 0)", "leave it out"),
-    (lambda: ImageTranslation((3, 3), 1), "shift must be two integers", "found 1", "pass (rows"),
     (lambda: ImageRotation90((3, 4)), "must be square", "found (3, 4)", "cropped or padded"),
-    (lambda: Negation().power(DATA, (1, 1)), "exponent must be an int", "found (1, 1)", "pass one"),
     (lambda: Negation()(tf.zeros([2, 2], tf.int32)), "X must be", "found int32", "pass tf.cast"),
     (lambda: Negation([0, 4]).probes(3, 2), "at least 5 columns", "input_dim=2", "pass X with"),
 ]
@@ -101,9 +77,6 @@ def test_errors() -> None:
 
 WRONG: list[tuple[CyclicTransform, int, str]] = [
     (LongitudeShift(3), 3, "2"),
-    (ImageFlip((2, 2), 0), 5, "4"),
-    (Rotation(3, (0, 4)), 4, "at least 5"),
-    (Translation(3, 1, 1.0), 1, "at least 2"),
     (Negation([0, 1]), 1, "at least 2"),
     (PrincipalNegation(np.eye(3)[:1], 0.0), 4, "3"),
 ]
@@ -118,11 +91,3 @@ def test_wrong_number_of_columns() -> None:
             found = f"{columns} (shape (7, {columns}))"
             message = f"X must have {needed} columns for {transform!r}, found {found}"
             assert message in str(error.value)
-
-
-def test_unknown_number_of_columns() -> None:
-    message = "X must have a known number of columns for .*pass it through tf.ensure_shape"
-    for shape in (None, [None, None]):
-        signature = [tf.TensorSpec(shape, tf.float64)]
-        with pytest.raises(ValueError, match=message):
-            tf.function(Negation(), input_signature=signature, autograph=False)(DATA)

@@ -189,16 +189,9 @@ def with_column(values: object) -> np.ndarray:
         (with_column(np.where(TABLE[:, 1] < 0.3, np.nan, 1.0)), {}, "in column 'height'"),
         (TABLE, {"categorical": ["height"]}, "'height' must be categories .* 20 levels in 20 rows"),
         (TABLE, {"categorical": ["weight"]}, "categorical must name columns .*'weight'"),
-        (TABLE, {"names": ["a", "b"]}, "names must be text, one for each of the 3 columns"),
-        (TABLE, {"names": ["a", "b", "a"]}, "names must be different, found 'a' twice"),
         (TABLE, {"effects": [(0, 3)]}, "effects must name columns .*found 3"),
-        (TABLE, {"effects": [(0, 0)]}, "effects must be of different columns"),
-        (TABLE, {"effects": ["main", 1]}, "effects must be different, found 'height' twice"),
-        (TABLE, {"effects": []}, "effects must be .* found none"),
-        (TABLE, {"kernel_class": Matern32()}, "pass the class itself"),
         (TABLE, {"kernel_class": gpflow.kernels.Cosine}, "must be Matern12.*Cosine"),
         (TABLE, {"lengthscales": [0.1, 0.2]}, "lengthscales must have 3 entries"),
-        (TABLE[0], {}, "X must be a matrix"),
     ],
 )
 def test_errors_name_the_column(X: np.ndarray, options: dict, message: str) -> None:
@@ -210,8 +203,6 @@ def test_errors_name_the_column(X: np.ndarray, options: dict, message: str) -> N
 def test_errors_of_columns() -> None:
     with pytest.raises(ValueError, match="knots must be two or more increasing"):
         NumericColumn([1.0, 1.0])
-    with pytest.raises(ValueError, match="positions must increase from 0 to 1"):
-        NumericColumn([0.0, 1.0, 2.0], [0.0, 0.5, 2.0])
     with pytest.raises(ValueError, match="levels must be from 2"):
         CategoricalColumn([1.0, 1.0, 2.0])
     kernel, X = table()

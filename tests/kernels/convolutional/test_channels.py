@@ -140,25 +140,3 @@ def test_parts_share_the_parameters_and_patches() -> None:
     assert len(of_one.base_kernels) == 1 and len(of_one.parameters) == 2
     columns, _ = numbered_patches(IMAGE, PATCH, separate_channels=True)
     np.testing.assert_array_equal(kernel.get_patches(X), X[:, columns])
-
-
-PERMUTATION = np.random.default_rng(5).permutation(36).tolist()
-
-
-def test_columns_may_change_places() -> None:
-    columns = PERMUTATION
-    plain = MultiChannelConvolutional(own_kernels(), IMAGE, PATCH, weights=WEIGHTS, **OPTIONS)
-    kernel = MultiChannelConvolutional(
-        own_kernels(), IMAGE, PATCH, weights=WEIGHTS, active_dims=columns, **OPTIONS
-    )
-    wide = np.random.default_rng(6).normal(size=(3, max(columns) + 1))
-    own = wide[:, columns]
-    points = SumInducingVariables([InducingPatches(Z)] * 3)
-    close(kernel(wide), plain(own))
-    close(kernel(wide, wide[:2]), plain(own, own[:2]))
-    close(kernel(wide, full_cov=False), plain(own, full_cov=False))
-    close((kernel + gk.Linear())(wide), plain(own) + gk.Linear()(wide))
-    close(Kuf(points, kernel, wide), Kuf(points, plain, own))
-    np.testing.assert_array_equal(kernel.get_patches(wide), plain.get_patches(own))
-    for part, expected in zip(kernel.kernels, plain.kernels, strict=True):
-        close(part(wide), expected(own))

@@ -149,54 +149,15 @@ def test_of_unknown_number_in_parts(monkeypatch: pytest.MonkeyPatch) -> None:
         assert_same(actual, value(desired), case.accuracy)
 
 
-def test_no_rows() -> None:
-    kernel, points = BY_NAME["se"].build()
-    X = BY_NAME["se"].images(2)
-    assert kernel(X[:0]).shape == (0, 0)
-    assert kernel(X, X[:0]).shape == (2, 0)
-    assert kernel(X[:0], full_cov=False).shape == (0,)
-    assert Kuf(points, kernel, X[:0]).shape == (NUM_Z, 0)
-
-
-def test_single_precision(monkeypatch: pytest.MonkeyPatch) -> None:
-    few_at_a_time(monkeypatch, 60)
-    name = "matern52-ard-separate-same"
-    case = BY_NAME[name]
-    desired, desired_gradients = expected(name)
-    with gpflow.config.as_context(gpflow.config.Config(float=np.float32)):
-        X, X2 = (tf.cast(x, tf.float32) for x in data(case))
-        kernel, points = case.build()
-        with tf.GradientTape() as tape:
-            tape.watch([X, X2])
-            results = covariances(kernel, points, X, X2)
-            objective = tf.add_n(
-                [
-                    tf.reduce_sum(u.astype(np.float32) * K)
-                    for u, K in zip(upstream(), results, strict=True)
-                ]
-            )
-        variables = [*kernel.trainable_variables, *points.trainable_variables]
-        gradients = tape.gradient(objective, [*variables, X, X2])
-    for actual, reference in zip(
-        [*results, *gradients], [*desired, *desired_gradients], strict=True
-    ):
-        assert value(actual).dtype == np.float32
-        assert_same(actual, reference, 1e-4)
-
-
-PERMUTATION = np.random.default_rng(5).permutation(12).tolist()
-
-
-@pytest.mark.parametrize("columns", [PERMUTATION, slice(2, 14)], ids=["all", "slice"])
-def test_active_dims(columns: Any) -> None:
-    """Alone, in a sum with another kernel, and of its patches; columns may only change places."""
+def test_active_dims() -> None:
+    """Alone, in a sum with another kernel, and of its patches."""
+    columns = np.random.default_rng(5).permutation(12).tolist()
     case = BY_NAME["se"]
     plain, points = case.build()
     kernel, _ = case.build()
     kernel.active_dims = columns
-    width = 12 if columns is PERMUTATION else 15
     rng = np.random.default_rng(0)
-    X, X2 = rng.normal(size=(3, width)), rng.normal(size=(2, width))
+    X, X2 = rng.normal(size=(3, 12)), rng.normal(size=(2, 12))
     own, own2 = X[:, columns], X2[:, columns]
     other = gpflow.kernels.Linear(0.3)
     for both, addend in ((kernel, 0.0), (kernel + other, 1.0)):

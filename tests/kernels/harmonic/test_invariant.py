@@ -305,13 +305,3 @@ def test_number_of_samples() -> None:
             make("negation-rotation", "ArcCosine", num_samples=value)
         with pytest.raises(ValueError, match=message):
             kernel.num_samples = value
-
-
-def test_errors() -> None:
-    with pytest.raises(ValueError, match="base_kernel must be a GPflow kernel, found int"):
-        Invariant(3, Rotation(3))
-    shared = gpflow.kernels.SharedIndependent(gpflow.kernels.RBF(), 2)
-    with pytest.raises(ValueError, match="base_kernel must have one output, found SharedInd"):
-        Invariant(shared, Rotation(3))
-    with pytest.raises(ValueError, match="transforms"):
-        Invariant(gpflow.kernels.RBF(), [])

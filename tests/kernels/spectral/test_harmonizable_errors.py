@@ -18,25 +18,17 @@ TWO = [[0.1, 0.2], [0.3, -0.4]]
 """Two frequencies in two dimensions."""
 
 ERRORS: list[tuple[dict[str, Any], str]] = [
-    ({"frequencies": [0.1]}, r"frequencies must be a matrix \[Q, D\], found shape \(1,\)"),
     ({"centre": [0.0]}, "centre must have 2 entries, found 1"),
-    ({"scales": [1.0, 0.0]}, r"scales must be positive, found \[1. 0.\]"),
     (
         {"amplitudes": [1.0]},
         r"amplitudes must be \[2\] or \[2, 2\], one row for each frequency, found shape \(1,\)",
     ),
-    ({"amplitudes": [[1.0, 0.5j], [0.5j, 1.0]]}, "amplitudes must be Hermitian"),
     (
         {"amplitudes": [[1.0, 2.0], [2.0, 1.0]]},
         r"amplitudes must be positive semi-definite and not zero, .* pass for example W W\^H",
     ),
-    (
-        {"amplitudes": [1.0, 1.0], "rank": 1},
-        "amplitudes must have a rank of at most rank=1, found 2; pass amplitudes of that rank",
-    ),
     ({"rank": 3}, "rank must be an integer from 1 to 2, found 3"),
     ({"lag": np.eye(3)}, r"lag must be a number, \[2\] or \[2, 2\], found shape \(3, 3\)"),
-    ({"envelope": [[1.0, 0.5], [0.2, 1.0]]}, "envelope must be symmetric, found"),
     ({"lag": [0.1, -0.2]}, "lag must be positive definite, found -0.2"),
     (
         {"envelope": [[0.5, 0.3], [0.3, 0.5]], "lag": [0.15, 0.19]},
@@ -55,23 +47,11 @@ def test_bad_components() -> None:
 
 def test_bad_mixtures() -> None:
     component = HarmonizableComponent(TWO)
-    with pytest.raises(ValueError, match="components must have at least one entry, found none"):
-        HarmonizableMixture([])
     message = r"must be HarmonizableComponent, found Matern32; add other kernels .* with \+"
     with pytest.raises(ValueError, match=message):
         HarmonizableMixture([component, gpflow.kernels.Matern32()])
     message = r"components must have equal numbers of columns, found \[1, 2\]"
     with pytest.raises(ValueError, match=message):
         HarmonizableMixture([component, HarmonizableComponent([[0.1]])])
-
-
-def test_bad_inputs() -> None:
-    message = (
-        "X must have 2 columns, as frequencies have, found 3; pass those columns, or active_dims"
-    )
-    kernel = HarmonizableComponent(TWO)
-    for call in (kernel, HarmonizableMixture([kernel])):
-        with pytest.raises(ValueError, match=message):
-            call(np.zeros([4, 3]))
-        with pytest.raises(ValueError, match=message):
-            call(np.zeros([4, 3]), full_cov=False)
+    with pytest.raises(ValueError, match="X must have 2 columns, as frequencies have, found 3; pa"):
+        component(np.zeros([4, 3]))
