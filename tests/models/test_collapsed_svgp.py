@@ -19,8 +19,8 @@ from gpflow.likelihoods import (
 )
 
 import interdomain as idm
+from interdomain._targets import check_targets
 from interdomain.models import CollapsedSVGP
-from interdomain.models.targets import check_targets
 
 RNG = np.random.default_rng(0)
 X = RNG.uniform(-1, 1, [60, 2])

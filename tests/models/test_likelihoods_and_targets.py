@@ -24,7 +24,7 @@ from scipy import stats
 
 import interdomain as idm
 import interdomain.deep
-from interdomain.models.targets import targets_type
+from interdomain._targets import targets_type
 from interdomain.training.data import batches_of
 from interdomain.training.validation import check_columns
 

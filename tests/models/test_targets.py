@@ -11,8 +11,8 @@ import tensorflow as tf
 from gpflow.likelihoods import Gaussian
 
 import interdomain as idm
+from interdomain._targets import densities_of
 from interdomain.models import StructuredSGPR
-from interdomain.models.targets import densities_of
 from interdomain.training.data import batches_of
 from tests.models.small import (
     MISSING,

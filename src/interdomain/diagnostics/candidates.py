@@ -15,7 +15,7 @@ from gpflow.base import RegressionData
 from gpflow.likelihoods import Gaussian, Likelihood
 from gpflow.utilities import deepcopy
 
-from ..models.targets import number_of_latents
+from .._targets import number_of_latents
 from ..tables import Entrant
 from ..transforms import PrincipalNegation
 from . import recipes

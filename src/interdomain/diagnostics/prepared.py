@@ -11,7 +11,7 @@ import numpy as np
 from gpflow.likelihoods import Likelihood
 
 from .._arguments import as_integers, filled_matrix, finite_array
-from ..models.targets import check_targets, number_of_latents, takes_missing
+from .._targets import check_targets, number_of_latents, takes_missing
 from ..sphere import unit_vectors
 from ..sphere._typing import Array
 

@@ -19,7 +19,7 @@ from gpflow.likelihoods import Gaussian, Likelihood
 from tqdm import tqdm
 
 from .._arguments import boolean, choice, instance, integer, number
-from ..models.targets import densities_of
+from .._targets import densities_of
 from ..tables import Race, RaceEntry, race
 from ..tables.race import CLOCKS, Clock
 from .candidates import Candidate, best_negations, candidates_for

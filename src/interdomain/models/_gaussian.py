@@ -11,7 +11,7 @@ from gpflow.functions import Function
 from gpflow.likelihoods import Gaussian
 
 from .._arguments import number
-from .targets import densities_of
+from .._targets import densities_of
 
 
 def gaussian(noise_variance: TensorData | None, likelihood: Gaussian | None) -> Gaussian:

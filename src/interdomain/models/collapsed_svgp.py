@@ -15,6 +15,7 @@ from gpflow.mean_functions import MeanFunction, Zero
 from gpflow.models.util import InducingPointsLike
 
 from .._arguments import instance
+from .._targets import check_targets, number_of_latents, takes_missing, targets_type
 from ..covariances import Kuu_operator
 from ..covariances.columns import check_inputs
 from ..sphere._typing import Array
@@ -26,7 +27,6 @@ from ..streaming.site_sums import SiteContent, SiteStatistics
 from .collapsed import root_of
 from .rows_model import RowsModel, checked_features, settings_of_rows, warn_of_rows
 from .sites import Prior, Sites, kl_divergence, log_normaliser, whitened_q
-from .targets import check_targets, number_of_latents, takes_missing, targets_type
 
 
 class PassResult(NamedTuple):

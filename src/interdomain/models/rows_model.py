@@ -19,6 +19,7 @@ from gpflow.models.util import InducingPointsLike, inducingpoint_wrapper
 from gpflow.posteriors import PrecomputeCacheType
 
 from .._arguments import check_real_type, choice, integer
+from .._targets import targets_type
 from ..kernels._parameters import single_output
 from ..posteriors import CollapsedPosterior
 from ..sphere._typing import Array
@@ -26,7 +27,6 @@ from ..streaming.contributions import Contributions
 from ..streaming.rows_provider import RowsProvider
 from .one_pass import validate_inducing_variable, validate_mean_function
 from .scales import Parts, warn_of_data
-from .targets import targets_type
 
 
 class RowsModel(gpflow.models.GPModel, InternalDataTrainingLossMixin, abc.ABC):

@@ -22,11 +22,11 @@ from gpflow.kernels import (
 from gpflow.likelihoods import Gaussian
 
 from .._arguments import Array, warn
+from .._targets import densities_of
 from ..covariances.domains import Box, Complaint, Extent, boxes, outside_of_any
 from ..covariances.latents import latent_gps
 from ..covariances.pairs import Block, flat_blocks
 from ..kernels._scaled_parts import scaled_parts
-from .targets import densities_of
 
 FAR = 1_000.0
 """A column is far from standardised if its range is more than so many lengthscales, or less than

@@ -11,8 +11,8 @@ import tensorflow as tf
 from gpflow.likelihoods import Likelihood
 
 from .._arguments import integer
+from .._targets import targets_type
 from .._tracing import compiled
-from ..models.targets import targets_type
 from .predictors import (
     OF_TARGETS,
     columns_and_size,

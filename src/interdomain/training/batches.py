@@ -12,8 +12,8 @@ import tensorflow as tf
 from gpflow.base import AnyNDArray
 from gpflow.likelihoods import Likelihood
 
+from .._targets import check_targets, targets_type
 from .._tracing import map_dataset
-from ..models.targets import check_targets, targets_type
 
 Batch = tuple[tf.Tensor, ...]
 

@@ -16,7 +16,7 @@ from gpflow.models.training_mixins import (
 )
 
 from .._arguments import check_real_type, filled_matrix, integer, numeric
-from ..models.targets import check_targets, takes_missing
+from .._targets import check_targets, takes_missing
 from ..sphere._typing import Array
 from ..streaming.rows import MISSING, check_shapes_of_rows
 from .batches import Batches, DatasetBatches, Minibatches, types_of

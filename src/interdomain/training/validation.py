@@ -10,8 +10,8 @@ import numpy as np
 import tensorflow as tf
 from gpflow.likelihoods import Likelihood
 
+from .._targets import check_number_of_targets, targets_type
 from ..covariances.columns import check_inputs
-from ..models.targets import check_number_of_targets, targets_type
 from ..streaming.expectations import not_finite_alone
 
 

@@ -7,6 +7,7 @@ densities of its own (a mask, a number that stands for what is missing) may mean
 from __future__ import annotations
 
 import inspect
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import gpflow
@@ -25,10 +26,8 @@ from gpflow.likelihoods import (
     Softmax,
     SwitchedLikelihood,
 )
-from gpflow.utilities import Dispatcher
 
-from .._arguments import integer
-from ..sphere._typing import Array
+from ._arguments import Array, integer
 
 
 def densities_of(likelihood: Any) -> type[Likelihood] | None:
@@ -53,83 +52,56 @@ def takes_missing(likelihood: Any) -> bool:
     return bool(getattr(likelihood, "allow_nan", False)) and densities_of(likelihood) is None
 
 
-wrong_targets = Dispatcher("wrong_targets")
-wrong_targets.__doc__ = """What a likelihood with the densities of GPflow cannot mean by targets.
-
-``wrong_targets(likelihood, Y)`` returns what Y must be, for messages, or None where all of Y is
-that.
-"""
+def _all(*allowed: Callable[[Array], Any]) -> Callable[[Array], bool]:
+    """Whether all of Y is of one of these kinds."""
+    return lambda Y: any(bool(np.all(kind(Y))) for kind in allowed)
 
 
-@wrong_targets.register(Likelihood, object)
-def wrong_targets_none(likelihood: Likelihood, Y: Array) -> str | None:
-    """Any number is known to be right."""
-    return None
+_positive = _all(lambda Y: Y > 0), "positive"
 
-
-@wrong_targets.register(Bernoulli, object)
-def wrong_targets_bernoulli(likelihood: Bernoulli, Y: Array) -> str | None:
-    """GPflow takes whatever is not a one for a zero; labels of -1 and 1 mean the same by it."""
-    right = np.all((Y == 0) | (Y == 1)) or np.all((Y == -1) | (Y == 1))
-    return None if right else "0 or 1 (or -1 or 1)"
-
-
-@wrong_targets.register(Poisson, object)
-def wrong_targets_poisson(likelihood: Poisson, Y: Array) -> str | None:
-    """Counts."""
-    return None if np.all((Y >= 0) & (Y == np.round(Y))) else "counts: 0, 1, 2, ..."
-
-
-@wrong_targets.register((Exponential, Gamma), object)
-def wrong_targets_positive(likelihood: Exponential | Gamma, Y: Array) -> str | None:
-    """Positive numbers."""
-    return None if np.all(Y > 0) else "positive"
-
-
-@wrong_targets.register(Beta, object)
-def wrong_targets_beta(likelihood: Beta, Y: Array) -> str | None:
-    """Shares."""
-    return None if np.all((Y > 0) & (Y < 1)) else "between 0 and 1"
-
-
-@wrong_targets.register((MultiClass, Softmax), object)
-def wrong_targets_classes(likelihood: MultiClass | Softmax, Y: Array) -> str | None:
-    """The numbers of the classes."""
-    number = likelihood.latent_dim
-    assert number is not None
-    return _numbered(Y, number, "classes")
-
-
-@wrong_targets.register(Ordinal, object)
-def wrong_targets_ordinal(likelihood: Ordinal, Y: Array) -> str | None:
-    """The numbers of the bins."""
-    return _numbered(Y, int(likelihood.num_bins), "bins")
-
-
-@wrong_targets.register(SwitchedLikelihood, object)
-def wrong_targets_switched(likelihood: SwitchedLikelihood, Y: Array) -> str | None:
-    """The numbers of likelihoods in the last column, and targets of these in the others."""
-    chosen = Y[:, -1]
-    wanted = _numbered(chosen, len(likelihood.likelihoods), "likelihoods")
-    if wanted is not None:
-        return f"{wanted}, in the last column,"
-    for number, member in enumerate(likelihood.likelihoods):
-        wanted = _wanted(member, Y[chosen == number, :-1])
-        if wanted is not None:
-            return f"{wanted} for {type(member).__name__}, where the last column is {number},"
-    return None
-
-
-def _numbered(Y: Array, number: int, what: str) -> str | None:
-    if np.all((Y >= 0) & (Y < number) & (Y == np.round(Y))):
-        return None
-    return f"one of the {number} {what}: 0, ..., {number - 1}"
+_RANGES: Mapping[type[Likelihood], tuple[Callable[[Array], bool], str]] = {
+    # GPflow takes whatever is not a one for a zero; labels of -1 and 1 mean the same by it.
+    Bernoulli: (
+        _all(lambda Y: (Y == 0) | (Y == 1), lambda Y: (Y == -1) | (Y == 1)),
+        "0 or 1 (or -1 or 1)",
+    ),
+    Beta: (_all(lambda Y: (Y > 0) & (Y < 1)), "between 0 and 1"),
+    Exponential: _positive,
+    Gamma: _positive,
+    Poisson: (_all(lambda Y: (Y >= 0) & (Y == np.round(Y))), "counts: 0, 1, 2, ..."),
+}
+"""Which targets mean something, and what these are called in messages."""
 
 
 def _wanted(likelihood: Likelihood, Y: Array) -> str | None:
-    """As :data:`wrong_targets`; a likelihood with densities of its own may mean anything."""
-    known = densities_of(likelihood) is not None
-    return wrong_targets(likelihood, Y) if known and len(Y) else None
+    """What Y must be, for messages; None where all of it is that, or nothing is known."""
+    kind = densities_of(likelihood)
+    if kind is None or not len(Y):
+        return None
+    if kind in _RANGES:
+        right, words = _RANGES[kind]
+        return None if right(Y) else words
+    if isinstance(likelihood, (MultiClass, Softmax)):
+        return _numbered(Y, likelihood.latent_dim, "classes")
+    if isinstance(likelihood, Ordinal):
+        return _numbered(Y, likelihood.num_bins, "bins")
+    if isinstance(likelihood, SwitchedLikelihood):
+        chosen = Y[:, -1]
+        wanted = _numbered(chosen, len(likelihood.likelihoods), "likelihoods")
+        if wanted is not None:
+            return f"{wanted}, in the last column,"
+        for number, member in enumerate(likelihood.likelihoods):
+            wanted = _wanted(member, Y[chosen == number, :-1])
+            if wanted is not None:
+                name = type(member).__name__
+                return f"{wanted} for {name}, where the last column is {number},"
+    return None
+
+
+def _numbered(Y: Array, number: Any, what: str) -> str | None:
+    if np.all((Y >= 0) & (Y < number) & (Y == np.round(Y))):
+        return None
+    return f"one of the {number} {what}: 0, ..., {number - 1}"
 
 
 def check_targets(likelihood: Likelihood, Y: Array) -> None:
