@@ -20,9 +20,8 @@ from .._parameters import positive_parameter
 from ..decomposed import DecomposedKernel
 from ..periodic.spectral_density import MATERN_ORDERS
 from .columns import Column
-from .effects import checked_effects, effect_name
 from .shapes import wave_variances
-from .tables import checked_names, columns_of_table
+from .tables import checked_effects, checked_names, columns_of_table, effect_name
 
 Effect: TypeAlias = tuple[int, ...]
 
@@ -77,6 +76,10 @@ class Additive(DecomposedKernel):
     :param separate_lengthscales: Whether a column has a lengthscale of its own in each effect,
         instead of one that all effects share.
     :param active_dims: Columns of X to use; all by default.
+    :ivar columns: The column objects, one for each column that the kernel sees.
+    :ivar names: The names of the columns; ``column 0``, ... for those without a name.
+    :ivar effects: The columns of each effect except the constant, in the order of ``variances``.
+    :ivar kernel_class: As given.
     :raises ValueError: If ``columns`` holds anything else or two columns have the same name; there
         is no effect, one is given twice, has a column twice or has a column that does not exist;
         ``kernel_class`` is another class; or parameters are not positive or have another shape.
@@ -99,13 +102,13 @@ class Additive(DecomposedKernel):
     ) -> None:
         super().__init__(active_dims=active_dims, name=name)
         rule = "a list of NumericColumn and CategoricalColumn"
-        self._columns = tuple(items("columns", columns, rule))
-        if not self._columns:
+        self.columns = tuple(items("columns", columns, rule))
+        if not self.columns:
             raise ValueError(f"columns must be {rule}, found none.")
-        for column in self._columns:
+        for column in self.columns:
             instance("columns", column, Column, rule, "or call Additive.from_data(X)")
-        self._names = checked_names([column.label for column in self._columns])
-        self._effects = checked_effects(effects, self._names)
+        self.names = checked_names([column.label for column in self.columns])
+        self.effects = checked_effects(effects, self.names)
         known = (*MATERN_ORDERS, SquaredExponential)
         if not (isinstance(kernel_class, type) and issubclass(kernel_class, known)):
             raise ValueError(
@@ -113,13 +116,13 @@ class Additive(DecomposedKernel):
                 f"gpflow.kernels, found {short(kernel_class)}; pass the class itself, not a kernel "
                 "made of it."
             )
-        self._kernel_class = kernel_class
+        self.kernel_class = kernel_class
         self._lengthscale_places = self._places(separate_lengthscales)
-        self._periods = [self._columns[column].period for _, column in self._lengthscale_places]
+        self._periods = [self.columns[column].period for _, column in self._lengthscale_places]
         self.constant_variance = positive_parameter(
             "constant_variance", constant_variance, remedy="pass one number"
         )
-        count = len(self._effects)
+        count = len(self.effects)
         remedy = f"pass one number, or one for each of the {count} effects"
         self.variances = _vector("variances", variances, count, remedy)
         count = len(self.lengthscale_columns)
@@ -177,29 +180,9 @@ class Additive(DecomposedKernel):
         )
 
     @property
-    def columns(self) -> tuple[Column, ...]:
-        """The column objects, one for each column that the kernel sees."""
-        return self._columns
-
-    @property
-    def names(self) -> tuple[str, ...]:
-        """The names of the columns; ``column 0``, ... for those without a name."""
-        return self._names
-
-    @property
-    def effects(self) -> tuple[Effect, ...]:
-        """The columns of each effect except the constant, in the order of :attr:`variances`."""
-        return self._effects
-
-    @property
     def effect_names(self) -> tuple[str, ...]:
         """The names of the effects, such as ``age`` and ``age x cement``."""
-        return tuple(effect_name(effect, self._names) for effect in self._effects)
-
-    @property
-    def kernel_class(self) -> type[Stationary]:
-        """The class of the kernels of numeric columns."""
-        return self._kernel_class
+        return tuple(effect_name(effect, self.names) for effect in self.effects)
 
     @property
     def separate_lengthscales(self) -> bool:
@@ -215,12 +198,12 @@ class Additive(DecomposedKernel):
     @property
     def num_columns(self) -> int:
         """The number D of columns, after ``active_dims``."""
-        return len(self._columns)
+        return len(self.columns)
 
     @property
     def kernels(self) -> list[Kernel]:
         """The kernel of the constant, then the kernel of each effect."""
-        return [EffectKernel(self, effect) for effect in ((), *self._effects)]
+        return [EffectKernel(self, effect) for effect in ((), *self.effects)]
 
     @property
     def effect_variances(self) -> tf.Tensor:
@@ -229,7 +212,7 @@ class Additive(DecomposedKernel):
 
     def place_of(self, effect: Effect) -> int:
         """The position of an effect in :attr:`effect_variances`; ``()`` is the constant."""
-        return 1 + self._effects.index(effect) if effect else 0
+        return 1 + self.effects.index(effect) if effect else 0
 
     def variance_of(self, effect: Effect) -> tf.Tensor:
         """The prior variance of an effect; ``()`` is the constant."""
@@ -252,7 +235,7 @@ class Additive(DecomposedKernel):
     def wave_variances(self, highest: int) -> tf.Tensor:
         """The variance that the cosine, and just as much the sine, of 1, ..., ``highest`` periods
         carries in a kernel of variance one, for each of :attr:`lengthscales`."""
-        return wave_variances(self._kernel_class, self.ratios, highest)
+        return wave_variances(self.kernel_class, self.ratios, highest)
 
     @check_shapes(
         "return: []",
@@ -264,7 +247,7 @@ class Additive(DecomposedKernel):
     @inherit_check_shapes
     def K(self, X: TensorType, X2: TensorType | None = None) -> tf.Tensor:
         pairs = _Pairs(self, self.seen(X), None if X2 is None else self.seen(X2))
-        terms = [self.variance_of(effect) * pairs.product(effect) for effect in self._effects]
+        terms = [self.variance_of(effect) * pairs.product(effect) for effect in self.effects]
         return self.constant_variance + tf.add_n(terms)
 
     @inherit_check_shapes
@@ -282,9 +265,9 @@ class Additive(DecomposedKernel):
         """Where the lengthscale of an effect and a column is in the vector."""
         numeric = [
             (effect if separate else None, column)
-            for effect in self._effects
+            for effect in self.effects
             for column in effect
-            if self._columns[column].num_levels is None
+            if self.columns[column].num_levels is None
         ]
         if not separate:
             numeric = sorted(set(numeric), key=lambda place: place[1])
@@ -302,18 +285,13 @@ class EffectKernel(gpflow.kernels.Kernel):
         label = "_".join(map(str, effect)) or "constant"
         super().__init__(active_dims=parent.active_dims, name=f"{parent.name}_{label}")
         self.parent = parent
-        self._effect = effect
-
-    @property
-    def effect(self) -> Effect:
-        """The columns."""
-        return self._effect
+        self.effect = effect
 
     @inherit_check_shapes
     def K(self, X: TensorType, X2: TensorType | None = None) -> tf.Tensor:
         seen = self.parent.seen
         pairs = _Pairs(self.parent, seen(X), None if X2 is None else seen(X2))
-        return self.total_variance() * pairs.product(self._effect)
+        return self.total_variance() * pairs.product(self.effect)
 
     @inherit_check_shapes
     def K_diag(self, X: TensorType) -> tf.Tensor:
@@ -321,7 +299,7 @@ class EffectKernel(gpflow.kernels.Kernel):
 
     def total_variance(self) -> tf.Tensor:
         """The prior variance of f, the same everywhere."""
-        return self.parent.variance_of(self._effect)
+        return self.parent.variance_of(self.effect)
 
 
 @diagonal_terms.register(Additive)

@@ -27,41 +27,36 @@ _MAX_LEVELS = 2_000
 class Column(abc.ABC):
     """A column of a table, as :class:`interdomain.kernels.Additive` sees it.
 
-    :param label: What it is called in reports and messages.
+    :ivar label: What it is called in reports and messages.
+    :ivar num_levels: The number of functions of a column of categories, all of which are always
+        used; None for a numeric column, where the lengthscale says how many of its functions
+        matter.
+    :ivar period: The length of the box of a column that has a lengthscale, in ranges of the data.
+    :ivar level_variances: The prior variance of the function of each level in a kernel of variance
+        one, ``[num_levels]``.
     """
 
-    def __init__(self, label: str | None) -> None:
+    num_levels: int | None = None
+    period = 1.0
+    level_variances: Array = np.zeros(0)
+
+    def __init__(self, label: str | None, *parts: Any) -> None:
+        """
+        :param parts: All that makes it this column, but for the label; arrays are made read-only.
+        """
         if label is not None and not isinstance(label, str):
             raise ValueError(f"label must be text, found {short(label)}; pass the column's name.")
         self.label = label
-
-    @property
-    @abc.abstractmethod
-    def _values(self) -> tuple[Any, ...]:
-        """All that makes it this column, but for the label."""
+        for part in parts:
+            if isinstance(part, np.ndarray):
+                part.setflags(write=False)
+        self._parts = tuple(tuple(part) if np.ndim(part) else part for part in parts)
 
     def __eq__(self, other: object) -> bool:
-        return type(other) is type(self) and self._values == other._values
+        return type(other) is type(self) and self._parts == other._parts
 
     def __hash__(self) -> int:
-        return hash(self._values)
-
-    @property
-    @abc.abstractmethod
-    def num_levels(self) -> int | None:
-        """The number of functions of a column of categories, all of which are always used; None
-        for a numeric column, where the lengthscale says how many of its functions matter."""
-
-    @property
-    def period(self) -> float:
-        """The length of the box of a column that has a lengthscale, in ranges of the data."""
-        return 1.0
-
-    @property
-    def level_variances(self) -> Array:
-        """The prior variance of the function of each level in a kernel of variance one,
-        ``[num_levels]``."""
-        return np.zeros(0)
+        return hash(self._parts)
 
     @abc.abstractmethod
     def grid(self, count: int) -> Array:
@@ -104,6 +99,8 @@ class NumericColumn(Column):
         in between are interpolated. By default they are proportional to the values.
     :param margin: How much longer the box is than the range of the data, as a multiple of it.
     :param label: What it is called in reports and messages.
+    :ivar knots: As given.
+    :ivar positions: The positions of the knots, from 0 to 1, ``[K]``.
     :raises ValueError: If knots or positions are not increasing, or do not fit together, or the
         margin is not positive.
     """
@@ -116,27 +113,28 @@ class NumericColumn(Column):
         margin: float = 0.5,
         label: str | None = None,
     ) -> None:
-        super().__init__(label)
         form = "a vector [K] of two or more"
-        self._knots = finite_array("knots", knots, (1,), form)
-        if len(self._knots) < 2 or np.any(np.diff(self._knots) <= 0):
+        self.knots = finite_array("knots", knots, (1,), form)
+        if len(self.knots) < 2 or np.any(np.diff(self.knots) <= 0):
             raise ValueError(
-                f"knots must be two or more increasing numbers, found {short(self._knots)}; pass "
+                f"knots must be two or more increasing numbers, found {short(self.knots)}; pass "
                 "the ends of the column's range, or quantiles of it, each once."
             )
         if positions is None:
-            positions = (self._knots - self._knots[0]) / (self._knots[-1] - self._knots[0])
-        self._positions = finite_array("positions", positions, (1,), form)
+            positions = (self.knots - self.knots[0]) / (self.knots[-1] - self.knots[0])
+        self.positions = finite_array("positions", positions, (1,), form)
         if (
-            self._positions.shape != self._knots.shape
-            or np.any(np.diff(self._positions) <= 0)
-            or (self._positions[0], self._positions[-1]) != (0.0, 1.0)
+            self.positions.shape != self.knots.shape
+            or np.any(np.diff(self.positions) <= 0)
+            or (self.positions[0], self.positions[-1]) != (0.0, 1.0)
         ):
             raise ValueError(
-                f"positions must increase from 0 to 1, one for each of the {len(self._knots)} "
-                f"knots, found {short(self._positions)}; leave them out for a linear map."
+                f"positions must increase from 0 to 1, one for each of the {len(self.knots)} "
+                f"knots, found {short(self.positions)}; leave them out for a linear map."
             )
         self.margin = number("margin", margin, above=0)
+        self.period = 1 + self.margin
+        super().__init__(label, self.knots, self.positions, self.margin)
 
     @classmethod
     def from_data(
@@ -171,37 +169,15 @@ class NumericColumn(Column):
             return cls(ends, margin=margin, label=label)
         return cls(*_quantile_knots(sorted_values), margin=margin, label=label)
 
-    @property
-    def _values(self) -> tuple[Any, ...]:
-        return tuple(self._knots), tuple(self._positions), self.margin
-
-    @property
-    def knots(self) -> Array:
-        """The knots: increasing values of the column, ``[K]``."""
-        return self._knots.copy()
-
-    @property
-    def positions(self) -> Array:
-        """The positions of the knots, from 0 to 1, ``[K]``."""
-        return self._positions.copy()
-
-    @property
-    def num_levels(self) -> None:
-        return None
-
-    @property
-    def period(self) -> float:
-        return 1 + self.margin
-
     def grid(self, count: int) -> Array:
-        return np.interp(np.linspace(0, 1, count), self._positions, self._knots)
+        return np.interp(np.linspace(0, 1, count), self.positions, self.knots)
 
     def positions_of(self, x: TensorType) -> tf.Tensor:
         """The positions of values, in the shape of x: 0 at the first knot, 1 at the last."""
         x = tf.convert_to_tensor(x, gpflow.default_float())
-        knots, positions = (tf.constant(a, x.dtype) for a in (self._knots, self._positions))
-        slopes = tf.constant(np.diff(self._positions) / np.diff(self._knots), x.dtype)
-        if len(self._knots) == 2:
+        knots, positions = (tf.constant(a, x.dtype) for a in (self.knots, self.positions))
+        slopes = tf.constant(np.diff(self.positions) / np.diff(self.knots), x.dtype)
+        if len(self.knots) == 2:
             found = slopes[0] * (x - knots[0])
         else:
             places = tf.searchsorted(knots[1:-1], tf.reshape(x, [-1]), side="right")
@@ -253,26 +229,27 @@ class CategoricalColumn(Column):
 
     :param levels: The levels, different numbers ``[L]``, two or more.
     :param label: What it is called in reports and messages.
+    :ivar levels: The levels, increasing, ``[L]``.
     :raises ValueError: If there are fewer than two levels, more than 2,000, or one is given twice.
     """
 
     def __init__(self, levels: TensorType, *, label: str | None = None) -> None:
-        super().__init__(label)
         found = np.sort(finite_array("levels", levels, (1,), "a vector [L] of two or more"))
         if not 2 <= len(np.unique(found)) == len(found) <= _MAX_LEVELS:
             raise ValueError(
                 f"levels must be from 2 to {_MAX_LEVELS:,} different numbers, found "
                 f"{len(np.unique(found))} among {len(found)}; pass each level once, as a number."
             )
-        self._levels = found
+        super().__init__(label, found)
+        self.levels, self.num_levels = found, len(found)
         size = len(found)
         # Orthonormal contrasts over levels of equal weight, and a function of the unknown level.
         basis = np.linalg.qr(np.column_stack([np.ones(size), np.eye(size)[:, :-1]]))[0]
         self._functions = np.zeros([size, size + 1])
         self._functions[:-1, :-1] = np.sqrt(size) * basis[:, 1:].T
         self._functions[-1, -1] = 1.0
-        self._variances = np.append(np.full(size - 1, 1 / (size - 1)), 1.0)
-        self._matrix = self._functions.T @ (self._variances[:, None] * self._functions)
+        self.level_variances = np.append(np.full(size - 1, 1 / (size - 1)), 1.0)
+        self._matrix = self._functions.T @ (self.level_variances[:, None] * self._functions)
 
     @classmethod
     def from_data(cls, values: TensorType, *, label: str | None = None) -> CategoricalColumn:
@@ -295,50 +272,33 @@ class CategoricalColumn(Column):
             )
         return cls(levels, label=label)
 
-    @property
-    def _values(self) -> tuple[Any, ...]:
-        return tuple(self._levels)
-
-    @property
-    def levels(self) -> Array:
-        """The levels, increasing, ``[L]``."""
-        return self._levels.copy()
-
-    @property
-    def num_levels(self) -> int:
-        return len(self._levels)
-
     def grid(self, count: int) -> Array:
         return self.levels
 
     def coordinates(self, x: tf.Tensor) -> tf.Tensor:
         """The index of the level; L for any other value."""
-        levels = tf.constant(self._levels, x.dtype)
+        levels = tf.constant(self.levels, x.dtype)
         flat = tf.reshape(x, [-1])
-        places = tf.minimum(tf.searchsorted(levels, flat), len(self._levels) - 1)
+        places = tf.minimum(tf.searchsorted(levels, flat), len(self.levels) - 1)
         known = tf.gather(levels, places) == flat
         if tf.executing_eagerly() and not tf.reduce_all(known):
             unseen = np.unique(flat[~known])
             warn(
                 f"{self.label or 'a column of categories'}: {short(unseen)} are none of its "
-                f"{len(self._levels)} levels, and get the prior's mean and variance; pass levels "
+                f"{len(self.levels)} levels, and get the prior's mean and variance; pass levels "
                 "that the column was made with, if this is a mistake."
             )
-        return tf.reshape(tf.where(known, places, len(self._levels)), tf.shape(x))
+        return tf.reshape(tf.where(known, places, len(self.levels)), tf.shape(x))
 
     def functions(self, coordinates: tf.Tensor, highest: int) -> tf.Tensor:
         values = tf.constant(self._functions[:highest], gpflow.default_float())
         return tf.gather(values, coordinates, axis=1)
 
-    @property
-    def level_variances(self) -> Array:
-        return self._variances.copy()
-
     def covariances(
         self, first: tf.Tensor, second: tf.Tensor, kind: type[Stationary], ratio: tf.Tensor | None
     ) -> tf.Tensor:
         entries = tf.constant(self._matrix.ravel(), gpflow.default_float())
-        return tf.gather(entries, first * (len(self._levels) + 1) + second)
+        return tf.gather(entries, first * (len(self.levels) + 1) + second)
 
 
 def atoms_of(column: Column, highest: int) -> list[IntArray]:
