@@ -23,9 +23,13 @@ from scipy.sparse import coo_matrix
 from ..kernels import Additive
 from ..kernels.additive.columns import Column
 from ..sphere._typing import Array, IntArray
-from ._weights import EffectBlock, Weights
+from ._weights import Weights
 
 Effect = tuple[int, ...]
+
+Entry = tuple[IntArray, IntArray, Array]
+"""Of some features: the functions that are centred ``[m, k]``, the numbers of the features, and
+the products of the means of the others, ``[m]``."""
 
 _ROUNDING = 1e-12
 """Means below it are zero: functions are of order one."""
@@ -45,19 +49,25 @@ class ColumnFunctions:
     covariances: Array
 
     @classmethod
-    def of_model(cls, column: Column, highest: int) -> ColumnFunctions:
-        """Of values everywhere in the box, or of levels of equal weight."""
-        if column.num_levels is not None:
-            levels = tf.range(column.num_levels)
-            return cls(column, *_moments(column.functions(levels, highest)))
-        return cls(
-            column, np.eye(1 + highest)[0], np.diag(np.arange(1 + highest) > 0).astype(float)
-        )
+    def under(cls, column: Column, highest: int, values: Array | None) -> ColumnFunctions:
+        """The moments of the first functions of a column.
 
-    @classmethod
-    def of_rows(cls, column: Column, highest: int, values: Array) -> ColumnFunctions:
-        """Of the values of a column, ``[N]``."""
-        return cls(column, *_moments(_functions(column, highest, values)))
+        :param values: Values of the column, ``[N]``; None for all that the model knows: values
+            everywhere in the box, or levels of equal weight.
+        """
+        if values is not None:
+            functions = _functions(column, highest, values)
+        elif column.num_levels is not None:
+            functions = column.functions(tf.range(column.num_levels), highest)
+        else:  # orthonormal, and orthogonal to the constant
+            first = np.eye(1 + highest)[0]
+            return cls(column, first, np.diag(1 - first))
+        found = np.asarray(functions, float)
+        found = np.concatenate([np.ones([1, found.shape[1]]), found])
+        means = np.mean(found, axis=1)
+        means[np.abs(means) < _ROUNDING] = 0.0
+        centred = found - means[:, None]
+        return cls(column, means, centred @ centred.T / found.shape[1])
 
     def centred(self, values: Array) -> Array:
         """The functions without their means at values ``[N]``, ``[1 + h, N]``."""
@@ -66,19 +76,8 @@ class ColumnFunctions:
 
 
 def _functions(column: Column, highest: int, values: Array) -> tf.Tensor:
-    return column.functions(
-        column.coordinates(tf.constant(values, gpflow.default_float())), highest
-    )
-
-
-def _moments(functions: tf.Tensor) -> tuple[Array, Array]:
-    """Means and covariances of functions ``[h, N]``, and of the constant before them."""
-    found = np.asarray(functions, float)
-    found = np.concatenate([np.ones([1, found.shape[1]]), found])
-    means = np.mean(found, axis=1)
-    means[np.abs(means) < _ROUNDING] = 0.0
-    centred = found - means[:, None]
-    return means, centred @ centred.T / found.shape[1]
+    x = tf.constant(values, gpflow.default_float())
+    return column.functions(column.coordinates(x), highest)
 
 
 @dataclass(frozen=True)
@@ -130,25 +129,32 @@ def column_functions(weights: Weights, rows: Array | None) -> list[ColumnFunctio
         for column, own in zip(block.effect, block.functions.T, strict=True):
             highest[column] = max(highest[column], int(np.max(own)))
     return [
-        ColumnFunctions.of_model(column, most)
-        if rows is None
-        else ColumnFunctions.of_rows(column, most, rows[:, number])
+        ColumnFunctions.under(column, most, None if rows is None else rows[:, number])
         for number, (column, most) in enumerate(zip(weights.table.columns, highest, strict=True))
     ]
 
 
 def effect_terms(weights: Weights, columns: Sequence[ColumnFunctions]) -> dict[Effect, EffectTerm]:
     """The constant, and the effect of each set of columns that has one, those of few first."""
-    entries: dict[Effect, list[tuple[IntArray, IntArray, Array]]] = {}
+    entries: dict[Effect, list[Entry]] = {}
     start = 0
     for block in weights.blocks:
         features = np.arange(start, start + len(block.functions))
         start += len(features)
-        for subset, functions, factors in _subsets(block, columns):
-            used = np.flatnonzero(factors)
-            if len(used):
-                kept = (functions[used], features[used], factors[used])
-                entries.setdefault(subset, []).append(kept)
+        places = range(len(block.effect))
+        for size in range(len(block.effect) + 1):
+            for kept in itertools.combinations(places, size):
+                # What is not centred is a mean: these functions move to the effect of the others.
+                factors = np.ones(len(features))
+                for place in set(places) - set(kept):
+                    means = columns[block.effect[place]].means
+                    factors = factors * means[block.functions[:, place]]
+                used = np.flatnonzero(factors)
+                if len(used):
+                    subset = tuple(block.effect[place] for place in kept)
+                    functions = block.functions[used][:, list(kept)]
+                    entry = functions, features[used], factors[used]
+                    entries.setdefault(subset, []).append(entry)
     left_over = {block.effect: block.left_over for block in weights.blocks}
     return {
         effect: _term(effect, found, weights, columns, left_over.get(effect, 0.0))
@@ -156,26 +162,9 @@ def effect_terms(weights: Weights, columns: Sequence[ColumnFunctions]) -> dict[E
     }
 
 
-def _subsets(
-    block: EffectBlock, columns: Sequence[ColumnFunctions]
-) -> list[tuple[Effect, IntArray, Array]]:
-    """For each subset of an effect's columns, of each feature: the functions that are centred,
-    ``[m, k]``, and the product of the means of the others, ``[m]``."""
-    found = []
-    places = range(len(block.effect))
-    for size in range(len(block.effect) + 1):
-        for kept in itertools.combinations(places, size):
-            factors = np.ones(len(block.functions))
-            for place in set(places) - set(kept):
-                factors = factors * columns[block.effect[place]].means[block.functions[:, place]]
-            subset = tuple(block.effect[place] for place in kept)
-            found.append((subset, block.functions[:, list(kept)], factors))
-    return found
-
-
 def _term(
     effect: Effect,
-    entries: Sequence[tuple[IntArray, IntArray, Array]],
+    entries: Sequence[Entry],
     weights: Weights,
     columns: Sequence[ColumnFunctions],
     left_over: float,

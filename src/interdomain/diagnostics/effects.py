@@ -170,34 +170,30 @@ class Effects:
         return found
 
     def __str__(self) -> str:
-        deviation = f"{self.constant[1]:.2g}"
+        found = self.shares, self.share_deviations
         rows = [("effect", "share", "+-")]
-        for k in self.order:
-            spread = self.share_deviations[k]
-            rows.append((self.names[k], f"{self.shares[k]:.1%}", f"{spread:.1%}"))
+        rows += [(self.names[k], *(f"{one[k]:.1%}" for one in found)) for k in self.order]
+        found = self.total_shares, self.total_share_deviations
         totals = [("column", "in all", "+-")]
         for k in np.argsort(-self.total_shares, kind="stable"):
-            spread = self.total_share_deviations[k]
-            totals.append((self.column_names[k], f"{self.total_shares[k]:.1%}", f"{spread:.1%}"))
+            totals.append((self.column_names[k], *(f"{one[k]:.1%}" for one in found)))
         return "\n".join(
             [
                 f"{len(self.effects)} effects over {self.measure}",
-                f"mean {self.constant[0]:.4g} +- {deviation}",
+                f"mean {self.constant[0]:.4g} +- {self.constant[1]:.2g}",
                 "",
-                *_aligned(rows),
+                *aligned(rows),
                 "",
-                *_aligned(totals),
+                *aligned(totals),
             ]
         )
 
 
-def _aligned(rows: Sequence[Sequence[str]]) -> list[str]:
-    """Lines with the first column on the left, and numbers on the right."""
+def aligned(rows: Sequence[Sequence[str]]) -> list[str]:
+    """Lines of a table, with the first column on the left, and numbers on the right."""
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     return [
-        "  ".join(
-            [name.ljust(widths[0]), *map(str.rjust, numbers, widths[1:])],
-        )
+        "  ".join([name.ljust(widths[0]), *map(str.rjust, numbers, widths[1:])])
         for name, *numbers in rows
     ]
 

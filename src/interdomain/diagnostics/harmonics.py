@@ -16,6 +16,7 @@ from ..inducing_variables import SphericalHarmonics
 from ..kernels import ZonalKernel
 from ..sphere._typing import Array, IntArray
 from ..sphere.chains import raises_of
+from .effects import aligned
 
 
 @dataclass(frozen=True, eq=False)
@@ -38,7 +39,6 @@ class HarmonicShares:
     :ivar coordinate_counts: The number of harmonics with a degree in each coordinate, ``[d - 1]``.
     :ivar highest_raises: The largest number of degrees that any of them has in each coordinate,
         ``[d - 1]``.
-    :ivar coordinate_shares: The share that they explain, ``[d - 1]``.
     :ivar shares: The share by coordinate and degree, ``[d - 1, L]``.
     """
 
@@ -60,11 +60,12 @@ class HarmonicShares:
         return np.asarray(np.sum(self.shares, axis=1))
 
     def __str__(self) -> str:
-        degrees, coordinates = [], []
+        degrees = [("degree", "harmonics", "share")]
         for degree, count, share in zip(
             self.degrees, self.degree_counts, self.degree_shares, strict=True
         ):
             degrees.append((str(degree), f"{count:,}", f"{share:.1%}"))
+        columns, without = [("column", "harmonics", "highest", "share")], []
         for name, count, highest, share in zip(
             self.coordinates,
             self.coordinate_counts,
@@ -72,32 +73,21 @@ class HarmonicShares:
             self.coordinate_shares,
             strict=True,
         ):
-            coordinates.append((name, f"{count:,}", str(highest), f"{share:.1%}"))
-        without = [name for name, count, *_ in coordinates if count == "0"]
+            if count:
+                columns.append((name, f"{count:,}", str(highest), f"{share:.1%}"))
+            else:
+                without.append(name)
         lines = [
             f"{self.num_inducing:,} harmonics explain {self.share:.1%} of {self.of} over "
             f"{self.num_rows:,} rows",
             "",
-            *_table(("degree", "harmonics", "share"), degrees),
+            *aligned(degrees),
             "",
-            *_table(
-                ("column", "harmonics", "highest", "share"),
-                [row for row in coordinates if row[0] not in without],
-            ),
+            *aligned(columns),
         ]
         if without:
             lines += ["", f"none in: {', '.join(without)}"]
         return "\n".join(lines)
-
-
-def _table(header: tuple[str, ...], rows: Sequence[tuple[str, ...]]) -> list[str]:
-    """Lines with the first column on the left, and numbers on the right."""
-    widths = [max(map(len, column)) for column in zip(header, *rows, strict=True)]
-    lines = []
-    for name, *numbers in (header, *rows):
-        aligned = [text.rjust(width) for text, width in zip(numbers, widths[1:], strict=True)]
-        lines.append("  ".join([name.ljust(widths[0]), *aligned]))
-    return lines
 
 
 @check_shapes(
