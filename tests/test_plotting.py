@@ -67,11 +67,6 @@ def test_spectrum() -> None:
     figure.canvas.draw()  # that the labels are mathematics that can be drawn
 
 
-def test_spectrum_without_missing_levels_on_new_axes() -> None:
-    ax = plotting.spectrum(diagnostics.spectrum(ArcCosine(), "relu", 3, 6))
-    assert len(ax.lines) == 2 and pyplot.get_fignums()
-
-
 def test_variance_terms() -> None:
     likelihood = gpflow.likelihoods.Gaussian()
     model = OrthogonalSVGP(RBF(lengthscales=0.5), likelihood, Z, W, num_latent_gps=2)
@@ -94,12 +89,6 @@ def test_variance_terms() -> None:
         np.testing.assert_allclose(line[:, 1], values.numpy()[order, 1], atol=1e-12)
     assert [line.get_linestyle() for line in ax.lines] == ["-", "-", "--", "-", "-"]
     ax.figure.canvas.draw()
-
-
-def test_variance_terms_without_orthogonal_variables() -> None:
-    model = gpflow.models.SVGP(RBF(), gpflow.likelihoods.Gaussian(), Z)
-    ax = plotting.variance_terms(X[:, 0], diagnostics.variance_terms(model, X))
-    assert len(ax.lines) == 3
 
 
 def test_harmonic_shares() -> None:

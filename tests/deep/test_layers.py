@@ -6,7 +6,6 @@ from pathlib import Path
 from typing import Any
 
 import gpflow
-import gpflux
 import numpy as np
 import pytest
 import tensorflow as tf
@@ -108,23 +107,6 @@ def test_float32() -> None:
         assert model.predict_f_samples(data[0][:3], 2).dtype == tf.float32
 
 
-def test_several_outputs() -> None:
-    """Two columns of Y: each output is a GP of its own, of the same hidden layer."""
-    hidden = LAYERS["harmonics"](2, gpflow.mean_functions.Identity())
-    both = deep.DeepGP([hidden, LAYERS["harmonics"](2)], gpflow.likelihoods.Gaussian(0.1))
-    randomise(both)
-    X, Y = make_data(2)
-    mean, variance = both.predict_f(X)
-    assert mean.shape == variance.shape == Y.shape
-    for column in range(2):
-        last = LAYERS["harmonics"](1)
-        last.q_mu.assign(both.f_layers[1].q_mu.numpy()[:, [column]])
-        last.q_sqrt.assign(both.f_layers[1].q_sqrt.numpy()[[column]])
-        single = deep.DeepGP([hidden, last], gpflow.likelihoods.Gaussian(0.1))
-        for own, found in zip(single.predict_f(X), (mean, variance), strict=True):
-            np.testing.assert_allclose(own[:, 0], found[:, column], rtol=1e-12)
-
-
 def test_mixed_outputs() -> None:
     """A coregionalised hidden layer: three outputs of two latent GPs."""
     W = np.random.default_rng(0).normal(size=(3, 2))
@@ -144,17 +126,6 @@ def test_mixed_outputs() -> None:
     )
     for own, found in zip(model.predict_f(X), (mean, variance), strict=True):
         np.testing.assert_allclose(found, own, rtol=1e-10)
-
-
-def test_natural_gradients_of_gpflux(keras: Any) -> None:
-    """GPflux's own model for natural gradients takes the layers."""
-    model = stacked(points, points)
-    wrapped = model.as_training_model(gpflux.optimization.NatGradModel)
-    wrapped.natgrad_layers = model.f_layers[-1:]
-    wrapped.compile([gpflow.optimizers.NaturalGradient(0.1), keras.optimizers.Adam(0.01)])
-    pairs = wrapped._split_natgrad_params_and_other_vars()[0]
-    assert pairs == [model.f_layers[-1].variational_parameters[0]]
-    assert all(isinstance(layer, gpflux.layers.GPLayer) for layer in model.f_layers)
 
 
 def test_samples_of_a_layer() -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import itertools
 import pickle
 from typing import Any
@@ -228,19 +227,6 @@ def test_what_features_leave_of_a_prior_is_added_to_variances() -> None:
     assert left_over[0, 2] == 0 and np.all(np.delete(left_over[0], 2) > 0)  # `site` is no effect
 
 
-def test_fewer_features_than_the_prior_has() -> None:
-    few = AdditiveFeatures(KERNEL, dict.fromkeys(KERNEL.effects, 1))
-    found = effects(svgp(random_q(few.num_inducing), inducing_variable=few), MEASURE)
-    left_over = found.at(X)[1] - effects_without_left_over(found).at(X)[1]
-    expected = PRIOR(X[:1], full_cov=False) - FiniteRank(KERNEL, few)(X[:1], full_cov=False)
-    np.testing.assert_allclose(np.sum(left_over[0]), expected[0], rtol=1e-8)
-
-
-def effects_without_left_over(found: Effects) -> Effects:
-    terms = tuple(dataclasses.replace(term, left_over=0.0) for term in found._terms)
-    return dataclasses.replace(found, _terms=terms)
-
-
 def test_a_summand_of_a_kernel() -> None:
     points = InducingPoints(rng.normal(size=(4, 3)))
     features = SumInducingVariables([points, FEATURES])
@@ -307,13 +293,6 @@ def test_draws_have_a_seed_and_a_report_can_be_kept(model: StructuredSGPR) -> No
     assert first.variance_draws.shape == (7, 6)
     kept = pickle.loads(pickle.dumps(first))
     np.testing.assert_array_equal(kept.at(X), first.at(X))
-
-
-def test_many_rows_are_drawn_from(model: StructuredSGPR) -> None:
-    many = np.tile(MEASURE, [600, 1])
-    found = effects(model, many, num_draws=2)
-    assert found.measure == "the values of each column in 5,000 of 6,000 rows"
-    np.testing.assert_allclose(found.shares, effects(model, MEASURE, num_draws=2).shares, atol=0.02)
 
 
 def plain_svgp(kernel: Any, features: Any) -> gpflow.models.SVGP:

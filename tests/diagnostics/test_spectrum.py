@@ -21,7 +21,7 @@ from interdomain.kernels import (
     SphericalSquaredExponential,
     ZonalKernel,
 )
-from interdomain.sphere import CustomActivation, Erf, ReLU, Softplus, num_harmonics
+from interdomain.sphere import Erf, ReLU, num_harmonics
 
 
 def cubic(t: tf.Tensor) -> tf.Tensor:
@@ -88,12 +88,6 @@ def test_relu_under_matern_misses_the_odd_degrees(dimension: int, lengthscale: f
     first = found.warnings[0]
     assert "ReLU() lacks the degrees 3, 5, 7 of SphericalMatern52" in first
     assert f"with {100 * shares[[3, 5, 7]].sum():.2g}% of the prior variance" in first
-
-
-def test_missing_levels_are_named_briefly() -> None:
-    found = spectrum(SphericalMatern12(), "erf", 2, 20)
-    assert found.missing == tuple(range(0, 21, 2))
-    assert "lacks the degrees 0, 2, 4, 6, ... of SphericalMatern12" in found.warnings[0]
 
 
 def test_degrees_the_kernel_lacks_are_no_failure() -> None:
@@ -192,14 +186,6 @@ def test_truncation_names_what_a_higher_degree_recovers() -> None:
     assert "above max_degree = 2" in sentence and "those up to 40 that ReLU() has" in sentence
     fine = spectrum(SphericalMatern52(lengthscale=1.0), "relu", 2, 15)
     assert "Truncation" not in kinds(fine)
-
-
-def test_names_of_activations() -> None:
-    kernel = ArcCosine()
-    assert spectrum(kernel, Softplus(), 2, 3).activation == "Softplus(sharpness=1.0)"
-    assert spectrum(kernel, cubic, 2, 3).activation == "cubic"
-    step = CustomActivation(lambda t: tf.cast(t > 0.5, t.dtype), kinks=(0.5,))
-    assert spectrum(kernel, step, 2, 3).activation == "<lambda>"
 
 
 def test_errors() -> None:

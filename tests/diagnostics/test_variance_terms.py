@@ -134,14 +134,6 @@ def test_orthogonal(case: object, whiten: bool, q_diag: bool, variant: str) -> N
         np.testing.assert_allclose(terms.orthogonal_explained[:, 0], expected, rtol=1e-6, atol=1e-9)
 
 
-def test_compiled() -> None:
-    kernel, iv = points()
-    model = gpflow.models.SVGP(kernel, gpflow.likelihoods.Gaussian(), iv)
-    compiled = tf.function(lambda inputs: variance_terms(model, inputs), autograph=False)
-    terms = compiled(tf.constant(X))
-    np.testing.assert_allclose(terms.variance, variance_terms(model, X).variance, rtol=1e-12)
-
-
 def test_errors() -> None:
     likelihood = gpflow.likelihoods.Gaussian()
     with pytest.raises(ValueError, match="an SVGP with one q.u., found AdditiveSVGP; pass"):

@@ -171,10 +171,10 @@ class Effects:
 
     def __str__(self) -> str:
         found = self.shares, self.share_deviations
-        rows = [("effect", "share", "+-")]
+        rows: list[Sequence[str]] = [("effect", "share", "+-")]
         rows += [(self.names[k], *(f"{one[k]:.1%}" for one in found)) for k in self.order]
         found = self.total_shares, self.total_share_deviations
-        totals = [("column", "in all", "+-")]
+        totals: list[Sequence[str]] = [("column", "in all", "+-")]
         for k in np.argsort(-self.total_shares, kind="stable"):
             totals.append((self.column_names[k], *(f"{one[k]:.1%}" for one in found)))
         return "\n".join(
