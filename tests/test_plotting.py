@@ -212,18 +212,6 @@ def test_effect_shares(of_table: diagnostics.Effects) -> None:
         assert matplotlib.colors.same_color(handle.get_facecolor(), colours[text.get_text()])
 
 
-def test_effect_errors(of_table: diagnostics.Effects) -> None:
-    with pytest.raises(ValueError, match="one or two columns to be drawn, found 'age in years x"):
-        plotting.effect(of_table, (0, 1, 2))
-    with pytest.raises(ValueError, match="effect must name columns .* found 'height'"):
-        plotting.effect(of_table, "height")
-    for call in (plotting.effects, plotting.effect_shares, lambda one: plotting.effect(one, 0)):
-        with pytest.raises(ValueError, match="report must be an Effects report, found .* pass"):
-            call(np.zeros(3))
-    with pytest.raises(ValueError, match="num must be .*1 or more, found 0"):
-        plotting.effects(of_table, 0)
-
-
 LATITUDE, LONGITUDE = np.linspace(87.5, -87.5, 36), np.linspace(22.5, 377.5, 72)
 HEIGHT = np.cos(np.radians(LATITUDE))[:, None] * np.cos(np.radians(LONGITUDE))  # of the first axis
 
@@ -252,26 +240,21 @@ def test_globe() -> None:
     axes.map.figure.canvas.draw()
 
 
-def test_globe_errors() -> None:
-    increase = "longitude must increase by 360 degrees at most"
-    for latitude, longitude, values, message in [
-        (LONGITUDE, LATITUDE, HEIGHT.T, "latitude must be from -90 to 90 degrees, found 22.5 to"),
-        (LATITUDE, LONGITUDE[::-1], HEIGHT, increase),
-        (LATITUDE, 2 * LONGITUDE, HEIGHT, increase),
-        (LATITUDE, LONGITUDE, HEIGHT.T, r"values must be \[H, W\] = \[36, 72\].* found .*72, 36"),
-        (LATITUDE[:1], LONGITUDE, HEIGHT[:1], "latitude must be a vector of two or more in order"),
-    ]:
-        with pytest.raises(ValueError, match=message):
-            plotting.globe(latitude, longitude, values)
-
-
-def test_errors() -> None:
+def test_errors(of_table: diagnostics.Effects) -> None:
     model = gpflow.models.SVGP(RBF(), gpflow.likelihoods.Gaussian(), Z)
     terms = diagnostics.variance_terms(model, X)
     with pytest.raises(ValueError, match=r"x must be \[N\] or .* N = 12, .* found shape \(5, 1\)"):
         plotting.variance_terms(X[:5], terms)
-    with pytest.raises(ValueError, match="latent must be from 0 to 0, found 1"):
-        plotting.variance_terms(X, terms, latent=1)
+    with pytest.raises(ValueError, match="one or two columns to be drawn, found 'age in years x"):
+        plotting.effect(of_table, (0, 1, 2))
+    with pytest.raises(ValueError, match="report must be an Effects report, found .* pass"):
+        plotting.effects(np.zeros(3))
+    with pytest.raises(ValueError, match="latitude must be from -90 to 90 degrees, found 22.5 to"):
+        plotting.globe(LONGITUDE, LATITUDE, HEIGHT.T)
+    with pytest.raises(ValueError, match="longitude must increase by 360 degrees at most"):
+        plotting.globe(LATITUDE, LONGITUDE[::-1], HEIGHT)
+    with pytest.raises(ValueError, match=r"values must be \[H, W\] = \[36, 72\].* found .*72, 36"):
+        plotting.globe(LATITUDE, LONGITUDE, HEIGHT.T)
 
 
 def test_without_matplotlib(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -331,10 +314,6 @@ def test_wigner_of_a_stationary_kernel_is_the_same_everywhere() -> None:
 
 def test_spectral_kernel_errors() -> None:
     one = FourierFeatures([[0.5]])
-    with pytest.raises(ValueError, match="x must be"):
-        plotting.kernel_matrix(MIXTURE, np.zeros([3, 2]))
-    with pytest.raises(ValueError, match="part"):
-        plotting.generalized_spectral_density(MIXTURE, PLACES, part="phase")
     message = (
         "must be FourierFeatures for each component of the kernel, found FourierFeatures for "
         "HarmonizableMixture; pass FourierFeatures.for_kernel"

@@ -41,8 +41,6 @@ def test_candidates_have_the_functions_of_the_likelihood() -> None:
     ("likelihood", "targets", "message"),
     [
         (gpflow.likelihoods.Softmax(3), np.eye(3)[np.arange(60) % 3], r"3 columns.*np\.argmax"),
-        (gpflow.likelihoods.MultiClass(3), np.arange(60) % 4, "one of the 3 classes"),
-        (gpflow.likelihoods.Bernoulli(), np.arange(60) % 3, "0 or 1"),
         (gpflow.likelihoods.Poisson(), np.arange(60) % 3 - 1, "counts"),
         (by_source(), np.arange(60) % 2, "SwitchedLikelihood likelihood take 2"),
     ],

@@ -153,17 +153,11 @@ def test_wrong_arguments() -> None:
     given = {"models": {"exact": exact}, "data": (X, Y), "seconds": 1, "progress": False}
     for arguments, message in [
         ({"models": {}}, "models must be functions by name, found dict; pass"),
-        ({"models": [points]}, "models must be functions by name, found list"),
         ({"models": {"a": exact((X, Y))}}, r"models\['a'\] must be a function, found"),
-        ({"seconds": 0}, "seconds must be positive, found 0"),
         ({"seconds": [3, 2]}, r"seconds must rise, found \[3.0, 2.0\]"),
-        ({"seconds": []}, "seconds must rise"),
         ({"clock": "sun"}, "clock must be 'wall' or 'cpu', found 'sun'"),
         ({"data": (X[:5], Y[:5])}, "data: a race needs 20 rows or more, found 5; with so few"),
-        ({"data": X}, "data must be a pair of matrices"),
         ({"data": (X * np.nan, Y)}, "data: X must be finite"),
-        ({"data": (X.astype(str), Y)}, "data: X must be .*real numbers"),
-        ({"data": (X, Y[:7])}, "data must have one row of Y for each of X, found 7 for 80"),
         ({"validation_data": (X[:, [0, 0]], Y)}, "validation_data: X must have 1 columns, found 2"),
     ]:
         with pytest.raises(ValueError, match=message):
