@@ -138,7 +138,8 @@ class Replicas:
 
         def of_replica(numbers: tf.Tensor) -> tf.Tensor:
             context = tf.distribute.get_replica_context()
-            return context.all_reduce(tf.distribute.ReduceOp.MEAN, numbers)
+            # On the device of the replica, where an argument is on none.
+            return context.all_reduce(tf.distribute.ReduceOp.MEAN, tf.identity(numbers))
 
         found = compiled(lambda given: strategy.run(of_replica, (given,)))(tf.constant(own))
         return np.asarray(strategy.experimental_local_results(found)[0])
