@@ -159,7 +159,7 @@ def load_elevations(data_dir: Path | None, seed: int) -> Elevations:
     train, _, test = random_split(heights.size, seed)
     Y = heights.reshape(-1, 1)
     Y = (Y - Y[train].mean()) / Y[train].std()
-    X = np.asarray(idm.transforms.LongitudeShift.to_euclidean(degrees))
+    X = np.asarray(idm.sphere.unit_vectors(degrees[:, ::-1]))
     return Elevations(X, Y, heights.shape, train, test)
 
 

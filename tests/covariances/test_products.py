@@ -158,7 +158,7 @@ def test_features_inside_of_their_boxes_know_no_parameter_of_them(chosen: bool) 
 def test_terms_of_the_diagonal() -> None:
     first = parts("h")[0]
     kernel = (first + White(0.3)) * Matern32(variance=1.7, active_dims=[1])
-    terms = diagonal_terms(kernel, 4)
+    terms = diagonal_terms(kernel)
     assert len(terms) == 2
     before = [row(X) for row, _ in terms]
     kernel.kernels[1].variance.assign(2.9)

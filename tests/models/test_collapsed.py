@@ -13,6 +13,7 @@ import tensorflow as tf
 import interdomain as idm
 from interdomain.inducing_variables import SphericalHarmonics
 from interdomain.linalg import diagonal_operator, full_operator
+from interdomain.linalg.precision import precision_terms
 from interdomain.models import StructuredSGPR
 from interdomain.models.collapsed import DataSums, bound, collapse, optimal_q
 from interdomain.training.guard import NumericalBreakdown, tensorflow_errors_as_breakdowns
@@ -168,7 +169,7 @@ def test_a_feature_without_prior_variance() -> None:
     with tf.GradientTape() as tape:
         tape.watch(scale)
         sums = sums_of(inputs)
-        log_determinant, _ = idm.linalg.precision_terms(
+        log_determinant, _ = precision_terms(
             scale, sums.gram, sums.psi, inputs[1], gram_gradient=False
         )
     gradient = tape.gradient(log_determinant, scale).numpy()

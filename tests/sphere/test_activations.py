@@ -11,16 +11,8 @@ import pytest
 import tensorflow as tf
 from mpmath import mp
 
-from interdomain.sphere import (
-    GELU,
-    Activation,
-    CustomActivation,
-    Erf,
-    ReLU,
-    Softplus,
-    extended_precision,
-    resolve_activation,
-)
+from interdomain.sphere import GELU, CustomActivation, Erf, ReLU, Softplus, extended_precision
+from interdomain.sphere.activations import Activation, resolve_activation
 from interdomain.sphere.extended_precision import extended_coefficients
 from tests.sphere.references import (
     EIGENVALUE_DIMENSIONS,

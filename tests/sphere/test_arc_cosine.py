@@ -5,12 +5,8 @@ import pytest
 import tensorflow as tf
 from mpmath import mp
 
-from interdomain.sphere import (
-    arc_cosine,
-    arc_cosine_eigenvalues,
-    arc_cosine_has_degree,
-    num_harmonics,
-)
+from interdomain.sphere import num_harmonics
+from interdomain.sphere.arc_cosine import arc_cosine, arc_cosine_eigenvalues, arc_cosine_has_degree
 from tests.sphere.references import (
     EIGENVALUE_DEGREES,
     EIGENVALUE_DIMENSIONS,

@@ -10,7 +10,7 @@ import tensorflow as tf
 from mpmath import mp
 from scipy.special import gammaln
 
-from interdomain.sphere import (
+from interdomain.sphere.laplace_beltrami import (
     LaplaceBeltramiSpectrum,
     MaternSpectrum,
     SquaredExponentialSpectrum,

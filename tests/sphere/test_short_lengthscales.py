@@ -11,11 +11,11 @@ import pytest
 import tensorflow as tf
 from mpmath import mp
 
-from interdomain.sphere import (
+from interdomain.sphere import laplace_beltrami
+from interdomain.sphere.laplace_beltrami import (
     LaplaceBeltramiSpectrum,
     MaternSpectrum,
     SquaredExponentialSpectrum,
-    laplace_beltrami,
 )
 from tests.sphere.matern_references import PoissonMatern
 from tests.sphere.test_laplace_beltrami import ANGLES, SMOOTHNESS, long_series

@@ -11,8 +11,9 @@ from numpy.typing import NDArray
 
 from .._arguments import instance
 from ..kernels import ZonalKernel
-from ..sphere import Activation, CustomActivation, num_harmonics, resolve_activation
+from ..sphere import CustomActivation, num_harmonics
 from ..sphere._typing import Array
+from ..sphere.activations import Activation, resolve_activation
 from ..sphere.dimensions import validate_dimension, validate_max_degree
 
 LEAST_REACH = 40

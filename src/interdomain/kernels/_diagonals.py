@@ -16,14 +16,12 @@ DiagonalTerm = tuple[Callable[[tf.Tensor], tf.Tensor], Callable[[], tf.Tensor]]
 
 
 @singledispatch
-def diagonal_terms(kernel: Kernel, num_columns: int) -> list[DiagonalTerm]:
+def diagonal_terms(kernel: Kernel) -> list[DiagonalTerm]:
     """Terms with ``K(x_n, x_n) = sum over terms of factor * row(x_n)``.
 
     Sums over rows of what rows bring then serve for all values of the factors. A kernel without a
     known form has one term, its diagonal, with the factor one. A family whose diagonal is a product
     registers it.
-
-    :param num_columns: Number D of columns of X.
     """
     return whole_diagonal(kernel)
 
@@ -34,35 +32,28 @@ def whole_diagonal(kernel: Kernel) -> list[DiagonalTerm]:
 
 
 @diagonal_terms.register(Stationary)
-def diagonal_terms_stationary(kernel: Stationary, num_columns: int) -> list[DiagonalTerm]:
-    """The variance; unless a subclass computes something else."""
-    if type(kernel).K_diag is not Stationary.K_diag:
-        return whole_diagonal(kernel)
-    return [(_ones, lambda: tf.convert_to_tensor(kernel.variance))]
-
-
 @diagonal_terms.register(Static)
-def diagonal_terms_static(kernel: Static, num_columns: int) -> list[DiagonalTerm]:
-    """The variance, of white noise and constants; unless a subclass computes something else."""
-    if type(kernel).K_diag is not Static.K_diag:
+def diagonal_terms_constant(kernel: Stationary | Static) -> list[DiagonalTerm]:
+    """The variance; unless a subclass computes something else."""
+    if type(kernel).K_diag not in (Stationary.K_diag, Static.K_diag):
         return whole_diagonal(kernel)
-    return [(_ones, lambda: tf.convert_to_tensor(kernel.variance))]
+    return [constant_term(lambda: tf.convert_to_tensor(kernel.variance))]
 
 
 @diagonal_terms.register(Sum)
-def diagonal_terms_sum(kernel: Sum, num_columns: int) -> list[DiagonalTerm]:
+def diagonal_terms_sum(kernel: Sum) -> list[DiagonalTerm]:
     """Those of the summands; unless a subclass computes something else."""
     if type(kernel) is not Sum:
         return whole_diagonal(kernel)
-    return [term for part in kernel.kernels for term in diagonal_terms(part, num_columns)]
+    return [term for part in kernel.kernels for term in diagonal_terms(part)]
 
 
 @diagonal_terms.register(Product)
-def diagonal_terms_product(kernel: Product, num_columns: int) -> list[DiagonalTerm]:
+def diagonal_terms_product(kernel: Product) -> list[DiagonalTerm]:
     """Products of one term of each factor; unless a subclass computes something else."""
     if type(kernel) is not Product:
         return whole_diagonal(kernel)
-    return product_terms([diagonal_terms(part, num_columns) for part in kernel.kernels])
+    return product_terms([diagonal_terms(part) for part in kernel.kernels])
 
 
 def product_terms(terms: Iterable[Sequence[DiagonalTerm]]) -> list[DiagonalTerm]:
@@ -77,5 +68,6 @@ def _product_term(terms: Sequence[DiagonalTerm]) -> DiagonalTerm:
     )
 
 
-def _ones(X: tf.Tensor) -> tf.Tensor:
-    return tf.ones_like(X[:, 0])
+def constant_term(variance: Callable[[], tf.Tensor]) -> DiagonalTerm:
+    """The term of a diagonal that is the same everywhere."""
+    return (lambda X: tf.ones_like(X[:, 0])), variance

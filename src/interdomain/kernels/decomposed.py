@@ -7,6 +7,9 @@ from collections.abc import Sequence
 from functools import singledispatch
 
 import gpflow
+import tensorflow as tf
+from check_shapes import inherit_check_shapes
+from gpflow.base import TensorType
 from gpflow.kernels import Kernel, Sum
 
 
@@ -26,6 +29,15 @@ class DecomposedKernel(gpflow.kernels.Kernel, metaclass=abc.ABCMeta):
     @abc.abstractmethod
     def kernels(self) -> Sequence[Kernel]:
         """The parts, each a kernel on the data space. They share this kernel's parameters."""
+
+    @inherit_check_shapes
+    def K(self, X: TensorType, X2: TensorType | None = None) -> tf.Tensor:
+        """The sum over the parts; a kernel that has it at less cost overrides both methods."""
+        return tf.add_n([part.K(X, X2) for part in self.kernels])
+
+    @inherit_check_shapes
+    def K_diag(self, X: TensorType) -> tf.Tensor:
+        return tf.add_n([part.K_diag(X) for part in self.kernels])
 
     def validate(self) -> None:  # noqa: B027 - most have nothing to check
         """Check that training has not broken the decomposition. By default, nothing is checked.

@@ -159,7 +159,7 @@ def base_of(kernel: Kernel) -> Kernel:
 
 
 @diagonal_terms.register(FiniteRank)
-def diagonal_terms_finite_rank(kernel: FiniteRank, num_columns: int) -> list[DiagonalTerm]:
+def diagonal_terms_finite_rank(kernel: FiniteRank) -> list[DiagonalTerm]:
     """What the family knows of its diagonal; unless a subclass computes something else."""
     terms: list[DiagonalTerm] | None = None
     if type(kernel).K_diag is FiniteRank.K_diag:

@@ -13,8 +13,7 @@ from .block_diagonal import block_diagonal
 from .diagonal import diagonal_operator
 from .full import full_operator
 from .low_rank import low_rank_operator
-from .operators import cast, direct_sum_alike, square_root, stack, stack_alike, whiten
-from .precision import precision_root, precision_terms
+from .operators import cast, square_root, stack, stack_alike, whiten
 from .roots import Inverse, Root
 
 __all__ = [
@@ -23,11 +22,8 @@ __all__ = [
     "block_diagonal",
     "cast",
     "diagonal_operator",
-    "direct_sum_alike",
     "full_operator",
     "low_rank_operator",
-    "precision_root",
-    "precision_terms",
     "square_root",
     "stack",
     "stack_alike",

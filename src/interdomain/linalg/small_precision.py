@@ -21,7 +21,8 @@ def small_precision_terms(
     scale: tf.Tensor, gram: tf.Tensor, columns: tf.Tensor, noise_variance: tf.Tensor
 ) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
     """Whether ``B = I + D G D / s`` is as it should be (1.0, or 0.0 if it is finite and cannot be
-    factorised), and the two terms of :func:`interdomain.linalg.precision_terms`, with gradients."""
+    factorised), and the two terms of :func:`~interdomain.linalg.precision.precision_terms`, with
+    gradients."""
     size = columns.shape[0]
     whitening = scale / tf.sqrt(noise_variance)
     precision = gram[:size, :size] * whitening * whitening[:, None]

@@ -27,7 +27,8 @@ import numpy as np
 import tensorflow as tf
 
 from ..covariances.domains import BoolArray
-from ..linalg import Root, cast, precision_root, precision_terms, square_root
+from ..linalg import Root, cast, square_root
+from ..linalg.precision import precision_root, precision_terms
 
 
 @dataclass(frozen=True)

@@ -20,7 +20,8 @@ import numpy as np
 import tensorflow as tf
 
 from ..covariances.domains import BoolArray
-from ..linalg import Root, precision_terms
+from ..linalg import Root
+from ..linalg.precision import precision_terms
 from ..sphere._typing import Array
 from .collapsed import Collapsed, explained_variance, optimal_q, whiten
 

@@ -52,7 +52,7 @@ class Contributions:
         self.boxes = boxes(inducing_variable, kernel, num_columns)
         self.mean = mean_columns(mean_function, num_outputs)
         self.mean_function = mean_function
-        self._terms, self.charged = charged_terms(inducing_variable, kernel, num_columns)
+        self._terms, self.charged = charged_terms(inducing_variable, kernel)
         self._parts: Mapping[str, tf.Module] = {
             "kernel": kernel,
             "inducing_variable": inducing_variable,

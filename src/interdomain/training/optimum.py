@@ -13,7 +13,8 @@ from gpflow.covariances import Kuf
 from .._arguments import instance, integer
 from ..covariances import Kuu_operator
 from ..kernels._parameters import single_output
-from ..linalg import Root, precision_root
+from ..linalg import Root
+from ..linalg.precision import precision_root
 from ..models._gaussian import check_closed_form
 from ..models.collapsed import root_of
 from ..sphere._typing import Array

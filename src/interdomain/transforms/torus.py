@@ -7,13 +7,11 @@ from typing import Literal
 
 import numpy as np
 import tensorflow as tf
-from check_shapes import check_shapes
 
 from .._arguments import choice, short
 from ..sphere._typing import Array
-from ..sphere.globe import on_the_globe
 from ._arguments import IntArray, as_dims, as_order, as_vector, spread
-from .base import TensorLike, to_tensor
+from .base import TensorLike
 from .closed_form import ClosedFormTransform, constant
 from .euclidean import rotate
 
@@ -94,7 +92,7 @@ class LongitudeShift(ClosedFormTransform):
     :param coordinates: ``"degrees"`` for the columns (longitude, latitude); every power except the
         zeroth, which is X itself, returns a longitude in [-180, 180). ``"euclidean"`` for the
         columns (x, y, z) of points on the sphere or elsewhere: the rotation about the z axis.
-        :meth:`to_euclidean` converts the first to the second.
+        :func:`interdomain.sphere.unit_vectors` makes them of (latitude, longitude).
     :raises ValueError: If ``order`` < 2, or ``coordinates`` is neither of these.
     """
 
@@ -106,18 +104,6 @@ class LongitudeShift(ClosedFormTransform):
         self.coordinates = choice("coordinates", coordinates, ("degrees", "euclidean"), remedy)
         self.input_dim = self.min_input_dim = 2 if coordinates == "degrees" else 3
         self.verify_order()
-
-    @staticmethod
-    @check_shapes(
-        "X: [batch..., 2]",
-        "return: [batch..., 3]",
-    )
-    def to_euclidean(X: TensorLike) -> tf.Tensor:
-        """Points of the unit sphere, from longitude and latitude in degrees.
-
-        :param X: The columns (longitude, latitude).
-        """
-        return on_the_globe(tf.reverse(to_tensor(X), [-1]))
 
     def __repr__(self) -> str:
         return f"LongitudeShift(order={self.order}, coordinates={self.coordinates!r})"

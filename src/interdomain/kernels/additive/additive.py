@@ -15,7 +15,7 @@ from gpflow.kernels.base import ActiveDims
 
 from ..._arguments import instance, items, real_array, short
 from .._columns import seen_columns
-from .._diagonals import DiagonalTerm, diagonal_terms, whole_diagonal
+from .._diagonals import DiagonalTerm, constant_term, diagonal_terms, whole_diagonal
 from .._parameters import positive_parameter
 from ..decomposed import DecomposedKernel
 from ..periodic.spectral_density import MATERN_ORDERS
@@ -304,13 +304,11 @@ class EffectKernel(gpflow.kernels.Kernel):
 
 @diagonal_terms.register(Additive)
 @diagonal_terms.register(EffectKernel)
-def diagonal_terms_additive(
-    kernel: Additive | EffectKernel, num_columns: int
-) -> list[DiagonalTerm]:
+def diagonal_terms_additive(kernel: Additive | EffectKernel) -> list[DiagonalTerm]:
     """The variance, the same everywhere; unless a subclass computes something else."""
     if type(kernel) not in (Additive, EffectKernel):
         return whole_diagonal(kernel)
-    return [(lambda X: tf.ones_like(X[:, 0]), kernel.total_variance)]
+    return [constant_term(kernel.total_variance)]
 
 
 class _Pairs:

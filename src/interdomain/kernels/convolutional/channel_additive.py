@@ -77,17 +77,6 @@ class ChannelAdditive(HasRadialTerms, DecomposedKernel):
             )
         return X[..., channel::channels]
 
-    @inherit_check_shapes
-    def K(self, X: TensorType, X2: TensorType | None = None) -> tf.Tensor:
-        X = select_columns(self, X)
-        X2 = None if X2 is None else select_columns(self, X2)
-        return tf.add_n([part.K(X, X2) for part in self.kernels])
-
-    @inherit_check_shapes
-    def K_diag(self, X: TensorType) -> tf.Tensor:
-        X = select_columns(self, X)
-        return tf.add_n([part.K_diag(X) for part in self.kernels])
-
     def radial_terms(self) -> list[RadialTerm] | None:
         """Those of all channels."""
         return sum_of_terms([(part.channel_kernel, part.select) for part in self.kernels], self)

@@ -220,14 +220,6 @@ class MultiChannelConvolutional(DecomposedKernel):
         X, _ = self.slice(tf.convert_to_tensor(X), None)
         return tf.concat([part.points(X) for part in self.kernels], axis=1)
 
-    @inherit_check_shapes
-    def K(self, X: TensorType, X2: TensorType | None = None) -> tf.Tensor:
-        return tf.add_n([part.K(X, X2) for part in self.kernels])
-
-    @inherit_check_shapes
-    def K_diag(self, X: TensorType) -> tf.Tensor:
-        return tf.add_n([part.K_diag(X) for part in self.kernels])
-
 
 class ChannelConvolutional(SetKernel):
     """The part of one channel, made by :attr:`MultiChannelConvolutional.kernels`.

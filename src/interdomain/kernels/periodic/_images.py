@@ -61,17 +61,12 @@ def sum_of_images(kernel: Kernel, lags: tf.Tensor, periods: tf.Tensor) -> tf.Ten
 @sum_of_images.register(Matern12)
 @sum_of_images.register(Matern32)
 @sum_of_images.register(Matern52)
-def sum_of_images_matern(kernel: Stationary, lags: tf.Tensor, periods: tf.Tensor) -> tf.Tensor:
-    """A mixture."""
-    return _of_kernel(kernel, lags, periods)
-
-
 @sum_of_images.register(SquaredExponential)
-def sum_of_images_squared_exponential(
-    kernel: SquaredExponential, lags: tf.Tensor, periods: tf.Tensor
-) -> tf.Tensor:
-    """One component."""
-    return _of_kernel(kernel, lags, periods)
+def sum_of_images_stationary(kernel: Stationary, lags: tf.Tensor, periods: tf.Tensor) -> tf.Tensor:
+    """A mixture of squared exponential kernels."""
+    lags, periods = selected(kernel, lags), selected(kernel, periods)
+    squares = tf.square(kernel.lengthscales / periods)  # [D]
+    return kernel.variance * theta_mixture(lags / periods, squares, *images_mixture(type(kernel)))
 
 
 @sum_of_images.register(Sum)
@@ -114,12 +109,6 @@ def images_mixture(kind: type[Stationary]) -> tuple[Array, Array]:
     if issubclass(kind, SquaredExponential):
         return np.array([0.5]), np.array([1.0])
     return matern_mixture(matern_order(kind))
-
-
-def _of_kernel(kernel: Stationary, lags: tf.Tensor, periods: tf.Tensor) -> tf.Tensor:
-    lags, periods = selected(kernel, lags), selected(kernel, periods)
-    squares = tf.square(kernel.lengthscales / periods)  # [D]
-    return kernel.variance * theta_mixture(lags / periods, squares, *images_mixture(type(kernel)))
 
 
 def theta_mixture(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from functools import partial
 from typing import Any
 
 import gpflow
@@ -15,7 +14,7 @@ from gpflow.kernels import Kernel
 from ..._arguments import check_num_inducing, finite_array, integer, number
 from ...sphere._typing import Array, IntArray
 from .._columns import as_rows, seen_columns
-from .._diagonals import DiagonalTerm, diagonal_terms, whole_diagonal
+from .._diagonals import DiagonalTerm, constant_term, diagonal_terms, whole_diagonal
 from .._parameters import single_output
 from ._arguments import check_base, check_box, column_lengthscales
 from ._images import sum_of_images
@@ -274,8 +273,8 @@ class Periodized(Kernel):
 
 
 @diagonal_terms.register(Periodized)
-def diagonal_terms_periodized(kernel: Periodized, num_columns: int) -> list[DiagonalTerm]:
+def diagonal_terms_periodized(kernel: Periodized) -> list[DiagonalTerm]:
     """The variance, the same everywhere; unless a subclass computes something else."""
     if type(kernel).K_diag is not Periodized.K_diag:
         return whole_diagonal(kernel)
-    return [(lambda X: tf.ones_like(X[:, 0]), partial(Periodized.total_variance, kernel))]
+    return [constant_term(kernel.total_variance)]

@@ -62,16 +62,6 @@ def raise_unknown(kernel: Kernel | type) -> NoReturn:
     )
 
 
-def scaled_squares(kernel: Stationary, columns: tf.Tensor) -> tf.Tensor:
-    """``sum_i lengthscale_i^2 w_i^2``, ``[J]``."""
-    return tf.reduce_sum(tf.square(columns * kernel.lengthscales), axis=-1)
-
-
-def volume(kernel: Stationary, num_columns: int) -> tf.Tensor:
-    """The product of the lengthscales of so many columns."""
-    return tf.reduce_prod(kernel.lengthscales * tf.ones(num_columns, kernel.lengthscales.dtype))
-
-
 def selected(kernel: Kernel, columns: TensorType) -> tf.Tensor:
     """The columns, along the last axis, that the kernel sees."""
     columns, dims = tf.convert_to_tensor(columns, gpflow.default_float()), kernel.active_dims
@@ -82,9 +72,15 @@ def selected(kernel: Kernel, columns: TensorType) -> tf.Tensor:
 @spectral_density.register(Matern12)
 @spectral_density.register(Matern32)
 @spectral_density.register(Matern52)
-def spectral_density_matern(kernel: Stationary, frequencies: TensorType) -> tf.Tensor:
-    """That of a multivariate Student's t."""
-    return _of_stationary(kernel, selected(kernel, frequencies))
+@spectral_density.register(SquaredExponential)
+def spectral_density_stationary(kernel: Stationary, frequencies: TensorType) -> tf.Tensor:
+    """That of a multivariate Student's t, or a Gaussian."""
+    columns = selected(kernel, frequencies)
+    dim = columns.shape[-1]
+    squares = tf.reduce_sum(tf.square(columns * kernel.lengthscales), axis=-1)
+    ones = tf.ones(dim, kernel.lengthscales.dtype)
+    volume = tf.reduce_prod(kernel.lengthscales * ones)
+    return kernel.variance * volume * unit_density(type(kernel), squares, dim)
 
 
 def matern_order(kind: type[Stationary]) -> float:
@@ -115,20 +111,6 @@ def unit_density(kind: type[Stationary], squares: tf.Tensor, dim: int) -> tf.Ten
         + nu * math.log(2 * nu)
     )
     return math.exp(log_factor) * (2 * nu + squares) ** (-nu - dim / 2)
-
-
-def _of_stationary(kernel: Stationary, frequencies: tf.Tensor) -> tf.Tensor:
-    dim = frequencies.shape[-1]
-    density = unit_density(type(kernel), scaled_squares(kernel, frequencies), dim)
-    return kernel.variance * volume(kernel, dim) * density
-
-
-@spectral_density.register(SquaredExponential)
-def spectral_density_squared_exponential(
-    kernel: SquaredExponential, frequencies: TensorType
-) -> tf.Tensor:
-    """A Gaussian."""
-    return _of_stationary(kernel, selected(kernel, frequencies))
 
 
 @spectral_density.register(Sum)

@@ -8,7 +8,6 @@ from typing import Generic, TypeVar
 
 import gpflow
 import tensorflow as tf
-from check_shapes import inherit_check_shapes
 from gpflow.base import TensorType
 
 from ..._arguments import items
@@ -78,11 +77,3 @@ class MixtureKernel(DecomposedKernel, Generic[Part], metaclass=abc.ABCMeta):
     def kernels(self) -> tuple[Part, ...]:
         """The components."""
         return tuple(self.components)
-
-    @inherit_check_shapes
-    def K(self, X: TensorType, X2: TensorType | None = None) -> tf.Tensor:
-        return tf.add_n([part.K(X, X2) for part in self.components])
-
-    @inherit_check_shapes
-    def K_diag(self, X: TensorType) -> tf.Tensor:
-        return tf.add_n([part.K_diag(X) for part in self.components])

@@ -7,7 +7,7 @@ import numpy as np
 import tensorflow as tf
 from gpflow.base import TensorType
 
-from ..._arguments import ROWS_OF_A_BATCH, check_size, finite_array, integer
+from ..._arguments import ROWS_OF_A_BATCH, check_size, integer, number
 from .harmonizable_component import HarmonizableComponent
 
 
@@ -37,17 +37,13 @@ class LocallyStationaryGaussian(HarmonizableComponent):
         allow_large: bool = False,
         name: str | None = None,
     ) -> None:
-        amplitude = finite_array("variance", variance, (0,), "a number")
-        if not amplitude > 0:
-            raise ValueError(
-                f"variance must be positive, found {float(amplitude)}; pass a positive number."
-            )
+        amplitude = number("variance", variance, above=0)
         columns = integer("dimension", dimension, at_least=1)
         what = f"windows over {columns:,} columns"
         check_size("dimension", what, columns * ROWS_OF_A_BATCH, allow_large=allow_large)
         super().__init__(
             np.zeros([1, columns]),
-            amplitudes=amplitude[None],
+            amplitudes=[amplitude],
             centre=centre,
             envelope=envelope,
             lag=lag,

@@ -9,7 +9,7 @@ from check_shapes import check_shapes, inherit_check_shapes
 from gpflow.base import TensorType
 from gpflow.utilities import positive
 
-from ..._arguments import finite_array
+from ..._arguments import finite_array, number
 from .._columns import select_columns
 from ._arguments import validate_definite
 from ._base import MixtureComponent, MixtureKernel
@@ -54,11 +54,7 @@ class SpectralComponent(MixtureComponent):
                 "frequency must have one entry for each column, found none; pass a number or [D]."
             )
         self.frequency = gpflow.Parameter(values)
-        power = finite_array("variance", variance, (0,), "a number")
-        if not power > 0:
-            raise ValueError(
-                f"variance must be positive, found {float(power)}; pass a positive number."
-            )
+        power = number("variance", variance, above=0)
         self.variance = gpflow.Parameter(power, transform=positive())
         self.lag = definite_parameter(validate_definite("lag", lag, len(values)), "lag")
 

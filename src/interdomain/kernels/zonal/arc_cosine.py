@@ -10,7 +10,7 @@ from gpflow.base import TensorType
 from gpflow.kernels.base import ActiveDims
 
 from ..._arguments import as_integer, integer, short
-from ...sphere import arc_cosine, arc_cosine_eigenvalues, arc_cosine_has_degree
+from ...sphere.arc_cosine import arc_cosine, arc_cosine_eigenvalues, arc_cosine_has_degree
 from .base import ZonalKernel
 
 MAX_DEPTH = 100

@@ -234,7 +234,7 @@ class ZonalKernelOfDimension(ZonalKernel, metaclass=abc.ABCMeta):
 
 
 @diagonal_terms.register(ZonalKernel)
-def diagonal_terms_zonal(kernel: ZonalKernel, num_columns: int) -> list[DiagonalTerm]:
+def diagonal_terms_zonal(kernel: ZonalKernel) -> list[DiagonalTerm]:
     """The squared radii times the variance; unless a subclass computes something else."""
     if type(kernel).K_diag is not ZonalKernel.K_diag:
         return whole_diagonal(kernel)

@@ -14,8 +14,12 @@ from gpflow.kernels.base import ActiveDims
 from scipy.special import gammaln
 
 from ..._arguments import number
-from ...sphere import LaplaceBeltramiSpectrum, MaternSpectrum, SquaredExponentialSpectrum
 from ...sphere.haversines import haversines
+from ...sphere.laplace_beltrami import (
+    LaplaceBeltramiSpectrum,
+    MaternSpectrum,
+    SquaredExponentialSpectrum,
+)
 from .._parameters import positive_parameter
 from .base import ZonalKernel, ZonalKernelOfDimension, sphere_dimension
 
