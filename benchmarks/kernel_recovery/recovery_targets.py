@@ -13,7 +13,7 @@ from gpflow.base import TensorType
 from gpflow.utilities import positive, set_trainable
 
 from interdomain._arguments import finite_array, function
-from interdomain._tracing import map_fn
+from interdomain._tracing import unconverted
 from interdomain.kernels._columns import select_columns
 from interdomain.kernels.spectral._gaussian_factors import outer_product
 
@@ -66,7 +66,7 @@ class GeneralizedSpectralMixture(gpflow.kernels.Kernel):
         X = select_columns(self, X)
         if X2 is None:
             if X.shape.rank > 2:
-                return map_fn(self.K, X)
+                return tf.map_fn(unconverted(self.K), X)
             return self._matrix(X, X)
         X2 = select_columns(self, X2)
         dimension = X.shape[-1]

@@ -28,10 +28,6 @@ from . import (
     training,
     transforms,
 )
-from ._tracing import leave_unconverted
-
-leave_unconverted(__name__)
-del leave_unconverted
 
 __version__ = "0.2.0"
 

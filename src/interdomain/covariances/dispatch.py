@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, NoReturn
 
 import gpflow
@@ -12,6 +13,7 @@ from gpflow.inducing_variables import InducingVariables
 from gpflow.kernels import Kernel
 from gpflow.utilities import Dispatcher
 
+from .._tracing import Function, unconverted
 from ..inducing_variables import InterDomainInducingVariables
 from ..kernels import DecomposedKernel
 from ..linalg import full_operator
@@ -37,17 +39,26 @@ families.
 """
 
 
-# Of the functions that families register.
-Kuf_shapes = check_shapes(
+def _shapes(*specs: str) -> Callable[[Function], Function]:
+    """Decorate what families register: its shapes are checked, and AutoGraph leaves it as it is."""
+    checked = check_shapes(*specs)
+
+    def decorate(function: Function) -> Function:
+        return unconverted(checked(function))
+
+    return decorate
+
+
+Kuf_shapes = _shapes(
     "inducing_variable: [M, D, 1]",
     "Xnew: [batch..., N, E]",
     "return: [M, batch..., N]",
 )
-Kuu_shapes = check_shapes(
+Kuu_shapes = _shapes(
     "inducing_variable: [M, D, 1]",
     "return: [M, M]",
 )
-Kvu_shapes = check_shapes(
+Kvu_shapes = _shapes(
     "iv_v: [K, D, 1]",
     "iv_u: [M, E, 1]",
     "return: [K, M]",

@@ -16,6 +16,7 @@ from gpflow.inducing_variables import InducingPoints, InducingVariables
 from gpflow.kernels import Kernel, Sum
 from gpflow.utilities import Dispatcher
 
+from .._tracing import unconverted
 from ..inducing_variables import (
     InterDomainInducingVariables,
     IntervalFourierFeatures,
@@ -120,6 +121,7 @@ def base_for(inducing_variable: InducingVariables, kernel: FiniteRank) -> Kernel
 
 
 @Kuu.register(InterDomainInducingVariables, FiniteRank)
+@unconverted
 def Kuu_finite_rank(
     inducing_variable: InterDomainInducingVariables, kernel: FiniteRank, *, jitter: float = 0.0
 ) -> tf.Tensor:
@@ -136,6 +138,7 @@ def Kuu_operator_finite_rank(
 
 
 @Kuf.register(InterDomainInducingVariables, FiniteRank, object)
+@unconverted
 def Kuf_finite_rank(
     inducing_variable: InterDomainInducingVariables, kernel: FiniteRank, Xnew: TensorType
 ) -> tf.Tensor:
@@ -144,6 +147,7 @@ def Kuf_finite_rank(
 
 
 @Kuu.register(InducingPoints, FiniteRank)
+@unconverted
 def Kuu_finite_rank_points(
     inducing_variable: InducingPoints, kernel: FiniteRank, *, jitter: float = 0.0
 ) -> tf.Tensor:
@@ -154,6 +158,7 @@ def Kuu_finite_rank_points(
 
 
 @Kuf.register(InducingPoints, FiniteRank, object)
+@unconverted
 def Kuf_finite_rank_points(
     inducing_variable: InducingPoints, kernel: FiniteRank, Xnew: TensorType
 ) -> tf.Tensor:

@@ -20,7 +20,6 @@ except ImportError as error:
         "pip install 'interdomain[deep]'."
     ) from error
 
-from .._tracing import leave_unconverted
 from .activation import ActivationLayer
 from .additive import AdditiveLayer
 from .build import FEATURES, build, identity_or_principal
@@ -30,8 +29,7 @@ from .model import DeepGP
 from .orthogonal import OrthogonalLayer
 from .structured import StructuredLayer
 
-leave_unconverted(__name__)
-del leave_unconverted, gpflux
+del gpflux
 
 __all__ = [
     "ActivationLayer",

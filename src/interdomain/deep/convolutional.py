@@ -14,6 +14,7 @@ from gpflow.posteriors import AbstractPosterior, PrecomputeCacheType
 from gpflux.sampling.sample import Sample
 
 from .._arguments import as_integers, instance, integer
+from .._tracing import unconverted
 from ..kernels.convolutional._patches import PatchGrid
 from ..posteriors.groups import Group
 from .layer import Layer, Pair
@@ -135,6 +136,7 @@ class ConvolutionalLayer(Layer):
         """
         return _OfEveryPatch(self, self.patch_layer.sample())
 
+    @unconverted
     def predict(
         self, inputs: TensorType, *, full_cov: bool = False, full_output_cov: bool = False
     ) -> MeanAndVariance:
@@ -160,12 +162,14 @@ class ConvolutionalLayer(Layer):
         square = tf.concat([shape[:-2], [self.output_dim], shape[-2:-1], shape[-2:-1]], axis=0)
         return tf.reshape(_exchanged(mean), rows), tf.reshape(cov, square)
 
+    @unconverted
     def marginals_and_kl(self, inputs: TensorType) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
         patches, _ = self._patches(inputs)
         mean, variance, kl = self.patch_layer.marginals_and_kl(patches)
         rows = [-1, self.output_dim]
         return tf.reshape(mean, rows), tf.reshape(variance, rows), kl
 
+    @unconverted
     def prior_kl(self) -> tf.Tensor:
         return self.patch_layer.prior_kl()
 

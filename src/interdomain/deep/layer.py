@@ -19,6 +19,7 @@ from gpflux.layers.gp_layer import GPLayer
 from gpflux.sampling.sample import Sample
 
 from .._arguments import instance, integer
+from .._tracing import unconverted
 from ..covariances import Kuu_operator
 from ..covariances.columns import check_inputs, num_columns_of_any
 from ..covariances.domains import boxed_parts, boxes, clipped_to
@@ -151,6 +152,7 @@ class Layer(GPLayer, abc.ABC):
     ) -> AbstractPosterior:
         """The posterior of the layer, for repeated predictions; caches as in GPflow."""
 
+    @unconverted
     def predict(
         self, inputs: TensorType, *, full_cov: bool = False, full_output_cov: bool = False
     ) -> MeanAndVariance:
@@ -177,10 +179,12 @@ class Layer(GPLayer, abc.ABC):
         posterior = self.posterior(PrecomputeCacheType.NOCACHE)
         return _Function(sample_functions(posterior, 1, seed=seed, num_features=_NUM_FEATURES))
 
+    @unconverted
     def prior_kl(self) -> tf.Tensor:
         """The KL divergence of all q's; nothing is factorised if they are whitened."""
         return tf.add_n([group.kl() for group in self._groups()])
 
+    @unconverted
     def marginals_and_kl(self, inputs: TensorType) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
         """Mean and variance of the outputs, ``[N, P]`` each, at inputs ``[N, D]``, and the KL
         divergence of all q's, with a single factorisation of each Kuu."""
@@ -190,6 +194,7 @@ class Layer(GPLayer, abc.ABC):
         )
         return mean + self.mean_function(inputs), variance, kl
 
+    @unconverted
     def call(self, inputs: TensorType, *args: Any, **kwargs: Any) -> Any:
         """The distribution of the outputs. In training the KL divergence minus the log density of
         priors, divided by ``num_data``, is added to the losses."""

@@ -16,7 +16,7 @@ from gpflow.models import BayesianModel
 from gpflow.models.training_mixins import ExternalDataTrainingLossMixin
 
 from .._arguments import instance, integer, items
-from .._tracing import calls_user_code
+from .._tracing import unconverted
 from .draws import StepDraws, spread_draws
 from .layer import Layer, Pair, deviations
 
@@ -127,7 +127,6 @@ class DeepGP(gpflux.models.deep_gp.DeepGP, BayesianModel, ExternalDataTrainingLo
         """The bound: see :meth:`elbo`."""
         return self.elbo(data)
 
-    @calls_user_code
     def elbo(self, data: RegressionData) -> tf.Tensor:
         """The evidence lower bound, scaled to ``num_data`` rows, with the draws of this step.
 
@@ -148,6 +147,7 @@ class DeepGP(gpflux.models.deep_gp.DeepGP, BayesianModel, ExternalDataTrainingLo
         scale = self.num_data / tf.cast(samples * tf.shape(X)[0], kl.dtype)
         return tf.reduce_sum(expectations) * scale - tf.add_n([*kls, kl])
 
+    @unconverted
     def predict_f(
         self,
         Xnew: InputData,
@@ -166,7 +166,6 @@ class DeepGP(gpflux.models.deep_gp.DeepGP, BayesianModel, ExternalDataTrainingLo
         _without_covariances(full_cov, full_output_cov)
         return _moments(*self._mixture(Xnew, num_samples))
 
-    @calls_user_code
     def predict_y(
         self,
         Xnew: InputData,
@@ -186,7 +185,6 @@ class DeepGP(gpflux.models.deep_gp.DeepGP, BayesianModel, ExternalDataTrainingLo
         of_y = self.likelihood.predict_mean_and_var(rows, _flat(mean), _flat(variance))
         return _moments(*(_per_sample(part, samples) for part in of_y))
 
-    @calls_user_code
     def predict_log_density(
         self,
         data: RegressionData,
@@ -241,6 +239,7 @@ class DeepGP(gpflux.models.deep_gp.DeepGP, BayesianModel, ExternalDataTrainingLo
             values = mean + (_joint(cov, numbers) if full_cov else deviations(cov) * numbers)
         return values[0] if num_samples is None else values
 
+    @unconverted
     def _mixture(self, Xnew: InputData, num_samples: int | None) -> MeanAndVariance:
         """Mean and variance of f for each sample of the hidden layers, ``[S, N, P]``."""
         samples = self.num_prediction_samples
@@ -254,6 +253,7 @@ class DeepGP(gpflux.models.deep_gp.DeepGP, BayesianModel, ExternalDataTrainingLo
         mean, variance = self.f_layers[-1].predict(inputs)
         return _per_sample(mean, samples), _per_sample(variance, samples)
 
+    @unconverted
     def _last_inputs(self, X: tf.Tensor, noise: Noise) -> tuple[tf.Tensor, list[tf.Tensor]]:
         """Samples of the inputs of the last layer ``[S N, D]``, all rows of one after those of the
         sample before, and the KL divergences of the layers before it. The first layer, whose inputs

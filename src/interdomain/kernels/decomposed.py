@@ -12,6 +12,8 @@ from check_shapes import inherit_check_shapes
 from gpflow.base import TensorType
 from gpflow.kernels import Kernel, Sum
 
+from .._tracing import unconverted
+
 
 class DecomposedKernel(gpflow.kernels.Kernel, metaclass=abc.ABCMeta):
     """Base class of kernels that are a sum ``k = sum_t k_t`` and can be cheaper than the sum.
@@ -31,11 +33,13 @@ class DecomposedKernel(gpflow.kernels.Kernel, metaclass=abc.ABCMeta):
         """The parts, each a kernel on the data space. They share this kernel's parameters."""
 
     @inherit_check_shapes
+    @unconverted
     def K(self, X: TensorType, X2: TensorType | None = None) -> tf.Tensor:
         """The sum over the parts; a kernel that has it at less cost overrides both methods."""
         return tf.add_n([part.K(X, X2) for part in self.kernels])
 
     @inherit_check_shapes
+    @unconverted
     def K_diag(self, X: TensorType) -> tf.Tensor:
         return tf.add_n([part.K_diag(X) for part in self.kernels])
 

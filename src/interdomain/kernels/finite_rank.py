@@ -13,6 +13,7 @@ from gpflow.kernels.base import ActiveDims, NormalizedActiveDims
 from gpflow.utilities import Dispatcher
 
 from .._arguments import instance
+from .._tracing import unconverted
 from ._diagonals import DiagonalTerm, diagonal_terms, whole_diagonal
 from ._parameters import single_output
 from .decomposed import DecomposedKernel, summands
@@ -111,6 +112,7 @@ class FiniteRank(Kernel):
     def active_dims(self, value: ActiveDims) -> None:
         self.kernel.active_dims = value
 
+    @unconverted
     def __call__(
         self,
         X: TensorType,
@@ -124,10 +126,12 @@ class FiniteRank(Kernel):
         return super().__call__(X, X2, full_cov=full_cov, presliced=True)
 
     @inherit_check_shapes
+    @unconverted
     def K(self, X: TensorType, X2: TensorType | None = None) -> tf.Tensor:
         return explained_covariance(self.inducing_variable, self.kernel, X, X2)
 
     @inherit_check_shapes
+    @unconverted
     def K_diag(self, X: TensorType) -> tf.Tensor:
         X = tf.convert_to_tensor(X)
         terms: list[DiagonalTerm] | None = explained_terms(self.inducing_variable, self.kernel)

@@ -11,6 +11,7 @@ from check_shapes import check_shapes, inherit_check_shapes
 from gpflow.base import TensorType
 from gpflow.kernels import Kernel
 
+from .._tracing import unconverted
 from ..linalg.chunks import map_rows
 from ._columns import select_columns, with_columns
 from ._point_sums import cross_sums, double_sums, quadratic_sums
@@ -71,6 +72,7 @@ class SetKernel(gpflow.kernels.Kernel, metaclass=abc.ABCMeta):
         """The points x_p of each input, from its active columns. P and E are known statically."""
 
     @inherit_check_shapes
+    @unconverted
     def K(self, X: TensorType, X2: TensorType | None = None) -> tf.Tensor:
         X = self._active_columns(X)
         if X2 is None:
@@ -85,6 +87,7 @@ class SetKernel(gpflow.kernels.Kernel, metaclass=abc.ABCMeta):
         return tf.reshape(matrix, tf.concat([tf.shape(X)[:-1], tf.shape(X2)[:-1]], axis=0))
 
     @inherit_check_shapes
+    @unconverted
     def K_diag(self, X: TensorType) -> tf.Tensor:
         X = self._active_columns(X)
         return tf.reshape(self._variances(_flat(X)), tf.shape(X)[:-1])

@@ -7,7 +7,7 @@ from typing import Any
 
 import tensorflow as tf
 
-from .._tracing import map_fn
+from .._tracing import unconverted
 
 CHUNK_ENTRIES = 2**18
 """Numbers held at a time: as many as stay in a processor's cache."""
@@ -123,8 +123,8 @@ def _gradient(
 
 def map_chunks(function: Callable[[Any], Any], chunks: Any, dtypes: Any) -> Any:
     """``tf.map_fn`` over chunks, with a bound on what runs at once."""
-    return map_fn(
-        function,
+    return tf.map_fn(
+        unconverted(function),
         chunks,
         fn_output_signature=dtypes,
         # An eager map_fn goes one by one, and warns if asked for more.

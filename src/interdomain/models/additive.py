@@ -15,6 +15,7 @@ from gpflow.likelihoods import Likelihood
 from gpflow.mean_functions import MeanFunction
 from gpflow.posteriors import PrecomputeCacheType
 
+from .._tracing import unconverted
 from ..covariances.latents import latent_gps
 from ..devices import move_parameters, resolve_devices
 from ..kernels import DecomposedKernel
@@ -126,9 +127,11 @@ class AdditiveSVGP(OnePassSVGP):
         return list(zip(self.q_mu, self.q_sqrt, strict=True))
 
     @inherit_check_shapes
+    @unconverted
     def prior_kl(self) -> tf.Tensor:
         return tf.add_n([group.kl() for group in self._groups])
 
+    @unconverted
     def marginals_and_kl(self, X: TensorType) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
         return marginals_and_kl(self._groups, X)
 
@@ -142,6 +145,7 @@ class AdditiveSVGP(OnePassSVGP):
             devices=self._devices,
         )
 
+    @unconverted
     def posterior(
         self,
         precompute_cache: PrecomputeCacheType | str | None = PrecomputeCacheType.TENSOR,

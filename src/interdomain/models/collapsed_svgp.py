@@ -16,6 +16,7 @@ from gpflow.models.util import InducingPointsLike
 
 from .._arguments import instance
 from .._targets import check_targets, number_of_latents, takes_missing, targets_type
+from .._tracing import unconverted
 from ..covariances import Kuu_operator
 from ..covariances.columns import check_inputs
 from ..sphere._typing import Array
@@ -374,11 +375,13 @@ class CollapsedSVGP(RowsModel):
     @check_shapes(
         "return: []",
     )
+    @unconverted
     def elbo(self) -> tf.Tensor:
         """The evidence lower bound at the present q and parameters; see :meth:`pass_over_data`."""
         return tf.constant(self.pass_over_data().elbo, gpflow.default_float())
 
     @inherit_check_shapes
+    @unconverted
     def maximum_log_likelihood_objective(self) -> tf.Tensor:
         return self.log_normaliser()
 

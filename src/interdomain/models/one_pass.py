@@ -14,7 +14,6 @@ from gpflow.likelihoods import Likelihood
 from gpflow.mean_functions import MeanFunction
 
 from .._arguments import instance, integer
-from .._tracing import calls_user_code
 from ..covariances.latents import latent_gps
 from ..posteriors.groups import outputs_of
 
@@ -59,7 +58,6 @@ class OnePassSVGP(gpflow.models.SVGP, abc.ABC):
         """Mean and variance of the latent GPs at X, ``[N, L]``, and the KL divergence of all q."""
 
     @inherit_check_shapes
-    @calls_user_code
     def elbo(self, data: RegressionData) -> tf.Tensor:
         """The evidence lower bound. Each Kuu is factorised once for all terms."""
         X, Y = data

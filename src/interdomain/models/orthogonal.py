@@ -14,6 +14,7 @@ from gpflow.likelihoods import Likelihood
 from gpflow.mean_functions import MeanFunction
 from gpflow.posteriors import PrecomputeCacheType
 
+from .._tracing import unconverted
 from ..posteriors.groups import marginals_and_kl
 from ..posteriors.orthogonal import OrthogonalPosterior
 from ..posteriors.orthogonal_terms import (
@@ -130,13 +131,16 @@ class OrthogonalSVGP(OnePassSVGP):
         """
         return self._q.pairs()
 
+    @unconverted
     def marginals_and_kl(self, X: TensorType) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
         return marginals_and_kl(self._groups, X)
 
     @inherit_check_shapes
+    @unconverted
     def prior_kl(self) -> tf.Tensor:
         return tf.add_n([group.kl() for group in self._groups])
 
+    @unconverted
     def posterior(
         self,
         precompute_cache: PrecomputeCacheType | str | None = PrecomputeCacheType.TENSOR,

@@ -20,6 +20,7 @@ from gpflow.posteriors import PrecomputeCacheType
 
 from .._arguments import check_real_type, choice, integer
 from .._targets import targets_type
+from .._tracing import unconverted
 from ..kernels._parameters import single_output
 from ..posteriors import CollapsedPosterior
 from ..sphere._typing import Array
@@ -79,6 +80,7 @@ class RowsModel(gpflow.models.GPModel, InternalDataTrainingLossMixin, abc.ABC):
         return self._whitened_q()[0]
 
     @inherit_check_shapes
+    @unconverted
     def predict_f(
         self, Xnew: InputData, full_cov: bool = False, full_output_cov: bool = False
     ) -> MeanAndVariance:
@@ -98,6 +100,7 @@ class RowsModel(gpflow.models.GPModel, InternalDataTrainingLossMixin, abc.ABC):
         Y = tf.cast(Y, targets_type(self.likelihood))
         return super().predict_log_density((X, Y), full_cov, full_output_cov)
 
+    @unconverted
     def posterior(
         self,
         precompute_cache: PrecomputeCacheType | str | None = PrecomputeCacheType.TENSOR,

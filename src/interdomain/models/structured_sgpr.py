@@ -14,6 +14,7 @@ from gpflow.likelihoods import Gaussian
 from gpflow.mean_functions import MeanFunction, Zero
 from gpflow.models.util import InducingPointsLike
 
+from .._tracing import unconverted
 from ..covariances import Kuu_operator
 from ..covariances.columns import check_inputs
 from ..sphere._typing import Array
@@ -259,12 +260,14 @@ class StructuredSGPR(RowsModel):
         )
 
     @inherit_check_shapes
+    @unconverted
     def maximum_log_likelihood_objective(self) -> tf.Tensor:
         return self.elbo()
 
     @check_shapes(
         "return: []",
     )
+    @unconverted
     def elbo(self) -> tf.Tensor:
         """The collapsed lower bound on the log marginal likelihood (Titsias 2009, eq. 9)."""
         sums, collapsed = self._collapsed()

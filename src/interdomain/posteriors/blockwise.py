@@ -14,6 +14,7 @@ from gpflow.kernels import Kernel
 from gpflow.posteriors import AbstractPosterior, PrecomputedValue
 
 from .._arguments import Array, numeric
+from .._tracing import unconverted
 from ..kernels._scaled_parts import validate_rows
 from .groups import Group, conditional, outputs_of
 
@@ -54,12 +55,14 @@ class BlockwisePosterior(AbstractPosterior):
         """
 
     @inherit_check_shapes
+    @unconverted
     def predict_f(
         self, Xnew: TensorType, full_cov: bool = False, full_output_cov: bool = False
     ) -> MeanAndVariance:
         return super().predict_f(as_inputs(self.kernel, Xnew), full_cov, full_output_cov)
 
     @inherit_check_shapes
+    @unconverted
     def fused_predict_f(
         self, Xnew: TensorType, full_cov: bool = False, full_output_cov: bool = False
     ) -> MeanAndVariance:

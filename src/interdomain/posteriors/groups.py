@@ -14,6 +14,7 @@ from gpflow.conditionals.util import expand_independent_outputs, mix_latent_gp
 from gpflow.inducing_variables import InducingVariables
 from gpflow.kernels import Kernel, LinearCoregionalization
 
+from .._tracing import unconverted
 from ..covariances.blocks import BlockBatch, StackedBlocks, block_batches
 from ..covariances.columns import num_columns_of_any
 from ..covariances.finite_rank import is_whole_sum
@@ -255,6 +256,7 @@ def conditional(
     return in_order(latents_of_all, means, -1), in_order(latents_of_all, covs, axis)
 
 
+@unconverted
 def outputs_of(
     kernel: Kernel, mean: tf.Tensor, cov: tf.Tensor, full_cov: bool, full_output_cov: bool
 ) -> MeanAndVariance:

@@ -20,6 +20,7 @@ from gpflow.kullback_leiblers import prior_kl
 from gpflow.posteriors import IndependentPosterior, get_posterior_class
 from gpflow.utilities import Dispatcher
 
+from .._tracing import unconverted
 from ..inducing_variables import (
     InterDomainInducingVariables,
     SeparateIndependentInducingVariables,
@@ -41,6 +42,7 @@ class StructuredPosterior(BlockwisePosterior, IndependentPosterior):
 
 
 @get_posterior_class.register(Kernel, InterDomainInducingVariables)
+@unconverted
 def get_structured_posterior_class(
     kernel: Kernel, inducing_variable: InterDomainInducingVariables
 ) -> type[StructuredPosterior]:
@@ -61,6 +63,7 @@ Wrappers = (SharedIndependentInducingVariables, SeparateIndependentInducingVaria
     ),
     Wrappers,
 )
+@unconverted
 def get_structured_posterior_class_multioutput(
     kernel: Kernel,
     inducing_variable: SharedIndependentInducingVariables | SeparateIndependentInducingVariables,
@@ -70,6 +73,7 @@ def get_structured_posterior_class_multioutput(
 
 
 @prior_kl.register((InterDomainInducingVariables, *Wrappers), Kernel, object, object)
+@unconverted
 @check_shapes(
     "q_mu: [M, P]",
     "q_sqrt: [M_P_or_P_M_M...]",
@@ -87,6 +91,7 @@ def prior_kl_structured(
     return tf.add_n([group.kl() for group in groups])
 
 
+@unconverted
 def conditional_structured(
     Xnew: TensorType,
     inducing_variable: InterDomainInducingVariables,

@@ -11,7 +11,7 @@ from gpflow.inducing_variables import InducingVariables
 from gpflow.kernels import Kernel
 from gpflow.mean_functions import MeanFunction
 
-from .._tracing import Traced, calls_user_code
+from .._tracing import Traced
 from ..covariances.domains import BoolArray, Complaint, Extent, Kuf_in_domain, boxes, outside_of_any
 from ..sphere._typing import Array
 from .charged_terms import charged_terms
@@ -83,7 +83,6 @@ class Contributions:
         stacked, terms = self._traced(X, Y)
         return stacked, terms
 
-    @calls_user_code
     def _stack(self, X: tf.Tensor, Y: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
         features = Kuf_in_domain(self.inducing_variable, self.kernel, X)
         features = tf.ensure_shape(features, [self.num_inducing, None])

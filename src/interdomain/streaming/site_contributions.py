@@ -21,7 +21,7 @@ import numpy as np
 import tensorflow as tf
 from gpflow.likelihoods import Likelihood
 
-from .._tracing import Traced, calls_user_code
+from .._tracing import Traced
 from ..covariances import Kuu_operator
 from ..covariances.domains import Box
 from ..linalg import square_root
@@ -214,7 +214,6 @@ class SiteContributions:
         known = variances_of_q(np.asarray(q.root), np.asarray(found.whitened))
         return found, np.maximum(np.asarray(found.left), 0.0)[:, None] + known
 
-    @calls_user_code
     def _features_of(self, X: tf.Tensor, q_mean: tf.Tensor) -> tuple[tf.Tensor, ...]:
         """:class:`RowFeatures` of rows, at the mean of q."""
         features = self.features
@@ -236,7 +235,6 @@ class SiteContributions:
         mean += tf.matmul(columns, features.mean.weights(), transpose_a=True)
         return RowFeatures(tf.concat([Kuf, columns], axis=0), terms, whitened, left, mean, offset)
 
-    @calls_user_code
     def _sites_of(
         self, X: tf.Tensor, Y: tf.Tensor, found: RowFeatures, variance: tf.Tensor
     ) -> tuple[Any, ...]:

@@ -13,7 +13,7 @@ from gpflow.base import AnyNDArray
 from gpflow.likelihoods import Likelihood
 
 from .._targets import check_targets, targets_type
-from .._tracing import map_dataset
+from .._tracing import unconverted
 
 Batch = tuple[tf.Tensor, ...]
 
@@ -132,7 +132,7 @@ class DatasetBatches(Batches):
         def convert(X: tf.Tensor, Y: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
             return tf.cast(X, types[0]), tf.cast(Y, types[1])
 
-        self._dataset = map_dataset(dataset, convert).repeat()
+        self._dataset = dataset.map(unconverted(convert)).repeat()
         self._strategy, self._likelihood = strategy, likelihood
         self._iterator: Any = None
         self._next = 0

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 
 import tensorflow as tf
-
-from .._tracing import python_errors
 
 # What is raised in place of a NaN: by the factorisations of some TensorFlow versions, and by
 # gpflow.Parameter.assign.
@@ -37,9 +36,11 @@ def tensorflow_errors_as_breakdowns() -> Iterator[None]:
         are not those of the first pass.
     """
     try:
-        with python_errors():
-            yield
+        yield
     except tf.errors.InvalidArgumentError as error:
+        of_python = re.search(r"^ValueError: (.+)$", error.message, re.MULTILINE)
+        if of_python is not None:
+            raise ValueError(of_python[1]) from error
         for raised, reason in _RAISED_FOR_NAN.items():
             if raised in str(error):
                 raise NumericalBreakdown(reason) from error

@@ -12,7 +12,6 @@ import numpy as np
 import tensorflow as tf
 from check_shapes import check_shapes
 
-from .._tracing import calls_user_code
 from ..covariances.pairs import Block
 from ..models import CollapsedSVGP
 from ..models.residuals import OfBatch, Residuals
@@ -128,7 +127,6 @@ class RowsWithSites(CollapsedSVGP):
         value = log_normaliser(self._prior(), self._sums(), gram_gradient=True)
         return tf.cast(value, gpflow.default_float())
 
-    @calls_user_code
     def _sums(self) -> Sites:
         """The sums over the sites of the rows for the present features."""
         features = self._features

@@ -14,6 +14,7 @@ from gpflow.kernels import Kernel, Matern52, SquaredExponential, Stationary
 from gpflow.kernels.base import ActiveDims
 
 from ..._arguments import instance, items, real_array, short
+from ..._tracing import unconverted
 from .._columns import seen_columns
 from .._diagonals import DiagonalTerm, constant_term, diagonal_terms, whole_diagonal
 from .._parameters import positive_parameter
@@ -245,12 +246,14 @@ class Additive(DecomposedKernel):
         return self.constant_variance + tf.reduce_sum(self.variances)
 
     @inherit_check_shapes
+    @unconverted
     def K(self, X: TensorType, X2: TensorType | None = None) -> tf.Tensor:
         pairs = _Pairs(self, self.seen(X), None if X2 is None else self.seen(X2))
         terms = [self.variance_of(effect) * pairs.product(effect) for effect in self.effects]
         return self.constant_variance + tf.add_n(terms)
 
     @inherit_check_shapes
+    @unconverted
     def K_diag(self, X: TensorType) -> tf.Tensor:
         return tf.fill(tf.shape(self.seen(X))[:-1], self.total_variance())
 
@@ -288,12 +291,14 @@ class EffectKernel(gpflow.kernels.Kernel):
         self.effect = effect
 
     @inherit_check_shapes
+    @unconverted
     def K(self, X: TensorType, X2: TensorType | None = None) -> tf.Tensor:
         seen = self.parent.seen
         pairs = _Pairs(self.parent, seen(X), None if X2 is None else seen(X2))
         return self.total_variance() * pairs.product(self.effect)
 
     @inherit_check_shapes
+    @unconverted
     def K_diag(self, X: TensorType) -> tf.Tensor:
         return tf.fill(tf.shape(self.parent.seen(X))[:-1], self.total_variance())
 

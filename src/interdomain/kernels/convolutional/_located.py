@@ -10,6 +10,7 @@ from check_shapes import inherit_check_shapes
 from gpflow.base import TensorType
 from gpflow.kernels import Kernel
 
+from ..._tracing import unconverted
 from ...linalg.radial_terms import RadialTerm, product_of_terms
 from .._radial_forms import HasRadialTerms, radial_terms
 
@@ -29,11 +30,13 @@ class LocatedKernel(HasRadialTerms, gpflow.kernels.Kernel):
         self.patch_size = patch_size
 
     @inherit_check_shapes
+    @unconverted
     def K(self, X: TensorType, X2: TensorType | None = None) -> tf.Tensor:
         (patch, place), (patch2, place2) = self._split(X), self._split(X2)
         return self.base_kernel(patch, patch2) * self.location_kernel(place, place2)
 
     @inherit_check_shapes
+    @unconverted
     def K_diag(self, X: TensorType) -> tf.Tensor:
         patch, place = self._split(X)
         return self.base_kernel(patch, full_cov=False) * self.location_kernel(place, full_cov=False)

@@ -11,6 +11,7 @@ from gpflow.base import TensorType
 from gpflow.kernels import Kernel
 
 from ..._arguments import as_integers, items
+from ..._tracing import unconverted
 from ...linalg.radial_terms import RadialTerm
 from .._columns import select_columns, with_columns
 from .._radial_forms import HasRadialTerms, sum_of_terms
@@ -106,11 +107,13 @@ class ChannelKernel(gpflow.kernels.Kernel):
         return self.parent.channel(X, self.index)
 
     @inherit_check_shapes
+    @unconverted
     def K(self, X: TensorType, X2: TensorType | None = None) -> tf.Tensor:
         X = self.select(select_columns(self, X))
         X2 = None if X2 is None else self.select(select_columns(self, X2))
         return self.channel_kernel(X, X2)
 
     @inherit_check_shapes
+    @unconverted
     def K_diag(self, X: TensorType) -> tf.Tensor:
         return self.channel_kernel(self.select(select_columns(self, X)), full_cov=False)

@@ -15,7 +15,7 @@ import tensorflow as tf
 from check_shapes import check_shapes
 from gpflow.kernels import Kernel
 
-from ..._tracing import map_fn
+from ..._tracing import unconverted
 from ...linalg.chunks import CHUNK_ENTRIES
 from ...linalg.distances import distance_gradients, squared_distances
 from ...linalg.radial_terms import RadialTerm
@@ -64,7 +64,7 @@ def _generic_sums(kernel: Kernel, orbits: tf.Tensor, X: tf.Tensor, weights: tf.T
         return tf.reshape(sums, [num_sets, -1, num_points, tf.shape(X)[0]])
     if orbits.shape[0] == 1:
         return one_set((orbits[0], X[0], weights[0]))[None]
-    return map_fn(one_set, (orbits, X, weights), fn_output_signature=orbits.dtype)
+    return tf.map_fn(unconverted(one_set), (orbits, X, weights), fn_output_signature=orbits.dtype)
 
 
 def _radial_sums(
@@ -177,7 +177,9 @@ def _map_over_chunks(
         values, _ = _kernel_values(term, points, inputs)
         return _weighted(weights[of_set], values, points, inputs)
 
-    sums = map_fn(one, (chunks, _chunk_sets(chunks, num_sets)), fn_output_signature=orbits.dtype)
+    sums = tf.map_fn(
+        unconverted(one), (chunks, _chunk_sets(chunks, num_sets)), fn_output_signature=orbits.dtype
+    )
     return _from_chunks(sums, num_sets)
 
 
@@ -201,8 +203,8 @@ def _gradient_over_chunks(
         _, slopes = _kernel_values(term, points, inputs)
         return _distance_gradients(slopes, weights[of_set], points, inputs, d_sums)
 
-    d_chunks, d_X = map_fn(
-        one,
+    d_chunks, d_X = tf.map_fn(
+        unconverted(one),
         (chunks, _chunk_sets(chunks, num_sets), _into_chunks(upstream, rows)),
         fn_output_signature=(orbits.dtype, orbits.dtype),
     )

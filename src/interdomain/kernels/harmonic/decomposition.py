@@ -13,6 +13,7 @@ from check_shapes import inherit_check_shapes
 from gpflow.base import TensorType
 from gpflow.kernels import Kernel
 
+from ..._tracing import unconverted
 from ...sphere._typing import Array
 from ...transforms import CyclicTransform, Product
 from .._columns import as_rows, with_columns
@@ -135,10 +136,12 @@ class HarmonicKernel(DecomposedKernel):
             validate_invariance(self.transformed_kernel, axis, self.transform)
 
     @inherit_check_shapes
+    @unconverted
     def K(self, X: TensorType, X2: TensorType | None = None) -> tf.Tensor:
         return self.base_kernel(X, X2)
 
     @inherit_check_shapes
+    @unconverted
     def K_diag(self, X: TensorType) -> tf.Tensor:
         return self.base_kernel(X, full_cov=False)
 
@@ -202,6 +205,7 @@ class HarmonicComponent(gpflow.kernels.Kernel):
         return self.parent.orbit_weights(self.component, ())
 
     @inherit_check_shapes
+    @unconverted
     def K(self, X: TensorType, X2: TensorType | None = None) -> tf.Tensor:
         X = self._columns(X)
         if X2 is None:
@@ -215,6 +219,7 @@ class HarmonicComponent(gpflow.kernels.Kernel):
         return tf.reshape(matrix, tf.concat([tf.shape(X)[:-1], tf.shape(X2)[:-1]], axis=0))
 
     @inherit_check_shapes
+    @unconverted
     def K_diag(self, X: TensorType) -> tf.Tensor:
         X = self._columns(X)
         values = self._between(self.parent.transform.orbit(X)[..., None, :], X[..., None, :])

@@ -12,6 +12,7 @@ from gpflow.base import TensorType
 from gpflow.kernels import Kernel
 
 from ..._arguments import check_num_inducing, finite_array, integer, number
+from ..._tracing import unconverted
 from ...sphere._typing import Array, IntArray
 from .._columns import as_rows, seen_columns
 from .._diagonals import DiagonalTerm, constant_term, diagonal_terms, whole_diagonal
@@ -247,6 +248,7 @@ class Periodized(Kernel):
         return tf.reshape(values, tf.concat([[len(functions)], tf.shape(X)[:-1]], axis=0))
 
     @inherit_check_shapes
+    @unconverted
     def K(self, X: TensorType, X2: TensorType | None = None) -> tf.Tensor:
         X = self.seen(X)
         X2 = None if X2 is None else self.seen(X2)
@@ -261,6 +263,7 @@ class Periodized(Kernel):
         return tf.reshape(values, tf.shape(lags)[:-1])
 
     @inherit_check_shapes
+    @unconverted
     def K_diag(self, X: TensorType) -> tf.Tensor:
         return tf.fill(tf.shape(self.seen(X))[:-1], self.total_variance())
 

@@ -14,8 +14,8 @@ import tensorflow_probability as tfp
 from gpflow.utilities import positive
 from gpflow.utilities.ops import square_distance
 
-from ..._tracing import once_per_shape
 from ...sphere._typing import Array
+from ._once import once_per_shape
 
 
 def definite_parameter(value: Array, name: str) -> gpflow.Parameter:

@@ -12,6 +12,7 @@ from gpflow.base import TensorType
 from gpflow.utilities import positive
 
 from ..._arguments import filled_matrix
+from ..._tracing import unconverted
 from ._algebra import (
     ComponentTensors,
     densities,
@@ -130,6 +131,7 @@ class HarmonizableComponent(MixtureComponent):
         return real if imaginary is None else tf.complex(real, imaginary)
 
     @inherit_check_shapes
+    @unconverted
     def K(self, X: TensorType, X2: TensorType | None = None) -> tf.Tensor:
         Y, component = self.centred(X), self.tensors()
         waves = windowed_waves(component, Y)
@@ -141,6 +143,7 @@ class HarmonizableComponent(MixtureComponent):
         return gaussian_of_lag(Y, Y2, component.excess) * product
 
     @inherit_check_shapes
+    @unconverted
     def K_diag(self, X: TensorType) -> tf.Tensor:
         waves = windowed_waves(self.tensors(), self.centred(X))
         return tf.reduce_sum(tf.square(waves), axis=-1)

@@ -10,6 +10,7 @@ from gpflow.base import TensorType
 from gpflow.utilities import positive
 
 from ..._arguments import finite_array, number
+from ..._tracing import unconverted
 from .._columns import select_columns
 from ._arguments import validate_definite
 from ._base import MixtureComponent, MixtureKernel
@@ -64,6 +65,7 @@ class SpectralComponent(MixtureComponent):
         return int(self.frequency.shape[0])
 
     @inherit_check_shapes
+    @unconverted
     def K(self, X: TensorType, X2: TensorType | None = None) -> tf.Tensor:
         X, waves = self._waves(X)
         lag = self.lag_matrix()
@@ -74,6 +76,7 @@ class SpectralComponent(MixtureComponent):
         return gaussian_of_lag(X, X2, lag) * outer_product(waves, waves2)
 
     @inherit_check_shapes
+    @unconverted
     def K_diag(self, X: TensorType) -> tf.Tensor:
         X = select_columns(self, X)
         return tf.fill(tf.shape(X)[:-1], tf.convert_to_tensor(self.variance))

@@ -14,6 +14,7 @@ from gpflow.base import TensorType
 from gpflow.kernels.base import ActiveDims
 
 from ..._arguments import choice
+from ..._tracing import unconverted
 from ...sphere import funk_hecke_coefficients, num_harmonics
 from .._columns import select_columns
 from .._diagonals import DiagonalTerm, diagonal_terms, whole_diagonal
@@ -190,6 +191,7 @@ class ZonalKernel(gpflow.kernels.Kernel, metaclass=abc.ABCMeta):
         return radius if power == 1 else radius**power
 
     @inherit_check_shapes
+    @unconverted
     def K(self, X: TensorType, X2: TensorType | None = None) -> tf.Tensor:
         radius, unit = self._lifted(X)
         scale = self.radial_factor(radius, self.radial_power)
@@ -204,6 +206,7 @@ class ZonalKernel(gpflow.kernels.Kernel, metaclass=abc.ABCMeta):
         return self.variance * scales * kappa
 
     @inherit_check_shapes
+    @unconverted
     def K_diag(self, X: TensorType) -> tf.Tensor:
         radius, _ = self._lifted(X)
         return self.variance * self.radial_factor(radius[..., 0], 2 * self.radial_power)
