@@ -14,11 +14,11 @@ from check_shapes import disable_check_shapes
 from gpflow.inducing_variables import InducingPoints
 from tensorflow.types.experimental import ConcreteFunction
 
-from interdomain.devices import graph_nodes
 from interdomain.inducing_variables import SumInducingVariables
 from interdomain.models import HVGP, AdditiveSVGP
 from interdomain.training import fit
 from interdomain.transforms import Negation
+from tests.posteriors.graph_ops import graph_nodes
 
 NUM_DATA, LATENT, SIZE = 37, 2, 6
 HEAVY = ("Cholesky", "MatrixTriangularSolve", "MatMul", "BatchMatMulV2", "BatchMatMulV3")

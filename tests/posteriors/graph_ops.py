@@ -3,10 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
+import tensorflow as tf
 from tensorflow.types.experimental import ConcreteFunction
 
-from interdomain.devices import graph_nodes
+
+def graph_nodes(graph: tf.Graph) -> list[Any]:
+    """The nodes of a graph, those inside its loops and function calls included."""
+    definition = graph.as_graph_def()
+    nodes: list[Any] = list(definition.node)
+    for function in definition.library.function:
+        nodes.extend(function.node_def)
+    return nodes
 
 
 def count_ops(function: ConcreteFunction, parts_of_names: Sequence[str]) -> int:

@@ -66,5 +66,5 @@ def test_a_function_has_one_value_and_one_slope_at_a_place(case: Case) -> None:
     np.testing.assert_array_equal(values, functions(X))
     np.testing.assert_allclose(values[:, 2:4], functions(X[2:4]), rtol=1e-8, atol=1e-8)
     signature = [tf.TensorSpec([None, case.input_dim], gpflow.default_float())]
-    compiled = tf.function(functions, input_signature=signature, autograph=False)
+    compiled = tf.function(functions, input_signature=signature)  # AutoGraph stops at the door
     np.testing.assert_allclose(values, compiled(X), rtol=1e-8, atol=1e-8)

@@ -18,7 +18,7 @@ from gpflow.base import TensorType
 
 from .._arguments import items
 
-__all__ = ["graph_nodes", "move_parameters", "pinned", "resolve_devices"]
+__all__ = ["move_parameters", "pinned", "resolve_devices"]
 
 
 def resolve_devices(devices: Sequence[str] | Literal["auto"] | None) -> tuple[str, ...] | None:
@@ -134,12 +134,3 @@ def pinned(
         return values, gradient
 
     return tuple(on_device(*(tf.convert_to_tensor(value) for value in inputs)))
-
-
-def graph_nodes(graph: tf.Graph) -> list[Any]:
-    """The nodes of a graph, those inside its loops and function calls included."""
-    definition = graph.as_graph_def()
-    nodes: list[Any] = list(definition.node)
-    for function in definition.library.function:
-        nodes.extend(function.node_def)
-    return nodes

@@ -11,6 +11,7 @@ from gpflow.base import TensorType
 from gpflow.kernels import LinearCoregionalization
 
 from .._arguments import integer
+from .._tracing import unconverted
 from ..covariances.latents import in_order
 from ..kernels._columns import with_columns
 from ..linalg.chunks import map_rows
@@ -41,6 +42,7 @@ class FunctionSamples:
             return int(kernel.W.shape[0])
         return sum(of.num_latents for of in latents)
 
+    @unconverted
     @check_shapes(
         "X: [N, D]",
         "return: [S, N, P]",
