@@ -15,7 +15,7 @@ from gpflow.likelihoods import Bernoulli, Gaussian, MultiClass, Poisson, Softmax
 import interdomain as idm
 from interdomain.streaming.expectations import how_expected
 from interdomain.training import fit_collapsed
-from interdomain.training.passes import Passes
+from interdomain.training.passes import Passes, train
 from interdomain.training.separation import warn_of_separation
 from tests.models.test_collapsed_svgp import TARGETS, X, harmonics, model_of
 
@@ -180,7 +180,7 @@ def test_parameters_change_by_a_factor_of_four_at_most(monkeypatch: pytest.Monke
         mean.c.assign([-3.0])
 
     monkeypatch.setattr("interdomain.training.passes.fit_quietly", fit)
-    Passes(model, steps=1, tolerance=None)._train()
+    train(model, 1, options=None)
     assert float(kernel.variance.numpy()) == pytest.approx(4.0)
     assert float(kernel.lengthscale.numpy()) == pytest.approx(0.6 / np.sqrt(2))
     np.testing.assert_allclose(mean.c, [-2.0])

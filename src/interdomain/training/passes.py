@@ -70,6 +70,34 @@ def frozen(parameters: Iterable[gpflow.Parameter | tf.Variable]) -> Iterator[Non
             gpflow.set_trainable(parameter, True)
 
 
+def train(
+    model: CollapsedSVGP, steps: int, *, share: float = 1.0, options: Mapping[str, Any] | None
+) -> None:
+    """Train all parameters but those of the likelihood by L-BFGS, with the sites as they are.
+
+    Sites are tangents at one q, and say little of parameters that are far away. So all go the same
+    share of the way, of positive ones that of their logarithms: a variance and a lengthscale that
+    make up for each other still do.
+
+    :param share: Of the way; less, if a positive number would change by more than a factor of four.
+    """
+    with frozen(model.likelihood.parameters), suppress(NonFiniteError):
+        parameters = model.trainable_parameters
+        before = [parameter.numpy() for parameter in parameters]
+        # If it ends with numbers that are not finite, the last good ones are enough.
+        fit_quietly(model, steps=steps, options=options, progress=False)
+    after = [parameter.numpy() for parameter in parameters]
+    factors = [
+        np.where((old > 0) & (new > 0), new, 1.0) / np.where((old > 0) & (new > 0), old, 1.0)
+        for old, new in zip(before, after, strict=True)
+    ]
+    longest = max([1e-300, *(float(np.max(np.abs(np.log(one)))) for one in factors)])
+    share *= min(1.0, np.log(_LARGEST_FACTOR) / longest)
+    for parameter, old, new, one in zip(parameters, before, after, factors, strict=True):
+        linear = old + share * (new - old)
+        parameter.assign(np.where((old > 0) & (new > 0), old * one**share, linear))
+
+
 class _Point(NamedTuple):
     """Where a pass was made, and what it found.
 
@@ -108,9 +136,7 @@ class Passes:
         self._of_likelihood = [
             p.unconstrained_variable for p in model.likelihood.trainable_parameters
         ]
-        self._of_kernel = others
-        kernel = [parameter.unconstrained_variable for parameter in others]
-        self._variables = [*self._of_likelihood, *kernel]
+        self._variables = [*self._of_likelihood, *(p.unconstrained_variable for p in others)]
         self._best: _Point | None = None
         # The share of the way that a step goes; whether it was halved after the last pass; whether
         # the bound rises so slowly that parameters are trained, and that the optimum is near; and
@@ -259,35 +285,12 @@ class Passes:
         trains = self._settled and self._steps > 0
         if trains and share > _NO_TRAINING:
             self._newton(result)
-            self._train()
+            if len(self._variables) > len(self._of_likelihood):
+                train(self._model, self._steps, share=share, options=self._options)
         if self._exact and not self._model.has_q():
             self._exact = False
             self._model.assign_sites(best.mixed(result.clipped, share))
         self._exact = self._exact and (trains or not self._steps)
-
-    def _train(self) -> None:
-        """A step of the parameters of the kernel and the mean function."""
-        before = [parameter.numpy() for parameter in self._of_kernel]
-        if not before:
-            return
-        with frozen(self._model.likelihood.parameters), suppress(NonFiniteError):
-            fit_quietly(self._model, steps=self._steps, options=self._options, progress=False)
-        steps = [(old, new.numpy()) for old, new in zip(before, self._of_kernel, strict=True)]
-        positive = [bool(np.all(old > 0) and np.all(new > 0)) for old, new in steps]
-        # Sites are tangents at one q, and say little of parameters that are far away. All go the
-        # same share of the way, of positive ones that of their logarithms: a variance and a
-        # lengthscale that make up for each other still do.
-        factors = [
-            np.max(np.abs(np.log(new / old)), initial=0.0)
-            for (old, new), is_positive in zip(steps, positive, strict=True)
-            if is_positive
-        ]
-        share = self._share * min(1.0, np.log(_LARGEST_FACTOR) / max([*factors, 1e-300]))
-        for parameter, (old, new), is_positive in zip(
-            self._of_kernel, steps, positive, strict=True
-        ):
-            way = old * (new / old) ** share if is_positive else old + share * (new - old)
-            parameter.assign(way)
 
     def _newton(self, result: PassResult) -> None:
         """For the likelihood's numbers, with the curvature of a maximum and no step too long."""

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Mapping
-from contextlib import suppress
 from typing import Any
 
 import gpflow
@@ -17,9 +16,7 @@ from ..models import CollapsedSVGP
 from ..models.residuals import OfBatch, Residuals
 from ..models.sites import Sites, log_normaliser, whitened_q
 from ..sphere._typing import Array
-from .loop import fit_quietly
-from .passes import frozen
-from .results import NonFiniteError
+from .passes import train
 
 _TURNS = 3
 
@@ -80,10 +77,7 @@ class RowsWithSites(CollapsedSVGP):
         self._passes()
         if self._features.trainable():
             for _ in range(_TURNS):
-                # The last parameters that are good are enough.
-                with frozen(self.likelihood.parameters), suppress(NonFiniteError):
-                    count = -(-steps // _TURNS)
-                    fit_quietly(self, steps=count, options=self._options, progress=False)
+                train(self, -(-steps // _TURNS), options=self._options)
                 self._passes(_PASSES)
             self._passes()
 
@@ -132,7 +126,7 @@ class RowsWithSites(CollapsedSVGP):
         features = self._features
         X: Any = tf.constant(self._rows[0], gpflow.default_float())
         size, outputs = features.num_inducing, features.num_outputs
-        stacked, terms = features.stack(X, tf.zeros([len(X), outputs], X.dtype))
+        stacked, terms = features.stack(X, tf.zeros([len(self._rows[0]), outputs], X.dtype))
         stacked = tf.cast(tf.concat([stacked[:size], stacked[size + outputs :]], 0), tf.float64)
         precisions, shifts = (tf.convert_to_tensor(part) for part in self._of_rows)
         return Sites(
