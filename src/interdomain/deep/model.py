@@ -121,7 +121,8 @@ class DeepGP(gpflux.models.deep_gp.DeepGP, BayesianModel, ExternalDataTrainingLo
 
     def check_input_dim(self, num_columns: int) -> None:
         """:raises ValueError: Unless the first layer takes inputs with so many columns."""
-        _named(0, self.f_layers[0], lambda layer: layer.check_input_dim(num_columns))
+        first = self.f_layers[0]
+        _named(0, first, first.check_input_dim, num_columns)
 
     def maximum_log_likelihood_objective(self, data: RegressionData) -> tf.Tensor:
         """The bound: see :meth:`elbo`."""
@@ -287,16 +288,13 @@ def _check_chain(layers: Sequence[Any]) -> None:
                 f"{layer.input_dim}."
             )
 
-        def check(layer: Layer, width: int = width) -> None:
-            layer.check_hidden_inputs(width)
-            layer.check_input_dim(width)
-
-        _named(index, layer, check)
+        _named(index, layer, layer.check_hidden_inputs, width)
+        _named(index, layer, layer.check_input_dim, width)
 
 
-def _named(index: int, layer: Layer, check: Callable[[Layer], None]) -> None:
+def _named(index: int, layer: Layer, check: Callable[[int], None], num_columns: int) -> None:
     try:
-        check(layer)
+        check(num_columns)
     except ValueError as error:
         raise ValueError(f"f_layers[{index}] ({layer.name}): {error}") from error
 

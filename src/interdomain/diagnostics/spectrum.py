@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 import numpy as np
 import tensorflow as tf
@@ -39,7 +39,6 @@ class Spectrum:
     :ivar activation: What the activation is called.
     :ivar dimension: The dimension d of the space around the sphere.
     :ivar max_degree: The highest degree of the features.
-    :ivar degrees: The degrees l.
     :ivar kernel_roots: ``sqrt(lambda_l)`` of the kernel's kappa; zero where it has no such degree.
     :ivar activation_coefficients: ``|a_l|``; zero where the activation has no such degree.
     :ivar variance_shares: ``N(d, l) lambda_l``, as a share of the prior variance.
@@ -57,14 +56,12 @@ class Spectrum:
     :ivar reach: The degree up to which the series of the norm was followed.
     :ivar diverging: Whether the terms of the norm between the degrees ``reach / 2`` and ``reach``
         do not decay faster than 1/l. See :func:`spectrum` for what this can tell.
-    :ivar warnings: In words, what is wrong with the combination; empty if nothing is.
     """
 
     kernel: str
     activation: str
     dimension: int
     max_degree: int
-    degrees: NDArray[np.intp] = field(repr=False)
     kernel_roots: Array = field(repr=False)
     activation_coefficients: Array = field(repr=False)
     variance_shares: Array = field(repr=False)
@@ -77,7 +74,16 @@ class Spectrum:
     recoverable_share: float
     reach: int
     diverging: bool
-    warnings: tuple[str, ...]
+
+    @property
+    def degrees(self) -> NDArray[np.intp]:
+        """The degrees l."""
+        return np.arange(self.max_degree + 1)
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """In words, what is wrong with the combination; empty if nothing is."""
+        return tuple(_warnings(self))
 
 
 def spectrum(
@@ -142,12 +148,11 @@ def spectrum(
     missing = tuple(sorted({degree for degree in carried if degree <= max_degree} - set(own)))
     unused = tuple(sorted({degree for degree in own if degree <= max_degree} - set(carried)))
     kept = slice(max_degree + 1)
-    found = Spectrum(
+    return Spectrum(
         kernel=type(kernel).__name__,
         activation=_name(activation),
         dimension=int(dimension),
         max_degree=max_degree,
-        degrees=np.arange(max_degree + 1),
         kernel_roots=np.sqrt(np.maximum(eigenvalues[kept], 0)),
         activation_coefficients=coefficients[kept],
         variance_shares=shares[kept],
@@ -160,9 +165,7 @@ def spectrum(
         recoverable_share=float(np.sum(shares[max_degree + 1 :][is_common[max_degree + 1 :]])),
         reach=reach,
         diverging=_diverges(log_terms),
-        warnings=(),
     )
-    return replace(found, warnings=tuple(_warnings(found)))
 
 
 def _validate(kernel: ZonalKernel, dimension: int, max_degree: int) -> None:

@@ -140,11 +140,7 @@ class Additive(DecomposedKernel):
         categorical: Sequence[int | str] = (),
         quantiles: bool | None = None,
         margin: float = 0.5,
-        kernel_class: type[Stationary] = Matern52,
-        lengthscales: TensorType = 0.5,
-        separate_lengthscales: bool = False,
-        active_dims: ActiveDims | None = None,
-        name: str | None = None,
+        **options: Any,
     ) -> Additive:
         """Make the kernel for a table. Its effects together have a prior variance of one.
 
@@ -158,9 +154,8 @@ class Additive(DecomposedKernel):
             functions can vary most where most rows are. None, the default, does so for the columns
             whose rows are not spread evenly over their range (:meth:`NumericColumn.from_data`).
         :param margin: As for :class:`~interdomain.kernels.NumericColumn`.
-        :param kernel_class: As for the constructor.
-        :param lengthscales: As for the constructor.
-        :param separate_lengthscales: As for the constructor.
+        :param options: ``kernel_class``, ``lengthscales``, ``separate_lengthscales``,
+            ``active_dims`` and ``name``, as for the constructor.
         :raises ValueError: If X is not finite, a column does not vary, a column of categories has
             more than half as many levels as rows, two columns have the same name, or a column does
             not exist. The message names the column. Also as for the constructor.
@@ -169,16 +164,7 @@ class Additive(DecomposedKernel):
             X, names=names, categorical=categorical, quantiles=quantiles, margin=margin
         )
         count = len(checked_effects(effects, checked_names([column.label for column in columns])))
-        return cls(
-            columns,
-            effects,
-            kernel_class=kernel_class,
-            variances=1.0 / max(count, 1),
-            lengthscales=lengthscales,
-            separate_lengthscales=separate_lengthscales,
-            active_dims=active_dims,
-            name=name,
-        )
+        return cls(columns, effects, variances=1.0 / max(count, 1), **options)
 
     @property
     def effect_names(self) -> tuple[str, ...]:
