@@ -5,7 +5,7 @@
 
 from gpflow.covariances import Kuf, Kuu
 
-from . import (
+from . import (  # noqa: F401 - each registers its covariances
     activation_features,
     additive_features,
     finite_rank,
@@ -22,18 +22,3 @@ from . import (
 from .dispatch import Kuu_operator, Kvu
 
 __all__ = ["Kuf", "Kuu", "Kuu_operator", "Kvu"]
-
-del (
-    activation_features,
-    additive_features,
-    finite_rank,
-    fourier_features,
-    harmonic_points,
-    interval_fourier_features,
-    kvus,
-    periodic_fourier_features,
-    products,
-    set_kernels,
-    spherical_harmonics,
-    sums,
-)

@@ -10,9 +10,8 @@ from gpflow.base import TensorType
 
 from .._arguments import check_num_inducing, finite_array, instance, integer
 from ..kernels import Periodized
-from ..kernels.periodic._arguments import check_box, check_frequencies
+from ..kernels.periodic._arguments import check_box, check_frequencies, read_only
 from ..kernels.periodic._waves import functions_of, num_functions
-from ..sphere._typing import Array, IntArray
 from .base import InterDomainInducingVariables
 
 
@@ -48,6 +47,11 @@ class PeriodicFourierFeatures(InterDomainInducingVariables):
         each column. One with k nonzero entries has ``2**k`` features; k is at most 20.
     :param allow_large: Whether to allow so many that their covariances with 1,000 rows take more
         than 4 GiB.
+    :ivar lower: The lower end of the box, ``[D]``; ``upper`` likewise.
+    :ivar frequencies: As they were given, ``[J, D]``.
+    :ivar functions: The function that each feature is in each column, ``[M, D]``: 0 for the
+        constant, ``2 j - 1`` for the cosine and ``2 j`` for the sine of j periods. The rows are in
+        the order of the features.
     :raises ValueError: If the box is empty or not finite, frequencies are not different vectors of
         this kind, or there are too many features.
     """
@@ -62,11 +66,11 @@ class PeriodicFourierFeatures(InterDomainInducingVariables):
         name: str | None = None,
     ) -> None:
         super().__init__(name=name)
-        self._lower, self._upper = check_box(lower, upper)
-        self._frequencies = check_frequencies(frequencies, len(self._lower))
-        count = int(np.sum(num_functions(self._frequencies)))
+        self.lower, self.upper = check_box(lower, upper)
+        self.frequencies = read_only(check_frequencies(frequencies, len(self.lower)))
+        count = int(np.sum(num_functions(self.frequencies)))
         check_num_inducing("frequencies", count, "features", allow_large=allow_large)
-        self._functions = functions_of(self._frequencies)
+        self.functions = read_only(functions_of(self.frequencies))
 
     @classmethod
     def for_kernel(
@@ -136,31 +140,9 @@ class PeriodicFourierFeatures(InterDomainInducingVariables):
         return features
 
     @property
-    def lower(self) -> Array:
-        """The lower end of the box, ``[D]``."""
-        return self._lower.copy()
-
-    @property
-    def upper(self) -> Array:
-        """The upper end of the box, ``[D]``."""
-        return self._upper.copy()
-
-    @property
-    def frequencies(self) -> IntArray:
-        """The integer frequencies ``[J, D]``, as they were given."""
-        return self._frequencies.copy()
-
-    @property
-    def functions(self) -> IntArray:
-        """The function that each feature is in each column, ``[M, D]``: 0 for the constant,
-        ``2 j - 1`` for the cosine and ``2 j`` for the sine of j periods. The rows are in the order
-        of the features."""
-        return self._functions.copy()
-
-    @property
     def num_inducing(self) -> int:
         """The number M of features."""
-        return len(self._functions)
+        return len(self.functions)
 
     @property
     def shape(self) -> Shape:
@@ -171,10 +153,10 @@ class PeriodicFourierFeatures(InterDomainInducingVariables):
     def validate_kernel(self, kernel: Periodized) -> None:
         """:raises ValueError: If the kernel has another box."""
         if not (
-            np.array_equal(self._lower, kernel.lower) and np.array_equal(self._upper, kernel.upper)
+            np.array_equal(self.lower, kernel.lower) and np.array_equal(self.upper, kernel.upper)
         ):
             raise ValueError(
-                f"kernel must have the features' box, from {self._lower} to {self._upper}, found "
+                f"kernel must have the features' box, from {self.lower} to {self.upper}, found "
                 f"one from {kernel.lower} to {kernel.upper}; build the features with "
                 "PeriodicFourierFeatures.for_kernel(kernel, num_inducing)."
             )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 from gpflow.base import TensorType
@@ -12,12 +12,14 @@ from ..._arguments import finite_array, real_array, short
 from ...sphere._typing import Array, IntArray
 from .spectral_density import raise_unknown, spectral_density
 
+AnyArray = TypeVar("AnyArray", Array, IntArray)
+
 MAX_WAVES = 20
 """How many columns of a frequency may be above zero: it has two to the power of them features."""
 
 
 def check_box(lower: TensorType, upper: TensorType) -> tuple[Array, Array]:
-    """The ends of a box, ``[D]`` each.
+    """The ends of a box, ``[D]`` each, which cannot be changed.
 
     :raises ValueError: If they are not finite, of different shapes, or not in order.
     """
@@ -35,7 +37,13 @@ def check_box(lower: TensorType, upper: TensorType) -> tuple[Array, Array]:
             f"upper must be above lower = {short(first)} in every column, found {short(last)}; "
             "pass a box with a width, for example by Periodized.from_data(base_kernel, X)."
         )
-    return first, last
+    return read_only(first.copy()), read_only(last.copy())
+
+
+def read_only(values: AnyArray) -> AnyArray:
+    """The array itself, which nobody changes from now on."""
+    values.setflags(write=False)
+    return values
 
 
 def check_base(kernel: Kernel, num_columns: int) -> None:

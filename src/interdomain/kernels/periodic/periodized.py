@@ -17,7 +17,7 @@ from ...sphere._typing import Array, IntArray
 from .._columns import as_rows, seen_columns
 from .._diagonals import DiagonalTerm, constant_term, diagonal_terms, whole_diagonal
 from .._parameters import single_output
-from ._arguments import check_base, check_box, column_lengthscales
+from ._arguments import check_base, check_box, column_lengthscales, read_only
 from ._images import sum_of_images
 from ._largest_frequencies import largest_frequencies
 from ._waves import num_functions, products
@@ -61,6 +61,9 @@ class Periodized(Kernel):
         of the box from zero.
     :param lower: The lower end of the box: a number for one column, or ``[D]``.
     :param upper: The upper end of the box, one period above ``lower``.
+    :ivar lower: The lower end, ``[D]``; ``upper`` likewise.
+    :ivar margin: How much longer the box is than the data, in units of x, ``[D]``; None if it was
+        not made from data.
     :raises ValueError: If the box is empty or not finite, the spectral density of the base kernel
         is not known, or it does not see the columns of the box.
     """
@@ -75,10 +78,10 @@ class Periodized(Kernel):
         name: str | None = None,
     ) -> None:
         super().__init__(active_dims=active_dims, name=name)
-        self._lower, self._upper = check_box(lower, upper)
-        check_base(single_output("base_kernel", base_kernel), len(self._lower))
+        self.lower, self.upper = check_box(lower, upper)
+        check_base(single_output("base_kernel", base_kernel), len(self.lower))
         self.base_kernel = base_kernel
-        self._margin: Array | None = None
+        self.margin: Array | None = None
 
     @classmethod
     def from_data(
@@ -120,7 +123,7 @@ class Periodized(Kernel):
             active_dims=active_dims,
             name=name,
         )
-        kernel._margin = reach
+        kernel.margin = read_only(reach)
         return kernel
 
     def largest_frequencies(
@@ -167,30 +170,14 @@ class Periodized(Kernel):
         return largest_frequencies(density, self.num_columns, *limits, allow_large=allow_large)
 
     @property
-    def lower(self) -> Array:
-        """The lower end of the box, ``[D]``."""
-        return self._lower.copy()
-
-    @property
-    def upper(self) -> Array:
-        """The upper end of the box, ``[D]``."""
-        return self._upper.copy()
-
-    @property
     def periods(self) -> Array:
         """The lengths of the box, ``[D]``."""
-        return self._upper - self._lower
-
-    @property
-    def margin(self) -> Array | None:
-        """How much longer the box is than the data, in units of x, ``[D]``; None if it was not made
-        from data."""
-        return None if self._margin is None else self._margin.copy()
+        return self.upper - self.lower
 
     @property
     def num_columns(self) -> int:
         """The number D of columns of the box, after ``active_dims``."""
-        return len(self._lower)
+        return len(self.lower)
 
     @check_shapes(
         "frequencies: [J, D]",
@@ -228,8 +215,8 @@ class Periodized(Kernel):
         """
         dtype = gpflow.default_float()  # rounding keeps what is equal equal
         values: Array = np.asarray(X).astype(dtype)
-        beyond = values < self._lower.astype(dtype)
-        beyond |= values > self._upper.astype(dtype)
+        beyond = values < self.lower.astype(dtype)
+        beyond |= values > self.upper.astype(dtype)
         outside: np.ndarray[Any, np.dtype[np.bool_]] = np.any(beyond, axis=-1)
         return outside
 
@@ -241,9 +228,7 @@ class Periodized(Kernel):
     def waves(self, X: TensorType, functions: IntArray) -> tf.Tensor:
         """Orthonormal waves of the box, at inputs already sliced to ``active_dims``."""
         rows = as_rows(X, self.num_columns)
-        turns = (rows - tf.constant(self._lower, rows.dtype)) / tf.constant(
-            self.periods, rows.dtype
-        )
+        turns = (rows - tf.constant(self.lower, rows.dtype)) / tf.constant(self.periods, rows.dtype)
         values = products(turns, functions, 1 / float(np.sqrt(np.prod(self.periods))))
         return tf.reshape(values, tf.concat([[len(functions)], tf.shape(X)[:-1]], axis=0))
 
