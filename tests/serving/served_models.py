@@ -61,12 +61,12 @@ def moved(model: Any) -> Any:
     return model
 
 
-def svgp(likelihood: Any = None, num_latent_gps: int = 1) -> gpflow.models.SVGP:
+def svgp(num_latent_gps: int = 1) -> gpflow.models.SVGP:
     kernel, features = harmonics()
     return moved(
         gpflow.models.SVGP(
             kernel,
-            likelihood or gpflow.likelihoods.Gaussian(0.2),
+            gpflow.likelihoods.Gaussian(0.2),
             features,
             num_latent_gps=num_latent_gps,
             mean_function=gpflow.mean_functions.Constant(0.3),
@@ -79,14 +79,9 @@ def coregional_svgp() -> gpflow.models.SVGP:
     kernel, features = harmonics()
     W = np.array([[1.0, 0.2], [0.3, -0.9], [0.5, 0.5]])
     latents = [kernel, idm.kernels.SphericalMatern32(lengthscale=0.6)]
-    return moved(
-        gpflow.models.SVGP(
-            gpflow.kernels.LinearCoregionalization(latents, W),
-            gpflow.likelihoods.Gaussian(0.2),
-            features,
-            num_latent_gps=2,
-        )
-    )
+    mixed = gpflow.kernels.LinearCoregionalization(latents, W)
+    likelihood = gpflow.likelihoods.Gaussian(0.2)
+    return moved(gpflow.models.SVGP(mixed, likelihood, features, num_latent_gps=2))
 
 
 def points_svgp(
@@ -125,19 +120,12 @@ def of_data(kind: type, num_outputs: int = 1) -> Any:
     kernel, features = harmonics()
     if kind in (gpflow.models.GPR, gpflow.models.VGP, gpflow.models.GPMC):
         kernel = gpflow.kernels.Matern32(lengthscales=[0.9, 1.1])
-    options: dict[str, Any] = {"noise_variance": 0.1}
     data = (X, targets(X, num_outputs))
-    if kind is idm.models.StructuredSGPR:
-        return kind(data, kernel, features, progress=False, **options)
-    if kind in (gpflow.models.SGPR, gpflow.models.GPRFITC, gpflow.models.CGLB):
-        return kind(data, kernel, inducing_variable=features, **options)
-    if kind is gpflow.models.GPR:
-        return kind(data, kernel, **options)
-    likelihood = gpflow.likelihoods.Gaussian(0.2)
-    if kind is gpflow.models.SGPMC:
-        return kind(data, kernel, likelihood, inducing_variable=features)
-    model = kind(data, kernel, likelihood)
-    return moved(model) if kind is gpflow.models.VGP else model
+    if kind in (gpflow.models.VGP, gpflow.models.GPMC):
+        model = kind(data, kernel, gpflow.likelihoods.Gaussian(0.2))
+        return moved(model) if kind is gpflow.models.VGP else model
+    held = {} if kind is gpflow.models.GPR else {"inducing_variable": features}
+    return kind(data, kernel, noise_variance=0.1, **held)
 
 
 def collapsed_svgp() -> Any:
@@ -163,12 +151,10 @@ MODELS: dict[str, Callable[[], Any]] = {
     "StructuredSGPR": lambda: of_data(idm.models.StructuredSGPR, 2),
     "CollapsedSVGP-Bernoulli": collapsed_svgp,
     "SGPR": lambda: of_data(gpflow.models.SGPR, 2),
-    "GPRFITC": lambda: of_data(gpflow.models.GPRFITC),
     "CGLB": lambda: of_data(gpflow.models.CGLB),
     "GPR": lambda: of_data(gpflow.models.GPR, 2),
     "VGP": lambda: of_data(gpflow.models.VGP),
     "GPMC": lambda: of_data(gpflow.models.GPMC),
-    "SGPMC": lambda: of_data(gpflow.models.SGPMC),
 }
 
 

@@ -14,10 +14,8 @@ import tensorflow as tf
 
 import interdomain as idm
 from interdomain.serving import predict_in_batches, save
-from interdomain.serving.predictors import prediction_functions
-from tests.conformance.cases import ONE_OF_EACH_KIND, Case
-from tests.conformance.helpers import assert_close, make_inputs, make_svgp
-from tests.serving.served_models import MODELS, Branching, of_data, points_svgp, rows, targets_of
+from tests.conformance.helpers import assert_close
+from tests.serving.served_models import MODELS, Branching, points_svgp, rows, targets_of
 
 
 @pytest.fixture(scope="module")
@@ -73,21 +71,6 @@ def test_no_data_and_no_variational_parameters(served: Any) -> None:
     assert sorted(shape for shape in kept if len(shape) > 1) == cache
     X = model.draw(20)[0]
     assert (folder / "saved_model.pb").read_bytes().find(X.tobytes()[:32]) < 0
-
-
-@pytest.mark.parametrize("case", ONE_OF_EACH_KIND, ids=lambda case: case.kind)
-def test_the_cache_of_every_kind_of_operator_is_kept_in_variables(case: Case) -> None:
-    """Which are what a SavedModel writes to its files; q is not needed any more."""
-    model, X = make_svgp(case, num_latent_gps=2, whiten=False), make_inputs(case, 4)
-    expected = model.predict_f(X)
-    cache = [tuple(value.shape) for value in model.posterior().cache]
-    spec = tf.TensorSpec([None, case.input_dim], tf.float64)
-    predict_f = prediction_functions(model, keep=True)["predict_f"]
-    traced = tf.function(predict_f, input_signature=[spec], autograph=False)
-    graph = traced.get_concrete_function().graph
-    assert set(cache) <= {tuple(variable.shape) for variable in graph.variables}
-    model.q_mu.assign(0.0 * model.q_mu)
-    assert_close(traced(tf.constant(X)), expected, rtol=1e-12)
 
 
 def test_posteriors_alone(tmp_path: Path) -> None:
@@ -154,13 +137,10 @@ def test_wrong_arguments(tmp_path: Path) -> None:
     wrong: list[tuple[Any, Any, dict[str, Any], str]] = [
         (3, free, {}, "model must be a GPflow model or posterior, found 3"),
         (model, taken, {}, "path must be a new folder, found .*taken; pass another, or delete"),
-        (model, tmp_path, {}, "path must be a new folder, found"),
         (model, free, {"num_columns": 3}, "num_columns must be 2, found 3"),
-        (model, free, {"num_columns": 0}, "num_columns must be an integer of 1 or more, found 0"),
         (model, free, {"likelihood": model.likelihood}, "likelihood must be None for a SVGP, whi"),
         (model.posterior(), free, {"likelihood": 3}, "likelihood must be a GPflow likelihood, fo"),
         (selecting, free, {}, r"num_columns must be the number of .*, found None; pass X.shape\["),
-        (of_data(gpflow.models.CGLB), free, {}, "model: predict_f.* of a CGLB cannot be compiled"),
         (softmax, free, {}, "model: predict_.* of a SVGP cannot be compiled for any .* or none"),
     ]
     for given, path, options, message in wrong:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import gpflow
@@ -86,25 +86,25 @@ def predict_in_batches(
             "model, or a posterior and likelihood=model.likelihood."
         )
     likelihood = likelihood_of(model, likelihood)
-    specs = loaded_specs(model, method)
-    columns, size = (specs[0].shape[1], None) if specs else columns_and_size(model)
+    loaded = loaded_specs(model, method)
+    columns, size = (loaded[0].shape[1], None) if loaded else columns_and_size(model)
     if batch_size is None:
         batch_size = max(64, min(8_192, _BATCH_ENTRIES // (size or 1_024)))
     integer("batch_size", batch_size, at_least=1)
     given = _rows(X, Y, with_targets=method == OF_TARGETS)
-    num_rows = int(given["X"].shape[0])
-    dtypes = [spec.dtype for spec in specs] or [tf.as_dtype(gpflow.default_float())]
-    if method == OF_TARGETS and not specs:
-        dtypes.append(targets_type(likelihood, getattr(given["Y"], "dtype", None)))
-    if columns not in (None, given["X"].shape[1]):
+    num_rows, found = map(int, given["X"].shape)
+    if columns not in (None, found):
         raise ValueError(
             f"X must have {columns} columns, as many as the {type(model).__name__} was made for, "
-            f"found {given['X'].shape[1]}; pass the columns that it was trained on, in their order."
+            f"found {found}; pass the columns that it was trained on, in their order."
         )
+    dtypes = [spec.dtype for spec in loaded] or [tf.as_dtype(gpflow.default_float())]
+    if method == OF_TARGETS and not loaded:
+        dtypes.append(targets_type(likelihood, getattr(given["Y"], "dtype", None)))
     if method == OF_TARGETS and likelihood is not None:
         check_number_of_targets(likelihood, None, int(given["Y"].shape[1]))
+    function = _compiled(functions[method], given.values(), dtypes)
     kernel = getattr(getattr(model, "layer_of_inputs", model), "kernel", None)
-    function = _with_fallback(functions[method])
     written: list[Any] | None = None
     invalid: list[int] = []
     with bar_of_rows(method, num_rows, progress=progress) as bar:
@@ -120,7 +120,7 @@ def predict_in_batches(
             if method == OF_TARGETS and likelihood is not None:
                 check_targets(likelihood, batch[1])
             inputs = [tf.cast(part, dtype) for part, dtype in zip(batch, dtypes, strict=True)]
-            returned = function(tuple(inputs) if method == OF_TARGETS else inputs[0])
+            returned = function(inputs[0] if len(inputs) == 1 else tuple(inputs))
             values = [part.numpy() for part in tf.nest.flatten(returned)]
             written = written or _arrays(out, values, num_rows)
             for array, part in zip(written, values, strict=True):
@@ -164,23 +164,18 @@ def _invalid_rows(batch: list[Array], likelihood: Any) -> list[int]:
     return list(np.flatnonzero(np.any(np.concatenate(wrong, axis=1), axis=1)))
 
 
-def _with_fallback(function: Callable[..., Any]) -> Callable[..., Any]:
+def _compiled(
+    function: Callable[..., Any], given: Iterable[Any], dtypes: list[tf.DType]
+) -> Callable[..., Any]:
     """The function, compiled once for any number of rows; as it is, if that is not possible."""
-    chosen: list[Callable[..., Any]] = []
-
-    def called(inputs: Any) -> Any:
-        if not chosen:
-            specs = [
-                tf.TensorSpec([None, *part.shape[1:]], part.dtype)
-                for part in tf.nest.flatten(inputs)
-            ]
-            try:
-                chosen.append(traced(function, *specs))
-            except Exception:  # called as it is, it says what is wrong, if it is
-                chosen.append(function)
-        return chosen[0](inputs)
-
-    return called
+    specs = [
+        tf.TensorSpec([None, part.shape[1]], dtype)
+        for part, dtype in zip(given, dtypes, strict=True)
+    ]
+    try:
+        return traced(function, *specs)
+    except Exception:  # called as it is, it says what is wrong, if it is
+        return function
 
 
 def _arrays(out: Any, values: list[Array], num_rows: int) -> list[Any]:

@@ -48,27 +48,19 @@ def prediction_functions(
             f"likelihood must be None for a {type(model).__name__}, which has its own, found "
             f"{type(likelihood).__name__}; leave it out, or pass model.posterior()."
         )
+    own = {name: _of_rows(getattr(model, name)) for name in METHODS if hasattr(model, name)}
     if isinstance(model, GPModel):
-        predict_f = model.predict_f
+        predict_f = own["predict_f"]
         if _posterior_predicts(model):
             predict_f = _predict_f(model.posterior(PrecomputeCacheType.TENSOR), keep)
-        own = {
-            name: _of_rows(getattr(model, name))
-            for name in METHODS[2:]
-            if _defining(model, name) not in (GPModel, RowsModel)  # these go by predict_f
-        }
-        return _functions(predict_f, model.likelihood) | own
-    # Of a deep GP, or a loaded SavedModel.
-    functions = {
-        name: _of_rows(getattr(model, name))
-        for name in METHODS
-        if callable(getattr(model, name, None))
-    }
-    if not functions:
+        # What a class has of GPflow's own goes by predict_f; what a subclass has of its own stays.
+        names = [name for name in METHODS[2:] if _defining(model, name) not in (GPModel, RowsModel)]
+        return _functions(predict_f, model.likelihood) | {name: own[name] for name in names}
+    if not own:  # of a deep GP, or of a loaded SavedModel
         raise ValueError(f"model must be a GPflow model or posterior, found {short(model)}.")
-    if "predict_f" in functions:
-        functions.setdefault("predict_f_mean", lambda X: functions["predict_f"](X)[0])
-    return functions
+    if "predict_f" in own:
+        own.setdefault("predict_f_mean", lambda X: own["predict_f"](X)[0])
+    return own
 
 
 def _of_rows(method: Callable[..., Any]) -> Callable[..., Any]:
