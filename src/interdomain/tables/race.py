@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, TypeAlias
 
+import gpflow
 import numpy as np
 import tensorflow as tf
 from gpflow.base import RegressionData
@@ -19,7 +20,7 @@ from .._arguments import boolean, choice, function, instance, integer, number
 from ..models import CollapsedSVGP, StructuredSGPR
 from ..serving import predict_in_batches
 from ..training.collapsed import fit_collapsed
-from ..training.data import pair_of_matrices
+from ..training.data import checked_arrays
 from ..training.loop import fit
 from ..training.progress import StopFit
 from ..training.sgpr import fit_sgpr
@@ -346,17 +347,23 @@ def _checked_times(seconds: Any) -> tuple[float, ...]:
     return times
 
 
+def _in_default_float(name: str, data: Any) -> RegressionData:
+    """NaN in Y may stand for a value that is missing, which is for the models to say."""
+    X, Y = checked_arrays(data, None, name, missing=True)
+    return X.astype(gpflow.default_float()), Y.astype(gpflow.default_float())
+
+
 def _checked_data(
     data: Any, validation_data: Any, seed: int
 ) -> tuple[RegressionData, RegressionData]:
-    X, Y = pair_of_matrices("data", data)
+    X, Y = _in_default_float("data", data)
     if len(X) < _LEAST_ROWS:
         raise ValueError(
             f"data: a race needs {_LEAST_ROWS} rows or more, found {len(X)}; with so few take "
             "gpflow.models.GPR, whose prior says more than rows held out."
         )
     if validation_data is not None:
-        held_out = pair_of_matrices("validation_data", validation_data)
+        held_out = _in_default_float("validation_data", validation_data)
         for name, matrix, own in zip("XY", held_out, (X, Y), strict=True):
             if matrix.shape[1] != own.shape[1]:
                 raise ValueError(

@@ -23,11 +23,11 @@ class Batches:
     The batches of the steps 0, 1, 2, ...: here all rows of (X ``[N, D]``, Y ``[N, P]``) at each.
 
     :param arrays: the rows; None if they are not known.
-    :param types: what X and Y are converted to; () if the model holds the rows, so that a batch
-        is ().
+    :param types: what X and Y are converted to; () if the model holds the rows: a batch is ().
     :cvar exact: whether every batch holds all of the data.
     :cvar divided: whether a batch is already divided among the replicas of a strategy.
     :ivar specs: the shapes and types of every batch, with any number of rows.
+    :ivar described: what must be the same for a resumed fit to see the same batches.
     :ivar told: called with X and Y of the first batch, where no rows are known before.
     """
 
@@ -37,17 +37,16 @@ class Batches:
 
     def __init__(self, arrays: tuple[Any, Any] | None, types: Sequence[Any] = ()) -> None:
         self.arrays, self._types = arrays, tuple(types)
-        self.specs: tuple[tf.TensorSpec, ...] = tuple(
-            tf.TensorSpec([None, *array.shape[1:]], dtype)
-            for array, dtype in zip(arrays or (), types, strict=False)
-        )
+        typed = list(zip(arrays or (), types, strict=False))
+        self.specs = tuple(tf.TensorSpec([None, *a.shape[1:]], dtype) for a, dtype in typed)
+        self.described = {"data": str([f"{a.dtype} {list(a.shape)}" for a, _ in typed])}
 
     @property
     def columns(self) -> tuple[int | None, int | None]:
         """The numbers of columns of X and Y; None where they are not known."""
         shapes: list[Any] = [np.shape(array) for array in self.arrays or ()]
         if not shapes:
-            shapes = [[] if spec.shape.rank is None else spec.shape for spec in self.specs]
+            shapes = [() if spec.shape.rank is None else spec.shape for spec in self.specs]
         found = [shape[1] if len(shape) == 2 else None for shape in shapes]
         num_inputs, num_outputs = found or (None, None)
         return num_inputs, num_outputs
@@ -66,10 +65,6 @@ class Batches:
             for array, dtype in zip(arrays, self._types, strict=False)
         )
 
-    def describe(self) -> dict[str, Any]:
-        """What must be the same for a resumed fit to see the same batches."""
-        return {"data": [f"{a.dtype} {list(a.shape)}" for a in self.arrays or () if self._types]}
-
 
 class Minibatches(Batches):
     """
@@ -87,9 +82,9 @@ class Minibatches(Batches):
         self, arrays: tuple[Any, Any], types: Sequence[Any], batch_size: int, seed: int
     ) -> None:
         super().__init__(arrays, types)
-        self._rows: tuple[Any, Any] = arrays
-        self._batch_size, self._seed = batch_size, seed
+        self._rows, self._batch_size, self._seed = arrays, batch_size, seed
         self._epoch, self._order = -1, np.arange(0)
+        self.described |= {"batch_size": str(batch_size), "seed": str(seed)}
 
     def batch(self, step: int) -> Batch:
         """The rows at the step's position in the order of its epoch."""
@@ -100,10 +95,6 @@ class Minibatches(Batches):
             self._epoch = epoch
         rows = self._order[position * size : (position + 1) * size]
         return self._tensors([array[rows] for array in self._rows])
-
-    def describe(self) -> dict[str, Any]:
-        """The arrays, the batch size and the seed."""
-        return {**super().describe(), "batch_size": self._batch_size, "seed": self._seed}
 
 
 class DatasetBatches(Batches):
@@ -121,10 +112,7 @@ class DatasetBatches(Batches):
     divided = True
 
     def __init__(
-        self,
-        dataset: tf.data.Dataset,
-        strategy: tf.distribute.Strategy | None,
-        likelihood: Any,
+        self, dataset: tf.data.Dataset, strategy: tf.distribute.Strategy | None, likelihood: Any
     ) -> None:
         super().__init__(None)
         types = types_of(likelihood, dataset.element_spec[1].dtype)
@@ -140,6 +128,7 @@ class DatasetBatches(Batches):
             tf.TensorSpec(None if spec.shape.rank is None else [None, *spec.shape[1:]], spec.dtype)
             for spec in self._dataset.element_spec
         )
+        self.described = {"data": str(self._dataset.element_spec)}
 
     def batch(self, step: int) -> Batch:
         """The batch of this step, or the part of it for each replica of this process."""
@@ -168,14 +157,7 @@ class DatasetBatches(Batches):
         parts = self._strategy.experimental_local_results(part)
         return np.concatenate([np.asarray(rows) for rows in parts])
 
-    def describe(self) -> dict[str, Any]:
-        """The types of the elements; their contents would be known only after reading them."""
-        return {"data": str(self._dataset.element_spec)}
-
 
 def types_of(likelihood: Any, of_targets: Any) -> tuple[Any, Any]:
-    """What X and Y are converted to: see :func:`targets_type`.
-
-    :param of_targets: the type of Y.
-    """
+    """What X and Y are converted to, for targets of this type: see :func:`targets_type`."""
     return gpflow.default_float(), targets_type(likelihood, of_targets).as_numpy_dtype

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import os
 import shutil
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -28,7 +26,8 @@ class Checkpoints:
     :param writes: whether this process writes the checkpoints, or only reads those of another.
     :param trackables: what is kept, by name: models, optimizers and variables.
     :ivar path: the folder, or None.
-    :raises ValueError: if there is no folder to resume from, or the path is that of a file.
+    :raises ValueError: if there is no folder to resume from.
+    :raises OSError: if the folder cannot be made, or is a file.
     """
 
     def __init__(
@@ -52,13 +51,7 @@ class Checkpoints:
                     "the fit that was interrupted, or resume=False."
                 )
             return
-        with self._errors_named("it cannot be written to", "Pass another folder."):
-            try:
-                self.path.mkdir(parents=True, exist_ok=True)
-            except (FileExistsError, NotADirectoryError) as error:
-                raise ValueError(
-                    f"checkpoint_dir: {self.path} is, or lies in, a file; pass a folder."
-                ) from error
+        self.path.mkdir(parents=True, exist_ok=True)
         text = tf.Variable(fit, trainable=False)
         self._checkpoint = tf.train.Checkpoint(step=self._step, fit=text, **trackables)
         self._manager = tf.train.CheckpointManager(
@@ -127,13 +120,18 @@ class Checkpoints:
         if self._manager is None or self.path is None or not self._writes:
             return
         self._step.assign(self.step + 1 if step is None else step)
-        going_on = f"The last good one is {self.latest}: pass resume=True to go on from it."
-        remedy = going_on if self.latest else "Pass another folder."
-        with self._errors_named(f"the checkpoint of step {self.step} was not written", remedy):
-            try:
-                self._latest = self._manager.save(checkpoint_number=self.step)
-            finally:  # of a disk that is full
-                shutil.rmtree(self.path / f"step-{self.step}_temp", ignore_errors=True)
+        try:
+            self._latest = self._manager.save(checkpoint_number=self.step)
+        except (OSError, tf.errors.OpError) as error:
+            remedy = "pass another folder."
+            if self._latest is not None:
+                remedy = f"the last good one is {self._latest}, from which resume=True goes on."
+            raise OSError(
+                f"checkpoint_dir: {self.path}: the checkpoint of step {self.step} was not written "
+                f"({_reason(error)}); {remedy}"
+            ) from error
+        finally:  # of a disk that is full
+            shutil.rmtree(self.path / f"step-{self.step}_temp", ignore_errors=True)
 
     def _found(self) -> list[str]:
         """The checkpoints in the folder, the newest first: those that TensorFlow's list of them
@@ -148,27 +146,13 @@ class Checkpoints:
 
     def _refuse(self, fit: str | None) -> None:
         """:raises ValueError: with the lines that are different."""
-        if fit is None:
-            raise ValueError(
-                f"checkpoint_dir: {self.path} holds a checkpoint of another program; pass another "
-                "folder."
-            )
-        were, are = fit.splitlines(), self._fit.splitlines()
+        were, are = (fit or "it was not written by a fit").splitlines(), self._fit.splitlines()
         before = "; ".join(line for line in were if line not in are)
         now = "; ".join(line for line in are if line not in were)
         raise ValueError(
             f"checkpoint_dir: {self.path} holds a checkpoint of another fit ({before or '-'}; now "
             f"{now or '-'}); pass what was passed then, or another folder."
         )
-
-    @contextmanager
-    def _errors_named(self, what: str, remedy: str) -> Iterator[None]:
-        try:
-            yield
-        except (OSError, tf.errors.OpError) as error:
-            message = f"checkpoint_dir: {self.path}: {what} ({_reason(error)}). {remedy}"
-            number = error.errno if isinstance(error, OSError) else None
-            raise (OSError(message) if number is None else OSError(number, message)) from error
 
 
 def _reason(error: Exception) -> str:

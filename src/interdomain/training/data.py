@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any, TypeAlias
 
-import gpflow
 import numpy as np
 import tensorflow as tf
 from gpflow.base import AnyNDArray
@@ -15,9 +13,8 @@ from gpflow.models.training_mixins import (
     InternalDataTrainingLossMixin,
 )
 
-from .._arguments import check_real_type, filled_matrix, integer, numeric
+from .._arguments import check_real_type, integer, numeric
 from .._targets import check_targets, takes_missing
-from ..sphere._typing import Array
 from ..streaming.rows import MISSING, check_shapes_of_rows
 from .batches import Batches, DatasetBatches, Minibatches, types_of
 
@@ -37,7 +34,6 @@ def batches_of(
     """
     The data that were passed to a fit, checked.
 
-    :param strategy: the strategy among whose replicas batches are divided; None for one device.
     :raises ValueError: if the data do not fit the model, each other, or the batch size.
     """
     likelihood = getattr(model, "likelihood", None)
@@ -86,95 +82,88 @@ def batches_of(
 
 
 def _check_internal(model: Any, data: Data, batch_size: int | None) -> None:
-    kind = type(model).__name__
+    kind, own = type(model).__name__, getattr(model, "data", None)
     if batch_size is not None:
         raise ValueError(
             f"batch_size: a {kind} holds its data and is trained on all of them, found "
             f"{batch_size}; leave batch_size out."
         )
-    own = getattr(model, "data", None)
-    if data is None or data is own:
-        return
-    same = (
-        isinstance(data, (tuple, list))
-        and isinstance(own, (tuple, list))
-        and len(data) == len(own)
-        and all(
-            np.array_equal(np.asarray(d), np.asarray(o)) for d, o in zip(data, own, strict=True)
-        )
-    )
-    if not same:
+    given, held = (part if isinstance(part, (tuple, list)) else () for part in (data, own))
+    same = len(given) == len(held) > 0 and all(map(np.array_equal, given, held))
+    if data is not None and data is not own and not same:
         raise ValueError(
             f"data: a {kind} holds its data, and those passed are others; pass data=None, or build "
             "the model on the data you want."
         )
 
 
-def checked_arrays(data: Any, likelihood: Any) -> tuple[AnyNDArray, AnyNDArray]:
-    """(X, Y) of numbers that are finite in the types of :func:`types_of`, and targets that the
-    likelihood knows; floats are left in the type that they have, and where they are."""
+def checked_arrays(
+    data: Any, likelihood: Any, name: str = "data", *, missing: bool = False
+) -> tuple[AnyNDArray, AnyNDArray]:
+    """
+    (X, Y) of numbers that are finite in the types of :func:`types_of`, and targets that the
+    likelihood knows; floats are left in the type that they have, and where they are.
+
+    :param missing: whether NaN in Y is no mistake, as with a likelihood that says so.
+    """
     if not isinstance(data, (tuple, list)) or len(data) != 2:
+        shape = getattr(data, "shape", None)
+        shown = type(data).__name__ + ("" if shape is None else f" of shape {tuple(shape)}")
         raise ValueError(
-            f"data: found {_shown(data)}; pass a pair of arrays (X, Y) or a tf.data.Dataset."
+            f"{name}: found a {shown}; pass a pair of arrays (X, Y), or a tf.data.Dataset to train "
+            "on."
         )
     rule = "a matrix with one row per observation"
-    X: AnyNDArray = numeric("data: X", data[0], rule)
-    Y: AnyNDArray = numeric("data: Y", data[1], rule)
-    check_shapes_of_rows(X, Y)
-    types = types_of(likelihood, Y.dtype if Y.dtype.kind in "biuf" else None)
-    X, Y = (
-        array if array.dtype.kind == "f" else array.astype(dtype, copy=False)
-        for array, dtype in zip((X, Y), types, strict=True)
-    )
-    for name, array, dtype in zip("XY", (X, Y), types, strict=True):
-        bad = _not_finite(array, dtype, missing=name == "Y" and takes_missing(likelihood))
-        if len(bad):
-            remedy = "pass finite values only" + (f"; {MISSING}" if name == "Y" else "")
+    pair = [numeric(f"{name}: {X}", part, rule) for X, part in zip("XY", data, strict=True)]
+    check_shapes_of_rows(*pair)
+    types = types_of(likelihood, pair[1].dtype if pair[1].dtype.kind in "biuf" else None)
+    missing = missing or takes_missing(likelihood)
+    for i, (letter, dtype) in enumerate(zip("XY", types, strict=True)):
+        if pair[i].dtype.kind != "f":
+            pair[i] = pair[i].astype(dtype, copy=False)
+        allowed = missing and letter == "Y"
+        bad = np.concatenate([_not_finite(rows, dtype, allowed) for rows in _parts(pair[i])])
+        if np.any(bad):
+            remedy = "pass finite values only" + (f"; {MISSING}" if letter == "Y" else "")
             raise ValueError(
-                f"data: {name} has NaN or infinity in {len(bad)} of {len(array)} rows, the first "
-                f"is row {bad[0]}; {remedy}."
+                f"{name}: {letter} has NaN or infinity in {np.sum(bad)} of {len(bad)} rows, the "
+                f"first is row {np.argmax(bad)}; {remedy}."
             )
     if isinstance(likelihood, Likelihood):
-        for rows in _parts(Y):
+        for rows in _parts(pair[1]):
             check_targets(likelihood, rows)
-    return X, Y
+    return pair[0], pair[1]
 
 
-def _parts(array: AnyNDArray) -> Iterator[AnyNDArray]:
+def _parts(array: AnyNDArray) -> list[AnyNDArray]:
     """Some rows at a time: all of them may be in a file that memory does not hold twice."""
-    return (array[i : i + _ROWS_AT_ONCE] for i in range(0, len(array), _ROWS_AT_ONCE))
+    return [array[i : i + _ROWS_AT_ONCE] for i in range(0, len(array), _ROWS_AT_ONCE)]
 
 
-def _not_finite(array: AnyNDArray, dtype: Any, *, missing: bool) -> AnyNDArray:
-    """The numbers of the rows that are not finite in a type.
+def _not_finite(rows: AnyNDArray, dtype: Any, missing: bool) -> AnyNDArray:
+    """Whether each row has numbers that are not finite in a type.
 
-    :param missing: Whether NaN is no mistake.
+    :param missing: whether NaN is no mistake.
     """
-    found = []
-    for rows in _parts(array):
-        with np.errstate(over="ignore"):
-            rows = rows.astype(dtype, copy=False) if np.dtype(dtype).kind == "f" else rows
-        bad = np.isinf(rows) if missing else ~np.isfinite(rows)
-        found.append(np.any(bad, axis=1))
-    return np.flatnonzero(np.concatenate(found))
+    with np.errstate(over="ignore"):
+        rows = rows.astype(dtype, copy=False) if np.dtype(dtype).kind == "f" else rows
+    found: AnyNDArray = np.any(np.isinf(rows) if missing else ~np.isfinite(rows), axis=1)
+    return found
 
 
 def _check_dataset(dataset: tf.data.Dataset) -> None:
-    elements = dataset.element_spec
-    if not (
-        isinstance(elements, tuple)
-        and len(elements) == 2
-        and all(isinstance(spec, tf.TensorSpec) for spec in elements)
-    ):
+    specs = dataset.element_spec
+    pair = isinstance(specs, tuple) and len(specs) == 2
+    if not (pair and all(isinstance(spec, tf.TensorSpec) for spec in specs)):
         raise ValueError(
-            f"data: the Dataset's elements are {elements}; pass a Dataset of pairs (X, Y)."
+            f"data: the Dataset's elements are {specs}; pass a Dataset of pairs (X, Y)."
         )
-    for name, spec in zip("XY", elements, strict=True):
+    for name, spec in zip("XY", specs, strict=True):
         check_real_type(f"data: {name} of the Dataset", spec)
-    if any(spec.shape.rank not in (None, 2) for spec in elements):
+    if any(spec.shape.rank not in (None, 2) for spec in specs):
         raise ValueError(
-            f"data: the Dataset's elements have shapes {elements[0].shape} and "
-            f"{elements[1].shape}; pass batches [B, D] and [B, P], such as "
+            f"data: the Dataset's elements have shapes {specs[0].shape} and {specs[1].shape}; pass "
+            "batches [B, D] and [B, P], such as "
             "tf.data.Dataset.from_tensor_slices((X, Y)).batch(B)."
         )
 
@@ -183,42 +172,15 @@ def _check_num_data(model: Any, found: int | None) -> None:
     """A wrong ``num_data`` would weigh the likelihood wrongly against the KL term."""
     if not hasattr(model, "num_data"):
         return
-    if model.num_data is None:
+    num_data = model.num_data
+    if num_data is None:
         remedy = "the number of training rows" if found is None else str(found)
         raise ValueError(
             "model.num_data: found None, so that the ELBO of a minibatch would not be scaled to "
             f"all of the data; build the model with num_data={remedy}, or set model.num_data."
         )
-    if found is not None and int(model.num_data) != found:
+    if found is not None and int(num_data) != found:
         raise ValueError(
-            f"model.num_data: found {int(model.num_data)}, but the data have {found} rows; set "
+            f"model.num_data: found {int(num_data)}, but the data have {found} rows; set "
             f"model.num_data = {found}."
         )
-
-
-def _shown(value: Any) -> str:
-    shape = getattr(value, "shape", None)
-    return f"a {type(value).__name__}" + ("" if shape is None else f" of shape {tuple(shape)}")
-
-
-def pair_of_matrices(name: str, data: Any) -> tuple[Array, Array]:
-    """
-    Rows that are held in memory, in ``gpflow.default_float()``.
-
-    :param data: (X ``[n, D]``, Y ``[n, P]``); NaN in Y may stand for a value that is missing, which
-        is for the models to say.
-    :raises ValueError: unless they are two matrices of finite numbers with as many rows.
-    """
-    if not (isinstance(data, (tuple, list)) and len(data) == 2):
-        raise ValueError(
-            f"{name} must be a pair of matrices (X, Y), found {type(data).__name__}; pass two "
-            "arrays."
-        )
-    X = filled_matrix(f"{name}: X", data[0], "a matrix [n, D]")
-    Y = filled_matrix(f"{name}: Y", data[1], "a matrix [n, P]", missing=True)
-    if len(X) != len(Y):
-        raise ValueError(
-            f"{name} must have one row of Y for each of X, found {len(Y)} for {len(X)}; pass pairs."
-        )
-    dtype = gpflow.default_float()
-    return X.astype(dtype), Y.astype(dtype)

@@ -15,13 +15,12 @@ from .._tracing import Traced, is_operation_by_operation
 from ..sphere._typing import Array
 from .batches import Batch
 from .compiled import kept
-from .guard import NumericalBreakdown, tensorflow_errors_as_breakdowns
+from .guard import NumericalBreakdown, require, tensorflow_errors_as_breakdowns
 from .losses import (
     Loss,
     connected,
     draw_for_step,
     names_of_variables,
-    trainable_variables_of,
     training_loss_of,
 )
 from .progress import Run
@@ -47,10 +46,10 @@ class LBFGS:
     """
 
     def __init__(self, model: Any, batch: Batch, options: Mapping[str, Any] | None) -> None:
-        self.variables = trainable_variables_of(model)
-        self.described: dict[str, Any] = {"method": "l-bfgs", "options": dict(options or {})}
+        self.variables = tuple(model.trainable_variables)
         self.stored: dict[str, Any] = {}
         self._model, self._batch, self._options = model, batch, dict(options or {})
+        self.described = {"method": "l-bfgs", "options": str(self._options)}
         self._evaluate = _evaluation(model, batch, self.variables)
         self._loss: float | None = None  # at the iterate; None before it is evaluated
         self._breakdown: NumericalBreakdown | None = None  # at the last point, if there was one
@@ -81,18 +80,12 @@ class LBFGS:
             if ending is not None and ending.reason != "steps":  # SciPy counts these itself
                 raise StopIteration
 
+        options = {"maxfun": _EVALUATIONS_PER_ITERATION * most, **self._options, "maxiter": most}
+        start = gpflow.optimizers.Scipy.initial_parameters(self.variables).numpy()
+        how: dict[str, Any] = {"method": "L-BFGS-B", "jac": True, "options": options}
         try:
             result = scipy.optimize.minimize(
-                self._value_and_slope,
-                gpflow.optimizers.Scipy.initial_parameters(self.variables).numpy(),
-                jac=True,
-                method="L-BFGS-B",
-                callback=after_iteration,
-                options={
-                    "maxfun": _EVALUATIONS_PER_ITERATION * most,
-                    **self._options,
-                    "maxiter": most,
-                },
+                self._value_and_slope, start, callback=after_iteration, **how
             )
         except BaseException:
             run.restore()  # not the trial point of a line search that was interrupted
@@ -104,9 +97,7 @@ class LBFGS:
             raise self._breakdown
         message = str(result.message)
         if self._rejected:
-            message += (
-                f" ({self._rejected} points of line searches had no finite loss and were rejected)"
-            )
+            message += f" ({self._rejected} points of line searches were rejected: no finite loss)"
         if result.success:
             return Ending("converged", message)
         return Ending("stalled" if ending is None else "steps", message)
@@ -122,10 +113,8 @@ class LBFGS:
             with tensorflow_errors_as_breakdowns():
                 value, slope = self._evaluate(tf.convert_to_tensor(x, tf.float64), *self._batch)
                 loss, gradient = float(value), np.asarray(slope, np.float64)
-            if not np.isfinite(loss):
-                raise NumericalBreakdown(f"the loss is {loss}")
-            if not np.all(np.isfinite(gradient)):
-                raise NumericalBreakdown("a gradient is not finite")
+            require(np.isfinite(loss), f"the loss is {loss}")
+            require(np.all(np.isfinite(gradient)), "a gradient is not finite")
         except NumericalBreakdown as breakdown:
             if self._loss is None:
                 raise

@@ -14,7 +14,6 @@ import tensorflow as tf
 from .._arguments import boolean, integer, number
 from ..models.scales import warn_of_data
 from ..models.trained import warn_of_fit
-from .batches import Batches
 from .checkpoints import Checkpoints
 from .compiled import kept
 from .data import Data, batches_of
@@ -144,16 +143,11 @@ def fit(
         ``checkpoint_dir``, from which they resume. Strategies do not work with L-BFGS or models
         that hold their data.
     :warns UserWarning: before training, if a column of X, or Y under a Gaussian likelihood, is far
-        from the scale that the model assumes (1, a lengthscale, a standard deviation of the prior):
-        if its range is above 1,000 times or below a thousandth of it, if the mean of a column is
-        100 ranges away from the centre of a zonal kernel, or if the mean of Y is 100 standard
-        deviations away from its prior. Also for rows outside of the interval of
-        :class:`~interdomain.inducing_variables.IntervalFourierFeatures`. Columns of integers and
-        kernels on patches are not checked. Of a Dataset, only the first batch that a step takes is
-        checked. After training, if the features represent only a part of the kernel and the bound
-        is still reduced by more than 0.05 nats a row for the rest; and if the lengthscales of a
-        :class:`~interdomain.kernels.Periodized` kernel have outgrown the margin of its box, or its
-        frequencies.
+        from the scale that the model assumes (1,000 times, or 100 ranges or standard deviations
+        away); of a Dataset, the first batch is looked at. After training, if the features represent
+        only a part of the kernel and the bound is still reduced by more than 0.05 nats a row for
+        the rest; and if the lengthscales of a :class:`~interdomain.kernels.Periodized` kernel have
+        outgrown the margin of its box, or its frequencies.
     :raises ValueError: for arguments that are wrong or do not go together: the message names the
         argument, what was found, and what to pass instead. That includes a model whose ``num_data``
         is None with minibatches, or is not the number of rows, because its ELBO would be scaled
@@ -203,6 +197,11 @@ def fit(
         method = GradientSteps(
             model, batches, replicas, optimizer=optimizer, natural_gradient=natural_gradient
         )
+    if not method.variables:
+        raise ValueError(
+            f"model: this {type(model).__name__} has no trainable variables; call "
+            "gpflow.set_trainable(parameter, True) on those to train."
+        )
     ended = tf.Variable("", trainable=False)  # the reason for which L-BFGS has ended
     checkpoints = Checkpoints(
         checkpoint_dir,
@@ -229,15 +228,23 @@ def fit(
             every=every,
             max_seconds=max_seconds,
         )
-        with run:
-            reason: Any = ended.numpy().decode() or "steps"
-            ending = Ending(reason, "the checkpoint is of a fit that had ended")
+        reason: Any = ended.numpy().decode() or "steps"
+        ending = Ending(reason, "the checkpoint is of a fit that had ended")
+        try:
             if reason == "steps" and first_step < steps:
-                ending = _trained(model, method, run, checkpoints, batches)
+                ending = method.train(run)
                 if ending.reason in ("converged", "stalled"):
                     ended.assign(ending.reason)
                     checkpoints.save(run.step)
             run.evaluate()
+        except NumericalBreakdown as error:
+            run.restore()
+            rows = batches.arrays
+            cause = None if rows is None else failing_likelihood(model, *rows)
+            where = run.step + 1, run.kept_step, checkpoints.latest
+            raise NonFiniteError(str(error), *where, cause) from error
+        finally:
+            run.close()
         replicas.mean([0.0])  # all wait until the chief has written its checkpoint
     warn_of_fit(model, None if batches.arrays is None else batches.arrays[0])
     return FitResult(
@@ -251,25 +258,6 @@ def fit(
         message=ending.message,
         checkpoint=checkpoints.latest,
     )
-
-
-def _trained(
-    model: Any,
-    method: LBFGS | GradientSteps,
-    run: Run,
-    checkpoints: Checkpoints,
-    batches: Batches,
-) -> Ending:
-    """:raises NonFiniteError: if numbers are not finite; the model has its last good ones again."""
-    try:
-        return method.train(run)
-    except NumericalBreakdown as error:
-        run.restore()
-        rows = batches.arrays
-        cause = None if rows is None else failing_likelihood(model, *rows)
-        raise NonFiniteError(
-            str(error), run.step + 1, run.kept_step, checkpoints.latest, cause
-        ) from error
 
 
 def _described(model: Any, settings: Mapping[str, Any]) -> str:

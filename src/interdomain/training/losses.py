@@ -17,7 +17,7 @@ Names = Mapping[Any, str]
 def training_loss_of(model: Any) -> Loss:
     """The training loss of a batch (X, Y); without arguments, that of the data in the model.
 
-    The function does not keep the model alive, because what is compiled of it is kept in the model.
+    What is compiled of it is kept in the model, which it must therefore not keep alive.
     """
     reference = weakref.ref(model)
 
@@ -29,8 +29,7 @@ def training_loss_of(model: Any) -> Loss:
 
 
 def names_of_variables(model: tf.Module) -> Names:
-    """The paths of the parameters to their variables, as ``gpflow.utilities.print_summary`` has
-    them: all variables of parameters have the same name."""
+    """The paths of the parameters to their variables, which all have the same name."""
     paths: dict[str, Any] = gpflow.utilities.parameter_dict(model)
     return {
         getattr(one, "unconstrained_variable", one).ref(): path.removeprefix(".")
@@ -41,9 +40,10 @@ def names_of_variables(model: tf.Module) -> Names:
 def connected(
     gradients: Sequence[tf.Tensor | None], variables: Sequence[tf.Variable], names: Names
 ) -> list[tf.Tensor]:
-    """The gradients as tensors.
+    """
+    The gradients as tensors.
 
-    :raises ValueError: if a gradient is None, because the loss does not depend on its variable.
+    :raises ValueError: if one is None, because the loss does not depend on its variable.
     """
     unused = [v for v, gradient in zip(variables, gradients, strict=True) if gradient is None]
     if unused:
@@ -55,24 +55,8 @@ def connected(
     return [tf.convert_to_tensor(gradient) for gradient in gradients]
 
 
-def trainable_variables_of(model: Any) -> tuple[tf.Variable, ...]:
-    """
-    What there is to train.
-
-    :raises ValueError: if there is nothing.
-    """
-    if not model.trainable_variables:
-        raise ValueError(
-            f"model: this {type(model).__name__} has no trainable variables; call "
-            "gpflow.set_trainable(parameter, True) on those to train."
-        )
-    return tuple(model.trainable_variables)
-
-
 def draw_for_step(model: Any, step: int) -> None:
     """Tell a model with random draws in its loss, such as :class:`interdomain.deep.DeepGP`, the
-    number of the step. All evaluations of one step then use the same draws, and so does a fit that
-    is resumed there."""
-    set_step = getattr(model, "set_step", None)
-    if set_step is not None:
-        set_step(step)
+    step: all evaluations in it then use the same draws, in a fit that is resumed there, too."""
+    if hasattr(model, "set_step"):
+        model.set_step(step)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
-from types import TracebackType
 from typing import Any
 
 import numpy as np
@@ -40,7 +39,7 @@ _SMOOTHING = 0.95  # of the running ELBO: an average over about the last 20 mini
 
 class Run:
     """
-    The steps ``step + 1, ..., steps`` of a fit; a context manager that holds the progress bar open.
+    The steps ``step + 1, ..., steps`` of a fit.
 
     :param variables: those that are trained; their last good values are kept.
     :param exact: whether each recorded ELBO is the exact one, and needs no averaging.
@@ -88,15 +87,8 @@ class Run:
             mininterval=0.1 if sys.stderr.isatty() else 2.0,
         )
 
-    def __enter__(self) -> Run:
-        return self
-
-    def __exit__(
-        self,
-        exception_type: type[BaseException] | None,
-        exception: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    def close(self) -> None:
+        """Leave the progress bar as it is."""
         self._show()
         self._bar.close()
 
@@ -142,34 +134,32 @@ class Run:
         ending = None
         if self.step >= self.steps:
             ending = Ending("steps", f"all {self.steps} steps done")
-        elif self._replicas.alone and self._late:
-            ending = self._of_time
+        elif self._replicas.alone and self._late():
+            ending = self._of_time()
         if ending is None and self.step % self.every:
             return None
         if self._checkpoints.path is not None:
             check()
             self._checkpoints.save(self.step)
         wish = self.evaluate()
-        return ending or self._agreed(wish)
+        # All workers must end at the same step although their clocks, and what their callbacks see,
+        # differ: the first that wants to end decides for all.
+        by_callback, late = self._replicas.mean([wish is not None, self._late()])
+        if ending is None and by_callback:
+            words = (
+                f"a callback ended the fit after step {self.step}: {wish or 'of another worker'}"
+            )
+            ending = Ending("callback", words)
+        elif ending is None and late:
+            ending = self._of_time()
+        return ending
 
-    def _agreed(self, wish: str | None) -> Ending | None:
-        """The same on all workers, which must end at the same step although their clocks, and what
-        callbacks see, differ: the first that wants to end decides for all."""
-        by_callback, late = self._replicas.mean([wish is not None, self._late])
-        if by_callback:
-            words = "of another worker" if wish is None else wish
-            return Ending("callback", f"a callback ended the fit after step {self.step}: {words}")
-        return self._of_time if late else None
-
-    @property
     def _late(self) -> bool:
-        if self._max_seconds is None:
-            return False
-        return time.perf_counter() - self._started >= self._max_seconds
+        limit = self._max_seconds
+        return limit is not None and time.perf_counter() - self._started >= limit
 
-    @property
     def _of_time(self) -> Ending:
-        words = f"max_seconds={self._max_seconds:g} were over after step {self.step}"
+        words = f"max_seconds={self._max_seconds} were over after step {self.step}"
         return Ending("max_seconds", words)
 
     def evaluate(self) -> str | None:
@@ -192,7 +182,7 @@ class Run:
                     "interdomain.training.StopFit."
                 ) from error
             try:
-                metrics |= {name: _as_float(value) for name, value in (returned or {}).items()}
+                metrics |= {name: float(np.asarray(x)) for name, x in (returned or {}).items()}
             except (AttributeError, TypeError, ValueError) as error:
                 raise ValueError(
                     "callbacks: a callback must return a mapping from names to numbers, or None; "
@@ -208,7 +198,3 @@ class Run:
             shown |= {name: value for name, value in self.metrics[-1].items() if name != "step"}
         text = ", ".join(f"{name}={value:.6g}" for name, value in shown.items())
         self._bar.set_postfix_str(text, refresh=False)
-
-
-def _as_float(value: Any) -> float:
-    return float(value.numpy() if hasattr(value, "numpy") else value)

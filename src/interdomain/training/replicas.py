@@ -26,15 +26,14 @@ class WorkerLostError(RuntimeError):
     """
 
     def __init__(self, reason: str, checkpoint: str | None) -> None:
-        remedy = "Start all workers again; nothing was kept to go on from."
-        if checkpoint is not None:
-            remedy = f"Start all workers again with resume=True: they go on from {checkpoint}."
-        super().__init__(f"the fit lost another worker ({reason}). {remedy}")
-        self._arguments = reason, checkpoint
-        self.checkpoint = checkpoint
+        super().__init__(reason, checkpoint)
+        self.reason, self.checkpoint = reason, checkpoint
 
-    def __reduce__(self) -> tuple[type[WorkerLostError], tuple[str, str | None]]:
-        return type(self), self._arguments
+    def __str__(self) -> str:
+        remedy = f"with resume=True: they go on from {self.checkpoint}."
+        if self.checkpoint is None:
+            remedy = "; nothing was kept to go on from."
+        return f"the fit lost another worker ({self.reason}). Start all workers again {remedy}"
 
 
 class Replicas:

@@ -75,10 +75,11 @@ class NonFiniteError(FloatingPointError):
     those of the last multiple of ``every``. The state of an optimizer that the caller passed in is
     not put back; resuming from ``checkpoint`` does that.
 
+    :ivar reason: what was not finite.
     :ivar step: the step that failed, counted from the very first run.
     :ivar kept_step: the step whose update led to the parameters the model now holds.
     :ivar checkpoint: the path of the last good checkpoint, or None without a ``checkpoint_dir``.
-    :ivar reason: what was not finite.
+    :ivar cause: the cause, as a sentence, if it is known.
     """
 
     def __init__(
@@ -89,29 +90,19 @@ class NonFiniteError(FloatingPointError):
         checkpoint: str | None,
         cause: str | None = None,
     ) -> None:
-        """
-        :param cause: the cause, as a sentence, if it is known.
-        """
-        kept = (
-            f"the last good checkpoint is {checkpoint}"
-            if checkpoint is not None
-            else "there is no checkpoint (pass checkpoint_dir to keep some)"
-        )
-        if cause is None:
-            cause = (
-                "Usual causes: a learning rate or natural_gradient step that is too large, inputs "
-                "that are not standardised, nearly equal inducing inputs (raise gpflow's jitter), "
-                "float32."
-            )
-        super().__init__(
-            f"step {step}: {reason}. The model is back at the parameters after step {kept_step}, "
-            f"which had a finite loss; {kept}. {cause}"
-        )
-        self._arguments = (reason, step, kept_step, checkpoint, cause)
-        self.reason = reason
-        self.step = step
-        self.kept_step = kept_step
-        self.checkpoint = checkpoint
+        super().__init__(reason, step, kept_step, checkpoint, cause)
+        self.reason, self.step, self.kept_step = reason, step, kept_step
+        self.checkpoint, self.cause = checkpoint, cause
 
-    def __reduce__(self) -> tuple[type[NonFiniteError], tuple[str, int, int, str | None, str]]:
-        return type(self), self._arguments
+    def __str__(self) -> str:
+        kept = f"the last good checkpoint is {self.checkpoint}"
+        if self.checkpoint is None:
+            kept = "there is no checkpoint (pass checkpoint_dir to keep some)"
+        cause = self.cause or (
+            "Usual causes: a learning rate or natural_gradient step that is too large, inputs that "
+            "are not standardised, nearly equal inducing inputs (raise gpflow's jitter), float32."
+        )
+        return (
+            f"step {self.step}: {self.reason}. The model is back at the parameters after step "
+            f"{self.kept_step}, which had a finite loss; {kept}. {cause}"
+        )

@@ -15,17 +15,12 @@ from .._arguments import number
 from .._tracing import Traced
 from .batches import Batches
 from .compiled import kept
-from .guard import (
-    NumericalBreakdown,
-    is_failed_factorisation,
-    tensorflow_errors_as_breakdowns,
-)
+from .guard import FAILED_FACTORISATION, require, tensorflow_errors_as_breakdowns
 from .losses import (
     Loss,
     connected,
     draw_for_step,
     names_of_variables,
-    trainable_variables_of,
     training_loss_of,
 )
 from .natural_gradients import NaturalGradient, NaturalGradients, natural_gradients
@@ -49,7 +44,7 @@ class GradientSteps:
     :ivar variables: all that a step updates.
     :ivar stored: what a checkpoint has to hold beside the model.
     :ivar described: what must be the same for a resumed fit.
-    :raises ValueError: if there is nothing to train, or the optimizer cannot train it.
+    :raises ValueError: if the optimizer, or the model, cannot be trained in this way.
     """
 
     def __init__(
@@ -67,8 +62,7 @@ class GradientSteps:
         self._natural = natural_gradients(model, natural_gradient, own_optimizer=rate is None)
         in_q = [] if self._natural is None else self._natural.variables
         moved = {id(variable) for variable in in_q}
-        others = model.trainable_variables if in_q else trainable_variables_of(model)
-        self._others = tuple(v for v in others if id(v) not in moved)
+        self._others = tuple(v for v in model.trainable_variables if id(v) not in moved)
         self.variables = (*self._others, *in_q)
         # What a strategy distributes carries its own types.
         self._signature = batches.specs if replicas.strategy is None else None
@@ -82,7 +76,7 @@ class GradientSteps:
         settings.pop("name", None)  # Keras 3 numbers its instances
         self.described: dict[str, Any] = {
             "method": "minibatches",
-            **batches.describe(),
+            **batches.described,
             "optimizer": rate or (type(self._optimizer).__name__, settings),
             "natural_gradient": None if self._natural is None else self._natural.describe(),
         }
@@ -132,10 +126,10 @@ class GradientSteps:
             before = None if run.step % run.every else run.values()
             with tensorflow_errors_as_breakdowns():
                 value, finite = self._take_step(run.step, batch)
-                _require(np.isfinite(value), f"the loss is {float(value)}")
+                require(np.isfinite(value), f"the loss is {float(value)}")
                 if before is not None:
                     run.keep(run.step, before)
-                _require(finite, "a gradient or an updated parameter is not finite")
+                require(finite, "a gradient or an updated parameter is not finite")
             ending = run.after_step(-float(value), functools.partial(self._check_loss, batch))
         return ending
 
@@ -147,7 +141,7 @@ class GradientSteps:
             try:
                 return self._step(tf.constant(sizes, tf.float64), *batch)
             except tf.errors.InvalidArgumentError as error:
-                if not np.any(sizes) or not is_failed_factorisation(error):
+                if not np.any(sizes) or FAILED_FACTORISATION not in str(error):
                     raise
                 self._check_loss(batch)  # fails, too, if it is not the step that does
                 sizes = sizes / 2
@@ -171,7 +165,7 @@ class GradientSteps:
         )
         with tensorflow_errors_as_breakdowns():
             value = float(loss(*batch))
-        _require(np.isfinite(value), f"the loss is {value}")
+        require(np.isfinite(value), f"the loss is {value}")
 
 
 def _step_function(
@@ -265,12 +259,6 @@ def _checked_rate(optimizer: Any) -> float | None:
             "tf_keras or Keras 3 optimizer, such as gpflow.keras.tf_keras.optimizers.Adam(0.01)."
         )
     return number("optimizer", optimizer, above=0)
-
-
-def _require(finite: Any, reason: str) -> None:
-    """:raises NumericalBreakdown: for this reason."""
-    if not finite:
-        raise NumericalBreakdown(reason)
 
 
 def _all_finite(tensors: Sequence[tf.Tensor | tf.Variable]) -> tf.Tensor:
