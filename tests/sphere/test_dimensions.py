@@ -1,7 +1,5 @@
 from __future__ import annotations
 
-from typing import Any
-
 import pytest
 from mpmath import mp
 
@@ -19,27 +17,15 @@ def test_num_harmonics_is_the_dimension_of_harmonic_polynomials() -> None:
     assert {case: num_harmonics(*case) for case in known} == known
 
 
-def test_validate_degrees_returns_a_tuple_of_ints() -> None:
-    degrees = validate_degrees([0.0, 2, 5])  # type: ignore[list-item]
-    assert degrees == (0, 2, 5)
-    assert all(type(degree) is int for degree in degrees)
-    assert validate_degrees(range(3)) == (0, 1, 2)
-
-
 def test_errors() -> None:
     with pytest.raises(ValueError, match="dimension must be 2 or more, found 1"):
         num_harmonics(1, 3)
     with pytest.raises(ValueError, match="degree must be an integer of 0 or more, found -1"):
         num_harmonics(3, -1)
-    wrong: list[tuple[Any, str]] = [
-        (4, r"degrees must be a sequence of integers, found 4; .*range\(max_degree \+ 1\)"),
-        ([], "degrees must hold at least one degree, found none; pass"),
-        ([0, 1.5], r"degrees must be integers of 0 or more, found \(0, 1.5\)"),
-        ([2, 1], "degrees must be increasing, without repeats, found"),
-    ]
-    for degrees, message in wrong:
-        with pytest.raises(ValueError, match=message):
-            validate_degrees(degrees)
+    with pytest.raises(ValueError, match=r"degrees must be integers of 0 or more, found \(0, 1.5"):
+        validate_degrees([0, 1.5])
+    with pytest.raises(ValueError, match="degrees must be increasing, without repeats, found"):
+        validate_degrees([2, 1])
 
 
 def test_the_references_agree_with_mpmath() -> None:

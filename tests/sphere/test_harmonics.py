@@ -126,15 +126,6 @@ def test_compiled_by_xla_equals_eager() -> None:
         np.testing.assert_allclose(actual, expected, rtol=1e-12, atol=1e-11)
 
 
-def test_an_unknown_dimension_is_an_error() -> None:
-    @tf.function(input_signature=[tf.TensorSpec([None, None], tf.float64)], autograph=False)
-    def harmonics(X: tf.Tensor) -> tf.Tensor:
-        return spherical_harmonics(X, [0, 2])
-
-    with pytest.raises(ValueError, match="X must have a known number of columns, found shape"):
-        harmonics(unit_vectors(2, 3))
-
-
 def test_traced_once_whatever_the_number_of_points() -> None:
     degrees = (0, 1, 4)
     before = _compiled.cache_info()

@@ -127,26 +127,3 @@ def test_a_single_level_is_a_constant() -> None:
     np.testing.assert_array_equal(value, np.full_like(T, 2.5))
     np.testing.assert_array_equal(dt, np.zeros_like(T))
     np.testing.assert_array_equal(dw, [len(T)])
-
-
-def values_and_gradients(t: tf.Tensor, weights: tf.Tensor) -> tuple[tf.Tensor, ...]:
-    with tf.GradientTape() as tape:
-        tape.watch([t, weights])
-        value = zonal_series(t, weights, 5, num_levels=4)
-        total = tf.reduce_sum(value**2)
-    return (value, *tape.gradient(total, [t, weights]))
-
-
-def test_compiled_equals_eager() -> None:
-    t, weights = tf.constant(np.stack([T, T[::-1]])), tf.constant(random_weights(6))
-    compiled = tf.function(values_and_gradients, jit_compile=True, autograph=False)(t, weights)
-    for actual, expected in zip(compiled, values_and_gradients(t, weights), strict=True):
-        np.testing.assert_allclose(actual, expected, rtol=1e-12, atol=1e-12)
-
-
-def test_single_precision() -> None:
-    weights = random_weights(20).astype(np.float32)
-    value = zonal_series(tf.constant(T, tf.float32), tf.constant(weights), 6).numpy()
-    assert value.dtype == np.float32
-    expected = derivative(6, weights, T.astype(np.float32).astype(float), 0)
-    np.testing.assert_allclose(value, expected, rtol=0, atol=1e-5)

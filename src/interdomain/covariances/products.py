@@ -18,7 +18,7 @@ from ..inducing_variables.products import feature_variances
 from ..kernels._diagonals import DiagonalTerm, product_terms
 from ..kernels.finite_rank import explained_covariance, explained_terms
 from ..linalg import diagonal_operator, full_operator
-from ..linalg.operators import sole_diagonal
+from ..linalg.diagonal import sole_diagonal
 from .columns import num_columns_of_any, num_input_columns, with_input_columns
 from .dispatch import Kuf_shapes, Kuu_operator, Kuu_shapes
 from .domains import Kuf_in_domain, boxed_parts

@@ -7,9 +7,9 @@ from typing import TypeAlias
 
 import tensorflow as tf
 
+from .diagonal import diagonal_operator, sole_diagonal
 from .operators import (
     cast,
-    direct_sum_alike,
     square_root,
     stack,
     stack_alike,
@@ -23,9 +23,9 @@ BlockDiagonal: TypeAlias = tf.linalg.LinearOperatorBlockDiag
 
 def block_diagonal(operators: Sequence[tf.linalg.LinearOperator]) -> tf.linalg.LinearOperator:
     """A block-diagonal operator of positive-definite operators; diagonal if all of them are."""
-    first, *others = operators
-    if all(type(other) is type(first) for other in others):
-        return direct_sum_alike(first, *others)
+    diagonals = [sole_diagonal(one) for one in operators]
+    if all(diagonal is not None for diagonal in diagonals):
+        return diagonal_operator(tf.concat(diagonals, axis=-1))
     return BlockDiagonal(operators, is_self_adjoint=True, is_positive_definite=True)
 
 

@@ -7,7 +7,7 @@ from typing import TypeAlias
 
 import tensorflow as tf
 
-from .operators import cast, direct_sum_alike, sole_diagonal, square_root, stack_alike
+from .operators import cast, square_root, stack_alike
 from .roots import Inverse, Root, Tensors, last_axis
 
 Diagonal: TypeAlias = tf.linalg.LinearOperatorDiag
@@ -16,6 +16,11 @@ Diagonal: TypeAlias = tf.linalg.LinearOperatorDiag
 def diagonal_operator(diagonal: tf.Tensor) -> Diagonal:
     """The positive-definite operator with this diagonal ``[..., M]``."""
     return Diagonal(diagonal, is_self_adjoint=True, is_positive_definite=True)
+
+
+def sole_diagonal(operator: tf.linalg.LinearOperator) -> tf.Tensor | None:
+    """The diagonal ``[..., M]`` of an operator that has nothing else; None for any other."""
+    return operator.diag_part() if isinstance(operator, tf.linalg.LinearOperatorDiag) else None
 
 
 class DiagonalRoot(Root):
@@ -75,15 +80,3 @@ def stack_diagonal(operator: Diagonal, *others: Diagonal) -> Diagonal:
 def cast_diagonal(operator: Diagonal, dtype: tf.DType) -> Diagonal:
     """The diagonal in another type."""
     return diagonal_operator(tf.cast(operator.diag_part(), dtype))
-
-
-@direct_sum_alike.register(Diagonal)
-def direct_sum_diagonal(operator: Diagonal, *others: Diagonal) -> Diagonal:
-    """One diagonal."""
-    return diagonal_operator(tf.concat([one.diag_part() for one in (operator, *others)], axis=-1))
-
-
-@sole_diagonal.register(Diagonal)
-def sole_diagonal_diagonal(operator: Diagonal) -> tf.Tensor:
-    """All there is."""
-    return operator.diag_part()

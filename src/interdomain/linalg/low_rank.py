@@ -25,9 +25,9 @@ from typing import TypeAlias
 
 import tensorflow as tf
 
-from .diagonal import diagonal_operator
+from .diagonal import diagonal_operator, sole_diagonal
 from .full import full_operator
-from .operators import cast, sole_diagonal, square_root, stack_alike, stack_dense
+from .operators import cast, square_root, stack_alike, stack_dense
 from .roots import Inverse, Root, Tensors, last_axis
 
 LowRankUpdate: TypeAlias = tf.linalg.LinearOperatorLowRankUpdate

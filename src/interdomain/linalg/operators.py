@@ -90,22 +90,3 @@ def cast(operator: tf.linalg.LinearOperator, dtype: tf.DType) -> tf.linalg.Linea
     :raises TypeError: If the operator's class is not registered.
     """
     _raise_unregistered("cast", operator)
-
-
-@singledispatch
-def sole_diagonal(operator: tf.linalg.LinearOperator) -> tf.Tensor | None:
-    """The diagonal ``[..., M]`` of an operator that has nothing else; None for any other."""
-    return None
-
-
-@singledispatch
-def direct_sum_alike(
-    operator: tf.linalg.LinearOperator, *others: tf.linalg.LinearOperator
-) -> tf.linalg.LinearOperator:
-    """Operators of one class along the diagonal, by default as a block-diagonal operator.
-
-    See :func:`~interdomain.linalg.block_diagonal`.
-    """
-    return tf.linalg.LinearOperatorBlockDiag(
-        [operator, *others], is_self_adjoint=True, is_positive_definite=True
-    )

@@ -19,8 +19,8 @@ from .._tracing import unconverted
 from ..covariances.latents import latent_gps
 from ..devices import move_parameters, resolve_devices
 from ..kernels import DecomposedKernel
-from ..posteriors.additive import AdditivePosterior
 from ..posteriors.groups import BlockGroup, additive_groups, marginals_and_kl
+from ..posteriors.several_q import AdditivePosterior
 from .initial_q import blocks_of_latents, variational_blocks
 from .one_pass import OnePassSVGP
 

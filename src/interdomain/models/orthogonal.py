@@ -16,13 +16,13 @@ from gpflow.posteriors import PrecomputeCacheType
 
 from .._tracing import unconverted
 from ..posteriors.groups import marginals_and_kl
-from ..posteriors.orthogonal import OrthogonalPosterior
 from ..posteriors.orthogonal_terms import (
     OrthogonalGroup,
     OrthogonalPair,
     OrthogonalQ,
     orthogonal_groups,
 )
+from ..posteriors.several_q import OrthogonalPosterior
 from .initial_q import orthogonal_q, warn_of_determined_variables
 from .one_pass import OnePassSVGP, validate_inducing_variable
 

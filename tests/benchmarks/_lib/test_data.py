@@ -9,8 +9,7 @@ import numpy as np
 import pytest
 
 from benchmarks._lib import data
-from benchmarks._lib.image_models import labelled_rows
-from benchmarks._lib.splits import Split, normalise, seeded_rows, take_split
+from benchmarks._lib.splits import Split, normalise, take_split
 
 
 def write_table(folder: Path, name: str = "uci_yacht", **extra: Any) -> None:
@@ -44,14 +43,6 @@ def test_tables_with_folds_and_without_splits(tmp_path: Path) -> None:
     assert not np.array_equal(first.X_test, other.X_test)
 
 
-def test_seeded_rows_are_a_partition() -> None:
-    train, test = seeded_rows(101, seed=0, test_fraction=0.2)
-    assert len(test) == 20
-    np.testing.assert_array_equal(np.sort(np.concatenate([train, test])), np.arange(101))
-    with pytest.raises(ValueError, match="test_fraction is 1.5"):
-        seeded_rows(10, seed=0, test_fraction=1.5)
-
-
 def test_wrong_files(tmp_path: Path) -> None:
     with pytest.raises(data.DataError, match=r"pass --data-dir, .* uci_power\.npz"):
         data.load_table("power", None)
@@ -77,26 +68,3 @@ def test_normalisation_uses_training_rows_and_survives_constant_columns() -> Non
     np.testing.assert_allclose(split.X_train[:, 1:], 0.0, atol=1e-12)
     np.testing.assert_allclose(split.X_test[:, 1:], 0.0, atol=1e-12)
     np.testing.assert_allclose(split.Y_test * split.Y_scale + split.Y_mean, Y[20:])
-
-
-def test_rows_of_images() -> None:
-    """Integers as labels of many classes, numbers for two, which need one latent GP."""
-    generator = np.random.default_rng(0)
-    for shape, classes, kind, latent in (
-        ((6, 6, 3), 10, np.int64, 10),
-        ((6, 6), 2, np.float64, 1),
-    ):
-        pixels = generator.integers(256, size=(30, *shape)).astype(np.uint8)
-        labels = np.arange(30) % classes
-        noise = data.Images("noise", pixels, labels, pixels[:20], labels[:20])
-        rows = labelled_rows(noise, train=25, test=15, seed=0)
-        columns = int(np.prod(shape))
-        assert rows.X_train.shape == (25, columns) and rows.X_test.shape == (15, columns)
-        assert 0.0 <= rows.X_train.min() < 0.1 and 0.9 < rows.X_train.max() <= 1.0
-        assert rows.Y_train.dtype == kind and rows.num_latent == latent and rows.shape == shape
-        order = [
-            np.flatnonzero((rows.X_train * 255 == one).all(axis=1))
-            for one in pixels.reshape(30, -1)
-        ]
-        for row, places in enumerate(order):
-            assert all(rows.Y_train[places, 0] == labels[row])

@@ -12,12 +12,6 @@ import pytest
 import interdomain as idm
 from benchmarks._lib import looks
 
-TRACE = [
-    {"seconds": 2.0, "steps": 10.0, "nll": 3.0},
-    {"seconds": 4.5, "steps": 20.0, "nll": 2.0},
-    {"seconds": 8.0, "steps": 30.0, "nll": 1.0},
-]
-
 
 def test_looks_at_times_and_steps_do_not_count(monkeypatch: pytest.MonkeyPatch) -> None:
     """On a clock that is a second on whenever it is read; a look takes a hundred."""
@@ -48,12 +42,3 @@ def test_looks_at_times_and_steps_do_not_count(monkeypatch: pytest.MonkeyPatch) 
     expected = [{"seconds": one, "steps": one, "found": 5.0} for one in (2.0, 3.0, 5.0, 6.0)]
     assert trace == expected
     assert given == {"batch_size": 7, "every": 1, "progress": False}
-
-
-def test_what_is_found_when() -> None:
-    assert looks.at_time(TRACE, 4.0) == TRACE[1] and looks.at_time(TRACE, 9.0) is None
-    assert looks.at_step(TRACE, 30) == TRACE[2] and looks.at_step(TRACE, 25) is None
-    assert looks.common_steps([TRACE, TRACE[:2]], (10, 20, 30)) == 20
-    assert looks.common_steps([TRACE, TRACE[2:]], (10, 20)) is None
-    assert looks.seconds_per_step(TRACE) == pytest.approx(6 / 20)
-    assert looks.seconds_per_step(TRACE[:1]) == pytest.approx(0.2)

@@ -5,13 +5,10 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable
 from pathlib import Path
-from types import SimpleNamespace
 
 import pytest
 
-from benchmarks._lib import timing
 from benchmarks._lib.memory import peak_bytes
-from benchmarks._lib.tables import PaperFigure
 from benchmarks._lib.timing import alternate, ratio, summarise
 
 
@@ -25,18 +22,6 @@ def test_sides_take_turns() -> None:
     assert {name: len(values) for name, values in samples.items()} == {"a": 3, "b": 3}
     with pytest.raises(ValueError, match="rounds is 0"):
         alternate(sides, rounds=0)
-
-
-def test_quick_sides_are_repeated(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A side of a hundredth of a second until a sample of a twentieth is full."""
-    calls: list[None] = []
-    monkeypatch.setattr(
-        timing, "time", SimpleNamespace(perf_counter=lambda: round(0.01 * len(calls), 2))
-    )
-    sides = {"a": lambda: calls.append(None)}
-    samples = alternate(sides, rounds=2, warm_up=1, min_sample_seconds=0.05)
-    assert len(calls) == 1 + 1 + 2 * 5
-    assert samples["a"] == pytest.approx([0.01, 0.01])
 
 
 def test_ratios_are_taken_within_rounds() -> None:
@@ -60,13 +45,3 @@ def test_peak_memory_of_a_call(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
     assert 39e6 < measured < 44e6  # resident memory is counted to about 0.1 MB
     with pytest.raises(RuntimeError, match="out of luck"):
         peak_bytes(allocating.fail)
-
-
-def test_verdicts_on_a_papers_figure() -> None:
-    figure = PaperFigure(0.122, 0.02)
-    assert str(figure) == "0.122 ± 0.02"
-    assert figure.verdict(0.160) == "yes"
-    assert figure.verdict(0.170) == "undecided, worse"
-    assert figure.verdict(0.180) == "no, worse"
-    assert figure.verdict(0.060) == "no, better"
-    assert PaperFigure(0.004, 0.00).verdict(0.0041) == "undecided, worse"

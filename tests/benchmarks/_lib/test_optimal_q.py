@@ -63,10 +63,3 @@ def test_no_q_is_better(build: Callable[[], Any]) -> None:
         elbo = model.elbo(DATA)
     for gradient in tape.gradient(elbo, [part.unconstrained_variable for part in q]):
         np.testing.assert_allclose(gradient, np.zeros(gradient.shape), atol=1e-7)
-
-
-def test_models_without_an_optimal_q() -> None:
-    with pytest.raises(ValueError, match="whitened"):
-        OptimalQ(points(whiten=False), DATA)
-    with pytest.raises(ValueError, match="variant 'solve'"):
-        OptimalQ(orthogonal(variant="odvgp"), DATA)

@@ -19,13 +19,6 @@ def split() -> NormalisedSplit:
     return normalise(Split(X[:50], Y[:50], X[50:], Y[50:]))
 
 
-def test_inducing_points_are_distinct_and_as_many_as_wanted(split: NormalisedSplit) -> None:
-    for num_inducing in (7, 50, 55):
-        Z = inducing_points(split.X_train, num_inducing, seed=0)
-        assert Z.shape == (num_inducing, 2) and len(np.unique(Z, axis=0)) == num_inducing
-        np.testing.assert_array_equal(Z, inducing_points(split.X_train, num_inducing, seed=0))
-
-
 def test_optimal_q_makes_the_svgp_bound_the_collapsed_one(split: NormalisedSplit) -> None:
     data = (split.X_train, split.Y_train)
     kernel = gpflow.kernels.Matern32(lengthscales=[1.0, 2.0])

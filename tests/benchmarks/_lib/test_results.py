@@ -7,12 +7,11 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 
 from benchmarks._lib.data import DataError
 from benchmarks._lib.results import Record, ResultFile, configuration_key
-from benchmarks._lib.runner import Benchmark, Configuration, indices, names
+from benchmarks._lib.runner import Benchmark, Configuration, indices
 
 
 def record(number: float, **configuration: Any) -> Record:
@@ -56,13 +55,6 @@ def test_newest_record_counts_and_order_stays(tmp_path: Path) -> None:
     for number, split in [(1.0, 0), (2.0, 1), (3.0, 0)]:
         file.append(record(number, split=split))
     assert numbers(file) == [3.0, 2.0]
-
-
-def test_numbers_that_are_not_finite_become_null(tmp_path: Path) -> None:
-    file = ResultFile(tmp_path / "results.jsonl")
-    file.append(record(float("nan"), values=[1, 2]) | {"more": [np.float64(np.inf), np.int64(3)]})
-    assert file.records()[0]["result"]["number"] is None
-    assert file.records()[0]["more"] == [None, 3]
 
 
 def test_broken_lines(tmp_path: Path) -> None:
@@ -113,12 +105,6 @@ def test_a_failure_is_reported_and_tried_again(
     assert benchmark.ran == [1, 3, 2]
 
 
-def test_a_record_says_where_it_comes_from_without_paths(tmp_path: Path) -> None:
-    Squares().main(["--results", str(tmp_path), "--numbers", "1"])
-    text = (tmp_path / "squares.jsonl").read_text()
-    assert "commit" in text and str(tmp_path) not in text
-
-
 def test_short_results_stay_out_of_the_stored_ones(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -126,12 +112,3 @@ def test_short_results_stay_out_of_the_stored_ones(
     Squares().main(["--short"])
     assert (tmp_path / "short" / "squares.jsonl").exists()
     assert not (tmp_path / "squares.jsonl").exists()
-
-
-def test_options_that_list_things() -> None:
-    assert indices("0-2,5") == [0, 1, 2, 5]
-    with pytest.raises(argparse.ArgumentTypeError, match="write 0-4 or 0,2,5"):
-        indices("first")
-    assert names(["a", "b"], "methods")("b,a") == ["b", "a"]
-    with pytest.raises(argparse.ArgumentTypeError, match=r"no methods named \['c'\]"):
-        names(["a", "b"], "methods")("a,c")

@@ -7,69 +7,11 @@ sine of j periods. A feature is a vector of such numbers, one for each column.
 from __future__ import annotations
 
 import itertools
-from typing import Any, TypeVar
 
 import numpy as np
 import tensorflow as tf
-from gpflow.base import TensorType
 
-from ..._arguments import Array, finite_array, real_array, short
 from ...sphere._typing import IntArray
-
-AnyArray = TypeVar("AnyArray", Array, IntArray)
-
-MAX_WAVES = 20
-"""How many columns of a frequency may be above zero: it has two to the power of them features."""
-
-
-def check_box(lower: TensorType, upper: TensorType) -> tuple[Array, Array]:
-    """The ends of a box, ``[D]`` each, which cannot be changed.
-
-    :raises ValueError: If they are not finite, of different shapes, or not in order.
-    """
-    first, last = (
-        np.atleast_1d(finite_array(name, value, (0, 1), "a number or a vector [D]"))
-        for name, value in (("lower", lower), ("upper", upper))
-    )
-    if first.shape != last.shape or not first.size or not np.all(first < last):
-        raise ValueError(
-            f"upper must be above lower = {short(first)} in every column, found {short(last)}; "
-            "pass a box with a width, for example by Periodized.from_data(base_kernel, X)."
-        )
-    return read_only(first.copy()), read_only(last.copy())
-
-
-def read_only(values: AnyArray) -> AnyArray:
-    """The array itself, which nobody changes from now on."""
-    values.setflags(write=False)
-    return values
-
-
-def check_frequencies(frequencies: Any, num_columns: int) -> IntArray:
-    """Different integer vectors ``[J, D]``, of numbers that are 0 or more, as they are.
-
-    :raises ValueError: If they are something else.
-    """
-    remedy = "pass whole numbers of periods, such as PeriodicFourierFeatures.frequencies"
-    values = real_array("frequencies", frequencies, "integers [J, D]", remedy)
-    if values.ndim != 2 or values.shape[1] != num_columns or not len(values):
-        raise ValueError(
-            f"frequencies must be a matrix [J, {num_columns}], one column for each of the box, "
-            f"found shape {values.shape}; {remedy}."
-        )
-    if not np.all((values >= 0) & (values == np.round(values)) & (values < 2**31)):
-        raise ValueError(
-            f"frequencies must be integers of 0 or more, found {short(values.ravel())}; {remedy}."
-        )
-    if (most := int(np.max(np.count_nonzero(values, axis=1)))) > MAX_WAVES:
-        raise ValueError(
-            f"frequencies must have at most {MAX_WAVES} columns each that are not zero, found one "
-            f"with {most}, which has 2**{most} features; {remedy}."
-        )
-    integers: IntArray = values.astype(np.int64)
-    if len(np.unique(integers, axis=0)) < len(integers):
-        raise ValueError("frequencies must be different, found one twice; leave one of them out.")
-    return integers
 
 
 def functions_of(frequencies: IntArray) -> IntArray:
