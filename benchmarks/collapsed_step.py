@@ -145,10 +145,10 @@ class TensorFlowBound:
 
         self._model = model
         self.trainable_variables = model.trainable_variables
-        gram, size = model.statistics.gram.value, int(model.inducing_variable.num_inducing)
-        self._phi, self._psi = tf.constant(gram[:size, :size]), tf.constant(gram[:size, size, None])
+        sums = model.statistics.sums
+        self._phi, self._psi = tf.constant(sums["gram"]), tf.constant(sums["products"][:, :1])
         self._X = tf.constant(rows(seed)[0])
-        self._squared_error = float(gram[size, size])
+        self._squared_error = float(sums["targets"][0, 0])
 
     def training_loss(self) -> Any:
         import tensorflow as tf

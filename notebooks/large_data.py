@@ -104,7 +104,7 @@ print(f"subset {fit.subset_seconds:.1f} s, pass {fit.pass_seconds:.1f} s, all {f
 # %%
 started = perf_counter()
 model.statistics.save(FOLDER / "china.npz")
-both = idm.streaming.SufficientStatistics.load(FOLDER / "china.npz") + model.accumulate(flower)
+both = idm.regression.SufficientStatistics.load(FOLDER / "china.npz") + model.accumulate(flower)
 joint = make_model(both)  # of sums alone
 gpflow.utilities.multiple_assign(joint, gpflow.utilities.parameter_dict(model))
 for parameter in joint.feature_parameters.values():

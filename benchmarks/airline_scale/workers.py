@@ -100,8 +100,7 @@ def timed_pass(
         seconds = time.perf_counter() - start
     if output is not None:
         statistics.save(output)
-    sums = (statistics.gram, statistics.diagonal)
-    parts = [part for one in sums for part in (one.high, one.low)]
+    parts = list(statistics.sums.values())
     return {
         "seconds": seconds,
         "num_rows": statistics.num_rows,
@@ -112,10 +111,9 @@ def timed_pass(
 
 
 def sums_in(path: Path) -> tuple[Array, Array]:
-    """The matrix and the diagonal's terms in a file of statistics, each rounded once."""
+    """The matrix and the diagonal's terms in a file of statistics."""
     with np.load(path) as arrays:
-        gram, diagonal = (np.sum(arrays[name], axis=0) for name in ("gram", "diagonal"))
-    return gram, diagonal
+        return arrays["gram"], arrays["diagonal"]
 
 
 def difference(one: Sequence[Array], other: Sequence[Array]) -> float:

@@ -146,7 +146,7 @@ def test_the_bound_is_the_evidence(make: Callable[[], tuple[Any, Any]]) -> None:
     kernel = FiniteRank(base, features)
     exact = gpflow.models.GPR((X, Y), kernel, noise_variance=NOISE)
     model = StructuredSGPR((X, Y), kernel, features, likelihood=exact.likelihood, progress=False)
-    assert model.statistics.identity.terms.shape == (0, 4)
+    assert model.statistics.sums["diagonal"].shape == (0,)
     assert_same_objective(
         model.elbo, exact.log_marginal_likelihood, exact.trainable_variables, rtol=1e-8
     )
@@ -171,7 +171,7 @@ def test_sums() -> None:
             (X, Y), kernel, features, likelihood=stock.likelihood, progress=False
         )
         # The variance of the Matern, and that of the noise.
-        assert model.statistics.identity.terms.shape == (2, 4)
+        assert model.statistics.sums["diagonal"].shape == (2,)
         assert_same_objective(model.elbo, stock.elbo, model.trainable_variables, rtol=1e-6)
 
 
@@ -196,7 +196,7 @@ def test_statistics_without_a_term(tmp_path: Any) -> None:
     assert_close(part.elbo(), model((X[:5], Y[:5])).elbo(), rtol=1e-12)
     # Of the whole kernel there is a term: these sums are of no use to it.
     other = StructuredSGPR(again, base, features, noise_variance=NOISE, progress=False)
-    with pytest.raises(ValueError, match="0 terms of the diagonal, and are [0-9]+ and 1"):
+    with pytest.raises(ValueError, match="terms of the diagonal is 0 in one and 1 in the other"):
         other.elbo()
 
 

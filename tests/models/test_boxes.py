@@ -12,7 +12,7 @@ import tensorflow as tf
 from interdomain.inducing_variables import PeriodicFourierFeatures, SumInducingVariables
 from interdomain.kernels import FiniteRank, Periodized
 from interdomain.models import StructuredSGPR
-from interdomain.streaming import InvalidRowsError
+from interdomain.regression import InvalidRowsError
 from interdomain.training import fit, fit_sgpr
 
 X = np.random.default_rng(0).uniform(size=[60, 3])

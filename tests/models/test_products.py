@@ -21,7 +21,7 @@ from interdomain.kernels import FiniteRank, Periodized, SphericalMatern52
 from interdomain.models import StructuredSGPR
 from interdomain.models.scales import warn_of_data
 from interdomain.models.trained import complaints, left_variance, outgrown
-from interdomain.streaming import InvalidRowsError
+from interdomain.regression import InvalidRowsError
 from interdomain.training import fit_sgpr
 from tests.conformance.helpers import assert_close, assert_same_objective
 

@@ -186,7 +186,7 @@ def test_rows_that_are_not_finite() -> None:
     X = rows(11)
     X[3, 1], X[8, 0], X[9, 0] = np.nan, np.inf, np.nan
     with pytest.raises(
-        idm.streaming.InvalidRowsError, match="X: 3 rows have NaN.*: 3, 8, 9 "
+        idm.regression.InvalidRowsError, match="X: 3 rows have NaN.*: 3, 8, 9 "
     ) as error:
         predict_in_batches(points_svgp(), X, batch_size=4)
     assert list(error.value.rows) == [3, 8, 9]

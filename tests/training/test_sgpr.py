@@ -51,7 +51,7 @@ def test_the_recipe(computed_rows: list[int]) -> None:
     assert scales[0] > 2 * scales[1]  # the target varies along the first column
     assert not np.allclose(scales, start[".kernel.weight_variances"])
     assert fitted.subset is not None and fitted.subset.steps <= 15
-    assert sum(n for n in computed_rows if n > 4) == NUM_ROWS
+    assert sum(computed_rows) == NUM_ROWS
     # The result is a maximum of the bound of all rows.
     stock = gpflow.models.SGPR(make_data(), model.kernel, model.inducing_variable)
     stock.likelihood = model.likelihood

@@ -14,7 +14,7 @@ from interdomain.choosing.dictionaries import dictionary
 from interdomain.covariances import Kuu_operator
 from interdomain.inducing_variables import SphericalHarmonics
 from interdomain.kernels import FiniteRank, SphericalMatern32
-from interdomain.models.residuals import _gains
+from interdomain.regression.residuals import _gains
 from interdomain.training.site_rows import RowsWithSites
 
 NUM_ROWS = 40

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from typing import Any, TypeVar
 
 import numpy as np
@@ -22,30 +23,33 @@ def all_reduce(statistics: Statistics, strategy: tf.distribute.Strategy) -> Stat
         model = make_model(interdomain.distributed.all_reduce(own, strategy))
 
     :param statistics: Those of the rows of this worker, such as
-        :class:`interdomain.streaming.SufficientStatistics`.
+        :class:`interdomain.regression.SufficientStatistics`.
     :param strategy: The strategy that all workers have made, such as a
         ``MultiWorkerMirroredStrategy``.
     :raises ValueError: If workers have statistics of different features.
     """
-    sums = {**statistics.sums(), "worker": np.ones(())}
     key = statistics.checksum() % 2**20  # so that sums of squares are exact
-    sums["keys"] = np.array([key, key**2], np.float64)
+    rows = np.array([statistics.num_rows, statistics.num_skipped, 1, key, key**2], np.float64)
 
     def of_replica(*arrays: tf.Tensor) -> list[tf.Tensor]:
         context = tf.distribute.get_replica_context()
         return [context.all_reduce(tf.distribute.ReduceOp.SUM, tf.identity(a)) for a in arrays]
 
     run = compiled(lambda *arrays: strategy.run(of_replica, args=arrays))
-    of_replicas = run(*(tf.constant(array, tf.float64) for array in sums.values()))
-    found = [strategy.experimental_local_results(array)[0].numpy() for array in of_replicas]
-    total = dict(zip(sums, found, strict=True))
-    replicas, keys = total.pop("worker"), total.pop("keys")
-    if not np.array_equal(keys, replicas * np.array([key, key**2])):
+    arrays = [tf.constant(array, tf.float64) for array in (rows, *statistics.sums.values())]
+    of_replicas = run(*arrays)
+    # All replicas of a worker have brought its sums.
+    own = [strategy.experimental_local_results(array) for array in of_replicas]
+    rows, *sums = (results[0].numpy() / len(results) for results in own)
+    num_rows, num_skipped, workers, *keys = rows.tolist()
+    if keys != [workers * key, workers * key**2]:
         raise ValueError(
             "statistics: workers have statistics of different features; give all models the same "
             "features and values of their parameters."
         )
-    # All replicas of a worker have brought its sums.
-    own = len(strategy.experimental_local_results(of_replicas[0]))
-    added: Statistics = statistics.with_sums({name: a / own for name, a in total.items()})
-    return added
+    return dataclasses.replace(
+        statistics,
+        num_rows=int(num_rows),
+        num_skipped=int(num_skipped),
+        sums=dict(zip(statistics.sums, sums, strict=True)),
+    )

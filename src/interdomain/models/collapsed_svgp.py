@@ -19,13 +19,13 @@ from .._targets import check_targets, number_of_latents, takes_missing, targets_
 from .._tracing import unconverted
 from ..covariances import Kuu_operator
 from ..covariances.columns import check_inputs
+from ..regression.bound import root_of
+from ..regression.features import Features
+from ..regression.provider import RowsProvider
+from ..regression.sums import differing_parameter
 from ..sphere._typing import Array
-from ..streaming.contributions import Contributions
-from ..streaming.identity import differing_parameter
-from ..streaming.rows_provider import RowsProvider
 from ..streaming.site_contributions import NotFiniteError, SiteContributions, WhitenedQ
 from ..streaming.site_sums import SiteContent, SiteStatistics
-from .collapsed import root_of
 from .rows_model import RowsModel, checked_features, settings_of_rows, warn_of_rows
 from .sites import Prior, Sites, kl_divergence, log_normaliser, whitened_q
 
@@ -152,7 +152,7 @@ class CollapsedSVGP(RowsModel):
         check_inputs(self, self.num_columns)
         self._site_contributions: SiteContributions | None = None
         self._sums_of_sites: tuple[tf.Variable, ...] = ()
-        self._features_of_sites: tuple[Contributions, dict[str, Array]] | None = None
+        self._features_of_sites: tuple[Features, dict[str, Array]] | None = None
         self._num_data: int | None = None
         self._last: tuple[list[Any], PassResult] | None = None
 
@@ -246,7 +246,8 @@ class CollapsedSVGP(RowsModel):
     def _content(self) -> SiteContent:
         q = WhitenedQ(*self._whitened_q())
         check = functools.partial(check_targets, self.likelihood)
-        return SiteContent(self._contributions(), q, check)
+        told = functools.partial(self._provider.warn_of, self._features)
+        return SiteContent(self._contributions(), q, check, told)
 
     def pass_over_data(self) -> PassResult:
         """The bound at the present q and parameters, and the sites there.
@@ -256,9 +257,9 @@ class CollapsedSVGP(RowsModel):
         state = self._state()
         if self._last is not None and _same(self._last[0], state):
             return self._last[1]
-        content: Any = self._content()
+        content = self._content()
         try:
-            statistics: Any = self._provider.pass_over(content)
+            statistics: SiteStatistics = self._provider.total(content.take)
         except NotFiniteError:
             none = np.zeros(self._contributions().num_parameters)
             result = PassResult(
@@ -312,8 +313,7 @@ class CollapsedSVGP(RowsModel):
 
     def _change(self, data: Any, sign: int) -> None:
         rows = self._provider.others(data)
-        content: Any = self._content()
-        statistics: Any = self._provider.pass_over_others(content, rows)
+        statistics = self._content().take(rows)
         before = self.sites
         self.assign_sites(before.plus(Sites.of(statistics.parts, negative=True), sign))
         if not self.has_q():

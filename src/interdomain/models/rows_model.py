@@ -23,9 +23,9 @@ from .._targets import targets_type
 from .._tracing import unconverted
 from ..kernels._parameters import single_output
 from ..posteriors import CollapsedPosterior
+from ..regression.features import Features
+from ..regression.provider import RowsProvider
 from ..sphere._typing import Array
-from ..streaming.contributions import Contributions
-from ..streaming.rows_provider import RowsProvider
 from .one_pass import validate_inducing_variable, validate_mean_function
 from .scales import Parts, warn_of_data
 
@@ -55,8 +55,13 @@ class RowsModel(gpflow.models.GPModel, InternalDataTrainingLossMixin, abc.ABC):
         return dict(self._features.parameters)
 
     @property
-    def _features(self) -> Contributions:
-        return self._provider.contributions(self.kernel, self.inducing_variable, self.mean_function)
+    def _features(self) -> Features:
+        return self._provider.features(self.kernel, self.inducing_variable, self.mean_function)
+
+    @property
+    def batch_size(self) -> int | None:
+        """The number of rows that are taken at a time; None if there are only sums of them."""
+        return self._provider.batch_size
 
     def draw(self, size: int, *, seed: int = 0) -> tuple[Array, Array]:
         """Draw random rows (X, Y), without replacement.
@@ -189,7 +194,7 @@ def settings_of_rows(
     progress: bool,
     missing: bool = False,
 ) -> dict[str, Any]:
-    """The keyword arguments of :class:`interdomain.streaming.Rows`.
+    """The keyword arguments of :class:`interdomain.regression.Rows`.
 
     :raises ValueError: If one is wrong.
     """
@@ -206,7 +211,7 @@ def settings_of_rows(
     }
 
 
-def warn_of_rows(likelihood: Likelihood, features: Contributions, X: Any, Y: Any) -> None:
+def warn_of_rows(likelihood: Likelihood, features: Features, X: Any, Y: Any) -> None:
     """Warn of the first rows that are read, if they are far from standardised."""
     # Rows outside of an interval are refused in the pass: nothing is to be said of them here.
     warn_of_data(Parts(features.kernel, likelihood, features.mean_function, None), X, Y)

@@ -22,8 +22,8 @@ import tensorflow as tf
 from ..covariances.domains import BoolArray
 from ..linalg import Root
 from ..linalg.precision import precision_terms
+from ..regression.bound import Collapsed, explained_variance, optimal_q, whiten
 from ..sphere._typing import Array
-from .collapsed import Collapsed, explained_variance, optimal_q, whiten
 
 
 class Sites(NamedTuple):

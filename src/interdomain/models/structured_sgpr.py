@@ -17,12 +17,12 @@ from gpflow.models.util import InducingPointsLike
 from .._tracing import unconverted
 from ..covariances import Kuu_operator
 from ..covariances.columns import check_inputs
+from ..regression import SufficientStatistics
+from ..regression.bound import Collapsed, DataSums, bound, collapse, data_sums, optimal_q
+from ..regression.model_sums import StatisticsProvider
+from ..regression.residuals import Residuals
 from ..sphere._typing import Array
-from ..streaming import SufficientStatistics
-from ..streaming.provider import StatisticsProvider
 from ._gaussian import gaussian
-from .collapsed import Collapsed, DataSums, bound, collapse, optimal_q
-from .residuals import Residuals
 from .rows_model import RowsModel, checked_features, settings_of_rows, warn_of_rows
 
 
@@ -49,7 +49,7 @@ class StructuredSGPR(RowsModel):
     prediction 1.0, truth 1.0
 
     The data need not fit into memory. The sums over the rows,
-    :class:`interdomain.streaming.SufficientStatistics`, are taken a batch at a time: memory is
+    :class:`interdomain.regression.SufficientStatistics`, are taken a batch at a time: memory is
     O(batch_size M + M^2), whatever the number of rows.
 
     **When the data are read.** The features Kuf depend on some of the parameters, those in
@@ -78,7 +78,7 @@ class StructuredSGPR(RowsModel):
     :param data: (X ``[N, D]``, Y ``[N, P]``) as arrays, memory-mapped arrays or anything of that
         shape that can be sliced; a ``tf.data.Dataset`` of batches (X, Y) that ends; a function that
         returns a new iterator over such batches at every call; or
-        :class:`~interdomain.streaming.SufficientStatistics` of rows that are not at hand.
+        :class:`~interdomain.regression.SufficientStatistics` of rows that are not at hand.
     :param kernel: A kernel of one output.
     :param inducing_variable: Any inducing variable the kernel has covariances with, or points
         ``[M, D]``.
@@ -90,7 +90,7 @@ class StructuredSGPR(RowsModel):
     :param batch_size: Rows to take at a time; by default so many that products run at full speed
         (between 256 and 8,192). Datasets and generators are cut into such batches.
     :param on_invalid: What to do with rows that have NaN or infinite numbers: "raise" an
-        :class:`~interdomain.streaming.InvalidRowsError` that lists them, or "skip" them
+        :class:`~interdomain.regression.InvalidRowsError` that lists them, or "skip" them
         (``statistics.num_skipped`` counts them). Rows outside of the interval of Fourier features
         raise it in either case.
     :param progress: Show a progress bar in passes that take more than a second.
@@ -130,7 +130,7 @@ class StructuredSGPR(RowsModel):
             ),
             warn=functools.partial(warn_of_rows, likelihood),
         )
-        num_outputs = provider.num_outputs
+        num_outputs = provider.columns[1]
         mean_function = Zero(num_outputs) if mean_function is None else mean_function
         super().__init__(kernel, likelihood, mean_function, num_latent_gps=num_outputs)
         self.inducing_variable = features
@@ -276,20 +276,19 @@ class StructuredSGPR(RowsModel):
 
     def _collapsed(self) -> tuple[DataSums, Collapsed]:
         features = self._features
-        gram, diagonal, num_rows = self._provider.sums(features)
-        sums = DataSums.from_gram(
-            gram,
+        sums = self._provider.sums(features)
+        factors = tf.cast(features.diagonal_factors(), tf.float64)
+        of_data = data_sums(
+            sums,
             tf.cast(features.mean.weights(), tf.float64),
-            features.num_outputs,
-            tf.reduce_sum(tf.cast(features.diagonal_factors(), tf.float64) * diagonal),
-            num_rows,
+            tf.reduce_sum(factors * sums["diagonal"]),
+            features.charged,
             gram_gradient=bool(features.trainable()),
-            charged=features.charged,
         )
         kuu = Kuu_operator(
             self.inducing_variable, self.kernel, jitter=gpflow.config.default_jitter()
         )
-        return sums, collapse(kuu, sums)
+        return of_data, collapse(kuu, of_data)
 
     def _noise_variance(self) -> tf.Tensor:
         somewhere = tf.zeros([1, 1], gpflow.default_float())

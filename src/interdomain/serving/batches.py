@@ -14,8 +14,8 @@ from .._arguments import choice, integer, numeric, short
 from .._progress import bar_of_rows
 from .._targets import check_number_of_targets, check_targets, takes_missing, targets_type
 from ..kernels._scaled_parts import validate_rows
+from ..regression.rows import InvalidRowsError, named
 from ..sphere._typing import Array
-from ..streaming.rows import InvalidRowsError, named
 from .predictors import (
     METHODS,
     OF_TARGETS,

@@ -25,8 +25,8 @@ from .._tracing import Traced
 from ..covariances import Kuu_operator
 from ..covariances.domains import Box
 from ..linalg import square_root
+from ..regression.features import Features
 from ..sphere._typing import Array
-from .contributions import Contributions
 from .expectations import expectations
 
 _ROUNDING = 1e-9
@@ -118,7 +118,7 @@ class SiteContributions:
 
     def __init__(
         self,
-        features: Contributions,
+        features: Features,
         likelihood: Likelihood,
         num_targets: int,
         targets_type: tf.DType,
@@ -171,7 +171,7 @@ class SiteContributions:
         """Where the rows have to be."""
         return self.features.boxes
 
-    def is_current(self, features: Contributions, likelihood: Likelihood) -> bool:
+    def is_current(self, features: Features, likelihood: Likelihood) -> bool:
         """Whether this was made of these, with the parameters that are trainable now."""
         return (
             self.features is features

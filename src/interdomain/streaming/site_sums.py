@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import tensorflow as tf
 
 from ..covariances.domains import Box
+from ..regression.rows import Rows
 from ..sphere._typing import Array
-from .contributions import Contributions
 from .site_contributions import SiteContributions, WhitenedQ
 
 
@@ -48,24 +49,34 @@ class SiteContent:
     """The content of passes that sum sites.
 
     :param targets: Raises an error for targets that the likelihood does not know.
+    :param told: Called with the rows of each batch.
     """
 
-    def __init__(self, contributions: SiteContributions, q: WhitenedQ, targets: Any) -> None:
+    def __init__(
+        self,
+        contributions: SiteContributions,
+        q: WhitenedQ,
+        targets: Any,
+        told: Callable[[Array, Array], None] = lambda X, Y: None,
+    ) -> None:
         self._contributions, self._q, self._targets = contributions, q, targets
+        self._told = told
 
     @property
     def boxes(self) -> Sequence[Box]:
         """Where the rows have to be."""
         return self._contributions.boxes
 
-    @property
-    def features(self) -> Contributions:
-        """The features of the rows."""
-        return self._contributions.features
-
-    def begin(self) -> SiteSums:
-        """The sums of a pass."""
-        return SiteSums(self)
+    def take(self, rows: Rows) -> SiteStatistics:
+        """The sums over rows, in one pass."""
+        total: SiteStatistics | None = None
+        with tf.init_scope():  # gradient tapes of the caller would keep every batch
+            for X, Y in rows.batches(self.boxes):
+                self._told(X, Y)
+                sums = self.sums(X, Y)
+                total = sums if total is None else total + sums
+        assert total is not None, "a pass without rows has raised an error"
+        return SiteStatistics(total.parts, total.num_rows, rows.num_skipped)
 
     def sums(self, X: Array, Y: Array) -> SiteStatistics:
         """What a batch adds.
@@ -74,26 +85,3 @@ class SiteContent:
         """
         self._targets(Y)
         return SiteStatistics(self._contributions.sums(X, Y, self._q), len(X))
-
-
-class SiteSums:
-    """The sums of a pass that is under way."""
-
-    is_full = False
-
-    def __init__(self, content: SiteContent) -> None:
-        self._content = content
-        self._total: SiteStatistics | None = None
-
-    def add(self, X: Array, Y: Array, seconds: dict[str, float]) -> None:
-        """Add a batch."""
-        sums = self._content.sums(X, Y)
-        self._total = sums if self._total is None else self._total + sums
-
-    def end_block(self) -> None:
-        """There are no blocks."""
-
-    def statistics(self, sums: None, num_skipped: int, seconds: Any) -> SiteStatistics | None:
-        """The sums so far; None before any batch."""
-        total = self._total
-        return None if total is None else SiteStatistics(total.parts, total.num_rows, num_skipped)

@@ -18,7 +18,7 @@ from ..inducing_variables import AdditiveFeatures
 from ..kernels import Additive, FiniteRank
 from ..kernels.additive.largest import largest_orders
 from ..models import StructuredSGPR
-from ..streaming.rows import MISSING
+from ..regression.rows import MISSING
 from ..training.loop import fit, fit_quietly
 from ..training.results import FitResult
 from .pairs import Effect, RankedPair, choose_pairs, features_of

@@ -15,7 +15,7 @@ from gpflow.models.training_mixins import (
 
 from .._arguments import check_real_type, integer, numeric
 from .._targets import check_targets, takes_missing
-from ..streaming.rows import MISSING, check_shapes_of_rows
+from ..regression.rows import MISSING, check_shapes_of_rows
 from .batches import Batches, DatasetBatches, Minibatches, types_of
 
 _ROWS_AT_ONCE = 2**16

@@ -16,7 +16,7 @@ from ..kernels._parameters import single_output
 from ..linalg import Root
 from ..linalg.precision import precision_root
 from ..models._gaussian import check_closed_form
-from ..models.collapsed import root_of
+from ..regression.bound import root_of
 from ..sphere._typing import Array
 from .data import checked_arrays
 from .validation import check_columns

@@ -13,8 +13,8 @@ from check_shapes import check_shapes
 
 from ..covariances.pairs import Block
 from ..models import CollapsedSVGP
-from ..models.residuals import OfBatch, Residuals
 from ..models.sites import Sites, log_normaliser, whitened_q
+from ..regression.residuals import OfBatch, Residuals
 from ..sphere._typing import Array
 from .passes import train
 

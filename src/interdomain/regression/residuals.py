@@ -27,7 +27,7 @@ from ..covariances import Kuu_operator
 from ..covariances.domains import BoolArray, Kuf_in_domain
 from ..covariances.pairs import Block
 from ..sphere._typing import Array, IntArray
-from ..streaming.contributions import Contributions
+from .features import Features
 
 _BATCH_ENTRIES = 2**22
 """Numbers in the features of the rows that are taken at a time."""
@@ -135,7 +135,7 @@ class Residuals:
         self,
         sums_of: SumsOf,
         slopes_of: SlopesOf,
-        features: Contributions,
+        features: Features,
         weights: tf.Tensor,
         halves: Array,
     ) -> None:

@@ -21,7 +21,8 @@ All of it is done in float64, whatever the default float: sums over millions of 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from typing import NamedTuple
 
 import numpy as np
 import tensorflow as tf
@@ -31,11 +32,10 @@ from ..linalg import Root, cast, square_root
 from ..linalg.precision import precision_root, precision_terms
 
 
-@dataclass(frozen=True)
-class DataSums:
+class DataSums(NamedTuple):
     """What the data contribute, in float64.
 
-    :ivar gram: ``[K, K]``, its leading block ``[M, M]`` being ``Kuf Kfu``.
+    :ivar gram: ``Kuf Kfu``, ``[M, M]``.
     :ivar gram_gradient: Whether ``gram`` depends on anything that is trained.
     :ivar psi: ``Kuf (Y - m)``, ``[M, P]``.
     :ivar squared_error: ``|Y - m|^2``, over all rows and outputs.
@@ -52,40 +52,34 @@ class DataSums:
     charged: BoolArray
     num_rows: tf.Tensor
 
-    @classmethod
-    def from_gram(
-        cls,
-        gram: tf.Tensor,
-        weights: tf.Tensor,
-        num_outputs: int,
-        prior_variance: tf.Tensor,
-        num_rows: tf.Tensor,
-        *,
-        gram_gradient: bool,
-        charged: BoolArray | None = None,
-    ) -> DataSums:
-        """
-        :param gram: Sum of ``s s^T`` with ``s = (Kuf, y, h)``, ``[M + P + H, M + P + H]``.
-        :param weights: ``[H, P]``; the mean is h times these.
-        :param charged: None for all features.
-        """
-        num_targets = num_outputs + weights.shape[0]
-        num_inducing = gram.shape[0] - num_targets
-        combination = tf.concat([tf.eye(num_outputs, dtype=weights.dtype), -weights], axis=0)
-        products = tf.matmul(gram[num_inducing:, num_inducing:], combination)
-        return cls(
-            gram=gram,
-            gram_gradient=gram_gradient,
-            psi=tf.matmul(gram[:num_inducing, num_inducing:], combination),
-            squared_error=tf.reduce_sum(combination * products),
-            prior_variance=prior_variance,
-            charged=np.full(num_inducing, True) if charged is None else charged,
-            num_rows=num_rows,
-        )
+
+def data_sums(
+    sums: Mapping[str, tf.Tensor],
+    weights: tf.Tensor,
+    prior_variance: tf.Tensor,
+    charged: BoolArray,
+    *,
+    gram_gradient: bool,
+) -> DataSums:
+    """
+    :param sums: "gram", "products" and "targets" of :class:`.sums.SufficientStatistics`.
+    :param weights: Of the columns of the mean function, ``[H, P]``; the mean is h times these.
+    """
+    num_outputs = weights.shape[1]
+    # Y - m is (y, h) times this.
+    combination = tf.concat([tf.eye(num_outputs, dtype=weights.dtype), -weights], axis=0)
+    return DataSums(
+        gram=sums["gram"],
+        gram_gradient=gram_gradient,
+        psi=tf.matmul(sums["products"], combination),
+        squared_error=tf.reduce_sum(combination * tf.matmul(sums["targets"], combination)),
+        prior_variance=prior_variance,
+        charged=charged,
+        num_rows=sums["targets"][-1, -1],  # of the ones
+    )
 
 
-@dataclass(frozen=True)
-class Collapsed:
+class Collapsed(NamedTuple):
     """What the bound and q are made of: ``B = I + D G D / s``, ``D`` being diagonal.
 
     :ivar root: R.

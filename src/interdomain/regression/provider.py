@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -13,10 +12,10 @@ from gpflow.kernels import Kernel
 from gpflow.mean_functions import MeanFunction
 
 from ..sphere._typing import Array
-from .contributions import Contributions
+from .features import Features
 from .rows import Rows, draw_rows
 
-Warn = Callable[[Contributions, Array, Array], None]
+Warn = Callable[[Features, Array, Array], None]
 """A function that is called with the first rows that are read."""
 
 
@@ -43,7 +42,7 @@ class RowsProvider:
         self.num_latents: int | None = None
         self._warn = warn
         self._rows: tuple[tuple[Rows, int], ...] = ()
-        self._contributions: Contributions | None = None
+        self._features: Features | None = None
         self._version = 0
         if columns is None:
             rows = Rows(data, **self._settings)
@@ -53,7 +52,7 @@ class RowsProvider:
 
     def __getstate__(self) -> dict[str, Any]:
         """Rows without graphs: a copy of the model makes its own."""
-        return {**self.__dict__, "_contributions": None}
+        return {**self.__dict__, "_features": None}
 
     @property
     def rows_at_hand(self) -> bool:
@@ -67,90 +66,60 @@ class RowsProvider:
         return sum(sign * (size or 0) for size, sign in sizes) if all(s for s, _ in sizes) else None
 
     @property
+    def batch_size(self) -> int | None:
+        """The number of rows that are taken at a time; None if the rows are not available."""
+        return self._rows[0][0].batch_size if self._rows else None
+
+    @property
     def version(self) -> int:
         """A number that grows whenever the rows or the features change."""
         return self._version
 
-    def contributions(
+    def features(
         self, kernel: Kernel, inducing_variable: InducingVariables, mean_function: MeanFunction
-    ) -> Contributions:
+    ) -> Features:
         """The features of the model as it is now."""
         with tf.init_scope():  # the graph of the features is not part of the caller's
-            known = self._contributions
+            known = self._features
             parts = kernel, inducing_variable, mean_function
             if known is not None and known.is_current(*parts):
                 return known
             self._features_changed()
             num_columns, num_outputs = self.columns
             size = num_outputs if self.num_latents is None else self.num_latents
-            self._contributions = self._made(*parts, num_columns, size)
-            return self._contributions
+            self._features = self._made(*parts, num_columns, size)
+            return self._features
 
-    def share(self, contributions: Contributions) -> None:
+    def share(self, features: Features) -> None:
         """Use features of another model with the same kernel, inducing variable and mean."""
-        self._contributions = contributions
+        self._features = features
 
     def _features_changed(self) -> None:
         """Forget what belongs to the features before."""
-        self._contributions = None
+        self._features = None
         self._version += 1
 
-    def _made(self, *arguments: Any) -> Contributions:
-        return Contributions(*arguments)
+    def _made(self, *arguments: Any) -> Features:
+        return Features(*arguments)
 
-    def warn_of(self, contributions: Contributions, X: Array, Y: Array) -> None:
+    def warn_of(self, features: Features, X: Array, Y: Array) -> None:
         """Warn about the first rows that are read, if necessary; later rows are not checked."""
         warn = self._warn
         self.warned()
         if warn is not None:
-            warn(contributions, X, Y)
+            warn(features, X, Y)
 
     def warned(self) -> None:
         """Do not warn about any rows from now on."""
         self._warn = None
 
-    def pass_over(self, content: Any) -> Any:
-        """The statistics of all rows, computed in a pass over them.
-
-        The pass runs eagerly, even while the caller is traced. Gradient tapes of the caller are
-        paused, because they would keep every batch.
-
-        :param content: What is summed: of regression or of sites.
-        """
-        total: Any = None
-        with tf.init_scope():
-            for rows, sign in self._rows:
-                part = self._accumulate(content, rows)
-                if total is None:
-                    total = part
-                else:
-                    total = total + part if sign > 0 else total - part
-        assert total is not None, "callers have rows at hand"
+    def total(self, take: Callable[[Rows], Any]) -> Any:
+        """The sum of what ``take`` makes of the rows, and of those added or removed later."""
+        found = [take(rows) for rows, _ in self._rows]
+        total = found[0]
+        for part, (_, sign) in zip(found[1:], self._rows[1:], strict=True):
+            total = total + part if sign > 0 else total - part
         return total
-
-    def pass_over_others(self, content: Any, rows: Rows) -> Any:
-        """The statistics of other rows."""
-        with tf.init_scope():
-            return self._accumulate(content, rows)
-
-    def _accumulate(self, content: Any, rows: Rows) -> Any:
-        sums = content.begin()
-        seconds = {"read": 0.0, "features": 0.0, "products": 0.0}
-        done, start = 0, time.perf_counter()
-        for X, Y in rows.batches(content.boxes):
-            seconds["read"] += time.perf_counter() - start
-            self.warn_of(content.features, X, Y)
-            wrong = sums.add(X, Y, seconds)
-            if wrong is not None:
-                raise ValueError(
-                    f"kernel: {wrong}, among rows {done} to {done + len(X) - 1}; check the "
-                    "kernel's parameters and the scale of X."
-                )
-            done += len(X)
-            if sums.is_full:
-                sums.end_block()
-            start = time.perf_counter()
-        return sums.statistics(sums.end_block(), rows.num_skipped, seconds)
 
     def others(self, data: Any) -> Rows:
         """Other rows of the same kind.
@@ -177,7 +146,7 @@ class RowsProvider:
         return draw_rows([rows for rows, _ in self._rows], size, seed)
 
     def sums_of(self, function: Callable[[Array, Array], Mapping[str, Array]]) -> dict[str, Array]:
-        """Sums over all rows of what a function returns for a batch, as :meth:`Rows.sums_of`.
+        """Sums over all rows of named arrays that a function returns for a batch.
 
         :raises ValueError: If the rows are not available.
         """
@@ -188,6 +157,7 @@ class RowsProvider:
             )
         total: dict[str, Array] = {}
         for rows, sign in self._rows:
-            for name, array in rows.sums_of(function).items():
-                total[name] = total.get(name, np.zeros_like(array)) + sign * array
+            for batch in rows.batches():
+                for name, array in function(*batch).items():
+                    total[name] = total.get(name, np.zeros_like(array)) + sign * array
         return total

@@ -94,7 +94,7 @@ def test_subsets_of_all_sizes_are_the_same(monkeypatch: pytest.MonkeyPatch) -> N
     subset = make_model().subset_model(40)
     expected = step_of(subset)()
     with monkeypatch.context() as patch:
-        patch.setattr("interdomain.streaming.provider.MOST_NUMBERS", 1)
+        patch.setattr("interdomain.regression.model_sums.MOST_NUMBERS", 1)
         with pytest.raises(ValueError, match="with at most 1 numbers of features"):
             step_of(subset)()
     monkeypatch.setattr(precision, "MOST_ROWS", 1)
@@ -137,7 +137,7 @@ def test_other_features_and_another_kernel_for_the_subset() -> None:
     subset = model.subset_model(40, seed=3, inducing_variable=few)
     assert subset.inducing_variable is few and subset.kernel is model.kernel
     assert subset.likelihood is model.likelihood and subset.mean_function is model.mean_function
-    assert model._provider._contributions is None  # the many were not even traced
+    assert model._provider._features is None  # the many were not even traced
     # The same rows, of whatever features.
     drawn = [
         np.asarray(rows)

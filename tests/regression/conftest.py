@@ -1,6 +1,6 @@
 """Rows and models of them: as small as what is tested allows."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import gpflow
@@ -11,6 +11,13 @@ import interdomain as idm
 
 NUM_ROWS, NUM_COLUMNS = 211, 2
 FEATURE_PARAMETERS = {"kernel.weight_variances", "kernel.bias_variance"}
+
+
+@pytest.fixture(autouse=True)
+def no_jitter() -> Iterator[None]:
+    """GPflow's SGPR adds it to Kuu, whatever its structure."""
+    with gpflow.config.as_context(gpflow.config.Config(jitter=0.0)):
+        yield
 
 
 @pytest.fixture(scope="module")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -159,17 +159,6 @@ class Rows:
             return None
         parts = list(self.batches(boxes))
         return np.concatenate([X for X, _ in parts]), np.concatenate([Y for _, Y in parts])
-
-    def sums_of(self, function: Callable[[Array, Array], Mapping[str, Array]]) -> dict[str, Array]:
-        """Sums over the batches of named arrays.
-
-        :param function: A function of a batch, X ``[n, D]`` and Y ``[n, P]``.
-        """
-        total: dict[str, Array] = {}
-        for batch in self.batches():
-            for name, array in function(*batch).items():
-                total[name] = total[name] + array if name in total else np.asarray(array)
-        return total
 
     def draw(self, size: int, seed: int = 0) -> tuple[Array, Array]:
         """Finite rows drawn at random; see :func:`draw_rows`."""

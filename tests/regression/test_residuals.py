@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 
 import gpflow
@@ -16,7 +15,7 @@ from interdomain.covariances import Kuu_operator
 from interdomain.inducing_variables import SphericalHarmonics, SumInducingVariables
 from interdomain.kernels import FiniteRank, SphericalMatern32
 from interdomain.models import StructuredSGPR
-from interdomain.models.residuals import CandidateSums, _gains
+from interdomain.regression.residuals import CandidateSums, _gains
 
 NUM_ROWS, NOISE = 40, 0.3
 RNG = np.random.default_rng(0)
@@ -24,12 +23,6 @@ X = RNG.normal(size=[NUM_ROWS, 2])
 Y = np.stack([np.sin(3 * X[:, 0]), X[:, 0] * X[:, 1]], axis=1) + 0.1 * RNG.normal(
     size=[NUM_ROWS, 2]
 )
-
-
-@pytest.fixture(autouse=True)
-def no_jitter() -> Iterator[None]:
-    with gpflow.config.as_context(gpflow.config.Config(jitter=0.0)):
-        yield
 
 
 def make_model(data: Any = (X, Y), *, finite_rank: bool = True, **arguments: Any) -> StructuredSGPR:

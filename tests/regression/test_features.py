@@ -1,14 +1,17 @@
 """What features depend on is read from their graph, family by family."""
 
+import json
 from collections.abc import Callable
 from typing import Any
 
 import gpflow
 import numpy as np
 import pytest
+import tensorflow as tf
 
 import interdomain as idm
-from interdomain.streaming.contributions import Contributions
+from interdomain.covariances.feature_sums import feature_sums, gram_of
+from interdomain.regression.features import Features
 
 POINTS = np.random.default_rng(0).normal(size=(4, 2))
 ivs, kernels = idm.inducing_variables, idm.kernels
@@ -83,12 +86,12 @@ CASES: dict[str, tuple[Callable[[], tuple[Any, Any]], set[str]]] = {
 def test_parameters_of_the_features(name: str) -> None:
     kernel, inducing_variable = CASES[name][0]()
     mean = gpflow.mean_functions.Constant(1.0)
-    features = Contributions(kernel, inducing_variable, mean, 2, 1)
+    features = Features(kernel, inducing_variable, mean, 2, 1)
     assert set(features.parameters) == CASES[name][1]
     assert features.num_inducing == inducing_variable.num_inducing
     # The diagonal is the sum over terms of factors and what rows bring.
-    _, terms = features.evaluate(POINTS, np.zeros((4, 1)))
-    diagonal = features.diagonal_factors().numpy() @ terms
+    _, terms = features.stack(POINTS, np.zeros((4, 1)))
+    diagonal = features.diagonal_factors().numpy() @ terms.numpy()
     if np.any(features.charged):
         np.testing.assert_allclose(diagonal, kernel(POINTS, full_cov=False), rtol=1e-12)
     else:  # nothing is left out, so that nothing is summed
@@ -115,18 +118,59 @@ class Scaled(idm.kernels.SphericalMatern32):
 
 def test_parameters_of_a_users_own_kernel_are_found() -> None:
     harmonics, mean = ivs.SphericalHarmonics(3, [0, 1]), gpflow.mean_functions.Zero()
-    features = Contributions(Stretched(), harmonics, mean, 2, 1)
+    features = Features(Stretched(), harmonics, mean, 2, 1)
     assert "kernel.stretch" in features.parameters
     assert "kernel.variance" not in features.parameters
     # A diagonal of an unknown form depends on all that it is computed from.
-    features = Contributions(Scaled(), harmonics, mean, 2, 1)
+    features = Features(Scaled(), harmonics, mean, 2, 1)
     assert "kernel.variance" in features.parameters
 
 
 def test_a_mean_function_of_unknown_form_counts_among_the_features() -> None:
     harmonics = ivs.SphericalHarmonics(3, [0, 1])
     mean = gpflow.mean_functions.Polynomial(2, 2, 1)
-    features = Contributions(kernels.ArcCosine(), harmonics, mean, 2, 1)
+    features = Features(kernels.ArcCosine(), harmonics, mean, 2, 1)
     assert "mean_function.w" in features.parameters
-    stacked, _ = features.evaluate(POINTS, np.ones((4, 1)))
+    stacked, _ = features.stack(POINTS, np.ones((4, 1)))
     np.testing.assert_allclose(stacked[-2], (1 - mean(POINTS).numpy())[:, 0])
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_sums_with_weights_are_those_of_loops(name: str) -> None:
+    """Values and gradients to the inputs, of the verb that families may answer in their own way."""
+    kernel, inducing_variable = CASES[name][0]()
+    rng = np.random.default_rng(1)
+    weights, targets = rng.uniform(size=(4, 2)), rng.normal(size=(4, 3))
+    kuf = gpflow.covariances.Kuf(inducing_variable, kernel, POINTS).numpy()
+    found = feature_sums(inducing_variable, kernel, POINTS, weights, targets)
+    expected = [sum(w[n] * np.outer(kuf[:, n], kuf[:, n]) for n in range(4)) for w in weights.T]
+    np.testing.assert_allclose(found.gram, expected, atol=1e-12)
+    products = sum(np.outer(kuf[:, n], targets[n]) for n in range(4))
+    np.testing.assert_allclose(found.products, products, atol=1e-12)
+    plain = feature_sums(inducing_variable, kernel, POINTS, None, targets)
+    np.testing.assert_allclose(plain.gram, kuf @ kuf.T, atol=1e-12)
+
+
+def test_the_gradient_of_a_gram_is_that_of_its_products() -> None:
+    features, upstream = tf.Variable(POINTS), np.random.default_rng(2).normal(size=(4, 4))
+    with tf.GradientTape(persistent=True) as tape:
+        found = tf.reduce_sum(upstream * gram_of(features))
+        expected = tf.reduce_sum(upstream * tf.matmul(features, features, transpose_b=True))
+    np.testing.assert_allclose(found, expected, rtol=1e-13)
+    one, other = (tape.gradient(value, features) for value in (found, expected))
+    np.testing.assert_allclose(one, other, rtol=1e-12)
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_descriptions_are_json_and_stay_the_same(name: str) -> None:
+    """Whatever has been computed in the meantime, and in a second model of the same parts."""
+    descriptions = []
+    for _ in range(2):
+        kernel, inducing_variable = CASES[name][0]()
+        features = Features(kernel, inducing_variable, gpflow.mean_functions.Zero(), 2, 1)
+        descriptions.append(features.description())
+        features.sums(tf.constant(POINTS), tf.ones((4, 1), tf.float64))
+        inducing_variable.num_inducing, kernel(POINTS)
+        descriptions.append(features.description())
+    assert all(json.loads(json.dumps(one)) == descriptions[0] for one in descriptions)
+    assert "kernel" in descriptions[0] and "inducing_variable" in descriptions[0]

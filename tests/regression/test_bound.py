@@ -15,7 +15,7 @@ from interdomain.inducing_variables import SphericalHarmonics
 from interdomain.linalg import diagonal_operator, full_operator
 from interdomain.linalg.precision import precision_terms
 from interdomain.models import StructuredSGPR
-from interdomain.models.collapsed import DataSums, bound, collapse, optimal_q
+from interdomain.regression.bound import DataSums, bound, collapse, data_sums, optimal_q
 from interdomain.training.guard import NumericalBreakdown, tensorflow_errors_as_breakdowns
 
 NUM_ROWS, NUM_INDUCING, NUM_MEANS = 300, 70, 2  # more than a panel of the factorisation
@@ -42,11 +42,17 @@ def make_inputs(num_outputs: int, noise: float) -> list[tf.Tensor]:
 
 
 def sums_of(inputs: list[tf.Tensor], *, gram_gradient: bool = True) -> DataSums:
-    _, _, gram, weights, prior_variance = inputs
-    num_rows = tf.constant(float(NUM_ROWS), tf.float64)
-    return DataSums.from_gram(
-        gram, weights, weights.shape[1], prior_variance, num_rows, gram_gradient=gram_gradient
+    _, _, joint, weights, prior_variance = inputs
+    size = NUM_INDUCING
+    sums = {"gram": joint[:size, :size], "products": joint[:size, size:]}
+    of_data = data_sums(
+        {**sums, "targets": joint[size:, size:]},
+        weights,
+        prior_variance,
+        np.full(size, True),
+        gram_gradient=gram_gradient,
     )
+    return of_data._replace(num_rows=tf.constant(float(NUM_ROWS), tf.float64))
 
 
 def factors(kuu: Any, inputs: list[tf.Tensor]) -> tuple[DataSums, tf.Tensor, tf.Tensor, tf.Tensor]:

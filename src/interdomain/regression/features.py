@@ -1,0 +1,284 @@
+"""What each row adds to the sums of a model, and what this depends on."""
+
+from __future__ import annotations
+
+import functools
+import zlib
+from collections.abc import Mapping
+from typing import Any
+
+import gpflow
+import numpy as np
+import tensorflow as tf
+from gpflow.inducing_variables import InducingVariables
+from gpflow.kernels import Kernel, Sum
+from gpflow.mean_functions import Constant, Linear, MeanFunction, Zero
+
+from .._tracing import Traced
+from ..covariances.domains import BoolArray, Complaint, Extent, Kuf_in_domain, boxes, outside_of_any
+from ..covariances.feature_sums import feature_sums
+from ..covariances.finite_rank import is_whole
+from ..inducing_variables.base import DecomposedInducingVariables
+from ..kernels._diagonals import DiagonalTerm, diagonal_terms
+from ..sphere._typing import Array
+
+_LISTED = 16
+"""Numbers of an array that a description lists; of longer ones it has a checksum."""
+
+
+class Features:
+    """The features of rows, for one kernel, inducing variable and mean function.
+
+    A row (x, y) has the features ``Kuf(x)``, the targets ``t = (y, h(x))``, where h are the columns
+    of the mean function, and the terms of ``K(x, x)``, without those of blocks whose features
+    represent all of their kernel. Sums over rows of the products of features and targets hold all
+    that the bound needs.
+
+    Which parameters these depend on is read from the graph that computes them: the variables it
+    captures. For spherical harmonics these are ``weight_variances`` and ``bias_variance``; for
+    points, all of the kernel's parameters that its covariances use and the points. Features that
+    are made for a box, such as an interval, depend on fewer parameters inside of it than outside:
+    only rows inside are accepted.
+
+    :ivar boxes: Where the rows have to be, in columns of X; empty if they may be anywhere.
+    :ivar parameters: Those parameters by name, such as "kernel.weight_variances".
+    :ivar num_inducing: M.
+    :ivar num_outputs: The number P of columns of Y, or of latent GPs.
+    :ivar num_stacked: The number of features and targets, ``M + P + H``.
+    :ivar num_terms: The number T of terms of the diagonal; it may be zero.
+    :ivar charged: Which features the terms are compared with, ``[M]``: those of all other blocks.
+    """
+
+    def __init__(
+        self,
+        kernel: Kernel,
+        inducing_variable: InducingVariables,
+        mean_function: MeanFunction,
+        num_columns: int,
+        num_outputs: int,
+    ) -> None:
+        self.kernel, self.inducing_variable = kernel, inducing_variable
+        self.num_columns, self.num_outputs = num_columns, num_outputs
+        self.boxes = boxes(inducing_variable, kernel, num_columns)
+        self.mean, self.mean_function = MeanColumns(mean_function, num_outputs), mean_function
+        self._terms, self.charged = charged_terms(inducing_variable, kernel)
+        self._parts: Mapping[str, tf.Module] = {
+            "kernel": kernel,
+            "inducing_variable": inducing_variable,
+            "mean_function": mean_function,
+        }
+        self._identities = self._parameter_identities()
+        self.num_inducing = int(inducing_variable.num_inducing)
+        self.num_terms = len(self._terms)
+        self.num_stacked = self.num_inducing + num_outputs + self.mean.num_columns(num_columns)
+        dtype = gpflow.default_float()
+        self._traced = Traced(
+            lambda sums: lambda X, Y: sums(X, Y),
+            self._sums,
+            input_signature=[
+                tf.TensorSpec([None, num_columns], dtype),
+                tf.TensorSpec([None, num_outputs], dtype),
+            ],
+        )
+        variables = self._traced.concrete_function().graph.variables
+        self.parameters = self._named(tuple(variables))
+
+    def sums(self, X: tf.Tensor, Y: tf.Tensor) -> dict[str, tf.Tensor]:
+        """The sums over some rows, which are in the :attr:`boxes`, in float64, with gradients:
+
+        * "gram": of the products of features, ``[M, M]``, and "products": of those of features and
+          targets, ``[M, P + H]`` (or whatever :func:`.feature_sums` returns for the family);
+        * "targets": of the products of targets, ``[P + H, P + H]``;
+        * "diagonal": of the terms of the diagonal, ``[T]``.
+        """
+        sums: dict[str, tf.Tensor] = self._traced(X, Y)
+        return sums
+
+    def _sums(self, X: tf.Tensor, Y: tf.Tensor) -> dict[str, tf.Tensor]:
+        targets = tf.cast(self._targets(X, Y), tf.float64)
+        found = feature_sums(self.inducing_variable, self.kernel, X, None, targets)
+        size = self.num_inducing
+        return {
+            "gram": tf.ensure_shape(found.gram, [size, size]),
+            "products": tf.ensure_shape(found.products, [size, None]),
+            "targets": tf.matmul(targets, targets, transpose_a=True),
+            "diagonal": tf.reduce_sum(tf.cast(self._terms_of(X), tf.float64), axis=1),
+        }
+
+    def stack(self, X: tf.Tensor, Y: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
+        """Features and targets of each row, below each other, ``[M + P + H, n]``, and the terms of
+        the diagonal, ``[T, n]``. The rows must be in the :attr:`boxes`."""
+        features = Kuf_in_domain(self.inducing_variable, self.kernel, X)
+        features = tf.ensure_shape(features, [self.num_inducing, None])
+        targets = tf.linalg.matrix_transpose(self._targets(X, Y))
+        return tf.concat([features, targets], axis=0), self._terms_of(X)
+
+    def _targets(self, X: tf.Tensor, Y: tf.Tensor) -> tf.Tensor:
+        """``[n, P + H]``."""
+        Y = Y - self.mean_function(X) if self.mean.residual else Y
+        return tf.concat([Y, self.mean.columns(X)], axis=1)
+
+    def _terms_of(self, X: tf.Tensor) -> tf.Tensor:
+        """``[T, n]``."""
+        terms = [row(X) for row, _ in self._terms]
+        return tf.stack(terms) if terms else tf.zeros([0, tf.shape(X)[0]], X.dtype)
+
+    def diagonal_factors(self) -> tf.Tensor:
+        """The factors of the diagonal's terms, ``[T]``."""
+        factors = [factor() for _, factor in self._terms]
+        return tf.stack(factors) if factors else tf.zeros([0], gpflow.default_float())
+
+    def check(self, X: Array, rows: str = "rows of X") -> None:
+        """:raises ValueError: If rows are outside of :attr:`boxes`."""
+        count = int(np.count_nonzero(self.outside(X)))
+        if count:
+            complaint = Complaint.of(self.boxes, Extent.of(X), count, len(X), rows)
+            raise ValueError(f"data: {complaint.what}; {complaint.remedy}.")
+
+    def outside(self, X: Array) -> BoolArray:
+        """Which rows are outside of :attr:`boxes`, ``[n]``."""
+        return outside_of_any(self.boxes, X)
+
+    def values(self) -> dict[str, Array]:
+        """The present values of :attr:`parameters`."""
+        return {name: np.asarray(p.numpy(), np.float64) for name, p in self.parameters.items()}
+
+    def trainable(self) -> dict[str, gpflow.Parameter | tf.Variable]:
+        """The names of the :attr:`parameters` that are marked trainable."""
+        return {name: p for name, p in self.parameters.items() if p.trainable}
+
+    def description(self) -> dict[str, Any]:
+        """What the features are, besides the values of their parameters, in JSON's types."""
+        parts = {k: v for k, v in self._parts.items() if k != "mean_function" or self.mean.residual}
+        sizes = {
+            "columns of X": self.num_columns,
+            "columns of Y": self.num_outputs,
+            "mean function": self.mean.kind,
+            "number of features": self.num_inducing,
+            "terms of the diagonal": self.num_terms,
+        }
+        found: dict[str, Any] = {}
+        for name, module in parts.items():
+            _describe(name, module, found, set())
+        return {**sizes, **found}
+
+    def is_current(
+        self, kernel: Kernel, inducing_variable: InducingVariables, mean_function: MeanFunction
+    ) -> bool:
+        """Whether the graph was built from these objects, with their present parameters."""
+        return (
+            self.kernel is kernel
+            and self.inducing_variable is inducing_variable
+            and self.mean_function is mean_function
+            and self._identities == self._parameter_identities()
+        )
+
+    def _parameter_identities(self) -> list[int]:
+        return [id(p) for part in self._parts.values() for p in part.parameters]
+
+    def _named(
+        self, variables: tuple[tf.Variable, ...]
+    ) -> dict[str, gpflow.Parameter | tf.Variable]:
+        owners: dict[int, tuple[str, gpflow.Parameter]] = {}
+        for part, module in self._parts.items():
+            for path, parameter in gpflow.utilities.parameter_dict(module).items():
+                owners.setdefault(id(parameter.unconstrained_variable), (part + path, parameter))
+        return dict(owners.get(id(v), (f"variable {v.name}", v)) for v in variables)
+
+
+class MeanColumns:
+    """A mean function as ``columns(X) @ weights()``, so that it is trained without data: ones for
+    zero and constant means, X too for linear ones. Any other is subtracted from Y beforehand.
+
+    :ivar kind: The name of the kind of columns, for messages and files.
+    :ivar residual: Whether the mean itself is subtracted from Y: its parameters then count among
+        those of the features.
+    """
+
+    def __init__(self, mean_function: MeanFunction, num_outputs: int) -> None:
+        self._mean, self._num_outputs = mean_function, num_outputs
+        self.residual = type(mean_function) not in (Zero, Constant, Linear)
+        name = type(mean_function).__name__
+        self.kind = name if self.residual else "linear" if name == "Linear" else "constant"
+
+    def num_columns(self, input_dim: int) -> int:
+        """The number H of columns, for X with ``input_dim``."""
+        return input_dim + 1 if self.kind == "linear" else 1
+
+    def columns(self, X: tf.Tensor) -> tf.Tensor:
+        """The columns at rows X ``[N, D]``, ``[N, H]``."""
+        ones = tf.ones_like(X[:, :1])
+        return tf.concat([X, ones], axis=1) if self.kind == "linear" else ones
+
+    def weights(self) -> tf.Tensor:
+        """The weights, ``[H, P]``."""
+        mean, size = self._mean, self._num_outputs
+        if type(mean) is Linear:
+            slopes = tf.broadcast_to(tf.convert_to_tensor(mean.A), [mean.A.shape[0], size])
+            return tf.concat([slopes, tf.broadcast_to(mean.b, [1, size])], axis=0)
+        if type(mean) is Constant:
+            return tf.broadcast_to(tf.convert_to_tensor(mean.c), [1, size])
+        return tf.zeros([1, size], gpflow.default_float())
+
+
+def charged_terms(
+    inducing_variable: InducingVariables, kernel: Kernel
+) -> tuple[list[DiagonalTerm], BoolArray]:
+    """The terms of the diagonal of a kernel that enter the bound, and which features belong to
+    them, ``[M]``.
+
+    The bound has the term ``tr Kff - tr Qff``. For a block of finite rank with all of its features
+    the two are the same, so that neither is needed.
+    """
+    is_sum = type(kernel) is Sum and isinstance(inducing_variable, DecomposedInducingVariables)
+    if not is_sum:
+        whole = is_whole(inducing_variable, kernel)
+        terms = [] if whole else diagonal_terms(kernel)
+        return terms, np.full(int(inducing_variable.num_inducing), not whole)
+    terms, charged = [], []
+    pairs = zip(inducing_variable.inducing_variables, kernel.kernels, strict=True)
+    for block, summand in pairs:
+        if block is None:
+            terms += diagonal_terms(summand)
+            continue
+        of_block, is_charged = charged_terms(block, summand)
+        terms += of_block
+        charged.append(is_charged)
+    return terms, np.concatenate(charged)
+
+
+def _describe(name: str, value: Any, found: dict[str, Any], seen: set[int]) -> None:
+    """Add the classes and the settings of a module, and of what it consists of, by path.
+
+    Parameters are left out: of those that matter the values are compared.
+    """
+    if isinstance(value, (gpflow.Parameter, tf.Variable)) or id(value) in seen:
+        return
+    if isinstance(value, tf.Module):
+        seen.add(id(value))
+        found[name] = type(value).__name__
+        for key, own in vars(value).items():
+            kept = isinstance(getattr(type(value), key, None), functools.cached_property)
+            bookkeeping = key.startswith(("_self_", "_tf_", "_obj_reference")) or key == "_name"
+            if not (kept or bookkeeping or key in tf.Module._TF_MODULE_IGNORED_PROPERTIES):
+                _describe(f"{name}.{key.lstrip('_')}", own, found, seen)
+    elif isinstance(value, Mapping):
+        for key, own in value.items():
+            _describe(f"{name}[{key!r}]", own, found, seen)
+    elif isinstance(value, (list, tuple)) and not all(isinstance(v, (int, float)) for v in value):
+        for number, own in enumerate(value):
+            _describe(f"{name}[{number}]", own, found, seen)
+    elif isinstance(value, (bool, int, float, str)) or value is None:
+        found[name] = value
+    elif isinstance(value, (np.ndarray, np.generic, list, tuple, tf.Tensor)):
+        array = np.asarray(value)
+        listed = array.size <= _LISTED and array.dtype.kind in "biuf"
+        checksum = zlib.crc32(np.ascontiguousarray(array).tobytes())
+        found[name] = array.tolist() if listed else [list(array.shape), checksum]
+    else:
+        found[name] = str(value) if isinstance(value, slice) else _name_of(value)
+
+
+def _name_of(value: Any) -> str:
+    """The name of a function, or of the class of any other object."""
+    return str(getattr(value, "__qualname__", type(value).__name__))

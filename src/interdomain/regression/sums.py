@@ -1,0 +1,360 @@
+"""The sums over rows that a collapsed bound is computed from. Their size is independent of N."""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+import zlib
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+import gpflow
+import numpy as np
+import tensorflow as tf
+
+from .._arguments import short
+from ..sphere._typing import Array
+from .features import Features
+from .rows import Rows
+
+VERSION = 2
+"""Of files of statistics."""
+
+_NUM_FEATURES, _NUM_TERMS = "number of features", "terms of the diagonal"
+
+_SLACK = 1e-6
+"""The tolerance for sums from which rows were removed, relative to the largest number."""
+
+
+@dataclass(frozen=True)
+class SufficientStatistics:
+    """Sums over rows of data, from which :class:`interdomain.models.StructuredSGPR` is computed.
+
+    They are made by :attr:`StructuredSGPR.statistics` and :meth:`StructuredSGPR.accumulate`.
+    Statistics of different rows can be added, and rows can be removed::
+
+        model.statistics + model.accumulate((X_tuesday, Y_tuesday))
+        SufficientStatistics.load("monday.npz") + SufficientStatistics.load("tuesday.npz")
+        model.statistics - model.accumulate((X_withdrawn, Y_withdrawn))
+
+    Statistics record what the features are and the values of the parameters that these depend on,
+    so that a model with other features raises an error.
+
+    :ivar num_rows: The number N of rows.
+    :ivar num_skipped: The number of rows left out because they had NaN or infinite numbers.
+    :ivar sums: The sums by name, in float64. With features ``phi = Kuf[:, n]`` and targets ``t_n =
+        (y_n, h_n)``, where h are the columns of the mean function (a one; for a linear mean x and a
+        one): "gram" of ``phi phi^T``, "products" of ``phi t^T``, "targets" of ``t t^T``, and
+        "diagonal" of the terms of ``K(x_n, x_n)``.
+    :ivar description: What the features are.
+    :ivar parameters: The values of the parameters that the features depend on, by name.
+    :ivar seconds: The seconds that the passes took, by part: "read" and "sums".
+    :ivar largest: The largest sums of squares that there have been, before rows were taken away,
+        ``[M + P + H]``: rounding is relative to these. None for the present ones.
+    """
+
+    num_rows: int
+    num_skipped: int
+    sums: Mapping[str, Array]
+    description: Mapping[str, Any]
+    parameters: Mapping[str, Array]
+    seconds: Mapping[str, float] = field(default_factory=dict)
+    largest: Array | None = None
+
+    @property
+    def columns(self) -> tuple[int, int]:
+        """The numbers of columns of X and of Y."""
+        return self.description["columns of X"], self.description["columns of Y"]
+
+    def __add__(self, other: SufficientStatistics) -> SufficientStatistics:
+        """The statistics of the rows of both.
+
+        :raises ValueError: If they are of different features.
+        """
+        total: SufficientStatistics = self._combined(other, 1)
+        return total
+
+    def __sub__(self, other: SufficientStatistics) -> SufficientStatistics:
+        """The statistics without the rows of ``other``, which must be among these rows.
+
+        :raises ValueError: If they are of different features, if ``other`` has more rows, or if the
+            difference cannot be a sum over rows: some rows of ``other`` are not among these.
+        """
+        if isinstance(other, SufficientStatistics) and other.num_rows > self.num_rows:
+            raise ValueError(
+                f"other: found {other.num_rows} rows to take away from {self.num_rows}; pass the "
+                "statistics of rows that are among these."
+            )
+        rest: SufficientStatistics = self._combined(other, -1)
+        if not _could_be_left(_joint(rest.sums), np.asarray(rest.largest)):
+            raise ValueError(
+                f"other: found {other.num_rows} rows that are not all among these {self.num_rows}: "
+                "without them, sums of squares over the rows that are left would be negative; pass "
+                "the statistics of rows that are among these."
+            )
+        return rest
+
+    def _combined(self, other: Any, sign: int) -> Any:
+        if not isinstance(other, SufficientStatistics):
+            return NotImplemented
+        difference = differing_setting(self.description, other.description)
+        difference = difference or differing_parameter(self.parameters, other.parameters)
+        if difference is not None:
+            raise ValueError(
+                f"other: the statistics are of different features: {difference}; compute both with "
+                "the same features, and the same values of the parameters that these depend on."
+            )
+        largest = [one.largest for one in (self, other) if one.largest is not None]
+        largest += [_squares(one.sums) for one in (self, other)]
+        return replace(
+            self,
+            largest=np.max(largest, axis=0),
+            num_rows=self.num_rows + sign * other.num_rows,
+            num_skipped=max(0, self.num_skipped + sign * other.num_skipped),
+            sums={name: one + sign * other.sums[name] for name, one in self.sums.items()},
+            seconds={
+                part: self.seconds.get(part, 0.0) + other.seconds.get(part, 0.0)
+                for part in {**self.seconds, **other.seconds}
+            },
+        )
+
+    def difference(self, features: Features) -> str | None:
+        """How the features of a model differ from those of the statistics; None if they do not."""
+        return differing_setting(self.description, features.description()) or differing_parameter(
+            self.parameters, features.values(), gpflow.default_float()
+        )
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the statistics to one file (NumPy's .npz, at exactly this path).
+
+        An interrupted write leaves the previous file as it was.
+        """
+        header = {
+            "version": VERSION,
+            "num_rows": self.num_rows,
+            "num_skipped": self.num_skipped,
+            "sums": list(self.sums),
+            "description": dict(self.description),
+            "parameters": list(self.parameters),
+            "seconds": dict(self.seconds),
+        }
+        values = {f"parameter_{k}": value for k, value in enumerate(self.parameters.values())}
+        if self.largest is not None:
+            values["largest"] = self.largest
+        write_archive(path, {"header": np.array(json.dumps(header)), **self.sums, **values})
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str]) -> SufficientStatistics:
+        """Read what :meth:`save` wrote.
+
+        :raises ValueError: If the file holds something else, or impossible sums; the message names
+            the file, and the key in it.
+        """
+        try:
+            name = os.fspath(path)
+        except TypeError:
+            raise ValueError(f"path must be the path of a file, found {short(path)}.") from None
+        try:
+            arrays = read_archive(path)
+            header = json.loads(str(arrays["header"]))
+            version = header["version"]
+        except FileNotFoundError:
+            raise
+        except Exception as error:
+            raise ValueError(
+                f"path: {name} holds no sufficient statistics ({error}); pass a file that "
+                "SufficientStatistics.save has written."
+            ) from error
+        if version != VERSION:
+            raise ValueError(
+                f"path: {name} is of version {version}, and this library reads {VERSION}; take the "
+                "statistics again."
+            )
+        try:
+            statistics = cls(
+                num_rows=header["num_rows"],
+                num_skipped=header["num_skipped"],
+                sums={key: arrays[key] for key in header["sums"]},
+                description=header["description"],
+                parameters={
+                    key: arrays[f"parameter_{k}"] for k, key in enumerate(header["parameters"])
+                },
+                seconds=header["seconds"],
+                largest=arrays.get("largest"),
+            )
+            statistics._check()
+        except (AttributeError, KeyError, TypeError, ValueError) as error:
+            missing = " is missing" if isinstance(error, KeyError) else ""
+            raise ValueError(
+                f"path: {name} is damaged, or not what SufficientStatistics.save wrote: "
+                f"{error}{missing}; take the statistics again."
+            ) from error
+        return statistics
+
+    def _check(self) -> None:
+        """:raises ValueError: If the sums cannot be sums over rows; the message begins with the key
+        of the one that cannot."""
+        targets, diagonal = self.sums["targets"], self.sums["diagonal"]
+        size, terms = (self.description[name] for name in (_NUM_FEATURES, _NUM_TERMS))
+        shapes = {
+            "gram": (size, size),
+            "products": (size, len(targets)),
+            "targets": (len(targets), len(targets)),
+            "diagonal": (terms,),
+        }
+        for key, shape in shapes.items():
+            if self.sums[key].shape != shape:
+                raise ValueError(f"{key!r}: found shape {self.sums[key].shape}, not {shape}")
+        for key, array in {**self.sums, **self.parameters}.items():
+            if array.dtype.kind != "f" or not np.all(np.isfinite(array)):
+                raise ValueError(f"{key!r}: it has NaN or infinite numbers, or is of another type")
+        for key in ("gram", "targets"):
+            array = self.sums[key]
+            squares = np.diagonal(array)
+            slack = _SLACK * max(1.0, np.max(np.abs(squares)))
+            bounds = np.sqrt(np.outer(*[np.maximum(squares, 0.0)] * 2)) * (1 + _SLACK) + slack
+            symmetric = np.allclose(array, array.T, rtol=0.0, atol=slack)
+            if np.any(squares < -slack) or np.any(np.abs(array) > bounds) or not symmetric:
+                raise ValueError(f"{key!r}: these cannot be sums of products over rows")
+        if np.any(diagonal < -_SLACK * np.max(np.abs(diagonal), initial=1.0)):
+            raise ValueError("'diagonal': these cannot be sums of variances over rows")
+        counted = targets[-1, -1]  # the last target is a one for every row
+        if self.num_rows < 0 or abs(counted - self.num_rows) > _SLACK * max(1.0, counted):
+            raise ValueError(f"'num_rows': found {self.num_rows}, and sums of {counted:.6g} rows")
+
+    def checksum(self) -> int:
+        """A number that is the same for statistics of the same features and parameters."""
+        values = b"".join(np.asarray(value).tobytes() for value in self.parameters.values())
+        return zlib.crc32(
+            json.dumps([*self.description.items(), *self.parameters]).encode() + values
+        )
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> SufficientStatistics:
+        """The same object: statistics never change, and may be large."""
+        return self
+
+
+def statistics_of(
+    rows: Rows, features: Features, told: Callable[[Array, Array], None] | None = None
+) -> SufficientStatistics:
+    """The statistics of rows, in one pass over them.
+
+    It runs eagerly, also while the caller is traced, and with the caller's gradient tapes paused:
+    they would keep every batch.
+
+    :param told: Called with the rows of each batch.
+    :raises InvalidRowsError: See :meth:`Rows.batches`.
+    :raises ValueError: If a feature of a row is not finite.
+    """
+    total: dict[str, Array] = {}
+    seconds = {"read": 0.0, "sums": 0.0}
+    num_rows, dtype = 0, gpflow.default_float()
+    with tf.init_scope():
+        start = time.perf_counter()
+        for X, Y in rows.batches(features.boxes):
+            read = time.perf_counter()
+            seconds["read"] += read - start
+            if told is not None:
+                told(X, Y)
+            for name, tensor in features.sums(tf.constant(X, dtype), tf.constant(Y, dtype)).items():
+                array = np.asarray(tensor)
+                # Every number enters a square on the diagonal of a matrix.
+                squares = np.diagonal(array) if name in ("gram", "targets") else array
+                if not np.all(np.isfinite(squares)):
+                    raise ValueError(
+                        f"kernel: the features of finite rows, among rows {num_rows} to "
+                        f"{num_rows + len(X) - 1}, are NaN, infinite, or too large for squares; "
+                        "check the kernel's parameters and the scale of X."
+                    )
+                if name in total:
+                    total[name] += array
+                else:
+                    total[name] = array.copy()
+            num_rows += len(X)
+            start = time.perf_counter()
+            seconds["sums"] += start - read
+        parameters = features.values()
+    return SufficientStatistics(
+        num_rows, rows.num_skipped, total, features.description(), parameters, seconds
+    )
+
+
+def differing_setting(one: Mapping[str, Any], other: Mapping[str, Any]) -> str | None:
+    """The first setting of the features that differs, in words; None if all are the same."""
+    for name in {**one, **other}:
+        was, now = (found.get(name, "not there") for found in (one, other))
+        if was != now:
+            return f"{name} is {short(was)} in one and {short(now)} in the other"
+    return None
+
+
+def differing_parameter(
+    one: Mapping[str, Array], other: Mapping[str, Array], dtype: Any = np.float64
+) -> str | None:
+    """A description of the first parameter that differs; None if all are the same.
+
+    Differences as small as the rounding of a transform and its inverse are ignored.
+    """
+    tolerance = 64 * float(np.finfo(dtype).eps)
+    for name in sorted({*one, *other}):
+        if name not in one or name not in other:
+            return f"{name} is among the parameters of one only"
+        a, b = np.asarray(one[name]), np.asarray(other[name])
+        if a.shape != b.shape:
+            return f"{name} has shape {a.shape} in one and {b.shape} in the other"
+        if not np.allclose(a, b, rtol=tolerance, atol=0.0):
+            where = np.unravel_index(np.argmax(np.abs(a - b)), a.shape) if a.ndim else ()
+            return f"{name} is {a[where]:.17g} in one and {b[where]:.17g} in the other" + (
+                f" at {[int(i) for i in where]}" if a.ndim else ""
+            )
+    return None
+
+
+def write_archive(path: str | os.PathLike[str], arrays: Mapping[str, Array]) -> None:
+    """Write arrays to one file, which is replaced only once everything is written.
+
+    :raises OSError: If the file cannot be written; the previous file, if any, is unchanged.
+    """
+    target = Path(path)
+    temporary = target.with_name(f"{target.name}.{os.getpid()}.tmp")
+    try:
+        with temporary.open("wb") as file:
+            np.savez(file, **dict(arrays))
+            file.flush()
+            os.fsync(file.fileno())
+        temporary.replace(target)
+    finally:
+        temporary.unlink(missing_ok=True)
+
+
+def read_archive(path: str | os.PathLike[str]) -> dict[str, Array]:
+    """Read what :func:`write_archive` wrote."""
+    with np.load(path, allow_pickle=False) as archive:
+        return dict(archive)
+
+
+def _squares(sums: Mapping[str, Array]) -> Array:
+    """The diagonal of :func:`_joint`."""
+    return np.concatenate([np.diagonal(sums["gram"]), np.diagonal(sums["targets"])])
+
+
+def _joint(sums: Mapping[str, Array]) -> Array:
+    """The sums of products of features and targets, ``[M + P + H, M + P + H]``."""
+    return np.block([[sums["gram"], sums["products"]], [sums["products"].T, sums["targets"]]])
+
+
+def _could_be_left(rest: Array, squares: Array) -> bool:
+    """Whether ``rest`` could be a sum of ``s s^T`` over rows: whether it is positive semi-definite
+    but for rounding.
+
+    A True is no proof: the result may be positive semi-definite by chance.
+
+    :param squares: The sums of squares that rounding is relative to.
+    """
+    scale = np.sqrt(np.where(squares > 0.0, squares, 1.0))
+    scaled = rest / np.outer(scale, scale)
+    tolerance = 64 * len(rest) * float(np.finfo(gpflow.default_float()).eps)
+    return bool(np.all(np.isfinite(rest)) and np.linalg.eigvalsh(scaled)[0] >= -tolerance)
