@@ -81,12 +81,6 @@ def additive() -> gpflow.models.SVGP:
     return AdditiveSVGP(first + second + third, gaussian(), SumInducingVariables(blocks))
 
 
-def on_a_device() -> gpflow.models.SVGP:
-    kernel = ArcCosine(0) + gpflow.kernels.Matern32()
-    blocks = SumInducingVariables([SphericalHarmonics(3, [0, 1]), InducingPoints(X2[:3])])
-    return AdditiveSVGP(kernel, gaussian(), blocks, devices=["CPU:0"])
-
-
 def orthogonal_points() -> gpflow.models.SVGP:
     kernel = SphericalMatern32()
     return OrthogonalSVGP(kernel, gaussian(), SphericalHarmonics(3, [0, 1]), InducingPoints(X2[:3]))
@@ -97,7 +91,6 @@ def orthogonal_points() -> gpflow.models.SVGP:
     [
         (hvgp_of_patches, IMAGES, "columns"),
         (additive, IMAGES, "rank"),
-        (on_a_device, X2, "columns"),
         (orthogonal_points, X2, "rank"),
     ],
 )

@@ -11,9 +11,8 @@ import pytest
 import tensorflow as tf
 from gpflow.kernels import Kernel, Matern32
 
-from interdomain.inducing_variables import PeriodicFourierFeatures, SphericalHarmonics
+from interdomain.inducing_variables import PeriodicFourierFeatures
 from interdomain.kernels import (
-    ArcCosine,
     Convolutional,
     FiniteRank,
     HarmonicKernel,
@@ -32,7 +31,6 @@ def box(**options: Any) -> Periodized:
 
 
 KERNELS: dict[str, Callable[[], Kernel]] = {
-    "finite rank": lambda: FiniteRank(ArcCosine(active_dims=[2, 0]), SphericalHarmonics(3, [0, 1])),
     "image in columns": lambda: Convolutional(Matern32(), (3, 1), (1, 1), active_dims=[3, 0, 1]),
     "orbit of images": lambda: Invariant(Matern32(), ImageFlip((2, 2), 0)),
     "part": lambda: HarmonicKernel(Matern32(), ImageFlip((2, 2), 0)).kernels[0],
