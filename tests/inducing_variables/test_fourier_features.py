@@ -10,11 +10,7 @@ import pytest
 import tensorflow as tf
 from gpflow.covariances import Kuf, Kuu
 
-from interdomain.inducing_variables import (
-    FourierFeatures,
-    SumInducingVariables,
-    _frequency_selection,
-)
+from interdomain.inducing_variables import FourierFeatures, SumInducingVariables, fourier_features
 from interdomain.kernels import HarmonizableComponent, HarmonizableMixture
 from tests.kernels.spectral.harmonizable_cases import FORMS, component
 
@@ -89,7 +85,7 @@ def unexplained(kernel: Any, features: FourierFeatures, X: np.ndarray) -> float:
 def test_picked_frequencies(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """All distinct; the first where the transform's variance is largest, each next one a gain."""
     (form,) = (form for form in FORMS if form.name == name)
-    monkeypatch.setattr(_frequency_selection, "_CANDIDATES", 256)
+    monkeypatch.setattr(fourier_features, "_CANDIDATES", 256)
     kernel = component(form)
     w = FourierFeatures.for_kernel(kernel, 6).frequencies.numpy()
     assert w.shape == (6, form.dimension)
@@ -120,7 +116,7 @@ def test_picked_frequencies_beat_equally_spaced_ones() -> None:
 
 def test_for_a_mixture(monkeypatch: pytest.MonkeyPatch) -> None:
     """A set for each component, as for the component alone."""
-    monkeypatch.setattr(_frequency_selection, "_CANDIDATES", 64)
+    monkeypatch.setattr(fourier_features, "_CANDIDATES", 64)
     parts = [component(FORMS[0], seed) for seed in range(2)]
     features = FourierFeatures.for_kernel(HarmonizableMixture(parts), 3)
     assert isinstance(features, SumInducingVariables)

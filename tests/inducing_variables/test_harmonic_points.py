@@ -13,7 +13,7 @@ from gpflow.covariances import Kuf, Kuu
 from interdomain.covariances import Kuu_operator
 from interdomain.diagnostics import nystrom_trace_error
 from interdomain.inducing_variables import HarmonicInducingPoints
-from interdomain.inducing_variables._orbit_folding import fold_orbits
+from interdomain.inducing_variables.harmonic_points import fold_orbits
 from interdomain.kernels import Convolutional, HarmonicKernel
 from interdomain.kernels._clustering import k_means
 from interdomain.transforms import CyclicTransform, ImageFlip, Negation, Product, Rotation

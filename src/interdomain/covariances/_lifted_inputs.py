@@ -7,7 +7,7 @@ import tensorflow as tf
 from gpflow.base import TensorType
 
 from ..inducing_variables import ActivationFeatures, SphericalHarmonics
-from ..inducing_variables._eigenvalues import least_eigenvalue
+from ..inducing_variables._harmonic_growth import least_eigenvalue
 from ..kernels import ZonalKernel
 from ..kernels._columns import num_columns, with_columns
 from ..kernels.zonal.base import sphere_dimension

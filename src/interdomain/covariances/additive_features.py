@@ -14,6 +14,7 @@ from check_shapes import check_shapes
 from gpflow.base import TensorType
 from gpflow.covariances import Kuf
 
+from ..inducing_variables._harmonic_growth import least_eigenvalue
 from ..inducing_variables.additive_features import AdditiveFeatures, EffectFeatures
 from ..kernels import Additive
 from ..kernels._columns import as_rows, num_columns
@@ -139,7 +140,9 @@ def prior_variances(
     factors = table.effect_variances
     found = [tf.ones([1], factors.dtype), factors]
     start = 1 + factors.shape[0]
-    highest = max(_frequencies_of_waves(table, parts), default=0)
+    numeric = [k for k, column in enumerate(table.columns) if column.num_levels is None]
+    functions_of = _highest_functions(parts)
+    highest = max(((functions_of.get(k, 0) + 1) // 2 for k in numeric), default=0)
     if highest:
         found.append(tf.reshape(table.wave_variances(highest), [-1]))
     levels = start + highest * len(table.lengthscale_columns)
@@ -162,18 +165,7 @@ def prior_variances(
                 places[:, 1 + slot] = start + place * highest + (own - 1) // 2
         rows.append(places)
     product = tf.reduce_prod(tf.gather(tf.concat(found, axis=0), np.concatenate(rows)), axis=1)
-    least = 1e4 * float(np.sqrt(np.finfo(product.dtype.as_numpy_dtype).tiny))
-    return tf.maximum(product, least)
-
-
-def _frequencies_of_waves(table: Additive, parts: Parts) -> list[int]:
-    """How many periods, of every numeric column that occurs."""
-    return [
-        (int(np.max(own)) + 1) // 2
-        for effect, functions in parts
-        for column, own in zip(effect, functions.T, strict=True)
-        if table.columns[column].num_levels is None
-    ]
+    return tf.maximum(product, least_eigenvalue(product.dtype))
 
 
 @Kuu_operator.register(AdditiveFeatures, Additive)

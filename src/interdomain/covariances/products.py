@@ -13,7 +13,7 @@ from gpflow.inducing_variables import InducingVariables
 from gpflow.kernels import Kernel, Product
 
 from ..inducing_variables import ProductInducingVariables
-from ..inducing_variables._eigenvalues import least_eigenvalue
+from ..inducing_variables._harmonic_growth import least_eigenvalue
 from ..inducing_variables.products import feature_variances
 from ..kernels._diagonals import DiagonalTerm, product_terms
 from ..kernels.finite_rank import explained_covariance, explained_terms

@@ -14,7 +14,6 @@ from ..kernels import ZonalKernel
 from ..sphere._typing import IntArray
 from ..sphere.chains import chains_of
 from ..sphere.harmonic_squares import HarmonicSquares, Raises
-from ._eigenvalues import least_eigenvalue
 
 MAX_ROWS = 2_000
 """The rows over which variances are averaged: of more, these many are drawn."""
@@ -24,6 +23,12 @@ NEGLIGIBLE_SHARE = 1e-12
 
 LONGEST_GAP = 8
 """So many degrees in a row that the kernel lacks are crossed; the arc-cosine kernels lack one."""
+
+
+def least_eigenvalue(dtype: tf.DType) -> float:
+    """The smallest that Kuu inverts, 1e-15 in float32: the square of its inverse, of which
+    gradients are made, is a number. Smaller ones are taken for this one."""
+    return float(1e4 * np.sqrt(np.finfo(dtype.as_numpy_dtype).tiny))
 
 
 def sampled_rows(X: Array) -> Array:

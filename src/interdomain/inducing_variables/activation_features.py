@@ -7,7 +7,6 @@ from collections.abc import Callable
 import gpflow
 import numpy as np
 import tensorflow as tf
-from check_shapes import Shape
 from gpflow.base import TensorType
 
 from .._arguments import check_num_inducing, check_size, filled_matrix, instance, integer
@@ -161,12 +160,6 @@ class ActivationFeatures(InterDomainInducingVariables):
     def num_inducing(self) -> int:
         """The number M of units."""
         return int(self.Z.shape[0])
-
-    @property
-    def shape(self) -> Shape:
-        """``(M, None, 1)``, as for
-        :class:`interdomain.inducing_variables.SphericalHarmonics`."""
-        return (self.num_inducing, None, 1)
 
     @property
     def directions(self) -> tf.Tensor:

@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 import itertools
-import math
 from collections.abc import Mapping, Sequence
 from typing import Any, cast
 
 import numpy as np
-from check_shapes import Shape
 
 from .._arguments import check_num_inducing, instance, integer
 from ..kernels import Additive
 from ..kernels.additive.columns import Column, atoms_of
-from ..kernels.additive.largest import largest_orders
+from ..kernels.additive.largest import atom_size, largest_orders
 from ..kernels.periodic._arguments import check_frequencies
 from ..sphere._typing import IntArray
 from .base import InterDomainInducingVariables
@@ -26,44 +24,24 @@ class EffectFeatures(InterDomainInducingVariables):
     """The features of one effect: products over its columns of functions of each, a block of
     :class:`AdditiveFeatures`.
 
-    :param columns: Of the effect; none for the constant.
-    :param frequencies: For each numeric one of them how many periods, ``[J, n]``.
+    :ivar columns: Those of the effect; none for the constant.
+    :ivar frequencies: For each numeric one of them how many periods, ``[J, n]``.
+    :ivar functions: Which function of each column every feature is a product of, ``[m, k]``.
     """
 
     def __init__(self, columns: Sequence[Column], frequencies: IntArray) -> None:
         super().__init__()
-        self._columns = tuple(columns)
-        self._frequencies = frequencies
-        self._functions = _functions(columns, frequencies)
-
-    @property
-    def columns(self) -> tuple[Column, ...]:
-        """Those of the effect; none of the constant."""
-        return self._columns
-
-    @property
-    def frequencies(self) -> IntArray:
-        """How many periods, for each numeric column, ``[J, n]``."""
-        return self._frequencies.copy()
-
-    @property
-    def functions(self) -> IntArray:
-        """Which function of each column every feature is a product of, ``[m, k]``."""
-        return self._functions.copy()
+        self.columns, self.frequencies = tuple(columns), frequencies
+        self.functions = _functions(columns, frequencies)
 
     @property
     def num_inducing(self) -> int:
         """The number of features."""
-        return len(self._functions)
-
-    @property
-    def shape(self) -> Shape:
-        """``(m, None, 1)``."""
-        return (self.num_inducing, None, 1)
+        return len(self.functions)
 
     def validate_columns(self, columns: Sequence[Column]) -> None:
         """:raises ValueError: If the effect is of other columns."""
-        if tuple(columns) != self._columns:
+        if tuple(columns) != self.columns:
             raise ValueError(
                 "kernel must have the columns and effects that the features were made for, found "
                 f"one with an effect of {len(columns)} others; build the features with "
@@ -142,7 +120,7 @@ class AdditiveFeatures(SumInducingVariables):
             )
         self._columns, self._effects = kernel.columns, kernel.effects
         of_effects = {e: self._checked(e, frequencies[e]) for e in self._effects}
-        sizes = [len(of) * self._atom_size(e) for e, of in of_effects.items()]
+        sizes = [len(of) * atom_size(kernel, e) for e, of in of_effects.items()]
         check_num_inducing("frequencies", 1 + sum(sizes), "features", allow_large=allow_large)
         blocks = [EffectFeatures([], np.zeros([1, 0], np.int64))]
         for effect, found in of_effects.items():
@@ -188,7 +166,7 @@ class AdditiveFeatures(SumInducingVariables):
     def frequencies(self) -> dict[Effect, IntArray]:
         """The numbers of periods in each numeric column, ``[J, n]``, for each effect."""
         pairs = zip(self._effects, self.of_effects[1:], strict=True)
-        return {effect: block.frequencies for effect, block in pairs}
+        return {effect: block.frequencies.copy() for effect, block in pairs}
 
     @property
     def of_effects(self) -> tuple[EffectFeatures, ...]:
@@ -204,14 +182,8 @@ class AdditiveFeatures(SumInducingVariables):
                 "with AdditiveFeatures.for_kernel(kernel, num_inducing)."
             )
 
-    def _numeric(self, effect: Effect) -> list[int]:
-        return [k for k in effect if self._columns[k].num_levels is None]
-
-    def _atom_size(self, effect: Effect) -> int:
-        return math.prod(self._columns[k].num_levels or 2 for k in effect)
-
     def _checked(self, effect: Effect, frequencies: Any) -> IntArray:
-        numeric = self._numeric(effect)
+        numeric = [k for k in effect if self._columns[k].num_levels is None]
         if not numeric:
             return np.zeros([1, 0], np.int64)
         if np.ndim(frequencies) == 0:

@@ -6,6 +6,7 @@ import abc
 from collections.abc import Sequence
 
 import gpflow
+from check_shapes import Shape
 from gpflow.inducing_variables import InducingVariables
 
 
@@ -22,6 +23,13 @@ class InterDomainInducingVariables(gpflow.inducing_variables.InducingVariables, 
     The class does not derive from :class:`gpflow.inducing_variables.InducingPoints`: subclasses
     would inherit its covariances (kernel values between points) without a warning.
     """
+
+    @property
+    def shape(self) -> Shape:
+        """``(M, None, 1)``: X may have more columns than the kernel sees, and what u belongs to
+        need not be in the space of X. M is None if only a graph knows it."""
+        size = self.num_inducing
+        return (size if isinstance(size, int) else None, None, 1)
 
 
 class DecomposedInducingVariables(InterDomainInducingVariables, abc.ABC):

@@ -5,15 +5,19 @@ from __future__ import annotations
 import gpflow
 import numpy as np
 import tensorflow as tf
-from check_shapes import Shape
 from gpflow.base import TensorType
+from scipy.stats import qmc
 
-from .._arguments import filled_matrix
+from .._arguments import filled_matrix, instance, integer
 from ..kernels import DecomposedKernel, HarmonizableComponent, HarmonizableMixture
-from ..sphere._typing import Array
-from ._frequency_selection import select_frequencies
+from ..kernels.spectral._algebra import densities
+from ..sphere._typing import Array, ComplexArray
 from .base import InterDomainInducingVariables
 from .sums import SumInducingVariables
+
+_CANDIDATES = 512
+_WIDTH = 3.0
+_RELATIVE_NUGGET = 1e-10
 
 
 class FourierFeatures(InterDomainInducingVariables):
@@ -69,9 +73,9 @@ class FourierFeatures(InterDomainInducingVariables):
         """
         if isinstance(kernel, DecomposedKernel):
             return SumInducingVariables(
-                [cls(select_frequencies(part, num_frequencies)) for part in kernel.kernels]
+                [cls(_select_frequencies(part, num_frequencies)) for part in kernel.kernels]
             )
-        return cls(select_frequencies(kernel, num_frequencies))
+        return cls(_select_frequencies(kernel, num_frequencies))
 
     @property
     def with_imaginary_part(self) -> tuple[int, ...]:
@@ -83,11 +87,6 @@ class FourierFeatures(InterDomainInducingVariables):
     def num_inducing(self) -> int:
         """The number M of real variables."""
         return int(self.frequencies.shape[0]) + len(self.with_imaginary_part)
-
-    @property
-    def shape(self) -> Shape:
-        """``(M, None, 1)``: X may have more columns, of which ``active_dims`` selects D."""
-        return (self.num_inducing, None, 1)
 
     def validate_kernel(self, kernel: HarmonizableComponent) -> tf.Tensor:
         """The frequencies as a tensor, after a check that they fit the kernel.
@@ -120,3 +119,68 @@ def _validate_distinct(frequencies: Array) -> None:
                         f"rows {second} and {first}, which are {relation}; pass one of the two, as "
                         "their inducing variables differ by a sign at most, and Kuu is singular."
                     )
+
+
+def _select_frequencies(kernel: HarmonizableComponent, num_frequencies: int) -> Array:
+    """Frequencies ``[m, D]``, picked one by one where most of the transform's variance is left."""
+    instance(
+        "kernel",
+        kernel,
+        HarmonizableComponent,
+        "a HarmonizableMixture or a HarmonizableComponent, which have Fourier transforms",
+        "pass HarmonizableMixture.from_data(X, Y, num_components, num_frequencies)",
+    )
+    candidates = _candidates(kernel)
+    count = len(candidates)
+    num_frequencies = integer("num_frequencies", num_frequencies, at_least=1, at_most=count)
+    same, opposite = _densities(kernel, candidates)
+    residual = np.block(
+        [
+            [(same + opposite).real, (opposite - same).imag],
+            [(same + opposite).imag, (same - opposite).real],
+        ]
+    )
+    residual /= np.max(np.diag(residual))
+    chosen: list[int] = []
+    for _ in range(num_frequencies):
+        variances = np.diag(residual)
+        left = variances[:count] + variances[count:]
+        left[chosen] = -np.inf
+        chosen.append(int(np.argmax(left)))
+        for row in (chosen[-1], count + chosen[-1]):
+            if residual[row, row] > _RELATIVE_NUGGET:
+                column = residual[:, row] / np.sqrt(residual[row, row])
+                residual = residual - np.outer(column, column)
+    selected: Array = candidates[chosen]
+    return selected
+
+
+def _densities(kernel: HarmonizableComponent, w: Array) -> tuple[ComplexArray, ComplexArray]:
+    """At (w, w') and at (w, -w'), for all pairs."""
+    w = tf.constant(w, gpflow.default_float())
+    found = densities(kernel.tensors(), w, w)
+    same, opposite = (part.numpy().astype(complex) for part in found[:2])
+    if found.same_imaginary is not None and found.opposite_imaginary is not None:
+        same.imag = found.same_imaginary.numpy()
+        opposite.imag = found.opposite_imaginary.numpy()
+    return same, opposite
+
+
+def _candidates(kernel: HarmonizableComponent) -> Array:
+    """A box about each frequency of the kernel, as wide as its density, in the half space that
+    holds one of w and -w; and zero."""
+    component = kernel.tensors()
+    deviations = np.sqrt(np.diag(component.excess + component.envelope / 4))
+    centres = component.frequencies.numpy()
+    per_centre = max(1, _CANDIDATES // len(centres))
+    if kernel.dimension == 1:
+        unit = np.linspace(-1, 1, per_centre + 1)[:, None]
+    else:
+        unit = 2 * qmc.Halton(kernel.dimension, scramble=False).random(per_centre) - 1
+    boxes = [centre + _WIDTH * deviations * unit for centre in centres]
+    points = np.concatenate([np.zeros([1, kernel.dimension]), *boxes])
+    leading = points[np.arange(len(points)), np.argmax(points != 0, axis=1)]
+    points = np.where(leading[:, None] < 0, -points, points)
+    scale = np.max(np.abs(points))
+    distinct: Array = scale * np.unique((points / scale).round(12), axis=0)
+    return distinct

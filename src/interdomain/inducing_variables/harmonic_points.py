@@ -7,7 +7,6 @@ from collections.abc import Sequence
 import gpflow
 import numpy as np
 import tensorflow as tf
-from check_shapes import Shape
 from gpflow.base import TensorType
 
 from .._arguments import (
@@ -20,8 +19,11 @@ from .._arguments import (
 from ..kernels import HarmonicKernel
 from ..kernels._clustering import k_means, sample_rows, where_it_lives
 from ..sphere._typing import Array
-from ._orbit_folding import fold_orbits
+from ..transforms import CyclicTransform
 from .base import DecomposedInducingVariables, InterDomainInducingVariables
+
+_MAX_IMAGES = 10_000
+"""Images that are compared at a time."""
 
 
 class ComponentInducingPoints(InterDomainInducingVariables):
@@ -43,12 +45,6 @@ class ComponentInducingPoints(InterDomainInducingVariables):
     def num_inducing(self) -> tf.Tensor | int:
         """The number of inducing variables, ``multiplicity * m``."""
         return self.multiplicity * (self.Z.shape[0] or tf.shape(self.Z)[0])
-
-    @property
-    def shape(self) -> Shape:
-        """``(multiplicity * m, None, 1)``: patches, for example, are not in the space of X."""
-        size = self.Z.shape[0]
-        return (None if size is None else self.multiplicity * size, None, 1)
 
     def points(self, components: Sequence[int]) -> tf.Tensor:
         """The points of this one component, ``[1, m, D]``."""
@@ -146,12 +142,10 @@ class HarmonicInducingPoints(DecomposedInducingVariables):
         """
         _harmonic(kernel)
         multiplicities = kernel.multiplicities if complete else None
-        points = cls(
-            Z,
-            num_components=_num_components(Z, kernel),
-            multiplicities=multiplicities,
-            name=name,
-        )
+        # Where Z leaves it open; what Z has is compared later.
+        rank = finite_array("Z", Z, (2, 3), "[T, m, D], or [m, D] to share the points").ndim
+        count = kernel.num_components if rank == 2 else None
+        points = cls(Z, num_components=count, multiplicities=multiplicities, name=name)
         points.validate_kernel(kernel)
         return points
 
@@ -227,11 +221,6 @@ class HarmonicInducingPoints(DecomposedInducingVariables):
         return sum(self.multiplicities) * self.num_points
 
     @property
-    def shape(self) -> Shape:
-        """``(num_inducing, None, 1)``: patches, for example, are not in the space of X."""
-        return (self.num_inducing, None, 1)
-
-    @property
     def inducing_variables(self) -> tuple[ComponentInducingPoints, ...]:
         """One block for each component: views made on demand that share the parameters."""
         return tuple(
@@ -287,15 +276,27 @@ class HarmonicInducingPoints(DecomposedInducingVariables):
             )
 
 
+def fold_orbits(transform: CyclicTransform, X: Array, *, seed: int = 0) -> Array:
+    """Each row replaced by the image under the group that is nearest to one row of the data.
+
+    :param transform: The group; its elements keep distances.
+    :param X: ``[N, D]``.
+    :param seed: Chooses the row that images are to be near to.
+    :return: ``[N, D]``; rows that are images of each other become equal.
+    """
+    reference = X[np.random.default_rng(seed).integers(len(X))]
+    rows = max(1, _MAX_IMAGES // transform.order)
+    folded = []
+    for start in range(0, len(X), rows):
+        images = transform.orbit(X[start : start + rows]).numpy()
+        nearest = np.argmin(np.sum(np.square(images - reference), axis=-1), axis=0)
+        folded.append(images[nearest, np.arange(images.shape[1])])
+    return np.concatenate(folded)
+
+
 def _harmonic(kernel: HarmonicKernel) -> None:
     remedy = "pass interdomain.kernels.HarmonicKernel(base_kernel, transforms)"
     instance("kernel", kernel, HarmonicKernel, "a HarmonicKernel", remedy)
-
-
-def _num_components(Z: TensorType | Sequence[TensorType], kernel: HarmonicKernel) -> int | None:
-    """The kernel's number, where Z leaves it open; what Z has is compared later."""
-    rank = finite_array("Z", Z, (2, 3), "[T, m, D], or [m, D] to share the points").ndim
-    return kernel.num_components if rank == 2 else None
 
 
 def _validate_multiplicities(

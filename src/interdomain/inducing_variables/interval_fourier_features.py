@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import gpflow
 import numpy as np
-from check_shapes import Shape
 from gpflow.base import TensorType
 
 from .._arguments import check_num_inducing, finite_array, integer, number
@@ -129,11 +128,6 @@ class IntervalFourierFeatures(InterDomainInducingVariables):
     def num_inducing(self) -> int:
         """The number ``M = 2 num_frequencies + 1`` of features."""
         return 2 * self.num_frequencies + 1
-
-    @property
-    def shape(self) -> Shape:
-        """``(M, None, 1)``: X may have more columns, of which ``active_dims`` selects one."""
-        return (self.num_inducing, None, 1)
 
     def validate_kernel(self, kernel: gpflow.kernels.Stationary) -> None:
         """:raises ValueError: If the kernel has several lengthscales."""

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from check_shapes import Shape
 from gpflow.base import TensorType
 
 from .._arguments import check_num_inducing, finite_array, instance, integer
@@ -143,12 +142,6 @@ class PeriodicFourierFeatures(InterDomainInducingVariables):
     def num_inducing(self) -> int:
         """The number M of features."""
         return len(self.functions)
-
-    @property
-    def shape(self) -> Shape:
-        """``(M, None, 1)``: X may have more columns, of which ``active_dims`` selects those of the
-        box."""
-        return (self.num_inducing, None, 1)
 
     def validate_kernel(self, kernel: Periodized) -> None:
         """:raises ValueError: If the kernel has another box."""

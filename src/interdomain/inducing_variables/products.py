@@ -9,7 +9,6 @@ from typing import Any
 
 import numpy as np
 import tensorflow as tf
-from check_shapes import Shape
 from gpflow.inducing_variables import InducingVariables
 from gpflow.kernels import Kernel, Product
 from gpflow.utilities import Dispatcher
@@ -189,12 +188,6 @@ class ProductInducingVariables(InterDomainInducingVariables):
             return len(self._members)
         sizes = [num_inducing(factor) for factor in self.inducing_variables]
         return reduce(lambda product, size: product * size, sizes)
-
-    @property
-    def shape(self) -> Shape:
-        """``(M, None, 1)``: the factors may live in different spaces."""
-        size = self.num_inducing
-        return (size if isinstance(size, int) else None, None, 1)
 
     def pairs(self, kernel: Product) -> list[tuple[InducingVariables, Kernel]]:
         """Pairs of an inducing variable and its factor of the kernel.

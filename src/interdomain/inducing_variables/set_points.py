@@ -8,7 +8,6 @@ from typing import Literal
 import gpflow
 import numpy as np
 import tensorflow as tf
-from check_shapes import Shape
 from gpflow.base import TensorType
 
 from .._arguments import choice, filled_matrix, instance, integer
@@ -35,11 +34,6 @@ class SetInducingVariables(InterDomainInducingVariables, abc.ABC):
     def num_inducing(self) -> tf.Tensor | int:
         """The number M of inducing variables."""
         return self.Z.shape[0] or tf.shape(self.Z)[0]
-
-    @property
-    def shape(self) -> Shape:
-        """``(M, None, 1)``: they are not in the space of X."""
-        return (self.Z.shape[0], None, 1)
 
     def points(self, kernel: SetKernel) -> tf.Tensor:
         """z ``[M, E]``, for the kernel they are used with.

@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 import tensorflow as tf
-from check_shapes import Shape
 from gpflow.base import TensorType
 
 from .._arguments import (
@@ -289,12 +288,6 @@ class SphericalHarmonics(InterDomainInducingVariables):
     def num_inducing(self) -> int:
         """The number M of harmonics."""
         return sum(self.multiplicities)
-
-    @property
-    def shape(self) -> Shape:
-        """``(M, None, 1)``: X may have any number of columns; ``active_dims`` selects some of them.
-        ``Kuf`` checks their number: one fewer than ``dimension`` if they are lifted."""
-        return (self.num_inducing, None, 1)
 
     def validate_kernel(self, kernel: ZonalKernel) -> None:
         """Check that every degree carries variance under the kernel.

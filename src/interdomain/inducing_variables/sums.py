@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import tensorflow as tf
-from check_shapes import Shape
 from gpflow.inducing_variables import InducingVariables
 
 from .._arguments import items
 from .base import DecomposedInducingVariables
+from .multioutput import num_inducing
 
 
 class SumInducingVariables(DecomposedInducingVariables):
@@ -66,17 +66,4 @@ class SumInducingVariables(DecomposedInducingVariables):
     @property
     def num_inducing(self) -> tf.Tensor | int:
         """The number M of inducing variables in all blocks."""
-        return sum(block.num_inducing for block in self.inducing_variables if block is not None)
-
-    @property
-    def shape(self) -> Shape:
-        """``(M, None, 1)``: the blocks may live in different spaces."""
-        total = 0
-        for block in self.inducing_variables:
-            if block is None:
-                continue
-            size = block.shape[0] if block.shape else None
-            if size is None:
-                return (None, None, 1)
-            total += size
-        return (total, None, 1)
+        return sum(num_inducing(block) for block in self.inducing_variables if block is not None)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -16,7 +15,7 @@ from gpflow.utilities import positive
 from .._arguments import boolean, instance, integer, items
 from ..inducing_variables import AdditiveFeatures
 from ..kernels import Additive, FiniteRank
-from ..kernels.additive.largest import largest_orders
+from ..kernels.additive.largest import atom_size, largest_orders
 from ..models import StructuredSGPR
 from ..regression.rows import MISSING
 from ..training.loop import fit, fit_quietly
@@ -251,8 +250,8 @@ def _same_columns(kernel: Additive, effects: Sequence[Any]) -> Additive:
 
 def _first_size(kernel: Additive, num_inducing: int) -> int:
     """How many features the first model has, to which pairs are added later."""
-    least = 1 + sum(_wave(kernel, effect) for effect in kernel.effects)
-    enough = 1 + sum(_FREQUENCIES * _wave(kernel, effect) for effect in kernel.effects)
+    least = 1 + sum(atom_size(kernel, effect) for effect in kernel.effects)
+    enough = 1 + sum(_FREQUENCIES * atom_size(kernel, effect) for effect in kernel.effects)
     return max(min(enough, num_inducing // 2), min(least, num_inducing))
 
 
@@ -302,11 +301,6 @@ def _features_for(kernel: Additive, num_inducing: int, highest: Sequence[int]) -
         kernel, num_inducing, at_least=dict.fromkeys(main, each), highest=highest
     )
     return AdditiveFeatures(kernel, orders)
-
-
-def _wave(kernel: Additive, effect: Effect) -> int:
-    """The number of features of a wave."""
-    return math.prod(kernel.columns[column].num_levels or 2 for column in effect)
 
 
 def _in_units(value: Any, unit: float, lower: float | None = None) -> gpflow.Parameter:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import operator
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
@@ -36,8 +37,7 @@ def largest_orders(
     of_effects = kernel.variances.numpy()
     of_waves = kernel.wave_variances(max(num_features // 2, 1)).numpy()
     for effect, variance in zip(kernel.effects, of_effects, strict=True):
-        columns = [kernel.columns[k] for k in effect]
-        sizes[effect] = math.prod(column.num_levels or 2 for column in columns)
+        sizes[effect] = atom_size(kernel, effect)
         candidates[effect], shares[effect] = _candidates(
             kernel, effect, max(num_features // sizes[effect], 1), highest, variance, of_waves
         )
@@ -59,7 +59,7 @@ def largest_orders(
             for number, share in enumerate(of)
             if number
         ),
-        key=_first,
+        key=operator.itemgetter(0, 1),
     )
     for _, _, effect in order:
         if sizes[effect] <= left:
@@ -68,8 +68,9 @@ def largest_orders(
     return {effect: candidates[effect][: taken[effect]] for effect in kernel.effects}
 
 
-def _first(entry: tuple[bool, float, Effect]) -> tuple[bool, float]:
-    return entry[:2]
+def atom_size(kernel: Additive, effect: Effect) -> int:
+    """The number of features of a wave of an effect."""
+    return math.prod(kernel.columns[k].num_levels or 2 for k in effect)
 
 
 def _candidates(
