@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import gpflow
@@ -132,16 +131,12 @@ def Kuf_in_domain_sum(
     return tf.concat([Kuf_in_domain(block, summand, X) for block, summand in blocks], axis=0)
 
 
-@dataclass(frozen=True)
-class Box:
+class Box(NamedTuple):
     """The domain of one block, in columns of X.
 
     :ivar kind: The class of the inducing variable.
     :ivar columns: The columns that it is about, ``[D]``.
-    :ivar lower: ``[D]``.
-    :ivar upper: ``[D]``.
-    :ivar repeats: As of :class:`Domain`.
-    :ivar remedy: As of :class:`Domain`.
+    :ivar lower: ``[D]``; the rest is as of :class:`Domain`.
     """
 
     kind: type
@@ -235,8 +230,7 @@ class Complaint(NamedTuple):
         :param total: The number of all.
         :param rows: What they are called.
         """
-        found: list[str] = []
-        remedies: list[str] = []
+        found: dict[str, str] = {}  # each once: latent GPs may have the same
         for box in boxes:
             low, high = extent.low[box.columns], extent.high[box.columns]
             below = _as_computed(low) < _as_computed(box.lower)
@@ -245,15 +239,11 @@ class Complaint(NamedTuple):
                 f"column {box.columns[k]} goes from {low[k]:.10g} to {high[k]:.10g}"
                 for k in np.flatnonzero(below | above)
             ]
-            text = f"{box}: {', '.join(ranges)}"
-            if ranges and text not in found:  # latent GPs may have the same
-                remedies.append(box.remedy)
-                found.append(text)
+            if ranges:
+                found.setdefault(f"{box}: {', '.join(ranges)}", box.remedy)
         verb = "is" if count == 1 else "are"
-        return cls(
-            f"{count} of {total} {rows} {verb} outside of {'; and of '.join(found)}",
-            remedies[0],
-        )
+        what = f"{count} of {total} {rows} {verb} outside of {'; and of '.join(found)}"
+        return cls(what, next(iter(found.values())))
 
 
 def _as_computed(values: Any) -> Array:
