@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
+import interdomain as idm
 from interdomain.sampling import sample_functions
 from tests.conformance.cases import CASES, Case
 from tests.conformance.helpers import make_inputs, make_svgp
@@ -42,6 +43,20 @@ def test_moments_are_those_of_the_posterior(name: str, q: dict[str, bool]) -> No
     model, X = make_svgp(case, **q), make_inputs(case, 4)
     functions = sample_functions(model, NUM_SAMPLES, num_features=6, seed=3)
     assert_moments(functions, X, *model.predict_f(X, full_cov=True))
+
+
+def test_of_other_priors_there_are_functions_of_the_features() -> None:
+    """As the message says."""
+    names = {"box-two-columns", "effects", "fourier-features", "product-of-features"}
+    cases = [case for case in CASES if case.name in names]
+    assert len(cases) == len(names)
+    for case in cases:
+        (kernel, features), likelihood = case.build(), gpflow.likelihoods.Gaussian()
+        with pytest.raises(ValueError, match="kernel must be .*wrap it with its features in a Fin"):
+            sample_functions(gpflow.models.SVGP(kernel, likelihood, features), 2)
+        model = gpflow.models.SVGP(idm.kernels.FiniteRank(kernel, features), likelihood, features)
+        values = sample_functions(model, 3, seed=1)(make_inputs(case, 4))
+        assert values.shape == (3, 4, 1) and np.all(np.isfinite(values))
 
 
 @pytest.mark.parametrize(

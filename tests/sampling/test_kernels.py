@@ -123,9 +123,6 @@ def test_kernels_without_features_are_refused() -> None:
         gpflow.kernels.Polynomial(2),
         gpflow.kernels.Linear() * SE(),
         gpflow.kernels.ChangePoints([SE(), M32()], [0.0]),
-        idm.kernels.Periodized(SE(), -2.0, 2.0),
-        idm.kernels.Additive([idm.kernels.NumericColumn([-2, 2])], ["main"]),
-        idm.kernels.HarmonizableComponent([[0.5]], envelope=0.1, lag=0.05),
     ]
     for kernel in kernels:
         with pytest.raises(
