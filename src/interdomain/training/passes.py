@@ -276,20 +276,23 @@ class Passes:
     def _step(self) -> None:
         """A step from the best point: of q to the tangent sites, and of the parameters."""
         best, result, share = self.best.sites, self.best.result, self._share
-        # Sites of negative precision may leave no Gaussian. Without them the way is safer and no
-        # longer while the optimum is far, but it ends elsewhere.
+        clipped = best.mixed(result.clipped, share)
         # Sites of negative precision may leave no Gaussian. Without them the way is safer and no
         # longer while the optimum is far, but it ends elsewhere.
         self._exact = self._near or result.sites is result.clipped
-        self._model.assign_sites(best.mixed(result.sites if self._exact else result.clipped, share))
+        self._model.assign_sites(best.mixed(result.sites, share) if self._exact else clipped)
+        if not self._model.has_q():
+            self._exact = False
+            self._model.assign_sites(clipped)
         trains = self._settled and self._steps > 0
         if trains and share > _NO_TRAINING:
             self._newton(result)
             if len(self._variables) > len(self._of_likelihood):
                 train(self._model, self._steps, share=share, options=self._options)
-        if self._exact and not self._model.has_q():
-            self._exact = False
-            self._model.assign_sites(best.mixed(result.clipped, share))
+            if not self._model.has_q():
+                self._exact = False
+                self._go_back()
+                self._model.assign_sites(clipped)
         self._exact = self._exact and (trains or not self._steps)
 
     def _newton(self, result: PassResult) -> None:
