@@ -22,12 +22,12 @@ from ..covariances.columns import check_inputs
 from ..regression.bound import root_of
 from ..regression.features import Features
 from ..regression.provider import RowsProvider
+from ..regression.rows import Rows
 from ..regression.sums import differing_parameter
+from ..sites.algebra import Prior, Sites, kl_divergence, log_normaliser, whitened_q
+from ..sites.rows import NotFiniteError, SiteContributions, WhitenedQ
 from ..sphere._typing import Array
-from ..streaming.site_contributions import NotFiniteError, SiteContributions, WhitenedQ
-from ..streaming.site_sums import SiteContent, SiteStatistics
 from .rows_model import RowsModel, checked_features, settings_of_rows, warn_of_rows
-from .sites import Prior, Sites, kl_divergence, log_normaliser, whitened_q
 
 
 class PassResult(NamedTuple):
@@ -243,11 +243,21 @@ class CollapsedSVGP(RowsModel):
             self._site_contributions = known
         return known
 
-    def _content(self) -> SiteContent:
-        q = WhitenedQ(*self._whitened_q())
-        check = functools.partial(check_targets, self.likelihood)
-        told = functools.partial(self._provider.warn_of, self._features)
-        return SiteContent(self._contributions(), q, check, told)
+    def _sums(self, others: Rows | None = None) -> dict[str, Array]:
+        """The sums over the sites of the rows at the present q, and "num_rows".
+
+        :param others: Rows to take in place of the model's.
+        :raises NotFiniteError: If a site is not finite.
+        """
+        q, of_rows, features = WhitenedQ(*self._whitened_q()), self._contributions(), self._features
+
+        def of_batch(X: Array, Y: Array) -> dict[str, Array]:
+            self._provider.warn_of(features, X, Y)
+            check_targets(self.likelihood, Y)
+            return {**of_rows.sums(X, Y, q), "num_rows": np.asarray(float(len(X)))}
+
+        with tf.init_scope():  # gradient tapes of the caller would keep every batch
+            return self._provider.sums_of(of_batch, features.boxes, others)
 
     def pass_over_data(self) -> PassResult:
         """The bound at the present q and parameters, and the sites there.
@@ -255,40 +265,33 @@ class CollapsedSVGP(RowsModel):
         This takes a pass over the rows if anything has changed since the last one.
         """
         state = self._state()
-        if self._last is not None and _same(self._last[0], state):
-            return self._last[1]
-        content = self._content()
-        try:
-            statistics: SiteStatistics = self._provider.total(content.take)
-        except NotFiniteError:
-            none = np.zeros(self._contributions().num_parameters)
-            result = PassResult(
-                -np.inf, self.sites, self.sites, none, np.outer(none, none), -np.inf
-            )
-        else:
-            self._num_data = statistics.num_rows
-            result = self._result(statistics)
-        self._last = state, result
-        return result
+        if self._last is None or not _same(self._last[0], state):
+            self._last = state, self._pass()
+        return self._last[1]
 
     def _state(self) -> list[Any]:
         """Everything that the result of a pass depends on."""
         sites = self.sites  # which makes the features, if there are none yet
         return [self._provider.version, *(p.numpy() for p in self.parameters), *sites]
 
-    def _result(self, statistics: SiteStatistics) -> PassResult:
-        parts = statistics.parts
-        clipped = Sites.of(parts, negative=False)
-        sites = Sites.of(parts, negative=True) if "negative_precisions" in parts else clipped
+    def _pass(self) -> PassResult:
+        try:
+            sums = self._sums()
+        except NotFiniteError:
+            none = np.zeros(self._contributions().num_parameters)
+            return PassResult(-np.inf, self.sites, self.sites, none, np.outer(none, none), -np.inf)
+        self._num_data = int(sums["num_rows"])
+        clipped = Sites.of(sums, negative=False)
+        sites = Sites.of(sums, negative=True) if "negative_precisions" in sums else clipped
         kl = kl_divergence(*whitened_q(self._prior(), self._present_sites()))
-        expectations = float(parts["expectations"])
+        expectations = float(sums["expectations"])
         return PassResult(
             expectations - float(kl),
             sites,
             clipped,
-            parts["slopes"],
-            parts["curvatures"],
-            expectations / max(statistics.num_rows, 1),
+            sums["slopes"],
+            sums["curvatures"],
+            expectations / max(self._num_data, 1),
         )
 
     def extend(self, data: Any) -> None:
@@ -313,19 +316,18 @@ class CollapsedSVGP(RowsModel):
 
     def _change(self, data: Any, sign: int) -> None:
         rows = self._provider.others(data)
-        statistics = self._content().take(rows)
-        before = self.sites
-        self.assign_sites(before.plus(Sites.of(statistics.parts, negative=True), sign))
+        sums, before = self._sums(rows), self.sites
+        self.assign_sites(before.plus(Sites.of(sums, negative=True), sign))
         if not self.has_q():
             self.assign_sites(before)
             raise ValueError(
-                f"data: {statistics.num_rows} rows cannot be taken away, or added, in one step: "
+                f"data: {int(sums['num_rows'])} rows cannot be taken away, or added, in one step: "
                 "what they leave is no Gaussian q; pass rows that are among the model's, fewer of "
                 "them at a time."
             )
         self._provider.join(rows, sign)
         if self._num_data is not None:
-            self._num_data += sign * statistics.num_rows
+            self._num_data += sign * int(sums["num_rows"])
 
     def has_q(self) -> bool:
         """Whether the prior and the present sites make a Gaussian: sites of negative precision may

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -11,6 +11,7 @@ from gpflow.inducing_variables import InducingVariables
 from gpflow.kernels import Kernel
 from gpflow.mean_functions import MeanFunction
 
+from ..covariances.domains import Box
 from ..sphere._typing import Array
 from .features import Features
 from .rows import Rows, draw_rows
@@ -145,19 +146,27 @@ class RowsProvider:
             )
         return draw_rows([rows for rows, _ in self._rows], size, seed)
 
-    def sums_of(self, function: Callable[[Array, Array], Mapping[str, Array]]) -> dict[str, Array]:
+    def sums_of(
+        self,
+        function: Callable[[Array, Array], Mapping[str, Array]],
+        boxes: Sequence[Box] = (),
+        others: Rows | None = None,
+    ) -> dict[str, Array]:
         """Sums over all rows of named arrays that a function returns for a batch.
 
+        :param boxes: Where the rows have to be.
+        :param others: Rows to take in place of these.
         :raises ValueError: If the rows are not available.
         """
-        if not self.rows_at_hand:
+        signed = self._rows if others is None else ((others, 1),)
+        if not signed:
             raise ValueError(
                 "data: the model was built from SufficientStatistics, and its rows are needed; "
                 "build it from the rows."
             )
         total: dict[str, Array] = {}
-        for rows, sign in self._rows:
-            for batch in rows.batches():
+        for rows, sign in signed:
+            for batch in rows.batches(boxes):
                 for name, array in function(*batch).items():
                     total[name] = total.get(name, np.zeros_like(array)) + sign * array
         return total

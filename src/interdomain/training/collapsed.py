@@ -15,8 +15,8 @@ from tqdm import tqdm
 from .._arguments import integer, number
 from ..choosing import Choice, Trials, choose_features
 from ..models import CollapsedSVGP
+from ..sites.expectations import how_expected
 from ..sphere._typing import Array
-from ..streaming.expectations import how_expected
 from .passes import CollapsedReason, Passes, frozen
 from .recipes import check_recipe
 from .separation import warn_of_separation

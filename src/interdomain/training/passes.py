@@ -14,7 +14,7 @@ import tensorflow as tf
 
 from ..models import CollapsedSVGP
 from ..models.collapsed_svgp import PassResult
-from ..models.sites import Sites
+from ..sites.algebra import Sites
 from ..sphere._typing import Array
 from .checkpoints import Checkpoints
 from .loop import fit_quietly

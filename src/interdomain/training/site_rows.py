@@ -13,8 +13,8 @@ from check_shapes import check_shapes
 
 from ..covariances.pairs import Block
 from ..models import CollapsedSVGP
-from ..models.sites import Sites, log_normaliser, whitened_q
 from ..regression.residuals import OfBatch, Residuals
+from ..sites.algebra import Sites, log_normaliser, whitened_q
 from ..sphere._typing import Array
 from .passes import train
 
@@ -106,7 +106,7 @@ class RowsWithSites(CollapsedSVGP):
     def _first_sites(self) -> Sites:
         """Those of the rows, summed with new features or with parameters of features that have
         changed."""
-        return Sites(*(np.asarray(part) for part in self._sums()))
+        return Sites(*(np.asarray(part) for part in self._of_present_features()))
 
     def _traced_state(self) -> Any:
         return super()._traced_state(), tuple(self._features.trainable())
@@ -118,10 +118,10 @@ class RowsWithSites(CollapsedSVGP):
         """As of the base class; features may depend on what is trained."""
         if not self._features.trainable():
             return super().log_normaliser()
-        value = log_normaliser(self._prior(), self._sums(), gram_gradient=True)
+        value = log_normaliser(self._prior(), self._of_present_features(), gram_gradient=True)
         return tf.cast(value, gpflow.default_float())
 
-    def _sums(self) -> Sites:
+    def _of_present_features(self) -> Sites:
         """The sums over the sites of the rows for the present features."""
         features = self._features
         X: Any = tf.constant(self._rows[0], gpflow.default_float())
@@ -139,7 +139,7 @@ class RowsWithSites(CollapsedSVGP):
         """What q of the sites leaves of them, to compare features with that are not in it."""
         self._settle()
         features, dtype, prior = self._features, gpflow.default_float(), self._prior()
-        mean, root = whitened_q(prior, self._sums())
+        mean, root = whitened_q(prior, self._of_present_features())
         precisions, shifts = (np.asarray(part).T for part in self._of_rows)
         X: Array = np.asarray(self._rows[0], dtype)
         if features.mean.residual:  # the sites are those of what the mean function leaves

@@ -12,7 +12,7 @@ from gpflow.likelihoods import Likelihood
 
 from .._targets import check_number_of_targets, targets_type
 from ..covariances.columns import check_inputs
-from ..streaming.expectations import not_finite_alone
+from ..sites.expectations import not_finite_alone
 
 
 def check_columns(model: Any, columns: Sequence[int | None]) -> None:

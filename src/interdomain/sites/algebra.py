@@ -51,7 +51,7 @@ class Sites(NamedTuple):
     def of(cls, parts: Mapping[str, Array], *, negative: bool) -> Sites:
         """Sites from the sums of a pass.
 
-        :param parts: See :meth:`interdomain.streaming.site_contributions.SiteContributions.sums`.
+        :param parts: See :meth:`interdomain.sites.rows.SiteContributions.sums`.
         :param negative: Whether sites of a negative precision keep it; else it is zero.
         """
         if not negative:

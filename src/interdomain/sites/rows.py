@@ -13,7 +13,7 @@ that a model can leave them out.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 import gpflow
@@ -23,7 +23,6 @@ from gpflow.likelihoods import Likelihood
 
 from .._tracing import Traced
 from ..covariances import Kuu_operator
-from ..covariances.domains import Box
 from ..linalg import square_root
 from ..regression.features import Features
 from ..sphere._typing import Array
@@ -111,9 +110,10 @@ def variances_of_q(root: Array, whitened: Array) -> Array:
 class SiteContributions:
     """The sites of rows at a q, compiled once for all values of q and of the parameters.
 
-    :param features: Of the rows; its "outputs" are the L latent GPs.
-    :param num_targets: Columns of Y.
+    :param features: The features of the rows; its "outputs" are the L latent GPs.
+    :param num_targets: The number of columns of Y.
     :param targets_type: What Y is converted to.
+    :ivar num_parameters: The number P of trainable numbers of the likelihood.
     """
 
     def __init__(
@@ -125,14 +125,10 @@ class SiteContributions:
     ) -> None:
         self.features, self.likelihood = features, likelihood
         self._targets_type = targets_type
-        self.parameters = {
-            path: parameter
-            for path, parameter in gpflow.utilities.parameter_dict(likelihood).items()
-            if parameter.trainable
-        }
-        num_parameters = sum(int(tf.size(p.unconstrained_variable)) for p in self._variables)
+        self._parameters = likelihood.trainable_parameters
+        self._variables = [parameter.unconstrained_variable for parameter in self._parameters]
+        self.num_parameters = sum(int(tf.size(variable)) for variable in self._variables)
         num_latents = features.num_outputs
-        self.num_parameters = num_parameters
         size, dtype = features.num_inducing, gpflow.default_float()
         X_spec = tf.TensorSpec([None, features.num_columns], dtype)
         of_rows = tf.TensorSpec([None, num_latents], dtype)
@@ -162,32 +158,22 @@ class SiteContributions:
         for traced in (self._features_of_rows, self._sites):
             traced.concrete_function()
 
-    @property
-    def _variables(self) -> Sequence[gpflow.Parameter]:
-        return list(self.parameters.values())
-
-    @property
-    def boxes(self) -> Sequence[Box]:
-        """Where the rows have to be."""
-        return self.features.boxes
-
     def is_current(self, features: Features, likelihood: Likelihood) -> bool:
         """Whether this was made of these, with the parameters that are trainable now."""
         return (
             self.features is features
             and self.likelihood is likelihood
-            and [id(p) for p in self._variables] == [id(p) for p in likelihood.trainable_parameters]
+            and [id(p) for p in self._parameters]
+            == [id(p) for p in likelihood.trainable_parameters]
         )
-
-    def moments(self, X: Array, q: WhitenedQ) -> tuple[Array, Array]:
-        """Mean and variance of f at rows, ``[n, L]``."""
-        found, variance = self._moments(tf.constant(X, gpflow.default_float()), q)
-        return np.asarray(found.mean), variance
 
     def evaluate(self, X: Array, Y: Array, q: WhitenedQ) -> RowSites:
         """The sites of the rows at q, and their sums."""
         X, Y = tf.constant(X, gpflow.default_float()), tf.cast(Y, self._targets_type)
-        found, variance = self._moments(X, q)
+        found = RowFeatures(*self._features_of_rows(X, q.mean))
+        variance = np.maximum(np.asarray(found.left), 0.0)[:, None] + variances_of_q(
+            np.asarray(q.root), np.asarray(found.whitened)
+        )
         *of_rows, sums = self._sites(X, Y, found, tf.constant(variance))
         precisions, negative, shifts = (np.asarray(part) for part in of_rows)
         sums = {name: part.numpy() for name, part in sums.items()}
@@ -200,19 +186,14 @@ class SiteContributions:
         :raises NotFiniteError: If a site is not finite.
         """
         sites = self.evaluate(X, Y, q)
-        sums = {**sites.sums, "precisions": _weighted_products(sites.stacked, sites.precisions)}
-        if np.any(sites.negative):
-            negative = _weighted_products(sites.stacked, -sites.negative)
-            sums["negative_precisions"] = -negative
+        with np.errstate(over="ignore", invalid="ignore"):  # of a q that is far off
+            sums = {**sites.sums, "precisions": _weighted_products(sites.stacked, sites.precisions)}
+            if np.any(sites.negative):
+                negative = _weighted_products(sites.stacked, -sites.negative)
+                sums["negative_precisions"] = -negative
         if not all(np.all(np.isfinite(part)) for part in sums.values()):
             raise NotFiniteError
         return sums
-
-    def _moments(self, X: tf.Tensor, q: WhitenedQ) -> tuple[RowFeatures, Array]:
-        """What is known of rows, and the variance of f at q, ``[n, L]``."""
-        found = RowFeatures(*self._features_of_rows(X, q.mean))
-        known = variances_of_q(np.asarray(q.root), np.asarray(found.whitened))
-        return found, np.maximum(np.asarray(found.left), 0.0)[:, None] + known
 
     def _features_of(self, X: tf.Tensor, q_mean: tf.Tensor) -> tuple[tf.Tensor, ...]:
         """:class:`RowFeatures` of rows, at the mean of q."""
@@ -240,24 +221,20 @@ class SiteContributions:
     ) -> tuple[Any, ...]:
         """What follows ``stacked`` in :class:`RowSites`."""
         stacked, terms, mean, offset = found.stacked, found.terms, found.mean, found.offset
-        variables = [p.unconstrained_variable for p in self._variables]
+        variables, zero = self._variables, tf.UnconnectedGradients.ZERO
         with tf.GradientTape(persistent=True) as outer:
             with tf.GradientTape(watch_accessed_variables=False) as tape:
                 tape.watch([mean, variance, *variables])
                 total = tf.reduce_sum(expectations(self.likelihood, X, mean, variance, Y))
             to_mean, to_variance, *to_parameters = tape.gradient(
-                total,
-                [mean, variance, *variables],
-                unconnected_gradients=tf.UnconnectedGradients.ZERO,
+                total, [mean, variance, *variables], unconnected_gradients=zero
             )
             slopes = [tf.reshape(tf.convert_to_tensor(g), [-1]) for g in to_parameters]
             numbers = [number for slope in slopes for number in tf.unstack(slope)]
         curvatures = [
             tf.reshape(tf.convert_to_tensor(row), [-1])
             for number in numbers
-            for row in outer.gradient(
-                number, variables, unconnected_gradients=tf.UnconnectedGradients.ZERO
-            )
+            for row in outer.gradient(number, variables, unconnected_gradients=zero)
         ]
         del outer
         beta = -2 * to_variance

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from interdomain.streaming.site_contributions import variances_of_q
+from interdomain.sites.rows import variances_of_q
 
 
 def test_variances_in_blocks_of_a_triangle() -> None:

@@ -13,11 +13,11 @@ import tensorflow_probability as tfp
 from gpflow.likelihoods import Bernoulli, Gaussian, MultiClass, Poisson, Softmax, StudentT
 
 import interdomain as idm
-from interdomain.streaming.expectations import how_expected
+from interdomain.sites.expectations import how_expected
 from interdomain.training import fit_collapsed
 from interdomain.training.passes import Passes, train
 from interdomain.training.separation import warn_of_separation
-from tests.models.test_collapsed_svgp import TARGETS, X, harmonics, model_of
+from tests.sites.test_collapsed_svgp import TARGETS, X, harmonics, model_of
 
 
 def minimise(svgp: gpflow.models.SVGP, data: Any) -> None:

@@ -1,1 +1,0 @@
-"""Sums over rows of sites, for :class:`interdomain.models.CollapsedSVGP`."""
