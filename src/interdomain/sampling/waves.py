@@ -112,11 +112,6 @@ def _unit_frequencies(
     """
     if isinstance(kernel, Cosine):
         return np.full((*shape, num_columns), 2 * np.pi), 1.0
-    if isinstance(kernel, Exponential):  # a Matern-1/2 kernel of twice the lengthscale
-        frequencies, amplitudes = _matern_frequencies(1, rng, shape, num_columns)
-        return frequencies / 2, amplitudes
-    if isinstance(kernel, _MATERNS):
-        return _matern_frequencies(2 * matern_order(kernel) + 1, rng, shape, num_columns)
     if isinstance(kernel, RationalQuadratic):
         # A mixture of squared exponentials, whose precisions are gamma distributed.
         alpha = float(as_array(kernel.alpha))
@@ -124,24 +119,22 @@ def _unit_frequencies(
         return roots[..., None] * rng.standard_normal((*shape, num_columns)), 1.0
     if isinstance(kernel, SquaredExponential):
         return rng.standard_normal((*shape, num_columns)), 1.0
-    raise_unknown(kernel)
-
-
-def _matern_frequencies(
-    degrees: int, rng: np.random.Generator, shape: Shape, num_columns: int
-) -> tuple[Array, Array | float]:
-    """Student's t of ``degrees = 2 nu`` degrees of freedom.
-
-    Those of one column are drawn from a Cauchy distribution, and amplitudes make up for it: the
-    derivatives of functions, and what features of an interval are of them, then have finite fourth
-    moments, and estimates of their covariances finite errors.
-    """
+    if not isinstance(kernel, (Exponential, *_MATERNS)):
+        raise_unknown(kernel)
+    # Student's t of 2 nu degrees of freedom. GPflow's Exponential is a Matern-1/2 kernel of twice
+    # the lengthscale.
+    is_exponential = isinstance(kernel, Exponential)
+    degrees = 1 if is_exponential else 2 * matern_order(kernel) + 1
+    stretch = 0.5 if is_exponential else 1.0
     if num_columns == 1 and degrees > 1:
+        # Drawn from a Cauchy distribution, and amplitudes make up for it: the derivatives of
+        # functions, and what features of an interval are of them, then have finite fourth moments,
+        # and estimates of their covariances finite errors.
         frequencies = rng.standard_cauchy((*shape, 1))
         ratios = student.pdf(frequencies[..., 0], degrees) / student.pdf(frequencies[..., 0], 1)
         return frequencies, np.sqrt(ratios)
-    scales = np.sqrt(rng.chisquare(degrees, size=shape) / degrees)
-    return rng.standard_normal((*shape, num_columns)) / scales[..., None], 1.0
+    scales = stretch / np.sqrt(rng.chisquare(degrees, size=shape) / degrees)
+    return rng.standard_normal((*shape, num_columns)) * scales[..., None], 1.0
 
 
 @spectrum.register(Stationary)
