@@ -76,8 +76,13 @@ def prepare(
     if likelihood is not None:
         number_of_latents(likelihood, Y.shape[1])
         check_targets(likelihood, Y)
-    if np.any(np.nanmin(Y, axis=0) == np.nanmax(Y, axis=0)):
+    if not np.all(np.nanmin(Y, axis=0) < np.nanmax(Y, axis=0)):
         raise ValueError("Y: a column does not vary; pass the targets that are to be predicted.")
+    constant = np.flatnonzero(X.std(axis=0) <= 1e-12 * np.abs(X.mean(axis=0)))
+    if len(constant) and image_shape is None:
+        raise ValueError(
+            f"X: columns {constant.tolist()} do not vary; pass the others, which tell rows apart."
+        )
     code = ["X, Y = np.asarray(X, float), np.asarray(Y, float).reshape(len(Y), -1)"]
     shape = None if image_shape is None else _checked_image_shape(image_shape, X)
     if shape is not None:
@@ -87,29 +92,22 @@ def prepare(
         place = _checked_globe(globe, X.shape[1])
         others = [column for column in range(X.shape[1]) if column not in place]
         directions = unit_vectors(X[:, place]).numpy()
-        X = np.hstack([directions, _standardised("X", X[:, others])])
+        X = np.hstack([directions, _standardised(X[:, others])])
         code += [
             f"directions, X = idm.sphere.unit_vectors(X[:, {place}]).numpy(), X[:, {others}]",
             f"X = np.hstack([directions, {_STANDARDISED}])",
         ]
     else:
-        X = _standardised("X", X)
+        X = _standardised(X)
         code.append(f"X = {_STANDARDISED}")
     if likelihood is None:
-        Y = _standardised("Y", Y)
+        Y = _standardised(Y)
         code.append(f"Y = {_STANDARDISED.replace('X', 'Y')}")
     return PreparedData(X, Y, tuple(code), globe is not None, shape)
 
 
-def _standardised(name: str, values: Array) -> Array:
-    scale = values.std(axis=0)
-    constant = np.flatnonzero(scale <= 1e-12 * np.abs(values.mean(axis=0)))
-    if len(constant):
-        raise ValueError(
-            f"{name}: columns {constant.tolist()} do not vary; pass the others, which tell rows "
-            "apart."
-        )
-    return np.asarray((values - values.mean(axis=0)) / scale)
+def _standardised(values: Array) -> Array:
+    return np.asarray((values - values.mean(axis=0)) / values.std(axis=0))
 
 
 def _checked_image_shape(image_shape: Any, X: Array) -> tuple[int, ...]:
