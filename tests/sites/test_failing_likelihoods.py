@@ -12,30 +12,15 @@ import tensorflow as tf
 from gpflow.likelihoods import Gaussian
 
 import interdomain as idm
-from interdomain.tables import Entrant
 from interdomain.training.validation import failing_likelihood
 from tests.models.small import (
     MISSING,
     VALUES,
     WithoutMissing,
     X,
-    by_source,
     collapsed,
     svgp,
 )
-
-
-def test_a_race_has_no_error_of_a_column_that_is_no_value() -> None:
-    rows = np.linspace(-1, 1, 40)[:, None]
-    Y = np.hstack([np.sin(rows), np.arange(40)[:, None] % 2])
-    found = idm.tables.race(
-        {"points": Entrant(lambda data: svgp(by_source()), trained=True)},
-        (rows, Y),
-        1,
-        progress=False,
-    )
-    point = found.entries["points"].trace[-1]
-    assert np.isfinite(point.log_density) and np.isnan(point.rmse)
 
 
 class WithoutEdges(gpflow.likelihoods.Ordinal):

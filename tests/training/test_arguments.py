@@ -104,11 +104,3 @@ def test_nothing_to_train():
     for optimizer in (0.01, None):
         with pytest.raises(ValueError, match="model: this SVGP has no trainable variables"):
             fit(model, (X, Y), optimizer=optimizer)
-
-
-def test_unused_parameter_is_named(make_line):
-    for optimizer in (0.01, None):
-        model = make_line()
-        model.unused = gpflow.Parameter(np.ones(3), name="unused")
-        with pytest.raises(ValueError, match=r"variables unused of shape \(3,\); exclude their"):
-            fit(model, (X, Y), optimizer=optimizer, progress=False)

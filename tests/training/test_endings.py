@@ -78,27 +78,6 @@ def test_callback_ends_the_fit(data, make_valley, arguments, tmp_path) -> None:
     assert (rest.first_step, rest.steps, rest.reason) == (3, 5, "steps")
 
 
-def test_callback_that_ends_at_a_checkpoint_writes_one(data, make_line, tmp_path) -> None:
-    def stop(step: int, model: Any) -> None:
-        raise StopFit
-
-    arguments: dict[str, Any] = {"batch_size": 8, "progress": False, "checkpoint_dir": tmp_path}
-    result = fit(
-        make_line(),
-        data,
-        steps=9,
-        callbacks=[stop],
-        every=2,
-        **arguments,
-    )
-    assert (result.steps, result.reason) == (2, "callback")
-    assert "no reason given" in result.message
-    assert sorted(path.name for path in tmp_path.glob("*.index")) == [
-        "step-0.index",
-        "step-2.index",
-    ]
-
-
 def test_reasons_of_l_bfgs(data, make_line, tmp_path) -> None:
     """The same after a resume, which has nothing to do."""
     arguments: dict[str, Any] = {"progress": False, "resume": True}

@@ -182,21 +182,6 @@ def test_lbfgs_stopped_by_another_error_holds_an_iterate():
     assert model.height.numpy() == 0.0
 
 
-def test_lbfgs_callback_sees_the_iterate_and_may_raise(
-    data, make_noisy_line, interrupt_at, interrupted
-):
-    model = make_noisy_line()
-    seen = {}
-
-    def look(step, model):
-        seen[step] = model.variance.numpy()
-
-    with pytest.raises(interrupted):
-        fit(model, data, callbacks=[look, interrupt_at(3)], every=1, progress=False)
-    assert list(seen) == [1, 2, 3]
-    assert model.variance.numpy() == seen[3] != seen[2]
-
-
 def test_error_survives_pickling():
     error = NonFiniteError("the loss is nan", 7, 5, "run/step-5")
     copy = pickle.loads(pickle.dumps(error))

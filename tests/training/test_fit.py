@@ -84,18 +84,6 @@ def test_one_natural_gradient_step_is_the_exact_posterior(data, make_svgp):
     assert not model.trainable_variables  # the flags are the user's
 
 
-def test_natural_gradients_leave_q_to_themselves(data, make_bayesian_line):
-    """Adam must not move q as well, and the flags of q stay as they were."""
-    model = make_bayesian_line()
-    q = [model.q_mu.numpy(), model.q_sqrt.numpy()]
-    options = {"batch_size": 20, "natural_gradient": 1e-12, "optimizer": 0.1, "steps": 3}
-    fit(model, data, **options, progress=False)
-    np.testing.assert_allclose(model.q_mu, q[0], atol=1e-8)
-    np.testing.assert_allclose(model.q_sqrt, q[1], atol=1e-8)
-    assert abs(model.likelihood.variance.numpy() - 1) > 0.05
-    assert model.q_mu.trainable and model.q_sqrt.trainable
-
-
 class TwoSVGPs(gpflow.models.BayesianModel, gpflow.models.ExternalDataTrainingLossMixin):
     """Stands for the models with several q's: one per output here."""
 
@@ -153,13 +141,6 @@ def test_step_is_traced_once(data, make_line):
     dataset = tf.data.Dataset.from_tensor_slices(data).batch(9)  # the last batch has 4 rows
     fit(Traced(), dataset, steps=12, progress=False)
     assert traces == [[None, 2]]
-
-
-def test_float32_arrays_and_dataset_are_converted(data, make_line):
-    X, Y = (array.astype(np.float32) for array in data)
-    for given, size in [((X, Y), 8), (tf.data.Dataset.from_tensor_slices((X, Y)).batch(8), None)]:
-        result = fit(make_line(), given, batch_size=size, steps=2, progress=False)
-        assert np.all(np.isfinite(result.elbos))
 
 
 def test_minibatches_of_files_stay_there(data, make_line, tmp_path):

@@ -127,13 +127,6 @@ def test_steps_out_of_the_cone_are_halved():
     assert float(model.elbo(data)) > before + 150
 
 
-def test_steps_of_any_size_stay_finite():
-    data = probit()
-    model = probit_svgp(data, q_diag=True)
-    fit(model, data, batch_size=20, steps=40, natural_gradient=1.0, progress=False)
-    assert np.isfinite(model.elbo(data))
-
-
 def test_where_tensorflow_raises_the_step_is_halved_as_well(monkeypatch, assert_same_bits):
     """As before 2.21: outside of the graph, with the same result."""
     data, original = probit(), tf.linalg.cholesky
@@ -153,24 +146,6 @@ def test_where_tensorflow_raises_the_step_is_halved_as_well(monkeypatch, assert_
     monkeypatch.setattr("interdomain.linalg.natural_gradients.tf.linalg.cholesky", raising)
     fit(model, data, progress=False, **options)
     assert_same_bits(model, expected)
-
-
-def test_a_step_size_is_an_argument_of_what_is_compiled(data, make_bayesian_line):
-    """Graphs are not traced again, neither for another size nor for a schedule."""
-    traced = []
-
-    class Counting(make_bayesian_line):
-        def maximum_log_likelihood_objective(self, data):
-            traced.append(1)
-            return super().maximum_log_likelihood_objective(data)
-
-    model = Counting()
-    options = {"batch_size": 20, "steps": 3, "progress": False}
-    fit(model, data, natural_gradient=0.1, **options)
-    first = len(traced)
-    for given in (0.3, True, lambda step: 0.1 / (1 + step)):
-        fit(model, data, natural_gradient=given, **options)
-    assert len(traced) == first
 
 
 def test_the_default(data, make_svgp):
