@@ -241,6 +241,23 @@ def filled_matrix(name: str, value: Any, form: str, *, missing: bool = False) ->
     return array
 
 
+def different_rows(
+    name: str, value: Any, rule: str, num_columns: int, remedy: str
+) -> np.ndarray[Any, np.dtype[np.int64]]:
+    """A matrix of integers with so many columns, no two rows of which are equal."""
+    given = filled_matrix(name, value, rule)
+    if given.shape[1] != num_columns:
+        raise ValueError(f"{name} must be {rule}, found shape {given.shape}; {remedy}.")
+    found = given.astype(np.int64)
+    if not np.array_equal(found, given):
+        raise ValueError(f"{name} must be integers, found {short(given)}; {remedy}.")
+    _, first = np.unique(found, axis=0, return_index=True)
+    if len(first) < len(found):
+        twice = found[np.setdiff1d(np.arange(len(found)), first)[0]].tolist()
+        raise ValueError(f"{name} must be different, found {short(twice)} twice; pass each once.")
+    return found
+
+
 def number(
     name: str, value: Any, *, at_least: float | None = None, above: float | None = None
 ) -> float:

@@ -16,7 +16,7 @@ from gpflow.utilities import Dispatcher
 from .._arguments import (
     check_num_inducing,
     check_size,
-    filled_matrix,
+    different_rows,
     instance,
     integer,
     items,
@@ -229,22 +229,12 @@ def _checked_members(members: Any, sizes: Sequence[int]) -> IntArray:
     """:raises ValueError: Unless they are different products of features that there are."""
     rule = f"integers [M, {len(sizes)}], a column for each factor"
     remedy = "pass the number of a feature of each factor in every row"
-    given = filled_matrix("members", members, rule)
-    if given.shape[1] != len(sizes):
-        raise ValueError(f"members must be {rule}, found shape {given.shape}; {remedy}.")
-    wrong = np.flatnonzero(np.any((given < 0) | (given >= sizes) | (given % 1 != 0), axis=1))
+    found = different_rows("members", members, rule, len(sizes), remedy)
+    wrong = np.flatnonzero(np.any((found < 0) | (found >= sizes), axis=1))
     if len(wrong):
         raise ValueError(
             f"members must be integers of 0 or more, below {list(sizes)}, found "
-            f"{short(given[wrong[0]].tolist())} in row {wrong[0]}; {remedy}."
-        )
-    found: IntArray = given.astype(np.int64)
-    _, first = np.unique(found, axis=0, return_index=True)
-    if len(first) < len(found):
-        twice = np.setdiff1d(np.arange(len(found)), first)[0]
-        raise ValueError(
-            f"members must be different, found {short(found[twice].tolist())} twice; pass each "
-            "product once."
+            f"{short(found[wrong[0]].tolist())} in row {wrong[0]}; {remedy}."
         )
     return found
 

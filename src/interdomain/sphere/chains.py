@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from .._arguments import filled_matrix, short
+from .._arguments import different_rows, short
 from ._typing import IntArray
 from .dimensions import num_harmonics
 
@@ -61,30 +61,17 @@ def chains_of_degree(dimension: int, degree: int) -> IntArray:
 def validate_chains(chains: Any, dimension: int) -> IntArray:
     """:raises ValueError: Unless they are different chains of S^{d-1}, at least one."""
     remedy = (
-        f"pass integers [M, {dimension - 1}], a row |k_2| <= k_3 <= ... <= k_{dimension} for each "
+        f"pass a row |k_2| <= k_3 <= ... <= k_{dimension} for each "
         "harmonic, k_2 with the sign plus for the cosine and minus for the sine"
     )
-    given = filled_matrix("chains", chains, f"a matrix [M, {dimension - 1}] of integers")
-    found = given.astype(np.int64)
-    if found.shape[1] != dimension - 1:
-        raise ValueError(
-            f"chains must have {dimension - 1} columns in dimension {dimension}, found "
-            f"{found.shape[1]}; {remedy}."
-        )
-    if not np.array_equal(found, given):
-        raise ValueError(f"chains must be integers, found {short(given)}; {remedy}.")
+    rule = f"integers [M, {dimension - 1}]"
+    found = different_rows("chains", chains, rule, dimension - 1, remedy)
     raises = raises_of(found)
     wrong = np.flatnonzero(np.any(raises[:, 1:] < 0, axis=1))
     if len(wrong):
         raise ValueError(
             f"chains must not decrease along a row, found {short(found[wrong[0]].tolist())} in row "
             f"{wrong[0]}; {remedy}."
-        )
-    _, first = np.unique(found, axis=0, return_index=True)
-    if len(first) < len(found):
-        twice = np.setdiff1d(np.arange(len(found)), first)[0]
-        raise ValueError(
-            f"chains must be different, found {short(found[twice].tolist())} twice; pass each once."
         )
     return found
 

@@ -53,7 +53,7 @@ def test_base_kernels_of_other_columns() -> None:
 
 def test_frequencies() -> None:
     wrong: list[tuple[Any, str]] = [
-        ([[0, 1], [1, 0], [0, 1]], "frequencies must be different, found one twice"),
+        ([[0, 1], [1, 0], [0, 1]], r"frequencies must be different, found \[0, 1\] twice"),
         ([0, 1], r"frequencies must be a matrix \[J, 2\], .* found shape \(2,\)"),
     ]
     for frequencies, message in wrong:

@@ -8,7 +8,7 @@ import numpy as np
 from gpflow.base import TensorType
 from gpflow.kernels import Kernel, Product, Stationary, Sum
 
-from ..._arguments import finite_array, real_array, short
+from ..._arguments import different_rows, finite_array, short
 from ...sphere._typing import Array, IntArray
 from .spectral_density import raise_unknown, spectral_density
 
@@ -113,23 +113,16 @@ def check_frequencies(frequencies: Any, num_columns: int) -> IntArray:
     :raises ValueError: If they are something else.
     """
     remedy = "pass whole numbers of periods, such as PeriodicFourierFeatures.frequencies"
-    values = real_array("frequencies", frequencies, "integers [J, D]", remedy)
-    if values.ndim != 2 or values.shape[1] != num_columns or not len(values):
+    rule = f"a matrix [J, {num_columns}], one column of integers for each of the box"
+    found = different_rows("frequencies", frequencies, rule, num_columns, remedy)
+    if np.any((found < 0) | (found >= 2**31)):
         raise ValueError(
-            f"frequencies must be a matrix [J, {num_columns}], one column for each of the box, "
-            f"found shape {values.shape}; {remedy}."
+            f"frequencies must be integers of 0 or more, found {short(found.ravel())}; {remedy}."
         )
-    if not np.all((values >= 0) & (values == np.round(values)) & (values < 2**31)):
-        raise ValueError(
-            f"frequencies must be integers of 0 or more, found {short(values.ravel())}; {remedy}."
-        )
-    most = int(np.max(np.count_nonzero(values, axis=1)))
+    most = int(np.max(np.count_nonzero(found, axis=1)))
     if most > MAX_WAVES:
         raise ValueError(
             f"frequencies must have at most {MAX_WAVES} columns each that are not zero, found one "
             f"with {most}, which has 2**{most} features; {remedy}."
         )
-    integers: IntArray = values.astype(np.int64)
-    if len(np.unique(integers, axis=0)) < len(integers):
-        raise ValueError("frequencies must be different, found one twice; leave one of them out.")
-    return integers
+    return found
