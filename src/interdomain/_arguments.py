@@ -1,15 +1,16 @@
 """Checks of arguments: each returns the argument in its proper type, or raises a ValueError.
 
-Every message names the argument, what was found and, where it helps, what to pass instead.
+A message names the argument, says by ``rule`` what it must be, then what was found and, by
+``remedy``, what to pass instead.
 """
 
 from __future__ import annotations
 
-import numbers
 import operator
 import sys
 import warnings
 from collections.abc import Callable, Sequence
+from numbers import Real
 from typing import Any, TypeVar
 
 import numpy as np
@@ -28,6 +29,7 @@ ROWS_OF_A_BATCH = 1_000
 
 def short(value: Any) -> str:
     """A value as text for a message or a repr: long ones are abbreviated or named by type."""
+    text = repr(value)
     if isinstance(value, (np.ndarray, np.generic, tf.Tensor, tf.Variable)):
         try:
             array = np.asarray(value)
@@ -39,23 +41,17 @@ def short(value: Any) -> str:
             return f"<array {list(array.shape)}>"
         text = np.array2string(array, precision=4, separator=", ", threshold=6, edgeitems=2)
         return " ".join(text.split())
-    text = repr(value)
-    if len(text) <= 80 and "\n" not in text:
-        return text
-    return f"a {type(value).__name__}"
+    return text if len(text) <= 80 and "\n" not in text else f"a {type(value).__name__}"
 
 
 def _error(name: str, rule: str, value: Any, remedy: str = "") -> ValueError:
-    ending = f"; {remedy}" if remedy else ""
-    return ValueError(f"{name} must be {rule}, found {short(value)}{ending}.")
+    return ValueError(f"{name} must be {rule}, found {short(value)}{remedy and f'; {remedy}'}.")
 
 
 def as_integer(value: Any) -> int | None:
     """``value`` as an int; None if it is not an integer (True and False are not)."""
-    if isinstance(value, (bool, np.bool_)):
-        return None
     try:
-        return operator.index(value)
+        return None if isinstance(value, (bool, np.bool_)) else operator.index(value)
     except TypeError:
         return None
 
@@ -68,50 +64,39 @@ def integer(
     at_most: int | None = None,
     remedy: str = "",
 ) -> int:
-    """The value as an int.
-
-    :raises ValueError: Unless it is an integer within the limits; floats are not accepted.
-    """
+    """An integer within the limits; floats are not accepted."""
     found = as_integer(value)
     too_low = found is not None and at_least is not None and found < at_least
     too_high = found is not None and at_most is not None and found > at_most
     if found is None or too_low or too_high:
-        rule = "an integer"
-        if at_most is not None:
-            rule += f" from {at_least} to {at_most}"
-        elif at_least is not None:
-            rule += f" of {at_least} or more"
-        raise _error(name, rule, value, remedy)
+        limits = "" if at_least is None else f" of {at_least} or more"
+        limits = limits if at_most is None else f" from {at_least} to {at_most}"
+        raise _error(name, f"an integer{limits}", value, remedy)
     return found
 
 
 def as_integers(name: str, values: Any, remedy: str) -> tuple[int, ...]:
-    """One integer or several, as a tuple.
-
-    :raises ValueError: If there are none, or one is not an integer.
-    """
-    single = as_integer(values)
-    if single is not None:
-        return (single,)
+    """One integer or several, as a tuple that is not empty."""
+    if as_integer(values) is not None:
+        values = [values]
     try:
-        integers = [as_integer(value) for value in values]
+        found = [as_integer(value) for value in values]
     except TypeError:
-        integers = [None]
-    found = [value for value in integers if value is not None]
-    if not found or len(found) < len(integers):
+        found = []
+    if not found or None in found:
         raise _error(name, "integers", values, remedy)
-    return tuple(found)
+    return tuple(value for value in found if value is not None)
 
 
 def boolean(name: str, value: Any) -> bool:
-    """:raises ValueError: Unless it is True or False; nothing else is taken for one of them."""
+    """True or False; nothing else is taken for one of them."""
     if not isinstance(value, (bool, np.bool_)):
         raise _error(name, "True or False", value)
     return bool(value)
 
 
 def choice(name: str, value: Any, choices: Sequence[str], remedy: str = "") -> str:
-    """:raises ValueError: Unless it is one of the strings."""
+    """One of the strings."""
     if not isinstance(value, str) or value not in choices:
         raise _error(name, " or ".join(f"{text!r}" for text in choices), value, remedy)
     return value
@@ -120,10 +105,7 @@ def choice(name: str, value: Any, choices: Sequence[str], remedy: str = "") -> s
 def instance(
     name: str, value: Item, kind: type | tuple[type, ...], rule: str, remedy: str = ""
 ) -> Item:
-    """
-    :param rule: What it has to be, in words.
-    :raises ValueError: Unless it is an instance of ``kind``.
-    """
+    """An instance of ``kind``."""
     if not isinstance(value, kind):
         what = "a class" if isinstance(value, type) else type(value).__name__
         raise ValueError(f"{name} must be {rule}, found {what}" + (f"; {remedy}." * bool(remedy)))
@@ -131,10 +113,7 @@ def instance(
 
 
 def items(name: str, values: Any, rule: str) -> list[Any]:
-    """
-    :param rule: What it has to be, in words.
-    :raises ValueError: Unless it can be listed and is not text.
-    """
+    """Anything that can be listed and is no text."""
     if not isinstance(values, (str, bytes, dict)):
         try:
             return list(values)
@@ -144,64 +123,44 @@ def items(name: str, values: Any, rule: str) -> list[Any]:
 
 
 def function(name: str, value: Any, rule: str, remedy: str = "") -> Callable[..., Any]:
-    """:raises ValueError: Unless it can be called, and is not a class."""
+    """What can be called, and is not a class."""
     if not callable(value) or isinstance(value, type):
         raise _error(name, rule, value, remedy)
     result: Callable[..., Any] = value
     return result
 
 
-def real_array(name: str, value: Any, rule: str, remedy: str = "") -> Array:
-    """The given numbers as a new array; no number is dropped or reinterpreted.
+def numeric(
+    name: str, value: Any, rule: str, remedy: str = "", kinds: str = "fiu"
+) -> np.ndarray[Any, np.dtype[Any]]:
+    """An array of real numbers in their own type, copied only if necessary.
 
     Complex numbers, dates, text and None are refused; objects are accepted if all are numbers.
 
-    :param rule: What it has to be, in words.
-    :raises ValueError: If it is not real numbers.
-    """
-    return np.array(numeric(name, value, rule, remedy), dtype=np.float64)
-
-
-def complex_array(name: str, value: Any, rule: str) -> np.ndarray[Any, np.dtype[Any]]:
-    """As :func:`real_array`, for numbers that may be complex; real numbers stay real."""
-    return numeric(name, value, rule, "", "numbers", "fiuc")
-
-
-def numeric(
-    name: str,
-    value: Any,
-    rule: str,
-    remedy: str = "",
-    what: str = "real numbers",
-    kinds: str = "fiu",
-) -> np.ndarray[Any, np.dtype[Any]]:
-    """As :func:`real_array`, but the numbers keep their type, and are copied only if necessary.
-
-    :param what: The numbers it may have, in words.
-    :param kinds: The same, as NumPy's codes.
+    :param kinds: NumPy's codes of the types it may have.
     """
     try:
         array = np.asarray(value)
     except (TypeError, ValueError, NotImplementedError):  # ragged, or a tensor of a graph
         raise _error(name, rule, value, remedy) from None
+    known = array.dtype.kind in kinds or array.dtype.name == "bfloat16"
     if array.dtype == object:
-        real = all(isinstance(entry, numbers.Real) for entry in array.flat)
-    else:
-        real = array.dtype.kind in kinds or (array.dtype.kind == "b" and array.ndim > 0)
-        real = real or array.dtype.name == "bfloat16"
-    if not real:
-        kind = "objects" if array.dtype == object else f"{array.dtype} entries"
-        found = f"{kind}, {short(value)}" if array.ndim else short(value)
+        known = all(isinstance(entry, Real) for entry in array.flat)
+    if not known and not (array.dtype.kind == "b" and array.ndim):
+        found = f"{array.dtype} entries, {short(value)}" if array.ndim else short(value)
+        what = "numbers" if "c" in kinds else "real numbers"
         ending = f"; {remedy}" if remedy else ""
         raise ValueError(f"{name} must be {rule} of {what}, found {found}{ending}.")
     return array
 
 
-def check_real_type(name: str, value: Any) -> None:
-    """The part of :func:`real_array` that does not read the entries, for data of any size.
+def real_array(name: str, value: Any, rule: str, remedy: str = "") -> Array:
+    """As :func:`numeric`, as a new array in float64."""
+    return np.array(numeric(name, value, rule, remedy), dtype=np.float64)
 
-    :raises ValueError: If the type of its entries is not that of real numbers.
-    """
+
+def check_real_type(name: str, value: Any) -> None:
+    """The part of :func:`numeric` that does not read the entries, for data of any size."""
     dtype = getattr(value, "dtype", None)
     dtype = np.dtype(getattr(dtype, "as_numpy_dtype", dtype)) if dtype is not None else None
     if dtype is not None and dtype.kind not in "fiub" and dtype.name != "bfloat16":
@@ -209,17 +168,15 @@ def check_real_type(name: str, value: Any) -> None:
 
 
 def finite_array(
-    name: str, value: Any, ranks: tuple[int, ...], form: str, *, missing: bool = False
+    name: str, value: Any, ranks: tuple[int, ...], rule: str, *, missing: bool = False
 ) -> Array:
     """An array of one of the ranks; it may be empty.
 
-    :param form: What it has to be, in words.
     :param missing: Whether NaN stands for what is missing, and is right.
-    :raises ValueError: If it is not real numbers, not finite, or has another rank.
     """
-    array = real_array(name, value, form)
+    array = real_array(name, value, rule)
     if array.ndim not in ranks:
-        raise ValueError(f"{name} must be {form}, found shape {array.shape}.")
+        raise ValueError(f"{name} must be {rule}, found shape {array.shape}.")
     if np.any(np.isinf(array)) or not (missing or np.all(np.isfinite(array))):
         if array.ndim == 0:
             raise ValueError(f"{name} must be finite, found {short(array)}; pass a finite number.")
@@ -228,16 +185,11 @@ def finite_array(
     return array
 
 
-def filled_matrix(name: str, value: Any, form: str, *, missing: bool = False) -> Array:
-    """A finite matrix with rows and columns.
-
-    :param form: What it has to be, in words.
-    :param missing: As for :func:`finite_array`.
-    :raises ValueError: If it is none.
-    """
-    array = finite_array(name, value, (2,), form, missing=missing)
+def filled_matrix(name: str, value: Any, rule: str, *, missing: bool = False) -> Array:
+    """A finite matrix with rows and columns; ``missing`` as for :func:`finite_array`."""
+    array = finite_array(name, value, (2,), rule, missing=missing)
     if array.size == 0:
-        raise ValueError(f"{name} must be {form}, found shape {array.shape}, which is empty.")
+        raise ValueError(f"{name} must be {rule}, found shape {array.shape}, which is empty.")
     return array
 
 
@@ -261,7 +213,7 @@ def different_rows(
 def number(
     name: str, value: Any, *, at_least: float | None = None, above: float | None = None
 ) -> float:
-    """:raises ValueError: Unless it is a finite real number within the limits."""
+    """A finite real number within the limits."""
     try:
         found = float(finite_array(name, value, (0,), "a number"))
     except OverflowError:  # an integer beyond all floats
@@ -279,12 +231,11 @@ def gib(num_entries: float) -> float:
 
 
 def check_size(name: str, what: str, num_entries: float, *, allow_large: bool) -> None:
-    """
+    """Refuse what would take more than :data:`MAX_GIB`, unless that is allowed.
+
     :param what: What would be built, in words, with its size.
-    :param num_entries: The numbers that it would consist of.
-    :raises ValueError: If they take more than :data:`MAX_GIB`, unless that is allowed.
     """
-    if not boolean("allow_large", allow_large) and gib(num_entries) > MAX_GIB:
+    if not allow_large and gib(num_entries) > MAX_GIB:
         raise ValueError(
             f"{name}: {what} would take {gib(num_entries):,.3g} GiB, above the limit of "
             f"{MAX_GIB:g} GiB; pass less, or allow_large=True to build it all the same."
@@ -292,29 +243,14 @@ def check_size(name: str, what: str, num_entries: float, *, allow_large: bool) -
 
 
 def check_num_inducing(name: str, count: int, noun: str, *, allow_large: bool) -> None:
-    """Check that the covariances of so many variables with a batch of rows are not too large.
-
-    :param noun: What the variables are, in words.
-    :raises ValueError: As :func:`check_size`.
-    """
-    entries = float(count) * ROWS_OF_A_BATCH
-    check_size(
-        name,
-        f"the covariances of {count:,} {noun} with {ROWS_OF_A_BATCH:,} rows",
-        entries,
-        allow_large=allow_large,
-    )
+    """Refuse so many variables (in words, ``noun``) that covariances with a batch are too large."""
+    what = f"the covariances of {count:,} {noun} with {ROWS_OF_A_BATCH:,} rows"
+    check_size(name, what, float(count) * ROWS_OF_A_BATCH, allow_large=allow_large)
 
 
 def warn(message: str) -> None:
     """Warn, at the line of code outside of this library and GPflow that made the call."""
-    inside = (
-        __name__.partition(".")[0],
-        "check_shapes",
-        "gpflow",
-        "multipledispatch",
-        "tensorflow",
-    )
+    inside = ("interdomain", "check_shapes", "gpflow", "multipledispatch", "tensorflow")
     level, frame = 1, sys._getframe()
     while frame.f_back and str(frame.f_globals.get("__name__")).partition(".")[0] in inside:
         level, frame = level + 1, frame.f_back

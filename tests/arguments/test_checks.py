@@ -39,10 +39,6 @@ CHECKS: dict[str, tuple[Callable[..., Any], Argument]] = {
     ),
     "function": (lambda v: checks.function("it", v, "a function"), kinds.function(abs)),
     "real_array": (lambda v: checks.real_array("it", v, "an array"), ARRAY),
-    "complex_array": (
-        lambda v: checks.complex_array("it", v, "an array"),
-        Argument(lambda: np.array([1j]), {k: v for k, v in ARRAY.wrong.items() if k != "complex"}),
-    ),
     "check_real_type": (
         lambda v: checks.check_real_type("it", v),
         Argument(
@@ -88,7 +84,6 @@ def test_values_are_returned_in_their_type() -> None:
     assert checks.numeric("it", array, "an array") is array
     assert checks.real_array("it", np.array([1, 2.5], object), "an array").tolist() == [1.0, 2.5]
     assert checks.real_array("it", tf.constant([1.0], tf.bfloat16), "an array").tolist() == [1.0]
-    assert checks.complex_array("it", [1.0], "an array").dtype == np.float64
 
 
 def test_messages_give_rule_value_and_remedy() -> None:

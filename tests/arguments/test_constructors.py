@@ -79,8 +79,11 @@ WRONG: dict[str, tuple[Callable[[], Any], str]] = {
         ),
         "noise_variance must be above 1e-06, found -1.0",
     ),
-    "an order of one": (lambda: transforms.Rotation(1), "order must be an integer of 2 or more"),
-    "columns twice": (lambda: transforms.Rotation(4, dims=[1, 1]), "dims must differ"),
+    "an order of one": (lambda: transforms.Rotation(1), "order must be an integer from 2 to"),
+    "columns twice": (
+        lambda: transforms.Rotation(4, dims=[1, 1]),
+        "dims must be 2 different columns",
+    ),
     "a class for a function": (
         lambda: sphere.CustomActivation(float),
         "function must be .*found <class 'float'>",

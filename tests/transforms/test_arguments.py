@@ -29,14 +29,14 @@ Errors = list[tuple[Callable[[], Any], str, str, str]]
 
 # What is called, and parts of the message: argument and rule, value found, remedy.
 ERRORS: Errors = [
-    (lambda: Rotation(1), "order must be an integer of 2 or more", "found 1", "pass the number of"),
+    (lambda: Rotation(1), "order must be an integer from 2 to", "found 1", "pass how often"),
     (
         lambda: Negation([0, -1]),
-        "dims must be 0 or more",
+        "dims must be different columns from 0",
         "found [0, -1]",
         "counted from the first",
     ),
-    (lambda: Negation(0, np.nan), "centre must be finite", "found nan", "pass finite"),
+    (lambda: Negation(0, np.nan), "centre must be finite", "found nan", "pass a finite"),
     (lambda: Translation(3, [0, 1], [1, -2]), "period must be positive", "-2.", "pass the length"),
     (
         lambda: LongitudeShift(3, coordinates="radians"),
@@ -55,9 +55,9 @@ ERRORS: Errors = [
     (lambda: Permutation([0, 1, 2]), "is the identity", "Permutation([0, 1, 2])", "leave it out"),
     (
         lambda: PrincipalNegation.from_data(DATA, 4),
-        "num_groups must be an integer from 1 to 3, the number of columns",
+        "num_groups must be an integer from 1 to 3",
         "found 4",
-        "a principal component of its own",
+        "a component of its own",
     ),
     (lambda: ImageFlip((4,), 0), "image_shape must be", "found (4,)", "pass (H, W) or (H, W, C)"),
     (lambda: ImageTranslation((3, 3), (3, 0)), "is the identity", "shift=(3, 0)", "leave it out"),

@@ -46,7 +46,7 @@ def test_order_is_verified() -> None:
         match=r"Scaled\(order=5\) is the identity, which decomposes nothing; leave it out",
     ):
         Scaled(1.0, 5)
-    with pytest.raises(ValueError, match="order must be an integer of 2 or more, found 1"):
+    with pytest.raises(ValueError, match="order must be an integer from 2 to 65536, found 1"):
         Scaled(-1.0, 1)
 
 

@@ -12,7 +12,7 @@ from .._arguments import check_num_inducing, instance, integer
 from ..kernels import Additive
 from ..kernels.additive.columns import Column, atoms_of
 from ..kernels.additive.largest import atom_size, largest_orders
-from ..kernels.periodic._arguments import check_frequencies
+from ..kernels.periodic._waves import check_frequencies
 from ..sphere._typing import IntArray
 from .base import InterDomainInducingVariables
 from .sums import SumInducingVariables

@@ -9,8 +9,13 @@ from gpflow.base import TensorType
 
 from .._arguments import check_num_inducing, finite_array, instance, integer
 from ..kernels import Periodized
-from ..kernels.periodic._arguments import check_box, check_frequencies, read_only
-from ..kernels.periodic._waves import functions_of, num_functions
+from ..kernels.periodic._waves import (
+    check_box,
+    check_frequencies,
+    functions_of,
+    num_functions,
+    read_only,
+)
 from .base import InterDomainInducingVariables
 
 

@@ -10,9 +10,10 @@ import numpy as np
 import tensorflow as tf
 from check_shapes import check_shapes
 
-from .._arguments import as_integer
+from .._arguments import as_integer, integer
 from ..sphere._typing import Array
-from ._arguments import as_order
+
+IntArray: TypeAlias = np.ndarray[Any, np.dtype[np.signedinteger[Any]]]
 
 TensorLike: TypeAlias = Any
 """Anything that converts to a tensor of floating-point numbers."""
@@ -21,6 +22,18 @@ TOLERANCE = 1e-9
 """Two points are the same if they differ by no more than this times the largest coordinate."""
 
 NUM_PROBES = 8
+
+MAX_ORDER = 65_536
+"""The largest number of elements of a group: an orbit has this many copies of X."""
+
+MAX_COLUMNS = 10_000_000
+"""The largest number of columns of X, as permutations are stored and checks need some rows."""
+
+
+def as_order(order: Any) -> int:
+    """:raises ValueError: Unless ``order`` is an integer from 2 to :data:`MAX_ORDER`."""
+    remedy = "pass how often the transformation is applied until every input is where it was"
+    return integer("order", order, at_least=2, at_most=MAX_ORDER, remedy=remedy)
 
 
 def to_tensor(X: TensorLike) -> tf.Tensor:

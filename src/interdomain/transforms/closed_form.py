@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import abc
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 import tensorflow as tf
 from check_shapes import inherit_check_shapes
 
+from .._arguments import as_integers, finite_array
 from ..sphere._typing import Array
-from ._arguments import IntArray
-from .base import CyclicTransform, TensorLike
+from .base import MAX_COLUMNS, CyclicTransform, IntArray, TensorLike
 
 
 class ClosedFormTransform(CyclicTransform):
@@ -64,3 +65,42 @@ def reshape_as(values: tf.Tensor, X: tf.Tensor) -> tf.Tensor:
 def constant(values: Array, X: tf.Tensor) -> tf.Tensor:
     """A NumPy array as a tensor of the type of X."""
     return tf.constant(values, dtype=X.dtype)
+
+
+def as_dims(dims: Any, count: int | None = None) -> tuple[int, ...]:
+    """Columns of X, each named once.
+
+    :param count: How many there have to be; any number by default.
+    :raises ValueError: If they are others.
+    """
+    columns = as_integers("dims", dims, "pass the numbers of columns of X, for example [0, 2]")
+    known = 0 <= min(columns) and max(columns) < MAX_COLUMNS
+    if not known or len(set(columns)) < len(columns) or count not in (None, len(columns)):
+        some = "" if count is None else f"{count} "
+        raise ValueError(
+            f"dims must be {some}different columns from 0 to {MAX_COLUMNS - 1:,}, found {dims!r}; "
+            "pass each once, counted from the first."
+        )
+    return columns
+
+
+def as_vector(name: str, values: Any, size: int | None, per: str) -> Array:
+    """A scalar ``[]``, or a vector of ``size`` finite numbers (of any size if None).
+
+    :raises ValueError: If it is neither.
+    """
+    array = finite_array(name, values, (0, 1), f"a scalar, or one number per {per}")
+    if array.ndim and (array.size != size if size is not None else not array.size):
+        expected = "" if size is None else f" ({size})"
+        raise ValueError(
+            f"{name} must be a scalar, or one number per {per}{expected}, found shape "
+            f"{array.shape}; pass a scalar or a vector of that length."
+        )
+    return array
+
+
+def spread(values: Array, dims: Sequence[int], num_columns: int, fill: float) -> Array:
+    """``[num_columns]``: ``values`` in the columns ``dims`` and ``fill`` in the others."""
+    row = np.full(num_columns, fill)
+    row[list(dims)] = values
+    return row

@@ -8,11 +8,10 @@ from collections.abc import Sequence
 import numpy as np
 import tensorflow as tf
 
-from .._arguments import as_integer, as_integers, short
+from .._arguments import as_integers, filled_matrix, integer, short
 from ..sphere._typing import Array
-from ._arguments import IntArray, as_dims, as_matrix, as_order, as_vector, spread
-from .base import TOLERANCE
-from .closed_form import ClosedFormTransform, constant
+from .base import TOLERANCE, IntArray, as_order
+from .closed_form import ClosedFormTransform, as_dims, as_vector, constant, spread
 from .index_permutation import IndexPermutation, gather_columns
 from .product import Product
 
@@ -49,10 +48,6 @@ class Negation(ClosedFormTransform):
         if self.dims is not None:
             self.min_input_dim = max(self.dims) + 1
         elif self.centre.ndim:
-            if self.centre.size == 0:
-                raise ValueError(
-                    "centre must not be empty; pass a scalar or one number per column."
-                )
             self.input_dim = self.min_input_dim = self.centre.size
         self.verify_order()
 
@@ -141,7 +136,7 @@ class Orthogonal(ClosedFormTransform):
         order: int | None = None,
         centre: float | Sequence[float] | Array = 0.0,
     ) -> None:
-        self.matrix = as_matrix("matrix", matrix, "pass an orthogonal matrix [D, D]")
+        self.matrix = filled_matrix("matrix", matrix, "an orthogonal matrix [D, D]")
         if self.matrix.shape[0] != self.matrix.shape[1]:
             raise ValueError(
                 f"matrix must be square, found shape {self.matrix.shape}; pass an orthogonal "
@@ -247,7 +242,7 @@ class PrincipalNegation(ClosedFormTransform):
         directions: Sequence[Sequence[float]] | Array,
         centre: float | Sequence[float] | Array,
     ) -> None:
-        self.directions = as_matrix("directions", directions, "pass one direction a row, [K, D]")
+        self.directions = filled_matrix("directions", directions, "a matrix [K, D]")
         validate_orthonormal("directions", self.directions)
         self.input_dim = self.min_input_dim = self.directions.shape[1]
         self.centre = as_vector("centre", centre, self.input_dim, "column")
@@ -267,17 +262,12 @@ class PrincipalNegation(ClosedFormTransform):
         :raises ValueError: If X is not a matrix of finite numbers with two rows or more, or
             ``num_groups`` is not in that range.
         """
-        data = as_matrix("X", X, "pass the inputs as [N, D]")
+        data = filled_matrix("X", X, "a matrix [N, D]")
         num_rows, num_columns = data.shape
         if num_rows < 2:
             raise ValueError(f"X must have 2 rows or more, found {num_rows}; pass more data.")
-        groups = as_integer(num_groups)
-        if groups is None or not 1 <= groups <= num_columns:
-            raise ValueError(
-                f"num_groups must be an integer from 1 to {num_columns}, the number of "
-                f"columns, found {num_groups!r}; pass such a number, as every group needs a "
-                "principal component of its own."
-            )
+        remedy = "pass at most the number of columns: each group needs a component of its own"
+        groups = integer("num_groups", num_groups, at_least=1, at_most=num_columns, remedy=remedy)
         mean = data.mean(axis=0)
         # All D directions, also where there are fewer rows than columns.
         directions = np.linalg.svd(data - mean, full_matrices=num_rows < num_columns)[2]

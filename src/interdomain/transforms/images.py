@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from .._arguments import as_integer, as_integers
-from ._arguments import MAX_COLUMNS, IntArray
+from .base import MAX_COLUMNS, IntArray
 from .index_permutation import IndexPermutation
 
 

@@ -7,7 +7,7 @@ import math
 import numpy as np
 import tensorflow as tf
 
-from ._arguments import IntArray
+from .base import IntArray
 from .closed_form import ClosedFormTransform
 
 

@@ -12,8 +12,7 @@ from check_shapes import inherit_check_shapes
 
 from .._arguments import as_integer, items
 from ..sphere._typing import Array
-from ._arguments import MAX_ORDER
-from .base import NUM_PROBES, CyclicTransform, TensorLike, prime_factors, same
+from .base import MAX_ORDER, NUM_PROBES, CyclicTransform, TensorLike, prime_factors, same
 
 
 class Product(CyclicTransform):

@@ -10,9 +10,8 @@ import tensorflow as tf
 
 from .._arguments import choice, short
 from ..sphere._typing import Array
-from ._arguments import IntArray, as_dims, as_order, as_vector, spread
-from .base import TensorLike
-from .closed_form import ClosedFormTransform, constant
+from .base import IntArray, TensorLike, as_order
+from .closed_form import ClosedFormTransform, as_dims, as_vector, constant, spread
 from .euclidean import rotate
 
 

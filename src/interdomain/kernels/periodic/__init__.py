@@ -4,8 +4,7 @@ Their eigenfunctions are sines and cosines, whatever their parameters: what
 :class:`interdomain.inducing_variables.PeriodicFourierFeatures` are made of.
 """
 
-from ._arguments import column_lengthscales
 from .periodized import Periodized
-from .spectral_density import spectral_density
+from .spectral_density import column_lengthscales, spectral_density
 
 __all__ = ["Periodized", "column_lengthscales", "spectral_density"]

@@ -25,6 +25,8 @@ from gpflow.kernels import (
     Sum,
 )
 
+from ...sphere._typing import Array, IntArray
+
 MATERN_ORDERS = {Matern12: 0.5, Matern32: 1.5, Matern52: 2.5}
 
 
@@ -125,3 +127,60 @@ def spectral_density_product(kernel: Product, frequencies: TensorType) -> tf.Ten
     """The product of the factors', which are on different columns."""
     frequencies = selected(kernel, frequencies)
     return reduce(mul, [spectral_density(part, frequencies) for part in kernel.kernels])
+
+
+def check_base(kernel: Kernel, num_columns: int) -> None:
+    """:raises ValueError: If its density is not known, or not for all columns of a box."""
+    seen = _columns_seen(kernel, np.arange(num_columns))
+    if sorted(seen) != list(range(num_columns)):
+        raise ValueError(
+            f"base_kernel must see all {num_columns} columns of the box, found columns {seen}; "
+            "leave active_dims out there, and pass active_dims to Periodized."
+        )
+
+
+def _columns_seen(kernel: Kernel, columns: IntArray) -> list[int]:
+    if spectral_density.dispatch(type(kernel)) is spectral_density.dispatch(object):
+        raise_unknown(kernel)
+    dims = kernel.active_dims
+    if not isinstance(dims, slice) and not np.all(np.isin(dims, np.arange(len(columns)))):
+        raise ValueError(
+            f"base_kernel: found active_dims {dims} of {type(kernel).__name__} in a box of "
+            f"{len(columns)} columns; count the columns of the box from zero."
+        )
+    seen = columns[dims]
+    expected: list[int] = seen.tolist()
+    if isinstance(kernel, Sum):
+        for part in kernel.kernels:
+            if sorted(found := _columns_seen(part, seen)) != sorted(expected):
+                raise ValueError(
+                    "base_kernel must be a sum of kernels on the same columns, found "
+                    f"{type(part).__name__} on columns {found} of {expected}; sums of kernels on "
+                    "different columns are sums of Periodized kernels, with SumInducingVariables."
+                )
+    elif isinstance(kernel, Product):
+        parts = [column for part in kernel.kernels for column in _columns_seen(part, seen)]
+        if sorted(parts) != sorted(expected):
+            raise ValueError(
+                "base_kernel must be a product of kernels on different columns, each of "
+                f"{expected} once, found columns {parts}; pass active_dims to each factor."
+            )
+    elif kernel.lengthscales.shape.rank and kernel.lengthscales.shape[0] != len(expected):
+        raise ValueError(
+            f"base_kernel must have one lengthscale, or one for each of its {len(expected)} "
+            f"columns of the box, found {kernel.lengthscales.shape[0]}; pass lower and upper with "
+            "one number for each column."
+        )
+    return expected
+
+
+def column_lengthscales(kernel: Kernel, num_columns: int) -> Array:
+    """The longest lengthscale that each column has in a kernel, ``[D]``; zero where it has none."""
+    longest = np.zeros(num_columns)
+    own = np.arange(num_columns)[kernel.active_dims]
+    if isinstance(kernel, Stationary):
+        longest[own] = np.asarray(kernel.lengthscales.numpy(), float)
+    else:
+        parts = [column_lengthscales(part, len(own)) for part in kernel.kernels]
+        longest[own] = np.max(parts, axis=0)
+    return longest

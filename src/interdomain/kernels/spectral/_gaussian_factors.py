@@ -9,13 +9,40 @@ from __future__ import annotations
 import math
 
 import gpflow
+import numpy as np
 import tensorflow as tf
 import tensorflow_probability as tfp
+from gpflow.base import TensorType
 from gpflow.utilities import positive
 from gpflow.utilities.ops import square_distance
 
+from ..._arguments import finite_array
 from ...sphere._typing import Array
 from ._once import once_per_shape
+
+
+def as_definite(name: str, value: TensorType, dimension: int) -> Array:
+    """A positive-definite matrix in one of its three forms.
+
+    :raises ValueError: If it has another shape, or is not symmetric positive-definite.
+    """
+    form = f"a number, [{dimension}] or [{dimension}, {dimension}]"
+    array = finite_array(name, value, (0, 1, 2), form)
+    if any(size != dimension for size in array.shape):
+        raise ValueError(f"{name} must be {form}, found shape {array.shape}; pass one of these.")
+    if array.ndim == 2 and not np.allclose(array, array.T, rtol=1e-10, atol=0):
+        raise ValueError(f"{name} must be symmetric, found {array}; pass (A + A.T) / 2.")
+    if not (smallest := smallest_eigenvalue(array)) > 0:
+        raise ValueError(
+            f"{name} must be positive definite, found {smallest:.3g} as its smallest eigenvalue; "
+            "pass positive numbers, or A A^T of an invertible A."
+        )
+    return array
+
+
+def smallest_eigenvalue(value: Array) -> float:
+    """That of the matrix which a number, a diagonal or a matrix stands for."""
+    return float(np.min(np.linalg.eigvalsh(value) if value.ndim == 2 else value))
 
 
 def definite_parameter(value: Array, name: str) -> gpflow.Parameter:

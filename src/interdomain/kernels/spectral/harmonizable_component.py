@@ -11,26 +11,23 @@ from check_shapes import check_shapes, inherit_check_shapes
 from gpflow.base import TensorType
 from gpflow.utilities import positive
 
-from ..._arguments import filled_matrix
+from ..._arguments import filled_matrix, finite_array, integer, numeric
 from ..._tracing import unconverted
+from ...sphere._typing import Array
 from ._algebra import (
     ComponentTensors,
     densities,
     wigner,
     windowed_waves,
 )
-from ._arguments import (
-    excess_of_lag,
-    per_column,
-    root_of_amplitudes,
-    validate_definite,
-)
 from ._base import MixtureComponent
 from ._gaussian_factors import (
+    as_definite,
     definite_parameter,
     gaussian_of_lag,
     outer_product,
     scaled_matrix,
+    smallest_eigenvalue,
 )
 
 
@@ -87,23 +84,23 @@ class HarmonizableComponent(MixtureComponent):
         values = filled_matrix("frequencies", frequencies, "a matrix [Q, D]")
         count, dimension = values.shape
         self.frequencies = gpflow.Parameter(values, name="frequencies")
-        self.centre = gpflow.Parameter(per_column("centre", centre, dimension), name="centre")
-        columns = per_column("scales", scales, dimension)
+        self.centre = gpflow.Parameter(_per_column("centre", centre, dimension), name="centre")
+        columns = _per_column("scales", scales, dimension)
         if not np.all(columns > 0):
             raise ValueError(f"scales must be positive, found {columns}; pass positive numbers.")
         self.scales = gpflow.Parameter(
             columns, transform=positive(), trainable=False, name="scales"
         )
-        root = root_of_amplitudes(amplitudes, count, rank)
+        root = _root_of_amplitudes(amplitudes, count, rank)
         self.amplitudes_real = gpflow.Parameter(root.real, name="amplitudes_real")
         self.amplitudes_imaginary = (
             gpflow.Parameter(root.imag, name="amplitudes_imaginary")
             if np.iscomplexobj(root)
             else None
         )
-        window = validate_definite("envelope", envelope, dimension)
+        window = as_definite("envelope", envelope, dimension)
         self.envelope = definite_parameter(window, "envelope")
-        excess = excess_of_lag(window, validate_definite("lag", lag, dimension), dimension)
+        excess = _excess_of_lag(window, as_definite("lag", lag, dimension), dimension)
         self.excess = definite_parameter(excess, "excess")
 
     @property
@@ -207,3 +204,74 @@ class HarmonizableComponent(MixtureComponent):
 
 def _tensor(value: TensorType) -> tf.Tensor:
     return tf.cast(tf.convert_to_tensor(value), gpflow.default_float())
+
+
+def _per_column(name: str, value: TensorType, dimension: int) -> Array:
+    array = finite_array(name, value, (0, 1), f"a number or [{dimension}]")
+    if array.ndim and len(array) != dimension:
+        raise ValueError(
+            f"{name} must have {dimension} entries, found {len(array)}; pass one for each column, "
+            "or a number."
+        )
+    return np.broadcast_to(array, [dimension]).copy()
+
+
+def _excess_of_lag(envelope: Array, lag: Array, dimension: int) -> Array:
+    """``lag - envelope / 4``, in the richer form of the two.
+
+    :raises ValueError: If it is not positive definite.
+    """
+    if max(envelope.ndim, lag.ndim) == 2:
+        envelope, lag = (m if m.ndim == 2 else m * np.eye(dimension) for m in (envelope, lag))
+    excess: Array = np.asarray(lag - envelope / 4)
+    if not (smallest := smallest_eigenvalue(excess)) > 0:
+        raise ValueError(
+            "lag must be above envelope / 4, as the kernel is not valid otherwise: lag - envelope "
+            f"/ 4 must be positive definite, found {smallest:.3g} as its smallest eigenvalue; pass "
+            "a larger lag or a smaller envelope."
+        )
+    return excess
+
+
+def _root_of_amplitudes(amplitudes: TensorType | None, count: int, rank: int | None) -> Array:
+    """W ``[Q, R]`` with ``B = W W^H``. By default every frequency is in one column, with a variance
+    of one at the centre in all.
+
+    :raises ValueError: If B has a wrong shape, is not finite, Hermitian and positive
+        semi-definite, or has a higher rank than asked for.
+    """
+    kept = count if rank is None else integer("rank", rank, at_least=1, at_most=count)
+    if amplitudes is None:
+        columns = np.arange(count) % kept
+        default = np.zeros([count, kept])
+        default[np.arange(count), columns] = 1 / np.bincount(columns)[columns] / np.sqrt(kept)
+        return default
+    form = f"[{count}] or [{count}, {count}]"
+    matrix = numeric("amplitudes", amplitudes, form, kinds="fiuc")
+    if matrix.shape not in ((count,), (count, count)) or not np.all(np.isfinite(matrix)):
+        raise ValueError(
+            f"amplitudes must be {form}, one row for each frequency, and finite, found shape "
+            f"{matrix.shape}; pass a variance for each frequency, or a matrix."
+        )
+    if matrix.ndim == 1:
+        matrix = np.diag(matrix)
+    if not np.allclose(matrix, matrix.conj().T, rtol=1e-10, atol=1e-12 * np.max(np.abs(matrix))):
+        raise ValueError(
+            "amplitudes must be Hermitian, found a matrix that is not its conjugate transpose; "
+            "pass for example W W^H for any matrix W."
+        )
+    values, vectors = np.linalg.eigh(matrix)
+    threshold = 1e-10 * max(np.max(np.abs(values)), np.finfo(float).tiny)
+    if values[0] < -threshold or not values[-1] > 0:
+        raise ValueError(
+            "amplitudes must be positive semi-definite and not zero, found eigenvalues "
+            f"{values}; pass for example W W^H for any matrix W."
+        )
+    if np.sum(values > threshold) > kept:
+        raise ValueError(
+            f"amplitudes must have a rank of at most rank={kept}, found "
+            f"{np.sum(values > threshold)}; pass W W^H for a W of that many columns."
+        )
+    order = np.argsort(values)[::-1][:kept]
+    root: Array = vectors[:, order] * np.sqrt(np.maximum(values[order], 0))
+    return root

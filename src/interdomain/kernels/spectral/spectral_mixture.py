@@ -12,9 +12,9 @@ from gpflow.utilities import positive
 from ..._arguments import finite_array, number
 from ..._tracing import unconverted
 from .._columns import select_columns
-from ._arguments import validate_definite
 from ._base import MixtureComponent, MixtureKernel
 from ._gaussian_factors import (
+    as_definite,
     definite_parameter,
     gaussian_of_lag,
     normal_densities,
@@ -57,7 +57,7 @@ class SpectralComponent(MixtureComponent):
         self.frequency = gpflow.Parameter(values)
         power = number("variance", variance, above=0)
         self.variance = gpflow.Parameter(power, transform=positive())
-        self.lag = definite_parameter(validate_definite("lag", lag, len(values)), "lag")
+        self.lag = definite_parameter(as_definite("lag", lag, len(values)), "lag")
 
     @property
     def dimension(self) -> int:
