@@ -91,24 +91,10 @@ class Valley(gpflow.models.BayesianModel, ExternalDataTrainingLossMixin):
         return -((1 - x) ** 2) - 100 * (y - x**2) ** 2 + 0.0 * tf.reduce_sum(data[0])
 
 
-@pytest.fixture
-def make_line() -> type[Line]:
-    return Line
-
-
-@pytest.fixture
-def make_noisy_line() -> type[NoisyLine]:
-    return NoisyLine
-
-
-@pytest.fixture
-def make_bayesian_line() -> type[BayesianLine]:
-    return BayesianLine
-
-
-@pytest.fixture
-def make_valley() -> type[Valley]:
-    return Valley
+make_line = pytest.fixture(lambda: Line, name="make_line")
+make_noisy_line = pytest.fixture(lambda: NoisyLine, name="make_noisy_line")
+make_bayesian_line = pytest.fixture(lambda: BayesianLine, name="make_bayesian_line")
+make_valley = pytest.fixture(lambda: Valley, name="make_valley")
 
 
 @pytest.fixture
@@ -158,6 +144,4 @@ def interrupt_at() -> Callable[[int], Callable[[int, Any], None]]:
     return make
 
 
-@pytest.fixture
-def interrupted() -> type[Exception]:
-    return Interrupted
+interrupted = pytest.fixture(lambda: Interrupted, name="interrupted")

@@ -34,16 +34,6 @@ def test_lbfgs_equals_gpflow(data, make_valley):
     assert result.checkpoint is None and result.seconds > 0
 
 
-def test_lbfgs_stops_when_converged(data):
-    model = gpflow.models.GPR(data, gpflow.kernels.SquaredExponential())
-    result = fit(model, options={"ftol": 1e-14, "gtol": 1e-7}, progress=False)
-    assert result.converged and result.steps == len(result.elbos) < 1000
-    with tf.GradientTape() as tape:
-        loss = model.training_loss()
-    for gradient in tape.gradient(loss, model.trainable_variables):
-        np.testing.assert_allclose(gradient, 0, atol=1e-5)
-
-
 @pytest.mark.parametrize("family", [tf_keras, keras])
 def test_optimizers_equal_a_plain_loop(family, data, make_noisy_line):
     """The same optimizer in an eager loop over the same batches."""

@@ -169,18 +169,6 @@ def test_the_default(data, make_svgp):
         assert (None if chosen is None else chosen.describe()) == found
 
 
-def test_fits_take_the_default(data, make_bayesian_line):
-    def learnt(**options):
-        model = make_bayesian_line()
-        fit(model, data, batch_size=10, steps=2, seed=3, progress=False, **options)
-        return np.concatenate([np.ravel(variable) for variable in model.trainable_variables])
-
-    natural, adam = learnt(natural_gradient=True), learnt(natural_gradient=False)
-    assert np.max(np.abs(natural - adam)) > 1e-4
-    np.testing.assert_array_equal(learnt(), natural)
-    np.testing.assert_array_equal(learnt(optimizer=tf_keras.optimizers.Adam(0.01)), adam)
-
-
 def sizes(given, *diagonal):
     """The sizes of the steps of so many q's."""
     q_mu = gpflow.Parameter(np.zeros((2, 1)))

@@ -37,7 +37,6 @@ def arguments_of(method, source):
     "method, source",
     [
         ("adam", "arrays"),
-        ("adam", "Dataset"),
         ("natural gradients", "Dataset"),
         ("default sizes", "arrays"),
         ("keras 3", "arrays"),
@@ -127,26 +126,6 @@ def test_finished_fits_are_not_continued(data, assert_same_bits, tmp_path):
     assert resumed.converged and resumed.steps == result.steps and len(resumed.elbos) == 0
     assert np.isnan(resumed.elbo) and resumed.checkpoint == result.checkpoint
     assert_same_bits(again, trained)
-
-
-def test_resume_in_an_empty_directory_starts(data, make_line, tmp_path):
-    result = fit(
-        make_line(), data, steps=2, checkpoint_dir=tmp_path / "new", resume=True, progress=False
-    )
-    assert (result.first_step, result.steps) == (0, 2)
-
-
-def test_checkpoint_is_readable_without_fit(data, make_line, assert_same_bits, tmp_path):
-    trained, restored = make_line(), make_line()
-    result = fit(trained, data, steps=4, checkpoint_dir=tmp_path, progress=False)
-    tf.train.Checkpoint(model=restored).restore(result.checkpoint).expect_partial()
-    assert_same_bits(restored, trained)
-
-
-def test_existing_checkpoint_needs_resume(data, make_line, tmp_path):
-    fit(make_line(), data, steps=2, checkpoint_dir=tmp_path, progress=False)
-    with pytest.raises(ValueError, match=r"checkpoint_dir: .* already holds .*step-2.*resume=True"):
-        fit(make_line(), data, steps=2, checkpoint_dir=tmp_path, progress=False)
 
 
 def test_another_fit_is_refused(data, make_line, make_bayesian_line, tmp_path):

@@ -28,7 +28,7 @@ def test_devices_of_one_process() -> None:
     assert len(cases) == 3
     for name, found_difference in cases.items():
         assert found_difference < 1e-10, name
-    assert "created outside of its scope" in found["model outside"]
+    assert found["model outside"].startswith("model: ")
     assert "created outside of the strategy's scope" in found["optimizer outside"]
     assert "L-BFGS runs on one device" in found["l-bfgs"]
     assert "GPR holds its data" in found["data held"]

@@ -100,10 +100,7 @@ def fit(
 
         q is given by the pairs in ``model.variational_parameters``, or by (``model.q_mu``,
         ``model.q_sqrt``), with a full or a diagonal q_sqrt. These are updated whether or not they
-        are marked trainable. At its optimum a diagonal q (``q_diag=True``) loses up to 0.05 nats a
-        row of the bound and 0.003 of the predictions' log density; inducing points, whose features
-        are not orthogonal, lose no more than harmonics (``python -m benchmarks.many_features
-        --kinds cost``).
+        are marked trainable.
 
         With True the step size for a full q rises from 0.001 to 0.1 in 20 steps, and that for a
         diagonal q falls as ``0.1 / (1 + step / 300)``; with n > 10 q's, ``1 / n`` takes the place

@@ -30,10 +30,10 @@ class WorkerLostError(RuntimeError):
         self.reason, self.checkpoint = reason, checkpoint
 
     def __str__(self) -> str:
-        remedy = f"with resume=True: they go on from {self.checkpoint}."
+        remedy = f"with resume=True: they go on from {self.checkpoint}"
         if self.checkpoint is None:
-            remedy = "; nothing was kept to go on from."
-        return f"the fit lost another worker ({self.reason}). Start all workers again {remedy}"
+            remedy = "from the beginning: nothing was kept"
+        return f"the fit lost another worker ({self.reason}). Start all workers again {remedy}."
 
 
 class Replicas:
@@ -79,29 +79,21 @@ class Replicas:
         """
         if self.strategy is None:
             return
-        if hasattr(optimizer, "variables"):
-            if not isinstance(optimizer, tf_keras.optimizers.Optimizer):
-                raise ValueError(
-                    f"optimizer: a {type(optimizer).__name__} of Keras 3 does not work under a "
-                    "strategy; pass an instance of one of gpflow.keras.tf_keras.optimizers."
-                )
-            if self._outside(optimizer.variables):
-                raise ValueError(
-                    "optimizer: its variables were created outside of the strategy's scope; build "
-                    "it under `with strategy.scope():`."
-                )
-        outside = self._outside(model.variables)
-        if outside:
-            raise ValueError(
-                f"strategy: {len(outside)} of the model's {len(model.variables)} variables were "
-                f"created outside of its scope, such as {outside[0].name}; build the model, its "
-                "kernel and its inducing variable under `with strategy.scope():`."
-            )
-
-    def _outside(self, variables: Sequence[tf.Variable]) -> list[tf.Variable]:
-        assert self.strategy is not None
         inside = self.strategy.extended.variable_created_in_scope
-        return [variable for variable in variables if not inside(variable)]
+        of_optimizer = getattr(optimizer, "variables", ())
+        if of_optimizer and not isinstance(optimizer, tf_keras.optimizers.Optimizer):
+            raise ValueError(
+                f"optimizer: a {type(optimizer).__name__} of Keras 3 does not work under a "
+                "strategy; pass an instance of one of gpflow.keras.tf_keras.optimizers."
+            )
+        for name, variables in (("optimizer", of_optimizer), ("model", model.variables)):
+            outside = [variable.name for variable in variables if not inside(variable)]
+            if outside:
+                raise ValueError(
+                    f"{name}: {len(outside)} of its {len(variables)} variables were created "
+                    f"outside of the strategy's scope, such as {outside[0]}; build it, and what it "
+                    "is made of, under `with strategy.scope():`."
+                )
 
     def start(self, checkpoints: Checkpoints) -> None:
         """
