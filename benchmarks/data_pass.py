@@ -6,8 +6,9 @@ sphere   SphericalHarmonics up to the degree that gives no more than M
 bare     NumPy's product of a matrix [M, batch] and its transpose into an array that is there, for
          as many batches of the size that the pass chooses
 
-"features" and "products" are the parts that the pass itself reports; "pass" is all of it, with
-reading, checks and sums. Times are seconds for the rows, median [quartiles].
+"features" are these by themselves, and "products" what is left of the seconds that the pass reports
+for its sums; "pass" is all of it, with reading and checks. Times are seconds for the rows, median
+[quartiles].
 """
 
 from __future__ import annotations
@@ -52,17 +53,14 @@ class DataPass(Benchmark):
         X, Y = generator.uniform(-1, 1, size=(rows, 2)), generator.normal(size=(rows, 1))
         passes = {family: Pass(family, size, X, Y) for family in FAMILIES}
         sides: dict[str, Callable[[], Any]] = dict(passes)
+        sides |= {f"{family} features": passes[family].features for family in FAMILIES}
         sides["bare"] = bare(size, rows, passes["box"].batch_size)
         samples = alternate(sides, rounds=configuration["rounds"], description="rounds")
-        parts = {
-            f"{family} {part}": values[-configuration["rounds"] :]
-            for family, one in passes.items()
-            for part, values in one.parts.items()
-        }
-        samples |= parts
-        for family in FAMILIES:
-            both = zip(parts[f"{family} features"], parts[f"{family} products"], strict=True)
-            samples[f"{family} both"] = [features + products for features, products in both]
+        for family, one in passes.items():
+            both = one.seconds[-configuration["rounds"] :]
+            samples[f"{family} both"] = both
+            features = samples[f"{family} features"][-configuration["rounds"] :]
+            samples[f"{family} products"] = [a - b for a, b in zip(both, features, strict=True)]
         return {
             "num_inducing": {family: one.num_inducing for family, one in passes.items()},
             "batch_size": passes["box"].batch_size,
@@ -102,13 +100,15 @@ class DataPass(Benchmark):
 class Pass:
     """One pass over the rows; a call does it anew.
 
-    :ivar parts: the seconds of each part of each pass.
+    :ivar seconds: what the sums of each pass took.
     """
 
     def __init__(self, family: str, size: int, X: Any, Y: Any) -> None:
         import gpflow
+        import tensorflow as tf
 
         import interdomain as idm
+        from interdomain.covariances.domains import Kuf_in_domain
 
         if family == "box":
             base = gpflow.kernels.Matern32(lengthscales=0.1)
@@ -125,12 +125,19 @@ class Pass:
         self._model = idm.models.StructuredSGPR(self._rows, prior, variable, progress=False)
         self.num_inducing = int(variable.num_inducing)
         self.batch_size = self._model.batch_size
-        self.parts: dict[str, list[float]] = {"features": [], "products": []}
+        self.seconds: list[float] = []
+        self._features = tf.function(
+            lambda X: Kuf_in_domain(variable, prior, X), autograph=False, reduce_retracing=True
+        )
 
     def __call__(self) -> None:
-        statistics = self._model.accumulate(self._rows)
-        for part, values in self.parts.items():
-            values.append(statistics.seconds[part])
+        self.seconds.append(self._model.accumulate(self._rows).seconds["sums"])
+
+    def features(self) -> None:
+        """The features of all rows, without sums."""
+        X, size = self._rows[0], self.batch_size
+        for start in range(0, len(X), size):
+            self._features(X[start : start + size]).numpy()
 
 
 def bare(size: int, rows: int, batch_size: int) -> Callable[[], None]:

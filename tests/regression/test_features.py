@@ -151,7 +151,11 @@ def test_sums_with_weights_are_those_of_loops(name: str) -> None:
     np.testing.assert_allclose(plain.gram, kuf @ kuf.T, atol=1e-12)
 
 
-def test_the_gradient_of_a_gram_is_that_of_its_products() -> None:
+@pytest.mark.parametrize("large", [1, 400])
+def test_the_gradient_of_a_gram_is_that_of_its_products(
+    large: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("interdomain.covariances.feature_sums._LARGE", large)
     features, upstream = tf.Variable(POINTS), np.random.default_rng(2).normal(size=(4, 4))
     with tf.GradientTape(persistent=True) as tape:
         found = tf.reduce_sum(upstream * gram_of(features))

@@ -22,10 +22,8 @@ def all_reduce(statistics: Statistics, strategy: tf.distribute.Strategy) -> Stat
         own = make_model(rows_of_this_worker).statistics
         model = make_model(interdomain.distributed.all_reduce(own, strategy))
 
-    :param statistics: Those of the rows of this worker, such as
-        :class:`interdomain.regression.SufficientStatistics`.
-    :param strategy: The strategy that all workers have made, such as a
-        ``MultiWorkerMirroredStrategy``.
+    :param statistics: :class:`interdomain.regression.SufficientStatistics` of this worker's rows.
+    :param strategy: The strategy of all workers, such as a ``MultiWorkerMirroredStrategy``.
     :raises ValueError: If workers have statistics of different features.
     """
     key = statistics.checksum() % 2**20  # so that sums of squares are exact
