@@ -192,7 +192,6 @@ def test_errors() -> None:
     for frequencies, message in (
         ({**FREQUENCIES, (1, 2): 3}, r"one entry for each effect .*\(1, 2\)"),
         ({**FREQUENCIES, (0,): [[0]]}, "frequencies must be 1 or more"),
-        ({**FREQUENCIES, (0,): 0}, "frequencies must be an integer of 1 or more"),
         ({**FREQUENCIES, (0, 2): [[1], [2]]}, r"frequencies must be a matrix \[J, 2\]"),
     ):
         with pytest.raises(ValueError, match=message):

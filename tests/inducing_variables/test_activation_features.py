@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -11,7 +10,6 @@ import numpy as np
 import pytest
 import tensorflow as tf
 from gpflow.covariances import Kuf, Kuu
-from gpflow.utilities import parameter_dict
 
 from interdomain.covariances import Kuu_operator
 from interdomain.inducing_variables import ActivationFeatures
@@ -71,39 +69,6 @@ def test_the_gradient_has_no_part_along_z() -> None:
         assert np.all(lengths > 1e-3)
         along = np.sum(gradient * units.Z, axis=1)
         np.testing.assert_allclose(along, 0.0, atol=1e-13 * lengths.max())
-
-
-def test_jitter_and_operator() -> None:
-    """A full matrix, positive definite by itself, whose diagonal jitter raises by a fraction."""
-    dense = Kuu(features(), kernel()).numpy()
-    raised = dense + 0.25 * np.diag(np.diag(dense))
-    assert_close(Kuu(features(), kernel(), jitter=0.25), raised, rtol=1e-15)
-    operator = Kuu_operator(features(), kernel(), jitter=0.25)
-    assert isinstance(operator, tf.linalg.LinearOperatorFullMatrix)
-    assert_close(operator.to_dense(), raised, rtol=1e-15)
-    assert np.linalg.eigvalsh(dense).min() > 1e-9 * dense.max()
-
-
-def test_parameters() -> None:
-    units = features()
-    assert list(parameter_dict(units)) == [".Z"]
-    assert units.trainable_variables == (units.Z.unconstrained_variable,)
-    assert (units.num_inducing, units.dimension, units.shape) == (5, 3, (5, None, 1))
-    gpflow.set_trainable(units, False)
-    assert units.trainable_variables == ()
-    shared = ActivationFeatures(units.Z, "relu", 6)
-    assert shared.Z is units.Z
-    with gpflow.config.as_context(gpflow.config.Config(float=np.float32)):
-        assert features().Z.dtype == tf.float32
-
-
-def test_copies() -> None:
-    for name in ACTIVATIONS:
-        units = features(name)
-        assert copy.deepcopy(units).activation == units.activation
-    other, before = copy.deepcopy(units), units.Z.numpy()
-    units.Z.assign(units.Z[::-1])
-    np.testing.assert_array_equal(other.Z, before)
 
 
 def test_degrees() -> None:
@@ -188,7 +153,5 @@ def test_kernels_that_do_not_fit() -> None:
 
 
 def test_wrong_dimension() -> None:
-    for columns in (1, 3):
-        message = f"sees {columns} columns of Xnew, but the inducing variable has dimension 3"
-        with pytest.raises(ValueError, match=message):
-            Kuf(features(), SphericalMatern52(), np.ones((4, columns)))
+    with pytest.raises(ValueError, match="sees 1 columns of Xnew, but the inducing variable has"):
+        Kuf(features(), SphericalMatern52(), np.ones((4, 1)))

@@ -16,7 +16,6 @@ from gpflow.kernels import RBF, Matern32
 from interdomain import _arguments
 from interdomain.covariances import Kuu_operator
 from interdomain.inducing_variables import (
-    IntervalFourierFeatures,
     PeriodicFourierFeatures,
     ProductInducingVariables,
     SphericalHarmonics,
@@ -118,9 +117,6 @@ def test_kernels_that_do_not_fit() -> None:
 
 
 def test_sizes(monkeypatch: pytest.MonkeyPatch) -> None:
-    many = IntervalFourierFeatures(0, 1, 1_000)
-    with pytest.raises(ValueError, match=r"inducing_variables: .* 4,004,001 products .*GiB"):
-        ProductInducingVariables([many, many])
     monkeypatch.setattr(_arguments, "MAX_GIB", 1e-5)
     factors, kernel = [HARMONICS, WAVES], SPACE * TIME
     for build, name in (

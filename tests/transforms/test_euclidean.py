@@ -23,12 +23,6 @@ def test_negation() -> None:
     np.testing.assert_array_equal(Negation(1)(X), X * [1, -1, 1, 1])
 
 
-def test_negation_takes_any_number_of_columns() -> None:
-    assert (Negation().input_dim, Negation().min_input_dim) == (None, 1)
-    assert (Negation([0, 3]).input_dim, Negation([0, 3]).min_input_dim) == (None, 4)
-    assert Negation(centre=[0.0, 1.0]).input_dim == 2
-
-
 def test_rotation_turns_the_first_column_towards_the_second() -> None:
     actual = Rotation(4, dims=(3, 1))(np.eye(4)).numpy()
     expected = np.eye(4)

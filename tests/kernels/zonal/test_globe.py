@@ -119,24 +119,6 @@ def test_free_spectrum_and_shares() -> None:
     assert idm.diagnostics.spectrum(kernel, "relu", 3, 4).represented_share > 0.5
 
 
-def test_compiled_with_unknown_columns() -> None:
-    """Where unit vectors are of any dimension, the inducing variable tells it."""
-    for kernel, inputs in (
-        (GlobeMatern32(), X),
-        (SphericalMatern32(inputs="unit_vectors"), UNIT),
-    ):
-        harmonics = SphericalHarmonics(3, [0, 1, 2])
-        compiled = tf.function(
-            lambda X, kernel=kernel, harmonics=harmonics: Kuf(harmonics, kernel, X),
-            input_signature=[tf.TensorSpec([None, None], tf.float64)],
-            autograph=False,
-        )
-        np.testing.assert_allclose(compiled(inputs), Kuf(harmonics, kernel, inputs), rtol=1e-12)
-    kernel, signature = ArcCosine(inputs="degrees"), [tf.TensorSpec([None, None], tf.float64)]
-    compiled = tf.function(lambda X: kernel(X), input_signature=signature, autograph=False)
-    np.testing.assert_allclose(compiled(X), kernel(X), rtol=1e-9)
-
-
 BEYOND, SHORT = np.array([[10.0, 20.0], [95.5, 3.0]]), 0.9 * UNIT
 
 

@@ -69,14 +69,6 @@ def test_a_direction_has_no_angle_with_itself() -> None:
     np.testing.assert_allclose(np.diag(K), 1.3, rtol=1e-13)
 
 
-def test_ard() -> None:
-    assert not ArcCosine().ard
-    assert ArcCosine(weight_variances=[1.0, 2.0]).ard
-    X = inputs(4, 2)
-    stretched = ArcCosine()(X * np.sqrt([0.5, 3.0]))
-    np.testing.assert_allclose(ArcCosine(weight_variances=[0.5, 3.0])(X), stretched, rtol=1e-13)
-
-
 @pytest.mark.parametrize("active_dims", [[3, 1], slice(1, 3), slice(0, 4, 2), [2]])
 def test_columns_are_selected_once(active_dims: Any) -> None:
     """By kernel(X), and by K and K_diag, which GPflow also calls with all columns."""
