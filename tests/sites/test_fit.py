@@ -8,12 +8,10 @@ from typing import Any
 import gpflow
 import numpy as np
 import pytest
-import tensorflow as tf
 import tensorflow_probability as tfp
-from gpflow.likelihoods import Bernoulli, Gaussian, MultiClass, Poisson, Softmax, StudentT
+from gpflow.likelihoods import Poisson
 
 import interdomain as idm
-from interdomain.sites.expectations import how_expected
 from interdomain.training import fit_collapsed
 from interdomain.training.passes import Passes, train
 from interdomain.training.separation import warn_of_separation
@@ -205,15 +203,3 @@ def test_labels_that_can_be_told_apart_are_warned_of() -> None:
         warn_of_separation(model_of("Poisson"), certain)
         gpflow.set_trainable(model.kernel, False)
         warn_of_separation(model, certain)
-
-
-def test_how_expectations_are_computed() -> None:
-    expected = {
-        "closed form": [Gaussian(), Poisson()],
-        "quadrature": [Bernoulli(), StudentT(), Poisson(invlink=tf.nn.softplus), MultiClass(3)],
-        "100 draws": [Softmax(3)],
-    }
-    for words, likelihoods in expected.items():
-        assert [how_expected(likelihood) for likelihood in likelihoods] == [words] * len(
-            likelihoods
-        )

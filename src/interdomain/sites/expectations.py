@@ -4,13 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import tensorflow as tf
-from gpflow.likelihoods import (
-    Bernoulli,
-    Likelihood,
-    MonteCarloLikelihood,
-    QuadratureLikelihood,
-    ScalarLikelihood,
-)
+from gpflow.likelihoods import Bernoulli, Likelihood, MonteCarloLikelihood
 from gpflow.quadrature import ndiag_mc
 from gpflow.utilities import Dispatcher
 
@@ -110,20 +104,3 @@ def not_finite_alone(likelihood: Likelihood, X: Array, Y: Array, num_latents: in
         "that fails, whatever the kernel and the scales: pass another, or a subclass whose "
         "log_prob is finite there."
     )
-
-
-_BY_QUADRATURE = (
-    QuadratureLikelihood._variational_expectations,
-    ScalarLikelihood._variational_expectations,
-)
-
-
-def how_expected(likelihood: Likelihood) -> str:
-    """How the expected log-likelihood is computed, in words."""
-    if isinstance(likelihood, MonteCarloLikelihood):
-        return f"{likelihood.num_monte_carlo_points} draws"
-    # GPflow has closed forms of counts and times for an exponential link only, and none of classes.
-    closed = getattr(likelihood, "invlink", tf.exp) in (tf.exp, tf.math.exp)
-    if closed and type(likelihood)._variational_expectations not in _BY_QUADRATURE:
-        return "closed form"
-    return "quadrature"

@@ -15,7 +15,6 @@ from tqdm import tqdm
 from .._arguments import integer, number
 from ..choosing import Choice, Trials, choose_features
 from ..models import CollapsedSVGP
-from ..sites.expectations import how_expected
 from ..sphere._typing import Array
 from .passes import CollapsedReason, Passes, frozen
 from .recipes import check_recipe
@@ -114,8 +113,7 @@ def fit_collapsed(
     (``SphericalHarmonics.for_data``) takes less time, but does not look at the targets.
 
     The optimum is that of ``gpflow.models.SVGP``; log-concave likelihoods take five to ten passes.
-    The progress bar says how the expected log-likelihood is computed: in closed form, by quadrature
-    or by Monte Carlo draws. If f can separate the labels without error, the kernel's variance grows
+    If f can separate the labels without error, the kernel's variance grows
     without limit; a warning says so.
 
     :param model: its parameters and q are trained in place, starting from their present values.
@@ -199,8 +197,7 @@ def fit_collapsed(
     for parameter in trainable.values():
         gpflow.set_trainable(parameter, False)
     subset_seconds = time.perf_counter() - started
-    described = f"passes ({how_expected(model.likelihood)})"
-    with tqdm(total=max_passes, desc=described, disable=not progress, leave=True) as bar:
+    with tqdm(total=max_passes, desc="passes", disable=not progress, leave=True) as bar:
         reason, message = passes.run(max_passes, max_seconds, started, bar)
     warn_of_separation(model, passes.best.result)
     return CollapsedFit(
