@@ -258,3 +258,12 @@ def test_a_narrow_q_is_the_prior_with_a_part_of_its_covariance() -> None:
     Kuu = gpflow.covariances.Kuu(model.inducing_variable, model.kernel).numpy()
     for of_output in covariance:
         np.testing.assert_allclose(of_output, 0.2 * Kuu, rtol=1e-9, atol=1e-12 * np.max(Kuu))
+
+
+def test_a_copy_has_the_same_q_and_parameters_of_its_own() -> None:
+    model = model_of("Poisson")
+    step(model)
+    other = gpflow.utilities.deepcopy(model)
+    np.testing.assert_allclose(other.predict_f(X)[0], model.predict_f(X)[0], rtol=1e-12)
+    other.kernel.variance.assign(3.0)
+    assert float(other.elbo()) != pytest.approx(float(model.elbo()))

@@ -20,7 +20,6 @@ from .._tracing import unconverted
 from ..covariances import Kuu_operator
 from ..covariances.columns import check_inputs
 from ..regression.bound import root_of
-from ..regression.features import Features
 from ..regression.provider import RowsProvider
 from ..regression.rows import Rows
 from ..regression.sums import differing_parameter
@@ -152,7 +151,7 @@ class CollapsedSVGP(RowsModel):
         check_inputs(self, self.num_columns)
         self._site_contributions: SiteContributions | None = None
         self._sums_of_sites: tuple[tf.Variable, ...] = ()
-        self._features_of_sites: tuple[Features, dict[str, Array]] | None = None
+        self._features_of_sites: dict[str, Array] = {}
         self._num_data: int | None = None
         self._last: tuple[list[Any], PassResult] | None = None
 
@@ -209,23 +208,21 @@ class CollapsedSVGP(RowsModel):
 
     def _site_variables(self) -> tuple[tf.Variable, ...]:
         """The sites as variables, which compiled functions read. They are those of
-        :meth:`_first_sites` whenever the features are others than those that they were taken
-        with."""
+        :meth:`_first_sites` whenever the features have other sizes or parameters than those that
+        they were taken with."""
         features = self._features
         with tf.init_scope():
             known, values = self._sums_of_sites, features.values()
-            before = self._features_of_sites
-            if before is None or before[0] is not features:
-                first = self._first_sites()
-                if [tuple(v.shape) for v in known] != [value.shape for value in first]:
-                    known = tuple(tf.Variable(value, trainable=False) for value in first)
-            elif differing_parameter(before[1], values, gpflow.default_float()):
-                first = self._first_sites()
+            size, latents = features.num_stacked - features.num_outputs, features.num_outputs
+            shapes = [(latents, size, size), (size, latents), (features.num_terms, latents)]
+            if [tuple(v.shape) for v in known] != shapes:
+                known = tuple(tf.Variable(part, trainable=False) for part in self._first_sites())
+            elif differing_parameter(self._features_of_sites, values, gpflow.default_float()):
+                for variable, value in zip(known, self._first_sites(), strict=True):
+                    variable.assign(value)
             else:
                 return known
-            for variable, value in zip(known, first, strict=True):
-                variable.assign(value)
-            self._sums_of_sites, self._features_of_sites = known, (features, values)
+            self._sums_of_sites, self._features_of_sites = known, values
         return known
 
     def _first_sites(self) -> Sites:
@@ -233,6 +230,10 @@ class CollapsedSVGP(RowsModel):
         features = self._features
         num_outputs = features.num_outputs
         return Sites.none(features.num_stacked - num_outputs, num_outputs, features.num_terms)
+
+    def __getstate__(self) -> dict[str, Any]:
+        """The model without graphs: a copy makes its own."""
+        return {**self.__dict__, "_site_contributions": None}
 
     def _contributions(self) -> SiteContributions:
         features, known = self._features, self._site_contributions

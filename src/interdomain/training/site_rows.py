@@ -92,6 +92,8 @@ class RowsWithSites(CollapsedSVGP):
         """See to it that the sites are those of the present features."""
         block, known = (self.inducing_variable, self.kernel), self._block
         if known is None or any(new is not old for new, old in zip(block, known, strict=True)):
+            if known is not None:
+                self.assign_sites(self._first_sites())  # of features that are as many as before
             self._passes(None if known is None else _PASSES)
 
     def elbo(self) -> tf.Tensor:
