@@ -177,4 +177,5 @@ def test_descriptions_are_json_and_stay_the_same(name: str) -> None:
         inducing_variable.num_inducing, kernel(POINTS)
         descriptions.append(features.description())
     assert all(json.loads(json.dumps(one)) == descriptions[0] for one in descriptions)
-    assert "kernel" in descriptions[0] and "inducing_variable" in descriptions[0]
+    for part in ("kernel", "inducing_variable"):
+        assert any(name.startswith(part) for name in descriptions[0])

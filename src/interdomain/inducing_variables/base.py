@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import abc
 from collections.abc import Sequence
+from typing import Any
 
 import gpflow
 from check_shapes import Shape
 from gpflow.inducing_variables import InducingVariables
+from gpflow.kernels import Kernel
 
 
 class InterDomainInducingVariables(gpflow.inducing_variables.InducingVariables, abc.ABC):
@@ -30,6 +32,14 @@ class InterDomainInducingVariables(gpflow.inducing_variables.InducingVariables, 
         need not be in the space of X. M is None if only a graph knows it."""
         size = self.num_inducing
         return (size if isinstance(size, int) else None, None, 1)
+
+    def settings_of(self, kernel: Kernel) -> Any:
+        """What ``Kuf`` takes from a kernel, besides the values of its parameters: numbers, text,
+        arrays, modules, or mappings of these. Statistics are for models in which it is the same.
+
+        By default the kernel, which stands for its class and all of its settings.
+        """
+        return kernel
 
 
 class DecomposedInducingVariables(InterDomainInducingVariables, abc.ABC):

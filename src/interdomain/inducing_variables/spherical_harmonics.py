@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 from gpflow.base import TensorType
+from gpflow.kernels import Kernel
 
 from .._arguments import (
     as_integers,
@@ -18,6 +19,7 @@ from .._arguments import (
     short,
 )
 from ..kernels import ZonalKernel
+from ..kernels.finite_rank import base_of
 from ..sphere import num_harmonics, spherical_harmonics
 from ..sphere._typing import IntArray
 from ..sphere.chains import chains_of_degree, degrees_of, validate_chains
@@ -288,6 +290,21 @@ class SphericalHarmonics(InterDomainInducingVariables):
     def num_inducing(self) -> int:
         """The number M of harmonics."""
         return sum(self.multiplicities)
+
+    def settings_of(self, kernel: Kernel) -> Any:
+        """How inputs come onto the sphere, and what ends the kernel. The spectrum is in Kuu alone,
+        so that sums over rows serve every kernel with this sphere (``FreeSpectrum``)."""
+        base = base_of(kernel)
+        ends = []
+        while kernel is not base:
+            ends.append(kernel.inducing_variable)
+            kernel = kernel.kernel
+        return {
+            "sphere": [type(base.lift).__name__, type(base).to_sphere.__qualname__],
+            "radial_power": base.radial_power,
+            "active_dims": base.active_dims,
+            "ends": ends,
+        }
 
     def validate_kernel(self, kernel: ZonalKernel) -> None:
         """Check that every degree carries variance under the kernel.

@@ -18,6 +18,7 @@ from .._tracing import Traced
 from ..covariances.domains import BoolArray, Complaint, Extent, Kuf_in_domain, boxes, outside_of_any
 from ..covariances.feature_sums import feature_sums
 from ..covariances.finite_rank import is_whole
+from ..covariances.pairs import flat_blocks
 from ..inducing_variables.base import DecomposedInducingVariables
 from ..kernels._diagonals import DiagonalTerm, diagonal_terms
 from ..sphere._typing import Array
@@ -149,7 +150,6 @@ class Features:
 
     def description(self) -> dict[str, Any]:
         """What the features are, besides the values of their parameters, in JSON's types."""
-        parts = {k: v for k, v in self._parts.items() if k != "mean_function" or self.mean.residual}
         sizes = {
             "columns of X": self.num_columns,
             "columns of Y": self.num_outputs,
@@ -157,6 +157,14 @@ class Features:
             "number of features": self.num_inducing,
             "terms of the diagonal": self.num_terms,
         }
+        settings = []
+        for block, kernel in flat_blocks(self.inducing_variable, self.kernel):
+            settings_of = getattr(block, "settings_of", None)  # GPflow's points have none
+            settings.append(kernel if settings_of is None else settings_of(kernel))
+        parts: dict[str, Any] = {"kernel": settings if len(settings) > 1 else settings[0]}
+        parts["inducing_variable"] = self.inducing_variable
+        if self.mean.residual:
+            parts["mean_function"] = self.mean_function
         found: dict[str, Any] = {}
         for name, module in parts.items():
             _describe(name, module, found, set())
@@ -264,7 +272,7 @@ def _describe(name: str, value: Any, found: dict[str, Any], seen: set[int]) -> N
                 _describe(f"{name}.{key.lstrip('_')}", own, found, seen)
     elif isinstance(value, Mapping):
         for key, own in value.items():
-            _describe(f"{name}[{key!r}]", own, found, seen)
+            _describe(f"{name}.{key}", own, found, seen)
     elif isinstance(value, (list, tuple)) and not all(isinstance(v, (int, float)) for v in value):
         for number, own in enumerate(value):
             _describe(f"{name}[{number}]", own, found, seen)

@@ -3,3 +3,5 @@
 They serve :class:`interdomain.models.CollapsedSVGP`; its training is in
 :mod:`interdomain.training.collapsed`.
 """
+
+__all__: list[str] = []
