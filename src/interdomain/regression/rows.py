@@ -161,7 +161,8 @@ class Rows:
         return np.concatenate([X for X, _ in parts]), np.concatenate([Y for _, Y in parts])
 
     def draw(self, size: int, seed: int = 0) -> tuple[Array, Array]:
-        """Finite rows drawn at random; see :func:`draw_rows`."""
+        """``size`` finite rows drawn at random without replacement, in their order; all of them, if
+        there are fewer."""
         return draw_rows([self], size, seed)
 
     def numbered(self, rng: np.random.Generator) -> Iterator[tuple[Array, Array, Array]]:

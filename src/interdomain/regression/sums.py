@@ -33,7 +33,7 @@ _SLACK = 1e-6
 class SufficientStatistics:
     """Sums over rows of data, from which :class:`interdomain.models.StructuredSGPR` is computed.
 
-    They are made by :attr:`StructuredSGPR.statistics` and :meth:`StructuredSGPR.accumulate`.
+    They are made by ``StructuredSGPR.statistics`` and ``StructuredSGPR.accumulate``.
     Statistics of different rows can be added, and rows can be removed::
 
         model.statistics + model.accumulate((X_tuesday, Y_tuesday))

@@ -74,7 +74,8 @@ def funk_hecke_coefficients(
 
     :param shape_function: A function from a tensor of values of t to its values there.
     :param degrees: The degrees l.
-    :param breaks: Where the function has kinks; see :func:`funk_hecke_rule`.
+    :param breaks: Values of t in (-1, 1) at which the function has a kink or a jump; the
+        quadrature is split there.
     """
     t, matrix = funk_hecke_rule(dimension, max(degrees), breaks)
     values = shape_function(tf.constant(t, dtype))
