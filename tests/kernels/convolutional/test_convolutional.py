@@ -224,16 +224,6 @@ def test_patches_are_tensorflows(
     np.testing.assert_array_equal(grid.positions, places)
 
 
-def test_positions_of_separate_channels() -> None:
-    options: dict[str, Any] = {"stride": (2, 1), "padding": "SAME", "separate_channels": True}
-    grid = PatchGrid((3, 4, 2), (2, 2), **options)
-    columns, places = numbered_patches((3, 4, 2), (2, 2), **options)
-    np.testing.assert_array_equal(grid.positions, places)
-    X = np.random.default_rng(0).normal(size=(2, 24))
-    padded = np.concatenate([X, np.zeros((2, 1))], axis=1)
-    np.testing.assert_array_equal(grid.extract(tf.constant(X)), padded[:, columns])
-
-
 MEMORY_POINTS = InducingPatches(np.random.default_rng(0).normal(size=(20, 9)))
 NUM_IMAGES = 1000
 COVARIANCES: dict[str, tuple[Callable[[Any, tf.Tensor], tf.Tensor], int]] = {

@@ -1,6 +1,8 @@
-"""Harmonizable kernels: values against the paper's formula in complex numbers, limits, validity."""
+"""Harmonizable kernels: values against the paper's formula, limits, validity, and errors."""
 
 from __future__ import annotations
+
+from typing import Any
 
 import gpflow
 import numpy as np
@@ -180,3 +182,39 @@ def test_beyond_the_bound_the_formula_is_not_valid() -> None:
     assert smallest_relative_eigenvalue(real_kernel(values, X, X)) < -1e-4
     with pytest.raises(ValueError, match="lag must be above envelope / 4"):
         HarmonizableComponent([[0.0]], envelope=1.0, lag=1 / 4.04)
+
+
+TWO = [[0.1, 0.2], [0.3, -0.4]]
+"""Two frequencies in two dimensions."""
+
+ERRORS: list[tuple[dict[str, Any], str]] = [
+    (
+        {"amplitudes": [[1.0, 2.0], [2.0, 1.0]]},
+        r"amplitudes must be positive semi-definite and not zero, .* pass for example W W\^H",
+    ),
+    ({"lag": np.eye(3)}, r"lag must be a number, \[2\] or \[2, 2\], found shape \(3, 3\)"),
+    (
+        {"envelope": [[0.5, 0.3], [0.3, 0.5]], "lag": [0.15, 0.19]},
+        "lag must be above envelope / 4, .*; pass a larger lag or a smaller envelope",
+    ),
+]
+
+
+def test_bad_components() -> None:
+    for arguments, message in ERRORS:
+        with pytest.raises(ValueError, match=message):
+            HarmonizableComponent(**{"frequencies": TWO, **arguments})
+    with pytest.raises(ValueError, match="variance must be positive, found 0.0"):
+        LocallyStationaryGaussian(2, variance=0.0)
+
+
+def test_bad_mixtures() -> None:
+    component = HarmonizableComponent(TWO)
+    message = r"must be HarmonizableComponent, found Matern32; add other kernels .* with \+"
+    with pytest.raises(ValueError, match=message):
+        HarmonizableMixture([component, gpflow.kernels.Matern32()])
+    message = r"components must have equal numbers of columns, found \[1, 2\]"
+    with pytest.raises(ValueError, match=message):
+        HarmonizableMixture([component, HarmonizableComponent([[0.1]])])
+    with pytest.raises(ValueError, match="X must have 2 columns, as frequencies have, found 3; pa"):
+        component(np.zeros([4, 3]))

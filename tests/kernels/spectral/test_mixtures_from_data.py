@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import gpflow
 import numpy as np
 import pytest
 
@@ -53,22 +52,6 @@ def test_each_component_has_the_frequencies_around_it() -> None:
     np.testing.assert_allclose(np.mean(variances), np.mean(np.square(Y)))
     # Larger where the data are.
     assert np.mean(variances[SCATTERED[:, 0] < 3]) > 2 * np.mean(variances[SCATTERED[:, 0] > 7])
-
-
-def test_data_are_more_likely_than_under_random_frequencies() -> None:
-    Y = noisy(np.where(GRID < 5.0, wave(GRID, 0.8), wave(GRID, 2.9)))
-    kernel = HarmonizableMixture.from_data(GRID, Y, 3, 2)
-
-    def evidence() -> float:
-        model = gpflow.models.GPR((GRID, Y), kernel, noise_variance=0.02)
-        return float(model.log_marginal_likelihood())
-
-    found = evidence()
-    for seed in range(2):
-        rng = np.random.default_rng(seed)
-        for component in kernel.kernels:
-            component.frequencies.assign(rng.uniform(0.0, 4.0, component.frequencies.shape))
-        assert evidence() < found - 50
 
 
 @pytest.mark.parametrize("centres", ["k-means", "grid", np.array([[1.0, 5.0], [4.0, 2.0]] * 2)])
