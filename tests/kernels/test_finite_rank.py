@@ -271,7 +271,6 @@ ERRORS: list[tuple[Callable[[], Any], str]] = [
         lambda: Kuf(SphericalHarmonics(3, [0, 9]), FiniteRank(*harmonics()), X),
         OTHERS + r", found SphericalHarmonics with others than its SphericalHarmonics; pass kernel",
     ),
-    (lambda: Kuu(box()[1], FiniteRank(*harmonics())), OTHERS + ", found Periodic"),
     (
         lambda: FiniteRank(HarmonicKernel(Matern32(), Negation(0)), units()[1]),
         "kernel must not be a sum .* found HarmonicKernel with ActivationFeatures",
@@ -279,10 +278,6 @@ ERRORS: list[tuple[Callable[[], Any], str]] = [
     (
         lambda: FiniteRank(SharedIndependent(ArcCosine(), 2), units()[1]),
         "kernel must have one output, found SharedIndependent; .*wrap the result instead",
-    ),
-    (
-        lambda: FiniteRank(Matern32(), X),  # type: ignore[arg-type]
-        "inducing_variable must be an inducing variable, found ndarray",
     ),
 ]
 

@@ -188,10 +188,7 @@ def with_column(values: object) -> np.ndarray:
         (with_column(1.5), {}, "'height' must vary, found one value; leave the column out"),
         (with_column(np.where(TABLE[:, 1] < 0.3, np.nan, 1.0)), {}, "in column 'height'"),
         (TABLE, {"categorical": ["height"]}, "'height' must be categories .* 20 levels in 20 rows"),
-        (TABLE, {"categorical": ["weight"]}, "categorical must name columns .*'weight'"),
         (TABLE, {"effects": [(0, 3)]}, "effects must name columns .*found 3"),
-        (TABLE, {"kernel_class": gpflow.kernels.Cosine}, "must be Matern12.*Cosine"),
-        (TABLE, {"lengthscales": [0.1, 0.2]}, "lengthscales must have 3 entries"),
     ],
 )
 def test_errors_name_the_column(X: np.ndarray, options: dict, message: str) -> None:

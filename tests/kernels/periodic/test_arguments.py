@@ -34,7 +34,6 @@ def ard(count: int) -> Kernel:
 def test_base_kernels_of_other_columns() -> None:
     wrong: list[tuple[Any, str]] = [
         (Matern32(active_dims=[0]), r"base_kernel must see all 2 columns.*found columns \[0\]"),
-        (ard(3), "base_kernel must have one lengthscale, or one for each of its 2 .* found 3"),
         (
             ard(2) + Matern12(active_dims=[0]),
             r"base_kernel must be a sum of kernels on the same columns, found Matern12 on columns "
@@ -52,26 +51,11 @@ def test_base_kernels_of_other_columns() -> None:
 
 
 def test_frequencies() -> None:
-    wrong: list[tuple[Any, str]] = [
-        ([[0, 1], [1, 0], [0, 1]], r"frequencies must be different, found \[0, 1\] twice"),
-        ([0, 1], r"frequencies must be a matrix \[J, 2\], .* found shape \(2,\)"),
-    ]
-    for frequencies, message in wrong:
-        with pytest.raises(ValueError, match=message):
-            PeriodicFourierFeatures(*BOX, frequencies)
+    with pytest.raises(ValueError, match=r"frequencies must be different, found \[0, 1\] twice"):
+        PeriodicFourierFeatures(*BOX, [[0, 1], [1, 0], [0, 1]])
     # A wave in 30 columns is a billion products of sines and cosines.
     with pytest.raises(ValueError, match=r"frequencies .* one with 30, which has 2\*\*30 features"):
         PeriodicFourierFeatures(np.zeros(30), np.ones(30), np.ones([1, 30]))
-
-
-def test_data() -> None:
-    wrong: list[tuple[Any, dict[str, float], str]] = [
-        (X * [1, 0], {}, r"X must vary in every column, found one value in columns \[1\]; leave"),
-        (X, {"margin": 0.0}, "margin must be positive, found 0"),
-    ]
-    for data, options, message in wrong:
-        with pytest.raises(ValueError, match=message):
-            Periodized.from_data(Matern32(), data, **options)
 
 
 def test_box_around_data() -> None:
@@ -88,10 +72,5 @@ def test_box_around_data() -> None:
     product = Matern32(lengthscales=0.1, active_dims=[1]) * Matern12(active_dims=[0])
     np.testing.assert_allclose(Periodized.from_data(product, X).margin, [4.0, 0.4])
     assert Periodized(Matern32(), *BOX).margin is None
-
-
-def test_inputs_of_other_columns() -> None:
-    kernel = Periodized(Matern32(), *BOX)
-    message = "X must have 2 columns, those of the box, found 3; select them with the kernel's act"
-    with pytest.raises(ValueError, match=message):
-        kernel(np.zeros([4, 3]))
+    with pytest.raises(ValueError, match=r"X must vary in every column, .* columns \[1\]; leave"):
+        Periodized.from_data(Matern32(), X * [1, 0])
