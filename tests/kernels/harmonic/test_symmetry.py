@@ -30,12 +30,17 @@ def principal() -> CyclicTransform:
 NOT_INVARIANT: dict[str, tuple[Callable[[], Kernel], Callable[[], CyclicTransform]]] = {
     "ard-principal": (lambda: RBF(lengthscales=[0.5, 1.0, 2.0]), principal),
     "ard-rotation": (lambda: Matern32(lengthscales=[0.5, 1.0]), lambda: Rotation(4)),
+    "slightly-ard": (lambda: RBF(lengthscales=[1.0, 1.001, 1.0]), principal),
+    "tiny-lengthscales": (lambda: RBF(lengthscales=[1e-3, 2e-3]), lambda: Rotation(4)),
+    "not-periodic": (RBF, lambda: Translation(4, 0, 2.0)),
     "other-period": (lambda: Periodic(RBF(), period=1.7), lambda: Translation(4, 0, 2.0)),
     "linear-centre": (Linear, lambda: Negation(0, centre=1.0)),
     "one-summand": (lambda: RBF() + Linear(), lambda: Negation(0, centre=1.0)),
 }
 INVARIANT: dict[str, tuple[Callable[[], Kernel], Callable[[], CyclicTransform]]] = {
     "ard-axis": (lambda: RBF(lengthscales=[0.5, 1.0, 2.0]), lambda: Negation(1, centre=3.0)),
+    "equal-lengthscales": (lambda: RBF(lengthscales=[0.7, 0.7, 0.7]), principal),
+    "ard-other-columns": (lambda: RBF(lengthscales=[0.7, 0.7, 2.0]), lambda: Rotation(3)),
     "periodic": (lambda: Periodic(RBF(), period=2.0), lambda: Translation(4, 0, 2.0)),
     "arc-cosine": (lambda: ArcCosine(1), lambda: Rotation(3)),
     "sum": (lambda: RBF() + Linear(), lambda: Negation(0)),
@@ -85,6 +90,7 @@ def test_errors() -> None:
     for base, transforms, message in (
         (RBF(), not_commuting, r"ImageRotation90\(.*\) and ImageFlip\(.*axis=0\), give points"),
         (several, Negation(0), "must have one output, found SharedIndependent; decom"),
+        (Negation(0), RBF(), "base_kernel must be a GPflow kernel, found Negation"),
         (
             RBF(lengthscales=[1.0, 1.0]),
             ImageFlip((3, 4), 0),
