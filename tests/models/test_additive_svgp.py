@@ -5,14 +5,11 @@ from __future__ import annotations
 import gpflow
 import numpy as np
 import pytest
-import tensorflow as tf
 from check_shapes import disable_check_shapes
-from gpflow.inducing_variables import InducingPoints
 from gpflow.posteriors import PrecomputeCacheType as Cache
 
-from interdomain.inducing_variables import SumInducingVariables
 from interdomain.models import AdditiveSVGP
-from tests.conformance.helpers import assert_close, assert_same_objective, value_and_gradients
+from tests.conformance.helpers import assert_close, assert_same_objective
 
 from .bounds import assert_same_bound
 from .cases import BY_NAME, Case, joint_svgp, make_additive, make_data, points
@@ -76,23 +73,6 @@ def test_kinds_of_covariances_and_caches() -> None:
         uncached.predict_f(X)
 
 
-def test_batched_inputs() -> None:
-    """Leading dimensions of Xnew: each batch by itself, as if alone."""
-    case = BY_NAME["mixed"]
-    model = make_additive(case, num_latent_gps=3)
-    X = points(2, 1, 4, seed=4)
-    posterior = model.posterior()
-    # GPflow does not expand a joint covariance of several outputs for batches.
-    for full_cov, full_output_cov in [(False, False), (True, False), (False, True)]:
-        options = {"full_cov": full_cov, "full_output_cov": full_output_cov}
-        alone = [[model.predict_f(x, **options) for x in row] for row in X]
-        expected = [np.array([[pair[k] for pair in row] for row in alone]) for k in range(2)]
-        for predict in (model.predict_f, posterior.predict_f):
-            mean, cov = predict(X, **options)
-            assert mean.shape == expected[0].shape and cov.shape == expected[1].shape
-            assert_close((mean, cov), expected)
-
-
 def test_blocks_on_devices() -> None:
     """One by one they are what they are in batches, ranks of their own included."""
     model = make_additive(BY_NAME["interval-equal"], whiten=False)
@@ -141,42 +121,3 @@ def test_minibatches(num_data: int | None) -> None:
         assert sum(parts) + kl == pytest.approx(whole, rel=1e-10)
     else:
         assert np.mean(parts) == pytest.approx(whole, rel=1e-10)
-
-
-def test_float32() -> None:
-    case = BY_NAME["mixed"]
-    expected = make_additive(case, num_latent_gps=2)
-    data, X = make_data(2), points(20, seed=3)
-    reference = expected.elbo(data), *expected.predict_f(X)
-    with gpflow.config.as_context(gpflow.config.Config(float=np.float32, jitter=1e-5)):
-        model = make_additive(case, num_latent_gps=2)
-        assert {p.dtype for p in model.parameters} == {tf.float32}
-        data32, X32 = make_data(2), X.astype(np.float32)
-        value, gradients = value_and_gradients(
-            lambda: model.elbo(data32), model.trainable_variables
-        )
-        predictions = model.predict_f(X32), model.posterior().predict_f(X32)
-        joint = model.predict_f(X32[:5], full_cov=True)
-    assert all(np.all(np.isfinite(g)) and g.dtype == tf.float32 for g in gradients)
-    assert np.all(np.isfinite(joint[1]))
-    assert_close(value, reference[0], rtol=1e-2)
-    for mean, variance in predictions:
-        assert np.all(variance.numpy() >= 0)
-        assert_close((mean, variance), reference[1:], rtol=1e-2)
-
-
-@pytest.mark.parametrize("dtype", [np.float64, np.float32], ids=["float64", "float32"])
-def test_variances_are_not_negative(dtype: type) -> None:
-    """u all but known at as many points as there are data: rounding decides the sign."""
-    with gpflow.config.as_context(gpflow.config.Config(float=dtype, jitter=1e-6)):
-        X = np.linspace(-1, 1, 30, dtype=dtype)[:, None] * np.ones(3, dtype)
-        kernel = gpflow.kernels.SquaredExponential() + gpflow.kernels.Matern12(variance=1e-8)
-        model = AdditiveSVGP(
-            kernel,
-            gpflow.likelihoods.Gaussian(),
-            SumInducingVariables([InducingPoints(X), InducingPoints(X)]),
-            q_sqrt=[1e-8 * np.eye(30)[None]] * 2,
-        )
-        variances = [source.predict_f(X)[1].numpy() for source in (model, model.posterior())]
-    for variance in variances:
-        assert np.all(np.isfinite(variance)) and np.all(variance >= 0) and np.all(variance < 1e-2)

@@ -67,13 +67,6 @@ def test_no_seam_and_no_jump() -> None:
     assert seam > 0.2 and pole > 0.2
 
 
-def test_stock_models_have_none_either() -> None:
-    model = gpflow.models.GPR((X[::6], Y[::6]), GlobeMatern52(), noise_variance=0.01)
-    for east, west in zip(model.predict_f(EAST), model.predict_f(WEST), strict=True):
-        np.testing.assert_allclose(east, west, rtol=0, atol=1e-12)
-    assert np.ptp(model.predict_f(AT_POLE)[0]) < 1e-12
-
-
 def test_the_lengthscale_trains_after_one_pass() -> None:
     model = globe()
     assert model.feature_parameters == {}

@@ -12,7 +12,6 @@ import pytest
 from gpflow.inducing_variables import InducingPoints
 
 from interdomain.inducing_variables import (
-    ActivationFeatures,
     HarmonicInducingPoints,
     SphericalHarmonics,
 )
@@ -40,14 +39,6 @@ ERRORS: dict[str, tuple[Callable[[], Any], str]] = {
         lambda: model(variant="odvgp", q_sqrt_orthogonal=np.eye(3)[None]),
         "q_sqrt_orthogonal: with variant='odvgp' the covariance .* is the prior's; leave it out",
     ),
-    "q_mu": (
-        lambda: model(q_mu=np.zeros((3, 1))),
-        r"q_mu must have shape \(4, 1\), found \(3, 1\); inducing_variable has 4 inducing",
-    ),
-    "q_sqrt_orthogonal of q_diag": (
-        lambda: model(q_sqrt_orthogonal=np.eye(3)[None], q_diag=True),
-        r"q_sqrt_orthogonal must have shape \(3, 1\), found \(1, 3, 3\)",
-    ),
     "an array": (
         lambda: OrthogonalSVGP(matern(), gpflow.likelihoods.Gaussian(), InducingPoints(U), V),
         "^orthogonal_inducing_variable must be an inducing variable, found ndarray; pass",
@@ -59,14 +50,6 @@ ERRORS: dict[str, tuple[Callable[[], Any], str]] = {
             orthogonal=HarmonicInducingPoints(points(2, 3)),
         ),
         "no covariance between HarmonicInducingPoints and SphericalHarmonics under SphericalMat",
-    ),
-    "dimensions": (
-        lambda: model(
-            kernel=zonal(),
-            base=SphericalHarmonics(4, [0]),
-            orthogonal=ActivationFeatures.random(2, 3, "relu", 4),
-        ),
-        "iv_v has dimension 3, but iv_u has 4",
     ),
 }
 
@@ -85,11 +68,6 @@ def harmonics(degrees: list[int], base: list[int]) -> Callable[[], OrthogonalSVG
     )
 
 
-def same_units() -> OrthogonalSVGP:
-    units = ActivationFeatures.random(3, 3, "relu", 2)
-    return model(kernel=zonal(), base=SphericalHarmonics(4, [0, 1, 2]), orthogonal=units)
-
-
 DETERMINED: dict[str, tuple[Callable[[], OrthogonalSVGP], str]] = {
     "all harmonics": (
         harmonics([0, 1], [0, 1, 2]),
@@ -100,15 +78,10 @@ DETERMINED: dict[str, tuple[Callable[[], OrthogonalSVGP], str]] = {
         harmonics([0, 3], [0, 1]),
         r"determines 1 of its 17 variables .*S_vf = 0 for them \(rows \[0\]\.\.\.\)",
     ),
-    "the same points": (
-        lambda: model(orthogonal=InducingPoints(U)),
-        "determines 4 of its 4 variables .*no more than an SVGP",
-    ),
     "a point of the base": (
         lambda: model(orthogonal=InducingPoints(np.concatenate([V, U[2:3]]))),
         r"determines 1 of its 4 variables .*rows \[3\]",
     ),
-    "units of the base's degrees": (same_units, "determines 3 of its 3 variables"),
 }
 
 

@@ -5,13 +5,11 @@ from __future__ import annotations
 import gpflow
 import numpy as np
 import pytest
-import tensorflow as tf
 from check_shapes import disable_check_shapes
 from gpflow.covariances import Kuf, Kuu
 
 from interdomain.covariances import Kvu
-from interdomain.models import OrthogonalSVGP
-from tests.conformance.helpers import assert_close, assert_same_objective, value_and_gradients
+from tests.conformance.helpers import assert_close, assert_same_objective
 
 from .bounds import assert_same_bound
 from .cases import make_data, points
@@ -47,20 +45,6 @@ def test_bound_gradients_and_predictions(
             expected = joint.predict_f(X, full_cov=full_cov)
         assert_close(model.predict_f(X, full_cov=full_cov), expected)
         assert_close(posterior.predict_f(X, full_cov=full_cov), expected)
-
-
-def test_batched_inputs() -> None:
-    """Leading dimensions of Xnew: each batch by itself, as if alone."""
-    model = make_orthogonal(BY_NAME["sum-points"], num_latent_gps=2, variant="odvgp")
-    X = points(2, 1, 4, seed=4)
-    posterior = model.posterior()
-    for full_cov in (False, True):
-        alone = [[model.predict_f(x, full_cov=full_cov) for x in row] for row in X]
-        expected = [np.array([[pair[k] for pair in row] for row in alone]) for k in range(2)]
-        for predict in (model.predict_f, posterior.predict_f):
-            mean, cov = predict(X, full_cov=full_cov)
-            assert mean.shape == expected[0].shape and cov.shape == expected[1].shape
-            assert_close((mean, cov), expected)
 
 
 @pytest.mark.parametrize(("whiten", "q_diag"), [(True, True), (False, False)])
@@ -144,52 +128,3 @@ def test_without_what_v_says_it_is_an_svgp(whiten: bool, variant: str) -> None:
     assert_close(model.prior_kl(), svgp.prior_kl(), rtol=1e-11)
     for options in ({}, {"full_cov": True}):
         assert_close(model.predict_f(X, **options), svgp.predict_f(X, **options), rtol=1e-11)
-
-
-@pytest.mark.parametrize("variant", ["solve", "odvgp"])
-def test_initial_q_is_the_prior(variant: str) -> None:
-    model = make_orthogonal(BY_NAME["activations-harmonics"], random_q=False, variant=variant)
-    assert abs(float(model.prior_kl())) < 1e-12
-    X = points(5, seed=9)
-    mean, cov = model.predict_f(X, full_cov=True)
-    assert_close(mean, model.mean_function(X), rtol=1e-13)
-    assert_close(cov[0], model.kernel(X), rtol=1e-12)
-
-
-def test_float32() -> None:
-    case, data, X = BY_NAME["activations-points"], make_data(2), points(20, seed=3)
-    expected = make_orthogonal(case, num_latent_gps=2)
-    reference = expected.elbo(data), *expected.predict_f(X)
-    with gpflow.config.as_context(gpflow.config.Config(float=np.float32, jitter=1e-5)):
-        model = make_orthogonal(case, num_latent_gps=2)
-        assert {p.dtype for p in model.parameters} == {tf.float32}
-        data32, X32 = make_data(2), X.astype(np.float32)
-        value, gradients = value_and_gradients(
-            lambda: model.elbo(data32), model.trainable_variables
-        )
-        predictions = model.predict_f(X32), model.posterior().predict_f(X32)
-    assert all(np.all(np.isfinite(g)) and g.dtype == tf.float32 for g in gradients)
-    assert_close(value, reference[0], rtol=1e-2)
-    for mean, variance in predictions:
-        assert np.all(variance.numpy() >= 0)
-        assert_close((mean, variance), reference[1:], rtol=1e-2)
-
-
-@pytest.mark.parametrize("dtype", [np.float64, np.float32], ids=["float64", "float32"])
-def test_variances_are_not_negative(dtype: type) -> None:
-    """u and v' all but known at as many points as there are data: rounding decides the sign."""
-    with gpflow.config.as_context(gpflow.config.Config(float=dtype, jitter=1e-6)):
-        X = np.linspace(-1, 1, 30, dtype=dtype)[:, None] * np.ones(3, dtype)
-        u, v = (gpflow.inducing_variables.InducingPoints(rows) for rows in (X[::2], X[1::2]))
-        known = 1e-8 * np.eye(15)[None]
-        model = OrthogonalSVGP(
-            gpflow.kernels.Matern52(),
-            gpflow.likelihoods.Gaussian(),
-            u,
-            v,
-            q_sqrt=known,
-            q_sqrt_orthogonal=known,
-        )
-        variances = [source.predict_f(X)[1].numpy() for source in (model, model.posterior())]
-    for variance in variances:
-        assert np.all(np.isfinite(variance)) and np.all(variance >= 0) and np.all(variance < 1e-4)

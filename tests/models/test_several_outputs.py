@@ -190,27 +190,10 @@ def test_blocks_on_devices() -> None:
     assert_close(placed.elbo(data), model.elbo(data))
 
 
-class Other(MultioutputKernel):
-    """A kernel of several outputs that is refused for its class, before it is evaluated."""
-
-    num_latent_gps = 2
-    latent_kernels = ()
-
-    def K(self, X, X2=None, full_output_cov=True):  # noqa: ANN001, ANN201
-        raise NotImplementedError
-
-    def K_diag(self, X, full_output_cov=True):  # noqa: ANN001, ANN201
-        raise NotImplementedError
-
-
 @pytest.mark.parametrize("family", ["additive", "orthogonal"])
 def test_errors(family: str) -> None:
     with pytest.raises(ValueError, match="num_latent_gps must be 3, .* found 2; leave it out"):
         FAMILIES[family]("separate", num_latent_gps=2)
-    with pytest.raises(
-        ValueError, match="kernel must be made of independent latent GPs, found Oth"
-    ):
-        AdditiveSVGP(Other(), likelihood(), harmonics(2))
     kernel = SeparateIndependent([summed(1.0), zonal(1.0)])
     own = SeparateIndependentInducingVariables([blocks(2), harmonics(2)])
     with pytest.raises(ValueError, match=r"as many blocks for each latent GP, found \[2, 1\]"):

@@ -93,12 +93,6 @@ def test_orthogonal_points_describe_the_rest() -> None:
 
 
 def test_errors() -> None:
-    with pytest.raises(ValueError, match=r"an entry that is not None, found \[None, None\]"):
-        SumInducingVariables([None, None])
-    with pytest.raises(
-        ValueError, match="inducing_variables must hold inducing variables, found n"
-    ):
-        SumInducingVariables([None, np.ones((2, 2))])
     blocks = SumInducingVariables([harmonics(), None])
     model = gpflow.models.SVGP(kernel(), gpflow.likelihoods.Gaussian(), blocks)
     with pytest.raises(ValueError, match="kernel: there is no covariance between SumInducing"):
