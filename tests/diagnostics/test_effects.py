@@ -264,14 +264,10 @@ def test_report(report: Effects) -> None:
     np.testing.assert_allclose(report.total_shares[0], np.mean(totals))
     np.testing.assert_allclose(report.total_share_deviations[0], np.std(totals))
     np.testing.assert_array_equal(np.argsort(-report.shares), report.order)
-    lines = str(report).splitlines()
+    lines, largest = str(report).splitlines(), report.order[0]
     assert lines[0] == "6 effects over the values of each column in 10 rows"
-    assert lines[1].startswith(f"mean {report.constant[0]:.4g} +- ")
-    largest = report.order[0]
     expected = [f"{report.shares[largest]:.1%}", f"{report.share_deviations[largest]:.1%}"]
     assert lines[4].split()[-2:] == expected and lines[4].startswith(report.names[largest])
-    assert len({len(line) for line in lines[3:10]}) == 1
-    assert "variance_draws" not in repr(report)
 
 
 def test_one_effect_by_its_name_its_columns_or_their_numbers(report: Effects) -> None:

