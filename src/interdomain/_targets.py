@@ -52,23 +52,16 @@ def takes_missing(likelihood: Any) -> bool:
     return bool(getattr(likelihood, "allow_nan", False)) and densities_of(likelihood) is None
 
 
-def _all(*allowed: Callable[[Array], Any]) -> Callable[[Array], bool]:
-    """Whether all of Y is of one of these kinds."""
-    return lambda Y: any(bool(np.all(kind(Y))) for kind in allowed)
-
-
-_positive = _all(lambda Y: Y > 0), "positive"
-
-_RANGES: Mapping[type[Likelihood], tuple[Callable[[Array], bool], str]] = {
+_RANGES: Mapping[type[Likelihood], tuple[Callable[[Array], Any], str]] = {
     # GPflow takes whatever is not a one for a zero; labels of -1 and 1 mean the same by it.
     Bernoulli: (
-        _all(lambda Y: (Y == 0) | (Y == 1), lambda Y: (Y == -1) | (Y == 1)),
+        lambda Y: np.isin(Y, (0, 1) if np.min(Y, initial=0) >= 0 else (-1, 1)),
         "0 or 1 (or -1 or 1)",
     ),
-    Beta: (_all(lambda Y: (Y > 0) & (Y < 1)), "between 0 and 1"),
-    Exponential: _positive,
-    Gamma: _positive,
-    Poisson: (_all(lambda Y: (Y >= 0) & (Y == np.round(Y))), "counts: 0, 1, 2, ..."),
+    Beta: (lambda Y: (Y > 0) & (Y < 1), "between 0 and 1"),
+    Exponential: (lambda Y: Y > 0, "positive"),
+    Gamma: (lambda Y: Y > 0, "positive"),
+    Poisson: (lambda Y: (Y >= 0) & (Y == np.round(Y)), "counts: 0, 1, 2, ..."),
 }
 """Which targets mean something, and what these are called in messages."""
 
@@ -80,7 +73,7 @@ def _wanted(likelihood: Likelihood, Y: Array) -> str | None:
         return None
     if kind in _RANGES:
         right, words = _RANGES[kind]
-        return None if right(Y) else words
+        return None if np.all(right(Y)) else words
     if isinstance(likelihood, (MultiClass, Softmax)):
         return _numbered(Y, likelihood.latent_dim, "classes")
     if isinstance(likelihood, Ordinal):

@@ -13,8 +13,8 @@ from gpflow.likelihoods import Poisson
 
 import interdomain as idm
 from interdomain.training import fit_collapsed
+from interdomain.training.collapsed import warn_of_separation
 from interdomain.training.passes import Passes, train
-from interdomain.training.separation import warn_of_separation
 from tests.sites.test_collapsed_svgp import TARGETS, X, harmonics, model_of
 
 

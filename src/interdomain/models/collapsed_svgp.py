@@ -15,16 +15,17 @@ from gpflow.mean_functions import MeanFunction, Zero
 from gpflow.models.util import InducingPointsLike
 
 from .._arguments import instance
-from .._targets import check_targets, number_of_latents, takes_missing, targets_type
+from .._targets import check_targets, number_of_latents, takes_missing
 from .._tracing import unconverted
 from ..covariances import Kuu_operator
 from ..covariances.columns import check_inputs
 from ..regression.bound import root_of
+from ..regression.features import Features
 from ..regression.provider import RowsProvider
 from ..regression.rows import Rows
 from ..regression.sums import differing_parameter
 from ..sites.algebra import Prior, Sites, kl_divergence, log_normaliser, whitened_q
-from ..sites.rows import NotFiniteError, SiteContributions, WhitenedQ
+from ..sites.rows import NotFiniteError, SiteContributions
 from ..sphere._typing import Array
 from .rows_model import RowsModel, checked_features, settings_of_rows, warn_of_rows
 
@@ -153,7 +154,7 @@ class CollapsedSVGP(RowsModel):
         self._sums_of_sites: tuple[tf.Variable, ...] = ()
         self._features_of_sites: dict[str, Array] = {}
         self._num_data: int | None = None
-        self._last: tuple[list[Any], PassResult] | None = None
+        self._last: tuple[list[Any], PassResult | None] = [], None
 
     @property
     def num_data(self) -> int:
@@ -169,19 +170,19 @@ class CollapsedSVGP(RowsModel):
     def _traced_state(self) -> Any:
         """What a compiled bound has built in besides attributes: the features, and the variables
         that hold the sites."""
-        return self._features, tuple(v.ref() for v in self._site_variables())
+        return self._features, tuple(v.ref() for v in self.site_variables())
 
     @property
     def sites(self) -> Sites:
         """The sums over the sites that q is made of, as arrays; zero before the first step."""
-        return Sites(*(variable.numpy() for variable in self._site_variables()))
+        return Sites(*(variable.numpy() for variable in self.site_variables()))
 
     def assign_sites(self, sites: Sites) -> None:
         """Replace the sites, and thereby q, by others for the same features.
 
         :raises ValueError: If they have other shapes.
         """
-        for name, variable, value in zip(Sites._fields, self._site_variables(), sites, strict=True):
+        for name, variable, value in zip(Sites._fields, self.site_variables(), sites, strict=True):
             if tuple(value.shape) != tuple(variable.shape):
                 raise ValueError(
                     f"sites: {name} must have shape {tuple(variable.shape)}, found "
@@ -206,16 +207,14 @@ class CollapsedSVGP(RowsModel):
             of_latent[:size, :size] = (1 / variance - 1) * np.asarray(kuu, np.float64)
         self.assign_sites(none)
 
-    def _site_variables(self) -> tuple[tf.Variable, ...]:
+    def site_variables(self) -> tuple[tf.Variable, ...]:
         """The sites as variables, which compiled functions read. They are those of
         :meth:`_first_sites` whenever the features have other sizes or parameters than those that
         they were taken with."""
         features = self._features
         with tf.init_scope():
             known, values = self._sums_of_sites, features.values()
-            size, latents = features.num_stacked - features.num_outputs, features.num_outputs
-            shapes = [(latents, size, size), (size, latents), (features.num_terms, latents)]
-            if [tuple(v.shape) for v in known] != shapes:
+            if [tuple(v.shape) for v in known] != _shapes(features):
                 known = tuple(tf.Variable(part, trainable=False) for part in self._first_sites())
             elif differing_parameter(self._features_of_sites, values, gpflow.default_float()):
                 for variable, value in zip(known, self._first_sites(), strict=True):
@@ -227,9 +226,7 @@ class CollapsedSVGP(RowsModel):
 
     def _first_sites(self) -> Sites:
         """The sites for features that there are none for: none."""
-        features = self._features
-        num_outputs = features.num_outputs
-        return Sites.none(features.num_stacked - num_outputs, num_outputs, features.num_terms)
+        return Sites(*(np.zeros(shape) for shape in _shapes(self._features)))
 
     def __getstate__(self) -> dict[str, Any]:
         """The model without graphs: a copy makes its own."""
@@ -238,9 +235,7 @@ class CollapsedSVGP(RowsModel):
     def _contributions(self) -> SiteContributions:
         features, known = self._features, self._site_contributions
         if known is None or not known.is_current(features, self.likelihood):
-            type_of_targets = targets_type(self.likelihood)
-            columns = self._provider.columns[1]
-            known = SiteContributions(features, self.likelihood, columns, type_of_targets)
+            known = SiteContributions(features, self.likelihood, self._provider.columns[1])
             self._site_contributions = known
         return known
 
@@ -250,7 +245,7 @@ class CollapsedSVGP(RowsModel):
         :param others: Rows to take in place of the model's.
         :raises NotFiniteError: If a site is not finite.
         """
-        q, of_rows, features = WhitenedQ(*self._whitened_q()), self._contributions(), self._features
+        q, of_rows, features = self._whitened_q(), self._contributions(), self._features
 
         def of_batch(X: Array, Y: Array) -> dict[str, Array]:
             self._provider.warn_of(features, X, Y)
@@ -265,22 +260,21 @@ class CollapsedSVGP(RowsModel):
 
         This takes a pass over the rows if anything has changed since the last one.
         """
-        state = self._state()
-        if self._last is None or not _same(self._last[0], state):
-            self._last = state, self._pass()
-        return self._last[1]
-
-    def _state(self) -> list[Any]:
-        """Everything that the result of a pass depends on."""
         sites = self.sites  # which makes the features, if there are none yet
-        return [self._provider.version, *(p.numpy() for p in self.parameters), *sites]
+        state = [self._provider.version, *(p.numpy() for p in self.parameters), *sites]
+        known, result = self._last
+        same = len(known) == len(state) and all(map(np.array_equal, known, state))
+        if result is None or not same:
+            result = self._pass()
+            self._last = state, result
+        return result
 
     def _pass(self) -> PassResult:
         try:
             sums = self._sums()
         except NotFiniteError:
-            none = np.zeros(self._contributions().num_parameters)
-            return PassResult(-np.inf, self.sites, self.sites, none, np.outer(none, none), -np.inf)
+            none, sites = np.zeros(0), self.sites
+            return PassResult(-np.inf, sites, sites, none, np.outer(none, none), -np.inf)
         self._num_data = int(sums["num_rows"])
         clipped = Sites.of(sums, negative=False)
         sites = Sites.of(sums, negative=True) if "negative_precisions" in sums else clipped
@@ -318,7 +312,8 @@ class CollapsedSVGP(RowsModel):
     def _change(self, data: Any, sign: int) -> None:
         rows = self._provider.others(data)
         sums, before = self._sums(rows), self.sites
-        self.assign_sites(before.plus(Sites.of(sums, negative=True), sign))
+        changes = Sites.of(sums, negative=True)
+        self.assign_sites(Sites(*(a + sign * b for a, b in zip(before, changes, strict=True))))
         if not self.has_q():
             self.assign_sites(before)
             raise ValueError(
@@ -372,8 +367,8 @@ class CollapsedSVGP(RowsModel):
         Negative precisions are set to zero, so that the sites make a q with any features.
         """
         check_targets(self.likelihood, Y)
-        sites = self._contributions().evaluate(X, Y, WhitenedQ(*self._whitened_q()))
-        return sites.precisions, sites.shifts
+        _, precisions, _, shifts, _ = self._contributions().evaluate(X, Y, self._whitened_q())
+        return precisions, shifts
 
     @check_shapes(
         "return: []",
@@ -410,7 +405,7 @@ class CollapsedSVGP(RowsModel):
         return tf.cast(value, gpflow.default_float())
 
     def _present_sites(self) -> Sites:
-        return Sites(*(tf.convert_to_tensor(variable) for variable in self._site_variables()))
+        return Sites(*(tf.convert_to_tensor(variable) for variable in self.site_variables()))
 
     def _prior(self) -> Prior:
         """What of the prior sums over sites are compared with, in float64."""
@@ -441,6 +436,7 @@ class CollapsedSVGP(RowsModel):
         return tf.cast(mean, dtype), tf.cast(tf.matmul(root, root, transpose_b=True), dtype)
 
 
-def _same(one: list[Any], other: list[Any]) -> bool:
-    pairs = zip(one, other, strict=False)
-    return len(one) == len(other) and all(np.array_equal(a, b) for a, b in pairs)
+def _shapes(features: Features) -> list[tuple[int, ...]]:
+    """The shapes of :class:`.Sites`."""
+    size, latents = features.num_stacked - features.num_outputs, features.num_outputs
+    return [(latents, size, size), (size, latents), (features.num_terms, latents)]

@@ -16,7 +16,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import NamedTuple
 
-import numpy as np
 import tensorflow as tf
 
 from ..covariances.domains import BoolArray
@@ -39,15 +38,6 @@ class Sites(NamedTuple):
     variances: tf.Tensor | Array
 
     @classmethod
-    def none(cls, num_stacked: int, num_latents: int, num_terms: int) -> Sites:
-        """No sites: q is the prior."""
-        return cls(
-            np.zeros((num_latents, num_stacked, num_stacked)),
-            np.zeros((num_stacked, num_latents)),
-            np.zeros((num_terms, num_latents)),
-        )
-
-    @classmethod
     def of(cls, parts: Mapping[str, Array], *, negative: bool) -> Sites:
         """Sites from the sums of a pass.
 
@@ -61,10 +51,6 @@ class Sites(NamedTuple):
     def mixed(self, other: Sites, share: float) -> Sites:
         """A part of the way to others: a natural-gradient step of size ``share``."""
         return Sites(*((1 - share) * a + share * b for a, b in zip(self, other, strict=True)))
-
-    def plus(self, other: Sites, sign: int) -> Sites:
-        """With the sites of other rows, or without them."""
-        return Sites(*(a + sign * b for a, b in zip(self, other, strict=True)))
 
 
 class Prior(NamedTuple):

@@ -6,7 +6,6 @@ import numpy as np
 import tensorflow as tf
 from gpflow.likelihoods import Bernoulli, Likelihood, MonteCarloLikelihood
 from gpflow.quadrature import ndiag_mc
-from gpflow.utilities import Dispatcher
 
 from ..sphere._typing import Array
 
@@ -15,24 +14,30 @@ _SEED = (0, 0)
 _SHOWN = 3
 """Targets in a message."""
 
-expectations = Dispatcher("expectations")
-expectations.__doc__ = """The expected log-likelihood of each row, ``[n]``.
 
-``expectations(likelihood, X, mean, variance, Y)``, with the moments of f, ``[n, L]``: by default
-what ``likelihood.variational_expectations`` returns.
-"""
-
-
-@expectations.register(Likelihood, object, object, object, object)
-def expectations_of_gpflow(
+def expectations(
     likelihood: Likelihood, X: tf.Tensor, mean: tf.Tensor, variance: tf.Tensor, Y: tf.Tensor
 ) -> tf.Tensor:
-    """As GPflow computes it: in closed form or by quadrature."""
-    return likelihood.variational_expectations(X, mean, variance, Y)
+    """The expected log-likelihood of each row, ``[n]``: what
+    ``likelihood.variational_expectations`` returns, but for draws and a logistic link.
+
+    :param mean: Of f, ``[n, L]``.
+    :param variance: Of f, ``[n, L]``.
+    """
+    if isinstance(likelihood, MonteCarloLikelihood):
+        return _by_draws(likelihood, X, mean, variance, Y)
+    logistic = tf.sigmoid, tf.math.sigmoid, tf.nn.sigmoid
+    if not isinstance(likelihood, Bernoulli) or likelihood.invlink not in logistic:
+        return likelihood.variational_expectations(X, mean, variance, Y)
+
+    # GPflow takes the logarithm of 1 - sigmoid(f), which is that of zero for f above 37.
+    def log_prob(F: tf.Tensor, Y: tf.Tensor) -> tf.Tensor:
+        return tf.math.log_sigmoid(tf.where(tf.equal(Y, 1), F, -F))
+
+    return tf.reduce_sum(likelihood.quadrature(log_prob, mean, variance, Y=Y), axis=-1)
 
 
-@expectations.register(MonteCarloLikelihood, object, object, object, object)
-def expectations_of_draws(
+def _by_draws(
     likelihood: MonteCarloLikelihood,
     X: tf.Tensor,
     mean: tf.Tensor,
@@ -52,23 +57,6 @@ def expectations_of_draws(
 
     values = ndiag_mc(log_prob, size, mean, variance, epsilon=draws, X_=X, Y_=Y)
     return tf.reduce_sum(values, axis=-1)
-
-
-@expectations.register(Bernoulli, object, object, object, object)
-def expectations_of_labels(
-    likelihood: Bernoulli, X: tf.Tensor, mean: tf.Tensor, variance: tf.Tensor, Y: tf.Tensor
-) -> tf.Tensor:
-    """For a logistic link, by the same quadrature as GPflow, but with a stable log-sigmoid.
-
-    GPflow takes the logarithm of ``1 - sigmoid(f)``, which is the logarithm of zero for f above 37.
-    """
-    if likelihood.invlink not in (tf.sigmoid, tf.math.sigmoid, tf.nn.sigmoid):
-        return likelihood.variational_expectations(X, mean, variance, Y)
-
-    def log_prob(F: tf.Tensor, Y: tf.Tensor) -> tf.Tensor:
-        return tf.math.log_sigmoid(tf.where(tf.equal(Y, 1), F, -F))
-
-    return tf.reduce_sum(likelihood.quadrature(log_prob, mean, variance, Y=Y), axis=-1)
 
 
 _ROWS = 1_000

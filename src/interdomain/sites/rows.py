@@ -13,14 +13,15 @@ that a model can leave them out.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any, NamedTuple
+from collections.abc import Callable, Sequence
+from typing import Any
 
 import gpflow
 import numpy as np
 import tensorflow as tf
 from gpflow.likelihoods import Likelihood
 
+from .._targets import targets_type
 from .._tracing import Traced
 from ..covariances import Kuu_operator
 from ..linalg import square_root
@@ -37,57 +38,6 @@ _BLOCK = 128
 
 class NotFiniteError(ArithmeticError):
     """A site of some row is not finite: q is far off, and the caller looks for another one."""
-
-
-class WhitenedQ(NamedTuple):
-    """q of whitened inducing variables.
-
-    :ivar mean: ``[M, L]``.
-    :ivar root: Lower triangles, ``[L, M, M]``.
-    """
-
-    mean: tf.Tensor
-    root: tf.Tensor
-
-
-class RowSites(NamedTuple):
-    """The sites of a batch of n rows.
-
-    :ivar stacked: Features and columns of the mean function, ``[K, n]``.
-    :ivar precisions: beta, or zero where it is negative, ``[L, n]``.
-    :ivar negative: beta where it is negative, ``[L, n]``.
-    :ivar shifts: lambda, with zero for a negative beta, ``[L, n]``.
-    :ivar sums: What TensorFlow has summed over the rows, in float64: "shifts" ``[K, L]`` and
-        "variances" ``[T, L]``, with negative precisions taken for zero, and what these change as
-        "negative_shifts" and "negative_variances"; "expectations", their "slopes" ``[P]`` and
-        "curvatures" ``[P, P]``, by the P trainable numbers of the likelihood.
-    """
-
-    stacked: Array
-    precisions: Array
-    negative: Array
-    shifts: Array
-    sums: Mapping[str, Array]
-
-
-class RowFeatures(NamedTuple):
-    """What a pass computes for n rows before the variances under q.
-
-    :ivar stacked: Features and columns of the mean function, ``[K, n]``.
-    :ivar terms: Of the prior variance, ``[T, n]``.
-    :ivar whitened: Covariances with whitened inducing variables, ``[M, n]``.
-    :ivar left: The prior variance that these do not explain, ``[n]``.
-    :ivar mean: The mean of f under q, ``[n, L]``.
-    :ivar offset: The part of it that is not covered by sites: the value of a mean function whose
-        columns are not known.
-    """
-
-    stacked: tf.Tensor
-    terms: tf.Tensor
-    whitened: tf.Tensor
-    left: tf.Tensor
-    mean: tf.Tensor
-    offset: tf.Tensor
 
 
 def variances_of_q(root: Array, whitened: Array) -> Array:
@@ -107,51 +57,59 @@ def variances_of_q(root: Array, whitened: Array) -> Array:
     return total.T
 
 
+def derivatives(
+    function: Callable[[], tf.Tensor], inputs: Sequence[tf.Tensor], variables: Sequence[tf.Variable]
+) -> tuple[tf.Tensor, list[tf.Tensor], tf.Tensor, tf.Tensor]:
+    """A function's value and its gradients by ``inputs``; and by the P numbers in ``variables`` its
+    slopes, ``[P]``, and second derivatives, ``[P, P]``."""
+    zero, size = tf.UnconnectedGradients.ZERO, len(inputs)
+    with tf.GradientTape(persistent=True) as outer:
+        with tf.GradientTape(watch_accessed_variables=False) as tape:
+            tape.watch([*inputs, *variables])
+            value = function()
+        found = tape.gradient(value, [*inputs, *variables], unconnected_gradients=zero)
+        slopes = [tf.reshape(tf.convert_to_tensor(slope), [-1]) for slope in found[size:]]
+        numbers = [number for slope in slopes for number in tf.unstack(slope)]
+    curvatures = [
+        tf.reshape(tf.convert_to_tensor(part), [-1])
+        for number in numbers
+        for part in outer.gradient(number, variables, unconnected_gradients=zero)
+    ]
+    none = tf.zeros([0], value.dtype)  # a likelihood may have no parameters
+    square = tf.reshape(tf.concat([none, *curvatures], axis=0), [len(numbers), len(numbers)])
+    return value, found[:size], tf.concat([none, *slopes], axis=0), square
+
+
 class SiteContributions:
     """The sites of rows at a q, compiled once for all values of q and of the parameters.
 
     :param features: The features of the rows; its "outputs" are the L latent GPs.
     :param num_targets: The number of columns of Y.
-    :param targets_type: What Y is converted to.
-    :ivar num_parameters: The number P of trainable numbers of the likelihood.
     """
 
-    def __init__(
-        self,
-        features: Features,
-        likelihood: Likelihood,
-        num_targets: int,
-        targets_type: tf.DType,
-    ) -> None:
+    def __init__(self, features: Features, likelihood: Likelihood, num_targets: int) -> None:
         self.features, self.likelihood = features, likelihood
-        self._targets_type = targets_type
-        self._parameters = likelihood.trainable_parameters
-        self._variables = [parameter.unconstrained_variable for parameter in self._parameters]
-        self.num_parameters = sum(int(tf.size(variable)) for variable in self._variables)
-        num_latents = features.num_outputs
-        size, dtype = features.num_inducing, gpflow.default_float()
-        X_spec = tf.TensorSpec([None, features.num_columns], dtype)
-        of_rows = tf.TensorSpec([None, num_latents], dtype)
+        self._targets_type = targets_type(likelihood)
+        self._variables = _trained(likelihood)
+        size, num_latents = features.num_inducing, features.num_outputs
+
+        def spec(*shape: int | None) -> tf.TensorSpec:
+            return tf.TensorSpec(shape, gpflow.default_float())
+
+        X, of_rows = spec(None, features.num_columns), spec(None, num_latents)
+        stacked, terms = features.num_stacked - num_latents, features.num_terms
         self._features_of_rows = Traced(
             lambda features_of: lambda X, mean: features_of(X, mean),
             self._features_of,
-            input_signature=[X_spec, tf.TensorSpec([size, num_latents], dtype)],
+            input_signature=[X, spec(size, num_latents)],
         )
         self._sites = Traced(
-            lambda sites: lambda X, Y, found, variance: sites(X, Y, RowFeatures(*found), variance),
+            lambda sites: lambda X, Y, found: sites(X, Y, *found),
             self._sites_of,
             input_signature=[
-                X_spec,
-                tf.TensorSpec([None, num_targets], targets_type),
-                RowFeatures(
-                    stacked=tf.TensorSpec([features.num_stacked - num_latents, None], dtype),
-                    terms=tf.TensorSpec([features.num_terms, None], dtype),
-                    whitened=tf.TensorSpec([size, None], dtype),
-                    left=tf.TensorSpec([None], dtype),
-                    mean=of_rows,
-                    offset=of_rows,
-                ),
-                of_rows,
+                X,
+                tf.TensorSpec([None, num_targets], self._targets_type),
+                (spec(stacked, None), spec(terms, None), of_rows, of_rows, of_rows),
             ],
         )
         # Now: passes run with tapes paused (tf.init_scope), where no gradient could be traced.
@@ -160,43 +118,56 @@ class SiteContributions:
 
     def is_current(self, features: Features, likelihood: Likelihood) -> bool:
         """Whether this was made of these, with the parameters that are trainable now."""
-        return (
-            self.features is features
-            and self.likelihood is likelihood
-            and [id(p) for p in self._parameters]
-            == [id(p) for p in likelihood.trainable_parameters]
-        )
+        known, now = self._variables, _trained(likelihood)
+        same = self.features is features and self.likelihood is likelihood
+        return same and [id(v) for v in known] == [id(v) for v in now]
 
-    def evaluate(self, X: Array, Y: Array, q: WhitenedQ) -> RowSites:
-        """The sites of the rows at q, and their sums."""
+    def evaluate(
+        self, X: Array, Y: Array, q: tuple[tf.Tensor, tf.Tensor]
+    ) -> tuple[Array, Array, Array, Array, dict[str, Array]]:
+        """The sites of n rows.
+
+        :param q: The mean ``[M, L]`` and the root ``[L, M, M]``, lower triangles, of q(v).
+        :return: Features and columns of the mean function, ``[K, n]``; beta, or zero where it is
+            negative; beta where it is negative; lambda, with zero for a negative beta, each
+            ``[L, n]``; and sums over the rows, in float64: "shifts" ``[K, L]`` and "variances"
+            ``[T, L]``, with negative precisions taken for zero, and what these change as
+            "negative_shifts" and "negative_variances"; "expectations", their "slopes" ``[P]`` and
+            "curvatures" ``[P, P]``, by the P trainable numbers of the likelihood.
+        """
         X, Y = tf.constant(X, gpflow.default_float()), tf.cast(Y, self._targets_type)
-        found = RowFeatures(*self._features_of_rows(X, q.mean))
-        variance = np.maximum(np.asarray(found.left), 0.0)[:, None] + variances_of_q(
-            np.asarray(q.root), np.asarray(found.whitened)
+        q_mean, q_root = q
+        stacked, terms, whitened, left, mean, offset = self._features_of_rows(X, q_mean)
+        variance = np.maximum(np.asarray(left), 0.0)[:, None] + variances_of_q(
+            np.asarray(q_root), np.asarray(whitened)
         )
-        *of_rows, sums = self._sites(X, Y, found, tf.constant(variance))
+        found = stacked, terms, mean, offset, tf.constant(variance)
+        *of_rows, sums = self._sites(X, Y, found)
         precisions, negative, shifts = (np.asarray(part) for part in of_rows)
         sums = {name: part.numpy() for name, part in sums.items()}
-        return RowSites(np.asarray(found.stacked), precisions, negative, shifts, sums)
+        return np.asarray(stacked), precisions, negative, shifts, sums
 
-    def sums(self, X: Array, Y: Array, q: WhitenedQ) -> dict[str, Array]:
-        """The sums over a batch of rows: those of :class:`RowSites`, "precisions" ``[L, K, K]``,
-        and "negative_precisions" if any are negative.
+    def sums(self, X: Array, Y: Array, q: tuple[tf.Tensor, tf.Tensor]) -> dict[str, Array]:
+        """The sums of :meth:`evaluate`, "precisions" ``[L, K, K]``, and "negative_precisions" if
+        any are negative.
 
         :raises NotFiniteError: If a site is not finite.
         """
-        sites = self.evaluate(X, Y, q)
+        stacked, precisions, negative, _, sums = self.evaluate(X, Y, q)
         with np.errstate(over="ignore", invalid="ignore"):  # of a q that is far off
-            sums = {**sites.sums, "precisions": _weighted_products(sites.stacked, sites.precisions)}
-            if np.any(sites.negative):
-                negative = _weighted_products(sites.stacked, -sites.negative)
-                sums["negative_precisions"] = -negative
+            sums["precisions"] = _weighted_products(stacked, precisions)
+            if np.any(negative):
+                sums["negative_precisions"] = -_weighted_products(stacked, -negative)
         if not all(np.all(np.isfinite(part)) for part in sums.values()):
             raise NotFiniteError
         return sums
 
     def _features_of(self, X: tf.Tensor, q_mean: tf.Tensor) -> tuple[tf.Tensor, ...]:
-        """:class:`RowFeatures` of rows, at the mean of q."""
+        """What comes before the variances under q: features and columns of the mean function, ``[K,
+        n]``; terms of the prior variance, ``[T, n]``; covariances with whitened inducing variables,
+        ``[M, n]``; the prior variance that these do not explain, ``[n]``; the mean of f under q,
+        ``[n, L]``; and the part of it that sites do not cover: the value of a mean function whose
+        columns are not known."""
         features = self.features
         zeros = tf.zeros([tf.shape(X)[0], features.num_outputs], X.dtype)
         stacked, terms = features.stack(X, zeros)
@@ -214,29 +185,26 @@ class SiteContributions:
         offset = -tf.linalg.matrix_transpose(offsets)
         mean = tf.matmul(whitened, q_mean, transpose_a=True) + offset
         mean += tf.matmul(columns, features.mean.weights(), transpose_a=True)
-        return RowFeatures(tf.concat([Kuf, columns], axis=0), terms, whitened, left, mean, offset)
+        return tf.concat([Kuf, columns], axis=0), terms, whitened, left, mean, offset
 
     def _sites_of(
-        self, X: tf.Tensor, Y: tf.Tensor, found: RowFeatures, variance: tf.Tensor
+        self,
+        X: tf.Tensor,
+        Y: tf.Tensor,
+        stacked: tf.Tensor,
+        terms: tf.Tensor,
+        mean: tf.Tensor,
+        offset: tf.Tensor,
+        variance: tf.Tensor,
     ) -> tuple[Any, ...]:
-        """What follows ``stacked`` in :class:`RowSites`."""
-        stacked, terms, mean, offset = found.stacked, found.terms, found.mean, found.offset
-        variables, zero = self._variables, tf.UnconnectedGradients.ZERO
-        with tf.GradientTape(persistent=True) as outer:
-            with tf.GradientTape(watch_accessed_variables=False) as tape:
-                tape.watch([mean, variance, *variables])
-                total = tf.reduce_sum(expectations(self.likelihood, X, mean, variance, Y))
-            to_mean, to_variance, *to_parameters = tape.gradient(
-                total, [mean, variance, *variables], unconnected_gradients=zero
-            )
-            slopes = [tf.reshape(tf.convert_to_tensor(g), [-1]) for g in to_parameters]
-            numbers = [number for slope in slopes for number in tf.unstack(slope)]
-        curvatures = [
-            tf.reshape(tf.convert_to_tensor(row), [-1])
-            for number in numbers
-            for row in outer.gradient(number, variables, unconnected_gradients=zero)
-        ]
-        del outer
+        """What follows the features in :meth:`evaluate`."""
+
+        def expected() -> tf.Tensor:
+            return tf.reduce_sum(expectations(self.likelihood, X, mean, variance, Y))
+
+        total, (to_mean, to_variance), slopes, curvatures = derivatives(
+            expected, [mean, variance], self._variables
+        )
         beta = -2 * to_variance
         is_negative = beta < -_ROUNDING * tf.reduce_max(tf.abs(beta))
         precisions, negative = tf.maximum(beta, 0.0), tf.where(is_negative, beta, 0.0)
@@ -247,14 +215,15 @@ class SiteContributions:
             "negative_shifts": tf.matmul(stacked, negative * (mean - offset)),
             "negative_variances": tf.matmul(terms, negative),
             "expectations": total,
-            "slopes": tf.concat(slopes, axis=0) if slopes else tf.zeros([0], mean.dtype),
-            "curvatures": tf.reshape(
-                tf.concat(curvatures, axis=0) if curvatures else tf.zeros([0], mean.dtype),
-                [self.num_parameters, self.num_parameters],
-            ),
+            "slopes": slopes,
+            "curvatures": curvatures,
         }
         of_rows = [tf.linalg.matrix_transpose(part) for part in (precisions, negative, shifts)]
         return *of_rows, {name: tf.cast(part, tf.float64) for name, part in parts.items()}
+
+
+def _trained(likelihood: Likelihood) -> list[tf.Variable]:
+    return [parameter.unconstrained_variable for parameter in likelihood.trainable_parameters]
 
 
 def _weighted_products(stacked: Array, weights: Array) -> Array:

@@ -10,15 +10,16 @@ from pathlib import Path
 from typing import Any
 
 import gpflow
-from tqdm import tqdm
+import numpy as np
+from gpflow.likelihoods import Bernoulli, MultiClass, Softmax
 
-from .._arguments import integer, number
+from .._arguments import integer, number, warn
 from ..choosing import Choice, Trials, choose_features
 from ..models import CollapsedSVGP
+from ..models.collapsed_svgp import PassResult
 from ..sphere._typing import Array
 from .passes import CollapsedReason, Passes, frozen
 from .recipes import check_recipe
-from .separation import warn_of_separation
 from .site_rows import RowsWithSites
 
 _LARGE = 4
@@ -32,6 +33,16 @@ _GROWTH = 2.0
 
 _SUBSET_TOLERANCE = 0.05
 """Nats of the bound of the subset."""
+
+_CERTAIN = -0.1
+"""Expected log-likelihood of a row, on average: labels have a probability of 90%, those near the
+border included."""
+
+_LARGE_DEVIATION = 10.0
+"""Standard deviation of f in the prior, where one to three are enough for certainty."""
+
+_ROWS = 100
+"""At which the prior's variance is looked at."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -144,38 +155,40 @@ def fit_collapsed(
     check_recipe(
         model,
         CollapsedSVGP,
+        num_inducing=num_inducing,
+        max_turns=max_turns,
         subset_size=subset_size,
         subset_steps=subset_steps,
         checkpoint_dir=checkpoint_dir,
         resume=resume,
         progress=progress,
     )
-    max_passes = integer("max_passes", max_passes, at_least=1)
-    integer("max_turns", max_turns, at_least=0)
-    if num_inducing is not None:
-        num_inducing = integer("num_inducing", num_inducing, at_least=1)
+    integer("max_passes", max_passes, at_least=1)
     if tolerance is not None:
-        tolerance = number("tolerance", tolerance, at_least=0)
-    steps = integer("steps", steps, at_least=0)
+        number("tolerance", tolerance, at_least=0)
+    integer("steps", steps, at_least=0)
     if max_seconds is not None:
-        max_seconds = number("max_seconds", max_seconds, above=0)
+        number("max_seconds", max_seconds, above=0)
     folder = None if checkpoint_dir is None else Path(checkpoint_dir)
     trainable = {n: p for n, p in model.feature_parameters.items() if p.trainable}
 
-    def few_passes(subset: CollapsedSVGP, number: int = _SUBSET_PASSES) -> None:
+    def few_passes(subset: CollapsedSVGP, number: int | None) -> None:
         least = max(_SUBSET_TOLERANCE, tolerance or 0.0)
-        own = steps if number == _SUBSET_PASSES else 0
+        own = steps if number is None else 0
         with frozen(trainable.values()):
-            Passes(subset, steps=own, tolerance=least, options=options).run(number, None, started)
+            passes = Passes(subset, steps=own, tolerance=least, options=options)
+            passes.run(number or _SUBSET_PASSES)
 
     def with_sites(rows: tuple[Array, Array]) -> RowsWithSites:
-        return RowsWithSites.of(model, rows, passes=few_passes, options=options)
+        some: RowsWithSites = model.model_of(rows, RowsWithSites)
+        some.passes, some.options = few_passes, options
+        return some
 
     choice, names, some = None, tuple(trainable), None
     if num_inducing is not None:
         choice, names, some = choose_features(
             model,
-            num_inducing,
+            int(num_inducing),
             Trials(with_sites, RowsWithSites.train, growth=_GROWTH),
             subset_size=subset_size,
             subset_steps=subset_steps,
@@ -189,7 +202,9 @@ def fit_collapsed(
         passes = Passes(model, steps=steps, tolerance=tolerance, options=options)
         resumed = folder is not None and passes.keep_in(folder, _described(model), resume=resume)
     if not resumed:
-        if num_inducing is None and (trainable or _is_large(model, subset_size)):
+        rows = model.num_rows
+        is_large = rows is None or rows > _LARGE * subset_size
+        if num_inducing is None and (trainable or is_large):
             some = with_sites(model.draw(subset_size, seed=seed))
             some.train(subset_steps)
         if some is not None:
@@ -197,8 +212,9 @@ def fit_collapsed(
     for parameter in trainable.values():
         gpflow.set_trainable(parameter, False)
     subset_seconds = time.perf_counter() - started
-    with tqdm(total=max_passes, desc="passes", disable=not progress, leave=True) as bar:
-        reason, message = passes.run(max_passes, max_seconds, started, bar)
+    reason, message = passes.run(
+        max_passes, max_seconds=max_seconds, started=started, progress=progress
+    )
     warn_of_separation(model, passes.best.result)
     return CollapsedFit(
         elbos=tuple(passes.elbos),
@@ -213,12 +229,6 @@ def fit_collapsed(
     )
 
 
-def _is_large(model: CollapsedSVGP, subset_size: int) -> bool:
-    """Whether a pass takes so much longer than one over the subset that it pays to begin there."""
-    num_rows = model.num_rows
-    return num_rows is None or num_rows > _LARGE * subset_size
-
-
 def _described(model: CollapsedSVGP) -> str:
     """What checkpoints of a fit belong to."""
     parts = (model.likelihood, model.inducing_variable)
@@ -230,3 +240,27 @@ def _described(model: CollapsedSVGP) -> str:
             *(f"{path}: {list(parameter.shape)}" for path, parameter in parameters.items()),
         ]
     )
+
+
+def warn_of_separation(model: CollapsedSVGP, result: PassResult) -> None:
+    """Warn if labels are almost certain under a kernel whose variance has become very large.
+
+    :param result: Of the last pass.
+    """
+    if not isinstance(model.likelihood, (Bernoulli, MultiClass, Softmax)):
+        return
+    if result.mean_expectation < _CERTAIN or not model.kernel.trainable_parameters:
+        return
+    try:
+        X, _ = model.draw(_ROWS)
+    except ValueError:  # some rows were taken away
+        return
+    deviation = float(np.sqrt(np.mean(model.kernel(X, full_cov=False))))
+    if deviation > _LARGE_DEVIATION:
+        warn(
+            "data: f tells the labels apart almost without error (their expected log-likelihood is "
+            f"{result.mean_expectation:.2g} on average), so that the bound rises with the "
+            f"variance of the kernel without end: the prior's standard deviation is {deviation:.3g}"
+            " by now. Predictions away from the data are too certain; keep the variance "
+            "(gpflow.set_trainable(kernel.variance, False)), or give it a prior."
+        )

@@ -11,10 +11,12 @@ from typing import Any, Literal, NamedTuple, TypeAlias
 import gpflow
 import numpy as np
 import tensorflow as tf
+from tqdm import tqdm
 
 from ..models import CollapsedSVGP
 from ..models.collapsed_svgp import PassResult
 from ..sites.algebra import Sites
+from ..sites.rows import derivatives
 from ..sphere._typing import Array
 from .checkpoints import Checkpoints
 from .loop import fit_quietly
@@ -87,15 +89,16 @@ def train(
         # If it ends with numbers that are not finite, the last good ones are enough.
         fit_quietly(model, steps=steps, options=options, progress=False)
     after = [parameter.numpy() for parameter in parameters]
+    positive = [(old > 0) & (new > 0) for old, new in zip(before, after, strict=True)]
     factors = [
-        np.where((old > 0) & (new > 0), new, 1.0) / np.where((old > 0) & (new > 0), old, 1.0)
-        for old, new in zip(before, after, strict=True)
+        np.where(which, new, 1.0) / np.where(which, old, 1.0)
+        for which, old, new in zip(positive, before, after, strict=True)
     ]
     longest = max([1e-300, *(float(np.max(np.abs(np.log(one)))) for one in factors)])
     share *= min(1.0, np.log(_LARGEST_FACTOR) / longest)
-    for parameter, old, new, one in zip(parameters, before, after, factors, strict=True):
-        linear = old + share * (new - old)
-        parameter.assign(np.where((old > 0) & (new > 0), old * one**share, linear))
+    for parameter, *way in zip(parameters, positive, before, after, factors, strict=True):
+        which, old, new, one = way
+        parameter.assign(np.where(which, old * one**share, old + share * (new - old)))
 
 
 class _Point(NamedTuple):
@@ -113,13 +116,15 @@ class _Point(NamedTuple):
 class Passes:
     """Alternates passes over the data with steps of q and the parameters.
 
-    The next step depends on the best point so far and on what :attr:`_progress` holds alone: this
-    is what checkpoints keep, and the pass at that point is made again where a fit is resumed.
+    The next step depends on the best point so far and on the attributes in :attr:`_kept` alone:
+    this is what checkpoints keep, and the pass at that point is made again where a fit is resumed.
 
     :param options: Options of SciPy's L-BFGS-B.
     :ivar elbos: The bounds that the passes have found.
     :ivar seconds: The time that they took.
     """
+
+    _kept = ("_share", "_halved", "_settled", "_near", "_exact", "elbos")
 
     def __init__(
         self,
@@ -131,12 +136,9 @@ class Passes:
     ) -> None:
         self._model, self._steps, self._tolerance = model, steps, tolerance
         self._options = options
-        own = {id(p) for p in model.likelihood.trainable_parameters}
-        others = [p for p in model.trainable_parameters if id(p) not in own]
-        self._of_likelihood = [
-            p.unconstrained_variable for p in model.likelihood.trainable_parameters
-        ]
-        self._variables = [*self._of_likelihood, *(p.unconstrained_variable for p in others)]
+        own = model.likelihood.trainable_parameters
+        self._of_likelihood = [p.unconstrained_variable for p in own]
+        self._variables = [p.unconstrained_variable for p in model.trainable_parameters]
         self._best: _Point | None = None
         # The share of the way that a step goes; whether it was halved after the last pass; whether
         # the bound rises so slowly that parameters are trained, and that the optimum is near; and
@@ -159,7 +161,7 @@ class Passes:
         :param fit: As of :class:`.checkpoints.Checkpoints`.
         :return: Whether there was one.
         """
-        self._kept_sites = [tf.Variable(part, trainable=False) for part in self._model.sites]
+        sites = self._model.site_variables()
         self._progress = tf.Variable("", trainable=False)
         parameters = [parameter.unconstrained_variable for parameter in self._model.parameters]
         self._checkpoints = Checkpoints(
@@ -167,46 +169,52 @@ class Passes:
             resume,
             fit=fit,
             parameters=parameters,
-            sites=self._kept_sites,
+            sites=list(sites),
             progress=self._progress,
         )
         if not self._checkpoints.restore():
             return False
-        self._model.assign_sites(Sites(*(part.numpy() for part in self._kept_sites)))
+        # If parameters of features were restored, the model itself drops sites of those before.
+        self._model.assign_sites(Sites(*(part.numpy() for part in sites)))
         self.__dict__.update(json.loads(self._progress.numpy()))
-        self._remember(self._model.pass_over_data())
+        self._best = self._point(self._model.pass_over_data())
         return True
 
     def run(
-        self, max_passes: int, max_seconds: float | None, started: float, bar: Any = None
+        self,
+        max_passes: int,
+        *,
+        max_seconds: float | None = None,
+        started: float = 0.0,
+        progress: bool = False,
     ) -> tuple[CollapsedReason, str]:
         """Run the passes, and leave the model at the best point; return why they ended, as a reason
-        and in words."""
-        if self._best is None:
-            if not self._model.has_sites:
-                self._model.narrow(_BEGINNING)
-            gain = self._pass()
-        else:
+        and in words.
+
+        :param started: When the time began that is limited, by ``time.perf_counter``.
+        """
+        with tqdm(total=max_passes, desc="passes", disable=not progress) as bar:
             gain = np.inf
-        if bar is not None:
-            bar.update(len(self.elbos) - 1)
-        while True:
-            if bar is not None:
-                bar.update()
+            if self._best is None:
+                if not self._model.has_sites:
+                    self._model.narrow(_BEGINNING)
+                gain = self._pass()
+            while True:
+                bar.update(len(self.elbos) - bar.n)
                 bar.set_postfix_str(f"bound {self.best.result.elbo:.6g}")
-            if gain < self._enough() and self._share == 1.0:
-                if self._exact:
-                    return "converged", f"the last step raised the bound by {gain:.2g}"
-                if self._near:
-                    self._share /= 2  # a shorter step to the sites as they are may be possible
-            if len(self.elbos) >= max_passes:
-                return "passes", f"{max_passes} passes were made"
-            if self._share < _LEAST_SHARE:
-                return "stalled", "no step raises the bound, however short it is"
-            if max_seconds is not None and time.perf_counter() - started > max_seconds:
-                return "max_seconds", f"{max_seconds:g} seconds have passed"
-            self._step()
-            gain = self._pass()
+                if gain < self._enough() and self._share == 1.0:
+                    if self._exact:
+                        return "converged", f"the last step raised the bound by {gain:.2g}"
+                    if self._near:
+                        self._share /= 2  # a shorter step to the sites as they are may be possible
+                if len(self.elbos) >= max_passes:
+                    return "passes", f"{max_passes} passes were made"
+                if self._share < _LEAST_SHARE:
+                    return "stalled", "no step raises the bound, however short it is"
+                if max_seconds is not None and time.perf_counter() - started > max_seconds:
+                    return "max_seconds", f"{max_seconds:g} seconds have passed"
+                self._step()
+                gain = self._pass()
 
     def _pass(self) -> float:
         """Make a pass; the model is then at the best point, and what is known is kept.
@@ -218,37 +226,32 @@ class Passes:
         result = self._model.pass_over_data()
         self.seconds += time.perf_counter() - begun
         self.elbos.append(result.elbo)
-        before = None if self._best is None else self._best.objective
-        objective = result.elbo + float(self._model.log_prior_density())
-        if before is None and not np.isfinite(result.elbo):
-            raise ValueError(self._cause())
-        gain = np.inf
-        if before is not None and not objective >= before - _ROUNDING * abs(before):
+        now, best, gain = self._point(result), self._best, np.inf
+        if best is None:
+            if not np.isfinite(result.elbo):
+                raise ValueError(self._cause())
+            self._best = now
+        elif now.objective >= best.objective - _ROUNDING * abs(best.objective):
+            gain = now.objective - best.objective
+            self._settled = self._settled or gain < _SETTLED * abs(now.objective)
+            self._near = self._near or gain < 1 + _NEAR * abs(best.objective)
+            if not self._halved:
+                self._share = min(1.0, _GROWTH * self._share)
+            self._halved, self._best = False, now
+        else:
             self._share /= 2
             self._halved = True
             self._go_back()
-        else:
-            if before is not None:
-                gain = objective - before
-                self._settled = self._settled or gain < _SETTLED * abs(objective)
-                self._near = self._near or gain < 1 + _NEAR * abs(before)
-            if not self._halved:
-                self._share = min(1.0, _GROWTH * self._share)
-            self._halved = False
-            self._remember(result)
         if self._checkpoints is not None:
-            for variable, part in zip(self._kept_sites, self.best.sites, strict=True):
-                variable.assign(part)
-            names = ("_share", "_halved", "_settled", "_near", "_exact", "elbos")
-            self._progress.assign(json.dumps({name: getattr(self, name) for name in names}))
+            self._progress.assign(json.dumps({name: getattr(self, name) for name in self._kept}))
             self._checkpoints.save(len(self.elbos))
         return gain
 
-    def _remember(self, result: PassResult) -> None:
-        """Take the point at which the model is for the best."""
+    def _point(self, result: PassResult) -> _Point:
+        """The point at which the model is, with what a pass found there."""
         values = [variable.numpy() for variable in self._variables]
         objective = result.elbo + float(self._model.log_prior_density())
-        self._best = _Point(self._model.sites, values, result, objective)
+        return _Point(self._model.sites, values, result, objective)
 
     def _cause(self) -> str:
         """Why the first bound is not finite."""
@@ -305,24 +308,16 @@ class Passes:
         scale = np.maximum(np.abs(curvatures), 1e-12 + 1e-8 * np.max(np.abs(curvatures)))
         step = self._share * directions @ ((directions.T @ slopes) / scale)
         step *= min(1.0, _LONGEST_STEP / max(float(np.max(np.abs(step))), 1e-300))
-        start = 0
-        for variable in self._of_likelihood:
-            size = int(tf.size(variable))
-            part = step[start : start + size].reshape(variable.shape)
-            variable.assign_add(tf.cast(part, variable.dtype))
-            start += size
+        ends = np.cumsum([int(tf.size(variable)) for variable in self._of_likelihood])
+        for variable, part in zip(self._of_likelihood, np.split(step, ends[:-1]), strict=True):
+            variable.assign_add(tf.cast(part.reshape(variable.shape), variable.dtype))
 
     def _slopes_of_prior(self) -> tuple[Array, Array]:
         """First and second derivatives of the log density of priors of the likelihood's numbers."""
-        variables, parameters = self._of_likelihood, self._model.likelihood.trainable_parameters
-        zero = tf.UnconnectedGradients.ZERO
-        with tf.GradientTape(persistent=True) as outer:
-            with tf.GradientTape() as tape:
-                prior = tf.add_n([p.log_prior_density() for p in parameters])
-            gradients = tape.gradient(prior, variables, unconnected_gradients=zero)
-            slopes = tf.concat([tf.reshape(g, [-1]) for g in gradients], axis=0)
-        rows = outer.jacobian(
-            slopes, variables, unconnected_gradients=zero, experimental_use_pfor=False
-        )
-        curvatures = tf.concat([tf.reshape(part, [len(slopes), -1]) for part in rows], axis=1)
+        parameters = self._model.likelihood.trainable_parameters
+
+        def density() -> tf.Tensor:
+            return tf.add_n([parameter.log_prior_density() for parameter in parameters])
+
+        _, _, slopes, curvatures = derivatives(density, [], self._of_likelihood)
         return np.asarray(slopes, np.float64), np.asarray(curvatures, np.float64)

@@ -13,6 +13,8 @@ def check_recipe(
     model: Any,
     kind: type[RowsModel],
     *,
+    num_inducing: int | None,
+    max_turns: int,
     subset_size: int,
     subset_steps: int,
     checkpoint_dir: str | os.PathLike[str] | None,
@@ -31,6 +33,9 @@ def check_recipe(
             f"model: found a {type(model).__name__}; pass an interdomain.models.{kind.__name__}, "
             f"or call interdomain.training.{other}."
         )
+    if num_inducing is not None:
+        integer("num_inducing", num_inducing, at_least=1)
+    integer("max_turns", max_turns, at_least=0)
     integer("subset_size", subset_size, at_least=1)
     integer("subset_steps", subset_steps, at_least=1)
     boolean("resume", resume)

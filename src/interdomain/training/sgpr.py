@@ -10,7 +10,6 @@ from typing import Any
 
 import gpflow
 
-from .._arguments import integer
 from ..choosing import Choice, Trials, choose_features
 from ..models import StructuredSGPR
 from .loop import fit, fit_quietly
@@ -118,15 +117,14 @@ def fit_sgpr(
     check_recipe(
         model,
         StructuredSGPR,
+        num_inducing=num_inducing,
+        max_turns=max_turns,
         subset_size=subset_size,
         subset_steps=subset_steps,
         checkpoint_dir=checkpoint_dir,
         resume=resume,
         progress=progress,
     )
-    integer("max_turns", max_turns, at_least=0)
-    if num_inducing is not None:
-        num_inducing = integer("num_inducing", num_inducing, at_least=1)
     folder = None if checkpoint_dir is None else Path(checkpoint_dir)
     arguments: dict[str, Any] = {"resume": resume, "progress": progress}
     trainable = {n: p for n, p in model.feature_parameters.items() if p.trainable}
@@ -138,7 +136,7 @@ def fit_sgpr(
 
         choice, frozen, _ = choose_features(
             model,
-            num_inducing,
+            int(num_inducing),
             Trials(model.model_of, train, refit),
             subset_size=subset_size,
             subset_steps=subset_steps,

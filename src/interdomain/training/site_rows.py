@@ -29,35 +29,21 @@ class RowsWithSites(CollapsedSVGP):
 
     So features can be trained, or replaced by others, without q being trained from scratch: sums
     over sites belong to features, and the sites are those of rows.
+
+    :ivar passes: A function that trains a model of the rows, without the parameters of its
+        features; with a number, it trains q alone, in at most that many passes.
+    :ivar options: Options of SciPy's L-BFGS-B.
     """
+
+    passes: Callable[[CollapsedSVGP, int | None], None]
+    options: Mapping[str, Any] | None = None
 
     def __init__(self, *arguments: Any, **keywords: Any) -> None:
         super().__init__(*arguments, **keywords)
-        self._run: Callable[..., None] | None = None
-        self._options: Mapping[str, Any] | None = None
         self._rows: tuple[Array, Array] = self.draw(sys.maxsize)  # which are all, in their order
         zeros = np.zeros([self.num_latent_gps, len(self._rows[0])])
         self._of_rows = tuple(tf.Variable(zeros, trainable=False) for _ in range(2))
         self._block: Block | None = None
-
-    @classmethod
-    def of(
-        cls,
-        model: CollapsedSVGP,
-        rows: tuple[Array, Array],
-        *,
-        passes: Callable[..., None],
-        options: Mapping[str, Any] | None = None,
-    ) -> RowsWithSites:
-        """Make one that shares the parameters of a model.
-
-        :param passes: A function that trains a model of the rows, without the parameters of its
-            features; with a number, it trains q alone, in at most that many passes.
-        :param options: Options of SciPy's L-BFGS-B.
-        """
-        made: RowsWithSites = model.model_of(rows, cls)
-        made._run, made._options = passes, options
-        return made
 
     def take(self, precisions: Array, shifts: Array) -> None:
         """Give the rows other sites, which are those of the present features.
@@ -77,15 +63,14 @@ class RowsWithSites(CollapsedSVGP):
         self._passes()
         if self._features.trainable():
             for _ in range(_TURNS):
-                train(self, -(-steps // _TURNS), options=self._options)
+                train(self, -(-steps // _TURNS), options=self.options)
                 self._passes(_PASSES)
             self._passes()
 
     def _passes(self, number: int | None = None) -> None:
         """Passes from the sites of the rows on, which are then those at the new q."""
-        assert self._run is not None
         self._block = self.inducing_variable, self.kernel
-        self._run(self, *([] if number is None else [number]))
+        self.passes(self, number)
         self.take(*self.sites_of(*self._rows))
 
     def _settle(self) -> None:
