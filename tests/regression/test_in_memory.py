@@ -94,7 +94,7 @@ def test_subsets_of_all_sizes_are_the_same(monkeypatch: pytest.MonkeyPatch) -> N
     subset = make_model().subset_model(40)
     expected = step_of(subset)()
     with monkeypatch.context() as patch:
-        patch.setattr("interdomain.regression.model_sums.MOST_NUMBERS", 1)
+        patch.setattr("interdomain.regression.provider.MOST_NUMBERS", 1)
         with pytest.raises(ValueError, match="with at most 1 numbers of features"):
             step_of(subset)()
     monkeypatch.setattr(precision, "MOST_ROWS", 1)

@@ -23,11 +23,11 @@ from ..regression.bound import root_of
 from ..regression.features import Features
 from ..regression.provider import RowsProvider
 from ..regression.rows import Rows
-from ..regression.sums import differing_parameter
+from ..regression.sums import SufficientStatistics, differing_parameter
 from ..sites.algebra import Prior, Sites, kl_divergence, log_normaliser, whitened_q
 from ..sites.rows import NotFiniteError, SiteContributions
 from ..sphere._typing import Array
-from .rows_model import RowsModel, checked_features, settings_of_rows, warn_of_rows
+from .rows_model import RowsModel, checked_features, warn_of_rows
 
 
 class PassResult(NamedTuple):
@@ -129,19 +129,23 @@ class CollapsedSVGP(RowsModel):
         progress: bool = True,
     ) -> None:
         why = "the latent GPs share the kernel, and are independent"
-        features = checked_features("CollapsedSVGP", data, kernel, inducing_variable, why)
+        features = checked_features(
+            "CollapsedSVGP", data, kernel, inducing_variable, mean_function, why
+        )
         instance("likelihood", likelihood, Likelihood, "a GPflow likelihood")
+        if isinstance(data, SufficientStatistics):
+            raise ValueError(
+                "data: found SufficientStatistics, and the sites of a likelihood need the rows; "
+                "pass these, or use interdomain.models.StructuredSGPR."
+            )
         provider = RowsProvider(
             data,
-            settings_of_rows(
-                mean_function,
-                num_inducing=int(features.num_inducing),
-                batch_size=batch_size,
-                on_invalid=on_invalid,
-                progress=progress,
-                missing=takes_missing(likelihood),
-            ),
-            warn=functools.partial(warn_of_rows, likelihood),
+            functools.partial(warn_of_rows, likelihood),
+            num_inducing=int(features.num_inducing),
+            batch_size=batch_size,
+            on_invalid=on_invalid,
+            progress=progress,
+            missing=takes_missing(likelihood),
         )
         num_latents = number_of_latents(likelihood, provider.columns[1], num_latent_gps)
         provider.num_latents = num_latents
@@ -216,7 +220,7 @@ class CollapsedSVGP(RowsModel):
             known, values = self._sums_of_sites, features.values()
             if [tuple(v.shape) for v in known] != _shapes(features):
                 known = tuple(tf.Variable(part, trainable=False) for part in self._first_sites())
-            elif differing_parameter(self._features_of_sites, values, gpflow.default_float()):
+            elif differing_parameter(self._features_of_sites, values):
                 for variable, value in zip(known, self._first_sites(), strict=True):
                     variable.assign(value)
             else:
@@ -358,7 +362,7 @@ class CollapsedSVGP(RowsModel):
         model._provider.share(features)
         model._site_contributions = self._contributions()
         self._provider.warn_of(features, *rows)
-        model._provider.warned()
+        model._provider.warn = None
         return model
 
     def sites_of(self, X: Array, Y: Array) -> tuple[Array, Array]:

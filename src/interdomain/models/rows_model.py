@@ -18,7 +18,7 @@ from gpflow.models.training_mixins import InternalDataTrainingLossMixin
 from gpflow.models.util import InducingPointsLike, inducingpoint_wrapper
 from gpflow.posteriors import PrecomputeCacheType
 
-from .._arguments import check_real_type, choice, integer
+from .._arguments import check_real_type
 from .._targets import targets_type
 from .._tracing import unconverted
 from ..kernels._parameters import single_output
@@ -33,8 +33,7 @@ from .scales import Parts, warn_of_data
 class RowsModel(gpflow.models.GPModel, InternalDataTrainingLossMixin, abc.ABC):
     """A sparse model whose whitened q is computed from sums over rows that a provider reads.
 
-    A subclass makes its provider with what :func:`settings_of_rows` returns, and implements
-    :meth:`_whitened_q`.
+    A subclass makes its provider, and implements :meth:`_whitened_q`.
 
     :cvar recipe: The function of :mod:`interdomain.training` that trains such models.
     """
@@ -161,7 +160,12 @@ class RowsModel(gpflow.models.GPModel, InternalDataTrainingLossMixin, abc.ABC):
 
 
 def checked_features(
-    owner: str, data: Any, kernel: Kernel, inducing_variable: InducingPointsLike, why: str
+    owner: str,
+    data: Any,
+    kernel: Kernel,
+    inducing_variable: InducingPointsLike,
+    mean_function: MeanFunction | None,
+    why: str,
 ) -> InducingVariables:
     """The inducing variable of a model, points as GPflow's, after checks of what it is made of.
 
@@ -179,36 +183,11 @@ def checked_features(
         inducing_variable = inducingpoint_wrapper(inducing_variable)
     validate_inducing_variable("inducing_variable", inducing_variable)
     single_output("kernel", kernel, why)
+    validate_mean_function(mean_function)
     if isinstance(data, (tuple, list)) and len(data) == 2:
         for name, array in zip("XY", data, strict=True):
             check_real_type(f"data: {name}", array)
     return inducing_variable
-
-
-def settings_of_rows(
-    mean_function: MeanFunction | None,
-    *,
-    num_inducing: int,
-    batch_size: int | None,
-    on_invalid: str,
-    progress: bool,
-    missing: bool = False,
-) -> dict[str, Any]:
-    """The keyword arguments of :class:`interdomain.regression.Rows`.
-
-    :raises ValueError: If one is wrong.
-    """
-    validate_mean_function(mean_function)
-    choice("on_invalid", on_invalid, ("raise", "skip"))
-    if batch_size is not None:
-        batch_size = integer("batch_size", batch_size, at_least=1)
-    return {
-        "num_inducing": num_inducing,
-        "batch_size": batch_size,
-        "on_invalid": on_invalid,
-        "progress": progress,
-        "missing": missing,
-    }
 
 
 def warn_of_rows(likelihood: Likelihood, features: Features, X: Any, Y: Any) -> None:

@@ -19,11 +19,11 @@ from ..covariances import Kuu_operator
 from ..covariances.columns import check_inputs
 from ..regression import SufficientStatistics
 from ..regression.bound import Collapsed, DataSums, bound, collapse, data_sums, optimal_q
-from ..regression.model_sums import StatisticsProvider
+from ..regression.provider import RowsProvider
 from ..regression.residuals import Residuals
 from ..sphere._typing import Array
 from ._gaussian import gaussian
-from .rows_model import RowsModel, checked_features, settings_of_rows, warn_of_rows
+from .rows_model import RowsModel, checked_features, warn_of_rows
 
 
 class StructuredSGPR(RowsModel):
@@ -117,24 +117,23 @@ class StructuredSGPR(RowsModel):
         progress: bool = True,
     ) -> None:
         why = "the columns of Y share the kernel, and are independent"
-        features = checked_features("StructuredSGPR", data, kernel, inducing_variable, why)
+        features = checked_features(
+            "StructuredSGPR", data, kernel, inducing_variable, mean_function, why
+        )
         likelihood = gaussian(noise_variance, likelihood)
-        provider = StatisticsProvider(
+        provider = RowsProvider(
             data,
-            settings_of_rows(
-                mean_function,
-                num_inducing=int(features.num_inducing),
-                batch_size=batch_size,
-                on_invalid=on_invalid,
-                progress=progress,
-            ),
-            warn=functools.partial(warn_of_rows, likelihood),
+            functools.partial(warn_of_rows, likelihood),
+            num_inducing=int(features.num_inducing),
+            batch_size=batch_size,
+            on_invalid=on_invalid,
+            progress=progress,
         )
         num_outputs = provider.columns[1]
         mean_function = Zero(num_outputs) if mean_function is None else mean_function
         super().__init__(kernel, likelihood, mean_function, num_latent_gps=num_outputs)
         self.inducing_variable = features
-        self._provider: StatisticsProvider = provider
+        self._provider = provider
         if not isinstance(data, SufficientStatistics):  # which say themselves what they are of
             check_inputs(self, self.num_columns)
 
@@ -234,7 +233,7 @@ class StructuredSGPR(RowsModel):
         features = model._features
         features.check(X, "rows of X, drawn at random,")
         self._provider.warn_of(features, X, Y)
-        model._provider.warned()
+        model._provider.warn = None
         return model
 
     def residuals(self) -> Residuals:

@@ -1,10 +1,11 @@
-"""The rows of a model and the features that the model has now, for passes over all rows."""
+"""The rows of a model, its features, and the sums over rows, taken again when features change."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import Any, TypeAlias
 
+import gpflow
 import numpy as np
 import tensorflow as tf
 from gpflow.inducing_variables import InducingVariables
@@ -15,50 +16,46 @@ from ..covariances.domains import Box
 from ..sphere._typing import Array
 from .features import Features
 from .rows import Rows, draw_rows
+from .sums import SufficientStatistics, differing_parameter, statistics_of
 
-Warn = Callable[[Features, Array, Array], None]
-"""A function that is called with the first rows that are read."""
+MOST_NUMBERS = 2**27
+"""Of the features that a gradient keeps: 1 GiB in float64."""
+
+Warn: TypeAlias = Callable[[Features, Array, Array], None]
 
 
 class RowsProvider:
-    """The rows of a model, including rows that were added or removed later.
+    """The rows of a model, including rows that were added or removed later, and sums over them.
 
-    :param data: Rows; None if there are only sums of them.
-    :param settings: The keyword arguments of :class:`.rows.Rows`.
-    :param columns: The numbers of columns of X and of Y where the rows are not available.
-    :param warn: What to do with the first rows that are read.
+    :param data: Rows; or their statistics, if the rows are not at hand.
+    :param warn: Called with the features and the first rows that are read.
+    :param settings: The other arguments of :class:`.rows.Rows`.
     :ivar columns: The numbers of columns of X and of Y.
     :ivar num_latents: The number of columns of the mean function; None for as many as Y has.
+    :ivar warn: That function, until it was called; None for rows that need no warning.
+    :ivar version: A number that grows whenever the rows or the features change.
     """
 
-    def __init__(
-        self,
-        data: Any,
-        settings: Mapping[str, Any],
-        *,
-        columns: tuple[int, int] | None = None,
-        warn: Warn | None = None,
-    ) -> None:
-        self._settings = dict(settings)
+    def __init__(self, data: Any, warn: Warn, **settings: Any) -> None:
+        self._settings = settings
+        self.warn: Warn | None = warn
         self.num_latents: int | None = None
-        self._warn = warn
-        self._rows: tuple[tuple[Rows, int], ...] = ()
+        self.version = 0
+        self._rows: tuple[tuple[Rows, int], ...] = ()  # with 1, or -1 for those that were removed
         self._features: Features | None = None
-        self._version = 0
-        if columns is None:
-            rows = Rows(data, **self._settings)
-            self._rows = ((rows, 1),)
-            columns = rows.columns
-        self.columns = columns
+        self._in_memory: list[tuple[Array, Array, int]] | None = None
+        # The statistics that were taken last, and whether they are known to be of these features.
+        self._known = data if isinstance(data, SufficientStatistics) else None
+        self._verified = False
+        if self._known is not None:
+            self.columns = self._known.columns
+        else:
+            rows = Rows(data, **settings)
+            self._rows, self.columns = ((rows, 1),), rows.columns
 
     def __getstate__(self) -> dict[str, Any]:
         """Rows without graphs: a copy of the model makes its own."""
         return {**self.__dict__, "_features": None}
-
-    @property
-    def rows_at_hand(self) -> bool:
-        """Whether the rows are available, and not only statistics of them."""
-        return bool(self._rows)
 
     @property
     def num_rows(self) -> int | None:
@@ -68,13 +65,13 @@ class RowsProvider:
 
     @property
     def batch_size(self) -> int | None:
-        """The number of rows that are taken at a time; None if the rows are not available."""
+        """The number of rows that are taken at a time; None if the rows are not at hand."""
         return self._rows[0][0].batch_size if self._rows else None
 
     @property
-    def version(self) -> int:
-        """A number that grows whenever the rows or the features change."""
-        return self._version
+    def has_statistics(self) -> bool:
+        """Whether the statistics have been taken, or were given."""
+        return self._known is not None
 
     def features(
         self, kernel: Kernel, inducing_variable: InducingVariables, mean_function: MeanFunction
@@ -85,42 +82,30 @@ class RowsProvider:
             parts = kernel, inducing_variable, mean_function
             if known is not None and known.is_current(*parts):
                 return known
-            self._features_changed()
+            self._features, self._in_memory, self._verified = None, None, False
+            self.version += 1
             num_columns, num_outputs = self.columns
             size = num_outputs if self.num_latents is None else self.num_latents
-            self._features = self._made(*parts, num_columns, size)
+            try:
+                self._features = Features(*parts, num_columns, size)
+            except ValueError as error:
+                if self._rows:
+                    raise
+                raise ValueError(
+                    f"data: the model is not for the statistics, which have {num_columns} columns "
+                    f"of X and {num_outputs} of Y: {error}"
+                ) from error
             return self._features
 
     def share(self, features: Features) -> None:
         """Use features of another model with the same kernel, inducing variable and mean."""
         self._features = features
 
-    def _features_changed(self) -> None:
-        """Forget what belongs to the features before."""
-        self._features = None
-        self._version += 1
-
-    def _made(self, *arguments: Any) -> Features:
-        return Features(*arguments)
-
     def warn_of(self, features: Features, X: Array, Y: Array) -> None:
         """Warn about the first rows that are read, if necessary; later rows are not checked."""
-        warn = self._warn
-        self.warned()
+        warn, self.warn = self.warn, None
         if warn is not None:
             warn(features, X, Y)
-
-    def warned(self) -> None:
-        """Do not warn about any rows from now on."""
-        self._warn = None
-
-    def total(self, take: Callable[[Rows], Any]) -> Any:
-        """The sum of what ``take`` makes of the rows, and of those added or removed later."""
-        found = [take(rows) for rows, _ in self._rows]
-        total = found[0]
-        for part, (_, sign) in zip(found[1:], self._rows[1:], strict=True):
-            total = total + part if sign > 0 else total - part
-        return total
 
     def others(self, data: Any) -> Rows:
         """Other rows of the same kind.
@@ -132,14 +117,15 @@ class RowsProvider:
     def join(self, rows: Rows, sign: int) -> None:
         """Add rows (sign 1) or take rows away (sign -1)."""
         self._rows = (*self._rows, (rows, sign))
-        self._version += 1
+        self._in_memory = None
+        self.version += 1
 
     def subset(self, size: int, seed: int) -> tuple[Array, Array]:
         """Rows drawn at random; see :func:`.rows.draw_rows`.
 
-        :raises ValueError: If the rows are not available, or rows were taken away.
+        :raises ValueError: If the rows are not at hand, or rows were taken away.
         """
-        if not self.rows_at_hand or any(sign < 0 for _, sign in self._rows):
+        if not self._rows or any(sign < 0 for _, sign in self._rows):
             raise ValueError(
                 "data: rows can only be drawn from data that are all at hand; build the model "
                 "from the rows themselves, without removed ones."
@@ -156,7 +142,7 @@ class RowsProvider:
 
         :param boxes: Where the rows have to be.
         :param others: Rows to take in place of these.
-        :raises ValueError: If the rows are not available.
+        :raises ValueError: If the rows are not at hand.
         """
         signed = self._rows if others is None else ((others, 1),)
         if not signed:
@@ -170,3 +156,168 @@ class RowsProvider:
                 for name, array in function(*batch).items():
                     total[name] = total.get(name, np.zeros_like(array)) + sign * array
         return total
+
+    def statistics(self, features: Features) -> SufficientStatistics:
+        """The statistics of all rows for the present values of the features' parameters.
+
+        :raises ValueError: If the statistics belong to other features and there are no rows.
+        """
+        known = self._known
+        if known is not None:
+            with tf.init_scope():  # values, also while the caller is traced
+                if self._verified:
+                    difference = differing_parameter(known.parameters, features.values())
+                else:
+                    difference = known.difference(features.description(), features.values())
+                    self._verified = difference is None
+            if difference is None:
+                return known
+            if not self._rows:
+                raise ValueError(
+                    "data: the model was built from SufficientStatistics, which belong to other "
+                    f"features than its own: {difference}. Give the features' parameters the "
+                    "values the statistics were computed with, or build the model from the rows."
+                )
+        parts = [(self._statistics_of(rows, features), sign) for rows, sign in self._rows]
+        total = parts[0][0]  # of the rows that the model was made of
+        for part, sign in parts[1:]:
+            total = total + part if sign > 0 else total - part
+        self._known, self._verified = total, True
+        return total
+
+    def _statistics_of(self, rows: Rows, features: Features) -> SufficientStatistics:
+        return statistics_of(rows, features, lambda X, Y: self.warn_of(features, X, Y))
+
+    def accumulate(self, features: Features, data: Any) -> SufficientStatistics:
+        """The statistics of other rows, for the same features."""
+        return self._statistics_of(self.others(data), features)
+
+    def change(self, features: Features, data: Any, sign: int) -> None:
+        """Add rows (sign 1) or take rows away (sign -1), reading only these rows."""
+        rows = self.others(data)
+        statistics, other = self.statistics(features), self._statistics_of(rows, features)
+        try:
+            self._known = statistics + other if sign > 0 else statistics - other
+        except ValueError as error:
+            raise ValueError(f"data: {str(error).removeprefix('other: ')}") from error
+        self.join(rows, sign)
+
+    def sums(self, features: Features) -> dict[str, tf.Tensor]:
+        """The sums of :meth:`Features.sums` over all rows, with gradients to the features'
+        parameters that are trainable.
+
+        In a compiled function the values of the features' parameters are compared at every call.
+
+        :raises ValueError: If a trainable parameter needs a gradient and the rows are not in
+            memory.
+        """
+        trainable = features.trainable()
+        if trainable and not self._rows:
+            raise ValueError(
+                f"data: the features depend on {', '.join(trainable)}, trainable, and the model "
+                "was built from SufficientStatistics; freeze these with "
+                "gpflow.set_trainable(parameter, False), or build the model from the rows."
+            )
+        if trainable and self._are_in_memory(features):
+            return self._of_rows_in_memory(features)
+        # Also while a graph is made: in the caller's hands, with a bar and with clear errors.
+        known = self.statistics(features).sums
+        if tf.executing_eagerly():
+            sums = {name: tf.constant(array) for name, array in known.items()}
+        else:
+            sums = self._looked_up(features, known)
+        return _without_gradients(sums, trainable) if trainable else sums
+
+    def _are_in_memory(self, features: Features) -> bool:
+        """Whether the features of all rows can be kept; the rows are read if they can."""
+        sizes = [rows.num_rows for rows, _ in self._rows]
+        if sum(size or 0 for size in sizes) * features.num_stacked > MOST_NUMBERS:
+            return False
+        if self._in_memory is None:
+            with tf.init_scope():
+                parts = [(rows.in_memory(features.boxes), sign) for rows, sign in self._rows]
+                found = [(*part, sign) for part, sign in parts if part is not None]
+                if len(found) < len(parts):
+                    return False
+                self.warn_of(features, *found[0][:2])
+            self._in_memory = found
+        return True
+
+    def _of_rows_in_memory(self, features: Features) -> dict[str, tf.Tensor]:
+        """The sums and their gradient in one graph without loops; the features are kept from one to
+        the other. They are not finite if a feature is not."""
+        assert self._in_memory is not None
+        dtype, guard = gpflow.default_float(), self._guard(features)
+        total: dict[str, tf.Tensor] = {}
+        for X, Y, sign in self._in_memory:
+
+            def rows(X: Array = X, Y: Array = Y) -> tuple[Array, Array]:
+                guard()
+                return X.astype(dtype, copy=False), Y.astype(dtype, copy=False)
+
+            # No constants: graphs would hold copies of the rows.
+            inputs, targets = tf.numpy_function(rows, [], [dtype, dtype])
+            sums = features.sums(
+                tf.ensure_shape(inputs, X.shape), tf.ensure_shape(targets, Y.shape)
+            )
+            for name, tensor in sums.items():
+                total[name] = total[name] + sign * tensor if name in total else tensor
+        return total
+
+    def _guard(self, features: Features) -> Callable[[], None]:
+        """A function that raises once the model has other features than now, or other rows."""
+        version = self.version
+
+        def guard() -> None:
+            if self._features is not features or version != self.version:
+                raise RuntimeError(
+                    "the rows or the parameters of the model are others than when this function "
+                    "was compiled; compile it again (call fit or training_loss_closure again)."
+                )
+
+        return guard
+
+    def _looked_up(self, features: Features, known: Mapping[str, Array]) -> dict[str, tf.Tensor]:
+        """The sums of the statistics that there are when the graph is run."""
+        names, guard = list(features.parameters), self._guard(features)
+
+        def look_up(*values: Array) -> list[Array]:
+            guard()
+            assert self._known is not None
+            now = dict(zip(names, values, strict=True))
+            difference = differing_parameter(self._known.parameters, now)
+            if difference is not None:
+                raise RuntimeError(
+                    f"the sums over the rows belong to other features: {difference}. Evaluate "
+                    "model.statistics, which takes the sums again, and then call this function."
+                )
+            return list(self._known.sums.values())
+
+        values = [tf.convert_to_tensor(p) for p in features.parameters.values()]
+        found = tf.numpy_function(look_up, values, [tf.float64] * len(known))
+        return {
+            name: tf.ensure_shape(tensor, array.shape)
+            for (name, array), tensor in zip(known.items(), found, strict=True)
+        }
+
+
+def _without_gradients(
+    sums: Mapping[str, tf.Tensor], trainable: Mapping[str, Any]
+) -> dict[str, tf.Tensor]:
+    """The sums, whose gradient to the parameters of the features is an error."""
+
+    def refuse(*upstream: tf.Tensor) -> None:
+        raise ValueError(
+            f"data: the features depend on {', '.join(trainable)}, trainable, and their gradients "
+            f"need all rows in memory: arrays, with at most {MOST_NUMBERS:,} numbers of features. "
+            "Call interdomain.training.fit_sgpr, which trains these on a subset; or freeze them "
+            "with gpflow.set_trainable(parameter, False); or give all rows to gpflow.models.SVGP, "
+            "in minibatches."
+        )
+
+    @tf.custom_gradient
+    def attached(*_: tf.Tensor) -> Any:
+        return [tf.identity(tensor) for tensor in sums.values()], refuse
+
+    variables = [tf.convert_to_tensor(p) for p in trainable.values()]
+    return dict(zip(sums, attached(*variables), strict=True))

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
-from .._arguments import integer
+from .._arguments import choice, integer
 from .._progress import bar_of_rows
 from ..covariances.domains import BoolArray, Box, Complaint, Extent, outside_of_any
 from ..sphere._typing import Array
@@ -73,6 +73,7 @@ class Rows:
         if batch_size is None:
             batch_size = max(256, min(8192, _BATCH_ENTRIES // max(1, num_inducing)))
         self.batch_size = integer("batch_size", batch_size, at_least=1)
+        choice("on_invalid", on_invalid, ("raise", "skip"))
         self._skips, self._progress, self._missing = on_invalid == "skip", progress, missing
         self.num_rows: int | None = None
         self.num_skipped = 0

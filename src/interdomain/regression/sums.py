@@ -23,8 +23,6 @@ from .rows import Rows
 VERSION = 2
 """Of files of statistics."""
 
-_NUM_FEATURES, _NUM_TERMS = "number of features", "terms of the diagonal"
-
 _SLACK = 1e-6
 """The tolerance for sums from which rows were removed, relative to the largest number."""
 
@@ -83,25 +81,24 @@ class SufficientStatistics:
         :raises ValueError: If they are of different features, if ``other`` has more rows, or if the
             difference cannot be a sum over rows: some rows of ``other`` are not among these.
         """
+        remedy = "pass the statistics of rows that are among these."
         if isinstance(other, SufficientStatistics) and other.num_rows > self.num_rows:
             raise ValueError(
-                f"other: found {other.num_rows} rows to take away from {self.num_rows}; pass the "
-                "statistics of rows that are among these."
+                f"other: found {other.num_rows} rows to take away from {self.num_rows}; {remedy}"
             )
         rest: SufficientStatistics = self._combined(other, -1)
-        if not _could_be_left(_joint(rest.sums), np.asarray(rest.largest)):
+        if not _could_be_left(rest.sums, np.asarray(rest.largest)):
             raise ValueError(
                 f"other: found {other.num_rows} rows that are not all among these {self.num_rows}: "
-                "without them, sums of squares over the rows that are left would be negative; pass "
-                "the statistics of rows that are among these."
+                "without them, sums of squares over the rows that are left would be negative; "
+                f"{remedy}"
             )
         return rest
 
     def _combined(self, other: Any, sign: int) -> Any:
         if not isinstance(other, SufficientStatistics):
             return NotImplemented
-        difference = differing_setting(self.description, other.description)
-        difference = difference or differing_parameter(self.parameters, other.parameters)
+        difference = self.difference(other.description, other.parameters)
         if difference is not None:
             raise ValueError(
                 f"other: the statistics are of different features: {difference}; compute both with "
@@ -121,11 +118,15 @@ class SufficientStatistics:
             },
         )
 
-    def difference(self, features: Features) -> str | None:
-        """How the features of a model differ from those of the statistics; None if they do not."""
-        return differing_setting(self.description, features.description()) or differing_parameter(
-            self.parameters, features.values(), gpflow.default_float()
-        )
+    def difference(
+        self, description: Mapping[str, Any], parameters: Mapping[str, Array]
+    ) -> str | None:
+        """What differs first between these features and others, in words; None if nothing does."""
+        for name in {**self.description, **description}:
+            was, now = (found.get(name, "not there") for found in (self.description, description))
+            if was != now:
+                return f"{name} is {short(was)} in one and {short(now)} in the other"
+        return differing_parameter(self.parameters, parameters)
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the statistics to one file (NumPy's .npz, at exactly this path).
@@ -142,9 +143,19 @@ class SufficientStatistics:
             "seconds": dict(self.seconds),
         }
         values = {f"parameter_{k}": value for k, value in enumerate(self.parameters.values())}
+        values = {f"parameter_{k}": value for k, value in enumerate(self.parameters.values())}
         if self.largest is not None:
             values["largest"] = self.largest
-        write_archive(path, {"header": np.array(json.dumps(header)), **self.sums, **values})
+        target = Path(path)
+        temporary = target.with_name(f"{target.name}.{os.getpid()}.tmp")
+        try:
+            with temporary.open("wb") as file:
+                np.savez(file, header=np.array(json.dumps(header)), **self.sums, **values)
+                file.flush()
+                os.fsync(file.fileno())
+            temporary.replace(target)
+        finally:
+            temporary.unlink(missing_ok=True)
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> SufficientStatistics:
@@ -154,23 +165,20 @@ class SufficientStatistics:
             the file, and the key in it.
         """
         try:
-            name = os.fspath(path)
-        except TypeError:
-            raise ValueError(f"path must be the path of a file, found {short(path)}.") from None
-        try:
-            arrays = read_archive(path)
+            with np.load(path, allow_pickle=False) as archive:
+                arrays = dict(archive)
             header = json.loads(str(arrays["header"]))
             version = header["version"]
         except FileNotFoundError:
             raise
         except Exception as error:
             raise ValueError(
-                f"path: {name} holds no sufficient statistics ({error}); pass a file that "
+                f"path: {path} holds no sufficient statistics ({error}); pass a file that "
                 "SufficientStatistics.save has written."
             ) from error
         if version != VERSION:
             raise ValueError(
-                f"path: {name} is of version {version}, and this library reads {VERSION}; take the "
+                f"path: {path} is of version {version}, and this library reads {VERSION}; take the "
                 "statistics again."
             )
         try:
@@ -189,7 +197,7 @@ class SufficientStatistics:
         except (AttributeError, KeyError, TypeError, ValueError) as error:
             missing = " is missing" if isinstance(error, KeyError) else ""
             raise ValueError(
-                f"path: {name} is damaged, or not what SufficientStatistics.save wrote: "
+                f"path: {path} is damaged, or not what SufficientStatistics.save wrote: "
                 f"{error}{missing}; take the statistics again."
             ) from error
         return statistics
@@ -198,12 +206,12 @@ class SufficientStatistics:
         """:raises ValueError: If the sums cannot be sums over rows; the message begins with the key
         of the one that cannot."""
         targets, diagonal = self.sums["targets"], self.sums["diagonal"]
-        size, terms = (self.description[name] for name in (_NUM_FEATURES, _NUM_TERMS))
+        size, columns = self.description["number of features"], len(targets)
         shapes = {
             "gram": (size, size),
-            "products": (size, len(targets)),
-            "targets": (len(targets), len(targets)),
-            "diagonal": (terms,),
+            "products": (size, columns),
+            "targets": (columns, columns),
+            "diagonal": (self.description["terms of the diagonal"],),
         }
         for key, shape in shapes.items():
             if self.sums[key].shape != shape:
@@ -238,7 +246,7 @@ class SufficientStatistics:
 
 
 def statistics_of(
-    rows: Rows, features: Features, told: Callable[[Array, Array], None] | None = None
+    rows: Rows, features: Features, told: Callable[[Array, Array], None]
 ) -> SufficientStatistics:
     """The statistics of rows, in one pass over them.
 
@@ -257,8 +265,7 @@ def statistics_of(
         for X, Y in rows.batches(features.boxes):
             read = time.perf_counter()
             seconds["read"] += read - start
-            if told is not None:
-                told(X, Y)
+            told(X, Y)
             for name, tensor in features.sums(tf.constant(X, dtype), tf.constant(Y, dtype)).items():
                 array = np.asarray(tensor)
                 # Every number enters a square on the diagonal of a matrix.
@@ -282,23 +289,12 @@ def statistics_of(
     )
 
 
-def differing_setting(one: Mapping[str, Any], other: Mapping[str, Any]) -> str | None:
-    """The first setting of the features that differs, in words; None if all are the same."""
-    for name in {**one, **other}:
-        was, now = (found.get(name, "not there") for found in (one, other))
-        if was != now:
-            return f"{name} is {short(was)} in one and {short(now)} in the other"
-    return None
-
-
-def differing_parameter(
-    one: Mapping[str, Array], other: Mapping[str, Array], dtype: Any = np.float64
-) -> str | None:
+def differing_parameter(one: Mapping[str, Array], other: Mapping[str, Array]) -> str | None:
     """A description of the first parameter that differs; None if all are the same.
 
     Differences as small as the rounding of a transform and its inverse are ignored.
     """
-    tolerance = 64 * float(np.finfo(dtype).eps)
+    tolerance = 64 * float(np.finfo(gpflow.default_float()).eps)
     for name in sorted({*one, *other}):
         if name not in one or name not in other:
             return f"{name} is among the parameters of one only"
@@ -306,54 +302,26 @@ def differing_parameter(
         if a.shape != b.shape:
             return f"{name} has shape {a.shape} in one and {b.shape} in the other"
         if not np.allclose(a, b, rtol=tolerance, atol=0.0):
-            where = np.unravel_index(np.argmax(np.abs(a - b)), a.shape) if a.ndim else ()
-            return f"{name} is {a[where]:.17g} in one and {b[where]:.17g} in the other" + (
-                f" at {[int(i) for i in where]}" if a.ndim else ""
-            )
+            where = tuple(int(i) for i in np.unravel_index(np.argmax(np.abs(a - b)), a.shape))
+            found = f"{name} is {a[where]:.17g} in one and {b[where]:.17g} in the other"
+            return f"{found} at {list(where)}" if where else found
     return None
 
 
-def write_archive(path: str | os.PathLike[str], arrays: Mapping[str, Array]) -> None:
-    """Write arrays to one file, which is replaced only once everything is written.
-
-    :raises OSError: If the file cannot be written; the previous file, if any, is unchanged.
-    """
-    target = Path(path)
-    temporary = target.with_name(f"{target.name}.{os.getpid()}.tmp")
-    try:
-        with temporary.open("wb") as file:
-            np.savez(file, **dict(arrays))
-            file.flush()
-            os.fsync(file.fileno())
-        temporary.replace(target)
-    finally:
-        temporary.unlink(missing_ok=True)
-
-
-def read_archive(path: str | os.PathLike[str]) -> dict[str, Array]:
-    """Read what :func:`write_archive` wrote."""
-    with np.load(path, allow_pickle=False) as archive:
-        return dict(archive)
-
-
 def _squares(sums: Mapping[str, Array]) -> Array:
-    """The diagonal of :func:`_joint`."""
+    """The sums of squares of features and targets, ``[M + P + H]``."""
     return np.concatenate([np.diagonal(sums["gram"]), np.diagonal(sums["targets"])])
 
 
-def _joint(sums: Mapping[str, Array]) -> Array:
-    """The sums of products of features and targets, ``[M + P + H, M + P + H]``."""
-    return np.block([[sums["gram"], sums["products"]], [sums["products"].T, sums["targets"]]])
-
-
-def _could_be_left(rest: Array, squares: Array) -> bool:
-    """Whether ``rest`` could be a sum of ``s s^T`` over rows: whether it is positive semi-definite
-    but for rounding.
+def _could_be_left(sums: Mapping[str, Array], squares: Array) -> bool:
+    """Whether these could be sums over rows: whether those of products of features and targets,
+    ``[M + P + H, M + P + H]``, are positive semi-definite but for rounding.
 
     A True is no proof: the result may be positive semi-definite by chance.
 
     :param squares: The sums of squares that rounding is relative to.
     """
+    rest = np.block([[sums["gram"], sums["products"]], [sums["products"].T, sums["targets"]]])
     scale = np.sqrt(np.where(squares > 0.0, squares, 1.0))
     scaled = rest / np.outer(scale, scale)
     tolerance = 64 * len(rest) * float(np.finfo(gpflow.default_float()).eps)
