@@ -23,7 +23,7 @@ from gpflow.likelihoods import Gaussian
 
 from .._arguments import Array, warn
 from .._targets import densities_of
-from ..covariances.domains import Box, Complaint, Extent, boxes, outside_of_any
+from ..covariances.domains import Complaint, Extent, boxes, outside_of_any
 from ..covariances.latents import latent_gps
 from ..covariances.pairs import Block, flat_blocks
 from ..kernels._scaled_parts import scaled_parts
@@ -36,7 +36,6 @@ OFFSET = 100.0
 """A column is off the centre of a zonal kernel if its mean is more than so many of its ranges away
 (more than the bias, too), which leaves an angle of a hundredth to all data; and Y of its prior, in
 standard deviations."""
-
 
 _MAX_ROWS = 10_000
 _PRIOR_ROWS = 20
@@ -138,18 +137,13 @@ def _warn_of_targets(parts: Parts, X: Array, Y: Array) -> None:
 
 
 def _warn_of_domain(parts: Parts, X: Array) -> None:
-    found = _boxes(parts, X.shape[1])
+    found = [box for pair in blocks_of(parts) for box in boxes(*pair, X.shape[1])]
     outside = int(np.count_nonzero(outside_of_any(found, X)))
     if outside:
         what, remedy = Complaint.of(found, Extent.of(X), outside, len(X))
         if np.any(outside_of_any([box for box in found if box.repeats], X)):
             raise ValueError(f"data: {what}, beyond which the prior repeats; {remedy}.")
         warn(f"inducing_variable: {what}, where the features say little; {remedy}.")
-
-
-def _boxes(parts: Parts, num_columns: int) -> list[Box]:
-    """The domains of the features of all latent GPs."""
-    return [box for pair in blocks_of(parts) for box in boxes(*pair, num_columns)]
 
 
 def blocks_of(parts: Parts) -> list[Block]:

@@ -53,22 +53,20 @@ class StructuredSGPR(RowsModel):
     O(batch_size M + M^2), whatever the number of rows.
 
     **When the data are read.** The features Kuf depend on some of the parameters, those in
-    :attr:`feature_parameters` (the model finds them in the graph that computes Kuf). While these
-    keep their values, the sums are valid and the data are not read. When they change, the sums are
-    taken again before they are used. So:
+    :attr:`feature_parameters` (the model finds them in the graph that computes Kuf). The sums are
+    taken again only when these change:
 
     * For :class:`~interdomain.inducing_variables.SphericalHarmonics` they are the kernel's
       ``weight_variances`` and ``bias_variance`` (Dutordoir et al. 2020, section 4.3). Freeze
-      these, and after one pass every step of an optimiser costs O(M^3), for any number of rows.
-      :func:`interdomain.training.fit_sgpr` does this.
+      these, as :func:`interdomain.training.fit_sgpr` does, and after one pass every step of an
+      optimiser costs O(M^3), for any number of rows.
     * For :class:`~interdomain.inducing_variables.IntervalFourierFeatures`, also several of them in
       a sum, there are none: the data are read once, whatever is trained. That holds for rows inside
       the interval, so rows outside are refused (an SVGP takes them, and warns).
     * Where a feature parameter is trainable (points, activation features, patches; or weight
-      variances), each evaluation computes the features again. Gradients need the features of all
-      rows at once, so the rows have to be arrays, and their features at most 2^27 numbers (1 GiB).
-      Otherwise only the bound can be evaluated: train such parameters on a subset
-      (:func:`interdomain.training.fit_sgpr`), or in minibatches (``gpflow.models.SVGP``).
+      variances), each evaluation computes the features again. Gradients need those of all rows at
+      once: arrays, with at most 2^27 numbers of features (1 GiB). Otherwise only the bound can be
+      evaluated: train such parameters on a subset, or in minibatches (``gpflow.models.SVGP``).
 
     **Several machines** take the statistics of a part of the rows each, and add them with
     :func:`interdomain.distributed.all_reduce`; the model is then built from the sum.

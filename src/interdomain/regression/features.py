@@ -131,14 +131,10 @@ class Features:
 
     def check(self, X: Array, rows: str = "rows of X") -> None:
         """:raises ValueError: If rows are outside of :attr:`boxes`."""
-        count = int(np.count_nonzero(self.outside(X)))
+        count = int(np.count_nonzero(outside_of_any(self.boxes, X)))
         if count:
             complaint = Complaint.of(self.boxes, Extent.of(X), count, len(X), rows)
             raise ValueError(f"data: {complaint.what}; {complaint.remedy}.")
-
-    def outside(self, X: Array) -> BoolArray:
-        """Which rows are outside of :attr:`boxes`, ``[n]``."""
-        return outside_of_any(self.boxes, X)
 
     def values(self) -> dict[str, Array]:
         """The present values of :attr:`parameters`."""
@@ -284,9 +280,5 @@ def _describe(name: str, value: Any, found: dict[str, Any], seen: set[int]) -> N
         checksum = zlib.crc32(np.ascontiguousarray(array).tobytes())
         found[name] = array.tolist() if listed else [list(array.shape), checksum]
     else:
-        found[name] = str(value) if isinstance(value, slice) else _name_of(value)
-
-
-def _name_of(value: Any) -> str:
-    """The name of a function, or of the class of any other object."""
-    return str(getattr(value, "__qualname__", type(value).__name__))
+        own_name = getattr(value, "__qualname__", type(value).__name__)  # of a function, or a class
+        found[name] = str(value) if isinstance(value, slice) else own_name

@@ -247,12 +247,12 @@ class RowsProvider:
         """The sums and their gradient in one graph without loops; the features are kept from one to
         the other. They are not finite if a feature is not."""
         assert self._in_memory is not None
-        dtype, guard = gpflow.default_float(), self._guard(features)
+        dtype, version = gpflow.default_float(), self.version
         total: dict[str, tf.Tensor] = {}
         for X, Y, sign in self._in_memory:
 
             def rows(X: Array = X, Y: Array = Y) -> tuple[Array, Array]:
-                guard()
+                self._check_version(version)
                 return X.astype(dtype, copy=False), Y.astype(dtype, copy=False)
 
             # No constants: graphs would hold copies of the rows.
@@ -264,25 +264,20 @@ class RowsProvider:
                 total[name] = total[name] + sign * tensor if name in total else tensor
         return total
 
-    def _guard(self, features: Features) -> Callable[[], None]:
-        """A function that raises once the model has other features than now, or other rows."""
-        version = self.version
-
-        def guard() -> None:
-            if self._features is not features or version != self.version:
-                raise RuntimeError(
-                    "the rows or the parameters of the model are others than when this function "
-                    "was compiled; compile it again (call fit or training_loss_closure again)."
-                )
-
-        return guard
+    def _check_version(self, version: int) -> None:
+        """:raises RuntimeError: If the model has other features than it had, or other rows."""
+        if version != self.version:
+            raise RuntimeError(
+                "the rows or the parameters of the model are others than when this function was "
+                "compiled; compile it again (call fit or training_loss_closure again)."
+            )
 
     def _looked_up(self, features: Features, known: Mapping[str, Array]) -> dict[str, tf.Tensor]:
         """The sums of the statistics that there are when the graph is run."""
-        names, guard = list(features.parameters), self._guard(features)
+        names, version = list(features.parameters), self.version
 
         def look_up(*values: Array) -> list[Array]:
-            guard()
+            self._check_version(version)
             assert self._known is not None
             now = dict(zip(names, values, strict=True))
             difference = differing_parameter(self._known.parameters, now)
