@@ -250,6 +250,13 @@ def test_a_model_of_statistics_alone() -> None:
     kernel.bias_variance.assign(1.0)
     with pytest.raises(ValueError, match=r"on kernel.bias_variance, trainable.*set_trainable"):
         model.training_loss()
+    # Rows that come later are not all rows: new sums are not taken of these alone.
+    gpflow.set_trainable(kernel.bias_variance, False)
+    model.extend((data[0][:5], data[1][:5]))
+    assert model.num_data == NUM_ROWS + 5
+    kernel.bias_variance.assign(3.0)
+    with pytest.raises(ValueError, match="kernel.bias_variance is 1 in one and 3"):
+        model.training_loss()
 
 
 def test_minibatches_go_on_where_the_optimum_is() -> None:

@@ -116,7 +116,8 @@ class RowsProvider:
 
     def join(self, rows: Rows, sign: int) -> None:
         """Add rows (sign 1) or take rows away (sign -1)."""
-        self._rows = (*self._rows, (rows, sign))
+        if self._rows:  # new sums of these rows alone would not be those of the model
+            self._rows = (*self._rows, (rows, sign))
         self._in_memory = None
         self.version += 1
 
