@@ -40,7 +40,6 @@ def test_candidates_have_the_functions_of_the_likelihood() -> None:
 @pytest.mark.parametrize(
     ("likelihood", "targets", "message"),
     [
-        (gpflow.likelihoods.Softmax(3), np.eye(3)[np.arange(60) % 3], r"3 columns.*np\.argmax"),
         (gpflow.likelihoods.Poisson(), np.arange(60) % 3 - 1, "counts"),
         (by_source(), np.arange(60) % 2, "SwitchedLikelihood likelihood take 2"),
     ],
@@ -96,13 +95,6 @@ def test_a_gaussian_that_says_no_more_is_none() -> None:
     for likelihood in (None, Gaussian(), Gaussian(0.3), Gaussian(scale=0.2)):
         found = idm.diagnostics.candidates(rows, np.sin(3 * rows), likelihood)
         assert "exact" in found and found["exact"].likelihood is None
-
-
-def test_a_function_of_x_is_of_the_x_that_models_have() -> None:
-    rows = standardised_rows()
-    for call in (idm.diagnostics.candidates, idm.diagnostics.recommend):
-        with pytest.raises(ValueError, match=r"likelihood: a part .* function of X \(Linear"):
-            call(2 * rows, np.sin(rows), rising_noise())
 
 
 def test_reasons_name_noise_only_of_standardised_targets() -> None:

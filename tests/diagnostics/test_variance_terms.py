@@ -138,10 +138,3 @@ def test_errors() -> None:
     likelihood = gpflow.likelihoods.Gaussian()
     with pytest.raises(ValueError, match="an SVGP with one q.u., found AdditiveSVGP; pass"):
         variance_terms(AdditiveSVGP(blocks()[0], likelihood, blocks()[1]), X)
-    with pytest.raises(ValueError, match="an SVGP with one q.u., found GPR; pass"):
-        variance_terms(gpflow.models.GPR((X, X[:, :1]), RBF()), X)
-    shared = gpflow.kernels.SharedIndependent(RBF(), output_dim=2)
-    iv = gpflow.inducing_variables.SharedIndependentInducingVariables(InducingPoints(Z))
-    model = gpflow.models.SVGP(shared, likelihood, iv, num_latent_gps=2)
-    with pytest.raises(ValueError, match="one prior for all .* found SharedIndependent"):
-        variance_terms(model, X)
