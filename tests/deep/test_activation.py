@@ -88,12 +88,3 @@ def test_finite_rank_leaves_no_noise() -> None:
     for layer in (whole, full):
         layer.q_sqrt.assign(1e-6 * layer.q_sqrt.numpy())
     assert np.max(whole.predict(X)[1]) < 1e-6 < 1e-2 < np.min(full.predict(X)[1])
-
-
-def test_other_parts_are_refused() -> None:
-    units = ActivationFeatures.random(2, 5, "relu", 4)
-    with pytest.raises(ValueError, match="kernel must be a ZonalKernel"):
-        deep.ActivationLayer(gpflow.kernels.RBF(), units, 10)
-    points = gpflow.inducing_variables.InducingPoints(np.zeros([3, 2]))
-    with pytest.raises(ValueError, match="inducing_variable must be ActivationFeatures"):
-        deep.ActivationLayer(ArcCosine(), points, 10)

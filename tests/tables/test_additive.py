@@ -148,15 +148,10 @@ def test_bad_input() -> None:
     missing = np.where(np.arange(400)[:, None] == 7, [[0, np.nan, 0, 0, 0]], X)
     for wrong, options, message in [
         ((missing, Y), {}, "X must be finite, found 1 of 400 rows .*'b'"),
-        ((X * [1, 1, 1, 0, 1], Y), {}, "'d' must vary"),
         ((X, Y), {"categorical": ["e"]}, "'e' must be categories.* 400 levels in 400 rows"),
-        ((X, np.where(X[:, :1] > 0.99, np.nan, Y)), {}, "Y must be finite, found"),
-        ((X, 0 * Y), {}, "Y must vary, found 0.0"),
         ((X, Y), {"effects": "chosen"}, "effects must be .*pass .'main', 'chosen'."),
         ((X, Y), {"effects": ["main", ("a", "z")]}, "effects must name columns .*'z'"),
         ((X, Y), {"num_inducing": 8}, "num_inducing must be 11 or more"),
-        ((X, Y), {"kernel": 3}, "kernel must be an Additive kernel"),
-        ((X, Y), {"subset_size": 0}, "subset_size must be"),
     ]:
         with pytest.raises(ValueError, match=message):
             fitted(wrong, **options)
