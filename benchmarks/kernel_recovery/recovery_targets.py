@@ -12,7 +12,7 @@ from check_shapes import inherit_check_shapes
 from gpflow.base import TensorType
 from gpflow.utilities import positive, set_trainable
 
-from interdomain._arguments import finite_array, function
+from interdomain._arguments import finite_array, instance
 from interdomain._tracing import unconverted
 from interdomain.kernels._columns import select_columns
 from interdomain.kernels.spectral._gaussian_factors import outer_product
@@ -56,7 +56,7 @@ class GeneralizedSpectralMixture(gpflow.kernels.Kernel):
         }
         for argument, value in functions.items():
             remedy = "for a constant pass `lambda X: constant * tf.ones_like(X[..., :1])`"
-            function(argument, value, "a function of the inputs", remedy)
+            instance(argument, value, Callable, "a function of the inputs", remedy)
         self.amplitude = amplitude
         self.lengthscale = lengthscale
         self.frequency = frequency

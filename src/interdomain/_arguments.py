@@ -9,7 +9,7 @@ from __future__ import annotations
 import operator
 import sys
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from numbers import Real
 from typing import Any, TypeVar
 
@@ -88,13 +88,6 @@ def as_integers(name: str, values: Any, remedy: str) -> tuple[int, ...]:
     return tuple(value for value in found if value is not None)
 
 
-def boolean(name: str, value: Any) -> bool:
-    """True or False; nothing else is taken for one of them."""
-    if not isinstance(value, (bool, np.bool_)):
-        raise _error(name, "True or False", value)
-    return bool(value)
-
-
 def choice(name: str, value: Any, choices: Sequence[str], remedy: str = "") -> str:
     """One of the strings."""
     if not isinstance(value, str) or value not in choices:
@@ -102,11 +95,10 @@ def choice(name: str, value: Any, choices: Sequence[str], remedy: str = "") -> s
     return value
 
 
-def instance(
-    name: str, value: Item, kind: type | tuple[type, ...], rule: str, remedy: str = ""
-) -> Item:
-    """An instance of ``kind``."""
-    if not isinstance(value, kind):
+def instance(name: str, value: Item, kind: Any, rule: str, remedy: str = "") -> Item:
+    """An instance of the class, or of one of the classes, ``kind``. ``Callable`` is one of them;
+    a class is an instance of none."""
+    if isinstance(value, type) or not isinstance(value, kind):
         what = "a class" if isinstance(value, type) else type(value).__name__
         raise ValueError(f"{name} must be {rule}, found {what}" + (f"; {remedy}." * bool(remedy)))
     return value
@@ -120,14 +112,6 @@ def items(name: str, values: Any, rule: str) -> list[Any]:
         except (TypeError, NotImplementedError):
             pass
     raise _error(name, rule, values)
-
-
-def function(name: str, value: Any, rule: str, remedy: str = "") -> Callable[..., Any]:
-    """What can be called, and is not a class."""
-    if not callable(value) or isinstance(value, type):
-        raise _error(name, rule, value, remedy)
-    result: Callable[..., Any] = value
-    return result
 
 
 def numeric(
@@ -214,10 +198,7 @@ def number(
     name: str, value: Any, *, at_least: float | None = None, above: float | None = None
 ) -> float:
     """A finite real number within the limits."""
-    try:
-        found = float(finite_array(name, value, (0,), "a number"))
-    except OverflowError:  # an integer beyond all floats
-        raise _error(name, "a finite number", value) from None
+    found = float(finite_array(name, value, (0,), "a number"))
     if at_least is not None and not found >= at_least:
         raise _error(name, f"{at_least:g} or more", value)
     if above is not None and not found > above:
@@ -225,19 +206,15 @@ def number(
     return found
 
 
-def gib(num_entries: float) -> float:
-    """The GiB that this many numbers take in float64."""
-    return num_entries * 8 / 2**30
-
-
 def check_size(name: str, what: str, num_entries: float, *, allow_large: bool) -> None:
     """Refuse what would take more than :data:`MAX_GIB`, unless that is allowed.
 
     :param what: What would be built, in words, with its size.
     """
-    if not allow_large and gib(num_entries) > MAX_GIB:
+    gib = num_entries * 8 / 2**30  # of numbers in float64
+    if not allow_large and gib > MAX_GIB:
         raise ValueError(
-            f"{name}: {what} would take {gib(num_entries):,.3g} GiB, above the limit of "
+            f"{name}: {what} would take {gib:,.3g} GiB, above the limit of "
             f"{MAX_GIB:g} GiB; pass less, or allow_large=True to build it all the same."
         )
 

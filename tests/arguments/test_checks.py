@@ -42,18 +42,17 @@ CHECKS: dict[str, tuple[Callable[[Any], Any], list[Any], list[Any]]] = {
         [3, [1, 2], range(2)],
         [*OBJECTS[:2], *OBJECTS[3:], 2.5, [0.5], ["3"], [None], [1j], np.ones([2, 2])],
     ),
-    "boolean": (lambda v: checks.boolean("it", v), [True, np.False_], [*OBJECTS, 1, 0.5, "no"]),
     "choice": (lambda v: checks.choice("it", v, ["good", "better"]), ["good"], [*OBJECTS, "", 3]),
     "instance": (lambda v: checks.instance("it", v, str, "a text"), ["text"], [NOTHING, str, None]),
+    "a function": (
+        lambda v: checks.instance("it", v, Callable, "a function"),
+        [abs],
+        ["bad", 3, [], type, NOTHING],
+    ),
     "items": (
         lambda v: checks.items("it", v, "a list"),
         [[1], (), np.ones(2)],
         ["bad", b"1", {}, NOTHING, 3],
-    ),
-    "function": (
-        lambda v: checks.function("it", v, "a function"),
-        [abs],
-        ["bad", 3, [], type, NOTHING],
     ),
     "real_array": (
         lambda v: checks.real_array("it", v, "an array"),
@@ -83,7 +82,7 @@ CHECKS: dict[str, tuple[Callable[[Any], Any], list[Any], list[Any]]] = {
     "number": (
         lambda v: checks.number("it", v, above=0),
         [0.5, np.float32(2)],
-        [*OBJECTS, *NUMBERS[:2], *NUMBERS[3:], 0.0, [1.0], 10**400],
+        [*OBJECTS, *NUMBERS[:2], *NUMBERS[3:], 0.0, [1.0]],
     ),
     "number of zero or more": (
         lambda v: checks.number("it", v, at_least=0),
@@ -110,7 +109,6 @@ def test_values_are_returned_in_their_type() -> None:
     assert type(checks.integer("it", np.int32(3))) is int
     assert checks.as_integers("it", range(2), "") == (0, 1)
     assert checks.as_integers("it", np.int64(4), "") == (4,)
-    assert checks.boolean("it", np.True_) is True
     array = np.ones(3)
     found = checks.real_array("it", array, "an array")
     assert found is not array and found.dtype == np.float64

@@ -86,7 +86,7 @@ WRONG: dict[str, tuple[Callable[[], Any], str]] = {
     ),
     "a class for a function": (
         lambda: sphere.CustomActivation(float),
-        "function must be .*found <class 'float'>",
+        "function must be .*found a class",
     ),
 }
 

@@ -18,7 +18,7 @@ from gpflow.kernels import Kernel, SquaredExponential
 from gpflow.likelihoods import Gaussian, Likelihood
 from gpflow.mean_functions import Identity, Linear, MeanFunction
 
-from .._arguments import as_integers, choice, filled_matrix, function, instance, integer, number
+from .._arguments import as_integers, choice, filled_matrix, instance, integer, number
 from ..inducing_variables import ActivationFeatures, HarmonicInducingPoints, SphericalHarmonics
 from ..kernels import ArcCosine, FiniteRank, HarmonicKernel, SphericalMatern52
 from ..kernels._clustering import k_means
@@ -175,7 +175,7 @@ def build(
     instance("likelihood", likelihood, Likelihood, "a GPflow likelihood")
     integer("num_inducing", num_inducing, at_least=1)
     make_kernel = kernel or default_kernel
-    function("kernel", make_kernel, "a function of the number of columns")
+    instance("kernel", make_kernel, Callable, "a function of the number of columns")
     num_data = count if num_data is None else num_data
     number("inner_scale", inner_scale, above=0)
     layers: list[Layer] = []

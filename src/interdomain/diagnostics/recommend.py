@@ -18,7 +18,7 @@ from gpflow.functions import Function
 from gpflow.likelihoods import Gaussian, Likelihood
 from tqdm import tqdm
 
-from .._arguments import boolean, choice, instance, integer, number
+from .._arguments import choice, instance, integer, number
 from .._targets import densities_of
 from ..tables import Race, RaceEntry, race
 from ..tables.race import CLOCKS, Clock
@@ -157,7 +157,6 @@ def recommend(
     likelihood = checked_likelihood(likelihood)
     seconds = number("seconds", seconds, above=0)
     seed = integer("seed", seed, at_least=0)
-    boolean("progress", progress)
     data = _prepared(X, Y, likelihood, globe=globe, image_shape=image_shape)
     groups = best_negations(data)
     full = _full_size(data, likelihood, 500, groups)

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
-from .._arguments import finite_array, function
+from .._arguments import finite_array, instance
 from ._typing import Array
 from .extended_precision import extended_coefficients
 from .funk_hecke import funk_hecke_rule, power_coefficient
@@ -155,7 +155,7 @@ class CustomActivation(Activation):
     kinks: tuple[float, ...] = ()
 
     def __post_init__(self) -> None:
-        function("function", self.function, "a function of a tensor")
+        instance("function", self.function, Callable, "a function of a tensor")
         kinks = tuple(finite_array("kinks", self.kinks, (1,), "numbers").tolist())
         if any(not -1 < kink < 1 for kink in kinks):
             raise ValueError(f"kinks must lie inside (-1, 1), found {kinks}; pass those alone.")

@@ -12,7 +12,7 @@ import numpy as np
 import tensorflow_probability as tfp
 from gpflow.utilities import positive
 
-from .._arguments import boolean, instance, integer, items
+from .._arguments import instance, integer, items
 from ..inducing_variables import AdditiveFeatures
 from ..kernels import Additive, FiniteRank
 from ..kernels.additive.largest import atom_size, largest_orders
@@ -153,7 +153,6 @@ def fit_additive(
     num_inducing = integer("num_inducing", num_inducing, at_least=2)
     integer("subset_size", subset_size, at_least=1)
     integer("steps", steps, at_least=1)
-    boolean("progress", progress)
     given, choosing = _given(effects)
     if kernel is None:
         kernel = Additive.from_data(

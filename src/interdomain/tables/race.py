@@ -16,7 +16,7 @@ from gpflow.models import BayesianModel
 from gpflow.models.training_mixins import InternalDataTrainingLossMixin
 from tqdm import tqdm
 
-from .._arguments import boolean, choice, function, instance, integer, number
+from .._arguments import choice, instance, integer, number
 from ..models import CollapsedSVGP, StructuredSGPR
 from ..serving import predict_in_batches
 from ..training.collapsed import fit_collapsed
@@ -231,7 +231,6 @@ def race(
     times = _checked_times(seconds)
     choice("clock", clock, tuple(CLOCKS))
     seed = integer("seed", seed, at_least=0)
-    boolean("progress", progress)
     train, held_out = _checked_data(data, validation_data, seed)
     entries: dict[str, RaceEntry] = {}
     bar = tqdm(
@@ -332,7 +331,7 @@ def _checked_models(models: Any) -> dict[str, Entrant]:
     found = {}
     for name, value in models.items():
         if not isinstance(value, Entrant):
-            value = Entrant(function(f"models[{name!r}]", value, "a function", remedy))
+            value = Entrant(instance(f"models[{name!r}]", value, Callable, "a function", remedy))
         found[str(name)] = value
     return found
 

@@ -11,7 +11,7 @@ from typing import Any
 import gpflow
 import tensorflow as tf
 
-from .._arguments import boolean, integer, number
+from .._arguments import integer, number
 from ..models.scales import warn_of_data
 from ..models.trained import warn_of_fit
 from .checkpoints import Checkpoints
@@ -165,8 +165,6 @@ def fit(
     integer("every", every, at_least=1)
     if max_seconds is not None:
         number("max_seconds", max_seconds, above=0)
-    boolean("resume", resume)
-    boolean("progress", progress)
     by_lbfgs = optimizer is None and batch_size is None and not isinstance(data, tf.data.Dataset)
     by_lbfgs = by_lbfgs and (natural_gradient is None or natural_gradient is False)
     if options is not None and ("maxiter" in options or not by_lbfgs):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from .._arguments import boolean, integer, number
+from .._arguments import integer, number
 from .._tracing import operation_by_operation
 from ..choosing.pursuit import LEAST_GAIN, MOST_CANDIDATES, Pursuit, pursue
 from ..models import StructuredSGPR
@@ -80,8 +80,6 @@ def matching_pursuit(
             "pass one, of a subset of the rows if there are many. For other likelihoods call "
             "fit_collapsed with num_inducing."
         )
-    boolean("fill", fill)
-    boolean("progress", progress)
     return pursue(
         model,
         integer(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from typing import Any
 
-from .._arguments import boolean, integer
+from .._arguments import integer
 from ..models.rows_model import RowsModel
 
 
@@ -38,8 +38,6 @@ def check_recipe(
     integer("max_turns", max_turns, at_least=0)
     integer("subset_size", subset_size, at_least=1)
     integer("subset_steps", subset_steps, at_least=1)
-    boolean("resume", resume)
-    boolean("progress", progress)
     if resume and checkpoint_dir is None:
         raise ValueError(
             "checkpoint_dir must be given to resume from, found None; pass the folder of the run "

@@ -15,7 +15,7 @@ import tensorflow as tf
 from gpflow.base import TensorType
 from gpflow.kernels import Stationary
 
-from ..._arguments import boolean, finite_array, number, short, warn
+from ..._arguments import finite_array, number, short, warn
 from ...sphere._typing import Array, IntArray
 from ..periodic._waves import table
 from .shapes import zero_mean_covariances
@@ -165,7 +165,7 @@ class NumericColumn(Column):
             shares = np.linspace(0, 1, len(places))
             spread = np.max(np.abs(places - shares))
             quantiles = bool(spread > _UNEVEN + 1 / np.sqrt(len(places)))
-        if not boolean("quantiles", quantiles):
+        if not quantiles:
             return cls(ends, margin=margin, label=label)
         return cls(*_quantile_knots(sorted_values), margin=margin, label=label)
 

@@ -8,7 +8,7 @@ from typing import Any, Literal
 import numpy as np
 import tensorflow as tf
 
-from ..._arguments import as_integers, boolean, choice
+from ..._arguments import as_integers, choice
 from ...sphere._typing import Array
 from ...transforms.images import as_image_shape
 
@@ -41,7 +41,7 @@ class PatchGrid:
         self.patch_shape = _pair("patch_shape", patch_shape, "pass (h, w), in pixels")
         self.stride = _pair("stride", stride, "pass one number of pixels, or (rows, columns)")
         self.padding = choice("padding", padding, ("VALID", "SAME"))
-        self.separate_channels = boolean("separate_channels", separate_channels)
+        self.separate_channels = bool(separate_channels)
         for axis in (0, 1):
             if self.patch_shape[axis] > self.image_shape[axis]:
                 raise ValueError(
