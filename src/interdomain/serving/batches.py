@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+import contextlib
 from typing import Any
 
 import gpflow
@@ -40,7 +40,6 @@ def predict_in_batches(
     method: str = "predict_f",
     likelihood: Likelihood | None = None,
     batch_size: int | None = None,
-    out: Any = None,
     progress: bool = True,
 ) -> Any:
     """Predict for many rows, a batch at a time.
@@ -70,10 +69,8 @@ def predict_in_batches(
     :param batch_size: The number of rows in a batch. By default the covariances of a batch with M
         inducing variables (or rows of an exact GP) are 2^21 numbers, 16 MB in float64, in 64 to
         8,192 rows.
-    :param out: Arrays to write to, such as ``np.memmap``, for results that do not fit into memory:
-        a pair (mean, variance), or a single array for methods that return one.
     :param progress: Show a progress bar on stderr, if the predictions take more than a second.
-    :return: The predictions as arrays; those of ``out``, if it is given.
+    :return: The predictions as arrays.
     :raises InvalidRowsError: For rows with NaN or infinite numbers, which are listed.
     :raises ValueError: For X with another number of columns than the model's, for rows that cannot
         be inputs of the kernel, and for arguments that are wrong or do not go together.
@@ -103,9 +100,13 @@ def predict_in_batches(
         dtypes.append(targets_type(likelihood, getattr(given["Y"], "dtype", None)))
     if method == OF_TARGETS and likelihood is not None:
         check_number_of_targets(likelihood, None, int(given["Y"].shape[1]))
-    function = _compiled(functions[method], given.values(), dtypes)
+    pairs = zip(given.values(), dtypes, strict=True)
+    specs = [tf.TensorSpec([None, part.shape[1]], dtype) for part, dtype in pairs]
+    function = functions[method]
+    with contextlib.suppress(Exception):  # called as it is, it says what is wrong, if it is
+        function = traced(function, *specs)
     kernel = getattr(getattr(model, "layer_of_inputs", model), "kernel", None)
-    written: list[Any] | None = None
+    written: list[Array] = []
     invalid: list[int] = []
     with bar_of_rows(method, num_rows, progress=progress) as bar:
         for start in range(0, max(num_rows, 1), batch_size):  # without rows, a batch without any
@@ -122,10 +123,11 @@ def predict_in_batches(
             inputs = [tf.cast(part, dtype) for part, dtype in zip(batch, dtypes, strict=True)]
             returned = function(inputs[0] if len(inputs) == 1 else tuple(inputs))
             values = [part.numpy() for part in tf.nest.flatten(returned)]
-            written = written or _arrays(out, values, num_rows)
+            if not written:
+                written = [np.empty([num_rows, *part.shape[1:]], part.dtype) for part in values]
             for array, part in zip(written, values, strict=True):
                 array[rows] = part
-    if invalid or written is None:
+    if invalid:
         raise InvalidRowsError(
             f"{len(invalid)} rows have NaN or infinite numbers: {named(invalid)} (counted from "
             "zero); mend them, or leave them out.",
@@ -162,32 +164,3 @@ def _invalid_rows(batch: list[Array], likelihood: Any) -> list[int]:
     if len(batch) == 2 and takes_missing(likelihood):
         wrong[1] = np.isinf(batch[1])
     return list(np.flatnonzero(np.any(np.concatenate(wrong, axis=1), axis=1)))
-
-
-def _compiled(
-    function: Callable[..., Any], given: Iterable[Any], dtypes: list[tf.DType]
-) -> Callable[..., Any]:
-    """The function, compiled once for any number of rows; as it is, if that is not possible."""
-    specs = [
-        tf.TensorSpec([None, part.shape[1]], dtype)
-        for part, dtype in zip(given, dtypes, strict=True)
-    ]
-    try:
-        return traced(function, *specs)
-    except Exception:  # called as it is, it says what is wrong, if it is
-        return function
-
-
-def _arrays(out: Any, values: list[Array], num_rows: int) -> list[Any]:
-    """``out`` as a list, checked; or new arrays."""
-    expected = [(num_rows, *part.shape[1:]) for part in values]
-    if out is None:
-        return [np.empty(shape, part.dtype) for shape, part in zip(expected, values, strict=True)]
-    arrays = list(out) if isinstance(out, (tuple, list)) else [out]
-    found = [tuple(getattr(array, "shape", ())) for array in arrays]
-    if found != expected or any(np.dtype(array.dtype).kind != "f" for array in arrays):
-        raise ValueError(
-            f"out must be {len(values)} floating-point arrays to write to, of shapes {expected}, "
-            f"found shapes {found}."
-        )
-    return arrays
