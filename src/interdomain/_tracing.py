@@ -7,8 +7,6 @@ depend on a tensor. Nothing here needs that, and rewriting takes longer than tra
 from __future__ import annotations
 
 import functools
-import linecache
-import traceback
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -19,8 +17,6 @@ import tensorflow as tf
 from ._graph_memory import freed_with_its_graph
 
 Function = TypeVar("Function", bound=Callable[..., Any])
-
-_FRAMEWORKS = ("interdomain", "tensorflow", "tensorflow_probability", "gpflow", "check_shapes")
 
 
 def unconverted(function: Function) -> Function:
@@ -66,61 +62,41 @@ def is_operation_by_operation() -> bool:
 class Traced:
     """A compiled function that calls code which a user may have written.
 
-    It is traced without AutoGraph. If the user's code cannot be traced that way (because of an
-    ``if`` on a tensor, or a loop over one), it is traced again, and AutoGraph converts that code
-    alone; so it is from then on.
+    It is traced without AutoGraph. If it cannot be traced that way (because the user's code has an
+    ``if`` on a tensor, or a loop over one), it is traced again with AutoGraph; so it is from then
+    on.
 
-    :param build: A function that takes the user's function and returns the function to be compiled,
-        which calls it.
-    :param user_function: The function that may have to be converted.
+    :param function: The function; AutoGraph cannot convert one of several lambdas on a line.
     :param options: Options of ``tf.function``.
     :ivar function: The ``tf.function`` that was traced last, which a SavedModel can hold.
-    :raises TypeError: At a call, if the user's code cannot be traced either way: the message begins
-        with the line where it occurs.
+    :raises TypeError: At a call, if it cannot be traced either way: AutoGraph's message shows the
+        user's line.
     """
 
-    def __init__(
-        self,
-        build: Callable[[Callable[..., Any]], Callable[..., Any]],
-        user_function: Callable[..., Any],
-        **options: Any,
-    ) -> None:
-        self._converted: Callable[[], Any] | None = lambda: compiled(
-            build(tf.function(user_function, autograph=True)), **options
-        )
-        self.function = compiled(build(user_function), **options)
+    def __init__(self, function: Callable[..., Any], **options: Any) -> None:
+        self.function = compiled(function, **options)
+
+        def with_autograph() -> Any:
+            converted = tf.function(function, autograph=True)
+            return compiled(lambda *arguments: converted(*arguments), **options)
+
+        self._with_autograph: Callable[[], Any] | None = with_autograph
 
     def __call__(self, *arguments: Any) -> Any:
         """The compiled function's value."""
         return self._attempt(lambda function: function(*arguments))
 
-    def concrete_function(self, *specs: tf.TensorSpec) -> Any:
-        """The concrete function for such arguments; of an ``input_signature``, for none."""
-        return self._attempt(lambda function: function.get_concrete_function(*specs))
+    def concrete_function(self) -> Any:
+        """The concrete function for the ``input_signature``."""
+        return self._attempt(lambda function: function.get_concrete_function())
 
     def _attempt(self, use: Callable[[Any], Any]) -> Any:
         try:
             return use(self.function)
-        except TypeError as error:  # of an `if`, a loop, len() or int() on a tensor
-            if self._converted is None:
+        except TypeError:  # of an `if`, a loop, len() or int() on a tensor
+            if self._with_autograph is None:
                 raise
-            original = error
-        function = self._converted()
-        try:
+            function = self._with_autograph()
             value = use(function)
-        except TypeError:
-            raise TypeError(
-                f"{_line_of_user(original)}{original}\n(AutoGraph could not convert it either.)"
-            ) from original
-        self.function, self._converted = function, None
+        self.function, self._with_autograph = function, None
         return value
-
-
-def _line_of_user(error: Exception) -> str:
-    """The innermost line that is none of a framework's, as "file:line, in function: code"."""
-    for frame, number in reversed(list(traceback.walk_tb(error.__traceback__))):
-        module = str(frame.f_globals.get("__name__", ""))
-        if module.partition(".")[0] not in _FRAMEWORKS:
-            file, name = frame.f_code.co_filename, frame.f_code.co_name
-            return f"{file}:{number}, in {name}: {linecache.getline(file, number).strip()}\n"
-    return ""

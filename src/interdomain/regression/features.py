@@ -74,7 +74,6 @@ class Features:
         self.num_stacked = self.num_inducing + num_outputs + self.mean.num_columns(num_columns)
         dtype = gpflow.default_float()
         self._traced = Traced(
-            lambda sums: lambda X, Y: sums(X, Y),
             self._sums,
             input_signature=[
                 tf.TensorSpec([None, num_columns], dtype),

@@ -101,14 +101,11 @@ def _functions(
     predict_f: Callable[..., Any], likelihood: Likelihood | None
 ) -> dict[str, Callable[..., Any]]:
     # No lambdas: AutoGraph, which a user's likelihood may need, cannot tell them apart.
-    def mean_and_variance(X: tf.Tensor) -> Any:
-        return predict_f(X)
-
     def mean(X: tf.Tensor) -> tf.Tensor:
         return predict_f(X)[0]
 
     functions: dict[str, Callable[..., Any]]
-    functions = {"predict_f": mean_and_variance, "predict_f_mean": mean}
+    functions = {"predict_f": _of_rows(predict_f), "predict_f_mean": mean}
     if likelihood is None:
         return functions
 
@@ -129,7 +126,7 @@ def traced(function: Callable[..., Any], *specs: tf.TensorSpec) -> Traced:
     :param specs: Those of X; for the log density, which takes a pair, those of X and Y.
     """
     signature = [specs] if len(specs) == 2 else list(specs)
-    found = Traced(lambda function: function, function, input_signature=signature)
+    found = Traced(function, input_signature=signature)
     found.concrete_function()
     return found
 

@@ -68,7 +68,7 @@ def save(
     width = getattr(likelihood, "observation_dim", None)
     Y = tf.TensorSpec([None, width], targets_type(likelihood), "Y")
     module, signatures = tf.Module(), {}
-    variables: dict[int, tf.Variable] = {}
+    variables: list[tf.Variable] = []
     for name, function in functions.items():
         specs = [X, Y] if name == OF_TARGETS else [X]
         try:
@@ -82,10 +82,9 @@ def save(
                 "another likelihood or none, or the right num_columns."
             ) from error
         setattr(module, name, found.function)
-        used = found.concrete_function().graph.variables
-        variables |= {id(variable): variable for variable in used}
+        variables += found.concrete_function().graph.variables
         signatures[name] = _signature(found.function, specs)
-    module.variables_used = list(variables.values())  # SavedModel wants them in an attribute
+    module.variables_used = variables  # SavedModel wants them in an attribute
     signatures["serving_default"] = signatures["predict_f"]
     tf.saved_model.save(module, str(target), signatures=signatures)
 

@@ -99,12 +99,10 @@ class SiteContributions:
         X, of_rows = spec(None, features.num_columns), spec(None, num_latents)
         stacked, terms = features.num_stacked - num_latents, features.num_terms
         self._features_of_rows = Traced(
-            lambda features_of: lambda X, mean: features_of(X, mean),
             self._features_of,
             input_signature=[X, spec(size, num_latents)],
         )
         self._sites = Traced(
-            lambda sites: lambda X, Y, found: sites(X, Y, *found),
             self._sites_of,
             input_signature=[
                 X,
@@ -188,16 +186,10 @@ class SiteContributions:
         return tf.concat([Kuf, columns], axis=0), terms, whitened, left, mean, offset
 
     def _sites_of(
-        self,
-        X: tf.Tensor,
-        Y: tf.Tensor,
-        stacked: tf.Tensor,
-        terms: tf.Tensor,
-        mean: tf.Tensor,
-        offset: tf.Tensor,
-        variance: tf.Tensor,
+        self, X: tf.Tensor, Y: tf.Tensor, found: tuple[tf.Tensor, ...]
     ) -> tuple[Any, ...]:
-        """What follows the features in :meth:`evaluate`."""
+        """What follows the features, ``found``, in :meth:`evaluate`."""
+        stacked, terms, mean, offset, variance = found
 
         def expected() -> tf.Tensor:
             return tf.reduce_sum(expectations(self.likelihood, X, mean, variance, Y))

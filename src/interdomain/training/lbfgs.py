@@ -17,7 +17,6 @@ from .batches import Batch
 from .compiled import kept
 from .guard import NumericalBreakdown, require, tensorflow_errors_as_breakdowns
 from .losses import (
-    Loss,
     connected,
     draw_for_step,
     names_of_variables,
@@ -133,20 +132,18 @@ def _evaluation(model: Any, batch: Batch, variables: tuple[tf.Variable, ...]) ->
     gradient."""
     scipy, names = gpflow.optimizers.Scipy, names_of_variables(model)
 
-    def build(loss: Loss) -> Evaluation:
-        def evaluate(x: tf.Tensor, *rows: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
-            scipy.assign_tensors(variables, scipy.unpack_tensors(variables, x))
-            with tf.GradientTape(watch_accessed_variables=False) as tape:
-                tape.watch(variables)
-                value = loss(*rows)
-            gradients = connected(tape.gradient(value, variables), variables, names)
-            return value, scipy.pack_tensors(gradients)
-
-        return evaluate
-
     loss = training_loss_of(model)
+
+    def evaluate(x: tf.Tensor, *rows: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
+        scipy.assign_tensors(variables, scipy.unpack_tensors(variables, x))
+        with tf.GradientTape(watch_accessed_variables=False) as tape:
+            tape.watch(variables)
+            value = loss(*rows)
+        gradients = connected(tape.gradient(value, variables), variables, names)
+        return value, scipy.pack_tensors(gradients)
+
     if is_operation_by_operation():
-        return build(loss)
+        return evaluate
     specs = tuple(tf.TensorSpec([None, *rows.shape[1:]], rows.dtype) for rows in batch)
     flat = tf.TensorSpec([sum(v.shape.num_elements() for v in variables)], tf.float64)
-    return kept(model, "l-bfgs", specs, lambda: Traced(build, loss, input_signature=(flat, *specs)))
+    return kept(model, "l-bfgs", specs, lambda: Traced(evaluate, input_signature=(flat, *specs)))

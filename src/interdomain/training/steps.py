@@ -17,7 +17,6 @@ from .batches import Batches
 from .compiled import kept
 from .guard import FAILED_FACTORISATION, require, tensorflow_errors_as_breakdowns
 from .losses import (
-    Loss,
     connected,
     draw_for_step,
     names_of_variables,
@@ -96,18 +95,16 @@ class GradientSteps:
                     used = tf_keras.optimizers.Adam() if optimizer is None else optimizer
                     used.build(list(others))
 
-            def of_loss(loss: Loss) -> Step:
-                def gradients(
-                    variables: Sequence[tf.Variable], rows: Sequence[tf.Tensor]
-                ) -> tuple[tf.Tensor, list[tf.Tensor]]:
-                    value, found = replicas.loss_and_gradients(loss, variables, rows)
-                    return value, connected(found, variables, names)
-
-                return _step_function(replicas, gradients, others, natural, used)
+            def gradients(
+                variables: Sequence[tf.Variable], rows: Sequence[tf.Tensor]
+            ) -> tuple[tf.Tensor, list[tf.Tensor]]:
+                value, found = replicas.loss_and_gradients(loss, variables, rows)
+                return value, connected(found, variables, names)
 
             sizes = tf.TensorSpec([None], tf.float64)
             specs = None if signature is None else (sizes, *signature)
-            return used if others else None, Traced(of_loss, loss, input_signature=specs)
+            step = _step_function(replicas, gradients, others, natural, used)
+            return used if others else None, Traced(step, input_signature=specs)
 
         refs = tuple(variable.ref() for variable in self.variables)
         key = (optimizer, natural is None, refs, signature, replicas.strategy)
@@ -150,18 +147,19 @@ class GradientSteps:
         """:raises NumericalBreakdown: if the loss of a batch is not finite at the present
         parameters, computed by all replicas together."""
         replicas, signature = self._replicas, self._signature
+        loss_of = training_loss_of(self._model)
 
-        def of_loss(loss: Loss) -> Callable[..., tf.Tensor]:
-            def of_rows(*rows: tf.Tensor) -> tf.Tensor:
-                return replicas.loss_and_gradients(loss, [], rows)[0]
+        def of_rows(*rows: tf.Tensor) -> tf.Tensor:
+            return replicas.loss_and_gradients(loss_of, [], rows)[0]
 
-            return lambda *batch: replicas.run(of_rows, batch)
+        def of_batch(*batch: Any) -> Any:
+            return replicas.run(of_rows, batch)
 
         loss = kept(
             self._model,
             "loss",
             (signature, replicas.strategy),
-            lambda: Traced(of_loss, training_loss_of(self._model), input_signature=signature),
+            lambda: Traced(of_batch, input_signature=signature),
         )
         with tensorflow_errors_as_breakdowns():
             value = float(loss(*batch))
