@@ -4,6 +4,7 @@ from typing import Any
 
 import numpy as np
 
-Array = np.ndarray[Any, np.dtype[np.float64]]
+from .._arguments import Array as Array
+
 ComplexArray = np.ndarray[Any, np.dtype[np.complex128]]
 IntArray = np.ndarray[Any, np.dtype[np.int64]]
