@@ -57,20 +57,12 @@ def as_integer(value: Any) -> int | None:
 
 
 def integer(
-    name: str,
-    value: Any,
-    *,
-    at_least: int | None = None,
-    at_most: int | None = None,
-    remedy: str = "",
+    name: str, value: Any, *, at_least: int, at_most: int | None = None, remedy: str = ""
 ) -> int:
     """An integer within the limits; floats are not accepted."""
     found = as_integer(value)
-    too_low = found is not None and at_least is not None and found < at_least
-    too_high = found is not None and at_most is not None and found > at_most
-    if found is None or too_low or too_high:
-        limits = "" if at_least is None else f" of {at_least} or more"
-        limits = limits if at_most is None else f" from {at_least} to {at_most}"
+    if found is None or found < at_least or (at_most is not None and found > at_most):
+        limits = f" of {at_least} or more" if at_most is None else f" from {at_least} to {at_most}"
         raise _error(name, f"an integer{limits}", value, remedy)
     return found
 
@@ -169,9 +161,9 @@ def finite_array(
     return array
 
 
-def filled_matrix(name: str, value: Any, rule: str, *, missing: bool = False) -> Array:
-    """A finite matrix with rows and columns; ``missing`` as for :func:`finite_array`."""
-    array = finite_array(name, value, (2,), rule, missing=missing)
+def filled_matrix(name: str, value: Any, rule: str) -> Array:
+    """A finite matrix with rows and columns."""
+    array = finite_array(name, value, (2,), rule)
     if array.size == 0:
         raise ValueError(f"{name} must be {rule}, found shape {array.shape}, which is empty.")
     return array

@@ -105,8 +105,8 @@ def test_wrong_values(name: str) -> None:
 
 
 def test_values_are_returned_in_their_type() -> None:
-    assert checks.integer("it", np.int32(3)) == 3
-    assert type(checks.integer("it", np.int32(3))) is int
+    assert checks.integer("it", np.int32(3), at_least=0) == 3
+    assert type(checks.integer("it", np.int32(3), at_least=0)) is int
     assert checks.as_integers("it", range(2), "") == (0, 1)
     assert checks.as_integers("it", np.int64(4), "") == (4,)
     array = np.ones(3)
