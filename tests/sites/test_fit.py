@@ -155,7 +155,6 @@ def test_wrong_arguments() -> None:
         ({"num_inducing": 0}, "num_inducing must be .* found 0"),
         ({"max_turns": -1}, "max_turns must be .* found -1"),
         ({"resume": True}, "checkpoint_dir must be given"),
-        ({"progress": 1}, "progress"),
         ({"model": model.to_svgp()}, "model: found a SVGP; pass an interdomain.models.Collapsed"),
     ]:
         with pytest.raises(ValueError, match=message):
