@@ -61,7 +61,7 @@ def test_a_generator_that_brings_something_else_is_refused(rows: Rows, make_mode
 
 
 def test_gradients_need_rows_in_memory(rows: Rows, make_model: Make) -> None:
-    """The bound can be evaluated, and whoever trains it is told what to do."""
+    """The bound can be evaluated; fit trains it by its recipe, and others are told what to do."""
     dataset = tf.data.Dataset.from_tensor_slices(rows).batch(50)
     model, expected = make_model(dataset, frozen=False), make_model(rows, frozen=False)
     np.testing.assert_allclose(model.elbo(), expected.elbo(), rtol=1e-10)
@@ -69,14 +69,19 @@ def test_gradients_need_rows_in_memory(rows: Rows, make_model: Make) -> None:
         "data: the features depend on kernel.weight_variances, kernel.bias_variance, trainable, and"
         " their gradients need all rows in memory.*fit_sgpr.*set_trainable.*SVGP, in minibatches"
     )
-    with pytest.raises(ValueError, match=message):
-        idm.training.fit(model, steps=3, progress=False)
     with tf.GradientTape() as tape:
         loss = model.training_loss()
     with pytest.raises(ValueError, match=message):
         tape.gradient(loss, model.trainable_variables)
     idm.training.fit(expected, steps=3, progress=False)
-    idm.training.fit_sgpr(model, subset_size=50, subset_steps=3, steps=3, progress=False)
+    assert not expected.needs_recipe and model.needs_recipe
+    with pytest.raises(ValueError, match="callbacks: a StructuredSGPR is trained on .* fit_sgpr"):
+        idm.training.fit(model, callbacks=[print])
+    result = idm.training.fit(model, steps=3, progress=False)
+    same = make_model(dataset, frozen=False)
+    fitted = idm.training.fit_sgpr(same, steps=3, progress=False)
+    np.testing.assert_array_equal(result.elbos, fitted.result.elbos)
+    assert not model.needs_recipe  # its features keep what they were trained to
 
 
 def test_any_batch_size(rows: Rows, make_model: Make, whole: idm.models.StructuredSGPR) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from pathlib import Path
 from typing import Any
 
 import gpflow
@@ -49,6 +50,25 @@ def test_the_optimum_is_that_of_svgp(name: str) -> None:
     loss = float(svgp.training_loss(data))
     minimise(svgp, data)
     assert float(svgp.training_loss(data)) == pytest.approx(loss, abs=1e-5 * abs(loss))
+
+
+def test_fit_makes_the_passes(tmp_path: Path) -> None:
+    """Those of the recipe, and its arguments are called as those of fit."""
+    one, other = model_of("Poisson"), model_of("Poisson")
+    result = idm.training.fit(
+        one, steps=3, checkpoint_dir=tmp_path, every=100, progress=False, data=None
+    )
+    expected = fit_collapsed(other, max_passes=3, progress=False)
+    np.testing.assert_array_equal(result.elbos, expected.elbos)
+    assert (result.steps, result.reason) == (3, "steps") and not result.converged
+    assert result.checkpoint is not None and result.checkpoint.startswith(str(tmp_path))
+    assert result.elbo == expected.elbo == pytest.approx(float(one.elbo()))
+    for wrong, message in [
+        ({"batch_size": 10}, "batch_size: a CollapsedSVGP is trained .* fit_collapsed.*leave it"),
+        ({"steps": 0}, "steps must be an integer of 1 or more, found 0"),
+    ]:
+        with pytest.raises(ValueError, match=message):
+            idm.training.fit(one, **wrong)
 
 
 def test_slopes_of_the_priors_of_a_likelihood() -> None:

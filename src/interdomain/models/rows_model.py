@@ -43,6 +43,12 @@ class RowsModel(gpflow.models.GPModel, InternalDataTrainingLossMixin, abc.ABC):
     _provider: RowsProvider
 
     @property
+    def needs_recipe(self) -> bool:
+        """Whether the :attr:`recipe` has to train the model, as gradients of its loss alone are not
+        enough."""
+        return True
+
+    @property
     def num_columns(self) -> int:
         """The number D of columns of X."""
         return self._provider.columns[0]

@@ -144,6 +144,12 @@ class StructuredSGPR(RowsModel):
         return self._provider.statistics(self._features)
 
     @property
+    def needs_recipe(self) -> bool:
+        """Whether :func:`interdomain.training.fit_sgpr` has to train the model: parameters of the
+        features are trainable, and the rows are not in memory, where gradients need them."""
+        return self._provider.lacks_gradients(self._features)
+
+    @property
     def num_data(self) -> int:
         """The number N of rows, without those that were skipped."""
         return self.statistics.num_rows

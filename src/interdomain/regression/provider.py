@@ -229,6 +229,10 @@ class RowsProvider:
             sums = self._looked_up(features, known)
         return _without_gradients(sums, trainable) if trainable else sums
 
+    def lacks_gradients(self, features: Features) -> bool:
+        """Whether there are rows, but not in memory, where trainable features need them."""
+        return bool(self._rows and features.trainable()) and not self._are_in_memory(features)
+
     def _are_in_memory(self, features: Features) -> bool:
         """Whether the features of all rows can be kept; the rows are read if they can."""
         sizes = [rows.num_rows for rows, _ in self._rows]

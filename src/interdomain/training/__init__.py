@@ -1,8 +1,8 @@
 """Training of GPflow models: L-BFGS, Adam and natural gradients, with checkpoints that resume."""
 
 from ..choosing import Choice, Pursuit, PursuitRound
+from .by_recipe import fit
 from .collapsed import CollapsedFit, fit_collapsed
-from .loop import fit
 from .optimum import start_at_optimum
 from .progress import Callback, StopFit
 from .pursuit import matching_pursuit

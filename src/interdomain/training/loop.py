@@ -58,9 +58,15 @@ def fit(
     next fit, as long as the model's structure, its ``trainable`` flags and the columns of the data
     are the same.
 
-    Every trainable parameter is trained; no ``trainable`` flag is changed. The objective to be
-    maximised is ``-model.training_loss``: the ELBO (or log marginal likelihood) plus the log
-    density of priors.
+    A model whose sums over rows are not enough for that is trained by its recipe, on the rows that
+    it holds: a :class:`~interdomain.models.CollapsedSVGP` by :func:`fit_collapsed`, whose passes
+    are the steps (20 by default), and a :class:`~interdomain.models.StructuredSGPR` with trainable
+    features of rows that are not in memory by :func:`fit_sgpr`. These functions choose features,
+    too, and say more of what they did. What they do not take (such as ``callbacks``) is refused.
+
+    Otherwise every trainable parameter is trained, and no ``trainable`` flag is changed. The
+    objective to be maximised is ``-model.training_loss``: the ELBO (or log marginal likelihood)
+    plus the log density of priors.
 
     **Resuming.** A fit by minibatches that is stopped and run again with ``resume=True`` and the
     same arguments arrives at the same parameters as an uninterrupted fit, to the last bit, on the
