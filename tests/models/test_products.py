@@ -20,7 +20,7 @@ from interdomain.inducing_variables import (
 from interdomain.kernels import FiniteRank, Periodized, SphericalMatern52
 from interdomain.models import StructuredSGPR
 from interdomain.models.scales import warn_of_data
-from interdomain.models.trained import complaints, left_variance, outgrown
+from interdomain.models.trained import complaints, left_variance
 from interdomain.regression import InvalidRowsError
 from interdomain.training import fit_sgpr
 from tests.conformance.helpers import assert_close, assert_same_objective
@@ -124,8 +124,9 @@ def test_what_is_said_after_training() -> None:
     assert left_variance(features, FiniteRank(kernel, features), X) is None
     points = ProductInducingVariables([InducingPoints(X[:3])] * 2)
     assert left_variance(points, Matern32() * Matern32(), X) is None
-    assert complaints(features, kernel) == outgrown(features, kernel) == []
+    assert complaints(features, kernel, False) == complaints(features, kernel, True) == []
     kernel.kernels[1].base_kernel.lengthscales.assign(0.05)
-    (message,) = outgrown(features, kernel)
+    (message,) = complaints(features, kernel, True)
     assert "is now in frequencies that it lacks" in message
-    assert complaints(features, FiniteRank(kernel, features)) == [message]
+    assert complaints(features, kernel, False) == []
+    assert complaints(features, FiniteRank(kernel, features), False) == [message]

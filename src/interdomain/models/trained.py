@@ -44,7 +44,7 @@ def warn_of_fit(model: Any, X: Array | None) -> None:
     """
     _warn_of_left_variance(model, X)
     for complaint in dict.fromkeys(
-        complaint for pair in blocks_of(Parts.of(model)) for complaint in complaints(*pair)
+        text for pair in blocks_of(Parts.of(model)) for text in complaints(*pair, False)
     ):
         warn(complaint)
 
@@ -59,7 +59,10 @@ class LeftVariance(NamedTuple):
 
     variance: float
     end: str
-    remedy: str
+    remedy: str = (
+        "pass FiniteRank(kernel, inducing_variable) as the kernel, of which nothing is left out, "
+        "or take more of them"
+    )
 
 
 left_variance = Dispatcher("left_variance")
@@ -93,8 +96,6 @@ def left_variance_harmonics(
     return LeftVariance(
         (1 - float(np.sum(present))) * prior,
         f"the harmonics end at degree {degrees[-1]}",
-        "pass FiniteRank(kernel, harmonics) as the kernel, of which nothing is left out, or take "
-        "more degrees",
     )
 
 
@@ -107,8 +108,6 @@ def _left_by_chosen(
     return LeftVariance(
         float(tf.reduce_mean(kernel(rows, full_cov=False) - present)),
         f"the {int(features.num_inducing):,} {noun} end",
-        "pass FiniteRank(kernel, inducing_variable) as the kernel, of which nothing is left out, "
-        "or take more of them",
     )
 
 
@@ -134,8 +133,6 @@ def left_variance_periodic(
     return LeftVariance(
         float(kernel.total_variance() - present),
         f"the features end at {inducing_variable.frequencies.max(axis=0).tolist()} periods",
-        "pass FiniteRank(kernel, features) as the kernel, of which nothing is left out, or take "
-        "more features",
     )
 
 
@@ -187,21 +184,24 @@ def _warn_of_left_variance(model: Any, X: Array | None) -> None:
 complaints = Dispatcher("complaints")
 complaints.__doc__ = """What is wrong with a block and its kernel after training, as messages.
 
-``complaints(inducing_variable, kernel)``; a family registers what can come to be wrong with it.
+``complaints(inducing_variable, kernel, finite)``; a family registers what can come to be wrong with
+it. ``finite``: whether the features are all that the prior has of the kernel.
 """
 
 
-@complaints.register(InducingVariables, Kernel)
-def complaints_none(inducing_variable: InducingVariables, kernel: Kernel) -> list[str]:
+@complaints.register(InducingVariables, Kernel, bool)
+def complaints_none(
+    inducing_variable: InducingVariables, kernel: Kernel, finite: bool
+) -> list[str]:
     """Nothing is known."""
     return []
 
 
-@complaints.register(PeriodicFourierFeatures, Periodized)
+@complaints.register(PeriodicFourierFeatures, Periodized, bool)
 def complaints_periodic(
-    inducing_variable: PeriodicFourierFeatures, kernel: Periodized
+    inducing_variable: PeriodicFourierFeatures, kernel: Periodized, finite: bool
 ) -> list[str]:
-    """Lengthscales that outgrew the margin of the box."""
+    """Lengthscales that outgrew the margin of the box, or the frequencies of a finite rank."""
     found = []
     lengthscales = column_lengthscales(kernel.base_kernel, kernel.num_columns)
     if kernel.margin is not None:
@@ -216,57 +216,32 @@ def complaints_periodic(
                 "ends of the data see each other; make the kernel anew by Periodized.from_data "
                 "with the trained base_kernel."
             )
+    explained = kernel.explained_variance(inducing_variable.frequencies)
+    share = 1 - float(explained / kernel.total_variance())
+    if finite and share > NOTABLE_SHARE:
+        became = ", ".join(f"{lengthscale:.3g}" for lengthscale in lengthscales)
+        found.append(
+            f"kernel: {share:.0%} of the variance of the base kernel is now in frequencies that it "
+            f"lacks, after its lengthscales became {became}; take more features, or choose them "
+            "anew, by PeriodicFourierFeatures.for_kernel, for the trained kernel, and pass "
+            "FiniteRank(kernel, features)."
+        )
     return found
 
 
-@complaints.register(ProductInducingVariables, Product)
-def complaints_product(inducing_variable: ProductInducingVariables, kernel: Product) -> list[str]:
+@complaints.register(ProductInducingVariables, Product, bool)
+def complaints_product(
+    inducing_variable: ProductInducingVariables, kernel: Product, finite: bool
+) -> list[str]:
     """Those of the factors."""
-    return [text for pair in inducing_variable.pairs(kernel) for text in complaints(*pair)]
+    pairs = inducing_variable.pairs(kernel)
+    return [text for pair in pairs for text in complaints(*pair, finite)]
 
 
-@complaints.register(InducingVariables, FiniteRank)
-def complaints_finite_rank(inducing_variable: InducingVariables, kernel: FiniteRank) -> list[str]:
-    """Those of the kernel that it is a part of, and of the features that it consists of."""
-    found: list[str] = complaints(inducing_variable, kernel.kernel)
-    own: list[str] = outgrown(kernel.inducing_variable, kernel.kernel)
-    return found + own
-
-
-outgrown = Dispatcher("outgrown")
-outgrown.__doc__ = """What is wrong with a finite rank now that its kernel is trained, as messages.
-
-``outgrown(inducing_variable, kernel)``, of the features that it consists of, and the base kernel.
-"""
-
-
-@outgrown.register(InducingVariables, Kernel)
-def outgrown_none(inducing_variable: InducingVariables, kernel: Kernel) -> list[str]:
-    """Nothing is known."""
-    return []
-
-
-@outgrown.register(PeriodicFourierFeatures, Periodized)
-def outgrown_waves(inducing_variable: PeriodicFourierFeatures, kernel: Periodized) -> list[str]:
-    """Lengthscales that outgrew the frequencies."""
-    explained = kernel.explained_variance(inducing_variable.frequencies)
-    share = 1 - float(explained / kernel.total_variance())
-    if share <= NOTABLE_SHARE:
-        return []
-    lengthscales = column_lengthscales(kernel.base_kernel, kernel.num_columns)
-    return [
-        f"kernel: {share:.0%} of the variance of the base kernel is now in frequencies that it "
-        f"lacks, after its lengthscales became {_short(lengthscales)}; take more features, or "
-        "choose them anew, by PeriodicFourierFeatures.for_kernel, for the trained kernel, and pass "
-        "FiniteRank(kernel, features)."
-    ]
-
-
-@outgrown.register(ProductInducingVariables, Product)
-def outgrown_product(inducing_variable: ProductInducingVariables, kernel: Product) -> list[str]:
-    """Those of the factors."""
-    return [text for pair in inducing_variable.pairs(kernel) for text in outgrown(*pair)]
-
-
-def _short(values: Array) -> str:
-    return ", ".join(f"{value:.3g}" for value in values)
+@complaints.register(InducingVariables, FiniteRank, bool)
+def complaints_finite_rank(
+    inducing_variable: InducingVariables, kernel: FiniteRank, finite: bool
+) -> list[str]:
+    """Those of the features that it consists of."""
+    found: list[str] = complaints(kernel.inducing_variable, kernel.kernel, True)
+    return found
