@@ -81,7 +81,7 @@ class StructuredLayer(Layer):
     ) -> None:
         super().__init__(kernel, inducing_variable, num_data, mean_function, **options)
         self.q_mu, self.q_sqrt = variational_pair(
-            ("q_mu", "q_sqrt"),
+            "",
             "inducing_variable",
             int(num_inducing(inducing_variable)),
             self.num_latent_gps,

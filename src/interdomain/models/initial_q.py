@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import gpflow
 import numpy as np
@@ -23,7 +22,7 @@ _RANKS = (0, 1, 2, 3)
 
 
 def variational_pair(
-    names: tuple[str, str],
+    suffix: str,
     owner: str,
     size: int,
     num_latent_gps: int,
@@ -35,29 +34,28 @@ def variational_pair(
 ) -> tuple[gpflow.Parameter, gpflow.Parameter]:
     """The parameters of one q(u): zero mean and identity covariance by default.
 
-    :param names: What q_mu and q_sqrt are called in messages.
+    :param suffix: What follows "q_mu" and "q_sqrt" in their names, for messages.
     :param owner: Whose q it is, for messages.
     :param size: The number of inducing variables.
     :raises ValueError: If a given value has another shape, or both would be too large.
     """
     entries = float(size) * num_latent_gps * (1 if q_diag else size)
-    what = f"{names[1]} of {num_latent_gps:,} latent GPs and {size:,} inducing variables"
+    what = f"q_sqrt{suffix} of {num_latent_gps:,} latent GPs and {size:,} inducing variables"
     check_size("num_latent_gps", what, entries, allow_large=allow_large)
-    diagonal = np.ones((size, num_latent_gps))
-    roots = diagonal if q_diag else np.stack([np.eye(size)] * num_latent_gps)
-    mean = _checked(names[0], owner, q_mu, np.zeros((size, num_latent_gps)))
-    root = _checked(names[1], owner, q_sqrt, roots)
+    ones = np.ones((size, num_latent_gps))
+    roots = ones if q_diag else np.stack([np.eye(size)] * num_latent_gps)
+    mean = _checked(f"q_mu{suffix}", f"{owner} has {size}", q_mu, 0 * ones)
+    root = _checked(f"q_sqrt{suffix}", f"{owner} has {size}", q_sqrt, roots)
     transform = positive() if q_diag else triangular()
     return gpflow.Parameter(mean), gpflow.Parameter(root, transform=transform)
 
 
-def _checked(name: str, owner: str, given: TensorType | None, default: Array) -> Array:
+def _checked(name: str, count: str, given: TensorType | None, default: Array) -> Array:
     value = default if given is None else finite_array(name, given, _RANKS, "an array")
     if value.shape != default.shape:
-        size = default.shape[0] if default.ndim == 2 else default.shape[1]
         raise ValueError(
-            f"{name} must have shape {default.shape}, found {value.shape}; {owner} has {size} "
-            "inducing variables."
+            f"{name} must have shape {default.shape}, found {value.shape}; {count} inducing "
+            "variables."
         )
     return value.astype(gpflow.default_float())
 
@@ -76,9 +74,18 @@ def variational_blocks(
     """The parameters of a mean-field q: those of each block of inducing variables.
 
     :param devices: Where they are made, in turn.
-    :raises ValueError: If there is not one given value for each block, or one has another shape.
+    :raises ValueError: If there is not one given value for each block, or one has another shape, or
+        some latent GPs have more blocks than others.
     """
-    sizes = _sizes(inducing_variable, kernel)
+    blocks = [blocks_of_latents(latents) for latents in latent_gps(kernel, inducing_variable)]
+    numbers = [len(of_latents) for of_latents in blocks]
+    if len(set(numbers)) > 1:
+        raise ValueError(
+            f"inducing_variable must have as many blocks for each latent GP, found {numbers}; pass "
+            "kernels with the same number of summands."
+        )
+    # Of the largest, where latent GPs differ.
+    sizes = [max(int(block.num_inducing) for block in alike) for alike in zip(*blocks, strict=True)]
     rule = f"one entry per block, {len(sizes)}"
     for name, given in (("q_mu", q_mu), ("q_sqrt", q_sqrt)):
         count = len(sizes) if given is None else len(items(name, given, f"a list of {rule}"))
@@ -88,7 +95,7 @@ def variational_blocks(
     for t, size in enumerate(sizes):
         with tf.device(devices[t % len(devices)] if devices else None):
             mean, root = variational_pair(
-                (f"q_mu[{t}]", f"q_sqrt[{t}]"),
+                f"[{t}]",
                 f"block {t}",
                 size,
                 num_latent_gps,
@@ -105,21 +112,6 @@ def variational_blocks(
 def blocks_of_latents(latents: LatentGPs) -> list[InducingVariables]:
     """The blocks of inducing variables of some latent GPs."""
     return [block for block, _ in flat_blocks(latents.inducing_variables[0], latents.kernel)]
-
-
-def _sizes(inducing_variable: InducingVariables, kernel: Kernel) -> list[int]:
-    """The number of variables of each block; of the largest, where latent GPs differ.
-
-    :raises ValueError: If some latent GPs have more blocks than others.
-    """
-    blocks = [blocks_of_latents(latents) for latents in latent_gps(kernel, inducing_variable)]
-    numbers = [len(of_latents) for of_latents in blocks]
-    if len(set(numbers)) > 1:
-        raise ValueError(
-            f"inducing_variable must have as many blocks for each latent GP, found {numbers}; pass "
-            "kernels with the same number of summands."
-        )
-    return [max(int(block.num_inducing) for block in alike) for alike in zip(*blocks, strict=True)]
 
 
 def orthogonal_q(
@@ -146,53 +138,47 @@ def orthogonal_q(
             "q_sqrt_orthogonal: with variant='odvgp' the covariance of q(v') is the prior's; "
             "leave it out, or pass variant='solve'."
         )
-    mean, root = variational_pair(
-        ("q_mu", "q_sqrt"),
-        "inducing_variable",
-        int(pair.base.num_inducing),
-        num_latent_gps,
-        q_diag=q_diag,
-        q_mu=q_mu,
-        q_sqrt=q_sqrt,
-        allow_large=allow_large,
-    )
-    other_mean, other_root = variational_pair(
-        ("q_mu_orthogonal", "q_sqrt_orthogonal"),
-        "orthogonal_inducing_variable",
-        int(pair.orthogonal.num_inducing),
-        num_latent_gps,
-        q_diag=q_diag,
-        q_mu=q_mu_orthogonal,
-        q_sqrt=q_sqrt_orthogonal,
-        allow_large=allow_large,
-    )
-    return OrthogonalQ(mean, root, other_mean, other_root if variant == "solve" else None)
+    q: list[gpflow.Parameter] = []
+    for suffix, owner, variables, mean, root in (
+        ("", "inducing_variable", pair.base, q_mu, q_sqrt),
+        (
+            "_orthogonal",
+            "orthogonal_inducing_variable",
+            pair.orthogonal,
+            q_mu_orthogonal,
+            q_sqrt_orthogonal,
+        ),
+    ):
+        q += variational_pair(
+            suffix,
+            owner,
+            int(variables.num_inducing),
+            num_latent_gps,
+            q_diag=q_diag,
+            q_mu=mean,
+            q_sqrt=root,
+            allow_large=allow_large,
+        )
+    return OrthogonalQ(*q[:3], q[3] if variant == "solve" else None)
 
 
 def warn_of_determined_variables(kernel: Kernel, pair: OrthogonalPair) -> None:
     """Warn where the base determines some of the orthogonal variables."""
     for latents in latent_gps(kernel, *pair):
         own = OrthogonalPair(*latents.inducing_variables)
+        # Of the variance of each orthogonal variable, what the base leaves.
         shares = tf.get_static_value(residual_shares(own, latents.kernel))
-        if shares is not None:  # not inside a compiled function
-            _warn_of_determined(own, shares)
-
-
-def _warn_of_determined(pair: OrthogonalPair, shares: Any) -> None:
-    """
-    :param shares: Of the variance of each orthogonal variable, what the base leaves.
-    """
-    least = max(1e-5, 1e3 * np.finfo(shares.dtype).eps)
-    determined = np.flatnonzero(shares < least)
-    if len(determined) == 0:
-        return
-    if len(determined) == len(shares):
+        if shares is None:  # inside a compiled function
+            continue
+        determined = np.flatnonzero(shares < max(1e-5, 1e3 * np.finfo(shares.dtype).eps))
+        if len(determined) == 0:
+            continue
         effect = "S_vf = 0, and the model is no more than an SVGP with the base"
-    else:
-        effect = f"S_vf = 0 for them (rows {determined[:10].tolist()}...), and they add nothing"
-    base, orthogonal = (type(part).__name__ for part in pair)
-    warn(
-        f"orthogonal_inducing_variable: the base ({base}) determines {len(determined)} of its "
-        f"{len(shares)} variables ({orthogonal}): {effect}. Choose variables that the base "
-        "lacks, such as points elsewhere or harmonics of other degrees."
-    )
+        if len(determined) < len(shares):
+            effect = f"S_vf = 0 for them (rows {determined[:10].tolist()}...), and they add nothing"
+        base, orthogonal = (type(part).__name__ for part in own)
+        warn(
+            f"orthogonal_inducing_variable: the base ({base}) determines {len(determined)} of its "
+            f"{len(shares)} variables ({orthogonal}): {effect}. Choose variables that the base "
+            "lacks, such as points elsewhere or harmonics of other degrees."
+        )
