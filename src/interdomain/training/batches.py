@@ -44,10 +44,9 @@ class Batches:
     @property
     def columns(self) -> tuple[int | None, int | None]:
         """The numbers of columns of X and Y; None where they are not known."""
-        shapes: list[Any] = [np.shape(array) for array in self.arrays or ()]
-        if not shapes:
-            shapes = [() if spec.shape.rank is None else spec.shape for spec in self.specs]
-        found = [shape[1] if len(shape) == 2 else None for shape in shapes]
+        shapes = [tf.TensorShape(np.shape(array)) for array in self.arrays or ()]
+        shapes = shapes or [spec.shape for spec in self.specs]
+        found = [shape[1] if shape.rank == 2 else None for shape in shapes]
         num_inputs, num_outputs = found or (None, None)
         return num_inputs, num_outputs
 

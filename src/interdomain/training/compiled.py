@@ -14,7 +14,6 @@ Value = TypeVar("Value")
 
 _ATTRIBUTE = "_compiled_by_interdomain"
 _PLAIN = (bool, int, float, str, slice, np.generic)
-_TENSORFLOW = ("tensorflow", "tensorflow_probability")
 
 
 class _Kept:
@@ -23,9 +22,6 @@ class _Kept:
     def __init__(self) -> None:
         self.state: tuple[Any, ...] = ()
         self.built: dict[str, tuple[Hashable, Any]] = {}
-
-    def __deepcopy__(self, memo: dict[int, Any]) -> _Kept:
-        return _Kept()
 
     def __reduce__(self) -> Any:
         return _Kept, ()
@@ -36,10 +32,7 @@ def kept(model: tf.Module, name: str, key: Hashable, build: Callable[[], Value])
 
     It must not hold the model, with which it is freed.
     """
-    own: _Kept | None = vars(model).get(_ATTRIBUTE)
-    if own is None:
-        own = _Kept()
-        setattr(model, _ATTRIBUTE, own)
+    own: _Kept = vars(model).setdefault(_ATTRIBUTE, _Kept())
     state = _state(model)
     if not _same(own.state, state):
         own.state, own.built = state, {}
@@ -57,7 +50,7 @@ def _state(model: tf.Module) -> tuple[Any, ...]:
         found.append(module)
         if isinstance(module, gpflow.Parameter):
             found += [module.trainable, module.prior, module.prior_on]
-        elif type(module).__module__.partition(".")[0] not in _TENSORFLOW:
+        elif not type(module).__module__.startswith("tensorflow"):
             found += tf.nest.flatten(getattr(module, "_traced_state", tuple)())
             for name, value in vars(module).items():
                 cached = isinstance(getattr(type(module), name, None), functools.cached_property)

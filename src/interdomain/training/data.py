@@ -154,18 +154,14 @@ def _not_finite(rows: AnyNDArray, dtype: Any, missing: bool) -> AnyNDArray:
 def _check_dataset(dataset: tf.data.Dataset) -> None:
     specs = dataset.element_spec
     pair = isinstance(specs, tuple) and len(specs) == 2
-    if not (pair and all(isinstance(spec, tf.TensorSpec) for spec in specs)):
+    tensors = pair and all(isinstance(spec, tf.TensorSpec) for spec in specs)
+    if not tensors or any(spec.shape.rank not in (None, 2) for spec in specs):
         raise ValueError(
-            f"data: the Dataset's elements are {specs}; pass a Dataset of pairs (X, Y)."
+            f"data: the Dataset's elements are {specs}; pass pairs of batches X [B, D] and Y "
+            "[B, P], such as tf.data.Dataset.from_tensor_slices((X, Y)).batch(B)."
         )
     for name, spec in zip("XY", specs, strict=True):
         check_real_type(f"data: {name} of the Dataset", spec)
-    if any(spec.shape.rank not in (None, 2) for spec in specs):
-        raise ValueError(
-            f"data: the Dataset's elements have shapes {specs[0].shape} and {specs[1].shape}; pass "
-            "batches [B, D] and [B, P], such as "
-            "tf.data.Dataset.from_tensor_slices((X, Y)).batch(B)."
-        )
 
 
 def _check_num_data(model: Any, found: int | None) -> None:
