@@ -27,21 +27,16 @@ def check_columns(model: Any, columns: Sequence[int | None]) -> None:
     if num_inputs is not None:
         own = getattr(model, "check_input_dim", None)  # of a deep model: its first layer knows
         check_inputs(model, num_inputs) if own is None else own(num_inputs)
-    if num_outputs is not None and hasattr(model, "likelihood"):
-        _check_outputs(model, num_outputs)
-
-
-def _check_outputs(model: Any, num_columns: int) -> None:
-    likelihood, number = model.likelihood, num_functions(model)
-    if not isinstance(likelihood, Likelihood):
+    likelihood = getattr(model, "likelihood", None)
+    if num_outputs is None or not isinstance(likelihood, Likelihood):
         return
-    latent = likelihood.latent_dim
+    number, latent = num_functions(model), likelihood.latent_dim
     if latent is not None and number not in (None, latent):
         raise ValueError(
             f"model.num_latent_gps: found {number}, but a {type(likelihood).__name__} "
             f"likelihood is of {latent} functions; build the model with num_latent_gps={latent}."
         )
-    check_number_of_targets(likelihood, number, num_columns)
+    check_number_of_targets(likelihood, number, num_outputs)
 
 
 def num_functions(model: Any) -> int | None:
