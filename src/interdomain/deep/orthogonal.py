@@ -5,26 +5,18 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Literal
 
-import gpflow
 from gpflow.base import TensorType
 from gpflow.inducing_variables import InducingVariables
 from gpflow.kernels import Kernel
 from gpflow.mean_functions import MeanFunction
-from gpflow.posteriors import PrecomputeCacheType
 
-from ..models.initial_q import orthogonal_q, warn_of_determined_variables
+from ..models.initial_q import WithOrthogonalQ
 from ..models.one_pass import validate_inducing_variable
-from ..posteriors import OrthogonalPosterior
-from ..posteriors.orthogonal_terms import (
-    OrthogonalGroup,
-    OrthogonalPair,
-    OrthogonalQ,
-    orthogonal_groups,
-)
-from .layer import Layer, Pair
+from ..posteriors.orthogonal_terms import OrthogonalGroup, orthogonal_groups
+from .layer import Layer
 
 
-class OrthogonalLayer(Layer):
+class OrthogonalLayer(WithOrthogonalQ, Layer):
     """A layer with a base u and orthogonal variables v'.
 
     It is to :class:`StructuredLayer` what :class:`interdomain.models.OrthogonalSVGP` is to an SVGP:
@@ -68,11 +60,8 @@ class OrthogonalLayer(Layer):
         validate_inducing_variable("orthogonal_inducing_variable", orthogonal_inducing_variable)
         self.orthogonal_inducing_variable = orthogonal_inducing_variable
         self._check_parts()
-        self.variant = variant
-        q = orthogonal_q(
-            self._pair,
+        self._make_q(
             variant,
-            self.num_latent_gps,
             q_diag=q_diag,
             q_mu=q_mu,
             q_sqrt=q_sqrt,
@@ -80,10 +69,6 @@ class OrthogonalLayer(Layer):
             q_sqrt_orthogonal=q_sqrt_orthogonal,
             allow_large=allow_large,
         )
-        warn_of_determined_variables(kernel, self._pair)
-        self.q_mu, self.q_sqrt = q.q_mu, q.q_sqrt
-        self.q_mu_orthogonal: gpflow.Parameter = q.q_mu_orthogonal
-        self.q_sqrt_orthogonal: gpflow.Parameter | None = q.q_sqrt_orthogonal
 
     @property
     def input_dim(self) -> int | None:
@@ -93,31 +78,5 @@ class OrthogonalLayer(Layer):
             return self._input_dim_of(self.orthogonal_inducing_variable)
         return known
 
-    @property
-    def variational_parameters(self) -> list[Pair]:
-        """The pairs (q_mu, q_sqrt) of u and of v'; only that of u for "odvgp", see
-        :class:`interdomain.models.OrthogonalSVGP`."""
-        return self._q.pairs()
-
-    @property
-    def _pair(self) -> OrthogonalPair:
-        return OrthogonalPair(self.inducing_variable, self.orthogonal_inducing_variable)
-
-    @property
-    def _q(self) -> OrthogonalQ:
-        return OrthogonalQ(self.q_mu, self.q_sqrt, self.q_mu_orthogonal, self.q_sqrt_orthogonal)
-
     def _groups(self) -> Sequence[OrthogonalGroup]:
         return orthogonal_groups(self._pair, self.kernel, self._q, whiten=self.whiten)
-
-    def posterior(
-        self, precompute_cache: PrecomputeCacheType | str | None = PrecomputeCacheType.TENSOR
-    ) -> OrthogonalPosterior:
-        return OrthogonalPosterior(
-            self.kernel,
-            *self._pair,
-            *self._q,
-            whiten=self.whiten,
-            mean_function=self.mean_function,
-            precompute_cache=precompute_cache,
-        )

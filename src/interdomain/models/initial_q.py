@@ -10,11 +10,15 @@ import tensorflow as tf
 from gpflow.base import TensorType
 from gpflow.inducing_variables import InducingVariables
 from gpflow.kernels import Kernel
+from gpflow.mean_functions import MeanFunction
+from gpflow.posteriors import PrecomputeCacheType
 from gpflow.utilities import positive, triangular
 
 from .._arguments import check_size, choice, finite_array, items, warn
+from .._tracing import unconverted
 from ..covariances.latents import LatentGPs, latent_gps
 from ..covariances.pairs import flat_blocks
+from ..posteriors import OrthogonalPosterior
 from ..posteriors.orthogonal_terms import OrthogonalPair, OrthogonalQ, residual_shares
 from ..sphere._typing import Array
 
@@ -114,55 +118,102 @@ def blocks_of_latents(latents: LatentGPs) -> list[InducingVariables]:
     return [block for block, _ in flat_blocks(latents.inducing_variables[0], latents.kernel)]
 
 
-def orthogonal_q(
-    pair: OrthogonalPair,
-    variant: str,
-    num_latent_gps: int,
-    *,
-    q_diag: bool,
-    q_mu: TensorType | None,
-    q_sqrt: TensorType | None,
-    q_mu_orthogonal: TensorType | None,
-    q_sqrt_orthogonal: TensorType | None,
-    allow_large: bool,
-) -> OrthogonalQ:
-    """The parameters of both q's.
+class WithOrthogonalQ:
+    """What a model and a layer with a base and orthogonal inducing variables have in common: the
+    parameters of both q's, and the posterior that they make."""
 
-    :param variant: "solve", or "odvgp" for a q(v') with the prior's covariance.
-    :raises ValueError: If the variant is unknown, or does not go with the given values, or one of
-        these has another shape.
-    """
-    choice("variant", variant, ("solve", "odvgp"))
-    if variant == "odvgp" and q_sqrt_orthogonal is not None:
-        raise ValueError(
-            "q_sqrt_orthogonal: with variant='odvgp' the covariance of q(v') is the prior's; "
-            "leave it out, or pass variant='solve'."
-        )
-    q: list[gpflow.Parameter] = []
-    for suffix, owner, variables, mean, root in (
-        ("", "inducing_variable", pair.base, q_mu, q_sqrt),
-        (
-            "_orthogonal",
-            "orthogonal_inducing_variable",
-            pair.orthogonal,
-            q_mu_orthogonal,
-            q_sqrt_orthogonal,
-        ),
-    ):
-        q += variational_pair(
-            suffix,
-            owner,
-            int(variables.num_inducing),
-            num_latent_gps,
+    kernel: Kernel
+    inducing_variable: InducingVariables
+    orthogonal_inducing_variable: InducingVariables
+    mean_function: MeanFunction
+    num_latent_gps: int
+    whiten: bool
+    q_mu: gpflow.Parameter
+    q_sqrt: gpflow.Parameter
+
+    def _make_q(
+        self,
+        variant: str,
+        *,
+        q_diag: bool,
+        q_mu: TensorType | None,
+        q_sqrt: TensorType | None,
+        q_mu_orthogonal: TensorType | None,
+        q_sqrt_orthogonal: TensorType | None,
+        allow_large: bool,
+    ) -> None:
+        """Make both q's, once there are the inducing variables.
+
+        :param variant: "solve", or "odvgp" for a q(v') with the prior's covariance.
+        :raises ValueError: If the variant is unknown, or does not go with the given values, or one
+            of these has another shape.
+        """
+        self.variant = choice("variant", variant, ("solve", "odvgp"))
+        if variant == "odvgp" and q_sqrt_orthogonal is not None:
+            raise ValueError(
+                "q_sqrt_orthogonal: with variant='odvgp' the covariance of q(v') is the prior's; "
+                "leave it out, or pass variant='solve'."
+            )
+        self.q_mu, self.q_sqrt = variational_pair(
+            "",
+            "inducing_variable",
+            int(self.inducing_variable.num_inducing),
+            self.num_latent_gps,
             q_diag=q_diag,
-            q_mu=mean,
-            q_sqrt=root,
+            q_mu=q_mu,
+            q_sqrt=q_sqrt,
             allow_large=allow_large,
         )
-    return OrthogonalQ(*q[:3], q[3] if variant == "solve" else None)
+        self.q_mu_orthogonal, root = variational_pair(
+            "_orthogonal",
+            "orthogonal_inducing_variable",
+            int(self.orthogonal_inducing_variable.num_inducing),
+            self.num_latent_gps,
+            q_diag=q_diag,
+            q_mu=q_mu_orthogonal,
+            q_sqrt=q_sqrt_orthogonal,
+            allow_large=allow_large,
+        )
+        self.q_sqrt_orthogonal = root if variant == "solve" else None
+        _warn_of_determined_variables(self.kernel, self._pair)
+
+    @property
+    def variational_parameters(self) -> list[tuple[gpflow.Parameter, gpflow.Parameter]]:
+        """The pairs (q_mu, q_sqrt), in the form that ``NaturalGradient.minimize`` takes.
+
+        With "odvgp" there is only the pair of u: q(v') has no covariance to be trained, and its
+        mean is left to the other optimizer. A step moves both q's at once, each as if the other
+        were fixed. With a Gaussian likelihood and all of the data, this converges for every step
+        size up to one. For other likelihoods, and for minibatches, use at most half the step size
+        that works for an SVGP.
+        """
+        return self._q.pairs()
+
+    @property
+    def _pair(self) -> OrthogonalPair:
+        return OrthogonalPair(self.inducing_variable, self.orthogonal_inducing_variable)
+
+    @property
+    def _q(self) -> OrthogonalQ:
+        return OrthogonalQ(self.q_mu, self.q_sqrt, self.q_mu_orthogonal, self.q_sqrt_orthogonal)
+
+    @unconverted
+    def posterior(
+        self,
+        precompute_cache: PrecomputeCacheType | str | None = PrecomputeCacheType.TENSOR,
+    ) -> OrthogonalPosterior:
+        """The posterior, for repeated predictions; caches as in GPflow."""
+        return OrthogonalPosterior(
+            self.kernel,
+            *self._pair,
+            *self._q,
+            whiten=self.whiten,
+            mean_function=self.mean_function,
+            precompute_cache=precompute_cache,
+        )
 
 
-def warn_of_determined_variables(kernel: Kernel, pair: OrthogonalPair) -> None:
+def _warn_of_determined_variables(kernel: Kernel, pair: OrthogonalPair) -> None:
     """Warn where the base determines some of the orthogonal variables."""
     for latents in latent_gps(kernel, *pair):
         own = OrthogonalPair(*latents.inducing_variables)

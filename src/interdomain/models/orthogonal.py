@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Literal
 
-import gpflow
 import tensorflow as tf
 from check_shapes import inherit_check_shapes
 from gpflow.base import TensorType
@@ -12,22 +11,15 @@ from gpflow.inducing_variables import InducingVariables
 from gpflow.kernels import Kernel
 from gpflow.likelihoods import Likelihood
 from gpflow.mean_functions import MeanFunction
-from gpflow.posteriors import PrecomputeCacheType
 
 from .._tracing import unconverted
 from ..posteriors.groups import marginals_and_kl
-from ..posteriors.orthogonal_terms import (
-    OrthogonalGroup,
-    OrthogonalPair,
-    OrthogonalQ,
-    orthogonal_groups,
-)
-from ..posteriors.several_q import OrthogonalPosterior
-from .initial_q import orthogonal_q, warn_of_determined_variables
+from ..posteriors.orthogonal_terms import OrthogonalGroup, orthogonal_groups
+from .initial_q import WithOrthogonalQ
 from .one_pass import OnePassSVGP, validate_inducing_variable
 
 
-class OrthogonalSVGP(OnePassSVGP):
+class OrthogonalSVGP(WithOrthogonalQ, OnePassSVGP):
     """SVGP with orthogonally decoupled inducing variables: SOLVE-GP and ODVGP, for any two sets.
 
     The base u explains f as in an SVGP. The rest, ``h = f - E[f | u]``, is independent of u a
@@ -101,12 +93,9 @@ class OrthogonalSVGP(OnePassSVGP):
             num_data=num_data,
         )
         validate_inducing_variable("orthogonal_inducing_variable", orthogonal_inducing_variable)
-        self.variant = variant
         self.orthogonal_inducing_variable = orthogonal_inducing_variable
-        q = orthogonal_q(
-            self._pair,
+        self._make_q(
             variant,
-            self.num_latent_gps,
             q_diag=q_diag,
             q_mu=q_mu,
             q_sqrt=q_sqrt,
@@ -114,22 +103,6 @@ class OrthogonalSVGP(OnePassSVGP):
             q_sqrt_orthogonal=q_sqrt_orthogonal,
             allow_large=allow_large,
         )
-        warn_of_determined_variables(kernel, self._pair)
-        self.q_mu, self.q_sqrt = q.q_mu, q.q_sqrt
-        self.q_mu_orthogonal: gpflow.Parameter = q.q_mu_orthogonal
-        self.q_sqrt_orthogonal: gpflow.Parameter | None = q.q_sqrt_orthogonal
-
-    @property
-    def variational_parameters(self) -> list[tuple[gpflow.Parameter, gpflow.Parameter]]:
-        """The pairs (q_mu, q_sqrt), in the form that ``NaturalGradient.minimize`` takes.
-
-        With "odvgp" there is only the pair of u: q(v') has no covariance to be trained, and its
-        mean is left to the other optimizer. A step moves both q's at once, each as if the other
-        were fixed. With a Gaussian likelihood and all of the data, this converges for every step
-        size up to one. For other likelihoods, and for minibatches, use at most half the step size
-        that works for an SVGP.
-        """
-        return self._q.pairs()
 
     @unconverted
     def marginals_and_kl(self, X: TensorType) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
@@ -140,29 +113,6 @@ class OrthogonalSVGP(OnePassSVGP):
     def prior_kl(self) -> tf.Tensor:
         return tf.add_n([group.kl() for group in self._groups])
 
-    @unconverted
-    def posterior(
-        self,
-        precompute_cache: PrecomputeCacheType | str | None = PrecomputeCacheType.TENSOR,
-    ) -> OrthogonalPosterior:
-        """The posterior, for repeated predictions; caches as in GPflow."""
-        return OrthogonalPosterior(
-            self.kernel,
-            *self._pair,
-            *self._q,
-            whiten=self.whiten,
-            mean_function=self.mean_function,
-            precompute_cache=precompute_cache,
-        )
-
-    @property
-    def _pair(self) -> OrthogonalPair:
-        return OrthogonalPair(self.inducing_variable, self.orthogonal_inducing_variable)
-
     @property
     def _groups(self) -> list[OrthogonalGroup]:
         return orthogonal_groups(self._pair, self.kernel, self._q, whiten=self.whiten)
-
-    @property
-    def _q(self) -> OrthogonalQ:
-        return OrthogonalQ(self.q_mu, self.q_sqrt, self.q_mu_orthogonal, self.q_sqrt_orthogonal)
