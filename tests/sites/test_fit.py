@@ -64,7 +64,10 @@ def test_fit_makes_the_passes(tmp_path: Path) -> None:
     assert result.checkpoint is not None and result.checkpoint.startswith(str(tmp_path))
     assert result.elbo == expected.elbo == pytest.approx(float(one.elbo()))
     for wrong, message in [
-        ({"batch_size": 10}, "batch_size: a CollapsedSVGP is trained .* fit_collapsed.*leave it"),
+        (
+            {"batch_size": 10},
+            "batch_size: a CollapsedSVGP is trained .*training.fit_collapsed.*leave it",
+        ),
         ({"steps": 0}, "steps must be an integer of 1 or more, found 0"),
     ]:
         with pytest.raises(ValueError, match=message):
