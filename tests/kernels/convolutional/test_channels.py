@@ -127,3 +127,16 @@ def test_parts_of_a_channel_additive_kernel(shared: bool) -> None:
         [gpflow.inducing_variables.InducingPoints(patches2)] * kernel.num_channels
     )
     close(Kuf(points, kernel, patches), np.concatenate([np.transpose(K) for K in expected]))
+
+
+def test_parts_share_the_parameters_and_patches() -> None:
+    kernel = MultiChannelConvolutional(own_kernels(), IMAGE, PATCH)
+    paths = set(gpflow.utilities.parameter_dict(kernel))
+    kernel.kernels[1](X)
+    assert set(gpflow.utilities.parameter_dict(kernel)) == paths
+    assert len(paths) == len(kernel.parameters) == 8
+    single = gk.Matern32()
+    of_one = MultiChannelConvolutional([single] * 3, IMAGE, PATCH, weights=False)
+    assert len(of_one.base_kernels) == 1 and len(of_one.parameters) == 2
+    columns, _ = numbered_patches(IMAGE, PATCH, separate_channels=True)
+    np.testing.assert_array_equal(kernel.get_patches(X), X[:, columns])

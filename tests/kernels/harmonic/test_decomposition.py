@@ -200,6 +200,21 @@ def test_a_sum_with_another_kernel_keeps_it_whole() -> None:
     np.testing.assert_allclose(summed(X), expected, rtol=1e-14)
 
 
+def test_parameters_are_those_of_the_base_kernel_shown_once() -> None:
+    kernel, _ = make("negations")
+    kernel.kernels[3](inputs(2, 3))
+    assert sorted(gpflow.utilities.parameter_dict(kernel)) == [
+        ".base_kernel.lengthscales",
+        ".base_kernel.variance",
+    ]
+    own = kernel.base_kernel.trainable_variables
+    for part in (kernel, *kernel.kernels):
+        assert [id(v) for v in part.trainable_variables] == [id(v) for v in own]
+    before = kernel.kernels[1](inputs(2, 3)).numpy()
+    kernel.base_kernel.variance.assign(2 * kernel.base_kernel.variance)
+    np.testing.assert_allclose(kernel.kernels[1](inputs(2, 3)), 2 * before, rtol=1e-12)
+
+
 @pytest.mark.parametrize("base", BASES[1:3], ids=str)
 def test_gradients_of_parts(base: Base) -> None:
     """Of hyperparameters, X and X2 against TensorFlow's, of the complex sums."""
