@@ -212,9 +212,8 @@ class CollapsedSVGP(RowsModel):
         self.assign_sites(none)
 
     def site_variables(self) -> tuple[tf.Variable, ...]:
-        """The sites as variables, which compiled functions read. They are those of
-        :meth:`_first_sites` whenever the features have other sizes or parameters than those that
-        they were taken with."""
+        """The sites as variables, which compiled functions read. They begin anew whenever the
+        features have other sizes or parameters than those that they were taken with."""
         features = self._features
         with tf.init_scope():
             known, values = self._sums_of_sites, features.values()
