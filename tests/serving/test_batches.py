@@ -13,8 +13,7 @@ import pytest
 import tensorflow as tf
 
 import interdomain as idm
-from interdomain.serving import predict_in_batches
-from interdomain.serving.predictors import OF_TARGETS, prediction_functions
+from interdomain.serving import _prediction_functions, predict_in_batches
 from tests.conformance.helpers import assert_close
 from tests.serving.served_models import (
     MODELS,
@@ -38,15 +37,14 @@ def test_every_model(name: str) -> None:
     Y = targets_of(name, X, mean.shape[1])
     expected = {
         "predict_f": (mean, variance),
-        "predict_f_mean": mean,
         "predict_y": model.predict_y(X),
-        OF_TARGETS: model.predict_log_density((X, Y)),
+        "predict_log_density": model.predict_log_density((X, Y)),
     }
-    functions = prediction_functions(model, keep=True)
+    functions = _prediction_functions(model, None, keep=True)
     # GPflow's cached posteriors of points multiply by an inverse.
     rtol = 1e-9 if name in ("SVGP-points", "SVGP-MultiClass") else 1e-12
     for method, values in expected.items():
-        given = (tf.constant(X), tf.constant(Y)) if method == OF_TARGETS else tf.constant(X)
+        given = (tf.constant(X), tf.constant(Y)) if "density" in method else tf.constant(X)
         assert_close(functions[method](given), values, rtol=rtol, message=method)
 
 
@@ -55,7 +53,6 @@ def test_every_method() -> None:
     Y = targets(X, 2)
     for method, given, expected in (
         ("predict_f", {}, model.predict_f(X)),
-        ("predict_f_mean", {}, model.predict_f(X)[0]),
         ("predict_log_density", {"Y": Y}, model.predict_log_density((X, Y))),
     ):
         found = predict_in_batches(model, X, method=method, batch_size=2, **given)

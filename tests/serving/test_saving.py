@@ -36,7 +36,6 @@ def test_methods_and_signatures(name: str, tmp_path: Path) -> None:
     Y = targets_of(name, X, expected[0].shape[1]).astype(float)
     for num_rows in (1, 6):
         assert_close(loaded.predict_f(X[:num_rows]), model.predict_f(X[:num_rows]), rtol=1e-9)
-    assert_close(loaded.predict_f_mean(X), expected[0], rtol=1e-9)
     assert_close(loaded.predict_y(X), model.predict_y(X), rtol=1e-9)
     density = model.predict_log_density((X, Y))
     assert_close(loaded.predict_log_density((X, Y)), density, rtol=1e-9)
