@@ -20,7 +20,7 @@ from interdomain.inducing_variables import (
 from interdomain.kernels import FiniteRank, Periodized, SphericalMatern52
 from interdomain.models import StructuredSGPR
 from interdomain.models.scales import warn_of_data
-from interdomain.models.trained import complaints, left_variance
+from interdomain.models.trained import complaints
 from interdomain.regression import InvalidRowsError
 from interdomain.training import fit_sgpr
 from tests.conformance.helpers import assert_close, assert_same_objective
@@ -114,16 +114,8 @@ def test_rows_outside_of_a_factor() -> None:
 
 
 def test_what_is_said_after_training() -> None:
-    """What the factors say, and what the rows have of the products that are left out."""
+    """What the factors say."""
     kernel, features = chosen()
-    left = left_variance(features, kernel, X)
-    explained = FiniteRank(kernel, features)(X, full_cov=False)
-    expected = np.mean(kernel(X, full_cov=False) - explained)
-    assert left.variance == pytest.approx(expected) and "products of features end" in left.end
-    assert left_variance(features, kernel, None) is None
-    assert left_variance(features, FiniteRank(kernel, features), X) is None
-    points = ProductInducingVariables([InducingPoints(X[:3])] * 2)
-    assert left_variance(points, Matern32() * Matern32(), X) is None
     assert complaints(features, kernel, False) == complaints(features, kernel, True) == []
     kernel.kernels[1].base_kernel.lengthscales.assign(0.05)
     (message,) = complaints(features, kernel, True)

@@ -11,7 +11,7 @@ import pytest
 from interdomain.inducing_variables import PeriodicFourierFeatures, SphericalHarmonics
 from interdomain.kernels import FiniteRank, Periodized, SphericalMatern52
 from interdomain.models import StructuredSGPR
-from interdomain.models.trained import left_variance, warn_of_fit
+from interdomain.models.trained import warn_of_fit
 from interdomain.training import fit
 
 X = np.linspace(0, 10, 80)[:, None]
@@ -59,33 +59,31 @@ def test_frequencies_outgrown() -> None:
 
 def test_whole_kernels_are_charged_for() -> None:
     trained = model(num_inducing=11, finite_rank=False)
-    (message,) = found(trained)
-    assert "the features end at [5] periods" in message
     kernel, features = trained.kernel, trained.inducing_variable
     left = kernel.total_variance() - kernel.explained_variance(features.frequencies)
+    assert trained.unexplained_variance() == pytest.approx(float(left), rel=1e-8)
+    (message,) = found(trained)
+    assert message.startswith("inducing_variable: the PeriodicFourierFeatures end")
     assert f"the bound pays {float(left) / 0.02:.2g} a row" in message
+    with pytest.warns(UserWarning, match="the bound pays"):
+        fit(trained, steps=1, progress=False)
     trained.likelihood.variance.assign(100.0)
     assert found(trained) == []
 
 
-def test_fit_warns() -> None:
-    trained = model(num_inducing=11, finite_rank=False)
-    with pytest.warns(UserWarning, match="the features end at"):
-        fit(trained, steps=1, progress=False)
-
-
-def test_what_chosen_harmonics_leave_depends_on_the_rows() -> None:
-    """Not on the share of their degrees in the sphere."""
+def test_what_features_leave_depends_on_the_rows() -> None:
+    """Of chosen harmonics, which are not the same everywhere; not of points, which are trained."""
     kernel = SphericalMatern52(weight_variances=[2.0, 0.01], active_dims=[1, 0])
     rows = np.random.default_rng(0).normal(size=[30, 2])
     chosen = SphericalHarmonics.for_data(kernel, rows, 12)
-    left = left_variance(chosen, kernel, rows)
-    expected = kernel(rows, full_cov=False) - FiniteRank(kernel, chosen)(rows, full_cov=False)
-    assert left.variance == pytest.approx(np.mean(expected))
-    assert "12 chosen harmonics" in left.end
-    assert left_variance(chosen, kernel, None) is None
-    # Whole degrees leave the same wherever the rows are, also where they are named one by one.
-    whole = SphericalHarmonics.for_kernel(kernel, 2, 2)
-    one_by_one = SphericalHarmonics(3, chains=whole.chains)
-    same = left_variance(whole, kernel, rows).variance
-    assert left_variance(one_by_one, kernel, rows).variance == pytest.approx(same)
+    likelihood = gpflow.likelihoods.Gaussian(0.01)
+    left = kernel(rows, full_cov=False) - FiniteRank(kernel, chosen)(rows, full_cov=False)
+    with pytest.warns(UserWarning, match=f"SphericalH.*{np.mean(left) / 0.02:.2g} a row for the"):
+        warn_of_fit(gpflow.models.SVGP(kernel, likelihood, chosen), rows)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        for svgp in (
+            gpflow.models.SVGP(FiniteRank(kernel, chosen), likelihood, chosen),
+            gpflow.models.SVGP(gpflow.kernels.Matern32(), likelihood, rows[:3].copy()),
+        ):
+            warn_of_fit(svgp, rows)

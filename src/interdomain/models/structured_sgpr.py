@@ -18,7 +18,15 @@ from .._tracing import unconverted
 from ..covariances import Kuu_operator
 from ..covariances.columns import check_inputs
 from ..regression import SufficientStatistics
-from ..regression.bound import Collapsed, DataSums, bound, collapse, data_sums, optimal_q
+from ..regression.bound import (
+    Collapsed,
+    DataSums,
+    bound,
+    collapse,
+    data_sums,
+    explained_variance,
+    optimal_q,
+)
 from ..regression.provider import RowsProvider
 from ..regression.residuals import Residuals
 from ..sphere._typing import Array
@@ -292,6 +300,13 @@ class StructuredSGPR(RowsModel):
             self.inducing_variable, self.kernel, jitter=gpflow.config.default_jitter()
         )
         return of_data, collapse(kuu, of_data)
+
+    def unexplained_variance(self) -> float:
+        """The mean over the rows of ``K(x, x)`` less what the features explain of it, of blocks
+        that leave something out of their kernel."""
+        sums, collapsed = self._collapsed()
+        left = sums.prior_variance - explained_variance(collapsed, sums.charged)
+        return float(left / sums.num_rows)
 
     def _noise_variance(self) -> tf.Tensor:
         somewhere = tf.zeros([1, 1], gpflow.default_float())
