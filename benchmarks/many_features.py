@@ -13,18 +13,12 @@ many_features.png.
 
 Held-out log density (`--kinds density`): kin8nm and protein, the first split, M harmonics with the
 most prior variance (scales from 3,000 rows with whole low degrees; neither counts), 30 seconds of
-natural gradients and Adam 0.03 for the rest; q begins at the prior, or where `start_at_optimum`
-puts it with 5,000 rows, whose seconds count.
-
-What a diagonal q costs (`--kinds cost`): the same tables, 500 harmonics or 500 points under a
-Matern-5/2 (k-means; the kernel trained on 3,000 rows), the optimal q for all rows: its bound for
-each row, and its log density of rows held out, full and diagonal.
+natural gradients and Adam 0.03 for the rest; q begins at the prior.
 """
 
 from __future__ import annotations
 
 import argparse
-import itertools
 import sys
 import time
 from collections.abc import Callable, Iterable, Sequence
@@ -36,17 +30,15 @@ import numpy as np
 from benchmarks._lib.child import from_child
 from benchmarks._lib.data import add_data_argument, load_table, source_of
 from benchmarks._lib.memory import peak_bytes, peak_of_process
-from benchmarks._lib.race import BATCH_SIZE, ROWS_FOR_CENTRES, Rows, density_trace, log_density
+from benchmarks._lib.race import BATCH_SIZE, Rows, density_trace
 from benchmarks._lib.results import Record
 from benchmarks._lib.runner import Benchmark, Configuration, names
 from benchmarks._lib.splits import normalise, take_split
-from benchmarks._lib.table_models import ROWS_FOR_SCALES, chosen_for_regression
+from benchmarks._lib.table_models import chosen_for_regression
 from benchmarks._lib.tables import markdown, megabytes, spread
 from benchmarks._lib.timing import alternate, summarise
 
-KINDS = ("step", "density", "cost")
-STARTS = ("prior", "optimum")
-FEATURES = ("harmonics", "points")
+KINDS = ("step", "density")
 SIDES = ("harmonics", "frozen", "box")
 DATA = ("kin8nm", "protein")
 SIZES = (500, 1_000, 2_000, 5_000, 10_000, 20_000)
@@ -81,33 +73,20 @@ class ManyFeatures(Benchmark):
                     }
         if "density" in arguments.kinds:
             for data in arguments.datasets or (("made_up",) if short else DATA):
-                for size, start in itertools.product(sizes, STARTS):
+                for size in sizes:
                     yield {
                         "kind": "density",
                         "data": data,
-                        "start": start,
                         "num_inducing": size,
                         "seconds": arguments.seconds or (0.2 if short else SECONDS),
                         "source": "made up" if short else source_of(arguments.data_dir),
                     }
 
-        if "cost" in arguments.kinds:
-            tables = arguments.datasets or (("made_up",) if short else DATA)
-            for data, features in itertools.product(tables, FEATURES):
-                yield {
-                    "kind": "cost",
-                    "data": data,
-                    "features": features,
-                    "num_inducing": 20 if short else 500,
-                    "source": "made up" if short else source_of(arguments.data_dir),
-                }
-
     def run(self, configuration: Configuration, arguments: argparse.Namespace) -> dict[str, Any]:
         given = {k: v for k, v in configuration.items() if k not in ("kind", "source")}
         if configuration["kind"] != "step":
             folder = None if arguments.data_dir is None else str(arguments.data_dir)
-            measured = densities if configuration["kind"] == "density" else cost_of_diagonal
-            return dict(from_child(measured, data_dir=folder, **given))
+            return dict(from_child(densities, data_dir=folder, **given))
         memory = {**given, "steps": STEPS_FOR_MEMORY}
         return {
             **from_child(seconds_of_step, **given),
@@ -222,65 +201,17 @@ def rows_of(data: str, data_dir: str | None) -> tuple[Rows, Rows]:
 
 
 def densities(
-    *, data: str, start: str, num_inducing: int, seconds: float, data_dir: str | None
+    *, data: str, num_inducing: int, seconds: float, data_dir: str | None
 ) -> dict[str, Any]:
     """The log density of held-out rows of one table after so many seconds of training."""
-    import interdomain as idm
-
     train, held_out = rows_of(data, data_dir)
     kernel, features = chosen_for_regression(train, num_inducing, 1 if num_inducing < 100 else 2)
     model = diagonal_model(kernel, features, train)
     started = time.perf_counter()
-    if start == "optimum":
-        idm.training.start_at_optimum(model, train)
-    begun = time.perf_counter() - started
     trace = density_trace(
         model, train, held_out, [seconds], started, optimizer=RATE, natural_gradient=True
     )
-    return {"num_inducing": int(features.num_inducing), "start_seconds": begun, **trace[-1]}
-
-
-def cost_of_diagonal(
-    *, data: str, features: str, num_inducing: int, data_dir: str | None
-) -> dict[str, Any]:
-    """Bound and log density at the optimum, for a full q and for a diagonal one."""
-    import gpflow
-
-    import interdomain as idm
-
-    train, held_out = rows_of(data, data_dir)
-    if features == "harmonics":
-        kernel, inducing_variable = chosen_for_regression(train, num_inducing)
-        prior = idm.models.StructuredSGPR(train, kernel, inducing_variable, noise_variance=0.1)
-    else:
-        kernel, inducing_variable = points(train, num_inducing)
-        few = train[0][:ROWS_FOR_SCALES], train[1][:ROWS_FOR_SCALES]
-        prior = idm.models.StructuredSGPR(few, kernel, inducing_variable, noise_variance=0.1)
-    idm.training.fit(prior, steps=50, progress=False)
-    found = {}
-    for name, q_diag in (("full", False), ("diagonal", True)):
-        model = gpflow.models.SVGP(
-            kernel, prior.likelihood, inducing_variable, q_diag=q_diag, num_data=len(train[0])
-        )
-        idm.training.start_at_optimum(model, train, subset_size=len(train[0]))
-        found[name] = {
-            "bound": float(model.elbo(train)) / len(train[0]),
-            "log_density": log_density(model, held_out, cached=True),
-        }
-    return {"num_inducing": num_inducing, **found}
-
-
-def points(train: Rows, num_inducing: int) -> tuple[Any, Any]:
-    """Centres of k-means, which stay, and a kernel with a lengthscale for each column."""
-    import gpflow
-    from scipy.cluster.vq import kmeans2
-
-    X, input_dim = train[0][:ROWS_FOR_CENTRES], train[0].shape[1]
-    centres, _ = kmeans2(X, num_inducing, minit="points", seed=0)
-    inducing_variable = gpflow.inducing_variables.InducingPoints(centres)
-    gpflow.set_trainable(inducing_variable, False)
-    lengthscales = np.full(input_dim, np.sqrt(input_dim))
-    return gpflow.kernels.Matern52(lengthscales=lengthscales), inducing_variable
+    return {"num_inducing": int(features.num_inducing), **trace[-1]}
 
 
 def of_kind(records: Sequence[Record], kind: str) -> list[Record]:
@@ -302,17 +233,14 @@ def growth(sizes: Sequence[float], values: Sequence[float]) -> float:
 def table_of(records: Sequence[Record]) -> str:
     """A row for each side and M, and for each table and M; how seconds and memory grow."""
     parts = []
-    steps, races, costs = (of_kind(records, kind) for kind in KINDS)
+    steps, races = (of_kind(records, kind) for kind in KINDS)
     if steps:
         headers = ("features", "M", "step s", "features s", "step / features", "step MB")
         parts.append(markdown((*headers, "process MB", "choice s"), map(_step_row, steps)))
         parts += [text for side in SIDES if (text := _growth_of(side, steps))]
     if races:
-        headers = ("data", "M", "q begins at", "its seconds", "seconds", "steps", "log density")
+        headers = ("data", "M", "seconds", "steps", "log density")
         parts.append(markdown(headers, map(_density_row, races)))
-    if costs:
-        ends = ("bound, full q", "diagonal", "log density, full q", "diagonal")
-        parts.append(markdown(("data", "features", "M", *ends), map(_cost_row, costs)))
     return "\n\n".join(parts)
 
 
@@ -345,20 +273,11 @@ def _growth_of(side: str, records: Sequence[Record]) -> str:
     )
 
 
-def _cost_row(record: Record) -> tuple[object, ...]:
-    run, result = record["configuration"], record["result"]
-    values = [result[q][key] for key in ("bound", "log_density") for q in ("full", "diagonal")]
-    texts = [f"{value:.4f}" for value in values]
-    return run["data"], run["features"], f"{result['num_inducing']:,}", *texts
-
-
 def _density_row(record: Record) -> tuple[object, ...]:
     result = record["result"]
     return (
         _group(record),
         f"{result['num_inducing']:,}",
-        record["configuration"]["start"],
-        f"{result['start_seconds']:.1f}",
         f"{result['seconds']:.0f}",
         f"{result['steps']:,.0f}",
         f"{result['log_density']:.4f}",

@@ -105,7 +105,6 @@ def test_nan_is_refused_by_others_which_name_the_way() -> None:
         lambda: collapsed(declared, Y).pass_over_data(),
         lambda: StructuredSGPR((X, Y), kernel(), points(), progress=False).elbo(),
         lambda: idm.training.fit(svgp(declared, 2), (X, Y), progress=False),
-        lambda: idm.training.start_at_optimum(svgp(Gaussian(), 2), (X, Y)),
     ):
         with pytest.raises(ValueError, match="CollapsedSVGP or gpflow.models.SVGP.*allow_nan = Tr"):
             call()

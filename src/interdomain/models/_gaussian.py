@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import gpflow
 import tensorflow as tf
 from gpflow.base import TensorData
@@ -17,7 +15,8 @@ from .._targets import densities_of
 def gaussian(noise_variance: TensorData | None, likelihood: Gaussian | None) -> Gaussian:
     """One of one noise variance, which is 1 by default.
 
-    :raises ValueError: If both are given, or the noise is something else.
+    :raises ValueError: If both are given, the densities are not those of GPflow's Gaussian, for
+        which the optimal q has a closed form, or the noise is something else.
     """
     if likelihood is None:
         if noise_variance is None:
@@ -31,7 +30,14 @@ def gaussian(noise_variance: TensorData | None, likelihood: Gaussian | None) -> 
             f"noise_variance: found {noise_variance!r} beside a likelihood, which has its own; "
             "pass one of the two."
         )
-    check_closed_form("likelihood", likelihood)
+    if densities_of(likelihood) is not Gaussian:
+        own = " with densities of its own" * isinstance(likelihood, Gaussian)
+        raise ValueError(
+            "likelihood must be gpflow.likelihoods.Gaussian or have its densities, for which q has "
+            f"a closed form, found {type(likelihood).__name__}{own}; pass it to "
+            "interdomain.models.CollapsedSVGP, which fit_collapsed trains and whose to_svgp() "
+            "minibatches go on with, or to gpflow.models.SVGP."
+        )
     noise = likelihood.scale if likelihood.variance is None else likelihood.variance
     other = None
     if isinstance(noise, Function):
@@ -45,17 +51,3 @@ def gaussian(noise_variance: TensorData | None, likelihood: Gaussian | None) -> 
             "gpflow.models.SVGP."
         )
     return likelihood
-
-
-def check_closed_form(name: str, likelihood: Any) -> None:
-    """:raises ValueError: Unless its densities are those of GPflow's Gaussian, for which the
-    optimal q has a closed form."""
-    if densities_of(likelihood) is Gaussian:
-        return
-    own = " with densities of its own" * isinstance(likelihood, Gaussian)
-    raise ValueError(
-        f"{name} must be gpflow.likelihoods.Gaussian or have its densities, for which q has a "
-        f"closed form, found {type(likelihood).__name__}{own}; pass it to "
-        "interdomain.models.CollapsedSVGP, which fit_collapsed trains and whose to_svgp() "
-        "minibatches go on with, or to gpflow.models.SVGP."
-    )

@@ -3,7 +3,6 @@
 from ..choosing import Choice, Pursuit, PursuitRound
 from .by_recipe import fit
 from .collapsed import CollapsedFit, fit_collapsed
-from .optimum import start_at_optimum
 from .progress import Callback, StopFit
 from .pursuit import matching_pursuit
 from .replicas import WorkerLostError
@@ -25,5 +24,4 @@ __all__ = [
     "fit_collapsed",
     "fit_sgpr",
     "matching_pursuit",
-    "start_at_optimum",
 ]
