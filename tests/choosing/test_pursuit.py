@@ -9,6 +9,7 @@ import gpflow
 import numpy as np
 import pytest
 
+from interdomain.choosing import Pursuit
 from interdomain.choosing import pursuit as choosing_pursuit
 from interdomain.choosing.dictionaries import dictionary
 from interdomain.inducing_variables import (
@@ -18,7 +19,7 @@ from interdomain.inducing_variables import (
 )
 from interdomain.kernels import FiniteRank, Periodized, SphericalMatern32
 from interdomain.models import StructuredSGPR
-from interdomain.training import Pursuit, matching_pursuit
+from interdomain.training.loop import fit_quietly
 
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=[150, 2])
@@ -48,9 +49,13 @@ def wave_kernel(columns: list[int]) -> tuple[Periodized, PeriodicFourierFeatures
     return kernel, PeriodicFourierFeatures(kernel.lower, kernel.upper, frequencies)
 
 
+def refit(model: StructuredSGPR, steps: int) -> None:
+    fit_quietly(model, steps=steps)
+
+
 def pursue(model: StructuredSGPR, num_inducing: int, **arguments: Any) -> Pursuit:
-    defaults = {"steps": 0, "max_candidates": 200, "fill": False, "progress": False}
-    return matching_pursuit(model, num_inducing, **(defaults | arguments))
+    defaults = {"refit": refit, "steps": 0, "max_candidates": 200, "fill": False, "progress": False}
+    return choosing_pursuit.pursue(model, num_inducing, **(defaults | arguments))
 
 
 @pytest.mark.filterwarnings("ignore:data. columns of X are far")
@@ -174,20 +179,11 @@ def test_in_float32() -> None:
 
 def test_wrong_calls() -> None:
     small = harmonic_model()
-    for arguments, message in [
-        ({"num_inducing": 3}, "num_inducing must be an integer of 4 or more, found 3; it counts"),
-        ({"growth": 1.0}, "growth must be above 1, found 1.0"),
-    ]:
-        with pytest.raises(ValueError, match=message):
-            matching_pursuit(small, **({"num_inducing": 10, "progress": False} | arguments))
-    stock = gpflow.models.SGPR((X, NOISE), gpflow.kernels.Matern32(), X[:3])
-    with pytest.raises(ValueError, match="model must be an .*StructuredSGPR, found SGPR; pass"):
-        matching_pursuit(stock, 10)
     points = StructuredSGPR((X, NOISE), gpflow.kernels.Matern32(), X[:3])
     with pytest.raises(ValueError, match="features of an orthogonal dictionary, found InducingPoi"):
-        matching_pursuit(points, 10)
+        pursue(points, 10)
     sums = StructuredSGPR(small.statistics, small.kernel, small.inducing_variable)
     with pytest.raises(ValueError, match="data: rows can only be drawn .* build the model from"):
-        matching_pursuit(sums, 10)
+        pursue(sums, 10)
     with pytest.raises(ValueError, match="data: the model was built from SufficientStatistics"):
         sums.residuals().screen((small.inducing_variable, small.kernel.kernel))

@@ -2,22 +2,17 @@
 
 from __future__ import annotations
 
-import json
-import zipfile
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import gpflow
 import numpy as np
 import tensorflow as tf
-from gpflow.inducing_variables import InducingVariables
-from gpflow.kernels import Kernel
 
 from ..covariances.pairs import Block
 from ..models.rows_model import RowsModel
-from ..sphere._typing import Array, IntArray
+from ..sphere._typing import Array
 from .dictionaries import Dictionary
 from .pursuit import LEAST_GAIN, MOST_CANDIDATES, Pursuit, dictionary_of, pursue, some_rows
 
@@ -65,15 +60,15 @@ class Choice:
         few features and training all parameters with them. The turn with the highest number is
         used; the first turn is used also if it is up to 0.02 below the model that it started from.
     :ivar pursuit: how the final features were chosen, with the input scales of the turn that is
-        used; None if they were read from a checkpoint.
+        used.
     """
 
     turns: tuple[float, ...]
-    pursuit: Pursuit | None
+    pursuit: Pursuit
 
     def __str__(self) -> str:
         turns = ", ".join(f"{density:.4f}" for density in self.turns)
-        return f"held out, by turns of features and scales: {turns}\n{self.pursuit or ''}".rstrip()
+        return f"held out, by turns of features and scales: {turns}\n{self.pursuit}"
 
 
 class Trials(NamedTuple):
@@ -92,15 +87,11 @@ class Trials(NamedTuple):
 
 
 class _Turn(NamedTuple):
-    """What a turn arrived at: features, their dictionary, and parameters before and after it.
-
-    Those before arrange the dictionary (the order of columns). ``densities`` are those of all
-    turns.
-    """
+    """What a turn arrived at: features and their dictionary, the values of the parameters, and the
+    log densities of all turns."""
 
     dictionary: Dictionary
     block: Block
-    before: list[Array]
     values: list[Array]
     densities: list[float]
 
@@ -114,38 +105,26 @@ def choose_features(
     subset_steps: int,
     max_turns: int,
     seed: int,
-    path: Path | None,
-    resume: bool,
     progress: bool,
 ) -> tuple[Choice, tuple[str, ...], Any]:
     """
     Train the input scales, and replace the model's features by chosen ones.
 
     :param model: a model with a few features of an orthogonal dictionary to start from.
-    :param path: a file in which the result is kept; with ``resume`` it is read, if it exists.
     :return: what was done; the names of the feature parameters that are now frozen; and the model
-        of some rows that has the chosen features, None if they were read from the file.
-    :raises ValueError: for features that belong to no dictionary, a model without its rows, or a
-        file that is of another model, cannot be read, or is not to be read.
+        of some rows that has the chosen features.
+    :raises ValueError: for features that belong to no dictionary, or a model without its rows.
     """
     dictionary_of(model)  # refused before anything is trained
     rows = model.draw(_ROWS, seed=seed)
     variables = [parameter.unconstrained_variable for parameter in model.parameters]
     turns = _Turns(model, num_inducing, trials, rows, subset_size, seed, progress)
-    header = _header(model, num_inducing, rows)
-    if kept := _read(path, header, resume=resume):
-        before, values = ([kept[f"{kind}_{k}"] for k in range(len(variables))] for kind in _KINDS)
-        _assign(variables, before)
-        best = _Turn(turns.begin(), _block(model), before, values, kept["turns"].tolist())
-    else:
-        best = turns.run(variables, subset_steps, max_turns)
-    _assign(variables, best.values)
+    best = turns.run(variables, subset_steps, max_turns)
+    for variable, value in zip(variables, best.values, strict=True):
+        variable.assign(value)
     frozen = tuple(n for n, p in model.feature_parameters.items() if p.trainable)
     for parameter in model.feature_parameters.values():
         gpflow.set_trainable(parameter, False)
-    if kept:
-        model.inducing_variable, model.kernel = best.dictionary.block(kept["atoms"])
-        return Choice(tuple(best.densities), None), frozen, None
     some = trials.make(rows)
     some.inducing_variable, some.kernel = best.block
     pursuit = pursue(
@@ -159,9 +138,6 @@ def choose_features(
         dictionary=best.dictionary,
         progress=progress,
     )
-    if path is not None:
-        after = [variable.numpy() for variable in variables]
-        _write(path, header, best, after, pursuit.atoms)
     model.inducing_variable, model.kernel = _block(some)
     return Choice(tuple(best.densities), pursuit), frozen, some
 
@@ -199,10 +175,9 @@ class _Turns:
         subset, trials = self._subset, self._trials
         trials.train(subset, subset_steps)
         densities = [self._density()]
-        first = values()
-        best = _Turn(self.begin(), _block(subset), first, first, densities)
+        best = _Turn(self.begin(), _block(subset), values(), densities)
         for _ in range(max_turns):
-            before, dictionary = values(), self.begin()
+            dictionary = self.begin()
             size = int(subset.inducing_variable.num_inducing)
             pursue(
                 subset,
@@ -218,7 +193,7 @@ class _Turns:
             highest = max(densities)
             densities.append(self._density())
             if densities[-1] > highest - (_NOTABLE_LOSS if len(densities) == 2 else 0):
-                best = _Turn(dictionary, _block(subset), before, values(), densities)
+                best = _Turn(dictionary, _block(subset), values(), densities)
             if densities[-1] < highest + _NOTABLE_RISE:
                 break
         return best
@@ -256,68 +231,5 @@ def _hurts(turns: Sequence[float]) -> bool:
     return len(turns) > 1 and max(turns[1:]) < turns[0] - _NOTABLE_LOSS
 
 
-def _assign(variables: Sequence[tf.Variable], values: Sequence[Array]) -> None:
-    for variable, value in zip(variables, values, strict=True):
-        variable.assign(value)
-
-
 def _block(model: Any) -> Block:
     return model.inducing_variable, model.kernel
-
-
-_KINDS = ("before", "value")
-"""What is kept of parameters: their values before the best turn, and the last ones."""
-
-
-def _header(model: RowsModel, num_inducing: int, rows: tuple[Array, Array]) -> dict[str, Any]:
-    """What features that were chosen belong to."""
-    kinds = (InducingVariables, Kernel)
-    modules = [module for part in _block(model) for module in (part, *part.submodules)]
-    return {
-        "num_inducing": num_inducing,
-        "columns": [matrix.shape[1] for matrix in rows],
-        "kinds": [type(module).__name__ for module in modules if isinstance(module, kinds)],
-        "parameters": [list(parameter.shape) for parameter in model.parameters],
-    }
-
-
-def _write(
-    path: Path, header: Mapping[str, Any], best: _Turn, after: Sequence[Array], atoms: IntArray
-) -> None:
-    """Keep a choice; a file is there completely or not at all."""
-    arrays: dict[str, Any] = {
-        "header": np.array(json.dumps(header)),
-        "turns": np.array(best.densities),
-    }
-    for kind, values in zip(_KINDS, (best.before, after), strict=True):
-        arrays |= {f"{kind}_{k}": value for k, value in enumerate(values)}
-    path.parent.mkdir(parents=True, exist_ok=True)
-    temporary = path.with_suffix(".tmp")
-    with temporary.open("wb") as file:
-        np.savez(file, atoms=atoms, **arrays)
-    temporary.replace(path)
-
-
-def _read(path: Path | None, header: Mapping[str, Any], *, resume: bool) -> dict[str, Any]:
-    """What a run that was interrupted has chosen; empty if there is nothing."""
-    if path is None or not path.exists():
-        return {}
-    if not resume:
-        raise ValueError(
-            f"checkpoint_dir: {path} holds chosen features already; pass resume=True to go on "
-            "from these, or another folder."
-        )
-    try:
-        with np.load(path) as archive:
-            kept = dict(archive)
-        found = json.loads(str(kept["header"]))
-    except (ValueError, KeyError, EOFError, zipfile.BadZipFile):
-        kept, found = {}, {}
-    for name, wanted in header.items():
-        if found.get(name) != wanted:
-            raise ValueError(
-                f"checkpoint_dir: {path} holds no features for this model and these arguments: "
-                f"{name} is {found.get(name)} there, and {wanted} here; remove that file to choose "
-                "features again, or pass another folder."
-            )
-    return kept

@@ -33,7 +33,7 @@ _POOL_ROWS = 2_000
 @dataclass(frozen=True)
 class PursuitRound:
     """
-    One round of :func:`interdomain.training.matching_pursuit`.
+    One round of the choice of features.
 
     :ivar num_inducing: the number M of features after the round.
     :ivar num_candidates: the number of features to choose from; 0 for the model before the first
@@ -49,7 +49,7 @@ class PursuitRound:
 @dataclass(frozen=True, eq=False)
 class Pursuit:
     """
-    What :func:`interdomain.training.matching_pursuit` did.
+    How features were chosen by matching pursuit.
 
     :ivar rounds: the rounds; the first entry is the model before the pursuit.
     :ivar best: the index of the round that the model is at now.
@@ -88,12 +88,46 @@ def pursue(
     progress: bool = True,
 ) -> Pursuit:
     """
-    Do what :func:`interdomain.training.matching_pursuit` documents, for a model of any likelihood.
+    Let the data choose features of an orthogonal dictionary, best first.
+
+    The features of largest prior variance need not be those that explain y. This function starts
+    from the features that the model has, and adds more in rounds. In every round:
+
+    1. The candidates are the features of largest prior variance over the rows, and the neighbours
+       of the model's features: harmonics of one degree more at one coordinate, or waves of one
+       period more in one column. High degrees are reached this way where the data call for them.
+    2. One pass over the rows computes the products of the candidates with the residuals of the
+       model. They give a shortlist of the candidates that would each raise the marginal likelihood
+       most alone. A second pass computes the products of the shortlist with itself and with the
+       model's features. Candidates are then added one by one, always the one that raises the
+       marginal likelihood most given all before, until M has grown by the factor ``growth``.
+    3. A third pass computes the sums of the model with the new features, and the trainable
+       parameters are trained on them: what looks like noise with few features may be explained
+       with more.
+
+    This is orthogonal matching pursuit (Pati et al. 1993) in blocks, in the kernel's geometry. The
+    Gram matrix of all candidates is not needed: a round is O(N C + N M^2) for C candidates.
+
+    If the kernel does not depend on the features, every feature that is added raises the bound,
+    which remains a bound on the same evidence. With :class:`interdomain.kernels.FiniteRank` the
+    prior consists of the features: choosing them changes the model, and few rows can be overfitted.
+    ``least_gain`` and ``fill`` guard against that, and rows held out (:mod:`.choice`).
 
     :param model: a regression model or one with sites, with the methods ``draw``, ``elbo``,
-        ``residuals`` and ``whitened_mean``. Its features and its kernel are replaced; what depends
-        on them has to be up to date whenever it is asked for.
+        ``residuals`` and ``whitened_mean``. Its features, which belong to a dictionary (in a sum
+        some may not, and stay), and its kernel are replaced; what depends on them has to be up to
+        date whenever it is asked for.
+    :param num_inducing: the largest number M of features to end with.
+    :param growth: the factor by which M grows in a round, above 1.
     :param refit: trains the model for a number of steps after each round; None for no training.
+    :param max_candidates: the largest number of candidates by prior variance, and the largest
+        number of neighbours. Neighbours of the features with the largest posterior means come
+        first.
+    :param least_gain: by how many nats a feature has to raise the bound to be added. Among many
+        candidates some fit the noise.
+    :param fill: whether to use what is then left of ``num_inducing`` for the features of largest
+        prior variance. They do not depend on y. A prior that consists of the features needs them:
+        with only the features that fit y best, its predictions are overconfident.
     :param least_share: the pursuit ends after a round that adds fewer than this share of the
         features that it wanted: further rounds would find only a few neighbours of these.
     :param dictionary: the arranged dictionary that the model's features were taken from already;

@@ -4,7 +4,6 @@ from ..choosing import Choice, Pursuit, PursuitRound
 from .by_recipe import fit
 from .collapsed import CollapsedFit, fit_collapsed
 from .progress import Callback, StopFit
-from .pursuit import matching_pursuit
 from .replicas import WorkerLostError
 from .results import FitResult, NonFiniteError
 from .sgpr import SGPRFit, fit_sgpr
@@ -23,5 +22,4 @@ __all__ = [
     "fit",
     "fit_collapsed",
     "fit_sgpr",
-    "matching_pursuit",
 ]

@@ -144,8 +144,8 @@ def fit_collapsed(
     :param max_turns: the largest number of turns of choosing features and training with them.
     :param seed: the seed for drawing the subset.
     :param options: options of SciPy's L-BFGS-B; see :func:`fit`.
-    :param checkpoint_dir: a folder in which chosen features and the state after each pass are kept
-        (the last three).
+    :param checkpoint_dir: a folder in which the state after each pass is kept (the last three).
+        Features are not: a run that is resumed chooses the same again.
     :param resume: continue from what is in ``checkpoint_dir``.
     :param progress: show a progress bar.
     :raises ValueError: for wrong arguments, a model of another class, or targets that the
@@ -194,8 +194,6 @@ def fit_collapsed(
             subset_steps=subset_steps,
             max_turns=max_turns,
             seed=seed,
-            path=folder and folder / "choice.npz",
-            resume=resume,
             progress=progress,
         )
     with frozen(trainable.values()):

@@ -10,10 +10,10 @@ from typing import Any
 
 import gpflow
 
+from .._tracing import operation_by_operation
 from ..choosing import Choice, Trials, choose_features
 from ..models import StructuredSGPR
 from .loop import fit, fit_quietly
-from .pursuit import refit
 from .recipes import check_recipe
 from .results import FitResult
 
@@ -69,7 +69,7 @@ def fit_sgpr(
 
     **With** ``num_inducing`` the data choose the features too, among harmonics or waves of a box.
     Give the model only a few features to start with, such as all harmonics of degrees 0 to 2.
-    Step 1 then continues in turns: :func:`matching_pursuit` chooses a few features, and all
+    Step 1 then continues in turns: matching pursuit chooses a few features, and all
     parameters are trained with them, until the log density of held-out rows stops rising. After
     step 2, the final features are chosen with these input scales, on up to 20,000 rows. If the
     turns have shown that there are too few rows to choose by, the features of largest prior
@@ -107,7 +107,8 @@ def fit_sgpr(
     :param max_turns: the largest number of turns of choosing features and training with them.
     :param steps: the largest number of L-BFGS iterations on the statistics.
     :param seed: the seed for drawing the subset.
-    :param checkpoint_dir: a folder for the checkpoints of both fits and for chosen features.
+    :param checkpoint_dir: a folder for the checkpoints of both fits. Chosen features are not kept:
+        a run that is resumed chooses the same again.
     :param resume: continue from what is in ``checkpoint_dir``.
     :param progress: show progress bars.
     :raises ValueError: for wrong arguments, a model of another class, or one without its rows while
@@ -134,6 +135,10 @@ def fit_sgpr(
         def train(some: StructuredSGPR, number: int) -> None:
             fit_quietly(some, steps=number, progress=progress)
 
+        def refit(some: StructuredSGPR, number: int) -> None:
+            with operation_by_operation():  # its features will soon be others
+                fit_quietly(some, steps=number)
+
         choice, frozen, _ = choose_features(
             model,
             int(num_inducing),
@@ -142,8 +147,6 @@ def fit_sgpr(
             subset_steps=subset_steps,
             max_turns=max_turns,
             seed=seed,
-            path=folder and folder / "choice.npz",
-            resume=resume,
             progress=progress,
         )
     elif trainable:
