@@ -152,8 +152,8 @@ with strategy.scope():
     fitted = svgp()
 try:
     found = killed_or_resumed(fitted)
-except idm.training.WorkerLostError as error:
-    print(json.dumps({"error": type(error).__name__, "message": str(error)}))
+except (tf.errors.UnavailableError, tf.errors.AbortedError, tf.errors.CancelledError) as error:
+    print(json.dumps({"lost": str(error)}))
     sys.stdout.flush()
     os._exit(0)  # TensorFlow's own end would wait for the other worker
 blocks_on_devices()

@@ -4,7 +4,6 @@ from ..choosing import Choice, Pursuit, PursuitRound
 from .by_recipe import fit
 from .collapsed import CollapsedFit, fit_collapsed
 from .progress import Callback, StopFit
-from .replicas import WorkerLostError
 from .results import FitResult, NonFiniteError
 from .sgpr import SGPRFit, fit_sgpr
 
@@ -18,7 +17,6 @@ __all__ = [
     "PursuitRound",
     "SGPRFit",
     "StopFit",
-    "WorkerLostError",
     "fit",
     "fit_collapsed",
     "fit_sgpr",

@@ -157,7 +157,8 @@ def fit(
         wrongly; and a ``checkpoint_dir`` that holds a checkpoint of another fit, or none that can
         be read, or that is a file.
     :raises OSError: when a checkpoint cannot be written; the last good one is unchanged.
-    :raises WorkerLostError: when another worker of the strategy ends or cannot be reached.
+    :raises tf.errors.OpError: when another worker of the strategy ends or cannot be reached.
+        TensorFlow's error names it; start all workers again, with ``resume=True``.
     :raises NonFiniteError: when the loss, a gradient or an updated parameter is NaN or infinite.
         The model returns to parameters that had a finite loss: those of the last multiple of
         ``every``. The last good checkpoint is unchanged, and the error names both. A line search of
@@ -213,40 +214,39 @@ def fit(
         ended=ended,
         **method.stored,
     )
-    with replicas.losses_named(checkpoints):
-        replicas.start(checkpoints)
-        first_step = checkpoints.step
-        run = Run(
-            model,
-            method.variables,
-            checkpoints,
-            replicas,
-            steps=steps,
-            exact=batches.exact,
-            progress=progress,
-            started=started,
-            callbacks=callbacks,
-            every=every,
-            max_seconds=max_seconds,
-        )
-        reason: Any = ended.numpy().decode() or "steps"
-        ending = Ending(reason, "the checkpoint is of a fit that had ended")
-        try:
-            if reason == "steps" and first_step < steps:
-                ending = method.train(run)
-                if ending.reason in ("converged", "stalled"):
-                    ended.assign(ending.reason)
-                    checkpoints.save(run.step)
-            run.evaluate()
-        except NumericalBreakdown as error:
-            run.restore()
-            rows = batches.arrays
-            cause = None if rows is None else failing_likelihood(model, *rows)
-            where = run.step + 1, run.kept_step, checkpoints.latest
-            raise NonFiniteError(str(error), *where, cause) from error
-        finally:
-            run.close()
-        replicas.mean([0.0])  # all wait until the chief has written its checkpoint
+    replicas.start(checkpoints)
+    first_step = checkpoints.step
+    run = Run(
+        model,
+        method.variables,
+        checkpoints,
+        replicas,
+        steps=steps,
+        exact=batches.exact,
+        progress=progress,
+        started=started,
+        callbacks=callbacks,
+        every=every,
+        max_seconds=max_seconds,
+    )
+    reason: Any = ended.numpy().decode() or "steps"
+    ending = Ending(reason, "the checkpoint is of a fit that had ended")
+    try:
+        if reason == "steps" and first_step < steps:
+            ending = method.train(run)
+            if ending.reason in ("converged", "stalled"):
+                ended.assign(ending.reason)
+                checkpoints.save(run.step)
+        run.evaluate()
+    except NumericalBreakdown as error:
+        run.restore()
+        rows = batches.arrays
+        cause = None if rows is None else failing_likelihood(model, *rows)
+        where = run.step + 1, run.kept_step, checkpoints.latest
+        raise NonFiniteError(str(error), *where, cause) from error
+    finally:
+        run.close()
+    replicas.mean([0.0])  # all wait until the chief has written its checkpoint
     warn_of_fit(model, None if batches.arrays is None else batches.arrays[0])
     return FitResult(
         steps=run.step,

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
 import numpy as np
@@ -15,25 +15,6 @@ from ..sphere._typing import Array
 from .batches import Batches
 from .checkpoints import Checkpoints
 from .losses import Loss
-
-_LOST = (tf.errors.UnavailableError, tf.errors.AbortedError, tf.errors.CancelledError)
-
-
-class WorkerLostError(RuntimeError):
-    """The error when another process of the strategy has ended, or cannot be reached.
-
-    :ivar checkpoint: the checkpoint from which to continue; None if nothing was saved.
-    """
-
-    def __init__(self, reason: str, checkpoint: str | None) -> None:
-        super().__init__(reason, checkpoint)
-        self.reason, self.checkpoint = reason, checkpoint
-
-    def __str__(self) -> str:
-        remedy = f"with resume=True: they go on from {self.checkpoint}"
-        if self.checkpoint is None:
-            remedy = "from the beginning: nothing was kept"
-        return f"the fit lost another worker ({self.reason}). Start all workers again {remedy}."
 
 
 class Replicas:
@@ -134,22 +115,6 @@ class Replicas:
 
         found = compiled(lambda given: strategy.run(of_replica, (given,)))(tf.constant(own))
         return np.asarray(strategy.experimental_local_results(found)[0])
-
-    @contextmanager
-    def losses_named(self, checkpoints: Checkpoints) -> Iterator[None]:
-        """
-        Name the worker that was lost.
-
-        :raises WorkerLostError: in place of what TensorFlow raises when a worker is lost.
-        """
-        try:
-            yield
-        except _LOST as error:
-            if self.alone:
-                raise
-            told = [line for line in str(error).splitlines() if "task" in line]
-            reason = told[0].strip() if told else type(error).__name__
-            raise WorkerLostError(reason, checkpoints.latest) from error
 
     def batch(self, batches: Batches, step: int) -> tuple[Any, ...]:
         """The part of a step's batch for each replica of this process: every R-th row of arrays;
