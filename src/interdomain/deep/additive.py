@@ -5,20 +5,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-import gpflow
 from gpflow.base import TensorType
 from gpflow.inducing_variables import InducingVariables
 from gpflow.kernels import Kernel
 from gpflow.mean_functions import MeanFunction
-from gpflow.posteriors import PrecomputeCacheType
 
-from ..models.initial_q import variational_blocks
-from ..posteriors import AdditivePosterior
-from ..posteriors.groups import BlockGroup, additive_groups
-from .layer import Layer, Pair
+from ..models.initial_q import WithBlocksOfQ
+from .layer import Layer
 
 
-class AdditiveLayer(Layer):
+class AdditiveLayer(WithBlocksOfQ, Layer):
     """A layer with ``f = sum_t f_t`` and a mean-field ``q(u) = prod_t q_t(u_t)``.
 
     It is to :class:`StructuredLayer` what :class:`interdomain.models.AdditiveSVGP` is to an SVGP:
@@ -53,41 +49,4 @@ class AdditiveLayer(Layer):
         **options: Any,
     ) -> None:
         super().__init__(kernel, inducing_variable, num_data, mean_function, **options)
-        means, roots = variational_blocks(
-            kernel,
-            inducing_variable,
-            self.num_latent_gps,
-            q_diag=q_diag,
-            q_mu=q_mu,
-            q_sqrt=q_sqrt,
-            allow_large=allow_large,
-        )
-        self.q_mu: list[gpflow.Parameter] = means  # type: ignore[assignment]
-        self.q_sqrt: list[gpflow.Parameter] = roots  # type: ignore[assignment]
-
-    @property
-    def num_blocks(self) -> int:
-        """The number of blocks."""
-        return len(self.q_mu)
-
-    @property
-    def variational_parameters(self) -> list[Pair]:
-        return list(zip(self.q_mu, self.q_sqrt, strict=True))
-
-    def _groups(self) -> Sequence[BlockGroup]:
-        return additive_groups(
-            self.inducing_variable, self.kernel, self.variational_parameters, whiten=self.whiten
-        )
-
-    def posterior(
-        self, precompute_cache: PrecomputeCacheType | str | None = PrecomputeCacheType.TENSOR
-    ) -> AdditivePosterior:
-        return AdditivePosterior(
-            self.kernel,
-            self.inducing_variable,
-            self.q_mu,
-            self.q_sqrt,
-            whiten=self.whiten,
-            mean_function=self.mean_function,
-            precompute_cache=precompute_cache,
-        )
+        self._make_q(q_diag=q_diag, q_mu=q_mu, q_sqrt=q_sqrt, allow_large=allow_large)

@@ -119,8 +119,9 @@ class ConvolutionalLayer(Layer):
     def variational_parameters(self) -> list[Pair]:
         return self.patch_layer.variational_parameters
 
+    @property
     def _groups(self) -> Sequence[Group]:
-        return self.patch_layer._groups()
+        return self.patch_layer._groups
 
     def posterior(
         self, precompute_cache: PrecomputeCacheType | str | None = PrecomputeCacheType.TENSOR

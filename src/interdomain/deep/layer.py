@@ -142,6 +142,7 @@ class Layer(GPLayer, abc.ABC):
     def variational_parameters(self) -> list[Pair]:
         """The pairs (q_mu, q_sqrt), as ``NaturalGradient.minimize`` of GPflow takes them."""
 
+    @property
     @abc.abstractmethod
     def _groups(self) -> Sequence[Group]:
         """The latent GPs with their inducing variables and their q."""
@@ -182,13 +183,13 @@ class Layer(GPLayer, abc.ABC):
     @unconverted
     def prior_kl(self) -> tf.Tensor:
         """The KL divergence of all q's; nothing is factorised if they are whitened."""
-        return tf.add_n([group.kl() for group in self._groups()])
+        return tf.add_n([group.kl() for group in self._groups])
 
     @unconverted
     def marginals_and_kl(self, inputs: TensorType) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
         """Mean and variance of the outputs, ``[N, P]`` each, at inputs ``[N, D]``, and the KL
         divergence of all q's, with a single factorisation of each Kuu."""
-        mean, variance, kl = marginals_and_kl(self._groups(), inputs)
+        mean, variance, kl = marginals_and_kl(self._groups, inputs)
         mean, variance = outputs_of(
             self.kernel, mean, variance, full_cov=False, full_output_cov=False
         )

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any, Literal
 
 from gpflow.base import TensorType
@@ -12,7 +11,6 @@ from gpflow.mean_functions import MeanFunction
 
 from ..models.initial_q import WithOrthogonalQ
 from ..models.one_pass import validate_inducing_variable
-from ..posteriors.orthogonal_terms import OrthogonalGroup, orthogonal_groups
 from .layer import Layer
 
 
@@ -77,6 +75,3 @@ class OrthogonalLayer(WithOrthogonalQ, Layer):
         if known is None and hasattr(self, "orthogonal_inducing_variable"):
             return self._input_dim_of(self.orthogonal_inducing_variable)
         return known
-
-    def _groups(self) -> Sequence[OrthogonalGroup]:
-        return orthogonal_groups(self._pair, self.kernel, self._q, whiten=self.whiten)

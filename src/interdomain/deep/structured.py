@@ -95,6 +95,7 @@ class StructuredLayer(Layer):
     def variational_parameters(self) -> list[Pair]:
         return [(self.q_mu, self.q_sqrt)]
 
+    @property
     def _groups(self) -> Sequence[BlockGroup]:
         q = (self.q_mu, self.q_sqrt)
         return joint_groups(self.inducing_variable, self.kernel, q, whiten=self.whiten)

@@ -5,29 +5,19 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Literal
 
-import gpflow
-import tensorflow as tf
-from check_shapes import inherit_check_shapes
 from gpflow.base import TensorType
 from gpflow.inducing_variables import InducingVariables
 from gpflow.kernels import Kernel
 from gpflow.likelihoods import Likelihood
 from gpflow.mean_functions import MeanFunction
-from gpflow.posteriors import PrecomputeCacheType
 
-from .._tracing import unconverted
 from ..covariances.latents import latent_gps
 from ..devices import move_parameters, resolve_devices
-from ..kernels import DecomposedKernel
-from ..posteriors.groups import BlockGroup, additive_groups, marginals_and_kl
-from ..posteriors.several_q import AdditivePosterior
-from .initial_q import blocks_of_latents, variational_blocks
+from .initial_q import WithBlocksOfQ, blocks_of_latents
 from .one_pass import OnePassSVGP
 
-_NO_CACHE = (None, "nocache", PrecomputeCacheType.NOCACHE)
 
-
-class AdditiveSVGP(OnePassSVGP):
+class AdditiveSVGP(WithBlocksOfQ, OnePassSVGP):
     """SVGP for ``f = sum_t f_t`` with a mean-field ``q(u) = prod_t q_t(u_t)``.
 
     The f_t are the summands of the kernel, independent a priori, and each has its own block of
@@ -95,79 +85,14 @@ class AdditiveSVGP(OnePassSVGP):
             num_data=num_data,
         )
         placed = resolve_devices(devices)
-        self._devices = placed
         if placed is not None:
             for latents in latent_gps(kernel, inducing_variable):
                 move_parameters(inducing_variable, blocks_of_latents(latents), placed)
-        means, roots = variational_blocks(
-            kernel,
-            inducing_variable,
-            self.num_latent_gps,
-            q_diag=q_diag,
-            q_mu=q_mu,
-            q_sqrt=q_sqrt,
-            allow_large=allow_large,
-            devices=placed,
+        self._make_q(
+            q_diag=q_diag, q_mu=q_mu, q_sqrt=q_sqrt, allow_large=allow_large, devices=placed
         )
-        self.q_mu: list[gpflow.Parameter] = means  # type: ignore[assignment]
-        self.q_sqrt: list[gpflow.Parameter] = roots  # type: ignore[assignment]
 
     @property
     def devices(self) -> tuple[str, ...] | None:
         """The devices as TensorFlow names them; None if the blocks are not placed."""
         return self._devices
-
-    @property
-    def num_blocks(self) -> int:
-        """The number of blocks."""
-        return len(self.q_mu)
-
-    @property
-    def variational_parameters(self) -> list[tuple[gpflow.Parameter, gpflow.Parameter]]:
-        return list(zip(self.q_mu, self.q_sqrt, strict=True))
-
-    @inherit_check_shapes
-    @unconverted
-    def prior_kl(self) -> tf.Tensor:
-        return tf.add_n([group.kl() for group in self._groups])
-
-    @unconverted
-    def marginals_and_kl(self, X: TensorType) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
-        return marginals_and_kl(self._groups, X)
-
-    @property
-    def _groups(self) -> list[BlockGroup]:
-        return additive_groups(
-            self.inducing_variable,
-            self.kernel,
-            self.variational_parameters,
-            whiten=self.whiten,
-            devices=self._devices,
-        )
-
-    @unconverted
-    def posterior(
-        self,
-        precompute_cache: PrecomputeCacheType | str | None = PrecomputeCacheType.TENSOR,
-    ) -> AdditivePosterior:
-        """The posterior, for repeated predictions; caches as in GPflow.
-
-        If a cache is computed (outside of compiled functions), decomposed kernels are validated
-        first.
-
-        :raises ValueError: If training has made a harmonic kernel lose its invariance.
-        """
-        if precompute_cache not in _NO_CACHE and tf.executing_eagerly():
-            for module in (self.kernel, *self.kernel.submodules):
-                if isinstance(module, DecomposedKernel):
-                    module.validate()
-        return AdditivePosterior(
-            self.kernel,
-            self.inducing_variable,
-            self.q_mu,
-            self.q_sqrt,
-            whiten=self.whiten,
-            mean_function=self.mean_function,
-            precompute_cache=precompute_cache,
-            devices=self._devices,
-        )

@@ -18,11 +18,20 @@ from .._arguments import check_size, choice, finite_array, items, warn
 from .._tracing import unconverted
 from ..covariances.latents import LatentGPs, latent_gps
 from ..covariances.pairs import flat_blocks
-from ..posteriors import OrthogonalPosterior
-from ..posteriors.orthogonal_terms import OrthogonalPair, OrthogonalQ, residual_shares
+from ..kernels import DecomposedKernel
+from ..posteriors import AdditivePosterior, OrthogonalPosterior
+from ..posteriors.groups import BlockGroup, additive_groups
+from ..posteriors.orthogonal_terms import (
+    OrthogonalGroup,
+    OrthogonalPair,
+    OrthogonalQ,
+    orthogonal_groups,
+    residual_shares,
+)
 from ..sphere._typing import Array
 
 _RANKS = (0, 1, 2, 3)
+_NO_CACHE = (None, "nocache", PrecomputeCacheType.NOCACHE)
 
 
 def variational_pair(
@@ -64,58 +73,114 @@ def _checked(name: str, count: str, given: TensorType | None, default: Array) ->
     return value.astype(gpflow.default_float())
 
 
-def variational_blocks(
-    kernel: Kernel,
-    inducing_variable: InducingVariables,
-    num_latent_gps: int,
-    *,
-    q_diag: bool,
-    q_mu: Sequence[TensorType] | None,
-    q_sqrt: Sequence[TensorType] | None,
-    allow_large: bool,
-    devices: Sequence[str] | None = None,
-) -> tuple[list[gpflow.Parameter], list[gpflow.Parameter]]:
-    """The parameters of a mean-field q: those of each block of inducing variables.
-
-    :param devices: Where they are made, in turn.
-    :raises ValueError: If there is not one given value for each block, or one has another shape, or
-        some latent GPs have more blocks than others.
-    """
-    blocks = [blocks_of_latents(latents) for latents in latent_gps(kernel, inducing_variable)]
-    numbers = [len(of_latents) for of_latents in blocks]
-    if len(set(numbers)) > 1:
-        raise ValueError(
-            f"inducing_variable must have as many blocks for each latent GP, found {numbers}; pass "
-            "kernels with the same number of summands."
-        )
-    # Of the largest, where latent GPs differ.
-    sizes = [max(int(block.num_inducing) for block in alike) for alike in zip(*blocks, strict=True)]
-    rule = f"one entry per block, {len(sizes)}"
-    for name, given in (("q_mu", q_mu), ("q_sqrt", q_sqrt)):
-        count = len(sizes) if given is None else len(items(name, given, f"a list of {rule}"))
-        if count != len(sizes):
-            raise ValueError(f"{name} must have {rule}, found {count}.")
-    means, roots = [], []
-    for t, size in enumerate(sizes):
-        with tf.device(devices[t % len(devices)] if devices else None):
-            mean, root = variational_pair(
-                f"[{t}]",
-                f"block {t}",
-                size,
-                num_latent_gps,
-                q_diag=q_diag,
-                q_mu=None if q_mu is None else q_mu[t],
-                q_sqrt=None if q_sqrt is None else q_sqrt[t],
-                allow_large=allow_large,
-            )
-        means.append(mean)
-        roots.append(root)
-    return means, roots
-
-
 def blocks_of_latents(latents: LatentGPs) -> list[InducingVariables]:
     """The blocks of inducing variables of some latent GPs."""
     return [block for block, _ in flat_blocks(latents.inducing_variables[0], latents.kernel)]
+
+
+class WithBlocksOfQ:
+    """What a model and a layer of a sum have in common: a q for each block of inducing variables,
+    and the posterior that they make."""
+
+    kernel: Kernel
+    inducing_variable: InducingVariables
+    mean_function: MeanFunction
+    num_latent_gps: int
+    whiten: bool
+    q_mu: list[gpflow.Parameter]
+    q_sqrt: list[gpflow.Parameter]
+    _devices: tuple[str, ...] | None
+
+    def _make_q(
+        self,
+        *,
+        q_diag: bool,
+        q_mu: Sequence[TensorType] | None,
+        q_sqrt: Sequence[TensorType] | None,
+        allow_large: bool,
+        devices: tuple[str, ...] | None = None,
+    ) -> None:
+        """Make all q's, once there are the inducing variables.
+
+        :param devices: Where they are made, in turn.
+        :raises ValueError: If there is not one given value for each block, or one has another
+            shape, or some latent GPs have more blocks than others.
+        """
+        groups = latent_gps(self.kernel, self.inducing_variable)
+        blocks = [blocks_of_latents(latents) for latents in groups]
+        numbers = [len(of_latents) for of_latents in blocks]
+        if len(set(numbers)) > 1:
+            raise ValueError(
+                f"inducing_variable must have as many blocks for each latent GP, found {numbers}; "
+                "pass kernels with the same number of summands."
+            )
+        rule = f"one entry per block, {numbers[0]}"
+        for name, given in (("q_mu", q_mu), ("q_sqrt", q_sqrt)):
+            if given is not None and len(items(name, given, f"a list of {rule}")) != numbers[0]:
+                raise ValueError(f"{name} must have {rule}, found {len(given)}.")
+        pairs = []
+        for t, alike in enumerate(zip(*blocks, strict=True)):
+            with tf.device(devices[t % len(devices)] if devices else None):
+                pair = variational_pair(
+                    f"[{t}]",
+                    f"block {t}",
+                    max(int(block.num_inducing) for block in alike),  # where latent GPs differ
+                    self.num_latent_gps,
+                    q_diag=q_diag,
+                    q_mu=None if q_mu is None else q_mu[t],
+                    q_sqrt=None if q_sqrt is None else q_sqrt[t],
+                    allow_large=allow_large,
+                )
+            pairs.append(pair)
+        self.q_mu, self.q_sqrt = map(list, zip(*pairs, strict=True))
+        self._devices = devices
+
+    @property
+    def num_blocks(self) -> int:
+        """The number of blocks."""
+        return len(self.q_mu)
+
+    @property
+    def variational_parameters(self) -> list[tuple[gpflow.Parameter, gpflow.Parameter]]:
+        """The pairs (q_mu, q_sqrt) of the blocks, as ``NaturalGradient.minimize`` takes them."""
+        return list(zip(self.q_mu, self.q_sqrt, strict=True))
+
+    @property
+    def _groups(self) -> Sequence[BlockGroup]:
+        return additive_groups(
+            self.inducing_variable,
+            self.kernel,
+            self.variational_parameters,
+            whiten=self.whiten,
+            devices=self._devices,
+        )
+
+    @unconverted
+    def posterior(
+        self,
+        precompute_cache: PrecomputeCacheType | str | None = PrecomputeCacheType.TENSOR,
+    ) -> AdditivePosterior:
+        """The posterior, for repeated predictions; caches as in GPflow.
+
+        If a cache is computed (outside of compiled functions), decomposed kernels are validated
+        first.
+
+        :raises ValueError: If training has made a harmonic kernel lose its invariance.
+        """
+        if precompute_cache not in _NO_CACHE and tf.executing_eagerly():
+            for module in (self.kernel, *self.kernel.submodules):
+                if isinstance(module, DecomposedKernel):
+                    module.validate()
+        return AdditivePosterior(
+            self.kernel,
+            self.inducing_variable,
+            self.q_mu,
+            self.q_sqrt,
+            whiten=self.whiten,
+            mean_function=self.mean_function,
+            precompute_cache=precompute_cache,
+            devices=self._devices,
+        )
 
 
 class WithOrthogonalQ:
@@ -196,6 +261,10 @@ class WithOrthogonalQ:
     @property
     def _q(self) -> OrthogonalQ:
         return OrthogonalQ(self.q_mu, self.q_sqrt, self.q_mu_orthogonal, self.q_sqrt_orthogonal)
+
+    @property
+    def _groups(self) -> Sequence[OrthogonalGroup]:
+        return orthogonal_groups(self._pair, self.kernel, self._q, whiten=self.whiten)
 
     @unconverted
     def posterior(

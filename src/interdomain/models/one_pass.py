@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import abc
+from collections.abc import Sequence
 
 import gpflow
 import tensorflow as tf
@@ -14,15 +15,16 @@ from gpflow.likelihoods import Likelihood
 from gpflow.mean_functions import MeanFunction
 
 from .._arguments import instance, integer
+from .._tracing import unconverted
 from ..covariances.latents import latent_gps
-from ..posteriors.groups import outputs_of
+from ..posteriors.groups import Group, marginals_and_kl, outputs_of
 
 
 class OnePassSVGP(gpflow.models.SVGP, abc.ABC):
     """A sparse variational GP with several q's, whose bound takes one factorisation of each Kuu.
 
-    A subclass makes its q's in its constructor, and implements :meth:`marginals_and_kl`,
-    ``prior_kl`` and ``posterior``.
+    A subclass makes its q's in its constructor, and implements ``_groups``,
+    :attr:`variational_parameters` and ``posterior``.
     """
 
     def __init__(
@@ -53,9 +55,20 @@ class OnePassSVGP(gpflow.models.SVGP, abc.ABC):
     def variational_parameters(self) -> list[tuple[gpflow.Parameter, gpflow.Parameter]]:
         """The pairs (q_mu, q_sqrt), in the form that ``NaturalGradient.minimize`` takes."""
 
+    @property
     @abc.abstractmethod
+    def _groups(self) -> Sequence[Group]:
+        """The latent GPs with their inducing variables and their q."""
+
+    @inherit_check_shapes
+    @unconverted
+    def prior_kl(self) -> tf.Tensor:
+        return tf.add_n([group.kl() for group in self._groups])
+
+    @unconverted
     def marginals_and_kl(self, X: TensorType) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
         """Mean and variance of the latent GPs at X, ``[N, L]``, and the KL divergence of all q."""
+        return marginals_and_kl(self._groups, X)
 
     @inherit_check_shapes
     def elbo(self, data: RegressionData) -> tf.Tensor:

@@ -4,17 +4,12 @@ from __future__ import annotations
 
 from typing import Literal
 
-import tensorflow as tf
-from check_shapes import inherit_check_shapes
 from gpflow.base import TensorType
 from gpflow.inducing_variables import InducingVariables
 from gpflow.kernels import Kernel
 from gpflow.likelihoods import Likelihood
 from gpflow.mean_functions import MeanFunction
 
-from .._tracing import unconverted
-from ..posteriors.groups import marginals_and_kl
-from ..posteriors.orthogonal_terms import OrthogonalGroup, orthogonal_groups
 from .initial_q import WithOrthogonalQ
 from .one_pass import OnePassSVGP, validate_inducing_variable
 
@@ -103,16 +98,3 @@ class OrthogonalSVGP(WithOrthogonalQ, OnePassSVGP):
             q_sqrt_orthogonal=q_sqrt_orthogonal,
             allow_large=allow_large,
         )
-
-    @unconverted
-    def marginals_and_kl(self, X: TensorType) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
-        return marginals_and_kl(self._groups, X)
-
-    @inherit_check_shapes
-    @unconverted
-    def prior_kl(self) -> tf.Tensor:
-        return tf.add_n([group.kl() for group in self._groups])
-
-    @property
-    def _groups(self) -> list[OrthogonalGroup]:
-        return orthogonal_groups(self._pair, self.kernel, self._q, whiten=self.whiten)
