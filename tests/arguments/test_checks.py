@@ -5,10 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+import gpflow
 import numpy as np
 import pytest
 import tensorflow as tf
+from gpflow.inducing_variables import InducingPoints
+from gpflow.kernels import Matern32
 
+from interdomain import _arguments, diagnostics, inducing_variables, kernels, models, sphere
 from interdomain import _arguments as checks
 
 NOTHING = object()
@@ -162,3 +166,124 @@ def test_limits_of_sizes() -> None:
     with pytest.raises(ValueError, match="covariances of .* features with 1,000 rows would take 4"):
         checks.check_num_inducing("n", limit // rows + 10_000, "features", allow_large=False)
     checks.check_num_inducing("n", limit // rows, "features", allow_large=False)
+
+
+# Sizes are checked before anything is built; the message says the cost, `allow_large` lifts it.
+
+HUGE = 10**9
+
+
+def additive(**arguments: Any) -> models.AdditiveSVGP:
+    kernel, points = gpflow.kernels.Matern32(), InducingPoints(np.zeros((200, 1)))
+    return models.AdditiveSVGP(kernel, gpflow.likelihoods.Gaussian(), points, **arguments)
+
+
+LIMITS: dict[str, tuple[Callable[[], Any], str]] = {
+    "harmonics": (
+        lambda: inducing_variables.SphericalHarmonics.for_kernel(kernels.ArcCosine(), 20, 12),
+        r"^input_dim=20, max_degree=12: .* 225,792,861 harmonics .* 1.68e\+03 GiB.*allow_la",
+    ),
+    "degrees": (
+        lambda: inducing_variables.SphericalHarmonics(3, range(HUGE)),
+        r"max_degree: the quadrature for 1,000,000,000 degrees would take 7.45e\+09 GiB",
+    ),
+    "frequencies": (
+        lambda: inducing_variables.IntervalFourierFeatures(0, 1, HUGE),
+        r"num_frequencies: .* 2,000,000,001 features with 1,000 rows would take 1.49e\+04 GiB",
+    ),
+    "units": (
+        lambda: inducing_variables.ActivationFeatures.random(2, HUGE, "relu", 3),
+        "num_inducing, input_dim: 1,000,000,000 units over 2 columns would take .* GiB",
+    ),
+    "components": (
+        lambda: inducing_variables.HarmonicInducingPoints(np.zeros((3, 1)), HUGE),
+        "num_components: .* 3,000,000,000 points .* GiB",
+    ),
+    "latent GPs": (
+        lambda: additive(num_latent_gps=HUGE),
+        r"num_latent_gps: q_sqrt\[0\] of 1,000,000,000 latent GPs and 200 .* GiB",
+    ),
+    "layers": (
+        lambda: kernels.ArcCosine(1, HUGE),
+        "depth must be at most .* found 1,000,000,000 layers.*allow_large",
+    ),
+    "a spectrum": (
+        lambda: diagnostics.spectrum(kernels.ArcCosine(), "relu", 3, HUGE),
+        "max_degree: .* GiB",
+    ),
+    "number of harmonics": (
+        lambda: sphere.num_harmonics(HUGE, HUGE),
+        "degree: .*too many digits",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", LIMITS)
+def test_the_cost_is_told_before_anything_is_built(name: str) -> None:
+    """None of them would fit into the memory of a machine."""
+    build, message = LIMITS[name]
+    with pytest.raises(ValueError, match=message):
+        build()
+
+
+def test_a_keyword_lifts_the_limit(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(_arguments, "MAX_GIB", 1e-5)
+    kernel = kernels.ArcCosine()
+    box = kernels.Periodized(gpflow.kernels.Matern32(), 0.0, 1.0)
+    for build in (
+        lambda **a: inducing_variables.SphericalHarmonics(3, [0, 1], **a),
+        lambda **a: inducing_variables.SphericalHarmonics.for_kernel(kernel, 2, 3, **a),
+        lambda **a: inducing_variables.IntervalFourierFeatures(0, 1, 3, **a),
+        lambda **a: inducing_variables.PeriodicFourierFeatures(0, 1, [[0], [1]], **a),
+        lambda **a: inducing_variables.PeriodicFourierFeatures.for_kernel(box, 3, **a),
+        lambda **a: inducing_variables.ActivationFeatures.random(2, 3, "relu", 3, **a),
+        lambda **a: inducing_variables.HarmonicInducingPoints(np.zeros((3, 1)), 2, **a),
+        additive,
+    ):
+        with pytest.raises(ValueError, match="allow_large=True"):
+            build()
+        build(allow_large=True)
+
+
+# Constructors name the argument that cannot be right, the value found, and what to pass. All wrong
+# values of a kind are refused by the check of that kind (test_checks.py); what belongs to one
+# family is tested with it. Here is what constructors of several families take.
+
+X = np.random.default_rng(0).normal(size=(20, 2))
+WRONG: list[tuple[Callable[[], Any], str]] = [
+    (lambda: kernels.ArcCosine(depth=1.5), "depth must be an integer.*found 1.5"),
+    (
+        lambda: kernels.Periodized(Matern32(), 0.0, np.nan),
+        "upper must be finite, found nan; pass",
+    ),
+    (
+        lambda: inducing_variables.ActivationFeatures.random(2, 0, "relu", 3),
+        "num_inducing must be an integer of 1 or more, found 0",
+    ),
+    (lambda: inducing_variables.HarmonicInducingPoints(X + np.inf, 2), "Z must be finite"),
+    (
+        lambda: inducing_variables.OrbitInducingPoints(X[:, 0]),
+        r"Z must be .*found shape \(20,\)",
+    ),
+    (
+        lambda: inducing_variables.IntervalFourierFeatures("a", 1.0, 3),
+        "lower must be a number",
+    ),
+    (
+        lambda: models.AdditiveSVGP(Matern32(), 0.1, InducingPoints(X)),
+        "likelihood must be a GPflow likelihood, found float",
+    ),
+    (
+        lambda: models.StructuredSGPR(
+            (X, X[:, :1]), Matern32(), InducingPoints(X[:3]), noise_variance=-1.0
+        ),
+        "noise_variance must be above 1e-06, found -1.0",
+    ),
+    (lambda: sphere.CustomActivation(float), "function must be .*found a class"),
+]
+
+
+def test_wrong_arguments_are_named() -> None:
+    for make, message in WRONG:
+        with pytest.raises(ValueError, match=message):
+            make()

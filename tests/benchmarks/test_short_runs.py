@@ -3,18 +3,25 @@ and take turns; a training with looks on data from a file."""
 
 from __future__ import annotations
 
+import ast
+import importlib.util
 import json
+from collections.abc import Iterator
+from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
 
+import gpflow
 import numpy as np
 import pytest
 
+import benchmarks
 from benchmarks import conv_covariances, image_patches, terrain
+from benchmarks.__main__ import BENCHMARKS
 from benchmarks._lib.child import function_named, target_of
+from benchmarks._lib.results import RESULTS_FOLDER, ResultFile
 from benchmarks._lib.runner import Benchmark
-
-pytestmark = pytest.mark.slow
+from benchmarks.vff_additive import models
 
 
 def short_run(benchmark: Benchmark, folder: Path, *options: str) -> list[Any]:
@@ -24,6 +31,7 @@ def short_run(benchmark: Benchmark, folder: Path, *options: str) -> list[Any]:
     return [json.loads(line) for line in lines]
 
 
+@pytest.mark.slow
 def test_a_model_in_a_process_of_its_own(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -35,6 +43,7 @@ def test_a_model_in_a_process_of_its_own(
     assert (tmp_path / "terrain.png").stat().st_size > 5_000
 
 
+@pytest.mark.slow
 def test_sides_take_turns_and_agree(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -48,6 +57,7 @@ def test_sides_take_turns_and_agree(
     assert "K_diag" in capsys.readouterr().out
 
 
+@pytest.mark.slow
 def test_a_training_with_looks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Digits of nine by nine pixels whose class is where they are bright. The model is trained in
     this process; arguments and results go through JSON as where there is another."""
@@ -69,3 +79,117 @@ def test_a_training_with_looks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
     assert trace[-1]["seconds"] >= 1.0 and np.isfinite(trace[-1]["nll"])
     assert all(np.isfinite(one["bound"]) for one in trace)
     assert (tmp_path / "image_patches.png").stat().st_size > 5_000
+
+
+# Where the benchmarks' files may import from, and that every command has the name it states.
+
+FOLDER = Path(benchmarks.__file__).parent
+
+
+def imported(path: Path) -> Iterator[str]:
+    """The second part of each `benchmarks.<part>` that a file imports, functions included."""
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.ImportFrom):
+            parts = (node.module or "").split(".")
+            if parts[0] == "benchmarks":
+                yield from parts[1:2] or [alias.name for alias in node.names]
+
+
+def test_a_question_imports_helpers_and_its_own_files_only() -> None:
+    for path in FOLDER.rglob("*.py"):
+        part = path.relative_to(FOLDER).parts[0]
+        if part != "__main__.py":
+            foreign = set(imported(path)) - {"_lib", part.removesuffix(".py")}
+            assert not foreign, f"{path.relative_to(FOLDER)} imports {sorted(foreign)}"
+
+
+def test_every_benchmark_is_a_command() -> None:
+    for name in BENCHMARKS:
+        folder = (FOLDER / name).is_dir()
+        command = f"benchmarks.{name}.__main__" if folder else f"benchmarks.{name}"
+        assert importlib.util.find_spec(command) is not None, f"python -m benchmarks.{name}"
+
+
+# The schema of the stored results: what tables, pages and pictures need of them.
+
+FILES = sorted(RESULTS_FOLDER.glob("*.jsonl"))
+ENVIRONMENT = {"python", "system", "processor", "cores", "packages", "commit"}
+NO_MODEL_IS_FITTED = (
+    *("airline_scale", "banana_degree", "hvgp_tables", "image_patches", "many_features"),
+    *("pareto", "transform_mnist"),
+    pytest.param("kernel_recovery", marks=pytest.mark.slow),  # evaluates its kernels on grids
+)
+"""Benchmarks whose pictures show records alone. Those of the others need data, or fit a model."""
+
+
+def no_constant(text: str) -> Any:
+    raise ValueError(f"{text} is no JSON")
+
+
+def texts(value: Any) -> list[str]:
+    """All texts in a JSON value."""
+    if isinstance(value, dict):
+        return [*value, *(text for one in value.values() for text in texts(one))]
+    if isinstance(value, list):
+        return [text for one in value for text in texts(one)]
+    return [value] if isinstance(value, str) else []
+
+
+def check(record: Any, name: str) -> None:
+    assert record["benchmark"] == name
+    configuration, result = record["configuration"], record["result"]
+    assert configuration and isinstance(result, dict) and result
+    for value in configuration.values():  # flat: the key of finished work
+        parts = value if isinstance(value, list) else [value]
+        assert all(part is None or isinstance(part, str | int | float) for part in parts), value
+    assert record["seconds"] >= 0
+    assert record["load_before"] is None or record["load_before"] >= 0
+    assert datetime.fromisoformat(record["finished_at"]).utcoffset() == timedelta(0)
+    environment = record["environment"]
+    assert set(environment) == ENVIRONMENT and environment["cores"] >= 1
+    assert {"gpflow", "tensorflow", "numpy"} <= set(environment["packages"])
+    assert not any(text.startswith(("/", "~")) for text in texts(record))  # no path of a machine
+
+
+def test_every_record_is_complete() -> None:
+    assert len(FILES) > 40
+    for path in FILES:
+        for number, line in enumerate(path.read_text().splitlines(), start=1):
+            record = json.loads(line, parse_constant=no_constant)
+            try:
+                check(record, path.stem)
+            except (AssertionError, KeyError, ValueError) as error:
+                raise AssertionError(f"{path.name}, line {number}: {error!r}") from error
+
+
+def test_every_file_has_its_benchmark_and_its_table() -> None:
+    for path in FILES:
+        records = ResultFile(path).records()
+        text = BENCHMARKS[path.stem]().table(records)
+        assert text.count("\n|") >= 2, f"{path.name} makes no table"
+
+
+@pytest.mark.parametrize("name", NO_MODEL_IS_FITTED)
+def test_records_can_be_drawn(name: str, tmp_path: Path) -> None:
+    benchmark = BENCHMARKS[name]()
+    records = ResultFile(RESULTS_FOLDER / f"{name}.jsonl").records()
+    benchmark.draw(tmp_path, records, benchmark._parser().parse_args([]))
+    drawn = {path.name for path in tmp_path.iterdir()}
+    assert drawn and all((tmp_path / one).stat().st_size > 5_000 for one in drawn)
+    assert drawn >= {path.name for path in RESULTS_FOLDER.glob(f"{name}*.png")}
+
+
+# What the margin of an interval costs: figures of benchmarks/README.md.
+
+
+def test_what_a_margin_costs() -> None:
+    """The figures of IntervalFourierFeatures.from_data, too: a margin in lengthscales."""
+    lengthscale = 0.4
+    X = np.array([[0.0], [1.0]])
+    kernel = gpflow.kernels.Sum([gpflow.kernels.Matern32(1.0, lengthscale)])
+    for margin, lost in ((1.0, 0.15), (2.0, 0.015), (2.5, 0.004)):
+        features = models.fourier_features(X, 100, margin * lengthscale)
+        columns = gpflow.covariances.Kuf(features, kernel, X)
+        prior = gpflow.covariances.Kuu(features, kernel)
+        explained = np.sum(columns * np.linalg.solve(prior, columns), axis=0)
+        np.testing.assert_allclose(1 - explained, lost, rtol=0.1)

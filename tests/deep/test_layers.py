@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -10,11 +13,18 @@ import numpy as np
 import pytest
 import tensorflow as tf
 import tensorflow_probability as tfp
-from gpflow.kernels import LinearCoregionalization
+from gpflow.inducing_variables import InducingPoints
+from gpflow.kernels import LinearCoregionalization, Matern12, Matern32, SquaredExponential
 
-from interdomain import deep, serving
-from interdomain.inducing_variables import SphericalHarmonics
-from interdomain.kernels import SphericalMatern32
+from interdomain import deep, serving, training
+from interdomain.inducing_variables import (
+    AdditiveFeatures,
+    IntervalFourierFeatures,
+    PeriodicFourierFeatures,
+    SphericalHarmonics,
+    SumInducingVariables,
+)
+from interdomain.kernels import Additive, Periodized, SphericalMatern32
 
 from .cases import (
     LAYERS,
@@ -22,6 +32,7 @@ from .cases import (
     blocks,
     convolutional,
     each_class,
+    harmonics,
     make_data,
     orthogonal,
     points,
@@ -147,7 +158,129 @@ def test_the_loss_of_a_layer() -> None:
     randomise(layer)
     X, _ = make_data()
     layer.kernel.variance.prior = tfp.distributions.LogNormal(*np.array([0.3, 1.0]))
-    for training in (True, False):
-        layer(X, training=training)
+    for trains in (True, False):
+        layer(X, training=trains)
         share = layer.prior_kl() - layer.kernel.variance.log_prior_density()
-        np.testing.assert_allclose(layer.losses, [share / NUM_DATA if training else 0.0])
+        np.testing.assert_allclose(layer.losses, [share / NUM_DATA if trains else 0.0])
+
+
+# Layers that do not fit are refused when they are put together, and named.
+
+X, _ = make_data()
+
+
+def periodic() -> deep.Layer:
+    kernel = Periodized(Matern32(), [-3.0, -3.0], [3.0, 3.0])
+    features = PeriodicFourierFeatures.for_kernel(kernel, 9)
+    return deep.StructuredLayer(kernel, features, NUM_DATA, name="waves")
+
+
+def interval() -> deep.Layer:
+    kernel = Matern12(active_dims=[0]) + Matern12(active_dims=[1])
+    features = SumInducingVariables([IntervalFourierFeatures(-3, 3, 2)] * 2)
+    return deep.AdditiveLayer(kernel, features, NUM_DATA, name="interval")
+
+
+def additive() -> deep.Layer:
+    kernel = Additive.from_data(X)
+    features = AdditiveFeatures(kernel, dict.fromkeys(kernel.effects, 1))
+    return deep.StructuredLayer(kernel, features, NUM_DATA, name="effects")
+
+
+def globe() -> deep.Layer:
+    kernel = SphericalMatern32(inputs="unit_vectors")
+    return deep.StructuredLayer(kernel, SphericalHarmonics(2, [0, 1]), NUM_DATA, name="globe")
+
+
+def hidden() -> deep.Layer:
+    return harmonics(2, gpflow.mean_functions.Identity())
+
+
+def test_hidden_outputs_that_cannot_be_seen() -> None:
+    """As the first layer they see the data; as the second they would see anything."""
+    for make, message in (
+        (periodic, "the box .* of PeriodicFourierFeatures, which they leave"),
+        (interval, "the interval .* of IntervalFourierFeatures, which they leave"),
+        (additive, "the ranges of the columns of AdditiveFeatures, which they leave"),
+        (globe, "unit|length"),
+    ):
+        layer = make()
+        deep.DeepGP([layer], gpflow.likelihoods.Gaussian())
+        with pytest.raises(ValueError, match=rf"f_layers\[1\] \({layer.name}\): .*({message})"):
+            deep.DeepGP([hidden(), layer], gpflow.likelihoods.Gaussian())
+
+
+def test_widths() -> None:
+    narrow = harmonics(1, name="narrow")
+    with pytest.raises(
+        ValueError, match=r"f_layers\[1\] \(last\) must take the 1 outputs of .*narrow"
+    ):
+        deep.DeepGP([narrow, points(1, name="last")], gpflow.likelihoods.Gaussian())
+
+
+PARTS: list[tuple[Callable[[], Any], str]] = [
+    (
+        lambda: deep.StructuredLayer(
+            SquaredExponential(lengthscales=np.ones(3)), InducingPoints(X[:4]), 10, name="first"
+        ),
+        "^first: .*2 columns",
+    ),
+    (
+        lambda: harmonics(3, gpflow.mean_functions.Identity(), name="first"),
+        "^first: mean_function must return 3 columns, .* found 2",
+    ),
+    (lambda: harmonics(0), "num_latent_gps must be"),
+    (
+        lambda: deep.StructuredLayer(Matern32(), SphericalHarmonics(3, [0, 1]), 10, name="a"),
+        "^a: .*SphericalHarmonics.*Matern32",
+    ),
+    (lambda: deep.StructuredLayer(Matern32(), InducingPoints(X[:4]), 0), "num_data must be"),
+    (lambda: harmonics(1, full_cov=True, full_output_cov=True), "found True for both"),
+]
+
+
+def test_parts_of_a_layer() -> None:
+    for make, message in PARTS:
+        with pytest.raises(ValueError, match=message):
+            make()
+
+
+def test_models() -> None:
+    likelihood = gpflow.likelihoods.Gaussian()
+    with pytest.raises(ValueError, match="f_layers must have at least one layer"):
+        deep.DeepGP([], likelihood)
+    with pytest.raises(ValueError, match=r"f_layers\[0\] must be a layer of interdomain.deep"):
+        deep.DeepGP([gpflow.kernels.RBF()], likelihood)  # type: ignore[list-item]
+    model = deep.DeepGP([hidden(), harmonics(1)], likelihood)
+    with pytest.raises(NotImplementedError, match="predict_f_samples"):
+        model.predict_f(X, full_cov=True)
+    with pytest.raises(ValueError, match=r"f_layers\[0\] .*2 columns.* found 3"):
+        training.fit(model, (np.ones([40, 3]), np.ones([40, 1])), batch_size=10, progress=False)
+    with pytest.raises(ValueError, match="num_data"):
+        training.fit(model, (X[:20], np.ones([20, 1])), batch_size=10, progress=False)
+
+
+# `import interdomain` does not load GPflux; `interdomain.deep` does, or says what is missing.
+
+IMPORT = """
+import sys
+import interdomain as idm
+assert not any(name.startswith("gpflux") for name in sys.modules)
+assert "interdomain.deep" not in sys.modules
+sys.modules["gpflux"] = None
+try:
+    idm.deep
+except ImportError as error:
+    assert "pip install 'interdomain[deep]'" in str(error), error
+else:
+    raise AssertionError("there was no error")
+del sys.modules["gpflux"]
+assert idm.deep.build.__name__ == "build"
+"""
+
+
+@pytest.mark.slow
+def test_on_demand() -> None:
+    command = [sys.executable, "-c", IMPORT]
+    process = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert process.returncode == 0, process.stderr

@@ -4,12 +4,22 @@ from __future__ import annotations
 
 from typing import Any
 
+import gpflow
 import numpy as np
 import pytest
-from gpflow.likelihoods import StudentT
+import tensorflow_probability as tfp
+from gpflow.likelihoods import Gaussian, StudentT
 
 import interdomain as idm
 from interdomain.diagnostics.prepared import prepare
+from interdomain.diagnostics.recommend import _reasons
+from interdomain.tables import Race, RaceEntry, RacePoint
+from tests.models.small import (
+    KnownNoise,
+    WithoutMissing,
+    by_source,
+    svgp,
+)
 
 ROWS = 60
 RNG = np.random.default_rng(0)
@@ -85,3 +95,91 @@ def test_columns_with_two_values_are_categories() -> None:
 def test_what_is_refused(X: Any, Y: Any, arguments: dict[str, Any], message: str) -> None:
     with pytest.raises(ValueError, match=message):
         prepare(X, Y, **arguments)
+
+
+# Likelihoods that recommend and candidates are given: their functions, targets and settings.
+
+
+def test_candidates_have_the_functions_of_the_likelihood() -> None:
+    rows = np.linspace(-1, 1, 60)[:, None]
+    values, source = np.sin(3 * rows), (np.arange(60)[:, None] % 2).astype(float)
+    known = np.hstack([values, 0.1 + source])
+    for likelihood, Y, num_latent in (
+        (by_source(), np.hstack([values, source]), 1),
+        (by_source(), np.hstack([values, -values, source]), 2),
+        (KnownNoise(), known, 1),
+        (gpflow.likelihoods.Softmax(3), np.digitize(values, [-0.5, 0.5]), 3),
+    ):
+        found = idm.diagnostics.candidates(rows, Y, likelihood)
+        numbers = {name: one.arguments.get("num_latent") for name, one in found.items()}
+        assert set(numbers.values()) == {num_latent}, numbers
+        assert found["points"].entrant.build((rows, Y)).num_latent_gps == num_latent
+
+
+@pytest.mark.parametrize(
+    ("likelihood", "targets", "message"),
+    [
+        (gpflow.likelihoods.Poisson(), np.arange(60) % 3 - 1, "counts"),
+        (by_source(), np.arange(60) % 2, "SwitchedLikelihood likelihood take 2"),
+    ],
+)
+def test_targets_of_a_table(likelihood: Any, targets: Any, message: str) -> None:
+    rows = np.linspace(-1, 1, 60)[:, None]
+    for call in (idm.diagnostics.candidates, idm.diagnostics.recommend):
+        with pytest.raises(ValueError, match=message):
+            call(rows, targets, likelihood)
+
+
+def standardised_rows() -> Any:
+    rows = np.linspace(-1, 1, 60)[:, None]
+    return rows / rows.std()
+
+
+def rising_noise() -> Gaussian:
+    return Gaussian(scale=gpflow.functions.Linear(A=[[0.1]], b=[0.5]))
+
+
+def fixed_noise() -> Gaussian:
+    likelihood = Gaussian(0.03)
+    gpflow.set_trainable(likelihood, False)
+    return likelihood
+
+
+def noise_with_prior() -> Gaussian:
+    likelihood = Gaussian(0.03)
+    likelihood.variance.prior = tfp.distributions.Gamma(np.float64(2), np.float64(3))
+    return likelihood
+
+
+@pytest.mark.parametrize("make", [rising_noise, fixed_noise, noise_with_prior, WithoutMissing])
+def test_a_gaussian_that_says_more_is_used(make: Any) -> None:
+    rows, values = standardised_rows(), 5 * np.sin(3 * standardised_rows())
+    likelihood = make()
+    found = idm.diagnostics.candidates(rows, values, likelihood)
+    assert {"exact", "effects and harmonics"}.isdisjoint(found)
+    data = rows, values
+    expected = np.asarray(likelihood.conditional_variance(rows, values))
+    for name in ("waves", "points"):
+        built = found[name].entrant.build(data)
+        assert type(built.likelihood) is type(likelihood) and built.likelihood is not likelihood
+        np.testing.assert_allclose(built.likelihood.conditional_variance(rows, values), expected)
+        trainable = [parameter.trainable for parameter in likelihood.parameters]
+        assert [parameter.trainable for parameter in built.likelihood.parameters] == trainable
+        assert "likelihood = " not in found[name].code and ", likelihood," in found[name].code
+        assert "Y - Y.mean" not in found[name].code
+
+
+def test_a_gaussian_that_says_no_more_is_none() -> None:
+    rows = standardised_rows()
+    for likelihood in (None, Gaussian(), Gaussian(0.3), Gaussian(scale=0.2)):
+        found = idm.diagnostics.candidates(rows, np.sin(3 * rows), likelihood)
+        assert "exact" in found and found["exact"].likelihood is None
+
+
+def test_reasons_name_noise_only_of_standardised_targets() -> None:
+    models = {"points": svgp(rising_noise()), "waves": svgp(Gaussian(0.25))}
+    for name, standardised in ("points", False), ("waves", False), ("waves", True):
+        point = RacePoint(1.0, 1, -0.5, 0.1)
+        race = Race({name: RaceEntry(name, models[name], (point,), 0.1, None)}, (1.0,), "cpu", 9, 2)
+        said = " ".join(_reasons(name, race, 1.0, standardised=standardised))
+        assert ("Noise: 25% of the variance of Y" in said) == standardised

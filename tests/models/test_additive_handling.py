@@ -5,17 +5,24 @@ from __future__ import annotations
 import copy
 import pickle
 from collections import Counter
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import gpflow
 import numpy as np
+import pytest
 import tensorflow as tf
+from gpflow.inducing_variables import InducingPoints
 from gpflow.utilities import multiple_assign, parameter_dict, read_values
 
-from interdomain.models import AdditiveSVGP
+from interdomain.inducing_variables import HarmonicInducingPoints, SumInducingVariables
+from interdomain.kernels import HarmonicKernel
+from interdomain.models import HVGP, AdditiveSVGP
+from interdomain.transforms import Negation, Rotation
 from tests.conformance.helpers import assert_close, value_and_gradients
 
-from .cases import BY_NAME, make_additive, make_data, points
+from .cases import BY_NAME, make_additive, make_data, matern, points
 
 
 def make() -> AdditiveSVGP:
@@ -103,3 +110,75 @@ def test_posterior_inside_a_function() -> None:
     assert_close(predict(X), model.predict_f(X))
     compiled = tf.function(model.predict_f, input_signature=rows, autograph=False)
     assert_close(compiled(X), model.predict_f(X))
+
+
+# What AdditiveSVGP and HVGP refuse, and the models they build.
+
+
+def additive(blocks: int = 2, **arguments: Any) -> AdditiveSVGP:
+    """Two summands, with three and four inducing points."""
+    sizes = (3, 4, 5)[:blocks]
+    return AdditiveSVGP(
+        matern() + gpflow.kernels.Matern52(),
+        gpflow.likelihoods.Gaussian(),
+        SumInducingVariables([InducingPoints(points(size)) for size in sizes]),
+        **arguments,
+    )
+
+
+def hvgp(Z: Any, transforms: Any, kernel: Any = None, **arguments: Any) -> HVGP:
+    return HVGP(kernel or matern(), gpflow.likelihoods.Gaussian(), Z, transforms, **arguments)
+
+
+ERRORS: dict[str, tuple[Callable[[], Any], str]] = {
+    "too few blocks": (lambda: additive(1), "has 1 blocks, but the kernel is a sum of 2"),
+    "q_mu shape": (
+        lambda: additive(q_mu=[np.zeros((3, 1)), np.zeros((3, 1))]),
+        r"q_mu\[1\] must have shape \(4, 1\), found \(3, 1\); block 1 has 4 inducing",
+    ),
+    "unknown device": (
+        lambda: additive(devices=["CPU:0", "GPU:7"]),
+        r"there is no device 'GPU:7'; there are \['CPU:0'.*set_logical_device_configuration",
+    ),
+    "Z of rank 1": (
+        lambda: hvgp(np.zeros(3), Negation(0)),
+        r"Z must be \[T, m, D\].* found shape \(3,\)",
+    ),
+    "a rotation of unequal lengthscales": (
+        lambda: hvgp(points(3), Rotation(4), matern(lengthscales=[1.0, 2.0, 3.0])),
+        "is not invariant to Rotation.*lengthscales differ from column to column",
+    ),
+}
+
+
+def test_errors() -> None:
+    for build, message in ERRORS.values():
+        with pytest.raises(ValueError, match=message):
+            build()
+
+
+@pytest.mark.parametrize(
+    ("Z", "complete"), [(points(4), True), (points(4, 2), False)], ids=["shared", "own"]
+)
+def test_hvgp_equals_what_is_built_by_hand(Z: np.ndarray, complete: bool) -> None:
+    """For a list of transformations, shared points and each part's own, complete or not."""
+    transforms = [Negation(0), Rotation(3, (1, 2))]
+    model = hvgp(Z, transforms, complete=complete, num_data=7, num_latent_gps=2)
+    kernel = HarmonicKernel(matern(), transforms)
+    assert kernel.multiplicities == (1, 2, 1, 2)
+    points_of = HarmonicInducingPoints.for_kernel(kernel, Z, complete=complete)
+    by_hand = AdditiveSVGP(
+        kernel, gpflow.likelihoods.Gaussian(), points_of, num_data=7, num_latent_gps=2
+    )
+    sizes = [Z.shape[-2] * (m if complete else 1) for m in kernel.multiplicities]
+    assert [tuple(mean.shape) for mean in model.q_mu] == [(s, 2) for s in sizes]
+    assert [tuple(root.shape) for root in model.q_sqrt] == [(2, s, s) for s in sizes]
+    assert model.inducing_variable.shared == (Z.ndim == 2)
+    assert_close(model.predict_f(points(5)), by_hand.predict_f(points(5)), rtol=1e-12)
+
+
+def test_devices_by_default() -> None:
+    assert additive().devices is None
+    assert additive(devices="auto").devices is None  # no GPUs here
+    (name,) = additive(devices=["CPU:0"]).devices
+    assert name.endswith("/device:CPU:0")

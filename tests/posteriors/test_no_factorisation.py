@@ -2,16 +2,36 @@
 
 from __future__ import annotations
 
+import tracemalloc
+from typing import Any
+
 import gpflow
+import numpy as np
 import pytest
 import tensorflow as tf
+from gpflow.covariances import Kuf, Kuu
 from gpflow.inducing_variables import InducingPoints
 
 from interdomain.covariances import Kuu_operator
+from interdomain.inducing_variables import (
+    PeriodicFourierFeatures,
+    SphericalHarmonics,
+    SumInducingVariables,
+    spherical_harmonics,
+)
+from interdomain.kernels import FiniteRank, Periodized, SphericalMatern52
+from interdomain.models import AdditiveSVGP
 from interdomain.posteriors import StructuredPosterior
+from interdomain.sphere.harmonic_products import chosen_harmonics
 from tests.conformance.cases import CASES, ONE_OF_EACH_KIND, Case
 from tests.conformance.dense_twin import dense_twin
-from tests.conformance.helpers import make_data, make_inputs, make_svgp, value_and_gradients
+from tests.conformance.helpers import (
+    assert_close,
+    make_data,
+    make_inputs,
+    make_svgp,
+    value_and_gradients,
+)
 
 from .graph_ops import count_ops
 
@@ -77,3 +97,100 @@ def test_points_in_a_structured_posterior_are_factorised_once() -> None:
     X = tf.constant([[0.3], [1.4]], tf.float64)
     graph = tf.function(lambda: posterior.fused_predict_f(X)).get_concrete_function()
     assert count_ops(graph, ("Cholesky",)) == 1
+
+
+# With a diagonal q and a diagonal Kuu nothing has M^2 numbers, and features are computed once.
+
+RNG = np.random.default_rng(0)
+X, Y = RNG.normal(size=[30, 3]), RNG.normal(size=[30, 1])
+SIZE = 25
+LIKELIHOOD = gpflow.likelihoods.Gaussian(0.1)
+
+
+def harmonics(size: int = SIZE) -> tuple[Any, Any]:
+    base = SphericalMatern52(weight_variances=np.ones(3))
+    chosen = SphericalHarmonics.for_data(base, X, size)
+    return FiniteRank(base, chosen), chosen
+
+
+def box(size: int = SIZE) -> tuple[Any, Any]:
+    base = Periodized.from_data(gpflow.kernels.Matern32(lengthscales=np.ones(3)), X, margin=3.0)
+    waves = PeriodicFourierFeatures.for_kernel(base, size)
+    return FiniteRank(base, waves), waves
+
+
+@pytest.mark.parametrize(
+    ("make", "model_class"), [(harmonics, gpflow.models.SVGP), (box, AdditiveSVGP)]
+)
+def test_no_tensor_is_quadratic(make: Any, model_class: type) -> None:
+    kernel, features = make()
+    size = int(features.num_inducing)
+    model = model_class(kernel, LIKELIHOOD, features, q_diag=True, num_data=30)
+
+    @tf.function(autograph=False)
+    def step() -> list[tf.Tensor]:
+        with tf.GradientTape() as tape:
+            loss = model.training_loss((X, Y))
+        return tape.gradient(loss, model.trainable_variables)
+
+    graph = step.get_concrete_function().graph
+    shapes = [out.shape for op in graph.get_operations() for out in op.outputs]
+    known = [shape.as_list() for shape in shapes if shape.rank is not None]
+    assert any(shape.count(size) == 1 for shape in known)
+    assert not [shape for shape in known if shape.count(size) > 1]
+
+
+def test_no_array_is_quadratic() -> None:
+    """Of 4,000 variables one would have 128 MB."""
+    kernel, features = box(4_000)
+    tracemalloc.start()
+    try:
+        AdditiveSVGP(kernel, LIKELIHOOD, features, q_diag=True, num_data=30)
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert peak < 10**7
+
+
+@pytest.mark.parametrize("in_sum", [False, True], ids=["alone", "in a sum"])
+def test_features_of_a_finite_rank_are_computed_once(
+    in_sum: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The diagonal of the kernel would need them again; in a sum with a summand that has no
+    features it still does."""
+    kernel, chosen = harmonics()
+    features: Any = chosen
+    if in_sum:
+        kernel = kernel + gpflow.kernels.White(0.1)
+        features = SumInducingVariables([chosen, None])
+    model = gpflow.models.SVGP(kernel, LIKELIHOOD, features, q_diag=True, num_data=30)
+    model.q_mu.assign(RNG.normal(size=[SIZE, 1]))
+    model.q_sqrt.assign(RNG.uniform(0.1, 1, size=[SIZE, 1]))
+    count = 0
+
+    def counted(*arguments: Any, **options: Any) -> tf.Tensor:
+        nonlocal count
+        count += 1
+        return chosen_harmonics(*arguments, **options)
+
+    monkeypatch.setattr(spherical_harmonics, "chosen_harmonics", counted)
+    variables = model.trainable_variables
+    with tf.GradientTape() as tape:
+        elbo = model.elbo((X, Y))
+    assert count == (2 if in_sum else 1)
+    base = (model.kernel.kernels[0] if in_sum else model.kernel).kernel
+    with tf.GradientTape() as by_hand:
+        A = Kuf(chosen, base, X) / tf.sqrt(tf.linalg.diag_part(Kuu(chosen, base)))[:, None]
+        mean = tf.matmul(A, model.q_mu, transpose_a=True)
+        variance = tf.matmul(tf.square(A), tf.square(model.q_sqrt), transpose_a=True)
+        if in_sum:
+            variance += model.kernel.kernels[1].variance
+        terms = model.likelihood.variational_expectations(X, mean, variance, Y)
+        S = tf.square(model.q_sqrt)
+        kl = tf.reduce_sum(S + tf.square(model.q_mu) - 1 - tf.math.log(S)) / 2
+        expected = tf.reduce_sum(terms) - kl
+    assert_close(elbo, expected, rtol=1e-12)
+    for ours, reference in zip(
+        tape.gradient(elbo, variables), by_hand.gradient(expected, variables), strict=True
+    ):
+        assert_close(ours, reference, rtol=1e-10)

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import gpflow
 import numpy as np
 import pytest
 import tensorflow as tf
+from gpflow.kernels import Kernel
 
 import interdomain as idm
+from interdomain.kernels.spectral.spectral_mixture import SpectralComponent
 from interdomain.sampling import sample_functions
+from interdomain.sampling.zonal import variance_shares_of_degrees
 from tests.conformance.cases import CASES, Case
 from tests.conformance.helpers import make_inputs, make_svgp
 
@@ -83,3 +88,125 @@ def test_a_function_has_one_value_and_one_slope_at_a_place(case: Case) -> None:
     signature = [tf.TensorSpec([None, case.input_dim], gpflow.default_float())]
     compiled = tf.function(functions, input_signature=signature)  # AutoGraph stops at the door
     np.testing.assert_allclose(values, compiled(X), rtol=1e-8, atol=1e-8)
+
+
+# Functions of priors: the mean of products of their values is the kernel.
+
+SE, M12, M32, M52 = (
+    gpflow.kernels.SquaredExponential,
+    gpflow.kernels.Matern12,
+    gpflow.kernels.Matern32,
+    gpflow.kernels.Matern52,
+)
+
+
+def globe() -> Kernel:
+    return idm.kernels.ArcCosine(2, inputs="unit_vectors")
+
+
+def mixture() -> Kernel:
+    parts = [
+        SpectralComponent([0.3, -0.1], variance=0.8, lag=0.02),
+        SpectralComponent([0.1, 0.2], lag=[[0.03, 0.01], [0.01, 0.02]]),
+    ]
+    return idm.kernels.SpectralMixture(parts)
+
+
+def colours() -> Kernel:
+    bases = [SE(lengthscales=0.7), M52(variance=0.4)]
+    return idm.kernels.Convolutional(idm.kernels.ChannelAdditive(bases, (1, 1)), (2, 1, 2), (1, 1))
+
+
+def harmonic_patches() -> Kernel:
+    base = idm.kernels.Convolutional(SE(lengthscales=1.2), (2, 2), (1, 2), weights=False)
+    flip = idm.transforms.ImageFlip((1, 2), axis=1)
+    return idm.kernels.HarmonicKernel(base, flip)
+
+
+def product() -> Kernel:
+    """Of kernels of which some know their columns, and one has a frequency of one sign."""
+    return (
+        SE(lengthscales=[0.8, 1.1])
+        * gpflow.kernels.Periodic(M32(active_dims=[1]))
+        * SpectralComponent([0.4], variance=1.2, lag=0.02, active_dims=[0])
+        * gpflow.kernels.Constant(0.7)
+    )
+
+
+POINTS = np.array([[0.3, -1.1, 0.2, 0.5], [0.5, -0.8, 0.4, -0.3], [-0.9, 1.2, 0.1, 0.8]])
+UNITS = POINTS[:, :3] / np.linalg.norm(POINTS[:, :3], axis=1, keepdims=True)
+
+KERNELS: dict[str, tuple[Callable[[], Kernel], np.ndarray]] = {
+    "squared-exponential": (lambda: SE(variance=1.4, lengthscales=[0.5, 1.2]), POINTS[:, :2]),
+    "matern12": (lambda: M12(lengthscales=0.9, active_dims=[2, 0]), POINTS),
+    "matern12-one-column": (lambda: M12(lengthscales=0.9), POINTS[:, :1]),
+    "matern32-one-column": (lambda: M32(lengthscales=0.7), POINTS[:, :1]),
+    "matern52": (lambda: M52(variance=0.6), POINTS[:, :3]),
+    "exponential": (lambda: gpflow.kernels.Exponential(lengthscales=0.4), POINTS[:, :2]),
+    "rational-quadratic": (lambda: gpflow.kernels.RationalQuadratic(alpha=0.7), POINTS[:, :2]),
+    "cosine": (lambda: gpflow.kernels.Cosine(lengthscales=[2.0, 3.0]), POINTS[:, :2]),
+    "periodic": (
+        lambda: gpflow.kernels.Periodic(SE(lengthscales=[0.6, 1.1]), period=[1.2, 1.9]),
+        POINTS[:, :2],
+    ),
+    "periodic-matern": (lambda: gpflow.kernels.Periodic(M32(), period=1.3), POINTS[:, :1]),
+    "constant": (lambda: gpflow.kernels.Constant(0.7), POINTS[:, :1]),
+    "linear": (lambda: gpflow.kernels.Linear([0.7, 1.3]), POINTS[:, :2]),
+    "product": (product, POINTS[:, :2]),
+    "spectral-mixture": (mixture, POINTS[:, :2]),
+    "unit-vectors": (globe, UNITS),
+    "colours": (colours, POINTS),
+    "harmonic-patches": (harmonic_patches, POINTS),
+}
+
+
+@pytest.mark.parametrize("name", KERNELS)
+def test_the_covariance_of_functions_is_the_kernel(name: str) -> None:
+    build, X = KERNELS[name]
+    kernel = build()
+    functions = sample_functions(kernel, NUM_SAMPLES, num_features=12, seed=5, input_dim=X.shape[1])
+    assert_moments(functions, X, np.zeros([len(X), 1]), kernel(X).numpy()[None])
+
+
+def test_what_a_zonal_spectrum_leaves_out_is_given_to_its_last_degree() -> None:
+    """That is 4% of the variance of a rough kernel of a short lengthscale."""
+    kernel = idm.kernels.SphericalMatern12(lengthscale=0.2)
+    shares, own = variance_shares_of_degrees(kernel, 3), kernel.variance_shares(3, 128).numpy()
+    np.testing.assert_allclose(shares[:-1], own[:-1], rtol=1e-12)
+    assert len(shares) == 129 and np.sum(shares) == pytest.approx(1.0, rel=1e-12)
+    assert shares[-1] - own[-1] == pytest.approx(0.04, abs=0.005)
+    # Of the arc-cosine kernel of order 1 no odd degree above the first is there.
+    shares = variance_shares_of_degrees(idm.kernels.ArcCosine(1), 3)
+    assert shares[-1] > 0 and len(shares) % 2 == 1 and np.sum(shares) == pytest.approx(1.0)
+
+
+def test_sampled_orbits_are_whole_in_functions() -> None:
+    kernel = idm.kernels.Invariant(SE(), idm.transforms.Rotation(5), num_samples=2)
+    functions = sample_functions(kernel, 4, num_features=8, input_dim=2)
+    X = POINTS[:, :2]
+    image = idm.transforms.Rotation(5).power(X, 2)
+    np.testing.assert_allclose(functions(X), functions(image), rtol=1e-10, atol=1e-10)
+    assert kernel.num_samples == 2  # the model's own is as it was
+
+
+def test_kernels_without_features_are_refused() -> None:
+    """With what to use in their place."""
+    kernels = [
+        gpflow.kernels.White(),
+        SE() + gpflow.kernels.White(),
+        gpflow.kernels.Periodic(M32()),
+        gpflow.kernels.Convolutional(SE(), (2, 2), (1, 2)),
+        gpflow.kernels.Polynomial(2),
+        gpflow.kernels.Linear() * SE(),
+        gpflow.kernels.ChangePoints([SE(), M32()], [0.0]),
+    ]
+    for kernel in kernels:
+        with pytest.raises(
+            ValueError, match="^kernel.*(leave it out|use a |FiniteRank.*predict_f_samples)"
+        ):
+            sample_functions(kernel, 2, input_dim=4)
+
+
+def test_the_number_of_columns_is_asked_for() -> None:
+    with pytest.raises(ValueError, match="input_dim must be given, .*SquaredExponential.* None"):
+        sample_functions(SE(), 2)

@@ -1,13 +1,30 @@
+"""None"""
+
 from __future__ import annotations
 
 import itertools
 import math
+from collections.abc import Callable
+from math import gcd, lcm
 
 import numpy as np
 import pytest
 import tensorflow as tf
 
-from interdomain.transforms import Negation, Orthogonal, Permutation, PrincipalNegation, Rotation
+from interdomain.sphere import unit_vectors
+from interdomain.transforms import (
+    CyclicTransform,
+    ImageFlip,
+    ImageRotation90,
+    ImageTranslation,
+    LongitudeShift,
+    Negation,
+    Orthogonal,
+    Permutation,
+    PrincipalNegation,
+    Rotation,
+    Translation,
+)
 from tests.transforms.cases import block_rotation, random_rows
 
 X = np.random.default_rng(0).normal(size=(6, 4))
@@ -137,3 +154,110 @@ def test_principal_components_are_dealt_round(num_groups: int, num_rows: int) ->
                 assert abs(direction @ component) == pytest.approx(1.0)
     stacked = np.concatenate(seen)
     np.testing.assert_allclose(stacked @ stacked.T, np.eye(4), atol=1e-12)
+
+
+# Images and patches against NumPy's own flips, rolls and rotations.
+
+Oracle = Callable[[np.ndarray], np.ndarray]
+CASES: list[tuple[tuple[int, ...], Callable[[tuple[int, ...]], CyclicTransform], Oracle]] = [
+    *(
+        (shape, lambda s, axis=axis: ImageFlip(s, axis), lambda a, axis=axis: np.flip(a, axis))
+        for shape in [(3, 4), (2, 5, 3)]
+        for axis in (0, 1)
+    ),
+    *(
+        (
+            shape,
+            lambda s, shift=shift: ImageTranslation(s, shift),
+            lambda a, shift=shift: np.roll(a, shift, axis=(0, 1)),
+        )
+        for shape in [(3, 4), (2, 5, 3)]
+        for shift in [(0, 1), (1, 1), (-1, 2)]
+    ),
+    *((shape, ImageRotation90, np.rot90) for shape in [(4, 4), (3, 3, 2)]),
+]
+
+
+@pytest.mark.parametrize("shape, factory, oracle", CASES)
+def test_against_numpy(
+    shape: tuple[int, ...], factory: Callable[..., CyclicTransform], oracle: Oracle
+) -> None:
+    transform = factory(shape)
+    assert transform.input_dim == np.prod(shape)
+    images = np.random.default_rng(0).normal(size=(3, *shape))
+    expected = images
+    for k, actual in enumerate(transform.orbit(images.reshape(3, -1)).numpy()):
+        np.testing.assert_array_equal(actual, expected.reshape(3, -1))
+        np.testing.assert_array_equal(transform.power(images.reshape(3, -1), k), actual)
+        expected = np.stack([oracle(image) for image in expected])
+    np.testing.assert_array_equal(expected, images)
+
+
+def test_order_of_a_translation() -> None:
+    for shape, shift in (((4, 6), (2, 3)), ((5, 7, 2), (0, -4)), ((28, 28), (7, 1))):
+        rows, columns = (size // gcd(size, step) for size, step in zip(shape, shift, strict=False))
+        assert ImageTranslation(shape, shift).order == lcm(rows, columns)
+
+
+def test_patches_of_an_image() -> None:
+    patches = np.random.default_rng(0).normal(size=(2, 5, 3, 3))
+    actual = ImageFlip((3, 3), 1)(patches.reshape(2, 5, 9))
+    np.testing.assert_array_equal(actual, patches[..., ::-1].reshape(2, 5, 9))
+
+
+def test_translation() -> None:
+    X = np.array([[0.1, 5.0, 9.0], [0.95, -5.0, 0.0]])
+    actual = Translation(5, [0, 2], [1.0, 10.0])(X)
+    np.testing.assert_allclose(actual, [[0.3, 5.0, 1.0], [0.15, -5.0, 2.0]], atol=1e-14)
+
+
+def test_translation_returns_to_the_first_period() -> None:
+    X = np.array([[-7.3], [12.9], [-1e-18], [0.0], [np.nextafter(1.5, 0.0)]])
+    orbit = Translation(3, 0, 1.5).orbit(X).numpy()
+    np.testing.assert_array_equal(orbit[0], X)
+    assert np.all((orbit[1:] >= 0.0) & (orbit[1:] < 1.5))
+    for k in (1, 2):
+        angle = 2 * np.pi * (X / 1.5 + k / 3)
+        np.testing.assert_allclose(np.cos(2 * np.pi * orbit[k] / 1.5), np.cos(angle), atol=1e-13)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_wrapping_never_returns_the_period_itself(dtype: type) -> None:
+    third = np.arange(-40, 40, dtype=dtype) / dtype(3)
+    X = np.concatenate([np.nextafter(third, dtype(-100)), third, np.nextafter(third, dtype(100))])
+    moved = Translation(3, 0, 1.0).orbit(X[:, None]).numpy()[1:]
+    assert np.all((moved >= 0) & (moved < 1))
+    east = np.stack([120 * X, X], axis=1)
+    longitude = LongitudeShift(3).orbit(east).numpy()[1:, :, 0]
+    assert np.all((longitude >= -180) & (longitude < 180))
+
+
+def test_distance_on_the_torus() -> None:
+    transform = Translation(2, 1, 4.0)
+    X = np.array([[1.0, 0.1]])
+    assert transform.distance(X, X + [0.0, 8.0]) == pytest.approx(0.0, abs=1e-14)
+    assert transform.distance(X, [[1.0, 3.9]]) == pytest.approx(0.2)
+    assert transform.distance(X, [[5.0, 0.1]]) == pytest.approx(4.0)
+
+
+def test_periods_of_any_size() -> None:
+    for period in (1e-9, 1.0, 1e8):
+        transform = Translation(50, 0, period)
+        assert transform.order == 50
+        np.testing.assert_allclose(transform(np.zeros((1, 2))), [[period / 50, 0.0]])
+
+
+def test_longitude_shift() -> None:
+    X = np.array([[170.0, 10.0], [-180.0, -80.0], [0.0, 90.0]])
+    actual = LongitudeShift(4)(X)
+    np.testing.assert_array_equal(actual, [[-100.0, 10.0], [-90.0, -80.0], [90.0, 90.0]])
+
+
+def test_both_coordinates_of_the_globe_agree() -> None:
+    degrees, euclidean = LongitudeShift(7), LongitudeShift(7, coordinates="euclidean")
+    X = degrees.probes(20)
+    assert np.all((X >= [-180.0, -90.0]) & (X <= [180.0, 90.0]))
+    expected = euclidean.orbit(unit_vectors(X[:, ::-1]))
+    found = unit_vectors(degrees.orbit(X)[..., ::-1])
+    np.testing.assert_allclose(found, expected, atol=1e-14)
+    np.testing.assert_allclose(np.linalg.norm(euclidean.probes(5), axis=1), 1.0)

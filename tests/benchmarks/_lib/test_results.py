@@ -3,15 +3,28 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Iterable, Sequence
+import sys
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
+import gpflow
+import numpy as np
 import pytest
+import tensorflow as tf
+from gpflow.inducing_variables import InducingPoints
 
+import interdomain as idm
+from benchmarks._lib import data
 from benchmarks._lib.data import DataError
+from benchmarks._lib.memory import peak_bytes
+from benchmarks._lib.optimal_q import OptimalQ
+from benchmarks._lib.regression import fit_by_lbfgs, inducing_points, start_at_optimal_q
+from benchmarks._lib.regression import test_errors as errors_on_test_rows
 from benchmarks._lib.results import Record, ResultFile, configuration_key
 from benchmarks._lib.runner import Benchmark, Configuration, indices
+from benchmarks._lib.splits import NormalisedSplit, Split, normalise, take_split
+from benchmarks._lib.timing import alternate, ratio, summarise
 
 
 def record(number: float, **configuration: Any) -> Record:
@@ -112,3 +125,192 @@ def test_short_results_stay_out_of_the_stored_ones(
     Squares().main(["--short"])
     assert (tmp_path / "short" / "squares.jsonl").exists()
     assert not (tmp_path / "squares.jsonl").exists()
+
+
+# The loaders of data sets, images and elevations; splits, normalisation, and categories.
+
+
+def write_table(folder: Path, name: str = "uci_yacht", **extra: Any) -> None:
+    generator = np.random.default_rng(0)
+    X, Y = generator.normal(size=(20, 3)), generator.normal(size=(20, 1))
+    np.savez(folder / f"{name}.npz", **{"X": X, "Y": Y, **extra})
+
+
+def test_table_with_stored_splits(tmp_path: Path) -> None:
+    train, test = np.arange(4, 20, dtype=np.int32), np.arange(4, dtype=np.int32)
+    write_table(tmp_path, train_idx=train[None], test_idx=test[None])
+    table = data.load_table("yacht", tmp_path)
+    split = take_split(table, 0)
+    np.testing.assert_array_equal(split.X_test, table.X[:4])
+    np.testing.assert_array_equal(split.Y_train, table.Y[4:])
+    with pytest.raises(ValueError, match="split 1 of 'yacht' does not exist"):
+        take_split(table, 1)
+
+
+def test_tables_with_folds_and_without_splits(tmp_path: Path) -> None:
+    fold = np.arange(20) % 4
+    write_table(tmp_path, name="uci_keggdirected", fold=fold.astype(np.uint8))
+    table = data.load_table("keggdirected", tmp_path)
+    assert len(table.splits) == 4
+    np.testing.assert_array_equal(table.splits[2][1], np.flatnonzero(fold == 2))
+    write_table(tmp_path)
+    table = data.load_table("yacht", tmp_path)
+    first, again, other = take_split(table, 3), take_split(table, 3), take_split(table, 4)
+    assert first.X_test.shape == (2, 3) and first.X_train.shape == (18, 3)
+    np.testing.assert_array_equal(first.X_test, again.X_test)
+    assert not np.array_equal(first.X_test, other.X_test)
+
+
+def test_wrong_files(tmp_path: Path) -> None:
+    with pytest.raises(data.DataError, match=r"pass --data-dir, .* uci_power\.npz"):
+        data.load_table("power", None)
+    with pytest.raises(data.DataError, match=r"--data-dir holds no uci_power\.npz") as error:
+        data.load_table("power", tmp_path)
+    assert str(tmp_path) not in str(error.value)
+    X = np.ones((20, 3))
+    X[7, 1] = np.nan
+    write_table(tmp_path, X=X)
+    with pytest.raises(data.DataError, match="1 rows that are not finite, the first is row 7"):
+        data.load_table("yacht", tmp_path)
+
+
+def test_normalisation_uses_training_rows_and_survives_constant_columns() -> None:
+    generator = np.random.default_rng(0)
+    X = generator.normal(3.0, 2.0, size=(30, 3))
+    X[:, 1] = 0.1  # its mean is not exactly 0.1, so its deviation is not exactly 0
+    X[:, 2] = 0.0
+    Y = generator.normal(-5.0, 0.5, size=(30, 1))
+    split = normalise(Split(X[:20], Y[:20], X[20:], Y[20:]))
+    np.testing.assert_allclose(split.X_train[:, 0].mean(), 0.0, atol=1e-12)
+    np.testing.assert_allclose(split.X_train[:, 0].std(), 1.0)
+    np.testing.assert_allclose(split.X_train[:, 1:], 0.0, atol=1e-12)
+    np.testing.assert_allclose(split.X_test[:, 1:], 0.0, atol=1e-12)
+    np.testing.assert_allclose(split.Y_test * split.Y_scale + split.Y_mean, Y[20:])
+
+
+# Timings, peak memory, and cells of tables.
+
+
+def test_sides_take_turns() -> None:
+    calls: list[str] = []
+    sides: dict[str, Callable[[], None]] = {
+        name: lambda name=name: calls.append(name) for name in ("a", "b")
+    }
+    samples = alternate(sides, rounds=3, warm_up=1, min_sample_seconds=0.0)
+    assert calls == ["a", "a", "b", "b"] + ["a", "b", "b", "a", "a", "b"]
+    assert {name: len(values) for name, values in samples.items()} == {"a": 3, "b": 3}
+    with pytest.raises(ValueError, match="rounds is 0"):
+        alternate(sides, rounds=0)
+
+
+def test_ratios_are_taken_within_rounds() -> None:
+    samples = {"slow": [2.0, 30.0, 4.0], "quick": [1.0, 10.0, 1.0]}
+    assert ratio(samples, "slow", "quick")["median"] == 3.0
+    assert summarise([1.0, 2.0, 3.0]) == {"median": 2.0, "lower": 1.5, "upper": 2.5}
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(sys.platform != "linux", reason="elsewhere the peak is an estimate")
+def test_peak_memory_of_a_call(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "allocating.py").write_text(
+        "import numpy as np\n\n\ndef allocate(count):\n"
+        "    return lambda: float(np.ones(count).sum())\n\n\n"
+        "def fail():\n    raise OSError('out of luck')\n"
+    )
+    monkeypatch.syspath_prepend(str(tmp_path))
+    import allocating  # type: ignore[import-not-found]
+
+    measured = peak_bytes(allocating.allocate, count=5_000_000)
+    assert 39e6 < measured < 44e6  # resident memory is counted to about 0.1 MB
+    with pytest.raises(RuntimeError, match="out of luck"):
+        peak_bytes(allocating.fail)
+
+
+# The bound with the q that is optimal, for each kind of model it is for.
+
+rng = np.random.default_rng(0)
+X = rng.uniform(-2.0, 2.0, size=(30, 2))
+DATA = (X, np.stack([np.sin(2 * X[:, 0]), X[:, 1]], axis=1) + 0.1 * rng.normal(size=(30, 2)))
+NOISE = 0.3
+
+
+def points(**options: Any) -> gpflow.models.SVGP:
+    likelihood = gpflow.likelihoods.Gaussian(NOISE)
+    return gpflow.models.SVGP(
+        gpflow.kernels.Matern32(), likelihood, X[:5].copy(), num_latent_gps=2, **options
+    )
+
+
+def orthogonal(**options: Any) -> gpflow.models.SVGP:
+    kernel = idm.kernels.SphericalMatern32()
+    harmonics = idm.inducing_variables.SphericalHarmonics(3, [0, 1])
+    return idm.models.OrthogonalSVGP(
+        kernel,
+        gpflow.likelihoods.Gaussian(NOISE),
+        harmonics,
+        InducingPoints(X[:4].copy()),
+        num_latent_gps=2,
+        **options,
+    )
+
+
+def blocks() -> gpflow.models.SVGP:
+    kernel = idm.kernels.HarmonicKernel(gpflow.kernels.Matern32(), idm.transforms.Rotation(3))
+    harmonic = idm.inducing_variables.HarmonicInducingPoints.for_kernel(kernel, X[:4])
+    likelihood = gpflow.likelihoods.Gaussian(NOISE)
+    return idm.models.AdditiveSVGP(kernel, likelihood, harmonic, num_latent_gps=2)
+
+
+@pytest.mark.parametrize("build", [points, orthogonal, blocks])
+def test_no_q_is_better(build: Callable[[], Any]) -> None:
+    """The bound is the model's own there, its gradient for q is zero, and another q is worse."""
+    model = build()
+    optimal = OptimalQ(model, DATA)
+    bound = optimal.maximum_log_likelihood_objective()
+    assert model.elbo(DATA) < bound
+    optimal.assign_q()
+    np.testing.assert_allclose(model.elbo(DATA), bound, rtol=1e-9)
+    pairs = getattr(model, "variational_parameters", [(model.q_mu, model.q_sqrt)])
+    q = [parameter for pair in pairs for parameter in pair]
+    gpflow.set_trainable(q, True)
+    with tf.GradientTape() as tape:
+        elbo = model.elbo(DATA)
+    for gradient in tape.gradient(elbo, [part.unconstrained_variable for part in q]):
+        np.testing.assert_allclose(gradient, np.zeros(gradient.shape), atol=1e-7)
+
+
+# Fitting and judging regression models.
+
+
+@pytest.fixture
+def split() -> NormalisedSplit:
+    generator = np.random.default_rng(0)
+    X = generator.uniform(-2.0, 2.0, size=(60, 2))
+    Y = np.sin(X[:, :1]) + X[:, 1:] + 0.1 * generator.normal(size=(60, 1))
+    return normalise(Split(X[:50], Y[:50], X[50:], Y[50:]))
+
+
+def test_optimal_q_makes_the_svgp_bound_the_collapsed_one(split: NormalisedSplit) -> None:
+    data = (split.X_train, split.Y_train)
+    kernel = gpflow.kernels.Matern32(lengthscales=[1.0, 2.0])
+    Z = inducing_points(split.X_train, 7, seed=0)
+    collapsed = gpflow.models.SGPR(data, kernel, Z.copy(), noise_variance=0.1)
+    model = gpflow.models.SVGP(kernel, gpflow.likelihoods.Gaussian(0.1), Z.copy(), num_data=50)
+    start_at_optimal_q(model, data)
+    np.testing.assert_allclose(model.elbo(data), collapsed.elbo(), rtol=1e-6)
+
+
+def test_fit_and_errors(split: NormalisedSplit) -> None:
+    data = (split.X_train, split.Y_train)
+    model = gpflow.models.GPR(data, gpflow.kernels.Matern32(), noise_variance=0.1)
+    before = float(model.log_marginal_likelihood())
+    outcome = fit_by_lbfgs(model, None, max_iterations=100)
+    assert outcome["converged"] and outcome["objective"] > before
+    assert outcome["objective"] == pytest.approx(float(model.log_marginal_likelihood()))
+
+    errors = errors_on_test_rows(model, split, batch_size=3)
+    mean, variance = (np.asarray(value) for value in model.predict_y(split.X_test))
+    squared = np.square(mean - split.Y_test)
+    assert errors["mse"] == pytest.approx(float(squared.mean()))
+    density = 0.5 * (np.log(2 * np.pi * variance) + squared / variance)
+    assert errors["nlpd"] == pytest.approx(float(density.mean()))

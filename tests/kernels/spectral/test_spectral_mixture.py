@@ -7,7 +7,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from interdomain.kernels import SpectralComponent, SpectralMixture
+from interdomain.kernels import HarmonizableMixture, SpectralComponent, SpectralMixture
+from interdomain.kernels.spectral import _periodogram
+from interdomain.kernels.spectral._periodogram import Rows, find_peaks
 from tests.conformance.helpers import assert_close
 
 from .harmonizable_cases import as_matrix, grid
@@ -86,3 +88,111 @@ def test_bad_components() -> None:
 def test_bad_mixtures_and_inputs() -> None:
     with pytest.raises(ValueError, match="must be SpectralComponent, found SpectralMixture; add"):
         SpectralMixture([mixture()])
+
+
+# Mixtures from data find the sinusoids that the data were made of, where they are.
+
+RNG = np.random.default_rng(0)
+GRID = np.linspace(0.0, 10.0, 240)[:, None]
+SCATTERED = np.sort(RNG.uniform(0.0, 10.0, (240, 1)), axis=0)
+
+
+def noisy(values: np.ndarray, size: float = 0.1) -> np.ndarray:
+    return values + size * RNG.normal(size=values.shape)
+
+
+def wave(X: np.ndarray, *frequency: float, phase: float = 0.4) -> np.ndarray:
+    return np.cos(2 * np.pi * X @ np.array(frequency)[:, None] + phase)
+
+
+@pytest.mark.parametrize("X", [GRID, SCATTERED], ids=["grid", "scattered"])
+def test_peaks_of_gridded_and_scattered_data(X: np.ndarray) -> None:
+    Y = noisy(2.0 * wave(X, 1.31) + 0.7 * wave(X, 3.87) + 0.8)
+    peaks = find_peaks(Rows(X, Y), np.ones(len(X)), np.std(X, axis=0), 3)
+    # What the windowed data resolve is 1 / (2 pi 2.9): a constant and a slow wave are nearly one.
+    np.testing.assert_allclose(peaks.frequencies[:, 0], [1.31, 0.0, 3.87], atol=0.02)
+    np.testing.assert_allclose(peaks.powers[[0, 2]], [2.0, 0.245], rtol=0.15)
+
+
+def test_peaks_in_two_dimensions_and_of_two_outputs() -> None:
+    X = RNG.uniform(0.0, 6.0, (250, 2))
+    Y = noisy(np.concatenate([wave(X, 0.4, -0.9), 0.5 * wave(X, 0.7, 0.3)], axis=1))
+    peaks = find_peaks(Rows(X, Y), np.ones(len(X)), np.std(X, axis=0), 2)
+    np.testing.assert_allclose(peaks.frequencies, [[0.4, -0.9], [0.7, 0.3]], atol=0.01)
+    np.testing.assert_allclose(peaks.powers, [0.5, 0.125], rtol=0.15)
+
+
+def test_each_component_has_the_frequencies_around_it() -> None:
+    Y = noisy(np.where(SCATTERED < 5.0, wave(SCATTERED, 0.8), 0.5 * wave(SCATTERED, 2.9)))
+    kernel = HarmonizableMixture.from_data(SCATTERED, Y, 4, 1, centres="grid")
+    centres = [component.centre.numpy()[0] for component in kernel.kernels]
+    frequencies = [component.frequencies.numpy()[0, 0] for component in kernel.kernels]
+    np.testing.assert_allclose(centres, [1.25, 3.75, 6.25, 8.75], atol=0.05)
+    np.testing.assert_allclose(frequencies, [0.8, 0.8, 2.9, 2.9], atol=0.08)
+    variances = kernel(SCATTERED, full_cov=False).numpy()
+    np.testing.assert_allclose(np.mean(variances), np.mean(np.square(Y)))
+    # Larger where the data are.
+    assert np.mean(variances[SCATTERED[:, 0] < 3]) > 2 * np.mean(variances[SCATTERED[:, 0] > 7])
+
+
+@pytest.mark.parametrize("centres", ["k-means", "grid", np.array([[1.0, 5.0], [4.0, 2.0]] * 2)])
+def test_centres_and_forms(centres: Any) -> None:
+    X = RNG.uniform(0.0, 6.0, (80, 2))
+    kernel = HarmonizableMixture.from_data(
+        X,
+        wave(X, 0.3, 0.2)[:, 0],
+        4,
+        3,
+        centres=centres,
+        complex_amplitudes=True,
+        active_dims=[2, 0],
+    )
+    places = np.stack([component.centre.numpy() for component in kernel.kernels])
+    if not isinstance(centres, str):
+        np.testing.assert_allclose(places, centres)
+    elif centres == "grid":
+        lower, size = X.min(axis=0), np.ptp(X, axis=0)
+        expected = [[0.25, 0.25], [0.25, 0.75], [0.75, 0.25], [0.75, 0.75]]
+        np.testing.assert_allclose(places, lower + size * expected)
+    for component in kernel.kernels:
+        assert component.amplitudes.dtype.is_complex
+        assert component.frequencies.shape == (3, 2)
+        assert list(component.active_dims) == [2, 0]
+        assert len(np.unique(np.abs(component.frequencies.numpy()), axis=0)) == 3
+    wide = np.concatenate([X[:, 1:], np.full([80, 1], np.nan), X[:, :1]], axis=1)
+    assert np.all(np.linalg.eigvalsh(kernel(wide).numpy()) > -1e-10)
+
+
+def test_spectral_mixture() -> None:
+    Y = noisy(1.5 * wave(SCATTERED, 1.31) + 0.7 * wave(SCATTERED, 3.87))
+    kernel = SpectralMixture.from_data(SCATTERED, Y, 2)
+    found = [component.frequency.numpy()[0] for component in kernel.kernels]
+    np.testing.assert_allclose(found, [1.31, 3.87], atol=0.01)
+    np.testing.assert_allclose(kernel(GRID, full_cov=False), np.mean(np.square(Y)))
+
+
+def test_many_rows_are_sampled(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(_periodogram, "_MAX_ROWS", 200)
+    X = np.linspace(0.0, 10.0, 1_000)[:, None]
+    first, again, other = (
+        SpectralMixture.from_data(X, noisy(wave(X, 2.2), 0.0), 1, seed=seed) for seed in (0, 0, 1)
+    )
+    frequencies = [kernel.kernels[0].frequency.numpy() for kernel in (first, again, other)]
+    np.testing.assert_allclose(frequencies, 2.2, atol=1e-3)
+    np.testing.assert_array_equal(frequencies[0], frequencies[1])
+    assert frequencies[0] != frequencies[2]
+
+
+def test_errors() -> None:
+    arguments = {"X": GRID, "Y": wave(GRID, 1.0), "num_components": 3, "num_frequencies": 2}
+    wrong: list[tuple[dict[str, Any], str]] = [
+        ({"num_components": 300}, "num_components must be an integer from 1 to 240, found 300"),
+        ({"Y": np.zeros([240, 1])}, "Y must vary, found zeros alone"),
+        ({"centres": np.zeros([2, 2])}, r"centres must be \[3, 1\]"),
+    ]
+    for changes, message in wrong:
+        with pytest.raises(ValueError, match=message):
+            HarmonizableMixture.from_data(**{**arguments, **changes})
+    X = RNG.uniform(size=(50, 2))
+    with pytest.raises(ValueError, match=r"n\^2, for an .* found 5; pass for example 4"):
+        HarmonizableMixture.from_data(X, wave(X, 0.3, 0.2), 5, 1, centres="grid")
