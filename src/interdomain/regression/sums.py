@@ -23,9 +23,6 @@ from .rows import Rows
 VERSION = 2
 """Of files of statistics."""
 
-_SLACK = 1e-6
-"""The tolerance for sums from which rows were removed, relative to the largest number."""
-
 
 @dataclass(frozen=True)
 class SufficientStatistics:
@@ -50,8 +47,6 @@ class SufficientStatistics:
     :ivar description: What the features are.
     :ivar parameters: The values of the parameters that the features depend on, by name.
     :ivar seconds: The seconds that the passes took, by part: "read" and "sums".
-    :ivar largest: The largest sums of squares that there have been, before rows were taken away,
-        ``[M + P + H]``: rounding is relative to these. None for the present ones.
     """
 
     num_rows: int
@@ -60,7 +55,6 @@ class SufficientStatistics:
     description: Mapping[str, Any]
     parameters: Mapping[str, Array]
     seconds: Mapping[str, float] = field(default_factory=dict)
-    largest: Array | None = None
 
     @property
     def columns(self) -> tuple[int, int]:
@@ -87,7 +81,7 @@ class SufficientStatistics:
                 f"other: found {other.num_rows} rows to take away from {self.num_rows}; {remedy}"
             )
         rest: SufficientStatistics = self._combined(other, -1)
-        if not _could_be_left(rest.sums, np.asarray(rest.largest)):
+        if not _could_be_left(rest.sums, self.sums):
             raise ValueError(
                 f"other: found {other.num_rows} rows that are not all among these {self.num_rows}: "
                 "without them, sums of squares over the rows that are left would be negative; "
@@ -104,11 +98,8 @@ class SufficientStatistics:
                 f"other: the statistics are of different features: {difference}; compute both with "
                 "the same features, and the same values of the parameters that these depend on."
             )
-        largest = [one.largest for one in (self, other) if one.largest is not None]
-        largest += [_squares(one.sums) for one in (self, other)]
         return replace(
             self,
-            largest=np.max(largest, axis=0),
             num_rows=self.num_rows + sign * other.num_rows,
             num_skipped=max(0, self.num_skipped + sign * other.num_skipped),
             sums={name: one + sign * other.sums[name] for name, one in self.sums.items()},
@@ -143,9 +134,6 @@ class SufficientStatistics:
             "seconds": dict(self.seconds),
         }
         values = {f"parameter_{k}": value for k, value in enumerate(self.parameters.values())}
-        values = {f"parameter_{k}": value for k, value in enumerate(self.parameters.values())}
-        if self.largest is not None:
-            values["largest"] = self.largest
         target = Path(path)
         temporary = target.with_name(f"{target.name}.{os.getpid()}.tmp")
         try:
@@ -161,8 +149,8 @@ class SufficientStatistics:
     def load(cls, path: str | os.PathLike[str]) -> SufficientStatistics:
         """Read what :meth:`save` wrote.
 
-        :raises ValueError: If the file holds something else, or impossible sums; the message names
-            the file, and the key in it.
+        :raises ValueError: If the file holds something else, or is damaged (it has checksums of its
+            arrays); the message names the file.
         """
         try:
             with np.load(path, allow_pickle=False) as archive:
@@ -191,9 +179,7 @@ class SufficientStatistics:
                     key: arrays[f"parameter_{k}"] for k, key in enumerate(header["parameters"])
                 },
                 seconds=header["seconds"],
-                largest=arrays.get("largest"),
             )
-            statistics._check()
         except (AttributeError, KeyError, TypeError, ValueError) as error:
             missing = " is missing" if isinstance(error, KeyError) else ""
             raise ValueError(
@@ -201,37 +187,6 @@ class SufficientStatistics:
                 f"{error}{missing}; take the statistics again."
             ) from error
         return statistics
-
-    def _check(self) -> None:
-        """:raises ValueError: If the sums cannot be sums over rows; the message begins with the key
-        of the one that cannot."""
-        targets, diagonal = self.sums["targets"], self.sums["diagonal"]
-        size, columns = self.description["number of features"], len(targets)
-        shapes = {
-            "gram": (size, size),
-            "products": (size, columns),
-            "targets": (columns, columns),
-            "diagonal": (self.description["terms of the diagonal"],),
-        }
-        for key, shape in shapes.items():
-            if self.sums[key].shape != shape:
-                raise ValueError(f"{key!r}: found shape {self.sums[key].shape}, not {shape}")
-        for key, array in {**self.sums, **self.parameters}.items():
-            if array.dtype.kind != "f" or not np.all(np.isfinite(array)):
-                raise ValueError(f"{key!r}: it has NaN or infinite numbers, or is of another type")
-        for key in ("gram", "targets"):
-            array = self.sums[key]
-            squares = np.diagonal(array)
-            slack = _SLACK * max(1.0, np.max(np.abs(squares)))
-            bounds = np.sqrt(np.outer(*[np.maximum(squares, 0.0)] * 2)) * (1 + _SLACK) + slack
-            symmetric = np.allclose(array, array.T, rtol=0.0, atol=slack)
-            if np.any(squares < -slack) or np.any(np.abs(array) > bounds) or not symmetric:
-                raise ValueError(f"{key!r}: these cannot be sums of products over rows")
-        if np.any(diagonal < -_SLACK * np.max(np.abs(diagonal), initial=1.0)):
-            raise ValueError("'diagonal': these cannot be sums of variances over rows")
-        counted = targets[-1, -1]  # the last target is a one for every row
-        if self.num_rows < 0 or abs(counted - self.num_rows) > _SLACK * max(1.0, counted):
-            raise ValueError(f"'num_rows': found {self.num_rows}, and sums of {counted:.6g} rows")
 
     def checksum(self) -> int:
         """A number that is the same for statistics of the same features and parameters."""
@@ -308,19 +263,15 @@ def differing_parameter(one: Mapping[str, Array], other: Mapping[str, Array]) ->
     return None
 
 
-def _squares(sums: Mapping[str, Array]) -> Array:
-    """The sums of squares of features and targets, ``[M + P + H]``."""
-    return np.concatenate([np.diagonal(sums["gram"]), np.diagonal(sums["targets"])])
-
-
-def _could_be_left(sums: Mapping[str, Array], squares: Array) -> bool:
+def _could_be_left(sums: Mapping[str, Array], before: Mapping[str, Array]) -> bool:
     """Whether these could be sums over rows: whether those of products of features and targets,
     ``[M + P + H, M + P + H]``, are positive semi-definite but for rounding.
 
     A True is no proof: the result may be positive semi-definite by chance.
 
-    :param squares: The sums of squares that rounding is relative to.
+    :param before: The sums that rounding is relative to.
     """
+    squares = np.concatenate([np.diagonal(before[name]) for name in ("gram", "targets")])
     rest = np.block([[sums["gram"], sums["products"]], [sums["products"].T, sums["targets"]]])
     scale = np.sqrt(np.where(squares > 0.0, squares, 1.0))
     scaled = rest / np.outer(scale, scale)
