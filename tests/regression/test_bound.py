@@ -16,7 +16,7 @@ from interdomain.linalg import diagonal_operator, full_operator
 from interdomain.linalg.precision import precision_terms
 from interdomain.models import StructuredSGPR
 from interdomain.regression.bound import DataSums, bound, collapse, data_sums, optimal_q
-from interdomain.training.guard import NumericalBreakdown, tensorflow_errors_as_breakdowns
+from interdomain.training.losses import NumericalBreakdown, tensorflow_errors_as_breakdowns
 
 NUM_ROWS, NUM_INDUCING, NUM_MEANS = 300, 70, 2  # more than a panel of the factorisation
 OPERATORS: dict[str, Callable[[tf.Tensor], tf.linalg.LinearOperator]] = {

@@ -21,13 +21,11 @@ except ImportError as error:
     ) from error
 
 from .activation import ActivationLayer
-from .additive import AdditiveLayer
 from .build import FEATURES, build, identity_or_principal
 from .convolutional import ConvolutionalLayer, convolutional_identity
 from .layer import Layer
 from .model import DeepGP
-from .orthogonal import OrthogonalLayer
-from .structured import StructuredLayer
+from .structured import AdditiveLayer, OrthogonalLayer, StructuredLayer
 
 del gpflux
 

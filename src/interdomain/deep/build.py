@@ -26,11 +26,9 @@ from ..sphere import num_harmonics
 from ..sphere._typing import Array
 from ..transforms import Negation
 from .activation import ActivationLayer
-from .additive import AdditiveLayer
 from .layer import Layer
 from .model import DeepGP
-from .orthogonal import OrthogonalLayer
-from .structured import StructuredLayer
+from .structured import AdditiveLayer, OrthogonalLayer, StructuredLayer
 
 KernelOf: TypeAlias = Callable[[int], Kernel]
 

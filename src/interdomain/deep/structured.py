@@ -1,9 +1,9 @@
-"""A layer with one q for all inducing variables of each output."""
+"""Layers with a joint q, with a q for each summand, and with orthogonal inducing variables."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Literal
 
 from gpflow.base import TensorType
 from gpflow.inducing_variables import InducingVariables
@@ -12,7 +12,8 @@ from gpflow.mean_functions import MeanFunction
 from gpflow.posteriors import PrecomputeCacheType, _validate_precompute_cache_type
 
 from ..inducing_variables.multioutput import num_inducing
-from ..models.initial_q import variational_pair
+from ..models.initial_q import WithBlocksOfQ, WithOrthogonalQ, variational_pair
+from ..models.one_pass import validate_inducing_variable
 from ..posteriors import StructuredPosterior
 from ..posteriors.groups import BlockGroup, joint_groups
 from .layer import Layer, Pair
@@ -112,3 +113,110 @@ class StructuredLayer(Layer):
             mean_function=self.mean_function,
             precompute_cache=_validate_precompute_cache_type(precompute_cache),
         )
+
+
+# A layer of sums with an independent q for each summand.
+
+
+class AdditiveLayer(WithBlocksOfQ, Layer):
+    """A layer with ``f = sum_t f_t`` and a mean-field ``q(u) = prod_t q_t(u_t)``.
+
+    It is to :class:`StructuredLayer` what :class:`interdomain.models.AdditiveSVGP` is to an SVGP:
+    with T blocks of m variables a step costs T factorisations of size m. With a
+    :class:`~interdomain.kernels.HarmonicKernel` it is a layer of harmonic variational blocks (Sun
+    et al. 2021, section 4.2), and inside a :class:`ConvolutionalLayer` a layer of their deep
+    convolutional GPs (section 5).
+
+    :param kernel: A sum, as AdditiveSVGP takes it; for several outputs also one of GPflow's
+        multi-output kernels.
+    :param inducing_variable: The blocks.
+    :param q_mu: Initial values ``[m_t, L]`` for each block; zeros by default.
+    :param q_sqrt: Initial values ``[L, m_t, m_t]``, or ``[m_t, L]`` if ``q_diag``, for each block;
+        the identity by default.
+
+    All other arguments are those of :class:`StructuredLayer`.
+
+    :raises ValueError: As StructuredLayer; and if the blocks do not match the summands.
+    """
+
+    def __init__(
+        self,
+        kernel: Kernel,
+        inducing_variable: InducingVariables,
+        num_data: int,
+        mean_function: MeanFunction | None = None,
+        *,
+        q_diag: bool = False,
+        q_mu: Sequence[TensorType] | None = None,
+        q_sqrt: Sequence[TensorType] | None = None,
+        allow_large: bool = False,
+        **options: Any,
+    ) -> None:
+        super().__init__(kernel, inducing_variable, num_data, mean_function, **options)
+        self._make_q(q_diag=q_diag, q_mu=q_mu, q_sqrt=q_sqrt, allow_large=allow_large)
+
+
+# A layer with a second, orthogonal set of inducing variables.
+
+
+class OrthogonalLayer(WithOrthogonalQ, Layer):
+    """A layer with a base u and orthogonal variables v'.
+
+    It is to :class:`StructuredLayer` what :class:`interdomain.models.OrthogonalSVGP` is to an SVGP:
+    ``q(u, v') = q(u) q(v')`` (Shi et al. 2020; Tiao et al. 2023, eqs. 8-12). The orthogonal
+    variables, such as inducing points, recover what harmonics or activation features leave out of
+    the kernel.
+
+    :param inducing_variable: The base u.
+    :param orthogonal_inducing_variable: v; with the base it needs a
+        :func:`interdomain.covariances.Kvu`.
+    :param variant: "solve": q(v') has a covariance of its own; "odvgp": the prior's.
+    :param q_mu_orthogonal: Initial values ``[K, L]``; zeros by default.
+    :param q_sqrt_orthogonal: Initial values ``[L, K, K]``, or ``[K, L]`` if ``q_diag``; the
+        identity by default.
+
+    All other arguments are those of :class:`StructuredLayer`.
+
+    :raises ValueError: As StructuredLayer; and if there is no covariance between the two sets, or
+        the variant is unknown.
+    :warns UserWarning: If u determines some or all of the orthogonal variables.
+    """
+
+    def __init__(
+        self,
+        kernel: Kernel,
+        inducing_variable: InducingVariables,
+        orthogonal_inducing_variable: InducingVariables,
+        num_data: int,
+        mean_function: MeanFunction | None = None,
+        *,
+        variant: Literal["solve", "odvgp"] = "solve",
+        q_diag: bool = False,
+        q_mu: TensorType | None = None,
+        q_sqrt: TensorType | None = None,
+        q_mu_orthogonal: TensorType | None = None,
+        q_sqrt_orthogonal: TensorType | None = None,
+        allow_large: bool = False,
+        **options: Any,
+    ) -> None:
+        super().__init__(kernel, inducing_variable, num_data, mean_function, **options)
+        validate_inducing_variable("orthogonal_inducing_variable", orthogonal_inducing_variable)
+        self.orthogonal_inducing_variable = orthogonal_inducing_variable
+        self._check_parts()
+        self._make_q(
+            variant,
+            q_diag=q_diag,
+            q_mu=q_mu,
+            q_sqrt=q_sqrt,
+            q_mu_orthogonal=q_mu_orthogonal,
+            q_sqrt_orthogonal=q_sqrt_orthogonal,
+            allow_large=allow_large,
+        )
+
+    @property
+    def input_dim(self) -> int | None:
+        """The number of columns of the inputs, as either set of inducing variables has it."""
+        known: int | None = super().input_dim
+        if known is None and hasattr(self, "orthogonal_inducing_variable"):
+            return self._input_dim_of(self.orthogonal_inducing_variable)
+        return known

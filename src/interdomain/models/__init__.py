@@ -1,8 +1,7 @@
 """Models that GPflow itself does not have."""
 
-from .additive import AdditiveSVGP
+from .additive import HVGP, AdditiveSVGP
 from .collapsed_svgp import CollapsedSVGP
-from .hvgp import HVGP
 from .orthogonal import OrthogonalSVGP
 from .structured_sgpr import StructuredSGPR
 

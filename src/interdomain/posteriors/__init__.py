@@ -1,7 +1,6 @@
 """Structured posteriors. Stock models use them automatically, through GPflow's dispatchers."""
 
-from .collapsed import CollapsedPosterior
 from .several_q import AdditivePosterior, OrthogonalPosterior
-from .structured import StructuredPosterior
+from .structured import CollapsedPosterior, StructuredPosterior
 
 __all__ = ["AdditivePosterior", "CollapsedPosterior", "OrthogonalPosterior", "StructuredPosterior"]

@@ -15,11 +15,13 @@ from .._tracing import Traced, is_operation_by_operation
 from ..sphere._typing import Array
 from .batches import Batch
 from .compiled import kept
-from .guard import NumericalBreakdown, require, tensorflow_errors_as_breakdowns
 from .losses import (
+    NumericalBreakdown,
     connected,
     draw_for_step,
     names_of_variables,
+    require,
+    tensorflow_errors_as_breakdowns,
     training_loss_of,
 )
 from .progress import Run

@@ -17,8 +17,8 @@ from ..models.trained import warn_of_fit
 from .checkpoints import Checkpoints
 from .compiled import kept
 from .data import Data, batches_of
-from .guard import NumericalBreakdown
 from .lbfgs import LBFGS
+from .losses import NumericalBreakdown
 from .natural_gradients import NaturalGradient
 from .progress import Callback, Run
 from .replicas import Replicas

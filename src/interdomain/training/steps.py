@@ -15,11 +15,13 @@ from .._arguments import number
 from .._tracing import Traced
 from .batches import Batches
 from .compiled import kept
-from .guard import FAILED_FACTORISATION, require, tensorflow_errors_as_breakdowns
 from .losses import (
+    FAILED_FACTORISATION,
     connected,
     draw_for_step,
     names_of_variables,
+    require,
+    tensorflow_errors_as_breakdowns,
     training_loss_of,
 )
 from .natural_gradients import NaturalGradient, NaturalGradients, natural_gradients

@@ -6,8 +6,7 @@ are the same everywhere. Both start from data with ``from_data``.
 """
 
 from .harmonizable_component import HarmonizableComponent
-from .harmonizable_mixture import HarmonizableMixture
-from .locally_stationary import LocallyStationaryGaussian
+from .harmonizable_mixture import HarmonizableMixture, LocallyStationaryGaussian
 from .spectral_mixture import SpectralComponent, SpectralMixture
 
 __all__ = [

@@ -12,14 +12,12 @@ own for each level. All take points of a sphere as they are, too (``inputs="unit
 from .arc_cosine import ArcCosine
 from .base import ZonalKernel
 from .free_spectrum import FreeSpectrum
-from .globe import (
+from .spherical_stationary import (
+    ChordalSquaredExponential,
     GlobeMatern12,
     GlobeMatern32,
     GlobeMatern52,
     GlobeSquaredExponential,
-)
-from .spherical_stationary import (
-    ChordalSquaredExponential,
     SphericalMatern12,
     SphericalMatern32,
     SphericalMatern52,
