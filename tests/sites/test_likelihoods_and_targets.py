@@ -25,8 +25,7 @@ from scipy import stats
 import interdomain as idm
 import interdomain.deep
 from interdomain._targets import targets_type
-from interdomain.training.data import batches_of
-from interdomain.training.validation import check_columns
+from interdomain.training.data import batches_of, check_columns
 
 N, VARIANCE = 24, 1.5
 X = np.linspace(-1, 1, N)[:, None]

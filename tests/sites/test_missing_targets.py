@@ -15,7 +15,7 @@ import interdomain as idm
 from interdomain.diagnostics.prepared import prepare
 from interdomain.models import CollapsedSVGP, StructuredSGPR
 from interdomain.tables import Entrant
-from interdomain.training.validation import failing_likelihood
+from interdomain.training.data import failing_likelihood
 from tests.models.small import (
     MISSING,
     VALUES,

@@ -11,7 +11,7 @@ from mpmath import mp
 
 from interdomain.kernels import SphericalMatern12
 from interdomain.sphere import laplace_beltrami, latitude_longitude, unit_vectors
-from interdomain.sphere.haversines import angles_of, haversines
+from interdomain.sphere.heat_kernel import angles_of, haversines
 from tests.sphere.matern_references import PoissonMatern
 
 RNG = np.random.default_rng(0)

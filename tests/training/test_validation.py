@@ -17,7 +17,7 @@ from interdomain.inducing_variables import SphericalHarmonics, SumInducingVariab
 from interdomain.kernels import SphericalMatern32
 from interdomain.models import AdditiveSVGP, OrthogonalSVGP
 from interdomain.training import fit
-from interdomain.training.validation import check_columns
+from interdomain.training.data import check_columns
 
 rng = np.random.default_rng(0)
 X, Y = rng.normal(size=(20, 3)), rng.normal(size=(20, 1))

@@ -17,7 +17,6 @@ from . import (  # noqa: F401 - each registers its covariances
     products,
     set_kernels,
     spherical_harmonics,
-    sums,
 )
 from .dispatch import Kuu_operator, Kvu
 

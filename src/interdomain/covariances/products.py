@@ -1,4 +1,4 @@
-"""Covariances of products: every product of features is made of the factors' own."""
+"""Covariances of sums and of products of inducing variables."""
 
 from __future__ import annotations
 
@@ -10,20 +10,21 @@ import tensorflow as tf
 from gpflow.base import TensorType
 from gpflow.covariances import Kuf, Kuu
 from gpflow.inducing_variables import InducingVariables
-from gpflow.kernels import Kernel, Product
+from gpflow.kernels import Kernel, Product, Sum
 
-from ..inducing_variables import ProductInducingVariables
+from ..inducing_variables import ProductInducingVariables, SumInducingVariables
 from ..inducing_variables._harmonic_growth import least_eigenvalue
 from ..inducing_variables.products import feature_variances
+from ..kernels import DecomposedKernel
 from ..kernels._diagonals import DiagonalTerm, product_terms
 from ..kernels.finite_rank import explained_covariance, explained_terms
-from ..linalg import diagonal_operator, full_operator
+from ..linalg import block_diagonal, diagonal_operator, full_operator
 from ..linalg.diagonal import sole_diagonal
 from .columns import num_columns_of_any, num_input_columns, with_input_columns
 from .dispatch import Kuf_shapes, Kuu_operator, Kuu_shapes
 from .domains import Kuf_in_domain, boxed_parts
 from .finite_rank import are_among, explained_covariance_by_features
-from .pairs import Block
+from .pairs import Block, pair_blocks
 
 
 @num_input_columns.register(ProductInducingVariables, Product)
@@ -184,3 +185,41 @@ def explained_terms_product(
         return None
     terms = [explained_terms(*pair) for pair in inducing_variable.pairs(kernel)]
     return None if None in terms else product_terms(terms)
+
+
+# Covariances of sums: every summand brings its own block.
+
+
+@Kuf.register(SumInducingVariables, (Sum, DecomposedKernel), object)
+@Kuf_shapes
+def Kuf_sum(
+    inducing_variable: SumInducingVariables, kernel: Sum | DecomposedKernel, Xnew: TensorType
+) -> tf.Tensor:
+    """The blocks' covariances, one below the other."""
+    Xnew = with_input_columns(inducing_variable, kernel, Xnew)
+    blocks = pair_blocks(inducing_variable, kernel)
+    return tf.concat([Kuf(block, summand, Xnew) for block, summand in blocks], axis=0)
+
+
+@Kuu.register(SumInducingVariables, (Sum, DecomposedKernel))
+@Kuu_shapes
+def Kuu_sum(
+    inducing_variable: SumInducingVariables, kernel: Sum | DecomposedKernel, *, jitter: float = 0.0
+) -> tf.Tensor:
+    """The dense block-diagonal matrix."""
+    blocks = pair_blocks(inducing_variable, kernel)
+    matrices = [Kuu(block, summand, jitter=jitter) for block, summand in blocks]
+    return tf.linalg.LinearOperatorBlockDiag(
+        [tf.linalg.LinearOperatorFullMatrix(matrix) for matrix in matrices]
+    ).to_dense()
+
+
+@Kuu_operator.register(SumInducingVariables, (Sum, DecomposedKernel))
+def Kuu_operator_sum(
+    inducing_variable: SumInducingVariables, kernel: Sum | DecomposedKernel, *, jitter: float = 0.0
+) -> tf.linalg.LinearOperator:
+    """The blocks' own operators; ``jitter`` reaches the blocks that have to be factorised."""
+    blocks = pair_blocks(inducing_variable, kernel)
+    return block_diagonal(
+        [Kuu_operator(block, summand, jitter=jitter) for block, summand in blocks]
+    )

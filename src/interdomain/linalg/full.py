@@ -8,7 +8,6 @@ from typing import Any, TypeAlias
 import tensorflow as tf
 
 from .operators import cast, square_root, stack_alike, stack_dense, whiten
-from .products import matmul
 from .roots import Inverse, Root, Tensors, last_axis
 
 Full: TypeAlias = tf.linalg.LinearOperatorFullMatrix
@@ -126,3 +125,28 @@ def _cholesky_gradient(root: tf.Tensor, product: tf.Tensor) -> tf.Tensor:
     half = tf.linalg.triangular_solve(root, middle, adjoint=True)
     whole = tf.linalg.triangular_solve(root, tf.linalg.matrix_transpose(half), adjoint=True)
     return (whole + tf.linalg.matrix_transpose(whole)) / 4
+
+
+# Products of matrices.
+
+
+def matmul(
+    a: tf.Tensor, b: tf.Tensor, *, transpose_a: bool = False, transpose_b: bool = False
+) -> tf.Tensor:
+    """``tf.matmul``; batches of one are multiplied as what they are, which is faster."""
+    leading = a.shape[:-2]
+    if leading.rank and leading == b.shape[:-2] and leading.num_elements() == 1:
+        index = (0,) * leading.rank
+        product = tf.matmul(a[index], b[index], transpose_a=transpose_a, transpose_b=transpose_b)
+        return product[(None,) * leading.rank]
+    return tf.matmul(a, b, transpose_a=transpose_a, transpose_b=transpose_b)
+
+
+@tf.custom_gradient
+def gram(matrix: tf.Tensor) -> Any:
+    """``B^T B``, with one product in its gradient where TensorFlow's own has two."""
+
+    def gradient(upstream: tf.Tensor) -> tf.Tensor:
+        return matmul(matrix, upstream + tf.linalg.matrix_transpose(upstream))
+
+    return matmul(matrix, matrix, transpose_a=True), gradient

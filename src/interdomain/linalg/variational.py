@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 import tensorflow as tf
 from check_shapes import check_shapes
 
-from .products import matmul
+from .full import matmul
 from .roots import Inverse, Root, Tensors
 
 

@@ -1,6 +1,6 @@
 """Structured posteriors. Stock models use them automatically, through GPflow's dispatchers."""
 
-from .several_q import AdditivePosterior, OrthogonalPosterior
+from .blockwise import AdditivePosterior, OrthogonalPosterior
 from .structured import CollapsedPosterior, StructuredPosterior
 
 __all__ = ["AdditivePosterior", "CollapsedPosterior", "OrthogonalPosterior", "StructuredPosterior"]

@@ -31,7 +31,7 @@ from gpflow.kernels import Kernel
 from ..covariances import Kuu_operator, Kvu
 from ..covariances.latents import LatentGPs, latent_gps, split_q
 from ..linalg import Root, full_operator, square_root, stack, whiten
-from ..linalg.products import gram, matmul
+from ..linalg.full import gram, matmul
 from ..linalg.variational import (
     Kept,
     Terms,

@@ -23,7 +23,7 @@ where it ends, and interpolated in the angle, in which it is smooth: an error be
 
 These are errors of the function of an angle. What an error of the angle adds is, for Matern-1/2,
 that error divided by the lengthscale: kernels take angles from
-:func:`interdomain.sphere.haversines.haversines`, to 1e-14, and not from inner products, whose
+:func:`interdomain.sphere.heat_kernel.haversines`, to 1e-14, and not from inner products, whose
 rounding moves a small angle by 1e-16 divided by the angle.
 """
 

@@ -20,11 +20,10 @@ from .._arguments import choice, instance, integer, number
 from ..models import CollapsedSVGP, StructuredSGPR
 from ..serving import predict_in_batches
 from ..training.collapsed import fit_collapsed
-from ..training.data import checked_arrays
+from ..training.data import checked_arrays, num_functions
 from ..training.loop import fit
 from ..training.progress import StopFit
 from ..training.sgpr import fit_sgpr
-from ..training.validation import num_functions
 
 Clock: TypeAlias = Literal["wall", "cpu"]
 

@@ -16,7 +16,7 @@ from ..models.scales import warn_of_data
 from ..models.trained import warn_of_fit
 from .checkpoints import Checkpoints
 from .compiled import kept
-from .data import Data, batches_of
+from .data import Data, batches_of, check_columns, failing_likelihood
 from .lbfgs import LBFGS
 from .losses import NumericalBreakdown
 from .natural_gradients import NaturalGradient
@@ -24,7 +24,6 @@ from .progress import Callback, Run
 from .replicas import Replicas
 from .results import Ending, FitResult, NonFiniteError
 from .steps import GradientSteps
-from .validation import check_columns, failing_likelihood
 
 
 def fit(

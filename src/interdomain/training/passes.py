@@ -19,9 +19,9 @@ from ..sites.algebra import Sites
 from ..sites.rows import derivatives
 from ..sphere._typing import Array
 from .checkpoints import Checkpoints
+from .data import failing_likelihood
 from .loop import fit_quietly
 from .results import NonFiniteError
-from .validation import failing_likelihood
 
 CollapsedReason: TypeAlias = Literal["converged", "passes", "max_seconds", "stalled"]
 

@@ -11,8 +11,15 @@ import tensorflow as tf
 from .._arguments import as_integers, filled_matrix, integer, short
 from ..sphere._typing import Array
 from .base import TOLERANCE, IntArray, as_order
-from .closed_form import ClosedFormTransform, as_dims, as_vector, constant, spread
-from .index_permutation import IndexPermutation, gather_columns
+from .closed_form import (
+    ClosedFormTransform,
+    IndexPermutation,
+    as_dims,
+    as_vector,
+    constant,
+    gather_columns,
+    spread,
+)
 from .product import Product
 
 MAX_SEARCHED_ORDER = 10_000

@@ -15,7 +15,7 @@ import numpy as np
 
 from .._arguments import as_integer, as_integers
 from .base import MAX_COLUMNS, IntArray
-from .index_permutation import IndexPermutation
+from .closed_form import IndexPermutation
 
 
 def as_image_shape(image_shape: Any) -> tuple[int, ...]:

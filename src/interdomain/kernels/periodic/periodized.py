@@ -18,8 +18,7 @@ from .._columns import as_rows, seen_columns
 from .._diagonals import DiagonalTerm, constant_term, diagonal_terms, whole_diagonal
 from .._parameters import single_output
 from ._images import sum_of_images
-from ._largest_frequencies import largest_frequencies
-from ._waves import check_box, num_functions, products, read_only
+from ._waves import check_box, largest_frequencies, num_functions, products, read_only
 from .spectral_density import check_base, column_lengthscales, spectral_density
 
 

@@ -14,7 +14,7 @@ from gpflow.kernels.base import ActiveDims
 from scipy.special import gammaln
 
 from ..._arguments import number
-from ...sphere.haversines import haversines
+from ...sphere.heat_kernel import haversines
 from ...sphere.laplace_beltrami import (
     LaplaceBeltramiSpectrum,
     MaternSpectrum,
