@@ -17,7 +17,7 @@ from tests.conformance.helpers import assert_close, value_and_gradients
 
 from .bounds import mean_field_optimum
 from .orthogonal_cases import Blocks
-from .test_additive_training import NUM_DATA, data
+from .test_additive_svgp import NUM_DATA, data
 
 __all__ = ["data"]
 

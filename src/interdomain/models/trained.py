@@ -68,7 +68,9 @@ def _warn_of_left_variance(model: Any, X: Array | None) -> None:
         and not features.trainable_variables
         and not is_whole(features, kernel)
     ]
-    if not blocks or (X is None and not isinstance(model, StructuredSGPR)):
+    # Where the features of a StructuredSGPR are trained, too, its rows are a subset.
+    of_sums = isinstance(model, StructuredSGPR) and not model._features.trainable()
+    if not blocks or (X is None and not of_sums):
         return
     somewhere = np.zeros([1, 1]) if X is None else X[:: -(-len(X) // _MAX_ROWS)]
     rows = tf.constant(somewhere, gpflow.default_float())

@@ -47,6 +47,8 @@ class SufficientStatistics:
     :ivar description: What the features are.
     :ivar parameters: The values of the parameters that the features depend on, by name.
     :ivar seconds: The seconds that the passes took, by part: "read" and "sums".
+    :ivar largest: The largest sums of squares that there have been, before rows were taken away,
+        ``[M + P + H]``: rounding is relative to these. None for the present ones.
     """
 
     num_rows: int
@@ -55,6 +57,7 @@ class SufficientStatistics:
     description: Mapping[str, Any]
     parameters: Mapping[str, Array]
     seconds: Mapping[str, float] = field(default_factory=dict)
+    largest: Array | None = None
 
     @property
     def columns(self) -> tuple[int, int]:
@@ -81,7 +84,7 @@ class SufficientStatistics:
                 f"other: found {other.num_rows} rows to take away from {self.num_rows}; {remedy}"
             )
         rest: SufficientStatistics = self._combined(other, -1)
-        if not _could_be_left(rest.sums, self.sums):
+        if not _could_be_left(rest.sums, np.asarray(rest.largest)):
             raise ValueError(
                 f"other: found {other.num_rows} rows that are not all among these {self.num_rows}: "
                 "without them, sums of squares over the rows that are left would be negative; "
@@ -98,8 +101,11 @@ class SufficientStatistics:
                 f"other: the statistics are of different features: {difference}; compute both with "
                 "the same features, and the same values of the parameters that these depend on."
             )
+        known = [part.largest for part in (self, other) if part.largest is not None]
+        known += [_squares(part.sums) for part in (self, other)]
         return replace(
             self,
+            largest=np.max(known, axis=0),
             num_rows=self.num_rows + sign * other.num_rows,
             num_skipped=max(0, self.num_skipped + sign * other.num_skipped),
             sums={name: one + sign * other.sums[name] for name, one in self.sums.items()},
@@ -134,6 +140,8 @@ class SufficientStatistics:
             "seconds": dict(self.seconds),
         }
         values = {f"parameter_{k}": value for k, value in enumerate(self.parameters.values())}
+        if self.largest is not None:
+            values["largest"] = self.largest
         target = Path(path)
         temporary = target.with_name(f"{target.name}.{os.getpid()}.tmp")
         try:
@@ -179,6 +187,7 @@ class SufficientStatistics:
                     key: arrays[f"parameter_{k}"] for k, key in enumerate(header["parameters"])
                 },
                 seconds=header["seconds"],
+                largest=arrays.get("largest"),
             )
         except (AttributeError, KeyError, TypeError, ValueError) as error:
             missing = " is missing" if isinstance(error, KeyError) else ""
@@ -263,15 +272,19 @@ def differing_parameter(one: Mapping[str, Array], other: Mapping[str, Array]) ->
     return None
 
 
-def _could_be_left(sums: Mapping[str, Array], before: Mapping[str, Array]) -> bool:
+def _squares(sums: Mapping[str, Array]) -> Array:
+    """The sums of squares of features and targets, ``[M + P + H]``."""
+    return np.concatenate([np.diagonal(sums["gram"]), np.diagonal(sums["targets"])])
+
+
+def _could_be_left(sums: Mapping[str, Array], squares: Array) -> bool:
     """Whether these could be sums over rows: whether those of products of features and targets,
     ``[M + P + H, M + P + H]``, are positive semi-definite but for rounding.
 
     A True is no proof: the result may be positive semi-definite by chance.
 
-    :param before: The sums that rounding is relative to.
+    :param squares: The sums of squares that rounding is relative to.
     """
-    squares = np.concatenate([np.diagonal(before[name]) for name in ("gram", "targets")])
     rest = np.block([[sums["gram"], sums["products"]], [sums["products"].T, sums["targets"]]])
     scale = np.sqrt(np.where(squares > 0.0, squares, 1.0))
     scaled = rest / np.outer(scale, scale)
