@@ -127,7 +127,7 @@ def test_labels(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     again = fit_collapsed(resumed, checkpoint_dir=folder, resume=True, **settings)
     assert_resumed(again, fitted, resumed, model)
     np.testing.assert_allclose(again.elbos, fitted.elbos, rtol=1e-9)
-    with pytest.raises(ValueError, match="holds .* already; pass resume=True"):
+    with pytest.raises(ValueError, match="already holds .*; pass resume=True"):
         fit_collapsed(model, checkpoint_dir=folder, **settings)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import gpflow
 import numpy as np
@@ -87,8 +88,8 @@ class WithBlocksOfQ:
     mean_function: MeanFunction
     num_latent_gps: int
     whiten: bool
-    q_mu: list[gpflow.Parameter]
-    q_sqrt: list[gpflow.Parameter]
+    q_mu: Any  # lists of parameters, where GPflow and GPflux have one
+    q_sqrt: Any
     _devices: tuple[str, ...] | None
 
     def _make_q(
