@@ -1,4 +1,4 @@
-"""Progress bars over rows."""
+"""Progress bars, all of one kind: plain tqdm on stderr, the same in terminals and notebooks."""
 
 from __future__ import annotations
 
@@ -8,23 +8,27 @@ from typing import Any
 from tqdm import tqdm
 
 _DELAY = 1.0
-"""Seconds before a bar appears."""
+"""Seconds before a bar of rows appears."""
 
 
-def bar_of_rows(description: str, total: int | None, *, progress: bool) -> Any:
-    """A bar on stderr that counts rows; if stderr is a file, at most one line every two seconds.
+def progress_bar(description: str, unit: str, total: int | None, *, shown: bool, **how: Any) -> Any:
+    """A bar; if stderr is a file, where lines pile up, at most one line every two seconds.
 
-    :param total: The number of rows; None if it is not known.
-    :param progress: Whether the bar is shown.
+    :param total: The number of units; None if it is not known.
+    :param how: Further arguments of tqdm.
     """
     return tqdm(
         total=total,
         desc=description,
-        unit="row",
-        unit_scale=True,
+        unit=unit,
         file=sys.stderr,
-        disable=not progress,
-        delay=_DELAY,
+        disable=not shown,
         dynamic_ncols=True,
         mininterval=0.1 if sys.stderr.isatty() else 2.0,
+        **how,
     )
+
+
+def bar_of_rows(description: str, total: int | None, *, progress: bool) -> Any:
+    """A bar that counts rows, and appears after a second."""
+    return progress_bar(description, "row", total, shown=progress, unit_scale=True, delay=_DELAY)

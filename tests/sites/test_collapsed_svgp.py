@@ -267,3 +267,31 @@ def test_a_copy_has_the_same_q_and_parameters_of_its_own() -> None:
     np.testing.assert_allclose(other.predict_f(X)[0], model.predict_f(X)[0], rtol=1e-12)
     other.kernel.variance.assign(3.0)
     assert float(other.elbo()) != pytest.approx(float(model.elbo()))
+
+
+class Cautious(Bernoulli):
+    """A user's likelihood, whose labels are wrong every tenth time."""
+
+    def _scalar_log_prob(self, X: Any, F: Any, Y: Any) -> Any:
+        right = tf.where(tf.equal(Y, 1), tf.sigmoid(F), tf.sigmoid(-F))
+        return tf.math.log(0.1 + 0.8 * right)
+
+
+def test_a_subclass_with_a_density_of_its_own_is_asked_for_it() -> None:
+    kernel, features = finite_rank()
+    likelihood = Cautious(invlink=tf.sigmoid)
+    model = CollapsedSVGP((X, LABELS), kernel, likelihood, features, progress=False)
+    mean, variance = model.predict_f(X)
+    expected = tf.reduce_sum(likelihood.variational_expectations(X, mean, variance, LABELS))
+    np.testing.assert_allclose(model.elbo(), expected, rtol=1e-10)  # q is the prior
+
+
+def test_rows_are_not_counted_where_numbers_are_not_finite() -> None:
+    class Nowhere(Bernoulli):
+        def _scalar_log_prob(self, X: Any, F: Any, Y: Any) -> Any:
+            return np.nan * F
+
+    kernel, features = finite_rank()
+    model = CollapsedSVGP((X, LABELS), kernel, Nowhere(), features, progress=False)
+    with pytest.raises(ValueError, match="model: the first pass over the rows found numbers"):
+        _ = model.num_data

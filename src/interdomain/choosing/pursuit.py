@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import functools
-import sys
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 import tensorflow as tf
-from tqdm import tqdm
 
+from .._progress import progress_bar
 from ..covariances.pairs import Block
 from ..sphere._typing import Array, IntArray
 from .dictionaries import Dictionary, dictionary, others_than
@@ -137,14 +136,8 @@ def pursue(
     train = None if refit is None or not steps else functools.partial(refit, model, steps)
     most = max(max_candidates, num_inducing)
     pursuit = _Pursuit(model, dictionary, most, max_candidates, least_gain, train)
-    with tqdm(
-        total=num_inducing,
-        initial=pursuit.size,
-        desc="pursuit",
-        unit="feature",
-        disable=not progress,
-        file=sys.stderr,
-        dynamic_ncols=True,
+    with progress_bar(
+        "pursuit", "feature", num_inducing, shown=progress, initial=pursuit.size
     ) as bar:
         reason = pursuit.run(num_inducing, growth, least_share, bar)
         if fill:

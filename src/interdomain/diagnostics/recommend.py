@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import io
 import math
-import sys
 import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -16,9 +15,9 @@ import tensorflow as tf
 from gpflow import Parameter
 from gpflow.functions import Function
 from gpflow.likelihoods import Gaussian, Likelihood
-from tqdm import tqdm
 
 from .._arguments import choice, instance, integer, number
+from .._progress import progress_bar
 from .._targets import densities_of
 from ..tables import Race, RaceEntry, race
 from ..tables.race import CLOCKS, Clock
@@ -178,14 +177,7 @@ def recommend(
     # First those that end by themselves, since the others can use whatever time is left.
     in_turn = sorted(full, key=lambda name: "batch_size" in full[name].training_arguments)
     entries: dict[str, RaceEntry] = {}
-    bar = tqdm(
-        in_turn,
-        desc="recommend",
-        unit="model",
-        disable=not progress,
-        file=sys.stderr,
-        dynamic_ncols=True,
-    )
+    bar = progress_bar("recommend", "model", len(in_turn), shown=progress, iterable=in_turn)
     for name in bar:
         bar.set_postfix_str(name)
         left = seconds - (now() - started)

@@ -79,8 +79,7 @@ class CollapsedSVGP(RowsModel):
 
     **Before the first pass** q is the prior. :func:`interdomain.training.fit_collapsed` runs the
     passes, damps them where the bound would fall (likelihoods that are not log-concave), trains the
-    parameters and decides when to stop. :func:`interdomain.training.fit` trains the kernel's
-    parameters for the present sites only.
+    parameters and decides when to stop. :func:`interdomain.training.fit` calls it.
 
     **Features** may not depend on anything that is trained: see :attr:`feature_parameters`. For
     harmonics, freeze ``weight_variances`` and ``bias_variance`` (``fit_collapsed`` trains them on a
@@ -168,7 +167,11 @@ class CollapsedSVGP(RowsModel):
         """
         if self._num_data is None:
             self.pass_over_data()
-        assert self._num_data is not None
+        if self._num_data is None:
+            raise ValueError(
+                "model: the first pass over the rows found numbers that are not finite, and does "
+                "not know how many rows there are; training.fit says what is wrong with them."
+            )
         return self._num_data
 
     def _traced_state(self) -> Any:

@@ -263,7 +263,7 @@ def _describe(name: str, value: Any, found: dict[str, Any], seen: set[int]) -> N
         for key, own in vars(value).items():
             kept = isinstance(getattr(type(value), key, None), functools.cached_property)
             bookkeeping = key.startswith(("_self_", "_tf_", "_obj_reference")) or key == "_name"
-            if not (kept or bookkeeping or key in tf.Module._TF_MODULE_IGNORED_PROPERTIES):
+            if not (kept or bookkeeping):
                 _describe(f"{name}.{key.lstrip('_')}", own, found, seen)
     elif isinstance(value, Mapping):
         for key, own in value.items():

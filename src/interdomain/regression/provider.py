@@ -155,7 +155,8 @@ class RowsProvider:
         for rows, sign in signed:
             for batch in rows.batches(boxes):
                 for name, array in function(*batch).items():
-                    total[name] = total.get(name, np.zeros_like(array)) + sign * array
+                    total.setdefault(name, np.zeros_like(array))
+                    total[name] += sign * array
         return total
 
     def statistics(self, features: Features) -> SufficientStatistics:

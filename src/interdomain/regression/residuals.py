@@ -155,9 +155,9 @@ class Residuals:
             squares = tf.matmul(tf.square(others), precisions)
             return {"products": tf.matmul(others, slopes), "squares": squares}
 
-        sums, deviations = self._over_rows(block, sums_of)
-        products = sums["products"] * deviations[:, None]
-        return ScreeningSums(products, sums["squares"] * deviations[:, None] ** 2)
+        sums, scales = self._over_rows(block, sums_of)
+        products = sums["products"] * scales[:, None]
+        return ScreeningSums(products, sums["squares"] * scales[:, None] ** 2)
 
     def compare(self, block: Block) -> CandidateSums:
         """Few features, with all they have in common with each other and the model's.
@@ -175,16 +175,17 @@ class Residuals:
                 "crosses": tf.matmul(weighted, own, transpose_b=True),
             }
 
-        sums, deviations = self._over_rows(block, sums_of)
-        precisions = sums["grams"] * np.outer(deviations, deviations)
+        sums, scales = self._over_rows(block, sums_of)
+        precisions = sums["grams"] * np.outer(scales, scales)
         squares = np.diagonal(precisions, axis1=1, axis2=2).T.copy()
-        known = deviations[:, None] * (sums["crosses"] @ self._halves)
+        known = scales[:, None] * (sums["crosses"] @ self._halves)
         precisions -= known @ known.transpose(0, 2, 1)
-        precisions[:, np.arange(len(deviations)), np.arange(len(deviations))] += 1.0
-        return CandidateSums(sums["products"] * deviations[:, None], squares, precisions)
+        precisions[:, np.arange(len(scales)), np.arange(len(scales))] += 1.0
+        return CandidateSums(sums["products"] * scales[:, None], squares, precisions)
 
     def _over_rows(self, block: Block, sums_of: _Sums) -> tuple[dict[str, Array], Array]:
-        """The sums, and the standard deviations of the features in the prior, ``[C]``."""
+        """The sums, and by what features are multiplied to have a variance of one in the prior,
+        ``[C]``."""
         inducing_variable, kernel = block
         model, dtype = self._features, gpflow.default_float()
         variances = Kuu_operator(inducing_variable, kernel).diag_part()

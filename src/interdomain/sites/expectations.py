@@ -7,6 +7,7 @@ import tensorflow as tf
 from gpflow.likelihoods import Bernoulli, Likelihood, MonteCarloLikelihood
 from gpflow.quadrature import ndiag_mc
 
+from .._targets import densities_of
 from ..sphere._typing import Array
 
 _SEED = (0, 0)
@@ -27,7 +28,7 @@ def expectations(
     if isinstance(likelihood, MonteCarloLikelihood):
         return _by_draws(likelihood, X, mean, variance, Y)
     logistic = tf.sigmoid, tf.math.sigmoid, tf.nn.sigmoid
-    if not isinstance(likelihood, Bernoulli) or likelihood.invlink not in logistic:
+    if densities_of(likelihood) is not Bernoulli or likelihood.invlink not in logistic:
         return likelihood.variational_expectations(X, mean, variance, Y)
 
     # GPflow takes the logarithm of 1 - sigmoid(f), which is that of zero for f above 37.

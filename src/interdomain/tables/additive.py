@@ -122,8 +122,8 @@ def fit_additive(
     ('age', 'load', 'heat', 'load x heat')
     >>> mean, variance = fitted.model.predict_f(X[:5])
 
-    This function runs in one process and keeps no checkpoints. To use a strategy, to skip invalid
-    rows or to resume a run, build :class:`~interdomain.models.StructuredSGPR` with
+    This function runs in one process and keeps no checkpoints. To skip invalid rows or
+    to resume a run, build :class:`~interdomain.models.StructuredSGPR` with
     ``fitted.kernel`` and call ``training.fit``.
 
     :param data: (X ``[N, D]``, Y ``[N, P]``) as arrays or memory-mapped arrays. If ``kernel`` is

@@ -10,13 +10,12 @@ variance one. An interaction of prior variance v then raises the log marginal li
 from __future__ import annotations
 
 import math
-import sys
 from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
-from tqdm import tqdm
 
+from .._progress import progress_bar
 from ..inducing_variables import AdditiveFeatures
 from ..kernels import Additive
 from ..models import StructuredSGPR
@@ -126,14 +125,7 @@ def choose_pairs(
 
     ranking: list[RankedPair] = []
     groups = _groups(kernel, possible)
-    with tqdm(
-        total=len(possible),
-        desc="pairs",
-        unit="pair",
-        disable=not progress,
-        file=sys.stderr,
-        dynamic_ncols=True,
-    ) as bar:
+    with progress_bar("pairs", "pair", len(possible), shown=progress) as bar:
         for group in groups:
             sums = compared(group)
             ranking += [named(pair, *sums.best(pair, unit)) for pair in sums.places]

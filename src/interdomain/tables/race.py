@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -14,9 +13,9 @@ import tensorflow as tf
 from gpflow.base import RegressionData
 from gpflow.models import BayesianModel
 from gpflow.models.training_mixins import InternalDataTrainingLossMixin
-from tqdm import tqdm
 
 from .._arguments import choice, instance, integer, number
+from .._progress import progress_bar
 from ..models import CollapsedSVGP, StructuredSGPR
 from ..serving import predict_in_batches
 from ..training.collapsed import fit_collapsed
@@ -232,14 +231,7 @@ def race(
     seed = integer("seed", seed, at_least=0)
     train, held_out = _checked_data(data, validation_data, seed)
     entries: dict[str, RaceEntry] = {}
-    bar = tqdm(
-        entrants.items(),
-        desc="race",
-        unit="model",
-        disable=not progress,
-        file=sys.stderr,
-        dynamic_ncols=True,
-    )
+    bar = progress_bar("race", "model", len(entrants), shown=progress, iterable=entrants.items())
     for name, entrant in bar:
         bar.set_postfix_str(name)
         tf.random.set_seed(seed)

@@ -11,8 +11,8 @@ from typing import Any, Literal, NamedTuple, TypeAlias
 import gpflow
 import numpy as np
 import tensorflow as tf
-from tqdm import tqdm
 
+from .._progress import progress_bar
 from ..models import CollapsedSVGP
 from ..models.collapsed_svgp import PassResult
 from ..sites.algebra import Sites
@@ -193,7 +193,7 @@ class Passes:
 
         :param started: When the time began that is limited, by ``time.perf_counter``.
         """
-        with tqdm(total=max_passes, desc="passes", disable=not progress) as bar:
+        with progress_bar("passes", "pass", max_passes, shown=progress) as bar:
             gain = np.inf
             if self._best is None:
                 if not self._model.has_sites:

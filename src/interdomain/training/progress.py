@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
@@ -10,8 +9,8 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 from gpflow.base import AnyNDArray
-from tqdm import tqdm
 
+from .._progress import progress_bar
 from .checkpoints import Checkpoints
 from .replicas import Replicas
 from .results import Ending
@@ -74,17 +73,8 @@ class Run:
         self._smoothing = 0.0 if exact else _SMOOTHING
         self._average, self._elbos = 0.0, list[float]()
         self.keep(self.step)
-        # Plain tqdm, not tqdm.auto: the same line in terminals, notebooks and executed notebooks,
-        # without ipywidgets. Redrawn less often where lines pile up in a log.
-        self._bar = tqdm(
-            total=steps,
-            initial=self.step,
-            desc="fit",
-            unit="step",
-            file=sys.stderr,
-            disable=not (progress and replicas.is_chief),
-            dynamic_ncols=True,
-            mininterval=0.1 if sys.stderr.isatty() else 2.0,
+        self._bar = progress_bar(
+            "fit", "step", steps, shown=progress and replicas.is_chief, initial=self.step
         )
 
     def close(self) -> None:

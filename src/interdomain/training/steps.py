@@ -86,10 +86,10 @@ class GradientSteps:
         """The optimizer, None if there is nothing for it to update, and the compiled step. All fits
         of a model use the same Adam, so that its steps are compiled once."""
         replicas, natural, others = self._replicas, self._natural, self._others
-        names, loss = names_of_variables(self._model), training_loss_of(self._model)
-        signature = self._signature
+        model, signature = self._model, self._signature
 
         def build() -> tuple[Any, Step]:
+            names, loss = names_of_variables(model), training_loss_of(model)
             used = optimizer
             if others:
                 # Creates its variables: tf.function must not, and a checkpoint restores them.
