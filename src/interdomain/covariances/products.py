@@ -187,9 +187,6 @@ def explained_terms_product(
     return None if None in terms else product_terms(terms)
 
 
-# Covariances of sums: every summand brings its own block.
-
-
 @Kuf.register(SumInducingVariables, (Sum, DecomposedKernel), object)
 @Kuf_shapes
 def Kuf_sum(

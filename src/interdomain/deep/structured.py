@@ -115,9 +115,6 @@ class StructuredLayer(Layer):
         )
 
 
-# A layer of sums with an independent q for each summand.
-
-
 class AdditiveLayer(WithBlocksOfQ, Layer):
     """A layer with ``f = sum_t f_t`` and a mean-field ``q(u) = prod_t q_t(u_t)``.
 
@@ -154,9 +151,6 @@ class AdditiveLayer(WithBlocksOfQ, Layer):
     ) -> None:
         super().__init__(kernel, inducing_variable, num_data, mean_function, **options)
         self._make_q(q_diag=q_diag, q_mu=q_mu, q_sqrt=q_sqrt, allow_large=allow_large)
-
-
-# A layer with a second, orthogonal set of inducing variables.
 
 
 class OrthogonalLayer(WithOrthogonalQ, Layer):

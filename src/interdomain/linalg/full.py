@@ -127,9 +127,6 @@ def _cholesky_gradient(root: tf.Tensor, product: tf.Tensor) -> tf.Tensor:
     return (whole + tf.linalg.matrix_transpose(whole)) / 4
 
 
-# Products of matrices.
-
-
 def matmul(
     a: tf.Tensor, b: tf.Tensor, *, transpose_a: bool = False, transpose_b: bool = False
 ) -> tf.Tensor:

@@ -101,9 +101,6 @@ class AdditiveSVGP(WithBlocksOfQ, OnePassSVGP):
         return self._devices
 
 
-# The harmonic variational Gaussian process.
-
-
 class HVGP(AdditiveSVGP):
     """The harmonic variational GP (Sun et al. 2021, section 4.2).
 

@@ -111,9 +111,6 @@ class BlockwisePosterior(AbstractPosterior):
         return outputs_of(self.kernel, mean, cov, full_cov, full_output_cov)
 
 
-# The posteriors of models with several independent q: of sums, and orthogonally decoupled.
-
-
 class AdditivePosterior(BlockwisePosterior):
     """The posterior of :class:`interdomain.models.AdditiveSVGP`, to be used like GPflow's.
 

@@ -131,8 +131,6 @@ Dispatcher.register(
 )(conditional_structured)
 
 
-# The posterior of a model whose q is optimal, and therefore follows from its parameters.
-
 Q = tuple[tf.Tensor, tf.Tensor]
 
 

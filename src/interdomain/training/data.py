@@ -186,9 +186,6 @@ def _check_num_data(model: Any, found: int | None) -> None:
         )
 
 
-# Checks on one row, before anything is compiled, that a model and its data fit together.
-
-
 def check_columns(model: Any, columns: Sequence[int | None]) -> None:
     """
     Check that a model works with data that have these numbers of columns.

@@ -64,8 +64,6 @@ def draw_for_step(model: Any, step: int) -> None:
         model.set_step(step)
 
 
-# Numbers that are not finite, in whatever way they show.
-
 # What is raised in place of a NaN: by the factorisations of some TensorFlow versions, and by
 # gpflow.Parameter.assign.
 FAILED_FACTORISATION = "Cholesky decomposition was not successful"

@@ -107,9 +107,6 @@ def spread(values: Array, dims: Sequence[int], num_columns: int, fill: float) ->
     return row
 
 
-# Permutations of the columns, on which the transformations of columns and of images are based.
-
-
 class IndexPermutation(ClosedFormTransform):
     """``(G x)_j = x_{indices[j]}``; the order is the least common multiple of the cycle lengths.
 

@@ -150,8 +150,6 @@ def products(turns: tf.Tensor, functions: IntArray, factor: float = 1.0) -> tf.T
     return result
 
 
-# The frequencies of a box at which a kernel has its greatest spectral density.
-
 _DIGITS = 12
 """Densities that agree to so many digits are equal: the order does not depend on rounding."""
 

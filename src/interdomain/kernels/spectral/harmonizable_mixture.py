@@ -124,9 +124,6 @@ class HarmonizableMixture(MixtureKernel[HarmonizableComponent]):
         return tf.add_n([part.wigner(x, w) for part in self.components])
 
 
-# The harmonizable component of one frequency, zero.
-
-
 class LocallyStationaryGaussian(HarmonizableComponent):
     """A squared exponential under a Gaussian window (Shen et al. 2019, eq. 9).
 

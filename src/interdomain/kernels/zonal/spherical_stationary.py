@@ -179,9 +179,6 @@ class ChordalSquaredExponential(SphericalStationary):
         return 1.0
 
 
-# Kernels of the globe: of latitude and longitude in degrees.
-
-
 class GlobeStationary(SphericalStationary, metaclass=abc.ABCMeta):
     """A stationary kernel of the globe with ``inputs="degrees"``: on the sphere S^2 itself, without
     a bias, a seam at the date line, or poles that the kernel knows of.
