@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
 import gpflow
@@ -220,25 +221,20 @@ class WithOrthogonalQ:
                 "q_sqrt_orthogonal: with variant='odvgp' the covariance of q(v') is the prior's; "
                 "leave it out, or pass variant='solve'."
             )
-        self.q_mu, self.q_sqrt = variational_pair(
-            "",
-            "inducing_variable",
-            int(self.inducing_variable.num_inducing),
-            self.num_latent_gps,
+        make = partial(
+            variational_pair,
+            num_latent_gps=self.num_latent_gps,
             q_diag=q_diag,
-            q_mu=q_mu,
-            q_sqrt=q_sqrt,
             allow_large=allow_large,
         )
-        self.q_mu_orthogonal, root = variational_pair(
+        sizes = [int(part.num_inducing) for part in self._pair]
+        self.q_mu, self.q_sqrt = make("", "inducing_variable", sizes[0], q_mu=q_mu, q_sqrt=q_sqrt)
+        self.q_mu_orthogonal, root = make(
             "_orthogonal",
             "orthogonal_inducing_variable",
-            int(self.orthogonal_inducing_variable.num_inducing),
-            self.num_latent_gps,
-            q_diag=q_diag,
+            sizes[1],
             q_mu=q_mu_orthogonal,
             q_sqrt=q_sqrt_orthogonal,
-            allow_large=allow_large,
         )
         self.q_sqrt_orthogonal = root if variant == "solve" else None
         _warn_of_determined_variables(self.kernel, self._pair)
