@@ -19,7 +19,7 @@ from interdomain.inducing_variables import (
 )
 from interdomain.kernels import FiniteRank, Periodized, SphericalMatern32
 from interdomain.models import StructuredSGPR
-from interdomain.training.loop import fit_quietly
+from interdomain.training.loop import fit_by_lbfgs
 
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=[150, 2])
@@ -50,7 +50,7 @@ def wave_kernel(columns: list[int]) -> tuple[Periodized, PeriodicFourierFeatures
 
 
 def refit(model: StructuredSGPR, steps: int) -> None:
-    fit_quietly(model, steps=steps)
+    fit_by_lbfgs(model, steps=steps)
 
 
 def pursue(model: StructuredSGPR, num_inducing: int, **arguments: Any) -> Pursuit:

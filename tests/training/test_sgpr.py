@@ -98,14 +98,14 @@ def test_an_interrupted_recipe_goes_on(tmp_path: Path, monkeypatch: pytest.Monke
 
     model, folder = make_model(), tmp_path / "interrupted"
     with monkeypatch.context() as patch:
-        original = idm.training.sgpr.fit
+        original = idm.training.sgpr.fit_by_lbfgs
 
         def fit_the_subset_only(model: Any, **arguments: Any) -> Any:
             if arguments["checkpoint_dir"].name == "fit":
                 raise KeyboardInterrupt
             return original(model, **arguments)
 
-        patch.setattr("interdomain.training.sgpr.fit", fit_the_subset_only)
+        patch.setattr("interdomain.training.sgpr.fit_by_lbfgs", fit_the_subset_only)
         with pytest.raises(KeyboardInterrupt):
             fit_sgpr(model, checkpoint_dir=folder, **settings)
     resumed = make_model()

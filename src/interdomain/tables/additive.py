@@ -18,7 +18,7 @@ from ..kernels import Additive, FiniteRank
 from ..kernels.additive.largest import atom_size, largest_orders
 from ..models import StructuredSGPR
 from ..regression.rows import MISSING
-from ..training.loop import fit, fit_quietly
+from ..training.loop import fit, fit_by_lbfgs
 from ..training.results import FitResult
 from .pairs import Effect, RankedPair, choose_pairs, features_of
 
@@ -168,7 +168,7 @@ def fit_additive(
         kernel = _same_columns(kernel, given)
     size = _first_size(kernel, num_inducing) if choosing else num_inducing
     subset, unit, highest = begin(data, kernel, size, subset_size, seed)
-    fit_quietly(subset, steps=_SUBSET_STEPS, progress=progress)
+    fit_by_lbfgs(subset, steps=_SUBSET_STEPS, progress=progress)
     chosen: list[RankedPair] = []
     ranking: list[RankedPair] = []
     room = num_inducing - int(subset.inducing_variable.num_inducing)
@@ -183,7 +183,7 @@ def fit_additive(
         features = _features_for(kernel, num_inducing, highest)
         room -= sum(features_of(kernel, pair.effect) for pair in found)
         subset.inducing_variable, subset.kernel = features, FiniteRank(kernel, features)
-        fit_quietly(subset, steps=_TURN_STEPS, progress=progress)
+        fit_by_lbfgs(subset, steps=_TURN_STEPS, progress=progress)
         if float(subset.likelihood.variance.numpy()) > _SETTLED * noise:
             break
     features = _features_for(kernel, num_inducing, highest)

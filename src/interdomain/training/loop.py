@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import time
-import warnings
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -14,6 +13,7 @@ import tensorflow as tf
 from .._arguments import integer, number
 from ..models.scales import warn_of_data
 from ..models.trained import warn_of_fit
+from .batches import Batches
 from .checkpoints import Checkpoints
 from .compiled import kept
 from .data import Data, batches_of, check_columns, failing_likelihood
@@ -198,6 +198,65 @@ def fit(
         method = GradientSteps(
             model, batches, replicas, optimizer=optimizer, natural_gradient=natural_gradient
         )
+    result = _train(
+        model,
+        method,
+        batches,
+        replicas,
+        started=started,
+        steps=steps,
+        callbacks=callbacks,
+        every=every,
+        max_seconds=max_seconds,
+        checkpoint_dir=checkpoint_dir,
+        resume=resume,
+        progress=progress,
+    )
+    warn_of_fit(model, None if batches.arrays is None else batches.arrays[0])
+    return result
+
+
+def fit_by_lbfgs(
+    model: Any,
+    *,
+    steps: int,
+    options: Mapping[str, Any] | None = None,
+    checkpoint_dir: str | os.PathLike[str] | None = None,
+    resume: bool = False,
+    progress: bool = False,
+) -> FitResult:
+    """Fit a model that holds its data, which were checked already, as :func:`fit` does; without
+    warnings about the features or the kernel, which may soon be replaced."""
+    return _train(
+        model,
+        LBFGS(model, (), options),
+        Batches(None),
+        Replicas(None),
+        started=time.perf_counter(),
+        steps=steps,
+        checkpoint_dir=checkpoint_dir,
+        resume=resume,
+        progress=progress,
+    )
+
+
+def _train(
+    model: Any,
+    method: LBFGS | GradientSteps,
+    batches: Batches,
+    replicas: Replicas,
+    *,
+    started: float,
+    steps: int,
+    checkpoint_dir: str | os.PathLike[str] | None,
+    resume: bool,
+    progress: bool,
+    **how: Any,
+) -> FitResult:
+    """Run the steps of a method, from the beginning or from a checkpoint.
+
+    :param how: The callbacks and the limits of :class:`.progress.Run`.
+    """
     if not method.variables:
         raise ValueError(
             f"model: this {type(model).__name__} has no trainable variables; call "
@@ -224,9 +283,7 @@ def fit(
         exact=batches.exact,
         progress=progress,
         started=started,
-        callbacks=callbacks,
-        every=every,
-        max_seconds=max_seconds,
+        **how,
     )
     reason: Any = ended.numpy().decode() or "steps"
     ending = Ending(reason, "the checkpoint is of a fit that had ended")
@@ -246,7 +303,6 @@ def fit(
     finally:
         run.close()
     replicas.mean([0.0])  # all wait until the chief has written its checkpoint
-    warn_of_fit(model, None if batches.arrays is None else batches.arrays[0])
     return FitResult(
         steps=run.step,
         first_step=first_step,
@@ -269,19 +325,3 @@ def _described(model: Any, settings: Mapping[str, Any]) -> str:
     }
     described = {"model": type(model).__name__, **parameters, **settings}
     return "\n".join(f"{name}: {value}" for name, value in described.items())
-
-
-def fit_quietly(
-    model: Any,
-    *,
-    steps: int,
-    options: Mapping[str, Any] | None = None,
-    progress: bool = False,
-) -> None:
-    """Fit a model that holds its data by L-BFGS, without warnings about the features or the kernel,
-    which are soon replaced."""
-    with warnings.catch_warnings():
-        warnings.filterwarnings(
-            "ignore", message="(inducing_variable|kernel): ", category=UserWarning
-        )
-        fit(model, steps=steps, options=options, progress=progress)

@@ -20,7 +20,7 @@ from ..sites.rows import derivatives
 from ..sphere._typing import Array
 from .checkpoints import Checkpoints
 from .data import failing_likelihood
-from .loop import fit_quietly
+from .loop import fit_by_lbfgs
 from .results import NonFiniteError
 
 CollapsedReason: TypeAlias = Literal["converged", "passes", "max_seconds", "stalled"]
@@ -87,7 +87,7 @@ def train(
         parameters = model.trainable_parameters
         before = [parameter.numpy() for parameter in parameters]
         # If it ends with numbers that are not finite, the last good ones are enough.
-        fit_quietly(model, steps=steps, options=options, progress=False)
+        fit_by_lbfgs(model, steps=steps, options=options, progress=False)
     after = [parameter.numpy() for parameter in parameters]
     positive = [(old > 0) & (new > 0) for old, new in zip(before, after, strict=True)]
     factors = [

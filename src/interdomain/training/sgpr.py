@@ -13,7 +13,8 @@ import gpflow
 from .._tracing import operation_by_operation
 from ..choosing import Choice, Trials, choose_features
 from ..models import StructuredSGPR
-from .loop import fit, fit_quietly
+from ..models.trained import warn_of_fit
+from .loop import fit_by_lbfgs
 from .recipes import check_recipe
 from .results import FitResult
 
@@ -133,11 +134,11 @@ def fit_sgpr(
     if num_inducing is not None:
 
         def train(some: StructuredSGPR, number: int) -> None:
-            fit_quietly(some, steps=number, progress=progress)
+            fit_by_lbfgs(some, steps=number, progress=progress)
 
         def refit(some: StructuredSGPR, number: int) -> None:
             with operation_by_operation():  # its features will soon be others
-                fit_quietly(some, steps=number)
+                fit_by_lbfgs(some, steps=number)
 
         choice, frozen, _ = choose_features(
             model,
@@ -150,7 +151,7 @@ def fit_sgpr(
             progress=progress,
         )
     elif trainable:
-        subset = fit(
+        subset = fit_by_lbfgs(
             model.subset_model(subset_size, seed=seed),
             steps=subset_steps,
             checkpoint_dir=folder and folder / "subset",
@@ -161,7 +162,8 @@ def fit_sgpr(
     subset_done = time.perf_counter()
     _ = model.statistics
     pass_done = time.perf_counter()
-    result = fit(model, steps=steps, checkpoint_dir=folder and folder / "fit", **arguments)
+    result = fit_by_lbfgs(model, steps=steps, checkpoint_dir=folder and folder / "fit", **arguments)
+    warn_of_fit(model, None)
     return SGPRFit(
         subset=subset,
         choice=choice,
