@@ -161,7 +161,6 @@ def fit_collapsed(
         subset_steps=subset_steps,
         checkpoint_dir=checkpoint_dir,
         resume=resume,
-        progress=progress,
     )
     integer("max_passes", max_passes, at_least=1)
     if tolerance is not None:

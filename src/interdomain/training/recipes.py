@@ -19,7 +19,6 @@ def check_recipe(
     subset_steps: int,
     checkpoint_dir: str | os.PathLike[str] | None,
     resume: bool,
-    progress: bool,
 ) -> None:
     """
     Check the arguments that every recipe has.

@@ -125,7 +125,6 @@ def fit_sgpr(
         subset_steps=subset_steps,
         checkpoint_dir=checkpoint_dir,
         resume=resume,
-        progress=progress,
     )
     folder = None if checkpoint_dir is None else Path(checkpoint_dir)
     arguments: dict[str, Any] = {"resume": resume, "progress": progress}
