@@ -1,4 +1,4 @@
-"""None"""
+"""The spectrum of the Laplace-Beltrami operator and kernels of it, and its heat kernel."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""None"""
+"""Transformations of columns, of images and of the torus."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""None"""
+"""Products of transformations: their orbits against loops, and wrong arguments."""
 
 from __future__ import annotations
 
