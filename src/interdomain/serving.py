@@ -21,7 +21,7 @@ from ._arguments import choice, instance, integer, numeric, short
 from ._progress import bar_of_rows
 from ._targets import check_number_of_targets, check_targets, takes_missing, targets_type
 from ._tracing import Traced, compiled
-from .covariances.columns import num_columns_of_any
+from .covariances.columns import num_columns_of_latents
 from .covariances.latents import latent_gps
 from .kernels._scaled_parts import validate_rows
 from .models.rows_model import RowsModel
@@ -31,6 +31,7 @@ __all__ = ["predict_in_batches", "save"]
 
 _OF_TARGETS = "predict_log_density"
 _METHODS = ("predict_f", "predict_y", _OF_TARGETS)
+_BATCH_SIZE = 1_024
 _RULE = "a matrix with one row per observation"
 
 
@@ -41,7 +42,7 @@ def predict_in_batches(
     Y: Any = None,
     method: str = "predict_f",
     likelihood: Likelihood | None = None,
-    batch_size: int = 1_024,
+    batch_size: int | None = None,
     progress: bool = True,
 ) -> Any:
     """Predict for many rows, a batch at a time.
@@ -67,8 +68,9 @@ def predict_in_batches(
         "predict_log_density", ``[N]``.
     :param likelihood: The likelihood for "predict_y" and "predict_log_density" if ``model`` is a
         posterior, which has none.
-    :param batch_size: The number of rows in a batch. Each batch takes a few times the memory of
-        its covariances with all inducing variables (or the rows of an exact GP).
+    :param batch_size: The number of rows in a batch; 1,024 by default, divided by the number of
+        samples of a ``DeepGP``. Each batch takes a few times the memory of its covariances with
+        all inducing variables (or the rows of an exact GP).
     :param progress: Show a progress bar on stderr, if the predictions take more than a second.
     :return: The predictions as arrays.
     :raises InvalidRowsError: For rows with NaN or infinite numbers, which are listed.
@@ -76,6 +78,7 @@ def predict_in_batches(
         be inputs of the kernel, and for arguments that are wrong or do not go together.
     """
     choice("method", method, _METHODS)
+    batch_size = _rows_of_a_batch(model) if batch_size is None else batch_size
     integer("batch_size", batch_size, at_least=1)
     functions = _prediction_functions(model, likelihood)
     if method not in functions:
@@ -107,7 +110,7 @@ def predict_in_batches(
     with contextlib.suppress(Exception):  # called as it is, it says what is wrong, if it is
         function = _traced(function, *specs)
     kernel = getattr(getattr(model, "layer_of_inputs", model), "kernel", None)
-    batches: list[list[np.ndarray[Any, Any]]] = []
+    results: list[np.ndarray[Any, Any]] = []
     invalid: list[int] = []
     with bar_of_rows(method, num_rows, progress=progress) as bar:
         for start in range(0, max(num_rows, 1), batch_size):  # without rows, a batch without any
@@ -126,7 +129,11 @@ def predict_in_batches(
                 check_targets(likelihood, batch[1])
             inputs = [tf.cast(part, dtype) for part, dtype in zip(batch, dtypes, strict=True)]
             returned = function(inputs[0] if len(inputs) == 1 else tuple(inputs))
-            batches.append([part.numpy() for part in tf.nest.flatten(returned)])
+            values = [part.numpy() for part in tf.nest.flatten(returned)]
+            if not results:
+                results = [np.empty([num_rows, *part.shape[1:]], part.dtype) for part in values]
+            for result, part in zip(results, values, strict=True):
+                result[rows] = part
     if invalid:
         raise InvalidRowsError(
             f"{len(invalid)} rows have NaN or infinite numbers: {named(invalid)} (counted from "
@@ -134,7 +141,6 @@ def predict_in_batches(
             np.array(invalid),
             argument="X",
         )
-    results = [np.concatenate(parts) for parts in zip(*batches, strict=True)]
     return results[0] if len(results) == 1 else tuple(results)
 
 
@@ -201,6 +207,11 @@ def save(
     module.variables_used = variables  # SavedModel wants them in an attribute
     signatures["serving_default"] = signatures["predict_f"]
     tf.saved_model.save(module, str(target), signatures=signatures)
+
+
+def _rows_of_a_batch(model: Any) -> int:
+    """By default; predictions of a deep GP hold all of its samples at once."""
+    return max(_BATCH_SIZE // int(getattr(model, "num_prediction_samples", 1)), 1)
 
 
 def _signature(function: Any, specs: list[tf.TensorSpec]) -> Any:
@@ -335,7 +346,5 @@ def _columns_of(model: Any) -> int | None:
     if not isinstance(held, InducingVariables):
         return None if held is None else int(held.shape[1])
     with contextlib.suppress(ValueError):  # a kernel of another kind: its latent GPs are not known
-        groups = latent_gps(layer.kernel, held)
-        pairs = [(block, group.kernel) for group in groups for block in group.inducing_variables]
-        return num_columns_of_any(pairs)
+        return num_columns_of_latents(latent_gps(layer.kernel, held))
     return None

@@ -68,6 +68,7 @@ def test_saved(tmp_path: Path) -> None:
     model = stacked(convolutional, points)
     randomise(model)
     X, Y = make_data()
+    assert serving._rows_of_a_batch(model) == 1_024 // model.num_prediction_samples
     serving.save(model, tmp_path / "served")
     loaded = tf.saved_model.load(str(tmp_path / "served"))
     for rows in (X, X[:3]):

@@ -270,7 +270,7 @@ KERNELS: dict[str, Callable[[], Kernel]] = {
     "part": lambda: HarmonicKernel(Matern32(), ImageFlip((2, 2), 0)).kernels[0],
     "box of waves": lambda: FiniteRank(box(active_dims=slice(1, 3)), WAVES),
 }
-"""The others: in tests/kernels/test_contract.py."""
+"""Of columns that are not known when a graph is built; the others are above."""
 
 
 def compiled(function: Callable[[Any], Any], shape: list[None] | None) -> Any:

@@ -10,7 +10,7 @@ import gpflow
 import numpy as np
 import pytest
 import tensorflow_probability as tfp
-from gpflow.likelihoods import Poisson
+from gpflow.likelihoods import Bernoulli, Poisson
 
 import interdomain as idm
 from interdomain.training import fit_collapsed
@@ -225,3 +225,22 @@ def test_labels_that_can_be_told_apart_are_warned_of() -> None:
         warn_of_separation(model_of("Poisson"), certain)
         gpflow.set_trainable(model.kernel, False)
         warn_of_separation(model, certain)
+
+
+def test_a_folder_of_other_features_is_refused(tmp_path: Path) -> None:
+    """As many of them, and parameters of the same shapes: sums over sites are of features."""
+
+    def model(part: slice) -> idm.models.CollapsedSVGP:
+        kernel, features = harmonics()
+        some = idm.inducing_variables.SphericalHarmonics(3, chains=features.chains[part])
+        data = X, TARGETS["probit"][1]
+        return idm.models.CollapsedSVGP(data, kernel, Bernoulli(), some, progress=False)
+
+    settings: dict[str, Any] = {"max_passes": 2, "steps": 0, "progress": False}
+    fit_collapsed(model(slice(0, 9)), checkpoint_dir=tmp_path, **settings)
+    with pytest.raises(ValueError, match="a checkpoint of another fit .features: "):
+        fit_collapsed(model(slice(7, 16)), checkpoint_dir=tmp_path, resume=True, **settings)
+    with pytest.raises(ValueError, match="already holds the checkpoint .* pass resume=True"):
+        fit_collapsed(model(slice(0, 9)), num_inducing=12, checkpoint_dir=tmp_path, **settings)
+    with pytest.raises(ValueError, match="options: found .*maxiter.* Pass .* as steps"):
+        fit_collapsed(model(slice(0, 9)), options={"maxiter": 3}, progress=False)

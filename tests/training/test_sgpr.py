@@ -145,6 +145,7 @@ def test_wrong_arguments() -> None:
     for arguments, message in [
         ({"subset_size": 0}, "subset_size must be .*found 0"),
         ({"subset_steps": 1.5}, "subset_steps must be .*found 1.5"),
+        ({"steps": 0}, "steps must be .*found 0"),
         ({"num_inducing": 14, "resume": True}, "checkpoint_dir must be given to .*, found None"),
         ({"model": None}, "model: found a NoneType"),
     ]:

@@ -22,7 +22,7 @@ from gpflow.utilities import Dispatcher
 from ..inducing_variables import SumInducingVariables
 from ..kernels import DecomposedKernel
 from ..kernels._columns import with_columns
-from .latents import latent_gps
+from .latents import LatentGPs, latent_gps
 from .pairs import Block, pair_blocks
 
 # How TensorFlow, check_shapes and the dispatchers say that shapes or types do not fit.
@@ -62,6 +62,15 @@ def num_columns_of_any(pairs: Iterable[Block]) -> int | None:
     """The number that the first pair knows that knows any; all have the same X."""
     found = (num_input_columns(*pair) for pair in pairs)
     return next((columns for columns in found if columns is not None), None)
+
+
+def num_columns_of_latents(latents: Iterable[LatentGPs]) -> int | None:
+    """The number that any of the latent GPs knows."""
+    return num_columns_of_any(
+        (inducing_variable, of_one.kernel)
+        for of_one in latents
+        for inducing_variable in of_one.inducing_variables
+    )
 
 
 def with_input_columns(

@@ -21,7 +21,7 @@ from gpflux.sampling.sample import Sample
 from .._arguments import instance, integer
 from .._tracing import unconverted
 from ..covariances import Kuu_operator
-from ..covariances.columns import check_inputs, num_columns_of_any
+from ..covariances.columns import check_inputs, num_columns_of_latents
 from ..covariances.domains import boxed_parts, boxes, clipped_to
 from ..covariances.latents import latent_gps
 from ..kernels._scaled_parts import validate_rows
@@ -126,11 +126,7 @@ class Layer(GPLayer, abc.ABC):
         return self._input_dim_of(self.inducing_variable)
 
     def _input_dim_of(self, inducing_variable: InducingVariables) -> int | None:
-        return num_columns_of_any(
-            (block, latents.kernel)
-            for latents in latent_gps(self.kernel, inducing_variable)
-            for block in latents.inducing_variables
-        )
+        return num_columns_of_latents(latent_gps(self.kernel, inducing_variable))
 
     @property
     def layer_of_inputs(self) -> Layer | None:

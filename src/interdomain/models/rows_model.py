@@ -64,6 +64,11 @@ class RowsModel(gpflow.models.GPModel, InternalDataTrainingLossMixin, abc.ABC):
         return self._provider.features(self.kernel, self.inducing_variable, self.mean_function)
 
     @property
+    def features_checksum(self) -> int:
+        """A number that tells features from others, whatever the values of their parameters."""
+        return self._features.checksum()
+
+    @property
     def batch_size(self) -> int | None:
         """The number of rows that are taken at a time; None if there are only sums of them."""
         return self._provider.batch_size

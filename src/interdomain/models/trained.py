@@ -42,14 +42,13 @@ def warn_of_fit(model: Any, X: Array | None) -> None:
 
     :param X: Rows that the model was trained on, ``[N, D]``; None if they are not at hand.
     """
-    _warn_of_left_variance(model, X)
-    for complaint in dict.fromkeys(
-        text for pair in blocks_of(Parts.of(model)) for text in complaints(*pair, False)
-    ):
+    blocks = blocks_of(Parts.of(model))
+    _warn_of_left_variance(model, X, blocks)
+    for complaint in dict.fromkeys(text for pair in blocks for text in complaints(*pair, False)):
         warn(complaint)
 
 
-def _warn_of_left_variance(model: Any, X: Array | None) -> None:
+def _warn_of_left_variance(model: Any, X: Array | None, blocks: Sequence[Block]) -> None:
     """Whether the bound pays much for what the kernel has and the features lack, ``(Kff - Qff) / (2
     noise)`` for each row.
 
@@ -63,7 +62,7 @@ def _warn_of_left_variance(model: Any, X: Array | None) -> None:
         return
     blocks = [
         (features, kernel)
-        for features, kernel in blocks_of(Parts.of(model))
+        for features, kernel in blocks
         if isinstance(features, InterDomainInducingVariables)
         and not features.trainable_variables
         and not is_whole(features, kernel)

@@ -16,7 +16,7 @@ from gpflow.kernels import Kernel, LinearCoregionalization
 
 from .._tracing import unconverted
 from ..covariances.blocks import BlockBatch, StackedBlocks, block_batches
-from ..covariances.columns import num_columns_of_any
+from ..covariances.columns import num_columns_of_latents
 from ..covariances.finite_rank import is_whole_sum
 from ..covariances.latents import LatentGPs, in_order, latent_gps, split_q
 from ..covariances.pairs import flat_blocks
@@ -218,11 +218,7 @@ def _num_columns(latents: Sequence[LatentGPs], X: tf.Tensor) -> int | None:
     """The number of columns of X, if X itself does not say it and something else does."""
     if X.shape[-1] is not None:
         return None
-    return num_columns_of_any(
-        (inducing_variable, of_one.kernel)
-        for of_one in latents
-        for inducing_variable in of_one.inducing_variables
-    )
+    return num_columns_of_latents(latents)
 
 
 class Rows:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import json
 import zlib
 from collections.abc import Mapping
 from typing import Any
@@ -164,6 +165,10 @@ class Features:
         for name, module in parts.items():
             _describe(name, module, found, set())
         return {**sizes, **found}
+
+    def checksum(self) -> int:
+        """A number that is the same for the same :meth:`description`."""
+        return zlib.crc32(json.dumps(self.description()).encode())
 
     def is_current(
         self, kernel: Kernel, inducing_variable: InducingVariables, mean_function: MeanFunction

@@ -155,7 +155,8 @@ class RowsProvider:
         for rows, sign in signed:
             for batch in rows.batches(boxes):
                 for name, array in function(*batch).items():
-                    total.setdefault(name, np.zeros_like(array))
+                    if name not in total:
+                        total[name] = np.zeros_like(array)
                     total[name] += sign * array
         return total
 

@@ -37,7 +37,7 @@ from gpflow.posteriors import (
 )
 
 from ..covariances import Kuu_operator
-from ..covariances.columns import num_columns_of_any
+from ..covariances.columns import num_columns_of_latents
 from ..covariances.finite_rank import is_whole_sum
 from ..covariances.latents import LatentGPs, latent_gps
 from ..kernels.harmonic.invariant import take_whole_orbits
@@ -153,9 +153,7 @@ def _of_latents(draws: Draws, latents: LatentGPs, num_latents: int) -> Draws:
     """The draws for a function of each latent GP in every sample."""
     columns = draws.num_columns
     if columns is None:
-        columns = num_columns_of_any(
-            (inducing_variable, latents.kernel) for inducing_variable in latents.inducing_variables
-        )
+        columns = num_columns_of_latents([latents])
     return replace(draws, num_samples=draws.num_samples * num_latents, num_columns=columns)
 
 

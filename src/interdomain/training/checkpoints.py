@@ -82,10 +82,7 @@ class Checkpoints:
         damages: list[str] = []
         for prefix in self._found():
             if not self._resume:
-                raise ValueError(
-                    f"checkpoint_dir: {self.path} already holds the checkpoint {prefix}; pass "
-                    "resume=True to continue from it, or another folder."
-                )
+                raise _taken(self.path, prefix)
             try:
                 reader = tf.train.load_checkpoint(prefix)
                 fit = reader.get_tensor(_FIT).decode() if reader.has_tensor(_FIT) else None
@@ -153,6 +150,21 @@ class Checkpoints:
             f"checkpoint_dir: {self.path} holds a checkpoint of another fit ({before or '-'}; now "
             f"{now or '-'}); pass what was passed then, or another folder."
         )
+
+
+def check_free(*directories: Path) -> None:
+    """:raises ValueError: if a folder has a checkpoint, which a fit that is not resumed refuses."""
+    for directory in directories:
+        prefix = tf.train.latest_checkpoint(str(directory))
+        if prefix is not None:
+            raise _taken(directory, prefix)
+
+
+def _taken(directory: Path | None, prefix: str) -> ValueError:
+    return ValueError(
+        f"checkpoint_dir: {directory} already holds the checkpoint {prefix}; pass resume=True to "
+        "continue from it, or another folder."
+    )
 
 
 def _reason(error: Exception) -> str:

@@ -145,7 +145,8 @@ def fit_collapsed(
     :param seed: the seed for drawing the subset.
     :param options: options of SciPy's L-BFGS-B; see :func:`fit`.
     :param checkpoint_dir: a folder in which the state after each pass is kept (the last three).
-        Features are not: a run that is resumed chooses the same again.
+        Features are not: a run that is resumed, on a model that is built anew, chooses the same
+        again, and a folder of others is refused.
     :param resume: continue from what is in ``checkpoint_dir``.
     :param progress: show a progress bar.
     :raises ValueError: for wrong arguments, a model of another class, or targets that the
@@ -233,6 +234,7 @@ def _described(model: CollapsedSVGP) -> str:
     return "\n".join(
         [
             f"model: {', '.join(type(part).__name__ for part in parts)}",
+            f"features: {model.features_checksum}",
             f"sites: {[list(part.shape) for part in model.sites]}",
             *(f"{path}: {list(parameter.shape)}" for path, parameter in parameters.items()),
         ]

@@ -44,9 +44,15 @@ class LBFGS:
     :param batch: all of the data, or () if the model holds them.
     :param options: of SciPy's L-BFGS-B.
     :ivar described: what must be the same for a resumed fit.
+    :raises ValueError: if the options say the number of iterations.
     """
 
     def __init__(self, model: Any, batch: Batch, options: Mapping[str, Any] | None) -> None:
+        if options is not None and "maxiter" in options:
+            raise ValueError(
+                f"options: found {dict(options)}; leave maxiter out. Pass the number of iterations "
+                "as steps."
+            )
         self.variables = tuple(model.trainable_variables)
         self.stored: dict[str, Any] = {}
         self._model, self._batch, self._options = model, batch, dict(options or {})

@@ -11,6 +11,7 @@ import gpflow
 import tensorflow as tf
 
 from .._arguments import integer, number
+from ..models.rows_model import RowsModel
 from ..models.scales import warn_of_data
 from ..models.trained import warn_of_fit
 from .batches import Batches
@@ -173,10 +174,10 @@ def fit(
         number("max_seconds", max_seconds, above=0)
     by_lbfgs = optimizer is None and batch_size is None and not isinstance(data, tf.data.Dataset)
     by_lbfgs = by_lbfgs and (natural_gradient is None or natural_gradient is False)
-    if options is not None and ("maxiter" in options or not by_lbfgs):
+    if options is not None and not by_lbfgs:
         raise ValueError(
             f"options: found {dict(options)}; they are for L-BFGS, and so without batch_size, "
-            "optimizer and natural_gradient. Pass the number of iterations as steps."
+            "optimizer and natural_gradient."
         )
     if strategy is not None and by_lbfgs:
         raise ValueError(
@@ -266,7 +267,7 @@ def _train(
     checkpoints = Checkpoints(
         checkpoint_dir,
         resume or (checkpoint_dir is not None and not replicas.is_chief),
-        fit=_described(model, method.described),
+        fit="" if checkpoint_dir is None else _described(model, method.described),
         writes=replicas.is_chief,
         model=model,
         ended=ended,
@@ -324,4 +325,6 @@ def _described(model: Any, settings: Mapping[str, Any]) -> str:
         for path, parameter in gpflow.utilities.parameter_dict(model).items()
     }
     described = {"model": type(model).__name__, **parameters, **settings}
+    if isinstance(model, RowsModel):
+        described["features"] = model.features_checksum
     return "\n".join(f"{name}: {value}" for name, value in described.items())

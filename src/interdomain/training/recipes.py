@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import os
+from pathlib import Path
 from typing import Any
 
 from .._arguments import integer
 from ..models.rows_model import RowsModel
+from .checkpoints import check_free
 
 
 def check_recipe(
@@ -24,7 +26,7 @@ def check_recipe(
     Check the arguments that every recipe has.
 
     :param kind: the class that the model must be of.
-    :raises ValueError: if one is wrong.
+    :raises ValueError: if one is wrong, or the folder is of a run that is not to be resumed.
     """
     if not isinstance(model, kind):
         other = getattr(type(model), "recipe", "fit")
@@ -42,3 +44,6 @@ def check_recipe(
             "checkpoint_dir must be given to resume from, found None; pass the folder of the run "
             "that was interrupted, or resume=False."
         )
+    if checkpoint_dir is not None and not resume:  # before time is spent on a subset
+        folder = Path(checkpoint_dir)
+        check_free(folder, folder / "subset", folder / "fit")

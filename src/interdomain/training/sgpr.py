@@ -10,6 +10,7 @@ from typing import Any
 
 import gpflow
 
+from .._arguments import integer
 from .._tracing import operation_by_operation
 from ..choosing import Choice, Trials, choose_features
 from ..models import StructuredSGPR
@@ -109,7 +110,8 @@ def fit_sgpr(
     :param steps: the largest number of L-BFGS iterations on the statistics.
     :param seed: the seed for drawing the subset.
     :param checkpoint_dir: a folder for the checkpoints of both fits. Chosen features are not kept:
-        a run that is resumed chooses the same again.
+        a run that is resumed, on a model that is built anew, chooses the same again, and a folder
+        of others is refused.
     :param resume: continue from what is in ``checkpoint_dir``.
     :param progress: show progress bars.
     :raises ValueError: for wrong arguments, a model of another class, or one without its rows while
@@ -126,6 +128,7 @@ def fit_sgpr(
         checkpoint_dir=checkpoint_dir,
         resume=resume,
     )
+    integer("steps", steps, at_least=1)
     folder = None if checkpoint_dir is None else Path(checkpoint_dir)
     arguments: dict[str, Any] = {"resume": resume, "progress": progress}
     trainable = {n: p for n, p in model.feature_parameters.items() if p.trainable}

@@ -104,8 +104,7 @@ def place_windows(
         if centres != "k-means":
             raise ValueError(
                 f'centres must be "k-means", "grid" or an array [P, D], found {centres!r}; pass '
-                "one "
-                "of these."
+                "one of these."
             )
         places = k_means(X, count, seed=seed).astype(float)
     else:
