@@ -1,4 +1,4 @@
-"""What all posteriors of this library share: everything but where q comes from."""
+"""What all posteriors of this library share but where q comes from, and those of several q."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The posterior and the prior KL of every inter-domain inducing variable in stock models."""
+"""Posteriors of one q, that of a model or an optimal one, and the prior KL, with structure kept."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Stationary kernels on the sphere: Matern and squared exponential."""
+"""Stationary kernels on the sphere: Matern and squared exponential, of the globe, too."""
 
 from __future__ import annotations
 
