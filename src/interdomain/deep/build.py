@@ -46,22 +46,6 @@ _NOISE = 0.1
 _ROWS = 10_000
 
 
-def _zonal(num_columns: int) -> Kernel:
-    return SphericalMatern52(weight_variances=np.ones(num_columns))
-
-
-def _arc_cosine(num_columns: int) -> Kernel:
-    return ArcCosine(weight_variances=np.ones(num_columns))
-
-
-def _stationary(num_columns: int) -> Kernel:
-    return SquaredExponential(lengthscales=np.full(num_columns, np.sqrt(num_columns)))
-
-
-def _isotropic(num_columns: int) -> Kernel:
-    return SquaredExponential(lengthscales=np.sqrt(num_columns))
-
-
 def _harmonics(kernel: Kernel, X: Array, num_inducing: int, seed: int) -> Callable[..., Layer]:
     harmonics = SphericalHarmonics.for_data(kernel, X, num_inducing)
     return partial(StructuredLayer, FiniteRank(kernel, harmonics), harmonics)
@@ -100,13 +84,13 @@ def _orthogonal(kernel: Kernel, X: Array, num_inducing: int, seed: int) -> Calla
 
 
 _MAKERS: Mapping[str, tuple[Maker, KernelOf]] = {
-    "harmonics": (_harmonics, _zonal),
-    "activation": (_activation, _arc_cosine),
-    "points": (_points, _stationary),
-    "harmonic_points": (_harmonic_points, _isotropic),
-    "orthogonal": (_orthogonal, _zonal),
+    "harmonics": (_harmonics, lambda d: SphericalMatern52(weight_variances=np.ones(d))),
+    "activation": (_activation, lambda d: ArcCosine(weight_variances=np.ones(d))),
+    "points": (_points, lambda d: SquaredExponential(lengthscales=np.full(d, np.sqrt(d)))),
+    "harmonic_points": (_harmonic_points, lambda d: SquaredExponential(lengthscales=np.sqrt(d))),
+    "orthogonal": (_orthogonal, lambda d: SphericalMatern52(weight_variances=np.ones(d))),
 }
-"""By name: the function that makes the layer, and the function that makes the default kernel."""
+"""By name: the function that makes the layer, and the default kernel of d columns."""
 
 FEATURES = tuple(_MAKERS)
 """The names that :func:`build` takes for ``features``."""
@@ -172,15 +156,14 @@ def build(
     likelihood = Gaussian(_NOISE) if likelihood is None else likelihood
     instance("likelihood", likelihood, Likelihood, "a GPflow likelihood")
     integer("num_inducing", num_inducing, at_least=1)
-    make_kernel = kernel or default_kernel
-    instance("kernel", make_kernel, Callable, "a function of the number of columns")
-    num_data = count if num_data is None else num_data
+    kernel = kernel or default_kernel
+    instance("kernel", kernel, Callable, "a function of the number of columns")
     number("inner_scale", inner_scale, above=0)
     layers: list[Layer] = []
     for index, width in enumerate(sizes):
         mean = None if index == len(sizes) - 1 else identity_or_principal(rows, width)
-        layer = make(make_kernel(rows.shape[1]), rows, num_inducing, seed)(
-            num_data=num_data,
+        layer = make(kernel(rows.shape[1]), rows, num_inducing, seed)(
+            num_data=count if num_data is None else num_data,
             mean_function=mean,
             num_latent_gps=width,
             q_diag=q_diag,

@@ -16,8 +16,9 @@ from gpflux.sampling.sample import Sample
 from .._arguments import as_integers, instance, integer
 from .._tracing import unconverted
 from ..kernels.convolutional._patches import PatchGrid
+from ..models.initial_q import Pair
 from ..posteriors.groups import Group
-from .layer import Layer, Pair
+from .layer import Function, Layer
 
 
 class ConvolutionalLayer(Layer):
@@ -135,7 +136,13 @@ class ConvolutionalLayer(Layer):
 
         :raises ValueError: As of the layer on patches.
         """
-        return _OfEveryPatch(self, self.patch_layer.sample())
+        of_patches = self.patch_layer.sample()
+
+        def of_images(X: TensorType) -> tf.Tensor:
+            patches, shape = self._patches(X)
+            return tf.reshape(of_patches(patches), tf.concat([shape[:-1], [self.output_dim]], 0))
+
+        return Function(of_images)
 
     @unconverted
     def predict(
@@ -165,14 +172,9 @@ class ConvolutionalLayer(Layer):
 
     @unconverted
     def marginals_and_kl(self, inputs: TensorType) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
-        patches, _ = self._patches(inputs)
-        mean, variance, kl = self.patch_layer.marginals_and_kl(patches)
+        mean, variance, kl = self.patch_layer.marginals_and_kl(self._patches(inputs)[0])
         rows = [-1, self.output_dim]
         return tf.reshape(mean, rows), tf.reshape(variance, rows), kl
-
-    @unconverted
-    def prior_kl(self) -> tf.Tensor:
-        return self.patch_layer.prior_kl()
 
     def check_input_dim(self, num_columns: int) -> None:
         if num_columns != self.input_dim:
@@ -191,16 +193,6 @@ class ConvolutionalLayer(Layer):
         shape = tf.shape(inputs)
         images = tf.reshape(inputs, [-1, self.input_dim])
         return tf.reshape(self._grid.extract(images), [-1, self._grid.patch_size]), shape
-
-
-class _OfEveryPatch(Sample):
-    def __init__(self, layer: ConvolutionalLayer, of_patches: Sample) -> None:
-        self._layer, self._of_patches = layer, of_patches
-
-    def __call__(self, X: TensorType) -> tf.Tensor:
-        patches, shape = self._layer._patches(X)
-        rows = tf.concat([shape[:-1], [self._layer.output_dim]], axis=0)
-        return tf.reshape(self._of_patches(patches), rows)
 
 
 def _exchanged(values: tf.Tensor) -> tf.Tensor:

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import abc
-from collections.abc import Sequence
+from collections.abc import Callable
 from typing import Any
 
 import gpflow
@@ -14,7 +13,7 @@ from gpflow.base import MeanAndVariance, TensorType
 from gpflow.inducing_variables import InducingVariables
 from gpflow.kernels import Kernel, LinearCoregionalization
 from gpflow.mean_functions import MeanFunction, Zero
-from gpflow.posteriors import AbstractPosterior, PrecomputeCacheType
+from gpflow.posteriors import PrecomputeCacheType
 from gpflux.layers.gp_layer import GPLayer
 from gpflux.sampling.sample import Sample
 
@@ -25,16 +24,14 @@ from ..covariances.columns import check_inputs, num_columns_of_latents
 from ..covariances.domains import boxed_parts, boxes, clipped_to
 from ..covariances.latents import latent_gps
 from ..kernels._scaled_parts import validate_rows
+from ..models.initial_q import WithQ
 from ..models.one_pass import (
     number_of_latent_gps,
     validate_inducing_variable,
     validate_mean_function,
 )
-from ..posteriors.groups import Group, marginals_and_kl, outputs_of
-from ..sampling import FunctionSamples, sample_functions
+from ..sampling import sample_functions
 from ..sphere._typing import Array
-
-Pair = tuple[gpflow.Parameter, gpflow.Parameter]
 
 _NUM_FEATURES = 1_000
 """The number of features of each function of the prior."""
@@ -43,7 +40,7 @@ _FAR = 1e3
 """Hidden outputs may be anywhere; here, for example."""
 
 
-class Layer(GPLayer, abc.ABC):
+class Layer(WithQ, GPLayer):
     """A GP with inducing variables of this library, as a layer of GPflux and tf_keras.
 
     It is used like ``gpflux.layers.GPLayer``. A call returns a distribution, which becomes a sample
@@ -51,23 +48,18 @@ class Layer(GPLayer, abc.ABC):
     to the losses. The posterior and the KL divergence make use of the structure of Kuu. All weights
     are tracked by tf_keras and by ``tf.train.Checkpoint``.
 
-    A subclass makes its q's in its constructor, and implements ``_groups``,
-    :attr:`variational_parameters` and :meth:`posterior`.
-
     :ivar num_latent_gps: The number L of latent GPs.
     :ivar output_dim: The number P of output columns: L, unless the kernel mixes latent GPs.
     """
 
     output_dim: int
-    num_latent_gps: int
-    mean_function: MeanFunction
 
     def __init__(
         self,
         kernel: Kernel,
         inducing_variable: InducingVariables,
         num_data: int,
-        mean_function: MeanFunction | None,
+        mean_function: MeanFunction | None = None,
         *,
         num_latent_gps: int | None = None,
         whiten: bool = True,
@@ -75,20 +67,22 @@ class Layer(GPLayer, abc.ABC):
         full_cov: bool = False,
         full_output_cov: bool = False,
         name: str | None = None,
+        **q: Any,
     ) -> None:
         instance("kernel", kernel, Kernel, "a GPflow kernel")
         validate_inducing_variable("inducing_variable", inducing_variable)
         validate_mean_function(mean_function)
-        count = number_of_latent_gps(kernel, num_latent_gps)
+        num_latent_gps = number_of_latent_gps(kernel, num_latent_gps)
         self._begin(num_data, num_samples, name, full_cov, full_output_cov)
         self.kernel = kernel
         self.inducing_variable = inducing_variable
         self.mean_function = Zero(output_dim=1) if mean_function is None else mean_function
         self.whiten = whiten
-        self.num_latent_gps = count
+        self.num_latent_gps = num_latent_gps
         mixes = isinstance(kernel, LinearCoregionalization)
-        self.output_dim = int(kernel.W.shape[0]) if mixes else count
+        self.output_dim = int(kernel.W.shape[0]) if mixes else num_latent_gps
         self._check_parts()
+        self._make_q(**q)
 
     def _begin(
         self,
@@ -133,22 +127,6 @@ class Layer(GPLayer, abc.ABC):
         """The layer whose kernel acts on the columns of the inputs; None if there is none."""
         return self
 
-    @property
-    @abc.abstractmethod
-    def variational_parameters(self) -> list[Pair]:
-        """The pairs (q_mu, q_sqrt), as ``NaturalGradient.minimize`` of GPflow takes them."""
-
-    @property
-    @abc.abstractmethod
-    def _groups(self) -> Sequence[Group]:
-        """The latent GPs with their inducing variables and their q."""
-
-    @abc.abstractmethod
-    def posterior(
-        self, precompute_cache: PrecomputeCacheType | str | None = PrecomputeCacheType.TENSOR
-    ) -> AbstractPosterior:
-        """The posterior of the layer, for repeated predictions; caches as in GPflow."""
-
     @unconverted
     def predict(
         self, inputs: TensorType, *, full_cov: bool = False, full_output_cov: bool = False
@@ -174,22 +152,8 @@ class Layer(GPLayer, abc.ABC):
         """
         seed = int(tf.random.uniform([], maxval=2**31 - 1, dtype=tf.int32))
         posterior = self.posterior(PrecomputeCacheType.NOCACHE)
-        return _Function(sample_functions(posterior, 1, seed=seed, num_features=_NUM_FEATURES))
-
-    @unconverted
-    def prior_kl(self) -> tf.Tensor:
-        """The KL divergence of all q's; nothing is factorised if they are whitened."""
-        return tf.add_n([group.kl() for group in self._groups])
-
-    @unconverted
-    def marginals_and_kl(self, inputs: TensorType) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
-        """Mean and variance of the outputs, ``[N, P]`` each, at inputs ``[N, D]``, and the KL
-        divergence of all q's, with a single factorisation of each Kuu."""
-        mean, variance, kl = marginals_and_kl(self._groups, inputs)
-        mean, variance = outputs_of(
-            self.kernel, mean, variance, full_cov=False, full_output_cov=False
-        )
-        return mean + self.mean_function(inputs), variance, kl
+        functions = sample_functions(posterior, 1, seed=seed, num_features=_NUM_FEATURES)
+        return Function(lambda X: functions(X)[0])
 
     @unconverted
     def call(self, inputs: TensorType, *args: Any, **kwargs: Any) -> Any:
@@ -198,18 +162,15 @@ class Layer(GPLayer, abc.ABC):
         outputs = super(GPLayer, self).call(inputs, *args, **kwargs)
         loss = tf.zeros([], gpflow.default_float())
         if kwargs.get("training"):
-            loss = (self.prior_kl() - self._log_prior_density()) / self.num_data
+            densities = [
+                module.log_prior_density()
+                for module in self.submodules
+                if isinstance(module, gpflow.Parameter) and module.trainable
+            ]
+            loss = (self.prior_kl() - sum(densities)) / self.num_data
         self.add_loss(loss)
         self.add_metric(loss, name=f"{self.name}_prior_kl", aggregation="mean")
         return outputs
-
-    def _log_prior_density(self) -> tf.Tensor:
-        densities = [
-            module.log_prior_density()
-            for module in self.submodules
-            if isinstance(module, gpflow.Parameter) and module.trainable
-        ]
-        return tf.add_n([tf.zeros([], gpflow.default_float()), *densities])
 
     def _make_distribution_fn(self, previous_layer_outputs: TensorType) -> Any:
         if self.full_cov or self.full_output_cov:
@@ -257,14 +218,14 @@ class Layer(GPLayer, abc.ABC):
             raise ValueError(f"{self.name}: {error}") from error
 
 
-class _Function(Sample):
+class Function(Sample):
     """A function, as GPflux's samples are."""
 
-    def __init__(self, functions: FunctionSamples) -> None:
-        self._functions = functions
+    def __init__(self, function: Callable[[TensorType], tf.Tensor]) -> None:
+        self._function = function
 
     def __call__(self, X: TensorType) -> tf.Tensor:
-        return self._functions(X)[0]
+        return self._function(X)
 
 
 def deviations(variances: tf.Tensor) -> tf.Tensor:

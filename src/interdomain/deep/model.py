@@ -17,8 +17,9 @@ from gpflow.models.training_mixins import ExternalDataTrainingLossMixin
 
 from .._arguments import instance, integer, items
 from .._tracing import unconverted
+from ..models.initial_q import Pair
 from .draws import StepDraws, spread_draws
-from .layer import Layer, Pair, deviations
+from .layer import Layer, deviations
 
 Noise = Callable[[int, "tf.Tensor | int", int], tf.Tensor]
 """Standard normal numbers ``[S, N or 1, P]`` of a layer, for N rows and P outputs."""

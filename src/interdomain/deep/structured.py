@@ -2,24 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any, Literal
+from typing import Any
 
-from gpflow.base import TensorType
 from gpflow.inducing_variables import InducingVariables
 from gpflow.kernels import Kernel
 from gpflow.mean_functions import MeanFunction
-from gpflow.posteriors import PrecomputeCacheType, _validate_precompute_cache_type
 
-from ..inducing_variables.multioutput import num_inducing
-from ..models.initial_q import WithBlocksOfQ, WithOrthogonalQ, variational_pair
+from ..models.initial_q import WithBlocksOfQ, WithJointQ
 from ..models.one_pass import validate_inducing_variable
-from ..posteriors import StructuredPosterior
-from ..posteriors.groups import BlockGroup, joint_groups
-from .layer import Layer, Pair
+from ..models.orthogonal import WithOrthogonalQ
+from .layer import Layer
 
 
-class StructuredLayer(Layer):
+class StructuredLayer(WithJointQ, Layer):
     """A layer with any inducing variable of this library, or inducing points.
 
     It takes the place of ``gpflux.layers.GPLayer``, and makes use of the structure of Kuu. Outputs
@@ -67,53 +62,6 @@ class StructuredLayer(Layer):
         several outputs, or q_mu or q_sqrt do not fit.
     """
 
-    def __init__(
-        self,
-        kernel: Kernel,
-        inducing_variable: InducingVariables,
-        num_data: int,
-        mean_function: MeanFunction | None = None,
-        *,
-        q_diag: bool = False,
-        q_mu: TensorType | None = None,
-        q_sqrt: TensorType | None = None,
-        allow_large: bool = False,
-        **options: Any,
-    ) -> None:
-        super().__init__(kernel, inducing_variable, num_data, mean_function, **options)
-        self.q_mu, self.q_sqrt = variational_pair(
-            "",
-            "inducing_variable",
-            int(num_inducing(inducing_variable)),
-            self.num_latent_gps,
-            q_diag=q_diag,
-            q_mu=q_mu,
-            q_sqrt=q_sqrt,
-            allow_large=allow_large,
-        )
-
-    @property
-    def variational_parameters(self) -> list[Pair]:
-        return [(self.q_mu, self.q_sqrt)]
-
-    @property
-    def _groups(self) -> Sequence[BlockGroup]:
-        q = (self.q_mu, self.q_sqrt)
-        return joint_groups(self.inducing_variable, self.kernel, q, whiten=self.whiten)
-
-    def posterior(
-        self, precompute_cache: PrecomputeCacheType | str | None = PrecomputeCacheType.TENSOR
-    ) -> StructuredPosterior:
-        return StructuredPosterior(
-            self.kernel,
-            self.inducing_variable,
-            self.q_mu,
-            self.q_sqrt,
-            whiten=self.whiten,
-            mean_function=self.mean_function,
-            precompute_cache=_validate_precompute_cache_type(precompute_cache),
-        )
-
 
 class AdditiveLayer(WithBlocksOfQ, Layer):
     """A layer with ``f = sum_t f_t`` and a mean-field ``q(u) = prod_t q_t(u_t)``.
@@ -135,22 +83,6 @@ class AdditiveLayer(WithBlocksOfQ, Layer):
 
     :raises ValueError: As StructuredLayer; and if the blocks do not match the summands.
     """
-
-    def __init__(
-        self,
-        kernel: Kernel,
-        inducing_variable: InducingVariables,
-        num_data: int,
-        mean_function: MeanFunction | None = None,
-        *,
-        q_diag: bool = False,
-        q_mu: Sequence[TensorType] | None = None,
-        q_sqrt: Sequence[TensorType] | None = None,
-        allow_large: bool = False,
-        **options: Any,
-    ) -> None:
-        super().__init__(kernel, inducing_variable, num_data, mean_function, **options)
-        self._make_q(q_diag=q_diag, q_mu=q_mu, q_sqrt=q_sqrt, allow_large=allow_large)
 
 
 class OrthogonalLayer(WithOrthogonalQ, Layer):
@@ -183,29 +115,17 @@ class OrthogonalLayer(WithOrthogonalQ, Layer):
         orthogonal_inducing_variable: InducingVariables,
         num_data: int,
         mean_function: MeanFunction | None = None,
-        *,
-        variant: Literal["solve", "odvgp"] = "solve",
-        q_diag: bool = False,
-        q_mu: TensorType | None = None,
-        q_sqrt: TensorType | None = None,
-        q_mu_orthogonal: TensorType | None = None,
-        q_sqrt_orthogonal: TensorType | None = None,
-        allow_large: bool = False,
         **options: Any,
     ) -> None:
+        options["orthogonal_inducing_variable"] = orthogonal_inducing_variable
         super().__init__(kernel, inducing_variable, num_data, mean_function, **options)
-        validate_inducing_variable("orthogonal_inducing_variable", orthogonal_inducing_variable)
-        self.orthogonal_inducing_variable = orthogonal_inducing_variable
+
+    def _make_q(self, **q: Any) -> None:
+        orthogonal = q.pop("orthogonal_inducing_variable")
+        validate_inducing_variable("orthogonal_inducing_variable", orthogonal)
+        self.orthogonal_inducing_variable = orthogonal
         self._check_parts()
-        self._make_q(
-            variant,
-            q_diag=q_diag,
-            q_mu=q_mu,
-            q_sqrt=q_sqrt,
-            q_mu_orthogonal=q_mu_orthogonal,
-            q_sqrt_orthogonal=q_sqrt_orthogonal,
-            allow_large=allow_large,
-        )
+        super()._make_q(**q)
 
     @property
     def input_dim(self) -> int | None:

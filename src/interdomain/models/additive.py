@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Literal
+from typing import Any, Literal
 
 from gpflow.base import TensorType
 from gpflow.inducing_variables import InducingVariables
@@ -114,7 +114,7 @@ class HVGP(AdditiveSVGP):
     :param transforms: One of :mod:`interdomain.transforms`, or a list of those that commute.
     :param complete: Whether parts that pair two complex kernels have variables at the images of
         their points too (see :class:`interdomain.inducing_variables.HarmonicInducingPoints`).
-    :param mean_function: As for :class:`AdditiveSVGP`, like all arguments after this one.
+    :param options: All other arguments of :class:`AdditiveSVGP`.
     :raises ValueError: If the kernel is not invariant, or Z does not fit the transformations.
     """
 
@@ -126,15 +126,7 @@ class HVGP(AdditiveSVGP):
         transforms: CyclicTransform | Sequence[CyclicTransform],
         *,
         complete: bool = False,
-        mean_function: MeanFunction | None = None,
-        num_latent_gps: int | None = None,
-        q_diag: bool = False,
-        q_mu: Sequence[TensorType] | None = None,
-        q_sqrt: Sequence[TensorType] | None = None,
-        whiten: bool = True,
-        num_data: int | TensorType | None = None,
-        allow_large: bool = False,
-        devices: Sequence[str] | Literal["auto"] | None = None,
+        **options: Any,
     ) -> None:
         kernel = map_latents(base_kernel, lambda latent: HarmonicKernel(latent, transforms))
         first, *_ = latent_gps(kernel)
@@ -142,13 +134,5 @@ class HVGP(AdditiveSVGP):
             kernel,
             likelihood,
             HarmonicInducingPoints.for_kernel(first.kernel, Z, complete=complete),
-            mean_function=mean_function,
-            num_latent_gps=num_latent_gps,
-            q_diag=q_diag,
-            q_mu=q_mu,
-            q_sqrt=q_sqrt,
-            whiten=whiten,
-            num_data=num_data,
-            allow_large=allow_large,
-            devices=devices,
+            **options,
         )

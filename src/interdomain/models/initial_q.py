@@ -1,9 +1,9 @@
-"""The q's that models and layers begin with: parameters, and checks of given values."""
+"""The q's of models and layers: their parameters, and what they make."""
 
 from __future__ import annotations
 
+import abc
 from collections.abc import Sequence
-from functools import partial
 from typing import Any
 
 import gpflow
@@ -13,56 +13,33 @@ from gpflow.base import TensorType
 from gpflow.inducing_variables import InducingVariables
 from gpflow.kernels import Kernel
 from gpflow.mean_functions import MeanFunction
-from gpflow.posteriors import PrecomputeCacheType
+from gpflow.posteriors import (
+    AbstractPosterior,
+    PrecomputeCacheType,
+    _validate_precompute_cache_type,
+)
 from gpflow.utilities import positive, triangular
 
-from .._arguments import check_size, choice, finite_array, items, warn
+from .._arguments import check_size, finite_array, items
 from .._tracing import unconverted
 from ..covariances.latents import LatentGPs, latent_gps
 from ..covariances.pairs import flat_blocks
+from ..inducing_variables.multioutput import num_inducing
 from ..kernels import DecomposedKernel
-from ..posteriors import AdditivePosterior, OrthogonalPosterior
-from ..posteriors.groups import BlockGroup, additive_groups
-from ..posteriors.orthogonal_terms import (
-    OrthogonalGroup,
-    OrthogonalPair,
-    OrthogonalQ,
-    orthogonal_groups,
-    residual_shares,
+from ..posteriors import AdditivePosterior, StructuredPosterior
+from ..posteriors.groups import (
+    BlockGroup,
+    Group,
+    additive_groups,
+    joint_groups,
+    marginals_and_kl,
+    outputs_of,
 )
 from ..sphere._typing import Array
 
+Pair = tuple[gpflow.Parameter, gpflow.Parameter]
+
 _RANKS = (0, 1, 2, 3)
-_NO_CACHE = (None, "nocache", PrecomputeCacheType.NOCACHE)
-
-
-def variational_pair(
-    suffix: str,
-    owner: str,
-    size: int,
-    num_latent_gps: int,
-    *,
-    q_diag: bool,
-    q_mu: TensorType | None,
-    q_sqrt: TensorType | None,
-    allow_large: bool,
-) -> tuple[gpflow.Parameter, gpflow.Parameter]:
-    """The parameters of one q(u): zero mean and identity covariance by default.
-
-    :param suffix: What follows "q_mu" and "q_sqrt" in their names, for messages.
-    :param owner: Whose q it is, for messages.
-    :param size: The number of inducing variables.
-    :raises ValueError: If a given value has another shape, or both would be too large.
-    """
-    entries = float(size) * num_latent_gps * (1 if q_diag else size)
-    what = f"q_sqrt{suffix} of {num_latent_gps:,} latent GPs and {size:,} inducing variables"
-    check_size("num_latent_gps", what, entries, allow_large=allow_large)
-    ones = np.ones((size, num_latent_gps))
-    roots = ones if q_diag else np.stack([np.eye(size)] * num_latent_gps)
-    mean = _checked(f"q_mu{suffix}", f"{owner} has {size}", q_mu, 0 * ones)
-    root = _checked(f"q_sqrt{suffix}", f"{owner} has {size}", q_sqrt, roots)
-    transform = positive() if q_diag else triangular()
-    return gpflow.Parameter(mean), gpflow.Parameter(root, transform=transform)
 
 
 def _checked(name: str, count: str, given: TensorType | None, default: Array) -> Array:
@@ -80,29 +57,142 @@ def blocks_of_latents(latents: LatentGPs) -> list[InducingVariables]:
     return [block for block, _ in flat_blocks(latents.inducing_variables[0], latents.kernel)]
 
 
-class WithBlocksOfQ:
-    """What a model and a layer of a sum have in common: a q for each block of inducing variables,
-    and the posterior that they make."""
+class WithQ(abc.ABC):
+    """What models and layers have in common, whatever their q's are.
+
+    A subclass implements ``_make_q``, which is called once there are the inducing variables,
+    ``_groups``, :attr:`variational_parameters` and :meth:`posterior`.
+    """
 
     kernel: Kernel
     inducing_variable: InducingVariables
     mean_function: MeanFunction
     num_latent_gps: int
     whiten: bool
-    q_mu: Any  # lists of parameters, where GPflow and GPflux have one
+    q_mu: Any  # parameters, or lists of them
     q_sqrt: Any
+
+    _make_q: Any
+
+    @property
+    @abc.abstractmethod
+    def variational_parameters(self) -> list[Pair]:
+        """The pairs (q_mu, q_sqrt), in the form that ``NaturalGradient.minimize`` takes."""
+
+    @property
+    @abc.abstractmethod
+    def _groups(self) -> Sequence[Group]:
+        """The latent GPs with their inducing variables and their q."""
+
+    @abc.abstractmethod
+    def posterior(
+        self, precompute_cache: PrecomputeCacheType | str | None = PrecomputeCacheType.TENSOR
+    ) -> AbstractPosterior:
+        """The posterior, for repeated predictions; caches as in GPflow."""
+
+    @unconverted
+    def prior_kl(self) -> tf.Tensor:
+        """The KL divergence of all q's; nothing is factorised if they are whitened."""
+        return tf.add_n([group.kl() for group in self._groups])
+
+    @unconverted
+    def marginals_and_kl(self, X: TensorType) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
+        """Mean and variance of the outputs, ``[N, P]`` each, at X ``[N, D]``, and the KL divergence
+        of all q's, with a single factorisation of each Kuu."""
+        mean, variance, kl = marginals_and_kl(self._groups, X)
+        mean, variance = outputs_of(
+            self.kernel, mean, variance, full_cov=False, full_output_cov=False
+        )
+        return mean + self.mean_function(X), variance, kl
+
+    def _new_pair(
+        self,
+        suffix: str,
+        owner: str,
+        size: int,
+        q_mu: TensorType | None,
+        q_sqrt: TensorType | None,
+        *,
+        q_diag: bool,
+        allow_large: bool,
+    ) -> Pair:
+        """The parameters of one q(u): zero mean and identity covariance by default.
+
+        :param suffix: What follows "q_mu" and "q_sqrt" in their names, for messages.
+        :param owner: Whose q it is, for messages.
+        :param size: The number of inducing variables.
+        :raises ValueError: If a given value has another shape, or both would be too large.
+        """
+        latents = self.num_latent_gps
+        entries = float(size) * latents * (1 if q_diag else size)
+        what = f"q_sqrt{suffix} of {latents:,} latent GPs and {size:,} inducing variables"
+        check_size("num_latent_gps", what, entries, allow_large=allow_large)
+        ones = np.ones((size, latents))
+        roots = ones if q_diag else np.stack([np.eye(size)] * latents)
+        mean = _checked(f"q_mu{suffix}", f"{owner} has {size}", q_mu, 0 * ones)
+        root = _checked(f"q_sqrt{suffix}", f"{owner} has {size}", q_sqrt, roots)
+        transform = positive() if q_diag else triangular()
+        return gpflow.Parameter(mean), gpflow.Parameter(root, transform=transform)
+
+
+class WithJointQ(WithQ):
+    """One q for all inducing variables."""
+
+    def _make_q(
+        self,
+        *,
+        q_diag: bool = False,
+        q_mu: TensorType | None = None,
+        q_sqrt: TensorType | None = None,
+        allow_large: bool = False,
+    ) -> None:
+        """:raises ValueError: If a given value has another shape."""
+        size = int(num_inducing(self.inducing_variable))
+        self.q_mu, self.q_sqrt = self._new_pair(
+            "", "inducing_variable", size, q_mu, q_sqrt, q_diag=q_diag, allow_large=allow_large
+        )
+
+    @property
+    def variational_parameters(self) -> list[Pair]:
+        """The pair (q_mu, q_sqrt), in the form that ``NaturalGradient.minimize`` takes."""
+        return [(self.q_mu, self.q_sqrt)]
+
+    @property
+    def _groups(self) -> Sequence[BlockGroup]:
+        q = (self.q_mu, self.q_sqrt)
+        return joint_groups(self.inducing_variable, self.kernel, q, whiten=self.whiten)
+
+    @unconverted
+    def posterior(
+        self, precompute_cache: PrecomputeCacheType | str | None = PrecomputeCacheType.TENSOR
+    ) -> StructuredPosterior:
+        """The posterior, for repeated predictions; caches as in GPflow."""
+        return StructuredPosterior(
+            self.kernel,
+            self.inducing_variable,
+            self.q_mu,
+            self.q_sqrt,
+            whiten=self.whiten,
+            mean_function=self.mean_function,
+            precompute_cache=_validate_precompute_cache_type(precompute_cache),
+        )
+
+
+class WithBlocksOfQ(WithQ):
+    """A q for each block of the inducing variables of a sum."""
+
     _devices: tuple[str, ...] | None
 
     def _make_q(
         self,
         *,
-        q_diag: bool,
-        q_mu: Sequence[TensorType] | None,
-        q_sqrt: Sequence[TensorType] | None,
-        allow_large: bool,
+        q_diag: bool = False,
+        q_mu: Sequence[TensorType] | None = None,
+        q_sqrt: Sequence[TensorType] | None = None,
+        allow_large: bool = False,
         devices: tuple[str, ...] | None = None,
     ) -> None:
-        """Make all q's, once there are the inducing variables.
+        """Make the q's.
 
         :param devices: Where they are made, in turn.
         :raises ValueError: If there is not one given value for each block, or one has another
@@ -122,16 +212,12 @@ class WithBlocksOfQ:
                 raise ValueError(f"{name} must have {rule}, found {len(given)}.")
         pairs = []
         for t, alike in enumerate(zip(*blocks, strict=True)):
+            # Latent GPs may have blocks of different sizes.
+            size = max(int(block.num_inducing) for block in alike)
+            values = [None if given is None else given[t] for given in (q_mu, q_sqrt)]
             with tf.device(devices[t % len(devices)] if devices else None):
-                pair = variational_pair(
-                    f"[{t}]",
-                    f"block {t}",
-                    max(int(block.num_inducing) for block in alike),  # where latent GPs differ
-                    self.num_latent_gps,
-                    q_diag=q_diag,
-                    q_mu=None if q_mu is None else q_mu[t],
-                    q_sqrt=None if q_sqrt is None else q_sqrt[t],
-                    allow_large=allow_large,
+                pair = self._new_pair(
+                    f"[{t}]", f"block {t}", size, *values, q_diag=q_diag, allow_large=allow_large
                 )
             pairs.append(pair)
         self.q_mu, self.q_sqrt = map(list, zip(*pairs, strict=True))
@@ -143,7 +229,7 @@ class WithBlocksOfQ:
         return len(self.q_mu)
 
     @property
-    def variational_parameters(self) -> list[tuple[gpflow.Parameter, gpflow.Parameter]]:
+    def variational_parameters(self) -> list[Pair]:
         """The pairs (q_mu, q_sqrt) of the blocks, as ``NaturalGradient.minimize`` takes them."""
         return list(zip(self.q_mu, self.q_sqrt, strict=True))
 
@@ -159,8 +245,7 @@ class WithBlocksOfQ:
 
     @unconverted
     def posterior(
-        self,
-        precompute_cache: PrecomputeCacheType | str | None = PrecomputeCacheType.TENSOR,
+        self, precompute_cache: PrecomputeCacheType | str | None = PrecomputeCacheType.TENSOR
     ) -> AdditivePosterior:
         """The posterior, for repeated predictions; caches as in GPflow.
 
@@ -169,7 +254,8 @@ class WithBlocksOfQ:
 
         :raises ValueError: If training has made a harmonic kernel lose its invariance.
         """
-        if precompute_cache not in _NO_CACHE and tf.executing_eagerly():
+        cache = _validate_precompute_cache_type(precompute_cache)
+        if cache != PrecomputeCacheType.NOCACHE and tf.executing_eagerly():
             for module in (self.kernel, *self.kernel.submodules):
                 if isinstance(module, DecomposedKernel):
                     module.validate()
@@ -180,122 +266,6 @@ class WithBlocksOfQ:
             self.q_sqrt,
             whiten=self.whiten,
             mean_function=self.mean_function,
-            precompute_cache=precompute_cache,
+            precompute_cache=cache,
             devices=self._devices,
-        )
-
-
-class WithOrthogonalQ:
-    """What a model and a layer with a base and orthogonal inducing variables have in common: the
-    parameters of both q's, and the posterior that they make."""
-
-    kernel: Kernel
-    inducing_variable: InducingVariables
-    orthogonal_inducing_variable: InducingVariables
-    mean_function: MeanFunction
-    num_latent_gps: int
-    whiten: bool
-    q_mu: gpflow.Parameter
-    q_sqrt: gpflow.Parameter
-
-    def _make_q(
-        self,
-        variant: str,
-        *,
-        q_diag: bool,
-        q_mu: TensorType | None,
-        q_sqrt: TensorType | None,
-        q_mu_orthogonal: TensorType | None,
-        q_sqrt_orthogonal: TensorType | None,
-        allow_large: bool,
-    ) -> None:
-        """Make both q's, once there are the inducing variables.
-
-        :param variant: "solve", or "odvgp" for a q(v') with the prior's covariance.
-        :raises ValueError: If the variant is unknown, or does not go with the given values, or one
-            of these has another shape.
-        """
-        self.variant = choice("variant", variant, ("solve", "odvgp"))
-        if variant == "odvgp" and q_sqrt_orthogonal is not None:
-            raise ValueError(
-                "q_sqrt_orthogonal: with variant='odvgp' the covariance of q(v') is the prior's; "
-                "leave it out, or pass variant='solve'."
-            )
-        make = partial(
-            variational_pair,
-            num_latent_gps=self.num_latent_gps,
-            q_diag=q_diag,
-            allow_large=allow_large,
-        )
-        sizes = [int(part.num_inducing) for part in self._pair]
-        self.q_mu, self.q_sqrt = make("", "inducing_variable", sizes[0], q_mu=q_mu, q_sqrt=q_sqrt)
-        self.q_mu_orthogonal, root = make(
-            "_orthogonal",
-            "orthogonal_inducing_variable",
-            sizes[1],
-            q_mu=q_mu_orthogonal,
-            q_sqrt=q_sqrt_orthogonal,
-        )
-        self.q_sqrt_orthogonal = root if variant == "solve" else None
-        _warn_of_determined_variables(self.kernel, self._pair)
-
-    @property
-    def variational_parameters(self) -> list[tuple[gpflow.Parameter, gpflow.Parameter]]:
-        """The pairs (q_mu, q_sqrt), in the form that ``NaturalGradient.minimize`` takes.
-
-        With "odvgp" there is only the pair of u: q(v') has no covariance to be trained, and its
-        mean is left to the other optimizer. A step moves both q's at once, each as if the other
-        were fixed. With a Gaussian likelihood and all of the data, this converges for every step
-        size up to one. For other likelihoods, and for minibatches, use at most half the step size
-        that works for an SVGP.
-        """
-        return self._q.pairs()
-
-    @property
-    def _pair(self) -> OrthogonalPair:
-        return OrthogonalPair(self.inducing_variable, self.orthogonal_inducing_variable)
-
-    @property
-    def _q(self) -> OrthogonalQ:
-        return OrthogonalQ(self.q_mu, self.q_sqrt, self.q_mu_orthogonal, self.q_sqrt_orthogonal)
-
-    @property
-    def _groups(self) -> Sequence[OrthogonalGroup]:
-        return orthogonal_groups(self._pair, self.kernel, self._q, whiten=self.whiten)
-
-    @unconverted
-    def posterior(
-        self,
-        precompute_cache: PrecomputeCacheType | str | None = PrecomputeCacheType.TENSOR,
-    ) -> OrthogonalPosterior:
-        """The posterior, for repeated predictions; caches as in GPflow."""
-        return OrthogonalPosterior(
-            self.kernel,
-            *self._pair,
-            *self._q,
-            whiten=self.whiten,
-            mean_function=self.mean_function,
-            precompute_cache=precompute_cache,
-        )
-
-
-def _warn_of_determined_variables(kernel: Kernel, pair: OrthogonalPair) -> None:
-    """Warn where the base determines some of the orthogonal variables."""
-    for latents in latent_gps(kernel, *pair):
-        own = OrthogonalPair(*latents.inducing_variables)
-        # Of the variance of each orthogonal variable, what the base leaves.
-        shares = tf.get_static_value(residual_shares(own, latents.kernel))
-        if shares is None:  # inside a compiled function
-            continue
-        determined = np.flatnonzero(shares < max(1e-5, 1e3 * np.finfo(shares.dtype).eps))
-        if len(determined) == 0:
-            continue
-        effect = "S_vf = 0, and the model is no more than an SVGP with the base"
-        if len(determined) < len(shares):
-            effect = f"S_vf = 0 for them (rows {determined[:10].tolist()}...), and they add nothing"
-        base, orthogonal = (type(part).__name__ for part in own)
-        warn(
-            f"orthogonal_inducing_variable: the base ({base}) determines {len(determined)} of its "
-            f"{len(shares)} variables ({orthogonal}): {effect}. Choose variables that the base "
-            "lacks, such as points elsewhere or harmonics of other degrees."
         )

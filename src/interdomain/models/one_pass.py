@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import abc
-from collections.abc import Sequence
-
 import gpflow
 import tensorflow as tf
 from check_shapes import inherit_check_shapes
@@ -15,17 +12,12 @@ from gpflow.likelihoods import Likelihood
 from gpflow.mean_functions import MeanFunction
 
 from .._arguments import instance, integer
-from .._tracing import unconverted
 from ..covariances.latents import latent_gps
-from ..posteriors.groups import Group, marginals_and_kl, outputs_of
+from .initial_q import WithQ
 
 
-class OnePassSVGP(gpflow.models.SVGP, abc.ABC):
-    """A sparse variational GP with several q's, whose bound takes one factorisation of each Kuu.
-
-    A subclass makes its q's in its constructor, and implements ``_groups``,
-    :attr:`variational_parameters` and ``posterior``.
-    """
+class OnePassSVGP(WithQ, gpflow.models.SVGP):
+    """A sparse variational GP with several q's, whose bound takes one factorisation of each Kuu."""
 
     def __init__(
         self,
@@ -50,37 +42,12 @@ class OnePassSVGP(gpflow.models.SVGP, abc.ABC):
         self.whiten = whiten
         self.num_data = num_data
 
-    @property
-    @abc.abstractmethod
-    def variational_parameters(self) -> list[tuple[gpflow.Parameter, gpflow.Parameter]]:
-        """The pairs (q_mu, q_sqrt), in the form that ``NaturalGradient.minimize`` takes."""
-
-    @property
-    @abc.abstractmethod
-    def _groups(self) -> Sequence[Group]:
-        """The latent GPs with their inducing variables and their q."""
-
-    @inherit_check_shapes
-    @unconverted
-    def prior_kl(self) -> tf.Tensor:
-        return tf.add_n([group.kl() for group in self._groups])
-
-    @unconverted
-    def marginals_and_kl(self, X: TensorType) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
-        """Mean and variance of the latent GPs at X, ``[N, L]``, and the KL divergence of all q."""
-        return marginals_and_kl(self._groups, X)
-
     @inherit_check_shapes
     def elbo(self, data: RegressionData) -> tf.Tensor:
         """The evidence lower bound. Each Kuu is factorised once for all terms."""
         X, Y = data
         mean, variance, kl = self.marginals_and_kl(X)
-        mean, variance = outputs_of(
-            self.kernel, mean, variance, full_cov=False, full_output_cov=False
-        )
-        expectations = self.likelihood.variational_expectations(
-            X, mean + self.mean_function(X), variance, Y
-        )
+        expectations = self.likelihood.variational_expectations(X, mean, variance, Y)
         scale = tf.cast(1.0, kl.dtype)
         if self.num_data is not None:
             scale = tf.cast(self.num_data, kl.dtype) / tf.cast(tf.shape(X)[0], kl.dtype)

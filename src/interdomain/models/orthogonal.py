@@ -2,16 +2,109 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from functools import partial
 from typing import Literal
 
+import numpy as np
+import tensorflow as tf
 from gpflow.base import TensorType
 from gpflow.inducing_variables import InducingVariables
 from gpflow.kernels import Kernel
 from gpflow.likelihoods import Likelihood
 from gpflow.mean_functions import MeanFunction
+from gpflow.posteriors import PrecomputeCacheType
 
-from .initial_q import WithOrthogonalQ
+from .._arguments import choice, warn
+from .._tracing import unconverted
+from ..covariances.latents import latent_gps
+from ..posteriors import OrthogonalPosterior
+from ..posteriors.orthogonal_terms import (
+    OrthogonalGroup,
+    OrthogonalPair,
+    OrthogonalQ,
+    orthogonal_groups,
+    residual_shares,
+)
+from .initial_q import Pair, WithQ
 from .one_pass import OnePassSVGP, validate_inducing_variable
+
+
+class WithOrthogonalQ(WithQ):
+    """A q of the base u, and one of the orthogonal inducing variables v'."""
+
+    orthogonal_inducing_variable: InducingVariables
+
+    def _make_q(
+        self,
+        *,
+        variant: Literal["solve", "odvgp"] = "solve",
+        q_diag: bool = False,
+        q_mu: TensorType | None = None,
+        q_sqrt: TensorType | None = None,
+        q_mu_orthogonal: TensorType | None = None,
+        q_sqrt_orthogonal: TensorType | None = None,
+        allow_large: bool = False,
+    ) -> None:
+        """Make both q's.
+
+        :param variant: "solve", or "odvgp" for a q(v') with the prior's covariance.
+        :raises ValueError: If the variant is unknown, or does not go with the given values, or one
+            of these has another shape.
+        """
+        self.variant = choice("variant", variant, ("solve", "odvgp"))
+        if variant == "odvgp" and q_sqrt_orthogonal is not None:
+            raise ValueError(
+                "q_sqrt_orthogonal: with variant='odvgp' the covariance of q(v') is the prior's; "
+                "leave it out, or pass variant='solve'."
+            )
+        make = partial(self._new_pair, q_diag=q_diag, allow_large=allow_large)
+        sizes = [int(part.num_inducing) for part in self._pair]
+        self.q_mu, self.q_sqrt = make("", "inducing_variable", sizes[0], q_mu, q_sqrt)
+        values = q_mu_orthogonal, q_sqrt_orthogonal
+        self.q_mu_orthogonal, root = make(
+            "_orthogonal", "orthogonal_inducing_variable", sizes[1], *values
+        )
+        self.q_sqrt_orthogonal = root if variant == "solve" else None
+        _warn_of_determined_variables(self.kernel, self._pair)
+
+    @property
+    def variational_parameters(self) -> list[Pair]:
+        """The pairs (q_mu, q_sqrt), in the form that ``NaturalGradient.minimize`` takes.
+
+        With "odvgp" there is only the pair of u: q(v') has no covariance to be trained, and its
+        mean is left to the other optimizer. A step moves both q's at once, each as if the other
+        were fixed. With a Gaussian likelihood and all of the data, this converges for every step
+        size up to one. For other likelihoods, and for minibatches, use at most half the step size
+        that works for an SVGP.
+        """
+        return self._q.pairs()
+
+    @property
+    def _pair(self) -> OrthogonalPair:
+        return OrthogonalPair(self.inducing_variable, self.orthogonal_inducing_variable)
+
+    @property
+    def _q(self) -> OrthogonalQ:
+        return OrthogonalQ(self.q_mu, self.q_sqrt, self.q_mu_orthogonal, self.q_sqrt_orthogonal)
+
+    @property
+    def _groups(self) -> Sequence[OrthogonalGroup]:
+        return orthogonal_groups(self._pair, self.kernel, self._q, whiten=self.whiten)
+
+    @unconverted
+    def posterior(
+        self, precompute_cache: PrecomputeCacheType | str | None = PrecomputeCacheType.TENSOR
+    ) -> OrthogonalPosterior:
+        """The posterior, for repeated predictions; caches as in GPflow."""
+        return OrthogonalPosterior(
+            self.kernel,
+            *self._pair,
+            *self._q,
+            whiten=self.whiten,
+            mean_function=self.mean_function,
+            precompute_cache=precompute_cache,
+        )
 
 
 class OrthogonalSVGP(WithOrthogonalQ, OnePassSVGP):
@@ -90,11 +183,33 @@ class OrthogonalSVGP(WithOrthogonalQ, OnePassSVGP):
         validate_inducing_variable("orthogonal_inducing_variable", orthogonal_inducing_variable)
         self.orthogonal_inducing_variable = orthogonal_inducing_variable
         self._make_q(
-            variant,
+            variant=variant,
             q_diag=q_diag,
             q_mu=q_mu,
             q_sqrt=q_sqrt,
             q_mu_orthogonal=q_mu_orthogonal,
             q_sqrt_orthogonal=q_sqrt_orthogonal,
             allow_large=allow_large,
+        )
+
+
+def _warn_of_determined_variables(kernel: Kernel, pair: OrthogonalPair) -> None:
+    """Warn where the base determines some of the orthogonal variables."""
+    for latents in latent_gps(kernel, *pair):
+        own = OrthogonalPair(*latents.inducing_variables)
+        # Of the variance of each orthogonal variable, what the base leaves.
+        shares = tf.get_static_value(residual_shares(own, latents.kernel))
+        if shares is None:  # inside a compiled function
+            continue
+        determined = np.flatnonzero(shares < max(1e-5, 1e3 * np.finfo(shares.dtype).eps))
+        if len(determined) == 0:
+            continue
+        effect = "S_vf = 0, and the model is no more than an SVGP with the base"
+        if len(determined) < len(shares):
+            effect = f"S_vf = 0 for them (rows {determined[:10].tolist()}...), and they add nothing"
+        base, orthogonal = (type(part).__name__ for part in own)
+        warn(
+            f"orthogonal_inducing_variable: the base ({base}) determines {len(determined)} of its "
+            f"{len(shares)} variables ({orthogonal}): {effect}. Choose variables that the base "
+            "lacks, such as points elsewhere or harmonics of other degrees."
         )
