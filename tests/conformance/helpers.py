@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import gpflow
 import numpy as np
+import pytest
 import tensorflow as tf
 from check_shapes import disable_check_shapes
 from gpflow.covariances import Kuu
@@ -105,7 +106,10 @@ def assert_close(
     actual: Any, desired: Any, *, rtol: float = 1e-8, atol: float = 0.0, message: str = ""
 ) -> None:
     """Equal to ``rtol`` relative to the largest entry, in every part of nested tuples."""
-    actual, desired = tf.nest.flatten(actual), tf.nest.flatten(desired)
+    actual, desired = (
+        [tf.convert_to_tensor(v) if isinstance(v, tf.IndexedSlices) else v for v in parts]
+        for parts in (tf.nest.flatten(actual), tf.nest.flatten(desired))
+    )
     assert len(actual) == len(desired), message
     for value, reference in zip(actual, desired, strict=True):
         reference = np.asarray(reference)
@@ -137,3 +141,32 @@ def assert_same_objective(
         assert reference_gradient is not None, f"the oracle does not depend on {name}"
         assert gradient is not None, f"no gradient for {name}"
         assert_close(gradient, reference_gradient, rtol=rtol, message=name)
+
+
+def assert_same_results(
+    function: Callable[[], Any],
+    reference: Callable[[], Any],
+    variables: Sequence[tf.Variable | tf.Tensor],
+    *,
+    rtol: float = 1e-8,
+) -> None:
+    """All tensors of two nested results agree, and the gradients of a weighted sum of them."""
+    results: list[list[Any]] = []
+    for call in (function, reference):
+        rng = np.random.default_rng(3)
+        with disable_check_shapes(), tf.GradientTape() as tape:
+            tape.watch(variables)
+            values = tf.nest.flatten(call())
+            weighted = [tf.reduce_sum(rng.normal(size=value.shape) * value) for value in values]
+            objective = tf.add_n(weighted)
+        results.append([*values, *tape.gradient(objective, variables)])
+    for actual, desired in zip(*results, strict=True):
+        assert desired is not None and actual is not None
+        assert_close(actual, desired, rtol=rtol)
+
+
+def assert_refused(calls: Iterable[tuple[Callable[[], Any], str]]) -> None:
+    """Each call raises a ValueError with its message."""
+    for call, message in calls:
+        with pytest.raises(ValueError, match=message):
+            call()
