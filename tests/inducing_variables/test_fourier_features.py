@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import gpflow
@@ -17,48 +18,45 @@ from interdomain.inducing_variables import (
     fourier_features,
 )
 from interdomain.kernels import HarmonizableComponent, HarmonizableMixture
+from tests.conformance.helpers import assert_refused
 from tests.kernels.spectral.harmonizable_cases import FORMS, component
 
+MATERN: Any = gpflow.kernels.Matern32()
+ERRORS: list[tuple[Callable[[], Any], str]] = [
+    (
+        lambda: FourierFeatures([[0.1], [0.3], [0.1]]),
+        r"found \[0.1\] and \[0.1\], rows 0 and 2, which are equal; pass one",
+    ),
+    (
+        lambda: FourierFeatures([[0.1, -0.2], [-0.1, 0.2]]),
+        r"found \[0.1, -0.2\] and .* rows 0 and 1, which are negatives of each other; pass",
+    ),
+    (
+        lambda: FourierFeatures.for_kernel(component(FORMS[0]), 0),
+        "num_frequencies must be an integer from 1 .*, found 0",
+    ),
+    (
+        lambda: FourierFeatures.for_kernel(MATERN, 3),
+        "must be a HarmonizableMixture or .*, found Matern32",
+    ),
+    (
+        lambda: IntervalFourierFeatures(1.0, -1.0, 3),
+        "upper must be above lower = 1.0, found -1",
+    ),
+    (lambda: IntervalFourierFeatures(0.0, np.inf, 3), "upper must be finite"),
+    (
+        lambda: IntervalFourierFeatures.from_data(np.zeros([3, 2]), 3),
+        r"X must be one column \[N, 1\], found shape \(3, 2\)",
+    ),
+    (
+        lambda: IntervalFourierFeatures.from_data(np.ones([3, 1]), 3),
+        "X must vary, found 1.0 in every row; pass a column that varies",
+    ),
+]
 
-def test_bad_frequencies() -> None:
-    frequencies: Any
-    for frequencies, message in (
-        (
-            [[0.1], [0.3], [0.1]],
-            r"found \[0.1\] and \[0.1\], rows 0 and 2, which are equal; pass one",
-        ),
-        (
-            [[0.1, -0.2], [-0.1, 0.2]],
-            r"found \[0.1, -0.2\] and .* rows 0 and 1, which are negatives of each other; pass",
-        ),
-    ):
-        with pytest.raises(ValueError, match=message):
-            FourierFeatures(frequencies)
 
-
-def test_wrong_kernels() -> None:
-    features = FourierFeatures([[0.1], [0.3]])
-    kernel = HarmonizableComponent([[0.1, 0.2]])
-    message = (
-        r"frequencies must have 2 columns, as the kernel's have, found 1; pass a matrix \[m, 2\]"
-    )
-    with pytest.raises(ValueError, match=message):
-        Kuu(features, kernel)
-    with pytest.raises(ValueError, match="no covariance between FourierFeatures and Matern32"):
-        Kuu(features, gpflow.kernels.Matern32())
-    with pytest.raises(ValueError, match="pass SumInducingVariables"):
-        Kuu(features, HarmonizableMixture([kernel]))
-    with pytest.raises(ValueError, match="X must have 1 columns, as frequencies have, found 2"):
-        Kuf(features, HarmonizableComponent([[0.1]]), np.zeros([3, 2]))
-
-
-def test_nothing_to_pick() -> None:
-    kernel: Any = component(FORMS[0])
-    with pytest.raises(ValueError, match="num_frequencies must be an integer from 1 .*, found 0"):
-        FourierFeatures.for_kernel(kernel, 0)
-    kernel = gpflow.kernels.Matern32()
-    with pytest.raises(ValueError, match="must be a HarmonizableMixture or .*, found Matern32"):
-        FourierFeatures.for_kernel(kernel, 3)
+def test_errors() -> None:
+    assert_refused(ERRORS)
 
 
 def test_zero_has_no_imaginary_part_and_stays() -> None:
@@ -135,7 +133,7 @@ def test_for_a_mixture(monkeypatch: pytest.MonkeyPatch) -> None:
         assert np.all(np.isfinite(gradient))
 
 
-# Matern features on an interval: the interval, and what is refused.
+# Matern features on an interval.
 
 
 def test_frequencies_of_whole_periods() -> None:
@@ -151,43 +149,3 @@ def test_interval_around_data() -> None:
         assert (features.lower, features.upper, features.num_frequencies) == (0.5, 3.5, 4)
     tight = IntervalFourierFeatures.from_data(X, 4, margin=0.0)
     assert (tight.lower, tight.upper) == (1.0, 3.0)
-
-
-def test_bad_arguments() -> None:
-    for build, message in (
-        (
-            lambda: IntervalFourierFeatures(1.0, -1.0, 3),
-            "upper must be above lower = 1.0, found -1",
-        ),
-        (lambda: IntervalFourierFeatures(0.0, np.inf, 3), "upper must be finite"),
-        (
-            lambda: IntervalFourierFeatures(0.0, 1.0, -1),
-            "num_frequencies must be an integer of 0 or more, found -1",
-        ),
-        (
-            lambda: IntervalFourierFeatures.from_data(np.zeros([3, 2]), 3),
-            r"X must be one column \[N, 1\], found shape \(3, 2\)",
-        ),
-        (
-            lambda: IntervalFourierFeatures.from_data(np.ones([3, 1]), 3),
-            "X must vary, found 1.0 in every row; pass a column that varies",
-        ),
-    ):
-        with pytest.raises(ValueError, match=message):
-            build()
-
-
-def test_wrong_kernels_on_an_interval() -> None:
-    features, X = IntervalFourierFeatures(0.0, 1.0, 2), np.zeros([3, 2])
-    ard = gpflow.kernels.Matern32(lengthscales=[1.0, 2.0])
-    message = r"kernel.lengthscales must be one number, found shape \(2,\); pass a sum of kernels"
-    for covariance in (lambda: Kuu(features, ard), lambda: Kuf(features, ard, X)):
-        with pytest.raises(ValueError, match=message):
-            covariance()
-    with pytest.raises(ValueError, match="X must have one column, found 2; .*active_dims"):
-        Kuf(features, gpflow.kernels.Matern32(), X)
-    no_covariance = "no covariance between IntervalFourierFeatures and SquaredExponential"
-    with pytest.raises(ValueError, match=no_covariance):
-        Kuu(features, gpflow.kernels.SquaredExponential())
-    with pytest.raises(ValueError, match="the kernel is a sum of 2: pass SumInducingVariables"):
-        Kuu(features, gpflow.kernels.Matern32() + gpflow.kernels.Matern12())

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import gpflow
@@ -17,6 +18,7 @@ from interdomain.inducing_variables.harmonic_points import fold_orbits
 from interdomain.kernels import Convolutional, HarmonicKernel
 from interdomain.kernels._clustering import k_means
 from interdomain.transforms import CyclicTransform, ImageFlip, Negation, Product, Rotation
+from tests.conformance.helpers import assert_refused, assert_same_results
 
 GROUPS: dict[str, list[CyclicTransform]] = {
     "rotation-3": [Rotation(3)],
@@ -137,68 +139,41 @@ def test_gradients_of_covariances(group: str, style: str) -> None:
     kernel, points = make(group, style)
     generic = HarmonicKernel(Plain(1.3, 1.7), GROUPS[group])
     X = tf.Variable(inputs(5, seed=9))
-    own = [*points.trainable_variables, X]
-    results = []
-    for k in (kernel, generic):
-        with tf.GradientTape() as tape:
-            objective = tf.reduce_sum(tf.sin(Kuf(points, k, tf.identity(X))))
-            objective += tf.reduce_sum(tf.cos(3 * Kuu(points, k)))
-        results.append([objective, *tape.gradient(objective, [*own, *k.trainable_variables])])
-    for actual, desired in zip(*results, strict=True):
-        scale = np.abs(desired).max()
-        assert scale > 0
-        np.testing.assert_allclose(actual, desired, rtol=0, atol=1e-10 * scale)
+    assert_same_results(
+        lambda: [Kuf(points, kernel, tf.identity(X)), Kuu(points, kernel)],
+        lambda: [Kuf(points, generic, tf.identity(X)), Kuu(points, generic)],
+        [*points.trainable_variables, X],
+        rtol=1e-10,
+    )
 
 
 class Plain(gpflow.kernels.Matern52):
     """Has no closed form."""
 
 
-def test_blocks_share_the_parameters() -> None:
-    for style, count in (("shared", 1), ("distinct", 4)):
-        _, points = make("rotation-7", style)
-        paths = gpflow.utilities.parameter_dict(points)
-        assert list(paths) == [f".Z_per_component[{t}]" for t in range(count)]
-        own = {id(parameter) for parameter in points.parameters}
-        assert {id(block.Z) for block in points.inducing_variables} == own
-
-
-Z2, Z3 = np.zeros((3, 2)), np.zeros((4, 3, 2))
 KERNEL = HarmonicKernel(gpflow.kernels.Matern52(), Rotation(7))
 FLIP = HarmonicKernel(gpflow.kernels.Matern52(), ImageFlip((3, 4), 0))
-POINTS_ERRORS: list[tuple[dict[str, Any], str]] = [
-    ({"Z": np.zeros(3)}, r"Z must be \[T, m, D\] .* found shape \(3,\)"),
-    ({"Z": Z2}, r"num_components must be given where Z is \[m, D\], found None; pass num_comp"),
-    ({"Z": Z3, "num_components": 3}, r"num_components must be 4 for Z of shape .* found 3; pass Z"),
-    ({"Z": Z3, "multiplicities": [1, 2, 0, 2]}, r"found \[1, 2, 0, 2\]; build the points with"),
-]
-
-
-FOR_KERNEL_ERRORS: list[tuple[gpflow.kernels.Kernel, np.ndarray, str]] = [
-    (gpflow.kernels.RBF(), Z2, "kernel must be a HarmonicKernel, found SquaredExponential"),
-    (KERNEL, Z3[:3], r"points for the 4 components of the kernel, found 3; pass Z of shape \[4, m"),
-    (KERNEL, Z2[:, :1], "Z must have at least 2 columns, on which the trans.* found 1; pass Z"),
-    (FLIP, Z2, "Z must have 12 columns, on which the transformations act, found 2; pass Z"),
+Z2, Z3 = np.zeros((3, 2)), np.zeros((4, 3, 2))
+OF_T, FOR_KERNEL = HarmonicInducingPoints, HarmonicInducingPoints.for_kernel
+NO_HARMONIC = "kernel must be a HarmonicKernel, found SquaredExponential"
+ERRORS: list[tuple[Callable[[], Any], str]] = [
+    (lambda: OF_T(np.zeros(3)), r"Z must be \[T, m, D\] .* found shape \(3,\)"),
+    (lambda: OF_T(Z2), r"num_components must be given where Z is \[m, D\], found None; pass num"),
+    (lambda: OF_T(Z3, 3), r"num_components must be 4 for Z of shape .* found 3; pass Z"),
+    (lambda: OF_T(Z3, multiplicities=[1, 2, 0, 2]), r"found \[1, 2, 0, 2\]; build the points wi"),
+    (lambda: FOR_KERNEL(gpflow.kernels.RBF(), Z2), NO_HARMONIC),
+    (lambda: OF_T.from_data(gpflow.kernels.RBF(), Z2, 2), NO_HARMONIC),
+    (
+        lambda: FOR_KERNEL(KERNEL, Z3[:3]),
+        r"points for the 4 components of the kernel, found 3; pass Z of shape \[4, m",
+    ),
+    (lambda: FOR_KERNEL(KERNEL, Z2[:, :1]), "at least 2 columns, on which the trans.* found 1;"),
+    (lambda: FOR_KERNEL(FLIP, Z2), "Z must have 12 columns, on which .* act, found 2; pass Z"),
 ]
 
 
 def test_errors() -> None:
-    for options, message in POINTS_ERRORS:
-        with pytest.raises(ValueError, match=message):
-            HarmonicInducingPoints(**options)
-    for kernel, Z, message in FOR_KERNEL_ERRORS:
-        with pytest.raises(ValueError, match=message):
-            HarmonicInducingPoints.for_kernel(kernel, Z)
-
-
-def test_points_of_another_kernel() -> None:
-    for covariance in (Kuu, Kuu_operator, lambda u, k: Kuf(u, k, Z2)):
-        with pytest.raises(ValueError, match="points for the 4 components of the kernel, found 3"):
-            covariance(HarmonicInducingPoints(Z3[:3]), KERNEL)
-        with pytest.raises(ValueError, match=r"multiplicities must be \(1, 2, 2, 2\) for this ker"):
-            covariance(HarmonicInducingPoints(Z3, multiplicities=[1, 1, 2, 2]), KERNEL)
-        with pytest.raises(ValueError, match="no covariance between HarmonicInducingPoints and Ma"):
-            covariance(HarmonicInducingPoints(Z3), KERNEL.base_kernel)
+    assert_refused(ERRORS)
 
 
 def test_from_data() -> None:
@@ -219,8 +194,6 @@ def test_from_data() -> None:
     shared = HarmonicInducingPoints.from_data(KERNEL, X, 6, shared=True)
     assert shared.shared and shared.num_components == 4
     assert shared.multiplicities == (1, 1, 1, 1)
-    with pytest.raises(ValueError, match="kernel must be a HarmonicKernel, found Matern52"):
-        HarmonicInducingPoints.from_data(KERNEL.base_kernel, X, 6)
 
 
 def test_k_means_finds_clusters() -> None:
@@ -242,13 +215,6 @@ def test_k_means_with_repeated_rows() -> None:
     found = k_means(np.repeat(rows, 20, axis=0), 5)
     assert found.shape == (5, 2)
     assert {tuple(row) for row in found.round(12)} <= {tuple(row) for row in rows}
-
-
-def test_k_means_takes_a_sample_of_many_rows() -> None:
-    X = inputs(12_000, num_columns=1)
-    found = k_means(X, 4)
-    assert np.all(np.isfinite(found)) and np.ptp(found) > 1
-    assert len(np.unique(k_means(X[:50], 50))) == 50
 
 
 def test_folding_makes_images_equal_and_explains_more_of_symmetric_data() -> None:

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 import pytest
-from gpflow.covariances import Kuf, Kuu
+from gpflow.covariances import Kuu
 from gpflow.kernels import Matern32
 
-from interdomain.covariances import Kuu_operator
 from interdomain.inducing_variables import PeriodicFourierFeatures
 from interdomain.kernels import Periodized
+from tests.conformance.helpers import assert_refused
 
 X = np.random.default_rng(0).uniform(size=(30, 2))
 BOX = ([0.0, -1.0], [1.0, 2.0])
@@ -63,44 +64,26 @@ def test_from_data() -> None:
         PeriodicFourierFeatures.from_data(kernel(), X + 2.0 * (np.arange(30) < 2)[:, None], 20)
 
 
-FOR_KERNEL: list[tuple[dict[str, Any], str]] = [
-    ({}, "num_inducing: found None beside tolerance None; pass one of the two"),
-    ({"num_inducing": 0}, "num_inducing must be an integer of 1 or more, found 0"),
-    ({"num_inducing": 10**9}, "num_inducing: .* 1,000,000,000 features .*allow_large"),
-    ({"kernel": Matern32()}, "kernel must be a Periodized kernel, found .*Matern32"),
-]
-CONSTRUCTOR: list[tuple[tuple[Any, ...], str]] = [
-    ((0.0, 0.0, [[0]]), "upper must be above lower"),
+ERRORS: list[tuple[Callable[[], Any], str]] = [
     (
-        (np.zeros(20), np.ones(20), np.ones([1, 20])),
+        lambda: PeriodicFourierFeatures.for_kernel(kernel()),
+        "num_inducing: found None beside tolerance None; pass one of the two",
+    ),
+    (
+        lambda: PeriodicFourierFeatures.for_kernel(kernel(), 10**9),
+        "num_inducing: .* 1,000,000,000 features .*allow_large",
+    ),
+    (
+        lambda: PeriodicFourierFeatures.for_kernel(Matern32(), 3),
+        "kernel must be a Periodized kernel, found .*Matern32",
+    ),
+    (lambda: PeriodicFourierFeatures(0.0, 0.0, [[0]]), "upper must be above lower"),
+    (
+        lambda: PeriodicFourierFeatures(np.zeros(20), np.ones(20), np.ones([1, 20])),
         "frequencies: the covariances of 1,048,576 features .* allow_large",
     ),
 ]
 
 
-def test_wrong_arguments() -> None:
-    for options, message in FOR_KERNEL:
-        with pytest.raises(ValueError, match=message):
-            PeriodicFourierFeatures.for_kernel(**({"kernel": kernel()} | options))
-    for arguments, message in CONSTRUCTOR:
-        with pytest.raises(ValueError, match=message):
-            PeriodicFourierFeatures(*arguments)
-
-
-def test_wrong_kernels() -> None:
-    features = PeriodicFourierFeatures(*BOX, [[0, 0], [1, 0], [2, 3]])
-    another = Periodized(Matern32(), [0.0, -1.0], [1.0, 2.5])
-    for wrong, expected in (
-        (another, "kernel must have the features' box, from .* found one from .*for_kernel"),
-        (Matern32(), "no covariance between PeriodicFourierFeatures and Matern32"),
-        (another + Matern32(), "the kernel is a sum of 2: pass SumInducingVariables"),
-    ):
-        for covariance in (
-            lambda k: Kuu(features, k),
-            lambda k: Kuu_operator(features, k),
-            lambda k: Kuf(features, k, X),
-        ):
-            with pytest.raises(ValueError, match=expected):
-                covariance(wrong)
-    with pytest.raises(ValueError, match="X must have 2 columns, those of the box, found 3"):
-        Kuf(features, kernel(), np.zeros([4, 3]))
+def test_errors() -> None:
+    assert_refused(ERRORS)

@@ -14,13 +14,13 @@ from gpflow.inducing_variables import InducingPoints
 from gpflow.kernels import RBF, Matern32
 
 from interdomain import _arguments
-from interdomain.covariances import Kuu_operator
 from interdomain.inducing_variables import (
     PeriodicFourierFeatures,
     ProductInducingVariables,
     SphericalHarmonics,
 )
 from interdomain.kernels import Periodized, SphericalMatern52
+from tests.conformance.helpers import assert_refused
 
 X = np.random.default_rng(0).uniform(-1, 1, size=[9, 3])
 SPACE = SphericalMatern52(active_dims=[0, 1])
@@ -67,53 +67,28 @@ def test_the_products_of_most_prior_variance() -> None:
         assert features.has_all and features.num_inducing == 112
 
 
-def make(**arguments: Any) -> Callable[[], Any]:
-    return lambda: ProductInducingVariables(
-        **({"inducing_variables": [HARMONICS, WAVES]} | arguments)
-    )
-
-
-def for_kernel(*arguments: Any) -> Callable[[], Any]:
-    return lambda: ProductInducingVariables.for_kernel(*arguments)
-
-
+PRODUCTS = ProductInducingVariables
 WRONG: list[tuple[Callable[[], Any], str]] = [
-    (make(inducing_variables=[]), "inducing_variables must have one entry .*found none"),
-    (make(members=[[0, 0], [16, 0]]), r"below \[16, 7\], found .*16.* in row 1"),
-    (make(members=[[0], [1]]), r"members must be integers \[M, 2\], .*shape \(2, 1\)"),
+    (lambda: PRODUCTS([]), "inducing_variables must have one entry .*found none"),
+    (lambda: PRODUCTS([HARMONICS, WAVES], [[0, 0], [16, 0]]), r"below \[16, 7\], found .*16.* in "),
+    (lambda: PRODUCTS([HARMONICS, WAVES], [[0], [1]]), r"members must be integers \[M, 2\], .*sha"),
     (
-        for_kernel(SPACE + TIME, [HARMONICS, WAVES], 3),
+        lambda: PRODUCTS.for_kernel(SPACE + TIME, [HARMONICS, WAVES], 3),
         "kernel must be a product of kernels, found Sum; pass first",
     ),
     (
-        for_kernel(SPACE * TIME * RBF(), [HARMONICS, WAVES], 3),
+        lambda: PRODUCTS.for_kernel(SPACE * TIME * RBF(), [HARMONICS, WAVES], 3),
         "inducing_variables must have 3 entries, .* found 2; pass those of SphericalMatern52, Per",
     ),
     (
-        for_kernel(SPACE * RBF(), [HARMONICS, POINTS], 3),
+        lambda: PRODUCTS.for_kernel(SPACE * RBF(), [HARMONICS, POINTS], 3),
         r"diagonal Kuu each .*found InducingPoints with SquaredExponential; pass ProductInd.*all",
     ),
 ]
 
 
 def test_wrong_arguments() -> None:
-    for build, message in WRONG:
-        with pytest.raises(ValueError, match=message):
-            build()
-
-
-def test_kernels_that_do_not_fit() -> None:
-    features = ProductInducingVariables([HARMONICS, WAVES])
-    for kernel, message in {
-        SPACE: "no covariance between ProductInducingVariables and SphericalMatern52",
-        SPACE + TIME: "no covariance between ProductInducingVariables and Sum",
-        SPACE
-        * (TIME * RBF()): "have 3 entries, .* found 2; .*gpflow makes one product of products",
-        TIME * SPACE: "no covariance between SphericalHarmonics and Periodized",
-    }.items():
-        for covariance in (Kuu, Kuu_operator, lambda u, k: Kuf(u, k, X)):
-            with pytest.raises(ValueError, match=message):
-                covariance(features, kernel)
+    assert_refused(WRONG)
 
 
 def test_sizes(monkeypatch: pytest.MonkeyPatch) -> None:

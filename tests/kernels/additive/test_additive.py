@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import warnings
 
-import gpflow
 import numpy as np
 import pytest
 import tensorflow as tf
@@ -12,6 +11,7 @@ from gpflow.kernels import Matern12, Matern32, Matern52, SquaredExponential
 
 from interdomain.kernels import Additive, CategoricalColumn, NumericColumn
 from interdomain.kernels.additive.shapes import wave_variances, zero_mean_covariances
+from tests.conformance.helpers import assert_refused
 
 from .references import unit
 
@@ -104,14 +104,6 @@ def test_sum_of_products_of_column_kernels() -> None:
         np.testing.assert_allclose(part(X[:3], X[3:]), expected[:3, 3:], rtol=0, atol=1e-8)
 
 
-def test_parts_share_the_parameters() -> None:
-    kernel, X = table()
-    before = kernel.kernels[1](X)
-    kernel.variances.assign(2 * kernel.variances)
-    np.testing.assert_allclose(kernel.kernels[1](X), 2 * before)
-    assert len(gpflow.utilities.parameter_dict(kernel)) == len(kernel.parameters) == 3
-
-
 def test_separate_lengthscales() -> None:
     """As many kernels with lengthscales of their own."""
     kernel, X = table()
@@ -198,13 +190,14 @@ def test_errors_name_the_column(X: np.ndarray, options: dict, message: str) -> N
 
 
 def test_errors_of_columns() -> None:
-    with pytest.raises(ValueError, match="knots must be two or more increasing"):
-        NumericColumn([1.0, 1.0])
-    with pytest.raises(ValueError, match="levels must be from 2"):
-        CategoricalColumn([1.0, 1.0, 2.0])
     kernel, X = table()
-    with pytest.raises(ValueError, match="X must have 3 columns, those of the table, found 2"):
-        kernel(X[:, :2])
+    assert_refused(
+        [
+            (lambda: NumericColumn([1.0, 1.0]), "knots must be two or more increasing"),
+            (lambda: CategoricalColumn([1.0, 1.0, 2.0]), "levels must be from 2"),
+            (lambda: kernel(X[:, :2]), "X must have 3 columns, those of the table, found 2"),
+        ]
+    )
 
 
 class Frame:

@@ -292,8 +292,3 @@ def by_broadcasting(
         tf.linalg.matvec(cross, weights),
         kernel_values(inducing, inducing),
     ]
-
-
-def value(parameter: Any) -> np.ndarray:
-    """A gradient, which may be a slice of rows, as an array."""
-    return tf.convert_to_tensor(parameter).numpy()

@@ -10,21 +10,19 @@ import gpflow
 import numpy as np
 import pytest
 import tensorflow as tf
-from check_shapes import disable_check_shapes
 from gpflow.covariances import Kuf, Kuu
 
 from interdomain.inducing_variables import InducingPatches
 from interdomain.kernels import Convolutional, set_kernel
 from interdomain.kernels.convolutional._patches import PatchGrid
 from interdomain.linalg import chunks
+from tests.conformance.helpers import assert_close, assert_same_results
 from tests.kernels.convolutional.references import (
     BY_NAME,
-    NUM_Z,
     Case,
     by_broadcasting,
     by_loops,
     numbered_patches,
-    value,
 )
 
 each_case = pytest.mark.parametrize("name", BY_NAME)
@@ -43,43 +41,8 @@ def covariances(
     ]
 
 
-def upstream() -> list[np.ndarray]:
-    """Factors of each entry of each covariance, in the objective that is differentiated."""
-    rng = np.random.default_rng(3)
-    shapes = [(NUM_X, NUM_X), (NUM_X, NUM_X2), (NUM_X,), (NUM_Z, NUM_X), (NUM_Z, NUM_Z)]
-    return [rng.normal(size=shape) for shape in shapes]
-
-
-def with_gradients(
-    function: Callable[..., list[tf.Tensor]],
-    kernel: Convolutional,
-    points: InducingPatches,
-    X: tf.Tensor,
-    X2: tf.Tensor,
-) -> tuple[list[tf.Tensor], list[Any]]:
-    """The covariances, and gradients to all parameters, to X and to X2."""
-    variables = [*kernel.trainable_variables, *points.trainable_variables]
-    with disable_check_shapes(), tf.GradientTape() as tape:
-        tape.watch([X, X2])
-        results = function(kernel, points, X, X2)
-        objective = tf.add_n(
-            [tf.reduce_sum(u * K) for u, K in zip(upstream(), results, strict=True)]
-        )
-    return results, tape.gradient(objective, [*variables, X, X2])
-
-
 def data(case: Case) -> tuple[tf.Tensor, tf.Tensor]:
     return tf.constant(case.images(NUM_X)), tf.constant(case.images(NUM_X2, seed=1))
-
-
-@cache
-def expected(name: str) -> tuple[list[np.ndarray], list[np.ndarray]]:
-    case = BY_NAME[name]
-    kernel, points = case.build()
-    results, gradients = with_gradients(
-        lambda *arguments: by_broadcasting(case, *arguments), kernel, points, *data(case)
-    )
-    return [value(K) for K in results], [value(gradient) for gradient in gradients]
 
 
 def few_at_a_time(monkeypatch: pytest.MonkeyPatch, entries: int) -> None:
@@ -89,25 +52,16 @@ def few_at_a_time(monkeypatch: pytest.MonkeyPatch, entries: int) -> None:
     monkeypatch.setattr(set_kernel, "_MINIBATCH", NUM_X)
 
 
-def assert_same(actual: Any, desired: Any, accuracy: float, message: str = "") -> None:
-    desired = np.asarray(desired)
-    scale = np.abs(desired).max()
-    assert scale > 0, message
-    np.testing.assert_allclose(
-        value(actual), desired, rtol=0, atol=accuracy * scale, err_msg=message
-    )
-
-
-def assert_as_expected(case: Case, results: list[Any], gradients: list[Any]) -> None:
+def assert_as_by_broadcasting(case: Case) -> None:
+    """The covariances, and gradients to all parameters, to X and to X2."""
     kernel, points = case.build()
-    names = [v.name for v in (*kernel.trainable_variables, *points.trainable_variables)]
-    desired, desired_gradients = expected(case.name)
-    for actual, reference in zip(results, desired, strict=True):
-        assert_same(actual, reference, case.accuracy)
-    for name, actual, reference in zip(
-        [*names, "X", "X2"], gradients, desired_gradients, strict=True
-    ):
-        assert_same(actual, reference, case.accuracy, name)
+    arguments = kernel, points, *data(case)
+    assert_same_results(
+        lambda: covariances(*arguments),
+        lambda: by_broadcasting(case, *arguments),
+        [*kernel.trainable_variables, *points.trainable_variables, *arguments[2:]],
+        rtol=case.accuracy,
+    )
 
 
 @each_case
@@ -118,15 +72,15 @@ def test_values_and_gradients(name: str) -> None:
     X, X2 = data(case)
     by_hand = by_loops(case, kernel, points, X.numpy()[:2], X2.numpy()[:1])
     parts = (np.s_[:2, :2], np.s_[:2, :1], np.s_[:2], np.s_[:, :2], np.s_[:])
-    for part, desired, broadcast in zip(parts, by_hand, expected(case.name)[0], strict=True):
-        assert_same(broadcast[part], desired, 1e-12)
-    assert_as_expected(case, *with_gradients(covariances, kernel, points, X, X2))
+    at_once = by_broadcasting(case, kernel, points, X, X2)
+    for part, desired, broadcast in zip(parts, by_hand, at_once, strict=True):
+        assert_close(broadcast[part], desired, rtol=1e-12)
+    assert_as_by_broadcasting(case)
 
 
 def test_in_parts(monkeypatch: pytest.MonkeyPatch) -> None:
-    case = BY_NAME["located"]
     few_at_a_time(monkeypatch, 60)
-    assert_as_expected(case, *with_gradients(covariances, *case.build(), *data(case)))
+    assert_as_by_broadcasting(BY_NAME["located"])
 
 
 def test_of_unknown_number_in_parts(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -136,40 +90,30 @@ def test_of_unknown_number_in_parts(monkeypatch: pytest.MonkeyPatch) -> None:
     kernel, _ = case.build()
     X, X2 = data(case)
 
-    def gradients(X: tf.Tensor, X2: tf.Tensor) -> list[tf.Tensor]:
-        with tf.GradientTape() as tape:
-            tape.watch(X)
-            cross, variances = kernel(X, X2), kernel(X, full_cov=False)
-            total = tf.reduce_sum(tf.sin(9 * cross)) + tf.reduce_sum(tf.sin(9 * variances))
-        return [cross, variances, *tape.gradient(total, [X, *kernel.trainable_variables])]
-
     signature = [tf.TensorSpec([None, case.input_dim], tf.float64)] * 2
-    compiled = tf.function(gradients, input_signature=signature, autograph=False)
-    for actual, desired in zip(compiled(X, X2), gradients(X, X2), strict=True):
-        assert_same(actual, value(desired), case.accuracy)
+    compiled = tf.function(
+        lambda X, X2: (kernel(X, X2), kernel(X, full_cov=False)),
+        input_signature=signature,
+        autograph=False,
+    )
+    assert_same_results(
+        lambda: compiled(X, X2),
+        lambda: (kernel(X, X2), kernel(X, full_cov=False)),
+        [X, *kernel.trainable_variables],
+        rtol=case.accuracy,
+    )
 
 
 def test_active_dims() -> None:
-    """Alone, in a sum with another kernel, and of its patches."""
+    """Of features, in batches too, and of patches; of K in tests/kernels/test_contract.py."""
     columns = np.random.default_rng(5).permutation(12).tolist()
-    case = BY_NAME["se"]
-    plain, points = case.build()
-    kernel, _ = case.build()
+    plain, points = BY_NAME["se"].build()
+    kernel, _ = BY_NAME["se"].build()
     kernel.active_dims = columns
-    rng = np.random.default_rng(0)
-    X, X2 = rng.normal(size=(3, 12)), rng.normal(size=(2, 12))
-    own, own2 = X[:, columns], X2[:, columns]
-    other = gpflow.kernels.Linear(0.3)
-    for both, addend in ((kernel, 0.0), (kernel + other, 1.0)):
-        assert_same(both(X), plain(own) + addend * other(X), 1e-13)
-        assert_same(both(X, X2), plain(own, own2) + addend * other(X, X2), 1e-13)
-        desired = plain(own, full_cov=False) + addend * other(X, full_cov=False)
-        assert_same(both(X, full_cov=False), desired, 1e-13)
-    assert_same(Kuf(points, kernel, X), Kuf(points, plain, own), 1e-13)
+    X = np.random.default_rng(0).normal(size=(3, 12))
     batches = Kuf(points, kernel, np.stack([X, 2 * X]))
-    assert batches.shape == (NUM_Z, 2, 3)
-    assert_same(batches[:, 1], Kuf(points, plain, 2 * own), 1e-13)
-    np.testing.assert_array_equal(kernel.get_patches(X), plain.get_patches(own))
+    assert_close(batches[:, 1], Kuf(points, plain, 2 * X[:, columns]), rtol=1e-13)
+    np.testing.assert_array_equal(kernel.get_patches(X), plain.get_patches(X[:, columns]))
 
 
 def test_as_gpflows() -> None:
@@ -182,13 +126,13 @@ def test_as_gpflows() -> None:
     theirs = gpflow.kernels.Convolutional(base, image_shape, patch_shape, weights, channels)
     X, X2 = np.random.default_rng(1).normal(size=(2, 4, 20 * channels))
     np.testing.assert_array_equal(kernel.get_patches(X), theirs.get_patches(X))
-    assert_same(kernel(X), theirs(X), 1e-12)
-    assert_same(kernel(X, X2), theirs(X, X2), 1e-12)
-    assert_same(kernel(X, full_cov=False), theirs(X, full_cov=False), 1e-12)
+    assert_close(kernel(X), theirs(X), rtol=1e-12)
+    assert_close(kernel(X, X2), theirs(X, X2), rtol=1e-12)
+    assert_close(kernel(X, full_cov=False), theirs(X, full_cov=False), rtol=1e-12)
     Z = np.random.default_rng(2).normal(size=(3, 6))
     their_points = gpflow.inducing_variables.InducingPatches(Z)
-    assert_same(Kuf(InducingPatches(Z), kernel, X), Kuf(their_points, theirs, X), 1e-12)
-    assert_same(Kuu(InducingPatches(Z), kernel), Kuu(their_points, theirs), 1e-12)
+    assert_close(Kuf(InducingPatches(Z), kernel, X), Kuf(their_points, theirs, X), rtol=1e-12)
+    assert_close(Kuu(InducingPatches(Z), kernel), Kuu(their_points, theirs), rtol=1e-12)
 
 
 @pytest.mark.parametrize("padding", ["SAME", "VALID"])

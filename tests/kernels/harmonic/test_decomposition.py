@@ -21,6 +21,7 @@ from interdomain.transforms import (
     Product,
     Rotation,
 )
+from tests.conformance.helpers import assert_same_results
 from tests.posteriors.graph_ops import count_ops
 
 
@@ -162,21 +163,6 @@ def test_the_sum_costs_one_evaluation_of_the_base_kernel() -> None:
     assert len(part.graph.get_operations()) > len(of_base.graph.get_operations())
 
 
-@pytest.mark.parametrize(("group", "base"), [("rotation-3", BASES[1]), ("negations", BASES[2])])
-def test_batch_dimensions(group: str, base: Base) -> None:
-    kernel, D = make(group, base.build())
-    X, X2 = inputs(24, D).reshape(2, 3, 4, D), inputs(10, D, seed=1).reshape(2, 5, D)
-    for part in (kernel, kernel.kernels[1]):
-        K, cross, diagonal = part(X), part(X, X2), part(X, full_cov=False)
-        assert K.shape == (2, 3, 4, 4)
-        assert cross.shape == (2, 3, 4, 2, 5)
-        assert diagonal.shape == (2, 3, 4)
-        for i, j, k in ((0, 1, 0), (1, 2, 1)):
-            np.testing.assert_allclose(K[i, j], part(X[i, j]), atol=1e-13)
-            np.testing.assert_allclose(diagonal[i, j], part(X[i, j], full_cov=False), atol=1e-13)
-            np.testing.assert_allclose(cross[i, j, :, k], part(X[i, j], X2[k]), atol=1e-13)
-
-
 @pytest.mark.parametrize("kernel_class", [gpflow.kernels.Matern32, gpflow.kernels.Linear])
 def test_active_dims_of_the_base_kernel(kernel_class: type[Kernel]) -> None:
     sliced = HarmonicKernel(kernel_class(active_dims=[3, 1]), Rotation(3, (3, 1)))
@@ -200,21 +186,6 @@ def test_a_sum_with_another_kernel_keeps_it_whole() -> None:
     np.testing.assert_allclose(summed(X), expected, rtol=1e-14)
 
 
-def test_parameters_are_those_of_the_base_kernel_shown_once() -> None:
-    kernel, _ = make("negations")
-    kernel.kernels[3](inputs(2, 3))
-    assert sorted(gpflow.utilities.parameter_dict(kernel)) == [
-        ".base_kernel.lengthscales",
-        ".base_kernel.variance",
-    ]
-    own = kernel.base_kernel.trainable_variables
-    for part in (kernel, *kernel.kernels):
-        assert [id(v) for v in part.trainable_variables] == [id(v) for v in own]
-    before = kernel.kernels[1](inputs(2, 3)).numpy()
-    kernel.base_kernel.variance.assign(2 * kernel.base_kernel.variance)
-    np.testing.assert_allclose(kernel.kernels[1](inputs(2, 3)), 2 * before, rtol=1e-12)
-
-
 @pytest.mark.parametrize("base", BASES[1:3], ids=str)
 def test_gradients_of_parts(base: Base) -> None:
     """Of hyperparameters, X and X2 against TensorFlow's, of the complex sums."""
@@ -222,30 +193,18 @@ def test_gradients_of_parts(base: Base) -> None:
     kernel, num_columns = make(group, plain)
     part, frequency, transform = kernel.kernels[1], kernel.frequencies[1], kernel.transform
     X, X2 = tf.Variable(inputs(3, num_columns)), tf.Variable(inputs(2, num_columns, seed=1))
-    weights = np.random.default_rng(2).normal(size=(3, 2))
-    variables = [*kernel.trainable_variables, X, X2]
-    with tf.GradientTape() as tape:
-        objective = tf.reduce_sum(weights * part(X, X2))
-        objective += tf.reduce_sum(part(X)[0]) + part(X2, full_cov=False)[1]
-    gradients = tape.gradient(objective, variables)
 
-    with tf.GradientTape() as tape:
+    def of_part() -> list[tf.Tensor]:
+        return [part(X, X2), part(X), part(X2, full_cov=False)]
+
+    def of_sums() -> list[tf.Tensor]:
         cross, full, other = (
             fourier_sum(group_values(plain, transform, *points), transform, frequency)
             for points in ((X, X2), (X, X), (X2, X2))
         )
-        expected = tf.reduce_sum(weights * cross) + tf.reduce_sum(full[0]) + other[1, 1]
-    np.testing.assert_allclose(objective, expected, rtol=1e-10)
-    for variable, actual, desired in zip(
-        variables, gradients, tape.gradient(expected, variables), strict=True
-    ):
-        np.testing.assert_allclose(
-            tf.convert_to_tensor(actual),
-            tf.convert_to_tensor(desired),
-            rtol=1e-8,
-            atol=1e-9,
-            err_msg=variable.name,
-        )
+        return [cross, full, tf.linalg.diag_part(other)]
+
+    assert_same_results(of_part, of_sums, [*kernel.trainable_variables, X, X2])
 
 
 def test_parts_but_the_first_vanish_at_fixed_points() -> None:

@@ -9,7 +9,6 @@ import gpflow
 import numpy as np
 import pytest
 import tensorflow as tf
-from gpflow.kernels import Sum
 
 from interdomain.kernels import (
     ArcCosine,
@@ -17,13 +16,12 @@ from interdomain.kernels import (
     SphericalMatern12,
     SphericalMatern32,
     SphericalMatern52,
-    SphericalSquaredExponential,
     ZonalKernel,
 )
+from tests.conformance.helpers import assert_refused
 from tests.kernels.cases import ZONAL_CASES, KernelCase, inputs
 from tests.sphere.test_laplace_beltrami import wrapped_matern
 
-STATIONARY = [SphericalMatern12, SphericalSquaredExponential, ChordalSquaredExponential]
 each_case = pytest.mark.parametrize("case", ZONAL_CASES, ids=str)
 
 
@@ -74,29 +72,6 @@ def test_a_direction_has_no_angle_with_itself() -> None:
     np.testing.assert_allclose(np.diag(K), 1.3, rtol=1e-13)
 
 
-@pytest.mark.parametrize("active_dims", [[3, 1], slice(1, 3), slice(0, 4, 2), [2]])
-def test_columns_are_selected_once(active_dims: Any) -> None:
-    """By kernel(X), and by K and K_diag, which GPflow also calls with all columns."""
-    X = inputs(5, 4)
-    kernel = ArcCosine(variance=1.3, active_dims=active_dims)
-    columns = X[:, active_dims]
-    plain = ArcCosine(variance=1.3)
-    for actual in (kernel(X), kernel.K(X), kernel.K(columns), kernel(columns, presliced=True)):
-        np.testing.assert_allclose(actual, plain(columns), rtol=1e-12)
-    for actual in (kernel(X[:2], X), kernel.K(X[:2], X)):
-        np.testing.assert_allclose(actual, plain(columns[:2], columns), rtol=1e-12)
-    for actual in (kernel(X, full_cov=False), kernel.K_diag(X), kernel.K_diag(columns)):
-        np.testing.assert_allclose(actual, plain(columns, full_cov=False), rtol=1e-12)
-
-
-def test_k_of_a_sum_selects_columns() -> None:
-    """GPflow's Sum.K hands all columns to the K of each summand."""
-    X = inputs(5, 4)
-    kernel = Sum([ArcCosine(active_dims=[0, 1]), SphericalMatern12(active_dims=[2])])
-    np.testing.assert_allclose(kernel.K(X), kernel(X), rtol=1e-12)
-    np.testing.assert_allclose(kernel.K_diag(X), kernel(X, full_cov=False), rtol=1e-12)
-
-
 X = inputs(5, 4)
 AS_MANY = "X must have 3 columns, one for each entry of weight_variances, found 4; pass X with"
 ERRORS: list[tuple[Callable[[], Any], str]] = [
@@ -110,9 +85,7 @@ ERRORS: list[tuple[Callable[[], Any], str]] = [
 
 
 def test_errors() -> None:
-    for call, message in ERRORS:
-        with pytest.raises(ValueError, match=message):
-            call()
+    assert_refused(ERRORS)
 
 
 @pytest.mark.parametrize("order, factor", [(0, 1), (1, 1), (2, 3)])
@@ -163,16 +136,13 @@ def test_radial_power_is_that_of_the_network(order: int, depth: int, power: int)
 
 
 def test_default_lengthscale_follows_the_dimension() -> None:
-    def lengthscale(**settings: Any) -> float:
-        return float(SphericalMatern52(**settings).lengthscale.numpy())
-
-    np.testing.assert_allclose(lengthscale(weight_variances=np.ones(8)), 0.5)
-    np.testing.assert_allclose(lengthscale(weight_variances=np.ones(2)), 1.0)
-    np.testing.assert_allclose(lengthscale(active_dims=[1, 2, 5, 7, 9, 10, 11, 12]), 0.5)
-    np.testing.assert_allclose(lengthscale(active_dims=[1, 3]), 1.0)
-    np.testing.assert_allclose(lengthscale(), 0.5)
-    np.testing.assert_allclose(lengthscale(active_dims=slice(0, 2)), 0.5)
-    np.testing.assert_allclose(lengthscale(lengthscale=0.3, active_dims=[1, 3]), 0.3)
+    settings: list[tuple[float, dict[str, Any]]] = [
+        *((0.5, {"weight_variances": np.ones(8)}), (1.0, {"weight_variances": np.ones(2)})),
+        *((0.5, {"active_dims": range(1, 9)}), (1.0, {"active_dims": [1, 3]})),
+        *((0.5, {}), (0.5, {"active_dims": slice(0, 2)}), (0.3, {"lengthscale": 0.3})),
+    ]
+    for expected, options in settings:
+        np.testing.assert_allclose(SphericalMatern52(**options).lengthscale, expected)
 
 
 def test_the_shape_function_needs_the_dimension() -> None:
