@@ -19,7 +19,7 @@ from interdomain.inducing_variables import (
 )
 from interdomain.kernels import FiniteRank, Periodized, SphericalMatern32
 from interdomain.models import StructuredSGPR
-from interdomain.training.loop import fit_by_lbfgs
+from interdomain.training.lbfgs import fit_by_lbfgs
 
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=[150, 2])

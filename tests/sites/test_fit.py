@@ -147,7 +147,7 @@ def test_a_fit_that_is_resumed_goes_on(tmp_path: Any) -> None:
     arguments: dict[str, Any] = {"tolerance": 1e-3, "steps": 5, "progress": False}
     whole = fit_collapsed(model_of("StudentT"), max_passes=4, **arguments)
     first = fit_collapsed(model_of("StudentT"), max_passes=2, checkpoint_dir=tmp_path, **arguments)
-    assert first.reason == "passes"
+    assert first.reason == "steps"
     with pytest.raises(ValueError, match="pass resume=True"):
         fit_collapsed(model_of("StudentT"), checkpoint_dir=tmp_path, progress=False)
     second = fit_collapsed(
@@ -161,7 +161,7 @@ def test_limits_leave_the_best_point() -> None:
     model = model_of()
     assert fit_collapsed(model, max_seconds=1e-9, progress=False).reason == "max_seconds"
     result = fit_collapsed(model, max_passes=3, progress=False)
-    assert result.reason == "passes" and len(result.elbos) == 3
+    assert result.reason == "steps" and len(result.elbos) == 3
     assert result.elbo == max(result.elbos)
     assert result.elbo == pytest.approx(float(model.elbo()), rel=1e-12)
 

@@ -211,7 +211,7 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> None:
     """A second passes between two looks at it: one when a fit begins, and one after each step."""
     ticks = itertools.count()
     fake = SimpleNamespace(perf_counter=lambda: float(next(ticks)))
-    for module in ("loop", "progress"):
+    for module in ("loop", "run"):
         monkeypatch.setattr(f"interdomain.training.{module}.time", fake)
 
 

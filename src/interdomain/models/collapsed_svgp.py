@@ -22,7 +22,6 @@ from ..covariances.columns import check_inputs
 from ..regression.bound import root_of
 from ..regression.features import Features
 from ..regression.provider import RowsProvider
-from ..regression.rows import Rows
 from ..regression.sums import SufficientStatistics, differing_parameter
 from ..sites.algebra import Prior, Sites, kl_divergence, log_normaliser, whitened_q
 from ..sites.rows import NotFiniteError, SiteContributions
@@ -197,11 +196,6 @@ class CollapsedSVGP(RowsModel):
                 )
             variable.assign(value)
 
-    @property
-    def has_sites(self) -> bool:
-        """Whether there are sites; without any, q is the prior."""
-        return any(np.any(part) for part in self.sites)
-
     def narrow(self, variance: float) -> None:
         """Start from a narrow q: the prior with its covariance multiplied by ``variance``.
 
@@ -245,22 +239,6 @@ class CollapsedSVGP(RowsModel):
             self._site_contributions = known
         return known
 
-    def _sums(self, others: Rows | None = None) -> dict[str, Array]:
-        """The sums over the sites of the rows at the present q, and "num_rows".
-
-        :param others: Rows to take in place of the model's.
-        :raises NotFiniteError: If a site is not finite.
-        """
-        q, of_rows, features = self._whitened_q(), self._contributions(), self._features
-
-        def of_batch(X: Array, Y: Array) -> dict[str, Array]:
-            self._provider.warn_of(features, X, Y)
-            check_targets(self.likelihood, Y)
-            return {**of_rows.sums(X, Y, q), "num_rows": np.asarray(float(len(X)))}
-
-        with tf.init_scope():  # gradient tapes of the caller would keep every batch
-            return self._provider.sums_of(of_batch, features.boxes, others)
-
     def pass_over_data(self) -> PassResult:
         """The bound at the present q and parameters, and the sites there.
 
@@ -276,8 +254,16 @@ class CollapsedSVGP(RowsModel):
         return result
 
     def _pass(self) -> PassResult:
+        q, of_rows, features = self._whitened_q(), self._contributions(), self._features
+
+        def of_batch(X: Array, Y: Array) -> dict[str, Array]:
+            self._provider.warn_of(features, X, Y)
+            check_targets(self.likelihood, Y)
+            return {**of_rows.sums(X, Y, q), "num_rows": np.asarray(float(len(X)))}
+
         try:
-            sums = self._sums()
+            with tf.init_scope():  # gradient tapes of the caller would keep every batch
+                sums = self._provider.sums_of(of_batch, features.boxes)
         except NotFiniteError:
             none, sites = np.zeros(0), self.sites
             return PassResult(-np.inf, sites, sites, none, np.outer(none, none), -np.inf)
@@ -294,42 +280,6 @@ class CollapsedSVGP(RowsModel):
             sums["curvatures"],
             expectations / max(self._num_data, 1),
         )
-
-    def extend(self, data: Any) -> None:
-        """Add rows to the model, reading only these: their sites at the present q are added.
-
-        Further passes (``fit_collapsed``) read all rows.
-
-        :param data: As for the constructor, with the same columns.
-        :raises ValueError: If the sites do not make a q, as negative precisions outweigh the prior.
-        """
-        self._change(data, 1)
-
-    def remove(self, data: Any) -> None:
-        """Remove rows, reading only these: their sites at the present q are subtracted.
-
-        Further passes read all rows, and subtract what these contribute.
-
-        :param data: Rows that are among the model's, with the same columns.
-        :raises ValueError: If what is left does not make a q.
-        """
-        self._change(data, -1)
-
-    def _change(self, data: Any, sign: int) -> None:
-        rows = self._provider.others(data)
-        sums, before = self._sums(rows), self.sites
-        changes = Sites.of(sums, negative=True)
-        self.assign_sites(Sites(*(a + sign * b for a, b in zip(before, changes, strict=True))))
-        if not self.has_q():
-            self.assign_sites(before)
-            raise ValueError(
-                f"data: {int(sums['num_rows'])} rows cannot be taken away, or added, in one step: "
-                "what they leave is no Gaussian q; pass rows that are among the model's, fewer of "
-                "them at a time."
-            )
-        self._provider.join(rows, sign)
-        if self._num_data is not None:
-            self._num_data += sign * int(sums["num_rows"])
 
     def has_q(self) -> bool:
         """Whether the prior and the present sites make a Gaussian: sites of negative precision may

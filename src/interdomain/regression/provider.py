@@ -137,22 +137,19 @@ class RowsProvider:
         self,
         function: Callable[[Array, Array], Mapping[str, Array]],
         boxes: Sequence[Box] = (),
-        others: Rows | None = None,
     ) -> dict[str, Array]:
         """Sums over all rows of named arrays that a function returns for a batch.
 
         :param boxes: Where the rows have to be.
-        :param others: Rows to take in place of these.
         :raises ValueError: If the rows are not at hand.
         """
-        signed = self._rows if others is None else ((others, 1),)
-        if not signed:
+        if not self._rows:
             raise ValueError(
                 "data: the model was built from SufficientStatistics, and its rows are needed; "
                 "build it from the rows."
             )
         total: dict[str, Array] = {}
-        for rows, sign in signed:
+        for rows, sign in self._rows:
             for batch in rows.batches(boxes):
                 for name, array in function(*batch).items():
                     if name not in total:

@@ -18,7 +18,8 @@ from ..kernels import Additive, FiniteRank
 from ..kernels.additive.largest import atom_size, largest_orders
 from ..models import StructuredSGPR
 from ..regression.rows import MISSING
-from ..training.loop import fit, fit_by_lbfgs
+from ..training.lbfgs import fit_by_lbfgs
+from ..training.loop import fit
 from ..training.results import FitResult
 from .pairs import Effect, RankedPair, choose_pairs, features_of
 

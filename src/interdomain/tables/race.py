@@ -21,7 +21,7 @@ from ..serving import predict_in_batches
 from ..training.collapsed import fit_collapsed
 from ..training.data import checked_arrays, num_functions
 from ..training.loop import fit
-from ..training.progress import StopFit
+from ..training.results import StopFit
 from ..training.sgpr import fit_sgpr
 
 Clock: TypeAlias = Literal["wall", "cpu"]

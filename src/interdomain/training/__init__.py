@@ -1,10 +1,9 @@
 """Training of GPflow models: L-BFGS, Adam and natural gradients, with checkpoints that resume."""
 
 from ..choosing import Choice, Pursuit, PursuitRound
-from .by_recipe import fit
 from .collapsed import CollapsedFit, fit_collapsed
-from .progress import Callback, StopFit
-from .results import FitResult, NonFiniteError
+from .loop import fit
+from .results import Callback, FitResult, NonFiniteError, StopFit
 from .sgpr import SGPRFit, fit_sgpr
 
 __all__ = [

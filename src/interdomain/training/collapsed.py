@@ -5,8 +5,7 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass, field
-from pathlib import Path
+from dataclasses import dataclass
 from typing import Any
 
 import gpflow
@@ -18,21 +17,16 @@ from ..choosing import Choice, Trials, choose_features
 from ..models import CollapsedSVGP
 from ..models.collapsed_svgp import PassResult
 from ..sphere._typing import Array
-from .passes import CollapsedReason, Passes, frozen
-from .recipes import check_recipe
+from .passes import Passes, frozen
+from .results import FitResult
+from .sgpr import check_recipe
 from .site_rows import RowsWithSites
 
 _LARGE = 4
 """Times the rows of the subset: fewer are not worth a beginning on the subset."""
 
-_SUBSET_PASSES = 6
-"""Over the subset, before and after features are trained."""
-
 _GROWTH = 2.0
 """By what factor chosen features grow in a round."""
-
-_SUBSET_TOLERANCE = 0.05
-"""Nats of the bound of the subset."""
 
 _CERTAIN = -0.1
 """Expected log-likelihood of a row, on average: labels have a probability of 90%, those near the
@@ -46,39 +40,26 @@ _ROWS = 100
 
 
 @dataclass(frozen=True, eq=False)
-class CollapsedFit:
+class CollapsedFit(FitResult):
     """
-    What :func:`fit_collapsed` did.
+    What :func:`fit_collapsed` did: a :class:`FitResult` whose steps are the passes.
 
-    :ivar elbos: the bound found in each pass, ``[passes]``. After a pass with a lower bound than
-        before, the step was undone and a shorter one taken.
-    :ivar elbo: the bound of the model as it is now.
-    :ivar reason: why training ended: "converged" (a step of full size raised the bound by less than
-        the tolerance), "passes" or "max_seconds" (a limit was reached), or "stalled" (no step,
-        however short, raised the bound).
-    :ivar message: the reason in words.
+    ``elbos`` are the bounds found in each pass, ``[passes]``; after one that is lower than before,
+    the step was undone and a shorter one taken. ``elbo`` is the bound of the model as it is now.
+    It has "converged" when a step of full size raised the bound by less than the tolerance, and
+    "stalled" where no step, however short, raised it.
+
     :ivar frozen: the names of the feature parameters that were trained on the subset and are no
         longer trainable.
     :ivar choice: how features were chosen; None without ``num_inducing``.
     :ivar subset_seconds: the seconds for everything on the subset: drawing, fits, choosing.
     :ivar pass_seconds: the seconds for all passes.
-    :ivar seconds: the seconds for everything.
     """
 
-    elbos: tuple[float, ...] = field(repr=False)
-    elbo: float
-    reason: CollapsedReason
-    message: str
     frozen: tuple[str, ...]
     choice: Choice | None
     subset_seconds: float
     pass_seconds: float
-    seconds: float
-
-    @property
-    def converged(self) -> bool:
-        """Whether training ended because the bound rose by less than the tolerance."""
-        return self.reason == "converged"
 
 
 def fit_collapsed(
@@ -153,35 +134,20 @@ def fit_collapsed(
         likelihood cannot have.
     """
     started = time.perf_counter()
-    check_recipe(
-        model,
-        CollapsedSVGP,
-        num_inducing=num_inducing,
-        max_turns=max_turns,
-        subset_size=subset_size,
-        subset_steps=subset_steps,
-        checkpoint_dir=checkpoint_dir,
-        resume=resume,
-    )
+    sizes = {"max_turns": max_turns, "subset_size": subset_size, "subset_steps": subset_steps}
+    check_recipe(model, CollapsedSVGP, num_inducing, sizes, checkpoint_dir, resume)
     integer("max_passes", max_passes, at_least=1)
     if tolerance is not None:
         number("tolerance", tolerance, at_least=0)
     integer("steps", steps, at_least=0)
     if max_seconds is not None:
         number("max_seconds", max_seconds, above=0)
-    folder = None if checkpoint_dir is None else Path(checkpoint_dir)
+    how: dict[str, Any] = {"steps": steps, "tolerance": tolerance, "options": options}
     trainable = {n: p for n, p in model.feature_parameters.items() if p.trainable}
-
-    def few_passes(subset: CollapsedSVGP, number: int | None) -> None:
-        least = max(_SUBSET_TOLERANCE, tolerance or 0.0)
-        own = steps if number is None else 0
-        with frozen(trainable.values()):
-            passes = Passes(subset, steps=own, tolerance=least, options=options)
-            passes.run(number or _SUBSET_PASSES)
 
     def with_sites(rows: tuple[Array, Array]) -> RowsWithSites:
         some: RowsWithSites = model.model_of(rows, RowsWithSites)
-        some.passes, some.options = few_passes, options
+        some.how = how
         return some
 
     choice, names, some = None, tuple(trainable), None
@@ -197,9 +163,8 @@ def fit_collapsed(
             progress=progress,
         )
     with frozen(trainable.values()):
-        passes = Passes(model, steps=steps, tolerance=tolerance, options=options)
-        resumed = folder is not None and passes.keep_in(folder, _described(model), resume=resume)
-    if not resumed:
+        passes = Passes(model, **how, checkpoint_dir=checkpoint_dir, resume=resume)
+    if not passes.elbos:
         rows = model.num_rows
         is_large = rows is None or rows > _LARGE * subset_size
         if num_inducing is None and (trainable or is_large):
@@ -210,34 +175,22 @@ def fit_collapsed(
     for parameter in trainable.values():
         gpflow.set_trainable(parameter, False)
     subset_seconds = time.perf_counter() - started
-    reason, message = passes.run(
-        max_passes, max_seconds=max_seconds, started=started, progress=progress
-    )
+    ending = passes.run(max_passes, max_seconds=max_seconds, started=started, progress=progress)
     warn_of_separation(model, passes.best.result)
     return CollapsedFit(
-        elbos=tuple(passes.elbos),
+        steps=len(passes.elbos),
+        first_step=0,
+        elbos=np.array(passes.elbos),
         elbo=passes.best.result.elbo,
-        reason=reason,
-        message=message,
+        metrics=(),
+        seconds=time.perf_counter() - started,
+        reason=ending.reason,
+        message=ending.message,
+        checkpoint=passes.checkpoints.latest,
         frozen=names,
         choice=choice,
         subset_seconds=subset_seconds,
         pass_seconds=passes.seconds,
-        seconds=time.perf_counter() - started,
-    )
-
-
-def _described(model: CollapsedSVGP) -> str:
-    """What checkpoints of a fit belong to."""
-    parts = (model.likelihood, model.inducing_variable)
-    parameters = gpflow.utilities.parameter_dict(model)
-    return "\n".join(
-        [
-            f"model: {', '.join(type(part).__name__ for part in parts)}",
-            f"features: {model.features_checksum}",
-            f"sites: {[list(part.shape) for part in model.sites]}",
-            *(f"{path}: {list(parameter.shape)}" for path, parameter in parameters.items()),
-        ]
     )
 
 

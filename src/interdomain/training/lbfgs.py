@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import time
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -13,7 +15,7 @@ from scipy.optimize import OptimizeResult
 
 from .._tracing import Traced, is_operation_by_operation
 from ..sphere._typing import Array
-from .batches import Batch
+from .batches import Batch, Batches
 from .compiled import kept
 from .losses import (
     NumericalBreakdown,
@@ -24,8 +26,9 @@ from .losses import (
     tensorflow_errors_as_breakdowns,
     training_loss_of,
 )
-from .progress import Run
-from .results import Ending
+from .replicas import Replicas
+from .results import Ending, FitResult
+from .run import Run, train
 
 Evaluation = Callable[..., tuple[tf.Tensor, tf.Tensor]]
 
@@ -155,3 +158,20 @@ def _evaluation(model: Any, batch: Batch, variables: tuple[tf.Variable, ...]) ->
     specs = tuple(tf.TensorSpec([None, *rows.shape[1:]], rows.dtype) for rows in batch)
     flat = tf.TensorSpec([sum(v.shape.num_elements() for v in variables)], tf.float64)
     return kept(model, "l-bfgs", specs, lambda: Traced(evaluate, input_signature=(flat, *specs)))
+
+
+def fit_by_lbfgs(
+    model: Any,
+    *,
+    steps: int,
+    options: Mapping[str, Any] | None = None,
+    checkpoint_dir: str | os.PathLike[str] | None = None,
+    resume: bool = False,
+    progress: bool = False,
+) -> FitResult:
+    """Fit a model that holds its data, which were checked already, as :func:`.loop.fit` does;
+    without warnings about the features or the kernel, which may soon be replaced."""
+    started, method = time.perf_counter(), LBFGS(model, (), options)
+    how: dict[str, Any] = {"started": started, "steps": steps, "progress": progress}
+    how |= {"checkpoint_dir": checkpoint_dir, "resume": resume}
+    return train(model, method, Batches(None), Replicas(None), **how)

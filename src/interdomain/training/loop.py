@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import dataclasses
+import inspect
 import os
 import time
 from collections.abc import Mapping, Sequence
@@ -14,16 +16,15 @@ from .._arguments import integer, number
 from ..models.rows_model import RowsModel
 from ..models.scales import warn_of_data
 from ..models.trained import warn_of_fit
-from .batches import Batches
-from .checkpoints import Checkpoints
+from .collapsed import fit_collapsed
 from .compiled import kept
-from .data import Data, batches_of, check_columns, failing_likelihood
+from .data import Data, batches_of, check_columns
 from .lbfgs import LBFGS
-from .losses import NumericalBreakdown
 from .natural_gradients import NaturalGradient
-from .progress import Callback, Run
 from .replicas import Replicas
-from .results import Ending, FitResult, NonFiniteError
+from .results import Callback, FitResult
+from .run import train
+from .sgpr import SGPRFit, fit_sgpr
 from .steps import GradientSteps
 
 
@@ -31,7 +32,7 @@ def fit(
     model: gpflow.models.BayesianModel,
     data: Data = None,
     *,
-    steps: int = 1000,
+    steps: int | None = None,
     batch_size: int | None = None,
     seed: int = 0,
     optimizer: Any = None,
@@ -87,8 +88,8 @@ def fit(
         batch it, and shuffle it with a seed (to resume in another process, also call the same
         ``tf.random.set_seed`` there, on which the order depends). A Dataset that ends starts
         again; a resumed fit skips the batches before its step.
-    :param steps: the number of updates, or the largest number of L-BFGS iterations, counted from
-        the first run: a fit that is resumed at step 400 with ``steps=1000`` does 600 more.
+    :param steps: the number of updates, or the largest number of L-BFGS iterations, 1000 by
+        default, counted from the first run: a fit that is resumed at step 400 does 600 more.
     :param batch_size: the number of rows of a minibatch, drawn without replacement from arrays; the
         ``N % batch_size`` rows left at the end of an epoch's order are skipped. None for all rows
         at every step.
@@ -166,8 +167,11 @@ def fit(
         (``FitResult.message`` counts them). The error is raised only if L-BFGS starts at such a
         point, or finds no better point without a NaN.
     """
+    arguments = {**locals()}
+    if isinstance(model, RowsModel) and model.needs_recipe:
+        return _fit_by_recipe(model, arguments)
     started = time.perf_counter()
-    integer("steps", steps, at_least=1)
+    steps = 1000 if steps is None else integer("steps", steps, at_least=1)
     integer("seed", seed, at_least=0)
     integer("every", every, at_least=1)
     if max_seconds is not None:
@@ -199,7 +203,7 @@ def fit(
         method = GradientSteps(
             model, batches, replicas, optimizer=optimizer, natural_gradient=natural_gradient
         )
-    result = _train(
+    result = train(
         model,
         method,
         batches,
@@ -217,114 +221,25 @@ def fit(
     return result
 
 
-def fit_by_lbfgs(
-    model: Any,
-    *,
-    steps: int,
-    options: Mapping[str, Any] | None = None,
-    checkpoint_dir: str | os.PathLike[str] | None = None,
-    resume: bool = False,
-    progress: bool = False,
-) -> FitResult:
-    """Fit a model that holds its data, which were checked already, as :func:`fit` does; without
-    warnings about the features or the kernel, which may soon be replaced."""
-    return _train(
-        model,
-        LBFGS(model, (), options),
-        Batches(None),
-        Replicas(None),
-        started=time.perf_counter(),
-        steps=steps,
-        checkpoint_dir=checkpoint_dir,
-        resume=resume,
-        progress=progress,
-    )
+def _fit_by_recipe(model: RowsModel, arguments: dict[str, Any]) -> FitResult:
+    """The fit of a model by its recipe, with those arguments of :func:`fit` that are no defaults.
 
-
-def _train(
-    model: Any,
-    method: LBFGS | GradientSteps,
-    batches: Batches,
-    replicas: Replicas,
-    *,
-    started: float,
-    steps: int,
-    checkpoint_dir: str | os.PathLike[str] | None,
-    resume: bool,
-    progress: bool,
-    **how: Any,
-) -> FitResult:
-    """Run the steps of a method, from the beginning or from a checkpoint.
-
-    :param how: The callbacks and the limits of :class:`.progress.Run`.
+    :raises ValueError: for one that the recipe does not have.
     """
-    if not method.variables:
-        raise ValueError(
-            f"model: this {type(model).__name__} has no trainable variables; call "
-            "gpflow.set_trainable(parameter, True) on those to train."
-        )
-    ended = tf.Variable("", trainable=False)  # the reason for which L-BFGS has ended
-    checkpoints = Checkpoints(
-        checkpoint_dir,
-        resume or (checkpoint_dir is not None and not replicas.is_chief),
-        fit="" if checkpoint_dir is None else _described(model, method.described),
-        writes=replicas.is_chief,
-        model=model,
-        ended=ended,
-        **method.stored,
-    )
-    replicas.start(checkpoints)
-    first_step = checkpoints.step
-    run = Run(
-        model,
-        method.variables,
-        checkpoints,
-        replicas,
-        steps=steps,
-        exact=batches.exact,
-        progress=progress,
-        started=started,
-        **how,
-    )
-    reason: Any = ended.numpy().decode() or "steps"
-    ending = Ending(reason, "the checkpoint is of a fit that had ended")
-    try:
-        if reason == "steps" and first_step < steps:
-            ending = method.train(run)
-            if ending.reason in ("converged", "stalled"):
-                ended.assign(ending.reason)
-                checkpoints.save(run.step)
-        run.evaluate()
-    except NumericalBreakdown as error:
-        run.restore()
-        rows = batches.arrays
-        cause = None if rows is None else failing_likelihood(model, *rows)
-        where = run.step + 1, run.kept_step, checkpoints.latest
-        raise NonFiniteError(str(error), *where, cause) from error
-    finally:
-        run.close()
-    replicas.mean([0.0])  # all wait until the chief has written its checkpoint
-    return FitResult(
-        steps=run.step,
-        first_step=first_step,
-        elbos=run.elbos,
-        elbo=run.running_elbo,
-        metrics=tuple(run.metrics),
-        seconds=time.perf_counter() - started,
-        reason=ending.reason,
-        message=ending.message,
-        checkpoint=checkpoints.latest,
-    )
-
-
-def _described(model: Any, settings: Mapping[str, Any]) -> str:
-    """What tells one fit from another, one ``name: value`` a line."""
-    parameters = {
-        path.removeprefix("."): f"{parameter.dtype.name} {list(parameter.shape)}"
-        + ("" if parameter.trainable else ", not trainable")
-        for path, parameter in gpflow.utilities.parameter_dict(model).items()
-    }
-    described = {"model": type(model).__name__, **parameters, **settings}
-    if isinstance(model, RowsModel):
-        described["features"] = model.features_checksum
-    return "\n".join(f"{name}: {value}" for name, value in described.items())
+    recipe: Any = {"fit_sgpr": fit_sgpr, "fit_collapsed": fit_collapsed}[model.recipe]
+    accepted = inspect.signature(recipe).parameters
+    for name, parameter in inspect.signature(fit).parameters.items():
+        if arguments[name] is parameter.default:
+            del arguments[name]
+        elif name not in accepted:
+            raise ValueError(
+                f"{name}: a {type(model).__name__} is trained on its own rows by "
+                f"interdomain.training.{model.recipe}, which has no {name}; leave it out."
+            )
+    if recipe is fit_collapsed and "steps" in arguments:  # each pass is one
+        arguments["max_passes"] = integer("steps", arguments.pop("steps"), at_least=1)
+    fitted = recipe(**arguments)
+    if isinstance(fitted, SGPRFit):
+        return dataclasses.replace(fitted.result, seconds=fitted.seconds)
+    result: FitResult = fitted
+    return result

@@ -6,7 +6,7 @@ import json
 import time
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
-from typing import Any, Literal, NamedTuple, TypeAlias
+from typing import Any, NamedTuple
 
 import gpflow
 import numpy as np
@@ -20,10 +20,9 @@ from ..sites.rows import derivatives
 from ..sphere._typing import Array
 from .checkpoints import Checkpoints
 from .data import failing_likelihood
-from .loop import fit_by_lbfgs
-from .results import NonFiniteError
-
-CollapsedReason: TypeAlias = Literal["converged", "passes", "max_seconds", "stalled"]
+from .lbfgs import fit_by_lbfgs
+from .results import Ending, NonFiniteError
+from .run import described
 
 _LEAST_SHARE = 2.0**-6
 """Of the way to the tangent sites: steps that are shorter than this end the fit."""
@@ -120,10 +119,14 @@ class Passes:
     this is what checkpoints keep, and the pass at that point is made again where a fit is resumed.
 
     :param options: Options of SciPy's L-BFGS-B.
-    :ivar elbos: The bounds that the passes have found.
+    :param checkpoint_dir: Where a checkpoint is written after each pass, or None.
+    :param resume: Whether to go on from the last one there.
+    :ivar best: The best point so far; the model is there when the passes end.
+    :ivar elbos: The bounds that the passes have found; of those before a resume, too.
     :ivar seconds: The time that they took.
     """
 
+    best: _Point
     _kept = ("_share", "_halved", "_settled", "_near", "_exact", "elbos")
 
     def __init__(
@@ -133,13 +136,14 @@ class Passes:
         steps: int,
         tolerance: float | None,
         options: Mapping[str, Any] | None = None,
+        checkpoint_dir: Any = None,
+        resume: bool = False,
     ) -> None:
         self._model, self._steps, self._tolerance = model, steps, tolerance
         self._options = options
         own = model.likelihood.trainable_parameters
         self._of_likelihood = [p.unconstrained_variable for p in own]
         self._variables = [p.unconstrained_variable for p in model.trainable_parameters]
-        self._best: _Point | None = None
         # The share of the way that a step goes; whether it was halved after the last pass; whether
         # the bound rises so slowly that parameters are trained, and that the optimum is near; and
         # whether the last step was to the tangent sites as they are, with parameters trained.
@@ -147,38 +151,25 @@ class Passes:
         self._settled = self._near = self._exact = False
         self.elbos: list[float] = []
         self.seconds = 0.0
-        self._checkpoints: Checkpoints | None = None
-
-    @property
-    def best(self) -> _Point:
-        """The best point so far; the model is there when the passes end."""
-        assert self._best is not None
-        return self._best
-
-    def keep_in(self, directory: Any, fit: str, *, resume: bool) -> bool:
-        """Write a checkpoint after each pass; first go back to the last that is there.
-
-        :param fit: As of :class:`.checkpoints.Checkpoints`.
-        :return: Whether there was one.
-        """
-        sites = self._model.site_variables()
+        sites, kinds = model.site_variables(), (model.likelihood, model.inducing_variable)
+        settings = {
+            "of": ", ".join(type(part).__name__ for part in kinds),
+            "sites": [list(part.shape) for part in sites],
+        }
         self._progress = tf.Variable("", trainable=False)
-        parameters = [parameter.unconstrained_variable for parameter in self._model.parameters]
-        self._checkpoints = Checkpoints(
-            directory,
+        self.checkpoints = Checkpoints(
+            checkpoint_dir,
             resume,
-            fit=fit,
-            parameters=parameters,
+            fit="" if checkpoint_dir is None else described(model, settings),
+            parameters=[parameter.unconstrained_variable for parameter in model.parameters],
             sites=list(sites),
             progress=self._progress,
         )
-        if not self._checkpoints.restore():
-            return False
-        # If parameters of features were restored, the model itself drops sites of those before.
-        self._model.assign_sites(Sites(*(part.numpy() for part in sites)))
-        self.__dict__.update(json.loads(self._progress.numpy()))
-        self._best = self._point(self._model.pass_over_data())
-        return True
+        if self.checkpoints.restore():
+            # If parameters of features were restored, the model itself drops sites of those before.
+            model.assign_sites(Sites(*(part.numpy() for part in sites)))
+            self.__dict__.update(json.loads(self._progress.numpy()))
+            self.best = self._point(model.pass_over_data())
 
     def run(
         self,
@@ -187,32 +178,33 @@ class Passes:
         max_seconds: float | None = None,
         started: float = 0.0,
         progress: bool = False,
-    ) -> tuple[CollapsedReason, str]:
-        """Run the passes, and leave the model at the best point; return why they ended, as a reason
-        and in words.
+    ) -> Ending:
+        """Run the passes, and leave the model at the best point.
 
         :param started: When the time began that is limited, by ``time.perf_counter``.
         """
         with progress_bar("passes", "pass", max_passes, shown=progress) as bar:
-            gain = np.inf
-            if self._best is None:
-                if not self._model.has_sites:
+            gain, enough = np.inf, self._tolerance
+            if not self.elbos:
+                if not any(np.any(part) for part in self._model.sites):
                     self._model.narrow(_BEGINNING)
                 gain = self._pass()
+            if enough is None:
+                enough = max(_LEAST_TOLERANCE, _TOLERANCE_OF_A_ROW * self._model.num_data)
             while True:
                 bar.update(len(self.elbos) - bar.n)
                 bar.set_postfix_str(f"bound {self.best.result.elbo:.6g}")
-                if gain < self._enough() and self._share == 1.0:
+                if gain < enough and self._share == 1.0:
                     if self._exact:
-                        return "converged", f"the last step raised the bound by {gain:.2g}"
+                        return Ending("converged", f"the last step raised the bound by {gain:.2g}")
                     if self._near:
                         self._share /= 2  # a shorter step to the sites as they are may be possible
                 if len(self.elbos) >= max_passes:
-                    return "passes", f"{max_passes} passes were made"
+                    return Ending("steps", f"{max_passes} passes were made")
                 if self._share < _LEAST_SHARE:
-                    return "stalled", "no step raises the bound, however short it is"
+                    return Ending("stalled", "no step raises the bound, however short it is")
                 if max_seconds is not None and time.perf_counter() - started > max_seconds:
-                    return "max_seconds", f"{max_seconds:g} seconds have passed"
+                    return Ending("max_seconds", f"{max_seconds:g} seconds have passed")
                 self._step()
                 gain = self._pass()
 
@@ -222,29 +214,29 @@ class Passes:
         :return: By how much the bound has risen; infinity if it has fallen, which is no sign of an
             optimum.
         """
-        begun = time.perf_counter()
+        begun, first = time.perf_counter(), not self.elbos
         result = self._model.pass_over_data()
         self.seconds += time.perf_counter() - begun
         self.elbos.append(result.elbo)
-        now, best, gain = self._point(result), self._best, np.inf
-        if best is None:
+        now, gain = self._point(result), np.inf
+        best = now if first else self.best
+        if first:
             if not np.isfinite(result.elbo):
                 raise ValueError(self._cause())
-            self._best = now
+            self.best = now
         elif now.objective >= best.objective - _ROUNDING * abs(best.objective):
             gain = now.objective - best.objective
             self._settled = self._settled or gain < _SETTLED * abs(now.objective)
             self._near = self._near or gain < 1 + _NEAR * abs(best.objective)
             if not self._halved:
                 self._share = min(1.0, _GROWTH * self._share)
-            self._halved, self._best = False, now
+            self._halved, self.best = False, now
         else:
             self._share /= 2
             self._halved = True
             self._go_back()
-        if self._checkpoints is not None:
-            self._progress.assign(json.dumps({name: getattr(self, name) for name in self._kept}))
-            self._checkpoints.save(len(self.elbos))
+        self._progress.assign(json.dumps({name: getattr(self, name) for name in self._kept}))
+        self.checkpoints.save(len(self.elbos))
         return gain
 
     def _point(self, result: PassResult) -> _Point:
@@ -263,12 +255,6 @@ class Passes:
             "NaN or infinite to begin with; check the kernel's parameters, and the scales of X and "
             "Y."
         )
-
-    def _enough(self) -> float:
-        """The gain of a pass below which there need not be another."""
-        if self._tolerance is not None:
-            return self._tolerance
-        return max(_LEAST_TOLERANCE, _TOLERANCE_OF_A_ROW * self._model.num_data)
 
     def _go_back(self) -> None:
         """Put the model to the best point."""

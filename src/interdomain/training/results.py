@@ -1,23 +1,35 @@
-"""The result of a fit, and the error for numbers that are not finite."""
+"""The result of a fit, how callbacks end one, and the error for numbers that are not finite."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Literal, NamedTuple, TypeAlias
+from typing import Any, Literal, NamedTuple, TypeAlias
 
 from gpflow.base import AnyNDArray
+
+Callback = Callable[[int, Any], Mapping[str, float] | None]
 
 EndReason: TypeAlias = Literal["steps", "converged", "stalled", "max_seconds", "callback"]
 
 
-class Ending(NamedTuple):
+class StopFit(Exception):
     """
-    How a fit ended.
+    An exception to raise in a callback, to end the fit after the present step.
 
-    :ivar reason: as in :class:`FitResult`.
-    :ivar message: the reason in words.
+    The remaining callbacks of this step are still called, and ``FitResult.reason`` is "callback".
+
+    :param reason: why the fit ends, for ``FitResult.message``.
+    :param metrics: numbers by name, as a callback returns them.
     """
+
+    def __init__(self, reason: str = "no reason given", metrics: Mapping[str, float] | None = None):
+        super().__init__(reason)
+        self.metrics = metrics
+
+
+class Ending(NamedTuple):
+    """How a fit ended, as in :class:`FitResult`."""
 
     reason: EndReason
     message: str
@@ -61,11 +73,11 @@ class FitResult:
 
     @property
     def converged(self) -> bool:
-        """Whether L-BFGS met one of its tolerances. Always False for Adam, which has no such
-        test."""
+        """Whether a tolerance was met. Always False for Adam, which has no such test."""
         return self.reason == "converged"
 
 
+@dataclass(eq=False, repr=False)
 class NonFiniteError(FloatingPointError):
     """
     The loss, a gradient or an updated parameter was NaN or infinite.
@@ -82,17 +94,11 @@ class NonFiniteError(FloatingPointError):
     :ivar cause: the cause, as a sentence, if it is known.
     """
 
-    def __init__(
-        self,
-        reason: str,
-        step: int,
-        kept_step: int,
-        checkpoint: str | None,
-        cause: str | None = None,
-    ) -> None:
-        super().__init__(reason, step, kept_step, checkpoint, cause)
-        self.reason, self.step, self.kept_step = reason, step, kept_step
-        self.checkpoint, self.cause = checkpoint, cause
+    reason: str
+    step: int
+    kept_step: int
+    checkpoint: str | None
+    cause: str | None = None
 
     def __str__(self) -> str:
         kept = f"the last good checkpoint is {self.checkpoint}"

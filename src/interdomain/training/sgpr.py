@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import time
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -14,9 +15,10 @@ from .._arguments import integer
 from .._tracing import operation_by_operation
 from ..choosing import Choice, Trials, choose_features
 from ..models import StructuredSGPR
+from ..models.rows_model import RowsModel
 from ..models.trained import warn_of_fit
-from .loop import fit_by_lbfgs
-from .recipes import check_recipe
+from .checkpoints import Checkpoints, check_free
+from .lbfgs import fit_by_lbfgs
 from .results import FitResult
 
 
@@ -118,16 +120,8 @@ def fit_sgpr(
         a feature parameter is trainable.
     """
     started = time.perf_counter()
-    check_recipe(
-        model,
-        StructuredSGPR,
-        num_inducing=num_inducing,
-        max_turns=max_turns,
-        subset_size=subset_size,
-        subset_steps=subset_steps,
-        checkpoint_dir=checkpoint_dir,
-        resume=resume,
-    )
+    sizes = {"max_turns": max_turns, "subset_size": subset_size, "subset_steps": subset_steps}
+    check_recipe(model, StructuredSGPR, num_inducing, sizes, checkpoint_dir, resume)
     integer("steps", steps, at_least=1)
     folder = None if checkpoint_dir is None else Path(checkpoint_dir)
     arguments: dict[str, Any] = {"resume": resume, "progress": progress}
@@ -175,3 +169,35 @@ def fit_sgpr(
         pass_seconds=pass_done - subset_done,
         seconds=time.perf_counter() - started,
     )
+
+
+def check_recipe(
+    model: Any,
+    kind: type[RowsModel],
+    num_inducing: int | None,
+    sizes: Mapping[str, int],
+    checkpoint_dir: str | os.PathLike[str] | None,
+    resume: bool,
+) -> None:
+    """
+    Check the arguments that :func:`fit_sgpr` and ``fit_collapsed`` have in common.
+
+    :param kind: the class that the model must be of.
+    :param sizes: those that must be 1 or more (``max_turns`` may be 0), by name.
+    :raises ValueError: if one is wrong, or the folder is of a run that is not to be resumed.
+    """
+    if not isinstance(model, kind):
+        other = getattr(type(model), "recipe", "fit")
+        raise ValueError(
+            f"model: found a {type(model).__name__}; pass an interdomain.models.{kind.__name__}, "
+            f"or call interdomain.training.{other}."
+        )
+    if num_inducing is not None:
+        integer("num_inducing", num_inducing, at_least=1)
+    for name, size in sizes.items():
+        integer(name, size, at_least=int(name != "max_turns"))
+    if checkpoint_dir is None:
+        Checkpoints(None, resume, fit="")  # refuses to resume from nowhere
+    elif not resume:  # before time is spent on a subset
+        folder = Path(checkpoint_dir)
+        check_free(folder, folder / "subset", folder / "fit")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 import gpflow
@@ -16,12 +16,18 @@ from ..models import CollapsedSVGP
 from ..regression.residuals import OfBatch, Residuals
 from ..sites.algebra import Sites, log_normaliser, whitened_q
 from ..sphere._typing import Array
-from .passes import train
+from .passes import Passes, frozen, train
 
 _TURNS = 3
 
-_PASSES = 2
+_PASSES = 6
+"""Before and after features are trained."""
+
+_PASSES_OF_Q = 2
 """For the sites of new features, before these are trained again."""
+
+_TOLERANCE = 0.05
+"""Nats of the bound of the rows."""
 
 
 class RowsWithSites(CollapsedSVGP):
@@ -30,13 +36,10 @@ class RowsWithSites(CollapsedSVGP):
     So features can be trained, or replaced by others, without q being trained from scratch: sums
     over sites belong to features, and the sites are those of rows.
 
-    :ivar passes: A function that trains a model of the rows, without the parameters of its
-        features; with a number, it trains q alone, in at most that many passes.
-    :ivar options: Options of SciPy's L-BFGS-B.
+    :ivar how: The arguments ``steps``, ``tolerance`` and ``options`` of :class:`.passes.Passes`.
     """
 
-    passes: Callable[[CollapsedSVGP, int | None], None]
-    options: Mapping[str, Any] | None = None
+    how: Mapping[str, Any]
 
     def __init__(self, *arguments: Any, **keywords: Any) -> None:
         super().__init__(*arguments, **keywords)
@@ -63,14 +66,17 @@ class RowsWithSites(CollapsedSVGP):
         self._passes()
         if self._features.trainable():
             for _ in range(_TURNS):
-                train(self, -(-steps // _TURNS), options=self.options)
-                self._passes(_PASSES)
+                train(self, -(-steps // _TURNS), options=self.how["options"])
+                self._passes(_PASSES_OF_Q)
             self._passes()
 
     def _passes(self, number: int | None = None) -> None:
-        """Passes from the sites of the rows on, which are then those at the new q."""
+        """Passes from the sites of the rows on, which are then those at the new q. The parameters
+        of the features stay as they are; with a number of passes, all do."""
         self._block = self.inducing_variable, self.kernel
-        self.passes(self, number)
+        how = {**self.how, "tolerance": max(_TOLERANCE, self.how["tolerance"] or 0.0)}
+        with frozen(self.feature_parameters.values()):
+            Passes(self, **(how if number is None else {**how, "steps": 0})).run(number or _PASSES)
         self.take(*self.sites_of(*self._rows))
 
     def _settle(self) -> None:
@@ -79,7 +85,7 @@ class RowsWithSites(CollapsedSVGP):
         if known is None or any(new is not old for new, old in zip(block, known, strict=True)):
             if known is not None:
                 self.assign_sites(self._first_sites())  # of features that are as many as before
-            self._passes(None if known is None else _PASSES)
+            self._passes(None if known is None else _PASSES_OF_Q)
 
     def elbo(self) -> tf.Tensor:
         """The bound of the rows, at the present features."""
@@ -89,11 +95,6 @@ class RowsWithSites(CollapsedSVGP):
     def _whitened_q(self) -> tuple[tf.Tensor, tf.Tensor]:
         self._settle()
         return super()._whitened_q()
-
-    def _first_sites(self) -> Sites:
-        """Those of the rows, summed with new features or with parameters of features that have
-        changed."""
-        return Sites(*(np.asarray(part) for part in self._of_present_features()))
 
     def _traced_state(self) -> Any:
         return super()._traced_state(), tuple(self._features.trainable())
@@ -105,10 +106,10 @@ class RowsWithSites(CollapsedSVGP):
         """As of the base class; features may depend on what is trained."""
         if not self._features.trainable():
             return super().log_normaliser()
-        value = log_normaliser(self._prior(), self._of_present_features(), gram_gradient=True)
+        value = log_normaliser(self._prior(), self._first_sites(), gram_gradient=True)
         return tf.cast(value, gpflow.default_float())
 
-    def _of_present_features(self) -> Sites:
+    def _first_sites(self) -> Sites:
         """The sums over the sites of the rows for the present features."""
         features = self._features
         X: Any = tf.constant(self._rows[0], gpflow.default_float())
@@ -126,7 +127,7 @@ class RowsWithSites(CollapsedSVGP):
         """What q of the sites leaves of them, to compare features with that are not in it."""
         self._settle()
         features, dtype, prior = self._features, gpflow.default_float(), self._prior()
-        mean, root = whitened_q(prior, self._of_present_features())
+        mean, root = whitened_q(prior, self._first_sites())
         precisions, shifts = (np.asarray(part).T for part in self._of_rows)
         X: Array = np.asarray(self._rows[0], dtype)
         if features.mean.residual:  # the sites are those of what the mean function leaves

@@ -25,9 +25,9 @@ from .losses import (
     training_loss_of,
 )
 from .natural_gradients import NaturalGradient, NaturalGradients, natural_gradients
-from .progress import Run
 from .replicas import Replicas
 from .results import Ending
+from .run import Run
 
 _LEARNING_RATE = 0.01
 
