@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -34,19 +35,17 @@ def new_figure(size: tuple[float, float] | None = None) -> Figure:
 
 
 def draw_image(
-    ax: Axes, across: Array, up: Array, values: Array, label: str, *, colour_bar: bool = True
-) -> None:
-    """Draw values ``[up, across]``, zero in white; the label says what the colours are."""
+    ax: Axes | None, across: Array, up: Array, values: Array, label: str, names: Sequence[str]
+) -> Axes:
+    """Draw values ``[up, across]``, zero in white.
+
+    :param label: What the colours are.
+    :param names: What is across and what is up.
+    """
+    ax = new_axes() if ax is None else ax
     limit = np.max(np.abs(values)) or 1.0
-    mesh = ax.pcolormesh(
-        across,
-        up,
-        values,
-        cmap="RdBu_r",
-        vmin=-limit,
-        vmax=limit,
-        shading="nearest",
-        rasterized=True,
-    )
-    if colour_bar:
-        ax.figure.colorbar(mesh, ax=ax, label=label)
+    colours = {"cmap": "RdBu_r", "vmin": -limit, "vmax": limit}
+    mesh = ax.pcolormesh(across, up, values, shading="nearest", rasterized=True, **colours)
+    ax.figure.colorbar(mesh, ax=ax, label=label)
+    ax.set(xlabel=names[0], ylabel=names[1])
+    return ax

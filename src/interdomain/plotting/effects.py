@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from .._arguments import instance, integer
+from .._arguments import integer
 from ..diagnostics import Effects
 from ..kernels.additive.columns import Column
 from ..sphere._typing import Array
@@ -28,7 +28,7 @@ _POINTS_OF_MAP = 60
 _LONGEST_LINE = 42
 
 
-def effects(report: Effects, num: int = 6, *, columns: int = 3, label: str | None = None) -> Figure:
+def effects(report: Effects, num: int = 6, *, columns: int = 3, label: str = "effect") -> Figure:
     """Draw the largest effects, each in a panel with its name and its share of the variance.
 
     See :func:`effect` for what a panel shows. All panels of single columns have the same scale.
@@ -36,10 +36,9 @@ def effects(report: Effects, num: int = 6, *, columns: int = 3, label: str | Non
     :param report: From :func:`interdomain.diagnostics.effects`.
     :param num: The largest number of effects to draw; only effects of one or two columns are drawn.
     :param columns: The number of panels in a row.
-    :param label: A label for f with its units; "effect" by default.
-    :raises ValueError: If ``report`` is not an Effects report, or the numbers are not positive.
+    :param label: A label for f with its units.
+    :raises ValueError: If the numbers are not positive.
     """
-    _check(report)
     num, columns = integer("num", num, at_least=1), integer("columns", columns, at_least=1)
     chosen = [k for k in report.order if len(report.effects[k]) <= 2][:num]
     columns = min(columns, len(chosen))
@@ -48,21 +47,16 @@ def effects(report: Effects, num: int = 6, *, columns: int = 3, label: str | Non
     panels = figure.subplots(rows, columns, squeeze=False).ravel()
     for unused in panels[len(chosen) :]:
         unused.remove()
-    of_one = []
     for k, ax in zip(chosen, panels, strict=False):
         effect(report, report.effects[k], ax, label=label)
-        if len(report.effects[k]) == 1:
-            of_one.append(ax)
-    if of_one:
-        limits = np.array([ax.get_ylim() for ax in of_one])
-        for ax in of_one:
-            ax.set_ylim(np.min(limits), np.max(limits))
+    of_one = [ax for k, ax in zip(chosen, panels, strict=False) if len(report.effects[k]) == 1]
+    limits = [ax.get_ylim() for ax in of_one]
+    for ax in of_one:
+        ax.set_ylim(np.min(limits), np.max(limits))
     return figure
 
 
-def effect(
-    report: Effects, effect: Any, ax: Axes | None = None, *, label: str | None = None
-) -> Axes:
+def effect(report: Effects, effect: Any, ax: Axes | None = None, *, label: str = "effect") -> Axes:
     """Draw one effect, over the range of its columns in the data, in their units.
 
     For a numeric column this is a line with a band of two standard deviations to either side; for a
@@ -72,11 +66,9 @@ def effect(
     :param report: From :func:`interdomain.diagnostics.effects`.
     :param effect: An effect of one or two columns, by its name or by its columns.
     :param ax: Where to draw; a new figure by default.
-    :param label: A label for f with its units; "effect" by default.
-    :raises ValueError: If ``report`` is not an Effects report, there is no such effect, or it has
-        more than two columns.
+    :param label: A label for f with its units.
+    :raises ValueError: If there is no such effect, or it has more than two columns.
     """
-    _check(report)
     number = report.number_of(effect)
     places = report.effects[number]
     if len(places) > 2:
@@ -84,7 +76,6 @@ def effect(
             f"effect must have one or two columns to be drawn, found {report.names[number]!r}; "
             "hold some of its columns and pass the others' values to report.of."
         )
-    label = "effect" if label is None else label
     ax = new_axes() if ax is None else ax
     shown = [report.columns[k] for k in places]
     names = [report.column_names[k] for k in places]
@@ -92,8 +83,7 @@ def effect(
         _map(report, number, shown, names, ax, label)
     else:
         _curve(report, number, shown[0], ax)
-        ax.set_xlabel(names[0])
-        ax.set_ylabel(label)
+        ax.set(xlabel=names[0], ylabel=label)
     share, deviation = report.shares[number], report.share_deviations[number]
     title = f"{report.names[number]}: {share:.1%} ± {deviation:.1%}"
     ax.set_title(textwrap.fill(title, _LONGEST_LINE), fontsize="medium")
@@ -108,9 +98,8 @@ def effect_shares(report: Effects, ax: Axes | None = None, *, num: int = 15) -> 
     :param report: From :func:`interdomain.diagnostics.effects`.
     :param ax: Where to draw; a new figure by default.
     :param num: The largest number of effects; the others are summed in one bar.
-    :raises ValueError: If ``report`` is not an Effects report, or ``num`` is not positive.
+    :raises ValueError: If ``num`` is not positive.
     """
-    _check(report)
     num = integer("num", num, at_least=1)
     order = list(report.order)
     draws = [report.share_draws[:, k] for k in order[:num]]
@@ -139,11 +128,6 @@ def effect_shares(report: Effects, ax: Axes | None = None, *, num: int = 15) -> 
     return ax
 
 
-def _check(report: Effects) -> None:
-    remedy = "pass interdomain.diagnostics.effects(model, X)"
-    instance("report", report, Effects, "an Effects report", remedy)
-
-
 def _curve(report: Effects, number: int, column: Column, ax: Axes) -> None:
     values = column.grid(_POINTS_OF_LINE)
     mean, variance = report.of(report.effects[number], values)
@@ -169,12 +153,10 @@ def _map(
         values if column.num_levels is None else np.arange(len(values))
         for column, values in zip(columns, (across, up), strict=True)
     ]
-    draw_image(ax, places[0], places[1], mean.reshape(grid.shape[:2]), label)
+    draw_image(ax, places[0], places[1], mean.reshape(grid.shape[:2]), label, names)
     for axis, column, values in zip((ax.xaxis, ax.yaxis), columns, (across, up), strict=True):
         if column.num_levels is not None:
             _level_ticks(axis, values)
-    ax.set_xlabel(names[0])
-    ax.set_ylabel(names[1])
 
 
 def _level_ticks(axis: Any, levels: Array) -> None:

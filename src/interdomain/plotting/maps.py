@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 import numpy as np
 from gpflow.base import TensorType
@@ -13,6 +14,9 @@ from .axes import new_figure
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import FigureBase
+
+Draw: TypeAlias = Callable[..., list[Any]]
+"""Draws the cells of some rows of the grid, and the coast."""
 
 LOWEST_LATITUDE = 60.0
 """Of the discs."""
@@ -85,14 +89,20 @@ def globe(
     spec = figure.add_gridspec(2, 2, width_ratios=[2.8, 1])
     oval = figure.add_subplot(spec[:, 0], projection="mollweide")
     discs = [figure.add_subplot(spec[row, 1]) for row in range(2)]
-    scale = {
-        "vmin": np.nanmin(shown, initial=np.inf),
-        "vmax": np.nanmax(shown, initial=-np.inf),
-        **colours,
-    }
-    mesh = _draw_map(oval, latitude, longitude, shown, coast, coastline_level, scale)
-    for ax, sign in zip(discs, (1, -1), strict=True):
-        _draw_disc(ax, sign, latitude, longitude, shown, coast, coastline_level, scale)
+    limits = np.nanmin(shown, initial=np.inf), np.nanmax(shown, initial=-np.inf)
+    scale = {"vmin": limits[0], "vmax": limits[1], "rasterized": True, **colours}
+
+    def draw(ax: Axes, edges: Any, places: Any, rows: Any, columns: Any) -> list[Any]:
+        """The cells between some edges, and the coast through some places."""
+        drawn = [ax.pcolormesh(*edges, shown[rows], **scale)]
+        if coast is not None:
+            level = {"levels": [coastline_level], "colors": "black", "linewidths": 0.5}
+            drawn.append(ax.contour(*places, coast[rows][:, columns], **level))
+        return drawn
+
+    mesh = _draw_map(oval, latitude, longitude, draw)
+    for ax, pole in zip(discs, (1, -1), strict=True):
+        _draw_disc(ax, pole, latitude, longitude, draw)
     oval.set_title(title)
     bar = figure.colorbar(mesh, ax=[oval, *discs], orientation="horizontal", shrink=0.5, aspect=40)
     bar.set_label(label)
@@ -146,27 +156,17 @@ def _goes_around(longitude: Array) -> bool:
     return bool(gap < 1.5 * np.max(np.diff(longitude)))
 
 
-def _draw_map(
-    ax: Axes,
-    latitude: Array,
-    longitude: Array,
-    values: Array,
-    coast: Array | None,
-    level: float,
-    scale: dict[str, Any],
-) -> Any:
+def _draw_map(ax: Axes, latitude: Array, longitude: Array, draw: Draw) -> Any:
     """What is beyond the date line is drawn once around."""
     north = np.radians(np.clip(_edges(latitude), -90, 90))
     around = np.arange(len(longitude) + _goes_around(longitude))
-    closed = longitude[around % len(longitude)] + 360 * (around // len(longitude))
+    columns = around % len(longitude)
+    closed = longitude[columns] + 360 * (around // len(longitude))
     first, last = np.floor((180 - closed[[-1, 0]]) / 360)
     for turn in np.arange(first, last + 1):
         east = np.radians(np.clip(_edges(longitude) + 360 * turn, -180, 180))
-        mesh = ax.pcolormesh(east, north, values, rasterized=True, **scale)
-        if coast is not None:
-            x, y = np.radians(closed + 360 * turn), np.radians(latitude)
-            field = coast[:, around % len(longitude)]
-            ax.contour(x, y, field, levels=[level], colors="black", linewidths=0.5)
+        places = np.radians(closed + 360 * turn), np.radians(latitude)
+        mesh, *_ = draw(ax, (east, north), places, slice(None), columns)
     ax.grid(color="grey", linewidth=0.3)
     ax.set_xticks(np.radians(np.arange(-120, 121, 60)))
     ax.set_yticks(np.radians(np.arange(-60, 61, 30)))
@@ -174,16 +174,7 @@ def _draw_map(
     return mesh
 
 
-def _draw_disc(
-    ax: Axes,
-    pole: int,
-    latitude: Array,
-    longitude: Array,
-    values: Array,
-    coast: Array | None,
-    level: float,
-    scale: dict[str, Any],
-) -> None:
+def _draw_disc(ax: Axes, pole: int, latitude: Array, longitude: Array, draw: Draw) -> None:
     from matplotlib.patches import Circle
 
     radius = 2 * np.sin(np.radians(90 - LOWEST_LATITUDE) / 2)
@@ -193,15 +184,11 @@ def _draw_disc(
     if len(beyond) > 1:
         rows = slice(beyond[0], beyond[-1] + 1)
         ends = np.clip(_edges(latitude[rows]), -90, 90)
-        x, y = on_disc(ends[:, None], _edges(longitude), pole)
-        ax.pcolormesh(x, y, values[rows], rasterized=True, **scale).set_clip_path(rim)
-        if coast is not None:
-            columns = np.arange(len(longitude) + _goes_around(longitude)) % len(longitude)
-            x, y = on_disc(latitude[rows, None], longitude[columns], pole)
-            lines = ax.contour(
-                x, y, coast[rows][:, columns], levels=[level], colors="black", linewidths=0.5
-            )
-            lines.set_clip_path(rim)
+        columns = np.arange(len(longitude) + _goes_around(longitude)) % len(longitude)
+        edges = on_disc(ends[:, None], _edges(longitude), pole)
+        places = on_disc(latitude[rows, None], longitude[columns], pole)
+        for part in draw(ax, edges, places, rows, columns):
+            part.set_clip_path(rim)
     for meridian, name in enumerate(("0°", "90°E", "180°", "90°W")):
         x, y = on_disc(pole * np.array([90.0, LOWEST_LATITUDE]), 90.0 * meridian, pole)
         ax.plot(x, y, color="grey", linewidth=0.3)

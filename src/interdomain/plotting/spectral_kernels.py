@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
 import numpy as np
 from gpflow.base import TensorType
@@ -12,7 +12,7 @@ from gpflow.kernels import Kernel
 from ..covariances.pairs import flat_blocks
 from ..kernels import HarmonizableComponent, HarmonizableMixture, SpectralMixture
 from ..sphere._typing import Array
-from .axes import draw_image, new_axes
+from .axes import draw_image
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -20,36 +20,26 @@ if TYPE_CHECKING:
 Harmonizable = HarmonizableComponent | HarmonizableMixture
 
 
-def kernel_matrix(
-    kernel: Kernel, x: TensorType, ax: Axes | None = None, *, colour_bar: bool = True
-) -> Axes:
+def kernel_matrix(kernel: Kernel, x: TensorType, ax: Axes | None = None) -> Axes:
     """Draw k(x, x') for inputs on a line (Shen et al. 2019, Figure 1, first row).
 
     :param kernel: Any kernel of one input.
     :param x: Inputs ``[N]`` or ``[N, 1]``, increasing and equally spaced.
     :param ax: Where to draw; a new figure by default.
-    :param colour_bar: Whether to add a colour bar.
     :raises ValueError: If x is not one column.
     """
     places = _column("x", x)
     values = np.asarray(kernel(places[:, None]))
-    ax = new_axes() if ax is None else ax
-    draw_image(ax, places, places, values, "covariance", colour_bar=colour_bar)
-    ax.set_xlabel("x'")
-    ax.set_ylabel("x")
+    ax = draw_image(ax, places, places, values, "covariance", ("x'", "x"))
     ax.invert_yaxis()
     return ax
 
 
 def generalized_spectral_density(
-    kernel: Harmonizable,
-    w: TensorType,
-    ax: Axes | None = None,
-    *,
-    part: Literal["real", "imaginary", "absolute"] = "real",
-    colour_bar: bool = True,
+    kernel: Harmonizable, w: TensorType, ax: Axes | None = None
 ) -> Axes:
-    """Draw the generalized spectral density S(w, v) (Shen et al. 2019, Figure 1, last rows).
+    """Draw the real part of the generalized spectral density S(w, v) (Shen et al. 2019, Figure 1,
+    last rows).
 
     For a stationary process it is zero outside the diagonal. Values off the diagonal show which
     frequencies are correlated, and how.
@@ -57,21 +47,11 @@ def generalized_spectral_density(
     :param kernel: A kernel of one input.
     :param w: Frequencies ``[N]`` or ``[N, 1]``, increasing and equally spaced.
     :param ax: Where to draw; a new figure by default.
-    :param part: Which part of the complex density to draw.
-    :param colour_bar: Whether to add a colour bar.
-    :raises ValueError: If w is not one column, or there is no such part.
+    :raises ValueError: If w is not one column.
     """
-    if part not in ("real", "imaginary", "absolute"):
-        raise ValueError(f'part must be "real", "imaginary" or "absolute", found {part!r}.')
-    frequencies = _column("w", w)
-    column = frequencies[:, None]
-    density = kernel.generalized_spectral_density(column, column).numpy()
-    values = {"real": density.real, "imaginary": density.imag, "absolute": np.abs(density)}[part]
-    ax = new_axes() if ax is None else ax
-    draw_image(ax, frequencies, frequencies, values, "density", colour_bar=colour_bar)
-    ax.set_xlabel("frequency v")
-    ax.set_ylabel("frequency w")
-    return ax
+    w = _column("w", w)
+    density = kernel.generalized_spectral_density(w[:, None], w[:, None]).numpy()
+    return draw_image(ax, w, w, density.real, "density", ("frequency v", "frequency w"))
 
 
 def wigner(
@@ -81,7 +61,6 @@ def wigner(
     ax: Axes | None = None,
     *,
     inducing_variable: InducingVariables | None = None,
-    colour_bar: bool = True,
 ) -> Axes:
     """Draw the Wigner distribution: which frequencies occur at which inputs (Shen et al. 2019,
     Figures 1 and 4).
@@ -92,21 +71,16 @@ def wigner(
     :param ax: Where to draw; a new figure by default.
     :param inducing_variable: Fourier features of the kernel. Their frequencies are drawn as crosses
         at the centres of their components.
-    :param colour_bar: Whether to add a colour bar.
     :raises ValueError: If x or w is not one column, or there is not one set of Fourier features for
         each component.
     """
     places, frequencies = _column("x", x), _column("w", w)
     marks = [] if inducing_variable is None else _marks(kernel, inducing_variable)
     values = kernel.wigner(places[:, None], frequencies[:, None]).numpy()
-    ax = new_axes() if ax is None else ax
-    draw_image(ax, places, frequencies, values.T, "density", colour_bar=colour_bar)
+    ax = draw_image(ax, places, frequencies, values.T, "density", ("x", "frequency"))
     for mark in marks:
         ax.plot(*mark, "kx", ms=5, mew=1)
-    ax.set_xlim(places[0], places[-1])
-    ax.set_ylim(frequencies[0], frequencies[-1])
-    ax.set_xlabel("x")
-    ax.set_ylabel("frequency")
+    ax.set(xlim=places[[0, -1]], ylim=frequencies[[0, -1]])
     return ax
 
 

@@ -36,19 +36,10 @@ def spectrum(spectrum: Spectrum, ax: Axes | None = None) -> Axes:
         ax.plot(spectrum.degrees[carried], values[carried], marker, ms=4, label=label)
     if spectrum.missing:
         missing = list(spectrum.missing)
-        ax.plot(
-            missing,
-            roots[missing],
-            "o",
-            ms=9,
-            mfc="none",
-            mec="C3",
-            label=f"missing: {spectrum.missing_share:.2g} of the variance",
-        )
-    ax.set_yscale("log")
+        label = f"missing: {spectrum.missing_share:.2g} of the variance"
+        ax.plot(missing, roots[missing], "o", ms=9, mfc="none", mec="C3", label=label)
     ax.locator_params(axis="x", integer=True)
-    ax.set_xlabel(r"level $\ell$")
-    ax.set_ylabel("coefficient")
+    ax.set(xlabel=r"level $\ell$", ylabel="coefficient", yscale="log")
     ax.legend(fontsize="small")
     return ax
 
@@ -65,20 +56,17 @@ def harmonic_shares(report: HarmonicShares, ax: Axes | None = None) -> Axes:
     ax = new_axes() if ax is None else ax
     place = np.arange(len(report.coordinates))
     start = np.zeros(len(place))
-    colours = _colours(max(report.degrees) + 1)
+    from matplotlib import colormaps
+
+    # From dark to light, without what is too light on white.
+    colours = colormaps["viridis"](np.linspace(0.0, 0.9, max(report.degrees) + 1))
     for degree, shares in zip(report.degrees, report.shares.T, strict=True):
         if degree > 0:  # the constant has none in any column
-            ax.barh(
-                place,
-                shares,
-                left=start,
-                color=colours[degree],
-                label=str(degree) if np.any(shares > 0) else None,
-            )
+            label = str(degree) if np.any(shares > 0) else None
+            ax.barh(place, shares, left=start, color=colours[degree], label=label)
             start = start + shares
     ax.set_yticks(place, report.coordinates)
-    ax.set_xlabel(f"share of {report.of}")
-    ax.set_ylabel("column with a degree")
+    ax.set(xlabel=f"share of {report.of}", ylabel="column with a degree")
     if len(ax.patches):
         ax.legend(title="degree", fontsize="small", ncols=1 + len(report.degrees) // 12)
     return ax
@@ -96,7 +84,7 @@ def variance_terms(
     :param terms: From :func:`interdomain.diagnostics.variance_terms`.
     :param ax: Where to draw; a new figure by default.
     :param latent: Which of the latent GPs.
-    :raises ValueError: If there is not one x for each point, or there is no such latent GP.
+    :raises ValueError: If there is not one x for each point.
     """
     position = np.asarray(x, dtype=float)
     num_points, num_latent = terms.explained.shape
@@ -105,8 +93,6 @@ def variance_terms(
             f"x must be [N] or [N, 1] with N = {num_points}, the number of points of the terms, "
             f"found shape {position.shape}; pass one coordinate for each point."
         )
-    if not 0 <= latent < num_latent:
-        raise ValueError(f"latent must be from 0 to {num_latent - 1}, found {latent}.")
     ax = new_axes() if ax is None else ax
     order = np.argsort(position.ravel())
     along = position.ravel()[order]
@@ -116,13 +102,8 @@ def variance_terms(
     ax.plot(along, prior - explained, color="darkblue", label=r"$+\,(K_{ff} - Q_{ff})$")
     ax.plot(along, uncertain, color="cornflowerblue", label="+ uncertainty of u")
     if np.any(orthogonal_explained):
-        ax.plot(
-            along,
-            orthogonal_explained,
-            "--",
-            color="darkorange",
-            label=r"$-\,S_{fv} S_{vv}^{-1} S_{vf}$",
-        )
+        label = r"$-\,S_{fv} S_{vv}^{-1} S_{vf}$"
+        ax.plot(along, orthogonal_explained, "--", color="darkorange", label=label)
         ax.plot(along, orthogonal_uncertain, color="orange", label="+ uncertainty of v'")
     ax.plot(along, terms.variance.numpy()[order, latent], color="black", label="variance of f")
     ax.set_ylabel("variance")
@@ -140,21 +121,11 @@ def race(race: Race, ax: Axes | None = None) -> Axes:
     """
     ax = new_axes() if ax is None else ax
     for name in race.ranking:
-        trace = race.entries[name].trace
-        seconds = [point.seconds for point in trace]
-        densities = [point.log_density for point in trace]
-        ax.plot(seconds, densities, "o-", ms=4, lw=1.2, label=name)
-    ax.set_xscale("log")
+        points = [(point.seconds, point.log_density) for point in race.entries[name].trace]
+        ax.plot(*zip(*points, strict=True), "o-", ms=4, lw=1.2, label=name)
     clock = "wall time" if race.clock == "wall" else "time of the processors"
-    ax.set_xlabel(f"seconds ({clock}, start-up included)")
+    ax.set(xlabel=f"seconds ({clock}, start-up included)", xscale="log")
     ax.set_ylabel("log density of rows held out")
     if race.ranking:
         ax.legend(fontsize="small")
     return ax
-
-
-def _colours(count: int) -> list[tuple[float, ...]]:
-    """From dark to light, without what is too light on white."""
-    from matplotlib import colormaps
-
-    return [tuple(colormaps["viridis"](value)) for value in np.linspace(0.0, 0.9, count)]
