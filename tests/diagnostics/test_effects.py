@@ -259,7 +259,6 @@ def test_report(report: Effects) -> None:
     np.testing.assert_allclose(np.sum(report.share_draws, axis=1), 1)
     np.testing.assert_allclose(report.shares, np.mean(report.share_draws, axis=0))
     np.testing.assert_allclose(report.share_deviations, np.std(report.share_draws, axis=0))
-    np.testing.assert_allclose(np.sum(report.shares_of_mean), 1)
     totals = report.share_draws[:, [0, 3, 4]].sum(axis=1)
     np.testing.assert_allclose(report.total_shares[0], np.mean(totals))
     np.testing.assert_allclose(report.total_share_deviations[0], np.std(totals))

@@ -1,12 +1,15 @@
 """Effects of sets of columns under the distribution of some rows, as sums of centred functions.
 
-Under a product of distributions of the columns, with means m of their functions psi, a feature of
-an effect e is a sum over the subsets S of its columns:
+``f = sum_m w_m phi_m(x)``, each feature phi the product of functions psi of its columns. Kuu of
+these features is diagonal, with one over the prior variances s of the weights, so ``w = Kuu^{-1} u
+= s u``, and with whitened variables v of prior N(0, I) ``w = sqrt(s) v``. Under a product of
+distributions of the columns, with means m of psi, a feature of an effect e is a sum over the
+subsets S of its columns:
 
     prod_{i in e} psi_i(x_i) = sum_S prod_{i in S} (psi_i(x_i) - m_i) prod_{i in e, not in S} m_i.
 
 So f is a sum over sets of columns again, each orthogonal to the others, and its coefficients are
-linear in the weights of the features. (Sobol 2001; for these models Durrande et al. 2013.)
+linear in the weights. (Sobol 2001; for these models Durrande et al. 2013.)
 """
 
 from __future__ import annotations
@@ -14,25 +17,123 @@ from __future__ import annotations
 import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any, NamedTuple
 
 import gpflow
 import numpy as np
 import tensorflow as tf
+from gpflow.kernels import MultioutputKernel
+from scipy.linalg import block_diag
 from scipy.sparse import coo_matrix
 
+from .._arguments import integer
+from ..covariances.additive_features import prior_variances
+from ..covariances.pairs import flat_blocks
 from ..kernels import Additive
 from ..kernels.additive.columns import Column
+from ..kernels.finite_rank import base_of, explained_terms
+from ..models import OrthogonalSVGP, StructuredSGPR
 from ..sphere._typing import Array, IntArray
-from ._weights import Weights
 
 Effect = tuple[int, ...]
 
-Entry = tuple[IntArray, IntArray, Array]
-"""Of some features: the functions that are centred ``[m, k]``, the numbers of the features, and
-the products of the means of the others, ``[m]``."""
-
 _ROUNDING = 1e-12
 """Means below it are zero: functions are of order one."""
+
+
+class EffectBlock(NamedTuple):
+    """The features of one effect of a kernel.
+
+    :ivar effect: Its columns; none for the constant.
+    :ivar functions: Of which function of each column every feature is the product, ``[m, k]``.
+    :ivar left_over: What the features leave of the prior variance of the effect.
+    """
+
+    effect: Effect
+    functions: IntArray
+    left_over: float
+
+
+class Weights(NamedTuple):
+    """The weights of the features of a sum of effects, and what is known of them.
+
+    :ivar table: The sum.
+    :ivar blocks: The constant, and each effect.
+    :ivar mean: ``[M]``, those of the blocks one behind the other.
+    :ivar root: A root of their covariance, ``[M, R]``.
+    """
+
+    table: Additive
+    blocks: list[EffectBlock]
+    mean: Array
+    root: Array
+
+
+def effect_weights(model: Any, output: int, scale: float) -> Weights:
+    """The weights of f, times ``scale``.
+
+    :raises ValueError: If the model is of another kind, or has not one sum of effects with
+        features, or no such output.
+    """
+    if isinstance(model, StructuredSGPR):
+        model = model.to_svgp()
+    # Orthogonal inducing variables add to f what belongs to no effect alone.
+    if not isinstance(model, gpflow.models.SVGP) or isinstance(model, OrthogonalSVGP):
+        raise ValueError(
+            "model must have a Gaussian q of features of effects alone, found "
+            f"{type(model).__name__}; pass an interdomain.models.StructuredSGPR or AdditiveSVGP, "
+            "or a gpflow.models.SVGP, with inducing_variables.AdditiveFeatures."
+        )
+    kernel, inducing_variable = model.kernel, model.inducing_variable
+    if isinstance(kernel, MultioutputKernel):
+        raise ValueError(
+            f"model must have a kernel of one output, found {type(kernel).__name__}; pass a "
+            "model of one output, or one with num_latent_gps and an Additive kernel for all."
+        )
+    output = integer("output", output, at_least=0)
+    if output >= model.num_latent_gps:
+        raise ValueError(
+            f"output must be from 0 to {model.num_latent_gps - 1}, found {output}; pass the number "
+            "of a column of Y."
+        )
+    blocks, tables, variances, places, start = [], {}, [], [], 0
+    for block, part in flat_blocks(inducing_variable, kernel):
+        base, size = base_of(part), int(block.num_inducing)
+        terms = explained_terms(block, base) if hasattr(base, "effect") else None
+        if terms is not None:
+            tables[id(base.parent)] = base.parent
+            # What the prior has and the features have not; it is the same everywhere.
+            prior = float(
+                part.K_diag(tf.zeros([1, base.parent.num_columns], gpflow.default_float()))[0]
+            )
+            left_over = max(prior - sum(float(factor()) for _, factor in terms), 0.0)
+            blocks.append(EffectBlock(base.effect, block.functions, scale**2 * left_over))
+            variances.append(np.asarray(prior_variances(block, base), float))
+            places.append(np.arange(start, start + size))
+        start += size
+    if len(tables) != 1:
+        raise ValueError(
+            "model must have one Additive kernel with AdditiveFeatures, found "
+            f"{len(tables) or 'none'} in {type(kernel).__name__} with "
+            f"{type(inducing_variable).__name__}; pass a model of kernels.Additive.from_data(X), "
+            "alone or as a summand, with AdditiveFeatures.for_kernel(kernel, num_inducing)."
+        )
+    mean, root = _q(model, output)
+    prior_variance, rows = np.concatenate(variances), np.concatenate(places)
+    factors = scale * (np.sqrt(prior_variance) if model.whiten else prior_variance)
+    return Weights(*tables.values(), blocks, factors * mean[rows], factors[:, None] * root[rows])
+
+
+def _q(model: gpflow.models.SVGP, output: int) -> tuple[Array, Array]:
+    """The mean of q, ``[M]``, and a root of its covariance, ``[M, M]``; blocks with a q of their
+    own are independent."""
+    means: Any = model.q_mu
+    roots: Any = model.q_sqrt
+    if isinstance(means, gpflow.Parameter):
+        means, roots = [means], [roots]
+    values = [np.asarray(root, float) for root in roots]
+    joint = block_diag(*[np.diag(v[:, output]) if v.ndim == 2 else v[output] for v in values])
+    return np.concatenate([np.asarray(mean, float)[:, output] for mean in means]), joint
 
 
 @dataclass(frozen=True)
@@ -62,17 +163,17 @@ class ColumnFunctions:
         else:  # orthonormal, and orthogonal to the constant
             first = np.eye(1 + highest)[0]
             return cls(column, first, np.diag(1 - first))
-        found = np.asarray(functions, float)
-        found = np.concatenate([np.ones([1, found.shape[1]]), found])
-        means = np.mean(found, axis=1)
+        count = functions.shape[1]
+        values = np.concatenate([np.ones([1, count]), np.asarray(functions, float)])
+        means = np.mean(values, axis=1)
         means[np.abs(means) < _ROUNDING] = 0.0
-        centred = found - means[:, None]
-        return cls(column, means, centred @ centred.T / found.shape[1])
+        centred = values - means[:, None]
+        return cls(column, means, centred @ centred.T / count)
 
     def centred(self, values: Array) -> Array:
         """The functions without their means at values ``[N]``, ``[1 + h, N]``."""
-        found = np.asarray(_functions(self.column, len(self.means) - 1, values), float)
-        return np.concatenate([np.zeros([1, len(values)]), found - self.means[1:, None]])
+        functions = np.asarray(_functions(self.column, len(self.means) - 1, values), float)
+        return np.concatenate([np.zeros([1, len(values)]), functions - self.means[1:, None]])
 
 
 def _functions(column: Column, highest: int, values: Array) -> tf.Tensor:
@@ -136,55 +237,42 @@ def column_functions(weights: Weights, rows: Array | None) -> list[ColumnFunctio
 
 def effect_terms(weights: Weights, columns: Sequence[ColumnFunctions]) -> dict[Effect, EffectTerm]:
     """The constant, and the effect of each set of columns that has one, those of few first."""
-    entries: dict[Effect, list[Entry]] = {}
+    # By effect: the functions that are centred, the numbers of the features, and the products of
+    # the means of the others.
+    entries: dict[Effect, list[tuple[IntArray, IntArray, Array]]] = {}
     start = 0
     for block in weights.blocks:
         features = np.arange(start, start + len(block.functions))
         start += len(features)
         places = range(len(block.effect))
-        for size in range(len(block.effect) + 1):
-            for kept in itertools.combinations(places, size):
-                # What is not centred is a mean: these functions move to the effect of the others.
-                factors = np.ones(len(features))
-                for place in set(places) - set(kept):
-                    means = columns[block.effect[place]].means
-                    factors = factors * means[block.functions[:, place]]
-                used = np.flatnonzero(factors)
-                if len(used):
-                    subset = tuple(block.effect[place] for place in kept)
-                    functions = block.functions[used][:, list(kept)]
-                    entry = functions, features[used], factors[used]
-                    entries.setdefault(subset, []).append(entry)
+        subsets = (itertools.combinations(places, size) for size in range(len(places) + 1))
+        for kept in itertools.chain.from_iterable(subsets):
+            # What is not centred is a mean: these functions move to the effect of the others.
+            factors = np.ones(len(features))
+            for place in set(places) - set(kept):
+                factors = factors * columns[block.effect[place]].means[block.functions[:, place]]
+            used = np.flatnonzero(factors)
+            if len(used):
+                entry = block.functions[used][:, list(kept)], features[used], factors[used]
+                entries.setdefault(tuple(block.effect[k] for k in kept), []).append(entry)
     left_over = {block.effect: block.left_over for block in weights.blocks}
-    return {
-        effect: _term(effect, found, weights, columns, left_over.get(effect, 0.0))
-        for effect, found in sorted(entries.items(), key=lambda entry: (len(entry[0]), entry[0]))
-    }
-
-
-def _term(
-    effect: Effect,
-    entries: Sequence[Entry],
-    weights: Weights,
-    columns: Sequence[ColumnFunctions],
-    left_over: float,
-) -> EffectTerm:
-    listed = [tuple(own) for functions, _, _ in entries for own in functions.tolist()]
-    places = {own: place for place, own in enumerate(sorted(set(listed)))}
-    functions = np.array(list(places), np.int64).reshape([len(places), len(effect)])
-    rows = np.array([places[own] for own in listed])
-    features = np.concatenate([own for _, own, _ in entries])
-    factors = np.concatenate([own for _, _, own in entries])
-    shape = (len(functions), len(weights.mean))
-    collect = coo_matrix((factors, (rows, features)), shape=shape).tocsr()
-    return EffectTerm(
-        effect,
-        tuple(columns[column] for column in effect),
-        functions,
-        collect @ weights.mean,
-        collect @ weights.root,
-        left_over,
-    )
+    terms = {}
+    for effect in sorted(entries, key=lambda effect: (len(effect), effect)):
+        functions, features, factors = (
+            np.concatenate(arrays) for arrays in zip(*entries[effect], strict=True)
+        )
+        functions, rows = np.unique(functions, axis=0, return_inverse=True)
+        shape = len(functions), len(weights.mean)
+        collect = coo_matrix((factors, (rows.ravel(), features)), shape=shape).tocsr()
+        terms[effect] = EffectTerm(
+            effect,
+            tuple(columns[column] for column in effect),
+            functions,
+            collect @ weights.mean,
+            collect @ weights.root,
+            left_over.get(effect, 0.0),
+        )
+    return terms
 
 
 def rows_of_table(table: Additive, X: Array) -> Array:

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
-from functools import partial
 from typing import Any
 
 import gpflow
@@ -12,6 +11,7 @@ import numpy as np
 from gpflow.base import TensorType
 
 from .._arguments import ROWS_OF_A_BATCH, filled_matrix, finite_array, integer, items, number, short
+from ..kernels import Additive
 from ..kernels.additive.columns import Column
 from ..kernels.additive.tables import column_number, effect_name
 from ..sphere._typing import Array
@@ -21,9 +21,9 @@ from ._effect_terms import (
     EffectTerm,
     column_functions,
     effect_terms,
+    effect_weights,
     rows_of_table,
 )
-from ._weights import effect_weights
 
 _MOST_ROWS = 5_000
 
@@ -58,12 +58,16 @@ class Effects:
     variances_of_mean: Array = field(repr=False)
     _terms: tuple[EffectTerm, ...] = field(repr=False)
     _functions: tuple[ColumnFunctions, ...] = field(repr=False)
-    _seen: Callable[[Array], Array] = field(repr=False)
+    _table: Additive = field(repr=False)
 
     @property
     def share_draws(self) -> Array:
         """The Sobol indices of draws of f, ``[num_draws, E]``."""
-        return _shares(self.variance_draws)
+        variances = self.variance_draws
+        total = np.sum(variances, axis=-1, keepdims=True)
+        return np.asarray(
+            np.divide(variances, total, out=np.zeros_like(variances), where=total > 0)
+        )
 
     @property
     def shares(self) -> Array:
@@ -75,12 +79,6 @@ class Effects:
     def share_deviations(self) -> Array:
         """The standard deviations of :attr:`shares` under the posterior, ``[E]``."""
         return np.asarray(np.std(self.share_draws, axis=0))
-
-    @property
-    def shares_of_mean(self) -> Array:
-        """The Sobol indices of the posterior mean, ``[E]``. For effects that the data hardly
-        determine, they are smaller than :attr:`shares`."""
-        return _shares(self.variances_of_mean)
 
     @property
     def total_shares(self) -> Array:
@@ -114,8 +112,7 @@ class Effects:
         if isinstance(effect, str) and effect in self.names:
             return self.names.index(effect)
         single = isinstance(effect, str) or np.ndim(effect) == 0
-        found = self._numbers([effect] if single else effect)
-        return self.effects.index(tuple(sorted(found)))
+        return self.effects.index(tuple(sorted(self._numbers([effect] if single else effect))))
 
     def at(self, X: TensorType) -> tuple[Array, Array]:
         """Posterior mean and variance of each effect at the rows of X, ``[N, E]`` both.
@@ -125,7 +122,7 @@ class Effects:
         :param X: ``[N, D]``, as for the model.
         :raises ValueError: If X is not finite, or has other columns.
         """
-        rows = self._seen(filled_matrix("X", X, "a matrix [N, D]"))
+        rows = rows_of_table(self._table, filled_matrix("X", X, "a matrix [N, D]"))
         means, variances = [], []
         for start in range(0, len(rows), ROWS_OF_A_BATCH):
             batch = rows[start : start + ROWS_OF_A_BATCH]
@@ -146,47 +143,47 @@ class Effects:
         number = self.number_of(effect)
         term = self._terms[number]
         form = f"a matrix [N, {len(term.effect)}], a column for each of {self.names[number]!r}"
-        found = finite_array("values", values, (1, 2), form)
-        found = found[:, None] if found.ndim == 1 else found
-        if found.shape[1] != len(term.effect):
-            raise ValueError(f"values must be {form}, found shape {found.shape}.")
-        given = term.effect
-        if not isinstance(effect, str) and np.ndim(effect) > 0:
-            given = self._numbers(effect)
-        centred = dict(zip(given, found.T, strict=True))
-        return term.at([self._functions[k].centred(centred[k]) for k in term.effect])
+        rows = finite_array("values", values, (1, 2), form)
+        rows = rows[:, None] if rows.ndim == 1 else rows
+        if rows.shape[1] != len(term.effect):
+            raise ValueError(f"values must be {form}, found shape {rows.shape}.")
+        is_list = not isinstance(effect, str) and np.ndim(effect) > 0
+        of_column = dict(
+            zip(self._numbers(effect) if is_list else term.effect, rows.T, strict=True)
+        )
+        return term.at([self._functions[k].centred(of_column[k]) for k in term.effect])
 
     def _numbers(self, effect: Any) -> Effect:
         """
         :raises ValueError: If there is no effect of these columns.
         """
         listed = items("effect", effect, "names or numbers of columns")
-        found = tuple(column_number("effect", one, self.column_names) for one in listed)
-        if tuple(sorted(found)) not in self.effects:
+        numbers = tuple(column_number("effect", column, self.column_names) for column in listed)
+        if tuple(sorted(numbers)) not in self.effects:
             raise ValueError(
                 f"effect must be one of the report's, found {short(effect)}; pass one of "
                 f"{', '.join(self.names)}."
             )
-        return found
+        return numbers
 
     def __str__(self) -> str:
-        found = self.shares, self.share_deviations
-        rows: list[Sequence[str]] = [("effect", "share", "+-")]
-        rows += [(self.names[k], *(f"{one[k]:.1%}" for one in found)) for k in self.order]
-        found = self.total_shares, self.total_share_deviations
-        totals: list[Sequence[str]] = [("column", "in all", "+-")]
-        for k in np.argsort(-self.total_shares, kind="stable"):
-            totals.append((self.column_names[k], *(f"{one[k]:.1%}" for one in found)))
-        return "\n".join(
-            [
-                f"{len(self.effects)} effects over {self.measure}",
-                f"mean {self.constant[0]:.4g} +- {self.constant[1]:.2g}",
-                "",
-                *aligned(rows),
-                "",
-                *aligned(totals),
-            ]
-        )
+        lines = [
+            f"{len(self.effects)} effects over {self.measure}",
+            f"mean {self.constant[0]:.4g} +- {self.constant[1]:.2g}",
+        ]
+        for head, names, means, deviations in (
+            (("effect", "share", "+-"), self.names, self.shares, self.share_deviations),
+            (
+                ("column", "in all", "+-"),
+                self.column_names,
+                self.total_shares,
+                self.total_share_deviations,
+            ),
+        ):
+            order = np.argsort(-means, kind="stable")
+            rows = [(names[k], f"{means[k]:.1%}", f"{deviations[k]:.1%}") for k in order]
+            lines += ["", *aligned([head, *rows])]
+        return "\n".join(lines)
 
 
 def aligned(rows: Sequence[Sequence[str]]) -> list[str]:
@@ -196,11 +193,6 @@ def aligned(rows: Sequence[Sequence[str]]) -> list[str]:
         "  ".join([name.ljust(widths[0]), *map(str.rjust, numbers, widths[1:])])
         for name, *numbers in rows
     ]
-
-
-def _shares(variances: Array) -> Array:
-    total = np.sum(variances, axis=-1, keepdims=True)
-    return np.asarray(np.divide(variances, total, out=np.zeros_like(variances), where=total > 0))
 
 
 def effects(
@@ -292,5 +284,5 @@ def effects(
         variances_of_mean=np.array(of_mean),
         _terms=tuple(terms.values()),
         _functions=tuple(functions),
-        _seen=partial(rows_of_table, table),
+        _table=table,
     )
