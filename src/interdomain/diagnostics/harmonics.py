@@ -60,34 +60,33 @@ class HarmonicShares:
         return np.asarray(np.sum(self.shares, axis=1))
 
     def __str__(self) -> str:
-        degrees = [("degree", "harmonics", "share")]
-        for degree, count, share in zip(
-            self.degrees, self.degree_counts, self.degree_shares, strict=True
-        ):
-            degrees.append((str(degree), f"{count:,}", f"{share:.1%}"))
-        columns, without = [("column", "harmonics", "highest", "share")], []
-        for name, count, highest, share in zip(
+        of_degrees = zip(self.degrees, self.degree_counts, self.degree_shares, strict=True)
+        of_columns = zip(
             self.coordinates,
             self.coordinate_counts,
             self.highest_raises,
             self.coordinate_shares,
             strict=True,
-        ):
-            if count:
-                columns.append((name, f"{count:,}", str(highest), f"{share:.1%}"))
-            else:
-                without.append(name)
-        lines = [
-            f"{self.num_inducing:,} harmonics explain {self.share:.1%} of {self.of} over "
-            f"{self.num_rows:,} rows",
-            "",
-            *aligned(degrees),
-            "",
-            *aligned(columns),
-        ]
-        if without:
-            lines += ["", f"none in: {', '.join(without)}"]
-        return "\n".join(lines)
+        )
+        degrees = [(str(degree), f"{n:,}", f"{share:.1%}") for degree, n, share in of_degrees]
+        columns = [(name, f"{n:,}", str(top), f"{share:.1%}") for name, n, top, share in of_columns]
+        without = [name for name, count, *_ in columns if count == "0"]
+        return "\n".join(
+            [
+                f"{self.num_inducing:,} harmonics explain {self.share:.1%} of {self.of} over "
+                f"{self.num_rows:,} rows",
+                "",
+                *aligned([("degree", "harmonics", "share"), *degrees]),
+                "",
+                *aligned(
+                    [
+                        ("column", "harmonics", "highest", "share"),
+                        *(column for column in columns if column[0] not in without),
+                    ]
+                ),
+                *(["", f"none in: {', '.join(without)}"] if without else []),
+            ]
+        )
 
 
 @check_shapes(
@@ -141,16 +140,13 @@ def harmonic_shares(
     :param X: Inputs ``[N, D]``, with all columns, of which ``active_dims`` selects some.
     :param whitened_mean: The mean of q, whitened, ``[M]`` or ``[M, P]``.
     :param column_names: A name for each of the D columns; their numbers by default.
-    :raises ValueError: If ``harmonics`` are not SphericalHarmonics, the kernel is not zonal or
-        lacks one of their degrees, X or the mean is not finite or does not fit, or there is not one
-        name for each column.
+    :raises ValueError: If the kernel is not zonal or lacks one of their degrees, X or the mean is
+        not finite or does not fit, or there is not one name for each column.
     """
-    remedy = "pass those of interdomain.inducing_variables.SphericalHarmonics.for_data"
-    instance("harmonics", harmonics, SphericalHarmonics, "SphericalHarmonics", remedy)
     remedy = "pass one of interdomain.kernels.SphericalMatern52, ArcCosine, ..."
     instance("kernel", kernel, ZonalKernel, "a ZonalKernel", remedy)
     rows = filled_matrix("X", X, "a matrix [N, D]")
-    names = _names(column_names, rows.shape[1])
+    coordinates = _coordinates(harmonics, kernel, column_names, rows.shape[1])
     variances, of = _variances(harmonics, kernel, rows), "the prior variance"
     if whitened_mean is not None:
         variances = _squared_terms(harmonics, whitened_mean, variances)
@@ -166,7 +162,7 @@ def harmonic_shares(
         degrees=harmonics.degrees,
         degree_counts=harmonics.multiplicities,
         degree_shares=variances @ degree,
-        coordinates=_coordinates(harmonics, kernel, names),
+        coordinates=coordinates,
         coordinate_counts=np.count_nonzero(raises, axis=0),
         highest_raises=np.max(raises, axis=0),
         shares=((raises > 0) * variances[:, None]).T @ degree,
@@ -203,24 +199,17 @@ def _squared_terms(
     return terms / total if total > 0 else terms
 
 
-def _names(column_names: Sequence[str] | None, count: int) -> list[str]:
-    if column_names is None:
-        return [str(column) for column in range(count)]
-    names = [str(name) for name in items("column_names", column_names, "a list of names")]
-    if len(names) != count:
-        raise ValueError(
-            f"column_names must be {count} names, one for each column of X, found {len(names)}; "
-            "pass the names of those that the kernel does not see, too."
-        )
-    return names
-
-
 def _coordinates(
-    harmonics: SphericalHarmonics, kernel: ZonalKernel, names: list[str]
+    harmonics: SphericalHarmonics, kernel: ZonalKernel, names: Sequence[str] | None, count: int
 ) -> tuple[str, ...]:
     """The names of the coordinates from the second on, the first with it."""
-    seen, _ = kernel.slice(tf.range(len(names))[None], None)
-    columns = seen.numpy()[0]
-    coordinates = kernel.lift.coordinates([names[column] for column in columns])
+    listed = items("column_names", range(count) if names is None else names, "a list of names")
+    if len(listed) != count:
+        raise ValueError(
+            f"column_names must be {count} names, one for each column of X, found {len(listed)}; "
+            "pass the names of those that the kernel does not see, too."
+        )
+    seen, _ = kernel.slice(tf.range(count)[None], None)
+    coordinates = kernel.lift.coordinates([str(listed[column]) for column in seen.numpy()[0]])
     ordered = [*(coordinates[place] for place in harmonics.column_order), coordinates[-1]]
     return (f"{ordered[0]}, {ordered[1]}", *ordered[2:])

@@ -68,7 +68,6 @@ def rank_transforms(
     X: TensorType,
     *,
     num_inducing: int,
-    shared: bool = False,
     seed: int = 0,
 ) -> list[TransformRanking]:
     """Rank transformations by how well they suit the data: by their Nystrom error, smallest first.
@@ -85,7 +84,6 @@ def rank_transforms(
         the points explain without a decomposition.
     :param X: Inputs ``[N, D]``; all rows are used, and a few thousand are enough.
     :param num_inducing: The number m of points of each part.
-    :param shared: Whether the parts of a candidate share their points.
     :param seed: The seed of k-means.
     :return: One entry for each candidate, the smallest error first.
     :raises ValueError: If there are no candidates, or the kernel is not invariant to one.
@@ -106,9 +104,7 @@ def rank_transforms(
         else:
             summed = HarmonicKernel(kernel, transforms)
             count = summed.num_components
-            inducing_variable = HarmonicInducingPoints.from_data(
-                summed, X, num_inducing, shared=shared, seed=seed
-            )
+            inducing_variable = HarmonicInducingPoints.from_data(summed, X, num_inducing, seed=seed)
         error = float(nystrom_trace_error(summed, inducing_variable, X)) / len(X)
         size = count * num_inducing
         ranking.append(TransformRanking(transforms, count, size, error))

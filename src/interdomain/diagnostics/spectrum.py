@@ -245,10 +245,8 @@ def _name(activation: Activation) -> str:
     return str(getattr(activation.function, "__name__", "the activation"))
 
 
-def _listed(degrees: tuple[int, ...], count: int = 4) -> str:
-    text = ", ".join(str(degree) for degree in degrees[:count])
-    if len(degrees) > count:
-        text += ", ..."
+def _listed(degrees: tuple[int, ...]) -> str:
+    text = ", ".join(map(str, degrees[:4])) + ", ..." * (len(degrees) > 4)
     return f"the degrees {text}" if len(degrees) > 1 else f"the degree {text}"
 
 

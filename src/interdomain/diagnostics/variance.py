@@ -68,10 +68,19 @@ def variance_terms(model: gpflow.models.SVGP, X: TensorType) -> VarianceTerms:
     :raises ValueError: If the model is another one, or its latent GPs have several priors.
     """
     if isinstance(model, OrthogonalSVGP):
-        terms = _of_orthogonal(model, X)
+        pair = OrthogonalPair(model.inducing_variable, model.orthogonal_inducing_variable)
+        both = OrthogonalQ(model.q_mu, model.q_sqrt, model.q_mu_orthogonal, model.q_sqrt_orthogonal)
+        (split,) = orthogonal_groups(pair, model.kernel, both, whiten=model.whiten)
+        base, orthogonal = split.parts()[0].terms_of_both(X)
+        of_orthogonal = [orthogonal.explained[:, None], _uncertain(orthogonal)]
     else:
         _validate(model)
-        terms = _of_svgp(model, X)
+        q = (model.q_mu, model.q_sqrt)
+        (group,) = joint_groups(model.inducing_variable, model.kernel, q, whiten=model.whiten)
+        base = group.parts()[0].terms(X)
+        of_orthogonal = [tf.zeros([1, 1], X.dtype)] * 2
+    prior = model.kernel(X, full_cov=False)[:, None]
+    terms = [prior, base.explained[:, None], _uncertain(base), *of_orthogonal]
     shape = [tf.shape(X)[0], model.num_latent_gps]
     return VarianceTerms(*(tf.broadcast_to(term, shape) for term in terms))
 
@@ -88,31 +97,6 @@ def _validate(model: gpflow.models.SVGP) -> None:
                 f"model must have one prior for all its latent GPs, found {type(part).__name__}; "
                 f"{remedy} with a kernel of one output and num_latent_gps."
             )
-
-
-def _of_svgp(model: gpflow.models.SVGP, X: TensorType) -> VarianceTerms:
-    q = (model.q_mu, model.q_sqrt)
-    (group,) = joint_groups(model.inducing_variable, model.kernel, q, whiten=model.whiten)
-    (part,) = group.parts()
-    none = tf.zeros([1, 1], X.dtype)
-    return VarianceTerms(*_prior_and_base(model, X, part.terms(X)), none, none)
-
-
-def _of_orthogonal(model: OrthogonalSVGP, X: TensorType) -> VarianceTerms:
-    pair = OrthogonalPair(model.inducing_variable, model.orthogonal_inducing_variable)
-    q = OrthogonalQ(model.q_mu, model.q_sqrt, model.q_mu_orthogonal, model.q_sqrt_orthogonal)
-    ((part,),) = [g.parts() for g in orthogonal_groups(pair, model.kernel, q, whiten=model.whiten)]
-    base, orthogonal = part.terms_of_both(X)
-    return VarianceTerms(
-        *_prior_and_base(model, X, base), orthogonal.explained[:, None], _uncertain(orthogonal)
-    )
-
-
-def _prior_and_base(
-    model: gpflow.models.SVGP, X: TensorType, base: Terms
-) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
-    prior = model.kernel(X, full_cov=False)
-    return prior[:, None], base.explained[:, None], _uncertain(base)
 
 
 def _uncertain(terms: Terms) -> tf.Tensor:
