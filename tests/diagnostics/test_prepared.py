@@ -13,39 +13,33 @@ from gpflow.likelihoods import Gaussian, StudentT
 import interdomain as idm
 from interdomain.diagnostics.prepared import prepare
 from interdomain.diagnostics.recommend import _reasons
-from interdomain.tables import Race, RaceEntry, RacePoint
-from tests.models.small import (
-    KnownNoise,
-    WithoutMissing,
-    by_source,
-    svgp,
-)
+from interdomain.tables import Race, RaceEntry
+from tests.models.small import WithoutMissing, by_source, svgp
 
 ROWS = 60
 RNG = np.random.default_rng(0)
 TABLE = RNG.normal(3.0, 2.0, size=(ROWS, 3))
 TARGETS = RNG.normal(5.0, 3.0, size=(ROWS, 1))
-PLACES = np.column_stack([RNG.uniform(-90, 90, ROWS), RNG.uniform(-180, 180, ROWS)])
 CONSTANT = np.column_stack([np.full(ROWS, 0.1), TABLE])
 GAPS = np.where(np.arange(ROWS)[:, None] == 3, np.nan, TABLE)
 TEXT = np.array(["red", "green"], dtype=object)[np.arange(ROWS) % 2]
 
 
-class Frame:
-    """What a data frame has."""
+class Frame(dict[Any, Any]):
+    """What a data frame has: columns by name, each of a type of its own."""
 
-    def __array__(self, *arguments: Any, **options: Any) -> Any:
-        return np.array(TABLE, *arguments, **options)
+    columns = property(lambda self: list(self))
+
+
+FRAME = Frame(site=TEXT, age=TABLE[:, 0], kind=np.array(list("cab"))[np.arange(ROWS) % 3])
 
 
 @pytest.mark.parametrize(
     ("X", "arguments", "columns"),
     [
         (TABLE, {}, 3),
-        (Frame(), {}, 3),
+        (FRAME, {}, 4),
         (np.arange(2 * ROWS).reshape(ROWS, 2) % 7, {}, 2),
-        (PLACES, {"globe": (0, 1)}, 3),
-        (np.hstack([TABLE, PLACES]), {"globe": (3, 4)}, 6),
         (np.hstack([TABLE, TABLE]), {"image_shape": (2, 3)}, 6),
     ],
 )
@@ -68,9 +62,6 @@ def test_scales() -> None:
     plain = prepare(TABLE, TARGETS)
     assert is_standardised(plain.X) and is_standardised(plain.Y)
     assert np.array_equal(prepare(TABLE, TARGETS, StudentT()).Y, TARGETS)
-    globe = prepare(np.hstack([PLACES, TABLE]), TARGETS, globe=(0, 1))
-    assert globe.globe and is_standardised(globe.X[:, 3:])
-    np.testing.assert_allclose(np.linalg.norm(globe.X[:, :3], axis=1), 1)
     pixels = prepare(np.hstack([TABLE, TABLE]), TARGETS, image_shape=(2, 3))
     assert pixels.image_shape == (2, 3) and pixels.X.min() == 0 and pixels.X.max() == 1
 
@@ -78,6 +69,10 @@ def test_scales() -> None:
 def test_columns_with_two_values_are_categories() -> None:
     X = np.column_stack([TABLE[:, 0], np.arange(ROWS) % 2, np.arange(ROWS) % 3])
     assert prepare(X, TARGETS).categorical == [1]
+    framed = prepare(FRAME, TARGETS)
+    assert framed.categorical == [0, 2, 3]  # a column for each level but the first, "a" and "green"
+    for column, level in ((0, TEXT == "red"), (2, FRAME["kind"] == "b"), (3, FRAME["kind"] == "c")):
+        np.testing.assert_array_equal(framed.X[:, column] > 0, level)
 
 
 @pytest.mark.parametrize(
@@ -85,49 +80,19 @@ def test_columns_with_two_values_are_categories() -> None:
     [
         (np.column_stack([TABLE, TEXT]), TARGETS, {}, "X must be .* of real numbers"),
         (GAPS, TARGETS, {}, "X must be finite"),
+        (Frame(age=GAPS[:, 0]), TARGETS, {}, "X: column 'age' must not have missing or infinite"),
+        (Frame(day=np.full(ROWS, None)), TARGETS, {}, "X: column .day. must be a column of real n"),
+        (TABLE, np.arange(ROWS) - 1, {"likelihood": gpflow.likelihoods.Poisson()}, "counts"),
+        (TABLE, TARGETS, {"likelihood": by_source()}, "SwitchedLikelihood likelihood take 2"),
         (TABLE, np.ones(ROWS), {}, "Y: a column does not vary"),
         (TABLE[:19], TARGETS[:19], {}, "X must have 20 rows or more, found 19"),
         (CONSTANT, TARGETS, {}, r"X: columns \[0\] do not vary"),
         (TABLE, TARGETS, {"image_shape": (2, 2)}, "image_shape must have 3 pixels"),
-        (TABLE, TARGETS, {"globe": (0, 3)}, "globe must be two of the 3 columns"),
     ],
 )
 def test_what_is_refused(X: Any, Y: Any, arguments: dict[str, Any], message: str) -> None:
     with pytest.raises(ValueError, match=message):
         prepare(X, Y, **arguments)
-
-
-# Likelihoods that recommend and candidates are given: their functions, targets and settings.
-
-
-def test_candidates_have_the_functions_of_the_likelihood() -> None:
-    rows = np.linspace(-1, 1, 60)[:, None]
-    values, source = np.sin(3 * rows), (np.arange(60)[:, None] % 2).astype(float)
-    known = np.hstack([values, 0.1 + source])
-    for likelihood, Y, num_latent in (
-        (by_source(), np.hstack([values, source]), 1),
-        (by_source(), np.hstack([values, -values, source]), 2),
-        (KnownNoise(), known, 1),
-        (gpflow.likelihoods.Softmax(3), np.digitize(values, [-0.5, 0.5]), 3),
-    ):
-        found = idm.diagnostics.candidates(rows, Y, likelihood)
-        numbers = {name: one.arguments.get("num_latent") for name, one in found.items()}
-        assert set(numbers.values()) == {num_latent}, numbers
-        assert found["points"].entrant.build((rows, Y)).num_latent_gps == num_latent
-
-
-@pytest.mark.parametrize(
-    ("likelihood", "targets", "message"),
-    [
-        (gpflow.likelihoods.Poisson(), np.arange(60) % 3 - 1, "counts"),
-        (by_source(), np.arange(60) % 2, "SwitchedLikelihood likelihood take 2"),
-    ],
-)
-def test_targets_of_a_table(likelihood: Any, targets: Any, message: str) -> None:
-    rows = np.linspace(-1, 1, 60)[:, None]
-    for call in (idm.diagnostics.candidates, idm.diagnostics.recommend):
-        with pytest.raises(ValueError, match=message):
-            call(rows, targets, likelihood)
 
 
 def standardised_rows() -> Any:
@@ -179,7 +144,6 @@ def test_a_gaussian_that_says_no_more_is_none() -> None:
 def test_reasons_name_noise_only_of_standardised_targets() -> None:
     models = {"points": svgp(rising_noise()), "waves": svgp(Gaussian(0.25))}
     for name, standardised in ("points", False), ("waves", False), ("waves", True):
-        point = RacePoint(1.0, 1, -0.5, 0.1)
-        race = Race({name: RaceEntry(name, models[name], (point,), 0.1, None)}, (1.0,), "cpu", 9, 2)
-        said = " ".join(_reasons(name, race, 1.0, standardised=standardised))
+        race = Race({name: RaceEntry(name, models[name], (), 0.1, None)}, (1.0,), "cpu", 9, 2)
+        said = " ".join(_reasons(name, {name: -0.5}, race, standardised=standardised))
         assert ("Noise: 25% of the variance of Y" in said) == standardised

@@ -105,9 +105,8 @@ def test_points_are_looked_at_along_the_way(found: Race) -> None:
     trace = found.entries["points"].trace
     assert len(trace) == 3
     for point, seconds in zip(trace, found.times, strict=True):
-        assert seconds <= point.seconds <= seconds + 3 and point.steps > 0
-    assert trace[0].steps < trace[1].steps < trace[2].steps
-    assert found.entries["waves"].trace[0].steps is None  # when all was done
+        assert seconds <= point.seconds <= seconds + 3
+    assert len(found.entries["waves"].trace) == 1  # when all was done
     assert len(found.entries["exact"].trace) < 3  # its steps were done before
 
 
@@ -154,8 +153,7 @@ def test_wrong_arguments() -> None:
     for arguments, message in [
         ({"models": {}}, "models must be functions by name, found dict; pass"),
         ({"models": {"a": exact((X, Y))}}, r"models\['a'\] must be a function, found"),
-        ({"data": (X[:5], Y[:5])}, "data: a race needs 20 rows or more, found 5; with so few"),
-        ({"validation_data": (X[:, [0, 0]], Y)}, "validation_data: X must have 1 columns, found 2"),
+        ({"data": (X[:5], Y[:5])}, "data: X must have 20 rows or more, found 5; with so few"),
     ]:
         with pytest.raises(ValueError, match=message):
             race(**(given | arguments))

@@ -1,10 +1,10 @@
 """Tools to choose models, inducing variables and transformations, and to inspect fitted models."""
 
-from .candidates import Candidate
+from .candidates import Candidate, candidates
 from .effects import Effects, effects
 from .harmonics import HarmonicShares, harmonic_shares
 from .nystrom import TransformRanking, nystrom_trace_error, rank_transforms
-from .recommend import Recommendation, candidates, recommend
+from .recommend import Recommendation, recommend
 from .spectrum import Spectrum, spectrum
 from .variance import VarianceTerms, variance_terms
 

@@ -6,7 +6,7 @@ import ast
 import inspect
 import math
 import textwrap
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -15,12 +15,13 @@ from gpflow.base import RegressionData
 from gpflow.likelihoods import Gaussian, Likelihood
 from gpflow.utilities import deepcopy
 
+from .._arguments import integer
 from .._targets import number_of_latents
 from ..tables import Entrant
 from ..transforms import PrincipalNegation
 from . import recipes
 from .nystrom import rank_transforms
-from .prepared import PreparedData
+from .prepared import PreparedData, checked_likelihood, prepare
 
 _MOST_ROWS_EXACT = 2_000
 
@@ -41,14 +42,16 @@ _ROWS_OF_A_POINT = 10
 
 _BATCH_SIZE = 1_000
 
+STEPS = 3_000
+"""The number of training steps with minibatches of candidates at full size."""
+
 _RATE = 0.03
 """Adam's learning rate with harmonics (``benchmarks/any_likelihood``)."""
 
 
 @dataclass(frozen=True, eq=False)
 class Candidate:
-    """
-    A model that is suitable for a data set, with its size and how to train it.
+    """A model that is suitable for a data set, with its size and how to train it.
 
     :ivar name: its name in tables.
     :ivar steps: functions of which each makes what the next one takes, from X, Y, ``likelihood``
@@ -82,9 +85,8 @@ class Candidate:
         Each model that it builds has its own copy of the likelihood."""
 
         def build(data: RegressionData) -> Any:
-            given = self.likelihood
-            own = Gaussian(0.1) if given is None else deepcopy(given)
-            names = {**self.arguments, "X": data[0], "Y": data[1], "likelihood": own}
+            likelihood = Gaussian(0.1) if self.likelihood is None else deepcopy(self.likelihood)
+            names = {**self.arguments, "X": data[0], "Y": data[1], "likelihood": likelihood}
             for step in self.steps:
                 names |= step(**{name: names[name] for name in inspect.signature(step).parameters})
             return names["model"]
@@ -121,96 +123,120 @@ def _body(step: Callable[..., Any]) -> str:
     return textwrap.dedent("\n".join(source.splitlines()[first.lineno - 1 : last.lineno - 1]))
 
 
+def candidates(
+    X: Any,
+    Y: Any,
+    likelihood: Likelihood | None = None,
+    *,
+    image_shape: Sequence[int] | None = None,
+    num_inducing: int = 500,
+) -> dict[str, Candidate]:
+    """The models of this library, and GPflow's own, that are suitable for a table, ready to be
+    trained.
+
+    >>> import numpy as np, interdomain as idm
+    >>> X = np.random.default_rng(0).uniform(size=[300, 2])
+    >>> Y = np.sin(5 * X[:, 0] * X[:, 1])
+    >>> found = idm.diagnostics.candidates(X, Y, num_inducing=50)
+    >>> list(found)[:4]
+    ['exact', 'waves', 'harmonics', 'effects']
+    >>> print(found["waves"].code.splitlines()[-1])
+    idm.training.fit_sgpr(model)
+
+    ``race({name: one.entrant for name, one in found.items()}, (X, Y), 60)`` compares them at this
+    size; its X and Y must be standardised already. :func:`recommend` compares small versions, and
+    prepares the rows itself.
+
+    :param X: ``[N, D]``, or a data frame; see :func:`recommend`.
+    :param Y: ``[N, P]`` or ``[N]``.
+    :param likelihood: None for Gaussian noise; see :func:`recommend`.
+    :param image_shape: as for :func:`recommend`.
+    :param num_inducing: the number of points, harmonics, or features of effects, but at most a
+        quarter of the rows. There are twice as many waves, or effects together with harmonics, and
+        at most 100 patches.
+    :raises ValueError: as :func:`recommend`.
+    """
+    likelihood = checked_likelihood(likelihood)
+    num_inducing = integer("num_inducing", num_inducing, at_least=2)
+    data = prepare(X, Y, likelihood, image_shape)
+    return candidates_for(data, likelihood, num_inducing, best_negations(data), STEPS)
+
+
 def candidates_for(
     data: PreparedData,
     likelihood: Likelihood | None,
-    *,
     num_inducing: int,
-    steps: int,
-    num_rows: int,
     num_groups: int,
+    steps: int | None = None,
 ) -> dict[str, Candidate]:
-    """
-    The candidates that suit the data, by name, the likeliest winners first.
+    """The candidates that suit the data, by name, the likeliest winners first.
 
     :param likelihood: None for Gaussian noise.
     :param num_inducing: the largest number of points, harmonics or features of effects.
-    :param steps: the number of training steps with minibatches.
-    :param num_rows: the number of training rows.
     :param num_groups: as :func:`best_negations` returns it.
+    :param steps: the number of training steps with minibatches; None to leave it to a race.
     """
-    found: dict[str, Candidate] = {}
-    gaussian, columns, num_targets = likelihood is None, data.X.shape[1], data.Y.shape[1]
+    gaussian, (num_rows, columns), num_targets = likelihood is None, data.X.shape, data.Y.shape[1]
     size = min(num_inducing, max(num_rows // 4, 2))
     latents = num_targets if likelihood is None else number_of_latents(likelihood, num_targets)
-    minibatches = {"batch_size": min(_BATCH_SIZE, num_rows), "steps": steps}
+    minibatches: dict[str, Any] = {"batch_size": min(_BATCH_SIZE, num_rows)}
+    minibatches |= {} if steps is None else {"steps": steps}
     with_q: dict[str, Any] = {"num_latent": latents, "num_inducing": size}
 
-    def add(name: str, parts: Any, own: Any, training: str | None, how: Any) -> None:
-        found[name] = Candidate(name, parts, own, training, how, likelihood, data.code)
-
-    def collapsed(name: str, prior: Any, own: Mapping[str, Any], **how: Any) -> None:
+    def collapsed(name: str, prior: Any, sizes: Mapping[str, Any], **how: Any) -> tuple[Any, ...]:
         """A model of fixed features: of Gaussian noise in one pass, of others in a few."""
         if gaussian:
-            add(name, (prior, recipes.in_one_pass), own, "fit_sgpr", how)
-        else:
-            own = {"num_latent": latents, **own}
-            add(name, (prior, recipes.in_a_few_passes), own, "fit_collapsed", how)
+            return name, (prior, recipes.in_one_pass), sizes, "fit_sgpr", how
+        of_prior = {"num_latent": latents, **sizes}
+        return name, (prior, recipes.in_a_few_passes), of_prior, "fit_collapsed", how
 
-    def of_points() -> None:
-        add("points", (recipes.points,), with_q, "fit", minibatches)
-        add("orthogonal points", (recipes.orthogonal_points,), with_q, "fit", minibatches)
-        if num_groups:
-            own = {**with_q, "num_groups": num_groups}
-            add("blocks", (recipes.blocks,), own, "fit", minibatches)
-
+    of_points = [
+        ("points", (recipes.points,), with_q, "fit", minibatches),
+        ("orthogonal points", (recipes.orthogonal_points,), with_q, "fit", minibatches),
+    ]
+    if num_groups:
+        blocks = {**with_q, "num_groups": num_groups}
+        of_points.append(("blocks", (recipes.blocks,), blocks, "fit", minibatches))
+    listed: list[Any] = []
     if gaussian and num_rows <= _MOST_ROWS_EXACT:
-        add("exact", (recipes.exact,), {}, "fit", {})
+        listed.append(("exact", (recipes.exact,), {}, "fit", {}))
     if data.image_shape is not None:
         count = {"num_inducing": min(size, _MOST_PATCHES), "image_shape": data.image_shape}
-        add("patches", (recipes.patches,), {**with_q, **count}, "fit", minibatches)
-        of_points()
-        return found
-    if data.globe:
-        degree = {"max_degree": max(int(math.sqrt(2 * size)) - 1, 1)}
-        if columns == 3:
-            collapsed("globe", recipes.globe, degree)
-        else:
-            both = {**degree, "num_inducing": size}
-            collapsed("globe and effects", recipes.globe_and_effects, both)
-        of_points()
-        return found
-    if columns <= _MOST_WAVE_COLUMNS:
-        collapsed("waves", recipes.waves, {"num_inducing": min(2 * size, num_rows // 2)})
-    if columns <= _MOST_COLUMNS:
-        collapsed("harmonics", recipes.harmonics, {}, num_inducing=size)
-    table: dict[str, Any] = {"num_inducing": size, "categorical": data.categorical}
-    if columns > 1 and gaussian:
-        add("effects", (recipes.effects,), table, None, {})
-    elif columns > 1:
-        collapsed("effects", recipes.all_pairs, table)
-    of_points()
-    if columns <= _MOST_COLUMNS:
-        if gaussian and columns > 1:
+        listed.append(("patches", (recipes.patches,), {**with_q, **count}, "fit", minibatches))
+        listed += of_points
+    else:
+        table: dict[str, Any] = {"num_inducing": size, "categorical": data.categorical}
+        if columns <= _MOST_WAVE_COLUMNS:
+            twice = {"num_inducing": min(2 * size, num_rows // 2)}
+            listed.append(collapsed("waves", recipes.waves, twice))
+        if columns <= _MOST_COLUMNS:
+            listed.append(collapsed("harmonics", recipes.harmonics, {}, num_inducing=size))
+        if columns > 1 and gaussian:
+            listed.append(("effects", (recipes.effects,), table, None, {}))
+        elif columns > 1:
+            listed.append(collapsed("effects", recipes.all_pairs, table))
+        listed += of_points
+        if columns <= _MOST_COLUMNS and columns > 1 and gaussian:
             parts: Any = recipes.harmonics, recipes.in_one_pass, recipes.and_effects
-            own = {**table, "num_inducing": 2 * size}
-            add("effects and harmonics", parts, own, "fit_sgpr", {})
-        parts = recipes.harmonics, recipes.in_a_few_passes, recipes.by_minibatches
-        how = {**minibatches, "optimizer": _RATE}
-        by_adam = {**how, "natural_gradient": False}
-        add("harmonics with diagonal q", parts, {**with_q, "q_diag": True}, "fit", by_adam)
-        add("harmonics with full q", parts, {**with_q, "q_diag": False}, "fit", how)
-    return found
+            both = {**table, "num_inducing": 2 * size}
+            listed.append(("effects and harmonics", parts, both, "fit_sgpr", {}))
+        if columns <= _MOST_COLUMNS:
+            parts = recipes.harmonics, recipes.in_a_few_passes, recipes.by_minibatches
+            for name, q_diag in (("diagonal", True), ("full", False)):
+                how = {**minibatches, "optimizer": _RATE}
+                how |= {"natural_gradient": False} if q_diag else {}
+                sizes = {**with_q, "q_diag": q_diag}
+                listed.append((f"harmonics with {name} q", parts, sizes, "fit", how))
+    return {name: Candidate(name, *rest, likelihood, data.code) for name, *rest in listed}
 
 
 def best_negations(data: PreparedData) -> int:
     """The number of groups of directions to negate that explains most for the same work.
 
     Candidates are compared by :func:`rank_transforms`, with numbers of points whose cubes add up to
-    the same work. 0 if points without negations explain most, or if rows are images or places on
-    the globe.
+    the same work. 0 if points without negations explain most, or if rows are images.
     """
-    if data.globe or data.image_shape is not None:
+    if data.image_shape is not None:
         return 0
     X = data.X[:: max(len(data.X) // _ROWS_TO_RANK, 1)][:_ROWS_TO_RANK]
     kernel = gpflow.kernels.Matern52(lengthscales=math.sqrt(X.shape[1]))

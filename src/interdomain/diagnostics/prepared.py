@@ -1,4 +1,4 @@
-"""Scales a table for models, as :func:`recommend` does, and has the code that does the same."""
+"""Brings a table to the scales of models, as :func:`recommend` does, with the code that does so."""
 
 from __future__ import annotations
 
@@ -8,35 +8,32 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-from gpflow.likelihoods import Likelihood
+import tensorflow as tf
+from gpflow import Parameter
+from gpflow.functions import Function
+from gpflow.likelihoods import Gaussian, Likelihood
 
-from .._arguments import as_integers, filled_matrix, finite_array
-from .._targets import check_targets, number_of_latents, takes_missing
-from ..sphere import unit_vectors
+from .._arguments import as_integers, filled_matrix, finite_array, instance, real_array
+from .._targets import check_targets, densities_of, number_of_latents, takes_missing
 from ..sphere._typing import Array
-
-LEAST_ROWS = 20
+from ..tables.race import check_enough
 
 _STANDARDISED = "(X - X.mean(axis=0)) / X.std(axis=0)"
 
 
 @dataclass(frozen=True, eq=False)
 class PreparedData:
-    """
-    A table, scaled.
+    """A table, scaled.
 
-    :ivar X: ``[N, D]``, standardised; pixels are between 0 and 1, and places on the globe are unit
-        vectors, in the first three columns.
+    :ivar X: ``[N, D]``, standardised; pixels are between 0 and 1.
     :ivar Y: ``[N, P]``; standardised if noise is Gaussian.
     :ivar code: lines of code that turn the X and Y that were passed into these.
-    :ivar globe: whether the first three columns are unit vectors.
     :ivar image_shape: the shape of the images that the rows are; None for a table.
     """
 
     X: Array
     Y: Array
     code: tuple[str, ...] = field(repr=False)
-    globe: bool = False
     image_shape: tuple[int, ...] | None = None
 
     @property
@@ -50,29 +47,23 @@ def prepare(
     X: Any,
     Y: Any,
     likelihood: Likelihood | None = None,
-    *,
-    globe: Sequence[int] | None = None,
     image_shape: Sequence[int] | None = None,
 ) -> PreparedData:
-    """
-    Bring X, and Y under Gaussian noise, to scales that suit the models.
+    """Bring X, and Y under Gaussian noise, to scales that suit the models.
 
     :param likelihood: whose targets Y must be; None for Gaussian noise.
-    :param globe: the columns of latitude and longitude, in degrees.
     :param image_shape: the shape of the images, if rows are images.
-    :raises ValueError: for X or Y that are not finite numbers, do not fit each other or do not vary
-        in a column, Y that is unknown to the likelihood, or fewer than 20 rows.
+    :raises ValueError: for X or Y that are not finite numbers (a frame may have categories), do not
+        fit each other or do not vary in a column, Y that is unknown to the likelihood, fewer than
+        20 rows, or a likelihood of which a part is a function of other X than the models have.
     """
-    X = filled_matrix("X", X, "a matrix [N, D]")
+    passed = X
+    X, code = _numbers(X)
     Y = finite_array("Y", Y, (1, 2), "[N, P] or [N]", missing=takes_missing(likelihood))
     if len(Y) != len(X) or Y.size == 0:
         raise ValueError(f"Y must be [N, P] with the {len(X)} rows of X, found shape {Y.shape}.")
     Y = Y.reshape(len(X), -1)
-    if len(X) < LEAST_ROWS:
-        raise ValueError(
-            f"X must have {LEAST_ROWS} rows or more, found {len(X)}; with so few take "
-            "gpflow.models.GPR, whose prior says more than rows held out."
-        )
+    check_enough("X", len(X))
     if likelihood is not None:
         number_of_latents(likelihood, Y.shape[1])
         check_targets(likelihood, Y)
@@ -83,27 +74,59 @@ def prepare(
         raise ValueError(
             f"X: columns {constant.tolist()} do not vary; pass the others, which tell rows apart."
         )
-    code = ["X, Y = np.asarray(X, float), np.asarray(Y, float).reshape(len(Y), -1)"]
+    code.append("X, Y = np.asarray(X, float), np.asarray(Y, float).reshape(len(Y), -1)")
     shape = None if image_shape is None else _checked_image_shape(image_shape, X)
     if shape is not None:
         X = (X - X.min()) / (X.max() - X.min())
         code.append("X = (X - X.min()) / (X.max() - X.min())")
-    elif globe is not None:
-        place = _checked_globe(globe, X.shape[1])
-        others = [column for column in range(X.shape[1]) if column not in place]
-        directions = unit_vectors(X[:, place]).numpy()
-        X = np.hstack([directions, _standardised(X[:, others])])
-        code += [
-            f"directions, X = idm.sphere.unit_vectors(X[:, {place}]).numpy(), X[:, {others}]",
-            f"X = np.hstack([directions, {_STANDARDISED}])",
-        ]
     else:
         X = _standardised(X)
         code.append(f"X = {_STANDARDISED}")
     if likelihood is None:
         Y = _standardised(Y)
         code.append(f"Y = {_STANDARDISED.replace('X', 'Y')}")
-    return PreparedData(X, Y, tuple(code), globe is not None, shape)
+    parts = () if likelihood is None else likelihood.submodules
+    functions = [type(part).__name__ for part in parts if isinstance(part, Function)]
+    if functions and not (np.shape(passed) == X.shape and np.allclose(np.asarray(passed), X)):
+        raise ValueError(
+            f"likelihood: a part of it is a function of X ({functions[0]}), and models have "
+            "standardised X; pass a likelihood for (X - X.mean(axis=0)) / X.std(axis=0), and this "
+            "as X."
+        )
+    return PreparedData(X, Y, tuple(code), shape)
+
+
+def _numbers(X: Any) -> tuple[Array, list[str]]:
+    """X as numbers, and the code that makes these of a frame: a column of zeros and ones for each
+    level of a category but the first.
+
+    :raises ValueError: naming a column of a frame that is neither numbers nor categories.
+    """
+    names = getattr(X, "columns", None)
+    if names is None:
+        rule = "a matrix [N, D], or a data frame of numbers and categories,"
+        return filled_matrix("X", X, rule), []
+    parts, lines = [], []
+    for name in names:
+        values, text = np.asarray(X[name]), f"np.asarray(X[{name!r}])"
+        text_only = all(isinstance(value, str) for value in values)
+        if text_only or str(X[name].dtype) == "category":
+            gaps = any(value is None or value != value for value in values)
+            if not gaps:
+                values = (values[:, None] == np.unique(values)[1:]).astype(float)
+            text += f"[:, None] == np.unique({text})[1:]"
+        else:
+            remedy = "pass numbers, or text for categories"
+            values = real_array(f"X: column {name!r}", values, "a column", remedy)[:, None]
+            gaps = not np.all(np.isfinite(values))
+        if gaps:
+            raise ValueError(
+                f"X: column {name!r} must not have missing or infinite values; remove these rows, "
+                "or fill in what is missing."
+            )
+        parts.append(values)
+        lines.append(f"    {text},")
+    return np.hstack(parts), ["X = np.column_stack([", *lines, "])"]
 
 
 def _standardised(values: Array) -> Array:
@@ -122,11 +145,14 @@ def _checked_image_shape(image_shape: Any, X: Array) -> tuple[int, ...]:
     return shape
 
 
-def _checked_globe(globe: Any, count: int) -> list[int]:
-    numbers = as_integers("globe", globe, "pass the columns of latitude and longitude")
-    if len(numbers) != 2 or len(set(numbers)) != 2 or not set(numbers) <= set(range(count)):
-        raise ValueError(
-            f"globe must be two of the {count} columns of X, found {numbers}; pass those of "
-            "latitude and longitude, such as (0, 1)."
-        )
-    return list(numbers)
+def checked_likelihood(likelihood: Any) -> Likelihood | None:
+    """The likelihood; None if it says no more than that noise is Gaussian, of one variance that
+    training finds."""
+    if likelihood is None:
+        return None
+    instance("likelihood", likelihood, Likelihood, "a GPflow likelihood", "pass one, or None")
+    if type(likelihood) is Gaussian and densities_of(likelihood) is Gaussian:
+        noise = likelihood.scale if likelihood.variance is None else likelihood.variance
+        if isinstance(noise, Parameter) and noise.trainable and noise.prior is None:
+            return None if int(tf.size(noise)) == 1 else likelihood
+    return likelihood  # type: ignore[no-any-return]

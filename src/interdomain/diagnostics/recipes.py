@@ -95,28 +95,6 @@ def waves(X: Any, num_inducing: int) -> Names:
     return locals()
 
 
-def globe(max_degree: int) -> Names:
-    """Harmonics of the globe, without a seam or poles."""
-    zonal = idm.kernels.SphericalMatern32(inputs="unit_vectors", lengthscale=0.3)
-    features = idm.inducing_variables.SphericalHarmonics.for_kernel(zonal, 3, max_degree)
-    kernel = idm.kernels.FiniteRank(zonal, features)
-    return locals()
-
-
-def globe_and_effects(X: Any, max_degree: int, num_inducing: int) -> Names:
-    """Harmonics of the globe, and an effect of each other column."""
-    places, others = [0, 1, 2], list(range(3, X.shape[1]))
-    zonal = idm.kernels.SphericalMatern32(
-        inputs="unit_vectors", lengthscale=0.3, active_dims=places
-    )
-    harmonics = idm.inducing_variables.SphericalHarmonics.for_kernel(zonal, 3, max_degree)
-    table = idm.kernels.Additive.from_data(X[:, 3:], active_dims=others)
-    effects = idm.inducing_variables.AdditiveFeatures.for_kernel(table, num_inducing)
-    kernel = idm.kernels.FiniteRank(zonal, harmonics) + idm.kernels.FiniteRank(table, effects)
-    features = idm.inducing_variables.SumInducingVariables([harmonics, effects])
-    return locals()
-
-
 def all_pairs(X: Any, num_inducing: int, categorical: list[int]) -> Names:
     """A sum of effects of single columns and of pairs."""
     wanted = ["main", "pairs"] if X.shape[1] <= 8 else "main"

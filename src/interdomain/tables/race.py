@@ -52,8 +52,7 @@ _NEAR = 1.05
 
 @dataclass(frozen=True)
 class Entrant:
-    """
-    A model of a :func:`race`, and how it is trained.
+    """A model of a :func:`race`, and how it is trained.
 
     :ivar build: a function that takes the training rows (X ``[N, D]``, Y ``[N, P]``) and returns a
         new model of them.
@@ -71,27 +70,22 @@ class Entrant:
 
 @dataclass(frozen=True)
 class RacePoint:
-    """
-    How well a model predicted at one time.
+    """How well a model predicted at one time.
 
     :ivar seconds: the time since its race started, by the race's clock, without predictions.
-    :ivar steps: the number of training steps so far; None if the model was evaluated only after
-        its training had ended.
     :ivar log_density: the mean log density of the held-out rows.
     :ivar rmse: the root mean squared error of the predicted means of Y; NaN if these are
         probabilities of several classes, or a column of Y says something about the others.
     """
 
     seconds: float
-    steps: int | None
     log_density: float
     rmse: float
 
 
 @dataclass(frozen=True, eq=False)
 class RaceEntry:
-    """
-    One model in a :func:`race`.
+    """One model in a :func:`race`.
 
     :ivar name: its name.
     :ivar model: the model at the end of the race; None if it could not be built.
@@ -116,8 +110,7 @@ class RaceEntry:
 
 @dataclass(frozen=True, eq=False)
 class Race:
-    """
-    The result of :func:`race`; ``str`` makes a table of it.
+    """The result of :func:`race`; ``str`` makes a table of it.
 
     :ivar entries: the results of all models, by name, in the order of the race.
     :ivar times: the times at which models are evaluated, in seconds of the clock.
@@ -181,8 +174,7 @@ def race(
     seed: int = 0,
     progress: bool = True,
 ) -> Race:
-    """
-    Train several models for the same time, one after the other, and compare their predictions.
+    """Train several models for the same time, one after the other, and compare their predictions.
 
     Each model is built anew by a function of the training rows, and has the full time for itself.
     The clock runs while a model is built, traced and trained, and stops while it predicts the
@@ -235,7 +227,7 @@ def race(
     for name, entrant in bar:
         bar.set_postfix_str(name)
         tf.random.set_seed(seed)
-        entries[name] = _Runner(CLOCKS[clock], times, held_out, seed).run(name, entrant, train)
+        entries[name] = _Runner(CLOCKS[clock], times, held_out).run(name, entrant, train, seed)
     return Race(entries, times, clock, len(train[0]), len(held_out[0]))
 
 
@@ -243,28 +235,24 @@ class _Runner:
     """One model on the clock, which stands while the model predicts."""
 
     def __init__(
-        self,
-        now: Callable[[], float],
-        times: tuple[float, ...],
-        held_out: RegressionData,
-        seed: int,
+        self, now: Callable[[], float], times: tuple[float, ...], held_out: RegressionData
     ) -> None:
-        self._now, self._times, self._held_out, self._seed = now, times, held_out, seed
+        self._now, self._times, self._held_out = now, times, held_out
         self._apart, self._started = 0.0, now()
         self._startup: float | None = None
         self._over = False
         self._trace: list[RacePoint] = []
 
-    def run(self, name: str, entrant: Entrant, train: RegressionData) -> RaceEntry:
+    def run(self, name: str, entrant: Entrant, train: RegressionData, seed: int) -> RaceEntry:
         model, error = None, None
         try:
             model = entrant.build(train)
             instance(name, model, BayesianModel, "a GPflow model", "let its function return one")
             if not entrant.trained:
-                self._train(model, train, {"progress": False, **entrant.arguments})
+                self._train(model, train, {"progress": False, "seed": seed, **entrant.arguments})
             if not self._over:
                 self._startup = self._passed() if entrant.trained else self._startup
-                self._look(model, None)
+                self._look(model)
         except Exception as exception:  # whatever it is, the others go on
             text = str(exception).strip().splitlines()
             error = f"{type(exception).__name__}: {text[0] if text else 'without a message'}"
@@ -278,13 +266,13 @@ class _Runner:
         recipe = _RECIPES.get(type(model))
         if recipe is not None:
             self._startup = self._passed()
-            recipe(model, **{"seed": self._seed, **arguments})
+            recipe(model, **arguments)
             return
-        own: dict[str, Any] = {"steps": _STEPS, "callbacks": [self._step], "every": 1}
+        defaults: dict[str, Any] = {"steps": _STEPS, "callbacks": [self._step], "every": 1}
         holds_data = isinstance(model, InternalDataTrainingLossMixin)
         if not holds_data:
-            own |= {"batch_size": min(_BATCH_SIZE, len(train[0])), "seed": self._seed}
-        fit(model, None if holds_data else train, **{**own, **arguments})
+            defaults["batch_size"] = min(_BATCH_SIZE, len(train[0]))
+        fit(model, None if holds_data else train, **{**defaults, **arguments})
 
     def _step(self, step: int, model: Any) -> None:
         """After each step: a look, if it is time for one."""
@@ -293,12 +281,12 @@ class _Runner:
             self._startup = passed
         due = [seconds for seconds in self._times if passed >= seconds]
         if due and (not self._trace or self._trace[-1].seconds < due[-1]):
-            self._look(model, step)
+            self._look(model)
         self._over = len(due) == len(self._times)
         if self._over:
             raise StopFit("the race is over")
 
-    def _look(self, model: Any, step: int | None) -> None:
+    def _look(self, model: Any) -> None:
         """Add what the model has learned to the trace, in time that does not count."""
         passed, before = self._passed(), self._now()
         X, Y = self._held_out
@@ -308,7 +296,7 @@ class _Runner:
             means = np.asarray(predict_in_batches(model, X, method="predict_y", progress=False)[0])
             if means.shape == np.shape(Y):
                 rmse = float(np.sqrt(np.nanmean(np.square(means - np.asarray(Y)))))
-        self._trace.append(RacePoint(passed, step, float(np.mean(np.asarray(densities))), rmse))
+        self._trace.append(RacePoint(passed, float(np.mean(np.asarray(densities))), rmse))
         self._apart += self._now() - before
 
 
@@ -319,22 +307,31 @@ def _checked_models(models: Any) -> dict[str, Entrant]:
             "{'points': build}, whose functions take (X, Y) and return a model."
         )
     remedy = "pass one that takes (X, Y) and returns a new model"
-    found = {}
-    for name, value in models.items():
-        if not isinstance(value, Entrant):
-            value = Entrant(instance(f"models[{name!r}]", value, Callable, "a function", remedy))
-        found[str(name)] = value
-    return found
+    return {
+        str(name): value
+        if isinstance(value, Entrant)
+        else Entrant(instance(f"models[{name!r}]", value, Callable, "a function", remedy))
+        for name, value in models.items()
+    }
 
 
 def _checked_times(seconds: Any) -> tuple[float, ...]:
     if not isinstance(seconds, (list, tuple)):
         seconds = number("seconds", seconds, above=0)
         return tuple(share * seconds for share in _SHARES)
-    times = tuple(number("seconds", one, above=0) for one in seconds)
-    if not times or any(one >= other for one, other in zip(times, times[1:], strict=False)):
+    times = tuple(number("seconds", time, above=0) for time in seconds)
+    if not times or np.any(np.diff(times) <= 0):
         raise ValueError(f"seconds must rise, found {list(times)}; pass times such as [5, 10, 20].")
     return times
+
+
+def check_enough(name: str, count: int) -> None:
+    """Refuse so few rows that those held out would say nothing."""
+    if count < _LEAST_ROWS:
+        raise ValueError(
+            f"{name} must have {_LEAST_ROWS} rows or more, found {count}; with so few take "
+            "gpflow.models.GPR, whose prior says more than rows held out."
+        )
 
 
 def _in_default_float(name: str, data: Any) -> RegressionData:
@@ -347,20 +344,9 @@ def _checked_data(
     data: Any, validation_data: Any, seed: int
 ) -> tuple[RegressionData, RegressionData]:
     X, Y = _in_default_float("data", data)
-    if len(X) < _LEAST_ROWS:
-        raise ValueError(
-            f"data: a race needs {_LEAST_ROWS} rows or more, found {len(X)}; with so few take "
-            "gpflow.models.GPR, whose prior says more than rows held out."
-        )
+    check_enough("data: X", len(X))
     if validation_data is not None:
-        held_out = _in_default_float("validation_data", validation_data)
-        for name, matrix, own in zip("XY", held_out, (X, Y), strict=True):
-            if matrix.shape[1] != own.shape[1]:
-                raise ValueError(
-                    f"validation_data: {name} must have {own.shape[1]} columns, found "
-                    f"{matrix.shape[1]}; pass rows of the same kind as data."
-                )
-        return (X, Y), held_out
+        return (X, Y), _in_default_float("validation_data", validation_data)
     order = np.random.default_rng(seed).permutation(len(X))
     count = min(max(len(X) // _HELD_OUT, 1), _MOST_HELD_OUT)
     apart, rest = order[:count], np.sort(order[count:])
