@@ -121,7 +121,8 @@ def effect_weights(model: Any, output: int, scale: float) -> Weights:
     mean, root = _q(model, output)
     prior_variance, rows = np.concatenate(variances), np.concatenate(places)
     factors = scale * (np.sqrt(prior_variance) if model.whiten else prior_variance)
-    return Weights(*tables.values(), blocks, factors * mean[rows], factors[:, None] * root[rows])
+    (table,) = tables.values()
+    return Weights(table, blocks, factors * mean[rows], factors[:, None] * root[rows])
 
 
 def _q(model: gpflow.models.SVGP, output: int) -> tuple[Array, Array]:

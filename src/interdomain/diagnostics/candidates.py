@@ -183,21 +183,21 @@ def candidates_for(
     minibatches |= {} if steps is None else {"steps": steps}
     with_q: dict[str, Any] = {"num_latent": latents, "num_inducing": size}
 
-    def collapsed(name: str, prior: Any, sizes: Mapping[str, Any], **how: Any) -> tuple[Any, ...]:
+    def collapsed(name: str, prior: Any, sizes: Mapping[str, Any], **how: Any) -> Any:
         """A model of fixed features: of Gaussian noise in one pass, of others in a few."""
         if gaussian:
             return name, (prior, recipes.in_one_pass), sizes, "fit_sgpr", how
         of_prior = {"num_latent": latents, **sizes}
         return name, (prior, recipes.in_a_few_passes), of_prior, "fit_collapsed", how
 
-    of_points = [
+    of_points: list[Any] = [
         ("points", (recipes.points,), with_q, "fit", minibatches),
         ("orthogonal points", (recipes.orthogonal_points,), with_q, "fit", minibatches),
     ]
     if num_groups:
         blocks = {**with_q, "num_groups": num_groups}
         of_points.append(("blocks", (recipes.blocks,), blocks, "fit", minibatches))
-    listed: list[Any] = []
+    listed: list[tuple[str, Any, Any, str | None, Any]] = []
     if gaussian and num_rows <= _MOST_ROWS_EXACT:
         listed.append(("exact", (recipes.exact,), {}, "fit", {}))
     if data.image_shape is not None:
@@ -227,7 +227,7 @@ def candidates_for(
                 how |= {"natural_gradient": False} if q_diag else {}
                 sizes = {**with_q, "q_diag": q_diag}
                 listed.append((f"harmonics with {name} q", parts, sizes, "fit", how))
-    return {name: Candidate(name, *rest, likelihood, data.code) for name, *rest in listed}
+    return {each[0]: Candidate(*each, likelihood, data.code) for each in listed}
 
 
 def best_negations(data: PreparedData) -> int:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -44,7 +44,7 @@ def draw_image(
     """
     ax = new_axes() if ax is None else ax
     limit = np.max(np.abs(values)) or 1.0
-    colours = {"cmap": "RdBu_r", "vmin": -limit, "vmax": limit}
+    colours: dict[str, Any] = {"cmap": "RdBu_r", "vmin": -limit, "vmax": limit}
     mesh = ax.pcolormesh(across, up, values, shading="nearest", rasterized=True, **colours)
     ax.figure.colorbar(mesh, ax=ax, label=label)
     ax.set(xlabel=names[0], ylabel=names[1])

@@ -94,9 +94,13 @@ def globe(
 
     def draw(ax: Axes, edges: Any, places: Any, rows: Any, columns: Any) -> list[Any]:
         """The cells between some edges, and the coast through some places."""
-        drawn = [ax.pcolormesh(*edges, shown[rows], **scale)]
+        drawn: list[Any] = [ax.pcolormesh(*edges, shown[rows], **scale)]
         if coast is not None:
-            level = {"levels": [coastline_level], "colors": "black", "linewidths": 0.5}
+            level: dict[str, Any] = {
+                "levels": [coastline_level],
+                "colors": "black",
+                "linewidths": 0.5,
+            }
             drawn.append(ax.contour(*places, coast[rows][:, columns], **level))
         return drawn
 
