@@ -26,6 +26,7 @@ from .._targets import densities_of
 from ..covariances.domains import Complaint, Extent, boxes, outside_of_any
 from ..covariances.latents import latent_gps
 from ..covariances.pairs import Block, flat_blocks
+from ..kernels import ZonalKernel
 from ..kernels._scaled_parts import scaled_parts
 
 FAR = 1_000.0
@@ -81,17 +82,20 @@ def _warn_of_columns(kernel: Kernel, X: Array) -> None:
     found: dict[int, str] = {}
     columns = np.arange(X.shape[1])
     for part in scaled_parts(kernel):
-        seen = columns[part.kernel.active_dims]
-        part.validate("data: X", X[:, seen])
-        part.warn("data: X", X[:, seen])
-        lengths = part.lengths()
-        if lengths is None:
+        seen = columns[part.active_dims]
+        if isinstance(part, ZonalKernel):
+            part.lift.validate("data: X", X[:, seen])
+            part.lift.warn("data: X", X[:, seen])
+            lengths = part.lift.lengths(part)
+        else:
+            lengths = part.lengthscales.numpy()
+        if lengths is None:  # on the sphere itself no scale is wrong
             continue
         lengths = np.broadcast_to(lengths, seen.shape)
         for column, length in zip(seen.tolist(), lengths, strict=True):
-            wrong = _wrong(X[:, column], float(length), part.has_centre)
+            wrong = _wrong(X[:, column], float(length), isinstance(part, ZonalKernel))
             if wrong:
-                name = type(part.kernel).__name__
+                name = type(part).__name__
                 found.setdefault(column, f"column {column} {wrong} ({name})")
     if found:
         first = "; ".join([found[column] for column in sorted(found)][:_NAMED])
