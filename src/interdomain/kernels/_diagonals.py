@@ -2,58 +2,65 @@
 
 from __future__ import annotations
 
+import abc
 import itertools
 import math
 from collections.abc import Callable, Iterable, Sequence
-from functools import singledispatch
 
 import gpflow
 import tensorflow as tf
+from check_shapes import inherit_check_shapes
+from gpflow.base import TensorType
 from gpflow.kernels import Kernel, Product, Static, Stationary, Sum
+
+from .._tracing import unconverted
+from ._columns import select_columns
 
 DiagonalTerm = tuple[Callable[[tf.Tensor], tf.Tensor], Callable[[], tf.Tensor]]
 """What each row of ``[N, D]`` brings, ``[N]``, and the factor, a scalar, that all rows share."""
 
 
-@singledispatch
+class UniformVariance(Kernel, metaclass=abc.ABCMeta):
+    """A kernel whose variance is the same everywhere."""
+
+    @abc.abstractmethod
+    def total_variance(self) -> tf.Tensor:
+        """The prior variance of f, a scalar."""
+
+    def seen(self, X: TensorType) -> tf.Tensor:
+        """The active columns of X, ``[..., N, D]``, whether or not they are selected already."""
+        return select_columns(self, X)
+
+    @inherit_check_shapes
+    @unconverted
+    def K_diag(self, X: TensorType) -> tf.Tensor:
+        return tf.fill(tf.shape(self.seen(X))[:-1], self.total_variance())
+
+    def diagonal_terms(self) -> list[DiagonalTerm]:
+        """The variance."""
+        return [_constant_term(self.total_variance)]
+
+
 def diagonal_terms(kernel: Kernel) -> list[DiagonalTerm]:
     """Terms with ``K(x_n, x_n) = sum over terms of factor * row(x_n)``.
 
-    Sums over rows of what rows bring then serve for all values of the factors. A kernel without a
-    known form has one term, its diagonal, with the factor one. A family whose diagonal is a product
-    registers it.
+    Sums over rows of what rows bring then serve for all values of the factors. A kernel whose
+    diagonal is a product has a method of this name beside its ``K_diag``, which may return None. A
+    kernel without a known form, and a subclass that computes another diagonal, has one term, its
+    diagonal, with the factor one.
     """
-    return whole_diagonal(kernel)
-
-
-def whole_diagonal(kernel: Kernel) -> list[DiagonalTerm]:
-    """The diagonal as one term, with the factor one."""
-    return [(lambda X: kernel(X, full_cov=False), lambda: tf.ones([], gpflow.default_float()))]
-
-
-@diagonal_terms.register(Stationary)
-@diagonal_terms.register(Static)
-def diagonal_terms_constant(kernel: Stationary | Static) -> list[DiagonalTerm]:
-    """The variance; unless a subclass computes something else."""
-    if type(kernel).K_diag not in (Stationary.K_diag, Static.K_diag):
-        return whole_diagonal(kernel)
-    return [constant_term(lambda: tf.convert_to_tensor(kernel.variance))]
-
-
-@diagonal_terms.register(Sum)
-def diagonal_terms_sum(kernel: Sum) -> list[DiagonalTerm]:
-    """Those of the summands; unless a subclass computes something else."""
-    if type(kernel) is not Sum:
-        return whole_diagonal(kernel)
-    return [term for part in kernel.kernels for term in diagonal_terms(part)]
-
-
-@diagonal_terms.register(Product)
-def diagonal_terms_product(kernel: Product) -> list[DiagonalTerm]:
-    """Products of one term of each factor; unless a subclass computes something else."""
-    if type(kernel) is not Product:
-        return whole_diagonal(kernel)
-    return product_terms([diagonal_terms(part) for part in kernel.kernels])
+    kind = type(kernel)
+    if kind.K_diag in (Stationary.K_diag, Static.K_diag):
+        return [_constant_term(lambda: tf.convert_to_tensor(kernel.variance))]
+    if kind is Sum:
+        return [term for part in kernel.kernels for term in diagonal_terms(part)]
+    if kind is Product:
+        return product_terms([diagonal_terms(part) for part in kernel.kernels])
+    computes_it = next(base for base in kind.__mro__ if "K_diag" in vars(base))
+    terms = kernel.diagonal_terms() if "diagonal_terms" in vars(computes_it) else None
+    if terms is None:
+        return [(lambda X: kernel(X, full_cov=False), lambda: tf.ones([], gpflow.default_float()))]
+    return list(terms)
 
 
 def product_terms(terms: Iterable[Sequence[DiagonalTerm]]) -> list[DiagonalTerm]:
@@ -68,6 +75,6 @@ def _product_term(terms: Sequence[DiagonalTerm]) -> DiagonalTerm:
     )
 
 
-def constant_term(variance: Callable[[], tf.Tensor]) -> DiagonalTerm:
+def _constant_term(variance: Callable[[], tf.Tensor]) -> DiagonalTerm:
     """The term of a diagonal that is the same everywhere."""
     return (lambda X: tf.ones_like(X[:, 0])), variance

@@ -14,7 +14,7 @@ from gpflow.utilities import Dispatcher
 
 from .._arguments import instance
 from .._tracing import unconverted
-from ._diagonals import DiagonalTerm, diagonal_terms, whole_diagonal
+from ._diagonals import DiagonalTerm
 from ._parameters import single_output
 from .decomposed import DecomposedKernel, summands
 
@@ -134,11 +134,16 @@ class FiniteRank(Kernel):
     @unconverted
     def K_diag(self, X: TensorType) -> tf.Tensor:
         X = tf.convert_to_tensor(X)
-        terms: list[DiagonalTerm] | None = explained_terms(self.inducing_variable, self.kernel)
+        terms = self.diagonal_terms()
         if terms is not None:
             return tf.add_n([factor() * row(X) for row, factor in terms])
         features = whitened_features(self.inducing_variable, self.kernel, X)
         return tf.reduce_sum(tf.square(features), axis=0)
+
+    def diagonal_terms(self) -> list[DiagonalTerm] | None:
+        """What the family of features knows of the diagonal."""
+        terms: list[DiagonalTerm] | None = explained_terms(self.inducing_variable, self.kernel)
+        return terms
 
 
 def _has_own_features(kernel: Kernel) -> bool:
@@ -160,12 +165,3 @@ def base_of(kernel: Kernel) -> Kernel:
     while isinstance(kernel, FiniteRank):
         kernel = kernel.kernel
     return kernel
-
-
-@diagonal_terms.register(FiniteRank)
-def diagonal_terms_finite_rank(kernel: FiniteRank) -> list[DiagonalTerm]:
-    """What the family knows of its diagonal; unless a subclass computes something else."""
-    terms: list[DiagonalTerm] | None = None
-    if type(kernel).K_diag is FiniteRank.K_diag:
-        terms = explained_terms(kernel.inducing_variable, kernel.kernel)
-    return whole_diagonal(kernel) if terms is None else terms

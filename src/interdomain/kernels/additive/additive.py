@@ -10,16 +10,16 @@ import numpy as np
 import tensorflow as tf
 from check_shapes import check_shapes, inherit_check_shapes
 from gpflow.base import TensorType
-from gpflow.kernels import Kernel, Matern52, SquaredExponential, Stationary
+from gpflow.kernels import Kernel, Matern52, Stationary
 from gpflow.kernels.base import ActiveDims
 
 from ..._arguments import instance, items, real_array, short
 from ..._tracing import unconverted
 from .._columns import seen_columns
-from .._diagonals import DiagonalTerm, constant_term, diagonal_terms, whole_diagonal
+from .._diagonals import UniformVariance
 from .._parameters import positive_parameter
 from ..decomposed import DecomposedKernel
-from ..periodic.spectral_density import MATERN_ORDERS
+from ..periodic.spectral_density import KNOWN
 from .columns import Column
 from .shapes import wave_variances
 from .tables import checked_effects, checked_names, columns_of_table, effect_name
@@ -27,7 +27,7 @@ from .tables import checked_effects, checked_names, columns_of_table, effect_nam
 Effect: TypeAlias = tuple[int, ...]
 
 
-class Additive(DecomposedKernel):
+class Additive(UniformVariance, DecomposedKernel):
     """A GP that is a sum of effects: a constant, main effects of single columns, interactions.
 
         f(x) = c + sum_i f_i(x_i) + sum_{i<j} f_ij(x_i, x_j) + ...
@@ -110,8 +110,7 @@ class Additive(DecomposedKernel):
             instance("columns", column, Column, rule, "or call Additive.from_data(X)")
         self.names = checked_names([column.label for column in self.columns])
         self.effects = checked_effects(effects, self.names)
-        known = (*MATERN_ORDERS, SquaredExponential)
-        if not (isinstance(kernel_class, type) and issubclass(kernel_class, known)):
+        if not (isinstance(kernel_class, type) and issubclass(kernel_class, KNOWN)):
             raise ValueError(
                 "kernel_class must be Matern12, Matern32, Matern52 or SquaredExponential of "
                 f"gpflow.kernels, found {short(kernel_class)}; pass the class itself, not a kernel "
@@ -238,16 +237,7 @@ class Additive(DecomposedKernel):
         terms = [self.variance_of(effect) * pairs.product(effect) for effect in self.effects]
         return self.constant_variance + tf.add_n(terms)
 
-    @inherit_check_shapes
-    @unconverted
-    def K_diag(self, X: TensorType) -> tf.Tensor:
-        return tf.fill(tf.shape(self.seen(X))[:-1], self.total_variance())
-
     def seen(self, X: TensorType) -> tf.Tensor:
-        """The columns of the table, ``[..., N, D]``: selects them from X if that is not done yet.
-
-        :raises ValueError: If their number is not D.
-        """
         return seen_columns(self, X, self.num_columns, "table")
 
     def _places(self, separate: bool) -> dict[tuple[Effect | None, int], int]:
@@ -263,7 +253,7 @@ class Additive(DecomposedKernel):
         return {place: number for number, place in enumerate(numeric)}
 
 
-class EffectKernel(gpflow.kernels.Kernel):
+class EffectKernel(UniformVariance):
     """One effect of a sum of effects, made by its ``kernels``.
 
     :param parent: The sum, whose parameters it uses.
@@ -279,27 +269,14 @@ class EffectKernel(gpflow.kernels.Kernel):
     @inherit_check_shapes
     @unconverted
     def K(self, X: TensorType, X2: TensorType | None = None) -> tf.Tensor:
-        seen = self.parent.seen
-        pairs = _Pairs(self.parent, seen(X), None if X2 is None else seen(X2))
+        pairs = _Pairs(self.parent, self.seen(X), None if X2 is None else self.seen(X2))
         return self.total_variance() * pairs.product(self.effect)
 
-    @inherit_check_shapes
-    @unconverted
-    def K_diag(self, X: TensorType) -> tf.Tensor:
-        return tf.fill(tf.shape(self.parent.seen(X))[:-1], self.total_variance())
+    def seen(self, X: TensorType) -> tf.Tensor:
+        return self.parent.seen(X)
 
     def total_variance(self) -> tf.Tensor:
-        """The prior variance of f, the same everywhere."""
         return self.parent.variance_of(self.effect)
-
-
-@diagonal_terms.register(Additive)
-@diagonal_terms.register(EffectKernel)
-def diagonal_terms_additive(kernel: Additive | EffectKernel) -> list[DiagonalTerm]:
-    """The variance, the same everywhere; unless a subclass computes something else."""
-    if type(kernel) not in (Additive, EffectKernel):
-        return whole_diagonal(kernel)
-    return [constant_term(kernel.total_variance)]
 
 
 class _Pairs:

@@ -15,25 +15,15 @@ points the grid has. No number of images has to be chosen, and no lengthscale is
 from __future__ import annotations
 
 import math
-from functools import lru_cache, reduce, singledispatch
-from operator import add, mul
+from functools import lru_cache
 
 import numpy as np
 import tensorflow as tf
-from gpflow.kernels import (
-    Kernel,
-    Matern12,
-    Matern32,
-    Matern52,
-    Product,
-    SquaredExponential,
-    Stationary,
-    Sum,
-)
+from gpflow.kernels import Kernel, SquaredExponential, Stationary
 
 from ...linalg.chunks import map_rows, rows_per_chunk
 from ...sphere._typing import Array
-from .spectral_density import matern_order, raise_unknown, selected
+from .spectral_density import by_parts, matern_order
 
 _LOG_ACCURACY = 32.0
 """Errors are below exp(-32), 1e-14 of the variance."""
@@ -46,7 +36,6 @@ with three images, each an exponential of both, which is what takes the time."""
 _NUM_TERMS = 7
 
 
-@singledispatch
 def sum_of_images(kernel: Kernel, lags: tf.Tensor, periods: tf.Tensor) -> tf.Tensor:
     """``sum_n k(lag + n * period)`` for all integer vectors n.
 
@@ -55,32 +44,13 @@ def sum_of_images(kernel: Kernel, lags: tf.Tensor, periods: tf.Tensor) -> tf.Ten
     :param periods: ``[D]``.
     :return: ``[N]``.
     """
-    raise_unknown(kernel)
+    return by_parts(kernel, _stationary_images, lags, periods)
 
 
-@sum_of_images.register(Matern12)
-@sum_of_images.register(Matern32)
-@sum_of_images.register(Matern52)
-@sum_of_images.register(SquaredExponential)
-def sum_of_images_stationary(kernel: Stationary, lags: tf.Tensor, periods: tf.Tensor) -> tf.Tensor:
+def _stationary_images(kernel: Stationary, lags: tf.Tensor, periods: tf.Tensor) -> tf.Tensor:
     """A mixture of squared exponential kernels."""
-    lags, periods = selected(kernel, lags), selected(kernel, periods)
     squares = tf.square(kernel.lengthscales / periods)  # [D]
     return kernel.variance * theta_mixture(lags / periods, squares, *images_mixture(type(kernel)))
-
-
-@sum_of_images.register(Sum)
-def sum_of_images_sum(kernel: Sum, lags: tf.Tensor, periods: tf.Tensor) -> tf.Tensor:
-    """The sum of the summands'."""
-    lags, periods = selected(kernel, lags), selected(kernel, periods)
-    return reduce(add, [sum_of_images(part, lags, periods) for part in kernel.kernels])
-
-
-@sum_of_images.register(Product)
-def sum_of_images_product(kernel: Product, lags: tf.Tensor, periods: tf.Tensor) -> tf.Tensor:
-    """The product of the factors', which are on different columns."""
-    lags, periods = selected(kernel, lags), selected(kernel, periods)
-    return reduce(mul, [sum_of_images(part, lags, periods) for part in kernel.kernels])
 
 
 @lru_cache(maxsize=8)

@@ -15,14 +15,14 @@ from ..._arguments import check_num_inducing, finite_array, integer, number
 from ..._tracing import unconverted
 from ...sphere._typing import Array, IntArray
 from .._columns import as_rows, seen_columns
-from .._diagonals import DiagonalTerm, constant_term, diagonal_terms, whole_diagonal
+from .._diagonals import UniformVariance
 from .._parameters import single_output
 from ._images import sum_of_images
 from ._waves import check_box, largest_frequencies, num_functions, products, read_only
 from .spectral_density import check_base, column_lengthscales, spectral_density
 
 
-class Periodized(Kernel):
+class Periodized(UniformVariance):
     """A stationary kernel summed over all images of a box: ``k_P(tau) = sum_n k(tau + n P)``.
 
     It repeats with the periods ``P = upper - lower``, and its eigenfunctions are the sines and
@@ -245,22 +245,5 @@ class Periodized(Kernel):
         values = sum_of_images(self.base_kernel, flat, tf.constant(self.periods, flat.dtype))
         return tf.reshape(values, tf.shape(lags)[:-1])
 
-    @inherit_check_shapes
-    @unconverted
-    def K_diag(self, X: TensorType) -> tf.Tensor:
-        return tf.fill(tf.shape(self.seen(X))[:-1], self.total_variance())
-
     def seen(self, X: TensorType) -> tf.Tensor:
-        """The columns of the box, ``[..., N, D]``: selects them from X if that is not done yet.
-
-        :raises ValueError: If their number is not D.
-        """
         return seen_columns(self, X, self.num_columns, "box")
-
-
-@diagonal_terms.register(Periodized)
-def diagonal_terms_periodized(kernel: Periodized) -> list[DiagonalTerm]:
-    """The variance, the same everywhere; unless a subclass computes something else."""
-    if type(kernel).K_diag is not Periodized.K_diag:
-        return whole_diagonal(kernel)
-    return [constant_term(kernel.total_variance)]

@@ -6,9 +6,10 @@ With ``k(tau) = (2 pi)^-D int S(w) exp(i w^T tau) dw``, w in radians per unit of
 from __future__ import annotations
 
 import math
-from functools import reduce, singledispatch
+from collections.abc import Callable
+from functools import reduce
 from operator import add, mul
-from typing import NoReturn
+from typing import Any, NoReturn
 
 import gpflow
 import numpy as np
@@ -28,9 +29,9 @@ from gpflow.kernels import (
 from ...sphere._typing import Array, IntArray
 
 MATERN_ORDERS = {Matern12: 0.5, Matern32: 1.5, Matern52: 2.5}
+KNOWN = (*MATERN_ORDERS, SquaredExponential)
 
 
-@singledispatch
 def spectral_density(kernel: Kernel, frequencies: TensorType) -> tf.Tensor:
     """The spectral density of a stationary kernel.
 
@@ -51,7 +52,7 @@ def spectral_density(kernel: Kernel, frequencies: TensorType) -> tf.Tensor:
     :return: ``[J]``.
     :raises ValueError: For a kernel whose density is not known, or that is not stationary.
     """
-    raise_unknown(kernel)
+    return by_parts(kernel, _stationary_density, frequencies)
 
 
 def raise_unknown(kernel: Kernel | type) -> NoReturn:
@@ -64,22 +65,32 @@ def raise_unknown(kernel: Kernel | type) -> NoReturn:
     )
 
 
-def selected(kernel: Kernel, columns: TensorType) -> tf.Tensor:
-    """The columns, along the last axis, that the kernel sees."""
-    columns, dims = tf.convert_to_tensor(columns, gpflow.default_float()), kernel.active_dims
+def by_parts(kernel: Kernel, of_stationary: Callable[..., tf.Tensor], *columns: TensorType) -> Any:
+    """What is the sum of the summands' and, as they are on different columns, the product of the
+    factors'.
+
+    :param of_stationary: Gives it for one of the known kernels and the columns that this one sees.
+    :param columns: ``[..., D]`` each, for all columns that ``active_dims`` selects from.
+    :raises ValueError: If there is another kernel among them.
+    """
+    dims = kernel.active_dims
     # Not kernel.slice, which takes no vectors.
-    return columns[..., dims] if isinstance(dims, slice) else tf.gather(columns, dims, axis=-1)
+    columns = tuple(
+        values[..., dims] if isinstance(dims, slice) else tf.gather(values, dims, axis=-1)
+        for values in (tf.convert_to_tensor(value, gpflow.default_float()) for value in columns)
+    )
+    if isinstance(kernel, KNOWN):
+        return of_stationary(kernel, *columns)
+    if not isinstance(kernel, (Sum, Product)):
+        raise_unknown(kernel)
+    parts = [by_parts(part, of_stationary, *columns) for part in kernel.kernels]
+    return reduce(add if isinstance(kernel, Sum) else mul, parts)
 
 
-@spectral_density.register(Matern12)
-@spectral_density.register(Matern32)
-@spectral_density.register(Matern52)
-@spectral_density.register(SquaredExponential)
-def spectral_density_stationary(kernel: Stationary, frequencies: TensorType) -> tf.Tensor:
+def _stationary_density(kernel: Stationary, frequencies: tf.Tensor) -> tf.Tensor:
     """That of a multivariate Student's t, or a Gaussian."""
-    columns = selected(kernel, frequencies)
-    dim = columns.shape[-1]
-    squares = tf.reduce_sum(tf.square(columns * kernel.lengthscales), axis=-1)
+    dim = frequencies.shape[-1]
+    squares = tf.reduce_sum(tf.square(frequencies * kernel.lengthscales), axis=-1)
     ones = tf.ones(dim, kernel.lengthscales.dtype)
     volume = tf.reduce_prod(kernel.lengthscales * ones)
     return kernel.variance * volume * unit_density(type(kernel), squares, dim)
@@ -115,20 +126,6 @@ def unit_density(kind: type[Stationary], squares: tf.Tensor, dim: int) -> tf.Ten
     return math.exp(log_factor) * (2 * nu + squares) ** (-nu - dim / 2)
 
 
-@spectral_density.register(Sum)
-def spectral_density_sum(kernel: Sum, frequencies: TensorType) -> tf.Tensor:
-    """The sum of the summands'."""
-    frequencies = selected(kernel, frequencies)
-    return reduce(add, [spectral_density(part, frequencies) for part in kernel.kernels])
-
-
-@spectral_density.register(Product)
-def spectral_density_product(kernel: Product, frequencies: TensorType) -> tf.Tensor:
-    """The product of the factors', which are on different columns."""
-    frequencies = selected(kernel, frequencies)
-    return reduce(mul, [spectral_density(part, frequencies) for part in kernel.kernels])
-
-
 def check_base(kernel: Kernel, num_columns: int) -> None:
     """:raises ValueError: If its density is not known, or not for all columns of a box."""
     seen = _columns_seen(kernel, np.arange(num_columns))
@@ -140,7 +137,7 @@ def check_base(kernel: Kernel, num_columns: int) -> None:
 
 
 def _columns_seen(kernel: Kernel, columns: IntArray) -> list[int]:
-    if spectral_density.dispatch(type(kernel)) is spectral_density.dispatch(object):
+    if not isinstance(kernel, (*KNOWN, Sum, Product)):
         raise_unknown(kernel)
     dims = kernel.active_dims
     if not isinstance(dims, slice) and not np.all(np.isin(dims, np.arange(len(columns)))):

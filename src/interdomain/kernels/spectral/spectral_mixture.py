@@ -11,7 +11,7 @@ from gpflow.utilities import positive
 
 from ..._arguments import finite_array, number
 from ..._tracing import unconverted
-from .._columns import select_columns
+from .._diagonals import UniformVariance
 from ._base import MixtureComponent, MixtureKernel
 from ._gaussian_factors import (
     as_definite,
@@ -25,7 +25,7 @@ from ._gaussian_factors import (
 from ._initialisation import guess_peaks
 
 
-class SpectralComponent(MixtureComponent):
+class SpectralComponent(UniformVariance, MixtureComponent):
     """A cosine that loses its memory: a Gaussian peak of the spectrum, and its mirror image.
 
     ``k(x, x') = variance exp(-2 pi^2 t^T lag t) cos(2 pi frequency^T t)`` for ``t = x - x'`` (Shen
@@ -75,11 +75,8 @@ class SpectralComponent(MixtureComponent):
         X2, waves2 = self._waves(X2)
         return gaussian_of_lag(X, X2, lag) * outer_product(waves, waves2)
 
-    @inherit_check_shapes
-    @unconverted
-    def K_diag(self, X: TensorType) -> tf.Tensor:
-        X = select_columns(self, X)
-        return tf.fill(tf.shape(X)[:-1], tf.convert_to_tensor(self.variance))
+    def total_variance(self) -> tf.Tensor:
+        return tf.convert_to_tensor(self.variance)
 
     @check_shapes(
         "w: [k, D]",

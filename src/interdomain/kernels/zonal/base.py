@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import abc
 from collections.abc import Sequence
-from functools import partial
 
 import gpflow
 import numpy as np
@@ -17,7 +16,7 @@ from ..._arguments import choice
 from ..._tracing import unconverted
 from ...sphere import funk_hecke_coefficients, num_harmonics
 from .._columns import select_columns
-from .._diagonals import DiagonalTerm, diagonal_terms, whole_diagonal
+from .._diagonals import DiagonalTerm
 from .._parameters import positive_parameter
 from ._lifts import LIFTS, Lift
 
@@ -211,6 +210,15 @@ class ZonalKernel(gpflow.kernels.Kernel, metaclass=abc.ABCMeta):
         radius, _ = self._lifted(X)
         return self.variance * self.radial_factor(radius[..., 0], 2 * self.radial_power)
 
+    def diagonal_terms(self) -> list[DiagonalTerm]:
+        """The squared radii, to the power, times the variance."""
+
+        def radii(X: tf.Tensor) -> tf.Tensor:
+            radius, _ = self.to_sphere(select_columns(self, X))
+            return self.radial_factor(radius[:, 0], 2 * self.radial_power)
+
+        return [(radii, lambda: tf.convert_to_tensor(self.variance))]
+
 
 class ZonalKernelOfDimension(ZonalKernel, metaclass=abc.ABCMeta):
     """A zonal kernel whose shape function depends on the dimension: it is defined by a spectrum."""
@@ -234,19 +242,6 @@ class ZonalKernelOfDimension(ZonalKernel, metaclass=abc.ABCMeta):
     @abc.abstractmethod
     def shape_in_dimension(self, t: tf.Tensor, dimension: int) -> tf.Tensor:
         """kappa on S^{d-1}."""
-
-
-@diagonal_terms.register(ZonalKernel)
-def diagonal_terms_zonal(kernel: ZonalKernel) -> list[DiagonalTerm]:
-    """The squared radii times the variance; unless a subclass computes something else."""
-    if type(kernel).K_diag is not ZonalKernel.K_diag:
-        return whole_diagonal(kernel)
-    return [(partial(_squared_radii, kernel), lambda: tf.convert_to_tensor(kernel.variance))]
-
-
-def _squared_radii(kernel: ZonalKernel, X: tf.Tensor) -> tf.Tensor:
-    radius, _ = kernel.to_sphere(select_columns(kernel, X))
-    return kernel.radial_factor(radius[:, 0], 2 * kernel.radial_power)
 
 
 def sphere_dimension(unit: tf.Tensor) -> int:
