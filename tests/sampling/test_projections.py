@@ -12,7 +12,7 @@ from gpflow.inducing_variables import InducingVariables
 from gpflow.kernels import Kernel
 
 import interdomain as idm
-from interdomain.sampling import Draws, PriorSample, prior_sample, project
+from interdomain.sampling import Draws, PriorSample, prior_sample
 from interdomain.sampling.waves import Waves
 from tests.conformance.cases import CASES, Case
 from tests.conformance.helpers import make_inputs
@@ -47,7 +47,7 @@ def test_covariances_with_f_and_of_u(case: Case) -> None:
     X = make_inputs(case, 4)
     sample = drawn(kernel, case.input_dim, NUM_SAMPLES, 6)
     values = sample(tf.constant(X)).numpy()
-    u = np.asarray(project(inducing_variable, kernel, sample))
+    u = np.asarray(sample.project(inducing_variable))
     u = u / np.sqrt(np.diag(Kuu(inducing_variable, kernel)))  # their scale is any
     scales = np.sqrt(np.diag(Kuu(inducing_variable, kernel)))
     whole = Kuu(inducing_variable, kernel) / scales / scales[:, None]
@@ -85,7 +85,7 @@ def test_features_that_are_all_of_the_prior_leave_nothing(build: object) -> None
     kernel, inducing_variable, num_columns = build()  # type: ignore[operator]
     sample = drawn(kernel, num_columns, 5, 20)
     X = np.random.default_rng(0).uniform(-1.5, 1.5, size=(9, num_columns))
-    u = project(inducing_variable, kernel, sample)
+    u = sample.project(inducing_variable)
     solved = np.linalg.solve(Kuu(inducing_variable, kernel), np.transpose(u))
     explained = np.transpose(solved) @ Kuf(inducing_variable, kernel, X)
     values = sample(tf.constant(X))
@@ -113,7 +113,7 @@ def test_waves_of_an_interval_are_features(kernel: gpflow.kernels.Stationary) ->
             # cos(w (x - a)) = cos(w a) cos(w x) + sin(w a) sin(w x), and so for the sine.
             parts = (np.cos(start), np.sin(start))
             weights = parts if cosine else (-parts[1], parts[0])
-            sample = Waves(lambda X: X, angular * (1 + shift), *weights)
-            found = project(features, kernel, sample)
+            sample = Waves(kernel, lambda X: X, angular * (1 + shift), *weights)
+            found = sample.project(features)
             scale = np.max(np.abs(matrix))
             np.testing.assert_allclose(found, rows, rtol=0, atol=tolerance * scale)

@@ -6,7 +6,7 @@ For a joint draw ``(f', u')`` of the prior and a draw u of q, the function
 
 is a draw of the posterior (Wilson et al. 2020, *Efficiently sampling functions from Gaussian
 process posteriors*, eq. 11; Matheron's rule). u' are the inducing variables of f' itself, of any
-kind (:data:`interdomain.sampling.priors.project`). If they explain the whole prior,
+kind (:class:`interdomain.sampling.PriorSample`). If they explain the whole prior,
 ``f' = Kfu Kuu^{-1} u'``, so that only ``Kfu Kuu^{-1} u`` is left.
 
 The rule holds as well for u with noise, whose variances are then part of Kuu, and whose draws are
@@ -47,12 +47,11 @@ from ..posteriors.groups import BlockGroup, additive_groups, joint_groups
 from ..posteriors.orthogonal_terms import (
     OrthogonalGroup,
     OrthogonalPair,
-    Roots,
     factorise,
     orthogonal_groups,
 )
 from ..sphere._typing import Array
-from .priors import Draws, PriorSample, as_array, constant, prior_sample, project
+from .priors import Draws, PriorSample, as_array, constant, prior_sample
 
 Solve: TypeAlias = Callable[..., tf.Tensor]
 
@@ -103,7 +102,12 @@ def functions_of(model: Any, draws: Draws) -> Parts:
     """
     if isinstance(model, Kernel):
         (kernel,) = _frozen(model)
-        return kernel, None, [_of_prior(latents, draws) for latents in latent_gps(kernel)]
+        functions = []
+        for latents in latent_gps(kernel):
+            number = len(latents.positions or (0,))
+            prior = prior_sample(latents.kernel, _of_latents(draws, latents, number))
+            functions.append(LatentFunctions(latents, draws.num_samples, number, prior))
+        return kernel, None, functions
     posterior = model
     if not isinstance(model, AbstractPosterior) and hasattr(model, "posterior"):
         posterior = model.posterior(PrecomputeCacheType.NOCACHE)
@@ -143,12 +147,6 @@ def _frozen(*objects: Any) -> tuple[Any, ...]:
     return tuple(copied.objects)
 
 
-def _of_prior(latents: LatentGPs, draws: Draws) -> LatentFunctions:
-    number = len(latents.positions or (0,))
-    prior = prior_sample(latents.kernel, _of_latents(draws, latents, number))
-    return LatentFunctions(latents, draws.num_samples, number, prior)
-
-
 def _of_latents(draws: Draws, latents: LatentGPs, num_latents: int) -> Draws:
     """The draws for a function of each latent GP in every sample."""
     columns = draws.num_columns
@@ -185,7 +183,7 @@ def _condition(
     noise *= np.sqrt(variances[known:])[:, None]
     variables = constant(np.pad(noise, [(known, 0), (0, 0)]))
     if prior is not None:
-        projected = [project(block, kernel, prior) for block in blocks]
+        projected = [prior.project(block) for block in blocks]
         variables += tf.transpose(tf.concat(projected, axis=1))
     weights = tf.transpose(solve(drawn() - solve(variables), adjoint=True))
     sizes = [int(block.num_inducing) for block in blocks]
@@ -195,8 +193,7 @@ def _condition(
 
 def _of_jitter(diagonal: Callable[[float], tf.Tensor]) -> Array:
     """The variances that jitter adds to a diagonal."""
-    found: Array = as_array(diagonal(gpflow.config.default_jitter()) - diagonal(0.0))
-    return np.maximum(found, 0)
+    return np.maximum(as_array(diagonal(gpflow.config.default_jitter()) - diagonal(0.0)), 0)
 
 
 def _of_operator(inducing_variable: InducingVariables, kernel: Kernel) -> tuple[Solve, Array]:
@@ -228,10 +225,8 @@ def _draw(mean: tf.Tensor, root: tf.Tensor | None, draws: Draws) -> tf.Tensor:
 
 def _lower(root: tf.Tensor | None) -> tf.Tensor | None:
     """Without what is above the diagonal, as GPflow does."""
-    if root is None:
-        return None
-    root = tf.convert_to_tensor(root)
-    return root if root.shape.rank == 2 else tf.linalg.band_part(root, -1, 0)
+    is_full = root is not None and root.shape.rank == 3
+    return tf.linalg.band_part(root, -1, 0) if is_full else root
 
 
 def _of_group(group: BlockGroup, draws: Draws) -> LatentFunctions:
@@ -263,20 +258,23 @@ def _of_regression(posterior: GPRPosterior | SGPRPosterior, draws: Draws) -> Par
     )
     latents = LatentGPs(kernel, (inducing_variable,))
     if is_sparse:
-        whole = is_whole_sum(inducing_variable, kernel)
         solve, variances = _of_operator(inducing_variable, kernel)
         q = _optimal_q(solve(Kuf(inducing_variable, kernel, X)), errors, noise)
     else:
-        whole = False
         matrix = kernel(X)
         matrix = tf.linalg.set_diag(matrix, tf.linalg.diag_part(matrix) + noise)
         solve, variances = square_root(full_operator(matrix)).solve, as_array(noise)
         q = solve(errors), None
-    number = int(errors.shape[1])
-    found = _condition(
-        latents, number, solve, variances, lambda: _draw(*q, draws), draws, whole=whole
+    functions = _condition(
+        latents,
+        int(errors.shape[1]),
+        solve,
+        variances,
+        lambda: _draw(*q, draws),
+        draws,
+        whole=is_sparse and is_whole_sum(inducing_variable, kernel),
     )
-    return kernel, mean_function, [found]
+    return kernel, mean_function, [functions]
 
 
 def _optimal_q(
@@ -325,23 +323,9 @@ def _of_orthogonal(group: OrthogonalGroup, draws: Draws) -> LatentFunctions:
             v += constant(draws.rng.standard_normal(tuple(map(int, v.shape))))
         return tf.concat([u, v], axis=0)
 
-    return _condition(
-        group.latents,
-        int(q.q_mu.shape[1]),
-        _solve_with(roots),
-        np.concatenate([of_base, rest]),
-        drawn,
-        draws,
-        whole=is_whole_sum(base, kernel),
-    )
-
-
-def _solve_with(roots: Roots) -> Solve:
-    """How to solve with the root ``[[L_u, 0], [B^T, L_v]]`` of the covariance of u and v."""
-    size = int(roots.cross.shape[1])
-
     def solve(columns: tf.Tensor, *, adjoint: bool = False) -> tf.Tensor:
-        u, v = columns[None, :size], columns[None, size:]
+        """With the root ``[[L_u, 0], [B^T, L_v]]`` of the covariance of u and v."""
+        u, v = tf.split(columns[None], [len(of_base), len(rest)], axis=1)
         if adjoint:
             v = roots.orthogonal.solve(v, adjoint=True)
             u = roots.base.solve(u - tf.matmul(roots.cross, v), adjoint=True)
@@ -350,4 +334,6 @@ def _solve_with(roots: Roots) -> Solve:
             v = roots.orthogonal.solve(v - tf.matmul(roots.cross, u, transpose_a=True))
         return tf.concat([u[0], v[0]], axis=0)
 
-    return solve
+    number, whole = int(q.q_mu.shape[1]), is_whole_sum(base, kernel)
+    variances = np.concatenate([of_base, rest])
+    return _condition(group.latents, number, solve, variances, drawn, draws, whole=whole)

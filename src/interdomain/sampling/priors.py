@@ -1,25 +1,35 @@
-"""Functions drawn from a GP prior, and the inducing variables of such functions.
+"""Functions drawn from a GP prior, and what inducing variables are of them.
 
-There are two dispatchers. A family of kernels registers how functions are drawn from its prior; a
-family of inducing variables registers how u is computed for such a function. Together they give
-functions of a posterior (:mod:`interdomain.sampling.conditioning`).
+A family of kernels registers with :func:`prior_sample` how functions are drawn from its prior, as
+a :class:`PriorSample`. Here are those of kernels that are made of others or of given features.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+import abc
+from dataclasses import dataclass, replace
 from functools import singledispatch
-from typing import NoReturn
+from typing import Any, NoReturn
 
 import gpflow
 import numpy as np
 import tensorflow as tf
 from gpflow.base import TensorType
+from gpflow.covariances import Kuf
 from gpflow.inducing_variables import InducingPoints, InducingVariables
-from gpflow.kernels import Kernel, Polynomial, White
-from gpflow.utilities import Dispatcher
+from gpflow.kernels import Kernel, Linear, Polynomial, Sum, White
 
+from ..covariances import Kuu_operator, Kvu
+from ..covariances.pairs import pair_blocks
+from ..inducing_variables import InterDomainInducingVariables
+from ..inducing_variables.base import DecomposedInducingVariables
+from ..inducing_variables.harmonic_points import ComponentInducingPoints
+from ..inducing_variables.set_points import SetInducingVariables
+from ..kernels import DecomposedKernel, FiniteRank, SetKernel
+from ..kernels._columns import select_columns, with_columns
+from ..kernels.convolutional.channel_additive import ChannelKernel
+from ..kernels.harmonic import HarmonicComponent
+from ..linalg import square_root
 from ..linalg.chunks import map_rows
 from ..sphere._typing import Array
 
@@ -69,25 +79,39 @@ class Draws:
         )
 
 
-class PriorSample:
-    """Functions drawn from a GP prior, to be evaluated anywhere.
+class PriorSample(abc.ABC):
+    """Functions drawn from the prior of a kernel of one output, to be evaluated anywhere.
 
-    :param values: From X ``[N, D]``, with all columns, as ``kernel(X)`` takes them, to the values
-        of all functions, ``[S, N]``.
-    :param entries_per_row: How many numbers are held for each row of X.
+    :ivar kernel: The kernel.
+    :ivar entries_per_row: How many numbers are held for each row of X.
     """
 
-    def __init__(self, values: Callable[[tf.Tensor], tf.Tensor], entries_per_row: int) -> None:
-        self._values, self.entries_per_row = values, entries_per_row
+    kernel: Any
+    entries_per_row: int
 
+    @abc.abstractmethod
     def __call__(self, X: tf.Tensor) -> tf.Tensor:
-        """The values of all functions, ``[S, N]``."""
-        return self._values(X)
+        """The values of all functions, ``[S, N]``, at X ``[N, D]`` with all of its columns."""
 
-    def by_rows(self, X: tf.Tensor) -> tf.Tensor:
+    def by_rows(self, X: TensorType) -> tf.Tensor:
         """The same values as a call, computed in batches of rows so that memory stays bounded."""
-        chunk = max(1, MOST_ENTRIES // self.entries_per_row)
+        X, chunk = tf.convert_to_tensor(X), max(1, MOST_ENTRIES // self.entries_per_row)
         return tf.transpose(map_rows(lambda rows: tf.transpose(self(rows)), X, [], chunk))
+
+    def project(self, inducing_variable: InducingVariables) -> tf.Tensor:
+        """The inducing variables of the functions, ``[S, M]``: the linear functionals that u is,
+        applied to each function. A family adds its own to points, which all have.
+
+        :raises ValueError: If the functionals are not known in closed form.
+        """
+        if isinstance(inducing_variable, InducingPoints):
+            return self.by_rows(inducing_variable.Z)
+        raise ValueError(
+            f"inducing_variable: what {type(inducing_variable).__name__} are of functions drawn "
+            f"from {type(self.kernel).__name__} (as {type(self).__name__}) is not known in closed "
+            "form; use the kernel's own features with a FiniteRank kernel, or points, or draw "
+            "values at given rows by model.predict_f_samples."
+        )
 
 
 @singledispatch
@@ -123,34 +147,152 @@ def prior_sample_white(kernel: White, draws: Draws) -> NoReturn:
     )
 
 
-project = Dispatcher("project")
-project.__doc__ = """The inducing variables of functions drawn from the prior, ``[S, M]``.
+@prior_sample.register(Sum)
+@prior_sample.register(DecomposedKernel)
+class Sums(PriorSample):
+    """Sums of independent functions, one for each summand of a kernel."""
 
-``project(inducing_variable, kernel, sample)``, for a ``sample`` of the ``kernel``: the linear
-functionals that u is, applied to each function. Raises ValueError for combinations whose
-functionals are not known in closed form.
-"""
+    def __init__(self, kernel: Sum | DecomposedKernel, draws: Draws) -> None:
+        self.kernel = kernel
+        self.parts = [prior_sample(part, draws) for part in kernel.kernels]
+        self.entries_per_row = max(part.entries_per_row for part in self.parts)
+
+    def __call__(self, X: tf.Tensor) -> tf.Tensor:
+        return tf.add_n([part(X) for part in self.parts])
+
+    def project(self, inducing_variable: InducingVariables) -> tf.Tensor:
+        """Of blocks, each of its summand's function."""
+        if not isinstance(inducing_variable, DecomposedInducingVariables):
+            return super().project(inducing_variable)
+        pair_blocks(inducing_variable, self.kernel)
+        pairs = zip(inducing_variable.inducing_variables, self.parts, strict=True)
+        return tf.concat([part.project(own) for own, part in pairs if own is not None], axis=1)
 
 
-@project.register(InducingVariables, Kernel, object)
-def project_unknown(
-    inducing_variable: InducingVariables, kernel: Kernel, sample: PriorSample
-) -> NoReturn:
-    """:raises ValueError: Always."""
-    raise ValueError(
-        f"inducing_variable: what {type(inducing_variable).__name__} are of functions drawn from "
-        f"{type(kernel).__name__} (as {type(sample).__name__}) is not known in closed form; use "
-        "the kernel's own features with a FiniteRank kernel, or points, or draw values at given "
-        "rows by model.predict_f_samples."
-    )
+@prior_sample.register(Linear)
+class Slopes(PriorSample):
+    """A slope for each column."""
+
+    def __init__(self, kernel: Linear, draws: Draws) -> None:
+        self.kernel, self.entries_per_row = kernel, draws.num_samples
+        slopes = draws.rng.standard_normal((draws.num_samples, draws.count_columns(kernel)))
+        self._slopes = constant(slopes * as_array(kernel.variance) ** 0.5)
+
+    def __call__(self, X: tf.Tensor) -> tf.Tensor:
+        return tf.matmul(self._slopes, select_columns(self.kernel, X), transpose_b=True)
 
 
-@project.register(InducingPoints, Kernel, object)
-def project_points(
-    inducing_variable: InducingPoints, kernel: Kernel, sample: PriorSample
-) -> tf.Tensor:
-    """Values at the points."""
-    return sample.by_rows(tf.convert_to_tensor(inducing_variable.Z))
+@prior_sample.register(FiniteRank)
+class FeatureSums(PriorSample):
+    """``f(x) = sum_m w_m cov(u_m, f(x))`` for the features of a kernel, with ``w = Kuu^{-1} u`` for
+    u drawn from its prior. This is exact and needs no random features."""
+
+    def __init__(self, kernel: FiniteRank, draws: Draws) -> None:
+        own, self.kernel = kernel.inducing_variable, kernel
+        root = square_root(Kuu_operator(own, kernel, jitter=gpflow.config.default_jitter()))
+        white = constant(draws.rng.standard_normal((int(own.num_inducing), draws.num_samples)))
+        self._weights = tf.transpose(root.solve(white, adjoint=True))  # [S, M]
+        self.entries_per_row = sum(map(int, self._weights.shape))
+
+    def __call__(self, X: tf.Tensor) -> tf.Tensor:
+        return tf.matmul(self._weights, Kuf(self.kernel.inducing_variable, self.kernel, X))
+
+    def project(self, inducing_variable: InducingVariables) -> tf.Tensor:
+        """Of features, from their covariances with the kernel's own.
+
+        :raises ValueError: If these covariances are not known.
+        """
+        own = self.kernel.inducing_variable
+        if inducing_variable is own:
+            covariance = Kuu_operator(own, self.kernel).to_dense()
+        elif isinstance(inducing_variable, InterDomainInducingVariables):
+            covariance = Kvu(inducing_variable, own, self.kernel)
+        else:
+            return super().project(inducing_variable)
+        return tf.matmul(self._weights, covariance, transpose_b=True)
+
+
+@prior_sample.register(ChannelKernel)
+class OfChannel(PriorSample):
+    """Functions of a channel."""
+
+    def __init__(self, kernel: ChannelKernel, draws: Draws) -> None:
+        height, width, _ = kernel.parent.patch_shape
+        self.kernel = kernel
+        self._base = prior_sample(kernel.channel_kernel, replace(draws, num_columns=height * width))
+        self.entries_per_row = self._base.entries_per_row
+
+    def __call__(self, X: tf.Tensor) -> tf.Tensor:
+        return self._base(self.kernel.select(select_columns(self.kernel, X)))
+
+
+def _weighted(base: PriorSample, points: tf.Tensor, weights: TensorType) -> tf.Tensor:
+    """Weighted sums ``[S, N]`` of the base function over points ``[N, P, D]``."""
+    values = base(tf.reshape(points, [-1, points.shape[-1]]))
+    values = tf.reshape(values, [-1, tf.shape(points)[0], weights.shape[0]])
+    return tf.linalg.matvec(values, weights)
+
+
+@prior_sample.register(SetKernel)
+class SetSums(PriorSample):
+    """Weighted sums of a base function over the points of an input, as the kernel has them."""
+
+    def __init__(self, kernel: SetKernel, draws: Draws) -> None:
+        number = kernel.point_dim
+        if number is None and draws.num_columns is not None:
+            number = draws.count_columns(kernel)
+        self.kernel = kernel
+        self._base = prior_sample(kernel.point_kernel, replace(draws, num_columns=number))
+        self.entries_per_row = self._base.entries_per_row * int(kernel.point_weights.shape[0])
+
+    def __call__(self, X: tf.Tensor) -> tf.Tensor:
+        # All columns come here: active_dims may be a permutation of them.
+        columns, _ = self.kernel.slice(X, None)
+        points = self.kernel.points(with_columns(columns, self.kernel.input_dim))
+        return _weighted(self._base, points, tf.convert_to_tensor(self.kernel.point_weights))
+
+    def project(self, inducing_variable: InducingVariables) -> tf.Tensor:
+        """Values of the base function, or of a part of it."""
+        if isinstance(inducing_variable, SetInducingVariables):
+            return self._base.by_rows(inducing_variable.points(self.kernel))
+        if isinstance(inducing_variable, ComponentInducingPoints):
+            return self._base.project(inducing_variable)
+        return super().project(inducing_variable)
+
+
+@prior_sample.register(HarmonicComponent)
+class OrbitSums(PriorSample):
+    """The part of a function under a group: a weighted sum over the orbit of its input.
+
+    The weights are those of a projection, and the base kernel is invariant: so the covariance of
+    the parts is the part of the kernel (Sun et al. 2021, section 3).
+    """
+
+    def __init__(self, kernel: HarmonicComponent, draws: Draws) -> None:
+        transform = kernel.parent.transform
+        self.kernel, self._unshifted = kernel, (0,) * len(transform.orders)
+        self._base = prior_sample(kernel.parent.transformed_kernel, draws)
+        self.entries_per_row = self._base.entries_per_row * int(transform.order)
+
+    def __call__(self, X: tf.Tensor) -> tf.Tensor:
+        return self._at_images(X, self._unshifted)
+
+    def _at_images(self, X: tf.Tensor, shift: tuple[int, ...]) -> tf.Tensor:
+        """At the images of X under the transformations, to the powers of ``shift``, ``[S, N]``."""
+        parent = self.kernel.parent
+        orbit = parent.transform.orbit(with_columns(X, parent.transform.input_dim))  # [T, N, D]
+        weights = constant(parent.orbit_weights(self.kernel.component, shift))
+        return _weighted(self._base, tf.transpose(orbit, [1, 0, 2]), weights)
+
+    def project(self, inducing_variable: InducingVariables) -> tf.Tensor:
+        """Values at the points, and at their images."""
+        if not isinstance(inducing_variable, ComponentInducingPoints):
+            return super().project(inducing_variable)
+        shifts = self.kernel.parent.shifts(self.kernel.component)
+        if inducing_variable.multiplicity == 1:
+            shifts = (self._unshifted,)
+        points = inducing_variable.points([0])[0]
+        return tf.concat([self._at_images(points, shift) for shift in shifts], axis=1)
 
 
 def constant(values: Array) -> tf.Tensor:

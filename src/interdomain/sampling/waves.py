@@ -14,6 +14,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 import tensorflow as tf
+from gpflow.inducing_variables import InducingVariables
 from gpflow.kernels import (
     Constant,
     Cosine,
@@ -41,7 +42,7 @@ from ..inducing_variables import IntervalFourierFeatures
 from ..kernels._columns import select_columns
 from ..kernels.spectral.spectral_mixture import SpectralComponent
 from ..sphere._typing import Array
-from .priors import Draws, PriorSample, as_array, constant, prior_sample, project, raise_unknown
+from .priors import Draws, PriorSample, as_array, constant, prior_sample, raise_unknown
 
 ComplexArray: TypeAlias = np.ndarray[Any, np.dtype[np.complex128]]
 Shape: TypeAlias = tuple[int, ...]
@@ -49,9 +50,14 @@ Shape: TypeAlias = tuple[int, ...]
 _MATERNS = (Matern12, Matern32, Matern52)
 
 
+Columns: TypeAlias = Callable[[tf.Tensor], tf.Tensor]
+Spectrum: TypeAlias = tuple[Columns, Array, Array]
+
+
 class Waves(PriorSample):
     """``f(x) = sum_j cosine_j cos(w_j^T x) + sine_j sin(w_j^T x)``, for each function.
 
+    :param kernel: Whose prior the functions are drawn from.
     :param columns: From X to the columns ``[N, D]`` that the frequencies belong to.
     :param frequencies: Angular, ``[S, F, D]``.
     :param cosines: ``[S, F]``.
@@ -59,24 +65,57 @@ class Waves(PriorSample):
     """
 
     def __init__(
-        self,
-        columns: Callable[[tf.Tensor], tf.Tensor],
-        frequencies: Array,
-        cosines: Array,
-        sines: Array,
+        self, kernel: Kernel, columns: Columns, frequencies: Array, cosines: Array, sines: Array
     ) -> None:
-        self.frequencies, self.cosines, self.sines = frequencies, cosines, sines
-        angular, weights = constant(frequencies), constant(np.stack([cosines, sines]))[:, :, None]
+        self.kernel, self._columns, self.entries_per_row = kernel, columns, 3 * cosines.size
+        self._frequencies, self._cosines, self._sines = frequencies, cosines, sines
+        self._angular = constant(frequencies)
+        self._weights = constant(np.stack([cosines, sines]))[:, :, None]
 
-        def values(X: tf.Tensor) -> tf.Tensor:
-            angles = tf.matmul(angular, columns(X)[None], transpose_b=True)
-            found = tf.matmul(weights[0], tf.cos(angles)) + tf.matmul(weights[1], tf.sin(angles))
-            return found[:, 0]
+    def __call__(self, X: tf.Tensor) -> tf.Tensor:
+        angles = tf.matmul(self._angular, self._columns(X)[None], transpose_b=True)
+        cosines, sines = self._weights[0], self._weights[1]
+        values = tf.matmul(cosines, tf.cos(angles)) + tf.matmul(sines, tf.sin(angles))
+        return values[:, 0]
 
-        super().__init__(values, 3 * cosines.size)
+    def project(self, inducing_variable: InducingVariables) -> tf.Tensor:
+        """Of features of an interval, inner products in the RKHS, of which
+        :mod:`interdomain.covariances.interval_fourier_features` has the norm. For
+        ``f = Re sum_j C_j exp(i w_j x)``, with x from the interval's beginning on and lengths in
+        units of one over the kernel's rate: the integral of ``Lf Lh``, and what value and
+        derivatives at the beginning add to it."""
+        is_interval = isinstance(inducing_variable, IntervalFourierFeatures)
+        if not is_interval or not isinstance(self.kernel, _MATERNS):
+            return super().project(inducing_variable)
+        inducing_variable.validate_kernel(self.kernel)
+        rate_as_tensor = rate_of(self.kernel)
+        order, rate = matern_order(self.kernel), float(as_array(rate_as_tensor))
+        angular = self._frequencies[..., 0]
+        start = np.exp(1j * angular * inducing_variable.lower)
+        amplitudes = (self._cosines - 1j * self._sines) * start  # [S, F]
+        nu, length = angular / rate, inducing_variable.length * rate
+        filtered = amplitudes * (1 + 1j * nu) ** (order + 1)
 
+        def integral(w: float) -> ComplexArray:
+            """Of ``Lf L exp(i w x)``, without the density of the noise, complex ``[S]``."""
+            half = (nu + w) * length / 2
+            integrals = length * np.exp(1j * half) * np.sinc(half / np.pi)
+            of_all: ComplexArray = np.sum(filtered * integrals, axis=1)
+            return of_all * (1 + 1j * w) ** (order + 1)
 
-Spectrum: TypeAlias = tuple[Callable[[tf.Tensor], tf.Tensor], Array, Array]
+        # Re sum C exp(i nu x) = (sum C exp(i nu x) + conj) / 2, and so for the features.
+        waves = [
+            (integral(w) + np.conj(integral(-w))) / 2
+            for w in inducing_variable.angular_frequencies / rate
+        ]
+        parts = [np.real(integral(0.0)), *map(np.real, waves), *map(np.imag, waves)]
+        inner = np.stack(parts, axis=1) / noise_density(order)  # [S, M]
+        powers = np.stack([(1j * nu) ** n for n in range(order + 1)], axis=-1)
+        values = np.real(np.einsum("sf,sfn->sn", amplitudes, powers))  # of f, at the beginning
+        root = INVERSE_ROOTS[order]
+        ends = as_array(derivatives_at_ends(inducing_variable, order, rate_as_tensor))
+        inner += values @ root @ (ends @ root).T
+        return constant(inner / as_array(self.kernel.variance))
 
 
 @singledispatch
@@ -95,7 +134,7 @@ def prior_sample_waves(kernel: Kernel, draws: Draws) -> PriorSample:
     columns, frequencies, amplitudes = spectrum(kernel, draws)
     weights = draws.rng.standard_normal((2, *draws.shape)) * amplitudes
     weights /= math.sqrt(draws.num_features)
-    return Waves(columns, frequencies, weights[0], weights[1])
+    return Waves(kernel, columns, frequencies, weights[0], weights[1])
 
 
 for _kind in (Stationary, SpectralComponent, Periodic, Constant, Product):
@@ -201,42 +240,3 @@ def spectrum_product(kernel: Product, draws: Draws) -> Spectrum:
         np.concatenate(signed, axis=-1),
         reduce(np.multiply, amplitudes),
     )
-
-
-@project.register(IntervalFourierFeatures, _MATERNS, Waves)
-def project_interval(
-    inducing_variable: IntervalFourierFeatures, kernel: Stationary, sample: Waves
-) -> tf.Tensor:
-    """Inner products in the RKHS, of which :mod:`interdomain.covariances.interval_fourier_features`
-    has the norm. For ``f = Re sum_j C_j exp(i w_j x)``, with x from the interval's beginning on and
-    lengths in units of one over the kernel's rate: the integral of ``Lf Lh``, and what value and
-    derivatives at the beginning add to it."""
-    inducing_variable.validate_kernel(kernel)
-    order, rate = matern_order(kernel), float(as_array(rate_of(kernel)))
-    angular = sample.frequencies[..., 0]
-    start = np.exp(1j * angular * inducing_variable.lower)
-    amplitudes = (sample.cosines - 1j * sample.sines) * start  # [S, F]
-    nu, length = angular / rate, inducing_variable.length * rate
-    filtered = amplitudes * (1 + 1j * nu) ** (order + 1)
-
-    def integral(w: float) -> ComplexArray:
-        """Of ``Lf L exp(i w x)``, without the density of the noise, complex ``[S]``."""
-        half = (nu + w) * length / 2
-        integrals = length * np.exp(1j * half) * np.sinc(half / np.pi)
-        of_all: ComplexArray = np.sum(filtered * integrals, axis=1)
-        return of_all * (1 + 1j * w) ** (order + 1)
-
-    cosines, sines = [], []
-    for w in inducing_variable.angular_frequencies / rate:
-        # Re sum C exp(i nu x) = (sum C exp(i nu x) + conj) / 2, and so for the features.
-        plus = (integral(w) + np.conj(integral(-w))) / 2
-        cosines.append(np.real(plus))
-        sines.append(np.imag(plus))
-    found = np.stack([np.real(integral(0.0)), *cosines, *sines], axis=1)  # [S, M]
-    found /= noise_density(order)
-    powers = np.stack([(1j * nu) ** n for n in range(order + 1)], axis=-1)
-    values = np.real(np.einsum("sf,sfn->sn", amplitudes, powers))  # of f, at the beginning
-    root = INVERSE_ROOTS[order]
-    ends = as_array(derivatives_at_ends(inducing_variable, order, rate_of(kernel)))
-    found += values @ root @ (ends @ root).T
-    return constant(found / as_array(kernel.variance))
