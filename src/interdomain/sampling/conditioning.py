@@ -111,28 +111,39 @@ def functions_of(model: Any, draws: Draws) -> Parts:
     posterior = model
     if not isinstance(model, AbstractPosterior) and hasattr(model, "posterior"):
         posterior = model.posterior(PrecomputeCacheType.NOCACHE)
-    if isinstance(posterior, (GPRPosterior, SGPRPosterior)):
-        return _of_regression(posterior, draws)
+    held: Sequence[Any]
     if isinstance(posterior, OrthogonalPosterior):
-        return _of_orthogonal_posterior(posterior, draws)
-    if not isinstance(posterior, (BasePosterior, AdditivePosterior, VGPPosterior)):
+        held = posterior.pair
+    elif isinstance(posterior, SGPRPosterior):
+        held = (posterior.inducing_variable,)
+    elif isinstance(posterior, (GPRPosterior, VGPPosterior)):
+        held = (InducingPoints(posterior.X_data),)
+    elif isinstance(posterior, (BasePosterior, AdditivePosterior)):
+        held = (posterior.X_data,)
+    else:
         raise ValueError(
             "model must be an SVGP, SGPR, GPR or VGP of gpflow.models, a model of "
             f"interdomain.models, the posterior of one, or a kernel, found {type(model).__name__}; "
             "draw values at given rows by model.predict_f_samples."
         )
-    is_vgp = isinstance(posterior, VGPPosterior)
-    inducing_variable = InducingPoints(posterior.X_data) if is_vgp else posterior.X_data
-    whiten = posterior.white if is_vgp else posterior.whiten
-    kernel, inducing_variable, mean_function = _frozen(
-        posterior.kernel, inducing_variable, posterior.mean_function
-    )
-    if isinstance(posterior, AdditivePosterior):
-        q = list(zip(posterior.q_mu, posterior.q_sqrt, strict=True))
-        groups = additive_groups(inducing_variable, kernel, q, whiten=whiten)
+    kernel, mean_function, *held = _frozen(posterior.kernel, posterior.mean_function, *held)
+    groups: Sequence[BlockGroup | OrthogonalGroup]
+    if isinstance(posterior, GPRPosterior):
+        return kernel, mean_function, [_of_rows(posterior, kernel, held[0], draws)]
+    if isinstance(posterior, SGPRPosterior):
+        q = _optimal_q(posterior, kernel, held[0])
+        groups = joint_groups(held[0], kernel, q, whiten=True)
+    elif isinstance(posterior, OrthogonalPosterior):
+        pair = OrthogonalPair(*held)
+        groups = orthogonal_groups(pair, kernel, posterior.q, whiten=posterior.whiten)
+    elif isinstance(posterior, AdditivePosterior):
+        blocks = list(zip(posterior.q_mu, map(_lower, posterior.q_sqrt), strict=True))
+        groups = additive_groups(held[0], kernel, blocks, whiten=posterior.whiten)
     else:
-        joint_q = posterior.q_mu, posterior.q_sqrt
-        groups = joint_groups(inducing_variable, kernel, joint_q, whiten=whiten)
+        is_vgp = isinstance(posterior, VGPPosterior)
+        q = posterior.q_mu, _lower(posterior.q_sqrt)
+        whiten = posterior.white if is_vgp else posterior.whiten
+        groups = joint_groups(held[0], kernel, q, whiten=whiten)
     return kernel, mean_function, [_of_group(group, draws) for group in groups]
 
 
@@ -229,80 +240,56 @@ def _lower(root: tf.Tensor | None) -> tf.Tensor | None:
     return tf.linalg.band_part(root, -1, 0) if is_full else root
 
 
-def _of_group(group: BlockGroup, draws: Draws) -> LatentFunctions:
+def _of_group(group: BlockGroup | OrthogonalGroup, draws: Draws) -> LatentFunctions:
     """Functions of latent GPs with blocks of inducing variables, each with its own q."""
+    if isinstance(group, OrthogonalGroup):
+        return _of_orthogonal(group, draws)
     latents = group.latents
     pair = latents.inducing_variables[0], latents.kernel
     solve, variances = _of_operator(*pair)
 
     def drawn() -> tf.Tensor:
-        blocks = [_draw(mean, _lower(root), draws) for mean, root in group.q]
-        values = tf.concat(blocks, axis=0)
+        values = tf.concat([_draw(*q, draws) for q in group.q], axis=0)
         return values if group.whiten else solve(values)
 
     number = int(group.q[0][0].shape[1])
     return _condition(latents, number, solve, variances, drawn, draws, whole=is_whole_sum(*pair))
 
 
-def _of_regression(posterior: GPRPosterior | SGPRPosterior, draws: Draws) -> Parts:
-    """The rows of the data are observed with noise, or inducing variables have the optimal q."""
-    X = tf.convert_to_tensor(posterior.X_data)
-    assert posterior.mean_function is not None
-    errors = posterior.Y_data - posterior.mean_function(X)
-    noise = posterior.likelihood.variance_at(X)[:, 0]
-    is_sparse = isinstance(posterior, SGPRPosterior)
-    kernel, mean_function, inducing_variable = _frozen(
-        posterior.kernel,
-        posterior.mean_function,
-        posterior.inducing_variable if is_sparse else InducingPoints(X),
-    )
-    latents = LatentGPs(kernel, (inducing_variable,))
-    if is_sparse:
-        solve, variances = _of_operator(inducing_variable, kernel)
-        q = _optimal_q(solve(Kuf(inducing_variable, kernel, X)), errors, noise)
-    else:
-        matrix = kernel(X)
-        matrix = tf.linalg.set_diag(matrix, tf.linalg.diag_part(matrix) + noise)
-        solve, variances = square_root(full_operator(matrix)).solve, as_array(noise)
-        q = solve(errors), None
-    functions = _condition(
-        latents,
-        int(errors.shape[1]),
-        solve,
-        variances,
-        lambda: _draw(*q, draws),
-        draws,
-        whole=is_sparse and is_whole_sum(inducing_variable, kernel),
-    )
-    return kernel, mean_function, [functions]
+def _errors_and_noise(posterior: GPRPosterior | SGPRPosterior) -> tuple[tf.Tensor, tf.Tensor]:
+    """Targets less the mean function, ``[N, P]``, and the variance of each row, ``[N]``."""
+    X = posterior.X_data
+    mean_function = posterior.mean_function
+    assert mean_function is not None
+    return posterior.Y_data - mean_function(X), posterior.likelihood.variance_at(X)[:, 0]
+
+
+def _of_rows(
+    posterior: GPRPosterior, kernel: Kernel, rows: InducingPoints, draws: Draws
+) -> LatentFunctions:
+    """Functions of which the rows of the data are observed with noise."""
+    errors, noise = _errors_and_noise(posterior)
+    matrix = kernel(rows.Z)
+    matrix = tf.linalg.set_diag(matrix, tf.linalg.diag_part(matrix) + noise)
+    solve, variances = square_root(full_operator(matrix)).solve, as_array(noise)
+    mean, number = solve(errors), int(errors.shape[1])
+    latents = LatentGPs(kernel, (rows,))
+    return _condition(latents, number, solve, variances, lambda: _draw(mean, None, draws), draws)
 
 
 def _optimal_q(
-    features: tf.Tensor, errors: tf.Tensor, noise: tf.Tensor
+    posterior: SGPRPosterior, kernel: Kernel, inducing_variable: InducingVariables
 ) -> tuple[tf.Tensor, tf.Tensor]:
     """The optimal q of whitened variables: mean ``[M, P]``, and a root ``[1, M, M]`` of the
     covariance, which is ``B^{-1}`` for ``B = I + A A^T`` and ``A = L^{-1} Kuf / sigma`` (Titsias
-    2009, *Variational learning of inducing variables in sparse Gaussian processes*).
-
-    :param features: ``L^{-1} Kuf``, ``[M, N]``.
-    :param errors: Targets less the mean function, ``[N, P]``.
-    :param noise: The variance of each row, ``[N]``.
-    """
-    A = features / tf.sqrt(noise)
+    2009, *Variational learning of inducing variables in sparse Gaussian processes*)."""
+    errors, noise = _errors_and_noise(posterior)
+    solve, _ = _of_operator(inducing_variable, kernel)
+    A = solve(Kuf(inducing_variable, kernel, posterior.X_data)) / tf.sqrt(noise)
     identity = tf.eye(tf.shape(A)[0], dtype=A.dtype)
     factor = tf.linalg.cholesky(identity + tf.matmul(A, A, transpose_b=True))
-    columns = tf.matmul(A, errors / tf.sqrt(noise)[:, None])
-    mean = tf.linalg.cholesky_solve(factor, columns)
+    mean = tf.linalg.cholesky_solve(factor, tf.matmul(A, errors / tf.sqrt(noise)[:, None]))
     return mean, tf.linalg.triangular_solve(factor, identity, adjoint=True)[None]
-
-
-def _of_orthogonal_posterior(posterior: OrthogonalPosterior, draws: Draws) -> Parts:
-    kernel, base, orthogonal, mean_function = _frozen(
-        posterior.kernel, *posterior.pair, posterior.mean_function
-    )
-    pair = OrthogonalPair(base, orthogonal)
-    groups = orthogonal_groups(pair, kernel, posterior.q, whiten=posterior.whiten)
-    return kernel, mean_function, [_of_orthogonal(group, draws) for group in groups]
 
 
 def _of_orthogonal(group: OrthogonalGroup, draws: Draws) -> LatentFunctions:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import abc
 from dataclasses import dataclass, replace
-from functools import singledispatch
+from functools import singledispatch, singledispatchmethod
 from typing import Any, NoReturn
 
 import gpflow
@@ -98,20 +98,23 @@ class PriorSample(abc.ABC):
         X, chunk = tf.convert_to_tensor(X), max(1, MOST_ENTRIES // self.entries_per_row)
         return tf.transpose(map_rows(lambda rows: tf.transpose(self(rows)), X, [], chunk))
 
+    @singledispatchmethod
     def project(self, inducing_variable: InducingVariables) -> tf.Tensor:
         """The inducing variables of the functions, ``[S, M]``: the linear functionals that u is,
-        applied to each function. A family adds its own to points, which all have.
+        applied to each function. A family registers its own beside points, which all have.
 
         :raises ValueError: If the functionals are not known in closed form.
         """
-        if isinstance(inducing_variable, InducingPoints):
-            return self.by_rows(inducing_variable.Z)
         raise ValueError(
             f"inducing_variable: what {type(inducing_variable).__name__} are of functions drawn "
             f"from {type(self.kernel).__name__} (as {type(self).__name__}) is not known in closed "
             "form; use the kernel's own features with a FiniteRank kernel, or points, or draw "
             "values at given rows by model.predict_f_samples."
         )
+
+    @project.register(InducingPoints)
+    def _points(self, inducing_variable: InducingPoints) -> tf.Tensor:
+        return self.by_rows(inducing_variable.Z)
 
 
 @singledispatch
@@ -160,10 +163,13 @@ class Sums(PriorSample):
     def __call__(self, X: tf.Tensor) -> tf.Tensor:
         return tf.add_n([part(X) for part in self.parts])
 
+    @singledispatchmethod
     def project(self, inducing_variable: InducingVariables) -> tf.Tensor:
-        """Of blocks, each of its summand's function."""
-        if not isinstance(inducing_variable, DecomposedInducingVariables):
-            return super().project(inducing_variable)
+        return super().project(inducing_variable)
+
+    @project.register(DecomposedInducingVariables)
+    def _blocks(self, inducing_variable: DecomposedInducingVariables) -> tf.Tensor:
+        """Each of its summand's function."""
         pair_blocks(inducing_variable, self.kernel)
         pairs = zip(inducing_variable.inducing_variables, self.parts, strict=True)
         return tf.concat([part.project(own) for own, part in pairs if own is not None], axis=1)
@@ -197,18 +203,21 @@ class FeatureSums(PriorSample):
     def __call__(self, X: tf.Tensor) -> tf.Tensor:
         return tf.matmul(self._weights, Kuf(self.kernel.inducing_variable, self.kernel, X))
 
+    @singledispatchmethod
     def project(self, inducing_variable: InducingVariables) -> tf.Tensor:
-        """Of features, from their covariances with the kernel's own.
+        return super().project(inducing_variable)
+
+    @project.register(InterDomainInducingVariables)
+    def _features(self, inducing_variable: InterDomainInducingVariables) -> tf.Tensor:
+        """From their covariances with the kernel's own.
 
         :raises ValueError: If these covariances are not known.
         """
         own = self.kernel.inducing_variable
         if inducing_variable is own:
             covariance = Kuu_operator(own, self.kernel).to_dense()
-        elif isinstance(inducing_variable, InterDomainInducingVariables):
-            covariance = Kvu(inducing_variable, own, self.kernel)
         else:
-            return super().project(inducing_variable)
+            covariance = Kvu(inducing_variable, own, self.kernel)
         return tf.matmul(self._weights, covariance, transpose_b=True)
 
 
@@ -251,13 +260,19 @@ class SetSums(PriorSample):
         points = self.kernel.points(with_columns(columns, self.kernel.input_dim))
         return _weighted(self._base, points, tf.convert_to_tensor(self.kernel.point_weights))
 
+    @singledispatchmethod
     def project(self, inducing_variable: InducingVariables) -> tf.Tensor:
-        """Values of the base function, or of a part of it."""
-        if isinstance(inducing_variable, SetInducingVariables):
-            return self._base.by_rows(inducing_variable.points(self.kernel))
-        if isinstance(inducing_variable, ComponentInducingPoints):
-            return self._base.project(inducing_variable)
         return super().project(inducing_variable)
+
+    @project.register(SetInducingVariables)
+    def _points(self, inducing_variable: SetInducingVariables) -> tf.Tensor:
+        """Values of the base function."""
+        return self._base.by_rows(inducing_variable.points(self.kernel))
+
+    @project.register(ComponentInducingPoints)
+    def _part(self, inducing_variable: ComponentInducingPoints) -> tf.Tensor:
+        """Values of a part of the base function."""
+        return self._base.project(inducing_variable)
 
 
 @prior_sample.register(HarmonicComponent)
@@ -284,10 +299,13 @@ class OrbitSums(PriorSample):
         weights = constant(parent.orbit_weights(self.kernel.component, shift))
         return _weighted(self._base, tf.transpose(orbit, [1, 0, 2]), weights)
 
+    @singledispatchmethod
     def project(self, inducing_variable: InducingVariables) -> tf.Tensor:
+        return super().project(inducing_variable)
+
+    @project.register(ComponentInducingPoints)
+    def _points(self, inducing_variable: ComponentInducingPoints) -> tf.Tensor:
         """Values at the points, and at their images."""
-        if not isinstance(inducing_variable, ComponentInducingPoints):
-            return super().project(inducing_variable)
         shifts = self.kernel.parent.shifts(self.kernel.component)
         if inducing_variable.multiplicity == 1:
             shifts = (self._unshifted,)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from functools import partial, reduce, singledispatch
+from functools import partial, reduce, singledispatch, singledispatchmethod
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -78,14 +78,18 @@ class Waves(PriorSample):
         values = tf.matmul(cosines, tf.cos(angles)) + tf.matmul(sines, tf.sin(angles))
         return values[:, 0]
 
+    @singledispatchmethod
     def project(self, inducing_variable: InducingVariables) -> tf.Tensor:
-        """Of features of an interval, inner products in the RKHS, of which
+        return super().project(inducing_variable)
+
+    @project.register(IntervalFourierFeatures)
+    def _interval(self, inducing_variable: IntervalFourierFeatures) -> tf.Tensor:
+        """Inner products in the RKHS, of which
         :mod:`interdomain.covariances.interval_fourier_features` has the norm. For
         ``f = Re sum_j C_j exp(i w_j x)``, with x from the interval's beginning on and lengths in
         units of one over the kernel's rate: the integral of ``Lf Lh``, and what value and
         derivatives at the beginning add to it."""
-        is_interval = isinstance(inducing_variable, IntervalFourierFeatures)
-        if not is_interval or not isinstance(self.kernel, _MATERNS):
+        if not isinstance(self.kernel, _MATERNS):
             return super().project(inducing_variable)
         inducing_variable.validate_kernel(self.kernel)
         rate_as_tensor = rate_of(self.kernel)

@@ -8,6 +8,7 @@ degrees and with random weights, has a zonal covariance of any eigenvalues.
 from __future__ import annotations
 
 import math
+from functools import singledispatchmethod
 
 import numpy as np
 import tensorflow as tf
@@ -63,13 +64,11 @@ class Directions(PriorSample):
         values = zonal_series_of_each(t, weights[..., None], self._directions.shape[-1])
         return tf.reduce_sum(values, axis=1)
 
+    @singledispatchmethod
     def project(self, inducing_variable: InducingVariables) -> tf.Tensor:
-        if isinstance(inducing_variable, SphericalHarmonics):
-            return self._harmonics(inducing_variable)
-        if isinstance(inducing_variable, ActivationFeatures):
-            return self._activations(inducing_variable)
         return super().project(inducing_variable)
 
+    @project.register(SphericalHarmonics)
     def _harmonics(self, inducing_variable: SphericalHarmonics) -> tf.Tensor:
         """By the addition theorem ``P_l(v^T x) = sum_m Y_m(v) Y_m(x) / N(d, l)``, and u of
         ``Y_m(x)`` is Kuu's diagonal."""
@@ -94,6 +93,7 @@ class Directions(PriorSample):
             parts.append(tf.transpose(tf.reduce_sum(harmonics * of_each, axis=-1)))
         return tf.concat(parts, axis=0)
 
+    @project.register(ActivationFeatures)
     def _activations(self, inducing_variable: ActivationFeatures) -> tf.Tensor:
         """The inner product of ``P_l(v^T x)`` and the activation in the RKHS,
         ``a_l P_l(v^T z) / (variance lambda_l)``, with the activation's coefficients a_l."""
