@@ -29,18 +29,15 @@ ROWS_OF_A_BATCH = 1_000
 
 def short(value: Any) -> str:
     """A value as text for a message or a repr: long ones are abbreviated or named by type."""
-    text = repr(value)
     if isinstance(value, (np.ndarray, np.generic, tf.Tensor, tf.Variable)):
-        try:
-            array = np.asarray(value)
-        except NotImplementedError:  # a tensor of a graph has no value
-            return f"a tensor of shape {value.shape}"
-        if array.ndim == 0:
-            return repr(array.item())
+        if not isinstance(value, (np.ndarray, np.generic)) and not hasattr(value, "numpy"):
+            return f"a tensor of shape {value.shape}"  # of a graph, without a value
+        array = np.asarray(value)
         if array.ndim > 1:
             return f"<array {list(array.shape)}>"
         text = np.array2string(array, precision=4, separator=", ", threshold=6, edgeitems=2)
-        return " ".join(text.split())
+        return " ".join(text.split()) if array.ndim else repr(array.item())
+    text = repr(value)
     return text if len(text) <= 80 and "\n" not in text else f"a {type(value).__name__}"
 
 
@@ -69,10 +66,9 @@ def integer(
 
 def as_integers(name: str, values: Any, remedy: str) -> tuple[int, ...]:
     """One integer or several, as a tuple that is not empty."""
-    if as_integer(values) is not None:
-        values = [values]
     try:
-        found = [as_integer(value) for value in values]
+        listed = values if as_integer(values) is None else [values]
+        found = [as_integer(value) for value in listed]
     except TypeError:
         found = []
     if not found or None in found:
@@ -120,9 +116,9 @@ def numeric(
     except (TypeError, ValueError, NotImplementedError):  # ragged, or a tensor of a graph
         raise _error(name, rule, value, remedy) from None
     known = array.dtype.kind in kinds or array.dtype.name == "bfloat16"
-    if array.dtype == object:
-        known = all(isinstance(entry, Real) for entry in array.flat)
-    if not known and not (array.dtype.kind == "b" and array.ndim):
+    known |= array.dtype.kind == "b" and array.ndim > 0
+    known |= array.dtype == object and all(isinstance(entry, Real) for entry in array.flat)
+    if not known:
         found = f"{array.dtype} entries, {short(value)}" if array.ndim else short(value)
         what = "numbers" if "c" in kinds else "real numbers"
         ending = f"; {remedy}" if remedy else ""
@@ -179,9 +175,9 @@ def different_rows(
     found = given.astype(np.int64)
     if not np.array_equal(found, given):
         raise ValueError(f"{name} must be integers, found {short(given)}; {remedy}.")
-    _, first = np.unique(found, axis=0, return_index=True)
-    if len(first) < len(found):
-        twice = found[np.setdiff1d(np.arange(len(found)), first)[0]].tolist()
+    rows, counts = np.unique(found, axis=0, return_counts=True)
+    if len(rows) < len(found):
+        twice = rows[np.argmax(counts)].tolist()
         raise ValueError(f"{name} must be different, found {short(twice)} twice; pass each once.")
     return found
 
@@ -191,9 +187,9 @@ def number(
 ) -> float:
     """A finite real number within the limits."""
     found = float(finite_array(name, value, (0,), "a number"))
-    if at_least is not None and not found >= at_least:
+    if at_least is not None and found < at_least:
         raise _error(name, f"{at_least:g} or more", value)
-    if above is not None and not found > above:
+    if above is not None and found <= above:
         raise _error(name, "positive" if above == 0 else f"above {above:g}", value)
     return found
 

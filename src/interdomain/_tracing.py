@@ -22,9 +22,9 @@ Function = TypeVar("Function", bound=Callable[..., Any])
 def unconverted(function: Function) -> Function:
     """Decorate a function that AutoGraph leaves as it is, with all that it calls.
 
-    It stands at the doors through which GPflow, or the ``tf.function`` of a user, enters this
-    library, and on what ``tf.map_fn`` and ``Dataset.map`` are given, which bring AutoGraph back in.
-    A user's code that may need AutoGraph, such as a likelihood, must not be behind one.
+    It stands at the doors through which GPflow, or a user's ``tf.function``, enters this library,
+    and on what ``tf.map_fn`` and ``Dataset.map`` are given, which bring AutoGraph back in. A user's
+    code that may need AutoGraph, such as a likelihood, must not be behind one.
     """
     left: Function = tf.autograph.experimental.do_not_convert(function)
     return left
@@ -43,10 +43,8 @@ _operation_by_operation = ContextVar("operation_by_operation", default=False)
 
 @contextmanager
 def operation_by_operation() -> Iterator[None]:
-    """Within this context, eager calls of functions that this library would compile are evaluated
-    operation by operation: where a model, or a set of features, is evaluated only a few times
-    before it changes, tracing would take longer.
-    """
+    """Within this context, what this library would compile is evaluated operation by operation in
+    eager calls: of a model that changes after a few evaluations, tracing would take longer."""
     token = _operation_by_operation.set(True)
     try:
         yield
@@ -66,21 +64,16 @@ class Traced:
     ``if`` on a tensor, or a loop over one), it is traced again with AutoGraph; so it is from then
     on.
 
-    :param function: The function; AutoGraph cannot convert one of several lambdas on a line.
+    :param original: The function; AutoGraph cannot convert one of several lambdas on a line.
     :param options: Options of ``tf.function``.
     :ivar function: The ``tf.function`` that was traced last, which a SavedModel can hold.
     :raises TypeError: At a call, if it cannot be traced either way: AutoGraph's message shows the
         user's line.
     """
 
-    def __init__(self, function: Callable[..., Any], **options: Any) -> None:
-        self.function = compiled(function, **options)
-
-        def with_autograph() -> Any:
-            converted = tf.function(function, autograph=True)
-            return compiled(lambda *arguments: converted(*arguments), **options)
-
-        self._with_autograph: Callable[[], Any] | None = with_autograph
+    def __init__(self, original: Callable[..., Any], **options: Any) -> None:
+        self.function = compiled(original, **options)
+        self._untried: tuple[Callable[..., Any], dict[str, Any]] | None = original, options
 
     def __call__(self, *arguments: Any) -> Any:
         """The compiled function's value."""
@@ -94,9 +87,11 @@ class Traced:
         try:
             return use(self.function)
         except TypeError:  # of an `if`, a loop, len() or int() on a tensor
-            if self._with_autograph is None:
+            if self._untried is None:
                 raise
-            function = self._with_autograph()
+            original, options = self._untried
+            converted = tf.function(original, autograph=True)
+            function = compiled(lambda *arguments: converted(*arguments), **options)
             value = use(function)
-        self.function, self._with_autograph = function, None
+        self.function, self._untried = function, None
         return value

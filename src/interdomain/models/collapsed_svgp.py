@@ -184,16 +184,8 @@ class CollapsedSVGP(RowsModel):
         return Sites(*(variable.numpy() for variable in self.site_variables()))
 
     def assign_sites(self, sites: Sites) -> None:
-        """Replace the sites, and thereby q, by others for the same features.
-
-        :raises ValueError: If they have other shapes.
-        """
-        for name, variable, value in zip(Sites._fields, self.site_variables(), sites, strict=True):
-            if tuple(value.shape) != tuple(variable.shape):
-                raise ValueError(
-                    f"sites: {name} must have shape {tuple(variable.shape)}, found "
-                    f"{tuple(value.shape)}; pass sites of the same features."
-                )
+        """Replace the sites, and thereby q, by others for the same features."""
+        for variable, value in zip(self.site_variables(), sites, strict=True):
             variable.assign(value)
 
     def narrow(self, variance: float) -> None:
@@ -216,11 +208,11 @@ class CollapsedSVGP(RowsModel):
             known, values = self._sums_of_sites, features.values()
             if [tuple(v.shape) for v in known] != _shapes(features):
                 known = tuple(tf.Variable(part, trainable=False) for part in self._first_sites())
-            elif differing_parameter(self._features_of_sites, values):
+            elif not differing_parameter(self._features_of_sites, values):
+                return known
+            else:
                 for variable, value in zip(known, self._first_sites(), strict=True):
                     variable.assign(value)
-            else:
-                return known
             self._sums_of_sites, self._features_of_sites = known, values
         return known
 
@@ -337,12 +329,6 @@ class CollapsedSVGP(RowsModel):
     @inherit_check_shapes
     @unconverted
     def maximum_log_likelihood_objective(self) -> tf.Tensor:
-        return self.log_normaliser()
-
-    @check_shapes(
-        "return: []",
-    )
-    def log_normaliser(self) -> tf.Tensor:
         """The log of the integral of the prior times the present sites, up to a constant.
 
         The kernel's parameters are trained on it between passes. Where the sites are tangent, its

@@ -2,18 +2,13 @@
 
 from __future__ import annotations
 
-import numpy as np
 import tensorflow as tf
 from gpflow.likelihoods import Bernoulli, Likelihood, MonteCarloLikelihood
 from gpflow.quadrature import ndiag_mc
 
 from .._targets import densities_of
-from ..sphere._typing import Array
 
 _SEED = (0, 0)
-
-_SHOWN = 3
-"""Targets in a message."""
 
 
 def expectations(
@@ -58,38 +53,3 @@ def _by_draws(
 
     values = ndiag_mc(log_prob, size, mean, variance, epsilon=draws, X_=X, Y_=Y)
     return tf.reduce_sum(values, axis=-1)
-
-
-_ROWS = 1_000
-"""Of which the expectations are looked at, to say whose fault it is that some are not finite."""
-
-
-def not_finite_alone(likelihood: Likelihood, X: Array, Y: Array, num_latents: int) -> str | None:
-    """What to say of a likelihood whose expectations, or their slopes, are not finite although f is
-    standard normal; None if it is not the likelihood alone that fails.
-
-    :param X: ``[N, D]``.
-    :param Y: ``[N, P]``, in the type that the likelihood takes.
-    """
-    every = -(-len(X) // _ROWS)
-    X, Y = tf.convert_to_tensor(X)[::every], tf.convert_to_tensor(Y)[::every]
-    mean, variance = (make([len(X), num_latents], X.dtype) for make in (tf.zeros, tf.ones))
-    with tf.GradientTape(watch_accessed_variables=False) as tape:
-        tape.watch([mean, variance])
-        values = expectations(likelihood, X, mean, variance, Y)
-    slopes = tape.gradient(
-        values, [mean, variance], unconnected_gradients=tf.UnconnectedGradients.ZERO
-    )
-    parts = tf.concat([values[:, None], *slopes], axis=1)
-    wrong = ~np.all(np.isfinite(parts), axis=1)
-    if not np.any(wrong):
-        return None
-    rows = np.unique(np.asarray(Y)[wrong], axis=0)
-    shown = ", ".join(" ".join(f"{value:g}" for value in row) for row in rows[:_SHOWN])
-    more = ", ..." if len(rows) > _SHOWN else ""
-    return (
-        f"likelihood: the expected log density of {type(likelihood).__name__}, or its slope, is "
-        f"not finite for Y = {shown}{more}, although f is standard normal; it is the likelihood "
-        "that fails, whatever the kernel and the scales: pass another, or a subclass whose "
-        "log_prob is finite there."
-    )

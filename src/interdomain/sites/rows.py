@@ -97,19 +97,11 @@ class SiteContributions:
             return tf.TensorSpec(shape, gpflow.default_float())
 
         X, of_rows = spec(None, features.num_columns), spec(None, num_latents)
-        stacked, terms = features.num_stacked - num_latents, features.num_terms
-        self._features_of_rows = Traced(
-            self._features_of,
-            input_signature=[X, spec(size, num_latents)],
-        )
-        self._sites = Traced(
-            self._sites_of,
-            input_signature=[
-                X,
-                tf.TensorSpec([None, num_targets], self._targets_type),
-                (spec(stacked, None), spec(terms, None), of_rows, of_rows, of_rows),
-            ],
-        )
+        stacked = spec(features.num_stacked - num_latents, None), spec(features.num_terms, None)
+        Y = tf.TensorSpec([None, num_targets], self._targets_type)
+        first, second = [X, spec(size, num_latents)], [X, Y, *stacked, of_rows, of_rows, of_rows]
+        self._features_of_rows = Traced(self._features_of, input_signature=first)
+        self._sites = Traced(self._sites_of, input_signature=second)
         # Now: passes run with tapes paused (tf.init_scope), where no gradient could be traced.
         for traced in (self._features_of_rows, self._sites):
             traced.concrete_function()
@@ -136,11 +128,9 @@ class SiteContributions:
         X, Y = tf.constant(X, gpflow.default_float()), tf.cast(Y, self._targets_type)
         q_mean, q_root = q
         stacked, terms, whitened, left, mean, offset = self._features_of_rows(X, q_mean)
-        variance = np.maximum(np.asarray(left), 0.0)[:, None] + variances_of_q(
-            np.asarray(q_root), np.asarray(whitened)
-        )
-        found = stacked, terms, mean, offset, tf.constant(variance)
-        *of_rows, sums = self._sites(X, Y, found)
+        explained = variances_of_q(np.asarray(q_root), np.asarray(whitened))
+        variance = tf.constant(np.maximum(np.asarray(left), 0.0)[:, None] + explained)
+        *of_rows, sums = self._sites(X, Y, stacked, terms, mean, offset, variance)
         precisions, negative, shifts = (np.asarray(part) for part in of_rows)
         sums = {name: part.numpy() for name, part in sums.items()}
         return np.asarray(stacked), precisions, negative, shifts, sums
@@ -169,27 +159,30 @@ class SiteContributions:
         features = self.features
         zeros = tf.zeros([tf.shape(X)[0], features.num_outputs], X.dtype)
         stacked, terms = features.stack(X, zeros)
-        size = features.num_inducing
-        Kuf, offsets, columns = tf.split(
-            stacked, [size, features.num_outputs, stacked.shape[0] - size - features.num_outputs]
-        )
-        kuu = Kuu_operator(
-            features.inducing_variable, features.kernel, jitter=gpflow.config.default_jitter()
-        )
+        size, end = features.num_inducing, features.num_inducing + features.num_outputs
+        Kuf, offset, columns = stacked[:size], stacked[size:end], stacked[end:]
+        jitter = gpflow.config.default_jitter()
+        kuu = Kuu_operator(features.inducing_variable, features.kernel, jitter=jitter)
         whitened = square_root(kuu).solve(Kuf)
         factors = features.diagonal_factors()
         explained = tf.where(features.charged[:, None], tf.square(whitened), 0.0)
         left = tf.linalg.matvec(terms, factors, transpose_a=True) - tf.reduce_sum(explained, axis=0)
-        offset = -tf.linalg.matrix_transpose(offsets)
+        offset = -tf.linalg.matrix_transpose(offset)
         mean = tf.matmul(whitened, q_mean, transpose_a=True) + offset
         mean += tf.matmul(columns, features.mean.weights(), transpose_a=True)
         return tf.concat([Kuf, columns], axis=0), terms, whitened, left, mean, offset
 
     def _sites_of(
-        self, X: tf.Tensor, Y: tf.Tensor, found: tuple[tf.Tensor, ...]
+        self,
+        X: tf.Tensor,
+        Y: tf.Tensor,
+        stacked: tf.Tensor,
+        terms: tf.Tensor,
+        mean: tf.Tensor,
+        offset: tf.Tensor,
+        variance: tf.Tensor,
     ) -> tuple[Any, ...]:
-        """What follows the features, ``found``, in :meth:`evaluate`."""
-        stacked, terms, mean, offset, variance = found
+        """What follows the features in :meth:`evaluate`."""
 
         def expected() -> tf.Tensor:
             return tf.reduce_sum(expectations(self.likelihood, X, mean, variance, Y))

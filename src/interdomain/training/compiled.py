@@ -19,9 +19,8 @@ _PLAIN = (bool, int, float, str, slice, np.generic)
 class _Kept:
     """By name, what was built last, with its key. Copies and pickles of a model have none."""
 
-    def __init__(self) -> None:
-        self.state: tuple[Any, ...] = ()
-        self.built: dict[str, tuple[Hashable, Any]] = {}
+    def __init__(self, state: tuple[Any, ...] = ()) -> None:
+        self.state, self.built = state, dict[str, tuple[Hashable, Any]]()
 
     def __reduce__(self) -> Any:
         return _Kept, ()
@@ -32,10 +31,9 @@ def kept(model: tf.Module, name: str, key: Hashable, build: Callable[[], Value])
 
     It must not hold the model, with which it is freed.
     """
-    own: _Kept = vars(model).setdefault(_ATTRIBUTE, _Kept())
-    state = _state(model)
+    own, state = vars(model).get(_ATTRIBUTE, _Kept()), _state(model)
     if not _same(own.state, state):
-        own.state, own.built = state, {}
+        own = vars(model)[_ATTRIBUTE] = _Kept(state)
     if name not in own.built or own.built[name][0] != key:
         own.built[name] = key, build()
     value: Value = own.built[name][1]
@@ -60,8 +58,8 @@ def _state(model: tf.Module) -> tuple[Any, ...]:
     return tuple(found)
 
 
-def _same(one: tuple[Any, ...], other: tuple[Any, ...]) -> bool:
-    return len(one) == len(other) and all(
+def _same(state: tuple[Any, ...], other: tuple[Any, ...]) -> bool:
+    return len(state) == len(other) and all(
         a is b or (isinstance(a, _PLAIN) and type(a) is type(b) and a == b)
-        for a, b in zip(one, other, strict=True)
+        for a, b in zip(state, other, strict=True)
     )

@@ -19,10 +19,11 @@ from .._arguments import check_real_type, integer, numeric
 from .._targets import check_number_of_targets, check_targets, takes_missing, targets_type
 from ..covariances.columns import check_inputs
 from ..regression.rows import MISSING, check_shapes_of_rows
-from ..sites.expectations import not_finite_alone
+from ..sites.expectations import expectations
 from .batches import Batches, DatasetBatches, Minibatches, types_of
 
 _ROWS_AT_ONCE = 2**16
+_ROWS_LOOKED_AT = 1_000  # to say whose fault it is that numbers are not finite
 
 Data: TypeAlias = "tuple[Any, Any] | tf.data.Dataset | None"
 
@@ -125,8 +126,15 @@ def checked_arrays(
     for i, (letter, dtype) in enumerate(zip("XY", types, strict=True)):
         if pair[i].dtype.kind != "f":
             pair[i] = pair[i].astype(dtype, copy=False)
-        allowed = missing and letter == "Y"
-        bad = np.concatenate([_not_finite(rows, dtype, allowed) for rows in _parts(pair[i])])
+        is_bad = np.isinf if missing and letter == "Y" else lambda rows: ~np.isfinite(rows)
+        as_float = dtype if np.dtype(dtype).kind == "f" else pair[i].dtype
+        with np.errstate(over="ignore"):  # of float32
+            bad = np.concatenate(
+                [
+                    np.any(is_bad(rows.astype(as_float, copy=False)), axis=1)
+                    for rows in _parts(pair[i])
+                ]
+            )
         if np.any(bad):
             remedy = "pass finite values only" + (f"; {MISSING}" if letter == "Y" else "")
             raise ValueError(
@@ -142,17 +150,6 @@ def checked_arrays(
 def _parts(array: AnyNDArray) -> list[AnyNDArray]:
     """Some rows at a time: all of them may be in a file that memory does not hold twice."""
     return [array[i : i + _ROWS_AT_ONCE] for i in range(0, len(array), _ROWS_AT_ONCE)]
-
-
-def _not_finite(rows: AnyNDArray, dtype: Any, missing: bool) -> AnyNDArray:
-    """Whether each row has numbers that are not finite in a type.
-
-    :param missing: whether NaN is no mistake.
-    """
-    with np.errstate(over="ignore"):
-        rows = rows.astype(dtype, copy=False) if np.dtype(dtype).kind == "f" else rows
-    found: AnyNDArray = np.any(np.isinf(rows) if missing else ~np.isfinite(rows), axis=1)
-    return found
 
 
 def _check_dataset(dataset: tf.data.Dataset) -> None:
@@ -220,11 +217,28 @@ def num_functions(model: Any) -> int | None:
 
 
 def failing_likelihood(model: Any, X: Any, Y: Any) -> str | None:
-    """What to say if the likelihood of a model alone makes numbers that are not finite, of some of
-    the rows; None if it does not, or has other functions than one can tell."""
+    """What to say if the likelihood of a model has expectations, or slopes of these, that are not
+    finite although f is standard normal; None if it is not the likelihood alone that fails, or has
+    other functions than one can tell."""
     likelihood, number = getattr(model, "likelihood", None), num_functions(model)
     if number is None or not isinstance(likelihood, Likelihood):
         return None
-    X = tf.cast(X, gpflow.default_float())
-    Y = tf.cast(Y, targets_type(likelihood, np.asarray(Y).dtype))
-    return not_finite_alone(likelihood, X, Y, number)
+    every = -(-len(X) // _ROWS_LOOKED_AT)
+    X, targets = tf.cast(X[::every], gpflow.default_float()), np.asarray(Y[::every])
+    Y = tf.cast(targets, targets_type(likelihood, targets.dtype))
+    moments = [make([len(X), number], X.dtype) for make in (tf.zeros, tf.ones)]
+    with tf.GradientTape(watch_accessed_variables=False) as tape:
+        tape.watch(moments)
+        values = expectations(likelihood, X, *moments, Y)
+    slopes = tape.gradient(values, moments, unconnected_gradients=tf.UnconnectedGradients.ZERO)
+    wrong = ~np.all(np.isfinite(tf.concat([values[:, None], *slopes], axis=1)), axis=1)
+    if not np.any(wrong):
+        return None
+    rows = np.unique(targets[wrong], axis=0)
+    shown = ", ".join(" ".join(f"{value:g}" for value in row) for row in rows[:3])
+    return (
+        f"likelihood: the expected log density of {type(likelihood).__name__}, or its slope, is "
+        f"not finite for Y = {shown}{', ...' * (len(rows) > 3)}, although f is standard normal; it "
+        "is the likelihood that fails, whatever the kernel and the scales: pass another, or a "
+        "subclass whose log_prob is finite there."
+    )

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
 import numpy as np
@@ -45,12 +44,6 @@ class Replicas:
         if strategy is not None:
             self.is_chief = bool(strategy.extended.should_checkpoint)
             self.alone = strategy.num_replicas_in_sync == len(strategy.extended.worker_devices)
-
-    def scope(self) -> AbstractContextManager[Any]:
-        """The scope in which variables are created for all replicas."""
-        scope: AbstractContextManager[Any]
-        scope = nullcontext() if self.strategy is None else self.strategy.scope()
-        return scope
 
     def check(self, model: tf.Module, optimizer: Any) -> None:
         """
@@ -106,15 +99,13 @@ class Replicas:
         own = np.array(numbers, np.float64)
         if self.alone or self.strategy is None:
             return own
-        strategy = self.strategy
 
         def of_replica(numbers: tf.Tensor) -> tf.Tensor:
             context = tf.distribute.get_replica_context()
             # On the device of the replica, where an argument is on none.
             return context.all_reduce(tf.distribute.ReduceOp.MEAN, tf.identity(numbers))
 
-        found = compiled(lambda given: strategy.run(of_replica, (given,)))(tf.constant(own))
-        return np.asarray(strategy.experimental_local_results(found)[0])
+        return np.asarray(compiled(lambda *given: self.run(of_replica, given))(tf.constant(own)))
 
     def batch(self, batches: Batches, step: int) -> tuple[Any, ...]:
         """The part of a step's batch for each replica of this process: every R-th row of arrays;
@@ -148,11 +139,6 @@ class Replicas:
 
         :returns: a gradient of None where the loss does not depend on a variable.
         """
-        if self.strategy is not None:
-            # A replica without rows gets one of zeros, whose weight is zero.
-            count = tf.shape(rows[0])[0]
-            missing = tf.cast(tf.equal(count, 0), tf.int32)
-            rows = [tf.pad(r, [[0, missing], *[[0, 0]] * (r.shape.rank - 1)]) for r in rows]
         with tf.GradientTape(watch_accessed_variables=False) as tape:
             tape.watch(variables)
             value = loss(*rows)
@@ -160,23 +146,23 @@ class Replicas:
         if self.strategy is None:
             return value, gradients
         present = [tf.convert_to_tensor(g) for g in gradients if g is not None]
-        value, *present = _weighted_mean([value, *present], count)
-        averaged = iter(present)
-        return value, [None if g is None else next(averaged) for g in gradients]
+        averaged = _weighted_mean([value, *present], tf.shape(rows[0])[0])
+        value, rest = averaged[0], iter(averaged[1:])
+        return value, [None if g is None else next(rest) for g in gradients]
 
 
 def _weighted_mean(tensors: Sequence[tf.Tensor], count: tf.Tensor) -> list[tf.Tensor]:
     """The means over the replicas, each weighted with ``count``, in one message."""
     dtype = tensors[0].dtype
     weight = tf.cast(count, dtype)
-    # The loss of the row of zeros, whose weight is zero, may be NaN.
+    # Of a replica without rows, whose weight is zero, nothing need be finite.
     flat = [
         tf.math.multiply_no_nan(tf.reshape(tf.cast(tensor, dtype), [-1]), weight)
         for tensor in tensors
     ]
     context = tf.distribute.get_replica_context()
     sums = context.all_reduce(tf.distribute.ReduceOp.SUM, tf.concat([weight[None], *flat], 0))
-    parts = tf.split(sums[1:] / sums[0], [tf.size(one) for one in flat])
+    parts = tf.split(sums[1:] / sums[0], [tf.size(part) for part in flat])
     return [
         tf.cast(tf.reshape(part, tf.shape(tensor)), tensor.dtype)
         for part, tensor in zip(parts, tensors, strict=True)

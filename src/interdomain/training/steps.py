@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Sequence
+from contextlib import nullcontext
 from typing import Any
 
 import gpflow
@@ -93,7 +94,7 @@ class GradientSteps:
             used = optimizer
             if others:
                 # Creates its variables: tf.function must not, and a checkpoint restores them.
-                with replicas.scope():
+                with replicas.strategy.scope() if replicas.strategy else nullcontext():
                     used = tf_keras.optimizers.Adam() if optimizer is None else optimizer
                     used.build(list(others))
 
