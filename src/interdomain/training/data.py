@@ -226,10 +226,10 @@ def failing_likelihood(model: Any, X: Any, Y: Any) -> str | None:
     every = -(-len(X) // _ROWS_LOOKED_AT)
     X, targets = tf.cast(X[::every], gpflow.default_float()), np.asarray(Y[::every])
     Y = tf.cast(targets, targets_type(likelihood, targets.dtype))
-    moments = [make([len(X), number], X.dtype) for make in (tf.zeros, tf.ones)]
+    mean, variance = moments = [make([len(X), number], X.dtype) for make in (tf.zeros, tf.ones)]
     with tf.GradientTape(watch_accessed_variables=False) as tape:
         tape.watch(moments)
-        values = expectations(likelihood, X, *moments, Y)
+        values = expectations(likelihood, X, mean, variance, Y)
     slopes = tape.gradient(values, moments, unconnected_gradients=tf.UnconnectedGradients.ZERO)
     wrong = ~np.all(np.isfinite(tf.concat([values[:, None], *slopes], axis=1)), axis=1)
     if not np.any(wrong):
