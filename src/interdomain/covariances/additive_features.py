@@ -26,7 +26,7 @@ from ..linalg.diagonal import Diagonal
 from ..sphere._typing import IntArray
 from .columns import num_input_columns
 from .dispatch import Kuf_shapes, Kuu_operator
-from .domains import Kuf_in_domain, clipped_to
+from .domains import Kuf_in_domain
 from .finite_rank import are_among
 
 Parts: TypeAlias = list[tuple[tuple[int, ...], IntArray]]
@@ -43,12 +43,6 @@ def _parts(
     inducing_variable.validate_kernel(kernel)
     pairs = zip([(), *kernel.effects], inducing_variable.of_effects, strict=True)
     return kernel, [(effect, block.functions) for effect, block in pairs]
-
-
-@clipped_to.register(EffectFeatures, EffectKernel)
-def clipped_to_columns(inducing_variable: EffectFeatures, kernel: EffectKernel) -> str:
-    """Values beyond the knots of a column are clipped, and categories have levels."""
-    return "the ranges of the columns of AdditiveFeatures"
 
 
 @num_input_columns.register(AdditiveFeatures, Additive)

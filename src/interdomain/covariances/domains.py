@@ -57,19 +57,6 @@ def domain_everything(inducing_variable: InducingVariables, kernel: Kernel) -> N
     return None
 
 
-clipped_to = Dispatcher("clipped_to")
-clipped_to.__doc__ = """Where features take values beyond an end for the end itself, in words.
-
-``clipped_to(inducing_variable, kernel)``; None, the default, where nothing is clipped.
-"""
-
-
-@clipped_to.register(InducingVariables, Kernel)
-def clipped_to_nothing(inducing_variable: InducingVariables, kernel: Kernel) -> None:
-    """Nothing is known to be."""
-    return None
-
-
 boxed_parts = Dispatcher("boxed_parts")
 boxed_parts.__doc__ = """The pairs of inducing variable and kernel that may have a domain.
 
@@ -192,58 +179,38 @@ def outside_of_any(boxes: Sequence[Box], X: Array) -> BoolArray:
     return outside
 
 
-class Extent(NamedTuple):
-    """The lowest and highest numbers of the columns of some rows, ``[D]`` each."""
-
-    low: Array
-    high: Array
-
-    @classmethod
-    def of(cls, X: Array) -> Extent:
-        """Of rows, at least one; NaN counts for nothing."""
-        return cls(np.fmin.reduce(X, axis=0), np.fmax.reduce(X, axis=0))
-
-    def joined(self, other: Extent) -> Extent:
-        """Of the rows of both."""
-        return Extent(np.fmin(self.low, other.low), np.fmax(self.high, other.high))
+def extent_of(X: Array) -> Array:
+    """The lowest and the highest numbers of columns, ``[2, D]``; NaN counts for nothing."""
+    return np.stack([np.fmin.reduce(X, axis=0), np.fmax.reduce(X, axis=0)])
 
 
-class Complaint(NamedTuple):
-    """What is wrong with rows that are outside.
+def complaint(
+    boxes: Sequence[Box], X: Array, count: int, total: int, rows: str = "rows of X"
+) -> tuple[str, str]:
+    """What is wrong with rows that are outside, such as "3 of 500 rows of X are outside of the
+    interval [-2, 12] of IntervalFourierFeatures: column 0 goes from -3 to 11"; and the remedy.
 
-    :ivar what: Such as "3 of 500 rows of X are outside of the interval [-2, 12] of
-        IntervalFourierFeatures: column 0 goes from -3 to 11".
-    :ivar remedy: What to do about it.
+    :param boxes: At least one of which does not hold the rows.
+    :param X: All rows, or the :func:`extent_of` them.
+    :param count: The number of rows that are outside.
+    :param total: The number of all.
+    :param rows: What they are called.
     """
-
-    what: str
-    remedy: str
-
-    @classmethod
-    def of(
-        cls, boxes: Sequence[Box], extent: Extent, count: int, total: int, rows: str = "rows of X"
-    ) -> Complaint:
-        """
-        :param boxes: At least one of which does not hold the extent.
-        :param extent: Of all rows.
-        :param count: The number of rows that are outside.
-        :param total: The number of all.
-        :param rows: What they are called.
-        """
-        found: dict[str, str] = {}  # each once: latent GPs may have the same
-        for box in boxes:
-            low, high = extent.low[box.columns], extent.high[box.columns]
-            below = _as_computed(low) < _as_computed(box.lower)
-            above = _as_computed(high) > _as_computed(box.upper)
-            ranges = [
-                f"column {box.columns[k]} goes from {low[k]:.10g} to {high[k]:.10g}"
-                for k in np.flatnonzero(below | above)
-            ]
-            if ranges:
-                found.setdefault(f"{box}: {', '.join(ranges)}", box.remedy)
-        verb = "is" if count == 1 else "are"
-        what = f"{count} of {total} {rows} {verb} outside of {'; and of '.join(found)}"
-        return cls(what, next(iter(found.values())))
+    messages: dict[str, str] = {}  # each once: latent GPs may have the same
+    extent = extent_of(X)
+    for box in boxes:
+        low, high = extent[:, box.columns]
+        beyond = _as_computed(low) < _as_computed(box.lower)
+        beyond |= _as_computed(high) > _as_computed(box.upper)
+        ranges = [
+            f"column {box.columns[k]} goes from {low[k]:.10g} to {high[k]:.10g}"
+            for k in np.flatnonzero(beyond)
+        ]
+        if ranges:
+            messages.setdefault(f"{box}: {', '.join(ranges)}", box.remedy)
+    verb = "is" if count == 1 else "are"
+    what = f"{count} of {total} {rows} {verb} outside of {'; and of '.join(messages)}"
+    return what, next(iter(messages.values()))
 
 
 def _as_computed(values: Any) -> Array:

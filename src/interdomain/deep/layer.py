@@ -21,7 +21,7 @@ from .._arguments import instance, integer
 from .._tracing import unconverted
 from ..covariances import Kuu_operator
 from ..covariances.columns import check_inputs, num_columns_of_latents
-from ..covariances.domains import boxed_parts, boxes, clipped_to
+from ..covariances.domains import boxed_parts, boxes
 from ..covariances.latents import latent_gps
 from ..kernels._scaled_parts import validate_rows
 from ..models.initial_q import WithQ
@@ -197,7 +197,8 @@ class Layer(WithQ, GPLayer):
         for latents in latent_gps(self.kernel, self.inducing_variable):
             pair = latents.inducing_variables[0], latents.kernel
             ends = [str(box) for box in boxes(*pair, num_columns)]
-            ends += [end for part in boxed_parts(*pair) if (end := clipped_to(*part))]
+            blocks = [block for block, _ in boxed_parts(*pair)]
+            ends += [end for block in blocks if (end := getattr(block, "clipped_to", None))]
             if ends:
                 raise ValueError(
                     f"inducing_variable must see all of the outputs of the layer before, found "

@@ -71,7 +71,7 @@ def variance_terms(model: gpflow.models.SVGP, X: TensorType) -> VarianceTerms:
         pair = OrthogonalPair(model.inducing_variable, model.orthogonal_inducing_variable)
         both = OrthogonalQ(model.q_mu, model.q_sqrt, model.q_mu_orthogonal, model.q_sqrt_orthogonal)
         (split,) = orthogonal_groups(pair, model.kernel, both, whiten=model.whiten)
-        base, orthogonal = split.parts()[0].terms_of_both(X)
+        base, orthogonal = split.parts()[0].terms_of_sets(X)
         of_orthogonal = [orthogonal.explained[:, None], _uncertain(orthogonal)]
     else:
         _validate(model)

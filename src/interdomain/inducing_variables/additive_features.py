@@ -24,10 +24,13 @@ class EffectFeatures(InterDomainInducingVariables):
     """The features of one effect: products over its columns of functions of each, a block of
     :class:`AdditiveFeatures`.
 
+    :cvar clipped_to: Where values beyond an end are taken for the end itself, in words.
     :ivar columns: Those of the effect; none for the constant.
     :ivar frequencies: For each numeric one of them how many periods, ``[J, n]``.
     :ivar functions: Which function of each column every feature is a product of, ``[m, k]``.
     """
+
+    clipped_to = "the ranges of the columns of AdditiveFeatures"
 
     def __init__(self, columns: Sequence[Column], frequencies: IntArray) -> None:
         super().__init__()

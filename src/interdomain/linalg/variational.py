@@ -47,6 +47,10 @@ class Whitened(NamedTuple):
     root: tf.Tensor | None
     prior: Root | None = None
 
+    def projected(self, A: tf.Tensor) -> tf.Tensor:
+        """What ``root`` multiplies: A, or ``L^{-T} A`` if it is that of u."""
+        return A if self.prior is None else self.prior.solve(A, adjoint=True)
+
 
 def whitened(root: Root, q: Variational) -> Whitened:
     """q(v) from q(u).
@@ -134,8 +138,7 @@ def marginal_terms(root: Root, columns: tf.Tensor, q: Whitened, *, whole: bool =
         dense_terms = tf.custom_gradient(lambda *inputs: _dense_terms(whole, *inputs))
         return Terms(*dense_terms(root.triangle, columns, q.mean, q.root))
     A = root.solve(columns)
-    features = A if q.prior is None else root.solve(A, adjoint=True)
-    return feature_terms(A, features, q, whole=whole)
+    return feature_terms(A, q.projected(A), q, whole=whole)
 
 
 def feature_terms(A: tf.Tensor, features: tf.Tensor, q: Whitened, *, whole: bool = False) -> Terms:

@@ -23,7 +23,7 @@ from gpflow.likelihoods import Gaussian
 
 from .._arguments import Array, warn
 from .._targets import densities_of
-from ..covariances.domains import Complaint, Extent, boxes, outside_of_any
+from ..covariances.domains import boxes, complaint, outside_of_any
 from ..covariances.latents import latent_gps
 from ..covariances.pairs import Block, flat_blocks
 from ..kernels import ZonalKernel
@@ -144,7 +144,7 @@ def _warn_of_domain(parts: Parts, X: Array) -> None:
     found = [box for pair in blocks_of(parts) for box in boxes(*pair, X.shape[1])]
     outside = int(np.count_nonzero(outside_of_any(found, X)))
     if outside:
-        what, remedy = Complaint.of(found, Extent.of(X), outside, len(X))
+        what, remedy = complaint(found, X, outside, len(X))
         if np.any(outside_of_any([box for box in found if box.repeats], X)):
             raise ValueError(f"data: {what}, beyond which the prior repeats; {remedy}.")
         warn(f"inducing_variable: {what}, where the features say little; {remedy}.")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import abc
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property, partial
+from functools import cached_property, partial, reduce
 from typing import Any, TypeAlias
 
 import tensorflow as tf
@@ -23,7 +23,7 @@ from ..covariances.pairs import flat_blocks
 from ..devices import pinned
 from ..kernels._columns import as_rows, with_columns
 from ..linalg.variational import Kept, Terms, Variational, variances
-from .parts import FactorisedPart, KeptPart, Part, PinnedPart, TrainedPart, batch_kl, q_of_batch
+from .parts import FactorisedPart, KeptPart, Part, PinnedPart, batch_kl, q_of_batch
 
 JointQ: TypeAlias = tuple[TensorType, TensorType | None]
 
@@ -37,7 +37,7 @@ class Group(abc.ABC):
     latents: LatentGPs
 
     @abc.abstractmethod
-    def parts(self) -> Sequence[TrainedPart]:
+    def parts(self) -> Sequence[Part]:
         """What the posterior is the sum of, from matrices that are factorised now."""
 
     @abc.abstractmethod
@@ -73,7 +73,7 @@ class BlockGroup(Group):
     def _q(self, batch: BlockBatch) -> Variational:
         return q_of_batch(batch, self.q)
 
-    def parts(self) -> list[TrainedPart]:
+    def parts(self) -> Sequence[Part]:
         if self.devices is None:
             return [self._part(batch) for batch in self.batches]
         return [
@@ -91,7 +91,7 @@ class BlockGroup(Group):
         return is_whole_sum(self.latents.inducing_variables[0], self.latents.kernel)
 
     def keep(self) -> tuple[tuple[Kept, ...], list[tf.Tensor]]:
-        pairs = [Kept.of(part.root, part.q) for part in map(self._part, self.batches)]
+        pairs = [Kept.of(part.root, *part.q) for part in map(self._part, self.batches)]
         return tuple(kept for kept, _ in pairs), [tensor for _, own in pairs for tensor in own]
 
     def kept_parts(self, kept: tuple[Kept, ...], tensors: tuple[tf.Tensor, ...]) -> list[KeptPart]:
@@ -191,20 +191,13 @@ def marginals_and_kl(
     for group in groups:
         parts = group.parts()
         of_parts, own_kls = zip(*(part.terms_and_kl(X) for part in parts), strict=True)
-        terms = _total(of_parts)
+        terms = reduce(Terms.plus, of_parts)
         means.append(terms.mean)
         prior = _prior_variances(group.latents, parts, X)
         variance.append(tf.broadcast_to(variances(prior, terms), tf.shape(terms.mean)))
         kls += own_kls
     latents = [group.latents for group in groups]
     return in_order(latents, means, 1), in_order(latents, variance, 1), tf.add_n(kls)
-
-
-def _total(parts: Sequence[Terms]) -> Terms:
-    total, *rest = parts
-    for other in rest:
-        total = total.plus(other)
-    return total
 
 
 def _prior_variances(latents: LatentGPs, parts: Sequence[Part], X: tf.Tensor) -> tf.Tensor:
@@ -297,7 +290,7 @@ def conditional(
             changes = tf.add_n([change for _, change in of_parts])
             cov = rows.covariances(kff, changes)
         else:
-            terms = _total([part.terms(rows.flat) for part in of_group])
+            terms = reduce(Terms.plus, [part.terms(rows.flat) for part in of_group])
             kff = _prior_variances(latents, of_group, rows.flat)
             mean, cov = terms.mean, rows.columns(variances(kff, terms))
         means.append(rows.columns(mean))

@@ -17,7 +17,6 @@ All matrices have a leading axis of one, as :mod:`interdomain.linalg.variational
 
 from __future__ import annotations
 
-import abc
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -34,16 +33,13 @@ from ..linalg import Root, full_operator, square_root, stack, whiten
 from ..linalg.full import gram, matmul
 from ..linalg.variational import (
     Kept,
-    Terms,
     Variational,
     Whitened,
-    feature_terms,
-    joint_feature_terms,
     kl_divergence,
     whitened,
 )
 from .groups import Group
-from .parts import Part, TrainedPart, stack_roots
+from .parts import FeaturePart, Features, stack_roots
 
 
 class OrthogonalPair(NamedTuple):
@@ -122,39 +118,7 @@ def residual_shares(pair: OrthogonalPair, kernel: Kernel) -> tf.Tensor:
     return 1 - tf.reduce_sum(tf.square(cross), axis=[0, 1]) / prior
 
 
-Features = tuple[tf.Tensor, tf.Tensor]  # A or D, and what the root of q's covariance multiplies
-
-
-class OrthogonalPart(Part):
-    """The part of both sets: a sum of two."""
-
-    @abc.abstractmethod
-    def features(self, X: tf.Tensor) -> tuple[Features, Features]:
-        """Those of u and of v' at X ``[N, D]``."""
-
-    @abc.abstractmethod
-    def q(self) -> tuple[Whitened, Whitened]:
-        """q(u) and q(v')."""
-
-    def terms_of_both(self, X: tf.Tensor) -> tuple[Terms, Terms]:
-        """The terms of each set."""
-        of_base, of_orthogonal = self.features(X)
-        base, orthogonal = self.q()
-        return feature_terms(*of_base, base), feature_terms(*of_orthogonal, orthogonal)
-
-    def terms(self, X: tf.Tensor) -> Terms:
-        of_base, of_orthogonal = self.terms_of_both(X)
-        return of_base.plus(of_orthogonal)
-
-    def joint_terms(self, X: tf.Tensor, num_sets: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
-        (mean, change), (other_mean, other_change) = (
-            joint_feature_terms(*features, q, num_sets)
-            for features, q in zip(self.features(X), self.q(), strict=True)
-        )
-        return mean + other_mean, change + other_change
-
-
-class FactorisedOrthogonalPart(OrthogonalPart, TrainedPart):
+class FactorisedOrthogonalPart(FeaturePart):
     """From matrices that are factorised now.
 
     :param pair: The two sets.
@@ -168,24 +132,16 @@ class FactorisedOrthogonalPart(OrthogonalPart, TrainedPart):
         self._roots = None if whiten else factorise(pair, kernel)
         self._q = whitened_q(self._roots, q)
 
+    @property
     def q(self) -> tuple[Whitened, Whitened]:
         return self._q
 
-    def features(self, X: tf.Tensor) -> tuple[Features, Features]:
+    def features(self, X: tf.Tensor) -> list[Features]:
         if self._roots is None:
-            A, D = _whitened_features(self._pair, self._kernel, X)
-            return (A, A), (D, D)
-        A, D = orthogonal_features(self._roots, self._pair, self._kernel, X)
-        base, orthogonal = self._q
-        return _with_adjoint(A, base), _with_adjoint(D, orthogonal)
-
-    def terms_and_kl(self, X: tf.Tensor) -> tuple[Terms, tf.Tensor]:
-        base, orthogonal = self._q
-        return self.terms(X), kl_divergence(base) + kl_divergence(orthogonal)
-
-
-def _with_adjoint(features: tf.Tensor, q: Whitened) -> Features:
-    return features, features if q.prior is None else q.prior.solve(features, adjoint=True)
+            both = _whitened_features(self._pair, self._kernel, X)
+        else:
+            both = orthogonal_features(self._roots, self._pair, self._kernel, X)
+        return [(A, q.projected(A)) for A, q in zip(both, self._q, strict=True)]
 
 
 def whitened_q(roots: Roots | None, q: OrthogonalQ) -> tuple[Whitened, Whitened]:
@@ -259,7 +215,7 @@ class KeptPair(NamedTuple):
 
 
 @dataclass(frozen=True)
-class KeptOrthogonalPart(OrthogonalPart):
+class KeptOrthogonalPart(FeaturePart):
     """From what a posterior has kept."""
 
     pair: OrthogonalPair
@@ -271,17 +227,18 @@ class KeptOrthogonalPart(OrthogonalPart):
         first = self.kept.base.num_tensors
         return self.tensors[:first], self.tensors[first:-1], self.tensors[-1]
 
+    @property
     def q(self) -> tuple[Whitened, Whitened]:
         of_base, of_orthogonal, _ = self._split()
         return self.kept.base.q(of_base), self.kept.orthogonal.q(of_orthogonal)
 
-    def features(self, X: tf.Tensor) -> tuple[Features, Features]:
+    def features(self, X: tf.Tensor) -> list[Features]:
         of_base, of_orthogonal, cross = self._split()
         A = self.kept.base.features(of_base, Kuf(self.pair.base, self.kernel, X)[None])
         columns = Kuf(self.pair.orthogonal, self.kernel, X)[None]
         D = self.kept.orthogonal.solve(of_orthogonal, columns)
         D -= matmul(cross, A[0])
-        return A, (D, self.kept.orthogonal.projected(of_orthogonal, D))
+        return [A, (D, self.kept.orthogonal.projected(of_orthogonal, D))]
 
 
 @dataclass(frozen=True)

@@ -8,9 +8,11 @@ is that of :mod:`interdomain.linalg.variational`.
 from __future__ import annotations
 
 import abc
+import functools
+import operator
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeAlias
 
 import gpflow
 import tensorflow as tf
@@ -33,6 +35,9 @@ from ..linalg.variational import (
     whitened,
 )
 
+Features: TypeAlias = tuple[tf.Tensor, tf.Tensor]
+"""``L^{-1} Kuf``, and what the root of q's covariance multiplies."""
+
 
 class Part(abc.ABC):
     """What some inducing variables contribute to f at new points.
@@ -52,32 +57,42 @@ class Part(abc.ABC):
         """To the mean at X, the rows of B sets one behind the other, ``[B N, P]``, and to the
         covariance within each set ``[B, P, N, N]``."""
 
-
-class TrainedPart(Part):
-    """A part that a training step can be made of."""
-
     @abc.abstractmethod
     def terms_and_kl(self, X: tf.Tensor) -> tuple[Terms, tf.Tensor]:
-        """And the KL divergence of the blocks' q, with one factorisation for both."""
+        """:meth:`terms`, and the KL divergence of all q, with one factorisation for both."""
 
 
-class PartOfBatch(Part):
-    """The part of a batch of blocks."""
+class FeaturePart(Part):
+    """A part of one or two sets of whitened features, each with its own q."""
 
-    q: Whitened
+    @property
+    @abc.abstractmethod
+    def q(self) -> Sequence[Whitened]:
+        """Those of the sets."""
 
     @abc.abstractmethod
-    def features(self, X: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
-        """``L^{-1} Kuf`` at X ``[N, D]``, and what the root of q's covariance multiplies."""
+    def features(self, X: tf.Tensor) -> Sequence[Features]:
+        """Those of each set at X ``[N, D]``."""
+
+    def terms_of_sets(self, X: tf.Tensor) -> list[Terms]:
+        """The terms of each set."""
+        pairs = zip(self.features(X), self.q, strict=True)
+        return [feature_terms(*features, q, whole=self.whole) for features, q in pairs]
 
     def terms(self, X: tf.Tensor) -> Terms:
-        return feature_terms(*self.features(X), self.q, whole=self.whole)
+        return functools.reduce(Terms.plus, self.terms_of_sets(X))
 
     def joint_terms(self, X: tf.Tensor, num_sets: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
-        return joint_feature_terms(*self.features(X), self.q, num_sets)
+        pairs = zip(self.features(X), self.q, strict=True)
+        of_sets = [joint_feature_terms(*features, q, num_sets) for features, q in pairs]
+        means, changes = zip(*of_sets, strict=True)
+        return functools.reduce(operator.add, means), functools.reduce(operator.add, changes)
+
+    def terms_and_kl(self, X: tf.Tensor) -> tuple[Terms, tf.Tensor]:
+        return self.terms(X), functools.reduce(operator.add, map(kl_divergence, self.q))
 
 
-class FactorisedPart(PartOfBatch, TrainedPart):
+class FactorisedPart(FeaturePart):
     """A part whose Kuu is factorised now.
 
     :param batch: The blocks.
@@ -89,20 +104,21 @@ class FactorisedPart(PartOfBatch, TrainedPart):
     def __init__(self, batch: BlockBatch, q: Variational, whiten: bool, whole: bool) -> None:
         self._batch, self.whole = batch, whole
         self.root = batch_root(batch)
-        self.q = Whitened(*q) if whiten else whitened(self.root, q)
+        self._q = Whitened(*q) if whiten else whitened(self.root, q)
 
-    def features(self, X: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
+    @property
+    def q(self) -> tuple[Whitened]:
+        return (self._q,)
+
+    def features(self, X: tf.Tensor) -> list[Features]:
         A = self.root.solve(self._batch.features(X))
-        return A, A if self.q.prior is None else self.root.solve(A, adjoint=True)
+        return [(A, self._q.projected(A))]
 
     def terms(self, X: tf.Tensor) -> Terms:
-        return marginal_terms(self.root, self._batch.features(X), self.q, whole=self.whole)
-
-    def terms_and_kl(self, X: tf.Tensor) -> tuple[Terms, tf.Tensor]:
-        return self.terms(X), kl_divergence(self.q)
+        return marginal_terms(self.root, self._batch.features(X), self._q, whole=self.whole)
 
 
-class PinnedPart(TrainedPart):
+class PinnedPart(Part):
     """One block, with all of its operations on a device.
 
     :param make: Makes the part, there.
@@ -133,7 +149,7 @@ class PinnedPart(TrainedPart):
 
 
 @dataclass(frozen=True)
-class KeptPart(PartOfBatch):
+class KeptPart(FeaturePart):
     """A part from what a posterior has kept.
 
     :ivar batch: The blocks, for their features.
@@ -148,11 +164,11 @@ class KeptPart(PartOfBatch):
     whole: bool
 
     @property
-    def q(self) -> Whitened:  # type: ignore[override]
-        return self.kept.q(self.tensors)
+    def q(self) -> list[Whitened]:
+        return [self.kept.q(self.tensors)]
 
-    def features(self, X: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
-        return self.kept.features(self.tensors, self.batch.features(X))
+    def features(self, X: tf.Tensor) -> list[Features]:
+        return [self.kept.features(self.tensors, self.batch.features(X))]
 
 
 def batch_root(batch: BlockBatch) -> Root:

@@ -16,7 +16,7 @@ from gpflow.kernels import Kernel, Sum
 from gpflow.mean_functions import Constant, Linear, MeanFunction, Zero
 
 from .._tracing import Traced
-from ..covariances.domains import BoolArray, Complaint, Extent, Kuf_in_domain, boxes, outside_of_any
+from ..covariances.domains import BoolArray, Kuf_in_domain, boxes, complaint, outside_of_any
 from ..covariances.feature_sums import feature_sums
 from ..covariances.finite_rank import is_whole
 from ..covariances.pairs import flat_blocks
@@ -133,8 +133,8 @@ class Features:
         """:raises ValueError: If rows are outside of :attr:`boxes`."""
         count = int(np.count_nonzero(outside_of_any(self.boxes, X)))
         if count:
-            complaint = Complaint.of(self.boxes, Extent.of(X), count, len(X), rows)
-            raise ValueError(f"data: {complaint.what}; {complaint.remedy}.")
+            what, remedy = complaint(self.boxes, X, count, len(X), rows)
+            raise ValueError(f"data: {what}; {remedy}.")
 
     def values(self) -> dict[str, Array]:
         """The present values of :attr:`parameters`."""

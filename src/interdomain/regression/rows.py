@@ -10,7 +10,7 @@ import tensorflow as tf
 
 from .._arguments import choice, integer
 from .._progress import bar_of_rows
-from ..covariances.domains import BoolArray, Box, Complaint, Extent, outside_of_any
+from ..covariances.domains import BoolArray, Box, complaint, extent_of, outside_of_any
 from ..sphere._typing import Array
 
 _BATCH_ENTRIES = 2**22
@@ -109,7 +109,7 @@ class Rows:
         :raises ValueError: If no row is left, or a pass has read another number of rows before.
         """
         invalid, beyond = [np.zeros(0, np.int64)], [np.zeros(0, np.int64)]
-        extent: Extent | None = None
+        extent = np.zeros([0, self.columns[0]])
         count, usable = 0, True
         with bar_of_rows(name, self.num_rows, progress=self._progress) as bar:
             for X, Y in self._stored():
@@ -121,8 +121,7 @@ class Rows:
                     usable = usable and self._skips
                     X, Y, numbers = X[valid], Y[valid], numbers[valid]
                 if boxes and len(X):
-                    of_batch = Extent.of(X)
-                    extent = of_batch if extent is None else extent.joined(of_batch)
+                    extent = extent_of(np.concatenate([extent, extent_of(X)]))
                     outside = outside_of_any(boxes, X)
                     if np.any(outside):
                         beyond.append(numbers[outside])
@@ -138,10 +137,9 @@ class Rows:
                 rows,
             )
         if len(outside_rows):
-            assert extent is not None
-            complaint = Complaint.of(boxes, extent, len(outside_rows), count)
+            what, remedy = complaint(boxes, extent, len(outside_rows), count)
             which = f"rows {named(outside_rows)}, counted from zero"
-            raise InvalidRowsError(f"{complaint.what} ({which}); {complaint.remedy}.", outside_rows)
+            raise InvalidRowsError(f"{what} ({which}); {remedy}.", outside_rows)
         if count == len(rows):
             raise ValueError(
                 f"data: no row is left, {count} were skipped; pass rows with finite numbers."

@@ -164,21 +164,11 @@ class SufficientStatistics:
             with np.load(path, allow_pickle=False) as archive:
                 arrays = dict(archive)
             header = json.loads(str(arrays["header"]))
-            version = header["version"]
-        except FileNotFoundError:
-            raise
-        except Exception as error:
-            raise ValueError(
-                f"path: {path} holds no sufficient statistics ({error}); pass a file that "
-                "SufficientStatistics.save has written."
-            ) from error
-        if version != VERSION:
-            raise ValueError(
-                f"path: {path} is of version {version}, and this library reads {VERSION}; take the "
-                "statistics again."
-            )
-        try:
-            statistics = cls(
+            if header["version"] != VERSION:
+                raise ValueError(
+                    f"it is of version {header['version']}, and this library reads {VERSION}"
+                )
+            return cls(
                 num_rows=header["num_rows"],
                 num_skipped=header["num_skipped"],
                 sums={key: arrays[key] for key in header["sums"]},
@@ -189,13 +179,14 @@ class SufficientStatistics:
                 seconds=header["seconds"],
                 largest=arrays.get("largest"),
             )
-        except (AttributeError, KeyError, TypeError, ValueError) as error:
-            missing = " is missing" if isinstance(error, KeyError) else ""
+        except FileNotFoundError:
+            raise
+        except Exception as error:
             raise ValueError(
-                f"path: {path} is damaged, or not what SufficientStatistics.save wrote: "
-                f"{error}{missing}; take the statistics again."
+                f"path: {path} holds no sufficient statistics that can be read "
+                f"({type(error).__name__}: {error}); pass a file that SufficientStatistics.save "
+                "has written, or take the statistics again."
             ) from error
-        return statistics
 
     def checksum(self) -> int:
         """A number that is the same for statistics of the same features and parameters."""
