@@ -91,27 +91,22 @@ def test_values_that_are_missing_are_left_out_output_by_output() -> None:
     assert parts[0][0] == 0
 
 
-def test_infinite_targets_are_never_right() -> None:
-    Y = np.where(np.isnan(with_missing()), np.inf, VALUES)
-    for call in (
-        lambda: collapsed(LeavesOutNaN(0.2), Y).pass_over_data(),
-        lambda: idm.training.fit(svgp(LeavesOutNaN(0.2), 2), (X, Y), progress=False),
-    ):
-        with pytest.raises(ValueError, match="6 rows have NaN|in 6 of 12"):
-            call()
-
-
-def test_nan_is_refused_by_others_which_name_the_way() -> None:
-    Y = with_missing()
-    declared = Gaussian(0.2)
+def test_nan_and_infinity_are_refused() -> None:
+    """NaN by all likelihoods with GPflow's densities, which name the way; infinity by all."""
+    Y, declared = with_missing(), Gaussian(0.2)
     declared.allow_nan = True  # its densities are those of GPflow: NaN
-    for call in (
-        lambda: collapsed(declared, Y).pass_over_data(),
-        lambda: StructuredSGPR((X, Y), kernel(), points(), progress=False).elbo(),
-        lambda: idm.training.fit(svgp(declared, 2), (X, Y), progress=False),
+    infinite = np.where(np.isnan(Y), np.inf, VALUES)
+    way = "CollapsedSVGP or gpflow.models.SVGP.*allow_nan = Tr"
+    for likelihood, targets, message in (
+        (LeavesOutNaN(0.2), infinite, "6 rows have NaN|in 6 of 12"),
+        (declared, Y, way),
     ):
-        with pytest.raises(ValueError, match="CollapsedSVGP or gpflow.models.SVGP.*allow_nan = Tr"):
-            call()
+        with pytest.raises(ValueError, match=message):
+            collapsed(likelihood, targets).pass_over_data()
+        with pytest.raises(ValueError, match=message):
+            idm.training.fit(svgp(likelihood, 2), (X, targets), progress=False)
+    with pytest.raises(ValueError, match=way):
+        StructuredSGPR((X, Y), kernel(), points(), progress=False).elbo()
 
 
 def test_a_table_keeps_rows_whose_targets_are_missing() -> None:

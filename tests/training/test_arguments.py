@@ -1,11 +1,18 @@
-"""Each wrong argument is refused, by a message that names it and what to pass instead."""
+"""Wrong arguments, models and data are refused, by messages that say what to pass instead."""
 
 import gpflow
 import numpy as np
 import pytest
 import tensorflow as tf
+from gpflow.inducing_variables import InducingPoints
+from gpflow.kernels import Matern32
+from gpflow.likelihoods import Gaussian, MultiClass
 
+from interdomain.inducing_variables import SphericalHarmonics, SumInducingVariables
+from interdomain.kernels import SphericalMatern32
+from interdomain.models import AdditiveSVGP, OrthogonalSVGP
 from interdomain.training import fit
+from interdomain.training.data import check_columns
 
 
 def slices(*arrays):
@@ -81,21 +88,18 @@ def test_wrong_models():
             fit(model, **change)
 
 
-def test_num_data_missing():
+def test_num_data():
     """Full batches need none; with minibatches the ELBO would be wrong without a sign of it."""
-    for data, size, remedy in [
-        ((X, Y), 2, "num_data=6"),
-        (slices(X, Y).batch(2), None, "num_data=the number of training rows"),
+    missing = r"model\.num_data: found None.*num_data="
+    for number, data, size, message in [
+        (None, (X, Y), 2, f"{missing}6"),
+        (None, slices(X, Y).batch(2), None, f"{missing}the number of training rows"),
+        (60, (X, Y), None, "num_data: found 60, but the data have 6 rows"),
+        (60, (X, Y), 2, "num_data: found 60, but the data have 6 rows"),
     ]:
-        with pytest.raises(ValueError, match=rf"model\.num_data: found None.*{remedy}"):
-            fit(svgp(num_data=None), data, batch_size=size)
+        with pytest.raises(ValueError, match=message):
+            fit(svgp(num_data=number), data, batch_size=size)
     assert fit(svgp(num_data=None), (X, Y), steps=1, progress=False).steps == 1
-
-
-def test_num_data_of_other_data():
-    for size in (None, 2):
-        with pytest.raises(ValueError, match="num_data: found 60, but the data have 6 rows"):
-            fit(svgp(num_data=60), (X, Y), batch_size=size)
 
 
 def test_nothing_to_train():
@@ -104,3 +108,93 @@ def test_nothing_to_train():
     for optimizer in (0.01, None):
         with pytest.raises(ValueError, match="model: this SVGP has no trainable variables"):
             fit(model, (X, Y), optimizer=optimizer)
+
+
+# Models and data that do not fit each other.
+
+X3 = np.random.default_rng(0).normal(size=(20, 3))
+Y3 = X3[:, :1]
+
+
+def sphere(columns):
+    return SphericalMatern32(weight_variances=np.ones(columns))
+
+
+def harmonics(columns):
+    return SphericalHarmonics.for_kernel(sphere(columns), columns, max_degree=1)
+
+
+def points(columns):
+    return InducingPoints(X3[:4, :1] + np.arange(columns))
+
+
+def svgp_of(kernel, inducing, likelihood=None, **options):
+    likelihood = likelihood or Gaussian()
+    return gpflow.models.SVGP(kernel, likelihood, inducing, num_data=len(X3), **options)
+
+
+MISFITS = [
+    (lambda: svgp_of(Matern32(), points(4)), Y3, "data: X has 3 .* pass X with 4 columns"),
+    (
+        lambda: svgp_of(Matern32(lengthscales=np.ones(4)), points(3)),
+        Y3,
+        r"data: X has 3 columns, which do not fit InducingPoints and Matern32",
+    ),
+    (lambda: svgp_of(Matern32(), harmonics(3)), Y3, "kernel: there is no covariance betw"),
+    (
+        lambda: AdditiveSVGP(
+            gpflow.kernels.Sum([sphere(4)]),
+            Gaussian(),
+            SumInducingVariables([harmonics(4)]),
+            num_data=len(X3),
+        ),
+        Y3,
+        "X must have 4 columns, one for each entry of weight_variances, found 3",
+    ),
+    (
+        lambda: OrthogonalSVGP(
+            SphericalMatern32(), Gaussian(), harmonics(4), points(4), num_data=len(X3)
+        ),
+        Y3,
+        "the kernel sees 3 columns of Xnew, but the inducing variable has dimension 5",
+    ),
+    (lambda: svgp_of(sphere(3), harmonics(3)), np.hstack([Y3] * 3), "data: Y has 3 .* take 1;"),
+    (
+        lambda: svgp_of(sphere(3), harmonics(3), MultiClass(3), num_latent_gps=2),
+        Y3,
+        "model.num_latent_gps: found 2, but a MultiClass likelihood is of 3 functions",
+    ),
+]
+
+
+def test_misfits():
+    """One short message, whatever the model; kernels of some columns fit."""
+    for make, outputs, text in MISFITS:
+        with pytest.raises(ValueError, match=text) as caught:
+            check_columns(make(), (X3.shape[1], outputs.shape[1]))
+        assert len(str(caught.value)) < 300
+        assert "{{" not in str(caught.value) and "\n" not in str(caught.value)
+    for kernel, inducing in (Matern32, points), (SphericalMatern32, harmonics):
+        model = svgp_of(kernel(active_dims=[0, 2]), inducing(3 if inducing is points else 2))
+        check_columns(model, (3, 1))
+        check_columns(model, (None, None))
+
+
+def test_misfits_are_found_before_anything_is_compiled(monkeypatch):
+    def never(*arguments, **options):
+        raise AssertionError("something was compiled")
+
+    monkeypatch.setattr("interdomain._tracing.compiled", never)
+    for data, arguments in (
+        ((X3, Y3), {}),
+        ((X3, Y3), {"batch_size": 5}),
+        (slices(X3, Y3).batch(5), {}),
+    ):
+        with pytest.raises(ValueError, match="X has 3 columns, which do not fit InducingPoints"):
+            fit(svgp_of(Matern32(), points(4)), data, steps=1, progress=False, **arguments)
+    for model, text in {
+        gpflow.models.GPR((X3, Y3), Matern32(lengthscales=np.ones(4))): "do not fit Matern32; bui",
+        gpflow.models.SGPR((X3, Y3), Matern32(), points(4)): "pass X with 4 columns",
+    }.items():
+        with pytest.raises(ValueError, match=text):
+            fit(model, steps=1, progress=False)

@@ -144,20 +144,16 @@ def test_used_model_is_not_compiled_anew(data) -> None:
 
 
 def test_default_adam_begins_every_fit_afresh(data, make_line, assert_same_bits) -> None:
+    """And what is compiled goes with the model."""
     model = make_line()
     fit(model, data, **MINIBATCHES, optimizer=0.3, progress=False)
     fresh = copy.deepcopy(model)
-    for one in (model, fresh):
-        fit(one, data, **MINIBATCHES, progress=False)
+    for fitted in (model, fresh):
+        fit(fitted, data, **MINIBATCHES, progress=False)
     assert_same_bits(model, fresh)
-
-
-def test_compiled_functions_go_with_the_model(data, make_line) -> None:
-    model = make_line()
-    fit(model, data, **MINIBATCHES, progress=False)
     fit(model, data, steps=2, progress=False)
     reference = weakref.ref(model)
-    del model
+    del model, fitted
     gc.collect()
     assert reference() is None
 

@@ -131,26 +131,6 @@ def test_folders_that_are_refused(kept: Path, tmp_path: Path) -> None:
     for folder in (tmp_path / "file", tmp_path / "file" / "inside"):
         with pytest.raises(OSError, match=str(tmp_path / "file")):
             opened(folder)
-    with pytest.raises(ValueError, match="checkpoint_dir must be given to resume from"):
-        Checkpoints(None, True, fit="")
-
-
-def test_without_a_folder_nothing_is_kept() -> None:
-    checkpoints = Checkpoints(None, False, fit="")
-    assert not checkpoints.restore()
-    checkpoints.save(3)
-    assert checkpoints.latest is None
-
-
-def test_other_workers_read_what_the_chief_writes(kept: Path) -> None:
-    chief, _ = opened(kept)
-    other, numbers = opened(kept, writes=False)
-    assert chief.restore() and other.restore()
-    np.testing.assert_array_equal(numbers, 8.0)
-    other.save(9)
-    assert steps(kept) == [4, 6, 8]
-    chief.save()
-    assert steps(kept) == [6, 8, 9]
 
 
 def test_a_disk_that_is_full(kept: Path) -> None:

@@ -151,20 +151,6 @@ def test_another_fit_is_refused(data, make_line, make_bayesian_line, tmp_path):
             fit(**given)
 
 
-def test_a_dataset_of_a_generator_is_resumed(data, make_line, assert_same_bits, tmp_path):
-    def rows():
-        yield from zip(*data, strict=True)
-
-    specs = tuple(tf.TensorSpec([n], tf.float64) for n in (2, 1))
-    dataset = tf.data.Dataset.from_generator(rows, output_signature=specs).batch(8)
-    whole, halves = make_line(), make_line()
-    arguments = {"checkpoint_dir": tmp_path, "progress": False}
-    fit(whole, dataset, steps=7, progress=False)
-    fit(halves, dataset, steps=3, **arguments)
-    assert fit(halves, dataset, steps=7, resume=True, **arguments).first_step == 3
-    assert_same_bits(halves, whole)
-
-
 # Fits under tf.distribute: the same numbers as on one device, however the rows are spread.
 
 

@@ -64,25 +64,19 @@ def test_the_recipe(computed_rows: list[int]) -> None:
     assert fitted.seconds >= fitted.subset_seconds + fitted.pass_seconds
 
 
-def test_what_is_frozen_already_needs_no_subset() -> None:
+def test_what_is_frozen_already_needs_no_subset(tmp_path: Path) -> None:
+    """And a folder that is not there is made, also without one."""
     model = make_model()
     for parameter in model.feature_parameters.values():
         gpflow.set_trainable(parameter, False)
     statistics = idm.models.StructuredSGPR(
         model.statistics, model.kernel, model.inducing_variable, noise_variance=0.5
     )
-    fitted = fit_sgpr(statistics, steps=10, progress=False)
+    folder = tmp_path / "new"
+    fitted = fit_sgpr(statistics, steps=10, checkpoint_dir=folder, progress=False)
     assert fitted.subset is None and fitted.frozen == ()
     assert fitted.result.steps == 10
-
-
-def test_a_folder_that_is_not_there_is_made(tmp_path: Path) -> None:
-    """Also where no subset is fitted, which would make it."""
-    model = make_model()
-    for parameter in model.feature_parameters.values():
-        gpflow.set_trainable(parameter, False)
-    fit_sgpr(model, checkpoint_dir=tmp_path / "new", steps=1, progress=False)
-    assert sorted(path.name for path in (tmp_path / "new").iterdir()) == ["fit"]
+    assert sorted(path.name for path in folder.iterdir()) == ["fit"]
 
 
 def test_an_interrupted_recipe_goes_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
