@@ -77,16 +77,12 @@ class CollapsedSVGP(RowsModel):
     [1. 0.]
 
     **Before the first pass** q is the prior. :func:`interdomain.training.fit_collapsed` runs the
-    passes, damps them where the bound would fall (likelihoods that are not log-concave), trains the
-    parameters and decides when to stop. :func:`interdomain.training.fit` calls it.
+    passes, and :func:`interdomain.training.fit` calls it.
 
     **Features** may not depend on anything that is trained: see :attr:`feature_parameters`. For
     harmonics, freeze ``weight_variances`` and ``bias_variance`` (``fit_collapsed`` trains them on a
     subset first, and then freezes them). Waves of a box and additive features depend on no
     parameter. Points depend on the kernel's parameters, which have to be frozen.
-
-    **Large data**: as for :class:`StructuredSGPR`. Arrays, files, datasets and generators are read
-    a batch at a time. ``fit_collapsed`` keeps its state after each pass.
 
     :param data: (X ``[N, D]``, Y ``[N, P]``): see :class:`StructuredSGPR`.
     :param kernel: A kernel of one output, shared by the latent GPs.

@@ -29,11 +29,10 @@ from ..regression.features import Features
 from ..sphere._typing import Array
 from .expectations import expectations
 
+# Of the largest precision in a batch: negative ones that are smaller are those of quadrature.
 _ROUNDING = 1e-9
-"""Of the largest precision in a batch: negative ones that are smaller are those of quadrature."""
 
-_BLOCK = 128
-"""Columns of a triangle that are multiplied at a time, without the zeros above them."""
+_BLOCK = 128  # columns of a triangle, multiplied at a time, without the zeros above them
 
 
 class NotFiniteError(ArithmeticError):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import gpflow
@@ -14,6 +14,7 @@ from gpflow.likelihoods import Likelihood
 
 from .._targets import check_targets, targets_type
 from .._tracing import unconverted
+from ..models.scales import warn_of_data
 
 Batch = tuple[tf.Tensor, ...]
 
@@ -28,12 +29,10 @@ class Batches:
     :cvar divided: whether a batch is already divided among the replicas of a strategy.
     :ivar specs: the shapes and types of every batch, with any number of rows.
     :ivar described: what must be the same for a resumed fit to see the same batches.
-    :ivar told: called with X and Y of the first batch, where no rows are known before.
     """
 
     exact = True
     divided = False
-    told: Callable[[AnyNDArray, AnyNDArray], None] | None = None
 
     def __init__(self, arrays: tuple[Any, Any] | None, types: Sequence[Any] = ()) -> None:
         self.arrays, self._types = arrays, tuple(types)
@@ -45,9 +44,8 @@ class Batches:
     def columns(self) -> tuple[int | None, int | None]:
         """The numbers of columns of X and Y; None where they are not known."""
         shapes = [tf.TensorShape(np.shape(array)) for array in self.arrays or ()]
-        shapes = shapes or [spec.shape for spec in self.specs]
-        found = [shape[1] if shape.rank == 2 else None for shape in shapes]
-        num_inputs, num_outputs = found or (None, None)
+        shapes = shapes or [spec.shape for spec in self.specs] or [tf.TensorShape(None)] * 2
+        num_inputs, num_outputs = (shape[1] if shape.rank == 2 else None for shape in shapes)
         return num_inputs, num_outputs
 
     def batch(self, step: int) -> Batch:
@@ -111,16 +109,17 @@ class DatasetBatches(Batches):
     divided = True
 
     def __init__(
-        self, dataset: tf.data.Dataset, strategy: tf.distribute.Strategy | None, likelihood: Any
+        self, dataset: tf.data.Dataset, strategy: tf.distribute.Strategy | None, model: Any
     ) -> None:
         super().__init__(None)
+        likelihood = getattr(model, "likelihood", None)
         types = types_of(likelihood, dataset.element_spec[1].dtype)
 
         def convert(X: tf.Tensor, Y: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
             return tf.cast(X, types[0]), tf.cast(Y, types[1])
 
         self._dataset = dataset.map(unconverted(convert)).repeat()
-        self._strategy, self._likelihood = strategy, likelihood
+        self._strategy, self._model, self._likelihood = strategy, model, likelihood
         self._iterator: Any = None
         self._next = 0
         self.specs = tuple(
@@ -145,8 +144,7 @@ class DatasetBatches(Batches):
             check_targets(self._likelihood, self._as_array(Y))
         if self.arrays is None:
             self.arrays = self._as_array(X), self._as_array(Y)
-            if self.told is not None:
-                self.told(*self.arrays)
+            warn_of_data(self._model, *self.arrays)
         return X, Y
 
     def _as_array(self, part: Any) -> AnyNDArray:

@@ -22,21 +22,13 @@ from .results import FitResult
 from .sgpr import check_recipe
 from .site_rows import RowsWithSites
 
-_LARGE = 4
-"""Times the rows of the subset: fewer are not worth a beginning on the subset."""
+_LARGE = 4  # times the rows of the subset: fewer are not worth a beginning on the subset
+_GROWTH = 2.0  # the factor by which chosen features grow in a round
 
-_GROWTH = 2.0
-"""By what factor chosen features grow in a round."""
-
-_CERTAIN = -0.1
-"""Expected log-likelihood of a row, on average: labels have a probability of 90%, those near the
-border included."""
-
-_LARGE_DEVIATION = 10.0
-"""Standard deviation of f in the prior, where one to three are enough for certainty."""
-
-_ROWS = 100
-"""At which the prior's variance is looked at."""
+# Where labels are told apart: the expected log-likelihood of a row, on average (labels have a
+# probability of 90%, those near the border included), and the standard deviation of f in the prior,
+# where one to three are enough for certainty, at so many rows.
+_CERTAIN, _LARGE_DEVIATION, _ROWS = -0.1, 10.0, 100
 
 
 @dataclass(frozen=True, eq=False)

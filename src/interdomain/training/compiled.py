@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Hashable
-from typing import Any, TypeVar
+from typing import Any
 
 import gpflow
 import numpy as np
 import tensorflow as tf
-
-Value = TypeVar("Value")
 
 _ATTRIBUTE = "_compiled_by_interdomain"
 _PLAIN = (bool, int, float, str, slice, np.generic)
@@ -26,18 +24,15 @@ class _Kept:
         return _Kept, ()
 
 
-def kept(model: tf.Module, name: str, key: Hashable, build: Callable[[], Value]) -> Value:
+def kept(model: tf.Module, name: str, key: Hashable, build: Callable[[], Any]) -> Any:
     """What was built under this name for the model as it is now and for this key; built if need be.
-
-    It must not hold the model, with which it is freed.
-    """
+    It must not hold the model, with which it is freed."""
     own, state = vars(model).get(_ATTRIBUTE, _Kept()), _state(model)
     if not _same(own.state, state):
         own = vars(model)[_ATTRIBUTE] = _Kept(state)
     if name not in own.built or own.built[name][0] != key:
         own.built[name] = key, build()
-    value: Value = own.built[name][1]
-    return value
+    return own.built[name][1]
 
 
 def _state(model: tf.Module) -> tuple[Any, ...]:

@@ -74,7 +74,7 @@ def batches_of(
             )
         _check_dataset(data)
         _check_num_data(model, None)
-        return DatasetBatches(data, strategy, likelihood)
+        return DatasetBatches(data, strategy, model)
     X, Y = checked_arrays(data, likelihood)
     if batch_size is not None or getattr(model, "num_data", None) is not None:
         _check_num_data(model, len(X))

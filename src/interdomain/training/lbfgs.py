@@ -40,9 +40,8 @@ class LBFGS:
     """
     SciPy's L-BFGS-B over all trainable variables of a model.
 
-    A line search may try a point where the loss is not defined, for instance because a
-    factorisation fails there. Such a point is rejected like any other that is worse than the
-    iterate: it is given a larger loss, and the search comes nearer.
+    A point of a line search where the loss is not defined, for instance because a factorisation
+    fails there, is rejected by giving it a larger loss than that of the iterate.
 
     :param batch: all of the data, or () if the model holds them.
     :param options: of SciPy's L-BFGS-B.
@@ -68,9 +67,6 @@ class LBFGS:
     def train(self, run: Run) -> Ending:
         """
         Run the iterations that are left.
-
-        SciPy keeps what it has learned of the curvature, and no checkpoint can hold it: a fit that
-        is resumed goes on from its last iterate, and ends at the same optimum by another way.
 
         :raises NumericalBreakdown: if the loss or a gradient is not finite at the first point, or
             if no better point was found without a NaN.
@@ -142,7 +138,6 @@ def _evaluation(model: Any, batch: Batch, variables: tuple[tf.Variable, ...]) ->
     """The function of all variables as one vector, and a batch, that returns the loss and its
     gradient."""
     scipy, names = gpflow.optimizers.Scipy, names_of_variables(model)
-
     loss = training_loss_of(model)
 
     def evaluate(x: tf.Tensor, *rows: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:

@@ -59,8 +59,7 @@ def fit(
     next fit, as long as the model's structure, its ``trainable`` flags and the columns of the data
     are the same.
 
-    A model whose sums over rows are not enough for that is trained by its recipe, on the rows that
-    it holds: a :class:`~interdomain.models.CollapsedSVGP` by :func:`fit_collapsed`, whose passes
+    A :class:`~interdomain.models.CollapsedSVGP` is trained by :func:`fit_collapsed`, whose passes
     are the steps (20 by default), and a :class:`~interdomain.models.StructuredSGPR` with trainable
     features of rows that are not in memory by :func:`fit_sgpr`. These functions choose features,
     too, and say more of what they did. What they do not take (such as ``callbacks``) is refused.
@@ -111,12 +110,10 @@ def fit(
 
         With True the step size for a full q rises from 0.001 to 0.1 in 20 steps, and that for a
         diagonal q falls as ``0.1 / (1 + step / 300)``; with n > 10 q's, ``1 / n`` takes the place
-        of 0.1. One evaluation of the loss and its gradients serves both updates. For a diagonal q
-        the loss is evaluated once more, to shorten a step of the means that overshoots. A step
-        after which a covariance would not be positive definite is shortened, too. Several pairs are
-        updated at once, each as if the others were fixed: if n full q's explain the same data (a
-        base and its orthogonal variables, or the blocks of a sum), choose ``1 / n`` of the step
-        size that suits a single q.
+        of 0.1. A step of the means of a diagonal q that overshoots is shortened, and one after
+        which a covariance would not be positive definite. Several pairs are updated at once, each
+        as if the others were fixed: if n full q's explain the same data (a base and its orthogonal
+        variables, or the blocks of a sum), choose ``1 / n`` of the size that suits a single q.
     :param options: options of SciPy's L-BFGS-B: ``ftol``, ``gtol``, ``maxcor``, ``maxls``,
         ``maxfun``.
     :param callbacks: called as ``callback(step, model)`` every ``every`` steps and at the end. If a
@@ -160,12 +157,10 @@ def fit(
     :raises OSError: when a checkpoint cannot be written; the last good one is unchanged.
     :raises tf.errors.OpError: when another worker of the strategy ends or cannot be reached.
         TensorFlow's error names it; start all workers again, with ``resume=True``.
-    :raises NonFiniteError: when the loss, a gradient or an updated parameter is NaN or infinite.
-        The model returns to parameters that had a finite loss: those of the last multiple of
-        ``every``. The last good checkpoint is unchanged, and the error names both. A line search of
-        L-BFGS may try such a point: it is rejected and a nearer one is tried
-        (``FitResult.message`` counts them). The error is raised only if L-BFGS starts at such a
-        point, or finds no better point without a NaN.
+    :raises NonFiniteError: when the loss, a gradient or an updated parameter is NaN or infinite;
+        the error says which parameters the model has then. Such a point in a line search of L-BFGS
+        is rejected, and a nearer one is tried (``FitResult.message`` counts them): the error is
+        raised only if L-BFGS starts at such a point, or finds no better point without a NaN.
     """
     arguments = {**locals()}
     if isinstance(model, RowsModel) and model.needs_recipe:
@@ -192,9 +187,7 @@ def fit(
     batches = batches_of(model, data, batch_size=batch_size, seed=seed, strategy=strategy)
     columns = batches.columns
     kept(model, "checked", columns, lambda: check_columns(model, columns))
-    if batches.arrays is None:
-        batches.told = lambda X, Y: warn_of_data(model, X, Y)
-    else:
+    if batches.arrays is not None:  # of a Dataset, the first batch is looked at
         warn_of_data(model, *batches.arrays)
     method: LBFGS | GradientSteps
     if by_lbfgs:

@@ -24,38 +24,23 @@ from .lbfgs import fit_by_lbfgs
 from .results import Ending, NonFiniteError
 from .run import described
 
-_LEAST_SHARE = 2.0**-6
-"""Of the way to the tangent sites: steps that are shorter than this end the fit."""
+_BEGINNING = 0.01  # of the prior's variance that q has in the first pass
 
-_BEGINNING = 0.01
-"""Of the prior's variance that q has in the first pass."""
+# Shares of the bound: while it rises by more, sites say nothing of the parameters, which stay; if
+# it rises by less, the optimum is near; and it may fall by so much.
+_SETTLED, _NEAR, _ROUNDING = 0.1, 1e-3, 1e-10
 
-_SETTLED = 0.1
-"""Of the bound: while it rises by more, sites say nothing of the parameters, which stay."""
+# Shares of the way to the tangent sites: shorter steps leave the parameters as they are; shorter
+# ones end the fit. Steps that were too long grow by so much when the bound rises.
+_NO_TRAINING, _LEAST_SHARE, _GROWTH = 2.0**-3, 2.0**-6, 1.4
 
-_NEAR = 1e-3
-"""Of the bound: where it rises by less, the optimum is near."""
+# Between two passes: of a likelihood's unconstrained numbers; and the factor by which a positive
+# parameter of the kernel may change.
+_LONGEST_STEP, _LARGEST_FACTOR = 1.0, 4.0
 
-_GROWTH = 1.4
-"""Of the size of steps that were too long, when the bound rises."""
+_LEAST_TOLERANCE, _TOLERANCE_OF_A_ROW = 0.01, 1e-6  # nats of the bound
 
-_NO_TRAINING = 2.0**-3
-"""Parameters are left as they are in steps that have been shortened so far."""
-
-_ROWS = 1_000
-"""That are drawn to find the cause of numbers that are not finite."""
-
-_ROUNDING = 1e-10
-"""Of the bound: it may fall by so much."""
-
-_LONGEST_STEP = 1.0
-"""Of a likelihood's unconstrained numbers, between two passes."""
-
-_LARGEST_FACTOR = 4.0
-"""By which a positive parameter of the kernel may change between two passes."""
-
-_LEAST_TOLERANCE, _TOLERANCE_OF_A_ROW = 0.01, 1e-6
-"""Nats of the bound."""
+_ROWS = 1_000  # that are drawn to find the cause of numbers that are not finite
 
 
 @contextmanager

@@ -18,15 +18,9 @@ from ..sphere._typing import Array
 from .passes import Passes, frozen, train
 
 _TURNS = 3
-
-_PASSES = 6
-"""Before and after features are trained."""
-
-_PASSES_OF_Q = 2
-"""For the sites of new features, before these are trained again."""
-
-_TOLERANCE = 0.05
-"""Nats of the bound of the rows."""
+_PASSES = 6  # before and after features are trained
+_PASSES_OF_Q = 2  # for the sites of new features, before these are trained again
+_TOLERANCE = 0.05  # nats of the bound of the rows
 
 
 class RowsWithSites(CollapsedSVGP):
