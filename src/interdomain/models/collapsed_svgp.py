@@ -242,7 +242,8 @@ class CollapsedSVGP(RowsModel):
         return result
 
     def _pass(self) -> PassResult:
-        q, of_rows, features = self._whitened_q(), self._contributions(), self._features
+        exact, of_rows, features = self._exact_q(), self._contributions(), self._features
+        q = tuple(tf.cast(part, gpflow.default_float()) for part in exact)
 
         def of_batch(X: Array, Y: Array) -> dict[str, Array]:
             self._provider.warn_of(features, X, Y)
@@ -258,10 +259,9 @@ class CollapsedSVGP(RowsModel):
         self._num_data = int(sums["num_rows"])
         clipped = Sites.of(sums, negative=False)
         sites = Sites.of(sums, negative=True) if "negative_precisions" in sums else clipped
-        kl = kl_divergence(*whitened_q(self._prior(), self._present_sites()))
         expectations = float(sums["expectations"])
         return PassResult(
-            expectations - float(kl),
+            expectations - float(kl_divergence(*exact)),
             sites,
             clipped,
             sums["slopes"],
@@ -273,7 +273,7 @@ class CollapsedSVGP(RowsModel):
         """Whether the prior and the present sites make a Gaussian: sites of negative precision may
         outweigh it."""
         try:
-            mean, root = whitened_q(self._prior(), self._present_sites())
+            mean, root = self._exact_q()
         except tf.errors.InvalidArgumentError:
             return False
         return bool(np.all(np.isfinite(mean)) and np.all(np.isfinite(root)))
@@ -356,22 +356,14 @@ class CollapsedSVGP(RowsModel):
             features.charged,
         )
 
+    def _exact_q(self) -> tuple[tf.Tensor, tf.Tensor]:
+        """Mean and roots of q(v), in float64."""
+        return whitened_q(self._prior(), self._present_sites())
+
     def _whitened_q(self) -> tuple[tf.Tensor, tf.Tensor]:
-        mean, root = whitened_q(self._prior(), self._present_sites())
+        mean, root = self._exact_q()
         dtype = gpflow.default_float()
         return tf.cast(mean, dtype), tf.cast(root, dtype)
-
-    @check_shapes(
-        "return[0]: [M, L]",
-        "return[1]: [L, M, M]",
-    )
-    def compute_qu(self) -> tuple[tf.Tensor, tf.Tensor]:
-        """The mean and the covariance of q(u), for each latent GP."""
-        prior = self._prior()
-        mean, root = whitened_q(prior, self._present_sites())
-        mean, root = prior.root.matmul(mean), prior.root.matmul(root)
-        dtype = gpflow.default_float()
-        return tf.cast(mean, dtype), tf.cast(tf.matmul(root, root, transpose_b=True), dtype)
 
 
 def _shapes(features: Features) -> list[tuple[int, ...]]:

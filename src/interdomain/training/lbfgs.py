@@ -152,7 +152,11 @@ def _evaluation(model: Any, batch: Batch, variables: tuple[tf.Variable, ...]) ->
         return evaluate
     specs = tuple(tf.TensorSpec([None, *rows.shape[1:]], rows.dtype) for rows in batch)
     flat = tf.TensorSpec([sum(v.shape.num_elements() for v in variables)], tf.float64)
-    return kept(model, "l-bfgs", specs, lambda: Traced(evaluate, input_signature=(flat, *specs)))
+    signature = flat, *specs
+    traced: Evaluation = kept(
+        model, "l-bfgs", specs, lambda: Traced(evaluate, input_signature=signature)
+    )
+    return traced
 
 
 def fit_by_lbfgs(

@@ -85,9 +85,9 @@ class RowsWithSites(CollapsedSVGP):
         self._settle()
         return super().elbo()
 
-    def _whitened_q(self) -> tuple[tf.Tensor, tf.Tensor]:
+    def _exact_q(self) -> tuple[tf.Tensor, tf.Tensor]:
         self._settle()
-        return super()._whitened_q()
+        return super()._exact_q()
 
     def _traced_state(self) -> Any:
         return super()._traced_state(), tuple(self._features.trainable())

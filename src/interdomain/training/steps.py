@@ -111,7 +111,8 @@ class GradientSteps:
 
         refs = tuple(variable.ref() for variable in self.variables)
         key = (optimizer, natural is None, refs, signature, replicas.strategy)
-        return kept(self._model, "step", key, build)
+        built: tuple[Any, Step] = kept(self._model, "step", key, build)
+        return built
 
     def train(self, run: Run) -> Ending:
         """
