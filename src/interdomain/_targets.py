@@ -135,8 +135,15 @@ def check_number_of_targets(
     """
     :param num_latents: None if it is not known.
     :param num_columns: Of Y.
-    :raises ValueError: If the likelihood takes another number of columns.
+    :raises ValueError: If the likelihood has another number of functions, or takes another number
+        of columns with them.
     """
+    kind, own = type(likelihood).__name__, likelihood.latent_dim
+    if own is not None and num_latents not in (None, own):
+        raise ValueError(
+            f"num_latent_gps must be {own} for {kind}, found {num_latents}; build the model with "
+            "that, or pass another likelihood."
+        )
     expected = columns_of_targets(likelihood, num_latents)
     if expected in (None, num_columns):
         return
@@ -149,8 +156,8 @@ def check_number_of_targets(
     elif likelihood.observation_dim is not None:
         remedy = f"pass Y with {expected}, or another likelihood"
     raise ValueError(
-        f"data: Y has {num_columns} columns, but the model and its {type(likelihood).__name__} "
-        f"likelihood take {expected}; {remedy}."
+        f"data: Y has {num_columns} columns, but the model and its {kind} likelihood take "
+        f"{expected}; {remedy}."
     )
 
 
@@ -161,16 +168,9 @@ def number_of_latents(likelihood: Likelihood, num_columns: int, given: int | Non
     :param given: What the user says, which is taken wherever the likelihood takes it.
     :raises ValueError: If the likelihood has another number, or takes no such Y with it.
     """
-    kind = type(likelihood).__name__
     if given is not None:
         given = integer("num_latent_gps", given, at_least=1)
-    own = likelihood.latent_dim
-    if own is not None and given not in (None, own):
-        raise ValueError(
-            f"num_latent_gps must be {own} for {kind}, found {given}; leave it out, or pass "
-            "another likelihood."
-        )
-    found = own or given
+    found = given or likelihood.latent_dim
     if found is None:  # as GPflow has it: the column that chooses a likelihood needs none
         found = max(1, num_columns - isinstance(likelihood, SwitchedLikelihood))
     check_number_of_targets(likelihood, found, num_columns)

@@ -162,7 +162,7 @@ MISFITS = [
     (
         lambda: svgp_of(sphere(3), harmonics(3), MultiClass(3), num_latent_gps=2),
         Y3,
-        "model.num_latent_gps: found 2, but a MultiClass likelihood is of 3 functions",
+        "num_latent_gps must be 3 for MultiClass, found 2; build the model with that",
     ),
 ]
 

@@ -198,13 +198,7 @@ def check_columns(model: Any, columns: Sequence[int | None]) -> None:
     likelihood = getattr(model, "likelihood", None)
     if num_outputs is None or not isinstance(likelihood, Likelihood):
         return
-    number, latent = num_functions(model), likelihood.latent_dim
-    if latent is not None and number not in (None, latent):
-        raise ValueError(
-            f"model.num_latent_gps: found {number}, but a {type(likelihood).__name__} "
-            f"likelihood is of {latent} functions; build the model with num_latent_gps={latent}."
-        )
-    check_number_of_targets(likelihood, number, num_outputs)
+    check_number_of_targets(likelihood, num_functions(model), num_outputs)
 
 
 def num_functions(model: Any) -> int | None:
