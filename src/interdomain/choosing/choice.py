@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import gpflow
 import numpy as np
-import tensorflow as tf
 
 from ..covariances.pairs import Block
 from ..models.rows_model import RowsModel
@@ -51,8 +50,7 @@ _NOTABLE_RISE = 0.005
 
 @dataclass(frozen=True)
 class Choice:
-    """
-    How :func:`interdomain.training.fit_sgpr` or :func:`interdomain.training.fit_collapsed` chose
+    """How :func:`interdomain.training.fit_sgpr` or :func:`interdomain.training.fit_collapsed` chose
     features, on some rows drawn at random.
 
     :ivar turns: the mean log density of held-out rows. The first number is that of the given model
@@ -86,16 +84,6 @@ class Trials(NamedTuple):
     growth: float = 1.5
 
 
-class _Turn(NamedTuple):
-    """What a turn arrived at: features and their dictionary, the values of the parameters, and the
-    log densities of all turns."""
-
-    dictionary: Dictionary
-    block: Block
-    values: list[Array]
-    densities: list[float]
-
-
 def choose_features(
     model: RowsModel,
     num_inducing: int,
@@ -107,8 +95,7 @@ def choose_features(
     seed: int,
     progress: bool,
 ) -> tuple[Choice, tuple[str, ...], Any]:
-    """
-    Train the input scales, and replace the model's features by chosen ones.
+    """Train the input scales, and replace the model's features by chosen ones.
 
     :param model: a model with a few features of an orthogonal dictionary to start from.
     :return: what was done; the names of the feature parameters that are now frozen; and the model
@@ -116,17 +103,58 @@ def choose_features(
     :raises ValueError: for features that belong to no dictionary, or a model without its rows.
     """
     dictionary_of(model)  # refused before anything is trained
-    rows = model.draw(_ROWS, seed=seed)
+    X, Y = rows = model.draw(_ROWS, seed=seed)
+    order = np.random.default_rng(seed).permutation(len(X))
+    count = min(len(X) // 6, _MOST_HELD_OUT)
+    few = order[count:][:subset_size]
+    subset = trials.make((X[few], Y[few]))
+    # Of fewer than six rows none can be spared.
+    apart = order[:count] if count else order
+    held_out, start = (X[apart], Y[apart]), _block(model)
     variables = [parameter.unconstrained_variable for parameter in model.parameters]
-    turns = _Turns(model, num_inducing, trials, rows, subset_size, seed, progress)
-    best = turns.run(variables, subset_steps, max_turns)
-    for variable, value in zip(variables, best.values, strict=True):
+
+    def state(dictionary: Dictionary) -> tuple[Dictionary, Block, list[Array]]:
+        """What a turn arrived at."""
+        return dictionary, _block(subset), [variable.numpy() for variable in variables]
+
+    def density() -> float:
+        return float(np.mean(np.asarray(subset.predict_log_density(held_out))))
+
+    # Turn by turn, input scales are trained on few rows, with features that are chosen with them;
+    # the best turn by the log density of rows held out is taken.
+    trials.train(subset, subset_steps)
+    densities = [density()]
+    best = state(_begin(subset, start, num_inducing))
+    for _ in range(max_turns):
+        dictionary = _begin(subset, start, num_inducing)
+        size = int(subset.inducing_variable.num_inducing)
+        pursue(
+            subset,
+            max(min(num_inducing, _TURN_SIZE), size),
+            growth=2.0,
+            refit=trials.refit,
+            steps=_TURN_STEPS // 5,
+            max_candidates=min(_TURN_CANDIDATES, _CANDIDATES_EACH * num_inducing),
+            fill=False,
+            progress=progress,
+        )
+        trials.train(subset, _TURN_STEPS)
+        highest = max(densities)
+        densities.append(density())
+        if densities[-1] > highest - (_NOTABLE_LOSS if len(densities) == 2 else 0):
+            best = state(dictionary)
+        if densities[-1] < highest + _NOTABLE_RISE:
+            break
+    dictionary, block, values = best
+    for variable, value in zip(variables, values, strict=True):
         variable.assign(value)
     frozen = tuple(n for n, p in model.feature_parameters.items() if p.trainable)
     for parameter in model.feature_parameters.values():
         gpflow.set_trainable(parameter, False)
     some = trials.make(rows)
-    some.inducing_variable, some.kernel = best.block
+    some.inducing_variable, some.kernel = block
+    # Whether features that the data chose have been worse than those of most prior variance.
+    hurts = len(densities) > 1 and max(densities[1:]) < densities[0] - _NOTABLE_LOSS
     pursuit = pursue(
         some,
         num_inducing,
@@ -134,101 +162,35 @@ def choose_features(
         refit=trials.refit,
         least_share=_LEAST_SHARE,
         max_candidates=min(MOST_CANDIDATES, _CANDIDATES_EACH * num_inducing),
-        least_gain=_NO_GAIN_IS_ENOUGH if _hurts(best.densities) else LEAST_GAIN,
-        dictionary=best.dictionary,
+        least_gain=_NO_GAIN_IS_ENOUGH if hurts else LEAST_GAIN,
+        dictionary=dictionary,
         progress=progress,
     )
     model.inducing_variable, model.kernel = _block(some)
-    return Choice(tuple(best.densities), pursuit), frozen, some
+    return Choice(tuple(densities), pursuit), frozen, some
 
 
-class _Turns:
-    """Input scales, trained on few rows with features that are chosen with them."""
+def _begin(model: Any, start: Block, num_inducing: int) -> Dictionary:
+    """Give a model the few features of most prior variance, of the dictionary of ``start``.
 
-    def __init__(
-        self,
-        model: RowsModel,
-        num_inducing: int,
-        trials: Trials,
-        rows: tuple[Array, Array],
-        subset_size: int,
-        seed: int,
-        progress: bool,
-    ) -> None:
-        self._num_inducing, self._trials, self._progress = num_inducing, trials, progress
-        self._start = _block(model)
-        X, Y = rows
-        order = np.random.default_rng(seed).permutation(len(X))
-        count = min(len(X) // 6, _MOST_HELD_OUT)
-        few = order[count:][:subset_size]
-        self._subset = trials.make((X[few], Y[few]))
-        # Of fewer than six rows none can be spared.
-        held_out = order[:count] if count else order
-        self._held_out = X[held_out], Y[held_out]
-
-    def run(self, variables: list[tf.Variable], subset_steps: int, max_turns: int) -> _Turn:
-        """Turn by turn; the best one by the log density of rows held out."""
-
-        def values() -> list[Array]:
-            return [variable.numpy() for variable in variables]
-
-        subset, trials = self._subset, self._trials
-        trials.train(subset, subset_steps)
-        densities = [self._density()]
-        best = _Turn(self.begin(), _block(subset), values(), densities)
-        for _ in range(max_turns):
-            dictionary = self.begin()
-            size = int(subset.inducing_variable.num_inducing)
-            pursue(
-                subset,
-                max(min(self._num_inducing, _TURN_SIZE), size),
-                growth=2.0,
-                refit=trials.refit,
-                steps=_TURN_STEPS // 5,
-                max_candidates=min(_TURN_CANDIDATES, _CANDIDATES_EACH * self._num_inducing),
-                fill=False,
-                progress=self._progress,
-            )
-            trials.train(subset, _TURN_STEPS)
-            highest = max(densities)
-            densities.append(self._density())
-            if densities[-1] > highest - (_NOTABLE_LOSS if len(densities) == 2 else 0):
-                best = _Turn(dictionary, _block(subset), values(), densities)
-            if densities[-1] < highest + _NOTABLE_RISE:
-                break
-        return best
-
-    def begin(self) -> Dictionary:
-        """Give the subset's model the few features of most prior variance.
-
-        :raises ValueError: If there is no room for those that stay, and one of each family.
-        """
-        model, num_inducing = self._subset, self._num_inducing
-        model.inducing_variable, model.kernel = self._start
-        X = some_rows(model)
-        dictionary = dictionary_of(model).arranged(X)
-        atoms = dictionary.likeliest(X, min(_BEGINNING, -(-num_inducing // 2)))
-        owners = dictionary.owners(atoms)
-        sizes = np.bincount(owners[owners >= 0], minlength=len(atoms))
-        room = num_inducing - int(np.count_nonzero(owners < 0))
-        within = np.cumsum(sizes) <= room
-        within[0] = True
-        model.inducing_variable, model.kernel = dictionary.block(atoms[within])
-        size = int(model.inducing_variable.num_inducing)
-        if size > num_inducing:
-            raise ValueError(
-                "num_inducing must have room for features that stay and some of each family, found "
-                f"{num_inducing}; pass {size} or more."
-            )
-        return dictionary
-
-    def _density(self) -> float:
-        return float(np.mean(np.asarray(self._subset.predict_log_density(self._held_out))))
-
-
-def _hurts(turns: Sequence[float]) -> bool:
-    """Whether features that the data chose have been worse than those of most prior variance."""
-    return len(turns) > 1 and max(turns[1:]) < turns[0] - _NOTABLE_LOSS
+    :raises ValueError: If there is no room for those that stay, and one of each family.
+    """
+    model.inducing_variable, model.kernel = start
+    X = some_rows(model)
+    dictionary = dictionary_of(model).arranged(X)
+    atoms = dictionary.likeliest(X, min(_BEGINNING, -(-num_inducing // 2)))
+    owners = dictionary.owners(atoms)
+    sizes = np.bincount(owners[owners >= 0], minlength=len(atoms))
+    within = np.cumsum(sizes) <= num_inducing - np.count_nonzero(owners < 0)
+    within[0] = True
+    model.inducing_variable, model.kernel = dictionary.block(atoms[within])
+    size = int(model.inducing_variable.num_inducing)
+    if size > num_inducing:
+        raise ValueError(
+            "num_inducing must have room for features that stay and some of each family, found "
+            f"{num_inducing}; pass {size} or more."
+        )
+    return dictionary
 
 
 def _block(model: Any) -> Block:

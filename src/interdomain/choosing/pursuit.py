@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import astuple, dataclass, field
 from typing import Any
 
 import numpy as np
@@ -31,8 +31,7 @@ _POOL_ROWS = 2_000
 
 @dataclass(frozen=True)
 class PursuitRound:
-    """
-    One round of the choice of features.
+    """One round of the choice of features.
 
     :ivar num_inducing: the number M of features after the round.
     :ivar num_candidates: the number of features to choose from; 0 for the model before the first
@@ -47,8 +46,7 @@ class PursuitRound:
 
 @dataclass(frozen=True, eq=False)
 class Pursuit:
-    """
-    How features were chosen by matching pursuit.
+    """How features were chosen by matching pursuit.
 
     :ivar rounds: the rounds; the first entry is the model before the pursuit.
     :ivar best: the index of the round that the model is at now.
@@ -66,9 +64,8 @@ class Pursuit:
 
     def __str__(self) -> str:
         lines = [" features  candidates          bound"]
-        for row, one in enumerate(self.rounds):
-            mark = " *" if row == self.best else ""
-            lines.append(f"{one.num_inducing:9,}  {one.num_candidates:10,}  {one.elbo:13.1f}{mark}")
+        for row, (size, count, elbo) in enumerate(map(astuple, self.rounds)):
+            lines.append(f"{size:9,}  {count:10,}  {elbo:13.1f}" + " *" * (row == self.best))
         return "\n".join([*lines, f"ended by {self.reason}"])
 
 
@@ -86,8 +83,7 @@ def pursue(
     dictionary: Dictionary | None = None,
     progress: bool = True,
 ) -> Pursuit:
-    """
-    Let the data choose features of an orthogonal dictionary, best first.
+    """Let the data choose features of an orthogonal dictionary, best first.
 
     The features of largest prior variance need not be those that explain y. This function starts
     from the features that the model has, and adds more in rounds. In every round:
@@ -134,18 +130,39 @@ def pursue(
     :raises ValueError: for features that belong to no dictionary, or a model without its rows.
     """
     train = None if refit is None or not steps else functools.partial(refit, model, steps)
-    most = max(max_candidates, num_inducing)
-    pursuit = _Pursuit(model, dictionary, most, max_candidates, least_gain, train)
+    own, rows = dictionary_of(model), some_rows(model)
+    if dictionary is None:
+        own = dictionary = own.arranged(rows)
+    pool = dictionary.likeliest(rows, max(max_candidates, num_inducing))
+    state, reason = _Rounds(model, dictionary, own.atoms, train), "num_inducing"
     with progress_bar(
-        "pursuit", "feature", num_inducing, shown=progress, initial=pursuit.size
+        "pursuit", "feature", num_inducing, shown=progress, initial=state.size
     ) as bar:
-        reason = pursuit.run(num_inducing, growth, least_share, bar)
-        if fill:
-            pursuit.fill(num_inducing, bar)
-    return Pursuit(tuple(pursuit.rounds), pursuit.best, pursuit.atoms, reason)
+        while (before := state.size) < num_inducing:
+            wanted = min(max(int(round(before * growth)), before + 1), num_inducing)
+            candidates = _candidates(model, dictionary, state.atoms, pool, max_candidates)
+            room = num_inducing - before
+            atoms, count, ended = _best_of(
+                model, dictionary, candidates, wanted - before, room, least_gain
+            )
+            if ended is None and not state.add(atoms, count, bar):
+                ended = "elbo"
+            elif ended is None and state.size - before < least_share * (wanted - before):
+                ended = "few"
+            if ended is not None:
+                reason = ended
+                break
+        if fill:  # with those of most prior variance
+            rest = others_than(state.atoms, pool)
+            if len(rest):
+                sizes = _sizes(dictionary, rest)
+                rest = rest[np.cumsum(sizes) <= num_inducing - state.size]
+            if len(rest):
+                state.add(rest, 0, bar, is_better=True)
+    return Pursuit(tuple(state.rounds), state.best, state.atoms, reason)
 
 
-class _Pursuit:
+class _Rounds:
     """The rounds so far, and the best model among them.
 
     :ivar atoms: those of the model's features.
@@ -154,132 +171,99 @@ class _Pursuit:
     _best: tuple[IntArray, Block, list[tuple[tf.Variable, Array]]]
 
     def __init__(
-        self,
-        model: Any,
-        dictionary: Dictionary | None,
-        pool_size: int,
-        max_candidates: int,
-        least_gain: float,
-        train: Callable[[], None] | None,
+        self, model: Any, dictionary: Dictionary, atoms: IntArray, train: Callable[[], None] | None
     ) -> None:
-        self._model, self._train = model, train
-        self._max_candidates, self._least_gain = max_candidates, least_gain
-        own, rows = dictionary_of(model), some_rows(model)
-        if dictionary is None:
-            own = dictionary = own.arranged(rows)
-        self._dictionary = dictionary
-        self._replace(own.atoms)
-        self._pool = dictionary.likeliest(rows, pool_size)
-        self.rounds = [self._round(0)]
-        self._keep()
+        self._model, self._dictionary, self._train = model, dictionary, train
+        self.rounds: list[PursuitRound] = []
+        self._replace(atoms)
+        self._end_round(0, is_better=True)
 
     @property
     def size(self) -> int:
         """The number M of features now."""
         return int(self._model.inducing_variable.num_inducing)
 
-    def run(self, num_inducing: int, growth: float, least_share: float, bar: Any) -> str:
-        """Why it ended."""
-        while (before := self.size) < num_inducing:
-            wanted = min(max(int(round(before * growth)), before + 1), num_inducing)
-            num_candidates, ended = self._grow(wanted - before, num_inducing - before)
-            if ended is not None:
-                return ended
-            if not self._end_round(before, num_candidates, bar):
-                return "elbo"
-            if self.size - before < least_share * (wanted - before):
-                return "few"
-        return "num_inducing"
+    def add(self, atoms: IntArray, count: int, bar: Any, *, is_better: bool = False) -> bool:
+        """Add atoms, and train: whether the model is the best so far; if not, it is the best again.
 
-    def fill(self, num_inducing: int, bar: Any) -> None:
-        """Take those of most prior variance, up to so many features."""
-        before, rest = self.size, others_than(self.atoms, self._pool)
-        if len(rest):
-            rest = rest[np.cumsum(self._sizes(rest)) <= num_inducing - before]
-        if len(rest):
-            self._replace(np.concatenate([self.atoms, rest]))
-            self._end_round(before, 0, bar, is_better=True)
-
-    def _end_round(
-        self, before: int, num_candidates: int, bar: Any, *, is_better: bool = False
-    ) -> bool:
-        """Whether the model is the best so far; if not, it is the best again.
-
+        :param count: The number of candidates.
         :param is_better: Whether it is, whatever its bound.
         """
+        before = self.size
+        self._replace(np.concatenate([self.atoms, atoms]))
         bar.update(self.size - before)
         if self._train is not None and self._model.trainable_parameters:
             self._train()
-        self.rounds.append(self._round(num_candidates))
+        is_better = self._end_round(count, is_better=is_better)
         bar.set_postfix_str(f"bound {self.rounds[-1].elbo:.1f}")
-        if is_better or self.rounds[-1].elbo > self.rounds[self.best].elbo:
-            self._keep()
-            return True
-        self.atoms, block, values = self._best
-        self._model.inducing_variable, self._model.kernel = block
-        for variable, value in values:
-            variable.assign(value)
-        return False
-
-    def _keep(self) -> None:
-        """The model is the best so far."""
-        model, self.best = self._model, len(self.rounds) - 1
-        variables = [parameter.unconstrained_variable for parameter in model.trainable_parameters]
-        values = [(variable, variable.numpy()) for variable in variables]
-        self._best = self.atoms, (model.inducing_variable, model.kernel), values
+        if not is_better:
+            self.atoms, block, values = self._best
+            self._model.inducing_variable, self._model.kernel = block
+            for variable, value in values:
+                variable.assign(value)
+        return is_better
 
     def _replace(self, atoms: IntArray) -> None:
         self.atoms = atoms
         self._model.inducing_variable, self._model.kernel = self._dictionary.block(atoms)
 
-    def _round(self, num_candidates: int) -> PursuitRound:
-        return PursuitRound(self.size, num_candidates, float(self._model.elbo()))
+    def _end_round(self, count: int, *, is_better: bool) -> bool:
+        model = self._model
+        self.rounds.append(PursuitRound(self.size, count, float(model.elbo())))
+        if not (is_better or self.rounds[-1].elbo > self.rounds[self.best].elbo):
+            return False
+        self.best = len(self.rounds) - 1
+        variables = [parameter.unconstrained_variable for parameter in model.trainable_parameters]
+        values = [(variable, variable.numpy()) for variable in variables]
+        self._best = self.atoms, (model.inducing_variable, model.kernel), values
+        return True
 
-    def _grow(self, count: int, room: int) -> tuple[int, str | None]:
-        """Add the best candidates, of about so many features, for which there is room.
 
-        :return: The number of features there were to choose from, and why there is none to add.
-        """
-        candidates, dictionary = self._candidates(), self._dictionary
-        if not len(candidates):
-            return 0, "candidates"
-        sizes = self._sizes(candidates)
-        candidates, sizes = candidates[sizes <= room], sizes[sizes <= room]
-        if not len(candidates):
-            return 0, "num_inducing"
-        count = max(count, int(np.max(sizes)))  # an atom is taken as a whole
-        residuals = self._model.residuals()
-        owners = dictionary.owners(candidates, alone=True)
-        sums = residuals.screen(dictionary.block(candidates, alone=True))
-        means = np.bincount(owners, sums.gains(dictionary.charged(candidates))) / sizes
-        order = _decreasing(means)
-        most = max(_SHORTLIST * count, _LEAST_SHORTLIST)
-        shortlist = candidates[np.sort(order[np.cumsum(sizes[order]) <= most])]
-        compared = residuals.compare(dictionary.block(shortlist, alone=True))
-        taken = compared.best(
-            dictionary.owners(shortlist, alone=True),
-            count,
-            dictionary.charged(shortlist),
-            self._least_gain,
-        )
-        if not taken:
-            return len(owners), "elbo"
-        self._replace(np.concatenate([self.atoms, shortlist[taken]]))
-        return len(owners), None
+def _best_of(
+    model: Any,
+    dictionary: Dictionary,
+    candidates: IntArray,
+    count: int,
+    room: int,
+    least_gain: float,
+) -> tuple[IntArray, int, str | None]:
+    """The best candidates, of about ``count`` features, for which there is room; the number of
+    features there were to choose from; and why there are none."""
+    if not len(candidates):
+        return candidates, 0, "candidates"
+    sizes = _sizes(dictionary, candidates)
+    candidates, sizes = candidates[sizes <= room], sizes[sizes <= room]
+    if not len(candidates):
+        return candidates, 0, "num_inducing"
+    count = max(count, int(np.max(sizes)))  # an atom is taken as a whole
+    residuals = model.residuals()
+    owners = dictionary.owners(candidates, alone=True)
+    sums = residuals.screen(dictionary.block(candidates, alone=True))
+    means = np.bincount(owners, sums.gains(dictionary.charged(candidates))) / sizes
+    order = _decreasing(means)
+    most = max(_SHORTLIST * count, _LEAST_SHORTLIST)
+    shortlist = candidates[np.sort(order[np.cumsum(sizes[order]) <= most])]
+    compared = residuals.compare(dictionary.block(shortlist, alone=True))
+    of_shortlist = dictionary.owners(shortlist, alone=True)
+    taken = compared.best(of_shortlist, count, dictionary.charged(shortlist), least_gain)
+    return shortlist[taken], len(owners), None if taken else "elbo"
 
-    def _sizes(self, atoms: IntArray) -> IntArray:
-        """How many features each of some atoms has, ``[A]``."""
-        return np.bincount(self._dictionary.owners(atoms, alone=True), minlength=len(atoms))
 
-    def _candidates(self) -> IntArray:
-        """The atoms of most prior variance, and neighbours of those of largest posterior mean."""
-        energies = np.sum(np.square(self._model.whitened_mean().numpy()), axis=1)
-        owners = self._dictionary.owners(self.atoms)
-        of_atom = owners >= 0
-        own = np.bincount(owners[of_atom], energies[of_atom], minlength=len(self.atoms))
-        by_weight = self.atoms[_decreasing(own)]
-        around = self._dictionary.neighbours(by_weight, self._max_candidates)
-        return others_than(self.atoms, np.concatenate([self._pool, around]))
+def _sizes(dictionary: Dictionary, atoms: IntArray) -> IntArray:
+    """How many features each of some atoms has, ``[A]``."""
+    return np.bincount(dictionary.owners(atoms, alone=True), minlength=len(atoms))
+
+
+def _candidates(
+    model: Any, dictionary: Dictionary, atoms: IntArray, pool: IntArray, limit: int
+) -> IntArray:
+    """The atoms of most prior variance, and neighbours of those of largest posterior mean."""
+    energies = np.sum(np.square(model.whitened_mean().numpy()), axis=1)
+    owners = dictionary.owners(atoms)
+    of_atom = owners >= 0
+    weights = np.bincount(owners[of_atom], energies[of_atom], minlength=len(atoms))
+    around = dictionary.neighbours(atoms[_decreasing(weights)], limit)
+    return others_than(atoms, np.concatenate([pool, around]))
 
 
 def _decreasing(values: Any) -> IntArray:
@@ -298,11 +282,11 @@ def dictionary_of(model: Any) -> Dictionary:
 
     :raises ValueError: If they belong to no dictionary.
     """
-    found: Dictionary | None = dictionary(model.inducing_variable, model.kernel)
-    if found is None:
+    of_model: Dictionary | None = dictionary(model.inducing_variable, model.kernel)
+    if of_model is None:
         raise ValueError(
             "model.inducing_variable must be made of features of an orthogonal dictionary, found "
             f"{type(model.inducing_variable).__name__} with {type(model.kernel).__name__}; pass a "
             "model with SphericalHarmonics or PeriodicFourierFeatures, or products of them."
         )
-    return found
+    return of_model
