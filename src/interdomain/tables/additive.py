@@ -21,7 +21,7 @@ from ..regression.rows import MISSING
 from ..training.lbfgs import fit_by_lbfgs
 from ..training.loop import fit
 from ..training.results import FitResult
-from .pairs import Effect, RankedPair, choose_pairs, features_of
+from .pairs import Effect, RankedPair, choose_pairs, features_of, same_columns
 
 _CHOSEN = "chosen"
 
@@ -43,8 +43,7 @@ _NOISE = 0.1
 
 @dataclass(frozen=True)
 class AdditiveFit:
-    """
-    What :func:`fit_additive` did.
+    """What :func:`fit_additive` did.
 
     :ivar model: the trained model, of all rows.
     :ivar kernel: its :class:`~interdomain.kernels.Additive` kernel.
@@ -91,8 +90,7 @@ def fit_additive(
     seed: int = 0,
     progress: bool = True,
 ) -> AdditiveFit:
-    """
-    Build and train an additive model of a table's columns, with one pass over all rows.
+    """Build and train an additive model of a table's columns, with one pass over all rows.
 
     1. Make a kernel with a main effect for each column, and any other effects that are asked for.
        Its initial scales come from the columns.
@@ -166,7 +164,8 @@ def fit_additive(
     else:
         remedy = "pass interdomain.kernels.Additive.from_data(some_rows), or None"
         instance("kernel", kernel, Additive, "an Additive kernel", remedy)
-        kernel = _same_columns(kernel, given)
+        separate = kernel.separate_lengthscales
+        kernel = same_columns(kernel, given, separate_lengthscales=separate)
     size = _first_size(kernel, num_inducing) if choosing else num_inducing
     subset, unit, highest = begin(data, kernel, size, subset_size, seed)
     fit_by_lbfgs(subset, steps=_SUBSET_STEPS, progress=progress)
@@ -174,15 +173,15 @@ def fit_additive(
     ranking: list[RankedPair] = []
     room = num_inducing - int(subset.inducing_variable.num_inducing)
     for turn in range(_TURNS if choosing else 0):
-        found, alone = choose_pairs(subset, kernel, room=room, unit=unit, progress=progress)
+        pairs, alone = choose_pairs(subset, kernel, room=room, unit=unit, progress=progress)
         ranking = ranking if turn else alone
         noise = float(subset.likelihood.variance.numpy())
-        if not found:
+        if not pairs:
             break
-        chosen += found
-        kernel = _with_pairs(kernel, found)
+        chosen += pairs
+        kernel = _with_pairs(kernel, pairs)
         features = _features_for(kernel, num_inducing, highest)
-        room -= sum(features_of(kernel, pair.effect) for pair in found)
+        room -= sum(features_of(kernel, pair.effect) for pair in pairs)
         subset.inducing_variable, subset.kernel = features, FiniteRank(kernel, features)
         fit_by_lbfgs(subset, steps=_TURN_STEPS, progress=progress)
         if float(subset.likelihood.variance.numpy()) > _SETTLED * noise:
@@ -235,17 +234,6 @@ def _arrays(data: Any) -> tuple[Any, Any]:
             f"{MISSING}."
         )
     return X, Y
-
-
-def _same_columns(kernel: Additive, effects: Sequence[Any]) -> Additive:
-    """A kernel of the same columns with other effects."""
-    return Additive(
-        kernel.columns,
-        effects,
-        kernel_class=kernel.kernel_class,
-        separate_lengthscales=kernel.separate_lengthscales,
-        active_dims=kernel.active_dims,
-    )
 
 
 def _first_size(kernel: Additive, num_inducing: int) -> int:
@@ -312,7 +300,7 @@ def _in_units(value: Any, unit: float, lower: float | None = None) -> gpflow.Par
 def _with_pairs(kernel: Additive, pairs: Sequence[RankedPair]) -> Additive:
     """The kernel with more effects; its parameters keep their values."""
     effects: list[Effect] = [*kernel.effects, *(pair.effect for pair in pairs)]
-    more = _same_columns(kernel, effects)
+    more = same_columns(kernel, effects, separate_lengthscales=kernel.separate_lengthscales)
     scales = dict(zip(kernel.effects, kernel.variances.numpy(), strict=True))
     scales |= {pair.effect: pair.variance for pair in pairs}
     more.variances = gpflow.Parameter(
@@ -322,8 +310,8 @@ def _with_pairs(kernel: Additive, pairs: Sequence[RankedPair]) -> Additive:
     lengthscales = more.lengthscales.numpy()
     known = kernel.lengthscales.numpy()
     for place, (effect, column) in enumerate(more.lengthscale_columns):
-        found = kernel.lengthscale_place(effect or (), column)
-        if found is not None:
-            lengthscales[place] = known[found]
+        before = kernel.lengthscale_place(effect or (), column)
+        if before is not None:
+            lengthscales[place] = known[before]
     more.lengthscales.assign(lengthscales)
     return more

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -111,13 +111,14 @@ def choose_pairs(
     residuals = model.residuals()
 
     def compared(some: Sequence[Effect]) -> _Sums:
-        features, own = _features(kernel, some)
-        found = residuals.compare((features, own))
+        own = same_columns(kernel, some, lengthscales=_LENGTHSCALE)
+        features = AdditiveFeatures(own, {pair: _highest(kernel, pair) for pair in own.effects})
+        sums = residuals.compare((features, own))
         ends = np.cumsum([1, *(part.num_inducing for part in features.of_effects[1:])])
         places = map(np.arange, ends, ends[1:])
-        (precision,) = found.precisions
+        (precision,) = sums.precisions
         by_pair = dict(zip(own.effects, places, strict=True))
-        return _Sums(found.products, precision - np.eye(len(precision)), by_pair)
+        return _Sums(sums.products, precision - np.eye(len(precision)), by_pair)
 
     def named(effect: Effect, gain: float, variance: float) -> RankedPair:
         name = " x ".join(kernel.names[column] for column in effect)
@@ -137,8 +138,8 @@ def choose_pairs(
     waiting = list(sums.places) if worthwhile else []
     chosen: list[RankedPair] = []
     while waiting := [pair for pair in waiting if features_of(kernel, pair) <= room]:
-        found = [named(pair, *sums.best(pair, unit)) for pair in waiting]
-        best = max(found, key=lambda pair: pair.gain)
+        ranked = [named(pair, *sums.best(pair, unit)) for pair in waiting]
+        best = max(ranked, key=lambda pair: pair.gain)
         if best.gain <= _LEAST_GAIN:
             break
         chosen.append(best)
@@ -153,15 +154,12 @@ def features_of(kernel: Additive, pair: Effect) -> int:
     return max(_size(kernel, pair, 1), SHARE)
 
 
-def _features(kernel: Additive, pairs: Sequence[Effect]) -> tuple[AdditiveFeatures, Additive]:
-    own = Additive(
-        kernel.columns,
-        pairs,
-        kernel_class=kernel.kernel_class,
-        lengthscales=_LENGTHSCALE,
-        active_dims=kernel.active_dims,
+def same_columns(kernel: Additive, effects: Sequence[Any], **options: Any) -> Additive:
+    """A kernel of the same columns with other effects."""
+    dims = kernel.active_dims
+    return Additive(
+        kernel.columns, effects, kernel_class=kernel.kernel_class, active_dims=dims, **options
     )
-    return AdditiveFeatures(own, {pair: _highest(kernel, pair) for pair in own.effects}), own
 
 
 def _highest(kernel: Additive, pair: Effect) -> int:
