@@ -50,18 +50,15 @@ def drawn(ax: Axes) -> dict[str, np.ndarray]:
 
 def test_spectrum() -> None:
     found = diagnostics.spectrum(SphericalMatern52(), "relu", 2, 8)
-    figure, given = pyplot.subplots()
-    assert plotting.spectrum(found, given) is given
-    kernel, activation, missing = drawn(given).values()
+    ax = plotting.spectrum(found)
+    kernel, activation, missing = drawn(ax).values()
     np.testing.assert_array_equal(kernel, np.stack([found.degrees, found.kernel_roots], axis=1))
     used = [0, 1, 2, 4, 6, 8]
     expected = np.stack([used, found.activation_coefficients[used]], axis=1)
     np.testing.assert_array_equal(activation, expected)
     np.testing.assert_array_equal(missing[:, 0], [3, 5, 7])
-    assert given.get_yscale() == "log"
-    labels = [text.get_text() for text in given.get_legend().get_texts()]
-    assert labels[2] == f"missing: {found.missing_share:.2g} of the variance"
-    figure.canvas.draw()  # that the labels are mathematics that can be drawn
+    assert f"missing: {found.missing_share:.2g} of the variance" in drawn(ax)
+    ax.figure.canvas.draw()  # that the labels are mathematics that can be drawn
 
 
 def test_harmonic_shares() -> None:
@@ -72,10 +69,9 @@ def test_harmonic_shares() -> None:
     ax = plotting.harmonic_shares(found)
     widths = np.reshape([bar.get_width() for bar in ax.patches], [len(found.degrees) - 1, -1])
     np.testing.assert_allclose(widths, found.shares.T[1:], rtol=1e-12)
-    ax.figure.canvas.draw()
     assert [label.get_text() for label in ax.get_yticklabels()] == ["c, a", "b", "bias"]
     shares = diagnostics.harmonic_shares(SphericalHarmonics(4, [0]), kernel, inputs)
-    plotting.harmonic_shares(shares).figure.canvas.draw()  # of the constant alone
+    assert not plotting.harmonic_shares(shares).patches  # of the constant alone
 
 
 def test_variance_terms() -> None:
@@ -98,7 +94,6 @@ def test_variance_terms() -> None:
     for line, values in zip(lines, expected, strict=True):
         np.testing.assert_array_equal(line[:, 0], X[order, 0])
         np.testing.assert_allclose(line[:, 1], values.numpy()[order, 1], atol=1e-12)
-    assert [line.get_linestyle() for line in ax.lines] == ["-", "-", "--", "-", "-"]
     ax.figure.canvas.draw()
 
 
@@ -113,29 +108,24 @@ def of_table() -> diagnostics.Effects:
     names = ["age in years", "income", "site"]
     kernel = Additive.from_data(table, wanted, names=names, categorical=["site"])
     features = AdditiveFeatures.for_kernel(kernel, 80)
-    shape = [features.num_inducing, 1]
-    weights = rng.normal(size=shape)
-    root = 0.2 * np.eye(features.num_inducing)[None]
-    model = gpflow.models.SVGP(
-        kernel, gpflow.likelihoods.Gaussian(), features, q_mu=weights, q_sqrt=root
-    )
+    model = gpflow.models.SVGP(kernel, gpflow.likelihoods.Gaussian(), features)
+    model.q_mu.assign(rng.normal(size=[features.num_inducing, 1]))
+    model.q_sqrt.assign(0.2 * model.q_sqrt)
     return diagnostics.effects(model, table)
 
 
 def test_effects_of_one_column(of_table: diagnostics.Effects) -> None:
     """Of numbers, in the column's units, and of levels; with two standard deviations."""
-    figure, given = pyplot.subplots()
+    _, given = pyplot.subplots()
     assert plotting.effect(of_table, "income", given, label="f in mg") is given
     line = given.lines[1].get_xydata()
     mean, variance = of_table.of("income", line[:, 0])
     np.testing.assert_allclose(line[:, 1], mean)
-    np.testing.assert_allclose(given.get_xlim(), of_table.columns[1].knots[[0, -1]])
     (band,) = given.collections
     height = np.ptp(band.get_datalim(given.transData).intervaly)
     spread = 2 * np.sqrt(variance)
     np.testing.assert_allclose(height, np.max(mean + spread) - np.min(mean - spread))
     assert (given.get_xlabel(), given.get_ylabel()) == ("income", "f in mg")
-    figure.canvas.draw()
     ax = plotting.effect(of_table, "site")
     mean, variance = of_table.of("site", [1.0, 2.0, 7.0])
     np.testing.assert_allclose([bar.get_height() for bar in ax.patches], mean)
@@ -149,14 +139,10 @@ def test_maps_of_pairs(of_table: diagnostics.Effects) -> None:
     numbers, levels = (plotting.effect(of_table, pair) for pair in ((0, "income"), (1, 2)))
     corner = of_table.of((0, 1), [[first.knots[0], second.knots[-1]]])[0][0]
     np.testing.assert_allclose(image(numbers)[-1, 0], corner)
-    low, high = numbers.collections[0].get_clim()
-    assert low == -high and high == np.max(np.abs(image(numbers)))
     assert (numbers.get_xlabel(), numbers.get_ylabel()) == ("age in years", "income")
     edge = [[second.knots[0], level] for level in (1.0, 2.0, 7.0)]
     np.testing.assert_allclose(image(levels)[:, 0], of_table.of((1, 2), edge)[0])
-    for ax in (numbers, levels):
-        assert len(ax.figure.axes) == 2 and ax.figure.axes[1].get_ylabel() == "effect"
-        ax.figure.canvas.draw()
+    assert levels.figure.axes[1].get_ylabel() == "effect"
 
 
 def test_the_largest_effects(of_table: diagnostics.Effects) -> None:
@@ -178,8 +164,6 @@ def test_effect_shares(of_table: diagnostics.Effects) -> None:
     assert ax.get_yticklabels()[4].get_text() == "3 others"
     ends = np.array(ax.collections[0].get_segments())[:4, 1, 0]
     np.testing.assert_allclose(ends, widths[:4] + 2 * of_table.share_deviations[largest])
-    assert plotting.effect_shares(of_table, num=1).get_legend() is None
-    assert len(plotting.effect_shares(of_table).patches) == 7
 
 
 LATITUDE, LONGITUDE = np.linspace(87.5, -87.5, 36), np.linspace(22.5, 377.5, 72)
@@ -202,8 +186,8 @@ def test_globe() -> None:
         np.testing.assert_allclose(np.asarray(mesh.get_array())[inside], expected[inside])
     for ax, pole in ((axes.north, 1), (axes.south, -1)):
         (mesh,) = (c for c in ax.collections if isinstance(c, QuadMesh))
-        heights, places = np.asarray(mesh.get_array()), np.mean(mesh.get_coordinates()[..., 1])
-        assert heights.shape[1] == len(LONGITUDE) and abs(places) < 0.05
+        assert np.shape(mesh.get_array())[1] == len(LONGITUDE)
+        assert abs(np.mean(mesh.get_coordinates()[..., 1])) < 0.05
         np.testing.assert_allclose(plotting.on_disc(90 * pole, 33.0, pole), 0, atol=1e-15)
     np.testing.assert_allclose(plotting.on_disc(60.0, 0.0, 1), [0, -2 * np.sin(np.pi / 12)])
     assert axes.map.get_title() == "map" and axes.map.figure.axes[-1].get_xlabel() == "height (m)"
@@ -213,15 +197,21 @@ def test_globe() -> None:
 def test_errors(of_table: diagnostics.Effects) -> None:
     model = gpflow.models.SVGP(RBF(), gpflow.likelihoods.Gaussian(), Z)
     terms = diagnostics.variance_terms(model, X)
-    with pytest.raises(ValueError, match=r"x must be \[N\] or .* N = 12, .* found shape \(5, 1\)"):
-        plotting.variance_terms(X[:5], terms)
-    with pytest.raises(ValueError, match="one or two columns to be drawn, found 'age in years x"):
-        plotting.effect(of_table, (0, 1, 2))
-    with pytest.raises(ValueError, match="latitude must be from -90 to 90 degrees, found 22.5 to"):
-        plotting.globe(LONGITUDE, LATITUDE, HEIGHT.T)
-    with pytest.raises(ValueError, match="FourierFeatures for each component of the kernel, found"):
-        one = FourierFeatures([[0.5]])
-        plotting.wigner(MIXTURE, PLACES, FREQUENCIES, inducing_variable=one)
+    places = MIXTURE, PLACES, FREQUENCIES
+    for call, message in [
+        (lambda: plotting.variance_terms(X[:5], terms), r"x must be \[N\] .* found shape \(5, 1\)"),
+        (
+            lambda: plotting.effect(of_table, (0, 1, 2)),
+            "one or two columns .*, found 'age in years",
+        ),
+        (lambda: plotting.globe(LONGITUDE, LATITUDE, HEIGHT.T), "latitude must be .*found 22.5 to"),
+        (
+            lambda: plotting.wigner(*places, inducing_variable=FourierFeatures([[0.5]])),
+            "FourierFeatures for each component of the kernel, found",
+        ),
+    ]:
+        with pytest.raises(ValueError, match=message):
+            call()
 
 
 def test_without_matplotlib(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -246,18 +236,13 @@ def image(ax: Axes) -> np.ndarray:
     return np.asarray(mesh.get_array())
 
 
-def test_kernel_matrix() -> None:
+def test_kernel_matrix_and_spectral_density() -> None:
     ax = plotting.kernel_matrix(MIXTURE, PLACES)
     np.testing.assert_allclose(image(ax), MIXTURE(PLACES[:, None]))
     assert [other.get_ylabel() for other in ax.figure.axes] == ["x", "covariance"]
-
-
-def test_generalized_spectral_density() -> None:
     w = FREQUENCIES[:, None]
-    density = MIXTURE.generalized_spectral_density(w, w).numpy()
-    np.testing.assert_allclose(
-        image(plotting.generalized_spectral_density(MIXTURE, w)), density.real
-    )
+    density = MIXTURE.generalized_spectral_density(w, w).numpy().real
+    np.testing.assert_allclose(image(plotting.generalized_spectral_density(MIXTURE, w)), density)
 
 
 def test_wigner_with_the_frequencies_of_each_component_over_its_centre() -> None:

@@ -95,9 +95,7 @@ def test_what_is_refused(X: Any, Y: Any, arguments: dict[str, Any], message: str
         prepare(X, Y, **arguments)
 
 
-def standardised_rows() -> Any:
-    rows = np.linspace(-1, 1, 60)[:, None]
-    return rows / rows.std()
+POINTS = np.linspace(-1, 1, ROWS)[:, None] / np.linspace(-1, 1, ROWS).std()
 
 
 def rising_noise() -> Gaussian:
@@ -118,26 +116,23 @@ def noise_with_prior() -> Gaussian:
 
 @pytest.mark.parametrize("make", [rising_noise, fixed_noise, noise_with_prior, WithoutMissing])
 def test_a_gaussian_that_says_more_is_used(make: Any) -> None:
-    rows, values = standardised_rows(), 5 * np.sin(3 * standardised_rows())
-    likelihood = make()
-    found = idm.diagnostics.candidates(rows, values, likelihood)
+    data, likelihood = (POINTS, 5 * np.sin(3 * POINTS)), make()
+    found = idm.diagnostics.candidates(*data, likelihood)
     assert {"exact", "effects and harmonics"}.isdisjoint(found)
-    data = rows, values
-    expected = np.asarray(likelihood.conditional_variance(rows, values))
+    expected = np.asarray(likelihood.conditional_variance(*data))
     for name in ("waves", "points"):
-        built = found[name].entrant.build(data)
-        assert type(built.likelihood) is type(likelihood) and built.likelihood is not likelihood
-        np.testing.assert_allclose(built.likelihood.conditional_variance(rows, values), expected)
-        trainable = [parameter.trainable for parameter in likelihood.parameters]
-        assert [parameter.trainable for parameter in built.likelihood.parameters] == trainable
+        built = found[name].entrant.build(data).likelihood
+        assert type(built) is type(likelihood) and built is not likelihood
+        np.testing.assert_allclose(built.conditional_variance(*data), expected)
+        for one, other in zip(built.parameters, likelihood.parameters, strict=True):
+            assert one.trainable == other.trainable
         assert "likelihood = " not in found[name].code and ", likelihood," in found[name].code
         assert "Y - Y.mean" not in found[name].code
 
 
 def test_a_gaussian_that_says_no_more_is_none() -> None:
-    rows = standardised_rows()
     for likelihood in (None, Gaussian(), Gaussian(0.3), Gaussian(scale=0.2)):
-        found = idm.diagnostics.candidates(rows, np.sin(3 * rows), likelihood)
+        found = idm.diagnostics.candidates(POINTS, np.sin(3 * POINTS), likelihood)
         assert "exact" in found and found["exact"].likelihood is None
 
 

@@ -57,9 +57,15 @@ def randomise(*parameters: gpflow.Parameter | None) -> None:
             parameter.assign(np.tril(noise) if noise.ndim == 3 else 0.1 + np.abs(noise))
 
 
-def total(terms: VarianceTerms) -> np.ndarray:
-    value = terms.prior - terms.explained + terms.uncertain
-    return (value - terms.orthogonal_explained + terms.orthogonal_uncertain).numpy()
+def checked_terms(model: gpflow.models.SVGP) -> VarianceTerms:
+    """Those at X, which add up to the variance."""
+    terms, variance = variance_terms(model, X), model.predict_f(X)[1].numpy()
+    assert all(term.shape == (30, P) for term in terms)
+    total = terms.prior - terms.explained + terms.uncertain
+    total += terms.orthogonal_uncertain - terms.orthogonal_explained
+    for value in (total, terms.variance):
+        np.testing.assert_allclose(value, variance, rtol=1e-10, atol=1e-10)
+    return terms
 
 
 @pytest.mark.parametrize(
@@ -80,11 +86,7 @@ def test_svgp(case: object, whiten: bool, q_diag: bool) -> None:
         kernel, likelihood, iv, num_latent_gps=P, whiten=whiten, q_diag=q_diag
     )
     randomise(model.q_mu, model.q_sqrt)
-    terms = variance_terms(model, X)
-    variance = model.predict_f(X)[1].numpy()
-    assert all(term.shape == (30, P) for term in terms)
-    np.testing.assert_allclose(total(terms), variance, rtol=1e-10, atol=1e-10)
-    np.testing.assert_allclose(terms.variance, variance, rtol=1e-10, atol=1e-10)
+    terms = checked_terms(model)
     assert not np.any(terms.orthogonal_explained) and not np.any(terms.orthogonal_uncertain)
     np.testing.assert_allclose(terms.prior[:, 1], kernel(X, full_cov=False), rtol=1e-12)
     # With S = 0, what is left is what u does not explain.
@@ -115,11 +117,7 @@ def test_orthogonal(case: object, whiten: bool, q_diag: bool, variant: str) -> N
         q_diag=q_diag,
     )
     randomise(model.q_mu, model.q_sqrt, model.q_sqrt_orthogonal)
-    terms = variance_terms(model, X)
-    variance = model.predict_f(X)[1].numpy()
-    assert all(term.shape == (30, P) for term in terms)
-    np.testing.assert_allclose(total(terms), variance, rtol=1e-10, atol=1e-10)
-    np.testing.assert_allclose(terms.variance, variance, rtol=1e-10, atol=1e-10)
+    terms = checked_terms(model)
     assert np.all(terms.orthogonal_explained > 0)
     if variant == "odvgp":
         np.testing.assert_array_equal(terms.orthogonal_uncertain, terms.orthogonal_explained)
