@@ -168,6 +168,8 @@ class _Rounds:
     :ivar atoms: those of the model's features.
     """
 
+    atoms: IntArray
+    best: int
     _best: tuple[IntArray, Block, list[tuple[tf.Variable, Array]]]
 
     def __init__(
