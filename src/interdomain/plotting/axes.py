@@ -6,8 +6,9 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from gpflow.base import TensorType
 
-from ..sphere._typing import Array
+from .._arguments import Array, finite_array
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -49,3 +50,18 @@ def draw_image(
     ax.figure.colorbar(mesh, ax=ax, label=label)
     ax.set(xlabel=names[0], ylabel=names[1])
     return ax
+
+
+def column(name: str, values: TensorType) -> Array:
+    """Places on an axis, in order, as a vector.
+
+    :raises ValueError: If they are not ``[N]`` or ``[N, 1]``, two or more, each once and in order.
+    """
+    array = finite_array(name, values, (1, 2), "[N] or [N, 1]")
+    steps = np.diff(array.reshape(-1))
+    if array.size != len(array) or not len(steps) or not (np.all(steps > 0) or np.all(steps < 0)):
+        raise ValueError(
+            f"{name} must be [N] or [N, 1], two values or more in order, found shape "
+            f"{array.shape}; pass the places of one axis, each once."
+        )
+    return array.reshape(-1)

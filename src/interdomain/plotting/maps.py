@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 import numpy as np
 from gpflow.base import TensorType
 
-from .._arguments import Array, finite_array, number, real_array
-from .axes import new_figure
+from .._arguments import Array, real_array
+from .axes import column, new_figure
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -67,7 +67,7 @@ def globe(
     :raises ValueError: If the latitudes are beyond 90 degrees or not in order, the longitudes are
         not increasing or go around more than once, or values are not ``[H, W]``.
     """
-    latitude, longitude = _axis("latitude", latitude), _axis("longitude", longitude)
+    latitude, longitude = column("latitude", latitude), column("longitude", longitude)
     if np.max(np.abs(latitude)) > 90:
         raise ValueError(
             f"latitude must be from -90 to 90 degrees, found {latitude.min():.6g} to "
@@ -78,7 +78,6 @@ def globe(
             f"longitude must increase by 360 degrees at most, found {longitude[0]:.6g} to "
             f"{longitude[-1]:.6g}; pass each meridian once, from west to east."
         )
-    number("coastline_level", coastline_level)
     shape = (len(latitude), len(longitude))
     rows = slice(None, None, 1 if latitude[0] < latitude[-1] else -1)
     shown = _field("values", values, shape)[rows]
@@ -96,12 +95,8 @@ def globe(
         """The cells between some edges, and the coast through some places."""
         drawn: list[Any] = [ax.pcolormesh(*edges, shown[rows], **scale)]
         if coast is not None:
-            level: dict[str, Any] = {
-                "levels": [coastline_level],
-                "colors": "black",
-                "linewidths": 0.5,
-            }
-            drawn.append(ax.contour(*places, coast[rows][:, columns], **level))
+            line = *places, coast[rows][:, columns], [coastline_level]
+            drawn.append(ax.contour(*line, colors="black", linewidths=0.5))
         return drawn
 
     mesh = _draw_map(oval, latitude, longitude, draw)
@@ -124,17 +119,6 @@ def on_disc(latitude: TensorType, longitude: TensorType, pole: int) -> tuple[Arr
     radius = 2 * np.sin(np.radians(90 - pole * np.asarray(latitude, float)) / 2)
     angle = np.radians(np.asarray(longitude, float))
     return radius * np.sin(angle), -pole * radius * np.cos(angle)
-
-
-def _axis(name: str, values: TensorType) -> Array:
-    axis = finite_array(name, values, (1,), "a vector of two or more")
-    steps = np.diff(axis)
-    if len(axis) < 2 or not (np.all(steps > 0) or np.all(steps < 0)):
-        raise ValueError(
-            f"{name} must be a vector of two or more in order, found {len(axis)} entries; pass the "
-            "places of the rows or columns of the grid, each once."
-        )
-    return axis
 
 
 def _field(name: str, values: TensorType, shape: tuple[int, int]) -> Array:
@@ -196,14 +180,9 @@ def _draw_disc(ax: Axes, pole: int, latitude: Array, longitude: Array, draw: Dra
     for meridian, name in enumerate(("0°", "90°E", "180°", "90°W")):
         x, y = on_disc(pole * np.array([90.0, LOWEST_LATITUDE]), 90.0 * meridian, pole)
         ax.plot(x, y, color="grey", linewidth=0.3)
-        ax.text(
-            1.06 * x[1],
-            1.06 * y[1],
-            name,
-            ha=("center", "left", "center", "right")[meridian],
-            va="center" if meridian % 2 else ("top" if y[1] < 0 else "bottom"),
-            fontsize="x-small",
-        )
+        across = ("center", "left", "center", "right")[meridian]
+        up = "center" if meridian % 2 else ("top" if y[1] < 0 else "bottom")
+        ax.text(1.06 * x[1], 1.06 * y[1], name, ha=across, va=up, fontsize="x-small")
     x, y = on_disc(np.full(91, 75.0 * pole), np.linspace(0, 360, 91), pole)
     ax.plot(x, y, color="grey", linewidth=0.3)
     ax.set(xlim=(-1.5 * radius, 1.5 * radius), ylim=(-1.25 * radius, 1.25 * radius))

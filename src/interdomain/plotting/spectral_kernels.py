@@ -12,7 +12,7 @@ from gpflow.kernels import Kernel
 from ..covariances.pairs import flat_blocks
 from ..kernels import HarmonizableComponent, HarmonizableMixture, SpectralMixture
 from ..sphere._typing import Array
-from .axes import draw_image
+from .axes import column, draw_image
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -28,7 +28,7 @@ def kernel_matrix(kernel: Kernel, x: TensorType, ax: Axes | None = None) -> Axes
     :param ax: Where to draw; a new figure by default.
     :raises ValueError: If x is not one column.
     """
-    places = _column("x", x)
+    places = column("x", x)
     values = np.asarray(kernel(places[:, None]))
     ax = draw_image(ax, places, places, values, "covariance", ("x'", "x"))
     ax.invert_yaxis()
@@ -49,7 +49,7 @@ def generalized_spectral_density(
     :param ax: Where to draw; a new figure by default.
     :raises ValueError: If w is not one column.
     """
-    w = _column("w", w)
+    w = column("w", w)
     density = kernel.generalized_spectral_density(w[:, None], w[:, None]).numpy()
     return draw_image(ax, w, w, density.real, "density", ("frequency v", "frequency w"))
 
@@ -74,7 +74,7 @@ def wigner(
     :raises ValueError: If x or w is not one column, or there is not one set of Fourier features for
         each component.
     """
-    places, frequencies = _column("x", x), _column("w", w)
+    places, frequencies = column("x", x), column("w", w)
     marks = [] if inducing_variable is None else _marks(kernel, inducing_variable)
     values = kernel.wigner(places[:, None], frequencies[:, None]).numpy()
     ax = draw_image(ax, places, frequencies, values.T, "density", ("x", "frequency"))
@@ -100,16 +100,3 @@ def _marks(kernel: Kernel, inducing_variable: InducingVariables) -> list[tuple[A
         frequencies = np.abs(block.frequencies.numpy()[:, 0])
         marks.append((np.full_like(frequencies, part.centre.numpy()[0]), frequencies))
     return marks
-
-
-def _column(name: str, values: TensorType) -> Array:
-    """:raises ValueError: If they are not one column of two values or more."""
-    array = np.asarray(values, dtype=float)
-    if array.ndim == 2 and array.shape[1] == 1:
-        array = array[:, 0]
-    if array.ndim != 1 or len(array) < 2:
-        raise ValueError(
-            f"{name} must be [N] or [N, 1], with two values or more, found shape {array.shape}: "
-            "these pictures are of kernels of one input."
-        )
-    return array
