@@ -18,7 +18,6 @@ from interdomain.inducing_variables import (
 )
 from interdomain.kernels import (
     ArcCosine,
-    DecomposedKernel,
     FiniteRank,
     FreeSpectrum,
     Periodized,
@@ -125,20 +124,6 @@ def test_waves() -> None:
     np.testing.assert_array_equal(likeliest[:, 0], np.arange(len(likeliest)))
 
 
-def test_a_prior_of_finite_rank_grows() -> None:
-    base = ArcCosine()
-    few = harmonics_of(base, 1)
-    own = found(few, FiniteRank(base, few)).arranged(ROWS)
-    atoms = np.concatenate([own.atoms, own.neighbours(own.atoms, 2)])
-    features, kernel = own.block(atoms)
-    assert isinstance(kernel, FiniteRank)
-    assert kernel.kernel is base and kernel.inducing_variable is features
-    alone, whole = own.block(atoms, alone=True)
-    assert whole is base and alone.num_inducing == features.num_inducing
-    assert own.charged(atoms).tolist() == [False] * features.num_inducing
-    np.testing.assert_array_equal(own.likeliest(ROWS, 4), own.likeliest(ROWS, 9)[:4])
-
-
 def test_sums() -> None:
     """Harmonics, points, and waves of finite rank, of one column each."""
     zonal, points = SphericalMatern52(active_dims=[0]), gpflow.kernels.Matern32(active_dims=[0])
@@ -168,26 +153,6 @@ def test_sums() -> None:
     alone, _ = own.block(near[:2], alone=True)
     assert alone.num_inducing == 2
     assert own.owners(near[:2], alone=True).tolist() == [0, 1]
-
-
-class Anew(DecomposedKernel):
-    """A kernel that makes its components whenever it is asked for them."""
-
-    kernels = property(lambda self: [SphericalMatern52(), ArcCosine()])
-
-    def K(self, X: Any, X2: Any = None) -> Any:
-        raise NotImplementedError
-
-    def K_diag(self, X: Any) -> Any:
-        raise NotImplementedError
-
-
-def test_a_kernel_that_makes_its_components_stays() -> None:
-    kernel = Anew()
-    harmonics = SumInducingVariables([SphericalHarmonics(3, [0]), SphericalHarmonics(3, [0])])
-    own = found(harmonics, kernel)
-    features, same = own.block(own.neighbours(own.atoms))
-    assert same is kernel and features.num_inducing == 6
 
 
 def test_others_have_none() -> None:

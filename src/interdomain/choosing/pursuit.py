@@ -113,20 +113,17 @@ def pursue(
         some may not, and stay), and its kernel are replaced; what depends on them has to be up to
         date whenever it is asked for.
     :param num_inducing: the largest number M of features to end with.
-    :param growth: the factor by which M grows in a round, above 1.
+    :param growth: the factor by which M grows in a round.
     :param refit: trains the model for a number of steps after each round; None for no training.
-    :param max_candidates: the largest number of candidates by prior variance, and the largest
-        number of neighbours. Neighbours of the features with the largest posterior means come
-        first.
+    :param max_candidates: the largest number of candidates by prior variance, and of neighbours.
     :param least_gain: by how many nats a feature has to raise the bound to be added. Among many
         candidates some fit the noise.
     :param fill: whether to use what is then left of ``num_inducing`` for the features of largest
         prior variance. They do not depend on y. A prior that consists of the features needs them:
         with only the features that fit y best, its predictions are overconfident.
     :param least_share: the pursuit ends after a round that adds fewer than this share of the
-        features that it wanted: further rounds would find only a few neighbours of these.
-    :param dictionary: the arranged dictionary that the model's features were taken from already;
-        None to arrange it.
+        features that it wanted.
+    :param dictionary: the arranged dictionary of the model's features; None to arrange it.
     :raises ValueError: for features that belong to no dictionary, or a model without its rows.
     """
     train = None if refit is None or not steps else functools.partial(refit, model, steps)

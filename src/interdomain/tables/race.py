@@ -46,9 +46,6 @@ _BATCH_SIZE = 1_000
 
 _STEPS = 10**9
 
-_NEAR = 1.05
-"""Of a time: what is ready by then is said to be in time."""
-
 
 @dataclass(frozen=True)
 class Entrant:
@@ -104,7 +101,7 @@ class RaceEntry:
 
     def at(self, seconds: float) -> RacePoint | None:
         """The last point of the trace up to this time (plus 5%); None if there is none."""
-        points = [point for point in self.trace if point.seconds <= _NEAR * seconds]
+        points = [point for point in self.trace if point.seconds <= 1.05 * seconds]
         return points[-1] if points else None
 
 
@@ -136,11 +133,6 @@ class Race:
 
         arrived = [entry for entry in self.entries.values() if entry.trace]
         return tuple(entry.name for entry in sorted(arrived, key=key))
-
-    @property
-    def models(self) -> dict[str, Any]:
-        """The fitted models by name, without those that failed."""
-        return {e.name: e.model for e in self.entries.values() if e.error is None}
 
     def __str__(self) -> str:
         width = max(len("model"), *map(len, self.entries))
