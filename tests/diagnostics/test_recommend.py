@@ -14,7 +14,7 @@ import pytest
 
 import interdomain as idm
 from interdomain.diagnostics import candidates, recipes, recommend
-from interdomain.diagnostics.candidates import best_negations, candidates_for
+from interdomain.diagnostics.candidates import candidates_for
 from interdomain.diagnostics.prepared import prepare
 
 ROWS = 120
@@ -32,10 +32,10 @@ CASES: dict[str, tuple[Any, Any, dict[str, Any]]] = {
 }
 
 POINTS = ("points", "orthogonal points")
-MINIBATCHES = ("harmonics with diagonal q", "harmonics with full q")
+OF_TABLES = ("blocks", "harmonics with diagonal q", "harmonics with full q")
 FIT = {
-    "table": {"exact", "waves", "harmonics", "effects", "effects and harmonics", *MINIBATCHES},
-    "classes": {"waves", "harmonics", "effects", *MINIBATCHES},
+    "table": {"exact", "waves", "harmonics", "effects", "effects and harmonics", *OF_TABLES},
+    "classes": {"waves", "harmonics", "effects", *OF_TABLES},
     "images": {"patches"},
 }
 
@@ -46,15 +46,14 @@ def prepared(case: str) -> Any:
     return prepare(X, Y, **arguments)
 
 
-def small(case: str, num_groups: int = 1) -> dict[str, Any]:
-    likelihood = CASES[case][2].get("likelihood")
-    return candidates_for(prepared(case), likelihood, 12, num_groups, steps=3)
+def small(case: str) -> dict[str, Any]:
+    return candidates_for(prepared(case), CASES[case][2].get("likelihood"), 12, steps=3)
 
 
 @pytest.mark.parametrize("case", CASES)
 def test_which_fit(case: str) -> None:
     found = small(case)
-    assert set(found) - {"blocks"} == FIT[case] | set(POINTS)
+    assert set(found) == FIT[case] | set(POINTS)
     for one in found.values():
         known = {name for step in one.steps for name in inspect.signature(step).parameters}
         assert set(one.arguments) <= known, one.name
@@ -123,17 +122,6 @@ def test_the_code_runs_as_it_stands(case: str, name: str) -> None:
     ran(case, name)
 
 
-def test_the_best_negations() -> None:
-    """Of rows that are symmetric about two axes; none of images. Without them there are
-    no blocks."""
-    quarter = np.random.default_rng(3).uniform(0.5, 3.0, size=(100, 2))
-    signs = np.array([[1, 1], [1, -1], [-1, 1], [-1, -1]])
-    rows = np.concatenate([quarter * sign for sign in signs])
-    assert best_negations(prepare(rows, rows[:, :1] ** 2)) > 0
-    assert best_negations(prepared("images")) == 0
-    assert set(small("table")) - set(small("table", num_groups=0)) == {"blocks"}
-
-
 module = importlib.import_module("interdomain.diagnostics.recommend")  # a function has its name
 
 
@@ -162,7 +150,7 @@ def test_a_report(monkeypatch: pytest.MonkeyPatch) -> None:
     assert text.startswith("Take waves: Fourier features of a box") and found.code in text
     assert "120 rows, 2 columns" in text and "So few rows" in text
     assert "Not tried, for want of time: " in text and str(found.race) in text
-    noise = float(found.race.models["waves"].likelihood.variance.numpy())
+    noise = float(found.race.entries["waves"].model.likelihood.variance.numpy())
     assert f"Noise: {100 * noise:.2g}% of the variance of Y" in text
     assert "failed: RuntimeError: a kernel broke" in text
 

@@ -3,10 +3,15 @@
 from .candidates import Candidate, candidates
 from .effects import Effects, effects
 from .harmonics import HarmonicShares, harmonic_shares
-from .nystrom import TransformRanking, nystrom_trace_error, rank_transforms
 from .recommend import Recommendation, recommend
 from .spectrum import Spectrum, spectrum
-from .variance import VarianceTerms, variance_terms
+from .variance import (
+    TransformRanking,
+    VarianceTerms,
+    nystrom_trace_error,
+    rank_transforms,
+    variance_terms,
+)
 
 __all__ = [
     "Candidate",

@@ -41,30 +41,18 @@ _ROUNDING = 1e-12
 """Means below it are zero: functions are of order one."""
 
 
-class EffectBlock(NamedTuple):
-    """The features of one effect of a kernel.
-
-    :ivar effect: Its columns; none for the constant.
-    :ivar functions: Of which function of each column every feature is the product, ``[m, k]``.
-    :ivar left_over: What the features leave of the prior variance of the effect.
-    """
-
-    effect: Effect
-    functions: IntArray
-    left_over: float
-
-
 class Weights(NamedTuple):
     """The weights of the features of a sum of effects, and what is known of them.
 
     :ivar table: The sum.
-    :ivar blocks: The constant, and each effect.
+    :ivar blocks: Of the constant and each effect its columns, of which function of each column
+        every feature is the product ``[m, k]``, and what the features leave of the prior variance.
     :ivar mean: ``[M]``, those of the blocks one behind the other.
     :ivar root: A root of their covariance, ``[M, R]``.
     """
 
     table: Additive
-    blocks: list[EffectBlock]
+    blocks: list[tuple[Effect, IntArray, float]]
     mean: Array
     root: Array
 
@@ -107,7 +95,7 @@ def effect_weights(model: Any, output: int, scale: float) -> Weights:
                 part.K_diag(tf.zeros([1, base.parent.num_columns], gpflow.default_float()))[0]
             )
             left_over = max(prior - sum(float(factor()) for _, factor in terms), 0.0)
-            blocks.append(EffectBlock(base.effect, block.functions, scale**2 * left_over))
+            blocks.append((base.effect, block.functions, scale**2 * left_over))
             variances.append(np.asarray(prior_variances(block, base), float))
             places.append(np.arange(start, start + size))
         start += size
@@ -151,19 +139,9 @@ class ColumnFunctions:
     covariances: Array
 
     @classmethod
-    def under(cls, column: Column, highest: int, values: Array | None) -> ColumnFunctions:
-        """The moments of the first functions of a column.
-
-        :param values: Values of the column, ``[N]``; None for all that the model knows: values
-            everywhere in the box, or levels of equal weight.
-        """
-        if values is not None:
-            functions = _functions(column, highest, values)
-        elif column.num_levels is not None:
-            functions = column.functions(tf.range(column.num_levels), highest)
-        else:  # orthonormal, and orthogonal to the constant
-            first = np.eye(1 + highest)[0]
-            return cls(column, first, np.diag(1 - first))
+    def under(cls, column: Column, highest: int, values: Array) -> ColumnFunctions:
+        """The moments of the first functions of a column, over values ``[N]`` of it."""
+        functions = _functions(column, highest, values)
         count = functions.shape[1]
         values = np.concatenate([np.ones([1, count]), np.asarray(functions, float)])
         means = np.mean(values, axis=1)
@@ -221,19 +199,14 @@ class EffectTerm:
         return np.asarray(np.maximum(np.sum(coefficients * (gram @ coefficients), axis=0), 0.0))
 
 
-def column_functions(weights: Weights, rows: Array | None) -> list[ColumnFunctions]:
-    """Of each column of the table, with as many functions as the features have.
-
-    :param rows: ``[N, D]``; None for the measure of the model.
-    """
+def column_functions(weights: Weights, rows: Array) -> list[ColumnFunctions]:
+    """Of each column of the table, over rows ``[N, D]``, as many functions as the features have."""
     highest = [0] * weights.table.num_columns
-    for block in weights.blocks:
-        for column, own in zip(block.effect, block.functions.T, strict=True):
-            highest[column] = max(highest[column], int(np.max(own)))
-    return [
-        ColumnFunctions.under(column, most, None if rows is None else rows[:, number])
-        for number, (column, most) in enumerate(zip(weights.table.columns, highest, strict=True))
-    ]
+    for effect, functions, _ in weights.blocks:
+        for column, numbers in zip(effect, functions.T, strict=True):
+            highest[column] = max(highest[column], int(np.max(numbers)))
+    columns = zip(weights.table.columns, highest, rows.T, strict=True)
+    return list(itertools.starmap(ColumnFunctions.under, columns))
 
 
 def effect_terms(weights: Weights, columns: Sequence[ColumnFunctions]) -> dict[Effect, EffectTerm]:
@@ -242,21 +215,21 @@ def effect_terms(weights: Weights, columns: Sequence[ColumnFunctions]) -> dict[E
     # the means of the others.
     entries: dict[Effect, list[tuple[IntArray, IntArray, Array]]] = {}
     start = 0
-    for block in weights.blocks:
-        features = np.arange(start, start + len(block.functions))
+    for effect, functions, _ in weights.blocks:
+        features = np.arange(start, start + len(functions))
         start += len(features)
-        places = range(len(block.effect))
+        places = range(len(effect))
         subsets = (itertools.combinations(places, size) for size in range(len(places) + 1))
         for kept in itertools.chain.from_iterable(subsets):
             # What is not centred is a mean: these functions move to the effect of the others.
             factors = np.ones(len(features))
             for place in set(places) - set(kept):
-                factors = factors * columns[block.effect[place]].means[block.functions[:, place]]
+                factors = factors * columns[effect[place]].means[functions[:, place]]
             used = np.flatnonzero(factors)
             if len(used):
-                entry = block.functions[used][:, list(kept)], features[used], factors[used]
-                entries.setdefault(tuple(block.effect[k] for k in kept), []).append(entry)
-    left_over = {block.effect: block.left_over for block in weights.blocks}
+                entry = functions[used][:, list(kept)], features[used], factors[used]
+                entries.setdefault(tuple(effect[k] for k in kept), []).append(entry)
+    left_over = {effect: variance for effect, _, variance in weights.blocks}
     terms = {}
     for effect in sorted(entries, key=lambda effect: (len(effect), effect)):
         functions, features, factors = (

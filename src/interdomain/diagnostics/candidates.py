@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import ast
 import inspect
-import math
 import textwrap
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-import gpflow
 from gpflow.base import RegressionData
 from gpflow.likelihoods import Gaussian, Likelihood
 from gpflow.utilities import deepcopy
@@ -18,9 +16,7 @@ from gpflow.utilities import deepcopy
 from .._arguments import integer
 from .._targets import number_of_latents
 from ..tables import Entrant
-from ..transforms import PrincipalNegation
 from . import recipes
-from .nystrom import rank_transforms
 from .prepared import PreparedData, checked_likelihood, prepare
 
 _MOST_ROWS_EXACT = 2_000
@@ -33,12 +29,6 @@ _MOST_COLUMNS = 50
 _MOST_GROUPS = 2
 
 _MOST_PATCHES = 100
-
-_ROWS_TO_RANK = 1_000
-"""The number of rows that transformations are ranked on."""
-
-_ROWS_OF_A_POINT = 10
-"""Transformations are ranked with one inducing point for this number of rows."""
 
 _BATCH_SIZE = 1_000
 
@@ -159,21 +149,19 @@ def candidates(
     likelihood = checked_likelihood(likelihood)
     num_inducing = integer("num_inducing", num_inducing, at_least=2)
     data = prepare(X, Y, likelihood, image_shape)
-    return candidates_for(data, likelihood, num_inducing, best_negations(data), STEPS)
+    return candidates_for(data, likelihood, num_inducing, STEPS)
 
 
 def candidates_for(
     data: PreparedData,
     likelihood: Likelihood | None,
     num_inducing: int,
-    num_groups: int,
     steps: int | None = None,
 ) -> dict[str, Candidate]:
     """The candidates that suit the data, by name, the likeliest winners first.
 
     :param likelihood: None for Gaussian noise.
     :param num_inducing: the largest number of points, harmonics or features of effects.
-    :param num_groups: as :func:`best_negations` returns it.
     :param steps: the number of training steps with minibatches; None to leave it to a race.
     """
     gaussian, (num_rows, columns), num_targets = likelihood is None, data.X.shape, data.Y.shape[1]
@@ -194,8 +182,8 @@ def candidates_for(
         ("points", (recipes.points,), with_q, "fit", minibatches),
         ("orthogonal points", (recipes.orthogonal_points,), with_q, "fit", minibatches),
     ]
-    if num_groups:
-        blocks = {**with_q, "num_groups": num_groups}
+    if data.image_shape is None:
+        blocks = {**with_q, "num_groups": min(columns, _MOST_GROUPS)}
         of_points.append(("blocks", (recipes.blocks,), blocks, "fit", minibatches))
     listed: list[tuple[str, Any, Any, str | None, Any]] = []
     if gaussian and num_rows <= _MOST_ROWS_EXACT:
@@ -228,23 +216,3 @@ def candidates_for(
                 sizes = {**with_q, "q_diag": q_diag}
                 listed.append((f"harmonics with {name} q", parts, sizes, "fit", how))
     return {each[0]: Candidate(*each, likelihood, data.code) for each in listed}
-
-
-def best_negations(data: PreparedData) -> int:
-    """The number of groups of directions to negate that explains most for the same work.
-
-    Candidates are compared by :func:`rank_transforms`, with numbers of points whose cubes add up to
-    the same work. 0 if points without negations explain most, or if rows are images.
-    """
-    if data.image_shape is not None:
-        return 0
-    X = data.X[:: max(len(data.X) // _ROWS_TO_RANK, 1)][:_ROWS_TO_RANK]
-    kernel = gpflow.kernels.Matern52(lengthscales=math.sqrt(X.shape[1]))
-    errors: dict[int, float] = {}
-    for groups in range(min(X.shape[1], _MOST_GROUPS) + 1):
-        each = round(len(X) / _ROWS_OF_A_POINT / 2 ** (groups / 3))
-        if each > 0:
-            candidate = PrincipalNegation.from_data(X, groups) if groups else None
-            (ranked,) = rank_transforms(kernel, [candidate], X, num_inducing=each)
-            errors[groups] = ranked.trace_error
-    return min(errors, key=lambda groups: errors[groups])

@@ -197,7 +197,7 @@ def aligned(rows: Sequence[Sequence[str]]) -> list[str]:
 
 def effects(
     model: gpflow.models.GPModel,
-    X: TensorType | None = None,
+    X: TensorType,
     *,
     output: int = 0,
     scale: float = 1.0,
@@ -243,9 +243,7 @@ def effects(
         its features do not represent (none if the kernel is of finite rank) is added to its
         variance at a point, but not included in the shares.
     :param X: Rows ``[N, D]`` with all columns of the model, of which at most 5,000 (drawn at
-        random) are used. None for the measure of the model: uniform over the box of each numeric
-        column, which is longer than the range of the data by its margin, and uniform over the
-        levels of each categorical column.
+        random) are used.
     :param output: The column of Y to look at.
     :param scale: A factor for f. If Y was divided by its standard deviation for training, pass that
         to get results in the original units. Shares do not depend on it.
@@ -257,16 +255,12 @@ def effects(
     num_draws = integer("num_draws", num_draws, at_least=2)
     seed = integer("seed", seed, at_least=0)
     weights = effect_weights(model, output, number("scale", scale, above=0))
-    table, rows = weights.table, None
-    measure = "the box of each column"
-    if X is not None:
-        rows = filled_matrix("X", X, "a matrix [N, D], or None")
-        measure = f"the values of each column in {len(rows):,} rows"
-        if len(rows) > _MOST_ROWS:
-            rows = rows[np.random.default_rng(0).permutation(len(rows))[:_MOST_ROWS]]
-            measure = f"the values of each column in {len(rows):,} of {len(X):,} rows"
-        rows = rows_of_table(table, rows)
-    functions = column_functions(weights, rows)
+    table, rows = weights.table, filled_matrix("X", X, "a matrix [N, D]")
+    measure = f"the values of each column in {len(rows):,} rows"
+    if len(rows) > _MOST_ROWS:
+        rows = rows[np.random.default_rng(0).permutation(len(rows))[:_MOST_ROWS]]
+        measure = f"the values of each column in {len(rows):,} of {len(X):,} rows"
+    functions = column_functions(weights, rows_of_table(table, rows))
     terms = effect_terms(weights, functions)
     constant = terms.pop(())
     rng = np.random.default_rng(seed)

@@ -60,33 +60,22 @@ class HarmonicShares:
         return np.asarray(np.sum(self.shares, axis=1))
 
     def __str__(self) -> str:
-        of_degrees = zip(self.degrees, self.degree_counts, self.degree_shares, strict=True)
-        of_columns = zip(
-            self.coordinates,
-            self.coordinate_counts,
-            self.highest_raises,
-            self.coordinate_shares,
-            strict=True,
-        )
-        degrees = [(str(degree), f"{n:,}", f"{share:.1%}") for degree, n, share in of_degrees]
-        columns = [(name, f"{n:,}", str(top), f"{share:.1%}") for name, n, top, share in of_columns]
-        without = [name for name, count, *_ in columns if count == "0"]
-        return "\n".join(
-            [
-                f"{self.num_inducing:,} harmonics explain {self.share:.1%} of {self.of} over "
-                f"{self.num_rows:,} rows",
-                "",
-                *aligned([("degree", "harmonics", "share"), *degrees]),
-                "",
-                *aligned(
-                    [
-                        ("column", "harmonics", "highest", "share"),
-                        *(column for column in columns if column[0] not in without),
-                    ]
-                ),
-                *(["", f"none in: {', '.join(without)}"] if without else []),
-            ]
-        )
+        degrees, columns = [("degree", "harmonics", "share")], []
+        for degree, n, share in zip(
+            self.degrees, self.degree_counts, self.degree_shares, strict=True
+        ):
+            degrees.append((str(degree), f"{n:,}", f"{share:.1%}"))
+        counts, shares = self.coordinate_counts, self.coordinate_shares
+        for k in np.flatnonzero(counts):
+            highest = str(self.highest_raises[k])
+            columns.append((self.coordinates[k], f"{counts[k]:,}", highest, f"{shares[k]:.1%}"))
+        head = f"{self.num_inducing:,} harmonics explain {self.share:.1%} of {self.of} over"
+        lines = [f"{head} {self.num_rows:,} rows", "", *aligned(degrees), ""]
+        lines += aligned([("column", "harmonics", "highest", "share"), *columns])
+        if not all(counts):
+            without = [self.coordinates[k] for k in np.flatnonzero(counts == 0)]
+            lines += ["", f"none in: {', '.join(without)}"]
+        return "\n".join(lines)
 
 
 @check_shapes(

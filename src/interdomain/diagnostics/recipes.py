@@ -54,7 +54,7 @@ def orthogonal_points(X: Any, likelihood: Any, num_latent: int, num_inducing: in
 
 
 def blocks(X: Any, likelihood: Any, num_latent: int, num_inducing: int, num_groups: int) -> Names:
-    """A sum of smaller models, split by symmetries that the rows roughly have."""
+    """A sum of smaller models, split by negations of principal components."""
     transforms = idm.transforms.PrincipalNegation.from_data(X, num_groups)
     base = gpflow.kernels.Matern52(lengthscales=X.shape[1] ** 0.5)
     kernel = idm.kernels.HarmonicKernel(base, transforms)

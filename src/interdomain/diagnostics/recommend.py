@@ -17,7 +17,7 @@ from .._arguments import choice, integer, number
 from .._progress import progress_bar
 from ..tables import Race, RaceEntry, race
 from ..tables.race import CLOCKS, Clock
-from .candidates import STEPS, Candidate, best_negations, candidates_for
+from .candidates import STEPS, Candidate, candidates_for
 from .prepared import PreparedData, checked_likelihood, prepare
 
 _ROWS, _SIZE = 3_000, 150
@@ -97,8 +97,8 @@ def recommend(
     The candidates for a table are
 
     * an exact GP, for Gaussian noise and up to 2,000 rows;
-    * GPflow's SVGP with inducing points, orthogonal points, and a sum of blocks along the best
-      negations by :func:`rank_transforms`;
+    * GPflow's SVGP with inducing points, orthogonal points, and a sum of blocks along negations of
+      the first two principal components;
     * waves of a box, for up to three columns;
     * harmonics that the targets choose, and harmonics with a full or a diagonal q trained on
       minibatches, for up to 50 columns;
@@ -142,8 +142,7 @@ def recommend(
     seconds = number("seconds", seconds, above=0)
     seed = integer("seed", seed, at_least=0)
     data = prepare(X, Y, likelihood, image_shape)
-    groups = best_negations(data)
-    full = candidates_for(data, likelihood, _FULL_SIZE, groups, STEPS)
+    full = candidates_for(data, likelihood, _FULL_SIZE, STEPS)
 
     order = np.random.default_rng(seed).permutation(len(data.X))
     apart = max(min(len(order) // _HELD_OUT, _MOST_HELD_OUT), 1)
@@ -154,7 +153,7 @@ def recommend(
     train = data.X[rows][:, columns], data.Y[rows]
     held_out = data.X[order[:apart]][:, columns], data.Y[order[:apart]]
     few = replace(data, X=train[0], Y=train[1])
-    small = candidates_for(few, likelihood, _SIZE, groups)
+    small = candidates_for(few, likelihood, _SIZE)
     # First those that end by themselves, since the others share whatever time is left.
     in_turn = sorted(full, key=lambda name: "batch_size" in full[name].training_arguments)
     entries: dict[str, RaceEntry] = {}

@@ -46,16 +46,14 @@ class Spectrum:
         others. Divided by the kernel's variance, they add up to the diagonal of Kuu: the squared
         RKHS norm of a unit (Tiao et al. 2023, eq. 7). Infinite where an eigenvalue underflows.
     :ivar missing: The degrees that the kernel has and the activation lacks.
-    :ivar unused: The degrees that the activation has and the kernel lacks; the features leave them
-        out.
+    :ivar unused: The degrees that the activation has and the kernel lacks.
     :ivar represented_share: What the features can represent at most, if there are enough of them.
     :ivar missing_share: What is in the degrees ``missing``.
     :ivar truncated_share: What is in degrees above ``max_degree``.
     :ivar recoverable_share: The part of ``truncated_share`` in degrees up to ``reach`` that the
         activation has: what features up to this degree would represent in addition.
     :ivar reach: The degree up to which the series of the norm was followed.
-    :ivar diverging: Whether the terms of the norm between the degrees ``reach / 2`` and ``reach``
-        do not decay faster than 1/l. See :func:`spectrum` for what this can tell.
+    :ivar diverging: Whether the terms of the norm do not decay (see :func:`spectrum`).
     """
 
     kernel: str
@@ -137,20 +135,22 @@ def spectrum(
     carried = kernel.nonzero_degrees(dimension, reach)
     eigenvalues = np.zeros(reach + 1)
     eigenvalues[list(carried)] = kernel.eigenvalues(dimension, carried).numpy()
-    own = activation.nonzero_degrees(dimension, reach)
+    of_unit = activation.nonzero_degrees(dimension, reach)
     coefficients = np.zeros(reach + 1)
-    if own:
-        coefficients[list(own)] = np.abs(activation.coefficients(dimension, own))
+    if of_unit:
+        coefficients[list(of_unit)] = np.abs(activation.coefficients(dimension, of_unit))
 
     shares = counts * np.maximum(eigenvalues, 0)
-    is_common = np.isin(np.arange(reach + 1), sorted(set(carried) & set(own)))
+    is_common = np.isin(np.arange(reach + 1), sorted(set(carried) & set(of_unit)))
     log_terms = _log_norm_terms(coefficients, counts, eigenvalues, is_common)
-    missing = tuple(sorted({degree for degree in carried if degree <= max_degree} - set(own)))
-    unused = tuple(sorted({degree for degree in own if degree <= max_degree} - set(carried)))
-    kept = slice(max_degree + 1)
+    name = repr(activation)
+    if isinstance(activation, CustomActivation):
+        name = getattr(activation.function, "__name__", "the activation")
+    kept, degrees = slice(max_degree + 1), set(range(max_degree + 1))
+    missing = tuple(sorted(degrees & set(carried) - set(of_unit)))
     return Spectrum(
         kernel=type(kernel).__name__,
-        activation=_name(activation),
+        activation=name,
         dimension=int(dimension),
         max_degree=max_degree,
         kernel_roots=np.sqrt(np.maximum(eigenvalues[kept], 0)),
@@ -158,7 +158,7 @@ def spectrum(
         variance_shares=shares[kept],
         norm_terms=np.exp(log_terms[kept]),
         missing=missing,
-        unused=unused,
+        unused=tuple(sorted(degrees & set(of_unit) - set(carried))),
         represented_share=float(np.sum(shares[kept][is_common[kept]])),
         missing_share=float(np.sum(shares[list(missing)])),
         truncated_share=max(0.0, 1.0 - float(np.sum(shares[kept]))),
@@ -237,12 +237,6 @@ def _warnings(found: Spectrum) -> Iterator[str]:
             f"up to {found.reach} that {found.activation} has. A higher max_degree brings the "
             f"latter within reach of the units; {orthogonal} can explain both."
         )
-
-
-def _name(activation: Activation) -> str:
-    if not isinstance(activation, CustomActivation):
-        return repr(activation)
-    return str(getattr(activation.function, "__name__", "the activation"))
 
 
 def _listed(degrees: tuple[int, ...]) -> str:
