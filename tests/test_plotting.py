@@ -153,10 +153,6 @@ def test_the_largest_effects(of_table: diagnostics.Effects) -> None:
     for ax, k in zip(panels, drawable, strict=True):
         assert ax.get_title().replace("\n", " ").startswith(of_table.names[k] + ": ")
     assert len({ax.get_ylim() for ax in panels if ax.get_ylabel() == "effect"}) == 1
-    figure.canvas.draw()
-
-
-def test_effect_shares(of_table: diagnostics.Effects) -> None:
     ax = plotting.effect_shares(of_table, num=4)
     widths, largest = [bar.get_width() for bar in ax.patches], list(of_table.order[:4])
     np.testing.assert_allclose(widths[:4], of_table.shares[largest])

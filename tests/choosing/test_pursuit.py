@@ -179,9 +179,6 @@ def test_in_float32() -> None:
 
 def test_wrong_calls() -> None:
     small = harmonic_model()
-    points = StructuredSGPR((X, NOISE), gpflow.kernels.Matern32(), X[:3])
-    with pytest.raises(ValueError, match="features of an orthogonal dictionary, found InducingPoi"):
-        pursue(points, 10)
     sums = StructuredSGPR(small.statistics, small.kernel, small.inducing_variable)
     with pytest.raises(ValueError, match="data: rows can only be drawn .* build the model from"):
         pursue(sums, 10)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import gpflow
 import numpy as np
 import pytest
@@ -10,18 +12,16 @@ from gpflow.inducing_variables import InducingPoints, InducingVariables
 from gpflow.kernels import RBF, Kernel
 
 from interdomain.diagnostics import VarianceTerms, variance_terms
-from interdomain.inducing_variables import (
-    ActivationFeatures,
-    HarmonicInducingPoints,
-    SphericalHarmonics,
-    SumInducingVariables,
-)
-from interdomain.kernels import ArcCosine, HarmonicKernel, SphericalMatern52
 from interdomain.models import AdditiveSVGP, OrthogonalSVGP
-from interdomain.transforms import Rotation
+from tests.conformance.cases import (
+    arc_cosine,
+    harmonic_rotation,
+    relu_units,
+    softplus_units,
+    sum_with_points,
+)
 
 rng = np.random.default_rng(0)
-X = rng.normal(size=(30, 2))
 Z = rng.normal(size=(5, 2))
 P = 2
 
@@ -30,23 +30,8 @@ def points() -> tuple[Kernel, InducingVariables]:
     return RBF(1.3, [0.8, 1.2]), InducingPoints(Z)
 
 
-def activation_features() -> tuple[Kernel, InducingVariables]:
-    return SphericalMatern52(variance=1.3), ActivationFeatures.random(2, 6, "relu", 5)
-
-
-def harmonics() -> tuple[Kernel, InducingVariables]:
-    kernel = ArcCosine(variance=0.7)
-    return kernel, SphericalHarmonics.for_kernel(kernel, 2, 2)
-
-
-def blocks() -> tuple[Kernel, InducingVariables]:
-    kernel = HarmonicKernel(RBF(1.3, 0.8), Rotation(4))
-    return kernel, HarmonicInducingPoints.for_kernel(kernel, Z)
-
-
-def summed() -> tuple[Kernel, InducingVariables]:
-    first, iv = points()
-    return first + ArcCosine(), SumInducingVariables([iv, ActivationFeatures(np.eye(3), "relu", 2)])
+def rows(count: int, seed: int, columns: int = 2) -> np.ndarray:
+    return np.random.default_rng(seed).normal(size=(count, columns))
 
 
 def randomise(*parameters: gpflow.Parameter | None) -> None:
@@ -57,7 +42,7 @@ def randomise(*parameters: gpflow.Parameter | None) -> None:
             parameter.assign(np.tril(noise) if noise.ndim == 3 else 0.1 + np.abs(noise))
 
 
-def checked_terms(model: gpflow.models.SVGP) -> VarianceTerms:
+def checked_terms(model: gpflow.models.SVGP, X: np.ndarray) -> VarianceTerms:
     """Those at X, which add up to the variance."""
     terms, variance = variance_terms(model, X), model.predict_f(X)[1].numpy()
     assert all(term.shape == (30, P) for term in terms)
@@ -69,24 +54,24 @@ def checked_terms(model: gpflow.models.SVGP) -> VarianceTerms:
 
 
 @pytest.mark.parametrize(
-    ("case", "whiten", "q_diag"),
+    ("case", "columns", "whiten", "q_diag"),
     [
-        (points, False, False),
-        (activation_features, True, False),
-        (harmonics, True, True),
-        (blocks, False, True),
-        (summed, True, False),
+        (points, 2, False, False),
+        (softplus_units, 4, True, False),
+        (arc_cosine, 3, True, True),
+        (harmonic_rotation, 2, False, True),
+        (sum_with_points, 2, True, False),
     ],
     ids=lambda value: getattr(value, "__name__", str(value)),
 )
-def test_svgp(case: object, whiten: bool, q_diag: bool) -> None:
-    kernel, iv = case()
+def test_svgp(case: Any, columns: int, whiten: bool, q_diag: bool) -> None:
+    (kernel, iv), X = case(), rows(30, 1, columns)
     likelihood = gpflow.likelihoods.Gaussian()
     model = gpflow.models.SVGP(
         kernel, likelihood, iv, num_latent_gps=P, whiten=whiten, q_diag=q_diag
     )
     randomise(model.q_mu, model.q_sqrt)
-    terms = checked_terms(model)
+    terms = checked_terms(model, X)
     assert not np.any(terms.orthogonal_explained) and not np.any(terms.orthogonal_uncertain)
     np.testing.assert_allclose(terms.prior[:, 1], kernel(X, full_cov=False), rtol=1e-12)
     # With S = 0, what is left is what u does not explain.
@@ -96,34 +81,34 @@ def test_svgp(case: object, whiten: bool, q_diag: bool) -> None:
 
 
 @pytest.mark.parametrize(
-    ("case", "whiten", "q_diag", "variant"),
+    ("case", "columns", "whiten", "q_diag", "variant"),
     [
-        (points, False, False, "solve"),
-        (activation_features, True, True, "solve"),
-        (harmonics, True, False, "odvgp"),
+        (points, 2, False, False, "solve"),
+        (relu_units, 3, True, True, "solve"),
+        (arc_cosine, 3, True, False, "odvgp"),
     ],
     ids=lambda value: getattr(value, "__name__", str(value)),
 )
-def test_orthogonal(case: object, whiten: bool, q_diag: bool, variant: str) -> None:
-    kernel, iv = case()
+def test_orthogonal(case: Any, columns: int, whiten: bool, q_diag: bool, variant: str) -> None:
+    (kernel, iv), X, other = case(), rows(30, 1, columns), rows(5, 2, columns)
     model = OrthogonalSVGP(
         kernel,
         gpflow.likelihoods.Gaussian(),
         iv,
-        InducingPoints(Z + 1.0),
+        InducingPoints(other),
         variant=variant,
         num_latent_gps=P,
         whiten=whiten,
         q_diag=q_diag,
     )
     randomise(model.q_mu, model.q_sqrt, model.q_sqrt_orthogonal)
-    terms = checked_terms(model)
+    terms = checked_terms(model, X)
     assert np.all(terms.orthogonal_explained > 0)
     if variant == "odvgp":
         np.testing.assert_array_equal(terms.orthogonal_uncertain, terms.orthogonal_explained)
     else:
         # S_fv S_vv^{-1} S_vf by dense algebra; S is what the base leaves.
-        both = np.concatenate([X, Z + 1.0])
+        both = np.concatenate([X, other])
         base = gpflow.models.SVGP(kernel, gpflow.likelihoods.Gaussian(), iv, whiten=True)
         base.q_sqrt.assign(0 * base.q_sqrt)
         S = base.predict_f(both, full_cov=True)[1].numpy()[0]
@@ -133,6 +118,6 @@ def test_orthogonal(case: object, whiten: bool, q_diag: bool, variant: str) -> N
 
 
 def test_errors() -> None:
-    likelihood = gpflow.likelihoods.Gaussian()
+    kernel, iv = harmonic_rotation()
     with pytest.raises(ValueError, match="an SVGP with one q.u., found AdditiveSVGP; pass"):
-        variance_terms(AdditiveSVGP(blocks()[0], likelihood, blocks()[1]), X)
+        variance_terms(AdditiveSVGP(kernel, gpflow.likelihoods.Gaussian(), iv), rows(3, 0))

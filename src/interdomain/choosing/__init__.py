@@ -1,9 +1,6 @@
 """Features chosen by the data: dictionaries, pursuits in them, and scales trained in turn."""
 
-from . import sums
 from .choice import Choice, Trials, choose_features
 from .pursuit import Pursuit, PursuitRound
 
 __all__ = ["Choice", "Pursuit", "PursuitRound", "Trials", "choose_features"]
-
-del sums
