@@ -8,16 +8,6 @@ from gpflow.base import TensorType
 from gpflow.kernels import Kernel
 
 
-def num_active_dims(kernel: Kernel) -> int | None:
-    """The number of columns that ``active_dims`` selects; None if it depends on X."""
-    if not isinstance(kernel.active_dims, slice):
-        return len(kernel.active_dims)
-    stop = kernel.active_dims.stop
-    if stop is None or stop < 0:
-        return None
-    return len(range(*kernel.active_dims.indices(stop)))
-
-
 def num_columns(kernel: Kernel, num_seen: int | None) -> int | None:
     """The number of columns of X for a kernel that sees so many; None if it selects some of them,
     as X may then have any number of others."""
@@ -33,32 +23,31 @@ def select_columns(kernel: Kernel, X: TensorType) -> tf.Tensor:
     told apart by the number of columns.
     """
     X = tf.convert_to_tensor(X)
-    num_active = num_active_dims(kernel)
-    if num_active in (None, X.shape[-1]):
+    dims = kernel.active_dims
+    if isinstance(dims, slice):
+        if dims.stop is None or dims.stop < 0:  # how many it selects depends on X
+            return X
+        dims = np.arange(dims.stop)[dims]
+    num_active = len(dims)
+    if X.shape[-1] == num_active:
         return X
     if X.shape[-1] is not None:
         return kernel.slice(X, None)[0]
     # Told apart when the graph runs; what is gathered has a known number of columns.
-    dims = kernel.active_dims
-    dims = np.arange(dims.stop)[dims] if isinstance(dims, slice) else np.asarray(dims)
-    selected = np.arange(num_active)
-    places = tf.where(tf.shape(X)[-1] == num_active, selected, dims)
+    places = tf.where(tf.shape(X)[-1] == num_active, np.arange(num_active), np.asarray(dims))
     return tf.gather(X, places, axis=-1)
 
 
-def seen_columns(kernel: Kernel, X: TensorType, num_columns: int, of: str) -> tf.Tensor:
-    """The active columns of X, ``[..., N, D]``, whether or not they have been selected already.
+def of_columns(X: TensorType, num_columns: int | None, why: str, remedy: str) -> tf.Tensor:
+    """X, if it has so many columns; they may be known only when a graph runs.
 
-    :param num_columns: D.
-    :param of: What the columns are those of, in words.
+    :param num_columns: None for any number.
+    :param why: Why it has to have so many, in the words that follow "columns".
     :raises ValueError: If they are more or fewer.
     """
-    X = with_columns(select_columns(kernel, X), num_columns)
-    if X.shape[-1] != num_columns:
-        raise ValueError(
-            f"X must have {num_columns} columns, those of the {of}, found {X.shape[-1]}; select "
-            "them with the kernel's active_dims."
-        )
+    X = with_columns(X, num_columns)
+    if num_columns is not None and X.shape[-1] not in (None, num_columns):
+        raise ValueError(f"X must have {num_columns} columns{why}, found {X.shape[-1]}; {remedy}.")
     return X
 
 

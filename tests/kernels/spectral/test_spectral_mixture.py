@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from interdomain.kernels import HarmonizableMixture, SpectralComponent, SpectralMixture
-from interdomain.kernels.spectral import _periodogram
-from interdomain.kernels.spectral._periodogram import Rows, find_peaks
+from interdomain.kernels.spectral import _initialisation
+from interdomain.kernels.spectral._initialisation import find_peaks
 from tests.conformance.helpers import assert_close
 
 from .harmonizable_cases import as_matrix, grid
@@ -108,18 +108,18 @@ def wave(X: np.ndarray, *frequency: float, phase: float = 0.4) -> np.ndarray:
 @pytest.mark.parametrize("X", [GRID, SCATTERED], ids=["grid", "scattered"])
 def test_peaks_of_gridded_and_scattered_data(X: np.ndarray) -> None:
     Y = noisy(2.0 * wave(X, 1.31) + 0.7 * wave(X, 3.87) + 0.8)
-    peaks = find_peaks(Rows(X, Y), np.ones(len(X)), np.std(X, axis=0), 3)
+    frequencies, powers = find_peaks(X, Y, np.ones(len(X)), np.std(X, axis=0), 3)
     # What the windowed data resolve is 1 / (2 pi 2.9): a constant and a slow wave are nearly one.
-    np.testing.assert_allclose(peaks.frequencies[:, 0], [1.31, 0.0, 3.87], atol=0.02)
-    np.testing.assert_allclose(peaks.powers[[0, 2]], [2.0, 0.245], rtol=0.15)
+    np.testing.assert_allclose(frequencies[:, 0], [1.31, 0.0, 3.87], atol=0.02)
+    np.testing.assert_allclose(powers[[0, 2]], [2.0, 0.245], rtol=0.15)
 
 
 def test_peaks_in_two_dimensions_and_of_two_outputs() -> None:
     X = RNG.uniform(0.0, 6.0, (250, 2))
     Y = noisy(np.concatenate([wave(X, 0.4, -0.9), 0.5 * wave(X, 0.7, 0.3)], axis=1))
-    peaks = find_peaks(Rows(X, Y), np.ones(len(X)), np.std(X, axis=0), 2)
-    np.testing.assert_allclose(peaks.frequencies, [[0.4, -0.9], [0.7, 0.3]], atol=0.01)
-    np.testing.assert_allclose(peaks.powers, [0.5, 0.125], rtol=0.15)
+    frequencies, powers = find_peaks(X, Y, np.ones(len(X)), np.std(X, axis=0), 2)
+    np.testing.assert_allclose(frequencies, [[0.4, -0.9], [0.7, 0.3]], atol=0.01)
+    np.testing.assert_allclose(powers, [0.5, 0.125], rtol=0.15)
 
 
 def test_each_component_has_the_frequencies_around_it() -> None:
@@ -172,7 +172,7 @@ def test_spectral_mixture() -> None:
 
 
 def test_many_rows_are_sampled(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(_periodogram, "_MAX_ROWS", 200)
+    monkeypatch.setattr(_initialisation, "_MAX_ROWS", 200)
     X = np.linspace(0.0, 10.0, 1_000)[:, None]
     first, again, other = (
         SpectralMixture.from_data(X, noisy(wave(X, 2.2), 0.0), 1, seed=seed) for seed in (0, 0, 1)

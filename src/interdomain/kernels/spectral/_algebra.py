@@ -18,8 +18,7 @@ import numpy as np
 import tensorflow as tf
 from gpflow.utilities.ops import square_distance
 
-from ._gaussian_factors import log_normaliser, normal_densities, turns
-from ._once import once_per_shape
+from ._gaussian_factors import log_normaliser, normal_densities, once_per_shape, turns
 
 
 class ComponentTensors(NamedTuple):

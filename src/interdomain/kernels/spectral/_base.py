@@ -8,20 +8,36 @@ from typing import Generic, TypeVar
 
 import gpflow
 import tensorflow as tf
+from check_shapes import inherit_check_shapes
 from gpflow.base import TensorType
 
 from ..._arguments import items
-from .._columns import select_columns, with_columns
+from ..._tracing import unconverted
+from .._columns import of_columns, select_columns
 from ..decomposed import DecomposedKernel
+from ._gaussian_factors import gaussian_of_lag, outer_product
 
 
 class MixtureComponent(gpflow.kernels.Kernel, metaclass=abc.ABCMeta):
-    """A kernel that knows its number of columns."""
+    """Sums of products of waves, times a squared exponential of the differences of inputs."""
 
-    @property
+    dimension: int
+    """The number D of columns the kernel works on."""
+
     @abc.abstractmethod
-    def dimension(self) -> int:
-        """The number D of columns the kernel works on."""
+    def _waves(self, *inputs: TensorType) -> tuple[tf.Tensor, list[tuple[tf.Tensor, tf.Tensor]]]:
+        """The precision of the squared exponential, over ``(2 pi)^2``, ``[D, D]``; and for each of
+        the inputs its columns, up to a shift, and the waves there, ``[..., N, K]``."""
+
+    @inherit_check_shapes
+    @unconverted
+    def K(self, X: TensorType, X2: TensorType | None = None) -> tf.Tensor:
+        if X2 is None:
+            precision, [(Y, waves)] = self._waves(X)
+            product = tf.linalg.matmul(waves, waves, transpose_b=True)
+            return gaussian_of_lag(Y, None, precision) * product
+        precision, [(Y, waves), (Y2, waves2)] = self._waves(X, X2)
+        return gaussian_of_lag(Y, Y2, precision) * outer_product(waves, waves2)
 
     def _columns(self, X: TensorType, source: str = "frequencies have") -> tf.Tensor:
         """The active columns.
@@ -29,13 +45,8 @@ class MixtureComponent(gpflow.kernels.Kernel, metaclass=abc.ABCMeta):
         :param source: What says how many there are, and its verb, for the message.
         :raises ValueError: If they are not as many as the frequencies have.
         """
-        X = with_columns(select_columns(self, X), self.dimension)
-        if X.shape[-1] != self.dimension:
-            raise ValueError(
-                f"X must have {self.dimension} columns, as {source}, found {X.shape[-1]}; "
-                "pass those columns, or active_dims to the kernel."
-            )
-        return X
+        remedy = "pass those columns, or active_dims to the kernel"
+        return of_columns(select_columns(self, X), self.dimension, f", as {source}", remedy)
 
 
 Part = TypeVar("Part", bound=MixtureComponent)

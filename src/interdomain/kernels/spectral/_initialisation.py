@@ -1,16 +1,17 @@
-"""Windows and frequencies that data suggest for spectral mixtures."""
+"""Windows and frequencies that data suggest for spectral mixtures, gridded or scattered."""
 
 from __future__ import annotations
 
-from typing import Literal, NamedTuple
+from typing import Literal
 
 import numpy as np
 from gpflow.base import TensorType
+from scipy.optimize import minimize
+from scipy.stats import qmc
 
 from ..._arguments import finite_array, integer
 from ...sphere._typing import Array
 from .._clustering import k_means
-from ._periodogram import Peaks, Rows, find_peaks, validate_rows
 
 _WIDTHS_OF_A_CLUSTER = 2.4
 """The standard deviation of a window in those of the rows that are nearest to its centre: 0.7 of
@@ -19,21 +20,9 @@ the distance between centres on a grid, where the sum of the windows hardly vari
 _LEAST_SHARE = 0.02
 """The least share of a component's variance that a frequency starts with."""
 
-
-class Windows(NamedTuple):
-    """Centres ``[P, D]`` and standard deviations ``[P, D]``."""
-
-    centres: Array
-    widths: Array
-
-
-class Guess(NamedTuple):
-    """What a component starts with; ``envelope`` is the precision of its window."""
-
-    centre: Array
-    envelope: Array
-    frequencies: Array
-    variances: Array
+_MAX_ROWS = 4_000
+_MAX_CANDIDATES = 4_096
+_STEPS_PER_RESOLUTION = 4
 
 
 def guess_components(
@@ -43,58 +32,65 @@ def guess_components(
     num_frequencies: int,
     centres: Literal["k-means", "grid"] | TensorType,
     seed: int,
-) -> list[Guess]:
-    """For each centre its window, and the frequencies of the data under it.
+) -> list[tuple[Array, Array, Array, Array]]:
+    """For each component its centre, the precision of its window, and the frequencies of the data
+    under it with their variances.
 
     :raises ValueError: As for :meth:`interdomain.kernels.HarmonizableMixture.from_data`.
     """
-    rows = validate_rows(X, Y, seed)
-    count = _count("num_components", num_components, rows)
-    num_frequencies = _count("num_frequencies", num_frequencies, rows)
-    windows = place_windows(rows.X, count, centres, seed)
-    total = np.zeros(len(rows.X))
-    parts: list[tuple[Array, Peaks]] = []
+    X, Y = validate_rows(X, Y, seed)
+    count = _count("num_components", num_components, X)
+    num_frequencies = _count("num_frequencies", num_frequencies, X)
+    windows = place_windows(X, count, centres, seed)
+    total = np.zeros(len(X))
+    parts: list[tuple[Array, Array]] = []
     for centre, width in zip(*windows, strict=True):
-        window = np.exp(-np.sum(np.square((rows.X - centre) / width), axis=1) / 2)
-        peaks = find_peaks(rows, window, width, num_frequencies)
-        shares = np.maximum(peaks.powers / np.sum(peaks.powers), _LEAST_SHARE)
-        local = np.sum(window[:, None] * np.square(rows.Y)) / np.sum(window) / rows.Y.shape[1]
-        variances = local * shares / np.sum(shares)
+        window = np.exp(-np.sum(np.square((X - centre) / width), axis=1) / 2)
+        frequencies, powers = find_peaks(X, Y, window, width, num_frequencies)
+        local = np.sum(window[:, None] * np.square(Y)) / np.sum(window) / Y.shape[1]
+        variances = local * _shares(powers)
         total += window * np.sum(variances)
-        parts.append((variances, peaks))
+        parts.append((frequencies, variances))
     # The components overlap: together they have the variance of the data.
-    scale = np.mean(np.square(rows.Y)) / np.mean(total)
+    scale = np.mean(np.square(Y)) / np.mean(total)
     return [
-        Guess(centre, 1 / np.square(2 * np.pi * width), peaks.frequencies, scale * variances)
-        for centre, width, (variances, peaks) in zip(*windows, parts, strict=True)
+        (centre, 1 / np.square(2 * np.pi * width), frequencies, scale * variances)
+        for centre, width, (frequencies, variances) in zip(*windows, parts, strict=True)
     ]
 
 
-def guess_peaks(X: TensorType, Y: TensorType, num_peaks: int, seed: int) -> tuple[Peaks, Array]:
-    """Peaks of the spectrum of all data, and the data's standard deviations ``[D]``.
+def guess_peaks(
+    X: TensorType, Y: TensorType, num_peaks: int, seed: int
+) -> tuple[Array, Array, Array]:
+    """The frequencies of all data, their variances, and the data's standard deviations ``[D]``.
 
     :raises ValueError: As for :meth:`interdomain.kernels.SpectralMixture.from_data`.
     """
-    rows = validate_rows(X, Y, seed)
-    count = _count("num_components", num_peaks, rows)
-    widths = np.std(rows.X, axis=0)
-    peaks = find_peaks(rows, np.ones(len(rows.X)), widths, count)
-    shares = np.maximum(peaks.powers / np.sum(peaks.powers), _LEAST_SHARE)
-    powers = np.mean(np.square(rows.Y)) * shares / np.sum(shares)
-    return Peaks(peaks.frequencies, powers), widths
+    X, Y = validate_rows(X, Y, seed)
+    widths = np.std(X, axis=0)
+    count = _count("num_components", num_peaks, X)
+    frequencies, powers = find_peaks(X, Y, np.ones(len(X)), widths, count)
+    return frequencies, np.mean(np.square(Y)) * _shares(powers), widths
 
 
-def _count(name: str, value: object, rows: Rows) -> int:
+def _shares(powers: Array) -> Array:
+    """What each frequency has of the variance."""
+    shares = np.maximum(powers / np.sum(powers), _LEAST_SHARE)
+    normalised: Array = shares / np.sum(shares)
+    return normalised
+
+
+def _count(name: str, value: object, X: Array) -> int:
     """:raises ValueError: If it is not positive, or above the number of rows."""
     return integer(
-        name, value, at_least=1, at_most=len(rows.X), remedy="data of so few rows suggest no more"
+        name, value, at_least=1, at_most=len(X), remedy="data of so few rows suggest no more"
     )
 
 
 def place_windows(
     X: Array, count: int, centres: Literal["k-means", "grid"] | TensorType, seed: int
-) -> Windows:
-    """Centres, and windows as wide as what is around them.
+) -> tuple[Array, Array]:
+    """Centres ``[P, D]``, and standard deviations of windows as wide as what is around them.
 
     :raises ValueError: If ``centres`` has another form, or there are fewer rows than centres.
     """
@@ -127,10 +123,10 @@ def place_windows(
     )
     # Clusters that are thin in some direction are not to have windows that see nothing else.
     widths = np.maximum(widths, 0.3 * np.maximum(within, 0.05 * np.std(X, axis=0)))
-    return Windows(places, _WIDTHS_OF_A_CLUSTER * widths)
+    return places, _WIDTHS_OF_A_CLUSTER * widths
 
 
-def _grid(X: Array, count: int) -> Windows:
+def _grid(X: Array, count: int) -> tuple[Array, Array]:
     """The centres of equal cells of the box around the data.
 
     :raises ValueError: If the cells are not equally many in all dimensions.
@@ -147,4 +143,148 @@ def _grid(X: Array, count: int) -> Windows:
         np.meshgrid(*[np.arange(per_side) + 0.5] * dimension, indexing="ij"), axis=-1
     ).reshape(-1, dimension)
     widths = np.broadcast_to(_WIDTHS_OF_A_CLUSTER * cell / np.sqrt(12), places.shape)
-    return Windows(lower + cell * places, widths.copy())
+    return lower + cell * places, widths.copy()
+
+
+def validate_rows(X: TensorType, Y: TensorType, seed: int) -> tuple[Array, Array]:
+    """Inputs ``[N, D]`` and outputs ``[N, P]``; of many rows a random sample.
+
+    :raises ValueError: If shapes do not fit, an entry is not finite, or a column does not vary.
+    """
+    inputs = finite_array("X", X, (2,), "a matrix [N, D]")
+    outputs = finite_array("Y", Y, (1, 2), "[N] or [N, P]")
+    outputs = outputs[:, None] if outputs.ndim == 1 else outputs
+    if len(inputs) != len(outputs) or len(inputs) < 2:
+        raise ValueError(
+            "X and Y must have equal numbers of rows, two or more, found "
+            f"{len(inputs)} and {len(outputs)}; pass a row of Y for each row of X."
+        )
+    constant = np.flatnonzero(np.ptp(inputs, axis=0) == 0)
+    if len(constant):
+        raise ValueError(
+            f"X must vary in every column, found constant columns {constant.tolist()}; pass X "
+            "without them."
+        )
+    if not np.any(outputs):
+        raise ValueError(
+            "Y must vary, found zeros alone, in which there are no frequencies; pass other values."
+        )
+    if len(inputs) > _MAX_ROWS:
+        rows = np.random.default_rng(seed).choice(len(inputs), _MAX_ROWS, replace=False)
+        return inputs[rows], outputs[rows]
+    return inputs, outputs
+
+
+def find_peaks(
+    X: Array, Y: Array, window: Array, widths: Array, num_peaks: int
+) -> tuple[Array, Array]:
+    """The sinusoids that explain most of the data under a window, one after the other.
+
+    Each is fitted by weighted least squares to what those before it leave (the periodogram of Lomb
+    and Scargle, of several outputs and dimensions), starting from a grid of frequencies, zero among
+    them, up to what the density of the rows resolves; then all are fitted together.
+
+    :param window: The weight of each row ``[N]``.
+    :param widths: The standard deviation of the window in each dimension ``[D]``: frequencies
+        nearer to each other than its inverse are not told apart.
+    :param num_peaks: How many.
+    :return: Frequencies ``[Q, D]``, and the mean square of the data that each explains, ``[Q]``.
+    """
+    candidates = _candidates(X, widths)
+    weights = window / np.sum(window)
+    chosen: list[Array] = []
+    residual = Y
+    for _ in range(num_peaks):
+        explained = _explained(candidates, X, residual, weights)
+        best = candidates[np.argmax(explained)]
+        best = _refine(best, X, residual, weights, widths)
+        if _indistinct(best, np.zeros_like(best), widths):
+            best = np.zeros_like(best)
+        if any(_indistinct(best, other, widths) for other in chosen):
+            # What is left of a peak that has been taken: the next one is elsewhere.
+            apart = np.array(
+                [not any(_indistinct(c, other, widths) for other in chosen) for c in candidates]
+            )
+            best = candidates[np.argmax(np.where(apart, explained, -np.inf))]
+        chosen.append(best)
+        residual = Y - _fit(np.stack(chosen), X, Y, weights)[0]
+    frequencies = np.stack(chosen)
+    _, powers = _fit(frequencies, X, Y, weights)
+    order = np.argsort(powers)[::-1]
+    return frequencies[order], powers[order]
+
+
+def _candidates(X: Array, widths: Array) -> Array:
+    ranges = np.ptp(X, axis=0)
+    num_rows, dimension = X.shape
+    highest = num_rows ** (1 / dimension) / (2 * ranges)
+    if dimension == 1:
+        step = 1 / (2 * np.pi * widths * _STEPS_PER_RESOLUTION)
+        count = int(np.clip(np.ceil(highest / step)[0], 1, _MAX_CANDIDATES))
+        grid: Array = np.linspace(0, highest, count + 1)
+        return grid
+    points = qmc.Halton(dimension, scramble=False).random(_MAX_CANDIDATES)
+    # One of w and -w: the half with a first entry above zero. The first point is zero.
+    box = highest * (2 * points - 1)
+    box[:, 0] = highest[0] * points[:, 0]
+    return np.concatenate([np.zeros([1, dimension]), box[1:]])
+
+
+def _explained(frequencies: Array, X: Array, residual: Array, weights: Array) -> Array:
+    """The weighted sum of squares that cosine and sine of each frequency explain."""
+    angle = 2 * np.pi * X @ frequencies.T
+    cosine, sine = np.cos(angle), np.sin(angle)
+    weighted = weights[:, None] * residual
+    with_cosine, with_sine = cosine.T @ weighted, sine.T @ weighted
+    cc, ss, cs = weights @ cosine**2, weights @ sine**2, weights @ (cosine * sine)
+    determinant = cc * ss - cs**2
+    both = (
+        ss * np.sum(with_cosine**2, axis=1)
+        + cc * np.sum(with_sine**2, axis=1)
+        - 2 * cs * np.sum(with_cosine * with_sine, axis=1)
+    )
+    # At zero (and wherever the rows cannot tell the two apart) there is only one of them.
+    single = np.sum(with_cosine**2, axis=1) / np.maximum(cc, 1e-12)
+    regular = determinant > 1e-6
+    explained: Array = np.where(regular, both / np.where(regular, determinant, 1), single)
+    return explained
+
+
+def _refine(start: Array, X: Array, residual: Array, weights: Array, widths: Array) -> Array:
+    """The highest point of the periodogram near a point of the grid; zero stays."""
+    if not np.any(start):
+        return start
+    scale = 1 / (2 * np.pi * widths)
+
+    def lost(offset: Array) -> float:
+        return -float(_explained((start + scale * offset)[None], X, residual, weights)[0])
+
+    simplex = np.concatenate([np.zeros([1, len(start)]), 0.25 * np.eye(len(start))])
+    result = minimize(
+        lost,
+        np.zeros(len(start)),
+        method="Nelder-Mead",
+        options={"initial_simplex": simplex, "xatol": 1e-3, "maxiter": 50 * len(start)},
+    )
+    moved = start + scale * np.clip(result.x, -1, 1)
+    refined: Array = moved if lost((moved - start) / scale) <= lost(np.zeros(len(start))) else start
+    return refined
+
+
+def _indistinct(first: Array, second: Array, widths: Array) -> bool:
+    """Whether two frequencies, or one and the negative of the other, are nearer than a tenth of
+    what the window resolves."""
+    scale = 10 * 2 * np.pi * widths
+    return bool(min(np.max(np.abs(scale * (first - s * second))) for s in (1, -1)) < 1)
+
+
+def _fit(frequencies: Array, X: Array, Y: Array, weights: Array) -> tuple[Array, Array]:
+    """What all sinusoids together explain ``[N, P]``, and the mean square of each."""
+    angle = 2 * np.pi * X @ frequencies.T
+    design = np.concatenate([np.cos(angle), np.sin(angle)], axis=1)
+    root = np.sqrt(weights)[:, None]
+    coefficients = np.linalg.lstsq(root * design, root * Y, rcond=1e-6)[0]
+    squares = np.sum(np.square(coefficients), axis=1)
+    powers = np.sum(squares.reshape(2, len(frequencies)), axis=0)
+    powers = np.where(np.any(frequencies, axis=1), powers / 2, powers)
+    return design @ coefficients, powers

@@ -24,8 +24,6 @@ from ._base import MixtureComponent
 from ._gaussian_factors import (
     as_definite,
     definite_parameter,
-    gaussian_of_lag,
-    outer_product,
     scaled_matrix,
     smallest_eigenvalue,
 )
@@ -62,6 +60,8 @@ class HarmonizableComponent(MixtureComponent):
     :param envelope: Sigma_1: a number, a diagonal ``[D]`` or a matrix ``[D, D]``. Training keeps
         this form.
     :param lag: Sigma_2, in one of the same forms.
+    :ivar num_frequencies: The number Q of frequencies.
+    :ivar dimension: The number D of columns the kernel works on.
     :ivar excess: ``lag - envelope / 4``, in the more general of their two forms.
     :raises ValueError: If shapes do not fit, an entry is not finite, a matrix is not positive
         definite, or lag is not above envelope / 4.
@@ -83,6 +83,7 @@ class HarmonizableComponent(MixtureComponent):
         super().__init__(active_dims=active_dims, name=name)
         values = filled_matrix("frequencies", frequencies, "a matrix [Q, D]")
         count, dimension = values.shape
+        self.num_frequencies, self.dimension = count, dimension
         self.frequencies = gpflow.Parameter(values, name="frequencies")
         self.centre = gpflow.Parameter(_per_column("centre", centre, dimension), name="centre")
         columns = _per_column("scales", scales, dimension)
@@ -104,16 +105,6 @@ class HarmonizableComponent(MixtureComponent):
         self.excess = definite_parameter(excess, "excess")
 
     @property
-    def num_frequencies(self) -> int:
-        """The number Q of frequencies."""
-        return int(self.frequencies.shape[0])
-
-    @property
-    def dimension(self) -> int:
-        """The number D of columns the kernel works on."""
-        return int(self.frequencies.shape[1])
-
-    @property
     def lag(self) -> tf.Tensor:
         """Sigma_2 ``= excess + envelope / 4``, in the form of ``excess``."""
         envelope = tf.convert_to_tensor(self.envelope)
@@ -127,22 +118,14 @@ class HarmonizableComponent(MixtureComponent):
         real, imaginary = self.tensors().amplitudes
         return real if imaginary is None else tf.complex(real, imaginary)
 
-    @inherit_check_shapes
-    @unconverted
-    def K(self, X: TensorType, X2: TensorType | None = None) -> tf.Tensor:
-        Y, component = self.centred(X), self.tensors()
-        waves = windowed_waves(component, Y)
-        if X2 is None:
-            product = tf.linalg.matmul(waves, waves, transpose_b=True)
-            return gaussian_of_lag(Y, None, component.excess) * product
-        Y2 = self.centred(X2)
-        product = outer_product(waves, windowed_waves(component, Y2))
-        return gaussian_of_lag(Y, Y2, component.excess) * product
+    def _waves(self, *inputs: TensorType) -> tuple[tf.Tensor, list[tuple[tf.Tensor, tf.Tensor]]]:
+        component, centred = self.tensors(), [self.centred(X) for X in inputs]
+        return component.excess, [(Y, windowed_waves(component, Y)) for Y in centred]
 
     @inherit_check_shapes
     @unconverted
     def K_diag(self, X: TensorType) -> tf.Tensor:
-        waves = windowed_waves(self.tensors(), self.centred(X))
+        _, [(_, waves)] = self._waves(X)
         return tf.reduce_sum(tf.square(waves), axis=-1)
 
     @check_shapes(

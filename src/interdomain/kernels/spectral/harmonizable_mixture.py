@@ -87,14 +87,14 @@ class HarmonizableMixture(MixtureKernel[HarmonizableComponent]):
         return cls(
             [
                 HarmonizableComponent(
-                    guess.frequencies,
-                    amplitudes=guess.variances.astype(complex if complex_amplitudes else float),
-                    centre=guess.centre,
-                    envelope=guess.envelope,
-                    lag=guess.envelope,
+                    frequencies,
+                    amplitudes=variances.astype(complex if complex_amplitudes else float),
+                    centre=centre,
+                    envelope=envelope,
+                    lag=envelope,
                     active_dims=active_dims,
                 )
-                for guess in guesses
+                for centre, envelope, frequencies, variances in guesses
             ],
             name=name,
         )

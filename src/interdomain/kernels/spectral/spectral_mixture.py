@@ -5,20 +5,17 @@ from __future__ import annotations
 import gpflow
 import numpy as np
 import tensorflow as tf
-from check_shapes import check_shapes, inherit_check_shapes
+from check_shapes import check_shapes
 from gpflow.base import TensorType
 from gpflow.utilities import positive
 
 from ..._arguments import finite_array, number
-from ..._tracing import unconverted
 from .._diagonals import UniformVariance
 from ._base import MixtureComponent, MixtureKernel
 from ._gaussian_factors import (
     as_definite,
     definite_parameter,
-    gaussian_of_lag,
     normal_densities,
-    outer_product,
     scaled_matrix,
     turns,
 )
@@ -35,6 +32,7 @@ class SpectralComponent(UniformVariance, MixtureComponent):
     :param frequency: ``[D]``, in cycles per unit of x.
     :param variance: Positive.
     :param lag: Sigma, the covariance of the peak: a number, a diagonal ``[D]`` or ``[D, D]``.
+    :ivar dimension: The number D of columns the kernel works on.
     :raises ValueError: If shapes do not fit, an entry is not finite, or the variance or the matrix
         is not positive.
     """
@@ -54,26 +52,10 @@ class SpectralComponent(UniformVariance, MixtureComponent):
             raise ValueError(
                 "frequency must have one entry for each column, found none; pass a number or [D]."
             )
-        self.frequency = gpflow.Parameter(values)
+        self.frequency, self.dimension = gpflow.Parameter(values), len(values)
         power = number("variance", variance, above=0)
         self.variance = gpflow.Parameter(power, transform=positive())
         self.lag = definite_parameter(as_definite("lag", lag, len(values)), "lag")
-
-    @property
-    def dimension(self) -> int:
-        """The number D of columns the kernel works on."""
-        return int(self.frequency.shape[0])
-
-    @inherit_check_shapes
-    @unconverted
-    def K(self, X: TensorType, X2: TensorType | None = None) -> tf.Tensor:
-        X, waves = self._waves(X)
-        lag = self.lag_matrix()
-        if X2 is None:
-            product = tf.linalg.matmul(waves, waves, transpose_b=True)
-            return gaussian_of_lag(X, None, lag) * product
-        X2, waves2 = self._waves(X2)
-        return gaussian_of_lag(X, X2, lag) * outer_product(waves, waves2)
 
     def total_variance(self) -> tf.Tensor:
         return tf.convert_to_tensor(self.variance)
@@ -92,11 +74,11 @@ class SpectralComponent(UniformVariance, MixtureComponent):
         densities = normal_densities(w, means, self.lag_matrix())
         return self.variance * tf.reduce_mean(densities, axis=1)
 
-    def _waves(self, X: TensorType) -> tuple[tf.Tensor, tf.Tensor]:
-        """The active columns, and cosine and sine at each input, ``[..., N, 2]``."""
-        X = self._columns(X, "frequency has")
-        waves = tf.concat(turns(X, self.frequency[None, :]), axis=-1)
-        return X, tf.sqrt(self.variance) * waves
+    def _waves(self, *inputs: TensorType) -> tuple[tf.Tensor, list[tuple[tf.Tensor, tf.Tensor]]]:
+        columns = [self._columns(X, "frequency has") for X in inputs]
+        pairs = [turns(X, self.frequency[None, :]) for X in columns]
+        waves = [tf.sqrt(self.variance) * tf.concat(pair, axis=-1) for pair in pairs]
+        return self.lag_matrix(), list(zip(columns, waves, strict=True))
 
     def lag_matrix(self) -> tf.Tensor:
         """The covariance of the peak, ``[D, D]``."""
@@ -141,12 +123,12 @@ class SpectralMixture(MixtureKernel[SpectralComponent]):
         :raises ValueError: If the number is not positive or above the number of rows, shapes do not
             fit, an entry is not finite, a column of X is constant, or Y is zero everywhere.
         """
-        peaks, widths = guess_peaks(X, Y, num_components, seed)
+        frequencies, powers, widths = guess_peaks(X, Y, num_components, seed)
         lag = 1 / np.square(2 * np.pi * widths)
         return cls(
             [
                 SpectralComponent(frequency, variance=power, lag=lag, active_dims=active_dims)
-                for frequency, power in zip(peaks.frequencies, peaks.powers, strict=True)
+                for frequency, power in zip(frequencies, powers, strict=True)
             ],
             name=name,
         )
