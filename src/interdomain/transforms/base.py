@@ -10,7 +10,7 @@ import numpy as np
 import tensorflow as tf
 from check_shapes import check_shapes
 
-from .._arguments import as_integer, integer
+from .._arguments import as_integer, integer, short
 from ..sphere._typing import Array
 
 IntArray: TypeAlias = np.ndarray[Any, np.dtype[np.signedinteger[Any]]]
@@ -113,8 +113,12 @@ class CyclicTransform(abc.ABC):
         :raises ValueError: If X has a wrong number of columns.
         """
 
+    shown: tuple[str, ...] = ("order",)
+    """The attributes that ``repr`` shows."""
+
     def __repr__(self) -> str:
-        return f"{type(self).__name__}(order={getattr(self, 'order', None)})"
+        shown = ", ".join(f"{name}={short(getattr(self, name, None))}" for name in self.shown)
+        return f"{type(self).__name__}({shown})"
 
     @property
     def orders(self) -> tuple[int, ...]:

@@ -42,6 +42,7 @@ class Negation(ClosedFormTransform):
         is not finite.
     """
 
+    shown = ("dims", "centre")
     order = 2
 
     def __init__(
@@ -57,10 +58,6 @@ class Negation(ClosedFormTransform):
         elif self.centre.ndim:
             self.input_dim = self.min_input_dim = self.centre.size
         self.verify_order()
-
-    def __repr__(self) -> str:
-        dims = "" if self.dims is None else f"dims={short(self.dims)}, "
-        return f"Negation({dims}centre={short(self.centre)})"
 
     def to_domain(self, normals: Array) -> Array:
         return around(self._row(self.centre, normals.shape[1], 0.0), normals)
@@ -87,6 +84,8 @@ class Rotation(ClosedFormTransform):
         does not fit them or is not finite.
     """
 
+    shown = ("order", "dims", "centre")
+
     def __init__(
         self,
         order: int,
@@ -98,9 +97,6 @@ class Rotation(ClosedFormTransform):
         self.centre = as_vector("centre", centre, 2, "rotated column")
         self.min_input_dim = max(self.dims) + 1
         self.verify_order()
-
-    def __repr__(self) -> str:
-        return f"Rotation(order={self.order}, dims={short(self.dims)}, centre={short(self.centre)})"
 
     def to_domain(self, normals: Array) -> Array:
         return around(spread(self.centre, self.dims, normals.shape[1], 0.0), normals)
@@ -137,6 +133,8 @@ class Orthogonal(ClosedFormTransform):
         order; if none is found; or if ``centre`` does not fit or is not finite.
     """
 
+    shown = ("matrix", "order", "centre")
+
     def __init__(
         self,
         matrix: Sequence[Sequence[float]] | Array,
@@ -155,12 +153,6 @@ class Orthogonal(ClosedFormTransform):
         self._stack: Array | None = None
         self.order = find_order(self.matrix) if order is None else as_order(order)
         self.verify_order()
-
-    def __repr__(self) -> str:
-        order = getattr(self, "order", None)
-        return (
-            f"Orthogonal(matrix={short(self.matrix)}, order={order}, centre={short(self.centre)})"
-        )
 
     def to_domain(self, normals: Array) -> Array:
         return around(np.broadcast_to(self.centre, normals.shape[1:]), normals)
@@ -217,6 +209,8 @@ class Permutation(IndexPermutation):
     :raises ValueError: If ``indices`` is not a permutation, or is the identity.
     """
 
+    shown = ("indices",)
+
     def __init__(self, indices: Sequence[int] | Array) -> None:
         columns = as_integers("indices", indices, "pass each of 0, ..., D - 1 once")
         if sorted(columns) != list(range(len(columns))):
@@ -225,9 +219,6 @@ class Permutation(IndexPermutation):
                 f"0, ..., {len(columns) - 1} once."
             )
         super().__init__(np.array(columns))
-
-    def __repr__(self) -> str:
-        return f"Permutation({short(self.indices)})"
 
 
 class PrincipalNegation(ClosedFormTransform):
@@ -242,6 +233,7 @@ class PrincipalNegation(ClosedFormTransform):
         or is not finite.
     """
 
+    shown = ("directions", "centre")
     order = 2
 
     def __init__(
@@ -279,9 +271,6 @@ class PrincipalNegation(ClosedFormTransform):
         # All D directions, also where there are fewer rows than columns.
         directions = np.linalg.svd(data - mean, full_matrices=num_rows < num_columns)[2]
         return Product([PrincipalNegation(directions[i::groups], mean) for i in range(groups)])
-
-    def __repr__(self) -> str:
-        return f"PrincipalNegation({short(self.directions)}, centre={short(self.centre)})"
 
     def to_domain(self, normals: Array) -> Array:
         return around(np.broadcast_to(self.centre, normals.shape[1:]), normals)

@@ -48,6 +48,8 @@ class ImageFlip(IndexPermutation):
         single pixel along the axis.
     """
 
+    shown = ("image_shape", "axis")
+
     def __init__(self, image_shape: Sequence[int], axis: int) -> None:
         self.image_shape = as_image_shape(image_shape)
         number = as_integer(axis)
@@ -58,9 +60,6 @@ class ImageFlip(IndexPermutation):
             )
         self.axis = number
         super().__init__(np.flip(numbered_pixels(self.image_shape), self.axis).ravel())
-
-    def __repr__(self) -> str:
-        return f"ImageFlip({self.image_shape}, axis={self.axis})"
 
 
 class ImageTranslation(IndexPermutation):
@@ -75,6 +74,8 @@ class ImageTranslation(IndexPermutation):
     :raises ValueError: If ``image_shape`` or ``shift`` is not of this form, or nothing moves.
     """
 
+    shown = ("image_shape", "shift")
+
     def __init__(self, image_shape: Sequence[int], shift: Sequence[int]) -> None:
         self.image_shape = as_image_shape(image_shape)
         self.shift = as_integers("shift", shift, "pass (rows, columns) in pixels")
@@ -84,9 +85,6 @@ class ImageTranslation(IndexPermutation):
             )
         super().__init__(np.roll(numbered_pixels(self.image_shape), self.shift, (0, 1)).ravel())
 
-    def __repr__(self) -> str:
-        return f"ImageTranslation({self.image_shape}, shift={self.shift})"
-
 
 class ImageRotation90(IndexPermutation):
     """A rotation of a square image by 90 degrees, anticlockwise as by ``np.rot90``, of order 4.
@@ -94,6 +92,8 @@ class ImageRotation90(IndexPermutation):
     :param image_shape: ``(H, H)`` or ``(H, H, C)``, of an image or a patch.
     :raises ValueError: If ``image_shape`` is not of this form, or the image is a single pixel.
     """
+
+    shown = ("image_shape",)
 
     def __init__(self, image_shape: Sequence[int]) -> None:
         self.image_shape = as_image_shape(image_shape)
@@ -103,6 +103,3 @@ class ImageRotation90(IndexPermutation):
                 "cropped or padded to squares, or use ImageFlip, which takes any shape."
             )
         super().__init__(np.rot90(numbered_pixels(self.image_shape)).ravel())
-
-    def __repr__(self) -> str:
-        return f"ImageRotation90({self.image_shape})"

@@ -36,6 +36,8 @@ class Translation(ClosedFormTransform):
         fit them or is not positive and finite.
     """
 
+    shown = ("order", "dims", "period")
+
     def __init__(
         self,
         order: int,
@@ -52,11 +54,6 @@ class Translation(ClosedFormTransform):
             )
         self.min_input_dim = max(self.dims) + 1
         self.verify_order()
-
-    def __repr__(self) -> str:
-        return (
-            f"Translation(order={self.order}, dims={short(self.dims)}, period={short(self.period)})"
-        )
 
     def to_domain(self, normals: Array) -> Array:
         # The other columns are of the same size, so that a small period is not lost beside them.
@@ -95,6 +92,8 @@ class LongitudeShift(ClosedFormTransform):
     :raises ValueError: If ``order`` < 2, or ``coordinates`` is neither of these.
     """
 
+    shown = ("order", "coordinates")
+
     def __init__(
         self, order: int, *, coordinates: Literal["degrees", "euclidean"] = "degrees"
     ) -> None:
@@ -103,9 +102,6 @@ class LongitudeShift(ClosedFormTransform):
         self.coordinates = choice("coordinates", coordinates, ("degrees", "euclidean"), remedy)
         self.input_dim = self.min_input_dim = 2 if coordinates == "degrees" else 3
         self.verify_order()
-
-    def __repr__(self) -> str:
-        return f"LongitudeShift(order={self.order}, coordinates={self.coordinates!r})"
 
     def to_domain(self, normals: Array) -> Array:
         if self.coordinates == "euclidean":
