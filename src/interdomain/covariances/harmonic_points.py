@@ -15,7 +15,8 @@ from ..inducing_variables import HarmonicInducingPoints
 from ..inducing_variables.harmonic_points import ComponentInducingPoints
 from ..kernels import HarmonicKernel, SetKernel
 from ..kernels._columns import as_rows, num_columns
-from ..kernels.harmonic import HarmonicComponent, orbit_sums
+from ..kernels.harmonic._orbit_sums import orbit_sums
+from ..kernels.harmonic.decomposition import HarmonicComponent
 from ..linalg import block_diagonal, full_operator
 from ..sphere._typing import Array
 from .blocks import BlockBatch, block_batches

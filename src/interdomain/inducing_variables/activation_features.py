@@ -16,6 +16,7 @@ from ..sphere import num_harmonics
 from ..sphere._typing import Array
 from ..sphere.activations import Activation, resolve_activation
 from ..sphere.dimensions import validate_dimension, validate_max_degree
+from ._harmonic_growth import lifted_rows
 from .base import InterDomainInducingVariables
 
 
@@ -114,10 +115,7 @@ class ActivationFeatures(InterDomainInducingVariables):
         )
         instance("kernel", kernel, ZonalKernel, "a ZonalKernel", remedy)
         X = filled_matrix("X", X, "[N, D]").astype(gpflow.default_float())
-        columns, _ = kernel.slice(tf.convert_to_tensor(X), None)
-        kernel.lift.validate("X", columns.numpy())
-        kernel.lift.warn("X", columns.numpy())
-        _, unit = kernel.to_sphere(columns)
+        unit, _ = lifted_rows(kernel, X)
         Z = k_means(unit, num_inducing, seed=seed)
         return cls(Z, activation, max_degree, allow_large=allow_large, name=name)
 

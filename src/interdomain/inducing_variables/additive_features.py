@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import itertools
+import math
+import operator
 from collections.abc import Mapping, Sequence
 from typing import Any, cast
 
@@ -11,13 +13,14 @@ import numpy as np
 from .._arguments import check_num_inducing, instance, integer
 from ..kernels import Additive
 from ..kernels.additive.columns import Column, atoms_of
-from ..kernels.additive.largest import atom_size, largest_orders
 from ..kernels.periodic._waves import check_frequencies
-from ..sphere._typing import IntArray
+from ..sphere._typing import Array, IntArray
 from .base import InterDomainInducingVariables
 from .sums import SumInducingVariables
 
 Effect = tuple[int, ...]
+
+_MAX_CANDIDATES = 2**18
 
 
 class EffectFeatures(InterDomainInducingVariables):
@@ -98,6 +101,8 @@ class AdditiveFeatures(SumInducingVariables):
         effect. All levels of columns of categories are always taken.
     :param allow_large: Whether to allow so many that their covariances with 1,000 rows take more
         than 4 GiB.
+    :ivar columns: The column objects of the kernel.
+    :ivar effects: The columns of each effect except the constant, in the order of the blocks.
     :raises ValueError: If the kernel is not an ``Additive`` one, an effect is missing from
         ``frequencies`` or unknown, a frequency is not an integer of 1 or more, or there are too
         many features.
@@ -121,13 +126,13 @@ class AdditiveFeatures(SumInducingVariables):
                 f"{sorted(wrong)} in one of the two alone; pass "
                 "{effect: 4 for effect in kernel.effects}, for example."
             )
-        self._columns, self._effects = kernel.columns, kernel.effects
-        of_effects = {e: self._checked(e, frequencies[e]) for e in self._effects}
+        self.columns, self.effects = kernel.columns, kernel.effects
+        of_effects = {e: self._checked(e, frequencies[e]) for e in self.effects}
         sizes = [len(of) * atom_size(kernel, e) for e, of in of_effects.items()]
         check_num_inducing("frequencies", 1 + sum(sizes), "features", allow_large=allow_large)
         blocks = [EffectFeatures([], np.zeros([1, 0], np.int64))]
         for effect, found in of_effects.items():
-            blocks.append(EffectFeatures([self._columns[k] for k in effect], found))
+            blocks.append(EffectFeatures([self.columns[k] for k in effect], found))
         super().__init__(blocks, name=name)
 
     @classmethod
@@ -156,19 +161,9 @@ class AdditiveFeatures(SumInducingVariables):
         return cls(kernel, largest_orders(kernel, num_inducing), allow_large=allow_large, name=name)
 
     @property
-    def columns(self) -> tuple[Column, ...]:
-        """The column objects of the kernel."""
-        return self._columns
-
-    @property
-    def effects(self) -> tuple[Effect, ...]:
-        """The columns of each effect except the constant, in the order of the blocks."""
-        return self._effects
-
-    @property
     def frequencies(self) -> dict[Effect, IntArray]:
         """The numbers of periods in each numeric column, ``[J, n]``, for each effect."""
-        pairs = zip(self._effects, self.of_effects[1:], strict=True)
+        pairs = zip(self.effects, self.of_effects[1:], strict=True)
         return {effect: block.frequencies.copy() for effect, block in pairs}
 
     @property
@@ -178,7 +173,7 @@ class AdditiveFeatures(SumInducingVariables):
 
     def validate_kernel(self, kernel: Additive) -> None:
         """:raises ValueError: If the kernel has other columns or effects."""
-        if kernel.columns != self._columns or kernel.effects != self._effects:
+        if kernel.columns != self.columns or kernel.effects != self.effects:
             raise ValueError(
                 "kernel must have the columns and effects that the features were made for, found "
                 f"effects {kernel.effects} of {kernel.num_columns} columns; build the features "
@@ -186,7 +181,7 @@ class AdditiveFeatures(SumInducingVariables):
             )
 
     def _checked(self, effect: Effect, frequencies: Any) -> IntArray:
-        numeric = [k for k in effect if self._columns[k].num_levels is None]
+        numeric = [k for k in effect if self.columns[k].num_levels is None]
         if not numeric:
             return np.zeros([1, 0], np.int64)
         if np.ndim(frequencies) == 0:
@@ -201,3 +196,93 @@ class AdditiveFeatures(SumInducingVariables):
                 "constant of a column belongs to effects without it."
             )
         return found
+
+
+def largest_orders(
+    kernel: Additive,
+    num_features: int,
+    *,
+    at_least: Mapping[Effect, int] | None = None,
+    highest: Sequence[int] | None = None,
+) -> dict[Effect, IntArray]:
+    """For each effect how many periods in each of its numeric columns, ``[J, n]``.
+
+    :param num_features: Of all effects and the constant together, at most.
+    :param at_least: So many waves of an effect are taken before others, if it has as many.
+    :param highest: The most periods in each column of the table.
+    :raises ValueError: If not every effect can have a wave.
+    """
+    candidates: dict[Effect, IntArray] = {}
+    shares: dict[Effect, Array] = {}
+    sizes: dict[Effect, int] = {}
+    of_effects = kernel.variances.numpy()
+    of_waves = kernel.wave_variances(max(num_features // 2, 1)).numpy()
+    for effect, variance in zip(kernel.effects, of_effects, strict=True):
+        sizes[effect] = atom_size(kernel, effect)
+        candidates[effect], shares[effect] = _candidates(
+            kernel, effect, max(num_features // sizes[effect], 1), highest, variance, of_waves
+        )
+    needed = 1 + sum(sizes.values())
+    if needed > num_features:
+        raise ValueError(
+            f"num_inducing must be {needed} or more, with which every effect has a feature for "
+            f"each of its first waves and its levels, found {num_features}; pass more, or a "
+            "kernel with fewer effects."
+        )
+    left = num_features - needed
+    taken = dict.fromkeys(kernel.effects, 1)
+    # What comes next in each effect: first what it has at least, then by the variance of a feature.
+    wanted = at_least or {}
+    order = sorted(
+        (
+            (number >= wanted.get(effect, 1), -share, effect)
+            for effect, of in shares.items()
+            for number, share in enumerate(of)
+            if number
+        ),
+        key=operator.itemgetter(0, 1),
+    )
+    for _, _, effect in order:
+        if sizes[effect] <= left:
+            taken[effect] += 1
+            left -= sizes[effect]
+    return {effect: candidates[effect][: taken[effect]] for effect in kernel.effects}
+
+
+def atom_size(kernel: Additive, effect: Effect) -> int:
+    """The number of features of a wave of an effect."""
+    return math.prod(kernel.columns[k].num_levels or 2 for k in effect)
+
+
+def _candidates(
+    kernel: Additive,
+    effect: Effect,
+    count: int,
+    most: Sequence[int] | None,
+    variance: float,
+    of_waves: Array,
+) -> tuple[IntArray, Array]:
+    """In decreasing order of the variance that a feature has, and that variance.
+
+    :param count: Of waves, at most.
+    :param most: The most periods in each column of the table.
+    :param variance: Of the effect.
+    :param of_waves: What waves carry of a variance of one, for each lengthscale, ``[P, J]``.
+    """
+    places = [kernel.lengthscale_place(effect, column) for column in effect]
+    numeric = [place for place in places if place is not None]
+    levels = math.prod(kernel.columns[column].num_levels or 1 for column in effect)
+    if not numeric:
+        return np.zeros([1, 0], np.int64), np.array([variance / levels])
+    highest = max(min(count, int(_MAX_CANDIDATES ** (1 / len(numeric)))), 1)
+    product = np.array(variance / levels, float)
+    columns = [k for k in effect if kernel.columns[k].num_levels is None]
+    for place, column in zip(numeric, columns, strict=True):
+        product = np.multiply.outer(
+            product, of_waves[place, : min(highest, most[column] if most else highest)]
+        )
+    shape = product.shape
+    product = product.reshape(-1)
+    best = np.argsort(-product, kind="stable")[:count]
+    orders = np.stack(np.unravel_index(best, shape), axis=-1) + 1
+    return orders.astype(np.int64), product[best]

@@ -11,6 +11,8 @@ from check_shapes import Shape
 from gpflow.inducing_variables import InducingVariables
 from gpflow.kernels import Kernel
 
+from .._arguments import instance, items
+
 
 class InterDomainInducingVariables(gpflow.inducing_variables.InducingVariables, abc.ABC):
     """Inducing variables that are not values of f at points.
@@ -52,3 +54,28 @@ class DecomposedInducingVariables(InterDomainInducingVariables, abc.ABC):
     @abc.abstractmethod
     def inducing_variables(self) -> Sequence[InducingVariables | None]:
         """One block per summand, in the order of ``kernel.kernels``; None for a summand without."""
+
+
+def checked_list(name: str, values: Any, each: str, *, optional: bool = False) -> list[Any]:
+    """Inducing variables of several parts.
+
+    :param each: What there is one for each of, in words.
+    :param optional: Whether an entry may be None.
+    :raises ValueError: If there is none, or one is something else.
+    """
+    entries = items(name, values, f"a list, one for each {each}")
+    if not entries:
+        raise ValueError(f"{name} must have one entry for each {each}, found none; pass a list.")
+    for entry in entries:
+        if not (optional and entry is None):
+            remedy = "pass for example InducingPoints(Z) for an array Z"
+            instance(name, entry, InducingVariables, "a list of inducing variables", remedy)
+    return entries
+
+
+def each_once(entries: Sequence[Any]) -> tuple[list[Any], tuple[int | None, ...]]:
+    """The distinct objects, so that GPflow's listings show each parameter once, and the place among
+    them that each entry has; None for None."""
+    distinct = {id(entry): entry for entry in entries if entry is not None}
+    places = {key: place for place, key in enumerate(distinct)}
+    return list(distinct.values()), tuple(places.get(id(entry)) for entry in entries)

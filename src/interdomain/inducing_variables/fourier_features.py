@@ -43,6 +43,9 @@ class FourierFeatures(InterDomainInducingVariables):
     ('SumInducingVariables', 2)
 
     :param frequencies: ``[m, D]``, in cycles per unit of x, trainable.
+    :ivar with_imaginary_part: Which frequencies have an imaginary part: all except zero. Training
+        does not move a zero: its gradient is zero by symmetry, and rounding errors in it are not
+        passed on.
     :raises ValueError: If it is not a finite matrix, or two frequencies are equal or negatives of
         each other, whose variables are the same but for a sign.
     """
@@ -52,7 +55,7 @@ class FourierFeatures(InterDomainInducingVariables):
         values = filled_matrix("frequencies", frequencies, "a matrix [m, D]")
         _validate_distinct(values)
         self.frequencies = gpflow.Parameter(values, name="frequencies")
-        self._with_imaginary = tuple(np.flatnonzero(np.any(values != 0, axis=1)).tolist())
+        self.with_imaginary_part = tuple(np.flatnonzero(np.any(values != 0, axis=1)).tolist())
 
     @classmethod
     def for_kernel(
@@ -76,12 +79,6 @@ class FourierFeatures(InterDomainInducingVariables):
                 [cls(_select_frequencies(part, num_frequencies)) for part in kernel.kernels]
             )
         return cls(_select_frequencies(kernel, num_frequencies))
-
-    @property
-    def with_imaginary_part(self) -> tuple[int, ...]:
-        """Which frequencies have an imaginary part: all except zero. Training does not move a zero:
-        its gradient is zero by symmetry, and rounding errors in it are not passed on."""
-        return self._with_imaginary
 
     @property
     def num_inducing(self) -> int:

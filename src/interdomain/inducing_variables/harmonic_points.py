@@ -83,6 +83,8 @@ class HarmonicInducingPoints(DecomposedInducingVariables):
     :ivar Z_per_component: The parameters: a list of T parameters ``[m, D]``, or of the single one
         that all components share.
     :ivar shared: Whether all components have the same points.
+    :ivar num_points: The number m of points of each component.
+    :ivar input_dim: The number D of input columns.
     :raises ValueError: If Z has another rank or is not finite, or the counts do not agree.
     """
 
@@ -122,6 +124,7 @@ class HarmonicInducingPoints(DecomposedInducingVariables):
         self.shared = values.ndim == 2
         blocks = values[None] if self.shared else values
         self.Z_per_component = [gpflow.Parameter(block) for block in blocks]
+        self.num_points, self.input_dim = values.shape[-2:]
 
     @classmethod
     def for_kernel(
@@ -143,8 +146,7 @@ class HarmonicInducingPoints(DecomposedInducingVariables):
         _harmonic(kernel)
         multiplicities = kernel.multiplicities if complete else None
         # Where Z leaves it open; what Z has is compared later.
-        rank = finite_array("Z", Z, (2, 3), "[T, m, D], or [m, D] to share the points").ndim
-        count = kernel.num_components if rank == 2 else None
+        count = kernel.num_components if np.ndim(Z) == 2 else None
         points = cls(Z, num_components=count, multiplicities=multiplicities, name=name)
         points.validate_kernel(kernel)
         return points
@@ -204,16 +206,6 @@ class HarmonicInducingPoints(DecomposedInducingVariables):
             for Z, multiplicity in zip(self._each_Z, self.multiplicities, strict=True)
         ]
         return tf.concat(tiled, axis=0)
-
-    @property
-    def num_points(self) -> int:
-        """The number m of points of each component."""
-        return int(self.Z_per_component[0].shape[0])
-
-    @property
-    def input_dim(self) -> int:
-        """The number D of input columns."""
-        return int(self.Z_per_component[0].shape[1])
 
     @property
     def num_inducing(self) -> int:

@@ -51,6 +51,9 @@ class IntervalFourierFeatures(InterDomainInducingVariables):
     :param num_frequencies: The number of sines, which is also the number of cosines.
     :param allow_large: Whether to allow so many that their covariances with 1,000 rows take more
         than 4 GiB.
+    :ivar length: The length of the interval.
+    :ivar angular_frequencies: The angular frequencies w_m, ``[num_frequencies]``, in radians per
+        unit of x.
     :raises ValueError: If the interval is empty or not finite, or the number is negative or too
         large.
     """
@@ -74,7 +77,8 @@ class IntervalFourierFeatures(InterDomainInducingVariables):
         size = 2 * count + 1
         check_num_inducing("num_frequencies", size, "features", allow_large=allow_large)
         self.lower, self.upper = ends
-        self.num_frequencies = count
+        self.length, self.num_frequencies = ends[1] - ends[0], count
+        self.angular_frequencies: Array = 2 * np.pi * np.arange(1, count + 1) / self.length
 
     @classmethod
     def from_data(
@@ -112,17 +116,6 @@ class IntervalFourierFeatures(InterDomainInducingVariables):
             )
         reach = margin * (upper - lower)
         return cls(lower - reach, upper + reach, num_frequencies, allow_large=allow_large)
-
-    @property
-    def length(self) -> float:
-        """The length of the interval."""
-        return self.upper - self.lower
-
-    @property
-    def angular_frequencies(self) -> Array:
-        """The angular frequencies w_m, ``[num_frequencies]``, in radians per unit of x."""
-        frequencies: Array = 2 * np.pi * np.arange(1, self.num_frequencies + 1) / self.length
-        return frequencies
 
     @property
     def num_inducing(self) -> int:

@@ -15,7 +15,8 @@ import tensorflow as tf
 from check_shapes import Shape
 from gpflow.inducing_variables import InducingVariables
 
-from .._arguments import instance, items
+from .._arguments import instance
+from .base import checked_list
 
 
 class SharedIndependentInducingVariables(
@@ -53,13 +54,8 @@ class SeparateIndependentInducingVariables(
     """
 
     def __init__(self, inducing_variable_list: Sequence[InducingVariables]) -> None:
-        name = "inducing_variable_list"
-        entries = items(name, inducing_variable_list, "a list, one for each latent GP")
-        if not entries:
-            raise ValueError(f"{name} must have one entry for each latent GP, found none.")
-        for entry in entries:
-            instance(name, entry, InducingVariables, "a list of inducing variables")
-        super().__init__(list(entries))
+        entries = checked_list("inducing_variable_list", inducing_variable_list, "latent GP")
+        super().__init__(entries)
 
     @property
     def num_inducing(self) -> int | tf.Tensor:

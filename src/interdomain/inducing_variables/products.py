@@ -19,11 +19,10 @@ from .._arguments import (
     different_rows,
     instance,
     integer,
-    items,
     short,
 )
 from ..sphere._typing import Array, IntArray
-from .base import InterDomainInducingVariables
+from .base import InterDomainInducingVariables, checked_list, each_once
 from .multioutput import num_inducing
 
 _DIGITS = 12
@@ -89,6 +88,8 @@ class ProductInducingVariables(InterDomainInducingVariables):
     :param allow_large: Whether to allow so many that their covariances with 1,000 rows take more
         than 4 GiB.
     :ivar factors: The distinct objects among the inducing variables.
+    :ivar has_all: Whether these are all products of the factors' features, made without
+        ``members``.
     :raises ValueError: If the list is empty, or an entry is not an inducing variable; if members
         are not integers with one column for each factor, one of them is not a feature of its
         factor, or a product is given twice; or if there are too many.
@@ -103,12 +104,10 @@ class ProductInducingVariables(InterDomainInducingVariables):
         name: str | None = None,
     ) -> None:
         super().__init__(name=name)
-        factors = _checked_factors(inducing_variables)
-        # Each once, so that GPflow's listings show each parameter once.
-        self.factors = list({id(factor): factor for factor in factors}.values())
-        positions = {id(factor): i for i, factor in enumerate(self.factors)}
-        self._order = tuple(positions[id(factor)] for factor in factors)
+        factors = checked_list("inducing_variables", inducing_variables, "factor")
+        self.factors, self._order = each_once(factors)
         self._members: IntArray | None = None
+        self.has_all = members is None
         if members is not None:
             sizes = [int(num_inducing(factor)) for factor in factors]
             self._members = _checked_members(members, sizes)
@@ -144,7 +143,8 @@ class ProductInducingVariables(InterDomainInducingVariables):
             that share the greatest variance; or as the constructor.
         """
         instance("kernel", kernel, Product, "a product of kernels", "pass first * second")
-        pairs = _paired(_checked_factors(inducing_variables), kernel)
+        factors = checked_list("inducing_variables", inducing_variables, "factor")
+        pairs = _paired(factors, kernel)
         count = integer("num_inducing", num_inducing, at_least=1)
         check_num_inducing("num_inducing", count, "products", allow_large=allow_large)
         variances = []
@@ -166,12 +166,7 @@ class ProductInducingVariables(InterDomainInducingVariables):
     @property
     def inducing_variables(self) -> tuple[InducingVariables, ...]:
         """The inducing variable of each factor; several may have the same object."""
-        return tuple(self.factors[i] for i in self._order)
-
-    @property
-    def has_all(self) -> bool:
-        """Whether these are all products of the factors' features, made without ``members``."""
-        return self._members is None
+        return tuple(self.factors[i] for i in self._order if i is not None)
 
     @property
     def members(self) -> IntArray:
@@ -209,20 +204,6 @@ def _paired(
             "product of products of products)."
         )
     return list(zip(factors, kernel.kernels, strict=True))
-
-
-def _checked_factors(inducing_variables: Any) -> list[InducingVariables]:
-    """:raises ValueError: If there is none, or one is not an inducing variable."""
-    name = "inducing_variables"
-    factors = items(name, inducing_variables, "a list, one for each factor")
-    if not factors:
-        raise ValueError(
-            f"{name} must have one entry for each factor, found none; pass a list of them."
-        )
-    for factor in factors:
-        remedy = "pass for example InducingPoints(Z) for an array Z"
-        instance(name, factor, InducingVariables, "a list of inducing variables", remedy)
-    return factors
 
 
 def _checked_members(members: Any, sizes: Sequence[int]) -> IntArray:

@@ -36,11 +36,8 @@ class SetInducingVariables(InterDomainInducingVariables, abc.ABC):
         return self.Z.shape[0] or tf.shape(self.Z)[0]
 
     def points(self, kernel: SetKernel) -> tf.Tensor:
-        """z ``[M, E]``, for the kernel they are used with.
-
-        :raises ValueError: If Z does not have a column for each entry of the kernel's points.
-        """
-        return _validate_columns(tf.convert_to_tensor(self.Z), kernel.point_dim, kernel)
+        """z ``[M, E]``, for the kernel they are used with."""
+        return tf.convert_to_tensor(self.Z)
 
 
 class OrbitInducingPoints(SetInducingVariables):
@@ -154,7 +151,7 @@ class InducingPatches(SetInducingVariables):
                     f"{list(self.locations.shape)}; leave them out."
                 )
             Z = tf.concat([Z, tf.convert_to_tensor(self.locations)], axis=-1)
-        return _validate_columns(Z, kernel.point_dim, kernel)
+        return Z
 
 
 def _random_patches(
@@ -162,15 +159,15 @@ def _random_patches(
 ) -> tuple[Array, bool]:
     """Patches and their places ``[n, E + 2]``, and whether the kernel looks at the places."""
     images: Array = filled_matrix("X", X, "[N, H W C]").astype(gpflow.default_float())
-    positions = kernel.patch_positions
-    limit = max(1, _MAX_PATCHES // len(positions))
+    channels = getattr(kernel, "num_channels", 1)  # one after the other
+    limit = max(1, _MAX_PATCHES // (kernel.num_patches * channels))
     if len(images) > limit:
         images = images[rng.choice(len(images), limit, replace=False)]
     patches = kernel.get_patches(images).numpy()
-    places = np.broadcast_to(positions, (*patches.shape[:2], 2))
+    places = np.tile(kernel.grid.positions, (len(images), channels, 1))
     points = np.concatenate([patches, places], axis=-1).reshape(-1, patches.shape[-1] + 2)
     shuffled: Array = points[rng.permutation(len(points))]
-    return shuffled, kernel.is_located
+    return shuffled, getattr(kernel, "location_kernel", None) is not None
 
 
 def _finite_parameter(argument: str, value: TensorType, form: str) -> gpflow.Parameter:
@@ -178,12 +175,3 @@ def _finite_parameter(argument: str, value: TensorType, form: str) -> gpflow.Par
         return value
     array = filled_matrix(argument, value, form)
     return gpflow.Parameter(array.astype(gpflow.default_float()))
-
-
-def _validate_columns(Z: tf.Tensor, needed: int | None, kernel: SetKernel) -> tf.Tensor:
-    if needed is not None and Z.shape[-1] != needed:
-        raise ValueError(
-            f"Z must have {needed} columns for this {type(kernel).__name__}, as many as a point "
-            f"has, found {Z.shape[-1]}; pass Z of shape [M, {needed}]."
-        )
-    return Z

@@ -85,6 +85,13 @@ class SphericalHarmonics(InterDomainInducingVariables):
         the order of the coordinates.) Harmonics of a whole degree span the same space in any order.
     :param allow_large: Whether to allow so many that their covariances with 1,000 rows take more
         than 4 GiB, about 530,000 of them; or a degree above 23,000.
+    :ivar degrees: The degrees of the harmonics, increasing. They are fixed, so that compiled
+        functions and statistics of data that were made with them stay valid.
+    :ivar multiplicities: The number of harmonics of each degree.
+    :ivar has_whole_degrees: Whether there are whole degrees only, made without ``chains``. The
+        harmonics of each sum to a function of the angle.
+    :ivar column_order: The columns that are the coordinates of the sphere, in their order. The last
+        coordinate, which is the bias of lifted inputs, is not among them.
     :raises ValueError: If ``dimension`` < 2, ``degrees`` is not increasing, a chain is not valid,
         is given twice or has one of ``degrees``, ``column_order`` is not a permutation, or there
         are too many harmonics.
@@ -121,8 +128,9 @@ class SphericalHarmonics(InterDomainInducingVariables):
             counts = dict(zip(degrees_found.tolist(), sizes.tolist(), strict=True))
             total = len(self._chains)
             check_num_inducing("chains", total, "harmonics", allow_large=allow_large)
-        self._degrees, self._multiplicities = tuple(counts), tuple(counts.values())
-        self._column_order = _permutation(column_order, self.dimension - 1)
+        self.degrees, self.multiplicities = tuple(counts), tuple(counts.values())
+        self.has_whole_degrees = self._chains is None
+        self.column_order = _permutation(column_order, self.dimension - 1)
 
     def _joined(self, degrees: tuple[int, ...], chains: IntArray) -> IntArray:
         twice = np.isin(degrees_of(chains), degrees)
@@ -229,26 +237,6 @@ class SphericalHarmonics(InterDomainInducingVariables):
         )
 
     @property
-    def degrees(self) -> tuple[int, ...]:
-        """The degrees of the harmonics, increasing.
-
-        Degrees and harmonics are fixed, so that compiled functions and statistics of data that were
-        made with them stay valid.
-        """
-        return self._degrees
-
-    @property
-    def multiplicities(self) -> tuple[int, ...]:
-        """The number of harmonics of each degree."""
-        return self._multiplicities
-
-    @property
-    def has_whole_degrees(self) -> bool:
-        """Whether there are whole degrees only, made without ``chains``. The harmonics of each sum
-        to a function of the angle."""
-        return self._chains is None
-
-    @property
     def chains(self) -> IntArray:
         """The chain of each harmonic, in the order of ``Kuf``, ``[M, d - 1]``."""
         if self._chains is None:
@@ -257,19 +245,11 @@ class SphericalHarmonics(InterDomainInducingVariables):
         return self._chains.copy()
 
     @property
-    def column_order(self) -> tuple[int, ...]:
-        """The columns that are the coordinates of the sphere, in their order. The last coordinate,
-        which is the bias of lifted inputs, is not among them."""
-        if self._column_order is None:
-            return tuple(range(self.dimension - 1))
-        return self._column_order
-
-    @property
     def level_of_each(self) -> IntArray:
         """The position in :attr:`degrees` of the degree of each harmonic, ``[M]``."""
         if self._chains is None:
-            return np.repeat(np.arange(len(self._degrees)), self._multiplicities)
-        return np.searchsorted(self._degrees, degrees_of(self._chains))
+            return np.repeat(np.arange(len(self.degrees)), self.multiplicities)
+        return np.searchsorted(self.degrees, degrees_of(self._chains))
 
     def at(self, unit: TensorType, *, scale: TensorType | None = None) -> tf.Tensor:
         """Evaluate the harmonics at points of the sphere.
@@ -280,8 +260,8 @@ class SphericalHarmonics(InterDomainInducingVariables):
         :return: ``[M, ..., N]``.
         """
         unit = tf.convert_to_tensor(unit)
-        if self._column_order is not None:
-            unit = tf.gather(unit, [*self._column_order, self.dimension - 1], axis=-1)
+        if self.column_order != tuple(range(self.dimension - 1)):
+            unit = tf.gather(unit, [*self.column_order, self.dimension - 1], axis=-1)
         if self._chains is None:
             return spherical_harmonics(unit, self.degrees, scale=scale)
         return chosen_harmonics(unit, self._chains, scale=scale)
@@ -346,13 +326,10 @@ def _check_zonal(kernel: ZonalKernel) -> None:
     instance("kernel", kernel, ZonalKernel, "a ZonalKernel", remedy)
 
 
-def _permutation(order: Sequence[int] | None, count: int) -> tuple[int, ...] | None:
-    """The order of so many columns; None if they stay as they are.
-
-    :raises ValueError: If it is no permutation of them.
-    """
+def _permutation(order: Sequence[int] | None, count: int) -> tuple[int, ...]:
+    """:raises ValueError: If it is no permutation of so many columns."""
     if order is None:
-        return None
+        return tuple(range(count))
     remedy = f"pass each of the columns 0 to {count - 1} once, the one that matters least first"
     found = as_integers("column_order", order, remedy)
     if len(found) != count or sorted(found) != list(range(count)):
@@ -360,4 +337,4 @@ def _permutation(order: Sequence[int] | None, count: int) -> tuple[int, ...] | N
             f"column_order must be a permutation of {count} columns, found {short(found)}; "
             f"{remedy}."
         )
-    return None if found == tuple(range(count)) else found
+    return found

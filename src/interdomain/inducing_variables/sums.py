@@ -7,8 +7,7 @@ from collections.abc import Sequence
 import tensorflow as tf
 from gpflow.inducing_variables import InducingVariables
 
-from .._arguments import items
-from .base import DecomposedInducingVariables
+from .base import DecomposedInducingVariables, checked_list, each_once
 from .multioutput import num_inducing
 
 
@@ -38,25 +37,13 @@ class SumInducingVariables(DecomposedInducingVariables):
         self, inducing_variables: Sequence[InducingVariables | None], *, name: str | None = None
     ) -> None:
         super().__init__(name=name)
-        blocks = items("inducing_variables", inducing_variables, "a list, one for each summand")
-        if not blocks:
-            raise ValueError("inducing_variables must have one entry per summand, found none.")
-        given = [block for block in blocks if block is not None]
-        if not given:
+        blocks = checked_list("inducing_variables", inducing_variables, "summand", optional=True)
+        self.blocks, self._order = each_once(blocks)
+        if not self.blocks:
             raise ValueError(
                 "inducing_variables must have an entry that is not None, found "
                 f"{list(blocks)}; pass inducing variables for one summand at least."
             )
-        for block in given:
-            if not isinstance(block, InducingVariables):
-                raise ValueError(
-                    "inducing_variables must hold inducing variables, found "
-                    f"{type(block).__name__}; pass for example InducingPoints(Z) for an array Z."
-                )
-        # Each once, so that GPflow's listings show each parameter once.
-        self.blocks = list({id(block): block for block in given}.values())
-        positions = {id(block): i for i, block in enumerate(self.blocks)}
-        self._order = tuple(positions.get(id(block)) for block in blocks)
 
     @property
     def inducing_variables(self) -> tuple[InducingVariables | None, ...]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import abc
 from collections.abc import Callable
 from dataclasses import replace
 
@@ -29,19 +28,12 @@ _CLOSED_FORMS: dict[type[Kernel], tuple[float, ValueAndSlope]] = {
 }
 
 
-class HasRadialTerms(abc.ABC):
-    """A kernel that knows its radial terms by itself."""
-
-    @abc.abstractmethod
-    def radial_terms(self) -> list[RadialTerm] | None:
-        """As :func:`radial_terms`, of this kernel."""
-
-
 def radial_terms(kernel: Kernel) -> list[RadialTerm] | None:
-    """A kernel as a sum of radial terms, or None if it is not known to be one."""
-    if isinstance(kernel, HasRadialTerms):
-        own: list[RadialTerm] | None = kernel.radial_terms()
-        return own
+    """A kernel as a sum of radial terms, or None if it is not known to be one. A kernel may have a
+    method of this name that knows its own."""
+    if hasattr(kernel, "radial_terms"):
+        terms: list[RadialTerm] | None = kernel.radial_terms()
+        return terms
     if type(kernel) is gpflow.kernels.Sum:
         return sum_of_terms([(part, lambda X: X) for part in kernel.kernels], kernel)
     if type(kernel) not in _CLOSED_FORMS:

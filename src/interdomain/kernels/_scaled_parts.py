@@ -8,8 +8,8 @@ from gpflow.kernels import Combination, Kernel, MultioutputKernel, Stationary
 
 from .._arguments import Array
 from .finite_rank import FiniteRank
-from .harmonic import HarmonicKernel
-from .zonal import ZonalKernel
+from .harmonic.decomposition import HarmonicKernel
+from .zonal.base import ZonalKernel
 
 
 @singledispatch

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import abc
 from collections.abc import Sequence
-from functools import singledispatch
 
 import gpflow
 import tensorflow as tf
@@ -50,15 +49,9 @@ class DecomposedKernel(gpflow.kernels.Kernel, metaclass=abc.ABCMeta):
         """
 
 
-@singledispatch
 def summands(kernel: Kernel) -> Sequence[Kernel]:
-    """The parts of a kernel that is a sum; none of any other."""
-    return ()
-
-
-@summands.register(Sum)
-@summands.register(DecomposedKernel)
-def summands_sum(kernel: Sum | DecomposedKernel) -> Sequence[Kernel]:
-    """Its own."""
-    parts: Sequence[Kernel] = kernel.kernels
-    return parts
+    """The parts of a kernel that is a sum, or says by a method of this name what it is a sum of;
+    none of any other."""
+    is_sum = isinstance(kernel, (Sum, DecomposedKernel))
+    parts: Sequence[Kernel] = kernel.kernels if is_sum else ()
+    return kernel.summands() if hasattr(kernel, "summands") else parts

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import tensorflow as tf
 from check_shapes import inherit_check_shapes
 from gpflow.base import TensorType
@@ -16,7 +14,7 @@ from .._arguments import instance
 from .._tracing import unconverted
 from ._diagonals import DiagonalTerm
 from ._parameters import single_output
-from .decomposed import DecomposedKernel, summands
+from .decomposed import DecomposedKernel
 
 whitened_features = Dispatcher("whitened_features")
 whitened_features.__doc__ = """Features ``A = R^{-1} Kuf``, with a root R of Kuu.
@@ -91,7 +89,9 @@ class FiniteRank(Kernel):
     ) -> None:
         kernel = single_output("kernel", kernel)
         instance("inducing_variable", inducing_variable, InducingVariables, "an inducing variable")
-        parts = isinstance(kernel, (Sum, DecomposedKernel)) and not _has_own_features(kernel)
+        parts = isinstance(kernel, (Sum, DecomposedKernel)) and not getattr(
+            kernel, "has_features_of_its_own", False
+        )
         if parts and not isinstance(inducing_variable, InducingPoints):
             raise ValueError(
                 f"kernel must not be a sum with a block of features for each summand, found "
@@ -140,24 +140,17 @@ class FiniteRank(Kernel):
         features = whitened_features(self.inducing_variable, self.kernel, X)
         return tf.reduce_sum(tf.square(features), axis=0)
 
+    def summands(self) -> list[FiniteRank]:
+        """Of a sum that was taken as a whole, each part with its features."""
+        if not getattr(self.kernel, "has_features_of_its_own", False):
+            return []
+        pairs = zip(self.kernel.kernels, self.inducing_variable.inducing_variables, strict=True)
+        return [FiniteRank(part, block) for part, block in pairs]
+
     def diagonal_terms(self) -> list[DiagonalTerm] | None:
         """What the family of features knows of the diagonal."""
         terms: list[DiagonalTerm] | None = explained_terms(self.inducing_variable, self.kernel)
         return terms
-
-
-def _has_own_features(kernel: Kernel) -> bool:
-    """Whether one inducing variable is made for the parts of a sum together."""
-    return isinstance(kernel, DecomposedKernel) and kernel.has_features_of_its_own
-
-
-@summands.register(FiniteRank)
-def summands_finite_rank(kernel: FiniteRank) -> Sequence[Kernel]:
-    """Of a sum that was taken as a whole, each part with its features."""
-    if not _has_own_features(kernel.kernel):
-        return ()
-    pairs = zip(kernel.kernel.kernels, kernel.inducing_variable.inducing_variables, strict=True)
-    return [FiniteRank(part, block) for part, block in pairs]
 
 
 def base_of(kernel: Kernel) -> Kernel:

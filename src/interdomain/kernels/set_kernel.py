@@ -13,7 +13,7 @@ from gpflow.kernels import Kernel
 
 from .._tracing import unconverted
 from ..linalg.chunks import map_rows
-from ._columns import select_columns, with_columns
+from ._columns import as_rows, select_columns, with_columns
 from ._point_sums import cross_sums, double_sums, quadratic_sums
 
 _MAX_POINT_ENTRIES = 2**24
@@ -23,7 +23,37 @@ _MINIBATCH = 256
 """The number of inputs where it is not known before the graph runs."""
 
 
-class SetKernel(gpflow.kernels.Kernel, metaclass=abc.ABCMeta):
+class SummedKernel(gpflow.kernels.Kernel, metaclass=abc.ABCMeta):
+    """A kernel that is a sum for each pair of inputs, whose matrices are symmetric but for the
+    order of the terms."""
+
+    @abc.abstractmethod
+    def _active_columns(self, X: TensorType) -> tf.Tensor:
+        """The columns of X that the kernel sees."""
+
+    @abc.abstractmethod
+    def _matrix(self, X: tf.Tensor, X2: tf.Tensor | None) -> tf.Tensor:
+        """The covariances of rows ``[N, D]`` of those columns with others, or with each other."""
+
+    @abc.abstractmethod
+    def _batched_K(self, X: tf.Tensor) -> tf.Tensor:
+        """Those of the rows of each batch with each other, ``[batch..., N, N]``."""
+
+    @inherit_check_shapes
+    @unconverted
+    def K(self, X: TensorType, X2: TensorType | None = None) -> tf.Tensor:
+        X = self._active_columns(X)
+        if X2 is None:
+            if X.shape.rank > 2:
+                return self._batched_K(X)
+            matrix = self._matrix(X, None)
+            return (matrix + tf.linalg.matrix_transpose(matrix)) / 2
+        X2 = self._active_columns(X2)
+        matrix = self._matrix(as_rows(X), as_rows(X2))
+        return tf.reshape(matrix, tf.concat([tf.shape(X)[:-1], tf.shape(X2)[:-1]], axis=0))
+
+
+class SetKernel(SummedKernel, metaclass=abc.ABCMeta):
     """The kernel of ``f(x) = sum_p w_p g(x_p)``, for ``g ~ GP(0, k_g)`` and P points x_p of each x.
 
     ``k(x, x') = sum_p sum_q w_p w_q k_g(x_p, x'_q)`` is a weighted set kernel: it sees x as the set
@@ -73,24 +103,9 @@ class SetKernel(gpflow.kernels.Kernel, metaclass=abc.ABCMeta):
 
     @inherit_check_shapes
     @unconverted
-    def K(self, X: TensorType, X2: TensorType | None = None) -> tf.Tensor:
-        X = self._active_columns(X)
-        if X2 is None:
-            if X.shape.rank > 2:
-                return self._batched_K(X)
-            points = self.points(X)
-            matrix = self._double_sums(points, points)
-            # Symmetric but for the order of the sums.
-            return (matrix + tf.linalg.matrix_transpose(matrix)) / 2
-        X2 = self._active_columns(X2)
-        matrix = self._double_sums(self.points(_flat(X)), self.points(_flat(X2)))
-        return tf.reshape(matrix, tf.concat([tf.shape(X)[:-1], tf.shape(X2)[:-1]], axis=0))
-
-    @inherit_check_shapes
-    @unconverted
     def K_diag(self, X: TensorType) -> tf.Tensor:
         X = self._active_columns(X)
-        return tf.reshape(self._variances(_flat(X)), tf.shape(X)[:-1])
+        return tf.reshape(self._variances(as_rows(X)), tf.shape(X)[:-1])
 
     @check_shapes(
         "Z: [M, E]",
@@ -111,18 +126,21 @@ class SetKernel(gpflow.kernels.Kernel, metaclass=abc.ABCMeta):
                 f"Z must have {columns} columns for this {type(self).__name__}, as many as a point "
                 f"has, found {Z.shape[-1]}; pass Z of shape [M, {columns}]."
             )
-        covariances = self._cross(Z, _flat(X))
+        covariances = self._cross(Z, as_rows(X))
         return tf.reshape(covariances, tf.concat([tf.shape(Z)[:1], tf.shape(X)[:-1]], axis=0))
 
     def _active_columns(self, X: TensorType) -> tf.Tensor:
         return with_columns(select_columns(self, X), self.input_dim)
 
-    def _double_sums(self, points: tf.Tensor, points2: tf.Tensor) -> tf.Tensor:
-        weights = self.point_weights
+    def _matrix(self, X: tf.Tensor, X2: tf.Tensor | None) -> tf.Tensor:
+        weights, points = self.point_weights, self.points(X)
+        points2 = points if X2 is None else self.points(X2)
         return double_sums(self.point_kernel, points, points2, weights, weights)
 
     def _batched_K(self, X: tf.Tensor) -> tf.Tensor:
-        matrices = map_rows(lambda part: self.K(part[0])[None], _flat(X, 2), [], 1)
+        shape = tf.concat([[tf.reduce_prod(tf.shape(X)[:-2])], tf.shape(X)[-2:]], axis=0)
+        batches = tf.ensure_shape(tf.reshape(X, shape), [None, *X.shape[-2:]])
+        matrices = map_rows(lambda part: self.K(part[0])[None], batches, [], 1)
         return tf.reshape(matrices, tf.concat([tf.shape(X)[:-1], tf.shape(X)[-2:-1]], axis=0))
 
     def _variances(self, X: tf.Tensor) -> tf.Tensor:
@@ -192,11 +210,3 @@ def mean_weights(size: int, weights: TensorType | None = None) -> tf.Tensor:
     if weights is None:
         return tf.fill([size], tf.constant(1 / size, gpflow.default_float()))
     return tf.convert_to_tensor(weights) / size
-
-
-def _flat(X: tf.Tensor, keep: int = 1) -> tf.Tensor:
-    """All dimensions before the last ``keep`` as one."""
-    if X.shape.rank == keep + 1:
-        return X
-    shape = tf.concat([[tf.reduce_prod(tf.shape(X)[:-keep])], tf.shape(X)[-keep:]], axis=0)
-    return tf.ensure_shape(tf.reshape(X, shape), [None, *X.shape[-keep:]])

@@ -21,7 +21,7 @@ from ..inducing_variables import (
     ProductInducingVariables,
 )
 from ..kernels import FiniteRank, Periodized
-from ..kernels.periodic import column_lengthscales
+from ..kernels.periodic.spectral_density import column_lengthscales
 from .scales import Parts, blocks_of
 from .structured_sgpr import StructuredSGPR
 

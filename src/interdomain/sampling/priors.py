@@ -28,7 +28,7 @@ from ..inducing_variables.set_points import SetInducingVariables
 from ..kernels import DecomposedKernel, FiniteRank, SetKernel
 from ..kernels._columns import select_columns, with_columns
 from ..kernels.convolutional.channel_additive import ChannelKernel
-from ..kernels.harmonic import HarmonicComponent
+from ..kernels.harmonic.decomposition import HarmonicComponent
 from ..linalg import square_root
 from ..linalg.chunks import map_rows
 from ..sphere._typing import Array

@@ -14,8 +14,8 @@ from gpflow.utilities import positive
 
 from .._arguments import instance, integer, items
 from ..inducing_variables import AdditiveFeatures
+from ..inducing_variables.additive_features import atom_size, largest_orders
 from ..kernels import Additive, FiniteRank
-from ..kernels.additive.largest import atom_size, largest_orders
 from ..models import StructuredSGPR
 from ..regression.rows import MISSING
 from ..training.lbfgs import fit_by_lbfgs

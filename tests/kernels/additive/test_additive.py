@@ -10,7 +10,7 @@ import tensorflow as tf
 from gpflow.kernels import Matern12, Matern32, Matern52, SquaredExponential
 
 from interdomain.kernels import Additive, CategoricalColumn, NumericColumn
-from interdomain.kernels.additive.shapes import wave_variances, zero_mean_covariances
+from interdomain.kernels.periodic._images import wave_variances, zero_mean_covariances
 from tests.conformance.helpers import assert_refused
 
 from .references import unit

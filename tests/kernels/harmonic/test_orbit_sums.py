@@ -21,7 +21,7 @@ from gpflow.kernels import (
 
 from interdomain.kernels import ArcCosine, HarmonicKernel
 from interdomain.kernels._radial_forms import radial_terms
-from interdomain.kernels.convolutional._located import LocatedKernel
+from interdomain.kernels.convolutional.images import LocatedKernel
 from interdomain.kernels.harmonic import _orbit_sums as module
 from interdomain.kernels.harmonic._orbit_sums import orbit_sums
 from interdomain.transforms import (

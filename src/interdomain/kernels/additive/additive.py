@@ -15,13 +15,13 @@ from gpflow.kernels.base import ActiveDims
 
 from ..._arguments import instance, items, real_array, short
 from ..._tracing import unconverted
-from .._columns import seen_columns
+from .._columns import of_columns, select_columns
 from .._diagonals import UniformVariance
 from .._parameters import positive_parameter
 from ..decomposed import DecomposedKernel
+from ..periodic._images import wave_variances
 from ..periodic.spectral_density import KNOWN
 from .columns import Column
-from .shapes import wave_variances
 from .tables import checked_effects, checked_names, columns_of_table, effect_name
 
 Effect: TypeAlias = tuple[int, ...]
@@ -73,14 +73,19 @@ class Additive(UniformVariance, DecomposedKernel):
     :param constant_variance: The prior variance of the constant.
     :param lengthscales: The lengthscales, measured in ranges of the column (see
         :class:`~interdomain.kernels.NumericColumn`): one number, or one for each entry of
-        :attr:`lengthscale_columns`.
+        ``lengthscale_columns``.
     :param separate_lengthscales: Whether a column has a lengthscale of its own in each effect,
         instead of one that all effects share.
     :param active_dims: Columns of X to use; all by default.
     :ivar columns: The column objects, one for each column that the kernel sees.
     :ivar names: The names of the columns; ``column 0``, ... for those without a name.
     :ivar effects: The columns of each effect except the constant, in the order of ``variances``.
+    :ivar effect_names: The names of the effects, such as ``age`` and ``age x cement``.
     :ivar kernel_class: As given.
+    :ivar separate_lengthscales: As given.
+    :ivar num_columns: The number D of columns, after ``active_dims``.
+    :ivar lengthscale_columns: The effect (None if all effects share it) and the column of each of
+        the ``lengthscales``.
     :raises ValueError: If ``columns`` holds anything else or two columns have the same name; there
         is no effect, one is given twice, has a column twice or has a column that does not exist;
         ``kernel_class`` is another class; or parameters are not positive or have another shape.
@@ -108,8 +113,10 @@ class Additive(UniformVariance, DecomposedKernel):
             raise ValueError(f"columns must be {rule}, found none.")
         for column in self.columns:
             instance("columns", column, Column, rule, "or call Additive.from_data(X)")
+        self.num_columns = len(self.columns)
         self.names = checked_names([column.label for column in self.columns])
         self.effects = checked_effects(effects, self.names)
+        self.effect_names = tuple(effect_name(effect, self.names) for effect in self.effects)
         if not (isinstance(kernel_class, type) and issubclass(kernel_class, KNOWN)):
             raise ValueError(
                 "kernel_class must be Matern12, Matern32, Matern52 or SquaredExponential of "
@@ -118,6 +125,8 @@ class Additive(UniformVariance, DecomposedKernel):
             )
         self.kernel_class = kernel_class
         self._lengthscale_places = self._places(separate_lengthscales)
+        self.lengthscale_columns = tuple(self._lengthscale_places)
+        self.separate_lengthscales = bool(separate_lengthscales)
         self._periods = [self.columns[column].period for _, column in self._lengthscale_places]
         self.constant_variance = positive_parameter(
             "constant_variance", constant_variance, remedy="pass one number"
@@ -164,27 +173,6 @@ class Additive(UniformVariance, DecomposedKernel):
         )
         count = len(checked_effects(effects, checked_names([column.label for column in columns])))
         return cls(columns, effects, variances=1.0 / max(count, 1), **options)
-
-    @property
-    def effect_names(self) -> tuple[str, ...]:
-        """The names of the effects, such as ``age`` and ``age x cement``."""
-        return tuple(effect_name(effect, self.names) for effect in self.effects)
-
-    @property
-    def separate_lengthscales(self) -> bool:
-        """Whether a column has a lengthscale of its own in each effect."""
-        return any(effect is not None for effect, _ in self._lengthscale_places)
-
-    @property
-    def lengthscale_columns(self) -> tuple[tuple[Effect | None, int], ...]:
-        """The effect (None if all effects share it) and the column of each of
-        :attr:`lengthscales`."""
-        return tuple(self._lengthscale_places)
-
-    @property
-    def num_columns(self) -> int:
-        """The number D of columns, after ``active_dims``."""
-        return len(self.columns)
 
     @property
     def kernels(self) -> list[Kernel]:
@@ -238,7 +226,9 @@ class Additive(UniformVariance, DecomposedKernel):
         return self.constant_variance + tf.add_n(terms)
 
     def seen(self, X: TensorType) -> tf.Tensor:
-        return seen_columns(self, X, self.num_columns, "table")
+        remedy = "select them with the kernel's active_dims"
+        X = select_columns(self, X)
+        return of_columns(X, self.num_columns, ", those of the table", remedy)
 
     def _places(self, separate: bool) -> dict[tuple[Effect | None, int], int]:
         """Where the lengthscale of an effect and a column is in the vector."""

@@ -17,8 +17,8 @@ from gpflow.kernels import Stationary
 
 from ..._arguments import finite_array, number, short, warn
 from ...sphere._typing import Array, IntArray
+from ..periodic._images import zero_mean_covariances
 from ..periodic._waves import table
-from .shapes import zero_mean_covariances
 
 _MAX_LEVELS = 2_000
 """Functions of levels are a dense matrix, of as many rows and columns."""

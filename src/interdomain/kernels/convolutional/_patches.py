@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any, Literal
 
@@ -24,6 +25,11 @@ class PatchGrid:
         ``stride`` pixels), with zeros around the image. As in ``tf.nn.conv2d``.
     :param separate_channels: Whether each channel has patches of its own, ``[h, w]``; otherwise
         patches are ``[h, w, C]``.
+    :ivar num_channels: The number C.
+    :ivar grid_shape: How many patches there are downwards and to the right.
+    :ivar num_patches: The number P of patches of an image.
+    :ivar patch_size: The number E of entries of a patch.
+    :ivar input_dim: The number ``H W C`` of columns of X.
     :raises ValueError: If a shape, the stride or the padding is not one of these, or the patch is
         larger than the image.
     """
@@ -48,40 +54,18 @@ class PatchGrid:
                     f"patch_shape must be at most that of the image, {self.image_shape[:2]}, found "
                     f"{self.patch_shape}; pass a smaller patch."
                 )
-
-    @property
-    def grid_shape(self) -> tuple[int, int]:
-        """How many patches there are downwards and to the right."""
+        self.num_channels = self.image_shape[2]
         rows, columns = (
             -(-size // step) if self.padding == "SAME" else (size - patch) // step + 1
             for size, patch, step in zip(
                 self.image_shape[:2], self.patch_shape, self.stride, strict=True
             )
         )
-        return rows, columns
-
-    @property
-    def num_channels(self) -> int:
-        """The number C of channels."""
-        return self.image_shape[2]
-
-    @property
-    def num_patches(self) -> int:
-        """The number P of patches of an image."""
-        rows, columns = self.grid_shape
-        return rows * columns * (self.num_channels if self.separate_channels else 1)
-
-    @property
-    def patch_size(self) -> int:
-        """The number E of entries of a patch."""
-        height, width = self.patch_shape
-        return height * width * (1 if self.separate_channels else self.num_channels)
-
-    @property
-    def input_dim(self) -> int:
-        """The number ``H W C`` of columns of X."""
-        height, width, channels = self.image_shape
-        return height * width * channels
+        self.grid_shape = rows, columns
+        of_each, together = (self.num_channels, 1) if separate_channels else (1, self.num_channels)
+        self.num_patches = rows * columns * of_each
+        self.patch_size = math.prod(self.patch_shape) * together
+        self.input_dim = math.prod(self.image_shape)
 
     @property
     def positions(self) -> Array:

@@ -13,13 +13,13 @@ from gpflow.kernels import Kernel
 from ..._arguments import as_integers, items
 from ..._tracing import unconverted
 from ...linalg.radial_terms import RadialTerm
-from .._columns import select_columns, with_columns
-from .._radial_forms import HasRadialTerms, sum_of_terms
+from .._columns import of_columns, select_columns
+from .._radial_forms import sum_of_terms
 from ..decomposed import DecomposedKernel
 from .images import one_per_channel
 
 
-class ChannelAdditive(HasRadialTerms, DecomposedKernel):
+class ChannelAdditive(DecomposedKernel):
     """A kernel on colour patches that is a sum over the channels.
 
     ``k(z, z') = sum_c k_c(z_c, z'_c)``, z_c being the ``h w`` entries of channel c. As the
@@ -29,6 +29,7 @@ class ChannelAdditive(HasRadialTerms, DecomposedKernel):
 
     :param base_kernels: The k_c, on ``h w`` columns: one for each channel, or one for all.
     :param patch_shape: ``(h, w, C)``, or ``(h, w)`` if there is one kernel for each channel.
+    :ivar num_channels: The number C of channels.
     :raises ValueError: If the shape is neither, or there are not as many kernels as channels.
     """
 
@@ -50,13 +51,8 @@ class ChannelAdditive(HasRadialTerms, DecomposedKernel):
             raise ValueError(
                 f"patch_shape must be three positive integers, found {patch_shape!r}; {remedy}."
             )
-        self.patch_shape = shape
+        self.patch_shape, self.num_channels = shape, shape[2]
         self.base_kernels = one_per_channel(base_kernels, self.num_channels)
-
-    @property
-    def num_channels(self) -> int:
-        """The number C of channels."""
-        return self.patch_shape[2]
 
     @property
     def kernels(self) -> tuple[ChannelKernel, ...]:
@@ -69,14 +65,9 @@ class ChannelAdditive(HasRadialTerms, DecomposedKernel):
         :raises ValueError: If X does not have a column for each entry of a patch.
         """
         height, width, channels = self.patch_shape
-        needed = height * width * channels
-        X = with_columns(X, needed)
-        if X.shape[-1] != needed:
-            raise ValueError(
-                f"X must have {needed} columns for patches of shape {self.patch_shape}, found "
-                f"{X.shape[-1]}; pass patches flattened to rows, channels last."
-            )
-        return X[..., channel::channels]
+        why = f" for patches of shape {self.patch_shape}"
+        remedy = "pass patches flattened to rows, channels last"
+        return of_columns(X, height * width * channels, why, remedy)[..., channel::channels]
 
     def radial_terms(self) -> list[RadialTerm] | None:
         """Those of all channels."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import product
 from typing import Literal
 
 import gpflow
@@ -13,12 +14,13 @@ from gpflow.base import TensorType
 from gpflow.kernels import Kernel
 
 from ..._arguments import finite_array, items
-from ...sphere._typing import Array
-from .._columns import with_columns
+from ..._tracing import unconverted
+from ...linalg.radial_terms import RadialTerm, product_of_terms
+from .._columns import of_columns
 from .._parameters import single_output
+from .._radial_forms import radial_terms
 from ..decomposed import DecomposedKernel
 from ..set_kernel import SetKernel, mean_weights
-from ._located import LocatedKernel
 from ._patches import PatchGrid
 
 
@@ -55,6 +57,8 @@ class Convolutional(SetKernel):
         pixels), which multiplies k_g: g then varies slowly over the image (Dutordoir et al.,
         *Bayesian Image Classification with Deep Convolutional Gaussian Processes*, 2020).
     :param active_dims: The columns of X that hold the image.
+    :ivar num_patches: The number P of patches of an image.
+    :ivar patch_size: The number of entries of a patch.
     :ivar weights: ``[P]``, or None.
     :raises ValueError: If a shape, the stride, the padding or the weights do not fit, or
         ``base_kernel`` or ``location_kernel`` is not a kernel of one output.
@@ -77,30 +81,11 @@ class Convolutional(SetKernel):
         super().__init__(active_dims=active_dims, name=name)
         self.base_kernel = single_output("base_kernel", base_kernel)
         self.grid = PatchGrid(image_shape, patch_shape, stride, padding, separate_channels)
+        self.num_patches, self.patch_size = self.grid.num_patches, self.grid.patch_size
         if location_kernel is not None:
             single_output("location_kernel", location_kernel)
         self.location_kernel = location_kernel
         self.weights = initial_weights(weights, (self.num_patches,))
-
-    @property
-    def num_patches(self) -> int:
-        """The number P of patches of an image."""
-        return self.grid.num_patches
-
-    @property
-    def patch_size(self) -> int:
-        """The number of entries of a patch."""
-        return self.grid.patch_size
-
-    @property
-    def patch_positions(self) -> Array:
-        """Row and column, in pixels, of the centre of each patch of :meth:`get_patches`."""
-        return self.grid.positions
-
-    @property
-    def is_located(self) -> bool:
-        """Whether the kernel depends on the locations of patches."""
-        return self.location_kernel is not None
 
     @property
     def point_kernel(self) -> Kernel:
@@ -159,6 +144,8 @@ class MultiChannelConvolutional(DecomposedKernel):
     :param stride: As for :class:`Convolutional`.
     :param padding: As for :class:`Convolutional`.
     :param active_dims: The columns of X that hold the image.
+    :ivar num_patches: The number P of patches of each channel.
+    :ivar patch_size: The number ``h w`` of entries of a patch.
     :ivar weights: ``[P, C]``, or None.
     :raises ValueError: As for :class:`Convolutional`, and if there are not as many kernels as
         channels.
@@ -179,29 +166,10 @@ class MultiChannelConvolutional(DecomposedKernel):
         super().__init__(active_dims=active_dims, name=name)
         whole = PatchGrid(image_shape, patch_shape, stride, padding, separate_channels=True)
         self.grid = PatchGrid(whole.image_shape[:2], patch_shape, stride, padding)
+        self.num_patches, self.patch_size = self.grid.num_patches, self.grid.patch_size
         self.num_channels = whole.num_channels
         self.base_kernels = one_per_channel(base_kernels, self.num_channels)
         self.weights = initial_weights(weights, (self.num_patches, self.num_channels))
-
-    @property
-    def num_patches(self) -> int:
-        """The number P of patches of each channel."""
-        return self.grid.num_patches
-
-    @property
-    def patch_size(self) -> int:
-        """The number ``h w`` of entries of a patch."""
-        return self.grid.patch_size
-
-    @property
-    def patch_positions(self) -> Array:
-        """Row and column, in pixels, of the centre of each patch of :meth:`get_patches`."""
-        return np.tile(self.grid.positions, (self.num_channels, 1))
-
-    @property
-    def is_located(self) -> bool:
-        """Whether the kernel depends on the locations of patches: always False."""
-        return False
 
     @property
     def kernels(self) -> tuple[ChannelConvolutional, ...]:
@@ -261,6 +229,51 @@ class ChannelConvolutional(SetKernel):
         return grid.extract(pixels[..., self.channel])
 
 
+class LocatedKernel(gpflow.kernels.Kernel):
+    """``k(patch, patch') k_loc(place, place')``, for rows of a patch and then its place.
+
+    :param base_kernel: The kernel on patches.
+    :param location_kernel: The kernel on places.
+    :param patch_size: The number of columns of a patch.
+    """
+
+    def __init__(self, base_kernel: Kernel, location_kernel: Kernel, patch_size: int) -> None:
+        super().__init__()
+        self.base_kernel = base_kernel
+        self.location_kernel = location_kernel
+        self.patch_size = patch_size
+
+    @inherit_check_shapes
+    @unconverted
+    def K(self, X: TensorType, X2: TensorType | None = None) -> tf.Tensor:
+        (patch, place), (patch2, place2) = self._split(X), self._split(X2)
+        return self.base_kernel(patch, patch2) * self.location_kernel(place, place2)
+
+    @inherit_check_shapes
+    @unconverted
+    def K_diag(self, X: TensorType) -> tf.Tensor:
+        patch, place = self._split(X)
+        return self.base_kernel(patch, full_cov=False) * self.location_kernel(place, full_cov=False)
+
+    def radial_terms(self) -> list[RadialTerm] | None:
+        """Of the product of squared exponentials, which is one of both inputs together."""
+        factors = radial_terms(self.base_kernel), radial_terms(self.location_kernel)
+        if factors[0] is None or factors[1] is None:
+            return None
+        products = []
+        for first, second in product(factors[0], factors[1]):
+            term = product_of_terms(first, second, self._split)
+            if term is None:
+                return None
+            products.append(term)
+        return products
+
+    def _split(self, X: TensorType | None) -> tuple[tf.Tensor | None, tf.Tensor | None]:
+        if X is None:
+            return None, None
+        return X[..., : self.patch_size], X[..., self.patch_size :]
+
+
 def one_per_channel(base_kernels: Kernel | Sequence[Kernel], num_channels: int) -> list[Kernel]:
     """A kernel for each channel, or a single one for all.
 
@@ -295,12 +308,6 @@ def initial_weights(weights: bool | TensorType, shape: tuple[int, ...]) -> gpflo
 
 def validate_images(X: tf.Tensor, grid: PatchGrid, channels: int = 1) -> tf.Tensor:
     """:raises ValueError: If X does not have a column for each entry of an image."""
-    needed = grid.input_dim * channels
-    X = with_columns(X, needed)
-    if X.shape[-1] != needed:
-        raise ValueError(
-            f"X must have {needed} columns for images of shape "
-            f"{(*grid.image_shape[:2], grid.num_channels * channels)}, found {X.shape[-1]}; "
-            "pass images flattened to rows, or active_dims to the kernel."
-        )
-    return X
+    shape = (*grid.image_shape[:2], grid.num_channels * channels)
+    remedy = "pass images flattened to rows, or active_dims to the kernel"
+    return of_columns(X, grid.input_dim * channels, f" for images of shape {shape}", remedy)

@@ -6,7 +6,6 @@ import itertools
 import math
 from collections.abc import Sequence
 
-import gpflow
 import numpy as np
 import tensorflow as tf
 from check_shapes import inherit_check_shapes
@@ -16,10 +15,10 @@ from gpflow.kernels import Kernel
 from ..._tracing import unconverted
 from ...sphere._typing import Array
 from ...transforms import CyclicTransform, Product
-from .._columns import as_rows, with_columns
+from .._columns import with_columns
 from .._parameters import single_output
 from ..decomposed import DecomposedKernel
-from ..set_kernel import SetKernel, SetKernelView
+from ..set_kernel import SetKernel, SetKernelView, SummedKernel
 from ._orbit_sums import orbit_sums
 from ._symmetry import validate_invariance
 
@@ -55,6 +54,13 @@ class HarmonicKernel(DecomposedKernel):
         invariant to negations and, if periodic, to translations; isotropic ones and functions of
         inner products to every orthogonal map.
     :param transforms: One of :mod:`interdomain.transforms`, or a list of those that commute.
+    :ivar num_components: The number of real parts: the product of ``floor(T_j / 2) + 1`` over the
+        axes.
+    :ivar frequencies: The frequency (t_1, ..., t_J) of each part; the last axis varies fastest.
+    :ivar multiplicities: How many complex kernels were added in each part: a factor 2 per axis with
+        0 < t < T / 2. Each point of an orbit has this many independent functions in the part.
+        Theorem 4.1 needs all of them for every point of Z (see ``HarmonicInducingPoints``,
+        ``complete``).
     :raises ValueError: If the transformations do not commute, or the kernel is not invariant.
     """
 
@@ -72,27 +78,13 @@ class HarmonicKernel(DecomposedKernel):
             transforms = [transforms]
         self.transform = Product(transforms)
         self._validate_space()
-        self._weights = _cosine_weights(self.transform.orders)
+        orders = self.transform.orders
+        self._weights = _cosine_weights(orders)
+        self.num_components = len(self._weights)
+        self.frequencies = tuple(itertools.product(*(range(T // 2 + 1) for T in orders)))
+        components = range(self.num_components)
+        self.multiplicities = tuple(2 ** len(self._paired_axes(t)) for t in components)
         self.validate()
-
-    @property
-    def num_components(self) -> int:
-        """The number of real parts: the product of ``floor(T_j / 2) + 1`` over the axes."""
-        return len(self._weights)
-
-    @property
-    def frequencies(self) -> tuple[tuple[int, ...], ...]:
-        """The frequency (t_1, ..., t_J) of each part; the last axis varies fastest."""
-        return tuple(itertools.product(*(range(T // 2 + 1) for T in self.transform.orders)))
-
-    @property
-    def multiplicities(self) -> tuple[int, ...]:
-        """How many complex kernels were added in each part: a factor 2 per axis with 0 < t < T / 2.
-
-        Each point of an orbit has this many independent functions in the part. Theorem 4.1 needs
-        all of them for every point of Z (see ``HarmonicInducingPoints``, ``complete``).
-        """
-        return tuple(2 ** len(self._paired_axes(t)) for t in range(self.num_components))
 
     @property
     def transformed_kernel(self) -> Kernel:
@@ -185,7 +177,7 @@ class HarmonicKernel(DecomposedKernel):
         )
 
 
-class HarmonicComponent(gpflow.kernels.Kernel):
+class HarmonicComponent(SummedKernel):
     """One real part of a :class:`HarmonicKernel`, made by its ``kernels``.
 
     :param parent: The decomposed kernel, whose parameters this one uses. Of a set kernel, this is
@@ -206,33 +198,18 @@ class HarmonicComponent(gpflow.kernels.Kernel):
 
     @inherit_check_shapes
     @unconverted
-    def K(self, X: TensorType, X2: TensorType | None = None) -> tf.Tensor:
-        X = self._columns(X)
-        if X2 is None:
-            if X.shape.rank > 2:
-                return self._batched_K(X)
-            matrix = self._cross(X, X)
-            # k_t is symmetric; its sum over the orbit is, up to rounding.
-            return (matrix + tf.linalg.matrix_transpose(matrix)) / 2
-        X2 = self._columns(X2)
-        matrix = self._cross(as_rows(X), as_rows(X2))
-        return tf.reshape(matrix, tf.concat([tf.shape(X)[:-1], tf.shape(X2)[:-1]], axis=0))
-
-    @inherit_check_shapes
-    @unconverted
     def K_diag(self, X: TensorType) -> tf.Tensor:
-        X = self._columns(X)
+        X = self._active_columns(X)
         values = self._between(self.parent.transform.orbit(X)[..., None, :], X[..., None, :])
         return tf.tensordot(tf.constant(self.weights, values.dtype), values[..., 0, 0], 1)
 
-    def _columns(self, X: TensorType) -> tf.Tensor:
+    def _active_columns(self, X: TensorType) -> tf.Tensor:
         return with_columns(X, self.parent.transform.input_dim)
 
-    def _cross(self, X: tf.Tensor, X2: tf.Tensor) -> tf.Tensor:
-        orbits = self.parent.transform.orbit(X)[None]
-        return orbit_sums(self.parent.transformed_kernel, orbits, X2, self.weights[None, None])[
-            0, 0
-        ]
+    def _matrix(self, X: tf.Tensor, X2: tf.Tensor | None) -> tf.Tensor:
+        orbits, weights = self.parent.transform.orbit(X)[None], self.weights[None, None]
+        others = X if X2 is None else X2
+        return orbit_sums(self.parent.transformed_kernel, orbits, others, weights)[0, 0]
 
     def _batched_K(self, X: tf.Tensor) -> tf.Tensor:
         values = self._between(self.parent.transform.orbit(X), X)

@@ -23,7 +23,7 @@ from gpflow.kernels import Kernel, SquaredExponential, Stationary
 
 from ...linalg.chunks import map_rows, rows_per_chunk
 from ...sphere._typing import Array
-from .spectral_density import by_parts, matern_order
+from .spectral_density import by_parts, matern_order, unit_density
 
 _LOG_ACCURACY = 32.0
 """Errors are below exp(-32), 1e-14 of the variance."""
@@ -139,3 +139,48 @@ def _theta(turns: tf.Tensor, widths: tf.Tensor, *, constant: bool = True) -> tf.
         images -= tf.sqrt(4 * np.pi * short)[:, None]
     series *= tf.sqrt(4 * np.pi * long)[:, None]
     return tf.where(widths[:, None] < _SWITCH, images, series)
+
+
+# Without their constant, and divided by what is left of their variance: whatever the lengthscale
+# is, such a kernel of one column has variance one, and its functions integrate to zero over the
+# box.
+
+_LONGEST_GAUSSIAN = 2.0
+"""In periods: of a longer squared exponential kernel one wave is left, and all others are below
+1e-100 of it."""
+
+_LONGEST_MATERN = 5.0
+"""In periods: of a longer Matern kernel the shares of the waves do not change by more than 2%, and
+what is left of its variance would lose digits."""
+
+
+def wave_variances(kind: type[Stationary], ratios: tf.Tensor, highest: int) -> tf.Tensor:
+    """The prior variances of the cosine and of the sine of 1, ..., ``highest`` periods, which are
+    equal, ``[P, highest]``; all that there are add up to a half.
+
+    :param kind: ``Matern12``, ``Matern32``, ``Matern52`` or ``SquaredExponential`` of GPflow.
+    :param ratios: Lengthscales, in periods, ``[P]``.
+    """
+    ratios = bounded_ratios(kind, ratios)
+    angles = 2 * np.pi * tf.constant(np.arange(1, highest + 1), ratios.dtype)
+    densities = unit_density(kind, tf.square(ratios[:, None] * angles), 1)
+    variances = zero_mean_variances(tf.square(ratios), *images_mixture(kind))
+    return (ratios / variances)[:, None] * densities
+
+
+def zero_mean_covariances(kind: type[Stationary], ratio: tf.Tensor, lags: tf.Tensor) -> tf.Tensor:
+    """The kernel at differences of any shape, in periods.
+
+    :param kind: As of :func:`wave_variances`.
+    :param ratio: The lengthscale, in periods, a scalar.
+    """
+    square = tf.square(bounded_ratios(kind, ratio))[None]
+    mixture = images_mixture(kind)
+    sums = theta_mixture(tf.reshape(lags, [-1, 1]), square, *mixture, constant=False)
+    return tf.reshape(sums, tf.shape(lags)) / zero_mean_variances(square, *mixture)[0]
+
+
+def bounded_ratios(kind: type[Stationary], ratios: tf.Tensor) -> tf.Tensor:
+    """Lengthscales, in periods, as the kernels have them."""
+    longest = _LONGEST_MATERN if images_mixture(kind)[0].size > 1 else _LONGEST_GAUSSIAN
+    return tf.minimum(ratios, tf.cast(longest, ratios.dtype))

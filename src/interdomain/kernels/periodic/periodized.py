@@ -14,7 +14,7 @@ from gpflow.kernels import Kernel
 from ..._arguments import check_num_inducing, finite_array, integer, number
 from ..._tracing import unconverted
 from ...sphere._typing import Array, IntArray
-from .._columns import as_rows, seen_columns
+from .._columns import as_rows, of_columns, select_columns
 from .._diagonals import UniformVariance
 from .._parameters import single_output
 from ._images import sum_of_images
@@ -60,6 +60,8 @@ class Periodized(UniformVariance):
     :param lower: The lower end of the box: a number for one column, or ``[D]``.
     :param upper: The upper end of the box, one period above ``lower``.
     :ivar lower: The lower end, ``[D]``; ``upper`` likewise.
+    :ivar periods: The lengths of the box, ``[D]``.
+    :ivar num_columns: The number D of columns of the box, after ``active_dims``.
     :ivar margin: How much longer the box is than the data, in units of x, ``[D]``; None if it was
         not made from data.
     :raises ValueError: If the box is empty or not finite, the spectral density of the base kernel
@@ -77,7 +79,8 @@ class Periodized(UniformVariance):
     ) -> None:
         super().__init__(active_dims=active_dims, name=name)
         self.lower, self.upper = check_box(lower, upper)
-        check_base(single_output("base_kernel", base_kernel), len(self.lower))
+        self.periods, self.num_columns = read_only(self.upper - self.lower), len(self.lower)
+        check_base(single_output("base_kernel", base_kernel), self.num_columns)
         self.base_kernel = base_kernel
         self.margin: Array | None = None
 
@@ -167,16 +170,6 @@ class Periodized(UniformVariance):
         limits = num_features, tolerance
         return largest_frequencies(density, self.num_columns, *limits, allow_large=allow_large)
 
-    @property
-    def periods(self) -> Array:
-        """The lengths of the box, ``[D]``."""
-        return self.upper - self.lower
-
-    @property
-    def num_columns(self) -> int:
-        """The number D of columns of the box, after ``active_dims``."""
-        return len(self.lower)
-
     @check_shapes(
         "frequencies: [J, D]",
         "return: [J]",
@@ -246,4 +239,6 @@ class Periodized(UniformVariance):
         return tf.reshape(values, tf.shape(lags)[:-1])
 
     def seen(self, X: TensorType) -> tf.Tensor:
-        return seen_columns(self, X, self.num_columns, "box")
+        remedy = "select them with the kernel's active_dims"
+        X = select_columns(self, X)
+        return of_columns(X, self.num_columns, ", those of the box", remedy)

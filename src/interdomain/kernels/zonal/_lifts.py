@@ -12,7 +12,7 @@ from gpflow.base import TensorType
 
 from ..._arguments import Array
 from ...sphere.globe import check_latitude_longitude, on_the_globe, warn_of_radians
-from .._columns import with_columns
+from .._columns import of_columns
 from .._parameters import positive_parameter
 
 if TYPE_CHECKING:
@@ -127,13 +127,8 @@ class Euclidean(Lift):
 
     def to_sphere(self, kernel: ZonalKernel, X: TensorType) -> tuple[tf.Tensor, tf.Tensor]:
         num_weights = kernel.weight_variances.shape[0] if kernel.ard else None
-        X = with_columns(X, num_weights)
-        if X.shape[-1] not in (None, num_weights) and kernel.ard:
-            raise ValueError(
-                f"X must have {num_weights} columns, one for each entry of weight_variances, found "
-                f"{X.shape[-1]}; pass X with those columns, or weight_variances as a scalar or "
-                "with one entry per column."
-            )
+        remedy = "pass X with those columns, or weight_variances as a scalar or one per column"
+        X = of_columns(X, num_weights, ", one for each entry of weight_variances", remedy)
         scaled = X * tf.sqrt(kernel.weight_variances)
         bias = tf.sqrt(kernel.bias_variance) * tf.ones_like(X[..., :1])
         lifted = tf.concat([scaled, bias], axis=-1)
@@ -198,12 +193,8 @@ class Degrees(Lift):
         return 0.5
 
     def to_sphere(self, kernel: ZonalKernel, X: TensorType) -> tuple[tf.Tensor, tf.Tensor]:
-        X = with_columns(X, 2)
-        if X.shape[-1] not in (None, 2):
-            raise ValueError(
-                "X must have 2 columns, latitude and longitude in degrees, found "
-                f"{X.shape[-1]}; select them with active_dims=[...]."
-            )
+        remedy = "select them with active_dims=[...]"
+        X = of_columns(X, 2, ", latitude and longitude in degrees", remedy)
         unit = on_the_globe(X)
         return tf.ones_like(unit[..., :1]), unit
 

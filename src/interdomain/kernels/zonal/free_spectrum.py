@@ -65,6 +65,7 @@ class FreeSpectrum(ZonalKernelOfDimension):
     :param radial_power: The power of r r' in the kernel, as in
         :class:`~interdomain.kernels.SphericalMatern52`.
     :param allow_large: Whether to allow degrees above 23,000.
+    :ivar degrees: The degrees with variance, increasing.
     :raises ValueError: As :class:`ZonalKernel`; also if ``ratios`` is not a vector of numbers
         between zero and one, ``degrees`` is not increasing or is not one longer, or
         ``radial_power`` is negative.
@@ -96,10 +97,10 @@ class FreeSpectrum(ZonalKernelOfDimension):
         self.ratios = _ratios_parameter(ratios)
         size = self.ratios.shape[0] + 1
         given = range(size) if degrees is None else degrees
-        self._degrees = validate_degrees(given, allow_large=allow_large)
-        if len(self._degrees) != size:
+        self.degrees = validate_degrees(given, allow_large=allow_large)
+        if len(self.degrees) != size:
             raise ValueError(
-                f"degrees must be {size}, one more than ratios, found {len(self._degrees)}; pass "
+                f"degrees must be {size}, one more than ratios, found {len(self.degrees)}; pass "
                 "the first degree that carries variance as well."
             )
 
@@ -158,13 +159,8 @@ class FreeSpectrum(ZonalKernelOfDimension):
         gpflow.set_trainable(free.variance, kernel.variance.trainable)
         return free
 
-    @property
-    def degrees(self) -> tuple[int, ...]:
-        """The degrees with variance, increasing."""
-        return self._degrees
-
     def has_degree(self, dimension: int, degree: int) -> bool:
-        return degree in self._degrees
+        return degree in self.degrees
 
     @inherit_check_shapes
     def eigenvalues(self, dimension: int, degrees: Sequence[int]) -> tf.Tensor:
@@ -177,16 +173,16 @@ class FreeSpectrum(ZonalKernelOfDimension):
         # A ratio that underflows leaves nothing of the levels above, and no NaN in the gradient.
         logs = tf.math.log(tf.maximum(ratios, np.finfo(float).tiny))
         logs = tf.concat([tf.zeros([1], tf.float64), tf.cumsum(logs)], axis=0)
-        counts = [log(num_harmonics(dimension, degree)) for degree in self._degrees]
+        counts = [log(num_harmonics(dimension, degree)) for degree in self.degrees]
         values = tf.exp(logs - tf.reduce_logsumexp(logs + tf.constant(counts, tf.float64)))
-        place = {degree: index for index, degree in enumerate(self._degrees)}
+        place = {degree: index for index, degree in enumerate(self.degrees)}
         none = len(place)
         values = tf.concat([values, tf.zeros([1], tf.float64)], axis=0)
         values = tf.gather(values, [place.get(int(degree), none) for degree in degrees])
         return tf.cast(values, self.variance.dtype)
 
     def shape_in_dimension(self, t: tf.Tensor, dimension: int) -> tf.Tensor:
-        return zonal_series(t, self.variance_shares(dimension, self._degrees[-1]), dimension)
+        return zonal_series(t, self.variance_shares(dimension, self.degrees[-1]), dimension)
 
 
 def _ratios_parameter(ratios: TensorType) -> gpflow.Parameter:
