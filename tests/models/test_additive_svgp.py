@@ -14,8 +14,16 @@ from interdomain.models import AdditiveSVGP
 from tests.conformance.dense_twin import DenseTwin
 from tests.conformance.helpers import assert_close, assert_same_objective, value_and_gradients
 
-from .bounds import assert_same_bound, mean_field_optimum
-from .cases import BY_NAME, Case, joint_svgp, make_additive, make_data, points
+from .cases import (
+    BY_NAME,
+    Case,
+    assert_same_bound,
+    joint_svgp,
+    make_additive,
+    make_data,
+    mean_field_optimum,
+    points,
+)
 
 COVARIANCES = [(False, False), (True, False), (True, True), (False, True)]
 # Whitened or not, a diagonal q or a full one, and latent GPs: each case once, and each of the four
@@ -79,17 +87,8 @@ def test_kinds_of_covariances_and_caches() -> None:
 def test_blocks_on_devices() -> None:
     """One by one they are what they are in batches, ranks of their own included."""
     model = make_additive(BY_NAME["interval-equal"], whiten=False)
-    placed = AdditiveSVGP(
-        model.kernel,
-        model.likelihood,
-        model.inducing_variable,
-        mean_function=model.mean_function,
-        q_mu=[mean.numpy() for mean in model.q_mu],
-        q_sqrt=[root.numpy() for root in model.q_sqrt],
-        whiten=False,
-        num_data=model.num_data,
-        devices=["CPU:0"],
-    )
+    placed = make_additive(BY_NAME["interval-equal"], whiten=False, devices=["CPU:0"])
+    placed.kernel = model.kernel
     assert_same_objective(
         lambda: placed.elbo(make_data()),
         lambda: model.elbo(make_data()),

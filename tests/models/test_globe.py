@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import gpflow
 import numpy as np
 import pytest
 import tensorflow as tf
-from gpflow.kernels import Matern52
 
 import interdomain as idm
-from interdomain.inducing_variables import PeriodicFourierFeatures, SphericalHarmonics
-from interdomain.kernels import FiniteRank, GlobeMatern52, Periodized
+from interdomain.inducing_variables import SphericalHarmonics
+from interdomain.kernels import FiniteRank, GlobeMatern52
 from interdomain.models import StructuredSGPR
 from interdomain.models.scales import warn_of_data
 
@@ -37,43 +35,20 @@ def globe() -> StructuredSGPR:
     return StructuredSGPR((X, Y), prior, harmonics, noise_variance=0.01, progress=False)
 
 
-def two_columns() -> StructuredSGPR:
-    """The box of latitudes and longitudes, wide enough that its ends do not see each other."""
-    kernel = Periodized.from_data(Matern52(lengthscales=[30.0, 60.0]), X)
-    features = PeriodicFourierFeatures.for_kernel(kernel, 169)
-    prior = FiniteRank(kernel, features)
-    return StructuredSGPR((X, Y), prior, features, noise_variance=0.01, progress=False)
-
-
-def jumps(build: Callable[[], StructuredSGPR]) -> tuple[float, float]:
+def test_no_seam_and_no_jump() -> None:
     """Of the mean and the standard deviation: across the date line, and among longitudes at the
-    pole; and the widest gap at 1e-6 degrees to either side is as small as the first."""
-    posterior = build().posterior()
+    pole."""
+    posterior = globe().posterior()
 
     def predict(inputs: np.ndarray) -> np.ndarray:
         mean, variance = posterior.predict_f(inputs)
         return np.concatenate([mean, np.sqrt(variance)], axis=1)
 
-    seam = np.max(np.abs(predict(EAST) - predict(WEST)))
+    assert np.max(np.abs(predict(EAST) - predict(WEST))) < 1e-12
     around = predict(EAST - [0, 1e-6]) - predict(WEST + [0, 1e-6])
-    assert np.max(np.abs(around)) < seam + 1e-6
-    return float(seam), float(np.max(np.ptp(predict(AT_POLE), axis=0)))
-
-
-def test_no_seam_and_no_jump() -> None:
-    seam, pole = jumps(globe)
-    assert seam < 1e-12 and pole < 1e-12
-    seam, pole = jumps(two_columns)
-    assert seam > 0.2 and pole > 0.2
-
-
-def test_the_lengthscale_trains_after_one_pass() -> None:
-    model = globe()
-    assert model.feature_parameters == {}
-    statistics, before = model.statistics, model.elbo()
-    kernel = model.kernel.kernel
-    kernel.lengthscale.assign(0.3)
-    assert model.statistics is statistics and model.elbo() != before
+    assert np.max(np.abs(around)) < 1e-6
+    assert np.max(np.ptp(predict(AT_POLE), axis=0)) < 1e-12
+    assert np.min(np.ptp(predict(EAST), axis=0)) > 0.01  # elsewhere they vary
 
 
 BEYOND = np.concatenate([np.tile(X, (20, 1)), [[91.0, 5.0]]])

@@ -21,8 +21,7 @@ from interdomain.inducing_variables import (
 from interdomain.models import OrthogonalSVGP
 from tests.conformance.helpers import assert_close, assert_same_objective
 
-from .bounds import assert_same_bound
-from .cases import make_data, matern, points
+from .cases import assert_same_bound, make_data, matern, points
 from .orthogonal_cases import (
     BY_NAME,
     CASES,
@@ -217,20 +216,6 @@ def test_variables_that_the_base_determines(jitter: float) -> None:
             build()
         (warning,) = (w for w in caught if "orthogonal_inducing_variable" in str(w.message))
         assert warning.filename == __file__  # where the model is made
-
-
-def test_the_collapse_is_what_the_warning_says() -> None:
-    """All determined: with the usual jitter predictions are those of the SVGP with the base."""
-    with gpflow.config.as_context(gpflow.config.Config(jitter=1e-6)), pytest.warns(UserWarning):
-        both = harmonics([0, 1], [0, 1, 2])()
-        rng = np.random.default_rng(0)
-        both.q_mu.assign(rng.normal(size=both.q_mu.shape))
-        both.q_mu_orthogonal.assign(rng.normal(size=(5, 1)))
-        svgp = gpflow.models.SVGP(
-            both.kernel, both.likelihood, both.inducing_variable, q_mu=both.q_mu.numpy()
-        )
-        for part, expected in zip(both.predict_f(U), svgp.predict_f(U), strict=True):
-            np.testing.assert_allclose(part, expected, atol=1e-6)
 
 
 def test_no_warning_otherwise() -> None:

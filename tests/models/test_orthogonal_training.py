@@ -15,7 +15,7 @@ from interdomain.models import OrthogonalSVGP
 from interdomain.training import fit
 from tests.conformance.helpers import assert_close, value_and_gradients
 
-from .bounds import mean_field_optimum
+from .cases import mean_field_optimum
 from .orthogonal_cases import Blocks
 from .test_additive_svgp import NUM_DATA, data
 

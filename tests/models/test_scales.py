@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 import re
 import warnings
 from collections.abc import Callable
@@ -23,7 +22,6 @@ from interdomain.inducing_variables import (
 from interdomain.kernels import Convolutional, FiniteRank, SphericalMatern32
 from interdomain.models import StructuredSGPR
 from interdomain.models.scales import warn_of_data
-from interdomain.models.trained import warn_of_fit
 from interdomain.training import fit, fit_sgpr
 
 RNG = np.random.default_rng(0)
@@ -141,21 +139,6 @@ def test_pixels_are_no_columns() -> None:
         assert caught(lambda m=model: warn_of_data(m, images, Y)) == []
 
 
-def test_what_harmonics_leave_out_is_told() -> None:
-    def told(noise: float, kernel: Any, degrees: Any = range(7)) -> list[str]:
-        harmonics = SphericalHarmonics(3, degrees)
-        model = svgp(kernel, harmonics, gpflow.likelihoods.Gaussian(noise))
-        return caught(lambda: warn_of_fit(model, X))
-
-    whole = SphericalMatern32()
-    (found,) = told(0.01, whole)
-    assert re.search("end, the kernel does not, .*FiniteRank.kernel, inducing_", found)
-    prior, _ = finite_rank(SphericalMatern32(), 6)
-    assert told(0.01, prior) == [] and told(3.0, whole) == []
-    # Of fewer degrees than the kernel's own, what these have and they do not.
-    assert len(told(0.01, prior, range(3))) == 1
-
-
 # Data that are read a batch at a time.
 
 
@@ -232,8 +215,3 @@ def test_nothing_is_told_of_right_rows() -> None:
         structured_sgpr(structured_sgpr((X, Y)).statistics),
     ):
         assert caught(lambda m=model: m.statistics) == []
-
-
-def test_copies_of_a_model_tell_too() -> None:
-    model = copy.deepcopy(structured_sgpr((X * 1e4, Y)))
-    assert len(caught(model.elbo)) == 1

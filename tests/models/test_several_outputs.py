@@ -177,19 +177,6 @@ def test_harmonic_kernels_of_the_latent_gps(mixing: str) -> None:
         assert np.max(np.abs(gradient)) > 1e-3
 
 
-def test_blocks_on_devices() -> None:
-    """Two latent groups, each with its blocks on the device: the same numbers."""
-    device = tf.config.list_logical_devices("CPU")[0].name
-    placed, _ = additive("separate", devices=[device])
-    model, _ = additive("separate")
-    set_q(model, [])
-    for own, other in zip(placed.variational_parameters, model.variational_parameters, strict=True):
-        for parameter, value in zip(own, other, strict=True):
-            parameter.assign(value)
-    data = X, np.ones((NUM_DATA, NUM_LATENTS))
-    assert_close(placed.elbo(data), model.elbo(data))
-
-
 @pytest.mark.parametrize("family", ["additive", "orthogonal"])
 def test_errors(family: str) -> None:
     with pytest.raises(ValueError, match="num_latent_gps must be 3, .* found 2; leave it out"):

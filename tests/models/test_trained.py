@@ -77,9 +77,12 @@ def test_what_features_leave_depends_on_the_rows() -> None:
     rows = np.random.default_rng(0).normal(size=[30, 2])
     chosen = SphericalHarmonics.for_data(kernel, rows, 12)
     likelihood = gpflow.likelihoods.Gaussian(0.01)
+    fewer = SphericalHarmonics(3, chains=chosen.chains[:5], column_order=chosen.column_order)
     left = kernel(rows, full_cov=False) - FiniteRank(kernel, chosen)(rows, full_cov=False)
     with pytest.warns(UserWarning, match=f"SphericalH.*{np.mean(left) / 0.02:.2g} a row for the"):
         warn_of_fit(gpflow.models.SVGP(kernel, likelihood, chosen), rows)
+    with pytest.warns(UserWarning, match="the SphericalHarmonics end, the kernel does not"):
+        warn_of_fit(gpflow.models.SVGP(FiniteRank(kernel, chosen), likelihood, fewer), rows)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         for svgp in (
