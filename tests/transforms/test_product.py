@@ -207,7 +207,12 @@ ERRORS: Errors = [
         "",
         "pass a matrix of finite order",
     ),
-    (lambda: Permutation([0, 1, 2]), "is the identity", "Permutation([0, 1, 2])", "leave it out"),
+    (
+        lambda: Permutation([0, 1, 2]),
+        "is the identity",
+        "Permutation(indices=[0, 1, 2])",
+        "leave it out",
+    ),
     (
         lambda: PrincipalNegation.from_data(DATA, 4),
         "num_groups must be an integer from 1 to 3",

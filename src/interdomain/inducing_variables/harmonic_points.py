@@ -120,7 +120,15 @@ class HarmonicInducingPoints(DecomposedInducingVariables):
         count = num_components * values.shape[-2]
         check_num_inducing("num_components", count, "points", allow_large=allow_large)
         self.num_components = num_components
-        self.multiplicities = _validate_multiplicities(multiplicities, self.num_components)
+        self.multiplicities = (1,) * num_components
+        if multiplicities is not None:
+            remedy = "build the points with for_kernel(kernel, Z, complete=True)"
+            self.multiplicities = as_integers("multiplicities", multiplicities, remedy)
+            if len(self.multiplicities) != num_components or min(self.multiplicities) < 1:
+                raise ValueError(
+                    f"multiplicities must be {num_components} positive integers, one per "
+                    f"component, found {multiplicities!r}; {remedy}."
+                )
         self.shared = values.ndim == 2
         blocks = values[None] if self.shared else values
         self.Z_per_component = [gpflow.Parameter(block) for block in blocks]
@@ -289,18 +297,3 @@ def fold_orbits(transform: CyclicTransform, X: Array, *, seed: int = 0) -> Array
 def _harmonic(kernel: HarmonicKernel) -> None:
     remedy = "pass interdomain.kernels.HarmonicKernel(base_kernel, transforms)"
     instance("kernel", kernel, HarmonicKernel, "a HarmonicKernel", remedy)
-
-
-def _validate_multiplicities(
-    multiplicities: Sequence[int] | None, num_components: int
-) -> tuple[int, ...]:
-    if multiplicities is None:
-        return (1,) * num_components
-    remedy = "build the points with for_kernel(kernel, Z, complete=True)"
-    values = as_integers("multiplicities", multiplicities, remedy)
-    if len(values) != num_components or min(values) < 1:
-        raise ValueError(
-            f"multiplicities must be {num_components} positive integers, one per component, found "
-            f"{multiplicities!r}; {remedy}."
-        )
-    return values

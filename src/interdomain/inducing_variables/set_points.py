@@ -36,8 +36,11 @@ class SetInducingVariables(InterDomainInducingVariables, abc.ABC):
         return self.Z.shape[0] or tf.shape(self.Z)[0]
 
     def points(self, kernel: SetKernel) -> tf.Tensor:
-        """z ``[M, E]``, for the kernel they are used with."""
-        return tf.convert_to_tensor(self.Z)
+        """z ``[M, E]``, for the kernel they are used with.
+
+        :raises ValueError: If Z does not have a column for each entry of the kernel's points.
+        """
+        return kernel.as_points(self.Z)
 
 
 class OrbitInducingPoints(SetInducingVariables):
@@ -151,7 +154,7 @@ class InducingPatches(SetInducingVariables):
                     f"{list(self.locations.shape)}; leave them out."
                 )
             Z = tf.concat([Z, tf.convert_to_tensor(self.locations)], axis=-1)
-        return Z
+        return kernel.as_points(Z)
 
 
 def _random_patches(

@@ -120,14 +120,22 @@ class SetKernel(SummedKernel, metaclass=abc.ABCMeta):
         # All columns come here, unlike in K: active_dims may be a permutation of them.
         X, Z = self.slice(tf.convert_to_tensor(X), None)[0], tf.convert_to_tensor(Z)
         X = with_columns(X, self.input_dim or (Z.shape[-1] if self.point_dim is None else None))
-        columns = self.point_dim or X.shape[-1]
-        if Z.shape[-1] != columns:
+        covariances = self._cross(self.as_points(Z, X.shape[-1]), as_rows(X))
+        return tf.reshape(covariances, tf.concat([tf.shape(Z)[:1], tf.shape(X)[:-1]], axis=0))
+
+    def as_points(self, Z: TensorType, num_columns: int | None = None) -> tf.Tensor:
+        """Z as a tensor ``[M, E]``.
+
+        :param num_columns: The number of columns of X, if it is known.
+        :raises ValueError: If Z is not in the space of the points.
+        """
+        Z, columns = tf.convert_to_tensor(Z), self.point_dim or num_columns
+        if columns is not None and Z.shape[-1] != columns:
             raise ValueError(
                 f"Z must have {columns} columns for this {type(self).__name__}, as many as a point "
                 f"has, found {Z.shape[-1]}; pass Z of shape [M, {columns}]."
             )
-        covariances = self._cross(Z, as_rows(X))
-        return tf.reshape(covariances, tf.concat([tf.shape(Z)[:1], tf.shape(X)[:-1]], axis=0))
+        return Z
 
     def _active_columns(self, X: TensorType) -> tf.Tensor:
         return with_columns(select_columns(self, X), self.input_dim)

@@ -42,7 +42,12 @@ def columns_of_table(
     if names is None:  # those of a data frame
         own = list(getattr(X, "columns", ()))
         names = own if own and all(isinstance(name, str) for name in own) else None
-    labels = _given_names(names, values.shape[1])
+    count = values.shape[1]
+    labels = [None] * count if names is None else items("names", names, "text for each column")
+    if names and not (len(labels) == count and all(isinstance(name, str) for name in labels)):
+        raise ValueError(
+            f"names must be text, one for each of the {count} columns of X, found {short(labels)}."
+        )
     shown = checked_names(labels)
     for column, name in enumerate(shown):
         wrong = np.count_nonzero(~np.isfinite(values[:, column]))
@@ -64,17 +69,6 @@ def columns_of_table(
         )
         for k in range(values.shape[1])
     ]
-
-
-def _given_names(names: Any, count: int) -> list[str | None]:
-    if names is None:
-        return [None] * count
-    found = items("names", names, "text for each column")
-    if len(found) != count or not all(isinstance(name, str) for name in found):
-        raise ValueError(
-            f"names must be text, one for each of the {count} columns of X, found {short(found)}."
-        )
-    return found
 
 
 def checked_effects(effects: Any, names: Sequence[str]) -> tuple[tuple[int, ...], ...]:

@@ -146,10 +146,11 @@ class FreeSpectrum(ZonalKernelOfDimension):
                 f"{max_degree}, up to which {list(degrees)} do; pass a higher one."
             )
         values = np.asarray(kernel.eigenvalues(dimension, degrees).numpy(), float)
+        counts = np.array([num_harmonics(dimension, degree) for degree in degrees], float)
         free = cls(
             _ratios_of(values, degrees),
             degrees=degrees,
-            variance=kernel.variance.numpy() * _total(values, dimension, degrees),
+            variance=kernel.variance.numpy() * float(np.sum(counts * values)),
             **kernel.lift.parameters(kernel),
             radial_power=kernel.radial_power,
             active_dims=kernel.active_dims,
@@ -198,14 +199,11 @@ def _ratios_parameter(ratios: TensorType) -> gpflow.Parameter:
             f"ratios must be greater than 0 and less than 1, found {values.tolist()}; pass "
             "eigenvalues divided by those of the degree before."
         )
-    return gpflow.Parameter(ratios, transform=_between_zero_and_one())
-
-
-def _between_zero_and_one() -> tfp.bijectors.Bijector:
-    """The logistic function, as ``exp(-softplus(-x))``: the gradient of TFP's own is NaN for large
-    x, where an optimiser may come that finds a ratio of one the best."""
+    # The logistic function, as exp(-softplus(-x)): the gradient of TFP's own is NaN for large x,
+    # where an optimiser may come that finds a ratio of one the best.
     minus = tfp.bijectors.Scale(tf.constant(-1.0, gpflow.default_float()))
-    return tfp.bijectors.Chain([tfp.bijectors.Exp(), minus, tfp.bijectors.Softplus(), minus])
+    chain = [tfp.bijectors.Exp(), minus, tfp.bijectors.Softplus(), minus]
+    return gpflow.Parameter(ratios, transform=tfp.bijectors.Chain(chain))
 
 
 def _ratios_of(values: Array, degrees: Sequence[int]) -> Array:
@@ -224,9 +222,3 @@ def _ratios_of(values: Array, degrees: Sequence[int]) -> Array:
     dtype: Any = gpflow.default_float()
     tiny, eps = float(np.finfo(dtype).tiny), float(np.finfo(dtype).eps)
     return np.asarray(np.clip(ratios, tiny, 1 - 4 * eps))
-
-
-def _total(values: Array, dimension: int, degrees: Sequence[int]) -> float:
-    """The sum of eigenvalues over all harmonics."""
-    counts = np.array([num_harmonics(dimension, degree) for degree in degrees], float)
-    return float(np.sum(counts * values))
