@@ -324,3 +324,16 @@ def mean_field_optimum(
     ends = np.cumsum(sizes)
     blocks = [slice(end - size, end) for size, end in zip(sizes, ends, strict=True)]
     return [mean[b] for b in blocks], [np.linalg.inv(precision[b, b]) for b in blocks]
+
+
+def assert_same_predictions(
+    model: OnePassSVGP, joint: gpflow.models.SVGP, X: np.ndarray, *, rtol: float = 1e-8
+) -> None:
+    """The same KL divergence and predictions, marginal and joint, from a cache and without one."""
+    assert_close(model.prior_kl(), joint.prior_kl(), rtol=rtol)
+    posterior = model.posterior()
+    for full_cov in (False, True):
+        with disable_check_shapes():
+            expected = joint.predict_f(X, full_cov=full_cov)
+        for predict in (model.predict_f, posterior.predict_f):
+            assert_close(predict(X, full_cov=full_cov), expected, rtol=rtol)

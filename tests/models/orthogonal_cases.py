@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
 
 import gpflow
@@ -28,14 +27,6 @@ from interdomain.models import OrthogonalSVGP
 from .cases import NUM_DATA, block_svgp, linear, make_q, matern, points
 
 Triple = tuple[Kernel, InducingVariables, InducingVariables]
-
-
-@dataclass(frozen=True)
-class Case:
-    """``build`` makes a kernel, a base and an orthogonal inducing variable for three columns."""
-
-    name: str
-    build: Callable[[], Triple]
 
 
 def zonal() -> SphericalMatern52:
@@ -83,16 +74,16 @@ def interval_points() -> Triple:
     return kernel, IntervalFourierFeatures(-3.0, 3.5, 3), InducingPoints(points(3))
 
 
-CASES = [
-    Case("points-points", points_points),
-    Case("harmonics-points", harmonics_points),
-    Case("activations-points", activations_points),
-    Case("harmonics-activations", harmonics_activations),
-    Case("activations-harmonics", activations_harmonics),
-    Case("sum-points", sum_points),
-    Case("interval-points", interval_points),
-]
-BY_NAME = {case.name: case for case in CASES}
+BY_NAME: dict[str, Callable[[], Triple]] = {
+    "points-points": points_points,
+    "harmonics-points": harmonics_points,
+    "activations-points": activations_points,
+    "harmonics-activations": harmonics_activations,
+    "activations-harmonics": activations_harmonics,
+    "sum-points": sum_points,
+    "interval-points": interval_points,
+}
+"""Each makes a kernel, a base and an orthogonal inducing variable for three columns."""
 
 
 class Blocks(InducingVariables):
@@ -134,7 +125,7 @@ def kuf_blocks(blocks: Blocks, kernel: Kernel, Xnew: TensorType) -> tf.Tensor:
 
 
 def make_orthogonal(
-    case: Case,
+    build: Callable[[], Triple],
     *,
     whiten: bool = True,
     q_diag: bool = False,
@@ -144,7 +135,7 @@ def make_orthogonal(
     random_q: bool = True,
     num_data: int | None = 3 * NUM_DATA,
 ) -> OrthogonalSVGP:
-    kernel, base, orthogonal = case.build()
+    kernel, base, orthogonal = build()
     q: dict[str, Any] = {}
     if random_q:
         sizes = [int(part.num_inducing) for part in (base, orthogonal)]

@@ -18,6 +18,7 @@ from .cases import (
     BY_NAME,
     Case,
     assert_same_bound,
+    assert_same_predictions,
     joint_svgp,
     make_additive,
     make_data,
@@ -56,14 +57,7 @@ def test_bound_gradients_and_predictions(
     model = make_additive(case, whiten=whiten, q_diag=q_diag, num_latent_gps=latent)
     assert model.num_blocks == len(case.sizes)
     assert_same_elbo(model, case, make_data(latent))
-    joint, X = joint_svgp(model, case.sizes), points(4, seed=3)
-    assert_close(model.prior_kl(), joint.prior_kl())
-    posterior = model.posterior()
-    for full_cov in (False, True):
-        with disable_check_shapes():
-            expected = joint.predict_f(X, full_cov=full_cov)
-        assert_close(model.predict_f(X, full_cov=full_cov), expected)
-        assert_close(posterior.predict_f(X, full_cov=full_cov), expected)
+    assert_same_predictions(model, joint_svgp(model, case.sizes), points(4, seed=3))
 
 
 def test_kinds_of_covariances_and_caches() -> None:
@@ -94,10 +88,7 @@ def test_blocks_on_devices() -> None:
         lambda: model.elbo(make_data()),
         model.kernel.trainable_variables,
     )
-    assert_close(placed.prior_kl(), model.prior_kl(), rtol=1e-12)
-    for full_cov in (False, True):
-        expected = model.predict_f(points(4), full_cov=full_cov)
-        assert_close(placed.predict_f(points(4), full_cov=full_cov), expected, rtol=1e-11)
+    assert_same_predictions(placed, model, points(4), rtol=1e-11)
 
 
 def test_another_likelihood() -> None:

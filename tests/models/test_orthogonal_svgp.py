@@ -9,7 +9,7 @@ from typing import Any
 import gpflow
 import numpy as np
 import pytest
-from check_shapes import disable_check_shapes
+import tensorflow as tf
 from gpflow.covariances import Kuf, Kuu
 from gpflow.inducing_variables import InducingPoints
 
@@ -19,18 +19,29 @@ from interdomain.inducing_variables import (
     SphericalHarmonics,
 )
 from interdomain.models import OrthogonalSVGP
-from tests.conformance.helpers import assert_close, assert_same_objective
+from interdomain.training import fit
+from tests.conformance.helpers import assert_close, assert_same_objective, value_and_gradients
 
-from .cases import assert_same_bound, make_data, matern, points
+from .cases import (
+    assert_same_bound,
+    assert_same_predictions,
+    make_data,
+    matern,
+    mean_field_optimum,
+    points,
+)
 from .orthogonal_cases import (
     BY_NAME,
-    CASES,
+    Blocks,
     block_oracle,
     make_orthogonal,
     means_and_roots,
     residual_covariance,
     zonal,
 )
+from .test_additive_svgp import NUM_DATA, data
+
+__all__ = ["data"]
 
 
 @pytest.mark.parametrize(
@@ -49,13 +60,7 @@ def test_bound_gradients_and_predictions(
     model = make_orthogonal(BY_NAME[name], whiten=whiten, q_diag=q_diag, num_latent_gps=latent)
     joint, X = block_oracle(model), points(4, seed=3)
     assert_same_bound(model, joint, means_and_roots(model), make_data(latent))
-    assert_close(model.prior_kl(), joint.prior_kl())
-    posterior = model.posterior()
-    for full_cov in (False, True):
-        with disable_check_shapes():
-            expected = joint.predict_f(X, full_cov=full_cov)
-        assert_close(model.predict_f(X, full_cov=full_cov), expected)
-        assert_close(posterior.predict_f(X, full_cov=full_cov), expected)
+    assert_same_predictions(model, joint, X)
 
 
 @pytest.mark.parametrize(("whiten", "q_diag"), [(True, True), (False, False)])
@@ -134,11 +139,9 @@ def test_without_what_v_says_it_is_an_svgp(whiten: bool, variant: str) -> None:
         whiten=whiten,
         num_data=model.num_data,
     )
-    data, X = make_data(2), points(6, seed=3)
+    data = make_data(2)
     assert_close(model.elbo(data), svgp.elbo(data), rtol=1e-11)
-    assert_close(model.prior_kl(), svgp.prior_kl(), rtol=1e-11)
-    for options in ({}, {"full_cov": True}):
-        assert_close(model.predict_f(X, **options), svgp.predict_f(X, **options), rtol=1e-11)
+    assert_same_predictions(model, svgp, points(6, seed=3), rtol=1e-11)
 
 
 # What OrthogonalSVGP refuses, and what it warns of.
@@ -221,6 +224,102 @@ def test_variables_that_the_base_determines(jitter: float) -> None:
 def test_no_warning_otherwise() -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        for case in CASES:
-            make_orthogonal(case)
+        for build in BY_NAME.values():
+            make_orthogonal(build)
         harmonics([1, 3], [0, 2])()
+
+
+# Optimisers, and the optima they find.
+
+Z = np.random.default_rng(1).uniform(-2, 2, size=(7, 2))
+
+
+def at_points(noise_variance: float = 0.1, **arguments: Any) -> OrthogonalSVGP:
+    return OrthogonalSVGP(
+        gpflow.kernels.SquaredExponential(),
+        gpflow.likelihoods.Gaussian(noise_variance),
+        InducingPoints(Z[:4]),
+        InducingPoints(Z[4:]),
+        **arguments,
+    )
+
+
+def blocks(model: OrthogonalSVGP) -> Blocks:
+    return Blocks(model.inducing_variable, model.orthogonal_inducing_variable)
+
+
+def moments(model: OrthogonalSVGP) -> tuple[list[np.ndarray], list[np.ndarray]]:
+    """Of both whitened q's, not whitened."""
+    means, covariances = [], []
+    K, start = Kuu(blocks(model), model.kernel).numpy(), 0
+    for q_mu, q_sqrt in model.variational_parameters:
+        rows = slice(start, start + len(q_mu.numpy()))
+        root = np.linalg.cholesky(K[rows, rows])
+        means.append(root @ q_mu.numpy())
+        covariances.append(root @ q_sqrt.numpy()[0] @ q_sqrt.numpy()[0].T @ root.T)
+        start = rows.stop
+    return means, covariances
+
+
+def test_natural_gradients_of_size_one(data: tuple) -> None:
+    """A Jacobi iteration of two blocks: it converges for every positive-definite system, here to
+    the best mean-field q of a Gaussian likelihood, and stays there."""
+    model = at_points(1.0)
+    closure = model.training_loss_closure(data, compile=False)
+    natural = gpflow.optimizers.NaturalGradient(gamma=1.0)
+    step = tf.function(
+        lambda: natural.minimize(closure, model.variational_parameters), autograph=False
+    )
+    expected = mean_field_optimum(model, blocks(model), (4, 3), data)
+    step()
+    # The covariances depend on no other q: they are there at once.
+    assert_close(moments(model)[1], expected[1], rtol=1e-8)
+    assert np.max(np.abs(moments(model)[0][0] - expected[0][0])) > 1e-3
+    for _ in range(200):  # the error falls by a factor of 0.88 a step, or more
+        step()
+    assert_close(moments(model), expected, rtol=1e-8)
+    best = float(model.elbo(data))
+    step()
+    assert float(model.elbo(data)) == pytest.approx(best, rel=1e-12)
+
+
+def at_optimum(variant: str, data: tuple) -> OrthogonalSVGP:
+    model = at_points(variant=variant, whiten=False)
+    means, covariances = mean_field_optimum(model, blocks(model), (4, 3), data)
+    model.q_mu.assign(means[0])
+    model.q_sqrt.assign(np.linalg.cholesky(covariances[0])[None])
+    model.q_mu_orthogonal.assign(means[1])
+    if model.q_sqrt_orthogonal is not None:
+        model.q_sqrt_orthogonal.assign(np.linalg.cholesky(covariances[1])[None])
+    return model
+
+
+def test_optima(data: tuple) -> None:
+    """v' adds to what the base alone reaches, and a covariance of q(v') of its own adds to that:
+    ODVGP's optimum is a point of SOLVE-GP's. Both are below that of a joint q(u, v')."""
+    elbos = {}
+    for variant in ("odvgp", "solve"):
+        model = at_optimum(variant, data)
+        q = [p for name, p in vars(model).items() if name.startswith("q_") and p is not None]
+        variables = [parameter.unconstrained_variable for parameter in q]
+        assert len(variables) == (4 if variant == "solve" else 3)
+        elbos[variant], gradients = value_and_gradients(lambda m=model: m.elbo(data), variables)
+        assert max(float(np.max(np.abs(g))) for g in gradients) < 1e-8
+    noise = model.likelihood.variance.numpy()
+    base, joint = (
+        gpflow.models.SGPR(data, model.kernel, features, noise_variance=noise).elbo()
+        for features in (model.inducing_variable, blocks(model))
+    )
+    assert base + 1e-2 < elbos["odvgp"]
+    assert elbos["odvgp"] + 1e-2 < elbos["solve"]
+    assert elbos["solve"] < joint - 1e-3
+
+
+def test_fit(data: tuple) -> None:
+    """By natural gradients; with "odvgp" the mean of q(v') is left to Adam."""
+    model = at_points(variant="odvgp", num_data=NUM_DATA)
+    before, values = float(model.elbo(data)), gpflow.utilities.read_values(model)
+    fit(model, data, steps=25, progress=False, natural_gradient=0.3, optimizer=0.02)
+    assert float(model.elbo(data)) > before + 5
+    for path, value in gpflow.utilities.read_values(model).items():
+        assert np.any(value != values[path]), f"{path} has not moved"

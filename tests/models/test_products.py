@@ -29,7 +29,6 @@ from interdomain.models import OrthogonalSVGP, StructuredSGPR
 from interdomain.models.scales import warn_of_data
 from interdomain.models.trained import complaints
 from interdomain.regression import InvalidRowsError
-from interdomain.training import fit_sgpr
 from tests.conformance.helpers import assert_close, assert_same_objective
 
 X = np.random.default_rng(0).uniform(-1, 1, size=[60, 3])
@@ -88,19 +87,6 @@ def assert_equals_sgpr(kernel: Kernel, features: Any) -> StructuredSGPR:
 def test_equal_to_the_dense_model(build: Any) -> None:
     """Bound, gradients and predictions."""
     assert_equals_sgpr(*build())
-
-
-def test_one_pass_serves_all_that_is_trained() -> None:
-    kernel, features = chosen()
-    model = StructuredSGPR((X, Y), kernel, features, noise_variance=0.1, progress=False)
-    assert not any(one.trainable for one in model.feature_parameters.values())
-    before = model.statistics
-    start = float(model.elbo())
-    fitted = fit_sgpr(model, steps=2, progress=False)
-    assert fitted.frozen == () and fitted.subset is None
-    assert model.statistics is before and model.elbo() > start
-    same = StructuredSGPR((X, Y), kernel, features, likelihood=model.likelihood, progress=False)
-    assert_close(model.elbo(), same.elbo(), rtol=1e-10)
 
 
 def svgp(kernel: Kernel, features: Any) -> gpflow.models.SVGP:

@@ -18,7 +18,7 @@ from tests.conformance.helpers import assert_close, value_and_gradients
 from tests.posteriors.graph_ops import count_ops
 
 from . import cases, orthogonal_cases
-from .cases import BY_NAME, make_additive, make_data, points
+from .cases import make_additive, make_data, points
 from .orthogonal_cases import make_orthogonal
 
 Make = Callable[..., gpflow.models.SVGP]
@@ -136,22 +136,30 @@ def step_graph(model: gpflow.models.SVGP) -> ConcreteFunction:
 
 
 @pytest.mark.parametrize(
-    ("name", "whiten", "q_diag", "expected"),
+    ("make", "name", "whiten", "q_diag", "expected"),
     [
         # Batches: those of either multiplicity; the dense ones; none.
-        ("complete", True, True, 2),
-        ("mixed", False, False, 1),
-        ("diagonal", False, False, 0),
+        (additive, "complete", True, True, 2),
+        (additive, "mixed", False, False, 1),
+        (additive, "diagonal", False, False, 0),
+        # C_vv and Kuu, which harmonics as a base do not need.
+        (orthogonal, "harmonics-points", False, False, 1),
+        (orthogonal, "points-points", True, False, 2),
     ],
 )
-def test_one_factorisation_per_batch(name: str, whiten: bool, q_diag: bool, expected: int) -> None:
-    """For the elbo and its gradient together, also unwhitened, and with three latent GPs."""
-    model = make_additive(BY_NAME[name], whiten=whiten, q_diag=q_diag, num_latent_gps=3)
+def test_one_factorisation_per_batch(
+    make: Make, name: str, whiten: bool, q_diag: bool, expected: int
+) -> None:
+    """For the elbo and its gradient together, with three latent GPs."""
+    model = make(name, whiten=whiten, q_diag=q_diag, num_latent_gps=3)
     graph = step_graph(model)
     assert count_ops(graph, ("Cholesky",)) == expected
     assert count_ops(graph, ("CholeskyGrad", "MatrixInverse", "LogMatrixDeterminant")) == 0
     if name == "diagonal":
         assert count_ops(graph, ("TriangularSolve",)) == 0
+    if name == "points-points":
+        kl = tf.function(model.prior_kl, autograph=False).get_concrete_function()
+        assert count_ops(kl, ("Cholesky", "TriangularSolve")) == 0
 
 
 def graph_size(num_blocks: int) -> int:
@@ -170,24 +178,6 @@ def graph_size(num_blocks: int) -> int:
 def test_growth() -> None:
     """A block that is added has its parameters read and their gradients returned, no more."""
     assert graph_size(6) - graph_size(3) < 3 * 12
-
-
-@pytest.mark.parametrize(
-    ("name", "whiten", "expected"),
-    [
-        ("harmonics-points", False, 1),
-        ("points-points", True, 2),
-    ],
-)
-def test_factorisations_of_orthogonal_variables(name: str, whiten: bool, expected: int) -> None:
-    """For the elbo and its gradient: of C_vv and of Kuu, which harmonics as a base do not need."""
-    model = make_orthogonal(orthogonal_cases.BY_NAME[name], whiten=whiten)
-    graph = step_graph(model)
-    assert count_ops(graph, ("Cholesky",)) == expected
-    assert count_ops(graph, ("CholeskyGrad", "MatrixInverse", "LogMatrixDeterminant")) == 0
-    if whiten:
-        kl = tf.function(model.prior_kl, autograph=False).get_concrete_function()
-        assert count_ops(kl, ("Cholesky", "TriangularSolve")) == 0
 
 
 def test_cached_predictions_factorise_nothing() -> None:
