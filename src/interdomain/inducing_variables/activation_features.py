@@ -62,6 +62,7 @@ class ActivationFeatures(InterDomainInducingVariables):
         :class:`interdomain.sphere.CustomActivation`, which takes its kinks, too).
     :param max_degree: The highest degree of the sums.
     :param allow_large: Whether to allow a ``max_degree`` whose coefficients need more than 4 GiB.
+    :ivar dimension: The dimension d of the space around the sphere.
     :raises ValueError: If Z is not a matrix of finite, nonzero rows with d >= 2, the activation is
         unknown, or there are more units than the degrees have harmonics.
     """
@@ -83,6 +84,7 @@ class ActivationFeatures(InterDomainInducingVariables):
             self.Z = Z if isinstance(Z, gpflow.Parameter) else gpflow.Parameter(Z)
         else:
             self.Z = gpflow.Parameter(_unit_rows(Z))
+        self.dimension = int(self.Z.shape[-1])
         degrees = self.activation.nonzero_degrees(self.dimension, self.max_degree)
         self._validate_rank(degrees, "the activation has")
 
@@ -148,11 +150,6 @@ class ActivationFeatures(InterDomainInducingVariables):
         check_num_inducing("num_inducing", count, "units", allow_large=allow_large)
         directions = np.random.default_rng(seed).normal(size=(count, columns + 1))
         return cls(directions, activation, max_degree, allow_large=allow_large, name=name)
-
-    @property
-    def dimension(self) -> int:
-        """The dimension d of the space around the sphere."""
-        return int(self.Z.shape[-1])
 
     @property
     def num_inducing(self) -> int:

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from gpflow.base import TensorType
 
-from .._arguments import check_num_inducing, finite_array, instance, integer
+from .._arguments import check_num_inducing, finite_array, instance
 from ..kernels import Periodized
 from ..kernels.periodic._waves import (
     check_box,
@@ -99,14 +99,6 @@ class PeriodicFourierFeatures(InterDomainInducingVariables):
         """
         remedy = "pass interdomain.kernels.Periodized(base_kernel, lower, upper)"
         instance("kernel", kernel, Periodized, "a Periodized kernel", remedy)
-        if num_inducing is not None:
-            num_inducing = integer("num_inducing", num_inducing, at_least=1)
-            check_num_inducing("num_inducing", num_inducing, "features", allow_large=allow_large)
-        if (num_inducing is None) == (tolerance is None):
-            raise ValueError(
-                f"num_inducing: found {num_inducing!r} beside tolerance {tolerance!r}; pass one of "
-                "the two."
-            )
         frequencies = kernel.largest_frequencies(
             num_inducing, tolerance=tolerance, allow_large=allow_large
         )

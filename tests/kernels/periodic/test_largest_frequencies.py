@@ -118,7 +118,10 @@ def test_what_is_too_much() -> None:
 
 def test_wrong_arguments() -> None:
     for arguments, message in (
-        ({}, "num_features: found None beside tolerance None; pass one of the two"),
+        (
+            {},
+            "num_features, or num_inducing: found None beside tolerance None; pass one of the two",
+        ),
         ({"tolerance": 1.0}, "tolerance must be below 1, found 1"),
     ):
         with pytest.raises(ValueError, match=message):

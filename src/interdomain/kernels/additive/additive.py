@@ -5,19 +5,17 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, TypeAlias
 
-import gpflow
-import numpy as np
 import tensorflow as tf
 from check_shapes import check_shapes, inherit_check_shapes
 from gpflow.base import TensorType
 from gpflow.kernels import Kernel, Matern52, Stationary
 from gpflow.kernels.base import ActiveDims
 
-from ..._arguments import instance, items, real_array, short
+from ..._arguments import instance, items, short
 from ..._tracing import unconverted
 from .._columns import of_columns, select_columns
 from .._diagonals import UniformVariance
-from .._parameters import positive_parameter
+from .._parameters import positive_parameter, positive_vector
 from ..decomposed import DecomposedKernel
 from ..periodic._images import wave_variances
 from ..periodic.spectral_density import KNOWN
@@ -133,10 +131,10 @@ class Additive(UniformVariance, DecomposedKernel):
         )
         count = len(self.effects)
         remedy = f"pass one number, or one for each of the {count} effects"
-        self.variances = _vector("variances", variances, count, remedy)
+        self.variances = positive_vector("variances", variances, count, remedy)
         count = len(self.lengthscale_columns)
         remedy = f"pass one number, or one for each of the {count} in lengthscale_columns"
-        self.lengthscales = _vector("lengthscales", lengthscales, count, remedy)
+        self.lengthscales = positive_vector("lengthscales", lengthscales, count, remedy)
 
     @classmethod
     def from_data(
@@ -303,16 +301,3 @@ class _Pairs:
             ones = tf.ones([tf.rank(second)], tf.int32)
             first = tf.reshape(first, tf.concat([tf.shape(first), ones], axis=0))
         return tf.broadcast_to(first, self._shape), tf.broadcast_to(second, self._shape)
-
-
-def _vector(name: str, value: Any, size: int, remedy: str) -> gpflow.Parameter:
-    """A positive parameter ``[size]``."""
-    if not isinstance(value, (gpflow.Parameter, tf.Variable)):
-        value = real_array(name, value, "positive", remedy)
-        if value.ndim == 0:
-            value = np.full(size, value)
-    if tuple(value.shape) != (size,):
-        raise ValueError(f"{name} must have {size} entries, found {tuple(value.shape)}; {remedy}.")
-    if not size:  # a table of categories has no lengthscale
-        return gpflow.Parameter(np.zeros(0), trainable=False)
-    return positive_parameter(name, value, remedy=remedy, per_column=True)

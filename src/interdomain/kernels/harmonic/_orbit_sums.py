@@ -9,6 +9,7 @@ where u counts sets of points and p the sums wanted from the same kernel values.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import tensorflow as tf
@@ -160,57 +161,53 @@ def _from_chunks(tensor: tf.Tensor, num_sets: int) -> tf.Tensor:
     return tf.reshape(moved, tf.concat([[num_sets], shape[1:2], [-1], shape[3:]], axis=0))
 
 
-def _chunk_sets(chunks: tf.Tensor, num_sets: int) -> tf.Tensor:
-    """To which set each chunk belongs."""
-    return tf.repeat(tf.range(num_sets), tf.shape(chunks)[0] // num_sets)
+def _over_chunks(
+    function: Callable[..., Any],
+    dtypes: Any,
+    X: tf.Tensor,
+    weights: tf.Tensor,
+    orbits: tf.Tensor,
+    *others: tf.Tensor,
+) -> Any:
+    """A function of the weights and the inputs of a set, some points of its orbits, and what
+    belongs to these of other tensors, for all points."""
+    rows, num_sets = _chunk_rows(orbits, X), orbits.shape[0]
+    chunks = [_into_chunks(tensor, rows) for tensor in (orbits, *others)]
+    of_chunks = tf.repeat(tf.range(num_sets), tf.shape(chunks[0])[0] // num_sets)
+
+    def one(arguments: tuple[tf.Tensor, ...]) -> Any:
+        of_set, *parts = arguments
+        return function(weights[of_set], X if X.shape.rank == 2 else X[of_set], *parts)
+
+    return tf.map_fn(unconverted(one), (of_chunks, *chunks), fn_output_signature=dtypes)
 
 
 def _map_over_chunks(
     term: RadialTerm, orbits: tf.Tensor, X: tf.Tensor, weights: tf.Tensor
 ) -> tf.Tensor:
-    chunks = _into_chunks(orbits, _chunk_rows(orbits, X))
-    num_sets = orbits.shape[0]
+    def sums(weights: tf.Tensor, X: tf.Tensor, points: tf.Tensor) -> tf.Tensor:
+        values, _ = _kernel_values(term, points, X)
+        return _weighted(weights, values, points, X)
 
-    def one(arguments: tuple[tf.Tensor, tf.Tensor]) -> tf.Tensor:
-        points, of_set = arguments
-        inputs = X if X.shape.rank == 2 else X[of_set]
-        values, _ = _kernel_values(term, points, inputs)
-        return _weighted(weights[of_set], values, points, inputs)
-
-    sums = tf.map_fn(
-        unconverted(one), (chunks, _chunk_sets(chunks, num_sets)), fn_output_signature=orbits.dtype
-    )
-    return _from_chunks(sums, num_sets)
+    chunks = _over_chunks(sums, orbits.dtype, X, weights, orbits)
+    return _from_chunks(chunks, orbits.shape[0])
 
 
 def _gradient_over_chunks(
-    term: RadialTerm,
-    orbits: tf.Tensor,
-    X: tf.Tensor,
-    weights: tf.Tensor,
-    upstream: tf.Tensor,
+    term: RadialTerm, orbits: tf.Tensor, X: tf.Tensor, weights: tf.Tensor, upstream: tf.Tensor
 ) -> tuple[tf.Tensor, tf.Tensor]:
     """The values are computed again: cheaper than to keep them, and of bounded memory."""
-    rows = _chunk_rows(orbits, X)
-    chunks = _into_chunks(orbits, rows)
-    num_sets = orbits.shape[0]
 
-    def one(
-        arguments: tuple[tf.Tensor, tf.Tensor, tf.Tensor],
+    def gradients(
+        weights: tf.Tensor, X: tf.Tensor, points: tf.Tensor, d_sums: tf.Tensor
     ) -> tuple[tf.Tensor, tf.Tensor]:
-        points, of_set, d_sums = arguments
-        inputs = X if X.shape.rank == 2 else X[of_set]
-        _, slopes = _kernel_values(term, points, inputs)
-        return _distance_gradients(slopes, weights[of_set], points, inputs, d_sums)
+        _, slopes = _kernel_values(term, points, X)
+        return _distance_gradients(slopes, weights, points, X, d_sums)
 
-    d_chunks, d_X = tf.map_fn(
-        unconverted(one),
-        (chunks, _chunk_sets(chunks, num_sets), _into_chunks(upstream, rows)),
-        fn_output_signature=(orbits.dtype, orbits.dtype),
-    )
+    d_chunks, d_X = _over_chunks(gradients, (orbits.dtype,) * 2, X, weights, orbits, upstream)
     if X.shape.rank == 2:
         d_X = tf.reduce_sum(d_X, axis=0)
     else:
-        shape = tf.shape(d_X)
-        d_X = tf.reduce_sum(tf.reshape(d_X, tf.concat([[num_sets, -1], shape[1:]], axis=0)), axis=1)
-    return _from_chunks(d_chunks, num_sets), d_X
+        shape = tf.concat([[orbits.shape[0], -1], tf.shape(d_X)[1:]], axis=0)
+        d_X = tf.reduce_sum(tf.reshape(d_X, shape), axis=1)
+    return _from_chunks(d_chunks, orbits.shape[0]), d_X

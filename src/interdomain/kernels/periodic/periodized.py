@@ -146,14 +146,15 @@ class Periodized(UniformVariance):
         :raises ValueError: If both or neither of the two are given, or there are too many
             frequencies.
         """
+        name = "num_features, or num_inducing"
         if (num_features is None) == (tolerance is None):
             raise ValueError(
-                f"num_features: found {num_features!r} beside tolerance {tolerance!r}; pass one of "
+                f"{name}: found {num_features!r} beside tolerance {tolerance!r}; pass one of "
                 "the two."
             )
         if num_features is not None:
-            num_features = integer("num_features", num_features, at_least=1)
-            check_num_inducing("num_features", num_features, "features", allow_large=allow_large)
+            num_features = integer(name, num_features, at_least=1)
+            check_num_inducing(name, num_features, "features", allow_large=allow_large)
         if tolerance is not None:
             tolerance = number("tolerance", tolerance, above=0)
             if tolerance >= 1:

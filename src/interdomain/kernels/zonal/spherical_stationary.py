@@ -101,14 +101,10 @@ class LaplaceBeltrami(SphericalStationary, ZonalKernelOfDimension, metaclass=abc
 
 def _haversines_of_pairs(unit: tf.Tensor, unit2: tf.Tensor | None) -> tf.Tensor:
     """In float64, whatever the float type of the unit vectors."""
+    vectors = [unit] if unit2 is None else [unit, unit2]
     if unit.dtype != tf.float64:
-        unit = _normalised(unit)
-        unit2 = None if unit2 is None else _normalised(unit2)
-    return haversines(unit, unit2)
-
-
-def _normalised(unit: tf.Tensor) -> tf.Tensor:
-    return tf.math.l2_normalize(tf.cast(unit, tf.float64), axis=-1)
+        vectors = [tf.math.l2_normalize(tf.cast(v, tf.float64), axis=-1) for v in vectors]
+    return haversines(*vectors)
 
 
 class SphericalMatern(LaplaceBeltrami, metaclass=abc.ABCMeta):
