@@ -36,24 +36,6 @@ def as_order(order: Any) -> int:
     return integer("order", order, at_least=2, at_most=MAX_ORDER, remedy=remedy)
 
 
-def to_tensor(X: TensorLike) -> tf.Tensor:
-    """X as a tensor; lists and integers of NumPy become float64.
-
-    :raises ValueError: If X is a tensor of a type other than floating point.
-    """
-    if isinstance(X, (list, tuple)) and not any(tf.is_tensor(x) for x in tf.nest.flatten(X)):
-        X = np.asarray(X)
-    if isinstance(X, np.ndarray) and X.dtype.kind in "iu":
-        X = X.astype(np.float64)
-    X = tf.convert_to_tensor(X)
-    if not X.dtype.is_floating:
-        raise ValueError(
-            f"X must be of a floating-point type, found {X.dtype.name}; pass "
-            "tf.cast(X, tf.float64)."
-        )
-    return X
-
-
 def prime_factors(number: int) -> list[int]:
     """The primes that divide a number, increasing, each once."""
     factors, candidate = [], 2
@@ -185,12 +167,21 @@ class CyclicTransform(abc.ABC):
         return float(np.max(np.abs(self.wrap(difference)), initial=0.0))
 
     def validate_input(self, X: TensorLike) -> tf.Tensor:
-        """X as a tensor.
+        """X as a tensor; lists and integers of NumPy become float64.
 
         :raises ValueError: If the number of its columns is unknown, or not one the transformation
             can have, or its type is not floating point.
         """
-        X = to_tensor(X)
+        if isinstance(X, (list, tuple)) and not any(tf.is_tensor(x) for x in tf.nest.flatten(X)):
+            X = np.asarray(X)
+        if isinstance(X, np.ndarray) and X.dtype.kind in "iu":
+            X = X.astype(np.float64)
+        X = tf.convert_to_tensor(X)
+        if not X.dtype.is_floating:
+            raise ValueError(
+                f"X must be of a floating-point type, found {X.dtype.name}; pass "
+                "tf.cast(X, tf.float64)."
+            )
         columns = X.shape[-1] if X.shape.rank else None
         if columns is None:
             raise ValueError(

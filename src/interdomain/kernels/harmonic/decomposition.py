@@ -77,7 +77,14 @@ class HarmonicKernel(DecomposedKernel):
         if isinstance(transforms, CyclicTransform):
             transforms = [transforms]
         self.transform = Product(transforms)
-        self._validate_space()
+        # The transformations of a set kernel act on its points, not on X.
+        needed = None if self._set_kernel is None else self._set_kernel.point_dim
+        if None not in (needed, self.transform.input_dim) and needed != self.transform.input_dim:
+            raise ValueError(
+                f"transforms must act on {needed} columns, as the points have that the "
+                f"{type(self.base_kernel).__name__} sums over, found {self.transform.input_dim}; "
+                "pass transformations of the points, such as ImageFlip(patch_shape, axis)."
+            )
         orders = self.transform.orders
         self._weights = _cosine_weights(orders)
         self.num_components = len(self._weights)
@@ -156,18 +163,6 @@ class HarmonicKernel(DecomposedKernel):
     def _set_kernel(self) -> SetKernel | None:
         """The base kernel, if it sums a base function over points."""
         return self.base_kernel if isinstance(self.base_kernel, SetKernel) else None
-
-    def _validate_space(self) -> None:
-        """The transformations of a set kernel act on its points, not on X."""
-        if self._set_kernel is None:
-            return
-        needed, found = self._set_kernel.point_dim, self.transform.input_dim
-        if None not in (needed, found) and needed != found:
-            raise ValueError(
-                f"transforms must act on {needed} columns, as the points have that the "
-                f"{type(self.base_kernel).__name__} sums over, found {found}; pass transformations "
-                "of the points, such as ImageFlip(patch_shape, axis)."
-            )
 
     def _paired_axes(self, component: int) -> tuple[int, ...]:
         orders = self.transform.orders
