@@ -80,13 +80,12 @@ def predict_in_batches(
     choice("method", method, _METHODS)
     batch_size = _rows_of_a_batch(model) if batch_size is None else batch_size
     integer("batch_size", batch_size, at_least=1)
-    functions = _prediction_functions(model, likelihood)
+    functions, likelihood = _prediction_functions(model, likelihood)
     if method not in functions:
         raise ValueError(
             f"method must be one that a {type(model).__name__} has, found {method!r}; pass a "
             "model, or a posterior and likelihood=model.likelihood."
         )
-    likelihood = _likelihood_of(model, likelihood)
     given = _rows(X, Y, with_targets=method == _OF_TARGETS)
     dtypes = [tf.as_dtype(gpflow.default_float())]
     if method == _OF_TARGETS:
@@ -176,8 +175,7 @@ def save(
     target = Path(path)
     if target.exists() and not (target.is_dir() and not any(target.iterdir())):
         raise ValueError(f"path must be a new folder, found {target}; pass another, or delete it.")
-    functions = _prediction_functions(model, likelihood, keep=True)
-    likelihood = _likelihood_of(model, likelihood)
+    functions, likelihood = _prediction_functions(model, likelihood, keep=True)
     columns = _columns_of(model) or num_columns
     if columns is None or num_columns not in (None, columns):
         raise ValueError(
@@ -259,42 +257,55 @@ def _rows(X: Any, Y: Any, *, with_targets: bool) -> dict[str, Any]:
 
 def _prediction_functions(
     model: Any, likelihood: Likelihood | None, *, keep: bool = False
-) -> dict[str, Callable[..., Any]]:
-    """The functions of a model or posterior, by the names of its methods. The cache of the
-    posterior, which does not depend on the rows, is computed here.
+) -> tuple[dict[str, Callable[..., Any]], Likelihood | None]:
+    """The functions of a model or posterior, by the names of its methods, and its likelihood. The
+    cache of the posterior, which does not depend on the rows, is computed here.
 
     :param keep: Whether the cache is kept in variables, which a SavedModel writes to files of any
         size. Otherwise it is kept in tensors, which become a part of the graph.
     :raises ValueError: If it cannot predict, or a likelihood is given that is not used.
     """
+    own = {name: getattr(model, name) for name in _METHODS if hasattr(model, name)}
     if isinstance(model, AbstractPosterior):
         if likelihood is not None:
             instance("likelihood", likelihood, Likelihood, "a GPflow likelihood")
-        return _functions(_predict_f(model, keep), likelihood)
-    if likelihood is not None:
+        own = {"predict_f": _predict_f(model, keep)}
+    elif likelihood is not None:
         raise ValueError(
             f"likelihood must be None for a {type(model).__name__}, which has its own, found "
             f"{type(likelihood).__name__}; leave it out, or pass model.posterior()."
         )
-    own = {name: getattr(model, name) for name in _METHODS if hasattr(model, name)}
-    if not own:
+    elif not own:
         raise ValueError(f"model must be a GPflow model or posterior, found {short(model)}.")
-    if not isinstance(model, GPModel):  # a deep GP, or a loaded SavedModel
-        return own
+    else:
+        held = getattr(model, "likelihood", None)
+        likelihood = held if isinstance(held, Likelihood) else None
+        if not isinstance(model, GPModel):  # a deep GP, or a loaded SavedModel
+            return own, likelihood
+        names = [name for name in (*own, "posterior") if hasattr(model, name)]
+        mro = type(model).__mro__
+        classes = {name: next(kind for kind in mro if name in vars(kind)) for name in names}
+        # A subclass may have predictions of its own, which are not those of its posterior.
+        kind = classes.get("posterior")
+        if kind and (classes["predict_f"] is kind or not issubclass(classes["predict_f"], kind)):
+            own["predict_f"] = _predict_f(model.posterior(PrecomputeCacheType.TENSOR), keep)
+        # What a class has of GPflow's own goes by predict_f.
+        inherited = [name for name in _METHODS[1:] if classes[name] in (GPModel, RowsModel)]
+        own = {name: function for name, function in own.items() if name not in inherited}
+    if likelihood is None:
+        return own, None
     predict_f = own["predict_f"]
-    classes = {name: _defining(model, name) for name in (*own, "posterior") if hasattr(model, name)}
-    # A subclass may have predictions of its own, which are not those of its posterior.
-    kind = classes.get("posterior")
-    if kind and (classes["predict_f"] is kind or not issubclass(classes["predict_f"], kind)):
-        predict_f = _predict_f(model.posterior(PrecomputeCacheType.TENSOR), keep)
-    # What a class has of GPflow's own goes by predict_f.
-    names = [name for name in _METHODS[1:] if classes[name] not in (GPModel, RowsModel)]
-    return _functions(predict_f, model.likelihood) | {name: own[name] for name in names}
 
+    # No lambdas: AutoGraph, which a user's likelihood may need, cannot tell them apart.
+    def predict_y(X: tf.Tensor) -> Any:
+        return likelihood.predict_mean_and_var(X, *predict_f(X))
 
-def _defining(model: GPModel, method: str) -> type:
-    """The class that a method is from."""
-    return next(kind for kind in type(model).__mro__ if method in vars(kind))
+    def predict_log_density(data: tuple[tf.Tensor, tf.Tensor]) -> tf.Tensor:
+        X, Y = data
+        mean, variance = predict_f(X)
+        return likelihood.predict_log_density(X, mean, variance, Y)
+
+    return {"predict_y": predict_y, _OF_TARGETS: predict_log_density} | own, likelihood
 
 
 def _predict_f(posterior: AbstractPosterior, keep: bool) -> Callable[..., Any]:
@@ -307,30 +318,6 @@ def _predict_f(posterior: AbstractPosterior, keep: bool) -> Callable[..., Any]:
         posterior.cache = tuple(tf.Variable(value, trainable=False) for value in values)
     predict_f: Callable[..., Any] = posterior.predict_f
     return predict_f
-
-
-def _functions(
-    predict_f: Callable[..., Any], likelihood: Likelihood | None
-) -> dict[str, Callable[..., Any]]:
-    if likelihood is None:
-        return {"predict_f": predict_f}
-
-    # No lambdas: AutoGraph, which a user's likelihood may need, cannot tell them apart.
-    def predict_y(X: tf.Tensor) -> Any:
-        return likelihood.predict_mean_and_var(X, *predict_f(X))
-
-    def predict_log_density(data: tuple[tf.Tensor, tf.Tensor]) -> tf.Tensor:
-        X, Y = data
-        mean, variance = predict_f(X)
-        return likelihood.predict_log_density(X, mean, variance, Y)
-
-    return {"predict_f": predict_f, "predict_y": predict_y, _OF_TARGETS: predict_log_density}
-
-
-def _likelihood_of(model: Any, likelihood: Likelihood | None) -> Likelihood | None:
-    """The model's own likelihood, or the one that is passed for a posterior."""
-    own = getattr(model, "likelihood", None)
-    return own if isinstance(own, Likelihood) else likelihood
 
 
 def _columns_of(model: Any) -> int | None:

@@ -61,17 +61,16 @@ def moved(model: Any) -> Any:
     return model
 
 
-def svgp(num_latent_gps: int = 1) -> gpflow.models.SVGP:
-    kernel, features = harmonics()
+def features_svgp(kernel: Any, features: Any, num_latent_gps: int = 1, **options: Any) -> Any:
+    likelihood = options.pop("likelihood", None) or gpflow.likelihoods.Gaussian(0.2)
     return moved(
-        gpflow.models.SVGP(
-            kernel,
-            gpflow.likelihoods.Gaussian(0.2),
-            features,
-            num_latent_gps=num_latent_gps,
-            mean_function=gpflow.mean_functions.Constant(0.3),
-        )
+        gpflow.models.SVGP(kernel, likelihood, features, num_latent_gps=num_latent_gps, **options)
     )
+
+
+def svgp(num_latent_gps: int = 1) -> gpflow.models.SVGP:
+    mean = gpflow.mean_functions.Constant(0.3)
+    return features_svgp(*harmonics(), num_latent_gps, mean_function=mean)
 
 
 def coregional_svgp() -> gpflow.models.SVGP:
@@ -79,47 +78,37 @@ def coregional_svgp() -> gpflow.models.SVGP:
     kernel, features = harmonics()
     W = np.array([[1.0, 0.2], [0.3, -0.9], [0.5, 0.5]])
     latents = [kernel, idm.kernels.SphericalMatern32(lengthscale=0.6)]
-    mixed = gpflow.kernels.LinearCoregionalization(latents, W)
-    likelihood = gpflow.likelihoods.Gaussian(0.2)
-    return moved(gpflow.models.SVGP(mixed, likelihood, features, num_latent_gps=2))
+    return features_svgp(gpflow.kernels.LinearCoregionalization(latents, W), features, 2)
 
 
 def points_svgp(
     likelihood: Any = None, num_latent_gps: int = 1, mean_function: Any = None
 ) -> gpflow.models.SVGP:
     """Of GPflow alone, which is traced and saved in the shortest time."""
-    return moved(
-        gpflow.models.SVGP(
-            gpflow.kernels.Matern32(lengthscales=[0.9, 1.1]),
-            likelihood or gpflow.likelihoods.Gaussian(0.2),
-            rows(5, seed=1),
-            num_latent_gps=num_latent_gps,
-            mean_function=mean_function,
-        )
-    )
+    kernel, options = stationary(), {"likelihood": likelihood, "mean_function": mean_function}
+    return features_svgp(kernel, rows(5, seed=1), num_latent_gps, **options)
 
 
-def additive_svgp() -> Any:
-    first, features = harmonics()
-    second = gpflow.kernels.Matern32(lengthscales=[0.9, 1.1])
-    points = gpflow.inducing_variables.InducingPoints(rows(4, seed=1))
-    blocks = idm.inducing_variables.SumInducingVariables([features, points])
-    likelihood = gpflow.likelihoods.Gaussian(0.2)
-    return moved(idm.models.AdditiveSVGP(first + second, likelihood, blocks))
+def stationary() -> gpflow.kernels.Kernel:
+    return gpflow.kernels.Matern32(lengthscales=[0.9, 1.1])
 
 
-def orthogonal_svgp() -> Any:
+def with_points(kind: type) -> Any:
+    """An additive or an orthogonal model of harmonics and points."""
     kernel, features = harmonics()
-    points = gpflow.inducing_variables.InducingPoints(rows(4, seed=1))
-    likelihood = gpflow.likelihoods.Gaussian(0.2)
-    return moved(idm.models.OrthogonalSVGP(kernel, likelihood, features, points))
+    likelihood, points = gpflow.likelihoods.Gaussian(0.2), rows(4, seed=1)
+    parts = features, gpflow.inducing_variables.InducingPoints(points)
+    if kind is idm.models.OrthogonalSVGP:
+        return moved(kind(kernel, likelihood, *parts))
+    blocks = idm.inducing_variables.SumInducingVariables(parts)
+    return moved(kind(kernel + stationary(), likelihood, blocks))
 
 
 def of_data(kind: type, num_outputs: int = 1) -> Any:
     X = rows(20, seed=5)
     kernel, features = harmonics()
     if kind in (gpflow.models.GPR, gpflow.models.VGP, gpflow.models.GPMC):
-        kernel = gpflow.kernels.Matern32(lengthscales=[0.9, 1.1])
+        kernel = stationary()
     data = (X, targets(X, num_outputs))
     if kind in (gpflow.models.VGP, gpflow.models.GPMC):
         model = kind(data, kernel, gpflow.likelihoods.Gaussian(0.2))
@@ -146,8 +135,8 @@ MODELS: dict[str, Callable[[], Any]] = {
     "SVGP-coregional": coregional_svgp,
     "SVGP-points": points_svgp,
     "SVGP-MultiClass": lambda: points_svgp(gpflow.likelihoods.MultiClass(3), num_latent_gps=3),
-    "AdditiveSVGP": additive_svgp,
-    "OrthogonalSVGP": orthogonal_svgp,
+    "AdditiveSVGP": lambda: with_points(idm.models.AdditiveSVGP),
+    "OrthogonalSVGP": lambda: with_points(idm.models.OrthogonalSVGP),
     "StructuredSGPR": lambda: of_data(idm.models.StructuredSGPR, 2),
     "CollapsedSVGP-Bernoulli": collapsed_svgp,
     "SGPR": lambda: of_data(gpflow.models.SGPR, 2),

@@ -40,7 +40,7 @@ def test_every_model(name: str) -> None:
         "predict_y": model.predict_y(X),
         "predict_log_density": model.predict_log_density((X, Y)),
     }
-    functions = _prediction_functions(model, None, keep=True)
+    functions, _ = _prediction_functions(model, None, keep=True)
     # GPflow's cached posteriors of points multiply by an inverse.
     rtol = 1e-9 if name in ("SVGP-points", "SVGP-MultiClass") else 1e-12
     for method, values in expected.items():
