@@ -20,12 +20,11 @@ except ImportError as error:
         "pip install 'interdomain[deep]'."
     ) from error
 
-from .activation import ActivationLayer
 from .build import FEATURES, build, identity_or_principal
 from .convolutional import ConvolutionalLayer, convolutional_identity
 from .layer import Layer
 from .model import DeepGP
-from .structured import AdditiveLayer, OrthogonalLayer, StructuredLayer
+from .structured import ActivationLayer, AdditiveLayer, OrthogonalLayer, StructuredLayer
 
 del gpflux
 

@@ -25,10 +25,9 @@ from ..kernels._clustering import k_means
 from ..sphere import num_harmonics
 from ..sphere._typing import Array
 from ..transforms import Negation
-from .activation import ActivationLayer
 from .layer import Layer
 from .model import DeepGP
-from .structured import AdditiveLayer, OrthogonalLayer, StructuredLayer
+from .structured import ActivationLayer, AdditiveLayer, OrthogonalLayer, StructuredLayer
 
 KernelOf: TypeAlias = Callable[[int], Kernel]
 

@@ -8,6 +8,9 @@ from gpflow.inducing_variables import InducingVariables
 from gpflow.kernels import Kernel
 from gpflow.mean_functions import MeanFunction
 
+from .._arguments import instance
+from ..inducing_variables import ActivationFeatures
+from ..kernels import FiniteRank, ZonalKernel
 from ..models.initial_q import WithBlocksOfQ, WithJointQ
 from ..models.one_pass import validate_inducing_variable
 from ..models.orthogonal import WithOrthogonalQ
@@ -61,6 +64,50 @@ class StructuredLayer(WithJointQ, Layer):
         other (the message has the name of the layer), ``num_latent_gps`` is not that of a kernel of
         several outputs, or q_mu or q_sqrt do not fit.
     """
+
+
+class ActivationLayer(StructuredLayer):
+    """A layer with activation features, of which activated deep GPs are made.
+
+    Its posterior mean is what a neural network with one hidden layer computes (Dutordoir et al.
+    2021; Tiao et al. 2023, section 2.3): with x~ the input with its bias, and r the radius by which
+    it is divided to lift it to the sphere,
+
+        mean(x) = r^p W^T sigma(Z x~ / r),    W = Kuu^{-1} E[u],
+
+    with M hidden units of directions Z, and output weights W. sigma is the activation, truncated at
+    the degree ``max_degree`` of the features (see
+    :class:`~interdomain.inducing_variables.ActivationFeatures` for the reason).
+
+    :param kernel: A zonal kernel.
+    :param inducing_variable: Activation features for it.
+    :param finite_rank: Whether to replace the prior by the part of the kernel that the units
+        explain (:class:`~interdomain.kernels.FiniteRank`), as in a Bayesian output layer. Inner
+        layers then pass on what the network computes, without the variance that the units do not
+        explain.
+
+    All other arguments are those of :class:`StructuredLayer`.
+
+    :raises ValueError: If the kernel is not zonal or the inducing variable is of another kind;
+        and as StructuredLayer.
+    """
+
+    def __init__(
+        self,
+        kernel: ZonalKernel,
+        inducing_variable: ActivationFeatures,
+        num_data: int,
+        mean_function: MeanFunction | None = None,
+        *,
+        finite_rank: bool = False,
+        **options: Any,
+    ) -> None:
+        instance("kernel", kernel, ZonalKernel, "a ZonalKernel", "pass for example ArcCosine()")
+        remedy = "pass those, or make a StructuredLayer of other inducing variables"
+        kind = "ActivationFeatures"
+        instance("inducing_variable", inducing_variable, ActivationFeatures, kind, remedy)
+        prior = FiniteRank(kernel, inducing_variable) if finite_rank else kernel
+        super().__init__(prior, inducing_variable, num_data, mean_function, **options)
 
 
 class AdditiveLayer(WithBlocksOfQ, Layer):
