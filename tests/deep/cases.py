@@ -32,55 +32,46 @@ def make_data(num_outputs: int = 1) -> tuple[Any, Any]:
     return X.astype(dtype), Y.astype(dtype)
 
 
-def harmonics(outputs: int, mean: Any = None, **options: Any) -> deep.Layer:
-    kernel = SphericalMatern32(weight_variances=[1.0, 0.5])
+def layer(kind: Any, parts: Callable[[int], tuple[Any, ...]]) -> Make:
+    """Makes layers of a class, from kernel and inducing variables for a number of outputs."""
+
+    def make(outputs: int, mean: Any = None, **options: Any) -> deep.Layer:
+        options = {"num_latent_gps": outputs, **options}
+        return kind(*parts(outputs), num_data=NUM_DATA, mean_function=mean, **options)
+
+    return make
+
+
+def finite_rank(outputs: int) -> tuple[Any, ...]:
     features = SphericalHarmonics(3, [0, 1, 2])
-    prior = FiniteRank(kernel, features)
-    return deep.StructuredLayer(prior, features, NUM_DATA, mean, num_latent_gps=outputs, **options)
+    return FiniteRank(SphericalMatern32(weight_variances=[1.0, 0.5]), features), features
 
 
-def wrapped(outputs: int, mean: Any = None, **options: Any) -> deep.Layer:
-    """Of a kernel of several outputs, and this library's wrapper."""
+def several_outputs(outputs: int) -> tuple[Any, ...]:
+    """A kernel of several outputs, and this library's wrapper."""
     features = SharedIndependentInducingVariables(SphericalHarmonics(3, [0, 1, 2]))
-    kernel = SharedIndependent(SphericalMatern32(), output_dim=outputs)
-    return deep.StructuredLayer(kernel, features, NUM_DATA, mean, **options)
+    return SharedIndependent(SphericalMatern32(), output_dim=outputs), features
 
 
-def points(outputs: int, mean: Any = None, **options: Any) -> deep.Layer:
-    return deep.StructuredLayer(
-        SquaredExponential(),
-        InducingPoints(make_data()[0][:6]),
-        NUM_DATA,
-        mean,
-        num_latent_gps=outputs,
-        **options,
-    )
-
-
-def activation(outputs: int, mean: Any = None, **options: Any) -> deep.Layer:
-    units = ActivationFeatures.random(2, 5, "relu", 4)
-    return deep.ActivationLayer(
-        ArcCosine(), units, NUM_DATA, mean, num_latent_gps=outputs, **options
-    )
-
-
-def blocks(outputs: int, mean: Any = None, **options: Any) -> deep.Layer:
+def rotated(outputs: int) -> tuple[Any, ...]:
     kernel = HarmonicKernel(Matern32(), Rotation(3))
-    features = HarmonicInducingPoints.for_kernel(kernel, make_data()[0][:4])
-    return deep.AdditiveLayer(kernel, features, NUM_DATA, mean, num_latent_gps=outputs, **options)
+    return kernel, HarmonicInducingPoints.for_kernel(kernel, make_data()[0][:4])
 
 
-def orthogonal(outputs: int, mean: Any = None, **options: Any) -> deep.Layer:
-    features = SphericalHarmonics(3, [0, 1])
-    return deep.OrthogonalLayer(
-        SphericalMatern32(),
-        features,
-        InducingPoints(make_data()[0][:5]),
-        NUM_DATA,
-        mean,
-        num_latent_gps=outputs,
-        **options,
-    )
+def base_and_points(outputs: int) -> tuple[Any, ...]:
+    return SphericalMatern32(), SphericalHarmonics(3, [0, 1]), InducingPoints(make_data()[0][:5])
+
+
+harmonics = layer(deep.StructuredLayer, finite_rank)
+wrapped = layer(deep.StructuredLayer, several_outputs)
+points = layer(
+    deep.StructuredLayer, lambda _: (SquaredExponential(), InducingPoints(make_data()[0][:6]))
+)
+activation = layer(
+    deep.ActivationLayer, lambda _: (ArcCosine(), ActivationFeatures.random(2, 5, "relu", 4))
+)
+blocks = layer(deep.AdditiveLayer, rotated)
+orthogonal = layer(deep.OrthogonalLayer, base_and_points)
 
 
 def convolutional(outputs: int, mean: Any = None, **options: Any) -> deep.Layer:

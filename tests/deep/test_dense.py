@@ -18,7 +18,6 @@ from gpflow.kernels import SharedIndependent
 from interdomain import deep
 from interdomain.inducing_variables import SphericalHarmonics
 from interdomain.kernels import SphericalMatern32
-from interdomain.models import AdditiveSVGP, OrthogonalSVGP
 from tests.conformance.dense_twin import DenseTwin
 from tests.posteriors.graph_ops import count_ops
 
@@ -92,40 +91,6 @@ def test_bound_of_dense_layers(name: str, whiten: bool) -> None:
     for variable, gradient, other in zip(model.trainable_variables, gradients, others, strict=True):
         scale = np.max(np.abs(other)) + 1e-3
         np.testing.assert_allclose(gradient, other, atol=1e-8 * scale, err_msg=variable.name)
-
-
-@pytest.mark.parametrize("name", ["blocks", "orthogonal"])
-def test_layers_are_the_models(name: str) -> None:
-    """Models with several q's have oracles of their own."""
-    layer = LAYERS[name](2, gpflow.mean_functions.Constant([0.5, 1.0]))
-    randomise(layer)
-    common: dict[str, Any] = {
-        "mean_function": layer.mean_function,
-        "num_latent_gps": 2,
-        "q_mu": [q.numpy() for q in layer.q_mu] if name == "blocks" else layer.q_mu,
-        "q_sqrt": [q.numpy() for q in layer.q_sqrt] if name == "blocks" else layer.q_sqrt,
-    }
-    likelihood = gpflow.likelihoods.Gaussian()
-    if isinstance(layer, deep.OrthogonalLayer):
-        common |= {
-            "q_mu_orthogonal": layer.q_mu_orthogonal,
-            "q_sqrt_orthogonal": layer.q_sqrt_orthogonal,
-        }
-        pair = (layer.inducing_variable, layer.orthogonal_inducing_variable)
-        model: Any = OrthogonalSVGP(layer.kernel, likelihood, *pair, **common)
-    else:
-        model = AdditiveSVGP(layer.kernel, likelihood, layer.inducing_variable, **common)
-    X, _ = make_data()
-    for full_cov in (False, True):
-        for own, other in zip(
-            layer.predict(X, full_cov=full_cov), model.predict_f(X, full_cov), strict=True
-        ):
-            np.testing.assert_allclose(own, other, rtol=1e-10, atol=1e-12)
-    np.testing.assert_allclose(layer.prior_kl(), model.prior_kl(), rtol=1e-10)
-    *marginals, kl = layer.marginals_and_kl(X)
-    for own, other in zip(marginals, layer.predict(X), strict=True):
-        np.testing.assert_allclose(own, other, rtol=1e-9, atol=1e-12)
-    np.testing.assert_allclose(kl, layer.prior_kl(), rtol=1e-10)
 
 
 def test_the_bound_of_gpflux_is_the_same() -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 import json
 from collections import Counter
 from typing import Any
@@ -14,9 +13,9 @@ from check_shapes import disable_check_shapes
 from gpflow.inducing_variables import InducingPoints
 from tensorflow.types.experimental import ConcreteFunction
 
+from interdomain.devices import resolve_devices
 from interdomain.inducing_variables import SumInducingVariables
 from interdomain.models import HVGP, AdditiveSVGP
-from interdomain.training import fit
 from interdomain.transforms import Negation
 from tests.posteriors.graph_ops import graph_nodes
 
@@ -154,23 +153,6 @@ def variables_of(model: AdditiveSVGP) -> dict[str, list[str]]:
     }
 
 
-def training(devices: Any) -> dict[str, list[float]]:
-    values = data()
-    results = {}
-    model = harmonic("SquaredExponential", False, True, devices)
-    closure = model.training_loss_closure(values, compile=False)
-    natural = gpflow.optimizers.NaturalGradient(gamma=0.1)
-    losses = [float(closure())]
-    for _ in range(2):
-        natural.minimize(closure, model.variational_parameters)
-        losses.append(float(closure()))
-    results["natural gradients"] = losses
-    model = harmonic("SquaredExponential", True, True, devices)
-    options = {"natural_gradient": 0.1, "steps": 4, "progress": False}
-    results["fit"] = [float(v) for v in fit(model, values, **options).elbos]
-    return results
-
-
 def main() -> None:
     cpu = tf.config.list_physical_devices("CPU")[0]
     tf.config.set_logical_device_configuration(cpu, [tf.config.LogicalDeviceConfiguration()] * 4)
@@ -203,12 +185,6 @@ def main() -> None:
             for block in model.inducing_variable.inducing_variables
         ],
         "differences": largest_difference(model, compiled, two_sizes(None), eager=True),
-        "deepcopy": [
-            float(np.max(np.abs(a - b)))
-            for a, b in zip(
-                copy.deepcopy(model).predict_f(data()[0]), model.predict_f(data()[0]), strict=True
-            )
-        ],
     }
     forms = [
         "CPU:1",
@@ -217,16 +193,7 @@ def main() -> None:
         "/cpu:1",
         "/job:localhost/replica:0/task:0/device:CPU:1",
     ]
-    result["forms"] = [
-        [device_index(root.unconstrained_variable.device) for root in two_sizes([form]).q_sqrt]
-        for form in forms
-    ]
-    result["auto"] = two_sizes("auto").devices
-    try:
-        two_sizes(["CPU:4"])
-    except ValueError as error:
-        result["unknown"] = str(error)
-    result["training"] = {"placed": training(names), "single": training(None)}
+    result["forms"] = [resolve_devices([form]) for form in forms]
     print("\n" + json.dumps(result))
 
 
