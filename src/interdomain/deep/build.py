@@ -18,7 +18,7 @@ from gpflow.kernels import Kernel, SquaredExponential
 from gpflow.likelihoods import Gaussian, Likelihood
 from gpflow.mean_functions import Identity, Linear, MeanFunction
 
-from .._arguments import as_integers, choice, filled_matrix, instance, integer, number
+from .._arguments import as_integers, choice, filled_matrix, instance, integer
 from ..inducing_variables import ActivationFeatures, HarmonicInducingPoints, SphericalHarmonics
 from ..kernels import ArcCosine, FiniteRank, HarmonicKernel, SphericalMatern52
 from ..kernels._clustering import k_means
@@ -40,6 +40,9 @@ _DEGREES = 8
 
 _UNITS = 2
 """The degrees of activation features have at least this many harmonics for each unit."""
+
+_INNER_SCALE = 1e-2
+"""The initial standard deviation of the whitened q's of inner layers."""
 
 _NOISE = 0.1
 _ROWS = 10_000
@@ -105,10 +108,8 @@ def build(
     kernel: KernelOf | None = None,
     num_data: int | None = None,
     q_diag: bool = False,
-    inner_scale: float = 1e-2,
-    num_samples: int = 1,
-    num_prediction_samples: int = 32,
     seed: int = 0,
+    **options: Any,
 ) -> DeepGP:
     """Build a deep GP for standardised data, ready to be trained.
 
@@ -137,10 +138,8 @@ def build(
         for each column; for "harmonic_points" it has one lengthscale for all.
     :param num_data: The number of training rows; the number of rows of X by default.
     :param q_diag: Whether the covariances of all q's are diagonal.
-    :param inner_scale: The initial standard deviation of the whitened q's of inner layers.
-    :param num_samples: As for :class:`DeepGP`.
-    :param num_prediction_samples: As for :class:`DeepGP`.
     :param seed: The seed for the choice of features, and for all draws.
+    :param options: ``num_samples`` and ``num_prediction_samples`` of :class:`DeepGP`.
     :raises ValueError: If X is not a finite matrix, ``widths`` are not positive integers,
         ``features`` is unknown, or X has fewer rows than there are points or units.
     """
@@ -157,7 +156,6 @@ def build(
     integer("num_inducing", num_inducing, at_least=1)
     kernel = kernel or default_kernel
     instance("kernel", kernel, Callable, "a function of the number of columns")
-    number("inner_scale", inner_scale, above=0)
     layers: list[Layer] = []
     for index, width in enumerate(sizes):
         mean = None if index == len(sizes) - 1 else identity_or_principal(rows, width)
@@ -170,16 +168,10 @@ def build(
         )
         if mean is not None:
             for _, q_sqrt in layer.variational_parameters:
-                q_sqrt.assign(inner_scale * q_sqrt.numpy())
+                q_sqrt.assign(_INNER_SCALE * q_sqrt.numpy())
             rows = np.asarray(mean(rows))
         layers.append(layer)
-    return DeepGP(
-        layers,
-        likelihood,
-        num_samples=num_samples,
-        num_prediction_samples=num_prediction_samples,
-        seed=seed,
-    )
+    return DeepGP(layers, likelihood, seed=seed, **options)
 
 
 def identity_or_principal(X: Array, width: int) -> MeanFunction:

@@ -12,7 +12,6 @@ from .._arguments import instance
 from ..inducing_variables import ActivationFeatures
 from ..kernels import FiniteRank, ZonalKernel
 from ..models.initial_q import WithBlocksOfQ, WithJointQ
-from ..models.one_pass import validate_inducing_variable
 from ..models.orthogonal import WithOrthogonalQ
 from .layer import Layer
 
@@ -78,6 +77,14 @@ class ActivationLayer(StructuredLayer):
     with M hidden units of directions Z, and output weights W. sigma is the activation, truncated at
     the degree ``max_degree`` of the features (see
     :class:`~interdomain.inducing_variables.ActivationFeatures` for the reason).
+
+    >>> import numpy as np, interdomain as idm
+    >>> from interdomain import deep
+    >>> X = np.random.default_rng(0).normal(size=(50, 2))
+    >>> kernel = idm.kernels.ArcCosine()
+    >>> units = idm.inducing_variables.ActivationFeatures.from_data(kernel, X, 10, "relu", 6)
+    >>> deep.ActivationLayer(kernel, units, num_data=50).predict(X)[0].shape
+    TensorShape([50, 1])
 
     :param kernel: A zonal kernel.
     :param inducing_variable: Activation features for it.
@@ -166,13 +173,6 @@ class OrthogonalLayer(WithOrthogonalQ, Layer):
     ) -> None:
         options["orthogonal_inducing_variable"] = orthogonal_inducing_variable
         super().__init__(kernel, inducing_variable, num_data, mean_function, **options)
-
-    def _make_q(self, **q: Any) -> None:
-        orthogonal = q.pop("orthogonal_inducing_variable")
-        validate_inducing_variable("orthogonal_inducing_variable", orthogonal)
-        self.orthogonal_inducing_variable = orthogonal
-        self._check_parts()
-        super()._make_q(**q)
 
     @property
     def input_dim(self) -> int | None:

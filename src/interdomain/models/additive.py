@@ -3,20 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Literal
+from typing import Any
 
 from gpflow.base import TensorType
-from gpflow.inducing_variables import InducingVariables
 from gpflow.kernels import Kernel
 from gpflow.likelihoods import Likelihood
-from gpflow.mean_functions import MeanFunction
 
 from ..covariances.latents import latent_gps, map_latents
-from ..devices import move_parameters, resolve_devices
 from ..inducing_variables import HarmonicInducingPoints
 from ..kernels import HarmonicKernel
 from ..transforms import CyclicTransform
-from .initial_q import WithBlocksOfQ, blocks_of_latents
+from .initial_q import WithBlocksOfQ
 from .one_pass import OnePassSVGP
 
 
@@ -61,39 +58,6 @@ class AdditiveSVGP(WithBlocksOfQ, OnePassSVGP):
         latent GPs of a kernel of several outputs, the latent GPs of such a kernel are not known,
         q_mu or q_sqrt do not fit or are too large, or a device does not exist.
     """
-
-    def __init__(
-        self,
-        kernel: Kernel,
-        likelihood: Likelihood,
-        inducing_variable: InducingVariables,
-        *,
-        mean_function: MeanFunction | None = None,
-        num_latent_gps: int | None = None,
-        q_diag: bool = False,
-        q_mu: Sequence[TensorType] | None = None,
-        q_sqrt: Sequence[TensorType] | None = None,
-        whiten: bool = True,
-        num_data: int | TensorType | None = None,
-        allow_large: bool = False,
-        devices: Sequence[str] | Literal["auto"] | None = None,
-    ) -> None:
-        super().__init__(
-            kernel,
-            likelihood,
-            inducing_variable,
-            mean_function=mean_function,
-            num_latent_gps=num_latent_gps,
-            whiten=whiten,
-            num_data=num_data,
-        )
-        placed = resolve_devices(devices)
-        if placed is not None:
-            for latents in latent_gps(kernel, inducing_variable):
-                move_parameters(inducing_variable, blocks_of_latents(latents), placed)
-        self._make_q(
-            q_diag=q_diag, q_mu=q_mu, q_sqrt=q_sqrt, allow_large=allow_large, devices=placed
-        )
 
     @property
     def devices(self) -> tuple[str, ...] | None:

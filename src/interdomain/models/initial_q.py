@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import abc
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Literal
 
 import gpflow
 import numpy as np
@@ -24,6 +24,7 @@ from .._arguments import check_size, finite_array, items
 from .._tracing import unconverted
 from ..covariances.latents import LatentGPs, latent_gps
 from ..covariances.pairs import flat_blocks
+from ..devices import move_parameters, resolve_devices
 from ..inducing_variables.multioutput import num_inducing
 from ..kernels import DecomposedKernel
 from ..posteriors import AdditivePosterior, StructuredPosterior
@@ -52,7 +53,7 @@ def _checked(name: str, count: str, given: TensorType | None, default: Array) ->
     return value.astype(gpflow.default_float())
 
 
-def blocks_of_latents(latents: LatentGPs) -> list[InducingVariables]:
+def _blocks(latents: LatentGPs) -> list[InducingVariables]:
     """The blocks of inducing variables of some latent GPs."""
     return [block for block, _ in flat_blocks(latents.inducing_variables[0], latents.kernel)]
 
@@ -73,6 +74,10 @@ class WithQ(abc.ABC):
     q_sqrt: Any
 
     _make_q: Any
+
+    def _check_parts(self) -> None:
+        """Check that kernel and inducing variables fit each other, where that is known already."""
+        return
 
     @property
     @abc.abstractmethod
@@ -190,16 +195,20 @@ class WithBlocksOfQ(WithQ):
         q_mu: Sequence[TensorType] | None = None,
         q_sqrt: Sequence[TensorType] | None = None,
         allow_large: bool = False,
-        devices: tuple[str, ...] | None = None,
+        devices: Sequence[str] | Literal["auto"] | None = None,
     ) -> None:
         """Make the q's.
 
-        :param devices: Where they are made, in turn.
+        :param devices: Where they are made, in turn, and the blocks' own parameters with them.
         :raises ValueError: If there is not one given value for each block, or one has another
             shape, or some latent GPs have more blocks than others.
         """
+        placed = resolve_devices(devices)
         groups = latent_gps(self.kernel, self.inducing_variable)
-        blocks = [blocks_of_latents(latents) for latents in groups]
+        if placed is not None:
+            for latents in groups:
+                move_parameters(self.inducing_variable, _blocks(latents), placed)
+        blocks = [_blocks(latents) for latents in groups]
         numbers = [len(of_latents) for of_latents in blocks]
         if len(set(numbers)) > 1:
             raise ValueError(
@@ -215,13 +224,13 @@ class WithBlocksOfQ(WithQ):
             # Latent GPs may have blocks of different sizes.
             size = max(int(block.num_inducing) for block in alike)
             values = [None if given is None else given[t] for given in (q_mu, q_sqrt)]
-            with tf.device(devices[t % len(devices)] if devices else None):
+            with tf.device(placed[t % len(placed)] if placed else None):
                 pair = self._new_pair(
                     f"[{t}]", f"block {t}", size, *values, q_diag=q_diag, allow_large=allow_large
                 )
             pairs.append(pair)
         self.q_mu, self.q_sqrt = map(list, zip(*pairs, strict=True))
-        self._devices = devices
+        self._devices = placed
 
     @property
     def num_blocks(self) -> int:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import gpflow
 import tensorflow as tf
 from check_shapes import inherit_check_shapes
@@ -25,10 +27,11 @@ class OnePassSVGP(WithQ, gpflow.models.SVGP):
         likelihood: Likelihood,
         inducing_variable: InducingVariables,
         *,
-        mean_function: MeanFunction | None,
-        num_latent_gps: int | None,
-        whiten: bool,
-        num_data: int | TensorType | None,
+        mean_function: MeanFunction | None = None,
+        num_latent_gps: int | None = None,
+        whiten: bool = True,
+        num_data: int | TensorType | None = None,
+        **q: Any,
     ) -> None:
         instance("kernel", kernel, Kernel, "a GPflow kernel")
         validate_inducing_variable("inducing_variable", inducing_variable)
@@ -41,6 +44,7 @@ class OnePassSVGP(WithQ, gpflow.models.SVGP):
         self.inducing_variable = inducing_variable
         self.whiten = whiten
         self.num_data = num_data
+        self._make_q(**q)
 
     @inherit_check_shapes
     def elbo(self, data: RegressionData) -> tf.Tensor:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import partial
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 import tensorflow as tf
@@ -12,7 +12,6 @@ from gpflow.base import TensorType
 from gpflow.inducing_variables import InducingVariables
 from gpflow.kernels import Kernel
 from gpflow.likelihoods import Likelihood
-from gpflow.mean_functions import MeanFunction
 from gpflow.posteriors import PrecomputeCacheType
 
 from .._arguments import choice, warn
@@ -38,6 +37,7 @@ class WithOrthogonalQ(WithQ):
     def _make_q(
         self,
         *,
+        orthogonal_inducing_variable: InducingVariables,
         variant: Literal["solve", "odvgp"] = "solve",
         q_diag: bool = False,
         q_mu: TensorType | None = None,
@@ -52,6 +52,9 @@ class WithOrthogonalQ(WithQ):
         :raises ValueError: If the variant is unknown, or does not go with the given values, or one
             of these has another shape.
         """
+        validate_inducing_variable("orthogonal_inducing_variable", orthogonal_inducing_variable)
+        self.orthogonal_inducing_variable = orthogonal_inducing_variable
+        self._check_parts()
         self.variant = choice("variant", variant, ("solve", "odvgp"))
         if variant == "odvgp" and q_sqrt_orthogonal is not None:
             raise ValueError(
@@ -158,39 +161,10 @@ class OrthogonalSVGP(WithOrthogonalQ, OnePassSVGP):
         likelihood: Likelihood,
         inducing_variable: InducingVariables,
         orthogonal_inducing_variable: InducingVariables,
-        *,
-        variant: Literal["solve", "odvgp"] = "solve",
-        mean_function: MeanFunction | None = None,
-        num_latent_gps: int | None = None,
-        q_diag: bool = False,
-        q_mu: TensorType | None = None,
-        q_sqrt: TensorType | None = None,
-        q_mu_orthogonal: TensorType | None = None,
-        q_sqrt_orthogonal: TensorType | None = None,
-        whiten: bool = True,
-        num_data: int | TensorType | None = None,
-        allow_large: bool = False,
+        **options: Any,
     ) -> None:
-        super().__init__(
-            kernel,
-            likelihood,
-            inducing_variable,
-            mean_function=mean_function,
-            num_latent_gps=num_latent_gps,
-            whiten=whiten,
-            num_data=num_data,
-        )
-        validate_inducing_variable("orthogonal_inducing_variable", orthogonal_inducing_variable)
-        self.orthogonal_inducing_variable = orthogonal_inducing_variable
-        self._make_q(
-            variant=variant,
-            q_diag=q_diag,
-            q_mu=q_mu,
-            q_sqrt=q_sqrt,
-            q_mu_orthogonal=q_mu_orthogonal,
-            q_sqrt_orthogonal=q_sqrt_orthogonal,
-            allow_large=allow_large,
-        )
+        options["orthogonal_inducing_variable"] = orthogonal_inducing_variable
+        super().__init__(kernel, likelihood, inducing_variable, **options)
 
 
 def _warn_of_determined_variables(kernel: Kernel, pair: OrthogonalPair) -> None:
