@@ -128,7 +128,8 @@ class ConvolutionalLayer(Layer):
         self, precompute_cache: PrecomputeCacheType | str | None = PrecomputeCacheType.TENSOR
     ) -> AbstractPosterior:
         """The posterior of the responses to patches ``[N, h w C]``."""
-        return self.patch_layer.posterior(precompute_cache)
+        posterior: AbstractPosterior = self.patch_layer.posterior(precompute_cache)
+        return posterior
 
     def sample(self) -> Sample:
         """A function drawn from the posterior, from images to images: one function of patches,

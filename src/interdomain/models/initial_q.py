@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import abc
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any, Literal
 
 import gpflow
@@ -14,7 +15,6 @@ from gpflow.inducing_variables import InducingVariables
 from gpflow.kernels import Kernel
 from gpflow.mean_functions import MeanFunction
 from gpflow.posteriors import (
-    AbstractPosterior,
     PrecomputeCacheType,
     _validate_precompute_cache_type,
 )
@@ -62,7 +62,7 @@ class WithQ(abc.ABC):
     """What models and layers have in common, whatever their q's are.
 
     A subclass implements ``_make_q``, which is called once there are the inducing variables,
-    ``_groups``, :attr:`variational_parameters` and :meth:`posterior`.
+    ``_groups``, ``_posterior`` and :attr:`variational_parameters`.
     """
 
     kernel: Kernel
@@ -74,6 +74,7 @@ class WithQ(abc.ABC):
     q_sqrt: Any
 
     _make_q: Any
+    _posterior: Any  # its class, with kernel, inducing variables and q
 
     def _check_parts(self) -> None:
         """Check that kernel and inducing variables fit each other, where that is known already."""
@@ -89,11 +90,25 @@ class WithQ(abc.ABC):
     def _groups(self) -> Sequence[Group]:
         """The latent GPs with their inducing variables and their q."""
 
-    @abc.abstractmethod
+    @unconverted
     def posterior(
         self, precompute_cache: PrecomputeCacheType | str | None = PrecomputeCacheType.TENSOR
-    ) -> AbstractPosterior:
-        """The posterior, for repeated predictions; caches as in GPflow."""
+    ) -> Any:
+        """The posterior, for repeated predictions; caches as in GPflow.
+
+        If a cache is computed (outside of compiled functions), decomposed kernels are validated
+        first.
+
+        :raises ValueError: If training has made a harmonic kernel lose its invariance.
+        """
+        cache = _validate_precompute_cache_type(precompute_cache)
+        if cache != PrecomputeCacheType.NOCACHE and tf.executing_eagerly():
+            for module in (self.kernel, *self.kernel.submodules):
+                if isinstance(module, DecomposedKernel):
+                    module.validate()
+        return self._posterior(
+            whiten=self.whiten, mean_function=self.mean_function, precompute_cache=cache
+        )
 
     @unconverted
     def prior_kl(self) -> tf.Tensor:
@@ -167,20 +182,10 @@ class WithJointQ(WithQ):
         q = (self.q_mu, self.q_sqrt)
         return joint_groups(self.inducing_variable, self.kernel, q, whiten=self.whiten)
 
-    @unconverted
-    def posterior(
-        self, precompute_cache: PrecomputeCacheType | str | None = PrecomputeCacheType.TENSOR
-    ) -> StructuredPosterior:
-        """The posterior, for repeated predictions; caches as in GPflow."""
-        return StructuredPosterior(
-            self.kernel,
-            self.inducing_variable,
-            self.q_mu,
-            self.q_sqrt,
-            whiten=self.whiten,
-            mean_function=self.mean_function,
-            precompute_cache=_validate_precompute_cache_type(precompute_cache),
-        )
+    @property
+    def _posterior(self) -> Callable[..., StructuredPosterior]:
+        q = (self.q_mu, self.q_sqrt)
+        return partial(StructuredPosterior, self.kernel, self.inducing_variable, *q)
 
 
 class WithBlocksOfQ(WithQ):
@@ -252,29 +257,7 @@ class WithBlocksOfQ(WithQ):
             devices=self._devices,
         )
 
-    @unconverted
-    def posterior(
-        self, precompute_cache: PrecomputeCacheType | str | None = PrecomputeCacheType.TENSOR
-    ) -> AdditivePosterior:
-        """The posterior, for repeated predictions; caches as in GPflow.
-
-        If a cache is computed (outside of compiled functions), decomposed kernels are validated
-        first.
-
-        :raises ValueError: If training has made a harmonic kernel lose its invariance.
-        """
-        cache = _validate_precompute_cache_type(precompute_cache)
-        if cache != PrecomputeCacheType.NOCACHE and tf.executing_eagerly():
-            for module in (self.kernel, *self.kernel.submodules):
-                if isinstance(module, DecomposedKernel):
-                    module.validate()
-        return AdditivePosterior(
-            self.kernel,
-            self.inducing_variable,
-            self.q_mu,
-            self.q_sqrt,
-            whiten=self.whiten,
-            mean_function=self.mean_function,
-            precompute_cache=cache,
-            devices=self._devices,
-        )
+    @property
+    def _posterior(self) -> Callable[..., AdditivePosterior]:
+        parts = self.kernel, self.inducing_variable, self.q_mu, self.q_sqrt
+        return partial(AdditivePosterior, *parts, devices=self._devices)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any, Literal
 
@@ -12,10 +12,8 @@ from gpflow.base import TensorType
 from gpflow.inducing_variables import InducingVariables
 from gpflow.kernels import Kernel
 from gpflow.likelihoods import Likelihood
-from gpflow.posteriors import PrecomputeCacheType
 
 from .._arguments import choice, warn
-from .._tracing import unconverted
 from ..covariances.latents import latent_gps
 from ..posteriors import OrthogonalPosterior
 from ..posteriors.orthogonal_terms import (
@@ -95,19 +93,9 @@ class WithOrthogonalQ(WithQ):
     def _groups(self) -> Sequence[OrthogonalGroup]:
         return orthogonal_groups(self._pair, self.kernel, self._q, whiten=self.whiten)
 
-    @unconverted
-    def posterior(
-        self, precompute_cache: PrecomputeCacheType | str | None = PrecomputeCacheType.TENSOR
-    ) -> OrthogonalPosterior:
-        """The posterior, for repeated predictions; caches as in GPflow."""
-        return OrthogonalPosterior(
-            self.kernel,
-            *self._pair,
-            *self._q,
-            whiten=self.whiten,
-            mean_function=self.mean_function,
-            precompute_cache=precompute_cache,
-        )
+    @property
+    def _posterior(self) -> Callable[..., OrthogonalPosterior]:
+        return partial(OrthogonalPosterior, self.kernel, *self._pair, *self._q)
 
 
 class OrthogonalSVGP(WithOrthogonalQ, OnePassSVGP):
