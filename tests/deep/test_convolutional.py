@@ -102,30 +102,6 @@ def test_it_begins_as_the_identity() -> None:
     np.testing.assert_allclose(mean, images[:, 1:4, 1:4][..., [0, 1, 0]])
 
 
-def test_deep_images() -> None:
-    """Two convolutions and a last layer on what they return: bound, gradients, samples."""
-    first = deep.ConvolutionalLayer(patch_layer("blocks", 1), SHAPE, (3, 2))
-    second = deep.ConvolutionalLayer(
-        deep.StructuredLayer(
-            SquaredExponential(),
-            InducingPoints(rng.normal(size=(4, 4))),
-            NUM_DATA,
-            deep.convolutional_identity((2, 2), 1, 1),
-        ),
-        first.output_image_shape,
-        (2, 2),
-    )
-    last = deep.StructuredLayer(
-        SquaredExponential(), InducingPoints(rng.normal(size=(4, 4))), NUM_DATA, num_latent_gps=2
-    )
-    model = deep.DeepGP([first, second, last], gpflow.likelihoods.Softmax(2))
-    labels = np.array([[0], [1], [0]])
-    assert np.isfinite(model.elbo((IMAGES, labels)))
-    probabilities = model.predict_y(IMAGES, num_samples=3)[0]
-    np.testing.assert_allclose(np.sum(probabilities, axis=1), 1, rtol=1e-9)
-    assert model.predict_f_samples(IMAGES, 4).shape == (4, 3, 2)
-
-
 def test_wrong_shapes_are_named() -> None:
     inner = patch_layer("points")
     with pytest.raises(ValueError, match="patch_layer must take patches of 18 columns, found"):

@@ -27,12 +27,12 @@ def assert_moments(
     for output in range(mean.shape[1]):
         centred = values[:, :, output] - np.asarray(mean)[:, output]
         scale = np.max(np.abs(cov[output]))
-        _assert_mean(centred, 0.0, np.sqrt(scale))
+        assert_mean(centred, 0.0, np.sqrt(scale))
         products = centred[:, :, None] * centred[:, None, :]
-        _assert_mean(products, np.asarray(cov)[output], scale)
+        assert_mean(products, np.asarray(cov)[output], scale)
 
 
-def _assert_mean(draws: np.ndarray, expected: np.ndarray | float, scale: float) -> None:
+def assert_mean(draws: np.ndarray, expected: np.ndarray | float, scale: float) -> None:
     errors = np.std(draws, axis=0) / np.sqrt(len(draws))
     # An estimate from so many functions, not from a few large ones among them.
     assert np.all(errors < 10 * scale / np.sqrt(len(draws)))

@@ -13,7 +13,6 @@ from gpflow.kernels import Matern52, SquaredExponential
 import interdomain as idm
 from interdomain.sampling import functions as functions_module
 from interdomain.sampling import sample_functions
-from interdomain.sphere.zonal_series import zonal_series, zonal_series_of_each
 
 from .moments import NUM_SAMPLES, assert_moments
 
@@ -150,22 +149,3 @@ def test_a_compiled_function_cannot_draw() -> None:
     model = regression()
     with pytest.raises(ValueError, match="must be called outside of compiled functions"):
         tf.function(lambda: sample_functions(model, 2)(AT), autograph=False)()
-
-
-@pytest.mark.parametrize("dimension", [2, 3, 6])
-def test_series_with_weights_of_their_own(dimension: int) -> None:
-    """Each is the series of its weights."""
-    t = tf.constant(rng.uniform(-1, 1, size=(2, 3, 4)))
-    weights = rng.normal(size=(7, 2, 3))
-    with tf.GradientTape() as tape:
-        tape.watch(t)
-        values = zonal_series_of_each(t, tf.constant(weights[..., None]), dimension)
-    gradient = tape.gradient(values, t)
-    for s in range(2):
-        for j in range(3):
-            own = tf.constant(t[s, j])
-            with tf.GradientTape() as tape:
-                tape.watch(own)
-                expected = zonal_series(own, tf.constant(weights[:, s, j]), dimension)
-            np.testing.assert_allclose(values[s, j], expected, rtol=1e-12)
-            np.testing.assert_allclose(gradient[s, j], tape.gradient(expected, own), rtol=1e-10)

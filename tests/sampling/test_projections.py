@@ -17,7 +17,8 @@ from interdomain.sampling.waves import Waves
 from tests.conformance.cases import CASES, Case
 from tests.conformance.helpers import make_inputs
 
-NUM_SAMPLES = 10_000
+from .moments import NUM_SAMPLES, assert_mean
+
 PROJECTED = {
     "harmonics-chosen",
     "activation-softplus",
@@ -51,17 +52,9 @@ def test_covariances_with_f_and_of_u(case: Case) -> None:
     u = u / np.sqrt(np.diag(Kuu(inducing_variable, kernel)))  # their scale is any
     scales = np.sqrt(np.diag(Kuu(inducing_variable, kernel)))
     whole = Kuu(inducing_variable, kernel) / scales / scales[:, None]
-    _assert_mean(u[:, :, None] * u[:, None, :], whole)
+    assert_mean(u[:, :, None] * u[:, None, :], whole, 2.0)
     cross = Kuf(inducing_variable, kernel, X) / scales[:, None]
-    _assert_mean(u[:, :, None] * values[:, None, :], cross)
-
-
-def _assert_mean(draws: np.ndarray, expected: np.ndarray) -> None:
-    errors = np.std(draws, axis=0) / np.sqrt(NUM_SAMPLES)
-    # An estimate from so many functions, not from a few large ones among them.
-    assert np.max(errors) < 0.2
-    excess = np.abs(np.mean(draws, axis=0) - expected) / (errors + 1e-6)
-    assert np.max(excess) < 5, np.max(excess)
+    assert_mean(u[:, :, None] * values[:, None, :], cross, 2.0)
 
 
 def harmonics() -> tuple[Kernel, InducingVariables, int]:

@@ -22,7 +22,6 @@ from tests.serving.served_models import (
     points_svgp,
     rows,
     svgp,
-    targets,
     targets_of,
 )
 from tests.workers import UNCHECKED
@@ -46,19 +45,6 @@ def test_every_model(name: str) -> None:
     for method, values in expected.items():
         given = (tf.constant(X), tf.constant(Y)) if "density" in method else tf.constant(X)
         assert_close(functions[method](given), values, rtol=rtol, message=method)
-
-
-def test_every_method() -> None:
-    model, X = points_svgp(num_latent_gps=2), rows(5)
-    Y = targets(X, 2)
-    for method, given, expected in (
-        ("predict_f", {}, model.predict_f(X)),
-        ("predict_log_density", {"Y": Y}, model.predict_log_density((X, Y))),
-    ):
-        found = predict_in_batches(model, X, method=method, batch_size=2, **given)
-        assert all(isinstance(part, np.ndarray) for part in tf.nest.flatten(found))
-        assert isinstance(found, tuple) == isinstance(expected, tuple)
-        assert_close(found, expected, rtol=1e-9, message=method)
 
 
 def test_posteriors() -> None:
@@ -165,16 +151,6 @@ def test_rows_in_a_file(tmp_path: Path) -> None:
     on_disk[:] = X
     found = predict_in_batches(model, on_disk, batch_size=4)
     assert_close(found, model.predict_f(np.array(on_disk, float)), rtol=1e-9)
-
-
-def test_float32() -> None:
-    with gpflow.config.as_context(gpflow.config.Config(float=np.float32)):
-        model = svgp()
-        X = rows(7)
-        found = predict_in_batches(model, X, batch_size=3)
-        expected = model.predict_f(X)
-    assert found[0].dtype == found[1].dtype == np.float32
-    assert_close(found, expected, rtol=1e-5)
 
 
 def test_rows_that_are_not_finite() -> None:
