@@ -247,7 +247,6 @@ def test_families_and_their_files_are_found() -> None:
         "covariances/spherical_harmonics.py",
         "covariances/finite_rank.py",
         "covariances/kvus.py",
-        "covariances/_lifted_inputs.py",
     }
 
 

@@ -24,7 +24,7 @@ from interdomain.kernels import (
     SphericalMatern52,
     ZonalKernel,
 )
-from interdomain.sphere.chains import chains_of_degree
+from interdomain.sphere.dimensions import chains_of_degree
 
 ROWS = np.random.default_rng(0).normal(size=[50, 2])
 SCALES = np.array([1.0, 0.01])

@@ -14,7 +14,7 @@ from gpflow.kernels import SquaredExponential
 from scipy.special import eval_gegenbauer
 
 from interdomain import deep
-from interdomain.covariances.activation_features import truncated_activation
+from interdomain.covariances.spherical_harmonics import truncated_activation
 from interdomain.inducing_variables import ActivationFeatures, HarmonicInducingPoints
 from interdomain.kernels import ArcCosine, HarmonicKernel
 from interdomain.transforms import Negation

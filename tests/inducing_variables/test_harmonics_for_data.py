@@ -13,7 +13,7 @@ from gpflow.kernels import RBF
 from interdomain.covariances import Kuu_operator
 from interdomain.inducing_variables import SphericalHarmonics
 from interdomain.kernels import ArcCosine, SphericalMatern32, SphericalMatern52, ZonalKernel
-from interdomain.sphere.chains import raises_of
+from interdomain.sphere.dimensions import raises_of
 from interdomain.sphere.harmonic_squares import HarmonicSquares
 from tests.conformance.helpers import assert_refused
 

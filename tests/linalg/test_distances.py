@@ -9,8 +9,7 @@ from gpflow.kernels import Matern12
 
 from interdomain.kernels._radial_forms import radial_terms
 from interdomain.kernels.harmonic._orbit_sums import orbit_sums
-from interdomain.linalg.distances import squared_distances
-from interdomain.linalg.radial_terms import matern12
+from interdomain.linalg.radial_terms import matern12, squared_distances
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])

@@ -11,9 +11,9 @@ import pytest
 import tensorflow as tf
 from mpmath import mp
 
-from interdomain.sphere import GELU, CustomActivation, Erf, ReLU, Softplus, extended_precision
+from interdomain.sphere import GELU, CustomActivation, Erf, ReLU, Softplus, funk_hecke
 from interdomain.sphere.activations import Activation, resolve_activation
-from interdomain.sphere.extended_precision import extended_coefficients
+from interdomain.sphere.funk_hecke import extended_coefficients
 from tests.sphere.references import (
     EIGENVALUE_DIMENSIONS,
     cosine_and_sine,
@@ -199,7 +199,7 @@ def test_names() -> None:
 
 def test_coefficients_that_are_zero_cannot_be_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
     """cos(theta) has no degree two: no number of digits tells its coefficient from zero."""
-    monkeypatch.setattr(extended_precision, "_MAX_DIGITS", 80)  # with 1,000 it takes 15 seconds
+    monkeypatch.setattr(funk_hecke, "_MAX_DIGITS", 80)  # with 1,000 it takes 15 seconds
     with pytest.raises(ValueError, match=r"a coefficient among \(1, 2\) in dimension 3 is too sm"):
         extended_coefficients(lambda mp, theta: mp.cos(theta), 3, [1, 2])
     assert extended_coefficients(lambda mp, theta: mp.cos(theta), 3, [1]) == (1 / 3,)

@@ -9,8 +9,13 @@ from mpmath import mp
 from scipy.special import eval_gegenbauer, roots_gegenbauer
 
 from interdomain.sphere import num_harmonics, spherical_harmonics
-from interdomain.sphere.chains import chains_of, chains_of_degree, degrees_of, raises_of
-from interdomain.sphere.dimensions import validate_degrees
+from interdomain.sphere.dimensions import (
+    chains_of,
+    chains_of_degree,
+    degrees_of,
+    raises_of,
+    validate_degrees,
+)
 from interdomain.sphere.harmonic_products import chosen_harmonics, product_order
 from interdomain.sphere.harmonic_squares import HarmonicSquares
 from tests.sphere.references import (

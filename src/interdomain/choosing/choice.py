@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import gpflow
 import numpy as np
 
-from ..covariances.pairs import Block
+from ..covariances.blocks import Block
 from ..models.rows_model import RowsModel
 from ..sphere._typing import Array
 from .dictionaries import Dictionary

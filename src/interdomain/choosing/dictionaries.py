@@ -18,8 +18,8 @@ from gpflow.inducing_variables import InducingVariables
 from gpflow.kernels import Kernel, Product, Sum
 from gpflow.utilities import Dispatcher
 
+from ..covariances.blocks import Block
 from ..covariances.domains import BoolArray
-from ..covariances.pairs import Block
 from ..inducing_variables import (
     PeriodicFourierFeatures,
     ProductInducingVariables,
@@ -39,7 +39,7 @@ from ..kernels import DecomposedKernel, FiniteRank, Periodized, ZonalKernel
 from ..kernels.periodic._waves import frequencies_of
 from ..sphere import num_harmonics
 from ..sphere._typing import Array, IntArray
-from ..sphere.chains import neighbours_of
+from ..sphere.dimensions import neighbours_of
 
 
 @dataclass(frozen=True, eq=False)

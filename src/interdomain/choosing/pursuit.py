@@ -11,7 +11,7 @@ import numpy as np
 import tensorflow as tf
 
 from .._progress import progress_bar
-from ..covariances.pairs import Block
+from ..covariances.blocks import Block
 from ..sphere._typing import Array, IntArray
 from .dictionaries import Dictionary, dictionary, others_than
 

@@ -6,14 +6,12 @@
 from gpflow.covariances import Kuf, Kuu
 
 from . import (  # noqa: F401 - each registers its covariances
-    activation_features,
     additive_features,
     finite_rank,
     fourier_features,
     harmonic_points,
     interval_fourier_features,
     kvus,
-    periodic_fourier_features,
     products,
     set_kernels,
     spherical_harmonics,

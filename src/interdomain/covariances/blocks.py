@@ -1,4 +1,4 @@
-"""Independent blocks of inducing variables, in batches of equal size.
+"""Independent blocks of inducing variables, each with its summand, and in batches of equal size.
 
 Each block of a sum of kernels needs the same algebra. Blocks of equal size are put into one batch,
 so that a graph has as many operations for sixteen blocks as for two.
@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import abc
 from collections.abc import Sequence
+from typing import TypeAlias
 
 import tensorflow as tf
 from gpflow.base import TensorType
@@ -17,11 +18,12 @@ from gpflow.kernels import Kernel, Sum
 from gpflow.utilities import Dispatcher
 
 from ..inducing_variables import SumInducingVariables
+from ..inducing_variables.base import DecomposedInducingVariables
 from ..kernels import DecomposedKernel, FiniteRank
+from ..kernels.decomposed import summands
 from ..kernels.finite_rank import base_of
 from ..linalg import stack
 from .dispatch import Kuu_operator
-from .pairs import Block, flat_blocks, pair_blocks
 
 block_batches = Dispatcher("block_batches")
 block_batches.__doc__ = """The blocks of an inducing variable, as a list of :class:`BlockBatch`.
@@ -95,3 +97,38 @@ def block_batches_sum(
         blocks, positions = zip(*members, strict=True)
         batches.append(StackedBlocks(blocks, positions))
     return batches
+
+
+Block: TypeAlias = tuple[InducingVariables, Kernel]
+
+
+def pair_blocks(
+    inducing_variable: DecomposedInducingVariables, kernel: Sum | DecomposedKernel | FiniteRank
+) -> list[Block]:
+    """Each block with its summand; summands without inducing variables are left out.
+
+    :raises ValueError: If there is not one block per summand.
+    """
+    blocks, kernels = inducing_variable.inducing_variables, summands(kernel)
+    if len(blocks) != len(kernels):
+        raise ValueError(
+            f"inducing_variables has {len(blocks)} blocks, but the kernel is a sum of "
+            f"{len(kernels)} (gpflow flattens sums of sums); pass one block per summand."
+        )
+    pairs = zip(blocks, kernels, strict=True)
+    return [(block, summand) for block, summand in pairs if block is not None]
+
+
+def flat_blocks(inducing_variable: InducingVariables, kernel: Kernel) -> list[Block]:
+    """All blocks, those of sums inside sums included; what is not a sum is one block.
+
+    :raises ValueError: If a sum does not have one block per summand.
+    """
+    is_sum = isinstance(inducing_variable, DecomposedInducingVariables)
+    if not is_sum or not summands(kernel):
+        return [(inducing_variable, kernel)]
+    return [
+        flat
+        for block, summand in pair_blocks(inducing_variable, kernel)
+        for flat in flat_blocks(block, summand)
+    ]

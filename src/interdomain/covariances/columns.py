@@ -21,8 +21,8 @@ from gpflow.utilities import Dispatcher
 from ..inducing_variables import SumInducingVariables
 from ..kernels import DecomposedKernel
 from ..kernels._columns import with_columns
+from .blocks import Block, pair_blocks
 from .latents import LatentGPs, latent_gps
-from .pairs import Block, pair_blocks
 
 # How TensorFlow, check_shapes and the dispatchers say that shapes or types do not fit.
 _MISFITS = (NotImplementedError, ShapeMismatchError, tf.errors.InvalidArgumentError)

@@ -19,8 +19,8 @@ from ..inducing_variables.base import DecomposedInducingVariables
 from ..kernels import DecomposedKernel, FiniteRank
 from ..kernels._columns import select_columns
 from ..sphere._typing import Array
+from .blocks import Block, pair_blocks
 from .columns import with_input_columns
-from .pairs import Block, pair_blocks
 
 BoolArray = np.ndarray[Any, np.dtype[np.bool_]]
 

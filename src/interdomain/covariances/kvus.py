@@ -17,10 +17,9 @@ from ..inducing_variables import (
     SumInducingVariables,
 )
 from ..kernels import DecomposedKernel, ZonalKernel
-from .activation_features import inner_products
+from .blocks import pair_blocks
 from .dispatch import Kvu, Kvu_shapes
-from .pairs import pair_blocks
-from .spherical_harmonics import Kuu_diagonal
+from .spherical_harmonics import Kuu_diagonal, inner_products
 
 
 @Kvu.register(InducingVariables, InducingVariables, Kernel)

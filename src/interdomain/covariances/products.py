@@ -20,11 +20,11 @@ from ..kernels._diagonals import DiagonalTerm, product_terms
 from ..kernels.finite_rank import explained_covariance, explained_terms
 from ..linalg import block_diagonal, diagonal_operator, full_operator
 from ..linalg.diagonal import sole_diagonal
+from .blocks import Block, pair_blocks
 from .columns import num_columns_of_any, num_input_columns, with_input_columns
 from .dispatch import Kuf_shapes, Kuu_operator, Kuu_shapes
 from .domains import Kuf_in_domain, boxed_parts
 from .finite_rank import are_among, explained_covariance_by_features
-from .pairs import Block, pair_blocks
 
 
 @num_input_columns.register(ProductInducingVariables, Product)

@@ -28,7 +28,7 @@ from scipy.sparse import coo_matrix
 
 from .._arguments import integer
 from ..covariances.additive_features import prior_variances
-from ..covariances.pairs import flat_blocks
+from ..covariances.blocks import flat_blocks
 from ..kernels import Additive
 from ..kernels.additive.columns import Column
 from ..kernels.finite_rank import base_of, explained_terms

@@ -15,7 +15,7 @@ from .._arguments import ROWS_OF_A_BATCH, filled_matrix, finite_array, instance,
 from ..inducing_variables import SphericalHarmonics
 from ..kernels import ZonalKernel
 from ..sphere._typing import Array, IntArray
-from ..sphere.chains import raises_of
+from ..sphere.dimensions import raises_of
 from .effects import aligned
 
 

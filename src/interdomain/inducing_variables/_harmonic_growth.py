@@ -12,7 +12,7 @@ import tensorflow as tf
 from .._arguments import Array
 from ..kernels import ZonalKernel
 from ..sphere._typing import IntArray
-from ..sphere.chains import chains_of
+from ..sphere.dimensions import chains_of
 from ..sphere.harmonic_squares import HarmonicSquares, Raises
 
 MAX_ROWS = 2_000

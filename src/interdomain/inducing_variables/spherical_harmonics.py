@@ -22,8 +22,14 @@ from ..kernels import ZonalKernel
 from ..kernels.finite_rank import base_of
 from ..sphere import num_harmonics, spherical_harmonics
 from ..sphere._typing import IntArray
-from ..sphere.chains import chains_of_degree, degrees_of, validate_chains
-from ..sphere.dimensions import validate_degrees, validate_dimension, validate_max_degree
+from ..sphere.dimensions import (
+    chains_of_degree,
+    degrees_of,
+    validate_chains,
+    validate_degrees,
+    validate_dimension,
+    validate_max_degree,
+)
 from ..sphere.harmonic_products import chosen_harmonics, product_order
 from ._harmonic_growth import columns_by_scale, grown_chains, lifted_rows, sampled_rows
 from .base import InterDomainInducingVariables

@@ -9,6 +9,9 @@ import tensorflow as tf
 
 from .diagonal import diagonal_operator, sole_diagonal
 from .operators import (
+    Inverse,
+    Root,
+    Tensors,
     cast,
     square_root,
     stack,
@@ -16,7 +19,6 @@ from .operators import (
     stack_dense,
     whiten,
 )
-from .roots import Inverse, Root, Tensors
 
 BlockDiagonal: TypeAlias = tf.linalg.LinearOperatorBlockDiag
 

@@ -7,8 +7,7 @@ from typing import TypeAlias
 
 import tensorflow as tf
 
-from .operators import cast, square_root, stack_alike
-from .roots import Inverse, Root, Tensors, last_axis
+from .operators import Inverse, Root, Tensors, cast, last_axis, square_root, stack_alike
 
 Diagonal: TypeAlias = tf.linalg.LinearOperatorDiag
 

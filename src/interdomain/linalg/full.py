@@ -7,8 +7,17 @@ from typing import Any, TypeAlias
 
 import tensorflow as tf
 
-from .operators import cast, square_root, stack_alike, stack_dense, whiten
-from .roots import Inverse, Root, Tensors, last_axis
+from .operators import (
+    Inverse,
+    Root,
+    Tensors,
+    cast,
+    last_axis,
+    square_root,
+    stack_alike,
+    stack_dense,
+    whiten,
+)
 
 Full: TypeAlias = tf.linalg.LinearOperatorFullMatrix
 

@@ -27,8 +27,16 @@ import tensorflow as tf
 
 from .diagonal import diagonal_operator, sole_diagonal
 from .full import full_operator
-from .operators import cast, square_root, stack_alike, stack_dense
-from .roots import Inverse, Root, Tensors, last_axis
+from .operators import (
+    Inverse,
+    Root,
+    Tensors,
+    cast,
+    last_axis,
+    square_root,
+    stack_alike,
+    stack_dense,
+)
 
 LowRankUpdate: TypeAlias = tf.linalg.LinearOperatorLowRankUpdate
 

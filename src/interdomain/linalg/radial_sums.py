@@ -19,14 +19,15 @@ import numpy as np
 import tensorflow as tf
 
 from .chunks import from_chunks, into_chunks, map_chunks, map_rows, rows_per_chunk
-from .distances import (
+from .radial_terms import (
+    RadialTerm,
+    ValueAndSlope,
     differences,
     distance_factors,
     rounding_error,
     squared_distances,
     with_one,
 )
-from .radial_terms import RadialTerm, ValueAndSlope
 
 _NUM_BLOCKS = 9
 """Blocks of the points of a group, an odd number: (9 + 1) / 2 in 9 of their pairs are computed."""

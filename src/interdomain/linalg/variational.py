@@ -19,7 +19,7 @@ import tensorflow as tf
 from check_shapes import check_shapes
 
 from .full import matmul
-from .roots import Inverse, Root, Tensors
+from .operators import Inverse, Root, Tensors
 
 
 class Variational(NamedTuple):

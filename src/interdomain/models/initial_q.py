@@ -22,8 +22,8 @@ from gpflow.utilities import positive, triangular
 
 from .._arguments import check_size, finite_array, items
 from .._tracing import unconverted
+from ..covariances.blocks import flat_blocks
 from ..covariances.latents import LatentGPs, latent_gps
-from ..covariances.pairs import flat_blocks
 from ..devices import move_parameters, resolve_devices
 from ..inducing_variables.multioutput import num_inducing
 from ..kernels import DecomposedKernel

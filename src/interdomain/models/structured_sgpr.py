@@ -30,8 +30,7 @@ from ..regression.bound import (
 from ..regression.provider import RowsProvider
 from ..regression.residuals import Residuals
 from ..sphere._typing import Array
-from ._gaussian import gaussian
-from .rows_model import RowsModel, checked_features, warn_of_rows
+from .rows_model import RowsModel, checked_features, gaussian, warn_of_rows
 
 
 class StructuredSGPR(RowsModel):

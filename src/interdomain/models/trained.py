@@ -13,8 +13,8 @@ from gpflow.kernels import Kernel, Product
 from gpflow.utilities import Dispatcher
 
 from .._arguments import Array, warn
+from ..covariances.blocks import Block
 from ..covariances.finite_rank import is_whole
-from ..covariances.pairs import Block
 from ..inducing_variables import (
     InterDomainInducingVariables,
     PeriodicFourierFeatures,

@@ -9,7 +9,7 @@ from gpflow.base import TensorType
 from gpflow.inducing_variables import InducingVariables
 from gpflow.kernels import Kernel
 
-from ..covariances.pairs import flat_blocks
+from ..covariances.blocks import flat_blocks
 from ..kernels import HarmonizableComponent, HarmonizableMixture, SpectralMixture
 from ..sphere._typing import Array
 from .axes import column, draw_image

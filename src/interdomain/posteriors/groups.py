@@ -15,11 +15,10 @@ from gpflow.inducing_variables import InducingVariables
 from gpflow.kernels import Kernel, LinearCoregionalization
 
 from .._tracing import unconverted
-from ..covariances.blocks import BlockBatch, StackedBlocks, block_batches
+from ..covariances.blocks import BlockBatch, StackedBlocks, block_batches, flat_blocks
 from ..covariances.columns import num_columns_of_latents
 from ..covariances.finite_rank import is_whole_sum
 from ..covariances.latents import LatentGPs, in_order, latent_gps, split_q
-from ..covariances.pairs import flat_blocks
 from ..devices import pinned
 from ..kernels._columns import as_rows, with_columns
 from ..linalg.variational import Kept, Terms, Variational, variances

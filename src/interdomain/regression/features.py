@@ -16,10 +16,10 @@ from gpflow.kernels import Kernel, Sum
 from gpflow.mean_functions import Constant, Linear, MeanFunction, Zero
 
 from .._tracing import Traced
+from ..covariances.blocks import flat_blocks
 from ..covariances.domains import BoolArray, Kuf_in_domain, boxes, complaint, outside_of_any
 from ..covariances.feature_sums import feature_sums
 from ..covariances.finite_rank import is_whole
-from ..covariances.pairs import flat_blocks
 from ..inducing_variables.base import DecomposedInducingVariables
 from ..kernels._diagonals import DiagonalTerm, diagonal_terms
 from ..sphere._typing import Array

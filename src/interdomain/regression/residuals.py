@@ -24,8 +24,8 @@ from scipy.linalg.blas import dger
 
 from .._tracing import operation_by_operation
 from ..covariances import Kuu_operator
+from ..covariances.blocks import Block
 from ..covariances.domains import BoolArray, Kuf_in_domain
-from ..covariances.pairs import Block
 from ..sphere._typing import Array, IntArray
 from .features import Features
 

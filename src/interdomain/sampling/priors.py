@@ -20,7 +20,7 @@ from gpflow.inducing_variables import InducingPoints, InducingVariables
 from gpflow.kernels import Kernel, Linear, Polynomial, Sum, White
 
 from ..covariances import Kuu_operator, Kvu
-from ..covariances.pairs import pair_blocks
+from ..covariances.blocks import pair_blocks
 from ..inducing_variables import InterDomainInducingVariables
 from ..inducing_variables.base import DecomposedInducingVariables
 from ..inducing_variables.harmonic_points import ComponentInducingPoints

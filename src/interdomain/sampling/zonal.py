@@ -14,7 +14,7 @@ import numpy as np
 import tensorflow as tf
 from gpflow.inducing_variables import InducingVariables
 
-from ..covariances._lifted_inputs import inverse_eigenvalues
+from ..covariances.spherical_harmonics import inverse_eigenvalues
 from ..inducing_variables import ActivationFeatures, SphericalHarmonics
 from ..kernels import ZonalKernel
 from ..kernels._columns import select_columns

@@ -27,7 +27,7 @@ from ..covariances import Kuu_operator
 from ..linalg import square_root
 from ..regression.features import Features
 from ..sphere._typing import Array
-from .expectations import expectations
+from .algebra import expectations
 
 # Of the largest precision in a batch: negative ones that are smaller are those of quadrature.
 _ROUNDING = 1e-9

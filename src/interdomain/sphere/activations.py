@@ -18,8 +18,7 @@ import tensorflow as tf
 
 from .._arguments import finite_array, instance
 from ._typing import Array
-from .extended_precision import extended_coefficients
-from .funk_hecke import funk_hecke_rule, power_coefficient
+from .funk_hecke import extended_coefficients, funk_hecke_rule, power_coefficient
 
 
 class Activation(abc.ABC):

@@ -14,8 +14,7 @@ import tensorflow as tf
 from check_shapes import check_shapes
 
 from .dimensions import num_harmonics
-from .extended_precision import extended_coefficients
-from .funk_hecke import power_coefficient
+from .funk_hecke import extended_coefficients, power_coefficient
 
 
 @check_shapes(

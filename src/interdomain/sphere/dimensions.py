@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from math import comb
+from typing import Any
 
 import numpy as np
 
-from .._arguments import as_integer, check_size, integer, items, short
+from .._arguments import as_integer, check_size, different_rows, integer, items, short
+from ._typing import IntArray
 
 MAX_FACTORS = 100_000
 """The largest number of factors of a binomial coefficient that is computed in reasonable time."""
@@ -96,3 +98,84 @@ def _whole(value: object) -> int | None:
     if isinstance(value, (float, np.floating)) and float(value).is_integer():
         return int(value)
     return as_integer(value)
+
+
+# Labels of spherical harmonics: chains of degrees. A harmonic of the basis of
+# :mod:`interdomain.sphere.harmonics` on S^{d-1} is named by its degrees in the first two, three,
+# ... and all d coordinates, ``|k_2| <= k_3 <= ... <= k_d = l``. A ``k_2`` above zero is the
+# cosine, one below zero the sine of that many turns in the plane of the first two coordinates. The
+# differences of a chain say by how much each coordinate raises the degree. They can be any
+# integers of 0 or more (the first has a sign), so that harmonics are the points of a lattice: the
+# neighbours of a harmonic raise the degree once more.
+
+
+def raises_of(chains: IntArray) -> IntArray:
+    """By how much each coordinate from the second on raises the degree, ``[M, d - 1]``. The first
+    column has the sign of ``k_2``."""
+    raises = chains.copy()
+    raises[:, 1:] -= np.abs(chains[:, :-1])
+    return raises
+
+
+def chains_of(raises: IntArray) -> IntArray:
+    """The opposite of :func:`raises_of`."""
+    chains: IntArray = np.cumsum(np.abs(raises), axis=1)
+    chains[:, 0] = raises[:, 0]
+    return chains
+
+
+def degrees_of(chains: IntArray) -> IntArray:
+    """The degree l of each harmonic, ``[M]``."""
+    degrees: IntArray = np.abs(chains[:, -1])
+    return degrees
+
+
+def chains_of_degree(dimension: int, degree: int) -> IntArray:
+    """All chains of one degree ``[N(d, l), d - 1]``, in the order of ``spherical_harmonics``."""
+    raises = np.zeros((1, dimension - 1), np.int64)
+    for l in range(1, degree + 1):
+        planar = np.zeros((2, dimension - 1), np.int64)
+        planar[:, 0] = l, -l
+        blocks = [planar]
+        for j in range(3, dimension + 1):
+            count = num_harmonics(j - 1, l - 1) + (num_harmonics(j, l - 2) if l > 1 else 0)
+            block = raises[:count].copy()
+            block[:, j - 2] += 1
+            blocks.append(block)
+        raises = np.concatenate(blocks)
+    return chains_of(raises)
+
+
+def validate_chains(chains: Any, dimension: int) -> IntArray:
+    """:raises ValueError: Unless they are different chains of S^{d-1}, at least one."""
+    remedy = (
+        f"pass a row |k_2| <= k_3 <= ... <= k_{dimension} for each "
+        "harmonic, k_2 with the sign plus for the cosine and minus for the sine"
+    )
+    rule = f"integers [M, {dimension - 1}]"
+    found = different_rows("chains", chains, rule, dimension - 1, remedy)
+    raises = raises_of(found)
+    wrong = np.flatnonzero(np.any(raises[:, 1:] < 0, axis=1))
+    if len(wrong):
+        raise ValueError(
+            f"chains must not decrease along a row, found {short(found[wrong[0]].tolist())} in row "
+            f"{wrong[0]}; {remedy}."
+        )
+    return found
+
+
+def neighbours_of(chains: IntArray) -> IntArray:
+    """The neighbours of some chains, ``[C, d - 1]``: new chains that raise the degree of one of
+    them by one, at any coordinate. Neighbours of the first chains come first."""
+    raises = raises_of(chains)
+    seen = set(map(tuple, raises.tolist()))
+    found: list[tuple[int, ...]] = []
+    for row in raises.tolist():
+        signs = (1, -1) if row[0] == 0 else (int(np.sign(row[0])),)
+        steps = [(0, sign) for sign in signs] + [(j, 1) for j in range(1, len(row))]
+        for place, step in steps:
+            other = (*row[:place], row[place] + step, *row[place + 1 :])
+            if other not in seen:
+                seen.add(other)
+                found.append(other)
+    return chains_of(np.array(found, np.int64).reshape([len(found), chains.shape[1]]))

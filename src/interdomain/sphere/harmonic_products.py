@@ -5,7 +5,7 @@ factor that depends on ``(j, k, a)`` alone, a polynomial in ``x_j`` and ``r_j^2`
 
     p_a = (x_j p_{a-1} - b_{a-1} r_j^2 p_{a-2}) / b_a,     r_j^2 = x_1^2 + ... + x_j^2,
 
-with the coefficients of :func:`~interdomain.sphere.gegenbauer.jacobi_coefficient`; the first two
+with the coefficients of :func:`~interdomain.sphere.harmonics.jacobi_coefficient`; the first two
 coordinates give the real and imaginary parts of ``(x_1 + i x_2)^k``. Few different factors serve
 many harmonics, and a harmonic without its last factor is another one, of lower degree. So the
 factors are computed once, and then each harmonic by **one** multiplication, those with one factor
@@ -26,8 +26,8 @@ from check_shapes import check_shapes
 
 from .._tracing import compiled, is_operation_by_operation
 from ._typing import Array, IntArray
-from .chains import raises_of
-from .gegenbauer import jacobi_coefficient, log_seed_norm
+from .dimensions import raises_of
+from .harmonics import jacobi_coefficient, log_seed_norm
 
 Factor = tuple[int, int, int]
 """(j, k, a): coordinate j raises the degree from k to k + a; for j = 2, a has the sign of k_2."""
@@ -286,7 +286,7 @@ def chosen_harmonics(
 
     :param X: Unit vectors; d is the last dimension, statically known. Off the sphere the harmonics
         are continued as homogeneous polynomials.
-    :param chains: Valid chains of degrees ``[M, d - 1]``; see :mod:`interdomain.sphere.chains`.
+    :param chains: Valid chains of degrees ``[M, d - 1]``; see :mod:`interdomain.sphere.dimensions`.
     :param scale: A factor for each point, by which all its harmonics are multiplied.
     :return: One row for each harmonic, as in ``Kuf``.
     """

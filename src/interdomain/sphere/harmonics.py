@@ -26,11 +26,11 @@ from functools import lru_cache
 import numpy as np
 import tensorflow as tf
 from check_shapes import check_shapes
+from scipy.special import betaln
 
 from .._tracing import compiled
 from ._typing import Array
 from .dimensions import num_harmonics, validate_degrees, validate_dimension
-from .gegenbauer import jacobi_coefficient, log_seed_norm
 
 
 @dataclass(frozen=True)
@@ -271,3 +271,19 @@ def spherical_harmonics(
     scale = tf.ones_like(flat[:, 0]) if scale is None else tf.reshape(scale, [-1])
     rows = _compiled(dimension, degrees, X.dtype)(tf.transpose(flat), scale[None])
     return tf.reshape(rows, tf.concat([[rows.shape[0]], tf.shape(X)[:-1]], axis=0))
+
+
+# Constants of the polynomials that spherical harmonics are made of, one dimension at a time.
+
+
+def log_seed_norm(dimension: int, degree: int) -> float:
+    """log of the factor that makes a harmonic of S^{d-2}, unchanged, orthonormal on S^{d-1}."""
+    half = (dimension - 1) / 2
+    return float(betaln(0.5, half) - betaln(0.5, degree + half)) / 2
+
+
+def jacobi_coefficient(dimension: int, seed_degree: int, m: int) -> float:
+    """b_m of the orthonormal recurrence ``x p_m = b_{m+1} p_{m+1} + b_m p_{m-1}`` of the
+    polynomials that a harmonic of S^{d-2} of degree ``seed_degree`` is multiplied by."""
+    lam = seed_degree + (dimension - 2) / 2
+    return float(np.sqrt(m * (m - 1 + 2 * lam) / (4 * (m + lam) * (m + lam - 1))))

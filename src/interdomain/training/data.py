@@ -19,7 +19,7 @@ from .._arguments import check_real_type, integer, numeric
 from .._targets import check_number_of_targets, check_targets, takes_missing, targets_type
 from ..covariances.columns import check_inputs
 from ..regression.rows import MISSING, check_shapes_of_rows
-from ..sites.expectations import expectations
+from ..sites.algebra import expectations
 from .batches import Batches, DatasetBatches, Minibatches, types_of
 
 _ROWS_AT_ONCE = 2**16

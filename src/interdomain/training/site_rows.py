@@ -10,7 +10,7 @@ import gpflow
 import numpy as np
 import tensorflow as tf
 
-from ..covariances.pairs import Block
+from ..covariances.blocks import Block
 from ..models import CollapsedSVGP
 from ..regression.residuals import OfBatch, Residuals
 from ..sites.algebra import Sites, log_normaliser, whitened_q

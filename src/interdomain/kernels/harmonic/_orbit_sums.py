@@ -18,8 +18,7 @@ from gpflow.kernels import Kernel
 
 from ..._tracing import unconverted
 from ...linalg.chunks import CHUNK_ENTRIES
-from ...linalg.distances import distance_gradients, squared_distances
-from ...linalg.radial_terms import RadialTerm
+from ...linalg.radial_terms import RadialTerm, distance_gradients, squared_distances
 from .._radial_forms import radial_terms
 
 _TYPICAL_COLUMNS = 1024

@@ -20,8 +20,8 @@ from ._algebra import (
     wigner,
     windowed_waves,
 )
-from ._base import MixtureComponent
 from ._gaussian_factors import (
+    MixtureComponent,
     as_definite,
     definite_parameter,
     scaled_matrix,

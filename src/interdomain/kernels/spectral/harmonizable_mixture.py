@@ -11,7 +11,7 @@ from check_shapes import check_shapes
 from gpflow.base import TensorType
 
 from ..._arguments import ROWS_OF_A_BATCH, check_size, integer, number
-from ._base import MixtureKernel
+from ._gaussian_factors import MixtureKernel
 from ._initialisation import guess_components
 from .harmonizable_component import HarmonizableComponent
 

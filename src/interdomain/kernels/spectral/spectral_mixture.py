@@ -11,8 +11,9 @@ from gpflow.utilities import positive
 
 from ..._arguments import finite_array, number
 from .._diagonals import UniformVariance
-from ._base import MixtureComponent, MixtureKernel
 from ._gaussian_factors import (
+    MixtureComponent,
+    MixtureKernel,
     as_definite,
     definite_parameter,
     normal_densities,
