@@ -14,8 +14,6 @@ from typing import Any
 
 import pytest
 
-pytest_plugins = ("tests.cpu_limit",)
-
 # Before TensorFlow reads them. The tests compile with XLA to see whether and what it computes; how
 # well LLVM optimises the machine code does not matter, and takes about a sixth of the time.
 os.environ["XLA_FLAGS"] = (
@@ -54,10 +52,8 @@ def resident_bytes() -> int:
 def few_graphs_outlive_their_file() -> Iterator[None]:
     """Bounds the memory of a process: a graph that was compiled takes megabytes, and would stay.
 
-    Two registries hold it. TensorFlow Probability's bijectors remember what they computed with, for
-    all bijectors together and also the symbolic tensors of graphs: every Parameter that is read in
-    a graph keeps it. And TensorFlow keeps the gradient function of each ``tf.custom_gradient`` that
-    was traced. (What XLA compiled stays all the same, 50 MB each: TensorFlow never gives it back.)
+    TensorFlow Probability's bijectors remember symbolic tensors of graphs that read a Parameter,
+    and TensorFlow the gradient function of each ``tf.custom_gradient`` that was traced.
     """
     yield
     if "interdomain" not in sys.modules or resident_bytes() < CLEANED_AT[0] + GROWTH:
@@ -81,6 +77,15 @@ def few_graphs_outlive_their_file() -> Iterator[None]:
 
 
 @pytest.fixture
+def no_jitter() -> Iterator[None]:
+    """Diagonal operators take no jitter and dense ones do: without any, both are the same."""
+    import gpflow
+
+    with gpflow.config.as_context(gpflow.config.Config(jitter=0.0)):
+        yield
+
+
+@pytest.fixture
 def computed_rows(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """How many rows had their features computed in passes over data, batch by batch."""
     import tensorflow as tf
@@ -97,3 +102,35 @@ def computed_rows(monkeypatch: pytest.MonkeyPatch) -> list[int]:
 
     monkeypatch.setattr(Features, "sums", counted)
     return computed
+
+
+# The suite's check of itself: a test that is not marked `slow` is over after 20 s of one core, of
+# threads and ended child processes too, so that what else the machine does changes nothing.
+
+CPU_SECONDS = 20.0
+BEGUN = pytest.StashKey[float]()
+
+
+def cpu_seconds() -> float:
+    """The seconds of this process and of its ended children."""
+    return sum(os.times()[:4])
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_setup(item: pytest.Item) -> Iterator[None]:
+    item.stash[BEGUN] = cpu_seconds()
+    return (yield)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_call(item: pytest.Item) -> Iterator[None]:
+    result = yield
+    seconds = cpu_seconds() - item.stash[BEGUN]
+    item.user_properties.append(("cpu_seconds", seconds))
+    if seconds > CPU_SECONDS and item.get_closest_marker("slow") is None:
+        pytest.fail(
+            f"the test needs {seconds:.1f} s of one core, and may need {CPU_SECONDS:.0f}: make it "
+            "cheaper (smaller, not compiled, a shared fixture), or mark it slow if it starts "
+            "processes, kills, resumes or runs benchmarks (CONTRIBUTING, Tests)"
+        )
+    return result

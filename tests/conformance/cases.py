@@ -132,14 +132,6 @@ def globe() -> tuple[Kernel, InducingVariables]:
     return kernel, SphericalHarmonics.for_kernel(kernel, input_dim=2, max_degree=4)
 
 
-@case("finite-rank-harmonics", 3)
-def finite_rank() -> tuple[Kernel, InducingVariables]:
-    """The harmonics explain the whole kernel."""
-    kernel = SphericalMatern32(lengthscale=0.8, weight_variances=[0.6, 1.7], active_dims=[2, 0])
-    harmonics = SphericalHarmonics.for_kernel(kernel, input_dim=2, max_degree=4)
-    return FiniteRank(kernel, harmonics), harmonics
-
-
 @case("finite-rank-and-points", 2, "blocks")
 def finite_rank_and_points() -> tuple[Kernel, InducingVariables]:
     first = ArcCosine(1, variance=0.7, active_dims=[1])
@@ -335,28 +327,11 @@ def interval_additive() -> tuple[Kernel, InducingVariables]:
     return kernel, SumInducingVariables(blocks)
 
 
-@case("box-one-column", 1)
-def box_of_one_column() -> tuple[Kernel, InducingVariables]:
-    """Some of the inputs are outside."""
-    base = gpflow.kernels.Matern32(variance=1.3, lengthscales=0.9)
-    kernel = Periodized(base, -2.0, 2.5)
-    return kernel, PeriodicFourierFeatures.for_kernel(kernel, 7)
-
-
 @case("box-two-columns", 3, representative=True)
 def box_of_two_columns() -> tuple[Kernel, InducingVariables]:
     base = gpflow.kernels.Matern52(variance=1.1, lengthscales=[0.9, 1.4])
     kernel = Periodized(base, [-3.0, -2.5], [3.0, 3.5], active_dims=[2, 0])
     return kernel, PeriodicFourierFeatures.for_kernel(kernel, 14)
-
-
-@case("box-of-waves", 2)
-def box_of_waves() -> tuple[Kernel, InducingVariables]:
-    """Features of all that the kernel consists of."""
-    base = gpflow.kernels.SquaredExponential(variance=1.3, lengthscales=[1.2, 0.8])
-    kernel = Periodized(base, [-3.0, -3.0], [3.0, 3.0])
-    features = PeriodicFourierFeatures.for_kernel(kernel, 13)
-    return FiniteRank(kernel, features), features
 
 
 @case("product-of-features", 3, representative=True, relative_jitter=True)
@@ -389,12 +364,6 @@ def effects() -> tuple[Kernel, AdditiveFeatures]:
         columns, ["main", (0, 1)], variances=[0.9, 0.6, 0.4], lengthscales=0.4, active_dims=[2, 0]
     )
     return kernel, AdditiveFeatures(kernel, {(0,): 2, (1,): 2, (0, 1): [[1, 1], [2, 1]]})
-
-
-@case("effects-of-finite-rank", 3)
-def effects_of_finite_rank() -> tuple[Kernel, InducingVariables]:
-    kernel, features = effects()
-    return FiniteRank(kernel, features), features
 
 
 REPRESENTATIVES = tuple(case for case in CASES if case.representative)

@@ -46,8 +46,7 @@ def kuf_dense_twin(twin: DenseTwin, kernel: Kernel, Xnew: TensorType) -> tf.Tens
 
 
 class Oracle(gpflow.models.SVGP):
-    """Without check_shapes, which takes time: it is the model that is compared whose shapes are
-    checked."""
+    """Without check_shapes, which takes time: the other model's shapes are checked."""
 
     def elbo(self, data: RegressionData) -> tf.Tensor:
         with disable_check_shapes():

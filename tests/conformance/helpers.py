@@ -13,6 +13,7 @@ from check_shapes import disable_check_shapes
 from gpflow.covariances import Kuu
 from gpflow.inducing_variables import InducingVariables
 from gpflow.kernels import Kernel
+from gpflow.utilities import parameter_dict
 
 from .cases import Case
 
@@ -35,6 +36,15 @@ def make_inputs(case: Case, *shape: int) -> np.ndarray:
     rng = np.random.default_rng(99)
     X = case.scale * rng.normal(size=(*shape, case.input_dim))
     return X.astype(gpflow.default_float())
+
+
+def double(kernel: Kernel) -> Kernel:
+    """Make all its values twice as large."""
+    factors = {"variance": 2.0, "variances": 2.0, "constant_variance": 2.0}
+    factors |= {"amplitudes_real": 2**0.5, "amplitudes_imaginary": 2**0.5}
+    for path, parameter in parameter_dict(kernel).items():
+        parameter.assign(factors.get(path.rsplit(".", 1)[-1], 1.0) * parameter.numpy())
+    return kernel
 
 
 def make_q(
@@ -163,6 +173,32 @@ def assert_same_results(
     for actual, desired in zip(*results, strict=True):
         assert desired is not None and actual is not None
         assert_close(actual, desired, rtol=rtol)
+
+
+def assert_gradients(
+    function: Callable[[], tf.Tensor],
+    variables: Sequence[tf.Variable],
+    *,
+    step: float = 1e-5,
+    rtol: float = 1e-6,
+) -> None:
+    """Of each entry of the vector ``function()``, to each entry of each variable."""
+    with tf.GradientTape(persistent=True) as tape:
+        parts = tf.unstack(function())
+    gradients = [tape.gradient(part, variables, unconnected_gradients="zero") for part in parts]
+    compiled = tf.function(function, autograph=False)
+    for k, variable in enumerate(variables):
+        start = variable.numpy()
+        differences = np.zeros([len(parts), *start.shape])
+        for index in np.ndindex(*start.shape):
+            for sign in (1, -1):
+                moved = np.array(start)
+                moved[index] += sign * step
+                variable.assign(moved)
+                differences[(slice(None), *index)] += sign * compiled().numpy() / (2 * step)
+        variable.assign(start)
+        for gradient, expected in zip(gradients, differences, strict=True):
+            assert_close(gradient[k], expected, rtol=rtol, atol=1e-7, message=variable.name)
 
 
 def assert_refused(calls: Iterable[tuple[Callable[[], Any], str]]) -> None:

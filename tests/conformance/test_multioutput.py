@@ -15,13 +15,11 @@ from gpflow.inducing_variables import (
     SharedIndependentInducingVariables,
 )
 from gpflow.kernels import (
-    Kernel,
     LinearCoregionalization,
     MultioutputKernel,
     SeparateIndependent,
     SharedIndependent,
 )
-from gpflow.utilities import parameter_dict
 
 from interdomain import inducing_variables
 from interdomain.kernels import SphericalMatern32
@@ -34,10 +32,12 @@ from .helpers import (
     NUM_DATA,
     assert_close,
     assert_same_objective,
+    double,
     make_data,
     make_inputs,
 )
 
+pytestmark = pytest.mark.usefixtures("no_jitter")
 NUM_LATENTS = 2
 OURS = {
     "shared": inducing_variables.SharedIndependentInducingVariables,
@@ -52,24 +52,8 @@ MIXINGS = ["shared", "separate", "coregionalised"]
 COVARIANCES = [(False, False), (True, True)]
 
 
-def second_kernel(case: Case) -> Kernel:
-    """Another kernel of the same family: each of its variances is doubled."""
-    kernel, _ = case.build()
-    factors = {"variance": 2.0, "variances": 2.0, "constant_variance": 2.0}
-    factors |= {"amplitudes_real": 2**0.5, "amplitudes_imaginary": 2**0.5}
-    parameters = [
-        (parameter, factors[name])
-        for path, parameter in parameter_dict(kernel).items()
-        if (name := path.rsplit(".", 1)[-1]) in factors
-    ]
-    assert parameters
-    for parameter, factor in parameters:
-        parameter.assign(factor * parameter)
-    return kernel
-
-
 def make_kernel(case: Case, mixing: str) -> MultioutputKernel:
-    kernels = [case.build()[0], second_kernel(case)]
+    kernels = [case.build()[0], double(case.build()[0])]
     if mixing == "shared":
         return SharedIndependent(kernels[0], output_dim=NUM_LATENTS)
     if mixing == "separate":
@@ -108,8 +92,7 @@ def make_model(
 
 @pytest.mark.parametrize("case", ONE_OF_EACH_KIND, ids=lambda case: case.kind)
 def test_each_kind_of_operator(case: Case) -> None:
-    """This library's own posterior, which sees the operator: latent GPs with kernels of their own
-    that are mixed, with inducing variables of their own."""
+    """Latent GPs with kernels and inducing variables of their own, which are mixed."""
     model = make_model(case, "own separate", "coregionalised", q_diag=False)
     twin = dense_twin(model)
     data = make_data(case, 3)
@@ -127,8 +110,7 @@ def test_each_kind_of_operator(case: Case) -> None:
 
 @pytest.mark.parametrize("wrapper", ALL_WRAPPERS)
 def test_each_wrapper(wrapper: str) -> None:
-    """GPflow's lead to its own posteriors, which see dense tensors; those of this library, and none
-    at all, to its own, which are tested with each mixing."""
+    """GPflow's lead to its own posteriors, which see dense tensors; others to the library's."""
     case = ONE_OF_EACH_KIND[0]
     X = make_inputs(case, 4)
     for mixing in MIXINGS[-1:] if wrapper.startswith("gpflow") else MIXINGS:
@@ -169,8 +151,7 @@ def harmonics(max_degree: int) -> InducingVariables:
     [("separate", False, False), ("separate", True, True), ("coregionalised", False, True)],
 )
 def test_unequal_sizes(mixing: str, q_diag: bool, whiten: bool) -> None:
-    """Each latent GP is an SVGP with its own inducing variables and the first rows of q; what is
-    left over changes nothing and has a gradient of zero."""
+    """Each latent GP is an SVGP with the first rows of q; what is left over changes nothing."""
     kernels = [SphericalMatern32(variance=v, weight_variances=np.ones(2)) for v in (1.0, 0.5, 2.0)]
     W = np.array([[1.0, 0.3, 0.2], [-0.4, 0.8, 0.1]])
     own = [harmonics(3), harmonics(1), gpflow.inducing_variables.InducingPoints(np.eye(2))]

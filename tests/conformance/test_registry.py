@@ -32,9 +32,11 @@ from interdomain.models import AdditiveSVGP, OrthogonalSVGP, StructuredSGPR
 from interdomain.transforms import ImageFlip
 
 from .cases import CASES, KINDS, ONE_OF_EACH_KIND, REPRESENTATIVES, Case
-from .helpers import assert_close, make_inputs, value_and_gradients
+from .helpers import assert_close, assert_same_objective, make_inputs
 from .test_multioutput import OURS
 
+pytestmark = pytest.mark.usefixtures("no_jitter")
+each_case = pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
 PACKAGES = sorted(
     module.name for module in pkgutil.iter_modules(interdomain.__path__, "interdomain.")
 )
@@ -51,8 +53,7 @@ def abstract(item: type) -> bool:
 
 
 def test_every_public_inducing_variable_has_a_representative() -> None:
-    """The classes of the library; GPflow's consumers are tested with the representatives alone.
-    Those of several outputs wrap each of them in test_multioutput."""
+    """Those of several outputs wrap each of them in test_multioutput."""
     covered = {type(parts(case)[1]) for case in REPRESENTATIVES} | set(OURS.values())
     missing = {c.__name__ for c in concrete_inducing_variables() if c not in covered}
     assert not missing, (
@@ -64,11 +65,7 @@ def test_every_public_inducing_variable_has_a_representative() -> None:
 def test_every_kind_of_operator_has_a_case() -> None:
     assert {case.kind for case in CASES} == set(KINDS)
     assert [case.kind for case in ONE_OF_EACH_KIND] == list(KINDS)
-
-
-def test_case_names_are_distinct() -> None:
-    names = [case.name for case in CASES]
-    assert len(set(names)) == len(names)
+    assert len({case.name for case in CASES}) == len(CASES)
 
 
 @pytest.mark.parametrize("package", ["interdomain", *PACKAGES])
@@ -102,6 +99,7 @@ def kind_of(operator: tf.linalg.LinearOperator) -> str:
     return "full"
 
 
+@each_case
 def test_operator_is_kuu(case: Case) -> None:
     kernel, inducing_variable = parts(case)
     dense = Kuu(inducing_variable, kernel)
@@ -113,6 +111,7 @@ def test_operator_is_kuu(case: Case) -> None:
     assert operator.is_positive_definite and operator.is_self_adjoint
 
 
+@each_case
 def test_jitter_is_added_to_kuu(case: Case) -> None:
     kernel, inducing_variable = parts(case)
     dense = Kuu(inducing_variable, kernel)
@@ -123,6 +122,7 @@ def test_jitter_is_added_to_kuu(case: Case) -> None:
     assert_close(added, 0.5 * np.diag(scale), rtol=1e-12)
 
 
+@each_case
 def test_features_explain_part_of_the_kernel(case: Case) -> None:
     """Kff - Kfu Kuu^{-1} Kuf is the covariance of f given u: it has no negative eigenvalue."""
     kernel, inducing_variable = parts(case)
@@ -135,6 +135,7 @@ def test_features_explain_part_of_the_kernel(case: Case) -> None:
     assert 0.3 < np.trace(explained) / np.trace(covariance) < 1 + 1e-12
 
 
+@each_case
 def test_kuf_keeps_leading_dimensions(case: Case) -> None:
     kernel, inducing_variable = parts(case)
     X = make_inputs(case, 2, 3, 5)
@@ -149,27 +150,11 @@ def test_kuf_keeps_leading_dimensions(case: Case) -> None:
 # this library; of SVGP with each class in test_classes.py.
 
 SHAPES = {"columns": [None, None], "rank": None}
-Data = tuple[np.ndarray, np.ndarray]
 
 
 def compiled(function: Callable[..., Any], shape: list[None] | None, *, inputs: int = 1) -> Any:
     signature = [tf.TensorSpec(shape, gpflow.default_float())] * inputs
     return tf.function(function, input_signature=signature, autograph=False)
-
-
-def assert_elbo_and_gradients(model: gpflow.models.SVGP, data: Data, unknown: str) -> None:
-    variables = model.trainable_variables
-
-    def objective(X: Any, Y: Any) -> Any:
-        return value_and_gradients(lambda: model.elbo((X, Y)), variables)
-
-    (value, gradients), expected = (
-        compiled(objective, SHAPES[unknown], inputs=2)(*data),
-        objective(*data),
-    )
-    assert_close(value, expected[0])
-    for variable, gradient, reference in zip(variables, gradients, expected[1], strict=True):
-        assert_close(gradient, reference, rtol=1e-7, message=variable.name)
 
 
 rng = np.random.default_rng(0)
@@ -185,49 +170,42 @@ def hvgp_of_patches() -> gpflow.models.SVGP:
     """The points say nothing of X, which they are not in the space of."""
     base = Convolutional(gpflow.kernels.SquaredExponential(), (3, 2), (1, 2))
     kernel = HarmonicKernel(base, ImageFlip((1, 2), 1))
-    return AdditiveSVGP(
-        kernel, gaussian(), HarmonicInducingPoints.for_kernel(kernel, IMAGES[:4, :2])
-    )
+    points = HarmonicInducingPoints.for_kernel(kernel, IMAGES[:4, :2])
+    return AdditiveSVGP(kernel, gaussian(), points)
 
 
 def additive() -> gpflow.models.SVGP:
     """One block knows the number of columns, which another kernel needs."""
     first = Convolutional(gpflow.kernels.SquaredExponential(), (3, 2), (1, 2), active_dims=range(6))
     second, third = SphericalMatern32(), gpflow.kernels.Matern32(active_dims=slice(1, 2))
-    blocks = [
-        InducingPatches(IMAGES[:3, :2]),
-        SphericalHarmonics(7, [0, 1]),
-        IntervalFourierFeatures(-5, 5, 2),
-    ]
-    return AdditiveSVGP(first + second + third, gaussian(), SumInducingVariables(blocks))
+    blocks = [InducingPatches(IMAGES[:3, :2]), SphericalHarmonics(7, [0, 1])]
+    features = SumInducingVariables([*blocks, IntervalFourierFeatures(-5, 5, 2)])
+    return AdditiveSVGP(first + second + third, gaussian(), features)
 
 
 def orthogonal_points() -> gpflow.models.SVGP:
-    kernel = SphericalMatern32()
-    return OrthogonalSVGP(kernel, gaussian(), SphericalHarmonics(3, [0, 1]), InducingPoints(X2[:3]))
+    harmonics, points = SphericalHarmonics(7, [0, 1]), InducingPoints(IMAGES[:3])
+    return OrthogonalSVGP(SphericalMatern32(), gaussian(), harmonics, points)
 
 
 @pytest.mark.parametrize(
-    ("make", "X", "unknown"),
-    [
-        (hvgp_of_patches, IMAGES, "columns"),
-        (additive, IMAGES, "rank"),
-        (orthogonal_points, X2, "rank"),
-    ],
+    ("make", "unknown"),
+    [(hvgp_of_patches, "columns"), (additive, "rank"), (orthogonal_points, "rank")],
 )
-def test_models_of_several_q(
-    make: Callable[[], gpflow.models.SVGP], X: np.ndarray, unknown: str
-) -> None:
+def test_models_of_several_q(make: Callable[[], gpflow.models.SVGP], unknown: str) -> None:
+    """The bound with its gradients, and predictions."""
     model = make()
+    variables = model.trainable_variables
     for mean, _ in model.variational_parameters:
         mean.assign(np.random.default_rng(1).normal(size=mean.shape))
     with gpflow.config.as_context(gpflow.config.Config(jitter=1e-6)):
-        assert_elbo_and_gradients(model, (X, Y2), unknown)
+        elbo = compiled(lambda X, Y: model.elbo((X, Y)), SHAPES[unknown], inputs=2)
+        assert_same_objective(
+            lambda: elbo(IMAGES, Y2), lambda: model.elbo((IMAGES, Y2)), variables, rtol=1e-7
+        )
         function = compiled(model.posterior().predict_f, SHAPES[unknown])
-        assert_close(function(X), model.predict_f(X))
-        if unknown == "rank":
-            sets = X.reshape(3, 4, -1)
-            assert_close(function(sets), model.predict_f(sets))
+        for X in (IMAGES, *([IMAGES.reshape(3, 4, -1)] * (unknown == "rank"))):
+            assert_close(function(X), model.predict_f(X))
 
 
 def test_out_of_core() -> None:

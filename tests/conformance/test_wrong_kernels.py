@@ -36,42 +36,35 @@ from tests.conformance.helpers import assert_refused
 from .cases import REPRESENTATIVES, Case
 
 X = np.linspace(-1, 1, 12).reshape(4, 3)
-HARMONICS, POINTS, INTERVAL = (
-    SphericalHarmonics(3, [0]),
-    InducingPoints(X[:, :2]),
-    IntervalFourierFeatures(0.0, 1.0, 2),
-)
+Z = np.zeros((4, 3, 2))
+HARMONICS, POINTS = SphericalHarmonics(3, [0]), InducingPoints(X[:, :2])
+OF_FOUR = SphericalHarmonics(4, [0, 1, 2, 3, 5])
+UNITS = ActivationFeatures.random(2, 5, "erf", 5, seed=0)
+ROTATED = HarmonicKernel(gpflow.kernels.Matern52(), Rotation(7))
+FEW_POINTS = HarmonicInducingPoints(Z[:3])
+FEW_IMAGES = HarmonicInducingPoints(Z, multiplicities=[1, 1, 2, 2])
+INTERVAL = IntervalFourierFeatures(0.0, 1.0, 2)
+ARD = Matern32(lengthscales=[1.0, 2.0])
 FOURIER = FourierFeatures([[0.1], [0.3]])
+TWO_COLUMNS = HarmonizableComponent([[0.1, 0.2]])
 BOX = PeriodicFourierFeatures([0.0, -1.0], [1.0, 2.0], [[0, 0], [1, 0], [2, 3]])
 ANOTHER_BOX = Periodized(Matern32(), [0.0, -1.0], [1.0, 2.5])
-ROTATED = HarmonicKernel(gpflow.kernels.Matern52(), Rotation(7))
-CONV = (
-    Convolutional(RBF(), (3, 4), (2, 2)),
-    Convolutional(RBF(), (3, 4), (2, 2), location_kernel=RBF()),
-)
-Z = np.zeros((4, 3, 2))
+CONV = Convolutional(RBF(), (3, 4), (2, 2))
+LOCATED = Convolutional(RBF(), (3, 4), (2, 2), location_kernel=RBF())
+PATCHES, SMALL_PATCHES = InducingPatches(np.zeros((5, 4))), InducingPatches(np.zeros((5, 3)))
 SPACE = SphericalMatern52(active_dims=[0, 1])
 TIME = Periodized(Matern32(lengthscales=0.4), -1.2, 1.2, active_dims=[2])
-PRODUCT = ProductInducingVariables(
-    [SphericalHarmonics.for_kernel(SPACE, 2, 3), PeriodicFourierFeatures.for_kernel(TIME, 7)]
+FACTORS = [SphericalHarmonics.for_kernel(SPACE, 2, 3), PeriodicFourierFeatures.for_kernel(TIME, 7)]
+PRODUCT = ProductInducingVariables(FACTORS)
+SUM, OTHER_ORDER = (
+    SumInducingVariables([HARMONICS, POINTS]),
+    SumInducingVariables([POINTS, HARMONICS]),
 )
-TWO_COLUMNS = HarmonizableComponent([[0.1, 0.2]])
 
 # Features, a kernel, the number of columns of X, and the message.
 WRONG: list[tuple[InducingVariables, Kernel, int, str]] = [
-    (
-        ActivationFeatures.random(2, 5, "erf", 5, seed=0),
-        ArcCosine(1),
-        2,
-        r"Z has 5 rows, .* the activation has in common with ArcCosine, \[1\], have 3 harmonics",
-    ),
-    (
-        SphericalHarmonics(4, [0, 1, 2, 3, 5]),
-        ArcCosine(1),
-        3,
-        r"degrees must have nonzero eigenvalues under ArcCosine in dimension 4, found zero for "
-        r"\[3, 5\]; .*for_k",
-    ),
+    (UNITS, ArcCosine(1), 2, r"Z has 5 rows, .* common with ArcCosine, \[1\], have 3 harmonics"),
+    (OF_FOUR, ArcCosine(1), 3, r"nonzero eigenvalues .*, found zero for \[3, 5\]; .*for_kernel"),
     (
         HARMONICS,
         SharedIndependent(ArcCosine(), output_dim=2),
@@ -81,61 +74,21 @@ WRONG: list[tuple[InducingVariables, Kernel, int, str]] = [
         "needed, wrap it in interdomain.inducing_variables.SharedIndependentInducingVariables"
         r"\(SphericalHarmonics\(...\)\) or SeparateIndependentInducingVariables",
     ),
-    (HarmonicInducingPoints(Z[:3]), ROTATED, 2, "points for the 4 components .*, found 3"),
-    (
-        HarmonicInducingPoints(Z, multiplicities=[1, 1, 2, 2]),
-        ROTATED,
-        2,
-        r"multiplicities must be \(1, 2, 2, 2\) for this ker",
-    ),
+    (FEW_POINTS, ROTATED, 2, "points for the 4 components .*, found 3"),
+    (FEW_IMAGES, ROTATED, 2, r"multiplicities must be \(1, 2, 2, 2\) for this ker"),
     (BOX, ANOTHER_BOX, 2, "kernel must have the features' box, from .* found one from .*for_ke"),
     (BOX, ANOTHER_BOX + Matern32(), 2, "the kernel is a sum of 2: pass SumInducingVariables"),
     (INTERVAL, Matern32() + Matern12(), 1, "the kernel is a sum of 2: pass SumInducingVariables"),
-    (
-        INTERVAL,
-        Matern32(lengthscales=[1.0, 2.0]),
-        2,
-        r"kernel.lengthscales must be one number, found shape \(2,\); pass a sum of kernels",
-    ),
+    (INTERVAL, ARD, 2, r"lengthscales must be one number, found shape \(2,\); pass a sum of ker"),
     (FOURIER, HarmonizableMixture([TWO_COLUMNS]), 2, "pass SumInducingVariables"),
-    (
-        FOURIER,
-        TWO_COLUMNS,
-        2,
-        r"frequencies must have 2 columns, as the kernel's have, found 1; pass a matrix \[m, 2\]",
-    ),
+    (FOURIER, TWO_COLUMNS, 2, r"frequencies must have 2 columns, .* found 1; pass a matrix \[m, 2"),
     (PRODUCT, SPACE + TIME, 3, "no covariance between ProductInducingVariables and Sum"),
     (PRODUCT, TIME * SPACE, 3, "no covariance between SphericalHarmonics and Periodized"),
-    (
-        PRODUCT,
-        SPACE * (TIME * RBF()),
-        3,
-        "have 3 entries, .* found 2; .*gpflow makes one product of products",
-    ),
-    (
-        SumInducingVariables([HARMONICS, POINTS]),
-        ArcCosine() + RBF() + RBF(),
-        2,
-        "2 blocks, but the kernel is a sum of 3",
-    ),
-    (
-        SumInducingVariables([POINTS, HARMONICS]),
-        ArcCosine() + RBF(),
-        2,
-        "between SphericalHarmonics and Squared",
-    ),
-    (
-        InducingPatches(np.zeros((5, 3))),
-        CONV[0],
-        12,
-        "Z must have 4 columns for this Convolutional, .* found 3",
-    ),
-    (
-        InducingPatches(np.zeros((5, 4))),
-        CONV[1],
-        12,
-        "locations must be given for a kernel with a location_kernel, found None; pass Ind",
-    ),
+    (PRODUCT, SPACE * (TIME * RBF()), 3, "3 entries, .* found 2; .* one product of products"),
+    (SUM, ArcCosine() + RBF() + RBF(), 2, "2 blocks, but the kernel is a sum of 3"),
+    (OTHER_ORDER, ArcCosine() + RBF(), 2, "between SphericalHarmonics and Squared"),
+    (SMALL_PATCHES, CONV, 12, "Z must have 4 columns for this Convolutional, .* found 3"),
+    (PATCHES, LOCATED, 12, "locations must be given for .* location_kernel, found None; pass Ind"),
 ]
 
 
@@ -166,31 +119,17 @@ def test_that_do_not_fit() -> None:
 
 def test_columns_and_blocks_that_do_not_fit() -> None:
     """Kuf alone knows X; a sum knows what its blocks are."""
-    erf = ActivationFeatures.random(2, 5, "erf", 5, seed=0)
-    erf_columns = "sees 1 columns of Xnew, but the inducing variable has"
+    in_box = Periodized(Matern32(), BOX.lower, BOX.upper)
+    other_columns = SphericalMatern52(active_dims=[0, 2])
     assert_refused(
         [
-            (lambda: Kuf(erf, SphericalMatern52(), X[:, :1]), erf_columns),
-            (
-                lambda: Kuf(
-                    SphericalHarmonics(4, [0, 1]), SphericalMatern52(active_dims=[0, 2]), X
-                ),
-                "sees 2 columns .* has dimension 4; .* 3 here",
-            ),
-            (
-                lambda: Kuf(BOX, Periodized(Matern32(), BOX.lower, BOX.upper), X),
-                "X must have 2 columns, those of the box, found 3",
-            ),
+            (lambda: Kuf(UNITS, SphericalMatern52(), X[:, :1]), "sees 1 columns of Xnew, but the"),
+            (lambda: Kuf(OF_FOUR, other_columns, X), "sees 2 columns .* dimension 4; .* 3 here"),
+            (lambda: Kuf(BOX, in_box, X), "X must have 2 columns, those of the box, found 3"),
+            (lambda: Kuf(INTERVAL, Matern32(), X), "X must have one column, found 3; .*active_dim"),
+            (lambda: Kuf(FOURIER, HarmonizableComponent([[0.1]]), X), "X must have 1 columns, as"),
             (lambda: SumInducingVariables([]), "inducing_variables must have one entry .* none"),
             (lambda: SumInducingVariables([None]), "must have an entry that is not None"),
-            (
-                lambda: SumInducingVariables([HARMONICS, X]),
-                r"found ndarray; pass for example InducingPoints\(Z\)",
-            ),
-            (lambda: Kuf(INTERVAL, Matern32(), X), "X must have one column, found 3; .*active_dim"),
-            (
-                lambda: Kuf(FOURIER, HarmonizableComponent([[0.1]]), X),
-                "X must have 1 columns, as frequencies have, found 3",
-            ),
+            (lambda: SumInducingVariables([HARMONICS, X]), r"ndarray; pass .* InducingPoints\(Z\)"),
         ]
     )

@@ -9,10 +9,7 @@ from gpflow.kernels import Matern12, Matern32, Matern52, SquaredExponential
 
 from interdomain.inducing_variables import PeriodicFourierFeatures
 from interdomain.kernels import Periodized
-
-LOWER = np.array([-0.3, 0.2, -1.0, 0.5])
-PERIODS = np.array([1.7, 2.3, 1.1, 1.5])
-UPPER = LOWER + PERIODS
+from tests.kernels.periodic.references import LOWER, PERIODS, UPPER
 
 
 def box(num_columns: int, kind: type = Matern32, **options: object) -> Periodized:

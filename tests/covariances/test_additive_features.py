@@ -8,7 +8,7 @@ import gpflow
 import numpy as np
 import pytest
 import tensorflow as tf
-from gpflow.covariances import Kuf, Kuu
+from gpflow.covariances import Kuf
 from gpflow.kernels import Matern52
 
 from interdomain.covariances import Kuu_operator
@@ -16,6 +16,7 @@ from interdomain.covariances.domains import Kuf_in_domain
 from interdomain.inducing_variables import AdditiveFeatures
 from interdomain.kernels import Additive, CategoricalColumn, FiniteRank, NumericColumn
 from interdomain.models import AdditiveSVGP, StructuredSGPR
+from tests.conformance.helpers import assert_refused
 
 COLUMNS = [
     NumericColumn([0.0, 1.0], margin=0.5, label="first"),
@@ -89,21 +90,6 @@ def test_features_add_up_to_the_kernel() -> None:
     assert np.all(prior(X, full_cov=False) < kernel(X, full_cov=False))
 
 
-def test_blocks_are_those_of_the_parts() -> None:
-    kernel, features = effects(separate_lengthscales=False)
-    X = inputs(6)
-    parts = list(zip(features.inducing_variables, kernel.kernels, strict=True))
-    for dense in (Kuf, lambda block, part, X: Kuu_operator(block, part).diag_part()[:, None]):
-        blocks = [dense(block, part, X) for block, part in parts]
-        np.testing.assert_allclose(
-            dense(features, kernel, X), np.concatenate(blocks), rtol=1e-12, atol=1e-12
-        )
-    np.testing.assert_allclose(
-        Kuu(features, kernel, jitter=0.1),
-        np.diag(0.1 + Kuu_operator(features, kernel).diag_part()),
-    )
-
-
 def test_a_pass_computes_functions_of_a_column_once() -> None:
     """Of the three columns two have waves, in four of the five effects."""
     kernel, features = effects()
@@ -158,8 +144,7 @@ def test_finite_rank_by_blocks() -> None:
 
 
 def test_for_kernel_takes_those_of_most_variance() -> None:
-    """By brute force: every candidate that is left out has less than all that are taken, but for
-    the first of each effect and what does not fit any more."""
+    """By brute force; but for the first of each effect and what does not fit any more."""
     kernel, _ = effects()
     features = AdditiveFeatures.for_kernel(kernel, 60)
     assert 55 <= features.num_inducing <= 60
@@ -189,14 +174,16 @@ def test_for_kernel_takes_those_of_most_variance() -> None:
 
 def test_errors() -> None:
     kernel, features = effects()
-    for frequencies, message in (
-        ({**FREQUENCIES, (1, 2): 3}, r"one entry for each effect .*\(1, 2\)"),
-        ({**FREQUENCIES, (0,): [[0]]}, "frequencies must be 1 or more"),
-        ({**FREQUENCIES, (0, 2): [[1], [2]]}, r"frequencies must be a matrix \[J, 2\]"),
-    ):
-        with pytest.raises(ValueError, match=message):
-            AdditiveFeatures(kernel, frequencies)
-    with pytest.raises(ValueError, match="num_inducing must be 18 or more"):
-        AdditiveFeatures.for_kernel(kernel, 15)
-    with pytest.raises(ValueError, match="kernel must have the columns and effects"):
-        Kuf(features, Additive(COLUMNS), inputs(3))
+    new = AdditiveFeatures
+    assert_refused(
+        [
+            (lambda: new(kernel, {**FREQUENCIES, (1, 2): 3}), r"one entry for each effect .*\(1"),
+            (lambda: new(kernel, {**FREQUENCIES, (0,): [[0]]}), "frequencies must be 1 or more"),
+            (
+                lambda: new(kernel, {**FREQUENCIES, (0, 2): [[1], [2]]}),
+                r"frequencies must be a matrix \[J, 2\]",
+            ),
+            (lambda: new.for_kernel(kernel, 15), "num_inducing must be 18 or more"),
+            (lambda: Kuf(features, Additive(COLUMNS), inputs(3)), "must have the columns and eff"),
+        ]
+    )

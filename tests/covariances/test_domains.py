@@ -1,4 +1,4 @@
-"""Where features are made for: values inside against Kuf, boxes in the right columns, messages."""
+"""Where features are made for: values inside against Kuf, and boxes in the right columns."""
 
 from __future__ import annotations
 
@@ -13,30 +13,13 @@ from gpflow.covariances import Kuf
 from gpflow.inducing_variables import InducingPoints
 from gpflow.kernels import Kernel, Matern12, Matern32, SquaredExponential, White
 
-from interdomain.covariances.domains import (
-    Complaint,
-    Domain,
-    Extent,
-    Kuf_in_domain,
-    boxes,
-    domain,
-    outside_of_any,
-)
+from interdomain.covariances.domains import Kuf_in_domain, boxes, outside_of_any
 from interdomain.inducing_variables import IntervalFourierFeatures, SumInducingVariables
 from tests.conformance.helpers import assert_close
 
 from .interval_cases import LOWER, UPPER, features, kernel
 
 POINTS = np.random.default_rng(0).normal(size=(4, 3))
-
-
-class BoxedPoints(InducingPoints):
-    """A family of two columns, in a box."""
-
-
-@domain.register(BoxedPoints, Kernel)
-def domain_boxed_points(inducing_variable: BoxedPoints, kernel: Kernel) -> Domain:
-    return Domain(np.array([-1.0, 0.0]), np.array([1.0, 2.0]))
 
 
 def additive() -> tuple[Kernel, Any]:
@@ -92,29 +75,6 @@ def test_boxes_are_in_columns_of_x() -> None:
     nowhere = np.array([[np.nan, 0.0, 0.0]])
     assert not outside_of_any(boxes(iv, k, 3), nowhere).any()
     assert boxes(InducingPoints(POINTS), Matern32(), 3) == []
-
-
-def test_boxes_of_several_columns() -> None:
-    """Every number belongs to its column, in the order in which the kernel sees them."""
-    for dims in ([3, 1], slice(3, 0, -2), [1, 3]):
-        (box,) = boxes(BoxedPoints(POINTS[:, :2]), Matern32(active_dims=dims), 5)
-        assert box.columns.tolist() == np.arange(5)[dims].tolist()
-        X = np.full((3, 5), 99.0)
-        X[:, box.columns] = [[1.0, 2.0], [-0.5, 2.5], [1.5, 0.5]]
-        assert box.outside(X).tolist() == [False, True, True]
-    with pytest.raises(ValueError, match="BoxedPoints is made for, 2, found 5 that Matern32"):
-        boxes(BoxedPoints(POINTS), Matern32(), 5)
-
-
-def test_a_box_is_told_by_the_columns_that_leave_it() -> None:
-    found = boxes(BoxedPoints(POINTS[:, :2]), Matern32(active_dims=[3, 1]), 4)
-    X = np.array([[0.0, 2.5, 0.0, 0.0], [9.0, 0.0, 0.0, 1.0], [0.0, np.nan, 0.0, -1.0]])
-    what, remedy = Complaint.of(found, Extent.of(X), 1, 3)
-    assert what == (
-        "1 of 3 rows of X is outside of the box [-1, 1] x [0, 2] of BoxedPoints: "
-        "column 1 goes from 0 to 2.5"
-    )
-    assert remedy == "build the features with a wider one"
 
 
 def test_rounding_leaves_no_row_outside() -> None:

@@ -10,8 +10,7 @@ from gpflow.covariances import Kuf, Kuu
 
 from interdomain.inducing_variables import FourierFeatures
 from interdomain.kernels import HarmonizableComponent
-from tests.conformance.helpers import assert_close
-from tests.differences import assert_gradients
+from tests.conformance.helpers import assert_close, assert_gradients
 from tests.kernels.spectral.harmonizable_cases import (
     FORMS,
     HALF_WIDTH,
@@ -72,8 +71,7 @@ def test_covariances(name: str) -> None:
 
 
 def test_the_span_of_complex_features() -> None:
-    """The paper's complex features at w and -w explain what the real ones at w do (in complex
-    algebra, by integrals)."""
+    """The paper's complex features at w and -w, by integrals, explain what the real ones do."""
     kernel = component(BY_NAME["1d"])
     values, X, w = Values.of(kernel), inputs(kernel, 6), frequencies(2, 1)
     both = np.concatenate([w, -w[:1]])  # the last is zero

@@ -11,8 +11,7 @@ from gpflow.covariances import Kuf, Kuu
 from interdomain.covariances.blocks import block_batches
 from interdomain.inducing_variables import IntervalFourierFeatures, SumInducingVariables
 from interdomain.linalg import square_root
-from tests.conformance.helpers import assert_close, assert_same_objective
-from tests.differences import assert_gradients
+from tests.conformance.helpers import assert_close, assert_gradients, assert_same_objective
 
 from .interval_cases import LOWER, UPPER, by_quadrature, features, kernel, on_grids, phi
 

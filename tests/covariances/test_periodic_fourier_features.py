@@ -10,9 +10,8 @@ from gpflow.covariances import Kuf, Kuu
 from gpflow.kernels import Matern12, Matern32, SquaredExponential
 
 from interdomain.inducing_variables import PeriodicFourierFeatures
-from interdomain.kernels import FiniteRank, Periodized
-from tests.conformance.helpers import assert_close
-from tests.differences import assert_gradients
+from interdomain.kernels import Periodized
+from tests.conformance.helpers import assert_close, assert_gradients
 
 from .periodic_cases import KERNELS, LOWER, PERIODS, box, features, grid, inputs
 
@@ -102,29 +101,6 @@ def test_mercer(name: str) -> None:
         assert np.max(np.abs(covariance - explained)) <= left + 1e-12
         before = explained
     assert left < 0.2 * total
-
-
-def test_a_kernel_of_finite_rank_is_explained_whole() -> None:
-    whole = KERNELS["product"]()
-    iv = PeriodicFourierFeatures.for_kernel(whole, 40)
-    kernel = FiniteRank(whole, iv)
-    X = inputs(2)
-    features = Kuf(iv, kernel, X).numpy() / np.diag(Kuu(iv, kernel))[:, None]
-    for X2 in (None, inputs(2, 4, seed=1)):
-        explained = features.T @ Kuf(iv, kernel, X if X2 is None else X2).numpy()
-        np.testing.assert_allclose(kernel(X, X2), explained, rtol=0, atol=1e-13)
-
-
-def test_no_parameter_moves_kuf() -> None:
-    kernel = box(2)
-    iv, X = features(kernel), inputs(2)
-    before = Kuf(iv, kernel, X).numpy()
-    with tf.GradientTape() as tape:
-        result = Kuf(iv, kernel, X)
-    assert set(tape.gradient(result, kernel.trainable_variables)) == {None}
-    kernel.base_kernel.lengthscales.assign([7.0, 0.01])
-    kernel.base_kernel.variance.assign(5.0)
-    np.testing.assert_array_equal(Kuf(iv, kernel, X), before)
 
 
 def test_gradients() -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import functools
 import operator
-from typing import Any
 
 import gpflow
 import numpy as np
@@ -12,22 +11,19 @@ import pytest
 import tensorflow as tf
 from gpflow.covariances import Kuf, Kuu
 from gpflow.inducing_variables import InducingPoints, InducingVariables
-from gpflow.kernels import Kernel, Matern32, SquaredExponential, White
+from gpflow.kernels import Kernel, Matern32, SquaredExponential
 
 from interdomain.choosing.dictionaries import dictionary
 from interdomain.covariances import Kuu_operator
-from interdomain.covariances.domains import Kuf_in_domain, boxes, outside_of_any
-from interdomain.covariances.finite_rank import are_among, explained_covariance_by_features
+from interdomain.covariances.domains import Kuf_in_domain
+from interdomain.covariances.finite_rank import are_among
 from interdomain.inducing_variables import (
     IntervalFourierFeatures,
     PeriodicFourierFeatures,
     ProductInducingVariables,
     SphericalHarmonics,
-    SumInducingVariables,
 )
 from interdomain.kernels import FiniteRank, Periodized, SphericalMatern52
-from interdomain.kernels._diagonals import diagonal_terms
-from interdomain.kernels.finite_rank import explained_covariance, explained_terms
 from tests.conformance.helpers import assert_close
 
 X = np.random.default_rng(0).uniform(-1, 1, size=[7, 4])
@@ -95,16 +91,6 @@ def test_all_products_explain_the_product_of_what_the_factors_do() -> None:
     assert np.linalg.eigvalsh(kernel(X) - expected).min() > -1e-12
 
 
-def test_shorter_ways_to_what_they_explain() -> None:
-    kernel, features = make("hw")
-    expected = explained_covariance_by_features(features, kernel, X, X[:3])
-    assert_close(explained_covariance(features, kernel, X, X[:3]), expected, rtol=1e-12)
-    ((row, factor),) = explained_terms(features, kernel)
-    assert_close(factor() * row(X)[:3], np.diag(expected[:3]), rtol=1e-12)
-    for names, chosen in (("hp", False), ("hw", True)):
-        assert explained_terms(*reversed(make(names, chosen=chosen))) is None
-
-
 @pytest.mark.parametrize("same", [False, True], ids=["other columns", "the same columns"])
 def test_products_of_points_are_points(same: bool) -> None:
     """In factors on columns of their own, and in such as share them: there the products of a point
@@ -126,24 +112,6 @@ def test_products_of_points_are_points(same: bool) -> None:
         assert_close(matrix, kernel(grid), rtol=1e-14)
 
 
-def test_boxes_of_the_factors() -> None:
-    """Of sums of products, and of a prior of finite rank, too."""
-    kernel, features = make("hwi", chosen=True)
-    single, waves = kernel.kernels[1], features.inducing_variables[1]
-    joint = SumInducingVariables([features, waves])
-    for pair, count in (
-        ((features, kernel), 2),
-        ((joint, kernel + single), 3),
-        ((joint, FiniteRank(kernel, features) + single), 3),
-    ):
-        found = boxes(*pair, 4)
-        assert [box.columns.tolist() for box in found] == [[1], [3], [1]][:count]
-        rows = np.zeros([4, 4])
-        rows[1, 1], rows[2, 3], rows[3, 0] = 2.0, -2.0, 9.0
-        assert outside_of_any(found, rows).tolist() == [False, True, True, False]
-    assert str(found[1]) == "the interval [-1.4, 1.5] of IntervalFourierFeatures"
-
-
 @pytest.mark.parametrize("chosen", [False, True], ids=["all", "chosen"])
 def test_features_inside_of_their_boxes_know_no_parameter_of_them(chosen: bool) -> None:
     kernel, features = make("hwi", chosen=chosen)
@@ -155,33 +123,17 @@ def test_features_inside_of_their_boxes_know_no_parameter_of_them(chosen: bool) 
     assert {id(v) for v in found} == {id(p.unconstrained_variable) for p in expected}
 
 
-def test_terms_of_the_diagonal() -> None:
-    first = parts("h")[0]
-    kernel = (first + White(0.3)) * Matern32(variance=1.7, active_dims=[1])
-    terms = diagonal_terms(kernel)
-    assert len(terms) == 2
-    before = [row(X) for row, _ in terms]
-    kernel.kernels[1].variance.assign(2.9)
-    found = sum(factor() * row for row, (_, factor) in zip(before, terms, strict=True))
-    assert_close(found, kernel(X, full_cov=False), rtol=1e-14)
-
-
 def test_which_are_among_which() -> None:
     _, features = make("hw")
     harmonics, waves = features.inducing_variables
     few = PeriodicFourierFeatures(waves.lower, waves.upper, [[1]])
 
-    def product(*factors: Any, members: Any = None) -> ProductInducingVariables:
-        return ProductInducingVariables(factors, members)
-
-    some = product(harmonics, waves, members=[[0, 1], [2, 2]])
+    product = ProductInducingVariables
+    some, others = (product([harmonics, waves], [[0, 1], [2, k]]) for k in (2, 1))
     assert are_among(some, features) and not are_among(features, some)
-    assert are_among(product(harmonics, waves, members=[[2, 2]]), some)
-    assert not are_among(product(harmonics, waves, members=[[2, 1]]), some)
-    assert are_among(product(harmonics, few), features)
-    assert not are_among(features, product(harmonics, few))
-    assert not are_among(product(harmonics, few, members=[[0, 0]]), some)
-    assert not are_among(product(harmonics), features)
+    assert are_among(product([harmonics, waves], [[2, 2]]), some) and not are_among(others, some)
+    assert are_among(product([harmonics, few]), features)
+    assert not are_among(features, product([harmonics, few]))
     prior = FiniteRank(parts("hw")[0], features)
     assert_close(Kuf(some, prior, X), Kuf(some, prior.kernel, X), rtol=1e-15)
 
@@ -195,12 +147,8 @@ def test_their_dictionary() -> None:
     assert found.neighbours(found.atoms, 2).tolist() == found.neighbours(found.atoms)[:2].tolist()
     block, same = found.block(around)
     assert same is kernel and block.members.tolist() == around.tolist()
-    variances = (
-        1
-        / Kuu_operator(ProductInducingVariables(features.inducing_variables), kernel)
-        .diag_part()
-        .numpy()
-    )
+    every = ProductInducingVariables(features.inducing_variables)
+    variances = 1 / Kuu_operator(every, kernel).diag_part().numpy()
     likeliest, _ = found.block(found.likeliest(X, 12))
     expected = 1 / Kuu_operator(likeliest, kernel).diag_part().numpy()
     assert_close(expected, np.sort(variances)[::-1][:12], rtol=1e-12)

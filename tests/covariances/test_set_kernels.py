@@ -25,7 +25,6 @@ from interdomain.kernels import (
     Convolutional,
     HarmonicKernel,
     Invariant,
-    MultiChannelConvolutional,
     SetKernel,
 )
 from interdomain.models import OrthogonalSVGP
@@ -46,29 +45,6 @@ def conv(base: Kernel | None = None, **options: Any) -> Convolutional:
     return Convolutional(base, (3, 3), (2, 2), **{"weights": WEIGHTS, **options})
 
 
-def test_shared_patches_are_listed_once() -> None:
-    """And receive the gradients of all their uses."""
-    kernel = MultiChannelConvolutional(
-        [gk.SquaredExponential(lengthscales=scale) for scale in (1.0, 1.5)],
-        (3, 3, 2),
-        (2, 2),
-    )
-    images = np.random.default_rng(1).normal(size=(4, 18))
-    shared = SumInducingVariables([InducingPatches(Z)] * 2)
-    apart = SumInducingVariables([InducingPatches(Z), InducingPatches(Z)])
-    assert list(gpflow.utilities.parameter_dict(shared)) == [".blocks[0].Z"]
-    assert len(gpflow.utilities.parameter_dict(apart)) == 2
-    assert shared.num_inducing == apart.num_inducing == 6
-    results = []
-    for points in (shared, apart):
-        with tf.GradientTape() as tape:
-            covariances = Kuf(points, kernel, images), Kuu(points, kernel)
-            total = tf.add_n([tf.reduce_sum(tf.sin(3 * K)) for K in covariances])
-        results.append((covariances, tape.gradient(total, points.trainable_variables)))
-    assert_close(results[0][0], results[1][0], rtol=1e-14)
-    assert_close(results[0][1][0], tf.add_n(results[1][1]), rtol=1e-12)
-
-
 GROUPS: dict[str, list[CyclicTransform]] = {
     "flip-negation": [ImageFlip((2, 2), 0), Negation(range(4))],
     "rotation-3": [Rotation(3, (1, 2))],
@@ -83,8 +59,7 @@ GROUPS: dict[str, list[CyclicTransform]] = {
     ],
 )
 def test_harmonic_parts(name: str, group: str) -> None:
-    """The transformations act on patches (or points of an orbit): the parts add up, and each is
-    the sum of responses of a part of g."""
+    """The parts add up, and each is the sum of responses of a part of g."""
     inner = gk.Matern52(1.3, 1.7)
     if name == "Convolutional":
         base: SetKernel = conv(inner)
@@ -114,8 +89,7 @@ def test_harmonic_parts(name: str, group: str) -> None:
 
 
 def test_points_of_parts_are_patches_of_parts() -> None:
-    """HarmonicInducingPoints in the space of patches, next to InducingPatches of each part; values
-    and gradients."""
+    """Values and gradients of HarmonicInducingPoints, and of InducingPatches of each part."""
     kernel = HarmonicKernel(conv(), [ImageFlip((2, 2), 1), Negation(range(4))])
     points = HarmonicInducingPoints(np.random.default_rng(3).normal(size=(4, 2, 4)))
     patches = SumInducingVariables([InducingPatches(block) for block in points.Z_per_component])

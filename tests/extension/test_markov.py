@@ -30,11 +30,8 @@ X, XNEW = RNG.normal(size=(9, 1)), RNG.normal(size=(5, 1))
 Y = np.sin(X)
 
 
-@pytest.fixture(autouse=True)
-def no_jitter() -> object:
-    """The chain has none; with it, stock points have the same Kuu."""
-    with gpflow.config.as_context(gpflow.config.Config(jitter=0.0)):
-        yield
+# The chain has none; with it, stock points have the same Kuu.
+pytestmark = pytest.mark.usefixtures("no_jitter")
 
 
 def points() -> InducingPoints:
@@ -137,14 +134,8 @@ def test_nothing_is_factorised() -> None:
     for whiten in (True, False):
         model = svgp(MarkovPoints(PLACES), kernel, whiten=whiten)
         step = tf.function(
-            lambda model=model: value_and_gradients(
-                lambda: model.elbo((X, Y)), model.trainable_variables
-            ),
+            lambda m=model: value_and_gradients(lambda: m.elbo((X, Y)), m.trainable_variables),
             autograph=False,
         )
-        assert (
-            count_ops(
-                step.get_concrete_function(), ("Cholesky", "TriangularSolve", "MatrixInverse")
-            )
-            == 0
-        )
+        names = ("Cholesky", "TriangularSolve", "MatrixInverse")
+        assert count_ops(step.get_concrete_function(), names) == 0

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import gpflow
@@ -36,10 +36,7 @@ ACTIVATIONS: dict[str, Any] = {
 }
 
 
-@pytest.fixture(autouse=True)
-def no_jitter() -> Iterator[None]:
-    with gpflow.config.as_context(gpflow.config.Config(jitter=0.0)):
-        yield
+pytestmark = pytest.mark.usefixtures("no_jitter")
 
 
 def kernel() -> SphericalMatern52:
@@ -156,8 +153,7 @@ KERNELS: list[tuple[Callable[[], ZonalKernel], Any, int, int, int]] = [
     ("dtype", "jitter", "tolerance"), [(np.float64, 1e-6, 1e-10), (np.float32, 1e-4, 2e-3)]
 )
 def test_variances_are_not_negative(dtype: type, jitter: float, tolerance: float) -> None:
-    """``Kff - Kfu (Kuu + jitter)^{-1} Kuf``, in units of the standard deviations: not clipped. At
-    random points, and some at the units' directions."""
+    """``Kff - Kfu (Kuu + jitter)^{-1} Kuf`` at random points, and some at the units' directions."""
     with gpflow.config.as_context(gpflow.config.Config(float=dtype, jitter=jitter)):
         for seed, (make, activation, dimension, count, degree) in enumerate(KERNELS):
             kernel, rng = make(), np.random.default_rng(seed)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import copy
-
 import gpflow
 import numpy as np
 import pytest
@@ -93,10 +91,7 @@ def test_what_is_returned_cannot_change_the_harmonics() -> None:
     harmonics = some(1)
     before = Kuf(harmonics, matern(), X)
     harmonics.chains[:] = 0
-    copied = copy.deepcopy(harmonics)
-    assert copied.column_order == harmonics.column_order
-    for same in (harmonics, copied):
-        np.testing.assert_array_equal(Kuf(same, matern(), X), before)
+    np.testing.assert_array_equal(Kuf(harmonics, matern(), X), before)
 
 
 def explained_share(

@@ -23,10 +23,7 @@ from tests.kernels.spectral.harmonizable_cases import FORMS, component
 
 MATERN: Any = gpflow.kernels.Matern32()
 ERRORS: list[tuple[Callable[[], Any], str]] = [
-    (
-        lambda: FourierFeatures([[0.1], [0.3], [0.1]]),
-        r"found \[0.1\] and \[0.1\], rows 0 and 2, which are equal; pass one",
-    ),
+    (lambda: FourierFeatures([[0.1], [0.3], [0.1]]), r"found \[0.1\] and \[0.1\], rows 0 and 2"),
     (
         lambda: FourierFeatures([[0.1, -0.2], [-0.1, 0.2]]),
         r"found \[0.1, -0.2\] and .* rows 0 and 1, which are negatives of each other; pass",
@@ -35,14 +32,8 @@ ERRORS: list[tuple[Callable[[], Any], str]] = [
         lambda: FourierFeatures.for_kernel(component(FORMS[0]), 0),
         "num_frequencies must be an integer from 1 .*, found 0",
     ),
-    (
-        lambda: FourierFeatures.for_kernel(MATERN, 3),
-        "must be a HarmonizableMixture or .*, found Matern32",
-    ),
-    (
-        lambda: IntervalFourierFeatures(1.0, -1.0, 3),
-        "upper must be above lower = 1.0, found -1",
-    ),
+    (lambda: FourierFeatures.for_kernel(MATERN, 3), "must be a HarmonizableMixture or .*, found"),
+    (lambda: IntervalFourierFeatures(1.0, -1.0, 3), "upper must be above lower = 1.0, found -1"),
     (lambda: IntervalFourierFeatures(0.0, np.inf, 3), "upper must be finite"),
     (
         lambda: IntervalFourierFeatures.from_data(np.zeros([3, 2]), 3),

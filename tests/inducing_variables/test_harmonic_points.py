@@ -82,17 +82,12 @@ def test_shapes(style: str) -> None:
     assert points.num_inducing == NUM_POINTS * number
     assert points.shape == (points.num_inducing, None, 1)
     assert points.points().shape == (1 if points.shared else T, NUM_POINTS, NUM_COLUMNS)
-    assert len(points.trainable_variables) == (1 if points.shared else T)
-    assert points.Z.shape == (points.num_inducing, NUM_COLUMNS)
-    first = 0
-    for block, places in zip(points.inducing_variables, placed_points(kernel, points), strict=True):
-        assert block.shape == (block.num_inducing, None, 1)
-        rows = points.Z[first : first + block.num_inducing]
-        assert rows.shape == places.shape
-        np.testing.assert_array_equal(rows[:NUM_POINTS], places[:NUM_POINTS])
-        np.testing.assert_array_equal(rows[-NUM_POINTS:], block.Z)
-        first += block.num_inducing
-    assert first == points.num_inducing
+    assert len(points.parameters) == (1 if points.shared else T)
+    places = [
+        np.tile(rows[:NUM_POINTS], (len(rows) // NUM_POINTS, 1))
+        for rows in placed_points(kernel, points)
+    ]
+    np.testing.assert_array_equal(points.Z, np.concatenate(places))
     points.Z_per_component[0].assign(tf.zeros([NUM_POINTS, NUM_COLUMNS], tf.float64))
     assert np.all(points.Z[:NUM_POINTS] == 0)
 
@@ -163,10 +158,7 @@ ERRORS: list[tuple[Callable[[], Any], str]] = [
     (lambda: OF_T(Z3, multiplicities=[1, 2, 0, 2]), r"found \[1, 2, 0, 2\]; build the points wi"),
     (lambda: FOR_KERNEL(gpflow.kernels.RBF(), Z2), NO_HARMONIC),
     (lambda: OF_T.from_data(gpflow.kernels.RBF(), Z2, 2), NO_HARMONIC),
-    (
-        lambda: FOR_KERNEL(KERNEL, Z3[:3]),
-        r"points for the 4 components of the kernel, found 3; pass Z of shape \[4, m",
-    ),
+    (lambda: FOR_KERNEL(KERNEL, Z3[:3]), r"points for the 4 components of the kernel, found 3"),
     (lambda: FOR_KERNEL(KERNEL, Z2[:, :1]), "at least 2 columns, on which the trans.* found 1;"),
     (lambda: FOR_KERNEL(FLIP, Z2), "Z must have 12 columns, on which .* act, found 2; pass Z"),
 ]
@@ -182,11 +174,7 @@ def test_from_data() -> None:
     assert points.multiplicities == KERNEL.multiplicities
     blocks = [Z.numpy() for Z in points.Z_per_component]
     assert len(blocks) == 4 and blocks[0].shape == (6, 2)
-    # Other seeds find other centres: not the same ones in another order either.
-    for s in range(4):
-        for t in range(s):
-            apart = np.abs(np.sort(blocks[s][:, 0]) - np.sort(blocks[t][:, 0])).max()
-            assert apart > 1e-3
+    assert len({tuple(np.sort(Z[:, 0]).round(3)) for Z in blocks}) == 4  # a seed for each
     again = HarmonicInducingPoints.from_data(KERNEL, X, 6, complete=True)
     np.testing.assert_array_equal(again.points(), points.points())
     other = HarmonicInducingPoints.from_data(KERNEL, X, 6, seed=10)
@@ -194,19 +182,6 @@ def test_from_data() -> None:
     shared = HarmonicInducingPoints.from_data(KERNEL, X, 6, shared=True)
     assert shared.shared and shared.num_components == 4
     assert shared.multiplicities == (1, 1, 1, 1)
-
-
-def test_k_means_finds_clusters() -> None:
-    centres = np.array([[0.0, 0.0], [10.0, 0.0], [0.0, 10.0]])
-    X = np.repeat(centres, 50, axis=0) + 0.1 * inputs(150, num_columns=2)
-    for seed in range(20):
-        found = k_means(X, 3, seed=seed)
-        distances = np.linalg.norm(found[:, None] - centres, axis=-1)
-        if sorted(distances.argmin(1)) == [0, 1, 2]:  # k-means may end in a local optimum
-            assert distances.min(1).max() < 0.1
-            break
-    else:
-        pytest.fail("no seed finds the clusters")
 
 
 def test_k_means_with_repeated_rows() -> None:
@@ -250,14 +225,10 @@ def test_points_of_images_are_patches() -> None:
     )
     points = HarmonicInducingPoints.from_data(kernel, images, 24)
     for Z in points.Z_per_component:  # as many as there are: each is a centre
-        assert_same_rows(Z.numpy(), patches)
+        order = [rows[np.lexsort(rows.T)] for rows in (Z.numpy(), patches)]
+        np.testing.assert_allclose(*order, rtol=1e-12)
     assert Kuf(points, kernel, images).shape == (48, 6)
     few = HarmonicInducingPoints.from_data(kernel, images, 5, fold=True)
     assert few.points().shape == (2, 5, 9)
     with pytest.raises(ValueError, match="num_inducing must be an integer from 1 to 24, found 25"):
         HarmonicInducingPoints.from_data(kernel, images, 25)
-
-
-def assert_same_rows(found: np.ndarray, wanted: np.ndarray) -> None:
-    order = [rows[np.lexsort(rows.T)] for rows in (found, wanted)]
-    np.testing.assert_allclose(*order, rtol=1e-12)

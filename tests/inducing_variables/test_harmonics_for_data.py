@@ -168,14 +168,8 @@ X, NO_ZONAL = normal(5, 2), "kernel must be a ZonalKernel, found SquaredExponent
 ERRORS: list[tuple[Callable[[], Any], str]] = [
     (lambda: for_data(RBF(), X, 9), NO_ZONAL),
     (lambda: SphericalHarmonics.for_kernel(RBF(), 3, 2), NO_ZONAL),
-    (
-        lambda: for_data(ArcCosine(), np.full((5, 2), 1e200), 9),
-        r"X must have a finite variance .*1e\+200; st",
-    ),
-    (
-        lambda: for_data(ArcCosine(weight_variances=[1.0]), X, 9),
-        "X must have 1 columns, one for each entry of weig",
-    ),
+    (lambda: for_data(ArcCosine(), np.full((5, 2), 1e200), 9), r"X must have a finite variance"),
+    (lambda: for_data(ArcCosine(weight_variances=[1.0]), X, 9), "X must have 1 columns, one for"),
     (
         lambda: for_data(_WithoutConstant(), X, 9, max_degree=0),
         "max_degree must reach a degree that _WithoutConstant has, found 0; pass a higher one",

@@ -69,14 +69,8 @@ ERRORS: list[tuple[Callable[[], Any], str]] = [
         lambda: PeriodicFourierFeatures.for_kernel(kernel()),
         "num_inducing: found None beside tolerance None; pass one of the two",
     ),
-    (
-        lambda: PeriodicFourierFeatures.for_kernel(kernel(), 10**9),
-        "num_inducing: .* 1,000,000,000 features .*allow_large",
-    ),
-    (
-        lambda: PeriodicFourierFeatures.for_kernel(Matern32(), 3),
-        "kernel must be a Periodized kernel, found .*Matern32",
-    ),
+    (lambda: PeriodicFourierFeatures.for_kernel(kernel(), 10**9), "num_inducing: .* 1,000,000,000"),
+    (lambda: PeriodicFourierFeatures.for_kernel(Matern32(), 3), "kernel must be a Periodized"),
     (lambda: PeriodicFourierFeatures(0.0, 0.0, [[0]]), "upper must be above lower"),
     (
         lambda: PeriodicFourierFeatures(np.zeros(20), np.ones(20), np.ones([1, 20])),

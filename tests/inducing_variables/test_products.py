@@ -7,13 +7,11 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-import pytest
 import tensorflow as tf
 from gpflow.covariances import Kuf, Kuu
 from gpflow.inducing_variables import InducingPoints
 from gpflow.kernels import RBF, Matern32
 
-from interdomain import _arguments
 from interdomain.inducing_variables import (
     PeriodicFourierFeatures,
     ProductInducingVariables,
@@ -89,19 +87,6 @@ WRONG: list[tuple[Callable[[], Any], str]] = [
 
 def test_wrong_arguments() -> None:
     assert_refused(WRONG)
-
-
-def test_sizes(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(_arguments, "MAX_GIB", 1e-5)
-    factors, kernel = [HARMONICS, WAVES], SPACE * TIME
-    for build, name in (
-        (lambda **a: ProductInducingVariables(factors, **a), "inducing_variables"),
-        (lambda **a: ProductInducingVariables(factors, [[0, 0], [1, 1]], **a), "members"),
-        (lambda **a: ProductInducingVariables.for_kernel(kernel, factors, 9, **a), "num_inducing"),
-    ):
-        with pytest.raises(ValueError, match=f"^{name}: .*allow_large=True"):
-            build()
-        build(allow_large=True)
 
 
 def test_points_whose_number_changes() -> None:

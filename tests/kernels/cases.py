@@ -5,42 +5,14 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import singledispatch
 
 import gpflow
 import numpy as np
 
 import interdomain as idm
 from interdomain.inducing_variables import PeriodicFourierFeatures
-from interdomain.kernels import (
-    Additive,
-    ArcCosine,
-    ChannelAdditive,
-    ChordalSquaredExponential,
-    Convolutional,
-    FiniteRank,
-    FreeSpectrum,
-    GlobeMatern12,
-    GlobeMatern32,
-    GlobeMatern52,
-    GlobeSquaredExponential,
-    HarmonicKernel,
-    HarmonizableComponent,
-    HarmonizableMixture,
-    Invariant,
-    LocallyStationaryGaussian,
-    MultiChannelConvolutional,
-    NumericColumn,
-    Periodized,
-    SpectralComponent,
-    SpectralMixture,
-    SphericalMatern12,
-    SphericalMatern32,
-    SphericalMatern52,
-    SphericalSquaredExponential,
-    ZonalKernel,
-)
 from interdomain.transforms import Negation
+from tests.conformance.cases import trained_in_all
 
 
 @dataclass(frozen=True)
@@ -53,16 +25,15 @@ class KernelCase:
     :param valid: Makes inputs of this kernel from any.
     """
 
-    name: str
     kernel_class: type[gpflow.kernels.Kernel]
     build: Callable[[int], gpflow.kernels.Kernel]
-    accuracy: float = 1e-13
+    accuracy: float = 1e-12
     min_columns: int = 1
     max_columns: int = 100
     valid: Callable[[np.ndarray], np.ndarray] = lambda X: X
 
     def __str__(self) -> str:
-        return self.name
+        return self.kernel_class.__name__
 
     def columns(self, num_columns: int) -> int:
         """That many, or as many as there can be."""
@@ -76,15 +47,14 @@ def column_variances(num_columns: int) -> np.ndarray:
     return np.linspace(0.6, 1.4, num_columns)
 
 
-def _arc_cosine(num_columns: int) -> ArcCosine:
-    return ArcCosine(1, 2, variance=1.3, weight_variances=0.7, bias_variance=0.8)
+def _arc_cosine(num_columns: int) -> idm.kernels.ArcCosine:
+    return idm.kernels.ArcCosine(1, 2, variance=1.3, weight_variances=0.7, bias_variance=0.8)
 
 
 def _stationary(
-    kernel_class: type[ZonalKernel], radial_power: float, accuracy: float = 1e-13
+    kernel_class: type[idm.kernels.ZonalKernel], radial_power: float, accuracy: float = 1e-13
 ) -> KernelCase:
     return KernelCase(
-        kernel_class.__name__,
         kernel_class,
         lambda D: kernel_class(
             variance=1.3,
@@ -100,9 +70,9 @@ def _stationary(
 FREE_DEGREES, FREE_RATIOS = (0, 1, 2, 4), (0.31, 0.12, 1e-3)
 
 
-def _free_spectrum(num_columns: int) -> FreeSpectrum:
-    """A degree is left out, as by ArcCosine; tested in zonal/test_free_spectrum.py."""
-    return FreeSpectrum(
+def _free_spectrum(num_columns: int) -> idm.kernels.FreeSpectrum:
+    """A degree is left out, as by idm.kernels.ArcCosine; tested in zonal/test_free_spectrum.py."""
+    return idm.kernels.FreeSpectrum(
         FREE_RATIOS,
         degrees=FREE_DEGREES,
         variance=1.3,
@@ -112,10 +82,9 @@ def _free_spectrum(num_columns: int) -> FreeSpectrum:
     )
 
 
-def _globe(kernel_class: type[ZonalKernel], accuracy: float = 1e-7) -> KernelCase:
+def _globe(kernel_class: type[idm.kernels.ZonalKernel], accuracy: float = 1e-7) -> KernelCase:
     """Of angles in degrees, as many as the columns; tested in zonal/test_globe.py."""
     return KernelCase(
-        kernel_class.__name__,
         kernel_class,
         lambda D: kernel_class(variance=1.3, lengthscale=0.6),
         accuracy,
@@ -125,9 +94,11 @@ def _globe(kernel_class: type[ZonalKernel], accuracy: float = 1e-7) -> KernelCas
     )
 
 
-def _harmonic(num_columns: int) -> HarmonicKernel:
+def _harmonic(num_columns: int) -> idm.kernels.HarmonicKernel:
     """What its base kernel is; the parts are tested in tests/kernels/harmonic."""
-    return HarmonicKernel(ArcCosine(1, variance=1.3, bias_variance=0.8), Negation(0))
+    return idm.kernels.HarmonicKernel(
+        idm.kernels.ArcCosine(1, variance=1.3, bias_variance=0.8), Negation(0)
+    )
 
 
 def _plain() -> gpflow.kernels.Kernel:
@@ -139,37 +110,32 @@ def _channels(num_columns: int) -> int:
     return next((count for count in (2, 3) if num_columns % count == 0), 1)
 
 
-def _convolutional(num_columns: int) -> Convolutional:
+def _convolutional(num_columns: int) -> idm.kernels.Convolutional:
     """Of images of one row; how its patches are cut is tested in test_convolutional.py."""
     patch_shape = (1, (num_columns + 1) // 2)
     num_patches = num_columns - patch_shape[1] + 1
-    return Convolutional(
+    return idm.kernels.Convolutional(
         _plain(), (1, num_columns), patch_shape, weights=column_variances(num_patches)
     )
 
 
-def _multi_channel(num_columns: int) -> MultiChannelConvolutional:
+def _multi_channel(num_columns: int) -> idm.kernels.MultiChannelConvolutional:
     channels = _channels(num_columns)
     image_shape = (1, num_columns // channels, channels)
     patch_shape = (1, (image_shape[1] + 1) // 2)
-    return MultiChannelConvolutional(_plain(), image_shape, patch_shape)
+    return idm.kernels.MultiChannelConvolutional(_plain(), image_shape, patch_shape)
 
 
-def _channel_additive(num_columns: int) -> ChannelAdditive:
+def _channel_additive(num_columns: int) -> idm.kernels.ChannelAdditive:
     channels = _channels(num_columns)
-    return ChannelAdditive(_plain(), (1, num_columns // channels, channels))
+    return idm.kernels.ChannelAdditive(_plain(), (1, num_columns // channels, channels))
 
 
-def trained(kernel: gpflow.kernels.Kernel) -> gpflow.kernels.Kernel:
-    gpflow.set_trainable(kernel, True)
-    return kernel
-
-
-def _harmonizable(num_columns: int) -> HarmonizableComponent:
+def _harmonizable(num_columns: int) -> idm.kernels.HarmonizableComponent:
     """Of two frequencies, with a complex B; tested in test_harmonizable.py."""
     frequencies = np.stack([column_variances(num_columns), -0.5 * column_variances(num_columns)])
-    return trained(
-        HarmonizableComponent(
+    return trained_in_all(
+        idm.kernels.HarmonizableComponent(
             0.2 * frequencies,
             amplitudes=[[1.3, 0.2 + 0.4j], [0.2 - 0.4j, 0.9]],
             centre=0.2,
@@ -180,9 +146,9 @@ def _harmonizable(num_columns: int) -> HarmonizableComponent:
     )
 
 
-def _locally_stationary(num_columns: int) -> LocallyStationaryGaussian:
-    return trained(
-        LocallyStationaryGaussian(
+def _locally_stationary(num_columns: int) -> idm.kernels.LocallyStationaryGaussian:
+    return trained_in_all(
+        idm.kernels.LocallyStationaryGaussian(
             num_columns,
             variance=1.3,
             centre=0.2,
@@ -192,115 +158,78 @@ def _locally_stationary(num_columns: int) -> LocallyStationaryGaussian:
     )
 
 
-def _spectral(num_columns: int) -> SpectralComponent:
-    return SpectralComponent(0.3 * column_variances(num_columns), variance=1.3, lag=0.02)
+def _spectral(num_columns: int) -> idm.kernels.SpectralComponent:
+    return idm.kernels.SpectralComponent(
+        0.3 * column_variances(num_columns), variance=1.3, lag=0.02
+    )
 
 
-def _periodized(num_columns: int) -> Periodized:
+def _periodized(num_columns: int) -> idm.kernels.Periodized:
     """Inputs are in the box and outside of it; tested in tests/kernels/periodic."""
     lengthscales = 0.8 * column_variances(num_columns)
     base = gpflow.kernels.Matern52(variance=1.3, lengthscales=lengthscales)
     lower = -1.1 * column_variances(num_columns)
-    return Periodized(base, lower, lower + 3.0)
+    return idm.kernels.Periodized(base, lower, lower + 3.0)
 
 
-def _box_of_waves(num_columns: int) -> FiniteRank:
+def _box_of_waves(num_columns: int) -> idm.kernels.FiniteRank:
     kernel = _periodized(num_columns)
-    return FiniteRank(kernel, PeriodicFourierFeatures.for_kernel(kernel, 40))
+    return idm.kernels.FiniteRank(kernel, PeriodicFourierFeatures.for_kernel(kernel, 40))
 
 
-def _additive(num_columns: int) -> Additive:
+def _additive(num_columns: int) -> idm.kernels.Additive:
     """All main effects, and the pairs of neighbours; tested in tests/kernels/additive."""
-    columns = [NumericColumn([-1.5, 0.2 * k, 2.0], [0.0, 0.5, 1.0]) for k in range(num_columns)]
+    columns = [
+        idm.kernels.NumericColumn([-1.5, 0.2 * k, 2.0], [0.0, 0.5, 1.0]) for k in range(num_columns)
+    ]
     pairs = [(k, k + 1) for k in range(num_columns - 1)]
     sizes = num_columns + len(pairs)
-    return Additive(columns, ["main", *pairs], variances=column_variances(sizes), lengthscales=0.4)
-
-
-def core(kernel: gpflow.kernels.Kernel) -> gpflow.kernels.Kernel:
-    """The kernel that has the parameters."""
-    if isinstance(kernel, (MultiChannelConvolutional, ChannelAdditive)):
-        return kernel.base_kernels[0]
-    if isinstance(kernel, (HarmonizableMixture, SpectralMixture)):
-        return kernel.components[0]
-    if isinstance(kernel, FiniteRank):
-        return core(kernel.kernel)
-    return getattr(kernel, "base_kernel", kernel)
-
-
-@singledispatch
-def double(kernel: gpflow.kernels.Kernel) -> None:
-    """Make all its values twice as large."""
-    kernel = core(kernel)
-    if isinstance(kernel, HarmonizableComponent):
-        double_roots(kernel.amplitudes_real, kernel.amplitudes_imaginary)
-    else:
-        kernel.variance.assign(2 * kernel.variance)
-
-
-@double.register(Additive)
-def double_additive(kernel: Additive) -> None:
-    for variance in (kernel.constant_variance, kernel.variances):
-        variance.assign(2 * variance.numpy())
-
-
-def double_roots(*roots: gpflow.Parameter | None) -> None:
-    """Those whose squares the values are proportional to."""
-    for root in roots:
-        if root is not None:
-            root.assign(np.sqrt(2) * root.numpy())
+    return idm.kernels.Additive(
+        columns, ["main", *pairs], variances=column_variances(sizes), lengthscales=0.4
+    )
 
 
 CASES = [
-    KernelCase("ArcCosine", ArcCosine, _arc_cosine),
-    _stationary(SphericalMatern12, radial_power=0.0, accuracy=1e-7),
-    _stationary(SphericalMatern32, radial_power=1.0, accuracy=1e-7),
-    _stationary(SphericalMatern52, radial_power=1.0, accuracy=1e-7),
-    _stationary(SphericalSquaredExponential, radial_power=2.0),
-    _stationary(ChordalSquaredExponential, radial_power=0.5),
-    KernelCase("FreeSpectrum", FreeSpectrum, _free_spectrum),
-    _globe(GlobeMatern12),
-    _globe(GlobeMatern32),
-    _globe(GlobeMatern52),
-    _globe(GlobeSquaredExponential, accuracy=1e-13),
-    KernelCase("Harmonic", HarmonicKernel, _harmonic),
-    KernelCase("Convolutional", Convolutional, _convolutional, accuracy=1e-12),
-    KernelCase("MultiChannel", MultiChannelConvolutional, _multi_channel, accuracy=1e-12),
-    KernelCase("ChannelAdditive", ChannelAdditive, _channel_additive, accuracy=1e-12),
+    KernelCase(idm.kernels.ArcCosine, _arc_cosine, 1e-13),
+    _stationary(idm.kernels.SphericalMatern12, radial_power=0.0, accuracy=1e-7),
+    _stationary(idm.kernels.SphericalMatern32, radial_power=1.0, accuracy=1e-7),
+    _stationary(idm.kernels.SphericalMatern52, radial_power=1.0, accuracy=1e-7),
+    _stationary(idm.kernels.SphericalSquaredExponential, radial_power=2.0),
+    _stationary(idm.kernels.ChordalSquaredExponential, radial_power=0.5),
+    KernelCase(idm.kernels.FreeSpectrum, _free_spectrum, 1e-13),
+    _globe(idm.kernels.GlobeMatern12),
+    _globe(idm.kernels.GlobeMatern32),
+    _globe(idm.kernels.GlobeMatern52),
+    _globe(idm.kernels.GlobeSquaredExponential, accuracy=1e-13),
+    KernelCase(idm.kernels.HarmonicKernel, _harmonic, 1e-13),
+    KernelCase(idm.kernels.Convolutional, _convolutional),
+    KernelCase(idm.kernels.MultiChannelConvolutional, _multi_channel),
+    KernelCase(idm.kernels.ChannelAdditive, _channel_additive),
+    KernelCase(idm.kernels.Invariant, lambda D: idm.kernels.Invariant(_plain(), Negation(0, 0.3))),
+    KernelCase(idm.kernels.HarmonizableComponent, _harmonizable),
     KernelCase(
-        "Invariant", Invariant, lambda D: Invariant(_plain(), Negation(0, 0.3)), accuracy=1e-12
+        idm.kernels.HarmonizableMixture,
+        lambda D: idm.kernels.HarmonizableMixture([_harmonizable(D)]),
     ),
-    KernelCase("Harmonizable", HarmonizableComponent, _harmonizable, accuracy=1e-12),
-    KernelCase(
-        "HarmonizableMixture",
-        HarmonizableMixture,
-        lambda D: HarmonizableMixture([_harmonizable(D)]),
-        accuracy=1e-12,
-    ),
-    KernelCase("LocallyStationary", LocallyStationaryGaussian, _locally_stationary, accuracy=1e-12),
-    KernelCase("Spectral", SpectralComponent, _spectral, accuracy=1e-12),
-    KernelCase(
-        "SpectralMixture",
-        SpectralMixture,
-        lambda D: SpectralMixture([_spectral(D)]),
-        accuracy=1e-12,
-    ),
-    KernelCase("Periodized", Periodized, _periodized, accuracy=1e-12, max_columns=4),
-    KernelCase("Additive", Additive, _additive, accuracy=1e-12, max_columns=4),
-    KernelCase("FiniteRank", FiniteRank, _box_of_waves, accuracy=1e-12, max_columns=4),
+    KernelCase(idm.kernels.LocallyStationaryGaussian, _locally_stationary),
+    KernelCase(idm.kernels.SpectralComponent, _spectral),
+    KernelCase(idm.kernels.SpectralMixture, lambda D: idm.kernels.SpectralMixture([_spectral(D)])),
+    KernelCase(idm.kernels.Periodized, _periodized, max_columns=4),
+    KernelCase(idm.kernels.Additive, _additive, max_columns=4),
+    KernelCase(idm.kernels.FiniteRank, _box_of_waves, max_columns=4),
 ]
 """One of each class."""
 
 SAME_KIND = (
-    SphericalMatern32,
-    SphericalMatern52,
-    GlobeMatern12,
-    GlobeMatern32,
-    GlobeMatern52,
-    GlobeSquaredExponential,
-    HarmonizableMixture,
-    LocallyStationaryGaussian,
-    SpectralMixture,
+    idm.kernels.SphericalMatern32,
+    idm.kernels.SphericalMatern52,
+    idm.kernels.GlobeMatern12,
+    idm.kernels.GlobeMatern32,
+    idm.kernels.GlobeMatern52,
+    idm.kernels.GlobeSquaredExponential,
+    idm.kernels.HarmonizableMixture,
+    idm.kernels.LocallyStationaryGaussian,
+    idm.kernels.SpectralMixture,
 )
 """Classes that compute as another one does: other numbers or inputs, or a sum of it."""
 
@@ -309,7 +238,8 @@ KINDS = [case for case in CASES if case.kernel_class not in SAME_KIND]
 ZONAL_CASES = [
     case
     for case in CASES
-    if issubclass(case.kernel_class, ZonalKernel) and case.build(2).inputs == "euclidean"
+    if issubclass(case.kernel_class, idm.kernels.ZonalKernel)
+    and case.build(2).inputs == "euclidean"
 ]
 """Of inputs that are lifted."""
 

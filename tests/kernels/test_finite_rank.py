@@ -135,8 +135,7 @@ def test_against_dense_matrices(make: Callable[[], tuple[Any, Any]]) -> None:
 
 @pytest.mark.parametrize("make", [box, points], ids=lambda make: make.__name__)
 def test_the_bound_is_the_evidence(make: Callable[[], tuple[Any, Any]]) -> None:
-    """Of the collapsed model and GPflow's; also its gradients and predictions, without a term of
-    the diagonal among what is summed over rows."""
+    """Of both collapsed models, with gradients and predictions, without a term of the diagonal."""
     base, features = make()
     kernel = FiniteRank(base, features)
     exact = gpflow.models.GPR((X, Y), kernel, noise_variance=NOISE)
@@ -153,8 +152,7 @@ def test_the_bound_is_the_evidence(make: Callable[[], tuple[Any, Any]]) -> None:
 
 
 def test_sums() -> None:
-    """Charged for what the points leave out, and for nothing of the others; rows that are added
-    and taken away, and a file, with it."""
+    """Charged for what the points leave out, and for nothing of the others."""
     first, second, third = FiniteRank(*harmonics()), Matern32(0.4), FiniteRank(*box())
     kernel = gpflow.kernels.Sum([first, second, third, gpflow.kernels.White(0.2)])
     features = SumInducingVariables(

@@ -15,8 +15,7 @@ from interdomain.linalg.radial_terms import matern12, squared_distances
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize("num_columns", [1, 25, 400])
 def test_rounding_error(dtype: type, num_columns: int) -> None:
-    """What is found of rows and themselves, near the origin and far away, is below it, and not by
-    far."""
+    """Rows and themselves, near the origin and far away, are below it, and not by far."""
     rng, ratios = np.random.default_rng(num_columns), []
     for centre, scale in ((0.0, 1.7), (30.0, 1e-4), (1e-6, -1.0)):
         X = (centre + abs(centre or 1.0) * rng.normal(size=(300, num_columns))).astype(dtype)

@@ -10,9 +10,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 from gpflow.covariances import Kuf, Kuu
-from gpflow.inducing_variables import InducingPoints
 
-from interdomain.covariances import Kuu_operator
 from interdomain.inducing_variables import (
     PeriodicFourierFeatures,
     SphericalHarmonics,
@@ -21,7 +19,6 @@ from interdomain.inducing_variables import (
 )
 from interdomain.kernels import FiniteRank, Periodized, SphericalMatern52
 from interdomain.models import AdditiveSVGP
-from interdomain.posteriors import StructuredPosterior
 from interdomain.sphere.harmonic_products import chosen_harmonics
 from tests.conformance.cases import CASES, ONE_OF_EACH_KIND, Case
 from tests.conformance.dense_twin import dense_twin
@@ -57,8 +54,7 @@ def count_in_prediction(model: gpflow.models.SVGP, case: Case, names: tuple[str,
 
 
 def test_diagonal_needs_none() -> None:
-    """Neither the algebra, nor the features of any class; unwhitened with a full q, which has most
-    to do."""
+    """Neither the algebra, nor the features of any class."""
     first = DIAGONAL[0]
     model = make_svgp(first, whiten=False, num_latent_gps=2)
     assert count_in_training(model, first, FACTORISATIONS) == 0
@@ -76,27 +72,10 @@ def test_counter_finds_those_of_the_dense_twin() -> None:
 
 @pytest.mark.parametrize("case", OTHERS, ids=lambda case: case.kind)
 def test_latent_gps_share_factorisations(case: Case) -> None:
-    """One Cholesky factor per dense block for each use of Kuu (the KL divergence and the
-    conditional), however many latent GPs there are."""
+    """One Cholesky factor per dense block for each use of Kuu: in the KL and the conditional."""
     model = make_svgp(case, whiten=False, num_latent_gps=3)
     blocks = 2 if case.kind == "low-rank blocks" else 1
     assert count_in_training(model, case, ("Cholesky",)) == 2 * blocks
-
-
-def test_points_in_a_structured_posterior_are_factorised_once() -> None:
-    """Stock inducing points through Kuu_operator, five latent GPs."""
-    kernel, points = gpflow.kernels.Matern32(), InducingPoints([[0.0], [1.0], [2.5]])
-    posterior = StructuredPosterior(
-        kernel,
-        points,
-        tf.ones([3, 5], tf.float64),
-        tf.eye(3, batch_shape=[5], dtype=tf.float64),
-        precompute_cache=None,
-    )
-    assert isinstance(Kuu_operator(points, kernel), tf.linalg.LinearOperatorFullMatrix)
-    X = tf.constant([[0.3], [1.4]], tf.float64)
-    graph = tf.function(lambda: posterior.fused_predict_f(X)).get_concrete_function()
-    assert count_ops(graph, ("Cholesky",)) == 1
 
 
 # With a diagonal q and a diagonal Kuu nothing has M^2 numbers, and features are computed once.
@@ -156,8 +135,7 @@ def test_no_array_is_quadratic() -> None:
 def test_features_of_a_finite_rank_are_computed_once(
     in_sum: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The diagonal of the kernel would need them again; in a sum with a summand that has no
-    features it still does."""
+    """In a sum with a summand without features the kernel's diagonal needs them again."""
     kernel, chosen = harmonics()
     features: Any = chosen
     if in_sum:

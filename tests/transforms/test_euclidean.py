@@ -199,12 +199,6 @@ def test_order_of_a_translation() -> None:
         assert ImageTranslation(shape, shift).order == lcm(rows, columns)
 
 
-def test_patches_of_an_image() -> None:
-    patches = np.random.default_rng(0).normal(size=(2, 5, 3, 3))
-    actual = ImageFlip((3, 3), 1)(patches.reshape(2, 5, 9))
-    np.testing.assert_array_equal(actual, patches[..., ::-1].reshape(2, 5, 9))
-
-
 def test_translation() -> None:
     X = np.array([[0.1, 5.0, 9.0], [0.95, -5.0, 0.0]])
     actual = Translation(5, [0, 2], [1.0, 10.0])(X)
@@ -238,13 +232,6 @@ def test_distance_on_the_torus() -> None:
     assert transform.distance(X, X + [0.0, 8.0]) == pytest.approx(0.0, abs=1e-14)
     assert transform.distance(X, [[1.0, 3.9]]) == pytest.approx(0.2)
     assert transform.distance(X, [[5.0, 0.1]]) == pytest.approx(4.0)
-
-
-def test_periods_of_any_size() -> None:
-    for period in (1e-9, 1.0, 1e8):
-        transform = Translation(50, 0, period)
-        assert transform.order == 50
-        np.testing.assert_allclose(transform(np.zeros((1, 2))), [[period / 50, 0.0]])
 
 
 def test_longitude_shift() -> None:

@@ -25,6 +25,7 @@ from interdomain.transforms import (
     Rotation,
     Translation,
 )
+from tests.conformance.helpers import assert_refused
 from tests.transforms.cases import RollThree, random_rows
 
 SHAPE = (4, 4)
@@ -148,106 +149,55 @@ def test_many_negations() -> None:
     assert product.orbit(data[:1]).shape == (4096, 1, 12)
 
 
-def test_too_many_elements() -> None:
-    with pytest.raises(
-        ValueError, match="must generate at most 65536 elements, found 131072; pass fewer"
-    ):
-        Product([Negation(i) for i in range(17)])
+class Wrong(RollThree):
+    """Of another order than it says."""
 
-
-def test_other_errors() -> None:
-    with pytest.raises(ValueError, match="transforms must not be empty; pass one"):
-        Product([])
-    with pytest.raises(ValueError, match=r"transforms\[1\] must be a CyclicTransform, found 3"):
-        Product([Negation(), 3])
-    product = Product([Negation(0), Negation(1)])
-    for exponent in (1, (1, 0.5)):
-        with pytest.raises(ValueError, match=r"exponent must be 2 integers.*such as \(1, 1\)"):
-            product.power(np.zeros((1, 2)), exponent)
-
-
-def test_an_axis_with_a_wrong_order_is_found() -> None:
-    class Wrong(RollThree):
-        order = 6
-
-    with pytest.raises(ValueError, match=r"Wrong\(order=6\).*power 3 is the identity already"):
-        Product([Wrong(), Negation()])
-    Wrong.order = 2
-    with pytest.raises(ValueError, match=r"Wrong\(order=2\) is not of order 2.*moves a point"):
-        Product([Wrong(), Negation()])
+    def __init__(self, order: int) -> None:
+        self.order = order
 
 
 # Every error names the argument, the value found, and what to pass instead.
 
 DATA = np.random.default_rng(0).normal(size=(10, 3))
-Errors = list[tuple[Callable[[], Any], str, str, str]]
-
-# What is called, and parts of the message: argument and rule, value found, remedy.
-ERRORS: Errors = [
-    (lambda: Rotation(1), "order must be an integer from 2 to", "found 1", "pass how often"),
-    (
-        lambda: Negation([0, -1]),
-        "dims must be different columns from 0",
-        "found [0, -1]",
-        "counted from the first",
-    ),
-    (lambda: Negation(0, np.nan), "centre must be finite", "found nan", "pass a finite"),
-    (lambda: Translation(3, [0, 1], [1, -2]), "period must be positive", "-2.", "pass the length"),
-    (
-        lambda: LongitudeShift(3, coordinates="radians"),
-        "coordinates must be 'degrees' or 'euclidean'",
-        "found 'radians'",
-        "pass 'degrees'",
-    ),
-    (lambda: Orthogonal(2 * np.eye(2)), "have orthonormal", "error of 3", "np.linalg.qr"),
-    (lambda: Orthogonal(-np.eye(2), order=4), "not of order 4", "power 2 is", "pass order=2"),
-    (
-        lambda: Orthogonal([[0.6, -0.8], [0.8, 0.6]]),
-        "matrix has no power up to 10000",
-        "",
-        "pass a matrix of finite order",
-    ),
-    (
-        lambda: Permutation([0, 1, 2]),
-        "is the identity",
-        "Permutation(indices=[0, 1, 2])",
-        "leave it out",
-    ),
+TWO = Product([Negation(0), Negation(1)])
+ERRORS: list[tuple[Callable[[], Any], str]] = [
+    (lambda: Negation([0, -1]), r"dims must be different columns from 0.* found \[0, -1\]"),
+    (lambda: Negation(0, np.nan), "centre must be finite, found nan; pass a finite"),
+    (lambda: Translation(3, [0, 1], [1, -2]), r"period must be positive.*-2\..*pass the length"),
+    (lambda: Orthogonal(2 * np.eye(2)), "have orthonormal .*error of 3.*np.linalg.qr"),
+    (lambda: Orthogonal(-np.eye(2), order=4), "not of order 4.*power 2 is.*pass order=2"),
+    (lambda: Orthogonal([[0.6, -0.8], [0.8, 0.6]]), "matrix has no power up to 10000.* pass a"),
+    (lambda: Permutation([0, 1, 2]), r"Permutation\(.*\[0, 1, 2\]\).*is the identity.*leave"),
     (
         lambda: PrincipalNegation.from_data(DATA, 4),
-        "num_groups must be an integer from 1 to 3",
-        "found 4",
-        "a component of its own",
+        "num_groups must be an integer from 1 to 3, found 4; .*a component of its own",
     ),
-    (lambda: ImageFlip((4,), 0), "image_shape must be", "found (4,)", "pass (H, W) or (H, W, C)"),
-    (lambda: ImageTranslation((3, 3), (3, 0)), "is the identity", "shift=(3, 0)", "leave it out"),
-    (lambda: ImageRotation90((3, 4)), "must be square", "found (3, 4)", "cropped or padded"),
-    (lambda: Negation()(tf.zeros([2, 2], tf.int32)), "X must be", "found int32", "pass tf.cast"),
-    (lambda: Negation([0, 4]).probes(3, 2), "at least 5 columns", "input_dim=2", "pass X with"),
+    (lambda: ImageFlip((4,), 0), r"image_shape must be .*found \(4,\); pass \(H, W\) or \(H, W, C"),
+    (lambda: ImageRotation90((3, 4)), r"must be square.*found \(3, 4\).*cropped or padded"),
+    (lambda: Negation()(tf.zeros([2, 2], tf.int32)), "X must be .*found int32.* pass tf.cast"),
+    (lambda: Negation([0, 4]).probes(3, 2), "at least 5 columns.*input_dim=2.; pass X with"),
+    (lambda: Product([]), "transforms must not be empty; pass one"),
+    (lambda: Product([Negation(), 3]), r"transforms\[1\] must be a CyclicTransform, found 3"),
+    (lambda: Product([Negation(i) for i in range(17)]), "must generate at most 65536 elements"),
+    (lambda: Product([Wrong(6), Negation()]), r"Wrong\(order=6\).*power 3 is the identity already"),
+    (lambda: Product([Wrong(2), Negation()]), r"Wrong\(order=2\) is not of order 2.*moves a point"),
+    (lambda: TWO.power(np.zeros((1, 2)), (1, 0.5)), r"exponent must be 2 integers.*such as \(1, 1"),
 ]
 
 
 def test_errors() -> None:
-    for call, rule, found, remedy in ERRORS:
-        with pytest.raises(ValueError, match=re.escape(rule)) as error:
-            call()
-        assert found in str(error.value)
-        assert remedy in str(error.value)
-
-
-WRONG: list[tuple[CyclicTransform, int, str]] = [
-    (LongitudeShift(3), 3, "2"),
-    (Negation([0, 1]), 1, "at least 2"),
-    (PrincipalNegation(np.eye(3)[:1], 0.0), 4, "3"),
-]
+    assert_refused(ERRORS)
 
 
 def test_wrong_number_of_columns() -> None:
-    for transform, columns, needed in WRONG:
-        X = np.zeros((7, columns))
+    for transform, columns, needed in (
+        (LongitudeShift(3), 3, "2"),
+        (Negation([0, 1]), 1, "at least 2"),
+        (PrincipalNegation(np.eye(3)[:1], 0.0), 4, "3"),
+    ):
+        X, text = np.zeros((7, columns)), repr(transform)
+        found = f"{columns} (shape (7, {columns}))"
+        message = re.escape(f"X must have {needed} columns for {text}, found {found}")
         for call in (transform, transform.orbit, lambda X, t=transform: t.power(X, 1)):
-            with pytest.raises(ValueError, match=re.escape(repr(transform))) as error:
+            with pytest.raises(ValueError, match=message):
                 call(X)
-            found = f"{columns} (shape (7, {columns}))"
-            message = f"X must have {needed} columns for {transform!r}, found {found}"
-            assert message in str(error.value)

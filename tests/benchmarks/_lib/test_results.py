@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import sys
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any
@@ -17,14 +16,13 @@ from gpflow.inducing_variables import InducingPoints
 import interdomain as idm
 from benchmarks._lib import data
 from benchmarks._lib.data import DataError
-from benchmarks._lib.memory import peak_bytes
 from benchmarks._lib.optimal_q import OptimalQ
 from benchmarks._lib.regression import fit_by_lbfgs, inducing_points, start_at_optimal_q
 from benchmarks._lib.regression import test_errors as errors_on_test_rows
 from benchmarks._lib.results import Record, ResultFile, configuration_key
 from benchmarks._lib.runner import Benchmark, Configuration, indices
 from benchmarks._lib.splits import NormalisedSplit, Split, normalise, take_split
-from benchmarks._lib.timing import alternate, ratio, summarise
+from benchmarks._lib.timing import alternate
 
 
 def record(number: float, **configuration: Any) -> Record:
@@ -71,8 +69,7 @@ def test_newest_record_counts_and_order_stays(tmp_path: Path) -> None:
 
 
 def test_broken_lines(tmp_path: Path) -> None:
-    """A last one that was not finished is mended, or kept where only its end is missing; one in the
-    middle is an error."""
+    """A last one that was not finished is mended; one in the middle is an error."""
     file = ResultFile(tmp_path / "results.jsonl")
     for torn in (b'{"configuration": {"spl', b"\xff\xfe"):
         file.path.unlink(missing_ok=True)
@@ -82,9 +79,6 @@ def test_broken_lines(tmp_path: Path) -> None:
         assert numbers(file) == [1.0]
         file.append(record(2.0, split=1))
         assert numbers(file) == [1.0, 2.0]
-    file.path.write_bytes(file.path.read_bytes().rstrip(b"\n"))
-    file.append(record(3.0, split=2))
-    assert numbers(file) == [1.0, 2.0, 3.0]
     file.path.write_text('{"broken\n{"configuration": {}}\n')
     with pytest.raises(ValueError, match=r"line 1 of results\.jsonl is not a record"):
         file.records()
@@ -161,15 +155,11 @@ def test_wrong_files(tmp_path: Path) -> None:
 
 def test_normalisation_uses_training_rows_and_survives_constant_columns() -> None:
     generator = np.random.default_rng(0)
-    X = generator.normal(3.0, 2.0, size=(30, 3))
+    X, Y = generator.normal(3.0, 2.0, size=(30, 2)), generator.normal(-5.0, 0.5, size=(30, 1))
     X[:, 1] = 0.1  # its mean is not exactly 0.1, so its deviation is not exactly 0
-    X[:, 2] = 0.0
-    Y = generator.normal(-5.0, 0.5, size=(30, 1))
     split = normalise(Split(X[:20], Y[:20], X[20:], Y[20:]))
-    np.testing.assert_allclose(split.X_train[:, 0].mean(), 0.0, atol=1e-12)
-    np.testing.assert_allclose(split.X_train[:, 0].std(), 1.0)
-    np.testing.assert_allclose(split.X_train[:, 1:], 0.0, atol=1e-12)
-    np.testing.assert_allclose(split.X_test[:, 1:], 0.0, atol=1e-12)
+    np.testing.assert_allclose(split.X_train.mean(axis=0), 0.0, atol=1e-12)
+    np.testing.assert_allclose(split.X_train.std(axis=0), [1.0, 0.0], atol=1e-12)
     np.testing.assert_allclose(split.Y_test * split.Y_scale + split.Y_mean, Y[20:])
 
 
@@ -188,29 +178,6 @@ def test_sides_take_turns() -> None:
         alternate(sides, rounds=0)
 
 
-def test_ratios_are_taken_within_rounds() -> None:
-    samples = {"slow": [2.0, 30.0, 4.0], "quick": [1.0, 10.0, 1.0]}
-    assert ratio(samples, "slow", "quick")["median"] == 3.0
-    assert summarise([1.0, 2.0, 3.0]) == {"median": 2.0, "lower": 1.5, "upper": 2.5}
-
-
-@pytest.mark.slow
-@pytest.mark.skipif(sys.platform != "linux", reason="elsewhere the peak is an estimate")
-def test_peak_memory_of_a_call(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    (tmp_path / "allocating.py").write_text(
-        "import numpy as np\n\n\ndef allocate(count):\n"
-        "    return lambda: float(np.ones(count).sum())\n\n\n"
-        "def fail():\n    raise OSError('out of luck')\n"
-    )
-    monkeypatch.syspath_prepend(str(tmp_path))
-    import allocating  # type: ignore[import-not-found]
-
-    measured = peak_bytes(allocating.allocate, count=5_000_000)
-    assert 39e6 < measured < 44e6  # resident memory is counted to about 0.1 MB
-    with pytest.raises(RuntimeError, match="out of luck"):
-        peak_bytes(allocating.fail)
-
-
 # The bound with the q that is optimal, for each kind of model it is for.
 
 rng = np.random.default_rng(0)
@@ -222,13 +189,8 @@ NOISE = 0.3
 def orthogonal() -> gpflow.models.SVGP:
     kernel = idm.kernels.SphericalMatern32()
     harmonics = idm.inducing_variables.SphericalHarmonics(3, [0, 1])
-    return idm.models.OrthogonalSVGP(
-        kernel,
-        gpflow.likelihoods.Gaussian(NOISE),
-        harmonics,
-        InducingPoints(X[:4].copy()),
-        num_latent_gps=2,
-    )
+    points, likelihood = InducingPoints(X[:4].copy()), gpflow.likelihoods.Gaussian(NOISE)
+    return idm.models.OrthogonalSVGP(kernel, likelihood, harmonics, points, num_latent_gps=2)
 
 
 def blocks() -> gpflow.models.SVGP:

@@ -5,21 +5,20 @@ from __future__ import annotations
 import numpy as np
 from gpflow.kernels import Matern12, Matern32, Matern52, SquaredExponential
 
-_FORMULAS = {
-    Matern12: (lambda r: np.exp(-r), 2.0),
-    Matern32: (lambda r: (1 + np.sqrt(3) * r) * np.exp(-np.sqrt(3) * r), 4 / np.sqrt(3)),
-    Matern52: (
-        lambda r: (1 + np.sqrt(5) * r + 5 * r**2 / 3) * np.exp(-np.sqrt(5) * r),
-        16 / (3 * np.sqrt(5)),
-    ),
-    SquaredExponential: (lambda r: np.exp(-(r**2) / 2), np.sqrt(2 * np.pi)),
+from tests.kernels.periodic.references import SHAPES
+
+_INTEGRALS = {
+    Matern12: 2.0,
+    Matern32: 4 / np.sqrt(3),
+    Matern52: 16 / (3 * np.sqrt(5)),
+    SquaredExponential: np.sqrt(2 * np.pi),
 }
-"""Each at distances in lengthscales, and its integral over all of them."""
+"""Of each over all distances, in lengthscales."""
 
 
 def periodic(kind: type, ratio: float, lags: np.ndarray) -> np.ndarray:
     """A kernel of variance one summed over its images, without its mean over a period of one."""
-    formula, integral = _FORMULAS[kind]
+    formula, integral = SHAPES[kind.__name__], _INTEGRALS[kind]
     reach = int(np.ceil(40 * ratio)) + 2
     images = np.arange(-reach, reach + 1)
     total = np.sum(formula(np.abs(lags[..., None] + images) / ratio), axis=-1)

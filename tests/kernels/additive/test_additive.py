@@ -149,15 +149,6 @@ def test_quantiles_where_rows_are_spread_unevenly() -> None:
     assert np.all(np.diff(column.knots) > 0) and np.all(np.diff(column.positions) > 0)
 
 
-def test_columns_are_equal_by_what_they_are() -> None:
-    column = NumericColumn([0.0, 1.0], label="age")
-    assert column == NumericColumn([0.0, 1.0]) and hash(column) == hash(NumericColumn([0.0, 1.0]))
-    others = [NumericColumn([0.0, 2.0]), NumericColumn([0.0, 1.0], margin=3.0)]
-    others += [NumericColumn([0.0, 0.5, 1.0], [0.0, 0.1, 1.0]), CategoricalColumn([0.0, 1.0]), 1.0]
-    assert all(column != other for other in others)
-    assert CategoricalColumn([0.0, 1.0]) == CategoricalColumn([1.0, 0.0])
-
-
 def test_from_data_in_any_units() -> None:
     """The kernel of a table is that of the same table in other units."""
     rng = np.random.default_rng(1)

@@ -91,10 +91,7 @@ def numbered_patches(
 
 @dataclass(frozen=True)
 class Case:
-    """A convolutional kernel.
-
-    :param accuracy: How exactly two ways to compute a covariance agree.
-    """
+    """A convolutional kernel."""
 
     name: str
     base: Callable[[], Kernel]
@@ -103,7 +100,6 @@ class Case:
     options: dict[str, Any] = field(default_factory=dict)
     location: Callable[[], Kernel] | None = None
     weighted: bool = True
-    accuracy: float = 1e-10
 
     def __str__(self) -> str:
         return self.name

@@ -60,7 +60,7 @@ def assert_as_by_broadcasting(case: Case) -> None:
         lambda: covariances(*arguments),
         lambda: by_broadcasting(case, *arguments),
         [*kernel.trainable_variables, *points.trainable_variables, *arguments[2:]],
-        rtol=case.accuracy,
+        rtol=1e-10,
     )
 
 
@@ -100,7 +100,7 @@ def test_of_unknown_number_in_parts(monkeypatch: pytest.MonkeyPatch) -> None:
         lambda: compiled(X, X2),
         lambda: (kernel(X, X2), kernel(X, full_cov=False)),
         [X, *kernel.trainable_variables],
-        rtol=case.accuracy,
+        rtol=1e-10,
     )
 
 

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 from gpflow.kernels import Kernel
+from tensorflow.types.experimental import ConcreteFunction
 
 from interdomain.kernels import ArcCosine, HarmonicKernel
 from interdomain.transforms import (
@@ -146,21 +147,17 @@ def test_parts_are_orthogonal(group: str) -> None:
 def test_the_sum_costs_one_evaluation_of_the_base_kernel() -> None:
     kernel, _ = make("rotation-7")
     X, X2 = tf.constant(inputs(4, 2)), tf.constant(inputs(3, 2))
-    calls: tuple[Callable[[Kernel], tf.Tensor], ...] = (
-        lambda k: k(X),
-        lambda k: k(X, X2),
-        lambda k: k(X, full_cov=False),
-    )
-    for call in calls:
-        of_sum, of_base = (
-            tf.function(lambda k=k, call=call: call(k), autograph=False).get_concrete_function()
-            for k in (kernel, kernel.base_kernel)
-        )
-        for names in (("Exp",), ("MatMul",), ("Sqrt",)):
-            assert count_ops(of_sum, names) == count_ops(of_base, names)
-    part = tf.function(lambda: kernel.kernels[1](X), autograph=False).get_concrete_function()
-    of_base = tf.function(lambda: kernel.base_kernel(X), autograph=False).get_concrete_function()
-    assert len(part.graph.get_operations()) > len(of_base.graph.get_operations())
+
+    def graph(kernel: Kernel) -> ConcreteFunction:
+        def all_three() -> tuple[tf.Tensor, ...]:
+            return kernel(X), kernel(X, X2), kernel(X, full_cov=False)
+
+        return tf.function(all_three, autograph=False).get_concrete_function()
+
+    of_sum, of_base, of_part = map(graph, (kernel, kernel.base_kernel, kernel.kernels[1]))
+    for names in (("Exp",), ("MatMul",), ("Sqrt",)):
+        assert count_ops(of_sum, names) == count_ops(of_base, names)
+    assert len(of_part.graph.get_operations()) > len(of_base.graph.get_operations())
 
 
 @pytest.mark.parametrize("kernel_class", [gpflow.kernels.Matern32, gpflow.kernels.Linear])

@@ -11,7 +11,7 @@ from gpflow.kernels import Matern12, Matern32, SquaredExponential
 
 from interdomain.kernels import Periodized
 from interdomain.kernels.periodic._images import _SWITCH, _theta
-from tests.differences import assert_gradients
+from tests.conformance.helpers import assert_gradients
 
 from .references import (
     KINDS,
@@ -50,15 +50,6 @@ def test_sum_over_images(name: str, num_columns: int) -> None:
     np.testing.assert_allclose(value(k, tau), expected, rtol=0, atol=1e-11)
     at_zero = VARIANCE * images(lambda t: shape(name, t, lengthscales), 0 * tau[:1], periods, reach)
     np.testing.assert_allclose(k.total_variance(), at_zero[0], rtol=1e-12)
-
-
-def test_sum_of_kernels() -> None:
-    parts = [stationary("Matern32", 2), stationary("SquaredExponential", 2, 0.6)]
-    tau = lags(2)
-    together = value(periodized(parts[0] + parts[1], 2), tau)
-    np.testing.assert_allclose(
-        together, sum(value(periodized(part, 2), tau) for part in parts), rtol=1e-14
-    )
 
 
 @pytest.mark.parametrize("dims", [([1], [0]), (slice(0, 1), slice(1, 2))], ids=["list", "slice"])
@@ -174,34 +165,8 @@ def test_gradients(name: str) -> None:
     assert_gradients(sums, (*k.trainable_variables, X, X2), step=1e-6, rtol=1e-7)
 
 
-@pytest.mark.parametrize("name", ["Matern12", "SquaredExponential"])
-def test_single_precision_with_gradients(name: str) -> None:
-    """The narrowest components of a mixture are beyond the range of float32."""
-
-    def results(dtype: type) -> list[np.ndarray]:
-        with gpflow.config.as_context(gpflow.config.Config(float=dtype)):
-            k = periodized(stationary(name, 2), 2)
-            X = tf.constant(np.random.default_rng(0).uniform(size=(6, 2)), dtype)
-            with tf.GradientTape() as tape:
-                tape.watch(X)
-                total = tf.reduce_sum(tf.sin(k(X)))
-            gradients = tape.gradient(total, [X, *k.trainable_variables])
-            return [k(X).numpy(), *(gradient.numpy() for gradient in gradients)]
-
-    for single, double in zip(results(np.float32), results(np.float64), strict=True):
-        assert single.dtype == np.float32
-        np.testing.assert_allclose(single, double, rtol=1e-3, atol=1e-4 * np.max(np.abs(double)))
-
-
 def test_it_repeats() -> None:
     k = periodized(stationary("Matern32", 2), 2)
     X = np.random.default_rng(0).uniform(size=(5, 2))
     np.testing.assert_allclose(k(X + [3, -2] * PERIODS[:2], X), k(X), rtol=0, atol=1e-12)
     np.testing.assert_allclose(k(X, full_cov=False), np.full(5, k.total_variance()), rtol=1e-14)
-
-
-def test_rows_of_no_number() -> None:
-    k = periodized(stationary("Matern32", 2), 2)
-    X = np.zeros([3, 2])
-    assert k(X[:0]).shape == (0, 0) and k(X, X[:0]).shape == (3, 0)
-    assert k(X[:0], full_cov=False).shape == (0,)

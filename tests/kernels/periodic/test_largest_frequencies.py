@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import gpflow
 import numpy as np
 import pytest
-from gpflow.kernels import Kernel, Matern12, Matern32, Matern52, SquaredExponential
+from gpflow.kernels import Matern12, Matern32, Matern52, SquaredExponential
 
 from interdomain.inducing_variables import PeriodicFourierFeatures
 from interdomain.kernels import Periodized, spectral_density
+from tests.conformance.helpers import assert_refused
 
 from .references import LOWER, UPPER, stationary
 
@@ -105,27 +107,21 @@ def test_more_columns_than_a_grid_is_for(num_columns: int) -> None:
     assert np.all(np.diff(density) <= 1e-11 * density[:-1])
 
 
-def test_what_is_too_much() -> None:
-    kernel = Periodized(Matern12(), np.zeros(30), np.ones(30))
-    with pytest.raises(ValueError, match="num_features.* too many to compare; leave out columns"):
-        kernel.largest_frequencies(100)
-    with pytest.raises(ValueError, match="tolerance: .*frequencies.*allow_large"):
-        kernel.largest_frequencies(tolerance=0.1)
+def test_errors_of_numbers() -> None:
+    many = Periodized(Matern12(), np.zeros(30), np.ones(30))
     rough = Periodized(Matern12(lengthscales=1e-3), 0.0, 1.0)
-    with pytest.raises(ValueError, match="tolerance: .*frequencies.*allow_large"):
-        rough.largest_frequencies(tolerance=1e-5)
-
-
-def test_wrong_arguments() -> None:
-    for arguments, message in (
-        (
-            {},
-            "num_features, or num_inducing: found None beside tolerance None; pass one of the two",
-        ),
-        ({"tolerance": 1.0}, "tolerance must be below 1, found 1"),
-    ):
-        with pytest.raises(ValueError, match=message):
-            KERNELS["two columns"].largest_frequencies(**arguments)
+    too_many = "num_features.* too many to compare; leave out columns"
+    too_large = "tolerance: .*frequencies.*allow_large"
+    neither = "num_features, or num_inducing: found None beside tolerance None; pass one of"
+    assert_refused(
+        [
+            (lambda: many.largest_frequencies(100), too_many),
+            (lambda: many.largest_frequencies(tolerance=0.1), too_large),
+            (lambda: rough.largest_frequencies(tolerance=1e-5), too_large),
+            (lambda: rough.largest_frequencies(), neither),
+            (lambda: rough.largest_frequencies(tolerance=1.0), "must be below 1, found 1"),
+        ]
+    )
 
 
 # What a periodized kernel is not made of: errors that name the argument.
@@ -145,35 +141,33 @@ def test_kernels_without_a_known_density() -> None:
                     call(kernel)
 
 
-def ard(count: int) -> Kernel:
-    return Matern32(lengthscales=np.ones(count))
+ARD = Matern32(lengthscales=[1.0, 1.0])
+WRONG: list[tuple[Callable[[], Any], str]] = [
+    (lambda: Periodized(Matern32(active_dims=[0]), *BOX), r"base_kernel must see all 2"),
+    (
+        lambda: Periodized(ARD + Matern12(active_dims=[0]), *BOX),
+        r"base_kernel must be a sum of kernels on the same columns, found Matern12 on columns "
+        r"\[0\] of \[0, 1\]; .* SumInducingVariables",
+    ),
+    (
+        lambda: Periodized(ARD * Matern12(active_dims=[0]), *BOX),
+        r"base_kernel must be a product of kernels on different columns, each of \[0, 1\] once,"
+        r" found columns \[0, 1, 0\]; pass active_dims to each factor",
+    ),
+    (
+        lambda: PeriodicFourierFeatures(*BOX, [[0, 1], [1, 0], [0, 1]]),
+        r"frequencies must be different, found \[0, 1\] twice",
+    ),
+    (  # a wave in 30 columns is a billion products of sines and cosines
+        lambda: PeriodicFourierFeatures(np.zeros(30), np.ones(30), np.ones([1, 30])),
+        r"frequencies .* one with 30, which has 2\*\*30 features",
+    ),
+    (lambda: Periodized.from_data(Matern32(), X * [1, 0]), r"X must vary in every column"),
+]
 
 
-def test_base_kernels_of_other_columns() -> None:
-    wrong: list[tuple[Any, str]] = [
-        (Matern32(active_dims=[0]), r"base_kernel must see all 2 columns.*found columns \[0\]"),
-        (
-            ard(2) + Matern12(active_dims=[0]),
-            r"base_kernel must be a sum of kernels on the same columns, found Matern12 on columns "
-            r"\[0\] of \[0, 1\]; .* SumInducingVariables",
-        ),
-        (
-            ard(2) * Matern12(active_dims=[0]),
-            r"base_kernel must be a product of kernels on different columns, each of \[0, 1\] once,"
-            r" found columns \[0, 1, 0\]; pass active_dims to each factor",
-        ),
-    ]
-    for base, message in wrong:
-        with pytest.raises(ValueError, match=message):
-            Periodized(base, *BOX)
-
-
-def test_frequencies() -> None:
-    with pytest.raises(ValueError, match=r"frequencies must be different, found \[0, 1\] twice"):
-        PeriodicFourierFeatures(*BOX, [[0, 1], [1, 0], [0, 1]])
-    # A wave in 30 columns is a billion products of sines and cosines.
-    with pytest.raises(ValueError, match=r"frequencies .* one with 30, which has 2\*\*30 features"):
-        PeriodicFourierFeatures(np.zeros(30), np.ones(30), np.ones([1, 30]))
+def test_errors() -> None:
+    assert_refused(WRONG)
 
 
 def test_box_around_data() -> None:
@@ -190,5 +184,3 @@ def test_box_around_data() -> None:
     product = Matern32(lengthscales=0.1, active_dims=[1]) * Matern12(active_dims=[0])
     np.testing.assert_allclose(Periodized.from_data(product, X).margin, [4.0, 0.4])
     assert Periodized(Matern32(), *BOX).margin is None
-    with pytest.raises(ValueError, match=r"X must vary in every column, .* columns \[1\]; leave"):
-        Periodized.from_data(Matern32(), X * [1, 0])

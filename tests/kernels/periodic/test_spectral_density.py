@@ -6,12 +6,11 @@ import numpy as np
 import pytest
 import scipy.integrate
 import scipy.special
-import tensorflow as tf
 from gpflow.kernels import Matern32, SquaredExponential
 
 from interdomain.inducing_variables import PeriodicFourierFeatures
 from interdomain.kernels import FiniteRank, Periodized, spectral_density
-from tests.differences import assert_gradients
+from tests.conformance.helpers import assert_gradients
 
 from .references import (
     KINDS,
@@ -142,13 +141,3 @@ def test_kernel_of_finite_rank_is_the_sum_of_its_waves(num_columns: int) -> None
     at_zero = value(k, 0 * tau[:1])
     np.testing.assert_allclose(whole.explained_variance(frequencies), at_zero[0], rtol=1e-13)
     np.testing.assert_allclose(k(0 * tau[:1], full_cov=False), at_zero, rtol=1e-13)
-
-
-def test_waves_that_underflow_have_no_gradient_but_zero() -> None:
-    base = SquaredExponential(lengthscales=1.0)
-    waves = PeriodicFourierFeatures(0.0, 1.0, np.arange(40)[:, None])
-    k = FiniteRank(Periodized(base, 0.0, 1.0), waves)
-    X = np.linspace(0, 1, 5)[:, None]
-    with tf.GradientTape() as tape:
-        total = tf.reduce_sum(tf.sin(k(X)))
-    assert np.all(np.isfinite(tape.gradient(total, k.trainable_variables)))

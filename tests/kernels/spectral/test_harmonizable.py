@@ -41,25 +41,15 @@ def test_kernel(form: Form) -> None:
 
 @pytest.mark.parametrize("form", FORMS[1::2], ids=str)
 def test_parameters_are_those_asked_for(form: Form) -> None:
-    """The same random numbers as in :func:`component`: B = W W^H and lag survive their storage."""
+    """B = W W^H and lag survive their storage."""
     kernel = component(form)
-    Q, D = form.num_frequencies, form.dimension
-    assert (kernel.num_frequencies, kernel.dimension) == (Q, D)
-    assert kernel.amplitudes_real.shape == (Q, form.rank or Q)
+    assert kernel.amplitudes_real.shape == (form.num_frequencies, form.rank or form.num_frequencies)
     assert (kernel.amplitudes_imaginary is not None) == form.complex_amplitudes
-    again = HarmonizableComponent(
-        kernel.frequencies.numpy(),
-        amplitudes=kernel.amplitudes.numpy(),
-        rank=form.rank,
-        centre=kernel.centre.numpy(),
-        scales=kernel.scales.numpy(),
-        envelope=kernel.envelope.numpy(),
-        lag=kernel.lag.numpy(),
-    )
-    assert_close(again.amplitudes, kernel.amplitudes, rtol=1e-13)
-    assert_close(again.lag, kernel.lag, rtol=1e-13)
-    X = inputs(5, D)
-    assert_close(again(X), kernel(X), rtol=1e-12)
+    names = ("amplitudes", "centre", "scales", "envelope", "lag")
+    given = {name: getattr(kernel, name).numpy() for name in names}
+    again = HarmonizableComponent(kernel.frequencies.numpy(), rank=form.rank, **given)
+    for name in names:
+        assert_close(getattr(again, name), given[name], rtol=1e-13)
 
 
 def test_mixtures_are_sums() -> None:
@@ -161,8 +151,7 @@ def test_valid_for_every_value_of_the_variables(form: Form, seed: int, size: flo
 
 
 def test_beyond_the_bound_the_formula_is_not_valid() -> None:
-    """Why lag must be above envelope / 4: the paper's kernel with a ratio of 1.01 is no kernel,
-    and the constructor refuses it."""
+    """Why lag must be above envelope / 4: with a ratio of 1.01 the paper's kernel is no kernel."""
     values = Values(
         np.zeros([1, 1]), np.eye(1), np.zeros(1), np.ones(1), np.eye(1), np.eye(1) / 4.04
     )
@@ -181,10 +170,7 @@ ERRORS: list[tuple[Callable[[], Any], str]] = [
         lambda: HarmonizableComponent(TWO, amplitudes=[[1.0, 2.0], [2.0, 1.0]]),
         r"amplitudes must be positive semi-definite and not zero, .* pass for example W W\^H",
     ),
-    (
-        lambda: HarmonizableComponent(TWO, lag=np.eye(3)),
-        r"lag must be a number, \[2\] or \[2, 2\], found shape \(3, 3\)",
-    ),
+    (lambda: HarmonizableComponent(TWO, lag=np.eye(3)), r"lag must be a number, \[2\] or \[2, 2"),
     (
         lambda: HarmonizableComponent(TWO, envelope=[[0.5, 0.3], [0.3, 0.5]], lag=[0.15, 0.19]),
         "lag must be above envelope / 4, .*; pass a larger lag or a smaller envelope",

@@ -8,8 +8,7 @@ import pytest
 import tensorflow as tf
 
 from interdomain.kernels import HarmonizableComponent
-from tests.conformance.helpers import assert_close
-from tests.differences import assert_gradients
+from tests.conformance.helpers import assert_close, assert_gradients
 
 from .harmonizable_cases import (
     FORMS,

@@ -56,15 +56,12 @@ def test_shares_nothing_with_what_it_was_made_from() -> None:
     kernel = SphericalMatern52(active_dims=[2, 0], **(SCALES | {"weight_variances": [0.6, 1.4]}))
     gpflow.set_trainable(kernel.weight_variances, False)
     free, X = FreeSpectrum.from_kernel(kernel, 2, 3), inputs(4, 3)
-    assert not free.weight_variances.trainable
-    assert free.variance.trainable and free.bias_variance.trainable
+    assert free.variance.trainable and not free.weight_variances.trainable
     before = free(X).numpy()
-    for parameter in kernel.parameters:
-        parameter.assign(2 * parameter)
+    kernel.variance.assign(2.0)
+    kernel.weight_variances.assign([1.0, 1.0])
     np.testing.assert_array_equal(free(X), before)
-    clipped = FreeSpectrum.from_kernel(free, 2, 1)
-    assert clipped.degrees == (0, 1)
-    np.testing.assert_allclose(clipped.ratios, free.ratios[:1], rtol=1e-14)
+    np.testing.assert_allclose(FreeSpectrum.from_kernel(free, 2, 1).ratios, free.ratios[:1])
 
 
 @pytest.mark.parametrize("seed", range(2))
@@ -81,12 +78,6 @@ def test_any_ratios_make_a_kernel(seed: int) -> None:
     assert np.all(np.diff(values[:6]) <= 0) and values[6] == 0
     shares = [num_harmonics(3, degree) * value for degree, value in enumerate(values)]
     assert np.sum(shares) == pytest.approx(1)
-    harmonics = SphericalHarmonics.for_kernel(kernel, 2, 9)  # nothing is left to explain
-    features = Kuf(harmonics, kernel, X)
-    explained = tf.matmul(
-        features, Kuu_operator(harmonics, kernel).solve(features), transpose_a=True
-    )
-    np.testing.assert_allclose(explained, K, atol=1e-10 * eigenvalues[-1])
 
 
 def test_small_ratios() -> None:
