@@ -17,6 +17,9 @@ import numpy as np
 import tensorflow as tf
 
 Array = np.ndarray[Any, np.dtype[np.float64]]
+BoolArray = np.ndarray[Any, np.dtype[np.bool_]]
+ComplexArray = np.ndarray[Any, np.dtype[np.complex128]]
+IntArray = np.ndarray[Any, np.dtype[np.int64]]
 Item = TypeVar("Item")
 
 MAX_GIB = 4.0
@@ -165,9 +168,7 @@ def filled_matrix(name: str, value: Any, rule: str) -> Array:
     return array
 
 
-def different_rows(
-    name: str, value: Any, rule: str, num_columns: int, remedy: str
-) -> np.ndarray[Any, np.dtype[np.int64]]:
+def different_rows(name: str, value: Any, rule: str, num_columns: int, remedy: str) -> IntArray:
     """A matrix of integers with so many columns, no two rows of which are equal."""
     given = filled_matrix(name, value, rule)
     if given.shape[1] != num_columns:

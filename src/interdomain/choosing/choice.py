@@ -9,9 +9,9 @@ from typing import Any, NamedTuple
 import gpflow
 import numpy as np
 
+from .._arguments import Array
 from ..covariances.blocks import Block
 from ..models.rows_model import RowsModel
-from ..sphere._typing import Array
 from .dictionaries import Dictionary
 from .pursuit import LEAST_GAIN, MOST_CANDIDATES, Pursuit, dictionary_of, pursue, some_rows
 

@@ -18,8 +18,8 @@ from gpflow.inducing_variables import InducingVariables
 from gpflow.kernels import Kernel, Product, Sum
 from gpflow.utilities import Dispatcher
 
+from .._arguments import Array, BoolArray, IntArray
 from ..covariances.blocks import Block
-from ..covariances.domains import BoolArray
 from ..inducing_variables import (
     PeriodicFourierFeatures,
     ProductInducingVariables,
@@ -38,7 +38,6 @@ from ..inducing_variables.products import by_variance, feature_variances
 from ..kernels import DecomposedKernel, FiniteRank, Periodized, ZonalKernel
 from ..kernels.periodic._waves import frequencies_of
 from ..sphere import num_harmonics
-from ..sphere._typing import Array, IntArray
 from ..sphere.dimensions import neighbours_of
 
 

@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
+from .._arguments import Array, IntArray
 from .._progress import progress_bar
 from ..covariances.blocks import Block
-from ..sphere._typing import Array, IntArray
 from .dictionaries import Dictionary, dictionary, others_than
 
 MOST_CANDIDATES = 5_000

@@ -14,6 +14,7 @@ from check_shapes import check_shapes
 from gpflow.base import TensorType
 from gpflow.covariances import Kuf
 
+from .._arguments import IntArray
 from ..inducing_variables._harmonic_growth import least_eigenvalue
 from ..inducing_variables.additive_features import AdditiveFeatures, EffectFeatures
 from ..kernels import Additive
@@ -23,7 +24,6 @@ from ..kernels.additive.additive import EffectKernel
 from ..kernels.finite_rank import explained_terms
 from ..linalg import diagonal_operator
 from ..linalg.diagonal import Diagonal
-from ..sphere._typing import IntArray
 from .columns import num_input_columns
 from .dispatch import Kuf_shapes, Kuu_operator
 from .domains import Kuf_in_domain

@@ -14,15 +14,13 @@ from gpflow.inducing_variables import InducingVariables
 from gpflow.kernels import Kernel, Sum
 from gpflow.utilities import Dispatcher
 
+from .._arguments import Array, BoolArray
 from ..inducing_variables import SumInducingVariables
 from ..inducing_variables.base import DecomposedInducingVariables
 from ..kernels import DecomposedKernel, FiniteRank
 from ..kernels._columns import select_columns
-from ..sphere._typing import Array
 from .blocks import Block, pair_blocks
 from .columns import with_input_columns
-
-BoolArray = np.ndarray[Any, np.dtype[np.bool_]]
 
 
 class Domain(NamedTuple):

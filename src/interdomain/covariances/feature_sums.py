@@ -11,7 +11,7 @@ from gpflow.inducing_variables import InducingVariables
 from gpflow.kernels import Kernel
 from gpflow.utilities import Dispatcher
 
-from ..sphere._typing import Array
+from .._arguments import Array
 from .domains import Kuf_in_domain
 
 _LARGE = 400

@@ -11,6 +11,7 @@ import tensorflow as tf
 from gpflow.base import TensorType
 from gpflow.covariances import Kuf
 
+from .._arguments import Array
 from ..inducing_variables import HarmonicInducingPoints
 from ..inducing_variables.harmonic_points import ComponentInducingPoints
 from ..kernels import HarmonicKernel, SetKernel
@@ -18,7 +19,6 @@ from ..kernels._columns import as_rows, num_columns
 from ..kernels.harmonic._orbit_sums import orbit_sums
 from ..kernels.harmonic.decomposition import HarmonicComponent
 from ..linalg import block_diagonal, full_operator
-from ..sphere._typing import Array
 from .blocks import BlockBatch, block_batches
 from .columns import num_input_columns, with_input_columns
 from .dispatch import Kuf_shapes, Kuu_operator, with_jitter

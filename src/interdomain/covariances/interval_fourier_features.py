@@ -22,7 +22,7 @@ from gpflow.base import TensorType
 from gpflow.covariances import Kuf
 from gpflow.kernels import Matern12, Matern32, Matern52, Stationary
 
-from .._arguments import warn
+from .._arguments import Array, warn
 from ..inducing_variables import IntervalFourierFeatures, PeriodicFourierFeatures
 from ..kernels import Periodized
 from ..kernels._columns import num_columns, select_columns, with_columns
@@ -31,7 +31,6 @@ from ..kernels.finite_rank import explained_terms
 from ..kernels.periodic._waves import frequencies_of
 from ..linalg import diagonal_operator, low_rank_operator
 from ..linalg.diagonal import Diagonal
-from ..sphere._typing import Array
 from .columns import num_input_columns
 from .dispatch import Kuf_shapes, Kuu_operator
 from .domains import Domain, Kuf_in_domain, domain

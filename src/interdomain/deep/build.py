@@ -18,12 +18,11 @@ from gpflow.kernels import Kernel, SquaredExponential
 from gpflow.likelihoods import Gaussian, Likelihood
 from gpflow.mean_functions import Identity, Linear, MeanFunction
 
-from .._arguments import as_integers, choice, filled_matrix, instance, integer
+from .._arguments import Array, as_integers, choice, filled_matrix, instance, integer
 from ..inducing_variables import ActivationFeatures, HarmonicInducingPoints, SphericalHarmonics
 from ..kernels import ArcCosine, FiniteRank, HarmonicKernel, SphericalMatern52
 from ..kernels._clustering import k_means
 from ..sphere import num_harmonics
-from ..sphere._typing import Array
 from ..transforms import Negation
 from .layer import Layer
 from .model import DeepGP

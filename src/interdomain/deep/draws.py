@@ -10,7 +10,7 @@ import tensorflow as tf
 from scipy.special import ndtri
 from scipy.stats import qmc
 
-from ..sphere._typing import Array
+from .._arguments import Array
 
 _MOST_SOBOL = 21_201
 """Dimensions of the Sobol sequence that SciPy has."""

@@ -17,7 +17,7 @@ from gpflow.posteriors import PrecomputeCacheType
 from gpflux.layers.gp_layer import GPLayer
 from gpflux.sampling.sample import Sample
 
-from .._arguments import instance, integer
+from .._arguments import Array, instance, integer
 from .._tracing import unconverted
 from ..covariances import Kuu_operator
 from ..covariances.columns import check_inputs, num_columns_of_latents
@@ -31,7 +31,6 @@ from ..models.one_pass import (
     validate_mean_function,
 )
 from ..sampling import sample_functions
-from ..sphere._typing import Array
 
 _NUM_FEATURES = 1_000
 """The number of features of each function of the prior."""

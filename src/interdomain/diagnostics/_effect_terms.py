@@ -26,14 +26,13 @@ from gpflow.kernels import MultioutputKernel
 from scipy.linalg import block_diag
 from scipy.sparse import coo_matrix
 
-from .._arguments import integer
+from .._arguments import Array, IntArray, integer
 from ..covariances.additive_features import prior_variances
 from ..covariances.blocks import flat_blocks
 from ..kernels import Additive
 from ..kernels.additive.columns import Column
 from ..kernels.finite_rank import base_of, explained_terms
 from ..models import OrthogonalSVGP, StructuredSGPR
-from ..sphere._typing import Array, IntArray
 
 Effect = tuple[int, ...]
 

@@ -10,11 +10,19 @@ import gpflow
 import numpy as np
 from gpflow.base import TensorType
 
-from .._arguments import ROWS_OF_A_BATCH, filled_matrix, finite_array, integer, items, number, short
+from .._arguments import (
+    ROWS_OF_A_BATCH,
+    Array,
+    filled_matrix,
+    finite_array,
+    integer,
+    items,
+    number,
+    short,
+)
 from ..kernels import Additive
 from ..kernels.additive.columns import Column
 from ..kernels.additive.tables import column_number, effect_name
-from ..sphere._typing import Array
 from ._effect_terms import (
     ColumnFunctions,
     Effect,

@@ -11,10 +11,17 @@ from check_shapes import check_shapes
 from gpflow.base import TensorType
 from gpflow.covariances import Kuf
 
-from .._arguments import ROWS_OF_A_BATCH, filled_matrix, finite_array, instance, items
+from .._arguments import (
+    ROWS_OF_A_BATCH,
+    Array,
+    IntArray,
+    filled_matrix,
+    finite_array,
+    instance,
+    items,
+)
 from ..inducing_variables import SphericalHarmonics
 from ..kernels import ZonalKernel
-from ..sphere._typing import Array, IntArray
 from ..sphere.dimensions import raises_of
 from .effects import aligned
 

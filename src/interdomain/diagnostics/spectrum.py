@@ -9,10 +9,9 @@ import numpy as np
 import tensorflow as tf
 from numpy.typing import NDArray
 
-from .._arguments import instance
+from .._arguments import Array, instance
 from ..kernels import ZonalKernel
 from ..sphere import CustomActivation, num_harmonics
-from ..sphere._typing import Array
 from ..sphere.activations import Activation, resolve_activation
 from ..sphere.dimensions import validate_dimension, validate_max_degree
 

@@ -9,9 +9,8 @@ from heapq import heappop, heappush
 import numpy as np
 import tensorflow as tf
 
-from .._arguments import Array
+from .._arguments import Array, IntArray
 from ..kernels import ZonalKernel
-from ..sphere._typing import IntArray
 from ..sphere.dimensions import chains_of
 from ..sphere.harmonic_squares import HarmonicSquares, Raises
 

@@ -9,11 +9,10 @@ import numpy as np
 import tensorflow as tf
 from gpflow.base import TensorType
 
-from .._arguments import check_num_inducing, check_size, filled_matrix, instance, integer
+from .._arguments import Array, check_num_inducing, check_size, filled_matrix, instance, integer
 from ..kernels import ZonalKernel
 from ..kernels._clustering import k_means
 from ..sphere import num_harmonics
-from ..sphere._typing import Array
 from ..sphere.activations import Activation, resolve_activation
 from ..sphere.dimensions import validate_dimension, validate_max_degree
 from ._harmonic_growth import lifted_rows

@@ -10,11 +10,10 @@ from typing import Any, cast
 
 import numpy as np
 
-from .._arguments import check_num_inducing, instance, integer
+from .._arguments import Array, IntArray, check_num_inducing, instance, integer
 from ..kernels import Additive
 from ..kernels.additive.columns import Column, atoms_of
 from ..kernels.periodic._waves import check_frequencies
-from ..sphere._typing import Array, IntArray
 from .base import InterDomainInducingVariables
 from .sums import SumInducingVariables
 

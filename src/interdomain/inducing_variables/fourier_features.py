@@ -8,10 +8,9 @@ import tensorflow as tf
 from gpflow.base import TensorType
 from scipy.stats import qmc
 
-from .._arguments import filled_matrix, instance, integer
+from .._arguments import Array, ComplexArray, filled_matrix, instance, integer
 from ..kernels import DecomposedKernel, HarmonizableComponent, HarmonizableMixture
 from ..kernels.spectral._algebra import densities
-from ..sphere._typing import Array, ComplexArray
 from .base import InterDomainInducingVariables
 from .sums import SumInducingVariables
 

@@ -10,6 +10,7 @@ import tensorflow as tf
 from gpflow.base import TensorType
 
 from .._arguments import (
+    Array,
     as_integers,
     check_num_inducing,
     finite_array,
@@ -18,7 +19,6 @@ from .._arguments import (
 )
 from ..kernels import HarmonicKernel
 from ..kernels._clustering import k_means, sample_rows, where_it_lives
-from ..sphere._typing import Array
 from ..transforms import CyclicTransform
 from .base import DecomposedInducingVariables, InterDomainInducingVariables
 

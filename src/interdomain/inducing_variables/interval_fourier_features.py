@@ -6,8 +6,7 @@ import gpflow
 import numpy as np
 from gpflow.base import TensorType
 
-from .._arguments import check_num_inducing, finite_array, integer, number
-from ..sphere._typing import Array
+from .._arguments import Array, check_num_inducing, finite_array, integer, number
 from .base import InterDomainInducingVariables
 
 

@@ -14,6 +14,8 @@ from gpflow.kernels import Kernel, Product
 from gpflow.utilities import Dispatcher
 
 from .._arguments import (
+    Array,
+    IntArray,
     check_num_inducing,
     check_size,
     different_rows,
@@ -21,7 +23,6 @@ from .._arguments import (
     integer,
     short,
 )
-from ..sphere._typing import Array, IntArray
 from .base import InterDomainInducingVariables, checked_list, each_once
 from .multioutput import num_inducing
 

@@ -10,10 +10,9 @@ import numpy as np
 import tensorflow as tf
 from gpflow.base import TensorType
 
-from .._arguments import choice, filled_matrix, instance, integer
+from .._arguments import Array, choice, filled_matrix, instance, integer
 from ..kernels import Convolutional, MultiChannelConvolutional, SetKernel
 from ..kernels._clustering import k_means
-from ..sphere._typing import Array
 from .base import InterDomainInducingVariables
 
 _MAX_PATCHES = 100_000

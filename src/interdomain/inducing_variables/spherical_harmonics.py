@@ -11,6 +11,7 @@ from gpflow.base import TensorType
 from gpflow.kernels import Kernel
 
 from .._arguments import (
+    IntArray,
     as_integers,
     check_num_inducing,
     filled_matrix,
@@ -21,7 +22,6 @@ from .._arguments import (
 from ..kernels import ZonalKernel
 from ..kernels.finite_rank import base_of
 from ..sphere import num_harmonics, spherical_harmonics
-from ..sphere._typing import IntArray
 from ..sphere.dimensions import (
     chains_of_degree,
     degrees_of,

@@ -11,8 +11,7 @@ from gpflow.base import TensorType
 from gpflow.kernels import Kernel
 from scipy.cluster.vq import kmeans2
 
-from .._arguments import filled_matrix, integer
-from ..sphere._typing import Array
+from .._arguments import Array, filled_matrix, integer
 from .set_kernel import SetKernel
 
 _MAX_ROWS = 10_000

@@ -9,12 +9,11 @@ diagonal: it can be anything.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
 
 import numpy as np
 from scipy.linalg import lapack
 
-Array = np.ndarray[Any, np.dtype[np.float64]]
+from .._arguments import Array
 
 _PANEL = 64
 """Rows to take at a time: few enough to stay in a cache, and to waste little below the diagonal."""

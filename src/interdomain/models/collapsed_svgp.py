@@ -14,7 +14,7 @@ from gpflow.likelihoods import Likelihood
 from gpflow.mean_functions import MeanFunction, Zero
 from gpflow.models.util import InducingPointsLike
 
-from .._arguments import instance
+from .._arguments import Array, instance
 from .._targets import check_targets, number_of_latents, takes_missing
 from .._tracing import unconverted
 from ..covariances import Kuu_operator
@@ -25,7 +25,6 @@ from ..regression.provider import RowsProvider
 from ..regression.sums import SufficientStatistics, differing_parameter
 from ..sites.algebra import Prior, Sites, kl_divergence, log_normaliser, whitened_q
 from ..sites.rows import NotFiniteError, SiteContributions
-from ..sphere._typing import Array
 from .rows_model import RowsModel, checked_features, warn_of_rows
 
 

@@ -20,7 +20,7 @@ from gpflow.posteriors import (
 )
 from gpflow.utilities import positive, triangular
 
-from .._arguments import check_size, finite_array, items
+from .._arguments import Array, check_size, finite_array, items
 from .._tracing import unconverted
 from ..covariances.blocks import flat_blocks
 from ..covariances.latents import LatentGPs, latent_gps
@@ -36,7 +36,6 @@ from ..posteriors.groups import (
     marginals_and_kl,
     outputs_of,
 )
-from ..sphere._typing import Array
 
 Pair = tuple[gpflow.Parameter, gpflow.Parameter]
 

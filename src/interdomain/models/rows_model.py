@@ -19,14 +19,13 @@ from gpflow.models.training_mixins import InternalDataTrainingLossMixin
 from gpflow.models.util import InducingPointsLike, inducingpoint_wrapper
 from gpflow.posteriors import PrecomputeCacheType
 
-from .._arguments import check_real_type, number
+from .._arguments import Array, check_real_type, number
 from .._targets import densities_of, targets_type
 from .._tracing import unconverted
 from ..kernels._parameters import single_output
 from ..posteriors import CollapsedPosterior
 from ..regression.features import Features
 from ..regression.provider import RowsProvider
-from ..sphere._typing import Array
 from .one_pass import validate_inducing_variable, validate_mean_function
 from .scales import Parts, warn_of_data
 

@@ -14,6 +14,7 @@ from gpflow.likelihoods import Gaussian
 from gpflow.mean_functions import MeanFunction, Zero
 from gpflow.models.util import InducingPointsLike
 
+from .._arguments import Array
 from .._tracing import unconverted
 from ..covariances import Kuu_operator
 from ..covariances.columns import check_inputs
@@ -29,7 +30,6 @@ from ..regression.bound import (
 )
 from ..regression.provider import RowsProvider
 from ..regression.residuals import Residuals
-from ..sphere._typing import Array
 from .rows_model import RowsModel, checked_features, gaussian, warn_of_rows
 
 

@@ -7,10 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from .._arguments import integer
+from .._arguments import Array, integer
 from ..diagnostics import Effects
 from ..kernels.additive.columns import Column
-from ..sphere._typing import Array
 from .axes import draw_image, new_axes, new_figure
 
 if TYPE_CHECKING:

@@ -9,9 +9,9 @@ from gpflow.base import TensorType
 from gpflow.inducing_variables import InducingVariables
 from gpflow.kernels import Kernel
 
+from .._arguments import Array
 from ..covariances.blocks import flat_blocks
 from ..kernels import HarmonizableComponent, HarmonizableMixture, SpectralMixture
-from ..sphere._typing import Array
 from .axes import column, draw_image
 
 if TYPE_CHECKING:

@@ -27,7 +27,7 @@ from typing import NamedTuple
 import numpy as np
 import tensorflow as tf
 
-from ..covariances.domains import BoolArray
+from .._arguments import BoolArray
 from ..linalg import Root, cast, square_root
 from ..linalg.precision import precision_root, precision_terms
 

@@ -15,14 +15,14 @@ from gpflow.inducing_variables import InducingVariables
 from gpflow.kernels import Kernel, Sum
 from gpflow.mean_functions import Constant, Linear, MeanFunction, Zero
 
+from .._arguments import Array, BoolArray
 from .._tracing import Traced
 from ..covariances.blocks import flat_blocks
-from ..covariances.domains import BoolArray, Kuf_in_domain, boxes, complaint, outside_of_any
+from ..covariances.domains import Kuf_in_domain, boxes, complaint, outside_of_any
 from ..covariances.feature_sums import feature_sums
 from ..covariances.finite_rank import is_whole
 from ..inducing_variables.base import DecomposedInducingVariables
 from ..kernels._diagonals import DiagonalTerm, diagonal_terms
-from ..sphere._typing import Array
 
 _LISTED = 16
 """Numbers of an array that a description lists; of longer ones it has a checksum."""

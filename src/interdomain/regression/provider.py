@@ -12,8 +12,8 @@ from gpflow.inducing_variables import InducingVariables
 from gpflow.kernels import Kernel
 from gpflow.mean_functions import MeanFunction
 
+from .._arguments import Array
 from ..covariances.domains import Box
-from ..sphere._typing import Array
 from .features import Features
 from .rows import Rows, draw_rows
 from .sums import SufficientStatistics, differing_parameter, statistics_of

@@ -22,11 +22,11 @@ import numpy as np
 import tensorflow as tf
 from scipy.linalg.blas import dger
 
+from .._arguments import Array, BoolArray, IntArray
 from .._tracing import operation_by_operation
 from ..covariances import Kuu_operator
 from ..covariances.blocks import Block
-from ..covariances.domains import BoolArray, Kuf_in_domain
-from ..sphere._typing import Array, IntArray
+from ..covariances.domains import Kuf_in_domain
 from .features import Features
 
 _BATCH_ENTRIES = 2**22

@@ -8,10 +8,9 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
-from .._arguments import choice, integer
+from .._arguments import Array, BoolArray, choice, integer
 from .._progress import bar_of_rows
-from ..covariances.domains import BoolArray, Box, complaint, extent_of, outside_of_any
-from ..sphere._typing import Array
+from ..covariances.domains import Box, complaint, extent_of, outside_of_any
 
 _BATCH_ENTRIES = 2**22
 """Numbers in the features of a batch: 32 MB, enough rows for products at full speed."""

@@ -15,8 +15,7 @@ import gpflow
 import numpy as np
 import tensorflow as tf
 
-from .._arguments import short
-from ..sphere._typing import Array
+from .._arguments import Array, short
 from .features import Features
 from .rows import Rows
 

@@ -36,6 +36,7 @@ from gpflow.posteriors import (
     VGPPosterior,
 )
 
+from .._arguments import Array
 from ..covariances import Kuu_operator
 from ..covariances.columns import num_columns_of_latents
 from ..covariances.finite_rank import is_whole_sum
@@ -50,7 +51,6 @@ from ..posteriors.orthogonal_terms import (
     factorise,
     orthogonal_groups,
 )
-from ..sphere._typing import Array
 from .priors import Draws, PriorSample, as_array, constant, prior_sample
 
 Solve: TypeAlias = Callable[..., tf.Tensor]

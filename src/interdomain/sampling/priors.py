@@ -19,6 +19,7 @@ from gpflow.covariances import Kuf
 from gpflow.inducing_variables import InducingPoints, InducingVariables
 from gpflow.kernels import Kernel, Linear, Polynomial, Sum, White
 
+from .._arguments import Array
 from ..covariances import Kuu_operator, Kvu
 from ..covariances.blocks import pair_blocks
 from ..inducing_variables import InterDomainInducingVariables
@@ -31,7 +32,6 @@ from ..kernels.convolutional.channel_additive import ChannelKernel
 from ..kernels.harmonic.decomposition import HarmonicComponent
 from ..linalg import square_root
 from ..linalg.chunks import map_rows
-from ..sphere._typing import Array
 
 MOST_ENTRIES = 2**24
 """Numbers that are held at a time, at most."""

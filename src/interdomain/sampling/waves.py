@@ -31,6 +31,7 @@ from gpflow.kernels import (
 )
 from scipy.stats import t as student
 
+from .._arguments import Array
 from ..covariances.interval_fourier_features import (
     INVERSE_ROOTS,
     derivatives_at_ends,
@@ -41,7 +42,6 @@ from ..covariances.interval_fourier_features import (
 from ..inducing_variables import IntervalFourierFeatures
 from ..kernels._columns import select_columns
 from ..kernels.spectral.spectral_mixture import SpectralComponent
-from ..sphere._typing import Array
 from .priors import Draws, PriorSample, as_array, constant, prior_sample, raise_unknown
 
 ComplexArray: TypeAlias = np.ndarray[Any, np.dtype[np.complex128]]

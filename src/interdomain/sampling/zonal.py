@@ -14,12 +14,12 @@ import numpy as np
 import tensorflow as tf
 from gpflow.inducing_variables import InducingVariables
 
+from .._arguments import Array
 from ..covariances.spherical_harmonics import inverse_eigenvalues
 from ..inducing_variables import ActivationFeatures, SphericalHarmonics
 from ..kernels import ZonalKernel
 from ..kernels._columns import select_columns
 from ..sphere import num_harmonics
-from ..sphere._typing import Array
 from ..sphere.zonal_series import zonal_series_of_each
 from .priors import MOST_ENTRIES, Draws, PriorSample, as_array, constant, prior_sample
 

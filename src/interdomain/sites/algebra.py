@@ -20,12 +20,11 @@ import tensorflow as tf
 from gpflow.likelihoods import Bernoulli, Likelihood, MonteCarloLikelihood
 from gpflow.quadrature import ndiag_mc
 
+from .._arguments import Array, BoolArray
 from .._targets import densities_of
-from ..covariances.domains import BoolArray
 from ..linalg import Root
 from ..linalg.precision import precision_terms
 from ..regression.bound import Collapsed, explained_variance, optimal_q, whiten
-from ..sphere._typing import Array
 
 
 class Sites(NamedTuple):

@@ -21,12 +21,12 @@ import numpy as np
 import tensorflow as tf
 from gpflow.likelihoods import Likelihood
 
+from .._arguments import Array
 from .._targets import targets_type
 from .._tracing import Traced
 from ..covariances import Kuu_operator
 from ..linalg import square_root
 from ..regression.features import Features
-from ..sphere._typing import Array
 from .algebra import expectations
 
 # Of the largest precision in a batch: negative ones that are smaller are those of quadrature.

@@ -16,8 +16,7 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
-from .._arguments import finite_array, instance
-from ._typing import Array
+from .._arguments import Array, finite_array, instance
 from .funk_hecke import extended_coefficients, funk_hecke_rule, power_coefficient
 
 

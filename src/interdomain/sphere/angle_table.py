@@ -13,7 +13,7 @@ import numpy as np
 import tensorflow as tf
 from check_shapes import check_shapes
 
-from ._typing import Array
+from .._arguments import Array
 
 NUM_INTERVALS = 6144
 """Of equal size in the angle. The error is at most ``(reach / NUM_INTERVALS)^4 / 384`` times the

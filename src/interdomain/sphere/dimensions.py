@@ -8,8 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from .._arguments import as_integer, check_size, different_rows, integer, items, short
-from ._typing import IntArray
+from .._arguments import IntArray, as_integer, check_size, different_rows, integer, items, short
 
 MAX_FACTORS = 100_000
 """The largest number of factors of a binomial coefficient that is computed in reasonable time."""

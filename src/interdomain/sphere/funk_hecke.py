@@ -16,7 +16,7 @@ from check_shapes import check_shapes
 from mpmath.ctx_mp import MPContext
 from scipy.special import betaln, gammaln, roots_legendre
 
-from ._typing import Array
+from .._arguments import Array
 from .dimensions import validate_dimension
 
 

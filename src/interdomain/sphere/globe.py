@@ -8,8 +8,7 @@ import numpy as np
 import tensorflow as tf
 from check_shapes import check_shapes
 
-from .._arguments import numeric, warn
-from ._typing import Array
+from .._arguments import Array, numeric, warn
 
 FORM = "an array [..., 2] of latitude and longitude in degrees"
 

@@ -24,8 +24,8 @@ import numpy as np
 import tensorflow as tf
 from check_shapes import check_shapes
 
+from .._arguments import Array, IntArray
 from .._tracing import compiled, is_operation_by_operation
-from ._typing import Array, IntArray
 from .dimensions import raises_of
 from .harmonics import jacobi_coefficient, log_seed_norm
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from ._typing import Array
+from .._arguments import Array
 from .harmonic_products import FactorConstants
 
 Raises = tuple[tuple[int, int], ...]

@@ -28,8 +28,8 @@ import tensorflow as tf
 from check_shapes import check_shapes
 from scipy.special import betaln
 
+from .._arguments import Array
 from .._tracing import compiled
-from ._typing import Array
 from .dimensions import num_harmonics, validate_degrees, validate_dimension
 
 

@@ -25,7 +25,7 @@ import numpy as np
 import tensorflow as tf
 from scipy.special import gammaln, zeta
 
-from ._typing import Array
+from .._arguments import Array
 
 _NUM_ORDERS = 8  # g_1, ..., g_8
 _NUM_POWERS = 12  # of theta^2 in each

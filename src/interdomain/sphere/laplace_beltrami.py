@@ -38,9 +38,8 @@ import numpy as np
 import tensorflow as tf
 from scipy.special import gammainccinv, gammaln, loggamma
 
-from .._arguments import number
+from .._arguments import Array, number
 from .._tracing import compiled
-from ._typing import Array
 from .angle_table import NODES, NUM_INTERVALS, AtNodes, tabulated
 from .dimensions import validate_dimension
 from .heat_kernel import (

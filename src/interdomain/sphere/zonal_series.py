@@ -14,7 +14,7 @@ import numpy as np
 import tensorflow as tf
 from check_shapes import check_shapes
 
-from ._typing import Array
+from .._arguments import Array
 from .dimensions import num_harmonics, validate_dimension
 
 

@@ -15,11 +15,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from .._arguments import Array, IntArray
 from .._progress import progress_bar
 from ..inducing_variables import AdditiveFeatures
 from ..kernels import Additive
 from ..models import StructuredSGPR
-from ..sphere._typing import Array, IntArray
 
 Effect = tuple[int, ...]
 

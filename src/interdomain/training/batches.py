@@ -20,8 +20,7 @@ Batch = tuple[tf.Tensor, ...]
 
 
 class Batches:
-    """
-    The batches of the steps 0, 1, 2, ...: here all rows of (X ``[N, D]``, Y ``[N, P]``) at each.
+    """The batches of the steps 0, 1, 2, ...: here all rows of (X ``[N, D]``, Y ``[N, P]``) at each.
 
     :param arrays: the rows; None if they are not known.
     :param types: what X and Y are converted to; () if the model holds the rows: a batch is ().
@@ -64,8 +63,7 @@ class Batches:
 
 
 class Minibatches(Batches):
-    """
-    Batches of ``batch_size`` rows, drawn without replacement within an epoch. The last
+    """Batches of ``batch_size`` rows, drawn without replacement within an epoch. The last
     ``N % batch_size`` rows of an epoch's order are left out, so that all batches weigh the same.
 
     The arrays stay as they are, in a file if they are mapped to one; batches are converted.
@@ -95,8 +93,7 @@ class Minibatches(Batches):
 
 
 class DatasetBatches(Batches):
-    """
-    The batches of a ``tf.data.Dataset`` in its own order; when they end, they start again. A
+    """The batches of a ``tf.data.Dataset`` in its own order; when they end, they start again. A
     resumed fit skips the batches before its step.
 
     Under a strategy, tf.data splits each batch among the replicas, or the files among the workers,

@@ -108,8 +108,7 @@ class Checkpoints:
         return False
 
     def save(self, step: int | None = None) -> None:
-        """
-        Write a checkpoint, and remove all but the last three.
+        """Write a checkpoint, and remove all but the last three.
 
         :param step: its number; by default one more than that of the last.
         :raises OSError: if it cannot be written; those before it are unchanged.

@@ -12,11 +12,10 @@ import gpflow
 import numpy as np
 from gpflow.likelihoods import Bernoulli, MultiClass, Softmax
 
-from .._arguments import integer, number, warn
+from .._arguments import Array, integer, number, warn
 from ..choosing import Choice, Trials, choose_features
 from ..models import CollapsedSVGP
 from ..models.collapsed_svgp import PassResult
-from ..sphere._typing import Array
 from .passes import Passes, frozen
 from .results import FitResult
 from .sgpr import check_recipe
@@ -33,8 +32,7 @@ _CERTAIN, _LARGE_DEVIATION, _ROWS = -0.1, 10.0, 100
 
 @dataclass(frozen=True, eq=False)
 class CollapsedFit(FitResult):
-    """
-    What :func:`fit_collapsed` did: a :class:`FitResult` whose steps are the passes.
+    """What :func:`fit_collapsed` did: a :class:`FitResult` whose steps are the passes.
 
     ``elbos`` are the bounds found in each pass, ``[passes]``; after one that is lower than before,
     the step was undone and a shorter one taken. ``elbo`` is the bound of the model as it is now.
@@ -71,8 +69,7 @@ def fit_collapsed(
     resume: bool = False,
     progress: bool = True,
 ) -> CollapsedFit:
-    """
-    Train a :class:`~interdomain.models.CollapsedSVGP` in a few passes over its data.
+    """Train a :class:`~interdomain.models.CollapsedSVGP` in a few passes over its data.
 
     1. If there are many more rows than ``subset_size``, start on a random subset, on which steps 2
        to 5 are done first. If features depend on trainable parameters (such as the input scales of

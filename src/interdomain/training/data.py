@@ -36,8 +36,7 @@ def batches_of(
     seed: int,
     strategy: tf.distribute.Strategy | None = None,
 ) -> Batches:
-    """
-    The data that were passed to a fit, checked.
+    """The data that were passed to a fit, checked.
 
     :raises ValueError: if the data do not fit the model, each other, or the batch size.
     """
@@ -105,8 +104,7 @@ def _check_internal(model: Any, data: Data, batch_size: int | None) -> None:
 def checked_arrays(
     data: Any, likelihood: Any, name: str = "data", *, missing: bool = False
 ) -> tuple[AnyNDArray, AnyNDArray]:
-    """
-    (X, Y) of numbers that are finite in the types of :func:`types_of`, and targets that the
+    """(X, Y) of numbers that are finite in the types of :func:`types_of`, and targets that the
     likelihood knows; floats are left in the type that they have, and where they are.
 
     :param missing: whether NaN in Y is no mistake, as with a likelihood that says so.
@@ -184,8 +182,7 @@ def _check_num_data(model: Any, found: int | None) -> None:
 
 
 def check_columns(model: Any, columns: Sequence[int | None]) -> None:
-    """
-    Check that a model works with data that have these numbers of columns.
+    """Check that a model works with data that have these numbers of columns.
 
     :param columns: the numbers of columns of X and of Y; None where it is not known.
     :raises ValueError: if the kernel and the inducing variable do not fit together, or X does not

@@ -13,8 +13,8 @@ import scipy.optimize
 import tensorflow as tf
 from scipy.optimize import OptimizeResult
 
+from .._arguments import Array
 from .._tracing import Traced, is_operation_by_operation
-from ..sphere._typing import Array
 from .batches import Batch, Batches
 from .compiled import kept
 from .losses import (
@@ -37,8 +37,7 @@ _EVALUATIONS_PER_ITERATION = 25
 
 
 class LBFGS:
-    """
-    SciPy's L-BFGS-B over all trainable variables of a model.
+    """SciPy's L-BFGS-B over all trainable variables of a model.
 
     A point of a line search where the loss is not defined, for instance because a factorisation
     fails there, is rejected by giving it a larger loss than that of the iterate.
@@ -65,8 +64,7 @@ class LBFGS:
         self._rejected = 0
 
     def train(self, run: Run) -> Ending:
-        """
-        Run the iterations that are left.
+        """Run the iterations that are left.
 
         :raises NumericalBreakdown: if the loss or a gradient is not finite at the first point, or
             if no better point was found without a NaN.

@@ -46,8 +46,7 @@ def fit(
     progress: bool = True,
     strategy: tf.distribute.Strategy | None = None,
 ) -> FitResult:
-    """
-    Train a GPflow model, by L-BFGS on all rows or by Adam and natural gradients on minibatches::
+    """Train a GPflow model, by L-BFGS on all rows or by Adam and natural gradients on minibatches::
 
         fit(model, (X, Y))  # L-BFGS on all of the data
         fit(model, (X, Y), batch_size=256)  # Adam, and natural gradients for q

@@ -42,8 +42,7 @@ def names_of_variables(model: tf.Module) -> Names:
 def connected(
     gradients: Sequence[tf.Tensor | None], variables: Sequence[tf.Variable], names: Names
 ) -> list[tf.Tensor]:
-    """
-    The gradients as tensors.
+    """The gradients as tensors.
 
     :raises ValueError: if one is None, because the loss does not depend on its variable.
     """

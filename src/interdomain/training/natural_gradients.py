@@ -10,9 +10,8 @@ import numpy as np
 import tensorflow as tf
 from gpflow.likelihoods import ScalarLikelihood
 
-from .._arguments import number, short
+from .._arguments import Array, number, short
 from ..linalg.natural_gradients import diagonal_step, full_step
-from ..sphere._typing import Array
 
 Pair: TypeAlias = tuple[gpflow.Parameter, gpflow.Parameter]
 
@@ -23,8 +22,7 @@ _REMEDY = "pass a number in (0, 1], True for the default, or a function of the n
 
 
 class NaturalGradients:
-    """
-    Steps for pairs (q_mu ``[M, L]``, q_sqrt ``[L, M, M]``, or ``[M, L]`` for a diagonal q).
+    """Steps for pairs (q_mu ``[M, L]``, q_sqrt ``[L, M, M]``, or ``[M, L]`` for a diagonal q).
 
     :param given: the sizes as passed to ``fit``, neither None nor False.
     :ivar variables: the unconstrained variables of q_mu and q_sqrt in turn.
@@ -44,8 +42,7 @@ class NaturalGradients:
         self.sizes(0)
 
     def sizes(self, step: int) -> Array:
-        """
-        The sizes of the next steps after so many, ``[number of pairs]``.
+        """The sizes of the next steps after so many, ``[number of pairs]``.
 
         By default the size for a full q rises by equal factors to 0.1 in 20 steps, as that of
         Salimbeni, Eleftheriadis and Hensman (2018) does: the first gradients are those of a q, and
@@ -81,8 +78,7 @@ class NaturalGradients:
         return f"{name}, first {self.sizes(0)[0]:.8g}, {configuration}"
 
     def moved(self, gradients: Sequence[tf.Tensor], sizes: tf.Tensor) -> list[tf.Tensor]:
-        """
-        The values of ``variables`` after a step; nothing is assigned.
+        """The values of ``variables`` after a step; nothing is assigned.
 
         :param gradients: of the loss, with respect to ``variables``.
         :param sizes: the step sizes, ``[number of pairs]``.
@@ -105,8 +101,7 @@ class NaturalGradients:
 def natural_gradients(
     model: Any, given: NaturalGradient, *, own_optimizer: bool
 ) -> NaturalGradients | None:
-    """
-    The natural gradients that a fit uses for a model.
+    """The natural gradients that a fit uses for a model.
 
     :param given: None for the default: True if the user passed no optimizer (which would then
         update everything) and natural gradients of the default sizes are safe. They are if the q's

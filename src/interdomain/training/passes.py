@@ -12,12 +12,12 @@ import gpflow
 import numpy as np
 import tensorflow as tf
 
+from .._arguments import Array
 from .._progress import progress_bar
 from ..models import CollapsedSVGP
 from ..models.collapsed_svgp import PassResult
 from ..sites.algebra import Sites
 from ..sites.rows import derivatives
-from ..sphere._typing import Array
 from .checkpoints import Checkpoints
 from .data import failing_likelihood
 from .lbfgs import fit_by_lbfgs

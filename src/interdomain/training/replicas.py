@@ -9,16 +9,15 @@ import numpy as np
 import tensorflow as tf
 from gpflow.keras import tf_keras
 
+from .._arguments import Array
 from .._tracing import compiled
-from ..sphere._typing import Array
 from .batches import Batches
 from .checkpoints import Checkpoints
 from .losses import Loss
 
 
 class Replicas:
-    """
-    The loss and gradients of a batch whose rows are spread over replicas, as
+    """The loss and gradients of a batch whose rows are spread over replicas, as
     https://www.tensorflow.org/guide/distributed_training shows for training loops of one's own.
 
     A loss of GPflow's on n of B rows is an estimate of the loss on all B: its expected log
@@ -46,8 +45,7 @@ class Replicas:
             self.alone = strategy.num_replicas_in_sync == len(strategy.extended.worker_devices)
 
     def check(self, model: tf.Module, optimizer: Any) -> None:
-        """
-        Check that a model, and the optimizer if there is one, can be used under the strategy.
+        """Check that a model, and the optimizer if there is one, can be used under the strategy.
 
         :raises ValueError: if one was not built in its scope, or the optimizer is from Keras 3.
         """
@@ -70,8 +68,7 @@ class Replicas:
                 )
 
     def start(self, checkpoints: Checkpoints) -> None:
-        """
-        Start or resume. The chief reads its checkpoint or writes the first one, which finds out
+        """Start or resume. The chief reads its checkpoint or writes the first one, which finds out
         before time is spent what cannot be written; then the other workers read it.
 
         :raises ValueError: if the workers find checkpoints of different steps.
@@ -134,8 +131,7 @@ class Replicas:
     def loss_and_gradients(
         self, loss: Loss, variables: Sequence[tf.Variable], rows: Sequence[tf.Tensor]
     ) -> tuple[tf.Tensor, list[tf.Tensor | None]]:
-        """
-        In a replica: the loss of the whole batch and its gradients, from this replica's rows.
+        """In a replica: the loss of the whole batch and its gradients, from this replica's rows.
 
         :returns: a gradient of None where the loss does not depend on a variable.
         """

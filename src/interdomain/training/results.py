@@ -14,8 +14,7 @@ EndReason: TypeAlias = Literal["steps", "converged", "stalled", "max_seconds", "
 
 
 class StopFit(Exception):
-    """
-    An exception to raise in a callback, to end the fit after the present step.
+    """An exception to raise in a callback, to end the fit after the present step.
 
     The remaining callbacks of this step are still called, and ``FitResult.reason`` is "callback".
 
@@ -37,8 +36,7 @@ class Ending(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class FitResult:
-    """
-    What :func:`interdomain.training.fit` did.
+    """What :func:`interdomain.training.fit` did.
 
     :ivar steps: the step the model is at now, counted from the very first run: after a resume it
         includes the steps of the runs before.
@@ -79,8 +77,7 @@ class FitResult:
 
 @dataclass(eq=False, repr=False)
 class NonFiniteError(FloatingPointError):
-    """
-    The loss, a gradient or an updated parameter was NaN or infinite.
+    """The loss, a gradient or an updated parameter was NaN or infinite.
 
     By the time it reaches the caller, the model holds parameters at which the loss was finite, and
     no checkpoint was written after them: with L-BFGS those of the last iteration, with minibatches

@@ -26,8 +26,7 @@ _SMOOTHING = 0.95  # of the running ELBO: an average over about the last 20 mini
 
 @dataclass
 class Run:
-    """
-    The steps ``step + 1, ..., steps`` of a fit.
+    """The steps ``step + 1, ..., steps`` of a fit.
 
     :ivar variables: those that are trained; their last good values are kept.
     :ivar exact: whether each recorded ELBO is the exact one, and needs no averaging.

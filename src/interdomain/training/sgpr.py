@@ -24,8 +24,7 @@ from .results import FitResult
 
 @dataclass(frozen=True)
 class SGPRFit:
-    """
-    What :func:`fit_sgpr` did.
+    """What :func:`fit_sgpr` did.
 
     :ivar subset: the fit of all parameters on the subset; None if no feature parameter was
         trainable, or if features were chosen.
@@ -60,8 +59,7 @@ def fit_sgpr(
     resume: bool = False,
     progress: bool = True,
 ) -> SGPRFit:
-    """
-    Train a :class:`~interdomain.models.StructuredSGPR` with one pass over its data.
+    """Train a :class:`~interdomain.models.StructuredSGPR` with one pass over its data.
 
     1. All trainable parameters are trained by L-BFGS on a random subset.
     2. The parameters that the features depend on, ``model.feature_parameters``, keep these values:
@@ -179,8 +177,7 @@ def check_recipe(
     checkpoint_dir: str | os.PathLike[str] | None,
     resume: bool,
 ) -> None:
-    """
-    Check the arguments that :func:`fit_sgpr` and ``fit_collapsed`` have in common.
+    """Check the arguments that :func:`fit_sgpr` and ``fit_collapsed`` have in common.
 
     :param kind: the class that the model must be of.
     :param sizes: those that must be 1 or more (``max_turns`` may be 0), by name.

@@ -10,11 +10,11 @@ import gpflow
 import numpy as np
 import tensorflow as tf
 
+from .._arguments import Array
 from ..covariances.blocks import Block
 from ..models import CollapsedSVGP
 from ..regression.residuals import OfBatch, Residuals
 from ..sites.algebra import Sites, log_normaliser, whitened_q
-from ..sphere._typing import Array
 from .passes import Passes, frozen, train
 
 _TURNS = 3

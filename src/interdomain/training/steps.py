@@ -38,8 +38,7 @@ the loss before it, and whether all numbers were finite."""
 
 
 class GradientSteps:
-    """
-    Steps from one batch each: natural gradients for q, an optimizer for everything else.
+    """Steps from one batch each: natural gradients for q, an optimizer for everything else.
 
     :param optimizer: None or a learning rate for Adam; or an optimizer, which updates q, too,
         unless natural gradients are asked for.
@@ -115,8 +114,7 @@ class GradientSteps:
         return built
 
     def train(self, run: Run) -> Ending:
-        """
-        Run the steps that are left.
+        """Run the steps that are left.
 
         :raises NumericalBreakdown: if the loss, a gradient or an updated parameter is not finite.
         """

@@ -10,8 +10,7 @@ import numpy as np
 import tensorflow as tf
 from check_shapes import check_shapes
 
-from .._arguments import as_integer, integer, short
-from ..sphere._typing import Array
+from .._arguments import Array, as_integer, integer, short
 
 IntArray: TypeAlias = np.ndarray[Any, np.dtype[np.signedinteger[Any]]]
 

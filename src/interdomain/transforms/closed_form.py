@@ -11,8 +11,7 @@ import numpy as np
 import tensorflow as tf
 from check_shapes import inherit_check_shapes
 
-from .._arguments import as_integers, finite_array
-from ..sphere._typing import Array
+from .._arguments import Array, as_integers, finite_array
 from .base import MAX_COLUMNS, CyclicTransform, IntArray, TensorLike
 
 

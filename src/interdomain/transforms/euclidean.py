@@ -8,8 +8,7 @@ from collections.abc import Sequence
 import numpy as np
 import tensorflow as tf
 
-from .._arguments import as_integers, filled_matrix, integer, short
-from ..sphere._typing import Array
+from .._arguments import Array, as_integers, filled_matrix, integer, short
 from .base import TOLERANCE, IntArray, as_order
 from .closed_form import (
     ClosedFormTransform,

@@ -10,8 +10,7 @@ import numpy as np
 import tensorflow as tf
 from check_shapes import inherit_check_shapes
 
-from .._arguments import as_integer, items
-from ..sphere._typing import Array
+from .._arguments import Array, as_integer, items
 from .base import MAX_ORDER, NUM_PROBES, CyclicTransform, TensorLike, prime_factors, same
 
 

@@ -8,8 +8,7 @@ from typing import Literal
 import numpy as np
 import tensorflow as tf
 
-from .._arguments import choice, short
-from ..sphere._typing import Array
+from .._arguments import Array, choice, short
 from .base import IntArray, TensorLike, as_order
 from .closed_form import ClosedFormTransform, as_dims, as_vector, constant, spread
 from .euclidean import rotate

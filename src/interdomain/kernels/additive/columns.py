@@ -15,8 +15,7 @@ import tensorflow as tf
 from gpflow.base import TensorType
 from gpflow.kernels import Stationary
 
-from ..._arguments import finite_array, number, short, warn
-from ...sphere._typing import Array, IntArray
+from ..._arguments import Array, IntArray, finite_array, number, short, warn
 from ..periodic._images import zero_mean_covariances
 from ..periodic._waves import table
 

@@ -9,8 +9,7 @@ from typing import Any, Literal
 import numpy as np
 import tensorflow as tf
 
-from ..._arguments import as_integers, choice
-from ...sphere._typing import Array
+from ..._arguments import Array, as_integers, choice
 from ...transforms.images import as_image_shape
 
 

@@ -7,7 +7,7 @@ import numpy as np
 import tensorflow as tf
 from gpflow.kernels import Kernel
 
-from ...sphere._typing import Array
+from ..._arguments import Array
 from ...transforms import CyclicTransform
 
 _TOLERANCE = {np.dtype(np.float64): 1e-6, np.dtype(np.float32): 1e-2}

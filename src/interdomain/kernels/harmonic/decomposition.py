@@ -12,8 +12,8 @@ from check_shapes import inherit_check_shapes
 from gpflow.base import TensorType
 from gpflow.kernels import Kernel
 
+from ..._arguments import Array
 from ..._tracing import unconverted
-from ...sphere._typing import Array
 from ...transforms import CyclicTransform, Product
 from .._columns import with_columns
 from .._parameters import single_output

@@ -14,8 +14,7 @@ import numpy as np
 import tensorflow as tf
 from gpflow.base import TensorType
 
-from ..._arguments import check_num_inducing, different_rows, finite_array, short
-from ...sphere._typing import Array, IntArray
+from ..._arguments import Array, IntArray, check_num_inducing, different_rows, finite_array, short
 
 AnyArray = TypeVar("AnyArray", Array, IntArray)
 

@@ -11,9 +11,8 @@ from check_shapes import check_shapes, inherit_check_shapes
 from gpflow.base import TensorType
 from gpflow.kernels import Kernel
 
-from ..._arguments import check_num_inducing, finite_array, integer, number
+from ..._arguments import Array, IntArray, check_num_inducing, finite_array, integer, number
 from ..._tracing import unconverted
-from ...sphere._typing import Array, IntArray
 from .._columns import as_rows, of_columns, select_columns
 from .._diagonals import UniformVariance
 from .._parameters import single_output

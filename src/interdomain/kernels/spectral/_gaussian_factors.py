@@ -21,9 +21,8 @@ from gpflow.base import TensorType
 from gpflow.utilities import positive
 from gpflow.utilities.ops import square_distance
 
-from ..._arguments import finite_array, items
+from ..._arguments import Array, finite_array, items
 from ..._tracing import Function, compiled, unconverted
-from ...sphere._typing import Array
 from .._columns import of_columns, select_columns
 from ..decomposed import DecomposedKernel
 

@@ -9,8 +9,7 @@ from gpflow.base import TensorType
 from scipy.optimize import minimize
 from scipy.stats import qmc
 
-from ..._arguments import finite_array, integer
-from ...sphere._typing import Array
+from ..._arguments import Array, finite_array, integer
 from .._clustering import k_means
 
 _WIDTHS_OF_A_CLUSTER = 2.4

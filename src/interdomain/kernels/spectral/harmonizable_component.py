@@ -11,9 +11,8 @@ from check_shapes import check_shapes, inherit_check_shapes
 from gpflow.base import TensorType
 from gpflow.utilities import positive
 
-from ..._arguments import filled_matrix, finite_array, integer, numeric
+from ..._arguments import Array, filled_matrix, finite_array, integer, numeric
 from ..._tracing import unconverted
-from ...sphere._typing import Array
 from ._algebra import (
     ComponentTensors,
     densities,
