@@ -16,13 +16,13 @@ from gpflow.kernels import Kernel, Matern32, SquaredExponential
 from interdomain.choosing.dictionaries import dictionary
 from interdomain.covariances import Kuu_operator
 from interdomain.covariances.domains import Kuf_in_domain
-from interdomain.covariances.finite_rank import are_among
 from interdomain.inducing_variables import (
     IntervalFourierFeatures,
     PeriodicFourierFeatures,
     ProductInducingVariables,
     SphericalHarmonics,
 )
+from interdomain.inducing_variables.base import are_among
 from interdomain.kernels import FiniteRank, Periodized, SphericalMatern52
 from tests.conformance.helpers import assert_close
 

@@ -18,6 +18,7 @@ from interdomain.inducing_variables import (
     SphericalHarmonics,
     SumInducingVariables,
 )
+from interdomain.inducing_variables.base import complaints
 from interdomain.kernels import (
     Additive,
     FiniteRank,
@@ -27,7 +28,6 @@ from interdomain.kernels import (
 )
 from interdomain.models import OrthogonalSVGP, StructuredSGPR
 from interdomain.models.scales import warn_of_data
-from interdomain.models.trained import complaints
 from interdomain.regression import InvalidRowsError
 from tests.conformance.helpers import assert_close, assert_same_objective
 

@@ -27,7 +27,6 @@ from ..linalg.diagonal import Diagonal
 from .columns import num_input_columns
 from .dispatch import Kuf_shapes, Kuu_operator
 from .domains import Kuf_in_domain
-from .finite_rank import are_among
 
 Parts: TypeAlias = list[tuple[tuple[int, ...], IntArray]]
 """Effects, each with the functions that its features are products of, ``[m, k]``."""
@@ -53,23 +52,6 @@ def num_input_columns_additive(
     """Those of the table."""
     table, _ = _parts(inducing_variable, kernel)
     return num_columns(table, table.num_columns)
-
-
-@are_among.register(AdditiveFeatures, AdditiveFeatures)
-def are_among_additive(some: AdditiveFeatures, features: AdditiveFeatures) -> bool:
-    """Of the same columns and effects."""
-    if some.columns != features.columns or some.effects != features.effects:
-        return False
-    return all(map(are_among_effect, some.of_effects, features.of_effects))
-
-
-@are_among.register(EffectFeatures, EffectFeatures)
-def are_among_effect(some: EffectFeatures, features: EffectFeatures) -> bool:
-    """Of the same columns."""
-    if some.columns != features.columns:
-        return False
-    known = set(map(tuple, features.functions.tolist()))
-    return known.issuperset(map(tuple, some.functions.tolist()))
 
 
 @Kuf.register(AdditiveFeatures, Additive, object)

@@ -14,66 +14,16 @@ from gpflow.base import TensorType
 from gpflow.covariances import Kuf, Kuu
 from gpflow.inducing_variables import InducingPoints, InducingVariables
 from gpflow.kernels import Kernel, Sum
-from gpflow.utilities import Dispatcher
 
 from .._tracing import unconverted
-from ..inducing_variables import (
-    InterDomainInducingVariables,
-    IntervalFourierFeatures,
-    PeriodicFourierFeatures,
-    SphericalHarmonics,
-)
-from ..inducing_variables.base import DecomposedInducingVariables
+from ..inducing_variables import InterDomainInducingVariables
+from ..inducing_variables.base import DecomposedInducingVariables, are_among
 from ..kernels import FiniteRank
 from ..kernels.finite_rank import explained_covariance, explained_terms, whitened_features
 from ..linalg import square_root
 from .columns import num_input_columns, with_input_columns
 from .dispatch import Kuu_operator, Kvu, with_jitter
 from .domains import Kuf_in_domain
-
-are_among = Dispatcher("are_among")
-are_among.__doc__ = """Whether all features of one inducing variable are features of another.
-
-``are_among(some, features)``, two different objects; a family whose features can be compared
-registers it.
-"""
-
-
-@are_among.register(InducingVariables, InducingVariables)
-def are_among_unknown(some: InducingVariables, features: InducingVariables) -> bool:
-    """Others are other features."""
-    return False
-
-
-@are_among.register(SphericalHarmonics, SphericalHarmonics)
-def are_among_harmonics(some: SphericalHarmonics, features: SphericalHarmonics) -> bool:
-    """Harmonics of the same sphere; whole degrees span the same space in any order."""
-    if some.dimension != features.dimension:
-        return False
-    if some.has_whole_degrees and features.has_whole_degrees:
-        return set(features.degrees).issuperset(some.degrees)
-    known = set(map(tuple, features.chains.tolist()))
-    same = some.column_order == features.column_order
-    return same and known.issuperset(map(tuple, some.chains.tolist()))
-
-
-@are_among.register(PeriodicFourierFeatures, PeriodicFourierFeatures)
-def are_among_box_features(
-    some: PeriodicFourierFeatures, features: PeriodicFourierFeatures
-) -> bool:
-    """Waves of the same box."""
-    same = (some.lower == features.lower).all() and (some.upper == features.upper).all()
-    known = set(map(tuple, features.frequencies.tolist()))
-    return bool(same) and known.issuperset(map(tuple, some.frequencies.tolist()))
-
-
-@are_among.register(IntervalFourierFeatures, IntervalFourierFeatures)
-def are_among_interval_features(
-    some: IntervalFourierFeatures, features: IntervalFourierFeatures
-) -> bool:
-    """Waves of the same interval."""
-    same = (some.lower, some.upper) == (features.lower, features.upper)
-    return same and some.num_frequencies <= features.num_frequencies
 
 
 def is_whole(inducing_variable: InducingVariables | None, kernel: Kernel) -> bool:

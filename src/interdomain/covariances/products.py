@@ -24,7 +24,7 @@ from .blocks import Block, pair_blocks
 from .columns import num_columns_of_any, num_input_columns, with_input_columns
 from .dispatch import Kuf_shapes, Kuu_operator, Kuu_shapes
 from .domains import Kuf_in_domain, boxed_parts
-from .finite_rank import are_among, explained_covariance_by_features
+from .finite_rank import explained_covariance_by_features
 
 
 @num_input_columns.register(ProductInducingVariables, Product)
@@ -137,21 +137,6 @@ def feature_variances_by_operator(
     """The inverse of the operator's diagonal, if it is nothing else."""
     diagonal = sole_diagonal(Kuu_operator(inducing_variable, kernel))
     return None if diagonal is None else 1 / diagonal
-
-
-@are_among.register(ProductInducingVariables, ProductInducingVariables)
-def are_among_products(some: ProductInducingVariables, features: ProductInducingVariables) -> bool:
-    """Of the same factors some of the products; of some of the factors' features any products, if
-    the others are all."""
-    pairs = list(zip(some.inducing_variables, features.inducing_variables, strict=False))
-    if not len(some.inducing_variables) == len(features.inducing_variables) == len(pairs):
-        return False
-    if features.has_all:
-        return all(one is other or are_among(one, other) for one, other in pairs)
-    if not all(one is other for one, other in pairs):
-        return False
-    known = set(map(tuple, features.members.tolist()))
-    return known.issuperset(map(tuple, some.members.tolist()))
 
 
 def _is_product_of_parts(inducing_variable: ProductInducingVariables, kernel: Product) -> bool:

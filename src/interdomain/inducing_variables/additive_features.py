@@ -44,6 +44,12 @@ class EffectFeatures(InterDomainInducingVariables):
         """The number of features."""
         return len(self.functions)
 
+    def are_among(self, others: EffectFeatures) -> bool:
+        """Whether they are of the same columns, and some of the products."""
+        known = set(map(tuple, others.functions.tolist()))
+        same = self.columns == others.columns
+        return same and known.issuperset(map(tuple, self.functions.tolist()))
+
     def validate_columns(self, columns: Sequence[Column]) -> None:
         """:raises ValueError: If the effect is of other columns."""
         if tuple(columns) != self.columns:
@@ -169,6 +175,12 @@ class AdditiveFeatures(SumInducingVariables):
     def of_effects(self) -> tuple[EffectFeatures, ...]:
         """The block of the constant, then the block of each effect."""
         return cast("tuple[EffectFeatures, ...]", tuple(self.blocks))
+
+    def are_among(self, others: AdditiveFeatures) -> bool:
+        """Whether they are of the same columns and effects, and some of the products of each."""
+        if (self.columns, self.effects) != (others.columns, others.effects):
+            return False
+        return all(map(EffectFeatures.are_among, self.of_effects, others.of_effects))
 
     def validate_kernel(self, kernel: Additive) -> None:
         """:raises ValueError: If the kernel has other columns or effects."""

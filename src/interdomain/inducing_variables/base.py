@@ -12,6 +12,7 @@ from gpflow.inducing_variables import InducingVariables
 from gpflow.kernels import Kernel
 
 from .._arguments import instance, items
+from ..kernels.finite_rank import base_of
 
 
 class InterDomainInducingVariables(gpflow.inducing_variables.InducingVariables, abc.ABC):
@@ -43,6 +44,19 @@ class InterDomainInducingVariables(gpflow.inducing_variables.InducingVariables, 
         """
         return kernel
 
+    def are_among(self, others: Any) -> bool:
+        """Whether all of these features are features of others, an object of the same class; by
+        default it is not known that they are."""
+        return False
+
+    def complaints(self, kernel: Any, finite: bool) -> list[str]:
+        """What is wrong with the features and their kernel after training, as messages; by default
+        nothing is known to be.
+
+        :param finite: Whether they are all that the prior has of the kernel.
+        """
+        return []
+
 
 class DecomposedInducingVariables(InterDomainInducingVariables, abc.ABC):
     """Independent blocks of inducing variables, one for each summand of a kernel.
@@ -54,6 +68,23 @@ class DecomposedInducingVariables(InterDomainInducingVariables, abc.ABC):
     @abc.abstractmethod
     def inducing_variables(self) -> Sequence[InducingVariables | None]:
         """One block per summand, in the order of ``kernel.kernels``; None for a summand without."""
+
+
+def are_among(some: InducingVariables, features: InducingVariables) -> bool:
+    """Whether all features of one inducing variable are features of another, where a family knows
+    how to compare them."""
+    if not isinstance(some, InterDomainInducingVariables):
+        return False
+    alike = isinstance(features, type(some)) or isinstance(some, type(features))
+    return alike and some.are_among(features)
+
+
+def complaints(inducing_variable: Any, kernel: Kernel, finite: bool = False) -> list[str]:
+    """Those of any inducing variable; of a kernel of finite rank, those of its features."""
+    base, features = base_of(kernel), getattr(kernel, "inducing_variable", inducing_variable)
+    if not isinstance(features, InterDomainInducingVariables):
+        return []
+    return features.complaints(base, finite or base is not kernel)
 
 
 def checked_list(name: str, values: Any, each: str, *, optional: bool = False) -> list[Any]:

@@ -121,6 +121,11 @@ class IntervalFourierFeatures(InterDomainInducingVariables):
         """The number ``M = 2 num_frequencies + 1`` of features."""
         return 2 * self.num_frequencies + 1
 
+    def are_among(self, others: IntervalFourierFeatures) -> bool:
+        """Whether these are waves of the same interval."""
+        same = (self.lower, self.upper) == (others.lower, others.upper)
+        return same and self.num_frequencies <= others.num_frequencies
+
     def validate_kernel(self, kernel: gpflow.kernels.Stationary) -> None:
         """:raises ValueError: If the kernel has several lengthscales."""
         if kernel.lengthscales.shape.rank:

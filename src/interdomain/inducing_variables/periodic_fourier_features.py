@@ -16,7 +16,14 @@ from ..kernels.periodic._waves import (
     num_functions,
     read_only,
 )
+from ..kernels.periodic.spectral_density import column_lengthscales
 from .base import InterDomainInducingVariables
+
+NOTABLE_SHARE = 0.25
+"""Of a kernel's variance: what its finite rank lacks deserves a warning from here on."""
+
+LEAST_MARGIN = 2.0
+"""Of a box, in lengthscales: the ends of the data see each other around it below this."""
 
 
 class PeriodicFourierFeatures(InterDomainInducingVariables):
@@ -139,6 +146,40 @@ class PeriodicFourierFeatures(InterDomainInducingVariables):
     def num_inducing(self) -> int:
         """The number M of features."""
         return len(self.functions)
+
+    def are_among(self, others: PeriodicFourierFeatures) -> bool:
+        """Whether these are waves of the same box."""
+        same = (self.lower == others.lower).all() and (self.upper == others.upper).all()
+        known = set(map(tuple, others.frequencies.tolist()))
+        return bool(same) and known.issuperset(map(tuple, self.frequencies.tolist()))
+
+    def complaints(self, kernel: Periodized, finite: bool) -> list[str]:
+        """Lengthscales that outgrew the margin of the box, or the frequencies of a finite rank."""
+        messages = []
+        lengthscales = column_lengthscales(kernel.base_kernel, kernel.num_columns)
+        if kernel.margin is not None:
+            # A lengthscale beyond the box leaves nothing that could be wrong about its ends.
+            outgrown = lengthscales * LEAST_MARGIN > kernel.margin
+            outgrown &= lengthscales < kernel.periods
+            if np.any(outgrown):
+                column = int(np.argmax(outgrown * lengthscales / kernel.margin))
+                messages.append(
+                    f"kernel: the lengthscale of column {column}, {lengthscales[column]:.3g}, "
+                    f"has outgrown the margin of the box, {kernel.margin[column]:.3g}, around "
+                    "which the ends of the data see each other; make the kernel anew by "
+                    "Periodized.from_data with the trained base_kernel."
+                )
+        explained = kernel.explained_variance(self.frequencies)
+        share = 1 - float(explained / kernel.total_variance())
+        if finite and share > NOTABLE_SHARE:
+            became = ", ".join(f"{lengthscale:.3g}" for lengthscale in lengthscales)
+            messages.append(
+                f"kernel: {share:.0%} of the variance of the base kernel is now in frequencies "
+                f"that it lacks, after its lengthscales became {became}; take more features, or "
+                "choose them anew, by PeriodicFourierFeatures.for_kernel, for the trained kernel, "
+                "and pass FiniteRank(kernel, features)."
+            )
+        return messages
 
     def validate_kernel(self, kernel: Periodized) -> None:
         """:raises ValueError: If the kernel has another box."""

@@ -23,7 +23,7 @@ from .._arguments import (
     integer,
     short,
 )
-from .base import InterDomainInducingVariables, checked_list, each_once
+from .base import InterDomainInducingVariables, are_among, checked_list, complaints, each_once
 from .multioutput import num_inducing
 
 _DIGITS = 12
@@ -184,6 +184,23 @@ class ProductInducingVariables(InterDomainInducingVariables):
             return len(self._members)
         sizes = [num_inducing(factor) for factor in self.inducing_variables]
         return reduce(lambda product, size: product * size, sizes)
+
+    def are_among(self, others: ProductInducingVariables) -> bool:
+        """Whether they are of the same factors, and some of the products; or any products of some
+        of the factors' features, if the others are all."""
+        pairs = list(zip(self.inducing_variables, others.inducing_variables, strict=False))
+        if not len(self.inducing_variables) == len(others.inducing_variables) == len(pairs):
+            return False
+        if others.has_all:
+            return all(one is other or are_among(one, other) for one, other in pairs)
+        if not all(one is other for one, other in pairs):
+            return False
+        known = set(map(tuple, others.members.tolist()))
+        return known.issuperset(map(tuple, self.members.tolist()))
+
+    def complaints(self, kernel: Product, finite: bool) -> list[str]:
+        """Those of the factors."""
+        return [text for pair in self.pairs(kernel) for text in complaints(*pair, finite)]
 
     def pairs(self, kernel: Product) -> list[tuple[InducingVariables, Kernel]]:
         """Pairs of an inducing variable and its factor of the kernel.

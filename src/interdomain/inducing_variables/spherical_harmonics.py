@@ -292,6 +292,17 @@ class SphericalHarmonics(InterDomainInducingVariables):
             "ends": ends,
         }
 
+    def are_among(self, others: SphericalHarmonics) -> bool:
+        """Whether these are harmonics of the same sphere; whole degrees span the same space in any
+        order."""
+        if self.dimension != others.dimension:
+            return False
+        if self.has_whole_degrees and others.has_whole_degrees:
+            return set(others.degrees).issuperset(self.degrees)
+        known = set(map(tuple, others.chains.tolist()))
+        same = self.column_order == others.column_order
+        return same and known.issuperset(map(tuple, self.chains.tolist()))
+
     def validate_kernel(self, kernel: ZonalKernel) -> None:
         """Check that every degree carries variance under the kernel.
 

@@ -17,8 +17,8 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
+from .._arguments import Array
 from . import lapack
-from .lapack import Array
 from .small_precision import MOST_ROWS, once, small_precision_terms
 
 _NOT_FACTORISED = (
