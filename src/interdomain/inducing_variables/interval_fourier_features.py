@@ -78,6 +78,7 @@ class IntervalFourierFeatures(InterDomainInducingVariables):
         self.lower, self.upper = ends
         self.length, self.num_frequencies = ends[1] - ends[0], count
         self.angular_frequencies: Array = 2 * np.pi * np.arange(1, count + 1) / self.length
+        self.angular_frequencies.setflags(write=False)
 
     @classmethod
     def from_data(

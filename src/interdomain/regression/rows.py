@@ -158,11 +158,6 @@ class Rows:
         parts = list(self.batches(boxes))
         return np.concatenate([X for X, _ in parts]), np.concatenate([Y for _, Y in parts])
 
-    def draw(self, size: int, seed: int = 0) -> tuple[Array, Array]:
-        """``size`` finite rows drawn at random without replacement, in their order; all of them, if
-        there are fewer."""
-        return draw_rows([self], size, seed)
-
     def numbered(self, rng: np.random.Generator) -> Iterator[tuple[Array, Array, Array]]:
         """A random number for each valid row, with X and Y, a batch at a time."""
         for X, Y in self._stored():

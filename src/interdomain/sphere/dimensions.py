@@ -1,4 +1,4 @@
-"""Counting the spherical harmonics of S^{d-1}."""
+"""Counting the spherical harmonics of S^{d-1}, and the chains of degrees that name them."""
 
 from __future__ import annotations
 
@@ -100,7 +100,7 @@ def _whole(value: object) -> int | None:
 
 
 # Labels of spherical harmonics: chains of degrees. A harmonic of the basis of
-# :mod:`interdomain.sphere.harmonics` on S^{d-1} is named by its degrees in the first two, three,
+# interdomain.sphere.harmonics on S^{d-1} is named by its degrees in the first two, three,
 # ... and all d coordinates, ``|k_2| <= k_3 <= ... <= k_d = l``. A ``k_2`` above zero is the
 # cosine, one below zero the sine of that many turns in the plane of the first two coordinates. The
 # differences of a chain say by how much each coordinate raises the degree. They can be any
