@@ -79,6 +79,18 @@ def test_public_names_exist_and_are_sorted(package: str) -> None:
         assert getattr(module, name, None) is not None, f"{package}.{name} does not exist"
 
 
+def test_settings_cannot_be_replaced() -> None:
+    """Sums over rows that were made with them would not notice."""
+    for case in REPRESENTATIVES:
+        features = case.build()[1]
+        settings = {name for name, v in vars(features).items() if not isinstance(v, tf.Module)}
+        assert settings
+        for name in settings:
+            if not name.startswith("_"):
+                with pytest.raises(AttributeError, match=f"{name} of .* cannot be replaced; make"):
+                    setattr(features, name, ())
+
+
 @functools.cache
 def parts(case: Case) -> tuple[Kernel, InducingVariables]:
     """Built once for the tests here, which change nothing of them."""

@@ -123,8 +123,6 @@ def test_a_model_refuses_statistics_of_features_with_the_same_parameters(rows: R
     ):  # degree 3 has as many harmonics as 2
         with pytest.raises(ValueError, match=message):
             make(statistics, degrees, active_dims=[column]).elbo()
-    with pytest.raises(AttributeError):
-        make(rows, [0, 1, 2], active_dims=[0]).inducing_variable.degrees = (0, 1, 3)
 
 
 def test_rows_that_were_skipped_are_counted_together(rows: Rows) -> None:

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import gpflow
+import tensorflow as tf
 from check_shapes import Shape
 from gpflow.inducing_variables import InducingVariables
 from gpflow.kernels import Kernel
@@ -28,6 +29,20 @@ class InterDomainInducingVariables(gpflow.inducing_variables.InducingVariables, 
     The class does not derive from :class:`gpflow.inducing_variables.InducingPoints`: subclasses
     would inherit its covariances (kernel values between points) without a warning.
     """
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        """Which features these are is said once: sums over rows and compiled functions that were
+        made with them would not notice another value. Parameters take one by ``assign``.
+
+        :raises AttributeError: If an attribute that is no parameter or module gets another value.
+        """
+        present = vars(self).get(name, value)
+        settled = not isinstance(present, (tf.Module, tf.Variable))
+        if settled and present is not value and not name.startswith("_"):
+            raise AttributeError(
+                f"{name} of {type(self).__name__} cannot be replaced; make another one."
+            )
+        super().__setattr__(name, value)
 
     @property
     def shape(self) -> Shape:

@@ -120,15 +120,14 @@ class HarmonicInducingPoints(DecomposedInducingVariables):
         count = num_components * values.shape[-2]
         check_num_inducing("num_components", count, "points", allow_large=allow_large)
         self.num_components = num_components
-        self.multiplicities = (1,) * num_components
-        if multiplicities is not None:
-            remedy = "build the points with for_kernel(kernel, Z, complete=True)"
-            self.multiplicities = as_integers("multiplicities", multiplicities, remedy)
-            if len(self.multiplicities) != num_components or min(self.multiplicities) < 1:
-                raise ValueError(
-                    f"multiplicities must be {num_components} positive integers, one per "
-                    f"component, found {multiplicities!r}; {remedy}."
-                )
+        multiplicities = (1,) * num_components if multiplicities is None else multiplicities
+        remedy = "build the points with for_kernel(kernel, Z, complete=True)"
+        self.multiplicities = as_integers("multiplicities", multiplicities, remedy)
+        if len(self.multiplicities) != num_components or min(self.multiplicities) < 1:
+            raise ValueError(
+                f"multiplicities must be {num_components} positive integers, one per component, "
+                f"found {multiplicities!r}; {remedy}."
+            )
         self.shared = values.ndim == 2
         blocks = values[None] if self.shared else values
         self.Z_per_component = [gpflow.Parameter(block) for block in blocks]

@@ -82,14 +82,14 @@ class InducingPatches(SetInducingVariables):
         self, Z: TensorType, locations: TensorType | None = None, *, name: str | None = None
     ) -> None:
         super().__init__(Z, name=name)
-        self.locations: gpflow.Parameter | None = None
         if locations is not None:
-            self.locations = _finite_parameter("locations", locations, "[M, 2]")
-            if tuple(self.locations.shape) != (self.Z.shape[0], 2):
+            locations = _finite_parameter("locations", locations, "[M, 2]")
+            if tuple(locations.shape) != (self.Z.shape[0], 2):
                 raise ValueError(
                     f"locations must be [M, 2] for M = {self.Z.shape[0]} patches, found shape "
-                    f"{list(self.locations.shape)}; pass a row and a column for each patch."
+                    f"{list(locations.shape)}; pass a row and a column for each patch."
                 )
+        self.locations: gpflow.Parameter | None = locations
 
     @classmethod
     def from_data(

@@ -91,6 +91,7 @@ class SphericalHarmonics(InterDomainInducingVariables):
         the order of the coordinates.) Harmonics of a whole degree span the same space in any order.
     :param allow_large: Whether to allow so many that their covariances with 1,000 rows take more
         than 4 GiB, about 530,000 of them; or a degree above 23,000.
+    :ivar degrees: All degrees that occur, increasing.
     :ivar multiplicities: The number of harmonics of each degree.
     :ivar has_whole_degrees: Whether there are whole degrees only, made without ``chains``. The
         harmonics of each sum to a function of the angle.
@@ -132,7 +133,7 @@ class SphericalHarmonics(InterDomainInducingVariables):
             counts = dict(zip(degrees_found.tolist(), sizes.tolist(), strict=True))
             total = len(self._chains)
             check_num_inducing("chains", total, "harmonics", allow_large=allow_large)
-        self._degrees, self.multiplicities = tuple(counts), tuple(counts.values())
+        self.degrees, self.multiplicities = tuple(counts), tuple(counts.values())
         self.has_whole_degrees = self._chains is None
         self.column_order = _permutation(column_order, self.dimension - 1)
 
@@ -239,12 +240,6 @@ class SphericalHarmonics(InterDomainInducingVariables):
             allow_large=allow_large,
             name=name,
         )
-
-    @property
-    def degrees(self) -> tuple[int, ...]:
-        """The degrees of the harmonics, increasing. They are fixed, so that compiled functions and
-        sums over rows that were made with them stay valid."""
-        return self._degrees
 
     @property
     def chains(self) -> IntArray:
