@@ -151,14 +151,6 @@ def test_any_function(name: str) -> None:
             assert below == {3, 5, 7, 9, 11, 13}, dimension
 
 
-def test_a_kink_that_is_not_named_costs_accuracy() -> None:
-    """So the split at kinks is at work above."""
-    activation, _, _ = CUSTOM["kink"]
-    unnamed = CustomActivation(activation.function)
-    difference = unnamed.coefficients(3, range(14)) - activation.coefficients(3, range(14))
-    assert np.max(np.abs(difference)) > 1e-6
-
-
 def test_coefficients_inside_a_compiled_function() -> None:
     """Values at once, that are the same for all calls: the cache holds arrays."""
 

@@ -73,20 +73,6 @@ def test_coefficients_of_any_function(
         np.testing.assert_allclose(actual, np.array(expected, float), rtol=0, atol=1e-14)
 
 
-def test_coefficients_are_differentiable() -> None:
-    rate = tf.constant(1.3, tf.float64)
-
-    def second_coefficient(rate: tf.Tensor) -> tf.Tensor:
-        return funk_hecke_coefficients(lambda t: tf.exp(rate * t), 3, [2])[0]
-
-    with tf.GradientTape() as tape:
-        tape.watch(rate)
-        value = second_coefficient(rate)
-    step = 1e-5
-    difference = (second_coefficient(rate + step) - second_coefficient(rate - step)) / (2 * step)
-    np.testing.assert_allclose(tape.gradient(value, rate), difference, rtol=1e-8)
-
-
 @pytest.mark.parametrize(
     "max_degree, accuracy", [(0, 2e-15), (2, 2e-15), (60, 5e-15), (150, 5e-14)]
 )

@@ -145,32 +145,6 @@ def test_angles(dimension: int) -> None:
     np.testing.assert_array_equal(angles_of(across), angles)
 
 
-def test_gradients() -> None:
-    """Those of the inner products."""
-    rng = np.random.default_rng(0)
-    unit, unit2 = (tf.math.l2_normalize(rng.normal(size=(5, 3)), axis=-1) for _ in range(2))
-    upstream = tf.constant(rng.normal(size=(5, 5)))
-    for pair in ((unit, unit2), (unit, None)):
-        with tf.GradientTape(persistent=True) as tape:
-            tape.watch((unit, unit2))
-            other = unit if pair[1] is None else unit2
-            found, expected = haversines(*pair), (1 - tf.matmul(unit, other, transpose_b=True)) / 2
-        np.testing.assert_allclose(found, expected, atol=1e-15)
-        for variable in (unit, other):
-            to = [tape.gradient(value, variable, upstream) for value in (found, expected)]
-            np.testing.assert_allclose(*to, rtol=1e-12)
-
-
-def test_batches() -> None:
-    rng = np.random.default_rng(0)
-    unit, unit2 = (tf.math.l2_normalize(rng.normal(size=s), axis=-1) for s in ((2, 4, 3), (5, 3)))
-    assert haversines(unit).shape == (2, 4, 4) and haversines(unit, unit2).shape == (2, 4, 5)
-    np.testing.assert_array_equal(haversines(unit, unit2)[1], haversines(unit[1], unit2))
-    np.testing.assert_array_equal(
-        haversines(unit2, unit), tf.transpose(haversines(unit, unit2), [2, 0, 1])
-    )
-
-
 def test_a_kernel_of_points_that_are_near() -> None:
     """Value and derivative to the lengthscale from rows of X, at angles down to 1e-9, against
     Poisson summation: one row is enough to be summed, many are tabulated."""

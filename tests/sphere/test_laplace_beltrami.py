@@ -12,6 +12,7 @@ import tensorflow as tf
 from mpmath import mp
 from scipy.special import gammaln
 
+from interdomain.sphere import laplace_beltrami
 from interdomain.sphere.heat_kernel import heat_at_haversines, log_heat_constant, longest_time
 from interdomain.sphere.laplace_beltrami import (
     LaplaceBeltramiSpectrum,
@@ -238,9 +239,14 @@ def test_gradients_of_eigenvalues(
 
 
 @each_spectrum
+@pytest.mark.parametrize("least_tabulated", [1, 10**9], ids=["table", "sums"])
 def test_gradients_are_finite_at_both_ends(
     build: Callable[[int, tf.Tensor], LaplaceBeltramiSpectrum],
+    least_tabulated: int,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
+    """And beyond by a rounding error."""
+    monkeypatch.setattr(laplace_beltrami, "_LEAST_TABULATED", least_tabulated)
     # The first derivative diverges for Matern-1/2.
     for dtype in (tf.float64, tf.float32) if build is SPECTRA[1][1] else (tf.float64,):
         eps = np.finfo(dtype.as_numpy_dtype).eps
@@ -250,6 +256,7 @@ def test_gradients_are_finite_at_both_ends(
             tape.watch([t, scale])
             value = build(2, scale).shape_function(t)
         assert value.dtype == dtype
+        np.testing.assert_allclose(value[-3:], 1, rtol=1e-3)
         for gradient in (value, *tape.gradient(value, [t, scale])):
             assert np.all(np.isfinite(gradient))
 
