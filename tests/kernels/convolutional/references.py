@@ -6,7 +6,6 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-import gpflow
 import numpy as np
 import tensorflow as tf
 import tensorflow.experimental.numpy as tnp
@@ -20,39 +19,32 @@ from interdomain.kernels import ChannelAdditive, Convolutional
 NUM_Z = 4
 
 
-def evaluate(kernel: Kernel, a: TensorType, b: TensorType, xp: Any = np) -> Any:
-    """k(a, b) over the last axis, from the difference of a and b.
-
-    :param xp: ``numpy``, or TensorFlow's version of it for gradients.
-    """
+def evaluate(kernel: Kernel, a: TensorType, b: TensorType) -> Any:
+    """k(a, b) over the last axis, from the difference of a and b."""
     if isinstance(kernel, gk.Sum):
-        return sum(evaluate(part, a, b, xp) for part in kernel.kernels)
+        return sum(evaluate(part, a, b) for part in kernel.kernels)
     if isinstance(kernel, ChannelAdditive):
         height, width, channels = kernel.patch_shape
         total = 0.0
         for c in range(channels):
             own = [(i * width + j) * channels + c for i in range(height) for j in range(width)]
             part = kernel.base_kernels[c if len(kernel.base_kernels) > 1 else 0]
-            total += evaluate(part, xp.take(a, own, axis=-1), xp.take(b, own, axis=-1), xp)
+            total += evaluate(part, tnp.take(a, own, axis=-1), tnp.take(b, own, axis=-1))
         return total
     if not isinstance(kernel.active_dims, slice):
-        a, b = (xp.take(x, list(kernel.active_dims), axis=-1) for x in (a, b))
-    variance = _array(kernel.variance, xp)
-    r2 = xp.sum(xp.square((a - b) / _array(kernel.lengthscales, xp)), axis=-1)
-    r = xp.where(r2 > 0, xp.sqrt(xp.where(r2 > 0, r2, 1.0)), 0.0)
+        a, b = (tnp.take(x, list(kernel.active_dims), axis=-1) for x in (a, b))
+    variance = tf.convert_to_tensor(kernel.variance)
+    r2 = tnp.sum(tnp.square((a - b) / tf.convert_to_tensor(kernel.lengthscales)), axis=-1)
+    r = tnp.where(r2 > 0, tnp.sqrt(tnp.where(r2 > 0, r2, 1.0)), 0.0)
     formulas: dict[type[Kernel], Callable[[], Any]] = {
-        gk.SquaredExponential: lambda: xp.exp(-r2 / 2),
-        gk.Matern32: lambda: (1 + np.sqrt(3) * r) * xp.exp(-np.sqrt(3) * r),
-        gk.Matern52: lambda: (1 + np.sqrt(5) * r + 5 / 3 * r2) * xp.exp(-np.sqrt(5) * r),
-        gk.RationalQuadratic: lambda: (
-            (1 + r2 / (2 * _array(kernel.alpha, xp))) ** -_array(kernel.alpha, xp)
+        gk.SquaredExponential: lambda: tnp.exp(-r2 / 2),
+        gk.Matern32: lambda: (1 + np.sqrt(3) * r) * tnp.exp(-np.sqrt(3) * r),
+        gk.Matern52: lambda: (1 + np.sqrt(5) * r + 5 / 3 * r2) * tnp.exp(-np.sqrt(5) * r),
+        gk.RationalQuadratic: lambda: tnp.power(
+            1 + r2 / (2 * kernel.alpha), -tf.convert_to_tensor(kernel.alpha)
         ),
     }
     return variance * formulas[type(kernel)]()
-
-
-def _array(parameter: gpflow.Parameter, xp: Any) -> Any:
-    return parameter.numpy() if xp is np else tf.convert_to_tensor(parameter)
 
 
 def starts(size: int, patch: int, stride: int, padding: str) -> list[int]:
@@ -206,46 +198,11 @@ def point_weights(kernel: Convolutional, num_patches: int) -> TensorType:
     return tf.convert_to_tensor(weights) / num_patches
 
 
-def by_loops(
-    case: Case, kernel: Convolutional, points: InducingPatches, X: np.ndarray, X2: np.ndarray
-) -> list[np.ndarray]:
-    """K(X), K(X, X2), K_diag(X), Kuf(X) and Kuu, one patch after the other."""
-    columns, places = case.patches()
-    weights = point_weights(kernel, len(columns)).numpy()
-
-    def between(first: list[Any], second: list[Any]) -> np.ndarray:
-        """k_g, with the location kernel's factor, of a patch and its place and several others."""
-        values = evaluate(kernel.base_kernel, first[0], second[0])
-        if kernel.location_kernel is not None:
-            values = values * evaluate(kernel.location_kernel, first[1], second[1])
-        return values
-
-    def responses(x: np.ndarray) -> list[Any]:
-        return [np.stack([np.append(x, 0.0)[patch] for patch in columns]), places]
-
-    def entry(x: np.ndarray, x2: np.ndarray) -> float:
-        total = 0.0
-        for w, patch, place in zip(weights, *responses(x), strict=True):
-            total += w * np.sum(weights * between([patch, place], responses(x2)))
-        return total
-
-    Z = points.Z.numpy()
-    locations = np.zeros((len(Z), 2)) if points.locations is None else points.locations.numpy()
-    inducing = [list(pair) for pair in zip(Z, locations, strict=True)]
-    results = [
-        [[entry(x, x2) for x2 in X] for x in X],
-        [[entry(x, x2) for x2 in X2] for x in X],
-        [entry(x, x) for x in X],
-        [[np.sum(weights * between(z, responses(x))) for x in X] for z in inducing],
-        [between(z, [Z, locations]) for z in inducing],
-    ]
-    return [np.array(result) for result in results]
-
-
 def by_broadcasting(
     case: Case, kernel: Convolutional, points: InducingPatches, X: tf.Tensor, X2: tf.Tensor
 ) -> list[tf.Tensor]:
-    """The same with all pairs of patches at once, for TensorFlow to differentiate."""
+    """K(X), K(X, X2), K_diag(X), Kuf(X) and Kuu from all pairs of patches at once; TensorFlow
+    differentiates them."""
     columns, places = case.patches()
     weights = point_weights(kernel, len(columns))
 
@@ -260,7 +217,7 @@ def by_broadcasting(
             parts.append((kernel.location_kernel, 1))
         values = [
             tf.convert_to_tensor(
-                evaluate(part, first[i][..., :, None, :], second[i][..., None, :, :], tnp)
+                evaluate(part, first[i][..., :, None, :], second[i][..., None, :, :])
             )
             for part, i in parts
         ]

@@ -1,4 +1,4 @@
-"""Convolutional kernels against loops over pixels and patches, values and gradients."""
+"""Convolutional kernels against patches by loops over pixels, values and gradients."""
 
 from __future__ import annotations
 
@@ -21,7 +21,6 @@ from tests.kernels.convolutional.references import (
     BY_NAME,
     Case,
     by_broadcasting,
-    by_loops,
     numbered_patches,
 )
 
@@ -66,21 +65,17 @@ def assert_as_by_broadcasting(case: Case) -> None:
 
 @each_case
 def test_values_and_gradients(name: str) -> None:
-    """And the oracle that has gradients against the one that has loops."""
-    case = BY_NAME[name]
-    kernel, points = case.build()
-    X, X2 = data(case)
-    by_hand = by_loops(case, kernel, points, X.numpy()[:2], X2.numpy()[:1])
-    parts = (np.s_[:2, :2], np.s_[:2, :1], np.s_[:2], np.s_[:, :2], np.s_[:])
-    at_once = by_broadcasting(case, kernel, points, X, X2)
-    for part, desired, broadcast in zip(parts, by_hand, at_once, strict=True):
-        assert_close(broadcast[part], desired, rtol=1e-12)
-    assert_as_by_broadcasting(case)
+    assert_as_by_broadcasting(BY_NAME[name])
 
 
-def test_in_parts(monkeypatch: pytest.MonkeyPatch) -> None:
-    few_at_a_time(monkeypatch, 60)
-    assert_as_by_broadcasting(BY_NAME["located"])
+@pytest.mark.parametrize(
+    ("name", "entries"),
+    [("located", 60), ("rational-quadratic-same", 5), ("sum-with-active-dims", 2)],
+)
+def test_in_parts(name: str, entries: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of kernels with a closed form, and of one without; the fewer entries, the more in parts."""
+    few_at_a_time(monkeypatch, entries)
+    assert_as_by_broadcasting(BY_NAME[name])
 
 
 def test_of_unknown_number_in_parts(monkeypatch: pytest.MonkeyPatch) -> None:

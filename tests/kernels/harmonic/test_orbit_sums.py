@@ -20,7 +20,7 @@ from gpflow.kernels import (
     SquaredExponential,
 )
 
-from interdomain.kernels import ArcCosine, HarmonicKernel
+from interdomain.kernels import ArcCosine, ChannelAdditive, HarmonicKernel
 from interdomain.kernels._radial_forms import radial_terms
 from interdomain.kernels.convolutional.images import LocatedKernel
 from interdomain.kernels.harmonic import _orbit_sums as module
@@ -69,53 +69,50 @@ def by_loops(kernel: Kernel, orbits: tf.Tensor, X: tf.Tensor, weights: tf.Tensor
 
 
 def test_which_kernels_have_a_closed_form() -> None:
-    assert all(radial_terms(kernel_class()) is not None for kernel_class in CLOSED)
-    for kernel in (Plain(), PlainSquaredExponential(), Matern32() + RationalQuadratic()):
+    for kernel in (*(kernel_class() for kernel_class in CLOSED), of_other_columns(), located()):
+        assert radial_terms(kernel) is not None
+    of_channels = ChannelAdditive([Matern32(), RationalQuadratic()], (2, 2))
+    mixed = Matern32() + RationalQuadratic()
+    for kernel in (Plain(), PlainSquaredExponential(), mixed, of_channels):
         assert radial_terms(kernel) is None
 
 
+def ard(kernel_class: type[Kernel]) -> Callable[[], Kernel]:
+    return lambda: kernel_class(variance=1.4, lengthscales=[0.6, 1.1, 0.9])
+
+
+def of_other_columns() -> Kernel:
+    """A sum of kernels that see different columns, one with a lengthscale for each."""
+    matern = Matern32(variance=0.7, lengthscales=[0.6, 1.1], active_dims=[2, 0])
+    return matern + SquaredExponential(variance=1.4, lengthscales=0.9, active_dims=slice(1, 3))
+
+
+def located() -> Kernel:
+    """A product."""
+    parts = SquaredExponential(1.3, 0.8), SquaredExponential(0.9, [1.2])
+    return LocatedKernel(*parts, patch_size=2)
+
+
 @pytest.mark.parametrize(
-    ("kernel_class", "num_sets", "shared", "entries"),
+    ("build", "num_sets", "shared", "entries"),
     [
-        *((k, *shape, 2**18) for k in (Matern32, Plain) for shape in SHAPES),
-        *((k, 3, k is not Matern52, 40) for k in CLOSED),
+        *((ard(k), *shape, 2**18) for k in (Matern32, Plain) for shape in SHAPES),
+        *((ard(k), 3, k is not Matern52, 40) for k in CLOSED),
+        *((build, 3, False, 2**18) for build in (of_other_columns, located)),
     ],
 )
 def test_values_and_gradients(
-    kernel_class: type[Kernel],
+    build: Callable[[], Kernel],
     num_sets: int,
     shared: bool,
     entries: int,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(module, "CHUNK_ENTRIES", entries)
-    kernel = kernel_class(variance=1.4, lengthscales=[0.6, 1.1, 0.9])
+    kernel = build()
     orbits, X, weights = arguments(num_sets, shared)
     rows = module._chunk_rows(orbits, X)
     assert rows == (6 if entries == 2**18 else 2)
-    assert_same_results(
-        lambda: orbit_sums(kernel, tf.identity(orbits), tf.identity(X), weights),
-        lambda: by_loops(kernel, orbits, X, weights),
-        [orbits, X, *kernel.trainable_variables],
-    )
-
-
-def _sum() -> Kernel:
-    """Of kernels that see different columns, one with a lengthscale for each."""
-    matern = Matern32(variance=0.7, lengthscales=[0.6, 1.1], active_dims=[2, 0])
-    return matern + SquaredExponential(variance=1.4, lengthscales=0.9, active_dims=slice(1, 3))
-
-
-def _located() -> Kernel:
-    parts = SquaredExponential(1.3, 0.8), SquaredExponential(0.9, [1.2])
-    return LocatedKernel(*parts, patch_size=2)
-
-
-@pytest.mark.parametrize("build", [_sum, _located])
-def test_sums_and_products_have_a_closed_form(build: Callable[[], Kernel]) -> None:
-    kernel = build()
-    assert radial_terms(kernel) is not None
-    orbits, X, weights = arguments(3, shared=False)
     assert_same_results(
         lambda: orbit_sums(kernel, tf.identity(orbits), tf.identity(X), weights),
         lambda: by_loops(kernel, orbits, X, weights),

@@ -57,16 +57,6 @@ def test_greatest_density_first(name: str, num_features: int) -> None:
 
 
 @EACH
-def test_no_frequency_without_those_below_it(name: str) -> None:
-    chosen = {tuple(j) for j in KERNELS[name].largest_frequencies(90).tolist()}
-    for frequency in chosen:
-        for column, j in enumerate(frequency):
-            if j:
-                below = (*frequency[:column], j - 1, *frequency[column + 1 :])
-                assert below in chosen
-
-
-@EACH
 @pytest.mark.parametrize("tolerance", [0.5, 0.02])
 def test_tolerance_is_met_by_as_few_as_can_be(name: str, tolerance: float) -> None:
     kernel = KERNELS[name]

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
-import gpflow
 import numpy as np
 import pytest
 import tensorflow as tf
@@ -13,7 +10,6 @@ from gpflow.config import Config, as_context
 from gpflow.utilities import positive
 from mpmath import mp
 
-from interdomain.inducing_variables import SphericalHarmonics
 from interdomain.kernels import (
     ArcCosine,
     ChordalSquaredExponential,
@@ -25,12 +21,12 @@ from interdomain.kernels import (
     ZonalKernel,
 )
 from interdomain.kernels.zonal.spherical_stationary import SphericalMatern
+from interdomain.sphere import funk_hecke_coefficients
 from tests.conformance.helpers import assert_gradients
 from tests.kernels.cases import FREE_DEGREES, FREE_RATIOS, ZONAL_CASES, KernelCase
 from tests.sphere.references import (
     DIGITS,
     EIGENVALUE_DEGREES,
-    cosine_and_sine,
     funk_hecke,
     legendre_in,
     matern_eigenvalues,
@@ -131,11 +127,6 @@ def test_mercer(case: KernelCase) -> None:
 # Kernels that a user defines by a shape function alone.
 
 
-class Cubic(ZonalKernel):
-    def shape_function(self, t: tf.Tensor) -> tf.Tensor:
-        return ((1 + t) / 2) ** 3
-
-
 class Kinked(ZonalKernel):
     """A positive combination of |t| and t^2 would do; only the quadrature matters here."""
 
@@ -155,36 +146,12 @@ class Exponential(ZonalKernel):
 
 
 def test_eigenvalues_of_a_user_s_kernel() -> None:
-    dimension, degrees = 5, (0, 1, 4, 9)
-    kinks = [mp.acos(mp.mpf(0.5)), mp.acos(mp.mpf(-0.2))]
-    cases = [
-        (Cubic(), lambda t: ((1 + t) / 2) ** 3, (mp.zero, mp.pi)),
-        (
-            Kinked(),
-            lambda t: (max(t - mp.mpf(0.5), 0) + max(mp.mpf(-0.2) - t, 0)) / mp.mpf(0.5),
-            (mp.zero, *kinks, mp.pi),
-        ),
-    ]
-    for kernel, kappa, angles in cases:
-
-        def of_angle(angle: mp.mpf, kappa: Callable[[mp.mpf], mp.mpf] = kappa) -> mp.mpf:
-            return kappa(cosine_and_sine(angle)[0])
-
-        reference = [float(funk_hecke(of_angle, dimension, n, angles)) for n in degrees]
-        actual = kernel.eigenvalues(dimension, degrees)
-        np.testing.assert_allclose(actual, reference, rtol=0, atol=1e-14)
-
-
-def test_kinks_make_the_difference() -> None:
-    """Without them the quadrature is off by more than the accuracy it promises."""
-    unaware = type("Unaware", (Kinked,), {"kinks": ()})()
-    difference = Kinked().eigenvalues(3, range(10)) - unaware.eigenvalues(3, range(10))
-    assert np.abs(difference).max() > 1e-6
-
-
-def test_eigenvalues_of_a_user_s_kernel_are_differentiable() -> None:
-    kernel = Exponential(1.7)
-    assert_gradients(lambda: kernel.eigenvalues(4, (0, 1, 3)), [kernel.rate.unconstrained_variable])
+    """By the quadrature that tests/sphere/test_funk_hecke.py shows, split at the kinks."""
+    kernel, degrees = Kinked(), (0, 1, 4, 9)
+    expected = funk_hecke_coefficients(kernel.shape_function, 5, degrees, breaks=(-0.2, 0.5))
+    np.testing.assert_allclose(kernel.eigenvalues(5, degrees), expected, rtol=0, atol=1e-15)
+    smooth = Exponential(1.7)
+    assert_gradients(lambda: smooth.eigenvalues(4, (0, 1, 3)), [smooth.rate.unconstrained_variable])
 
 
 # Kernels on the sphere are valid at every lengthscale.
@@ -214,15 +181,3 @@ def test_positive_semi_definite(num_columns: int, dtype: type) -> None:
                 np.testing.assert_allclose(tf.linalg.diag_part(K), 1, rtol=1e-6)
                 across = kernel(X, X.copy()).numpy()
                 np.testing.assert_allclose(across, K, rtol=0, atol=5e-6)
-
-
-@pytest.mark.parametrize("kernel_class", KERNELS)
-def test_harmonics_explain_no_more_than_there_is(kernel_class: type) -> None:
-    X = np.random.default_rng(0).normal(size=(20, 2))
-    Z = SphericalHarmonics(degrees=range(5), dimension=3)
-    for lengthscale in (1e-9, 0.03, 0.3, 3.0):
-        kernel = kernel_class(lengthscale=lengthscale)
-        Kuf = gpflow.covariances.Kuf(Z, kernel, X).numpy()
-        Kuu = np.diag(gpflow.covariances.Kuu(Z, kernel).numpy())
-        rest = kernel(X).numpy() - Kuf.T @ (Kuf / Kuu[:, None])
-        assert np.linalg.eigvalsh(rest)[0] > -1e-9, lengthscale
