@@ -12,6 +12,9 @@ import pytest
 import tensorflow as tf
 from gpflow.posteriors import PrecomputeCacheType
 
+from interdomain.kernels import FiniteRank
+from interdomain.linalg import variational
+
 from .cases import FIRST_AND_LAST_KIND, ONE_OF_EACH_KIND, Case
 from .dense_twin import DenseTwin, dense_twin
 from .helpers import (
@@ -73,6 +76,30 @@ def test_forms_of_q(case: Case) -> None:
         for source in (model, cached):
             actual = source.predict_f(X, full_output_cov=True)
             assert_close(actual, (mean, of_outputs), message=form)
+
+
+@each_kind
+@pytest.mark.parametrize("q_diag", [False, True], ids=["full", "diagonal"])
+def test_large_roots_and_priors_of_finite_rank(
+    case: Case, q_diag: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Large roots are multiplied by panels, here of two columns or more. Features that explain all
+    of the prior (not of a sum: its summands are wrapped one by one) leave no variance of it."""
+    monkeypatch.setattr(variational, "_PANEL", 2)
+    kernel, features = case.build()
+    priors = [kernel] if "blocks" in case.kind else [kernel, FiniteRank(kernel, features)]
+    for prior in priors:
+        for num_latent_gps in (1, 3):
+            model = make_svgp(
+                case, q_diag=q_diag, num_latent_gps=num_latent_gps, parts=(prior, features)
+            )
+            twin, data = dense_twin(model), make_data(case, num_latent_gps)
+            assert_same_objective(
+                lambda model=model, data=data: model.elbo(data),
+                lambda twin=twin, data=data: twin.elbo(data),
+                model.trainable_variables,
+                message=f"{type(prior).__name__} {num_latent_gps}",
+            )
 
 
 @each_kind

@@ -157,6 +157,7 @@ def test_gradients(build: Callable[[tf.Tensor], Operator]) -> None:
             kept.apply(tensors, x),
             root.log_determinant(),
             root.inverse_diagonal(),
+            root.to_dense(),
         ]
 
     def by_dense() -> list[tf.Tensor]:
@@ -172,6 +173,7 @@ def test_gradients(build: Callable[[tf.Tensor], Operator]) -> None:
             solved,
             tf.reduce_sum(tf.math.log(tf.linalg.diag_part(L))),
             tf.linalg.diag_part(tf.linalg.inv(dense)),
+            L,
         ]
 
     assert_same_results(by_root, by_dense, [v], rtol=1e-9)
