@@ -6,7 +6,6 @@ from collections.abc import Iterator
 from importlib.util import find_spec
 from typing import Any
 
-import gpflow
 import pytest
 
 if find_spec("gpflux") is None:
@@ -22,10 +21,3 @@ def keras() -> Iterator[Any]:
     tf_keras.backend.set_floatx("float64")
     yield tf_keras
     tf_keras.backend.set_floatx(before)
-
-
-@pytest.fixture
-def no_jitter() -> Iterator[None]:
-    """Diagonal operators take no jitter and dense ones do: without any, both are the same."""
-    with gpflow.config.as_context(gpflow.config.Config(jitter=0.0)):
-        yield

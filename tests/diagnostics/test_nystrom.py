@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 
 import gpflow
 import numpy as np
@@ -23,12 +23,7 @@ from interdomain.transforms import Negation, PrincipalNegation, Rotation
 X = np.random.default_rng(0).normal(size=(40, 2))
 Z = np.array([[0.9, 0.2], [0.4, -0.8], [-1.1, 1.5]])
 Pair = tuple[Kernel, InducingVariables]
-
-
-@pytest.fixture(autouse=True)
-def no_jitter() -> Iterator[None]:
-    with gpflow.config.as_context(gpflow.config.Config(jitter=0.0)):
-        yield
+pytestmark = pytest.mark.usefixtures("no_jitter")
 
 
 def unexplained(kernel: Kernel, points: np.ndarray) -> float:

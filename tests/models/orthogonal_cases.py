@@ -24,7 +24,7 @@ from interdomain.inducing_variables import (
 from interdomain.kernels import SphericalMatern52
 from interdomain.models import OrthogonalSVGP
 
-from .cases import NUM_DATA, block_svgp, linear, make_q, matern, points
+from .cases import NUM_DATA, BlockSVGP, linear, make_q, matern, points
 
 Triple = tuple[Kernel, InducingVariables, InducingVariables]
 
@@ -159,16 +159,9 @@ def make_orthogonal(
     )
 
 
-def means_and_roots(model: OrthogonalSVGP) -> list[gpflow.Parameter]:
-    """Both means and then both roots."""
-    assert model.q_sqrt_orthogonal is not None
-    return [model.q_mu, model.q_mu_orthogonal, model.q_sqrt, model.q_sqrt_orthogonal]
-
-
-def block_oracle(model: OrthogonalSVGP) -> gpflow.models.SVGP:
+def block_oracle(model: OrthogonalSVGP) -> BlockSVGP:
     blocks = Blocks(model.inducing_variable, model.orthogonal_inducing_variable)
-    q = means_and_roots(model)
-    return block_svgp(model, blocks, q[:2], q[2:])
+    return BlockSVGP(model, blocks, model.variational_parameters)
 
 
 def residual_covariance(model: OrthogonalSVGP) -> np.ndarray:

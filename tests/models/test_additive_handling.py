@@ -68,16 +68,6 @@ def test_copies(tmp_path: Path) -> None:
         assert_close(other.predict_f(X), before, rtol=1e-12)
 
 
-def test_any_number_of_rows_in_a_graph() -> None:
-    model = make_additive(BY_NAME["mixed"], num_latent_gps=2)
-    rows = [tf.TensorSpec([None, 3], gpflow.default_float())]
-    for predict in (model.predict_f, model.posterior().predict_f):
-        compiled = tf.function(predict, input_signature=rows, autograph=False)
-        for number in (4, 1):
-            X = points(number, seed=8)
-            assert_close(compiled(X), model.predict_f(X))
-
-
 # What AdditiveSVGP and HVGP refuse, and the models they build.
 
 
