@@ -118,25 +118,6 @@ def test_objective_and_predictions(case: Case) -> None:
 
 
 @two_cases
-def test_natural_gradient_reaches_sgpr(case: Case) -> None:
-    """One step of length one finds the optimal q(u) of a Gaussian likelihood."""
-    for whiten in (True, False):
-        model = make_svgp(case, whiten=whiten, num_latent_gps=2)
-        model.num_data = None
-        data = make_data(case, 2)
-        gpflow.optimizers.NaturalGradient(gamma=1.0).minimize(
-            model.training_loss_closure(data, compile=False), [(model.q_mu, model.q_sqrt)]
-        )
-        sgpr = gpflow.models.SGPR(
-            data, model.kernel, model.inducing_variable, mean_function=model.mean_function
-        )
-        sgpr.likelihood = model.likelihood
-        assert_close(model.elbo(data), sgpr.elbo())
-        X = make_inputs(case, 6)
-        assert_close(model.predict_f(X), sgpr.predict_f(X), rtol=1e-7)
-
-
-@two_cases
 def test_sgpmc(case: Case) -> None:
     """The density and its gradients, which are all that HMC sees."""
     kernel, inducing_variable = case.build()
@@ -194,24 +175,6 @@ def test_optimizers(case: Case, steps: Callable[[Loss, gpflow.models.SVGP], None
         assert np.any(value != parameters[path]), f"{path} has not moved"
 
 
-@two_cases
-def test_likelihoods_and_minibatches(case: Case) -> None:
-    """Quadrature in place of a closed form; the data term of a third of the rows counts thrice."""
-    X, Y = make_data(case)
-    model = make_svgp(case, likelihood=gpflow.likelihoods.StudentT())
-    twin = dense_twin(model)
-    assert_same_objective(
-        lambda: model.elbo((X, Y)), lambda: twin.elbo((X, Y)), model.trainable_variables
-    )
-    assert_close(model.predict_y(X), twin.predict_y(X))
-    assert_close(model.predict_log_density((X, Y)), twin.predict_log_density((X, Y)))
-    kl = model.prior_kl()
-    model.num_data = None
-    once = model.elbo((X, Y)) + kl
-    model.num_data = 3 * len(X)
-    assert_close(model.elbo((X, Y)) + kl, 3 * once)
-
-
 def change(model: gpflow.models.SVGP) -> None:
     """Move each parameter."""
     for parameter in model.parameters:
@@ -240,16 +203,3 @@ def test_stored_and_restored(case: Case, tmp_path: Path) -> None:
     change(model)
     tf.train.Checkpoint(model=model).restore(path).assert_existing_objects_matched()
     assert_close(model.predict_f(X), before, rtol=1e-14)
-
-
-@two_cases
-def test_parameters_are_frozen(case: Case) -> None:
-    model, data = make_svgp(case), make_data(case)
-    for parameter in model.parameters:
-        set_trainable(parameter, False)
-    assert model.trainable_variables == ()
-    set_trainable(model.kernel, True)
-    variables = model.kernel.trainable_variables
-    assert model.trainable_variables == variables and variables
-    twin = dense_twin(model)
-    assert_same_objective(lambda: model.elbo(data), lambda: twin.elbo(data), variables)

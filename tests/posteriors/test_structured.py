@@ -10,62 +10,27 @@ import numpy as np
 import pytest
 import tensorflow as tf
 from gpflow.inducing_variables import InducingPoints
-from gpflow.posteriors import IndependentPosteriorSingleOutput, PrecomputeCacheType
 
 from interdomain.inducing_variables import SphericalHarmonics, SumInducingVariables
 from interdomain.kernels import ArcCosine, FiniteRank, SphericalMatern12, SphericalMatern52
 from interdomain.models import AdditiveSVGP, OrthogonalSVGP, StructuredSGPR
-from interdomain.posteriors import StructuredPosterior
 from interdomain.training import fit
-from tests.conformance.dense_twin import DenseTwin
-from tests.conformance.helpers import assert_close, assert_refused, make_q
-
-COVARIANCES = [(False, False), (True, False), (True, True), (False, True)]
+from tests.conformance.dense_twin import dense_twin
+from tests.conformance.helpers import assert_close, assert_refused
 
 
-def points() -> tuple[gpflow.kernels.Kernel, InducingPoints]:
-    """A dense Kuu without any structure."""
-    return gpflow.kernels.Matern52(), InducingPoints(np.linspace(-2, 2, 6)[:, None])
-
-
-def two_blocks_of_points() -> tuple[gpflow.kernels.Kernel, SumInducingVariables]:
-    """Two dense blocks of different sizes."""
+def test_jitter_reaches_dense_blocks() -> None:
+    """That of GPflow's configuration, as in its own posterior: fused, cached, and in the KL
+    divergence. Blocks of different sizes."""
     kernel = gpflow.kernels.Matern52() + gpflow.kernels.Matern12(lengthscales=0.3)
     blocks = [InducingPoints(np.linspace(-2, 2, size)[:, None]) for size in (4, 7)]
-    return kernel, SumInducingVariables(blocks)
-
-
-@pytest.mark.parametrize(
-    ("build", "whiten", "q_form"),
-    [
-        (points, True, "diagonal"),
-        (points, False, "none"),
-        (points, False, "full"),
-        (two_blocks_of_points, True, "none"),
-        (two_blocks_of_points, True, "full"),
-        (two_blocks_of_points, False, "diagonal"),
-    ],
-)
-def test_dense_operators_equal_stock_posterior(build, whiten: bool, q_form: str) -> None:  # noqa: ANN001
-    """With the default jitter, which reaches the factorised blocks of both alike."""
-    kernel, inducing_variable = build()
-    q_mu, q_sqrt = make_q(
-        kernel, inducing_variable, whiten=whiten, q_diag=q_form == "diagonal", num_latent_gps=2
-    )
-    q_mu = tf.constant(q_mu)
-    q_sqrt = None if q_form == "none" else tf.constant(q_sqrt)
-    rest = (q_mu, q_sqrt, whiten, gpflow.mean_functions.Constant(0.5))
-    cache = PrecomputeCacheType.TENSOR
-    structured = StructuredPosterior(kernel, inducing_variable, *rest, precompute_cache=cache)
-    stock = IndependentPosteriorSingleOutput(
-        kernel, DenseTwin(inducing_variable), *rest, precompute_cache=None
-    )
-    X = np.linspace(-2.5, 2.5, 5)[:, None]
-    for full_cov, full_output_cov in COVARIANCES:
-        options = {"full_cov": full_cov, "full_output_cov": full_output_cov}
-        reference = stock.fused_predict_f(X, **options)
-        assert_close(structured.fused_predict_f(X, **options), reference)
-        assert_close(structured.predict_f(X, **options), reference)
+    q = {"q_mu": np.ones([11, 1]), "q_sqrt": 0.3 * np.eye(11)[None], "whiten": False}
+    with gpflow.config.as_context(gpflow.config.Config(jitter=1e-2)):
+        model = gpflow.models.SVGP(kernel, LIKELIHOOD, SumInducingVariables(blocks), **q)
+        twin = dense_twin(model)
+        assert_close(model.prior_kl(), twin.prior_kl())
+        for predict in (model.predict_f, model.posterior().predict_f):
+            assert_close(predict(Y, full_cov=True), twin.predict_f(Y, full_cov=True))
 
 
 @pytest.mark.parametrize("dtype", [np.float64, np.float32], ids=["float64", "float32"])
