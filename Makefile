@@ -115,7 +115,7 @@ wheel: $(VENV)/.installed-dev
 
 clean:
 	rm -rf build dist docs/gallery docs/benchmarks docs/reference notebooks/output .mypy_cache .pytest_cache .ruff_cache \
-		.import_linter_cache .hypothesis .coverage .coverage.*
+		.import_linter_cache .coverage .coverage.*
 	find src tests tools benchmarks notebooks -name __pycache__ -prune -exec rm -rf {} + \
 		2>/dev/null || true
 

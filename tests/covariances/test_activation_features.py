@@ -13,8 +13,7 @@ from interdomain.kernels import SphericalMatern52
 from tests.conformance.helpers import assert_close, assert_same_objective, value_and_gradients
 from tests.sphere.references import Mpf, legendre_in, mp, multiplicity
 
-from .cases import SETTINGS, activations, by_coordinates, inputs, relu, swish
-from .coordinates import Function
+from .cases import SETTINGS, Function, activations, by_coordinates, inputs, relu, swish
 
 
 @pytest.mark.parametrize(

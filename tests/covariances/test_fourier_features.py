@@ -19,8 +19,6 @@ from tests.kernels.spectral.harmonizable_cases import (
     component,
     grid,
     real_kernel,
-    transform_with_itself,
-    transform_with_process,
 )
 
 BY_NAME = {form.name: form for form in FORMS}
@@ -53,12 +51,13 @@ def by_integrals(values: Values, w: np.ndarray, X: np.ndarray) -> tuple[np.ndarr
     return waves @ real_kernel(values, points, X), with_itself
 
 
-@pytest.mark.parametrize("name", ["1d", "1d-real", "2d-full"])
-def test_covariances(name: str) -> None:
+@pytest.mark.parametrize(("name", "count"), [("1d", 3), ("1d-real", 3), ("2d-full", 3), ("1d", 1)])
+def test_covariances(name: str, count: int) -> None:
+    """Of w = 0 alone, too, which has no imaginary part."""
     kernel = component(BY_NAME[name])
-    w, X = frequencies(3, kernel.dimension), inputs(kernel, 6)
+    w, X = frequencies(count, kernel.dimension), inputs(kernel, 6)
     features = FourierFeatures(w)
-    assert features.num_inducing == 5
+    assert features.num_inducing == 2 * count - 1
     with_process, with_itself = by_integrals(Values.of(kernel), w, X)
     deviations = np.sqrt(np.diag(with_itself))
     kuf, kuu = Kuf(features, kernel, X).numpy(), Kuu(features, kernel).numpy()
@@ -68,22 +67,6 @@ def test_covariances(name: str) -> None:
     joint = np.block([[kuu, kuf], [kuf.T, kernel(X).numpy()]])
     eigenvalues = np.linalg.eigvalsh(joint)
     assert eigenvalues[0] >= -1e-12 * eigenvalues[-1]
-
-
-def test_the_span_of_complex_features() -> None:
-    """The paper's complex features at w and -w, by integrals, explain what the real ones do."""
-    kernel = component(BY_NAME["1d"])
-    values, X, w = Values.of(kernel), inputs(kernel, 6), frequencies(2, 1)
-    both = np.concatenate([w, -w[:1]])  # the last is zero
-    cross = transform_with_process(values, both, X)
-    complex_kuu = transform_with_itself(values, both, both)
-    expected = cross.conj().T @ np.linalg.solve(complex_kuu, cross)
-    assert np.max(np.abs(expected.imag)) < 1e-10 * np.max(np.abs(expected))
-    features = FourierFeatures(w)
-    kuf = Kuf(features, kernel, X).numpy()
-    explained = kuf.T @ np.linalg.solve(Kuu(features, kernel).numpy(), kuf)
-    assert_close(explained, expected.real, rtol=1e-9)
-    assert np.trace(explained) > 0.02 * np.trace(kernel(X))
 
 
 def test_many_frequencies_explain_the_kernel() -> None:
@@ -97,15 +80,6 @@ def test_many_frequencies_explain_the_kernel() -> None:
         missing.append(np.max(np.abs(kernel(X) - explained)) / np.max(kernel(X)))
     assert missing[0] > missing[1] > missing[2]
     assert missing[-1] < 1e-6
-
-
-def test_without_an_imaginary_part() -> None:
-    """w = 0 alone is one variable, the integral of f."""
-    kernel, w = component(BY_NAME["1d"]), np.zeros([1, 1])
-    X, features = inputs(kernel, 4), FourierFeatures(w)
-    with_process, with_itself = by_integrals(Values.of(kernel), w, X)
-    assert_close(Kuf(features, kernel, X), with_process / np.sqrt(with_itself), rtol=1e-9)
-    assert_close(Kuu(features, kernel), np.ones([1, 1]), rtol=1e-14)
 
 
 @pytest.mark.parametrize("dtype", [np.float64, np.float32], ids=["float64", "float32"])

@@ -55,17 +55,6 @@ def test_features_inside(order: int) -> None:
 
 
 @EACH
-def test_features_explain_no_more_than_there_is(order: int) -> None:
-    """The joint covariance with f, inside and beyond."""
-    k, iv = kernel(order), features()
-    X = np.concatenate([BEYOND, np.linspace(LOWER, UPPER, 10)[:, None]])
-    kuf = Kuf(iv, k, X).numpy()
-    joint = np.block([[Kuu(iv, k).numpy(), kuf], [kuf.T, k(X).numpy()]])
-    eigenvalues = np.linalg.eigvalsh(scaled(joint))
-    assert eigenvalues[0] >= -1e-13 * eigenvalues[-1]
-
-
-@EACH
 def test_derivatives_are_continued_at_the_ends(order: int) -> None:
     """p of them: the process is Markov in its value and these."""
     k, iv, step = kernel(order), features(), 1e-3

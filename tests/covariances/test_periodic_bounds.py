@@ -115,8 +115,3 @@ def test_where_densities_underflow() -> None:
             loss = model.training_loss()
         values.append([loss, *tape.gradient(loss, variables)])
     assert_close(*values, rtol=1e-6)
-    svgp = gpflow.models.SVGP(kernel, gpflow.likelihoods.Gaussian(), many)
-    with tf.GradientTape() as tape:
-        loss = svgp.training_loss(rows)
-    for gradient in tape.gradient(loss, svgp.trainable_variables):
-        assert np.all(np.isfinite(gradient))

@@ -1,4 +1,4 @@
-"""Inducing patches and orbit points in models: sums, harmonic parts, orthogonal variables."""
+"""Inducing patches and orbit points: harmonic parts, whole orbits, and pairs."""
 
 from __future__ import annotations
 
@@ -27,10 +27,8 @@ from interdomain.kernels import (
     Invariant,
     SetKernel,
 )
-from interdomain.models import OrthogonalSVGP
 from interdomain.transforms import CyclicTransform, ImageFlip, ImageTranslation, Negation, Rotation
 from tests.conformance.helpers import assert_close, assert_same_objective
-from tests.models.cases import make_q
 
 NOISE = 0.2
 RNG = np.random.default_rng(0)
@@ -166,49 +164,3 @@ def test_pairs() -> None:
     invariant = Invariant(gk.Matern32(), ImageTranslation((3, 3), (1, 1)))
     v, u = OrbitInducingPoints(X2), OrbitInducingPoints(X[:2])
     assert_close(Kvu(v, u, invariant), invariant.base_kernel(X2, X[:2]), rtol=1e-14)
-
-
-@pytest.mark.parametrize("kind", ["patches", "points"])
-def test_orthogonal_variables(kind: str) -> None:
-    """The objective by NumPy, from the definition of v'."""
-    kernel = conv()
-    rng = np.random.default_rng(7)
-    u = InducingPatches(Z)
-    v: Any = InducingPatches(rng.normal(size=(2, 4))) if kind == "patches" else InducingPoints(X2)
-    size = int(v.num_inducing)
-    q_mu, q_sqrt = make_q([3, size], 1, q_diag=False)
-    model = OrthogonalSVGP(
-        kernel,
-        gpflow.likelihoods.Gaussian(NOISE),
-        u,
-        v,
-        q_mu=q_mu[0],
-        q_sqrt=q_sqrt[0],
-        q_mu_orthogonal=q_mu[1],
-        q_sqrt_orthogonal=q_sqrt[1],
-        whiten=False,
-    )
-    # Of u and v jointly, by NumPy: the covariances of g at patches, and of f at points.
-    k = kernel.base_kernel
-    Kzz, Kzx = k(Z).numpy(), Kuf(u, kernel, X).numpy()
-    if kind == "patches":
-        Kvz, Kvv, Kvx = k(v.Z, Z).numpy(), k(v.Z).numpy(), Kuf(v, kernel, X).numpy()
-    else:
-        Kvz, Kvv, Kvx = Kuf(u, kernel, X2).numpy().T, kernel(X2).numpy(), kernel(X2, X).numpy()
-    gain = Kvz @ np.linalg.inv(Kzz)
-    Cvv, Cvx = Kvv - gain @ Kvz.T, Kvx - gain @ Kzx
-    mean, variance, kl = np.zeros(7), kernel(X, full_cov=False).numpy(), 0.0
-    for prior, features, m, root in (
-        (Kzz, Kzx, q_mu[0], q_sqrt[0][0]),
-        (Cvv, Cvx, q_mu[1], q_sqrt[1][0]),
-    ):
-        A, S = np.linalg.solve(prior, features), root @ root.T
-        mean += A.T @ m[:, 0]
-        variance = variance + np.sum(A * ((S - prior) @ A), axis=0)
-        inverse = np.linalg.inv(prior)
-        logs = np.linalg.slogdet(prior)[1] - np.linalg.slogdet(S)[1]
-        kl += 0.5 * (np.trace(inverse @ S) + m[:, 0] @ inverse @ m[:, 0] - len(m) + logs)
-    density = -0.5 * (np.log(2 * np.pi * NOISE) + ((Y[:, 0] - mean) ** 2 + variance) / NOISE)
-    with gpflow.config.as_context(gpflow.config.Config(jitter=0.0)):
-        assert_close(model.prior_kl(), kl, rtol=1e-9)
-        assert_close(model.elbo((X, Y)), np.sum(density) - kl, rtol=1e-9)

@@ -21,7 +21,7 @@ from interdomain.kernels import (
     ZonalKernel,
 )
 from interdomain.sphere import CustomActivation, Softplus
-from tests.conformance.helpers import assert_close, assert_refused, value_and_gradients
+from tests.conformance.helpers import assert_close, assert_refused
 
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(6, 2))
@@ -56,22 +56,6 @@ def test_only_directions_matter() -> None:
     assert_close(features(directions=scales * Z).Z, units.Z, rtol=1e-15)
     units.Z.assign(scales * units.Z)
     assert_close((Kuu(units, kernel()), Kuf(units, kernel(), X)), before, rtol=1e-13)
-
-
-def test_the_gradient_has_no_part_along_z() -> None:
-    units, weights = features("relu"), RNG.normal(size=(5, 11))
-    units.Z.assign(1.5 * units.Z)
-    for columns in (slice(None, 5), slice(5, None)):
-
-        def weighted_sum(columns: slice = columns) -> tf.Tensor:
-            both = tf.concat([Kuu(units, kernel()), Kuf(units, kernel(), X)], axis=1)
-            return tf.reduce_sum((both * weights)[:, columns])
-
-        _, (gradient,) = value_and_gradients(weighted_sum, units.trainable_variables)
-        lengths = np.linalg.norm(gradient, axis=1)
-        assert np.all(lengths > 1e-3)
-        along = np.sum(gradient * units.Z, axis=1)
-        np.testing.assert_allclose(along, 0.0, atol=1e-13 * lengths.max())
 
 
 def test_degrees() -> None:

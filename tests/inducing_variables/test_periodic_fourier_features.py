@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from gpflow.covariances import Kuu
 from gpflow.kernels import Matern32
 
 from interdomain.inducing_variables import PeriodicFourierFeatures
@@ -37,29 +36,16 @@ def test_functions_of_frequencies() -> None:
     np.testing.assert_array_equal(one.functions, [[0], [1], [2]])
 
 
-def test_for_kernel_takes_no_more_than_it_is_allowed() -> None:
-    for count in (1, 2, 3, 50):
-        features = PeriodicFourierFeatures.for_kernel(kernel(), count)
-        # The next frequency has at most four features.
-        assert max(1, count - 3) <= features.num_inducing <= count
-        np.testing.assert_array_equal(features.frequencies, kernel().largest_frequencies(count))
-        features.validate_kernel(kernel())
-
-
-def test_for_kernel_by_tolerance() -> None:
-    for tolerance in (0.3, 0.01):
-        features = PeriodicFourierFeatures.for_kernel(kernel(), tolerance=tolerance)
-        explained = np.sum(1 / np.diag(Kuu(features, kernel()))) / np.prod([1.0, 3.0])
-        assert 1 - explained / float(kernel().total_variance()) <= tolerance
-        expected = kernel().largest_frequencies(tolerance=tolerance)
+def test_for_kernel_and_from_data() -> None:
+    """The kernel's largest frequencies, which tests/kernels/periodic is about."""
+    for number, tolerance in ((1, None), (3, None), (50, None), (None, 0.3), (None, 0.01)):
+        features = PeriodicFourierFeatures.for_kernel(kernel(), number, tolerance=tolerance)
+        expected = kernel().largest_frequencies(number, tolerance=tolerance)
         np.testing.assert_array_equal(features.frequencies, expected)
-
-
-def test_from_data() -> None:
-    features = PeriodicFourierFeatures.from_data(kernel(), X, 20)
-    expected = PeriodicFourierFeatures.for_kernel(kernel(), 20)
-    np.testing.assert_array_equal(features.functions, expected.functions)
-    PeriodicFourierFeatures.from_data(kernel(), np.array(BOX), 20)  # the ends are inside
+        features.validate_kernel(kernel())
+    for inside in (X, np.array(BOX)):  # the ends are, too
+        features = PeriodicFourierFeatures.from_data(kernel(), inside, 20)
+        np.testing.assert_array_equal(features.frequencies, kernel().largest_frequencies(20))
     with pytest.raises(ValueError, match="X must be inside of .*, found 2 of 30 rows outside"):
         PeriodicFourierFeatures.from_data(kernel(), X + 2.0 * (np.arange(30) < 2)[:, None], 20)
 

@@ -44,17 +44,22 @@ def rows(*arrays: Any) -> list[tuple[float, ...]]:
     return [tuple(row) for row in np.concatenate([np.asarray(a) for a in arrays], axis=1)]
 
 
-def test_unique_patches() -> None:
-    kernel, X = conv(padding="SAME", stride=(1, 2)), images(3)
-    points = InducingPatches.from_data(kernel, X, 10)
-    assert points.Z.shape == (10, 4) and points.locations is None
-    assert points.num_inducing == 10 and points.shape == (10, None, 1)
-    patches, _ = all_patches(X, (3, 4), (2, 2), (1, 2), "SAME")
-    found = rows(points.Z)
-    assert len(set(found)) == 10 and set(found) <= set(rows(patches))
-    again, other = (InducingPatches.from_data(kernel, X, 10, seed=s) for s in (0, 1))
+@pytest.mark.parametrize("make", [conv, located])
+def test_unique_patches(make: Callable[..., Convolutional]) -> None:
+    """With their places where these matter."""
+    kernel, X = make(padding="SAME", stride=(1, 2)), images(3)
+    points = InducingPatches.from_data(kernel, X, 15)
+    assert points.Z.shape == (15, 4) and (points.locations is None) == (make is conv)
+    assert points.num_inducing == 15 and points.shape == (15, None, 1)
+    patches, places = all_patches(X, (3, 4), (2, 2), (1, 2), "SAME")
+    found, possible = rows(points.Z), rows(patches)
+    if points.locations is not None:
+        found, possible = rows(points.Z, points.locations), rows(patches, places)
+        assert len({tuple(place) for place in points.locations.numpy()}) > 3
+    assert len(set(found)) == 15 and set(found) <= set(possible)
+    again, other = (InducingPatches.from_data(kernel, X, 15, seed=s) for s in (0, 1))
     np.testing.assert_array_equal(points.Z, again.Z)
-    assert rows(other.Z) != found
+    assert rows(other.Z) != rows(points.Z)
 
 
 def test_repeated_patches_of_binary_images() -> None:
@@ -70,16 +75,6 @@ def test_repeated_patches_of_binary_images() -> None:
             InducingPatches.from_data(conv(), X, 17, method=method)
     # Equal patches in different places are different inducing patches, if places matter.
     assert InducingPatches.from_data(located(), X, 17).Z.shape == (17, 4)
-
-
-def test_patches_with_their_places() -> None:
-    kernel, X = located(padding="SAME"), images(3)
-    points = InducingPatches.from_data(kernel, X, 20)
-    assert points.locations is not None
-    patches, places = all_patches(X, (3, 4), (2, 2), 1, "SAME")
-    found = rows(points.Z, points.locations)
-    assert len(set(found)) == 20 and set(found) <= set(rows(patches, places))
-    assert len({tuple(place) for place in points.locations.numpy()}) > 3
 
 
 def test_centres_of_clusters() -> None:

@@ -42,6 +42,7 @@ def test_every_public_kernel_has_a_case() -> None:
 
 @each_class
 def test_positive_semidefinite_with_its_diagonal(case: KernelCase) -> None:
+    """Of one argument and of two."""
     for num_columns in sorted({case.columns(number) for number in (1, 8)}):
         kernel, X = case.build(num_columns), case.inputs(20, num_columns)
         columns = f"{num_columns} columns"
@@ -51,18 +52,11 @@ def test_positive_semidefinite_with_its_diagonal(case: KernelCase) -> None:
         assert eigenvalues[0] >= -1e-9 * eigenvalues[-1], columns
         assert np.all(diagonal > 0), columns
         np.testing.assert_allclose(np.diag(K), diagonal, rtol=case.accuracy, err_msg=columns)
-
-
-@each_kind
-def test_one_argument_or_two(case: KernelCase) -> None:
-    D = case.columns(3)
-    kernel, X = case.build(D), case.inputs(6, D)
-    one, two = kernel(X).numpy(), kernel(X, X).numpy()
-    away = ~np.eye(6, dtype=bool)
-    np.testing.assert_allclose(one[away], two[away], rtol=1e-12)
-    # At coinciding points there is the rounding of x . x, of which Matern-1/2 takes a root.
-    np.testing.assert_allclose(np.diag(one), np.diag(two), rtol=max(case.accuracy, 1e-12))
-    np.testing.assert_allclose(kernel(X[:2], X[2:]).numpy(), one[:2, 2:], rtol=1e-12)
+        away, two = ~np.eye(20, dtype=bool), kernel(X, X).numpy()
+        np.testing.assert_allclose(two[away], K[away], rtol=1e-12, err_msg=columns)
+        # At coinciding points is the rounding of x . x, of which Matern-1/2 takes a root.
+        np.testing.assert_allclose(np.diag(two), diagonal, rtol=max(case.accuracy, 1e-12))
+        np.testing.assert_allclose(kernel(X[:2], X[2:]), K[:2, 2:], rtol=1e-12, err_msg=columns)
 
 
 @each_kind

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 import pytest
@@ -12,8 +14,24 @@ from gpflow.kernels import Matern12, Matern32, Matern52, SquaredExponential
 from interdomain.kernels import Additive, CategoricalColumn, NumericColumn
 from interdomain.kernels.periodic._images import wave_variances, zero_mean_covariances
 from tests.conformance.helpers import assert_refused
+from tests.kernels.periodic.references import SHAPES
 
-from .references import unit
+INTEGRALS = {
+    Matern12: 2.0,
+    Matern32: 4 / np.sqrt(3),
+    Matern52: 16 / (3 * np.sqrt(5)),
+    SquaredExponential: np.sqrt(2 * np.pi),
+}
+"""Of each kernel of a distance over all of them, in lengthscales."""
+
+
+def unit(kind: type, ratio: float, lags: np.ndarray) -> np.ndarray:
+    """A kernel summed over its images, without its mean over a period of one; of variance one."""
+    images = np.arange(-int(np.ceil(40 * ratio)) - 2, int(np.ceil(40 * ratio)) + 3)
+    distances = np.abs(np.append(0.0, lags.ravel())[:, None] + images)
+    total = np.sum(SHAPES[kind.__name__](distances / ratio), axis=-1) - ratio * INTEGRALS[kind]
+    return np.reshape(total[1:] / total[0], lags.shape)
+
 
 KINDS = (Matern12, Matern32, Matern52, SquaredExponential)
 LAGS = np.array([0.0, 0.03, 0.21, 0.5, 0.77, 1.0])
@@ -158,32 +176,22 @@ def test_from_data_in_any_units() -> None:
     np.testing.assert_allclose(first(X[:9]), other(1e3 * X[:9] + 5.0), rtol=1e-10)
 
 
-TABLE = np.random.default_rng(2).uniform(size=[20, 3])
-
-
-def with_column(values: object) -> np.ndarray:
-    return np.column_stack([TABLE[:, 0], np.broadcast_to(values, 20), TABLE[:, 2]])
-
-
-@pytest.mark.parametrize(
-    ("X", "options", "message"),
-    [
-        (with_column(1.5), {}, "'height' must vary, found one value; leave the column out"),
-        (with_column(np.where(TABLE[:, 1] < 0.3, np.nan, 1.0)), {}, "in column 'height'"),
-        (TABLE, {"categorical": ["height"]}, "'height' must be categories .* 20 levels in 20 rows"),
-        (TABLE, {"effects": [(0, 3)]}, "effects must name columns .*found 3"),
-    ],
-)
-def test_errors_name_the_column(X: np.ndarray, options: dict, message: str) -> None:
-    options = {"names": ["age", "height", "place"], **options}
-    with pytest.raises(ValueError, match=message):
-        Additive.from_data(X, **options)
-
-
-def test_errors_of_columns() -> None:
+def test_errors() -> None:
     kernel, X = table()
+    rows = np.random.default_rng(2).uniform(size=[20, 3])
+    alike, missing = rows.copy(), rows.copy()
+    alike[:, 1], missing[:5, 1] = 1.5, np.nan
+
+    def from_data(X: np.ndarray = rows, **options: Any) -> Callable[[], Additive]:
+        return lambda: Additive.from_data(X, names=["age", "height", "place"], **options)
+
+    levels = "'height' must be categories .* 20 levels in 20 rows"
     assert_refused(
         [
+            (from_data(alike), "'height' must vary, found one value; leave the column out"),
+            (from_data(missing), "in column 'height'"),
+            (from_data(categorical=["height"]), levels),
+            (from_data(effects=[(0, 3)]), "effects must name columns .*found 3"),
             (lambda: NumericColumn([1.0, 1.0]), "knots must be two or more increasing"),
             (lambda: CategoricalColumn([1.0, 1.0, 2.0]), "levels must be from 2"),
             (lambda: kernel(X[:, :2]), "X must have 3 columns, those of the table, found 2"),

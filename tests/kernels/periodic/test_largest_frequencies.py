@@ -97,25 +97,6 @@ def test_more_columns_than_a_grid_is_for(num_columns: int) -> None:
     assert np.all(np.diff(density) <= 1e-11 * density[:-1])
 
 
-def test_errors_of_numbers() -> None:
-    many = Periodized(Matern12(), np.zeros(30), np.ones(30))
-    rough = Periodized(Matern12(lengthscales=1e-3), 0.0, 1.0)
-    too_many = "num_features.* too many to compare; leave out columns"
-    too_large = "tolerance: .*frequencies.*allow_large"
-    neither = "num_features, or num_inducing: found None beside tolerance None; pass one of"
-    assert_refused(
-        [
-            (lambda: many.largest_frequencies(100), too_many),
-            (lambda: many.largest_frequencies(tolerance=0.1), too_large),
-            (lambda: rough.largest_frequencies(tolerance=1e-5), too_large),
-            (lambda: rough.largest_frequencies(), neither),
-            (lambda: rough.largest_frequencies(tolerance=1.0), "must be below 1, found 1"),
-        ]
-    )
-
-
-# What a periodized kernel is not made of: errors that name the argument.
-
 BOX = ([0.0, 0.0], [1.0, 2.0])
 X = np.random.default_rng(0).uniform(size=(20, 2))
 
@@ -132,6 +113,8 @@ def test_kernels_without_a_known_density() -> None:
 
 
 ARD = Matern32(lengthscales=[1.0, 1.0])
+MANY = Periodized(Matern12(), np.zeros(30), np.ones(30))
+ROUGH = Periodized(Matern12(lengthscales=1e-3), 0.0, 1.0)
 WRONG: list[tuple[Callable[[], Any], str]] = [
     (lambda: Periodized(Matern32(active_dims=[0]), *BOX), r"base_kernel must see all 2"),
     (
@@ -153,6 +136,11 @@ WRONG: list[tuple[Callable[[], Any], str]] = [
         r"frequencies .* one with 30, which has 2\*\*30 features",
     ),
     (lambda: Periodized.from_data(Matern32(), X * [1, 0]), r"X must vary in every column"),
+    (lambda: MANY.largest_frequencies(100), "num_features.* too many to compare; leave out col"),
+    (lambda: MANY.largest_frequencies(tolerance=0.1), "tolerance: .*frequencies.*allow_large"),
+    (lambda: ROUGH.largest_frequencies(tolerance=1e-5), "tolerance: .*frequencies.*allow_large"),
+    (lambda: ROUGH.largest_frequencies(), "or num_inducing: found None beside tolerance None; pa"),
+    (lambda: ROUGH.largest_frequencies(tolerance=1.0), "must be below 1, found 1"),
 ]
 
 

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TypeAlias
 
 import numpy as np
 
@@ -96,9 +94,6 @@ class Values:
         )
 
 
-Kernel: TypeAlias = Callable[[Values, np.ndarray, np.ndarray], np.ndarray]
-
-
 def window(values: Values, Y: np.ndarray, Y2: np.ndarray) -> np.ndarray:
     """k_LSG, for Y and Y2 ``[..., D]``."""
     mean, lag = values.scales * (Y + Y2) / 2, values.scales * (Y - Y2)
@@ -112,24 +107,20 @@ def window(values: Values, Y: np.ndarray, Y2: np.ndarray) -> np.ndarray:
     return np.exp(-2 * np.pi**2 * exponent)
 
 
-def complex_kernel(values: Values, X: np.ndarray, X2: np.ndarray) -> np.ndarray:
-    """k_p of eqs. 9 and 14, with the conjugate that eq. 14 lacks, for all pairs of rows."""
+def real_kernel(values: Values, X: np.ndarray, X2: np.ndarray) -> np.ndarray:
+    """The real part of k_p of eqs. 9 and 14, with the conjugate that eq. 14 lacks, for all pairs of
+    rows."""
     Y, Y2 = X - values.centre, X2 - values.centre
-    waves = np.exp(2j * np.pi * Y @ values.frequencies.T)
-    waves2 = np.exp(2j * np.pi * Y2 @ values.frequencies.T)
-    return window(values, Y[:, None], Y2[None]) * (waves @ values.B @ waves2.conj().T)
+    waves, waves2 = (np.exp(2j * np.pi * y @ values.frequencies.T) for y in (Y, Y2))
+    return window(values, Y[:, None], Y2[None]) * (waves @ values.B @ waves2.conj().T).real
 
 
-def complex_kernel_of_pairs(values: Values, X: np.ndarray, X2: np.ndarray) -> np.ndarray:
+def real_kernel_of_pairs(values: Values, X: np.ndarray, X2: np.ndarray) -> np.ndarray:
     """For each row of X and the same of X2."""
     Y, Y2 = X - values.centre, X2 - values.centre
-    waves = np.exp(2j * np.pi * Y @ values.frequencies.T)
-    waves2 = np.exp(2j * np.pi * Y2 @ values.frequencies.T)
-    return window(values, Y, Y2) * np.einsum("ni,ij,nj->n", waves, values.B, waves2.conj())
-
-
-def real_kernel(values: Values, X: np.ndarray, X2: np.ndarray) -> np.ndarray:
-    return complex_kernel(values, X, X2).real
+    waves, waves2 = (np.exp(2j * np.pi * y @ values.frequencies.T) for y in (Y, Y2))
+    products = np.einsum("ni,ij,nj->n", waves, values.B, waves2.conj())
+    return window(values, Y, Y2) * products.real
 
 
 def grid(dimension: int, half_width: float, step: float) -> tuple[np.ndarray, float]:
@@ -144,28 +135,14 @@ HALF_WIDTH, STEP = 4.0, 0.165
 """About the centre of a component, of the plane's integrals."""
 
 
-def transform_with_process(
-    values: Values, w: np.ndarray, X: np.ndarray, kernel: Kernel = real_kernel
-) -> np.ndarray:
-    """The covariances ``[m, N]`` of ``int f(x) exp(-2 pi i w^T x) dx`` with f(x), for a process
-    of covariance ``kernel``."""
+def transform_with_itself(values: Values, w: np.ndarray, v: np.ndarray) -> np.ndarray:
+    """The covariances ``E[f(w) conj f(v)]`` of the transforms ``int f(x) exp(-2 pi i w^T x) dx`` of
+    the process at w and at v."""
     points, volume = grid(len(values.centre), HALF_WIDTH, STEP)
     points = points + values.centre
-    return volume * np.exp(-2j * np.pi * w @ points.T) @ kernel(values, points, X)
-
-
-def transform_with_itself(
-    values: Values, w: np.ndarray, v: np.ndarray, kernel: Kernel = real_kernel
-) -> np.ndarray:
-    """The covariances ``E[f(w) conj f(v)]`` of the process's transform at w and at v."""
-    points, volume = grid(len(values.centre), HALF_WIDTH, STEP)
-    points = points + values.centre
-    waves = volume * np.exp(2j * np.pi * points @ v.T)
+    waves, waves2 = (volume * np.exp(-2j * np.pi * u @ points.T) for u in (w, v))
+    parts = np.array_split(np.arange(len(points)), len(points) // 500 + 1)
     return sum(
-        transform_with_process(values, w, rows, kernel) @ waves_of_rows
-        for rows, waves_of_rows in zip(
-            np.array_split(points, len(points) // 500 + 1),
-            np.array_split(waves, len(points) // 500 + 1),
-            strict=True,
-        )
+        waves @ real_kernel(values, points, points[rows]) @ waves2[:, rows].conj().T
+        for rows in parts
     )
