@@ -213,6 +213,15 @@ def test_a_factorisation_that_fails(compiled: bool) -> None:
         assert np.all(np.isnan(tf.nest.flatten(evaluate(*inputs))[0]))
 
 
+def test_a_small_bound_that_cannot_be_factorised() -> None:
+    """In graphs TensorFlow factorises it; not a NaN that would look like overflow."""
+    arguments = [tf.constant(v, tf.float64) for v in ([1.0, 1.0], [[1.0, 9.0], [9.0, 1.0]])]
+    arguments += [tf.ones([2, 1], tf.float64), tf.constant(1.0, tf.float64)]
+    terms = tf.function(lambda *a: precision_terms(*a, gram_gradient=True), autograph=False)
+    with pytest.raises(tf.errors.InvalidArgumentError, match="Cholesky decomposition was not"):
+        terms(*arguments)
+
+
 def make_model() -> StructuredSGPR:
     rng = np.random.default_rng(0)
     X = rng.normal(size=(50, 2))

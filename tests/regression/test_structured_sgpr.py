@@ -15,9 +15,11 @@ from gpflow.kernels import Kernel
 
 import interdomain as idm
 from interdomain.inducing_variables import SphericalHarmonics
+from interdomain.linalg import precision
 from interdomain.models import StructuredSGPR
 from tests.conformance.cases import ONE_OF_EACH_KIND, Case
 from tests.conformance.helpers import assert_close, make_data, make_inputs
+from tests.posteriors.graph_ops import graph_nodes
 
 NUM_ROWS, NUM_COLUMNS = 41, 2
 Parts = tuple[Kernel, Any]
@@ -74,15 +76,11 @@ def assert_same_model(model: StructuredSGPR, sgpr: gpflow.models.SGPR, X: np.nda
     variables = sgpr.trainable_variables
     assert_close(loss_and_gradients(model, variables), loss_and_gradients(sgpr, variables))
     with disable_check_shapes():
-        assert_same_predictions(model, sgpr, X)
-
-
-def assert_same_predictions(model: StructuredSGPR, sgpr: gpflow.models.SGPR, X: np.ndarray) -> None:
-    assert_close(model.compute_qu(), sgpr.compute_qu())
-    assert_close(model.predict_f(X), sgpr.predict_f(X))
-    expected = sgpr.predict_f(X, full_cov=True)
-    assert_close(model.posterior().predict_f(X, full_cov=True), expected)
-    assert_close(model.to_svgp().predict_f(X, full_cov=True), expected)
+        assert_close(model.compute_qu(), sgpr.compute_qu())
+        assert_close(model.predict_f(X), sgpr.predict_f(X))
+        expected = sgpr.predict_f(X, full_cov=True)
+        assert_close(model.posterior().predict_f(X, full_cov=True), expected)
+        assert_close(model.to_svgp().predict_f(X, full_cov=True), expected)
 
 
 @pytest.mark.parametrize("case", ONE_OF_EACH_KIND[2:4], ids=lambda case: case.kind)
@@ -97,52 +95,58 @@ def test_operators_of_blocks_and_of_low_rank(case: Case) -> None:
         assert_close(model.to_svgp().predict_f(X), sgpr.predict_f(X))
 
 
-@pytest.mark.parametrize("build", [harmonics, points])
-def test_predictions_and_q(build: Callable[[], Parts]) -> None:
-    sgpr, model = make_pair(build(), make_rows(2), batch_size=20)
-    assert_same_model(model, sgpr, make_rows()[0][:4])
-
-
-def test_one_row() -> None:
-    sgpr, model = make_pair(harmonics(), make_rows(1, 1))
-    variables, X = sgpr.trainable_variables, make_rows()[0][:3]
-    assert_close(loss_and_gradients(model, variables), loss_and_gradients(sgpr, variables))
-    assert_close(model.predict_f(X), sgpr.predict_f(X))
-
-
-MEANS: dict[str, Callable[[], Any]] = {
-    "linear": lambda: gpflow.mean_functions.Linear(np.array([[0.2, 0.1], [-0.3, 0.5]])),
-    "polynomial": lambda: gpflow.mean_functions.Polynomial(2, NUM_COLUMNS, 2),
+LINEAR = gpflow.mean_functions.Linear(np.array([[0.2, 0.1], [-0.3, 0.5]]))
+PAIRS: dict[str, Callable[[], tuple[gpflow.models.SGPR, StructuredSGPR]]] = {
+    "harmonics": lambda: make_pair(harmonics(), make_rows(2), batch_size=20),
+    "points": lambda: make_pair(points(), make_rows(2), batch_size=20),
+    "one row": lambda: make_pair(harmonics(), make_rows(1, 1)),
+    "linear mean": lambda: make_pair(harmonics(), make_rows(2), mean_function=LINEAR),
+    "polynomial mean": lambda: make_pair(
+        harmonics(),
+        make_rows(2),
+        mean_function=gpflow.mean_functions.Polynomial(2, NUM_COLUMNS, 2),
+    ),
 }
 
 
-@pytest.mark.parametrize("name", MEANS)
-def test_mean_functions(name: str) -> None:
-    sgpr, model = make_pair(harmonics(), make_rows(2), batch_size=20, mean_function=MEANS[name]())
-    variables, X = sgpr.trainable_variables, make_rows()[0][:3]
-    assert_close(loss_and_gradients(model, variables), loss_and_gradients(sgpr, variables))
-    assert_close(model.predict_f(X), sgpr.predict_f(X))
+@pytest.mark.parametrize("name", PAIRS)
+def test_bound_q_and_predictions(name: str) -> None:
+    sgpr, model = PAIRS[name]()
+    assert_same_model(model, sgpr, make_rows()[0][:4])
     # Where the mean is linear in its parameters they are none of the features'.
     known = any("mean_function" in path for path in model.feature_parameters)
-    assert known == (name == "polynomial")
+    assert known == (name == "polynomial mean")
 
 
-def test_compiled() -> None:
-    """One compiled function, called at values of the features' parameters that it has not seen."""
+def operations(step: Any) -> set[str]:
+    return {node.op for node in graph_nodes(step.get_concrete_function().graph)}
+
+
+def test_compiled(monkeypatch: pytest.MonkeyPatch) -> None:
+    """One compiled function without loops, called at values of the features' parameters that it has
+    not seen; with too many features for TensorFlow's own factorisation; with too many to be kept.
+    """
     sgpr, model = make_pair(harmonics(), make_rows(), batch_size=20)
     variables = sgpr.trainable_variables
 
-    @tf.function(autograph=False)
     def compiled() -> Any:
-        with tf.GradientTape() as tape:
-            loss = model.training_loss()
-        return [loss, *tape.gradient(loss, variables)]
+        return tf.function(lambda: loss_and_gradients(model, variables), autograph=False)
 
+    step = compiled()
     for shift in (0.0, 0.3):
         for variable in variables:
             variable.assign_add(shift * tf.ones_like(variable))
         expected = loss_and_gradients(sgpr, variables)
-        assert_close([tf.convert_to_tensor(value) for value in compiled()], expected)
+        assert_close(step(), expected)
+    assert not operations(step) & {"While", "StatelessWhile", "If", "StatelessIf"}
+    assert "Cholesky" in operations(step)
+    monkeypatch.setattr(precision, "MOST_ROWS", 1)
+    large = compiled()
+    assert "Cholesky" not in operations(large)
+    assert_close(large(), expected)
+    monkeypatch.setattr("interdomain.regression.provider.MOST_NUMBERS", 1)
+    with pytest.raises(ValueError, match="with at most 1 numbers of features"):
+        compiled()()
 
 
 def freeze_features(model: StructuredSGPR) -> None:
@@ -281,11 +285,14 @@ def test_float32() -> None:
         data = X.astype(np.float32), Y.astype(np.float32)
         _, model = make_pair(harmonics(), data, batch_size=500)
         assert {p.dtype for p in model.parameters} == {tf.float32}
+        step = tf.function(loss_and_gradients, autograph=False)
         results = loss_and_gradients(model, model.trainable_variables)
+        compiled = step(model, model.trainable_variables)
         predictions = model.predict_f(data[0][:5])
-    assert {value.dtype for value in results} == {tf.float32}
+    assert {value.dtype for value in (*results, *compiled)} == {tf.float32}
     assert predictions[0].dtype == tf.float32
     np.testing.assert_allclose(-results[0], expected, rtol=1e-5)
+    np.testing.assert_allclose(-compiled[0], expected, rtol=1e-5)
 
 
 def test_copies(tmp_path: Any) -> None:

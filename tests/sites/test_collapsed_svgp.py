@@ -204,16 +204,6 @@ def test_features_that_are_trained_are_refused() -> None:
         model.training_loss()
 
 
-def test_the_number_of_latent_gps_is_that_of_the_likelihood() -> None:
-    with pytest.raises(ValueError, match="num_latent_gps must be 3 for MultiClass"):
-        model_of("MultiClass", num_latent_gps=2)
-
-
-def test_a_saved_model_is_refused_when_it_is_saved(tmp_path: Any) -> None:
-    with pytest.raises(ValueError, match="CollapsedSVGP cannot be in a SavedModel"):
-        tf.saved_model.save(model_of("probit", points), str(tmp_path / "saved"))
-
-
 def test_the_bound_is_a_tensor_whatever_is_trained() -> None:
     model = model_of("Poisson")
     before = model.elbo()

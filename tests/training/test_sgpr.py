@@ -135,6 +135,27 @@ def test_subsets_are_drawn_without_replacement_from_all_rows() -> None:
     assert everything.num_data == NUM_ROWS - 1
 
 
+def test_subsets_of_other_features_and_another_kernel() -> None:
+    """Input scales from a few harmonics, for a model of many: parameters are shared."""
+    model = make_model()
+    few = idm.inducing_variables.SphericalHarmonics.for_kernel(model.kernel, 2, 1)
+    subset = model.subset_model(40, seed=3, inducing_variable=few)
+    assert subset.inducing_variable is few and subset.kernel is model.kernel
+    assert subset.likelihood is model.likelihood and subset.mean_function is model.mean_function
+    assert model._provider._features is None  # the many were not even traced
+    # The same rows, of whatever features.
+    same = model.subset_model(40, seed=3)
+    for ours, theirs in zip(*(of._provider.subset(100, 0) for of in (subset, same)), strict=True):
+        np.testing.assert_array_equal(ours, theirs)
+    other = idm.kernels.SphericalMatern52(weight_variances=np.ones(2))
+    other.weight_variances = model.kernel.weight_variances
+    subset = model.subset_model(40, kernel=other)
+    assert subset.kernel is other
+    assert set(subset.feature_parameters) == {"kernel.weight_variances", "kernel.bias_variance"}
+    with pytest.raises(ValueError, match=r"kernel"):
+        model.subset_model(40, kernel="Matern")  # type: ignore[arg-type]
+
+
 def test_wrong_arguments() -> None:
     for arguments, message in [
         ({"subset_size": 0}, "subset_size must be .*found 0"),
