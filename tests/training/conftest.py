@@ -9,6 +9,10 @@ import pytest
 import tensorflow as tf
 from gpflow.models.training_mixins import ExternalDataTrainingLossMixin
 
+from interdomain.inducing_variables import SphericalHarmonics, SumInducingVariables
+from interdomain.kernels import SphericalMatern32
+from interdomain.models import AdditiveSVGP, OrthogonalSVGP
+
 N = 40
 
 
@@ -97,27 +101,12 @@ make_bayesian_line = pytest.fixture(lambda: BayesianLine, name="make_bayesian_li
 make_valley = pytest.fixture(lambda: Valley, name="make_valley")
 
 
-@pytest.fixture
-def make_dataset(data: tuple[np.ndarray, np.ndarray]) -> Callable[[], tf.data.Dataset]:
-    """Five batches of eight, in an order that differs between epochs."""
-
-    def make() -> tf.data.Dataset:
-        slices = tf.data.Dataset.from_tensor_slices(data)
-        return slices.shuffle(N, seed=3, reshuffle_each_iteration=True).batch(8)
-
-    return make
-
-
 def values(model: tf.Module) -> dict[str, np.ndarray]:
     """Every parameter, unconstrained: what bit for bit means."""
     return {
         path: parameter.unconstrained_variable.numpy()
         for path, parameter in gpflow.utilities.parameter_dict(model).items()
     }
-
-
-class Interrupted(Exception):
-    """Stands for whatever stops a process."""
 
 
 @pytest.fixture
@@ -132,16 +121,41 @@ def assert_same_bits() -> Callable[[tf.Module, tf.Module], None]:
     return assert_same
 
 
-@pytest.fixture
-def interrupt_at() -> Callable[[int], Callable[[int, Any], None]]:
-    def make(at: int) -> Callable[[int, Any], None]:
-        def callback(step: int, model: Any) -> None:
-            if step == at:
-                raise Interrupted
+# Models of this library, of which a fit compiles something.
 
-        return callback
-
-    return make
+Data = tuple[np.ndarray, np.ndarray]
 
 
-interrupted = pytest.fixture(lambda: Interrupted, name="interrupted")
+def harmonics_svgp(data: Data, likelihood: Any = None, **options: Any) -> gpflow.models.SVGP:
+    kernel = SphericalMatern32(weight_variances=[0.8, 1.3])
+    harmonics = SphericalHarmonics.for_kernel(kernel, 2, max_degree=2)
+    likelihood = likelihood or gpflow.likelihoods.Gaussian()
+    return gpflow.models.SVGP(kernel, likelihood, harmonics, num_data=len(data[0]), **options)
+
+
+def additive_svgp(data: Data, likelihood: Any = None) -> AdditiveSVGP:
+    kernels = [SphericalMatern32(), gpflow.kernels.Matern32()]
+    blocks = [
+        SphericalHarmonics.for_kernel(kernels[0], 2, max_degree=1),
+        gpflow.inducing_variables.InducingPoints(data[0][:3].copy()),
+    ]
+    return AdditiveSVGP(
+        kernels[0] + kernels[1],
+        likelihood or gpflow.likelihoods.Gaussian(),
+        SumInducingVariables(blocks),
+        num_data=len(data[0]),
+    )
+
+
+def orthogonal_svgp(data: Data, likelihood: Any = None) -> OrthogonalSVGP:
+    kernel = SphericalMatern32()
+    return OrthogonalSVGP(
+        kernel,
+        likelihood or gpflow.likelihoods.Gaussian(),
+        SphericalHarmonics.for_kernel(kernel, 2, max_degree=1),
+        gpflow.inducing_variables.InducingPoints(data[0][:3].copy()),
+        num_data=len(data[0]),
+    )
+
+
+MINIBATCHES: dict[str, Any] = {"batch_size": 10, "steps": 3}

@@ -8,11 +8,12 @@ from pathlib import Path
 from typing import Any
 
 import gpflow
+import keras
 import numpy as np
 import tensorflow as tf
 
 from interdomain.training import FitResult, fit
-from tests.training.conftest import BayesianLine, Valley
+from tests.training.conftest import BayesianLine, NoisyLine, Valley
 
 # 18 steps, killed after the checkpoint of step 15: in the third epoch, in its middle.
 STEPS, STOP, EVERY = 18, 15, 5
@@ -26,6 +27,14 @@ def svgp() -> gpflow.models.SVGP:
     return gpflow.models.SVGP(kernel, likelihood, X[:5].copy(), num_data=len(X))
 
 
+def diagonal_q() -> BayesianLine:
+    return BayesianLine(q_diag=True)
+
+
+def arrays() -> tuple[np.ndarray, np.ndarray]:
+    return X, Y
+
+
 def dataset() -> tf.data.Dataset:
     """In an order that differs between epochs; the seed of TensorFlow is a part of it."""
     tf.random.set_seed(1)
@@ -34,15 +43,20 @@ def dataset() -> tf.data.Dataset:
 
 
 KINDS: dict[str, tuple[Any, Any, dict[str, Any]]] = {
-    "minibatches": (svgp, lambda: (X, Y), {"batch_size": 8, "optimizer": 0.02}),
+    "minibatches": (svgp, arrays, {"batch_size": 8, "optimizer": 0.02}),
     "Dataset": (BayesianLine, dataset, {"natural_gradient": 0.3}),
-    "l-bfgs": (Valley, lambda: (X, Y), {"steps": 300, "options": {"ftol": 0.0, "gtol": 1e-9}}),
+    # Sizes that fall with the step.
+    "diagonal q": (diagonal_q, arrays, {"batch_size": 8, "seed": 5, "natural_gradient": True}),
+    "keras 3": (NoisyLine, arrays, {"batch_size": 8, "optimizer": keras.optimizers.Adam}),
+    "l-bfgs": (Valley, arrays, {"steps": 300, "options": {"ftol": 0.0, "gtol": 1e-9}}),
 }
 
 
 def run(kind: str, folder: Path, **more: Any) -> tuple[Any, FitResult]:
     make, data, arguments = KINDS[kind]
     model = make()
+    if callable(arguments.get("optimizer")):
+        arguments = {**arguments, "optimizer": arguments["optimizer"](0.02)}
     arguments = {"steps": STEPS, "every": EVERY, "progress": False, **arguments, **more}
     return model, fit(model, data(), checkpoint_dir=folder / kind, **arguments)
 

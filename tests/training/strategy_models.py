@@ -47,6 +47,17 @@ def diagonal() -> Any:
     return svgp(q_diag=True)
 
 
+def regression(data: Any, scale: float = 0.7) -> Any:
+    """With features whose parameters are frozen: of rows, or of statistics."""
+    kernel = idm.kernels.SphericalMatern32(weight_variances=np.full(2, scale))
+    harmonics = idm.inducing_variables.SphericalHarmonics.for_kernel(kernel, 2, 3)
+    for parameter in (kernel.weight_variances, kernel.bias_variance):
+        gpflow.set_trainable(parameter, False)
+    return idm.models.StructuredSGPR(
+        data, kernel, harmonics, noise_variance=0.1, batch_size=16, progress=False
+    )
+
+
 MODELS: dict[str, Callable[[], Any]] = {"svgp": svgp, "diagonal": diagonal}
 
 

@@ -30,6 +30,7 @@ from tests.training.strategy_models import (  # noqa: E402
     Y,
     hvgp,
     moves,
+    regression,
     svgp,
     unconstrained,
 )
@@ -132,6 +133,20 @@ def ended_together(model: Any) -> dict[str, Any]:
     return ends
 
 
+def added_up() -> dict[str, Any]:
+    """Statistics of a part of the rows each; those of other features are refused."""
+    part = slice(0, 30) if INDEX == 0 else slice(30, None)
+    own = regression((X[part], Y[part])).statistics
+    total = idm.distributed.all_reduce(own, strategy)
+    others = ""
+    try:
+        other = regression((X, Y), scale=0.7 + INDEX).statistics
+        idm.distributed.all_reduce(other, strategy)
+    except ValueError as error:
+        others = str(error)
+    return {"rows": total.num_rows, "elbo": float(regression(total).elbo()), "others": others}
+
+
 def only_the_other_stops(step: int, model: Any) -> None:
     if step == 4 and not strategy.extended.should_checkpoint:
         raise idm.training.StopFit("the other worker has seen enough")
@@ -158,7 +173,7 @@ except (tf.errors.UnavailableError, tf.errors.AbortedError, tf.errors.CancelledE
     os._exit(0)  # TensorFlow's own end would wait for the other worker
 blocks_on_devices()
 dataset_in_two_legs()
-found |= {
+found |= added_up() | {
     "replicas": strategy.num_replicas_in_sync,
     "refused": refused(fitted),
     "ends": ended_together(fitted),

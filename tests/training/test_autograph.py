@@ -12,7 +12,7 @@ import tensorflow as tf
 from interdomain.inducing_variables import SphericalHarmonics
 from interdomain.kernels import SphericalMatern32
 from interdomain.training import fit
-from tests.training.compiled_models import MINIBATCHES, additive_svgp
+from tests.training.conftest import MINIBATCHES, additive_svgp
 
 
 class Branching(gpflow.likelihoods.Gaussian):

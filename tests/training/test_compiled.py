@@ -23,7 +23,7 @@ from interdomain.kernels import SphericalMatern32
 from interdomain.models import StructuredSGPR
 from interdomain.training import fit
 from interdomain.training.compiled import kept
-from tests.training.compiled_models import (
+from tests.training.conftest import (
     MINIBATCHES,
     Data,
     additive_svgp,
