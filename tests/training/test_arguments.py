@@ -4,15 +4,13 @@ import gpflow
 import numpy as np
 import pytest
 import tensorflow as tf
-from gpflow.inducing_variables import InducingPoints
 from gpflow.kernels import Matern32
 from gpflow.likelihoods import Gaussian, MultiClass
 
-from interdomain.inducing_variables import SphericalHarmonics, SumInducingVariables
-from interdomain.kernels import SphericalMatern32
-from interdomain.models import AdditiveSVGP, OrthogonalSVGP
+from interdomain.inducing_variables import SphericalHarmonics
 from interdomain.training import fit
 from interdomain.training.data import check_columns
+from tests.training.conftest import additive_svgp, harmonics_svgp, orthogonal_svgp
 
 
 def slices(*arrays):
@@ -20,25 +18,29 @@ def slices(*arrays):
 
 
 X, Y = np.ones((6, 2)), np.ones((6, 1))
-WITH_NAN = np.where(np.arange(6)[:, None] == 4, np.nan, X)
+WITH_NAN = np.where(np.isin(np.arange(6), [3, 5])[:, None], np.nan, X)
+
+EXACT, FROZEN = gpflow.models.GPR((X, Y), Matern32()), gpflow.models.GPR((X, Y), Matern32())
+gpflow.set_trainable(FROZEN, False)
+POINTS_OF_FOUR = np.ones((3, 4))
 
 WRONG = [
-    (
-        {"options": {"ftol": 1}, "batch_size": 3},
-        r"options: found .*; they are for L-BFGS",
-    ),
+    ({"model": object()}, "model: a object is neither"),
+    ({"model": EXACT, "natural_gradient": 0.1}, "natural_gradient: a GPR has neither"),
+    ({"model": EXACT, "data": (X, Y + 1)}, "data: a GPR holds its data, and those passed are othe"),
+    ({"model": EXACT, "batch_size": 2}, "batch_size: a GPR holds its data .* found 2"),
+    ({"model": FROZEN}, "model: this GPR has no trainable variables"),
+    ({"model": FROZEN, "optimizer": 0.1}, "model: this GPR has no trainable variables"),
+    ({"options": {"ftol": 1}, "batch_size": 3}, r"options: found .*; they are for L-BFGS"),
     ({"options": {"maxiter": 3}}, r"options: found \{'maxiter': 3\}; .* Pass .* as steps"),
     ({"data": None}, r"data: a SVGP holds no data, found None; pass \(X, Y\)"),
     ({"data": X}, r"data: found a ndarray of shape \(6, 2\); pass a pair"),
     ({"data": (X, Y[:, 0])}, r"data: Y has shape \(6,\); .* Y\[:, None\]"),
     ({"data": (X, Y[:5])}, "data: X has 6 rows and Y has 5"),
     ({"data": (X[:0], Y[:0])}, "data: X and Y have no rows"),
-    ({"data": (WITH_NAN, Y)}, "data: X has NaN or infinity in 1 of 6 rows, the first is row 4"),
+    ({"data": (WITH_NAN, Y)}, "data: X has NaN or infinity in 2 of 6 rows, the first is row 3"),
     ({"batch_size": 7}, "batch_size must be an integer from 1 to 6, found 7; it is a part"),
-    (
-        {"data": slices(X, Y).batch(2), "batch_size": 2},
-        r"batch_size: .*dataset\.batch",
-    ),
+    ({"data": slices(X, Y).batch(2), "batch_size": 2}, r"batch_size: .*dataset\.batch"),
     ({"data": slices(X, Y)}, r"elements are .*\(2,\).*\(1,\).*; pass pairs of batches X"),
     ({"data": slices(X).batch(2)}, "elements are .*pass pairs of batches"),
     ({"data": slices(X, Y).batch(2).take(0)}, "data: the Dataset is empty"),
@@ -59,33 +61,17 @@ WRONG = [
 ]
 
 
-def svgp(num_data=6, **arguments):
-    return gpflow.models.SVGP(
-        gpflow.kernels.SquaredExponential(),
-        gpflow.likelihoods.Gaussian(),
-        X[:1].copy(),
-        num_data=num_data,
-        **arguments,
-    )
+def svgp(kernel=None, inducing=X[:1], num_data=6):
+    kernel = kernel or Matern32()
+    return gpflow.models.SVGP(kernel, Gaussian(), inducing, num_data=num_data)
 
 
-def test_wrong_arguments():
+def test_wrong_arguments(monkeypatch):
+    monkeypatch.setattr("interdomain.training.data._ROWS_AT_ONCE", 2)
     model = svgp()
     for change, message in WRONG:
         with pytest.raises(ValueError, match=message):
             fit(**{"model": model, "data": (X, Y), "progress": False, **change})
-
-
-def test_wrong_models():
-    exact = gpflow.models.GPR((X, Y), gpflow.kernels.SquaredExponential())
-    for model, change, message in [
-        (object(), {}, "model: a object is neither"),
-        (exact, {"natural_gradient": 0.1}, "natural_gradient: a GPR has neither"),
-        (exact, {"data": (X, Y + 1)}, "data: a GPR holds its data, and those passed are others"),
-        (exact, {"batch_size": 2}, "batch_size: a GPR holds its data .* found 2"),
-    ]:
-        with pytest.raises(ValueError, match=message):
-            fit(model, **change)
 
 
 def test_num_data():
@@ -102,66 +88,40 @@ def test_num_data():
     assert fit(svgp(num_data=None), (X, Y), steps=1, progress=False).steps == 1
 
 
-def test_nothing_to_train():
-    model = svgp()
-    gpflow.set_trainable(model, False)
-    for optimizer in (0.01, None):
-        with pytest.raises(ValueError, match="model: this SVGP has no trainable variables"):
-            fit(model, (X, Y), optimizer=optimizer)
-
-
-# Models and data that do not fit each other.
-
-X3 = np.random.default_rng(0).normal(size=(20, 3))
-Y3 = X3[:, :1]
-
-
-def sphere(columns):
-    return SphericalMatern32(weight_variances=np.ones(columns))
-
-
-def harmonics(columns):
-    return SphericalHarmonics.for_kernel(sphere(columns), columns, max_degree=1)
-
-
-def points(columns):
-    return InducingPoints(X3[:4, :1] + np.arange(columns))
-
-
-def svgp_of(kernel, inducing, likelihood=None, **options):
-    likelihood = likelihood or Gaussian()
-    return gpflow.models.SVGP(kernel, likelihood, inducing, num_data=len(X3), **options)
-
+# Models and data that do not fit each other: the columns of X and of Y.
 
 MISFITS = [
-    (lambda: svgp_of(Matern32(), points(4)), Y3, "data: X has 3 .* pass X with 4 columns"),
+    (lambda: svgp(inducing=POINTS_OF_FOUR), 2, 1, "data: X has 2 .* pass X with 4 columns"),
     (
-        lambda: svgp_of(Matern32(lengthscales=np.ones(4)), points(3)),
-        Y3,
-        r"data: X has 3 columns, which do not fit InducingPoints and Matern32",
+        lambda: svgp(Matern32(lengthscales=np.ones(4))),
+        2,
+        1,
+        "data: X has 2 columns, which do not fit InducingPoints and Matern32",
     ),
-    (lambda: svgp_of(Matern32(), harmonics(3)), Y3, "kernel: there is no covariance betw"),
+    (lambda: svgp(inducing=SphericalHarmonics(3, [0, 1])), 2, 1, "kernel: there is no covariance"),
     (
-        lambda: AdditiveSVGP(
-            gpflow.kernels.Sum([sphere(4)]),
-            Gaussian(),
-            SumInducingVariables([harmonics(4)]),
-            num_data=len(X3),
-        ),
-        Y3,
-        "X must have 4 columns, one for each entry of weight_variances, found 3",
+        lambda: harmonics_svgp((X, Y)),
+        3,
+        1,
+        "X must have 2 columns, one for each entry of weight_variances, found 3",
     ),
     (
-        lambda: OrthogonalSVGP(
-            SphericalMatern32(), Gaussian(), harmonics(4), points(4), num_data=len(X3)
-        ),
-        Y3,
-        "the kernel sees 3 columns of Xnew, but the inducing variable has dimension 5",
+        lambda: additive_svgp((X, Y)),
+        3,
+        1,
+        "the kernel sees 3 columns of Xnew, but the inducing variable has dimension 3",
     ),
-    (lambda: svgp_of(sphere(3), harmonics(3)), np.hstack([Y3] * 3), "data: Y has 3 .* take 1;"),
     (
-        lambda: svgp_of(sphere(3), harmonics(3), MultiClass(3), num_latent_gps=2),
-        Y3,
+        lambda: orthogonal_svgp((X, Y)),
+        3,
+        1,
+        "the kernel sees 3 columns of Xnew, but the inducing variable has dimension 3",
+    ),
+    (lambda: harmonics_svgp((X, Y)), 2, 3, "data: Y has 3 .* take 1;"),
+    (
+        lambda: harmonics_svgp((X, Y), MultiClass(3), num_latent_gps=2),
+        2,
+        1,
         "num_latent_gps must be 3 for MultiClass, found 2; build the model with that",
     ),
 ]
@@ -169,15 +129,14 @@ MISFITS = [
 
 def test_misfits():
     """One short message, whatever the model; kernels of some columns fit."""
-    for make, outputs, text in MISFITS:
+    for make, inputs, outputs, text in MISFITS:
         with pytest.raises(ValueError, match=text) as caught:
-            check_columns(make(), (X3.shape[1], outputs.shape[1]))
+            check_columns(make(), (inputs, outputs))
         assert len(str(caught.value)) < 300
         assert "{{" not in str(caught.value) and "\n" not in str(caught.value)
-    for kernel, inducing in (Matern32, points), (SphericalMatern32, harmonics):
-        model = svgp_of(kernel(active_dims=[0, 2]), inducing(3 if inducing is points else 2))
-        check_columns(model, (3, 1))
-        check_columns(model, (None, None))
+    some = svgp(Matern32(active_dims=[0, 2]), np.ones((2, 3)))
+    for columns in ((3, 1), (None, None)):
+        check_columns(some, columns)
 
 
 def test_misfits_are_found_before_anything_is_compiled(monkeypatch):
@@ -185,16 +144,13 @@ def test_misfits_are_found_before_anything_is_compiled(monkeypatch):
         raise AssertionError("something was compiled")
 
     monkeypatch.setattr("interdomain._tracing.compiled", never)
-    for data, arguments in (
-        ((X3, Y3), {}),
-        ((X3, Y3), {"batch_size": 5}),
-        (slices(X3, Y3).batch(5), {}),
+    other = svgp(inducing=POINTS_OF_FOUR)
+    for model, data, arguments, text in (
+        (other, (X, Y), {}, "X has 2 columns, which do not fit InducingPoints"),
+        (other, (X, Y), {"batch_size": 5}, "X has 2 columns, which do not fit InducingPoints"),
+        (other, slices(X, Y).batch(5), {}, "X has 2 columns, which do not fit InducingPoints"),
+        (gpflow.models.GPR((X, Y), Matern32(1, np.ones(4))), None, {}, "do not fit Matern32; bui"),
+        (gpflow.models.SGPR((X, Y), Matern32(), POINTS_OF_FOUR), None, {}, "pass X with 4 columns"),
     ):
-        with pytest.raises(ValueError, match="X has 3 columns, which do not fit InducingPoints"):
-            fit(svgp_of(Matern32(), points(4)), data, steps=1, progress=False, **arguments)
-    for model, text in {
-        gpflow.models.GPR((X3, Y3), Matern32(lengthscales=np.ones(4))): "do not fit Matern32; bui",
-        gpflow.models.SGPR((X3, Y3), Matern32(), points(4)): "pass X with 4 columns",
-    }.items():
         with pytest.raises(ValueError, match=text):
-            fit(model, steps=1, progress=False)
+            fit(model, data, steps=1, progress=False, **arguments)

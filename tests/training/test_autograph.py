@@ -12,7 +12,7 @@ import tensorflow as tf
 from interdomain.inducing_variables import SphericalHarmonics
 from interdomain.kernels import SphericalMatern32
 from interdomain.training import fit
-from tests.training.conftest import MINIBATCHES, additive_svgp
+from tests.training.conftest import MINIBATCHES, Line, additive_svgp
 
 
 class Branching(gpflow.likelihoods.Gaussian):
@@ -36,56 +36,53 @@ class Doubled(gpflow.likelihoods.Gaussian):
         return 2.0 * super()._variational_expectations(X, Fmu, Fvar, Y)
 
 
-def test_likelihood_that_needs_autograph(data) -> None:
-    model, same = additive_svgp(data, Branching(0.3)), additive_svgp(data, Doubled(0.3))
-    Branching.traced = 0
-    fit(model, data, steps=3, progress=False)
-    fit(same, data, steps=3, progress=False)
-    for one, other in zip(model.trainable_variables, same.trainable_variables, strict=True):
-        np.testing.assert_allclose(one, other, rtol=1e-9, atol=1e-12)
+class BranchingLine(Line):
+    """A user's model that cannot be traced without AutoGraph."""
+
+    def maximum_log_likelihood_objective(self, data: Any) -> tf.Tensor:
+        value = super().maximum_log_likelihood_objective(data)
+        if value < 1.0:
+            value = 2.0 * value
+        return value
+
+
+class DoubledLine(Line):
+    def maximum_log_likelihood_objective(self, data: Any) -> tf.Tensor:
+        return 2.0 * super().maximum_log_likelihood_objective(data)
+
+
+def test_likelihoods_and_models_that_need_autograph(data) -> None:
+    """By L-BFGS; by minibatches, on one device and under a strategy."""
+    model = additive_svgp(data, Branching(0.3))
+    strategy = tf.distribute.OneDeviceStrategy("CPU:0")
+    with strategy.scope():
+        spread = BranchingLine()
+    for needs, same, arguments in (
+        (model, additive_svgp(data, Doubled(0.3)), {"steps": 3}),
+        (BranchingLine(), DoubledLine(), MINIBATCHES),
+        (spread, DoubledLine(), {**MINIBATCHES, "strategy": strategy}),
+    ):
+        found = fit(needs, data, progress=False, **arguments)
+        expected = fit(same, data, progress=False, **{**arguments, "strategy": None})
+        np.testing.assert_allclose(found.elbos, expected.elbos, rtol=1e-9)
+        for one, other in zip(needs.trainable_variables, same.trainable_variables, strict=True):
+            np.testing.assert_allclose(one, other, rtol=1e-9, atol=1e-12)
     traced = Branching.traced
     fit(model, data, steps=3, progress=False)
     assert Branching.traced == traced > 0
 
 
-def test_model_that_needs_autograph(data, make_line) -> None:
-    """By minibatches, on one device and under a strategy."""
-
-    class DoubledLine(make_line):
-        def maximum_log_likelihood_objective(self, data: Any) -> tf.Tensor:
-            return 2.0 * super().maximum_log_likelihood_objective(data)
-
-    class BranchingLine(make_line):
-        def maximum_log_likelihood_objective(self, data: Any) -> tf.Tensor:
-            value = super().maximum_log_likelihood_objective(data)
-            if value < 1.0:
-                value = 2.0 * value
-            return value
-
-    strategy = tf.distribute.OneDeviceStrategy("CPU:0")
-    with strategy.scope():
-        spread = BranchingLine()
-    one, same = BranchingLine(), DoubledLine()
-    elbos = [
-        fit(model, data, **MINIBATCHES, strategy=used, progress=False).elbos
-        for model, used in ((same, None), (one, None), (spread, strategy))
-    ]
-    for model, found in ((one, elbos[1]), (spread, elbos[2])):
-        np.testing.assert_allclose(found, elbos[0], rtol=1e-9)
-        np.testing.assert_allclose(model.weights, same.weights, rtol=1e-9)
-
-
-def test_code_that_cannot_be_traced_either_way(data, make_line) -> None:
+def test_code_that_cannot_be_traced_either_way(data) -> None:
     """The message shows the user's line."""
 
-    class Hopeless(make_line):
+    class Hopeless(Line):
         """AutoGraph does not convert comprehensions."""
 
         def maximum_log_likelihood_objective(self, data: Any) -> tf.Tensor:
             value = super().maximum_log_likelihood_objective(data)
             return value + sum([v for v in self.weights[:, 0] if v > 0])
 
-    class Broken(make_line):
+    class Broken(Line):
         def maximum_log_likelihood_objective(self, data: Any) -> tf.Tensor:
             raise KeyError("no such thing")
 

@@ -105,12 +105,29 @@ def test_lbfgs_rejects_points_without_a_finite_loss():
     np.testing.assert_allclose(model.height, 1 - 1 / 3, rtol=1e-5)
 
 
-def test_lbfgs_starting_at_a_point_without_a_finite_loss():
-    model = Barrier(nan_loss, slope=3.0)
-    model.height.assign(2.0)
-    with pytest.raises(NonFiniteError, match="step 1: the loss is nan"):
-        fit(model, progress=False)
-    assert model.height.numpy() == 2.0
+def raise_beyond(message):
+    def beyond(height):
+        with tf.control_dependencies([tf.debugging.Assert(height < 1, [message])]):
+            return tf.identity(height)
+
+    return beyond
+
+
+FAILED = "Cholesky decomposition was not successful. The input might not be valid."
+
+
+def test_no_finite_loss_to_start_from():
+    """A failed factorisation is the same: TensorFlow 2.21 returns NaN, earlier ones raise."""
+    for beyond, optimizer, message in [
+        (nan_loss, None, "step 1: the loss is nan"),
+        (raise_beyond(FAILED), None, "step 1: a matrix factorisation failed"),
+        (raise_beyond(FAILED), 0.01, "step 1: a matrix factorisation failed"),
+    ]:
+        model = Cliff(beyond)
+        model.height.assign(2.0)
+        with pytest.raises(NonFiniteError, match=message):
+            fit(model, optimizer=optimizer, progress=False)
+        assert model.height.numpy() == 2.0
 
 
 def test_lbfgs_keeps_the_last_iterate():
@@ -147,31 +164,9 @@ def test_bad_batch_of_a_dataset(data, make_bayesian_line, assert_same_bits):
     assert_same_bits(model, reference)
 
 
-def test_failed_factorisation_is_the_same_error(data):
-    """TensorFlow 2.21 returns NaN, earlier ones raise."""
-
-    def raise_as_before(height):
-        message = "Cholesky decomposition was not successful. The input might not be valid."
-        check = tf.debugging.Assert(height < 1, [message])
-        with tf.control_dependencies([check]):
-            return tf.identity(height)
-
-    for optimizer in (0.01, None):
-        model = Cliff(raise_as_before, slope=3.0)
-        model.height.assign(2.0)
-        with pytest.raises(NonFiniteError, match="step 1: a matrix factorisation failed"):
-            fit(model, optimizer=optimizer, progress=False)
-        assert model.height.numpy() == 2.0
-
-
 def test_lbfgs_stopped_by_another_error_holds_an_iterate():
     """... and not the trial point of the line search; the exception itself is passed on."""
-
-    def raise_something_else(height):
-        with tf.control_dependencies([tf.debugging.Assert(height < 1, ["out of cheese"])]):
-            return tf.identity(height)
-
-    model = Cliff(raise_something_else)
+    model = Cliff(raise_beyond("out of cheese"))
     with pytest.raises(tf.errors.InvalidArgumentError, match="out of cheese"):
         fit(model, progress=False)
     assert model.height.numpy() == 0.0
@@ -245,16 +240,21 @@ def test_callback_ends_the_fit(data, make_valley, arguments, tmp_path) -> None:
     assert (rest.first_step, rest.steps, rest.reason) == (3, 5, "steps")
 
 
-def test_reasons_of_l_bfgs(data, make_line, tmp_path) -> None:
-    """The same after a resume, which has nothing to do."""
+def test_reasons_of_l_bfgs(data, make_line, assert_same_bits, tmp_path) -> None:
+    """The same after a resume, which restores what has ended and does nothing."""
     arguments: dict[str, Any] = {"progress": False, "resume": True}
     for reason, options in {"converged": {}, "stalled": {"maxfun": 1}}.items():
         arguments |= {"checkpoint_dir": tmp_path / reason, "options": options}
-        model = make_line()
-        result = fit(model, data, **arguments)
+        model, other = make_line(), make_line()
+        result = fit(model, data, steps=500, **arguments)
         assert result.reason == reason and result.converged == (reason == "converged")
-        again = fit(model, data, **arguments)
+        assert result.steps < 500
+        again = fit(other, data, steps=900, **arguments)
         assert again.reason == reason and "had ended" in again.message
+        assert again.converged == result.converged and again.steps == result.steps
+        assert len(again.elbos) == 0 and np.isnan(again.elbo)
+        assert again.checkpoint == result.checkpoint
+        assert_same_bits(other, model)
 
 
 def test_stop_iteration_names_the_remedy(data, make_line) -> None:

@@ -140,14 +140,6 @@ def test_minibatches_of_files_stay_there(data, make_line, tmp_path):
     np.testing.assert_array_equal(found.elbos, expected.elbos)
 
 
-def test_rows_that_are_not_finite_are_named_wherever_they_are(monkeypatch, data, make_line):
-    monkeypatch.setattr("interdomain.training.data._ROWS_AT_ONCE", 7)
-    X = data[0].copy()
-    X[[9, 20], 0] = np.nan, np.inf
-    with pytest.raises(ValueError, match=f"in 2 of {len(X)} rows, the first is row 9"):
-        batches_of(make_line(), (X, data[1]), batch_size=8, seed=0)
-
-
 def test_default_float32(data, make_bayesian_line):
     with gpflow.config.as_context(gpflow.config.Config(float=np.float32, jitter=1e-4)):
         rows = tuple(array.astype(np.float32) for array in data)

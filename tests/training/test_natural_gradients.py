@@ -66,16 +66,6 @@ def test_a_diagonal_q_is_trained(data):
         assert np.max(np.abs(gradient)) < 5e-2
 
 
-def test_a_diagonal_q_has_the_exact_variances_after_a_step_of_one(data, make_bayesian_line):
-    """Of a Gaussian likelihood, they are one over the diagonal of the optimal precision."""
-    model = make_bayesian_line(q_diag=True)
-    model.likelihood.variance.assign(0.3)
-    gpflow.set_trainable(model, False)
-    fit(model, data, natural_gradient=1.0, steps=1, progress=False)
-    precisions = 1 + np.sum(data[0] ** 2, axis=0) / 0.3
-    np.testing.assert_allclose(model.q_sqrt.numpy()[:, 0], precisions**-0.5, rtol=1e-8)
-
-
 @pytest.mark.parametrize("trainable", [False, True])
 def test_means_that_explain_the_same_do_not_overshoot(trainable, data):
     """Where the rows are close together all harmonics are constants: sixteen of one kind, for which

@@ -77,22 +77,6 @@ def test_a_killed_process_is_resumed_by_another(assert_same_bits, tmp_path):
             assert_same_bits(resumed, whole)
 
 
-def test_finished_fits_are_not_continued(data, assert_same_bits, tmp_path):
-    """Resuming what has converged, or done its steps, restores it and does nothing."""
-
-    def run(steps, **more):
-        model = gpflow.models.GPR(data, gpflow.kernels.SquaredExponential())
-        result = fit(model, steps=steps, checkpoint_dir=tmp_path, progress=False, **more)
-        return model, result
-
-    trained, result = run(500)
-    assert result.converged and 0 < result.steps < 500
-    again, resumed = run(900, resume=True)
-    assert resumed.converged and resumed.steps == result.steps and len(resumed.elbos) == 0
-    assert np.isnan(resumed.elbo) and resumed.checkpoint == result.checkpoint
-    assert_same_bits(again, trained)
-
-
 def test_another_fit_is_refused(data, make_line, make_bayesian_line, tmp_path):
     arguments = {"batch_size": 8, "steps": 1, "checkpoint_dir": tmp_path, "progress": False}
     fit(make_line(), data, **arguments)
