@@ -18,6 +18,7 @@ from interdomain.models import StructuredSGPR
 from interdomain.regression import InvalidRowsError, SufficientStatistics
 from interdomain.training import fit_sgpr
 from tests.conformance.helpers import assert_close
+from tests.regression.test_structured_sgpr import loss_and_gradients
 
 NUM_ROWS = 60
 RNG = np.random.default_rng(0)
@@ -47,12 +48,6 @@ def with_points() -> tuple[Any, Any]:
 def make_model(parts: Any, data: Any = (X, Y), **settings: Any) -> StructuredSGPR:
     settings = {"noise_variance": 0.2, "progress": False, "batch_size": 16} | settings
     return StructuredSGPR(data, *parts, **settings)
-
-
-def loss_and_gradients(model: Any, variables: Any) -> list[tf.Tensor]:
-    with tf.GradientTape() as tape:
-        loss = model.training_loss()
-    return [tf.convert_to_tensor(v) for v in (loss, *tape.gradient(loss, variables))]
 
 
 @pytest.mark.parametrize("parts", [additive, with_points])

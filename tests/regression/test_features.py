@@ -126,15 +126,6 @@ def test_parameters_of_a_users_own_kernel_are_found() -> None:
     assert "kernel.variance" in features.parameters
 
 
-def test_a_mean_function_of_unknown_form_counts_among_the_features() -> None:
-    harmonics = ivs.SphericalHarmonics(3, [0, 1])
-    mean = gpflow.mean_functions.Polynomial(2, 2, 1)
-    features = Features(kernels.ArcCosine(), harmonics, mean, 2, 1)
-    assert "mean_function.w" in features.parameters
-    stacked, _ = features.stack(POINTS, np.ones((4, 1)))
-    np.testing.assert_allclose(stacked[-2], (1 - mean(POINTS).numpy())[:, 0])
-
-
 @pytest.mark.parametrize("name", CASES)
 def test_sums_with_weights_are_those_of_loops(name: str) -> None:
     """Values and gradients to the inputs, of the verb that families may answer in their own way."""

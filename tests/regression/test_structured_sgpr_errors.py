@@ -32,6 +32,10 @@ def test_arguments() -> None:
         ({"data": dataset(X, Y).batch(2).repeat()}, r"never ends; take away .repeat\(\)"),
         ({"batch_size": 0}, "batch_size must be an integer of 1 or more, found 0"),
         ({"on_invalid": "drop"}, "on_invalid must be 'raise' or 'skip', found 'drop'"),
+        (
+            {"likelihood": gpflow.likelihoods.Gaussian(np.array([0.1, 0.4]))},
+            "its noise is 2 variances",
+        ),
         ({"likelihood": heteroskedastic()}, "likelihood: its noise is a Linear of X"),
         (
             {"likelihood": gpflow.likelihoods.Gaussian(), "noise_variance": 0.1},

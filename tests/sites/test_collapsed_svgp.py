@@ -97,21 +97,17 @@ def test_the_bound_and_predictions_are_those_of_svgp_with_the_same_q(name: str, 
         np.testing.assert_allclose(ours, theirs, rtol=1e-9, atol=1e-12)
 
 
-@pytest.mark.parametrize(
-    ("name", "parts", "mean"),
-    [("probit", harmonics, True), ("two outputs", finite_rank, True)],
-)
-def test_at_tangent_sites_the_slopes_are_those_of_svgp(name: str, parts: Any, mean: bool) -> None:
+@pytest.mark.parametrize(("name", "parts"), [("probit", harmonics), ("two outputs", finite_rank)])
+def test_at_tangent_sites_the_slopes_are_those_of_svgp(name: str, parts: Any) -> None:
     outputs = TARGETS[name][1].shape[1]
-    constant = gpflow.mean_functions.Constant(np.full(outputs, 0.2)) if mean else None
+    constant = gpflow.mean_functions.Constant(np.full(outputs, 0.2))
     model = model_of(name, parts, mean_function=constant)
     model.narrow(0.01)
     for _ in range(1 if name == "two outputs" else 16):
         step(model)
     svgp = model.to_svgp()
     shared = [p.unconstrained_variable for p in model.kernel.trainable_parameters]
-    if mean:
-        shared.append(constant.c.unconstrained_variable)  # type: ignore[union-attr]
+    shared.append(constant.c.unconstrained_variable)
     q_mu = svgp.q_mu.unconstrained_variable
     with tf.GradientTape() as tape:
         bound = svgp.elbo((X, TARGETS[name][1]))
@@ -173,20 +169,6 @@ def test_draws_of_softmax_are_the_same_in_every_pass() -> None:
     assert bounds[0] == bounds[1]
     stochastic = [float(model.to_svgp().elbo((X, Y.astype(int)))) for _ in range(10)]
     assert abs(bounds[0] - np.mean(stochastic)) < 6 * np.std(stochastic)
-
-
-def test_targets_that_the_likelihood_does_not_know() -> None:
-    for likelihood, value, message in (
-        (Poisson(), 0.5, "Y must be counts: .* found 0.5"),
-        (MultiClass(3), 3.0, "Y must be one of the 3 classes: .* found 3"),
-        (gpflow.likelihoods.Gamma(), 0.0, "Y must be positive .* found 0"),
-        (gpflow.likelihoods.Ordinal(np.arange(2)), 5.0, "Y must be one of the 3 bins: .* found 5"),
-    ):
-        with pytest.raises(ValueError, match=f"data: {message}"):
-            check_targets(likelihood, np.full([60, 1], value))
-    model = model_of("probit", data=(X, 2 * LABELS))
-    with pytest.raises(ValueError, match="data: Y must be 0 or 1 .* found 0, 2; pass such"):
-        model.pass_over_data()
 
 
 def test_labels_of_minus_one_and_one_mean_the_same_as_zero_and_one() -> None:

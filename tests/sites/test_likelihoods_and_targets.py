@@ -197,13 +197,6 @@ def orthogonal(likelihood: Any, latents: int) -> Any:
     )
 
 
-def harmonic(likelihood: Any, latents: int) -> Any:
-    negation = idm.transforms.Negation()
-    return idm.models.HVGP(
-        kernel(), likelihood, Z[2:].copy(), negation, num_latent_gps=latents, num_data=N
-    )
-
-
 def deep(likelihood: Any, latents: int) -> Any:
     layer = idm.deep.StructuredLayer(num_data=N, num_latent_gps=latents, **parts())
     layer.q_sqrt.assign(tf.eye(len(Z), batch_shape=[latents], dtype=tf.float64))
@@ -262,7 +255,6 @@ MODELS: Mapping[str, Callable[[Case], Callable[[Any], float]]] = {
     "SVGP": of_batches(svgp),
     "AdditiveSVGP": of_batches(additive),
     "OrthogonalSVGP": of_batches(orthogonal),
-    "HVGP": of_batches(harmonic),
     "DeepGP": of_batches(deep),
     "VGP": anew(of_internal_data),
     "StructuredSGPR": anew(structured),

@@ -8,15 +8,14 @@ import gpflow
 import numpy as np
 import pytest
 import tensorflow as tf
-from gpflow.covariances import Kuf
 
 from interdomain.choosing.dictionaries import dictionary
-from interdomain.covariances import Kuu_operator
 from interdomain.inducing_variables import SphericalHarmonics
 from interdomain.kernels import FiniteRank, SphericalMatern32
 from interdomain.regression.residuals import _gains
 from interdomain.sites.rows import variances_of_q
 from interdomain.training.site_rows import RowsWithSites
+from tests.regression.test_residuals import whitened
 
 NUM_ROWS = 40
 RNG = np.random.default_rng(0)
@@ -49,11 +48,6 @@ def make_model(finite_rank: bool, mean: str) -> RowsWithSites:
     )
 
 
-def whitened(features: Any, kernel: Any) -> np.ndarray:
-    variances = Kuu_operator(features, kernel).diag_part().numpy()
-    return np.asarray(Kuf(features, kernel, X)) / np.sqrt(variances[:, None])
-
-
 @pytest.mark.parametrize(("finite_rank", "mean"), [(True, "linear"), (False, "cubic")])
 def test_sums_and_gains_are_those_of_dense_matrices(finite_rank: bool, mean: str) -> None:
     """Each latent GP has precisions of its own; and the log normaliser rises by the gain."""
@@ -65,7 +59,7 @@ def test_sums_and_gains_are_those_of_dense_matrices(finite_rank: bool, mean: str
         model.take(PRECISIONS, SHIFTS)
         residuals = model.residuals()
         screened, compared = residuals.screen(block), residuals.compare(block)
-        A, B = whitened(*block), whitened(model.inducing_variable, model.kernel)
+        A, B = whitened(block, X), whitened((model.inducing_variable, model.kernel), X)
         # Sites of a cubic mean are those of what it leaves.
         of_mean = np.asarray(model.mean_function(X)).T * (mean == "linear")
         for latent, (beta, shift) in enumerate(zip(PRECISIONS, SHIFTS, strict=True)):

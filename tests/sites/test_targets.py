@@ -8,6 +8,7 @@ import gpflow
 import numpy as np
 import pytest
 import tensorflow as tf
+from gpflow import likelihoods as of
 from gpflow.likelihoods import Gaussian
 
 import interdomain as idm
@@ -45,8 +46,8 @@ def test_whose_densities_a_likelihood_has() -> None:
     class OfAMixin(Mixed, Gaussian):
         """Its densities come before those of Gaussian."""
 
-    for likelihood in (Gaussian(), Renamed(), gpflow.likelihoods.Bernoulli()):
-        assert densities_of(likelihood) in (Gaussian, gpflow.likelihoods.Bernoulli)
+    for likelihood in (Gaussian(), Renamed(), of.Bernoulli()):
+        assert densities_of(likelihood) in (Gaussian, of.Bernoulli)
     for other in (WithoutMissing(), OfAMixin(), with_method_replaced(), None, object()):
         assert densities_of(other) is None
 
@@ -58,26 +59,6 @@ def test_the_closed_form_is_for_the_densities_of_gaussian(make: Any) -> None:
         StructuredSGPR((X, Y), kernel(), points(), likelihood=make())
     for own in (Renamed(), Gaussian(0.2)):
         assert StructuredSGPR((X, X), kernel(), points(), likelihood=own).likelihood is own
-
-
-def test_targets_that_are_missing_leave_the_others() -> None:
-    """The model that is named takes them: one step gives the exact posterior of the others."""
-    missing = np.arange(len(X)) % 3 == 0
-    Y = np.where(missing[:, None], MISSING, np.sin(3 * X))
-    model = collapsed(WithoutMissing(0.2), Y)
-    model.assign_sites(model.pass_over_data().sites)
-    K = lambda A, B: kernel()(A, B).numpy()  # noqa: E731
-    Kzz, Kzx = K(Z, Z), K(Z, X[~missing])
-    precision = Kzz + Kzx @ Kzx.T / 0.2
-    expected = K(X, Z) @ np.linalg.solve(precision, Kzx @ Y[~missing]) / 0.2
-    np.testing.assert_allclose(model.predict_f(X)[0], expected, atol=1e-5)
-
-
-def test_noise_of_each_column_is_no_single_noise() -> None:
-    noise = Gaussian(np.array([0.1, 0.4]))
-    Y = np.hstack([X, -X])
-    with pytest.raises(ValueError, match="its noise is 2 variances"):
-        StructuredSGPR((X, Y), kernel(), points(), likelihood=noise)
 
 
 SOURCES = np.random.default_rng(1).integers(0, 2, X.shape).astype(float)
@@ -110,10 +91,10 @@ def test_noise_by_source_has_one_function() -> None:
         assert float(model.elbo()) == pytest.approx(log_evidence(noise), rel=1e-6)
 
 
-SOFTMAX = gpflow.likelihoods.Softmax
+SOFTMAX = of.Softmax
 CLASSES = np.digitize(X, [-0.3, 0.4])
 ONE_HOT = np.eye(3)[CLASSES[:, 0]]
-MIXED = gpflow.likelihoods.SwitchedLikelihood([Gaussian(), gpflow.likelihoods.Bernoulli()])
+MIXED = of.SwitchedLikelihood([Gaussian(), of.Bernoulli()])
 TWO = np.hstack([VALUES, -VALUES, SOURCES])
 
 
@@ -122,8 +103,13 @@ def test_messages_of_wrong_targets() -> None:
     classes = r"Y has 3 columns.*np.argmax\(Y, axis=1\)"
     last = "one of the 2 likelihoods: 0, ..., 1, in the last"
     for likelihood, Y, num_latent_gps, message in (
-        (gpflow.likelihoods.Softmax(3), ONE_HOT > 0, None, classes),
-        (gpflow.likelihoods.MultiClass(3), ONE_HOT, None, classes),
+        (of.Poisson(), 0 * X + 0.5, None, "data: Y must be counts: .* found 0.5"),
+        (of.MultiClass(3), 0 * X + 3, None, "data: Y must be one of the 3 classes: .* found 3"),
+        (of.Gamma(), 0 * X, None, "data: Y must be positive .* found 0"),
+        (of.Ordinal(np.arange(2)), 0 * X + 5, None, "Y must be one of the 3 bins: .* found 5"),
+        (of.Bernoulli(), 2 * SOURCES, None, "data: Y must be 0 or 1 .* found 0, 2; pass such"),
+        (of.Softmax(3), ONE_HOT > 0, None, classes),
+        (of.MultiClass(3), ONE_HOT, None, classes),
         (MIXED, np.hstack([VALUES, SOURCES / 2]), None, last),
         (MIXED, np.hstack([VALUES, SOURCES]), None, "for Bernoulli, where the last column is 1"),
         (MIXED, SOURCES, None, "Y has 1 columns, .* SwitchedLikelihood likelihood take 2"),
@@ -141,16 +127,23 @@ def test_messages_of_wrong_targets() -> None:
     assert collapsed(KnownNoise(None, None), TWO).num_latent_gps == 3  # of nothing that says more
 
 
-@pytest.mark.parametrize("likelihood", [SOFTMAX, gpflow.likelihoods.MultiClass])
+def log_densities(model: Any, Y: Any) -> Any:
+    method = "predict_log_density"
+    return idm.serving.predict_in_batches(model, X, Y=Y, method=method, progress=False)
+
+
+@pytest.mark.parametrize("likelihood", [SOFTMAX, of.MultiClass])
 def test_classes_of_any_type(likelihood: Any) -> None:
     """Softmax takes integers only; features are chosen by densities of rows that are held out."""
-    bounds, densities = [], []
+    bounds, densities, in_batches = [], [], []
     for rows in (CLASSES, CLASSES.astype(float), CLASSES.astype(np.uint8)):
         model = collapsed(likelihood(3), rows)
         bounds.append(float(model.elbo()))
         model.assign_sites(model.pass_over_data().clipped)
         tf.random.set_seed(0)
         densities.append(model.predict_log_density((X, rows)).numpy())
+        tf.random.set_seed(0)
+        in_batches.append(log_densities(model, rows))
         prediction = np.argmax(model.predict_y(X)[0], axis=1)
         assert np.mean(prediction == CLASSES[:, 0]) > 0.9
         slices = tf.data.Dataset.from_tensor_slices((X, rows)).batch(12)
@@ -161,7 +154,11 @@ def test_classes_of_any_type(likelihood: Any) -> None:
             order = np.argsort(batch[0][:, 0]), np.argsort(X[:, 0])
             np.testing.assert_array_equal(batch[1].numpy()[order[0]], CLASSES[order[1]])
     assert len(set(bounds)) == 1
-    np.testing.assert_array_equal(densities[:-1], densities[1:])
+    for values in (densities, in_batches):
+        np.testing.assert_array_equal(values[:-1], values[1:])
+    for wrong, message in ((ONE_HOT, "Y has 3 columns"), (CLASSES + 1, "one of the 3 classes")):
+        with pytest.raises(ValueError, match=message):
+            log_densities(model, wrong)
 
 
 def test_every_batch_of_a_dataset_is_looked_at() -> None:
@@ -171,18 +168,3 @@ def test_every_batch_of_a_dataset_is_looked_at() -> None:
     batches.batch(0)
     with pytest.raises(ValueError, match="one of the 3 classes: .* Softmax, found 0, 1, ..., 3"):
         batches.batch(1)
-
-
-def test_log_densities_in_batches_of_classes_of_any_type() -> None:
-    model = svgp(SOFTMAX(3), 3)
-
-    def of(Y: Any) -> Any:
-        tf.random.set_seed(0)
-        return idm.serving.predict_in_batches(
-            model, X, Y=Y, method="predict_log_density", progress=False
-        )
-
-    np.testing.assert_array_equal(of(CLASSES), of(CLASSES.astype(float)))
-    for wrong, message in ((ONE_HOT, "Y has 3 columns"), (CLASSES + 1, "one of the 3 classes")):
-        with pytest.raises(ValueError, match=message):
-            of(wrong)
