@@ -13,7 +13,6 @@ from check_shapes import disable_check_shapes
 from gpflow.inducing_variables import InducingPoints
 from tensorflow.types.experimental import ConcreteFunction
 
-from interdomain.devices import resolve_devices
 from interdomain.inducing_variables import SumInducingVariables
 from interdomain.models import HVGP, AdditiveSVGP
 from interdomain.transforms import Negation
@@ -186,14 +185,6 @@ def main() -> None:
         ],
         "differences": largest_difference(model, compiled, two_sizes(None), eager=True),
     }
-    forms = [
-        "CPU:1",
-        "/device:CPU:1",
-        "cpu:1",
-        "/cpu:1",
-        "/job:localhost/replica:0/task:0/device:CPU:1",
-    ]
-    result["forms"] = [resolve_devices([form]) for form in forms]
     print("\n" + json.dumps(result))
 
 

@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 
+from interdomain.devices import resolve_devices
 from tests.devices.placement_process import LATENT, NUM_DATA, SIZE
 from tests.workers import UNCHECKED
 
@@ -92,5 +93,7 @@ def test_each_block_is_on_its_device(results: dict[str, Any]) -> None:
     assert max(two["differences"].values()) < 1e-10, two["differences"]
 
 
-def test_names(results: dict[str, Any]) -> None:
-    assert [name[0][-5:] for name in results["forms"]] == ["CPU:1"] * 5
+def test_names() -> None:
+    task = "/job:localhost/replica:0/task:0"
+    for name in ("CPU:0", "cpu:0", "/cpu:0", "/device:CPU:0", f"{task}/device:CPU:0"):
+        assert [found[-13:] for found in resolve_devices([name]) or ()] == ["/device:CPU:0"]

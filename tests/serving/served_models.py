@@ -73,14 +73,6 @@ def svgp(num_latent_gps: int = 1) -> gpflow.models.SVGP:
     return features_svgp(*harmonics(), num_latent_gps, mean_function=mean)
 
 
-def coregional_svgp() -> gpflow.models.SVGP:
-    """Three outputs of two latent GPs."""
-    kernel, features = harmonics()
-    W = np.array([[1.0, 0.2], [0.3, -0.9], [0.5, 0.5]])
-    latents = [kernel, idm.kernels.SphericalMatern32(lengthscale=0.6)]
-    return features_svgp(gpflow.kernels.LinearCoregionalization(latents, W), features, 2)
-
-
 def points_svgp(
     likelihood: Any = None, num_latent_gps: int = 1, mean_function: Any = None
 ) -> gpflow.models.SVGP:
@@ -106,15 +98,13 @@ def with_points(kind: type) -> Any:
 
 def of_data(kind: type, num_outputs: int = 1) -> Any:
     X = rows(20, seed=5)
-    kernel, features = harmonics()
-    if kind in (gpflow.models.GPR, gpflow.models.VGP, gpflow.models.GPMC):
-        kernel = stationary()
     data = (X, targets(X, num_outputs))
-    if kind in (gpflow.models.VGP, gpflow.models.GPMC):
-        model = kind(data, kernel, gpflow.likelihoods.Gaussian(0.2))
-        return moved(model) if kind is gpflow.models.VGP else model
-    held = {} if kind is gpflow.models.GPR else {"inducing_variable": features}
-    return kind(data, kernel, noise_variance=0.1, **held)
+    if kind is gpflow.models.GPMC:
+        return kind(data, stationary(), gpflow.likelihoods.Gaussian(0.2))
+    if kind is gpflow.models.GPR:
+        return kind(data, stationary(), noise_variance=0.1)
+    kernel, features = harmonics()
+    return kind(data, kernel, inducing_variable=features, noise_variance=0.1)
 
 
 def collapsed_svgp() -> Any:
@@ -132,7 +122,6 @@ def collapsed_svgp() -> Any:
 
 MODELS: dict[str, Callable[[], Any]] = {
     "SVGP": lambda: svgp(num_latent_gps=2),
-    "SVGP-coregional": coregional_svgp,
     "SVGP-points": points_svgp,
     "SVGP-MultiClass": lambda: points_svgp(gpflow.likelihoods.MultiClass(3), num_latent_gps=3),
     "AdditiveSVGP": lambda: with_points(idm.models.AdditiveSVGP),
@@ -142,7 +131,6 @@ MODELS: dict[str, Callable[[], Any]] = {
     "SGPR": lambda: of_data(gpflow.models.SGPR, 2),
     "CGLB": lambda: of_data(gpflow.models.CGLB),
     "GPR": lambda: of_data(gpflow.models.GPR, 2),
-    "VGP": lambda: of_data(gpflow.models.VGP),
     "GPMC": lambda: of_data(gpflow.models.GPMC),
 }
 
