@@ -38,9 +38,9 @@ def test_functions_of_frequencies() -> None:
 
 def test_for_kernel_and_from_data() -> None:
     """The kernel's largest frequencies, which tests/kernels/periodic is about."""
-    for number, tolerance in ((1, None), (3, None), (50, None), (None, 0.3), (None, 0.01)):
-        features = PeriodicFourierFeatures.for_kernel(kernel(), number, tolerance=tolerance)
-        expected = kernel().largest_frequencies(number, tolerance=tolerance)
+    for number in (1, 3, 50):
+        features = PeriodicFourierFeatures.for_kernel(kernel(), number)
+        expected = kernel().largest_frequencies(number)
         np.testing.assert_array_equal(features.frequencies, expected)
         features.validate_kernel(kernel())
     for inside in (X, np.array(BOX)):  # the ends are, too
@@ -51,10 +51,6 @@ def test_for_kernel_and_from_data() -> None:
 
 
 ERRORS: list[tuple[Callable[[], Any], str]] = [
-    (
-        lambda: PeriodicFourierFeatures.for_kernel(kernel()),
-        "num_inducing: found None beside tolerance None; pass one of the two",
-    ),
     (lambda: PeriodicFourierFeatures.for_kernel(kernel(), 10**9), "num_inducing: .* 1,000,000,000"),
     (lambda: PeriodicFourierFeatures.for_kernel(Matern32(), 3), "kernel must be a Periodized"),
     (lambda: PeriodicFourierFeatures(0.0, 0.0, [[0]]), "upper must be above lower"),

@@ -87,9 +87,8 @@ class PeriodicFourierFeatures(InterDomainInducingVariables):
     def for_kernel(
         cls,
         kernel: Periodized,
-        num_inducing: int | None = None,
+        num_inducing: int,
         *,
-        tolerance: float | None = None,
         allow_large: bool = False,
         name: str | None = None,
     ) -> PeriodicFourierFeatures:
@@ -98,17 +97,13 @@ class PeriodicFourierFeatures(InterDomainInducingVariables):
         :param kernel: The kernel they will be used with, or from which a kernel of finite rank will
             be made. The features have its box.
         :param num_inducing: The largest number of features.
-        :param tolerance: Instead of ``num_inducing``: the largest share of the prior variance that
-            may be left out. As few features as possible are taken.
         :param allow_large: As for the constructor.
-        :raises ValueError: If the kernel is not a ``Periodized`` one, both or neither of
-            ``num_inducing`` and ``tolerance`` are given, or there are too many features.
+        :raises ValueError: If the kernel is not a ``Periodized`` one, or there are too many
+            features.
         """
         remedy = "pass interdomain.kernels.Periodized(base_kernel, lower, upper)"
         instance("kernel", kernel, Periodized, "a Periodized kernel", remedy)
-        frequencies = kernel.largest_frequencies(
-            num_inducing, tolerance=tolerance, allow_large=allow_large
-        )
+        frequencies = kernel.largest_frequencies(num_inducing, allow_large=allow_large)
         return cls(kernel.lower, kernel.upper, frequencies, allow_large=allow_large, name=name)
 
     @classmethod

@@ -14,7 +14,7 @@ import numpy as np
 import tensorflow as tf
 from gpflow.base import TensorType
 
-from ..._arguments import Array, IntArray, check_num_inducing, different_rows, finite_array, short
+from ..._arguments import Array, IntArray, different_rows, finite_array, short
 
 AnyArray = TypeVar("AnyArray", Array, IntArray)
 
@@ -161,10 +161,7 @@ _MAX_ENTRIES = 2**26
 def largest_frequencies(
     density: Callable[[IntArray], Array],
     num_columns: int,
-    num_features: int | None,
-    tolerance: float | None,
-    *,
-    allow_large: bool = False,
+    num_features: int,
 ) -> IntArray:
     """In decreasing order of density; of equal ones, the lower frequencies first.
 
@@ -172,16 +169,15 @@ def largest_frequencies(
         carries, ``[J]``; it does not grow along any column.
     :param num_columns: D.
     :param num_features: How many features the frequencies may have together.
-    :param tolerance: If that is None: the share of the variance that they may leave out.
     :raises ValueError: If so many are needed that it would be too large.
     """
     first = max(2, min(_FIRST_SIZE, int(_FIRST_CANDIDATES ** (1 / num_columns))))
     sizes = np.full(num_columns, first)
     while True:
-        _check_candidates(sizes, num_features, allow_large)
+        _check_candidates(sizes, num_features)
         grid = np.stack(np.meshgrid(*map(np.arange, sizes), indexing="ij"), axis=-1)
         candidates, densities = in_order(grid.reshape(-1, num_columns), density)
-        count = how_many(candidates, densities, num_features, tolerance)
+        count = how_many(candidates, num_features)
         # What is beyond a face of the grid has less than what is on it.
         on_face = candidates == sizes - 1
         if count is not None and not np.any(on_face[:count]):
@@ -202,29 +198,16 @@ def in_order(frequencies: IntArray, density: Callable[[IntArray], Array]) -> tup
     return frequencies[order], densities[order]
 
 
-def how_many(
-    frequencies: IntArray,
-    densities: Array,
-    num_features: int | None,
-    tolerance: float | None,
-) -> int | None:
+def how_many(frequencies: IntArray, num_features: int) -> int | None:
     """How many of them to take, from the first on; None if all are not enough."""
-    features = num_functions(frequencies)
-    if num_features is not None:
-        within = np.cumsum(features) <= num_features
-        return None if np.all(within) else int(np.argmin(within))
-    assert tolerance is not None
-    enough = np.cumsum(features * densities) >= 1 - tolerance
-    return int(np.argmax(enough)) + 1 if np.any(enough) else None
+    within = np.cumsum(num_functions(frequencies)) <= num_features
+    return None if np.all(within) else int(np.argmin(within))
 
 
-def _check_candidates(sizes: IntArray, num_features: int | None, allow_large: bool) -> None:
+def _check_candidates(sizes: IntArray, num_features: int) -> None:
     """:raises ValueError: If there are too many to choose from."""
     count = float(np.prod(sizes.astype(float)))
-    if num_features is None:
-        features = int(min(count, 2.0**62))
-        check_num_inducing("tolerance", features, "frequencies", allow_large=allow_large)
-    elif count * len(sizes) > max(_MAX_ENTRIES, 64 * len(sizes) * num_features):
+    if count * len(sizes) > max(_MAX_ENTRIES, 64 * len(sizes) * num_features):
         raise ValueError(
             f"num_features, or num_inducing: {num_features} features would be chosen from those "
             f"with up to {sizes.tolist()} periods in the columns, too many to compare; leave out "

@@ -126,49 +126,26 @@ class Periodized(UniformVariance):
         kernel.margin = read_only(reach)
         return kernel
 
-    def largest_frequencies(
-        self,
-        num_features: int | None = None,
-        *,
-        tolerance: float | None = None,
-        allow_large: bool = False,
-    ) -> IntArray:
+    def largest_frequencies(self, num_features: int, *, allow_large: bool = False) -> IntArray:
         """The integer frequencies that carry most of the prior variance, ``[J, D]``.
 
         The choice depends on the present parameters of the kernel.
 
         :param num_features: The largest number of features that they may have together.
-        :param tolerance: Instead of ``num_features``: the largest share of the variance that may be
-            left out, below 1. As few frequencies as possible are taken.
         :param allow_large: Whether to allow so many that their covariances with 1,000 rows take
             more than 4 GiB.
-        :raises ValueError: If both or neither of the two are given, or there are too many
-            frequencies.
+        :raises ValueError: If there are too many frequencies.
         """
         name = "num_features, or num_inducing"
-        if (num_features is None) == (tolerance is None):
-            raise ValueError(
-                f"{name}: found {num_features!r} beside tolerance {tolerance!r}; pass one of "
-                "the two."
-            )
-        if num_features is not None:
-            num_features = integer(name, num_features, at_least=1)
-            check_num_inducing(name, num_features, "features", allow_large=allow_large)
-        if tolerance is not None:
-            tolerance = number("tolerance", tolerance, above=0)
-            if tolerance >= 1:
-                raise ValueError(
-                    f"tolerance must be below 1, found {tolerance:g}; pass the share of the "
-                    "variance that may be left out, such as 0.01."
-                )
+        num_features = integer(name, num_features, at_least=1)
+        check_num_inducing(name, num_features, "features", allow_large=allow_large)
         scale = np.prod(self.periods) * float(self.total_variance())
 
         def density(frequencies: IntArray) -> Array:
             shares: Array = np.asarray(self.spectral_density(frequencies), float) / scale
             return shares
 
-        limits = num_features, tolerance
-        return largest_frequencies(density, self.num_columns, *limits, allow_large=allow_large)
+        return largest_frequencies(density, self.num_columns, num_features)
 
     @check_shapes(
         "frequencies: [J, D]",
