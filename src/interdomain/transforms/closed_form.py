@@ -10,6 +10,8 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 from check_shapes import inherit_check_shapes
+from scipy.sparse import csr_array
+from scipy.sparse.csgraph import connected_components
 
 from .._arguments import Array, as_integers, finite_array
 from .base import MAX_COLUMNS, CyclicTransform, IntArray, TensorLike
@@ -118,7 +120,9 @@ class IndexPermutation(ClosedFormTransform):
     def __init__(self, indices: IntArray) -> None:
         self.indices = np.asarray(indices, dtype=np.int32)
         self.input_dim = self.min_input_dim = self.indices.size
-        self.order = math.lcm(*cycle_lengths(self.indices))
+        size = self.input_dim
+        cycles = csr_array((np.ones(size), (np.arange(size), self.indices)), shape=(size, size))
+        self.order = math.lcm(*np.bincount(connected_components(cycles)[1]).tolist())
         self._stack: IntArray | None = None
         if self.order == 1:
             raise ValueError(f"{self!r} is the identity, which decomposes nothing; leave it out.")
@@ -130,21 +134,6 @@ class IndexPermutation(ClosedFormTransform):
         if self._stack is None:
             self._stack = np.stack([index_power(self.indices, int(k)) for k in exponents])
         return gather_columns(X, self._stack)
-
-
-def cycle_lengths(indices: IntArray) -> list[int]:
-    """The lengths of the cycles of a permutation."""
-    following, lengths = indices.tolist(), []
-    seen = [False] * len(following)
-    for start in range(len(following)):
-        length, position = 0, start
-        while not seen[position]:
-            seen[position] = True
-            position = following[position]
-            length += 1
-        if length:
-            lengths.append(length)
-    return lengths
 
 
 def index_power(indices: IntArray, exponent: int) -> IntArray:

@@ -11,7 +11,7 @@ import tensorflow as tf
 from check_shapes import inherit_check_shapes
 
 from .._arguments import Array, as_integer, items
-from .base import MAX_ORDER, NUM_PROBES, CyclicTransform, TensorLike, prime_factors, same
+from .base import MAX_ORDER, NUM_PROBES, CyclicTransform, TensorLike, same
 
 
 class Product(CyclicTransform):
@@ -158,34 +158,12 @@ class Product(CyclicTransform):
             )
 
     def _dependence(self, input_dim: int) -> tuple[int, ...] | None:
-        """The exponents, not all zero, of an element that is the identity; None without one.
-
-        If there is one, then there is one of prime order p, among the products of the powers
-        ``G_j^{T_j / p}``. The exponent of the first axis that takes part may be taken as T_j / p:
-        the others are powers of such elements.
-        """
-        X = self.probes(3, input_dim)
-        for prime in prime_factors(self.order):
-            steps = [
-                axis.order // prime if axis.order % prime == 0 else None for axis in self._axes
-            ]
-            for first, step in enumerate(steps):
-                if step is None:
-                    continue
-                elements = self._axes[first].power(X, step)
-                exponents = np.zeros(len(steps), int)
-                exponents[first] = step
-                table = exponents[None]
-                for j in range(first + 1, len(steps)):
-                    later = steps[j]
-                    if later is None:
-                        continue
-                    axis = self._axes[j]
-                    elements = tf.stack([axis.power(elements, s * later) for s in range(prime)])
-                    unit = np.eye(len(steps), dtype=int)[j] * later
-                    table = np.stack([table + s * unit for s in range(prime)])
-                moved = np.abs(self.wrap(np.asarray(elements) - X)).max(axis=(-2, -1)).ravel()
-                found = np.flatnonzero(moved <= same(X))
-                if found.size:
-                    return tuple(table.reshape(-1, len(steps))[found[0]].tolist())
-        return None
+        """The exponents, not all zero, of an element that is the identity; None without one."""
+        if len(self._axes) == 1:  # whose order is verified
+            return None
+        X = self.probes(1, input_dim)
+        moved = np.abs(self.wrap(np.asarray(self.orbit(X)) - X)).max(axis=(1, 2))
+        stays = np.flatnonzero(moved[1:] <= same(X)) + 1
+        if not len(stays):
+            return None
+        return tuple(int(s) for s in np.unravel_index(stays[0], self.orders))
