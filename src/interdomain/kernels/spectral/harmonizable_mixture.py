@@ -10,7 +10,7 @@ import tensorflow as tf
 from check_shapes import check_shapes
 from gpflow.base import TensorType
 
-from ..._arguments import ROWS_OF_A_BATCH, check_size, integer, number
+from ..._arguments import integer, number
 from ._gaussian_factors import MixtureKernel
 from ._initialisation import guess_components
 from .harmonizable_component import HarmonizableComponent
@@ -133,8 +133,6 @@ class LocallyStationaryGaussian(HarmonizableComponent):
 
     :param variance: The variance at the centre, a positive number.
     :param dimension: The number D of columns of X.
-    :param allow_large: Whether to allow a ``dimension`` for which a window over 1,000 rows takes
-        more than 4 GiB.
     :raises ValueError: As for :class:`HarmonizableComponent`, or if the variance is not positive.
     """
 
@@ -147,13 +145,10 @@ class LocallyStationaryGaussian(HarmonizableComponent):
         envelope: TensorType = 0.1,
         lag: TensorType = 0.1,
         active_dims: slice | list[int] | None = None,
-        allow_large: bool = False,
         name: str | None = None,
     ) -> None:
         amplitude = number("variance", variance, above=0)
         columns = integer("dimension", dimension, at_least=1)
-        what = f"windows over {columns:,} columns"
-        check_size("dimension", what, columns * ROWS_OF_A_BATCH, allow_large=allow_large)
         super().__init__(
             np.zeros([1, columns]),
             amplitudes=[amplitude],

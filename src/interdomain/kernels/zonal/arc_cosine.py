@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import tensorflow as tf
 from check_shapes import inherit_check_shapes
 from gpflow.base import TensorType
-from gpflow.kernels.base import ActiveDims
 
 from ..._arguments import as_integer, integer, short
 from ...sphere.arc_cosine import arc_cosine, arc_cosine_eigenvalues, arc_cosine_has_degree
 from .base import ZonalKernel
-
-MAX_DEPTH = 100
-"""So many layers, without ``allow_large``: the kernel has long come to its limit."""
 
 
 class ArcCosine(ZonalKernel):
@@ -29,46 +26,22 @@ class ArcCosine(ZonalKernel):
     ``ArcCosine`` has the same scale for orders 0 and 1, and is three times as large for order 2.)
 
     :param order: 0, 1 or 2.
-    :param depth: Number of hidden layers, from 1 to 100.
-    :param allow_large: Whether to allow more layers. With order 2 there can be at most 1,000, as
-        numbers grow like ``2^depth``.
-    :raises ValueError: If ``order`` or ``depth`` is not one of these.
+    :param depth: Number of hidden layers, from 1 to 1,000.
+    :param options: All arguments of :class:`ZonalKernel`.
+    :raises ValueError: If ``order`` or ``depth`` is not one of these; and as :class:`ZonalKernel`.
     """
 
     def __init__(
         self,
         order: int = 1,
         depth: int = 1,
-        *,
-        variance: TensorType = 1.0,
-        weight_variances: TensorType | None = None,
-        bias_variance: TensorType | None = None,
-        inputs: str = "euclidean",
-        active_dims: ActiveDims | None = None,
-        allow_large: bool = False,
-        name: str | None = None,
+        **options: Any,
     ) -> None:
         if as_integer(order) not in (0, 1, 2):
             raise ValueError(f"order must be 0, 1 or 2, found {short(order)}; pass one of these.")
-        depth = integer("depth", depth, at_least=1)
-        if order == 2 and depth > 1_000:
-            raise ValueError(
-                f"depth must be at most 1000 for order 2, found {depth}; pass fewer layers, as "
-                "numbers grow like 2^depth."
-            )
-        if depth > MAX_DEPTH and not allow_large:
-            raise ValueError(
-                f"depth must be at most {MAX_DEPTH}, found {depth:,} layers, which are computed "
-                "one after the other for every matrix; pass fewer, or allow_large=True."
-            )
-        super().__init__(
-            variance=variance,
-            weight_variances=weight_variances,
-            bias_variance=bias_variance,
-            inputs=inputs,
-            active_dims=active_dims,
-            name=name,
-        )
+        remedy = "pass fewer: numbers grow like 2^depth with order 2, and time with any"
+        depth = integer("depth", depth, at_least=1, at_most=1_000, remedy=remedy)
+        super().__init__(**options)
         self.order = int(order)
         self.depth = depth
         self.radial_power = float(self.order**self.depth)

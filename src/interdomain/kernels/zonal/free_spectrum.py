@@ -12,7 +12,6 @@ import tensorflow as tf
 import tensorflow_probability as tfp
 from check_shapes import inherit_check_shapes
 from gpflow.base import TensorType
-from gpflow.kernels.base import ActiveDims
 
 from ..._arguments import Array, instance, integer, number, real_array
 from ...sphere import num_harmonics, zonal_series
@@ -64,7 +63,7 @@ class FreeSpectrum(ZonalKernelOfDimension):
         default is 0, 1, ..., L.
     :param radial_power: The power of r r' in the kernel, as in
         :class:`~interdomain.kernels.SphericalMatern52`.
-    :param allow_large: Whether to allow degrees above 23,000.
+    :param options: All arguments of :class:`ZonalKernel`.
     :ivar degrees: The degrees with variance, increasing.
     :raises ValueError: As :class:`ZonalKernel`; also if ``ratios`` is not a vector of numbers
         between zero and one, ``degrees`` is not increasing or is not one longer, or
@@ -76,28 +75,15 @@ class FreeSpectrum(ZonalKernelOfDimension):
         ratios: TensorType,
         *,
         degrees: Sequence[int] | None = None,
-        variance: TensorType = 1.0,
-        weight_variances: TensorType | None = None,
-        bias_variance: TensorType | None = None,
-        inputs: str = "euclidean",
         radial_power: float = 1.0,
-        active_dims: ActiveDims | None = None,
-        allow_large: bool = False,
-        name: str | None = None,
+        **options: Any,
     ) -> None:
-        super().__init__(
-            variance=variance,
-            weight_variances=weight_variances,
-            bias_variance=bias_variance,
-            inputs=inputs,
-            active_dims=active_dims,
-            name=name,
-        )
+        super().__init__(**options)
         self.radial_power = number("radial_power", radial_power, at_least=0)
         self.ratios = _ratios_parameter(ratios)
         size = self.ratios.shape[0] + 1
         given = range(size) if degrees is None else degrees
-        self.degrees = validate_degrees(given, allow_large=allow_large)
+        self.degrees = validate_degrees(given)
         if len(self.degrees) != size:
             raise ValueError(
                 f"degrees must be {size}, one more than ratios, found {len(self.degrees)}; pass "
@@ -111,7 +97,6 @@ class FreeSpectrum(ZonalKernelOfDimension):
         input_dim: int,
         max_degree: int,
         *,
-        allow_large: bool = False,
         name: str | None = None,
     ) -> FreeSpectrum:
         """Make a kernel that starts as a copy of another one, cut off above ``max_degree``.
@@ -124,7 +109,6 @@ class FreeSpectrum(ZonalKernelOfDimension):
         :param kernel: The zonal kernel to start from.
         :param input_dim: Number D of input columns the kernel sees (after ``active_dims``).
         :param max_degree: The highest degree.
-        :param allow_large: As for the constructor.
         :raises ValueError: If the kernel is not zonal or its eigenvalues are not positive and
             decreasing, ``input_dim`` < 1 or not that of the kernel, or fewer than two of the
             degrees up to ``max_degree`` carry variance.
@@ -138,7 +122,7 @@ class FreeSpectrum(ZonalKernelOfDimension):
                 f"input_dim must be {needed}, the number of the kernel's weight_variances, found "
                 f"{input_dim}; pass {needed}."
             )
-        max_degree = validate_max_degree(max_degree, allow_large=allow_large)
+        max_degree = validate_max_degree(max_degree, allow_large=False)
         degrees = kernel.nonzero_degrees(dimension, max_degree)
         if len(degrees) < 2:
             raise ValueError(
@@ -154,7 +138,6 @@ class FreeSpectrum(ZonalKernelOfDimension):
             **kernel.lift.parameters(kernel),
             radial_power=kernel.radial_power,
             active_dims=kernel.active_dims,
-            allow_large=allow_large,
             name=name,
         )
         gpflow.set_trainable(free.variance, kernel.variance.trainable)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import abc
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 import tensorflow as tf
@@ -35,29 +36,18 @@ class SphericalStationary(ZonalKernel, metaclass=abc.ABCMeta):
         is not known, and on the globe.
     :param radial_power: The power of r r' in the kernel. One, the default, makes functions grow
         linearly away from the data, as in Dutordoir et al. 2020; zero keeps ``K(x, x)`` constant.
+    :param options: All arguments of :class:`ZonalKernel`.
     :raises ValueError: As :class:`ZonalKernel`; also if ``radial_power`` is negative.
     """
 
     def __init__(
         self,
         *,
-        variance: TensorType = 1.0,
         lengthscale: TensorType | None = None,
-        weight_variances: TensorType | None = None,
-        bias_variance: TensorType | None = None,
-        inputs: str = "euclidean",
         radial_power: float = 1.0,
-        active_dims: ActiveDims | None = None,
-        name: str | None = None,
+        **options: Any,
     ) -> None:
-        super().__init__(
-            variance=variance,
-            weight_variances=weight_variances,
-            bias_variance=bias_variance,
-            inputs=inputs,
-            active_dims=active_dims,
-            name=name,
-        )
+        super().__init__(**options)
         self.radial_power = number("radial_power", radial_power, at_least=0)
         if lengthscale is None:
             lengthscale = self._default_lengthscale()
