@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import singledispatch
 
 from gpflow.kernels import Combination, Kernel, MultioutputKernel, Stationary
@@ -16,38 +17,17 @@ from .zonal.base import ZonalKernel
 def scaled_parts(kernel: Kernel) -> list[Kernel]:
     """The stationary and the zonal kernels of columns of X that a kernel is made of: those that
     compare them with a length."""
-    return []
+    if isinstance(kernel, (Stationary, ZonalKernel)):
+        return [kernel]
+    inner: Sequence[Kernel] = kernel.kernels if isinstance(kernel, Combination) else ()
+    if isinstance(kernel, MultioutputKernel):
+        inner = kernel.latent_kernels
+    return [part for one in inner for part in scaled_parts(one)]
 
 
-@scaled_parts.register(Stationary)
-@scaled_parts.register(ZonalKernel)
-def scaled_parts_itself(kernel: Kernel) -> list[Kernel]:
-    """One by itself."""
-    return [kernel]
-
-
-@scaled_parts.register(Combination)
-def scaled_parts_combination(kernel: Combination) -> list[Kernel]:
-    """Those of sums and products."""
-    return [part for inner in kernel.kernels for part in scaled_parts(inner)]
-
-
-@scaled_parts.register(MultioutputKernel)
-def scaled_parts_multioutput(kernel: MultioutputKernel) -> list[Kernel]:
-    """Those of the latent kernels."""
-    return [part for inner in kernel.latent_kernels for part in scaled_parts(inner)]
-
-
-@scaled_parts.register(HarmonicKernel)
-def scaled_parts_harmonic(kernel: HarmonicKernel) -> list[Kernel]:
-    """Those of the kernel that is decomposed."""
-    return scaled_parts(kernel.base_kernel)
-
-
-@scaled_parts.register(FiniteRank)
-def scaled_parts_finite_rank(kernel: FiniteRank) -> list[Kernel]:
-    """Those of the kernel that it is a part of."""
-    return scaled_parts(kernel.kernel)
+# Those of the kernel that is decomposed, or of which it is a part.
+scaled_parts.register(HarmonicKernel, lambda kernel: scaled_parts(kernel.base_kernel))
+scaled_parts.register(FiniteRank, lambda kernel: scaled_parts(kernel.kernel))
 
 
 def validate_rows(name: str, kernel: Kernel, X: Array) -> None:
