@@ -11,11 +11,11 @@ with ``decay_i = exp(-(t_i - t_{i-1}) / lengthscale)`` and the conditional stand
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import tensorflow as tf
 
-from interdomain.linalg import Inverse, Root, cast, square_root, stack_alike
+from interdomain.linalg import Root, cast, square_root, stack_alike
 
 
 class MarkovChain(tf.linalg.LinearOperator):
@@ -63,7 +63,7 @@ class MarkovRoot(Root):
 
     def solve(self, columns: tf.Tensor, *, adjoint: bool = False) -> tf.Tensor:
         inverse, tensors = self.inverse()
-        return inverse.apply(tensors, columns, adjoint=adjoint)
+        return inverse(tensors, columns, adjoint=adjoint)
 
     def matmul(self, columns: tf.Tensor, *, adjoint: bool = False) -> tf.Tensor:
         # L = K L^{-T}, and L^T = L^{-1} K.
@@ -74,26 +74,22 @@ class MarkovRoot(Root):
     def log_determinant(self) -> tf.Tensor:
         return tf.reduce_sum(tf.math.log(self._deviations), axis=-1)
 
-    def inverse(self) -> tuple[Inverse, tuple[tf.Tensor, ...]]:
-        return TwoDiagonals(), (1 / self._deviations, self._decays / self._deviations)
+    def inverse(self) -> tuple[Callable[..., tf.Tensor], tuple[tf.Tensor, ...]]:
+        return two_diagonals, (1 / self._deviations, self._decays / self._deviations)
 
     def inverse_diagonal(self) -> tf.Tensor:
         below = tf.square(self._decays / self._deviations)[..., 1:]
         return 1 / tf.square(self._deviations) + tf.pad(below, _padding(below, before=False))
 
 
-class TwoDiagonals(Inverse):
+def two_diagonals(
+    tensors: Sequence[tf.Tensor], columns: tf.Tensor, *, adjoint: bool = False
+) -> tf.Tensor:
     """``(L^{-1} x)_i = a_i x_i - b_i x_{i-1}``."""
-
-    num_tensors = 2
-
-    def apply(
-        self, tensors: Sequence[tf.Tensor], columns: tf.Tensor, *, adjoint: bool = False
-    ) -> tf.Tensor:
-        a, b = (tensor[..., None] for tensor in tensors)
-        if adjoint:
-            return a * columns - _shifted((b * columns)[..., 1:, :], before=False)
-        return a * columns - b * _shifted(columns[..., :-1, :], before=True)
+    a, b = (tensor[..., None] for tensor in tensors)
+    if adjoint:
+        return a * columns - _shifted((b * columns)[..., 1:, :], before=False)
+    return a * columns - b * _shifted(columns[..., :-1, :], before=True)
 
 
 def _shifted(rows: tf.Tensor, *, before: bool) -> tf.Tensor:

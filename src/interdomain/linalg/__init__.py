@@ -13,10 +13,9 @@ from .block_diagonal import block_diagonal
 from .diagonal import diagonal_operator
 from .full import full_operator
 from .low_rank import low_rank_operator
-from .operators import Inverse, Root, cast, square_root, stack, stack_alike, whiten
+from .operators import Root, cast, square_root, stack, stack_alike, whiten
 
 __all__ = [
-    "Inverse",
     "Root",
     "block_diagonal",
     "cast",

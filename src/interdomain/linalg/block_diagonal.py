@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import TypeAlias
 
 import tensorflow as tf
@@ -13,6 +15,7 @@ from .operators import (
     Root,
     Tensors,
     cast,
+    last_axis,
     square_root,
     stack,
     stack_alike,
@@ -38,6 +41,8 @@ class BlockDiagonalRoot(Root):
     """
 
     def __init__(self, blocks: Sequence[Root]) -> None:
+        # Blocks of blocks are blocks.
+        blocks = [own for block in blocks for own in getattr(block, "_blocks", [block])]
         sizes = [block.size for block in blocks]
         super().__init__(sum(sizes), blocks[0].dtype)
         self._blocks, self._sizes = tuple(blocks), sizes
@@ -63,46 +68,26 @@ class BlockDiagonalRoot(Root):
     def inverse(self) -> tuple[Inverse, Tensors]:
         inverses = [block.inverse() for block in self._blocks]
         tensors = [tensor for _, of_block in inverses for tensor in of_block]
-        return BlockDiagonalInverse([inverse for inverse, _ in inverses]), tuple(tensors)
+        functions = [(function, len(of_block)) for function, of_block in inverses]
+        return partial(_inverses, functions), tuple(tensors)
 
     def inverse_diagonal(self) -> tf.Tensor:
         return tf.concat([block.inverse_diagonal() for block in self._blocks], axis=-1)
 
 
-class BlockDiagonalInverse(Inverse):
-    """The inverses of the blocks.
-
-    :param inverses: Those of the blocks; the first tensor of each has as many rows as its block.
-    """
-
-    def __init__(self, inverses: Sequence[Inverse]) -> None:
-        self._inverses = tuple(inverses)
-        self.num_tensors = sum(inverse.num_tensors for inverse in inverses)
-
-    def size(self, tensors: Sequence[tf.Tensor]) -> int | tf.Tensor:
-        return sum(inverse.size(part) for inverse, part in self._with_tensors(tensors))
-
-    def _with_tensors(
-        self, tensors: Sequence[tf.Tensor]
-    ) -> list[tuple[Inverse, Sequence[tf.Tensor]]]:
-        pairs, first = [], 0
-        for inverse in self._inverses:
-            pairs.append((inverse, tensors[first : first + inverse.num_tensors]))
-            first += inverse.num_tensors
-        return pairs
-
-    def apply(
-        self, tensors: Sequence[tf.Tensor], columns: tf.Tensor, *, adjoint: bool = False
-    ) -> tf.Tensor:
-        pairs = self._with_tensors(tensors)
-        parts = tf.split(columns, [inverse.size(own) for inverse, own in pairs], axis=-2)
-        return tf.concat(
-            [
-                inverse.apply(own, part, adjoint=adjoint)
-                for (inverse, own), part in zip(pairs, parts, strict=True)
-            ],
-            axis=-2,
-        )
+def _inverses(
+    functions: Sequence[tuple[Inverse, int]],
+    tensors: Tensors,
+    columns: tf.Tensor,
+    *,
+    adjoint: bool = False,
+) -> tf.Tensor:
+    """Of each block its own, with so many of the tensors."""
+    ends = list(itertools.accumulate(number for _, number in functions))
+    own = [tensors[end - number : end] for end, (_, number) in zip(ends, functions, strict=True)]
+    parts = tf.split(columns, [last_axis(of_block[0]) for of_block in own], axis=-2)
+    triples = zip(functions, own, parts, strict=True)
+    return tf.concat([f(t, part, adjoint=adjoint) for (f, _), t, part in triples], axis=-2)
 
 
 def _size(operator: tf.linalg.LinearOperator) -> int | tf.Tensor:

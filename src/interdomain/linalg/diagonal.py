@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import TypeAlias
 
 import tensorflow as tf
@@ -42,7 +41,7 @@ class DiagonalRoot(Root):
         return tf.reduce_sum(tf.math.log(self._deviations), axis=-1)
 
     def inverse(self) -> tuple[Inverse, Tensors]:
-        return DiagonalInverse(), (1 / self._deviations,)
+        return _scaled, (1 / self._deviations,)
 
     def inverse_diagonal(self) -> tf.Tensor:
         return 1 / tf.square(self._deviations)
@@ -52,15 +51,9 @@ class DiagonalRoot(Root):
         return self._deviations
 
 
-class DiagonalInverse(Inverse):
-    """Of a diagonal matrix: its own diagonal."""
-
-    num_tensors = 1
-
-    def apply(
-        self, tensors: Sequence[tf.Tensor], columns: tf.Tensor, *, adjoint: bool = False
-    ) -> tf.Tensor:
-        return tensors[0][..., None] * columns
+def _scaled(tensors: Tensors, columns: tf.Tensor, *, adjoint: bool = False) -> tf.Tensor:
+    """The inverse of a diagonal matrix is its own transpose."""
+    return tensors[0][..., None] * columns
 
 
 @square_root.register(Diagonal)

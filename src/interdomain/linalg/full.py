@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any, TypeAlias
 
 import tensorflow as tf
@@ -48,7 +47,7 @@ class FullRoot(Root):
 
     def inverse(self) -> tuple[Inverse, Tensors]:
         identity = tf.eye(self.size, dtype=self.dtype)
-        return FullInverse(), (self.solve(tf.broadcast_to(identity, tf.shape(self._triangle))),)
+        return _product, (self.solve(tf.broadcast_to(identity, tf.shape(self._triangle))),)
 
     @property
     def triangle(self) -> tf.Tensor:
@@ -58,15 +57,9 @@ class FullRoot(Root):
         return self._triangle
 
 
-class FullInverse(Inverse):
-    """A dense matrix: a product is faster than a triangular solve."""
-
-    num_tensors = 1
-
-    def apply(
-        self, tensors: Sequence[tf.Tensor], columns: tf.Tensor, *, adjoint: bool = False
-    ) -> tf.Tensor:
-        return matmul(tensors[0], columns, transpose_a=adjoint)
+def _product(tensors: Tensors, columns: tf.Tensor, *, adjoint: bool = False) -> tf.Tensor:
+    """With the dense inverse: a product is faster than a triangular solve."""
+    return matmul(tensors[0], columns, transpose_a=adjoint)
 
 
 @square_root.register(Full)

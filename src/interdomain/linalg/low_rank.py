@@ -20,7 +20,6 @@ Both are applied to columns by cumulative sums, at a cost of M r for each column
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import TypeAlias
 
 import tensorflow as tf
@@ -68,7 +67,7 @@ class LowRankRoot(Root):
 
     def solve(self, columns: tf.Tensor, *, adjoint: bool = False) -> tf.Tensor:
         inverse, tensors = self.inverse()
-        return inverse.apply(tensors, columns, adjoint=adjoint)
+        return inverse(tensors, columns, adjoint=adjoint)
 
     def matmul(self, columns: tf.Tensor, *, adjoint: bool = False) -> tf.Tensor:
         below = _product_below_diagonal(self._update, self._W, columns, adjoint)
@@ -78,7 +77,7 @@ class LowRankRoot(Root):
         return tf.reduce_sum(tf.math.log(self._deviations), axis=-1)
 
     def inverse(self) -> tuple[Inverse, Tensors]:
-        return LowRankInverse(), (1 / self._deviations, self._W, self._scaled)
+        return _inverse, (1 / self._deviations, self._W, self._scaled)
 
     def inverse_diagonal(self) -> tf.Tensor:
         # Of column j of L^{-1}: its diagonal entry, and the squares of what is below it.
@@ -88,17 +87,11 @@ class LowRankRoot(Root):
         return 1 / tf.square(self._deviations) + below
 
 
-class LowRankInverse(Inverse):
-    """``diag(t) - tril(W V^T, -1)``, from t, W and V."""
-
-    num_tensors = 3
-
-    def apply(
-        self, tensors: Sequence[tf.Tensor], columns: tf.Tensor, *, adjoint: bool = False
-    ) -> tf.Tensor:
-        inverse_deviations, W, V = tensors
-        below = _product_below_diagonal(W, V, columns, adjoint)
-        return inverse_deviations[..., None] * columns - below
+def _inverse(tensors: Tensors, columns: tf.Tensor, *, adjoint: bool = False) -> tf.Tensor:
+    """``diag(t) - tril(W V^T, -1)``, from t, W and V, times columns."""
+    inverse_deviations, W, V = tensors
+    below = _product_below_diagonal(W, V, columns, adjoint)
+    return inverse_deviations[..., None] * columns - below
 
 
 def _product_below_diagonal(

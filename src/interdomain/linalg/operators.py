@@ -13,7 +13,7 @@ A class registers ``square_root``, ``stack_alike`` (models compute with batches,
 from __future__ import annotations
 
 import abc
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import singledispatch
 from typing import NoReturn, TypeAlias
 
@@ -95,33 +95,14 @@ def cast(operator: tf.linalg.LinearOperator, dtype: tf.DType) -> tf.linalg.Linea
 
 Tensors: TypeAlias = tuple[tf.Tensor, ...]
 
+Inverse: TypeAlias = Callable[..., tf.Tensor]
+"""How to multiply by ``L^{-1}``, given tensors that are stored apart: see :meth:`Root.inverse`."""
+
 
 def last_axis(tensor: tf.Tensor) -> int | tf.Tensor:
     """The size of the last axis; a tensor if it is not known before."""
     size = tensor.shape[-1]
     return tf.shape(tensor)[-1] if size is None else size
-
-
-class Inverse(abc.ABC):
-    """How to multiply by ``L^{-1}``, given tensors that are stored apart from it.
-
-    A cached posterior keeps the tensors and this object, which holds no numbers and can be copied
-    and pickled.
-
-    :ivar num_tensors: The number of tensors.
-    """
-
-    num_tensors: int
-
-    def size(self, tensors: Sequence[tf.Tensor]) -> int | tf.Tensor:
-        """The number M of rows of L: by default the last axis of the first tensor."""
-        return last_axis(tensors[0])
-
-    @abc.abstractmethod
-    def apply(
-        self, tensors: Sequence[tf.Tensor], columns: tf.Tensor, *, adjoint: bool = False
-    ) -> tf.Tensor:
-        """``L^{-1} columns``, or ``L^{-T} columns``, for columns ``[..., M, N]``."""
 
 
 class Root(abc.ABC):
@@ -152,7 +133,10 @@ class Root(abc.ABC):
 
     @abc.abstractmethod
     def inverse(self) -> tuple[Inverse, Tensors]:
-        """``L^{-1}`` as an :class:`Inverse` and its tensors, all with the leading axes of L."""
+        """``L^{-1}``, as a function of tensors and columns and these tensors, all with the leading
+        axes of L: ``inverse(tensors, columns, adjoint=False)`` is :meth:`solve`. M is the last axis
+        of the first tensor. A cached posterior keeps both, so that the function must be one that
+        can be copied and pickled."""
 
     def inverse_diagonal(self) -> tf.Tensor:
         """The diagonal of ``K^{-1}``, ``[..., M]``."""

@@ -333,17 +333,12 @@ def joint_feature_terms(
     :param features: As for :func:`feature_terms`.
     :param num_sets: B.
     """
-    return mean_of_features(A, q.mean), _covariance_change(A, features, q.root, num_sets)
-
-
-def _covariance_change(
-    A: tf.Tensor, features: tf.Tensor, root: tf.Tensor | None, num_sets: tf.Tensor
-) -> tf.Tensor:
-    """``A^T (Cov[v] - I) A``."""
+    mean, root = mean_of_features(A, q.mean), q.root
+    # A^T (Cov[v] - I) A
     explained = _flat_sets(A, num_sets)
     change = -tf.matmul(explained, explained, transpose_a=True)[:, None]
     if root is None:
-        return change
+        return mean, change
     flat = _flat_sets(features, num_sets)[:, None]  # [B, 1, T M, N]
     if root.shape.rank == 3:
         projected = tf.transpose(_flat(root))[:, :, None] * flat
@@ -355,7 +350,7 @@ def _covariance_change(
         projected = tf.reshape(
             projected, [num_sets, tf.shape(root)[1], shape[0] * shape[1], tf.shape(flat)[-1]]
         )
-    return change + tf.matmul(projected, projected, transpose_a=True)
+    return mean, change + tf.matmul(projected, projected, transpose_a=True)
 
 
 def _flat_sets(A: tf.Tensor, num_sets: tf.Tensor) -> tf.Tensor:
@@ -369,11 +364,13 @@ class Kept(NamedTuple):
 
     :ivar inverse: How to multiply by ``L^{-1}``.
     :ivar of_u: Whether the root of S is that of u.
-    :ivar num_tensors: How many of the stored tensors are its own.
+    :ivar num_inverse: How many of the stored tensors, the first ones, are those of ``inverse``.
+    :ivar num_tensors: How many of them are its own.
     """
 
     inverse: Inverse
     of_u: bool
+    num_inverse: int
     num_tensors: int
 
     @classmethod
@@ -381,11 +378,11 @@ class Kept(NamedTuple):
         """With its tensors: those of ``L^{-1}``, ``E[v]`` and, unless S = 0, a root of S."""
         inverse, tensors = root.inverse()
         own = (*tensors, q.mean) if q.root is None else (*tensors, q.mean, q.root)
-        return cls(inverse, q.prior is not None, len(own)), own
+        return cls(inverse, q.prior is not None, len(tensors), len(own)), own
 
     def solve(self, tensors: Tensors, columns: tf.Tensor, *, adjoint: bool = False) -> tf.Tensor:
         """``L^{-1} columns``, or ``L^{-T} columns``."""
-        return self.inverse.apply(tensors[: self.inverse.num_tensors], columns, adjoint=adjoint)
+        return self.inverse(tensors[: self.num_inverse], columns, adjoint=adjoint)
 
     def projected(self, tensors: Tensors, A: tf.Tensor) -> tf.Tensor:
         """What the root of S multiplies: A, or ``L^{-T} A`` if it is that of u."""
@@ -398,5 +395,5 @@ class Kept(NamedTuple):
 
     def q(self, tensors: Tensors) -> Whitened:
         """q, as :func:`feature_terms` takes it."""
-        mean, *root = tensors[self.inverse.num_tensors : self.num_tensors]
+        mean, *root = tensors[self.num_inverse : self.num_tensors]
         return Whitened(mean, root[0] if root else None)
