@@ -18,13 +18,12 @@ from .._arguments import IntArray
 from ..inducing_variables._harmonic_growth import least_eigenvalue
 from ..inducing_variables.additive_features import AdditiveFeatures, EffectFeatures
 from ..kernels import Additive
-from ..kernels._columns import as_rows, num_columns
+from ..kernels._columns import as_rows
 from ..kernels._diagonals import DiagonalTerm
 from ..kernels.additive.additive import EffectKernel
 from ..kernels.finite_rank import explained_terms
 from ..linalg import diagonal_operator
 from ..linalg.diagonal import Diagonal
-from .columns import num_input_columns
 from .dispatch import Kuf_shapes, Kuu_operator
 from .domains import Kuf_in_domain
 
@@ -42,16 +41,6 @@ def _parts(
     inducing_variable.validate_kernel(kernel)
     pairs = zip([(), *kernel.effects], inducing_variable.of_effects, strict=True)
     return kernel, [(effect, block.functions) for effect, block in pairs]
-
-
-@num_input_columns.register(AdditiveFeatures, Additive)
-@num_input_columns.register(EffectFeatures, EffectKernel)
-def num_input_columns_additive(
-    inducing_variable: AdditiveFeatures | EffectFeatures, kernel: Additive | EffectKernel
-) -> int | None:
-    """Those of the table."""
-    table, _ = _parts(inducing_variable, kernel)
-    return num_columns(table, table.num_columns)
 
 
 @Kuf.register(AdditiveFeatures, Additive, object)

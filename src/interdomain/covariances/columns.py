@@ -20,7 +20,7 @@ from gpflow.utilities import Dispatcher
 
 from ..inducing_variables import SumInducingVariables
 from ..kernels import DecomposedKernel
-from ..kernels._columns import with_columns
+from ..kernels._columns import num_columns, with_columns
 from .blocks import Block, pair_blocks
 from .latents import LatentGPs, latent_gps
 
@@ -32,14 +32,14 @@ num_input_columns.__doc__ = """The number of columns of X that an inducing varia
 
 ``num_input_columns(inducing_variable, kernel)``; None where they do not determine it, as for a
 kernel with ``active_dims``, which selects its columns from any number of them. A family registers
-what it knows of itself; by default nothing is known.
+what it knows of itself beside its kernel's ``input_dim``.
 """
 
 
 @num_input_columns.register(InducingVariables, Kernel)
-def num_input_columns_unknown(inducing_variable: InducingVariables, kernel: Kernel) -> None:
-    """Nothing is known of other inducing variables."""
-    return None
+def num_input_columns_of_kernel(inducing_variable: InducingVariables, kernel: Kernel) -> int | None:
+    """Those that the kernel is made for, if it says so by an attribute ``input_dim``."""
+    return num_columns(kernel, getattr(kernel, "input_dim", None))
 
 
 @num_input_columns.register(InducingPoints, Kernel)

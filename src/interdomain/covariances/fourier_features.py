@@ -8,18 +8,9 @@ from gpflow.covariances import Kuf, Kuu
 
 from ..inducing_variables import FourierFeatures
 from ..kernels import HarmonizableComponent
-from ..kernels._columns import as_rows, num_columns
+from ..kernels._columns import as_rows
 from ..kernels.spectral._algebra import fourier_correlations, fourier_covariance
-from .columns import num_input_columns
 from .dispatch import Kuf_shapes, Kuu_shapes, with_jitter
-
-
-@num_input_columns.register(FourierFeatures, HarmonizableComponent)
-def num_input_columns_fourier_features(
-    inducing_variable: FourierFeatures, kernel: HarmonizableComponent
-) -> int | None:
-    """As many as the frequencies have."""
-    return num_columns(kernel, kernel.dimension)
 
 
 @Kuf.register(FourierFeatures, HarmonizableComponent, object)

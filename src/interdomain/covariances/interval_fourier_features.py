@@ -189,14 +189,6 @@ covariance ``[[1, 0, -1/3], [0, 1/3, 0], [-1/3, 0, 1]]``."""
 # Covariances of Fourier features of a box: Poisson's summation formula.
 
 
-@num_input_columns.register(PeriodicFourierFeatures, Periodized)
-def num_input_columns_periodic_fourier_features(
-    inducing_variable: PeriodicFourierFeatures, kernel: Periodized
-) -> int | None:
-    """Those of the box."""
-    return num_columns(kernel, kernel.num_columns)
-
-
 @domain.register(PeriodicFourierFeatures, Periodized)
 def domain_periodic_fourier_features(
     inducing_variable: PeriodicFourierFeatures, kernel: Periodized

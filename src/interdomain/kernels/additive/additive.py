@@ -111,7 +111,7 @@ class Additive(UniformVariance, DecomposedKernel):
             raise ValueError(f"columns must be {rule}, found none.")
         for column in self.columns:
             instance("columns", column, Column, rule, "or call Additive.from_data(X)")
-        self.num_columns = len(self.columns)
+        self.num_columns = self.input_dim = len(self.columns)
         self.names = checked_names([column.label for column in self.columns])
         self.effects = checked_effects(effects, self.names)
         self.effect_names = tuple(effect_name(effect, self.names) for effect in self.effects)
@@ -251,8 +251,8 @@ class EffectKernel(UniformVariance):
     def __init__(self, parent: Additive, effect: Effect) -> None:
         label = "_".join(map(str, effect)) or "constant"
         super().__init__(active_dims=parent.active_dims, name=f"{parent.name}_{label}")
-        self.parent = parent
-        self.effect = effect
+        self.parent, self.effect = parent, effect
+        self.input_dim = parent.input_dim
 
     @inherit_check_shapes
     @unconverted

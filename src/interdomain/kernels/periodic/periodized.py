@@ -78,7 +78,8 @@ class Periodized(UniformVariance):
     ) -> None:
         super().__init__(active_dims=active_dims, name=name)
         self.lower, self.upper = check_box(lower, upper)
-        self.periods, self.num_columns = read_only(self.upper - self.lower), len(self.lower)
+        self.periods = read_only(self.upper - self.lower)
+        self.num_columns = self.input_dim = len(self.lower)
         check_base(single_output("base_kernel", base_kernel), self.num_columns)
         self.base_kernel = base_kernel
         self.margin: Array | None = None

@@ -82,7 +82,8 @@ class HarmonizableComponent(MixtureComponent):
         super().__init__(active_dims=active_dims, name=name)
         values = filled_matrix("frequencies", frequencies, "a matrix [Q, D]")
         count, dimension = values.shape
-        self.num_frequencies, self.dimension = count, dimension
+        self.num_frequencies = count
+        self.dimension = self.input_dim = dimension
         self.frequencies = gpflow.Parameter(values, name="frequencies")
         self.centre = gpflow.Parameter(_per_column("centre", centre, dimension), name="centre")
         columns = _per_column("scales", scales, dimension)
