@@ -27,7 +27,6 @@ from ..kernels._parameters import single_output
 from ..linalg.variational import Terms
 from ..models import OrthogonalSVGP
 from ..posteriors.groups import joint_groups
-from ..posteriors.orthogonal_terms import OrthogonalPair, OrthogonalQ, orthogonal_groups
 from ..posteriors.parts import batch_root
 from ..transforms import CyclicTransform
 
@@ -168,9 +167,7 @@ def variance_terms(model: gpflow.models.SVGP, X: TensorType) -> VarianceTerms:
     :raises ValueError: If the model is another one, or its latent GPs have several priors.
     """
     if isinstance(model, OrthogonalSVGP):
-        pair = OrthogonalPair(model.inducing_variable, model.orthogonal_inducing_variable)
-        both = OrthogonalQ(model.q_mu, model.q_sqrt, model.q_mu_orthogonal, model.q_sqrt_orthogonal)
-        (split,) = orthogonal_groups(pair, model.kernel, both, whiten=model.whiten)
+        (split,) = model._groups
         base, orthogonal = split.parts()[0].terms_of_sets(X)
         of_orthogonal = [orthogonal.explained[:, None], _uncertain(orthogonal)]
     else:

@@ -79,7 +79,8 @@ class WithOrthogonalQ(WithQ):
         size up to one. For other likelihoods, and for minibatches, use at most half the step size
         that works for an SVGP.
         """
-        return self._q.pairs()
+        pairs = [(self.q_mu, self.q_sqrt), (self.q_mu_orthogonal, self.q_sqrt_orthogonal)]
+        return pairs[: 1 if self.q_sqrt_orthogonal is None else 2]
 
     @property
     def _pair(self) -> OrthogonalPair:

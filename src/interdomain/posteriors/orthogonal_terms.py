@@ -18,7 +18,7 @@ All matrices have a leading axis of one, as :mod:`interdomain.linalg.variational
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import tensorflow as tf
 from gpflow.base import TensorType
@@ -60,13 +60,6 @@ class OrthogonalQ(NamedTuple):
     q_sqrt: TensorType
     q_mu_orthogonal: TensorType
     q_sqrt_orthogonal: TensorType | None
-
-    def pairs(self) -> list[tuple[Any, Any]]:
-        """Means and roots, of those that have a root."""
-        found = [(self.q_mu, self.q_sqrt)]
-        if self.q_sqrt_orthogonal is not None:
-            found.append((self.q_mu_orthogonal, self.q_sqrt_orthogonal))
-        return found
 
 
 class Roots(NamedTuple):
@@ -193,52 +186,32 @@ def _base_columns(pair: OrthogonalPair, kernel: Kernel, X: tf.Tensor) -> tf.Tens
     return tf.concat([Kuf(pair.base, kernel, X), _cross_covariance(pair, kernel)], axis=1)
 
 
-class KeptPair(NamedTuple):
-    """How to use the tensors that a posterior has kept: those of u, those of v', and
-    ``L_v^{-1} B^T``."""
-
-    base: Kept
-    orthogonal: Kept
-
-    @property
-    def num_tensors(self) -> int:
-        """How many there are."""
-        return self.base.num_tensors + self.orthogonal.num_tensors + 1
-
-    @classmethod
-    def of(cls, roots: Roots, q: tuple[Whitened, Whitened]) -> tuple[KeptPair, list[tf.Tensor]]:
-        """With its tensors."""
-        base, of_base = Kept.of(roots.base, q[0])
-        orthogonal, of_orthogonal = Kept.of(roots.orthogonal, q[1])
-        cross = roots.orthogonal.solve(tf.linalg.matrix_transpose(roots.cross))
-        return cls(base, orthogonal), [*of_base, *of_orthogonal, cross]
-
-
 @dataclass(frozen=True)
 class KeptOrthogonalPart(FeaturePart):
-    """From what a posterior has kept."""
+    """From what a posterior has kept: the tensors of u, those of v', and ``L_v^{-1} B^T``."""
 
     pair: OrthogonalPair
     kernel: Kernel
-    kept: KeptPair
+    base: Kept
+    orthogonal: Kept
     tensors: tuple[tf.Tensor, ...]
 
     def _split(self) -> tuple[tuple[tf.Tensor, ...], tuple[tf.Tensor, ...], tf.Tensor]:
-        first = self.kept.base.num_tensors
+        first = self.base.num_tensors
         return self.tensors[:first], self.tensors[first:-1], self.tensors[-1]
 
     @property
     def q(self) -> tuple[Whitened, Whitened]:
         of_base, of_orthogonal, _ = self._split()
-        return self.kept.base.q(of_base), self.kept.orthogonal.q(of_orthogonal)
+        return self.base.q(of_base), self.orthogonal.q(of_orthogonal)
 
     def features(self, X: tf.Tensor) -> list[Features]:
         of_base, of_orthogonal, cross = self._split()
-        A = self.kept.base.features(of_base, Kuf(self.pair.base, self.kernel, X)[None])
+        A = self.base.features(of_base, Kuf(self.pair.base, self.kernel, X)[None])
         columns = Kuf(self.pair.orthogonal, self.kernel, X)[None]
-        D = self.kept.orthogonal.solve(of_orthogonal, columns)
+        D = self.orthogonal.solve(of_orthogonal, columns)
         D -= matmul(cross, A[0])
-        return [A, (D, self.kept.orthogonal.projected(of_orthogonal, D))]
+        return [A, (D, self.orthogonal.projected(of_orthogonal, D))]
 
 
 @dataclass(frozen=True)
@@ -254,16 +227,19 @@ class OrthogonalGroup(Group):
         assert self.q is not None
         return [FactorisedOrthogonalPart(self.pair, self.latents.kernel, self.q, self.whiten)]
 
-    def keep(self) -> tuple[tuple[KeptPair], list[tf.Tensor]]:
+    def keep(self) -> tuple[tuple[Kept, Kept], list[tf.Tensor]]:
         assert self.q is not None
         roots = factorise(self.pair, self.latents.kernel)
-        kept, tensors = KeptPair.of(roots, whitened_q(None if self.whiten else roots, self.q))
-        return (kept,), tensors
+        of_u, of_v = whitened_q(None if self.whiten else roots, self.q)
+        base, of_base = Kept.of(roots.base, of_u)
+        orthogonal, of_orthogonal = Kept.of(roots.orthogonal, of_v)
+        cross = roots.orthogonal.solve(tf.linalg.matrix_transpose(roots.cross))
+        return (base, orthogonal), [*of_base, *of_orthogonal, cross]
 
     def kept_parts(
-        self, kept: tuple[KeptPair], tensors: tuple[tf.Tensor, ...]
+        self, kept: tuple[Kept, Kept], tensors: tuple[tf.Tensor, ...]
     ) -> list[KeptOrthogonalPart]:
-        return [KeptOrthogonalPart(self.pair, self.latents.kernel, kept[0], tensors)]
+        return [KeptOrthogonalPart(self.pair, self.latents.kernel, *kept, tensors)]
 
     def kl(self) -> tf.Tensor:
         assert self.q is not None

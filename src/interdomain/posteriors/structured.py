@@ -51,18 +51,10 @@ class StructuredPosterior(BlockwisePosterior, IndependentPosterior):
         return joint_groups(self.X_data, self.kernel, q, whiten=self.whiten)
 
 
-@get_posterior_class.register(Kernel, InterDomainInducingVariables)
-@unconverted
-def get_structured_posterior_class(
-    kernel: Kernel, inducing_variable: InterDomainInducingVariables
-) -> type[StructuredPosterior]:
-    """Every inter-domain inducing variable of this library has the structured posterior."""
-    return StructuredPosterior
-
-
 Wrappers = (SharedIndependentInducingVariables, SeparateIndependentInducingVariables)
 
 
+@get_posterior_class.register(Kernel, InterDomainInducingVariables)
 @get_posterior_class.register(
     (
         MultioutputKernel,
@@ -74,11 +66,11 @@ Wrappers = (SharedIndependentInducingVariables, SeparateIndependentInducingVaria
     Wrappers,
 )
 @unconverted
-def get_structured_posterior_class_multioutput(
-    kernel: Kernel,
-    inducing_variable: SharedIndependentInducingVariables | SeparateIndependentInducingVariables,
+def get_structured_posterior_class(
+    kernel: Kernel, inducing_variable: InducingVariables
 ) -> type[StructuredPosterior]:
-    """This library's wrappers for several outputs have the structured posterior, too."""
+    """Every inter-domain inducing variable of this library, and its wrappers for several outputs,
+    have the structured posterior."""
     return StructuredPosterior
 
 
