@@ -88,11 +88,9 @@ def Kvu_activations_harmonics(
     common = set(iv_v.degrees(kernel))
     found = dict.fromkeys(iv_u.degrees, 0.0)
     degrees = [degree for degree in iv_u.degrees if degree in common]
-    found.update(
-        zip(degrees, iv_v.activation.coefficients(iv_v.dimension, degrees), strict=True)
-        if degrees
-        else ()
-    )
+    if degrees:
+        values = iv_v.activation.coefficients(iv_v.dimension, degrees)
+        found.update(zip(degrees, values, strict=True))
     diagonal = Kuu_diagonal(iv_u, kernel)
     coefficients = np.array(list(found.values()))[iv_u.level_of_each]
     harmonics = iv_u.at(iv_v.directions)

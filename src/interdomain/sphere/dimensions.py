@@ -61,34 +61,19 @@ def validate_degrees(degrees: Sequence[int], *, allow_large: bool = False) -> tu
     :raises ValueError: Unless ``degrees`` is non-empty, increasing, and made of integers >= 0; or
         as :func:`validate_max_degree`.
     """
+    remedy = "pass for example range(max_degree + 1)"
     if isinstance(degrees, range) and len(degrees):
         validate_max_degree(max(degrees[0], degrees[-1]), allow_large=allow_large)
-    rule = "a sequence of integers"
-    try:
-        given = items("degrees", degrees, rule)
-    except ValueError as error:
-        remedy = "for all degrees up to a maximum pass range(max_degree + 1)."
-        raise ValueError(f"{str(error)[:-1]}; {remedy}") from None
-    if not given:
-        raise ValueError(
-            "degrees must hold at least one degree, found none; pass for example [0, 1, 2]."
-        )
+    given = items("degrees", degrees, "a list of integers")
     values = [_whole(value) for value in given]
     found = tuple(value for value in values if value is not None and value >= 0)
-    if len(found) < len(values):
+    if not values or len(found) < len(values):
         raise ValueError(
-            f"degrees must be integers of 0 or more, found {short(tuple(given))}; pass for example "
-            "range(max_degree + 1)."
+            f"degrees must be integers of 0 or more, found {short(tuple(given))}; {remedy}."
         )
     if any(b <= a for a, b in zip(found, found[1:], strict=False)):
-        raise ValueError(
-            f"degrees must be increasing, without repeats, found {found}; pass each degree once, "
-            "in order."
-        )
-    try:
-        validate_max_degree(found[-1], allow_large=allow_large)
-    except ValueError as error:
-        raise ValueError(f"degrees: {error}") from None
+        raise ValueError(f"degrees must be increasing, without repeats, found {found}; {remedy}.")
+    validate_max_degree(found[-1], allow_large=allow_large)
     return found
 
 
