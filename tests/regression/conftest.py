@@ -10,7 +10,6 @@ import pytest
 import interdomain as idm
 
 NUM_ROWS, NUM_COLUMNS = 211, 2
-FEATURE_PARAMETERS = {"kernel.weight_variances", "kernel.bias_variance"}
 
 
 @pytest.fixture(autouse=True)

@@ -5,16 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-import gpflow
 import numpy as np
 import pytest
 import tensorflow as tf
 
-import interdomain as idm
-from interdomain.inducing_variables import SphericalHarmonics
 from interdomain.linalg import diagonal_operator, full_operator
 from interdomain.linalg.precision import precision_terms
-from interdomain.models import StructuredSGPR
 from interdomain.regression.bound import DataSums, bound, collapse, data_sums, optimal_q
 from interdomain.training.losses import NumericalBreakdown, tensorflow_errors_as_breakdowns
 
@@ -222,19 +218,9 @@ def test_a_small_bound_that_cannot_be_factorised() -> None:
         terms(*arguments)
 
 
-def make_model() -> StructuredSGPR:
-    rng = np.random.default_rng(0)
-    X = rng.normal(size=(50, 2))
-    kernel = idm.kernels.SphericalMatern32(weight_variances=[0.6, 1.4], lengthscale=0.8)
-    harmonics = SphericalHarmonics.for_kernel(kernel, 2, 3)
-    for parameter in (kernel.weight_variances, kernel.bias_variance):  # those of the features
-        gpflow.set_trainable(parameter, False)
-    return StructuredSGPR((X, np.sin(X[:, :1])), kernel, harmonics, noise_variance=0.2)
-
-
 @both_modes
-def test_second_derivatives_raise(compiled: bool) -> None:
-    model = make_model()
+def test_second_derivatives_raise(compiled: bool, rows: Any, make_model: Any) -> None:
+    model = make_model(rows)
 
     def second() -> Any:
         noise = model.likelihood.variance.unconstrained_variable
@@ -248,9 +234,9 @@ def test_second_derivatives_raise(compiled: bool) -> None:
         (tf.function(second, autograph=False) if compiled else second)()
 
 
-def test_predictions_carry_gradients_of_the_parameters() -> None:
+def test_predictions_carry_gradients_of_the_parameters(rows: Any, make_model: Any) -> None:
     """Through the optimal q, against finite differences."""
-    model = make_model()
+    model = make_model(rows)
     X = np.array([[0.3, -0.2], [1.0, 0.5]])
 
     def total() -> tf.Tensor:

@@ -17,8 +17,9 @@ POINTS = np.random.default_rng(0).normal(size=(4, 2))
 ivs, kernels = idm.inducing_variables, idm.kernels
 
 
-def finite_rank(kernel: Any, features: Any) -> tuple[Any, Any]:
-    return kernels.FiniteRank(kernel, features), features
+def finite_rank() -> tuple[Any, Any]:
+    features = ivs.SphericalHarmonics(3, [0, 1])
+    return kernels.FiniteRank(kernels.SphericalMatern32(), features), features
 
 
 def sum_of_harmonics() -> tuple[Any, Any]:
@@ -51,7 +52,7 @@ CASES: dict[str, tuple[Callable[[], tuple[Any, Any]], set[str]]] = {
         {f"kernel.{name}" for name in SCALES},
     ),
     "harmonics of a kernel of finite rank": (
-        lambda: finite_rank(kernels.SphericalMatern32(), ivs.SphericalHarmonics(3, [0, 1])),
+        finite_rank,
         {f"kernel.kernel.{name}" for name in SCALES},
     ),
     "harmonics of a sum": (

@@ -16,17 +16,12 @@ Rows = tuple[np.ndarray, np.ndarray]
 Make = Callable[..., idm.models.StructuredSGPR]
 
 
-def stacked_columns(model: idm.models.StructuredSGPR, X: np.ndarray, Y: np.ndarray) -> np.ndarray:
-    """What is summed over, [M + P + H, N]: Kuf, Y and a one."""
-    kuf = gpflow.covariances.Kuf(model.inducing_variable, model.kernel, X).numpy()
-    return np.concatenate([kuf, Y.T.astype(kuf.dtype), np.ones((1, len(X)), kuf.dtype)])
-
-
 def test_statistics_are_the_sums_that_they_say(
     rows: Rows, whole: idm.models.StructuredSGPR
 ) -> None:
-    statistics = whole.statistics
-    columns = stacked_columns(whole, *rows)
+    statistics, (X, Y) = whole.statistics, rows
+    kuf = gpflow.covariances.Kuf(whole.inducing_variable, whole.kernel, X)
+    columns = np.concatenate([kuf, Y.T, np.ones((1, len(X)))])
     assert statistics.num_rows == len(rows[0])
     assert statistics.num_skipped == 0
     size, gram = len(statistics.sums["gram"]), columns @ columns.T

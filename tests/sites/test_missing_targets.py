@@ -148,14 +148,11 @@ class SteepWhereMissing(WithoutMissing):
         return tf.reduce_sum(each, axis=-1)
 
 
-def edges() -> Any:
-    return np.digitize(X, [-0.5, 0.5]).astype(float)
-
-
 def test_a_likelihood_that_fails_alone_is_named() -> None:
     ordinal, missing = WithoutEdges(np.array([-0.5, 0.5])), SteepWhereMissing()
+    edges = np.digitize(X, [-0.5, 0.5]).astype(float)
     Y = np.where(np.arange(len(X))[:, None] % 3 == 0, MISSING, VALUES)
-    for likelihood, targets, shown in (ordinal, edges(), "0, 2"), (missing, Y, "-999"):
+    for likelihood, targets, shown in (ordinal, edges, "0, 2"), (missing, Y, "-999"):
         said = failing_likelihood(svgp(likelihood), X, targets)
         kind = type(likelihood).__name__
         assert said is not None and f"density of {kind}, or its slope, is not finite" in said
@@ -165,12 +162,12 @@ def test_a_likelihood_that_fails_alone_is_named() -> None:
     for optimizer in None, 0.01:
         with pytest.raises(idm.training.NonFiniteError, match="for Y = 0, 2, alth") as caught:
             idm.training.fit(
-                svgp(ordinal), (X, edges()), optimizer=optimizer, steps=2, progress=False
+                svgp(ordinal), (X, edges), optimizer=optimizer, steps=2, progress=False
             )
         assert "standardised" not in str(caught.value)
         assert str(pickle.loads(pickle.dumps(caught.value))) == str(caught.value)
     with pytest.raises(ValueError, match="^likelihood: .* WithoutEdges, .* Y = 0, 2, although"):
-        idm.training.fit_collapsed(collapsed(ordinal, edges()), progress=False)
+        idm.training.fit_collapsed(collapsed(ordinal, edges), progress=False)
     far = collapsed(gpflow.likelihoods.Poisson(), np.ones_like(X))
     far.kernel.variance.assign(1e5)
     with pytest.raises(ValueError, match="check the kernel's parameters"):

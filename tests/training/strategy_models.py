@@ -1,6 +1,5 @@
 """Models and data for fits under a strategy, and how far what they learn is apart."""
 
-from collections.abc import Callable
 from typing import Any
 
 import gpflow
@@ -43,10 +42,6 @@ def hvgp(devices: Any = None) -> Any:
     return stirred(model)
 
 
-def diagonal() -> Any:
-    return svgp(q_diag=True)
-
-
 def regression(data: Any, scale: float = 0.7) -> Any:
     """With features whose parameters are frozen: of rows, or of statistics."""
     kernel = idm.kernels.SphericalMatern32(weight_variances=np.full(2, scale))
@@ -56,9 +51,6 @@ def regression(data: Any, scale: float = 0.7) -> Any:
     return idm.models.StructuredSGPR(
         data, kernel, harmonics, noise_variance=0.1, batch_size=16, progress=False
     )
-
-
-MODELS: dict[str, Callable[[], Any]] = {"svgp": svgp, "diagonal": diagonal}
 
 
 def unconstrained(model: Any) -> Arrays:

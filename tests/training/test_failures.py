@@ -233,9 +233,6 @@ def test_callback_ends_the_fit(data, make_valley, arguments, tmp_path) -> None:
     assert result.steps == 3 == len(result.elbos) and seen == [1, 2, 3]
     assert result.metrics[-1] == {"step": 3, "error": 0.5, "seen": 3}
     assert result.checkpoint is not None and result.checkpoint.endswith("step-3")
-    restored = make_valley()
-    tf.train.Checkpoint(model=restored).restore(result.checkpoint).expect_partial()
-    np.testing.assert_array_equal(restored.weights, model.weights)
     rest = fit(model, data, steps=5, resume=True, **arguments)
     assert (rest.first_step, rest.steps, rest.reason) == (3, 5, "steps")
 

@@ -21,10 +21,6 @@ def harmonic_svgp(data, likelihood, **options):
     return gpflow.models.SVGP(FiniteRank(kernel, harmonics), likelihood(), harmonics, **options)
 
 
-def labels(data):
-    return data[0], (data[1] > 0).astype(float)
-
-
 def test_a_step_is_one_of_gpflow_and_one_of_adam(data, make_svgp):
     """Both from the gradient at the same parameters; two latent GPs."""
     data = data[0], np.hstack([data[1], data[1] ** 2])
@@ -51,7 +47,7 @@ def test_a_step_is_one_of_gpflow_and_one_of_adam(data, make_svgp):
 
 def test_a_diagonal_q_is_trained(data):
     """The steps alone go up, and on to a bound whose gradients for q are zero."""
-    given = labels(data)
+    given = data[0], (data[1] > 0).astype(float)
     model = harmonic_svgp(given, BERNOULLI, q_diag=True, num_data=len(data[0]))
     gpflow.set_trainable(model, False)
     before = float(model.elbo(given))
