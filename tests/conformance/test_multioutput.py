@@ -146,61 +146,6 @@ def harmonics(max_degree: int) -> InducingVariables:
     return inducing_variables.SphericalHarmonics.for_kernel(kernel, 2, max_degree=max_degree)
 
 
-@pytest.mark.parametrize(
-    ("mixing", "q_diag", "whiten"),
-    [("separate", False, False), ("separate", True, True), ("coregionalised", False, True)],
-)
-def test_unequal_sizes(mixing: str, q_diag: bool, whiten: bool) -> None:
-    """Each latent GP is an SVGP with the first rows of q; what is left over changes nothing."""
-    kernels = [SphericalMatern32(variance=v, weight_variances=np.ones(2)) for v in (1.0, 0.5, 2.0)]
-    W = np.array([[1.0, 0.3, 0.2], [-0.4, 0.8, 0.1]])
-    own = [harmonics(3), harmonics(1), gpflow.inducing_variables.InducingPoints(np.eye(2))]
-    kernel = SeparateIndependent(kernels)
-    if mixing == "coregionalised":
-        kernel = LinearCoregionalization(kernels, W=W)
-    model = gpflow.models.SVGP(
-        kernel,
-        gpflow.likelihoods.Gaussian(0.2),
-        inducing_variables.SeparateIndependentInducingVariables(own),
-        num_latent_gps=3,
-        q_diag=q_diag,
-        whiten=whiten,
-    )
-    rng = np.random.default_rng(1)
-    model.q_mu.assign(rng.normal(size=model.q_mu.shape))
-    model.q_sqrt.assign(0.4 * model.q_sqrt)
-    X = rng.normal(size=(5, 2))
-    singles = []
-    for i, (latent, inducing_variable) in enumerate(zip(kernels, own, strict=True)):
-        size = int(inducing_variable.num_inducing)
-        q_sqrt = model.q_sqrt.numpy()
-        singles.append(
-            gpflow.models.SVGP(
-                latent,
-                model.likelihood,
-                inducing_variable,
-                q_mu=model.q_mu.numpy()[:size, i : i + 1],
-                q_sqrt=q_sqrt[:size, i : i + 1] if q_diag else q_sqrt[i : i + 1, :size, :size],
-                q_diag=q_diag,
-                whiten=whiten,
-            )
-        )
-    means, variances = zip(*(single.predict_f(X) for single in singles), strict=True)
-    means, variances = np.concatenate(means, axis=1), np.concatenate(variances, axis=1)
-    if mixing == "coregionalised":
-        means, variances = means @ W.T, variances @ (W**2).T
-    assert_close(model.predict_f(X), (means, variances))
-    assert_close(model.posterior().predict_f(X), (means, variances))
-    assert_close(model.prior_kl(), sum(single.prior_kl() for single in singles))
-    with tf.GradientTape() as tape:
-        value = model.elbo((X, X @ rng.normal(size=(2, means.shape[1]))))
-    gradient = tape.gradient(value, model.q_mu.unconstrained_variable)
-    sizes = [int(inducing_variable.num_inducing) for inducing_variable in own]
-    for column, size in zip(tf.transpose(gradient), sizes, strict=True):
-        assert np.all(column[:size] != 0)
-        np.testing.assert_array_equal(column[size:], 0)
-
-
 def test_shared_blocks_are_factorised_once() -> None:
     """Latent GPs with the same kernel and inducing variable have one factor; harmonics none."""
     kernels = [SphericalMatern32(weight_variances=np.ones(2)) for _ in range(2)]

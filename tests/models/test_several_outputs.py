@@ -1,8 +1,10 @@
-"""Kernels of several outputs in the models of this library: as many models of one output each."""
+"""Kernels of several outputs, with unequal numbers of inducing variables: as many models of one
+output each."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import gpflow
 import numpy as np
@@ -68,40 +70,25 @@ def in_turn(make: Callable[[int], InducingVariables]) -> list[InducingVariables]
     return [first, second, first]
 
 
-def additive(mixing: str, **options: object) -> tuple[gpflow.models.SVGP, list]:
-    kernel, own = several(summed, mixing), in_turn(blocks)
-    together = SeparateIndependentInducingVariables(own)
-    model = AdditiveSVGP(kernel, likelihood(), together, **options)
-    return model, [
-        AdditiveSVGP(kernel.latent_kernels[i], likelihood(), own[i], **options) for i in range(3)
-    ]
-
-
-def orthogonal(mixing: str, **options: object) -> tuple[gpflow.models.SVGP, list]:
-    kernel, own, points = several(zonal, mixing), in_turn(harmonics), InducingPoints(Z)
-    base = SeparateIndependentInducingVariables(own)
-    model = OrthogonalSVGP(kernel, likelihood(), base, points, **options)
-    return model, [
-        OrthogonalSVGP(kernel.latent_kernels[i], likelihood(), own[i], points, **options)
-        for i in range(3)
-    ]
-
-
 def likelihood() -> gpflow.likelihoods.Gaussian:
     return gpflow.likelihoods.Gaussian(0.2)
+
+
+def pairs_of(model: gpflow.models.SVGP) -> list[tuple[gpflow.Parameter, gpflow.Parameter]]:
+    return getattr(model, "variational_parameters", [(model.q_mu, model.q_sqrt)])
 
 
 def set_q(model: gpflow.models.SVGP, singles: list) -> None:
     """Random numbers, the same in the model and, latent GP by latent GP, in the single ones."""
     rng = np.random.default_rng(1)
-    for t, (q_mu, q_sqrt) in enumerate(model.variational_parameters):
+    for t, (q_mu, q_sqrt) in enumerate(pairs_of(model)):
         q_mu.assign(rng.normal(size=q_mu.shape))
         if len(q_sqrt.shape) == 2:
             q_sqrt.assign(rng.uniform(0.2, 0.9, size=q_sqrt.shape))
         else:
             q_sqrt.assign(np.tril(rng.normal(size=q_sqrt.shape)) / 4 + np.eye(q_sqrt.shape[-1]))
         for i, single in enumerate(singles):
-            own_mu, own_sqrt = single.variational_parameters[t]
+            own_mu, own_sqrt = pairs_of(single)[t]
             size = own_mu.shape[0]
             own_mu.assign(q_mu.numpy()[:size, i : i + 1])
             if len(q_sqrt.shape) == 2:
@@ -110,19 +97,41 @@ def set_q(model: gpflow.models.SVGP, singles: list) -> None:
                 own_sqrt.assign(q_sqrt.numpy()[i : i + 1, :size, :size])
 
 
-FAMILIES = {"additive": additive, "orthogonal": orthogonal}
+FAMILIES: dict[str, tuple[Any, ...]] = {
+    "svgp": (gpflow.models.SVGP, zonal, in_turn(harmonics)),
+    "svgp of points": (gpflow.models.SVGP, zonal, [harmonics(3), harmonics(1), InducingPoints(Z)]),
+    "additive": (AdditiveSVGP, summed, in_turn(blocks)),
+    "orthogonal": (OrthogonalSVGP, zonal, in_turn(harmonics), InducingPoints(Z)),
+}
+
+
+def several_and_singles(family: str, mixing: str, **options: Any) -> tuple[Any, list[Any]]:
+    """A model, and one for each of its latent GPs."""
+    model_class, make, own, *others = FAMILIES[family]
+    kernel = several(make, mixing)
+    together = SeparateIndependentInducingVariables(own)
+    # Other models ask the kernel for the number.
+    number = {"num_latent_gps": NUM_LATENTS} if model_class is gpflow.models.SVGP else {}
+    model = model_class(kernel, likelihood(), together, *others, **number, **options)
+    return model, [
+        model_class(latent, likelihood(), of_latent, *others, **options)
+        for latent, of_latent in zip(kernel.latent_kernels, own, strict=True)
+    ]
 
 
 @pytest.mark.parametrize(
     ("family", "mixing", "q_diag", "whiten"),
     [
+        ("svgp", "coregionalised", False, True),
+        ("svgp", "separate", False, False),
+        ("svgp of points", "separate", True, True),
         ("additive", "separate", False, False),
         ("orthogonal", "coregionalised", True, False),
     ],
 )
 def test_as_many_models_of_one_output(family: str, mixing: str, q_diag: bool, whiten: bool) -> None:
     """Marginals, covariances, cached or not, KL divergence and bound; and the bound's gradient."""
-    model, singles = FAMILIES[family](mixing, q_diag=q_diag, whiten=whiten)
+    model, singles = several_and_singles(family, mixing, q_diag=q_diag, whiten=whiten)
     set_q(model, singles)
     assert model.num_latent_gps == NUM_LATENTS
     num_outputs = len(W) if mixing == "coregionalised" else NUM_LATENTS
@@ -180,7 +189,7 @@ def test_harmonic_kernels_of_the_latent_gps(mixing: str) -> None:
 @pytest.mark.parametrize("family", ["additive", "orthogonal"])
 def test_errors(family: str) -> None:
     with pytest.raises(ValueError, match="num_latent_gps must be 3, .* found 2; leave it out"):
-        FAMILIES[family]("separate", num_latent_gps=2)
+        several_and_singles(family, "separate", num_latent_gps=2)
     kernel = SeparateIndependent([summed(1.0), zonal(1.0)])
     own = SeparateIndependentInducingVariables([blocks(2), harmonics(2)])
     with pytest.raises(ValueError, match=r"as many blocks for each latent GP, found \[2, 1\]"):
