@@ -16,12 +16,10 @@ from gpflow.kernels import Matern12, SeparateIndependent, SquaredExponential
 
 from interdomain.diagnostics import nystrom_trace_error
 from interdomain.inducing_variables import SumInducingVariables
-from interdomain.linalg import square_root, stack
 from interdomain.models import AdditiveSVGP, OrthogonalSVGP, StructuredSGPR
 from tests.conformance.helpers import assert_close, assert_same_objective, value_and_gradients
 from tests.posteriors.graph_ops import count_ops
 
-from .markov_operator import MarkovChain, MarkovRoot
 from .markov_points import MarkovPoints
 
 PLACES = np.array([-1.5, -0.7, -0.1, 0.4, 1.2, 2.0])
@@ -36,26 +34,6 @@ pytestmark = pytest.mark.usefixtures("no_jitter")
 
 def points() -> InducingPoints:
     return InducingPoints(PLACES[:, None])
-
-
-def test_operator_and_root() -> None:
-    kernel = Matern12(variance=1.7, lengthscales=0.6)
-    chain = MarkovChain(
-        tf.exp(-tf.constant(np.diff(PLACES)) / kernel.lengthscales),
-        tf.convert_to_tensor(kernel.variance),
-    )
-    dense = kernel(PLACES[:, None]).numpy()
-    L = np.linalg.cholesky(dense)
-    assert_close(chain.to_dense(), dense)
-    alone, of_batch = square_root(chain), square_root(stack([chain]))
-    for root, columns in ((alone, dense[:, :3]), (of_batch, dense[None])):
-        assert isinstance(root, MarkovRoot)
-        assert_close(root.solve(tf.constant(columns)), np.linalg.solve(L, columns))
-        assert_close(root.solve(tf.constant(columns), adjoint=True), np.linalg.solve(L.T, columns))
-        assert_close(root.matmul(tf.constant(columns)), L @ columns)
-        assert_close(root.matmul(tf.constant(columns), adjoint=True), L.T @ columns)
-        assert_close(tf.reshape(root.inverse_diagonal(), [-1]), np.diag(np.linalg.inv(dense)))
-        assert_close(tf.reshape(root.log_determinant(), []), np.log(np.diag(L)).sum())
 
 
 def svgp(inducing_variable: object, kernel: Matern12, **options: bool) -> gpflow.models.SVGP:

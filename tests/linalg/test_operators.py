@@ -24,6 +24,7 @@ from interdomain.linalg.diagonal import DiagonalRoot
 from interdomain.linalg.full import FullRoot
 from interdomain.linalg.low_rank import LowRankRoot
 from tests.conformance.helpers import assert_close, assert_same_results
+from tests.extension.markov_operator import MarkovChain, MarkovRoot
 
 SIZE = 6
 Operator = tf.linalg.LinearOperator
@@ -84,6 +85,11 @@ def negative_update(v: tf.Tensor) -> Operator:
     )
 
 
+def chain(v: tf.Tensor) -> Operator:
+    """Of a family that is not the library's."""
+    return MarkovChain(tf.sigmoid(v[..., 0, 1:]), tf.exp(v[..., 0, 0]))
+
+
 ROOTS: dict[Callable[[tf.Tensor], Operator], type] = {
     diagonal: DiagonalRoot,
     full: FullRoot,
@@ -94,6 +100,7 @@ ROOTS: dict[Callable[[tf.Tensor], Operator], type] = {
     update_of_full: FullRoot,
     positive_update: LowRankRoot,
     negative_update: FullRoot,
+    chain: MarkovRoot,
 }
 EACH = pytest.mark.parametrize("build", list(ROOTS), ids=lambda build: build.__name__)
 
