@@ -4,6 +4,7 @@ import ast
 import importlib.metadata
 import importlib.resources
 import inspect
+import re
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -11,6 +12,7 @@ from pathlib import Path
 
 import gpflow
 import pytest
+import tensorflow as tf
 
 import interdomain
 
@@ -71,11 +73,9 @@ def test_py_typed_is_part_of_the_package() -> None:
 
 
 # No ladder of isinstance over operators or families: each answers for itself (docs: DESIGN). A
-# check of an operator's class belongs into that operator's file in `linalg`, which registers its
-# `square_root`; a check of a family's class into the kernel file, the inducing-variable file and
-# the covariance file of that family, the one that registers covariances for it. Anywhere else a
-# method or a dispatcher takes its place. Abstract classes may be asked for everywhere: they are
-# what the families have in common.
+# check of an operator's class belongs into `linalg`; a check of a family's class to the kernels,
+# the inducing variables and their covariances. Anywhere else a method or a dispatcher takes its
+# place. Abstract classes may be asked for everywhere: they are what the families have in common.
 
 SOURCE = Path(interdomain.__file__).parent
 TREES = {
@@ -84,75 +84,41 @@ TREES = {
 }
 
 
-def concrete(*kinds: type) -> Iterator[type]:
-    """Their subclasses that are no abstract classes."""
+def concrete(*kinds: type) -> Iterator[str]:
+    """Names of the library's subclasses that are no abstract classes."""
     for kind in kinds:
-        if not inspect.isabstract(kind):
-            yield kind
+        if not inspect.isabstract(kind) and kind.__module__.startswith("interdomain."):
+            yield kind.__name__
         yield from concrete(*kind.__subclasses__())
 
 
-FAMILIES = {
-    kind.__name__: f"{kind.__module__.removeprefix('interdomain.').replace('.', '/')}.py"
-    for kind in concrete(gpflow.kernels.Kernel, gpflow.inducing_variables.InducingVariables)
-    if kind.__module__.startswith(("interdomain.kernels.", "interdomain.inducing_variables."))
-}
-"""Kernels and inducing variables of the library, and the file of each."""
-OPERATORS = {
-    name: file
-    for file, tree in TREES.items()
-    for node in tree.body
-    if isinstance(node, ast.AnnAssign) and "tf.linalg.LinearOperator" in ast.unparse(node)
-    for name in (ast.unparse(node.target), ast.unparse(node).rpartition(".")[2])
-}
-"""TensorFlow's operators and the names they have here."""
-
-
-def names(nodes: list[ast.expr]) -> set[str]:
-    parts = [part for node in nodes for part in ast.walk(node)]
-    of_attributes = {part.attr for part in parts if isinstance(part, ast.Attribute)}
-    return of_attributes | {part.id for part in parts if isinstance(part, ast.Name)}
-
-
-def calls(tree: ast.AST, *functions: str) -> Iterator[ast.Call]:
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Call) and ast.unparse(node.func).endswith(functions):
-            yield node
+def calls(tree: ast.AST, *functions: str) -> list[ast.Call]:
+    found = (node for node in ast.walk(tree) if isinstance(node, ast.Call))
+    return [call for call in found if ast.unparse(call.func) in functions]
 
 
 def asked(tree: ast.Module) -> set[str]:
     """What a file asks for with isinstance, issubclass, `type(...) is` or `in`."""
     kinds = [kind for call in calls(tree, "isinstance", "issubclass") for kind in call.args[1:]]
     for node in ast.walk(tree):
-        if isinstance(node, ast.Compare) and any(calls(node, "type")):
+        if isinstance(node, ast.Compare) and calls(node, "type"):
             kinds += [node.left, *node.comparators]
-    return names(kinds)
-
-
-def registered(tree: ast.Module) -> set[str]:
-    return names([kind for call in calls(tree, ".register") for kind in call.args])
-
-
-def own_files(kind: str) -> set[str]:
-    """The files that may ask for a class."""
-    if kind not in FAMILIES:
-        return {OPERATORS.get(kind, "")}
-    own = FAMILIES[kind]
-    folder = own.rpartition("/")[0] if own.count("/") > 1 else own  # a subpackage of kernels
-    covariances = {file for file in TREES if file.startswith("covariances/")}
-    files = {file for file in covariances if kind in registered(TREES[file])}
-    return files | {file for file in TREES if file.startswith(folder)}
+    return {name for kind in kinds for name in re.findall(r"\w+", ast.unparse(kind))}
 
 
 def test_no_ladders_over_operators_or_families() -> None:
-    assert FAMILIES["ArcCosine"] == "kernels/zonal/arc_cosine.py"
+    families = set(concrete(gpflow.kernels.Kernel, gpflow.inducing_variables.InducingVariables))
+    operators = {name for name in dir(tf.linalg) if name.startswith("LinearOperator")}
+    operators -= {"LinearOperator"}
+    assert "ArcCosine" in families and "FiniteRank" in asked(TREES["covariances/finite_rank.py"])
     assert "LinearOperatorDiag" in asked(TREES["linalg/diagonal.py"])
-    assert "FiniteRank" in asked(TREES["covariances/finite_rank.py"])
+    homes = [(families, ("covariances/", "inducing_variables/", "kernels/"))]
+    homes += [(operators, ("linalg/",))]
     ladders = [
         (file, kind)
+        for kinds, folders in homes
         for file, tree in TREES.items()
-        for kind in asked(tree)
-        if kind in {**FAMILIES, **OPERATORS} or kind.startswith("LinearOperator")
-        if kind != "LinearOperator" and file not in own_files(kind)
+        for kind in asked(tree) & kinds
+        if not file.startswith(folders)
     ]
     assert not ladders, f"use a method of the class or a dispatcher: {sorted(ladders)}"
