@@ -47,6 +47,16 @@ def double(kernel: Kernel) -> Kernel:
     return kernel
 
 
+def random_q(
+    rng: np.random.Generator, size: int, num_latent_gps: int, q_diag: bool
+) -> tuple[np.ndarray, np.ndarray]:
+    """A whitened q(u) of the prior's scale: q_mu ``[M, P]``, q_sqrt ``[M, P]`` or ``[P, M, M]``."""
+    mean = rng.normal(size=(size, num_latent_gps))
+    diagonal = rng.uniform(0.3, 0.9, size=(size, num_latent_gps))
+    lower = np.tril(rng.normal(size=(num_latent_gps, size, size)), -1) / size
+    return mean, diagonal if q_diag else lower + np.stack([np.diag(d) for d in diagonal.T])
+
+
 def make_q(
     kernel: Kernel,
     inducing_variable: InducingVariables,
@@ -55,19 +65,12 @@ def make_q(
     q_diag: bool = False,
     num_latent_gps: int = 1,
 ) -> tuple[np.ndarray, np.ndarray]:
-    """A random q(u) of the prior's scale: q_mu ``[M, P]``, q_sqrt ``[M, P]`` or ``[P, M, M]``."""
-    rng = np.random.default_rng(7)
     size = int(inducing_variable.num_inducing)
-    mean = rng.normal(size=(size, num_latent_gps))
-    diagonal = rng.uniform(0.3, 0.9, size=(size, num_latent_gps))
+    mean, q_sqrt = random_q(np.random.default_rng(7), size, num_latent_gps, q_diag)
     root = np.eye(size)
     if not whiten:
         root = np.linalg.cholesky(Kuu(inducing_variable, kernel).numpy())
-    if q_diag:
-        q_sqrt = np.diag(root)[:, None] * diagonal
-    else:
-        lower = np.tril(rng.normal(size=(num_latent_gps, size, size)), -1) / size
-        q_sqrt = root @ (lower + np.stack([np.diag(d) for d in diagonal.T]))
+    q_sqrt = np.diag(root)[:, None] * q_sqrt if q_diag else root @ q_sqrt
     dtype = gpflow.default_float()
     return (root @ mean).astype(dtype), q_sqrt.astype(dtype)
 
@@ -199,6 +202,13 @@ def assert_gradients(
         variable.assign(start)
         for gradient, expected in zip(gradients, differences, strict=True):
             assert_close(gradient[k], expected, rtol=rtol, atol=1e-7, message=variable.name)
+
+
+def change(model: gpflow.Module) -> None:
+    """Move each parameter."""
+    for parameter in model.parameters:
+        variable = parameter.unconstrained_variable
+        variable.assign_add(0.1 * tf.ones_like(variable))
 
 
 def assert_refused(calls: Iterable[tuple[Callable[[], Any], str]]) -> None:

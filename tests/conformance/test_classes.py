@@ -24,6 +24,7 @@ from .dense_twin import dense_twin
 from .helpers import (
     assert_close,
     assert_same_objective,
+    change,
     make_data,
     make_inputs,
     make_svgp,
@@ -110,9 +111,7 @@ def test_a_deep_copy_is_equal_and_independent(case: Case) -> None:
     assert list(parameters) == list(parameter_dict(model))
     assert max(Counter(id(p) for p in parameters.values()).values()) == 1
     assert len(parameters) == len(clone.parameters)
-    for parameter in clone.parameters:
-        variable = parameter.unconstrained_variable
-        variable.assign_add(0.1 * tf.ones_like(variable))
+    change(clone)
     assert np.max(np.abs(clone.predict_f(X)[0] - before[0])) > 1e-3
     assert_close(model.predict_f(X), before, rtol=1e-14)
 

@@ -26,6 +26,7 @@ from .dense_twin import DenseTwin, dense_twin
 from .helpers import (
     assert_close,
     assert_same_objective,
+    change,
     make_data,
     make_inputs,
     make_svgp,
@@ -173,13 +174,6 @@ def test_optimizers(case: Case, steps: Callable[[Loss, gpflow.models.SVGP], None
     assert_close(after, twin.training_loss(data), rtol=1e-6)
     for path, value in read_values(model).items():
         assert np.any(value != parameters[path]), f"{path} has not moved"
-
-
-def change(model: gpflow.models.SVGP) -> None:
-    """Move each parameter."""
-    for parameter in model.parameters:
-        variable = parameter.unconstrained_variable
-        variable.assign_add(0.1 * tf.ones_like(variable))
 
 
 @two_cases

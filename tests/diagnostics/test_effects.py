@@ -16,6 +16,7 @@ from interdomain.diagnostics import Effects, effects
 from interdomain.inducing_variables import AdditiveFeatures, SumInducingVariables
 from interdomain.kernels import Additive, CategoricalColumn, FiniteRank, NumericColumn
 from interdomain.models import AdditiveSVGP, StructuredSGPR
+from tests.models.cases import BlockSVGP
 
 rng = np.random.default_rng(0)
 LEVELS = np.repeat([1.0, 2.0, 5.0], [5, 3, 2])
@@ -108,13 +109,6 @@ def test_effects_are_averages_of_the_joint_posterior(model: StructuredSGPR) -> N
     np.testing.assert_allclose(found.constant[1] ** 2, weights @ cov @ weights, rtol=1e-8)
 
 
-def test_effects_add_up_to_the_posterior_mean(model: StructuredSGPR) -> None:
-    for output in (0, 1):
-        found = effects(model, MEASURE, output=output, num_draws=5)
-        total = found.constant[0] + np.sum(found.at(X)[0], axis=1)
-        np.testing.assert_allclose(total, model.predict_f(X)[0][:, output], atol=1e-8)
-
-
 def test_levels_of_unequal_weight_by_hand() -> None:
     level = np.repeat([3.0, 4.0, 9.0], [50, 30, 20])
     other = rng.uniform(size=100)
@@ -149,7 +143,10 @@ def same(one: Effects, other: Effects, atol: float = 1e-7) -> None:
 
 
 def test_models_of_the_same_q_agree(model: StructuredSGPR) -> None:
+    """... and their effects add up to the posterior mean."""
     expected = effects(model, MEASURE, output=1)
+    total = expected.constant[0] + np.sum(expected.at(X)[0], axis=1)
+    np.testing.assert_allclose(total, model.predict_f(X)[0][:, 1], atol=1e-8)
     trained = model.to_svgp()
     same(effects(trained, MEASURE, output=1), expected)
     mean, cov = (np.asarray(part) for part in model.compute_qu())
@@ -163,29 +160,14 @@ def test_models_of_the_same_q_agree(model: StructuredSGPR) -> None:
     ids=["plain-full", "whitened-diagonal"],
 )
 def test_independent_blocks_are_a_joint_q_without_correlations(whiten: bool, q_diag: bool) -> None:
-    sizes = [int(block.num_inducing) for block in FEATURES.of_effects]
-    q = [random_q(size, 2) for size in sizes]
-    if q_diag:
-        q = [(mean, np.abs(np.diagonal(root, axis1=1, axis2=2).T)) for mean, root in q]
-        joint = np.concatenate([root for _, root in q])
-    else:
-        joint = np.zeros([2, sum(sizes), sum(sizes)])
-        start = 0
-        for size, (_, root) in zip(sizes, q, strict=True):
-            joint[:, start : start + size, start : start + size] = root
-            start += size
-    means, roots = zip(*q, strict=True)
     additive = AdditiveSVGP(
-        PRIOR,
-        GAUSSIAN,
-        FEATURES,
-        num_latent_gps=2,
-        q_diag=q_diag,
-        q_mu=means,
-        q_sqrt=roots,
-        whiten=whiten,
+        PRIOR, GAUSSIAN, FEATURES, num_latent_gps=2, q_diag=q_diag, whiten=whiten
     )
-    stock = svgp((np.concatenate(means), joint), whiten=whiten, q_diag=q_diag)
+    for q_mu, q_sqrt in additive.variational_parameters:
+        mean, root = random_q(q_mu.shape[0], 2)
+        q_mu.assign(mean)
+        q_sqrt.assign(np.abs(np.diagonal(root, axis1=1, axis2=2).T) if q_diag else root)
+    stock = BlockSVGP(additive, FEATURES, lambda: additive.variational_parameters)
     for output in (0, 1):
         found = effects(additive, MEASURE, output=output)
         same(found, effects(stock, MEASURE, output=output))

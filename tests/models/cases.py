@@ -30,7 +30,7 @@ from interdomain.models import AdditiveSVGP
 from interdomain.models.one_pass import OnePassSVGP
 from interdomain.transforms import Negation, Rotation
 from tests.conformance.dense_twin import DenseTwin, Oracle
-from tests.conformance.helpers import assert_close, assert_same_objective
+from tests.conformance.helpers import assert_close, assert_same_objective, random_q
 
 NUM_DATA = 11
 Data = tuple[np.ndarray, np.ndarray]
@@ -166,16 +166,8 @@ def make_q(
     sizes: Sequence[int], latent: int, q_diag: bool
 ) -> tuple[list[np.ndarray], list[np.ndarray]]:
     rng = np.random.default_rng(5)
-    means, roots = [], []
-    for size in sizes:
-        means.append(rng.normal(size=(size, latent)))
-        if q_diag:
-            roots.append(rng.uniform(0.3, 0.9, size=(size, latent)))
-        else:
-            lower = np.tril(rng.normal(size=(latent, size, size)), -1) / size
-            diagonals = rng.uniform(0.3, 0.9, size=(latent, size))
-            roots.append(lower + np.stack([np.diag(d) for d in diagonals]))
-    return means, roots
+    means, roots = zip(*(random_q(rng, size, latent, q_diag) for size in sizes), strict=True)
+    return list(means), list(roots)
 
 
 def linear(latent: int) -> gpflow.mean_functions.Linear:
@@ -218,9 +210,12 @@ class BlockSVGP(Oracle):
     q's, which are its blocks: so gradients are those to the same variables."""
 
     def __init__(
-        self, model: OnePassSVGP, inducing_variable: InducingVariables, q: Sequence[Sequence[Any]]
+        self,
+        model: OnePassSVGP,
+        inducing_variable: InducingVariables,
+        q: Callable[[], Sequence[tuple[Any, Any]]],
     ) -> None:
-        """:param q: The mean and the root of each block."""
+        """:param q: Returns the mean and the root of each block."""
         self._q = q
         super().__init__(
             model.kernel,
@@ -237,11 +232,11 @@ class BlockSVGP(Oracle):
 
     @property
     def q_mu(self) -> tf.Tensor:
-        return tf.concat([mean for mean, _ in self._q], axis=0)
+        return tf.concat([mean for mean, _ in self._q()], axis=0)
 
     @property
     def q_sqrt(self) -> tf.Tensor:
-        roots = [tf.convert_to_tensor(root) for _, root in self._q]
+        roots = [tf.convert_to_tensor(root) for _, root in self._q()]
         if roots[0].shape.rank == 2:
             return tf.concat(roots, axis=0)
         blocks = [tf.linalg.LinearOperatorFullMatrix(root) for root in roots]
@@ -251,7 +246,8 @@ class BlockSVGP(Oracle):
 def joint_svgp(model: AdditiveSVGP, sizes: Sequence[int]) -> BlockSVGP:
     """GPflow's own dense algebra: it is shown the whole Kuu and Kuf."""
     assert [mean.shape[0] for mean in model.q_mu] == list(sizes)
-    return BlockSVGP(model, DenseTwin(model.inducing_variable), model.variational_parameters)
+    twin = DenseTwin(model.inducing_variable)
+    return BlockSVGP(model, twin, lambda: model.variational_parameters)
 
 
 def assert_same_bound(

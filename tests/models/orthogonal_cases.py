@@ -6,7 +6,6 @@ from collections.abc import Callable
 from typing import Any
 
 import gpflow
-import numpy as np
 import tensorflow as tf
 from check_shapes import Shape
 from gpflow.base import TensorType
@@ -160,13 +159,19 @@ def make_orthogonal(
 
 
 def block_oracle(model: OrthogonalSVGP) -> BlockSVGP:
+    """With "odvgp" the root of q(v') is that of the prior, and full."""
     blocks = Blocks(model.inducing_variable, model.orthogonal_inducing_variable)
-    return BlockSVGP(model, blocks, model.variational_parameters)
 
+    def q() -> list[tuple[Any, Any]]:
+        if model.q_sqrt_orthogonal is not None:
+            return model.variational_parameters
+        mean, root = model.variational_parameters[0]
+        full = tf.linalg.diag(tf.transpose(root)) if len(root.shape) == 2 else root
+        size = mean.shape[0]
+        covariance = kuu_blocks(blocks, model.kernel)[size:, size:]
+        prior = tf.eye(len(covariance), dtype=covariance.dtype)
+        prior = prior if model.whiten else tf.linalg.cholesky(covariance)
+        roots = tf.stack([prior] * model.num_latent_gps)
+        return [(mean, full), (model.q_mu_orthogonal, roots)]
 
-def residual_covariance(model: OrthogonalSVGP) -> np.ndarray:
-    """C_vv, the prior covariance of v'."""
-    size = int(model.inducing_variable.num_inducing)
-    return kuu_blocks(
-        Blocks(model.inducing_variable, model.orthogonal_inducing_variable), model.kernel
-    ).numpy()[size:, size:]
+    return BlockSVGP(model, blocks, q)

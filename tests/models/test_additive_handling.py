@@ -20,7 +20,7 @@ from interdomain.inducing_variables import HarmonicInducingPoints, SumInducingVa
 from interdomain.kernels import HarmonicKernel
 from interdomain.models import HVGP, AdditiveSVGP
 from interdomain.transforms import Negation, Rotation
-from tests.conformance.helpers import assert_close
+from tests.conformance.helpers import assert_close, change
 
 from .cases import BY_NAME, make_additive, make_data, matern, points
 
@@ -43,12 +43,6 @@ def test_each_parameter_is_shown_once(capsys) -> None:  # noqa: ANN001
     lines = capsys.readouterr().out.splitlines()  # values take several
     shown = [line.split()[0] for line in lines if line.startswith("AdditiveSVGP.")]
     assert sorted(shown) == sorted(f"AdditiveSVGP{path}" for path in parameters)
-
-
-def change(model: AdditiveSVGP) -> None:
-    for parameter in model.parameters:
-        variable = parameter.unconstrained_variable
-        variable.assign_add(0.1 * tf.ones_like(variable))
 
 
 def test_copies(tmp_path: Path) -> None:
