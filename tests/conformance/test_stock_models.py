@@ -121,12 +121,11 @@ def test_objective_and_predictions(case: Case) -> None:
 @two_cases
 def test_sgpmc(case: Case) -> None:
     """The density and its gradients, which are all that HMC sees."""
-    kernel, inducing_variable = case.build()
-    data = make_data(case)
-    likelihood = gpflow.likelihoods.StudentT()
-    model = gpflow.models.SGPMC(data, kernel, likelihood, inducing_variable=inducing_variable)
-    twin = gpflow.models.SGPMC(
-        data, kernel, likelihood, inducing_variable=DenseTwin(inducing_variable)
+    kernel, features = case.build()
+    data, likelihood = make_data(case), gpflow.likelihoods.StudentT()
+    model, twin = (
+        gpflow.models.SGPMC(data, kernel, likelihood, inducing_variable=inducing_variable)
+        for inducing_variable in (features, DenseTwin(features))
     )
     model.V.assign(0.3 * np.sin(np.arange(model.V.shape[0]))[:, None])
     twin.V = model.V
