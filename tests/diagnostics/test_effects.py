@@ -167,7 +167,9 @@ def test_independent_blocks_are_a_joint_q_without_correlations(whiten: bool, q_d
         mean, root = random_q(q_mu.shape[0], 2)
         q_mu.assign(mean)
         q_sqrt.assign(np.abs(np.diagonal(root, axis1=1, axis2=2).T) if q_diag else root)
-    stock = BlockSVGP(additive, FEATURES, lambda: additive.variational_parameters)
+    joint = BlockSVGP(additive, FEATURES, lambda: additive.variational_parameters)
+    q = joint.q_mu.numpy(), joint.q_sqrt.numpy()
+    stock = svgp(q, whiten=whiten, q_diag=q_diag)
     for output in (0, 1):
         found = effects(additive, MEASURE, output=output)
         same(found, effects(stock, MEASURE, output=output))

@@ -86,6 +86,7 @@ def two_diagonals(
     tensors: Sequence[tf.Tensor], columns: tf.Tensor, *, adjoint: bool = False
 ) -> tf.Tensor:
     """``(L^{-1} x)_i = a_i x_i - b_i x_{i-1}``."""
+    columns = tf.convert_to_tensor(columns)
     a, b = (tensor[..., None] for tensor in tensors)
     if adjoint:
         return a * columns - _shifted((b * columns)[..., 1:, :], before=False)
