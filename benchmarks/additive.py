@@ -219,13 +219,14 @@ def both(data: Data, num_inducing: int, seed: int) -> dict[str, Any]:
 
 
 def collapsed(model: Any, fit: Any, held_out: race.Rows, seconds: float) -> dict[str, Any]:
+    result = getattr(fit, "result", fit)  # of `fit_additive`, or of `fit_sgpr`
     return {
         "trace": [{"seconds": seconds, **race.evaluated(model, held_out)}],
         "num_inducing": int(model.inducing_variable.num_inducing),
         "subset_seconds": fit.subset_seconds,
         "pass_seconds": fit.pass_seconds,
-        "steps": fit.result.steps,
-        "bound": fit.result.elbo,
+        "steps": result.steps,
+        "bound": result.elbo,
         "rows": model.num_data,
     }
 

@@ -143,7 +143,7 @@ def measured(
         "max_degree": max(harmonics.degrees),
         "subset_seconds": fit.subset_seconds,
         "pass_seconds": fit.pass_seconds,
-        "steps": fit.result.steps,
+        "steps": fit.steps,
         "bound_per_row": float(model.elbo().numpy()) / len(train[0]),
         "noise_variance": float(model.likelihood.variance.numpy()),
         "rows": len(train[0]),

@@ -115,8 +115,8 @@ def compared(
             "bound_per_row": float(model.elbo().numpy()) / len(X),
             "noise_variance": float(model.likelihood.variance.numpy()),
             "shares": (shares / shares.sum()).tolist(),
-            "steps": fit.result.steps,
-            "converged": fit.result.converged,
+            "steps": fit.steps,
+            "converged": fit.converged,
             "pass_seconds": fit.pass_seconds,
             "seconds": seconds,
         }

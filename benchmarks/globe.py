@@ -213,7 +213,7 @@ def _of_fit(model: Any, fit: Any) -> dict[str, Any]:
         "num_inducing": int(model.inducing_variable.num_inducing),
         "pass_seconds": fit.pass_seconds,
         "subset_seconds": fit.subset_seconds,
-        "steps": fit.result.steps,
+        "steps": fit.steps,
     }
 
 

@@ -60,7 +60,7 @@ def collapsed(model: Any, fit: Any, held_out: Rows, started: float) -> dict[str,
         "num_inducing": int(model.inducing_variable.num_inducing),
         "pass_seconds": fit.pass_seconds,
         "subset_seconds": fit.subset_seconds,
-        "steps": fit.result.steps,
+        "steps": fit.steps,
         "rows": model.num_data,
     }
 

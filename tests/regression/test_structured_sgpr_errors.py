@@ -28,7 +28,7 @@ def test_arguments() -> None:
         ({"data": X}, "data: found a ndarray; pass a pair"),
         ({"data": (X[:, 0], Y)}, r"data: X has shape \(6,\).*X\[:, None\]"),
         ({"data": (X, Y[:5])}, "data: X has 6 rows and Y has 5"),
-        ({"data": dataset(X, Y)}, "pass a Dataset of batches"),
+        ({"data": dataset(X, Y)}, "pass pairs of batches .* with known D"),
         ({"data": dataset(X, Y).batch(2).repeat()}, r"never ends; take away .repeat\(\)"),
         ({"batch_size": 0}, "batch_size must be an integer of 1 or more, found 0"),
         ({"on_invalid": "drop"}, "on_invalid must be 'raise' or 'skip', found 'drop'"),

@@ -171,7 +171,6 @@ def test_wrong_arguments() -> None:
         ({"max_seconds": 0}, "max_seconds"),
         ({"subset_size": 0}, "subset_size"),
         ({"num_inducing": 0}, "num_inducing must be .* found 0"),
-        ({"max_turns": -1}, "max_turns must be .* found -1"),
         ({"resume": True}, "checkpoint_dir must be given"),
         ({"model": model.to_svgp()}, "model: found a SVGP; pass an interdomain.models.Collapsed"),
     ]:
@@ -193,7 +192,7 @@ def test_parameters_change_by_a_factor_of_four_at_most(monkeypatch: pytest.Monke
         mean.c.assign([-3.0])
 
     monkeypatch.setattr("interdomain.training.passes.fit_by_lbfgs", fit)
-    train(model, 1, options=None)
+    train(model, 1)
     assert float(kernel.variance.numpy()) == pytest.approx(4.0)
     assert float(kernel.lengthscale.numpy()) == pytest.approx(0.6 / np.sqrt(2))
     np.testing.assert_allclose(mean.c, [-2.0])
@@ -235,5 +234,3 @@ def test_a_folder_of_other_features_is_refused(tmp_path: Path) -> None:
         fit_collapsed(model(slice(7, 16)), checkpoint_dir=tmp_path, resume=True, **settings)
     with pytest.raises(ValueError, match="already holds the checkpoint .* pass resume=True"):
         fit_collapsed(model(slice(0, 9)), num_inducing=12, checkpoint_dir=tmp_path, **settings)
-    with pytest.raises(ValueError, match="options: found .*maxiter.* Pass .* as steps"):
-        fit_collapsed(model(slice(0, 9)), options={"maxiter": 3}, progress=False)

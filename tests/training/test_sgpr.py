@@ -46,7 +46,7 @@ def test_the_recipe(computed_rows: list[int]) -> None:
     # The result is a maximum of the bound of all rows.
     stock = gpflow.models.SGPR(make_data(), model.kernel, model.inducing_variable)
     stock.likelihood = model.likelihood
-    np.testing.assert_allclose(fitted.result.elbo, stock.elbo(), rtol=1e-5)
+    np.testing.assert_allclose(fitted.elbo, stock.elbo(), rtol=1e-5)
     with tf.GradientTape() as tape:
         loss = stock.training_loss()
     gradients = tape.gradient(loss, model.trainable_variables)
@@ -66,7 +66,7 @@ def test_what_is_frozen_already_needs_no_subset(tmp_path: Path) -> None:
     folder = tmp_path / "new"
     fitted = fit_sgpr(statistics, steps=10, checkpoint_dir=folder, progress=False)
     assert fitted.subset is None and fitted.frozen == ()
-    assert fitted.result.steps == 10
+    assert fitted.steps == 10
     assert sorted(path.name for path in folder.iterdir()) == ["fit"]
 
 

@@ -1,6 +1,6 @@
 """Features chosen by the data: dictionaries, pursuits in them, and scales trained in turn."""
 
-from .choice import Choice, Trials, choose_features
+from .choice import Choice, choose_features
 from .pursuit import Pursuit, PursuitRound
 
-__all__ = ["Choice", "Pursuit", "PursuitRound", "Trials", "choose_features"]
+__all__ = ["Choice", "Pursuit", "PursuitRound", "choose_features"]

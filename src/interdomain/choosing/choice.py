@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any
 
 import gpflow
 import numpy as np
@@ -44,24 +44,19 @@ _NOTABLE_LOSS = 0.02
 """Of the log density of rows held out: if chosen features lose more, there are too few rows to
 choose by."""
 
-_NOTABLE_RISE = 0.005
-"""Of the log density of rows held out: turns that bring less are the last."""
-
 
 @dataclass(frozen=True)
 class Choice:
     """How :func:`interdomain.training.fit_sgpr` or :func:`interdomain.training.fit_collapsed` chose
     features, on some rows drawn at random.
 
-    :ivar turns: the mean log density of held-out rows. The first number is that of the given model
-        with its parameters trained; each further number is that after one more turn of choosing a
-        few features and training all parameters with them. The turn with the highest number is
-        used; the first turn is used also if it is up to 0.02 below the model that it started from.
-    :ivar pursuit: how the final features were chosen, with the input scales of the turn that is
-        used.
+    :ivar turns: the mean log density of held-out rows: that of the given model with its parameters
+        trained; and that after a few features were chosen, and all parameters trained with them.
+        These are gone on from, unless the second number is lower by 0.02 or more.
+    :ivar pursuit: how the final features were chosen, with the input scales that are gone on from.
     """
 
-    turns: tuple[float, ...]
+    turns: tuple[float, float]
     pursuit: Pursuit
 
     def __str__(self) -> str:
@@ -69,35 +64,26 @@ class Choice:
         return f"held out, by turns of features and scales: {turns}\n{self.pursuit}"
 
 
-class Trials(NamedTuple):
-    """How models of some rows are made and trained, to choose features with.
-
-    :ivar make: makes a model of rows (X, Y) that shares its parameters with the model of all rows.
-    :ivar train: trains all parameters of such a model for a number of steps.
-    :ivar refit: the same between the rounds of a pursuit; None for no training there.
-    :ivar growth: the factor by which the number of features grows in a round of the final choice.
-    """
-
-    make: Callable[[tuple[Array, Array]], Any]
-    train: Callable[[Any, int], None]
-    refit: Callable[[Any, int], None] | None = None
-    growth: float = 1.5
-
-
 def choose_features(
     model: RowsModel,
     num_inducing: int,
-    trials: Trials,
+    make: Callable[[tuple[Array, Array]], Any],
+    train: Callable[[Any, int], Any],
     *,
+    refit: Callable[[Any, int], Any] | None = None,
+    growth: float = 1.5,
     subset_size: int,
     subset_steps: int,
-    max_turns: int,
     seed: int,
     progress: bool,
 ) -> tuple[Choice, tuple[str, ...], Any]:
     """Train the input scales, and replace the model's features by chosen ones.
 
     :param model: a model with a few features of an orthogonal dictionary to start from.
+    :param make: makes a model of rows (X, Y) that shares its parameters with this one.
+    :param train: trains all parameters of such a model for a number of steps.
+    :param refit: the same between the rounds of a pursuit; None for no training there.
+    :param growth: the factor by which the number of features grows in a round of the final choice.
     :return: what was done; the names of the feature parameters that are now frozen; and the model
         of some rows that has the chosen features.
     :raises ValueError: for features that belong to no dictionary, or a model without its rows.
@@ -107,67 +93,57 @@ def choose_features(
     order = np.random.default_rng(seed).permutation(len(X))
     count = min(len(X) // 6, _MOST_HELD_OUT)
     few = order[count:][:subset_size]
-    subset = trials.make((X[few], Y[few]))
+    subset = make((X[few], Y[few]))
     # Of fewer than six rows none can be spared.
     apart = order[:count] if count else order
     held_out, start = (X[apart], Y[apart]), _block(model)
     variables = [parameter.unconstrained_variable for parameter in model.parameters]
 
-    def state(dictionary: Dictionary) -> tuple[Dictionary, Block, list[Array]]:
-        """What a turn arrived at."""
-        return dictionary, _block(subset), [variable.numpy() for variable in variables]
-
     def density() -> float:
         return float(np.mean(np.asarray(subset.predict_log_density(held_out))))
 
-    # Turn by turn, input scales are trained on few rows, with features that are chosen with them;
-    # the best turn by the log density of rows held out is taken.
-    trials.train(subset, subset_steps)
-    densities = [density()]
-    best = state(_begin(subset, start, num_inducing))
-    for _ in range(max_turns):
-        dictionary = _begin(subset, start, num_inducing)
-        size = int(subset.inducing_variable.num_inducing)
-        pursue(
-            subset,
-            max(min(num_inducing, _TURN_SIZE), size),
-            growth=2.0,
-            refit=trials.refit,
-            steps=_TURN_STEPS // 5,
-            max_candidates=min(_TURN_CANDIDATES, _CANDIDATES_EACH * num_inducing),
-            fill=False,
-            progress=progress,
-        )
-        trials.train(subset, _TURN_STEPS)
-        highest = max(densities)
-        densities.append(density())
-        if densities[-1] > highest - (_NOTABLE_LOSS if len(densities) == 2 else 0):
-            best = state(dictionary)
-        if densities[-1] < highest + _NOTABLE_RISE:
-            break
-    dictionary, block, values = best
-    for variable, value in zip(variables, values, strict=True):
-        variable.assign(value)
+    # Input scales are trained on few rows, with features that are chosen with them.
+    train(subset, subset_steps)
+    before = density()
+    dictionary = _begin(subset, start, num_inducing)
+    block, values = _block(subset), [variable.numpy() for variable in variables]
+    pursue(
+        subset,
+        max(min(num_inducing, _TURN_SIZE), int(subset.inducing_variable.num_inducing)),
+        growth=2.0,
+        refit=refit,
+        steps=_TURN_STEPS // 5,
+        max_candidates=min(_TURN_CANDIDATES, _CANDIDATES_EACH * num_inducing),
+        fill=False,
+        progress=progress,
+    )
+    train(subset, _TURN_STEPS)
+    after = density()
+    # Or features that the data choose are worse than those of most prior variance.
+    helps = after > before - _NOTABLE_LOSS
+    if helps:
+        block = _block(subset)
+    else:
+        for variable, value in zip(variables, values, strict=True):
+            variable.assign(value)
     frozen = tuple(n for n, p in model.feature_parameters.items() if p.trainable)
     for parameter in model.feature_parameters.values():
         gpflow.set_trainable(parameter, False)
-    some = trials.make(rows)
+    some = make(rows)
     some.inducing_variable, some.kernel = block
-    # Whether features that the data chose have been worse than those of most prior variance.
-    hurts = len(densities) > 1 and max(densities[1:]) < densities[0] - _NOTABLE_LOSS
     pursuit = pursue(
         some,
         num_inducing,
-        growth=trials.growth,
-        refit=trials.refit,
+        growth=growth,
+        refit=refit,
         least_share=_LEAST_SHARE,
         max_candidates=min(MOST_CANDIDATES, _CANDIDATES_EACH * num_inducing),
-        least_gain=_NO_GAIN_IS_ENOUGH if hurts else LEAST_GAIN,
+        least_gain=LEAST_GAIN if helps else _NO_GAIN_IS_ENOUGH,
         dictionary=dictionary,
         progress=progress,
     )
     model.inducing_variable, model.kernel = _block(some)
-    return Choice(tuple(densities), pursuit), frozen, some
+    return Choice((before, after), pursuit), frozen, some
 
 
 def _begin(model: Any, start: Block, num_inducing: int) -> Dictionary:

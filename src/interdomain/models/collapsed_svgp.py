@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 from typing import Any, NamedTuple
 
 import gpflow
@@ -11,21 +10,19 @@ import tensorflow as tf
 from check_shapes import check_shapes, inherit_check_shapes
 from gpflow.kernels import Kernel
 from gpflow.likelihoods import Likelihood
-from gpflow.mean_functions import MeanFunction, Zero
+from gpflow.mean_functions import MeanFunction
 from gpflow.models.util import InducingPointsLike
 
 from .._arguments import Array, instance
-from .._targets import check_targets, number_of_latents, takes_missing
+from .._targets import check_targets, number_of_latents
 from .._tracing import unconverted
 from ..covariances import Kuu_operator
-from ..covariances.columns import check_inputs
 from ..regression.bound import root_of
 from ..regression.features import Features
-from ..regression.provider import RowsProvider
 from ..regression.sums import SufficientStatistics, differing_parameter
 from ..sites.algebra import Prior, Sites, kl_divergence, log_normaliser, whitened_q
 from ..sites.rows import NotFiniteError, SiteContributions
-from .rows_model import RowsModel, checked_features, warn_of_rows
+from .rows_model import RowsModel
 
 
 class PassResult(NamedTuple):
@@ -117,36 +114,24 @@ class CollapsedSVGP(RowsModel):
         *,
         mean_function: MeanFunction | None = None,
         num_latent_gps: int | None = None,
-        batch_size: int | None = None,
-        on_invalid: str = "raise",
-        progress: bool = True,
+        **rows: Any,
     ) -> None:
-        why = "the latent GPs share the kernel, and are independent"
-        features = checked_features(
-            "CollapsedSVGP", data, kernel, inducing_variable, mean_function, why
-        )
         instance("likelihood", likelihood, Likelihood, "a GPflow likelihood")
         if isinstance(data, SufficientStatistics):
             raise ValueError(
                 "data: found SufficientStatistics, and the sites of a likelihood need the rows; "
                 "pass these, or use interdomain.models.StructuredSGPR."
             )
-        provider = RowsProvider(
+        super().__init__(
             data,
-            functools.partial(warn_of_rows, likelihood),
-            num_inducing=int(features.num_inducing),
-            batch_size=batch_size,
-            on_invalid=on_invalid,
-            progress=progress,
-            missing=takes_missing(likelihood),
+            kernel,
+            likelihood,
+            inducing_variable,
+            mean_function,
+            why="the latent GPs share the kernel, and are independent",
+            num_latents=lambda outputs: number_of_latents(likelihood, outputs, num_latent_gps),
+            **rows,
         )
-        num_latents = number_of_latents(likelihood, provider.columns[1], num_latent_gps)
-        provider.num_latents = num_latents
-        mean_function = Zero(num_latents) if mean_function is None else mean_function
-        super().__init__(kernel, likelihood, mean_function, num_latent_gps=num_latents)
-        self.inducing_variable = features
-        self._provider = provider
-        check_inputs(self, self.num_columns)
         self._site_contributions: SiteContributions | None = None
         self._sums_of_sites: tuple[tf.Variable, ...] = ()
         self._features_of_sites: dict[str, Array] = {}
@@ -245,7 +230,6 @@ class CollapsedSVGP(RowsModel):
         q = tuple(tf.cast(part, gpflow.default_float()) for part in exact)
 
         def of_batch(X: Array, Y: Array) -> dict[str, Array]:
-            self._provider.warn_of(features, X, Y)
             check_targets(self.likelihood, Y)
             return {**of_rows.sums(X, Y, q), "num_rows": np.asarray(float(len(X)))}
 
@@ -297,11 +281,10 @@ class CollapsedSVGP(RowsModel):
             num_latent_gps=self.num_latent_gps,
             progress=False,
         )
-        features = self._features
-        model._provider.share(features)
+        model._provider.share(self._features)
         model._site_contributions = self._contributions()
-        self._provider.warn_of(features, *rows)
-        model._provider.warn = None
+        self._warn_of(*rows)
+        model._warn_of.parts = None
         return model
 
     def sites_of(self, X: Array, Y: Array) -> tuple[Array, Array]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import abc
+from collections.abc import Callable
 from typing import Any, ClassVar
 
 import gpflow
@@ -14,18 +15,20 @@ from gpflow.functions import Function
 from gpflow.inducing_variables import InducingVariables
 from gpflow.kernels import Kernel
 from gpflow.likelihoods import Gaussian, Likelihood
-from gpflow.mean_functions import MeanFunction
+from gpflow.mean_functions import MeanFunction, Zero
 from gpflow.models.training_mixins import InternalDataTrainingLossMixin
 from gpflow.models.util import InducingPointsLike, inducingpoint_wrapper
 from gpflow.posteriors import PrecomputeCacheType
 
-from .._arguments import Array, check_real_type, number
-from .._targets import densities_of, targets_type
+from .._arguments import Array, number
+from .._targets import densities_of, takes_missing, targets_type
 from .._tracing import unconverted
+from ..covariances.columns import check_inputs
 from ..kernels._parameters import single_output
 from ..posteriors import CollapsedPosterior
 from ..regression.features import Features
 from ..regression.provider import RowsProvider
+from ..regression.sums import SufficientStatistics
 from .one_pass import validate_inducing_variable, validate_mean_function
 from .scales import Parts, warn_of_data
 
@@ -33,14 +36,56 @@ from .scales import Parts, warn_of_data
 class RowsModel(gpflow.models.GPModel, InternalDataTrainingLossMixin, abc.ABC):
     """A sparse model whose whitened q is computed from sums over rows that a provider reads.
 
-    A subclass makes its provider, and implements :meth:`_whitened_q`.
+    A subclass implements :meth:`_whitened_q`.
 
+    :param why: Why the kernel may have one output only.
+    :param num_latents: From the number of columns of Y to that of latent GPs.
+    :param rows: See :class:`interdomain.regression.Rows`.
     :cvar recipe: The function of :mod:`interdomain.training` that trains such models.
     """
 
     recipe: ClassVar[str]
     inducing_variable: InducingVariables
-    _provider: RowsProvider
+
+    def __init__(
+        self,
+        data: Any,
+        kernel: Kernel,
+        likelihood: Likelihood,
+        inducing_variable: InducingPointsLike,
+        mean_function: MeanFunction | None,
+        *,
+        why: str,
+        num_latents: Callable[[int], int],
+        **rows: Any,
+    ) -> None:
+        if tf.distribute.has_strategy():
+            raise ValueError(
+                f"strategy: {type(self).__name__} has no variables to mirror; build it and its "
+                "parts outside of strategy.scope(), and add the statistics of all workers with "
+                "interdomain.distributed.all_reduce."
+            )
+        if isinstance(inducing_variable, (np.ndarray, tf.Tensor, tf.Variable, gpflow.Parameter)):
+            inducing_variable = inducingpoint_wrapper(inducing_variable)
+        validate_inducing_variable("inducing_variable", inducing_variable)
+        single_output("kernel", kernel, why)
+        validate_mean_function(mean_function)
+        self._warn_of = _WarnOnce()
+        provider = RowsProvider(
+            data,
+            num_latents,
+            told=self._warn_of,
+            num_inducing=int(inducing_variable.num_inducing),
+            missing=takes_missing(likelihood),
+            **rows,
+        )
+        number = provider.num_latents
+        mean_function = Zero(number) if mean_function is None else mean_function
+        self._warn_of.parts = Parts(kernel, likelihood, mean_function, None)
+        super().__init__(kernel, likelihood, mean_function, num_latent_gps=number)
+        self.inducing_variable, self._provider = inducing_variable, provider
+        if not isinstance(data, SufficientStatistics):  # which say themselves what they are of
+            check_inputs(self, self.num_columns)
 
     @property
     def needs_recipe(self) -> bool:
@@ -170,41 +215,15 @@ class RowsModel(gpflow.models.GPModel, InternalDataTrainingLossMixin, abc.ABC):
         """The number N of rows, without those that were skipped."""
 
 
-def checked_features(
-    owner: str,
-    data: Any,
-    kernel: Kernel,
-    inducing_variable: InducingPointsLike,
-    mean_function: MeanFunction | None,
-    why: str,
-) -> InducingVariables:
-    """The inducing variable of a model, points as GPflow's, after checks of what it is made of.
+class _WarnOnce:
+    """Warns of the first rows that are read, if they are far from standardised."""
 
-    :param owner: The model's class, for messages.
-    :param why: Why the kernel may have one output only.
-    :raises ValueError: If one is of another kind, or a strategy's scope is around the model.
-    """
-    if tf.distribute.has_strategy():
-        raise ValueError(
-            f"strategy: {owner} has no variables to mirror; build it and its parts outside of "
-            "strategy.scope(), and add the statistics of all workers with "
-            "interdomain.distributed.all_reduce."
-        )
-    if isinstance(inducing_variable, (np.ndarray, tf.Tensor, tf.Variable, gpflow.Parameter)):
-        inducing_variable = inducingpoint_wrapper(inducing_variable)
-    validate_inducing_variable("inducing_variable", inducing_variable)
-    single_output("kernel", kernel, why)
-    validate_mean_function(mean_function)
-    if isinstance(data, (tuple, list)) and len(data) == 2:
-        for name, array in zip("XY", data, strict=True):
-            check_real_type(f"data: {name}", array)
-    return inducing_variable
+    parts: Parts | None = None  # without features: rows outside of an interval are refused
 
-
-def warn_of_rows(likelihood: Likelihood, features: Features, X: Any, Y: Any) -> None:
-    """Warn of the first rows that are read, if they are far from standardised."""
-    # Rows outside of an interval are refused in the pass: nothing is to be said of them here.
-    warn_of_data(Parts(features.kernel, likelihood, features.mean_function, None), X, Y)
+    def __call__(self, X: Array, Y: Array) -> None:
+        parts, self.parts = self.parts, None
+        if parts is not None:
+            warn_of_data(parts, X, Y)
 
 
 # The Gaussian likelihood of a model with q in closed form, from its arguments.

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 from typing import Any
 
 import gpflow
@@ -11,13 +10,12 @@ from check_shapes import check_shapes, inherit_check_shapes
 from gpflow.base import TensorData
 from gpflow.kernels import Kernel
 from gpflow.likelihoods import Gaussian
-from gpflow.mean_functions import MeanFunction, Zero
+from gpflow.mean_functions import MeanFunction
 from gpflow.models.util import InducingPointsLike
 
 from .._arguments import Array
 from .._tracing import unconverted
 from ..covariances import Kuu_operator
-from ..covariances.columns import check_inputs
 from ..regression import SufficientStatistics
 from ..regression.bound import (
     Collapsed,
@@ -28,9 +26,8 @@ from ..regression.bound import (
     explained_variance,
     optimal_q,
 )
-from ..regression.provider import RowsProvider
 from ..regression.residuals import Residuals
-from .rows_model import RowsModel, checked_features, gaussian, warn_of_rows
+from .rows_model import RowsModel, gaussian
 
 
 class StructuredSGPR(RowsModel):
@@ -117,30 +114,18 @@ class StructuredSGPR(RowsModel):
         mean_function: MeanFunction | None = None,
         noise_variance: TensorData | None = None,
         likelihood: Gaussian | None = None,
-        batch_size: int | None = None,
-        on_invalid: str = "raise",
-        progress: bool = True,
+        **rows: Any,
     ) -> None:
-        why = "the columns of Y share the kernel, and are independent"
-        features = checked_features(
-            "StructuredSGPR", data, kernel, inducing_variable, mean_function, why
-        )
-        likelihood = gaussian(noise_variance, likelihood)
-        provider = RowsProvider(
+        super().__init__(
             data,
-            functools.partial(warn_of_rows, likelihood),
-            num_inducing=int(features.num_inducing),
-            batch_size=batch_size,
-            on_invalid=on_invalid,
-            progress=progress,
+            kernel,
+            gaussian(noise_variance, likelihood),
+            inducing_variable,
+            mean_function,
+            why="the columns of Y share the kernel, and are independent",
+            num_latents=int,
+            **rows,
         )
-        num_outputs = provider.columns[1]
-        mean_function = Zero(num_outputs) if mean_function is None else mean_function
-        super().__init__(kernel, likelihood, mean_function, num_latent_gps=num_outputs)
-        self.inducing_variable = features
-        self._provider = provider
-        if not isinstance(data, SufficientStatistics):  # which say themselves what they are of
-            check_inputs(self, self.num_columns)
 
     @property
     def statistics(self) -> SufficientStatistics:
@@ -229,10 +214,9 @@ class StructuredSGPR(RowsModel):
         kernel: Kernel | None = None,
     ) -> StructuredSGPR:
         """As :meth:`subset_model`, for rows (X, Y) that were drawn already; they are not copied."""
-        X, Y = rows
         own = inducing_variable is None and kernel is None
         model = StructuredSGPR(
-            (X, Y),
+            rows,
             self.kernel if kernel is None else kernel,
             self.inducing_variable if inducing_variable is None else inducing_variable,
             mean_function=self.mean_function,
@@ -241,10 +225,9 @@ class StructuredSGPR(RowsModel):
         )
         if own:
             model._provider.share(self._features)
-        features = model._features
-        features.check(X, "rows of X, drawn at random,")
-        self._provider.warn_of(features, X, Y)
-        model._provider.warn = None
+        model._features.check(rows[0], "rows of X, drawn at random,")
+        self._warn_of(*rows)
+        model._warn_of.parts = None
         return model
 
     def residuals(self) -> Residuals:

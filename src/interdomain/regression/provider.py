@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, TypeAlias
+from typing import Any
 
 import gpflow
 import numpy as np
@@ -21,25 +21,20 @@ from .sums import SufficientStatistics, differing_parameter, statistics_of
 MOST_NUMBERS = 2**27
 """Of the features that a gradient keeps: 1 GiB in float64."""
 
-Warn: TypeAlias = Callable[[Features, Array, Array], None]
-
 
 class RowsProvider:
     """The rows of a model, including rows that were added or removed later, and sums over them.
 
     :param data: Rows; or their statistics, if the rows are not at hand.
-    :param warn: Called with the features and the first rows that are read.
+    :param num_latents: From the number of columns of Y to that of columns of the mean function.
     :param settings: The other arguments of :class:`.rows.Rows`.
     :ivar columns: The numbers of columns of X and of Y.
-    :ivar num_latents: The number of columns of the mean function; None for as many as Y has.
-    :ivar warn: That function, until it was called; None for rows that need no warning.
+    :ivar num_latents: The number of columns of the mean function.
     :ivar version: A number that grows whenever the rows or the features change.
     """
 
-    def __init__(self, data: Any, warn: Warn, **settings: Any) -> None:
+    def __init__(self, data: Any, num_latents: Callable[[int], int], **settings: Any) -> None:
         self._settings = settings
-        self.warn: Warn | None = warn
-        self.num_latents: int | None = None
         self.version = 0
         self._rows: tuple[tuple[Rows, int], ...] = ()  # with 1, or -1 for those that were removed
         self._features: Features | None = None
@@ -52,6 +47,7 @@ class RowsProvider:
         else:
             rows = Rows(data, **settings)
             self._rows, self.columns = ((rows, 1),), rows.columns
+        self.num_latents = num_latents(self.columns[1])
 
     def __getstate__(self) -> dict[str, Any]:
         """Rows without graphs: a copy of the model makes its own."""
@@ -85,9 +81,8 @@ class RowsProvider:
             self._features, self._in_memory, self._verified = None, None, False
             self.version += 1
             num_columns, num_outputs = self.columns
-            size = num_outputs if self.num_latents is None else self.num_latents
             try:
-                self._features = Features(*parts, num_columns, size)
+                self._features = Features(*parts, num_columns, self.num_latents)
             except ValueError as error:
                 if self._rows:
                     raise
@@ -100,12 +95,6 @@ class RowsProvider:
     def share(self, features: Features) -> None:
         """Use features of another model with the same kernel, inducing variable and mean."""
         self._features = features
-
-    def warn_of(self, features: Features, X: Array, Y: Array) -> None:
-        """Warn about the first rows that are read, if necessary; later rows are not checked."""
-        warn, self.warn = self.warn, None
-        if warn is not None:
-            warn(features, X, Y)
 
     def others(self, data: Any) -> Rows:
         """Other rows of the same kind.
@@ -178,24 +167,21 @@ class RowsProvider:
                     f"features than its own: {difference}. Give the features' parameters the "
                     "values the statistics were computed with, or build the model from the rows."
                 )
-        parts = [(self._statistics_of(rows, features), sign) for rows, sign in self._rows]
+        parts = [(statistics_of(rows, features), sign) for rows, sign in self._rows]
         total = parts[0][0]  # of the rows that the model was made of
         for part, sign in parts[1:]:
             total = total + part if sign > 0 else total - part
         self._known, self._verified = total, True
         return total
 
-    def _statistics_of(self, rows: Rows, features: Features) -> SufficientStatistics:
-        return statistics_of(rows, features, lambda X, Y: self.warn_of(features, X, Y))
-
     def accumulate(self, features: Features, data: Any) -> SufficientStatistics:
         """The statistics of other rows, for the same features."""
-        return self._statistics_of(self.others(data), features)
+        return statistics_of(self.others(data), features)
 
     def change(self, features: Features, data: Any, sign: int) -> None:
         """Add rows (sign 1) or take rows away (sign -1), reading only these rows."""
         rows = self.others(data)
-        statistics, other = self.statistics(features), self._statistics_of(rows, features)
+        statistics, other = self.statistics(features), statistics_of(rows, features)
         try:
             self._known = statistics + other if sign > 0 else statistics - other
         except ValueError as error:
@@ -243,7 +229,6 @@ class RowsProvider:
                 found = [(*part, sign) for part, sign in parts if part is not None]
                 if len(found) < len(parts):
                     return False
-                self.warn_of(features, *found[0][:2])
             self._in_memory = found
         return True
 

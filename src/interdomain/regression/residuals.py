@@ -45,36 +45,25 @@ _Sums: TypeAlias = Callable[[tf.Tensor, tf.Tensor, tf.Tensor, tf.Tensor], Mappin
 """Of the model's features ``[M, n]``, others ``[C, n]``, slopes and precisions of some rows."""
 
 
-class ScreeningSums(NamedTuple):
-    """Of features that the model lacks, each by itself.
+class CandidateSums(NamedTuple):
+    """Of K features that the model lacks.
 
-    :ivar products: c, for each latent GP, ``[C, L]``.
-    :ivar squares: ``a^T W a``, ``[C, L]`` or ``[C, 1]``.
+    :ivar products: c, for each latent GP, ``[K, L]``.
+    :ivar squares: ``a^T W a``, ``[K, L]`` or ``[K, 1]``.
+    :ivar precisions: Of few features, together: ``I + A W A^T - A W B^T (I + B W B^T)^{-1} B W
+        A^T``, ``[L, K, K]``, or one for all latent GPs.
     """
 
     products: Array
     squares: Array
+    precisions: Array = np.zeros([0, 0, 0])
 
     def gains(self, charged: BoolArray) -> Array:
-        """By how much each would raise the bound if B had nothing in common with it, ``[C]``.
+        """By how much each would raise the bound if B had nothing in common with it, ``[K]``.
 
         :param charged: For each, whether its kernel does not end with the features.
         """
         return _gains(self.products, 1 + self.squares, charged[:, None] * self.squares)
-
-
-class CandidateSums(NamedTuple):
-    """Of few features that the model lacks, together.
-
-    :ivar products: c, ``[K, L]``.
-    :ivar squares: ``a^T W a``, ``[K, L]`` or ``[K, 1]``.
-    :ivar precisions: ``I + A W A^T - A W B^T (I + B W B^T)^{-1} B W A^T``, ``[L, K, K]``, or one
-        for all latent GPs.
-    """
-
-    products: Array
-    squares: Array
-    precisions: Array
 
     def best(
         self, owners: IntArray, limit: int, charged: BoolArray, least_gain: float
@@ -83,7 +72,7 @@ class CandidateSums(NamedTuple):
 
         :param owners: For each feature the number of its atom, ``[K]``.
         :param limit: The number of features, at most.
-        :param charged: As of :meth:`ScreeningSums.gains`.
+        :param charged: As of :meth:`gains`.
         :param least_gain: For each feature; atoms that raise the bound by less are left.
         """
         charge = charged[:, None] * self.squares
@@ -142,7 +131,7 @@ class Residuals:
         self._sums_of, self._slopes_of = sums_of, slopes_of
         self._features, self._weights, self._halves = features, weights, halves
 
-    def screen(self, block: Block) -> ScreeningSums:
+    def screen(self, block: Block) -> CandidateSums:
         """Any number of features; nothing of the size of their products with each other is kept.
 
         :param block: Features with a diagonal Kuu, and the kernel they belong to, whose columns are
@@ -157,7 +146,7 @@ class Residuals:
 
         sums, scales = self._over_rows(block, sums_of)
         products = sums["products"] * scales[:, None]
-        return ScreeningSums(products, sums["squares"] * scales[:, None] ** 2)
+        return CandidateSums(products, sums["squares"] * scales[:, None] ** 2)
 
     def compare(self, block: Block) -> CandidateSums:
         """Few features, with all they have in common with each other and the model's.

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
-from .._arguments import Array, BoolArray, choice, integer
+from .._arguments import Array, BoolArray, check_real_type, choice, integer
 from .._progress import bar_of_rows
 from ..covariances.domains import Box, complaint, extent_of, outside_of_any
 
@@ -51,6 +51,7 @@ class Rows:
     :param on_invalid: "raise", or "skip" to leave out rows that are not finite.
     :param progress: Whether passes of more than a second show a progress bar.
     :param missing: Whether NaN in Y stands for a value that is missing, and not for a mistake.
+    :param told: Called with the valid rows of each batch of a pass.
     :param columns: The required numbers of columns of X and of Y; None for any.
     :raises ValueError: If the data are of another kind, or have other numbers of columns.
     :ivar columns: The numbers of columns of X and of Y.
@@ -67,6 +68,7 @@ class Rows:
         on_invalid: str = "raise",
         progress: bool = True,
         missing: bool = False,
+        told: Callable[[Array, Array], None] = lambda X, Y: None,
         columns: tuple[int, int] | None = None,
     ) -> None:
         if batch_size is None:
@@ -74,6 +76,7 @@ class Rows:
         self.batch_size = integer("batch_size", batch_size, at_least=1)
         choice("on_invalid", on_invalid, ("raise", "skip"))
         self._skips, self._progress, self._missing = on_invalid == "skip", progress, missing
+        self._told = told
         self.num_rows: int | None = None
         self.num_skipped = 0
         self._arrays: tuple[Any, Any] | None = None
@@ -126,6 +129,7 @@ class Rows:
                         beyond.append(numbers[outside])
                         usable = False
                 if usable and len(X):
+                    self._told(X, Y)
                     yield X, Y
                 bar.update(len(valid))
         rows, outside_rows = np.concatenate(invalid), np.concatenate(beyond)
@@ -250,23 +254,34 @@ def _checked_arrays(X: Any, Y: Any) -> tuple[Any, Any]:
     for name, array in {"X": X, "Y": Y}.items():
         if not hasattr(array, "shape") or not hasattr(array, "__getitem__"):
             raise ValueError(f"data: {name} is a {type(array).__name__}; pass {_KINDS}.")
+        check_real_type(f"data: {name}", array)
     check_shapes_of_rows(X, Y)
     return X, Y
 
 
-def _columns_of_dataset(dataset: tf.data.Dataset) -> tuple[int, int]:
+def check_dataset(dataset: tf.data.Dataset, *, known: bool) -> None:
+    """:raises ValueError: If its elements are not pairs of matrices of numbers.
+
+    :param known: Whether the numbers of their columns must be known.
+    """
     specs = dataset.element_spec
-    if not (
-        isinstance(specs, tuple)
-        and len(specs) == 2
-        and all(isinstance(spec, tf.TensorSpec) for spec in specs)
-        and all(spec.shape.rank == 2 and spec.shape[1] is not None for spec in specs)
-    ):
+    pair = isinstance(specs, tuple) and len(specs) == 2
+    pair = pair and all(isinstance(spec, tf.TensorSpec) for spec in specs)
+    if pair and known:
+        pair = all(spec.shape.rank == 2 and spec.shape[1] is not None for spec in specs)
+    if not pair or any(spec.shape.rank not in (None, 2) for spec in specs):
         raise ValueError(
-            f"data: the Dataset's elements are {specs}; pass a Dataset of batches (X [B, D], "
-            "Y [B, P]) with known D and P, such as "
+            f"data: the Dataset's elements are {specs}; pass pairs of batches X [B, D] and Y "
+            f"[B, P]{' with known D and P' * known}, such as "
             "tf.data.Dataset.from_tensor_slices((X, Y)).batch(B)."
         )
+    for name, spec in zip("XY", specs, strict=True):
+        check_real_type(f"data: {name} of the Dataset", spec)
+
+
+def _columns_of_dataset(dataset: tf.data.Dataset) -> tuple[int, int]:
+    check_dataset(dataset, known=True)
+    specs = dataset.element_spec
     if dataset.cardinality() == tf.data.INFINITE_CARDINALITY:
         raise ValueError(
             "data: every row is read once, and this Dataset never ends; take away .repeat()."

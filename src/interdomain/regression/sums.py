@@ -6,7 +6,7 @@ import json
 import os
 import time
 import zlib
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -199,15 +199,12 @@ class SufficientStatistics:
         return self
 
 
-def statistics_of(
-    rows: Rows, features: Features, told: Callable[[Array, Array], None]
-) -> SufficientStatistics:
+def statistics_of(rows: Rows, features: Features) -> SufficientStatistics:
     """The statistics of rows, in one pass over them.
 
     It runs eagerly, also while the caller is traced, and with the caller's gradient tapes paused:
     they would keep every batch.
 
-    :param told: Called with the rows of each batch.
     :raises InvalidRowsError: See :meth:`Rows.batches`.
     :raises ValueError: If a feature of a row is not finite.
     """
@@ -219,7 +216,6 @@ def statistics_of(
         for X, Y in rows.batches(features.boxes):
             read = time.perf_counter()
             seconds["read"] += read - start
-            told(X, Y)
             for name, tensor in features.sums(tf.constant(X, dtype), tf.constant(Y, dtype)).items():
                 array = np.asarray(tensor)
                 # Every number enters a square on the diagonal of a matrix.

@@ -34,14 +34,6 @@ class FunctionSamples:
         self.num_samples = num_samples
         self._parts, self._num_columns = parts, num_columns
 
-    @property
-    def num_outputs(self) -> int:
-        """The number P of outputs."""
-        kernel, _, latents = self._parts
-        if isinstance(kernel, LinearCoregionalization):
-            return int(kernel.W.shape[0])
-        return sum(of.num_latents for of in latents)
-
     @unconverted
     @check_shapes(
         "X: [N, D]",

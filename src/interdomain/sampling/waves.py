@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from functools import partial, reduce, singledispatch, singledispatchmethod
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 import numpy as np
 import tensorflow as tf
@@ -31,7 +31,7 @@ from gpflow.kernels import (
 )
 from scipy.stats import t as student
 
-from .._arguments import Array
+from .._arguments import Array, ComplexArray
 from ..covariances.interval_fourier_features import (
     INVERSE_ROOTS,
     derivatives_at_ends,
@@ -44,11 +44,9 @@ from ..kernels._columns import select_columns
 from ..kernels.spectral.spectral_mixture import SpectralComponent
 from .priors import Draws, PriorSample, as_array, constant, prior_sample, raise_unknown
 
-ComplexArray: TypeAlias = np.ndarray[Any, np.dtype[np.complex128]]
 Shape: TypeAlias = tuple[int, ...]
 
 _MATERNS = (Matern12, Matern32, Matern52)
-
 
 Columns: TypeAlias = Callable[[tf.Tensor], tf.Tensor]
 Spectrum: TypeAlias = tuple[Columns, Array, Array]

@@ -1,20 +1,19 @@
 """Training of GPflow models: L-BFGS, Adam and natural gradients, with checkpoints that resume."""
 
 from ..choosing import Choice, Pursuit, PursuitRound
-from .collapsed import CollapsedFit, fit_collapsed
+from .collapsed import fit_collapsed
 from .loop import fit
-from .results import Callback, FitResult, NonFiniteError, StopFit
-from .sgpr import SGPRFit, fit_sgpr
+from .results import Callback, FitResult, NonFiniteError, RowsFit, StopFit
+from .sgpr import fit_sgpr
 
 __all__ = [
     "Callback",
     "Choice",
-    "CollapsedFit",
     "FitResult",
     "NonFiniteError",
     "Pursuit",
     "PursuitRound",
-    "SGPRFit",
+    "RowsFit",
     "StopFit",
     "fit",
     "fit_collapsed",

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
 
 import gpflow
@@ -13,11 +11,11 @@ import numpy as np
 from gpflow.likelihoods import Bernoulli, MultiClass, Softmax
 
 from .._arguments import Array, integer, number, warn
-from ..choosing import Choice, Trials, choose_features
+from ..choosing import choose_features
 from ..models import CollapsedSVGP
 from ..models.collapsed_svgp import PassResult
 from .passes import Passes, frozen
-from .results import FitResult
+from .results import RowsFit
 from .sgpr import check_recipe
 from .site_rows import RowsWithSites
 
@@ -30,28 +28,6 @@ _GROWTH = 2.0  # the factor by which chosen features grow in a round
 _CERTAIN, _LARGE_DEVIATION, _ROWS = -0.1, 10.0, 100
 
 
-@dataclass(frozen=True, eq=False)
-class CollapsedFit(FitResult):
-    """What :func:`fit_collapsed` did: a :class:`FitResult` whose steps are the passes.
-
-    ``elbos`` are the bounds found in each pass, ``[passes]``; after one that is lower than before,
-    the step was undone and a shorter one taken. ``elbo`` is the bound of the model as it is now.
-    It has "converged" when a step of full size raised the bound by less than the tolerance, and
-    "stalled" where no step, however short, raised it.
-
-    :ivar frozen: the names of the feature parameters that were trained on the subset and are no
-        longer trainable.
-    :ivar choice: how features were chosen; None without ``num_inducing``.
-    :ivar subset_seconds: the seconds for everything on the subset: drawing, fits, choosing.
-    :ivar pass_seconds: the seconds for all passes.
-    """
-
-    frozen: tuple[str, ...]
-    choice: Choice | None
-    subset_seconds: float
-    pass_seconds: float
-
-
 def fit_collapsed(
     model: CollapsedSVGP,
     *,
@@ -62,13 +38,11 @@ def fit_collapsed(
     max_seconds: float | None = None,
     subset_size: int = 3_000,
     subset_steps: int = 25,
-    max_turns: int = 1,
     seed: int = 0,
-    options: Mapping[str, Any] | None = None,
     checkpoint_dir: str | os.PathLike[str] | None = None,
     resume: bool = False,
     progress: bool = True,
-) -> CollapsedFit:
+) -> RowsFit:
     """Train a :class:`~interdomain.models.CollapsedSVGP` in a few passes over its data.
 
     1. If there are many more rows than ``subset_size``, start on a random subset, on which steps 2
@@ -89,7 +63,7 @@ def fit_collapsed(
     **With** ``num_inducing`` the data choose the features too, as in :func:`fit_sgpr`, among
     harmonics or waves of a box. This happens in step 1: chosen are the features that would most
     raise the log normaliser of the sites of up to 20,000 rows, with input scales that were trained
-    on the subset. :attr:`CollapsedFit.choice` says what was done, and ``model.inducing_variable``
+    on the subset. :attr:`RowsFit.choice` says what was done, and ``model.inducing_variable``
     holds the chosen features. Choosing the harmonics of largest prior variance
     (``SphericalHarmonics.for_data``) takes less time, but does not look at the targets.
 
@@ -111,9 +85,7 @@ def fit_collapsed(
         fewer. No rows are drawn if no feature parameter is trainable and there are at most four
         times as many rows.
     :param subset_steps: the largest number of L-BFGS iterations for the features on the subset.
-    :param max_turns: the largest number of turns of choosing features and training with them.
     :param seed: the seed for drawing the subset.
-    :param options: options of SciPy's L-BFGS-B; see :func:`fit`.
     :param checkpoint_dir: a folder in which the state after each pass is kept (the last three).
         Features are not: a run that is resumed, on a model that is built anew, chooses the same
         again, and a folder of others is refused.
@@ -123,7 +95,7 @@ def fit_collapsed(
         likelihood cannot have.
     """
     started = time.perf_counter()
-    sizes = {"max_turns": max_turns, "subset_size": subset_size, "subset_steps": subset_steps}
+    sizes: dict[str, Any] = {"subset_size": subset_size, "subset_steps": subset_steps}
     check_recipe(model, CollapsedSVGP, num_inducing, sizes, checkpoint_dir, resume)
     integer("max_passes", max_passes, at_least=1)
     if tolerance is not None:
@@ -131,7 +103,7 @@ def fit_collapsed(
     integer("steps", steps, at_least=0)
     if max_seconds is not None:
         number("max_seconds", max_seconds, above=0)
-    how: dict[str, Any] = {"steps": steps, "tolerance": tolerance, "options": options}
+    how: dict[str, Any] = {"steps": steps, "tolerance": tolerance}
     trainable = {n: p for n, p in model.feature_parameters.items() if p.trainable}
 
     def with_sites(rows: tuple[Array, Array]) -> RowsWithSites:
@@ -144,10 +116,10 @@ def fit_collapsed(
         choice, names, some = choose_features(
             model,
             int(num_inducing),
-            Trials(with_sites, RowsWithSites.train, growth=_GROWTH),
-            subset_size=subset_size,
-            subset_steps=subset_steps,
-            max_turns=max_turns,
+            with_sites,
+            RowsWithSites.train,
+            growth=_GROWTH,
+            **sizes,
             seed=seed,
             progress=progress,
         )
@@ -166,7 +138,7 @@ def fit_collapsed(
     subset_seconds = time.perf_counter() - started
     ending = passes.run(max_passes, max_seconds=max_seconds, started=started, progress=progress)
     warn_of_separation(model, passes.best.result)
-    return CollapsedFit(
+    return RowsFit(
         steps=len(passes.elbos),
         first_step=0,
         elbos=np.array(passes.elbos),
@@ -178,6 +150,7 @@ def fit_collapsed(
         checkpoint=passes.checkpoints.latest,
         frozen=names,
         choice=choice,
+        subset=None,
         subset_seconds=subset_seconds,
         pass_seconds=passes.seconds,
     )

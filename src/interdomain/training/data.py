@@ -15,10 +15,10 @@ from gpflow.models.training_mixins import (
     InternalDataTrainingLossMixin,
 )
 
-from .._arguments import check_real_type, integer, numeric
+from .._arguments import integer, numeric
 from .._targets import check_number_of_targets, check_targets, takes_missing, targets_type
 from ..covariances.columns import check_inputs
-from ..regression.rows import MISSING, check_shapes_of_rows
+from ..regression.rows import MISSING, check_dataset, check_shapes_of_rows
 from ..sites.algebra import expectations
 from .batches import Batches, DatasetBatches, Minibatches, types_of
 
@@ -71,7 +71,7 @@ def batches_of(
                 f"batch_size: a Dataset is used as given, found {batch_size}; leave batch_size "
                 "out and pass dataset.batch(batch_size)."
             )
-        _check_dataset(data)
+        check_dataset(data, known=False)
         _check_num_data(model, None)
         return DatasetBatches(data, strategy, model)
     X, Y = checked_arrays(data, likelihood)
@@ -148,19 +148,6 @@ def checked_arrays(
 def _parts(array: AnyNDArray) -> list[AnyNDArray]:
     """Some rows at a time: all of them may be in a file that memory does not hold twice."""
     return [array[i : i + _ROWS_AT_ONCE] for i in range(0, len(array), _ROWS_AT_ONCE)]
-
-
-def _check_dataset(dataset: tf.data.Dataset) -> None:
-    specs = dataset.element_spec
-    pair = isinstance(specs, tuple) and len(specs) == 2
-    tensors = pair and all(isinstance(spec, tf.TensorSpec) for spec in specs)
-    if not tensors or any(spec.shape.rank not in (None, 2) for spec in specs):
-        raise ValueError(
-            f"data: the Dataset's elements are {specs}; pass pairs of batches X [B, D] and Y "
-            "[B, P], such as tf.data.Dataset.from_tensor_slices((X, Y)).batch(B)."
-        )
-    for name, spec in zip("XY", specs, strict=True):
-        check_real_type(f"data: {name} of the Dataset", spec)
 
 
 def _check_num_data(model: Any, found: int | None) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import inspect
 import os
 import time
@@ -24,7 +23,7 @@ from .natural_gradients import NaturalGradient
 from .replicas import Replicas
 from .results import Callback, FitResult
 from .run import train
-from .sgpr import SGPRFit, fit_sgpr
+from .sgpr import fit_sgpr
 from .steps import GradientSteps
 
 
@@ -230,8 +229,5 @@ def _fit_by_recipe(model: RowsModel, arguments: dict[str, Any]) -> FitResult:
             )
     if recipe is fit_collapsed and "steps" in arguments:  # each pass is one
         arguments["max_passes"] = integer("steps", arguments.pop("steps"), at_least=1)
-    fitted = recipe(**arguments)
-    if isinstance(fitted, SGPRFit):
-        return dataclasses.replace(fitted.result, seconds=fitted.seconds)
-    result: FitResult = fitted
+    result: FitResult = recipe(**arguments)
     return result

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from typing import Any, NamedTuple
 
@@ -56,9 +56,7 @@ def frozen(parameters: Iterable[gpflow.Parameter | tf.Variable]) -> Iterator[Non
             gpflow.set_trainable(parameter, True)
 
 
-def train(
-    model: CollapsedSVGP, steps: int, *, share: float = 1.0, options: Mapping[str, Any] | None
-) -> None:
+def train(model: CollapsedSVGP, steps: int, *, share: float = 1.0) -> None:
     """Train all parameters but those of the likelihood by L-BFGS, with the sites as they are.
 
     Sites are tangents at one q, and say little of parameters that are far away. So all go the same
@@ -71,7 +69,7 @@ def train(
         parameters = model.trainable_parameters
         before = [parameter.numpy() for parameter in parameters]
         # If it ends with numbers that are not finite, the last good ones are enough.
-        fit_by_lbfgs(model, steps=steps, options=options, progress=False)
+        fit_by_lbfgs(model, steps=steps, progress=False)
     after = [parameter.numpy() for parameter in parameters]
     positive = [(old > 0) & (new > 0) for old, new in zip(before, after, strict=True)]
     factors = [
@@ -103,7 +101,6 @@ class Passes:
     The next step depends on the best point so far and on the attributes in :attr:`_kept` alone:
     this is what checkpoints keep, and the pass at that point is made again where a fit is resumed.
 
-    :param options: Options of SciPy's L-BFGS-B.
     :param checkpoint_dir: Where a checkpoint is written after each pass, or None.
     :param resume: Whether to go on from the last one there.
     :ivar best: The best point so far; the model is there when the passes end.
@@ -120,12 +117,10 @@ class Passes:
         *,
         steps: int,
         tolerance: float | None,
-        options: Mapping[str, Any] | None = None,
         checkpoint_dir: Any = None,
         resume: bool = False,
     ) -> None:
         self._model, self._steps, self._tolerance = model, steps, tolerance
-        self._options = options
         own = model.likelihood.trainable_parameters
         self._of_likelihood = [p.unconstrained_variable for p in own]
         self._variables = [p.unconstrained_variable for p in model.trainable_parameters]
@@ -262,7 +257,7 @@ class Passes:
         if trains and share > _NO_TRAINING:
             self._newton(result)
             if len(self._variables) > len(self._of_likelihood):
-                train(self._model, self._steps, share=share, options=self._options)
+                train(self._model, self._steps, share=share)
             if not self._model.has_q():
                 self._exact = False
                 self._go_back()

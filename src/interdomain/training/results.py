@@ -8,6 +8,8 @@ from typing import Any, Literal, NamedTuple, TypeAlias
 
 from gpflow.base import AnyNDArray
 
+from ..choosing import Choice
+
 Callback = Callable[[int, Any], Mapping[str, float] | None]
 
 EndReason: TypeAlias = Literal["steps", "converged", "stalled", "max_seconds", "callback"]
@@ -73,6 +75,33 @@ class FitResult:
     def converged(self) -> bool:
         """Whether a tolerance was met. Always False for Adam, which has no such test."""
         return self.reason == "converged"
+
+
+@dataclass(frozen=True, eq=False)
+class RowsFit(FitResult):
+    """What :func:`interdomain.training.fit_sgpr` or ``fit_collapsed`` did: a :class:`FitResult`,
+    whose ``seconds`` are those for everything.
+
+    After ``fit_sgpr`` it is of the fit on the statistics of all rows. The steps of
+    ``fit_collapsed`` are its passes: ``elbos`` are the bounds found in each, ``[passes]``; after
+    one that is lower than before, the step was undone and a shorter one taken. ``elbo`` is the
+    bound of the model as it is now. It has "converged" when a step of full size raised the bound by
+    less than the tolerance, and "stalled" where no step, however short, raised it.
+
+    :ivar frozen: the names of the feature parameters that were trained on the subset and are no
+        longer trainable.
+    :ivar choice: how features were chosen; None without ``num_inducing``.
+    :ivar subset: the fit of all parameters on the subset by ``fit_sgpr``; None if no feature
+        parameter was trainable, or if features were chosen.
+    :ivar subset_seconds: the seconds for everything on the subset: drawing, fits, choosing.
+    :ivar pass_seconds: the seconds for all passes over all rows.
+    """
+
+    frozen: tuple[str, ...]
+    choice: Choice | None
+    subset: FitResult | None
+    subset_seconds: float
+    pass_seconds: float
 
 
 @dataclass(eq=False, repr=False)

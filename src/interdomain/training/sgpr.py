@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -13,37 +12,13 @@ import gpflow
 
 from .._arguments import integer
 from .._tracing import operation_by_operation
-from ..choosing import Choice, Trials, choose_features
+from ..choosing import choose_features
 from ..models import StructuredSGPR
 from ..models.rows_model import RowsModel
 from ..models.trained import warn_of_fit
 from .checkpoints import Checkpoints, check_free
 from .lbfgs import fit_by_lbfgs
-from .results import FitResult
-
-
-@dataclass(frozen=True)
-class SGPRFit:
-    """What :func:`fit_sgpr` did.
-
-    :ivar subset: the fit of all parameters on the subset; None if no feature parameter was
-        trainable, or if features were chosen.
-    :ivar choice: how features were chosen; None without ``num_inducing``.
-    :ivar frozen: the names of the feature parameters that were trained on the subset and are no
-        longer trainable.
-    :ivar result: the fit of the other parameters on the statistics of all rows.
-    :ivar subset_seconds: the seconds for everything on the subset: drawing, fits, choosing.
-    :ivar pass_seconds: the seconds for the pass over all rows.
-    :ivar seconds: the seconds for everything.
-    """
-
-    subset: FitResult | None
-    choice: Choice | None
-    frozen: tuple[str, ...]
-    result: FitResult
-    subset_seconds: float
-    pass_seconds: float
-    seconds: float
+from .results import RowsFit
 
 
 def fit_sgpr(
@@ -52,13 +27,12 @@ def fit_sgpr(
     num_inducing: int | None = None,
     subset_size: int = 5_000,
     subset_steps: int = 50,
-    max_turns: int = 1,
     steps: int = 1000,
     seed: int = 0,
     checkpoint_dir: str | os.PathLike[str] | None = None,
     resume: bool = False,
     progress: bool = True,
-) -> SGPRFit:
+) -> RowsFit:
     """Train a :class:`~interdomain.models.StructuredSGPR` with one pass over its data.
 
     1. All trainable parameters are trained by L-BFGS on a random subset.
@@ -71,12 +45,11 @@ def fit_sgpr(
 
     **With** ``num_inducing`` the data choose the features too, among harmonics or waves of a box.
     Give the model only a few features to start with, such as all harmonics of degrees 0 to 2.
-    Step 1 then continues in turns: matching pursuit chooses a few features, and all
-    parameters are trained with them, until the log density of held-out rows stops rising. After
-    step 2, the final features are chosen with these input scales, on up to 20,000 rows. If the
-    turns have shown that there are too few rows to choose by, the features of largest prior
-    variance are taken. :attr:`SGPRFit.choice` says what was done, and ``model.inducing_variable``
-    holds the chosen features.
+    Step 1 then continues: matching pursuit chooses a few features, and all parameters are trained
+    with them. After step 2, the final features are chosen with these input scales, on up to 20,000
+    rows. If the log density of held-out rows has shown that there are too few rows to choose by,
+    the features of largest prior variance are taken. :attr:`RowsFit.choice` says what was done, and
+    ``model.inducing_variable`` holds the chosen features.
 
     >>> import numpy as np, interdomain as idm
     >>> rng = np.random.default_rng(0)
@@ -106,7 +79,6 @@ def fit_sgpr(
     :param subset_size: the number of rows to draw, without replacement; all rows, if there are
         fewer. No rows are drawn if steps 1 and 2 are left out.
     :param subset_steps: the largest number of L-BFGS iterations on the subset.
-    :param max_turns: the largest number of turns of choosing features and training with them.
     :param steps: the largest number of L-BFGS iterations on the statistics.
     :param seed: the seed for drawing the subset.
     :param checkpoint_dir: a folder for the checkpoints of both fits. Chosen features are not kept:
@@ -118,7 +90,7 @@ def fit_sgpr(
         a feature parameter is trainable.
     """
     started = time.perf_counter()
-    sizes = {"max_turns": max_turns, "subset_size": subset_size, "subset_steps": subset_steps}
+    sizes: dict[str, Any] = {"subset_size": subset_size, "subset_steps": subset_steps}
     check_recipe(model, StructuredSGPR, num_inducing, sizes, checkpoint_dir, resume)
     integer("steps", steps, at_least=1)
     folder = None if checkpoint_dir is None else Path(checkpoint_dir)
@@ -127,9 +99,6 @@ def fit_sgpr(
     subset, choice, frozen = None, None, tuple(trainable)
     if num_inducing is not None:
 
-        def train(some: StructuredSGPR, number: int) -> None:
-            fit_by_lbfgs(some, steps=number, progress=progress)
-
         def refit(some: StructuredSGPR, number: int) -> None:
             with operation_by_operation():  # its features will soon be others
                 fit_by_lbfgs(some, steps=number)
@@ -137,10 +106,10 @@ def fit_sgpr(
         choice, frozen, _ = choose_features(
             model,
             int(num_inducing),
-            Trials(model.model_of, train, refit),
-            subset_size=subset_size,
-            subset_steps=subset_steps,
-            max_turns=max_turns,
+            model.model_of,
+            lambda some, number: fit_by_lbfgs(some, steps=number, progress=progress),
+            refit=refit,
+            **sizes,
             seed=seed,
             progress=progress,
         )
@@ -158,14 +127,14 @@ def fit_sgpr(
     pass_done = time.perf_counter()
     result = fit_by_lbfgs(model, steps=steps, checkpoint_dir=folder and folder / "fit", **arguments)
     warn_of_fit(model, None)
-    return SGPRFit(
-        subset=subset,
-        choice=choice,
+    of_result = {**vars(result), "seconds": time.perf_counter() - started}
+    return RowsFit(
+        **of_result,
         frozen=frozen,
-        result=result,
+        choice=choice,
+        subset=subset,
         subset_seconds=subset_done - started,
         pass_seconds=pass_done - subset_done,
-        seconds=time.perf_counter() - started,
     )
 
 
@@ -180,7 +149,7 @@ def check_recipe(
     """Check the arguments that :func:`fit_sgpr` and ``fit_collapsed`` have in common.
 
     :param kind: the class that the model must be of.
-    :param sizes: those that must be 1 or more (``max_turns`` may be 0), by name.
+    :param sizes: those that must be 1 or more, by name.
     :raises ValueError: if one is wrong, or the folder is of a run that is not to be resumed.
     """
     if not isinstance(model, kind):
@@ -192,7 +161,7 @@ def check_recipe(
     if num_inducing is not None:
         integer("num_inducing", num_inducing, at_least=1)
     for name, size in sizes.items():
-        integer(name, size, at_least=int(name != "max_turns"))
+        integer(name, size, at_least=1)
     if checkpoint_dir is None:
         Checkpoints(None, resume, fit="")  # refuses to resume from nowhere
     elif not resume:  # before time is spent on a subset

@@ -29,7 +29,7 @@ class RowsWithSites(CollapsedSVGP):
     So features can be trained, or replaced by others, without q being trained from scratch: sums
     over sites belong to features, and the sites are those of rows.
 
-    :ivar how: The arguments ``steps``, ``tolerance`` and ``options`` of :class:`.passes.Passes`.
+    :ivar how: The arguments ``steps`` and ``tolerance`` of :class:`.passes.Passes`.
     """
 
     how: Mapping[str, Any]
@@ -59,7 +59,7 @@ class RowsWithSites(CollapsedSVGP):
         self._passes()
         if self._features.trainable():
             for _ in range(_TURNS):
-                train(self, -(-steps // _TURNS), options=self.how["options"])
+                train(self, -(-steps // _TURNS))
                 self._passes(_PASSES_OF_Q)
             self._passes()
 
