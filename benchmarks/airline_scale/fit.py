@@ -195,7 +195,7 @@ def pass_parts(model: Any, data: tuple[Array, Array], rounds: int) -> dict[str, 
 
 def features_seconds(model: Any, X: Array) -> float:
     """Seconds of the features of a batch, without their products: the median of five."""
-    from interdomain.covariances.domains import Kuf_in_domain
+    from interdomain.core.covariances import Kuf_in_domain
 
     parts = model.inducing_variable, model.kernel
     features = tf.function(lambda X: Kuf_in_domain(*parts, X), autograph=False)

@@ -21,8 +21,8 @@ from ._arguments import choice, instance, integer, numeric, short
 from ._progress import bar_of_rows
 from ._targets import check_number_of_targets, check_targets, takes_missing, targets_type
 from ._tracing import Traced, compiled
-from .covariances.columns import num_columns_of_latents
-from .covariances.latents import latent_gps
+from .core.inputs import num_columns_of_latents
+from .core.latents import latent_gps
 from .kernels._scaled_parts import validate_rows
 from .models.rows_model import RowsModel
 from .regression.rows import InvalidRowsError, named

@@ -16,6 +16,7 @@ from gpflow.base import TensorType
 from gpflow.inducing_variables import InducingPoints, InducingVariables
 from gpflow.kernels import Kernel
 
+from interdomain.core.columns import select_columns
 from interdomain.inducing_variables import (
     ActivationFeatures,
     AdditiveFeatures,
@@ -46,7 +47,6 @@ from interdomain.kernels import (
     SphericalMatern32,
     SphericalMatern52,
 )
-from interdomain.kernels._columns import select_columns
 from interdomain.sphere import Softplus
 from interdomain.transforms import Negation, Rotation
 

@@ -11,8 +11,8 @@ import tensorflow as tf
 from gpflow.covariances import Kuf
 from gpflow.kernels import Matern52
 
+from interdomain.core.covariances import Kuf_in_domain
 from interdomain.covariances import Kuu_operator
-from interdomain.covariances.domains import Kuf_in_domain
 from interdomain.inducing_variables import AdditiveFeatures
 from interdomain.kernels import Additive, CategoricalColumn, FiniteRank, NumericColumn
 from interdomain.models import AdditiveSVGP, StructuredSGPR

@@ -8,7 +8,7 @@ import pytest
 import tensorflow as tf
 from gpflow.covariances import Kuf, Kuu
 
-from interdomain.covariances.blocks import block_batches
+from interdomain.core.blocks import block_batches
 from interdomain.inducing_variables import IntervalFourierFeatures, SumInducingVariables
 from interdomain.linalg import square_root
 from tests.conformance.helpers import assert_close, assert_gradients, assert_same_objective

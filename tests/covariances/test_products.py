@@ -14,15 +14,15 @@ from gpflow.inducing_variables import InducingPoints, InducingVariables
 from gpflow.kernels import Kernel, Matern32, SquaredExponential
 
 from interdomain.choosing.dictionaries import dictionary
+from interdomain.core.covariances import Kuf_in_domain
+from interdomain.core.family import are_among
 from interdomain.covariances import Kuu_operator
-from interdomain.covariances.domains import Kuf_in_domain
 from interdomain.inducing_variables import (
     IntervalFourierFeatures,
     PeriodicFourierFeatures,
     ProductInducingVariables,
     SphericalHarmonics,
 )
-from interdomain.inducing_variables.base import are_among
 from interdomain.kernels import FiniteRank, Periodized, SphericalMatern52
 from tests.conformance.helpers import assert_close
 

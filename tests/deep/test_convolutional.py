@@ -14,7 +14,6 @@ from gpflow.kernels import SquaredExponential
 from scipy.special import eval_gegenbauer
 
 from interdomain import deep
-from interdomain.covariances.spherical_harmonics import truncated_activation
 from interdomain.inducing_variables import ActivationFeatures, HarmonicInducingPoints
 from interdomain.kernels import ArcCosine, HarmonicKernel
 from interdomain.transforms import Negation
@@ -182,7 +181,7 @@ def test_the_activation_approaches_the_relu() -> None:
     t, errors = np.linspace(-1, 1, 101), []
     for degree in (4, 16, 64):
         units = make_layer(1, degree).inducing_variable
-        activation = truncated_activation(units, arc_cosine(), tf.constant(t))
+        activation = units.truncated_activation(arc_cosine(), tf.constant(t))
         errors.append(np.sqrt(np.mean((activation - np.maximum(t, 0)) ** 2)))
     assert errors[0] > 3 * errors[1] > 9 * errors[2] and errors[2] < 2e-3
 

@@ -12,10 +12,8 @@ import gpflow
 import numpy as np
 import tensorflow as tf
 from gpflow.base import TensorType
-from gpflow.covariances import Kuf
 from gpflow.kernels import Matern12
 
-from interdomain.covariances import Kuu_operator
 from interdomain.inducing_variables import InterDomainInducingVariables
 
 from .markov_operator import MarkovChain
@@ -27,6 +25,8 @@ class MarkovPoints(InterDomainInducingVariables):
     :param places: Increasing numbers ``[M]``.
     :raises ValueError: If they do not increase.
     """
+
+    kernels = (Matern12,)
 
     def __init__(self, places: Any) -> None:
         super().__init__()
@@ -42,20 +42,16 @@ class MarkovPoints(InterDomainInducingVariables):
     def shape(self) -> tuple[int, int, int]:
         return (len(self.places), 1, 1)
 
+    def Kuf(self, kernel: Matern12, X: TensorType) -> tf.Tensor:
+        """The kernel itself."""
+        X = tf.convert_to_tensor(kernel.slice(X)[0])
+        gaps = tf.abs(tf.cast(self.places, X.dtype)[:, None] - tf.reshape(X, [1, -1]))
+        values = kernel.variance * tf.exp(-gaps / kernel.lengthscales)
+        return tf.reshape(values, tf.concat([[len(self.places)], tf.shape(X)[:-1]], axis=0))
 
-@Kuf.register(MarkovPoints, Matern12, object)
-def Kuf_markov_points(points: MarkovPoints, kernel: Matern12, Xnew: TensorType) -> tf.Tensor:
-    """The kernel itself."""
-    Xnew = tf.convert_to_tensor(kernel.slice(Xnew)[0])
-    gaps = tf.abs(tf.cast(points.places, Xnew.dtype)[:, None] - tf.reshape(Xnew, [1, -1]))
-    values = kernel.variance * tf.exp(-gaps / kernel.lengthscales)
-    return tf.reshape(values, tf.concat([[len(points.places)], tf.shape(Xnew)[:-1]], axis=0))
-
-
-@Kuu_operator.register(MarkovPoints, Matern12)
-def Kuu_operator_markov_points(
-    points: MarkovPoints, kernel: Matern12, *, jitter: float = 0.0
-) -> MarkovChain:
-    """A Markov chain; nothing is factorised, so there is no jitter."""
-    gaps = tf.constant(np.diff(points.places), gpflow.default_float())
-    return MarkovChain(tf.exp(-gaps / kernel.lengthscales), tf.convert_to_tensor(kernel.variance))
+    def Kuu(self, kernel: Matern12, *, jitter: float = 0.0) -> MarkovChain:
+        """A Markov chain; nothing is factorised, so there is no jitter."""
+        steps = tf.exp(
+            -tf.constant(np.diff(self.places), gpflow.default_float()) / kernel.lengthscales
+        )
+        return MarkovChain(steps, tf.convert_to_tensor(kernel.variance))

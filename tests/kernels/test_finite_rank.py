@@ -13,8 +13,8 @@ from gpflow.covariances import Kuf, Kuu
 from gpflow.inducing_variables import InducingPoints, InducingVariables
 from gpflow.kernels import Kernel, Matern32, SharedIndependent
 
+from interdomain.core.finite_rank import is_whole
 from interdomain.covariances import Kuu_operator, Kvu
-from interdomain.covariances.finite_rank import is_whole
 from interdomain.inducing_variables import (
     ActivationFeatures,
     IntervalFourierFeatures,

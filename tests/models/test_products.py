@@ -10,6 +10,7 @@ import pytest
 from gpflow.inducing_variables import InducingPoints
 from gpflow.kernels import Kernel, Matern32, Product
 
+from interdomain.core.finite_rank import complaints
 from interdomain.inducing_variables import (
     AdditiveFeatures,
     IntervalFourierFeatures,
@@ -18,7 +19,6 @@ from interdomain.inducing_variables import (
     SphericalHarmonics,
     SumInducingVariables,
 )
-from interdomain.inducing_variables.base import complaints
 from interdomain.kernels import (
     Additive,
     FiniteRank,

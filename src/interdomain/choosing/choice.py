@@ -10,7 +10,7 @@ import gpflow
 import numpy as np
 
 from .._arguments import Array
-from ..covariances.blocks import Block
+from ..core.family import Block
 from ..models.rows_model import RowsModel
 from .dictionaries import Dictionary
 from .pursuit import LEAST_GAIN, MOST_CANDIDATES, Pursuit, dictionary_of, pursue, some_rows

@@ -19,7 +19,8 @@ from gpflow.kernels import Kernel, Product, Sum
 from gpflow.utilities import Dispatcher
 
 from .._arguments import Array, BoolArray, IntArray
-from ..covariances.blocks import Block
+from ..core.family import Block
+from ..core.products import by_variance, feature_variances
 from ..inducing_variables import (
     PeriodicFourierFeatures,
     ProductInducingVariables,
@@ -34,7 +35,6 @@ from ..inducing_variables._harmonic_growth import (
     lifted_rows,
     sampled_rows,
 )
-from ..inducing_variables.products import by_variance, feature_variances
 from ..kernels import DecomposedKernel, FiniteRank, Periodized, ZonalKernel
 from ..kernels.periodic._waves import frequencies_of
 from ..sphere import num_harmonics

@@ -12,7 +12,7 @@ import tensorflow as tf
 
 from .._arguments import Array, IntArray
 from .._progress import progress_bar
-from ..covariances.blocks import Block
+from ..core.family import Block
 from .dictionaries import Dictionary, dictionary, others_than
 
 MOST_CANDIDATES = 5_000

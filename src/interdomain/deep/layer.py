@@ -19,10 +19,10 @@ from gpflux.sampling.sample import Sample
 
 from .._arguments import Array, instance, integer
 from .._tracing import unconverted
-from ..covariances import Kuu_operator
-from ..covariances.columns import check_inputs, num_columns_of_latents
-from ..covariances.domains import boxed_parts, boxes
-from ..covariances.latents import latent_gps
+from ..core.domains import boxed_parts, boxes
+from ..core.finite_rank import Kuu_operator
+from ..core.inputs import check_inputs, num_columns_of_latents
+from ..core.latents import latent_gps
 from ..kernels._scaled_parts import validate_rows
 from ..models.initial_q import WithQ
 from ..models.one_pass import (

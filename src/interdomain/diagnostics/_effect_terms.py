@@ -27,11 +27,10 @@ from scipy.linalg import block_diag
 from scipy.sparse import coo_matrix
 
 from .._arguments import Array, IntArray, integer
-from ..covariances.additive_features import prior_variances
-from ..covariances.blocks import flat_blocks
+from ..core.family import flat_blocks
+from ..core.finite_rank import base_of, explained_terms
 from ..kernels import Additive
 from ..kernels.additive.columns import Column
-from ..kernels.finite_rank import base_of, explained_terms
 from ..models import OrthogonalSVGP, StructuredSGPR
 
 Effect = tuple[int, ...]
@@ -95,7 +94,7 @@ def effect_weights(model: Any, output: int, scale: float) -> Weights:
             )
             left_over = max(prior - sum(float(factor()) for _, factor in terms), 0.0)
             blocks.append((base.effect, block.functions, scale**2 * left_over))
-            variances.append(np.asarray(prior_variances(block, base), float))
+            variances.append(np.asarray(block.prior_variances(base), float))
             places.append(np.arange(start, start + size))
         start += size
     if len(tables) != 1:

@@ -19,11 +19,11 @@ from gpflow.inducing_variables import (
 from gpflow.kernels import Kernel, MultioutputKernel
 
 from .._arguments import filled_matrix, items
-from ..covariances.blocks import block_batches
+from ..core.blocks import block_batches
+from ..core.parameters import single_output
 from ..inducing_variables import HarmonicInducingPoints, OrbitInducingPoints
 from ..kernels import HarmonicKernel, SetKernel
 from ..kernels._clustering import k_means, where_it_lives
-from ..kernels._parameters import single_output
 from ..linalg.variational import Terms
 from ..models import OrthogonalSVGP
 from ..posteriors.groups import joint_groups

@@ -11,6 +11,7 @@ import tensorflow as tf
 
 from .._arguments import Array, IntArray
 from ..kernels import ZonalKernel
+from ..linalg.diagonal import least_eigenvalue
 from ..sphere.dimensions import chains_of
 from ..sphere.harmonic_squares import HarmonicSquares, Raises
 
@@ -22,12 +23,6 @@ NEGLIGIBLE_SHARE = 1e-12
 
 LONGEST_GAP = 8
 """So many degrees in a row that the kernel lacks are crossed; the arc-cosine kernels lack one."""
-
-
-def least_eigenvalue(dtype: tf.DType) -> float:
-    """The smallest that Kuu inverts, 1e-15 in float32: the square of its inverse, of which
-    gradients are made, is a number. Smaller ones are taken for this one."""
-    return float(1e4 * np.sqrt(np.finfo(dtype.as_numpy_dtype).tiny))
 
 
 def sampled_rows(X: Array) -> Array:

@@ -10,16 +10,18 @@ import tensorflow as tf
 from gpflow.base import TensorType
 
 from .._arguments import Array, check_num_inducing, check_size, filled_matrix, instance, integer
+from ..core.family import with_jitter
 from ..kernels import ZonalKernel
 from ..kernels._clustering import k_means
-from ..sphere import num_harmonics
+from ..linalg import full_operator
+from ..sphere import num_harmonics, zonal_series
 from ..sphere.activations import Activation, resolve_activation
 from ..sphere.dimensions import validate_dimension, validate_max_degree
 from ._harmonic_growth import lifted_rows
-from .base import InterDomainInducingVariables
+from ._on_sphere import OnSphere, inverse_eigenvalues
 
 
-class ActivationFeatures(InterDomainInducingVariables):
+class ActivationFeatures(OnSphere):
     """Projections of f on the hidden units ``sigma(z^T x)`` of a network, for zonal kernels.
 
     ``u_m = <f, phi_m>`` in the RKHS of the kernel (Dutordoir et al. 2021; Tiao et al. 2023, eqs. 6
@@ -65,6 +67,8 @@ class ActivationFeatures(InterDomainInducingVariables):
     :raises ValueError: If Z is not a matrix of finite, nonzero rows with d >= 2, the activation is
         unknown, or there are more units than the degrees have harmonics.
     """
+
+    relative_jitter = True
 
     def __init__(
         self,
@@ -170,6 +174,56 @@ class ActivationFeatures(InterDomainInducingVariables):
         degrees = tuple(degree for degree in own if degree in carried)
         self._validate_rank(degrees, f"the activation has in common with {type(kernel).__name__}")
         return degrees
+
+    def Kuf(self, kernel: ZonalKernel, X: TensorType) -> tf.Tensor:
+        """``r^p sum_l a_l N(d, l) P_l(z^T x / r)``, p being the kernel's radial power."""
+        scale, unit = self.radial_and_unit(kernel, X)
+        t = tf.tensordot(self.directions, unit, [[-1], [-1]])
+        return self.truncated_activation(kernel, t) * scale
+
+    def Kuu(self, kernel: ZonalKernel, *, jitter: float = 0.0) -> tf.linalg.LinearOperator:
+        """``sum_l a_l^2 / lambda_l N(d, l) P_l(z^T z') / variance``, over the degrees of Kuf.
+
+        ``jitter`` is relative to the diagonal: its scale is that of the activation in the RKHS,
+        from less than one to more than 1e12, where that of a kernel matrix is its variance.
+        """
+        products = self.inner_products(self, kernel)
+        return full_operator(with_jitter(products, jitter, relative=True))
+
+    def truncated_activation(self, kernel: ZonalKernel, t: tf.Tensor) -> tf.Tensor:
+        """``sum_l a_l N(d, l) P_l(t)``: the activation of units as Kuf has it, of cosines t."""
+        degrees = self.degrees(kernel)
+        coefficients = self.activation.coefficients(self.dimension, degrees)
+        weights = np.zeros(degrees[-1] + 1)
+        counts = [num_harmonics(self.dimension, degree) for degree in degrees]
+        weights[list(degrees)] = coefficients * counts
+        return zonal_series(t, tf.constant(weights, t.dtype), self.dimension)
+
+    def inner_products(self, other: ActivationFeatures, kernel: ZonalKernel) -> tf.Tensor:
+        """``<psi_k, phi_m>`` in the RKHS with the units of another set, ``[K, M]``, over the
+        degrees that both have.
+
+        ``sum_l a_l b_l / lambda_l N(d, l) P_l(w_k^T z_m) / variance``, with the coefficients a_l
+        and b_l of their activations.
+        """
+        common = set(other.degrees(kernel))
+        degrees = tuple(degree for degree in self.degrees(kernel) if degree in common)
+        directions = self.directions
+        others = directions if other is self else other.directions
+        t = tf.matmul(directions, others, transpose_b=True)
+        if not degrees:
+            return tf.zeros_like(t)
+        products = self.activation.coefficients(self.dimension, degrees)
+        products = products * other.activation.coefficients(self.dimension, degrees)
+        products *= [num_harmonics(self.dimension, degree) for degree in degrees]
+        eigenvalues = kernel.eigenvalues(self.dimension, degrees)
+        inverse = inverse_eigenvalues(kernel, eigenvalues, squared=False)
+        weights = tf.scatter_nd(
+            [[degree] for degree in degrees],
+            tf.constant(products, inverse.dtype) * inverse,
+            [degrees[-1] + 1],
+        )
+        return zonal_series(t, weights, self.dimension)
 
     def _validate_rank(self, degrees: tuple[int, ...], whose: str) -> None:
         rank = sum(num_harmonics(self.dimension, degree) for degree in degrees)

@@ -11,18 +11,20 @@ from typing import Any, cast
 import numpy as np
 
 from .._arguments import Array, IntArray, check_num_inducing, instance, integer
+from ..core.finite_rank import FiniteRank
+from ..core.sums import SumInducingVariables
 from ..kernels import Additive
+from ..kernels.additive.additive import EffectKernel
 from ..kernels.additive.columns import Column, atoms_of
 from ..kernels.periodic._waves import check_frequencies
-from .base import InterDomainInducingVariables
-from .sums import SumInducingVariables
+from ._effect_covariances import OfEffects, Parts
 
 Effect = tuple[int, ...]
 
 _MAX_CANDIDATES = 2**18
 
 
-class EffectFeatures(InterDomainInducingVariables):
+class EffectFeatures(OfEffects):
     """The features of one effect: products over its columns of functions of each, a block of
     :class:`AdditiveFeatures`.
 
@@ -32,6 +34,7 @@ class EffectFeatures(InterDomainInducingVariables):
     :ivar functions: Which function of each column every feature is a product of, ``[m, k]``.
     """
 
+    kernels = (EffectKernel,)
     clipped_to = "the ranges of the columns of AdditiveFeatures"
 
     def __init__(self, columns: Sequence[Column], frequencies: IntArray) -> None:
@@ -49,6 +52,10 @@ class EffectFeatures(InterDomainInducingVariables):
         known = set(map(tuple, others.functions.tolist()))
         same = self.columns == others.columns
         return same and known.issuperset(map(tuple, self.functions.tolist()))
+
+    def effects_of(self, kernel: EffectKernel) -> tuple[Additive, Parts]:
+        self.validate_columns([kernel.parent.columns[k] for k in kernel.effect])
+        return kernel.parent, [(kernel.effect, self.functions)]
 
     def validate_columns(self, columns: Sequence[Column]) -> None:
         """:raises ValueError: If the effect is of other columns."""
@@ -73,7 +80,7 @@ def _functions(columns: Sequence[Column], frequencies: IntArray) -> IntArray:
     return np.array(rows, np.int64).reshape(len(rows), len(columns))
 
 
-class AdditiveFeatures(SumInducingVariables):
+class AdditiveFeatures(OfEffects, SumInducingVariables):
     """Projections of each effect of :class:`~interdomain.kernels.Additive` on products of functions
     of its columns.
 
@@ -112,6 +119,8 @@ class AdditiveFeatures(SumInducingVariables):
         ``frequencies`` or unknown, a frequency is not an integer of 1 or more, or there are too
         many features.
     """
+
+    kernels = (Additive, FiniteRank)
 
     def __init__(
         self,
@@ -181,6 +190,11 @@ class AdditiveFeatures(SumInducingVariables):
         if (self.columns, self.effects) != (others.columns, others.effects):
             return False
         return all(map(EffectFeatures.are_among, self.of_effects, others.of_effects))
+
+    def effects_of(self, kernel: Additive) -> tuple[Additive, Parts]:
+        self.validate_kernel(kernel)
+        pairs = zip([(), *kernel.effects], self.of_effects, strict=True)
+        return kernel, [(effect, block.functions) for effect, block in pairs]
 
     def validate_kernel(self, kernel: Additive) -> None:
         """:raises ValueError: If the kernel has other columns or effects."""

@@ -9,10 +9,12 @@ from gpflow.base import TensorType
 from scipy.stats import qmc
 
 from .._arguments import Array, ComplexArray, filled_matrix, instance, integer
+from ..core.columns import as_rows
+from ..core.family import InterDomainInducingVariables, with_jitter
+from ..core.sums import SumInducingVariables
 from ..kernels import DecomposedKernel, HarmonizableComponent, HarmonizableMixture
-from ..kernels.spectral._algebra import densities
-from .base import InterDomainInducingVariables
-from .sums import SumInducingVariables
+from ..kernels.spectral._algebra import densities, fourier_correlations, fourier_covariance
+from ..linalg import full_operator
 
 _CANDIDATES = 512
 _WIDTH = 3.0
@@ -49,6 +51,8 @@ class FourierFeatures(InterDomainInducingVariables):
         each other, whose variables are the same but for a sign.
     """
 
+    kernels = (HarmonizableComponent,)
+
     def __init__(self, frequencies: TensorType, *, name: str | None = None) -> None:
         super().__init__(name=name)
         values = filled_matrix("frequencies", frequencies, "a matrix [m, D]")
@@ -83,6 +87,30 @@ class FourierFeatures(InterDomainInducingVariables):
     def num_inducing(self) -> int:
         """The number M of real variables."""
         return int(self.frequencies.shape[0]) + len(self.with_imaginary_part)
+
+    def Kuf(self, kernel: HarmonizableComponent, X: TensorType) -> tf.Tensor:
+        """The real parts, then the imaginary ones, each over its standard deviation (eq. 35)."""
+        w = self.validate_kernel(kernel)
+        X = tf.convert_to_tensor(X)
+        centred = kernel.centred(as_rows(X))
+        columns = self._kept_rows(fourier_covariance(kernel.tensors(), w, centred))
+        return tf.reshape(columns, tf.concat([tf.shape(columns)[:1], tf.shape(X)[:-1]], axis=0))
+
+    def Kuu(
+        self, kernel: HarmonizableComponent, *, jitter: float = 0.0
+    ) -> tf.linalg.LinearOperator:
+        """Correlations, which the generalized spectral density at w and -w gives (eq. 36)."""
+        w = self.validate_kernel(kernel)
+        rows = self._kept_rows(fourier_correlations(kernel.tensors(), w))
+        matrix = self._kept_rows(tf.linalg.matrix_transpose(rows))
+        return full_operator(with_jitter(matrix, jitter))
+
+    def _kept_rows(self, rows: tf.Tensor) -> tf.Tensor:
+        """The rows of real parts and, but for w = 0, of imaginary ones; of all ``[2m, n]``."""
+        count, kept = int(self.frequencies.shape[0]), self.with_imaginary_part
+        if len(kept) == count:
+            return rows
+        return tf.gather(rows, [*range(count), *(count + k for k in kept)])
 
     def validate_kernel(self, kernel: HarmonizableComponent) -> tf.Tensor:
         """The frequencies as a tensor, after a check that they fit the kernel.

@@ -17,16 +17,19 @@ from .._arguments import (
     instance,
     integer,
 )
-from ..kernels import HarmonicKernel
+from ..core.blocks import BlockBatch
+from ..core.family import DecomposedInducingVariables
+from ..kernels import HarmonicKernel, SetKernel
 from ..kernels._clustering import k_means, sample_rows, where_it_lives
+from ..kernels.harmonic.decomposition import HarmonicComponent
 from ..transforms import CyclicTransform
-from .base import DecomposedInducingVariables, InterDomainInducingVariables
+from ._harmonic_blocks import HarmonicBlocks, PointsOfComponents
 
 _MAX_IMAGES = 10_000
 """Images that are compared at a time."""
 
 
-class ComponentInducingPoints(InterDomainInducingVariables):
+class ComponentInducingPoints(PointsOfComponents):
     """The block of one part of a harmonic kernel: values of f_t at Z and, if its multiplicity is
     above one, at the images of Z under the transformations of the part's paired axes.
 
@@ -35,6 +38,8 @@ class ComponentInducingPoints(InterDomainInducingVariables):
     :param Z: ``[m, D]``.
     :param multiplicity: The number of images of each point, 1 or that of the part.
     """
+
+    kernels = (HarmonicComponent, SetKernel)
 
     def __init__(self, Z: gpflow.Parameter, multiplicity: int = 1) -> None:
         super().__init__()
@@ -50,8 +55,27 @@ class ComponentInducingPoints(InterDomainInducingVariables):
         """The points of this one component, ``[1, m, D]``."""
         return tf.convert_to_tensor(self.Z)[None]
 
+    def num_columns(self, kernel: HarmonicComponent | SetKernel) -> int | None:
+        is_part = isinstance(kernel, HarmonicComponent)
+        return self.columns_under(kernel.parent.base_kernel if is_part else kernel)
 
-class HarmonicInducingPoints(DecomposedInducingVariables):
+    def block_batches(self, kernel: HarmonicComponent | SetKernel) -> list[BlockBatch]:
+        """One component by itself; that of a set kernel is a sum over points of a part of the base
+        function.
+
+        :raises ValueError: If the kernel of its points is not a part of a :class:`HarmonicKernel`.
+        """
+        part = kernel.point_kernel if isinstance(kernel, SetKernel) else kernel
+        if not isinstance(part, HarmonicComponent):
+            raise ValueError(
+                f"kernel must be a part of a HarmonicKernel, found {type(kernel).__name__}; use "
+                "InducingPatches or OrbitInducingPoints with it."
+            )
+        images = self.multiplicity > 1
+        return [HarmonicBlocks(self, part.parent, (part.component,), (0,), images)]
+
+
+class HarmonicInducingPoints(PointsOfComponents, DecomposedInducingVariables):
     """Values of the parts f_t of a harmonic GP at points: ``u_t = f_t(Z_t)``.
 
     The parts are independent a priori, so Kuu is block-diagonal with one block for each (Sun et al.
@@ -87,6 +111,8 @@ class HarmonicInducingPoints(DecomposedInducingVariables):
     :ivar input_dim: The number D of input columns.
     :raises ValueError: If Z has another rank or is not finite, or the counts do not agree.
     """
+
+    kernels = (HarmonicKernel,)
 
     def __init__(
         self,
@@ -242,6 +268,18 @@ class HarmonicInducingPoints(DecomposedInducingVariables):
         if self.shared or components is None:
             return tf.stack(self.Z_per_component)
         return tf.stack([self.Z_per_component[t] for t in components])
+
+    def num_columns(self, kernel: HarmonicKernel) -> int | None:
+        return self.columns_under(kernel.base_kernel)
+
+    def block_batches(self, kernel: HarmonicKernel) -> list[BlockBatch]:
+        """Components of equal multiplicity together."""
+        self.validate_kernel(kernel)
+        batches: list[BlockBatch] = []
+        for multiplicity in sorted(set(self.multiplicities)):
+            alike = tuple(t for t, own in enumerate(self.multiplicities) if own == multiplicity)
+            batches.append(HarmonicBlocks(self, kernel, alike, alike, multiplicity > 1))
+        return batches
 
     def validate_kernel(self, kernel: HarmonicKernel) -> None:
         """Check that the components and their multiplicities are those of the kernel.

@@ -5,19 +5,23 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+import tensorflow as tf
 from gpflow.base import TensorType
 
-from .._arguments import check_num_inducing, finite_array, instance
+from .._arguments import check_num_inducing, finite_array, instance, warn
+from ..core.diagonals import DiagonalTerm
+from ..core.family import Domain, InterDomainInducingVariables
 from ..kernels import Periodized
 from ..kernels.periodic._waves import (
     check_box,
     check_frequencies,
+    frequencies_of,
     functions_of,
     num_functions,
     read_only,
 )
 from ..kernels.periodic.spectral_density import column_lengthscales
-from .base import InterDomainInducingVariables
+from ..linalg import diagonal_operator
 
 NOTABLE_SHARE = 0.25
 """Of a kernel's variance: what its finite rank lacks deserves a warning from here on."""
@@ -66,6 +70,8 @@ class PeriodicFourierFeatures(InterDomainInducingVariables):
     :raises ValueError: If the box is empty or not finite, frequencies are not different vectors of
         this kind, or there are too many features.
     """
+
+    kernels = (Periodized,)
 
     def __init__(
         self,
@@ -176,6 +182,44 @@ class PeriodicFourierFeatures(InterDomainInducingVariables):
             )
         return messages
 
+    def domain(self, kernel: Periodized) -> Domain:
+        """The box. Beyond it everything repeats, which no data do."""
+        remedy = "make the kernel with a wider one, for example "
+        remedy += "Periodized.from_data(base_kernel, X)"
+        return Domain(self.lower, self.upper, repeats=True, remedy=remedy)
+
+    def Kuf(self, kernel: Periodized, X: TensorType) -> tf.Tensor:
+        """The waves, which no parameter moves."""
+        self.validate_kernel(kernel)
+        X = kernel.seen(X)
+        _warn_outside(kernel, X)
+        return kernel.waves(X, self.functions)
+
+    def Kuu(self, kernel: Periodized, *, jitter: float = 0.0) -> tf.linalg.LinearOperator:
+        """Poisson's summation formula: a diagonal ``1 / S(w_m)``, S being computed once for the
+        sines and cosines of a frequency. ``jitter`` is not added: nothing is factorised.
+
+        A density that underflows beside that of the constant leaves features of no effect, not NaN.
+        """
+        self.validate_kernel(kernel)
+        frequencies, places = np.unique(frequencies_of(self.functions), axis=0, return_inverse=True)
+        zero = np.zeros([1, kernel.num_columns], np.int64)
+        densities = kernel.spectral_density(np.concatenate([zero, frequencies]))
+        greatest = tf.stop_gradient(densities[0])
+        least = 1e4 * float(np.sqrt(np.finfo(densities.dtype.as_numpy_dtype).tiny))
+        shares = tf.maximum(densities[1:] / greatest, least)  # the gradient has their squares
+        return diagonal_operator(tf.gather(1 / shares / greatest, places.reshape(-1)))
+
+    def explained_terms(self, kernel: Periodized) -> list[DiagonalTerm]:
+        """The variance of the waves, the same everywhere."""
+        self.validate_kernel(kernel)
+        return [
+            (
+                lambda X: tf.ones_like(X[..., 0]),
+                lambda: kernel.explained_variance(self.frequencies),
+            )
+        ]
+
     def validate_kernel(self, kernel: Periodized) -> None:
         """:raises ValueError: If the kernel has another box."""
         if not (
@@ -186,3 +230,17 @@ class PeriodicFourierFeatures(InterDomainInducingVariables):
                 f"one from {kernel.lower} to {kernel.upper}; build the features with "
                 "PeriodicFourierFeatures.for_kernel(kernel, num_inducing)."
             )
+
+
+def _warn_outside(kernel: Periodized, X: tf.Tensor) -> None:
+    """Where values are known, outside of compiled functions: the prior repeats beyond the box."""
+    values = tf.get_static_value(X) if tf.executing_eagerly() else None
+    if values is None:
+        return
+    outside = kernel.outside(values)
+    if np.any(outside):
+        warn(
+            f"Xnew: {np.count_nonzero(outside)} of {outside.size} rows are outside of the box from "
+            f"{kernel.lower} to {kernel.upper}, beyond which the prior repeats, and so do "
+            "predictions; make the kernel with a wider one."
+        )

@@ -1,4 +1,7 @@
-"""Inducing variables of set kernels: values of the base function that they sum over points."""
+"""Inducing variables of set kernels: values of the base function that they sum over points.
+
+Their covariances are eqs. 15, 16, 19, D.31 and D.32 of van der Wilk et al. 2017.
+"""
 
 from __future__ import annotations
 
@@ -11,9 +14,12 @@ import tensorflow as tf
 from gpflow.base import TensorType
 
 from .._arguments import Array, choice, filled_matrix, instance, integer
+from ..core.columns import num_columns
+from ..core.covariances import Kvu, Kvu_shapes
+from ..core.family import InterDomainInducingVariables, with_jitter
 from ..kernels import Convolutional, MultiChannelConvolutional, SetKernel
 from ..kernels._clustering import k_means
-from .base import InterDomainInducingVariables
+from ..linalg import full_operator
 
 _MAX_PATCHES = 100_000
 
@@ -25,6 +31,8 @@ class SetInducingVariables(InterDomainInducingVariables, abc.ABC):
     :raises ValueError: If Z is not a matrix, or not finite.
     """
 
+    kernels = (SetKernel,)
+
     def __init__(self, Z: TensorType, *, name: str | None = None) -> None:
         super().__init__(name=name)
         self.Z = _finite_parameter("Z", Z, "[M, E]")
@@ -34,12 +42,34 @@ class SetInducingVariables(InterDomainInducingVariables, abc.ABC):
         """The number M of inducing variables."""
         return self.Z.shape[0] or tf.shape(self.Z)[0]
 
+    def num_columns(self, kernel: SetKernel) -> int | None:
+        """The kernel's number; or the points', if they are in the space of X."""
+        of_points = self.Z.shape[-1] if kernel.point_dim is None else None
+        return num_columns(kernel, kernel.input_dim or of_points)
+
+    def Kuf(self, kernel: SetKernel, X: TensorType) -> tf.Tensor:
+        """``sum_p w_p k_g(z, x_p)``."""
+        return kernel.point_covariance(self.points(kernel), X)
+
+    def Kuu(self, kernel: SetKernel, *, jitter: float = 0.0) -> tf.linalg.LinearOperator:
+        """``k_g(z, z')``."""
+        return full_operator(with_jitter(kernel.point_kernel(self.points(kernel)), jitter))
+
     def points(self, kernel: SetKernel) -> tf.Tensor:
         """z ``[M, E]``, for the kernel they are used with.
 
         :raises ValueError: If Z does not have a column for each entry of the kernel's points.
         """
         return kernel.as_points(self.Z)
+
+
+@Kvu.register(SetInducingVariables, SetInducingVariables, SetKernel)
+@Kvu_shapes
+def Kvu_set_kernel(
+    iv_v: SetInducingVariables, iv_u: SetInducingVariables, kernel: SetKernel
+) -> tf.Tensor:
+    """``k_g(w, z)``."""
+    return kernel.point_kernel(iv_v.points(kernel), iv_u.points(kernel))
 
 
 class OrbitInducingPoints(SetInducingVariables):

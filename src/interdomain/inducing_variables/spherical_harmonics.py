@@ -19,9 +19,12 @@ from .._arguments import (
     integer,
     short,
 )
+from ..core.diagonals import DiagonalTerm
+from ..core.finite_rank import base_of
 from ..kernels import ZonalKernel
-from ..kernels.finite_rank import base_of
-from ..sphere import num_harmonics, spherical_harmonics
+from ..kernels.zonal.base import cosines, products
+from ..linalg import diagonal_operator
+from ..sphere import num_harmonics, spherical_harmonics, zonal_series
 from ..sphere.dimensions import (
     chains_of_degree,
     degrees_of,
@@ -32,10 +35,10 @@ from ..sphere.dimensions import (
 )
 from ..sphere.harmonic_products import chosen_harmonics, product_order
 from ._harmonic_growth import columns_by_scale, grown_chains, lifted_rows, sampled_rows
-from .base import InterDomainInducingVariables
+from ._on_sphere import OnSphere, inverse_eigenvalues
 
 
-class SphericalHarmonics(InterDomainInducingVariables):
+class SphericalHarmonics(OnSphere):
     """Projections of f on spherical harmonics, for zonal kernels.
 
     ``u_m = <f, phi_m>`` in the RKHS of the kernel, phi_m being an orthonormal harmonic times the
@@ -275,6 +278,68 @@ class SphericalHarmonics(InterDomainInducingVariables):
     def num_inducing(self) -> int:
         """The number M of harmonics."""
         return sum(self.multiplicities)
+
+    def Kuf(self, kernel: ZonalKernel, X: TensorType) -> tf.Tensor:
+        """``radius^p Y_m(x / radius)``, p being the kernel's radial power."""
+        scale, unit = self.radial_and_unit(kernel, X)
+        self.validate_kernel(kernel)
+        return self.at(unit, scale=scale)
+
+    def Kuu(self, kernel: ZonalKernel, *, jitter: float = 0.0) -> tf.linalg.LinearOperator:
+        """The diagonal; ``jitter`` is not added, because a diagonal needs no factorisation."""
+        return diagonal_operator(self.diagonal(kernel))
+
+    def diagonal(self, kernel: ZonalKernel) -> tf.Tensor:
+        """That of Kuu, ``[M]``: ``1 / (variance lambda_l)``, l being the degree of each."""
+        levels = inverse_eigenvalues(kernel, self._eigenvalues(kernel))
+        # One node of the graph, where tf.repeat is fifty.
+        return tf.gather(levels, self.level_of_each)
+
+    def explained(
+        self, kernel: ZonalKernel, X: TensorType, X2: TensorType | None
+    ) -> tf.Tensor | None:
+        """``variance (r r')^p sum_l lambda_l N(d, l) P_l(cos of the angle)`` of whole degrees, p
+        being the kernel's radial power.
+
+        By the addition theorem, ``sum_j Y_lj(x) Y_lj(x') = N(d, l) P_l(x^T x')``, the harmonics of
+        a degree sum to a Gegenbauer polynomial.
+        """
+        if not self.has_whole_degrees:
+            return None
+        scale, unit = self.radial_and_unit(kernel, X)
+        if X2 is None:
+            t = cosines(unit)
+            scales = scale[..., :, None] * scale[..., None, :]
+        else:
+            scale2, unit2 = self.radial_and_unit(kernel, X2)
+            t = cosines(unit, unit2)
+            scales = products(scale[..., None], scale2[..., None])
+        places = [[degree] for degree in self.degrees]
+        weights = tf.scatter_nd(places, self._variance_shares(kernel), [self.degrees[-1] + 1])
+        return kernel.variance * scales * zonal_series(t, weights, self.dimension)
+
+    def explained_terms(self, kernel: ZonalKernel) -> list[DiagonalTerm] | None:
+        """The squared radii, times the variance of all levels."""
+        if not self.has_whole_degrees:
+            return None
+        return [
+            (
+                lambda X: tf.square(self.radial_and_unit(kernel, X)[0]),
+                lambda: kernel.variance * tf.reduce_sum(self._variance_shares(kernel)),
+            )
+        ]
+
+    def _variance_shares(self, kernel: ZonalKernel) -> tf.Tensor:
+        """``N(d, l) lambda_l``, what of ``kappa(1)`` each level explains, ``[L]``."""
+        eigenvalues = self._eigenvalues(kernel)
+        return tf.constant(self.multiplicities, eigenvalues.dtype) * eigenvalues
+
+    def _eigenvalues(self, kernel: ZonalKernel) -> tf.Tensor:
+        """The lambda_l of each level, all of them positive."""
+        self.validate_kernel(kernel)
+        eigenvalues = kernel.eigenvalues(self.dimension, self.degrees)
+        self.validate_eigenvalues(eigenvalues)
+        return eigenvalues
 
     def settings_of(self, kernel: Kernel) -> Any:
         """How inputs come onto the sphere, and what ends the kernel. The spectrum is in Kuu alone,

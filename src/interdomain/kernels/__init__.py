@@ -11,12 +11,12 @@ over points (patches, orbits). :class:`FiniteRank` is the part of a kernel that 
 explains.
 """
 
+from ..core.decomposed import DecomposedKernel
+from ..core.finite_rank import FiniteRank
 from .additive.additive import Additive
 from .additive.columns import CategoricalColumn, NumericColumn
 from .convolutional.channel_additive import ChannelAdditive
 from .convolutional.images import Convolutional, MultiChannelConvolutional
-from .decomposed import DecomposedKernel
-from .finite_rank import FiniteRank
 from .harmonic.decomposition import HarmonicKernel
 from .harmonic.invariant import Invariant
 from .periodic.periodized import Periodized

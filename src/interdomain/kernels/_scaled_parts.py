@@ -8,7 +8,7 @@ from functools import singledispatch
 from gpflow.kernels import Combination, Kernel, MultioutputKernel, Stationary
 
 from .._arguments import Array
-from .finite_rank import FiniteRank
+from ..core.finite_rank import FiniteRank
 from .harmonic.decomposition import HarmonicKernel
 from .zonal.base import ZonalKernel
 

@@ -12,8 +12,8 @@ from gpflow.base import TensorType
 from gpflow.kernels import Kernel
 
 from .._tracing import unconverted
+from ..core.columns import as_rows, select_columns, with_columns
 from ..linalg.chunks import map_rows
-from ._columns import as_rows, select_columns, with_columns
 from ._point_sums import cross_sums, double_sums, quadratic_sums
 
 _MAX_POINT_ENTRIES = 2**24

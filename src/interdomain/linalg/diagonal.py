@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TypeAlias
 
+import numpy as np
 import tensorflow as tf
 
 from .operators import Inverse, Root, Tensors, cast, last_axis, square_root, stack_alike
@@ -72,3 +73,9 @@ def stack_diagonal(operator: Diagonal, *others: Diagonal) -> Diagonal:
 def cast_diagonal(operator: Diagonal, dtype: tf.DType) -> Diagonal:
     """The diagonal in another type."""
     return diagonal_operator(tf.cast(operator.diag_part(), dtype))
+
+
+def least_eigenvalue(dtype: tf.DType) -> float:
+    """The smallest that Kuu inverts, 1e-15 in float32: the square of its inverse, of which
+    gradients are made, is a number. Smaller ones are taken for this one."""
+    return float(1e4 * np.sqrt(np.finfo(dtype.as_numpy_dtype).tiny))

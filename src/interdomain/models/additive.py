@@ -9,7 +9,7 @@ from gpflow.base import TensorType
 from gpflow.kernels import Kernel
 from gpflow.likelihoods import Likelihood
 
-from ..covariances.latents import latent_gps, map_latents
+from ..core.latents import latent_gps, map_latents
 from ..inducing_variables import HarmonicInducingPoints
 from ..kernels import HarmonicKernel
 from ..transforms import CyclicTransform

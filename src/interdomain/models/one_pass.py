@@ -14,7 +14,7 @@ from gpflow.likelihoods import Likelihood
 from gpflow.mean_functions import MeanFunction
 
 from .._arguments import instance, integer
-from ..covariances.latents import latent_gps
+from ..core.latents import latent_gps
 from .initial_q import WithQ
 
 

@@ -14,7 +14,7 @@ from gpflow.kernels import Kernel
 from gpflow.likelihoods import Likelihood
 
 from .._arguments import choice, warn
-from ..covariances.latents import latent_gps
+from ..core.latents import latent_gps
 from ..posteriors import OrthogonalPosterior
 from ..posteriors.orthogonal_terms import (
     OrthogonalGroup,

@@ -23,8 +23,8 @@ from gpflow.posteriors import PrecomputeCacheType
 from .._arguments import Array, number
 from .._targets import densities_of, takes_missing, targets_type
 from .._tracing import unconverted
-from ..covariances.columns import check_inputs
-from ..kernels._parameters import single_output
+from ..core.inputs import check_inputs
+from ..core.parameters import single_output
 from ..posteriors import CollapsedPosterior
 from ..regression.features import Features
 from ..regression.provider import RowsProvider

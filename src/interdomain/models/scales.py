@@ -23,9 +23,9 @@ from gpflow.likelihoods import Gaussian
 
 from .._arguments import Array, warn
 from .._targets import densities_of
-from ..covariances.blocks import Block, flat_blocks
-from ..covariances.domains import boxes, complaint, outside_of_any
-from ..covariances.latents import latent_gps
+from ..core.domains import boxes, complaint, outside_of_any
+from ..core.family import Block, flat_blocks
+from ..core.latents import latent_gps
 from ..kernels import ZonalKernel
 from ..kernels._scaled_parts import scaled_parts
 

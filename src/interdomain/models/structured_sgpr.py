@@ -15,7 +15,7 @@ from gpflow.models.util import InducingPointsLike
 
 from .._arguments import Array
 from .._tracing import unconverted
-from ..covariances import Kuu_operator
+from ..core.finite_rank import Kuu_operator
 from ..regression import SufficientStatistics
 from ..regression.bound import (
     Collapsed,

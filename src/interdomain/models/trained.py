@@ -10,9 +10,8 @@ import numpy as np
 import tensorflow as tf
 
 from .._arguments import Array, warn
-from ..covariances.blocks import Block
-from ..covariances.finite_rank import is_whole
-from ..inducing_variables.base import InterDomainInducingVariables, complaints
+from ..core.family import Block, InterDomainInducingVariables
+from ..core.finite_rank import complaints, is_whole
 from ..kernels import FiniteRank
 from .scales import Parts, blocks_of
 from .structured_sgpr import StructuredSGPR

@@ -10,7 +10,7 @@ from gpflow.inducing_variables import InducingVariables
 from gpflow.kernels import Kernel
 
 from .._arguments import Array
-from ..covariances.blocks import flat_blocks
+from ..core.family import flat_blocks
 from ..kernels import HarmonizableComponent, HarmonizableMixture, SpectralMixture
 from .axes import column, draw_image
 

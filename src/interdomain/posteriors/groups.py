@@ -15,12 +15,13 @@ from gpflow.inducing_variables import InducingVariables
 from gpflow.kernels import Kernel, LinearCoregionalization
 
 from .._tracing import unconverted
-from ..covariances.blocks import BlockBatch, StackedBlocks, block_batches, flat_blocks
-from ..covariances.columns import num_columns_of_latents
-from ..covariances.finite_rank import is_whole_sum
-from ..covariances.latents import LatentGPs, in_order, latent_gps, split_q
+from ..core.blocks import BlockBatch, StackedBlocks, block_batches
+from ..core.columns import as_rows, with_columns
+from ..core.family import flat_blocks
+from ..core.finite_rank import is_whole_sum
+from ..core.inputs import num_columns_of_latents
+from ..core.latents import LatentGPs, in_order, latent_gps, split_q
 from ..devices import pinned
-from ..kernels._columns import as_rows, with_columns
 from ..linalg.variational import Kept, Terms, Variational, variances
 from .parts import FactorisedPart, KeptPart, Part, PinnedPart, batch_kl, q_of_batch
 

@@ -27,8 +27,9 @@ from gpflow.covariances import Kuf, Kuu
 from gpflow.inducing_variables import InducingPoints, InducingVariables
 from gpflow.kernels import Kernel
 
-from ..covariances import Kuu_operator, Kvu
-from ..covariances.latents import LatentGPs, latent_gps, split_q
+from ..core.covariances import Kvu
+from ..core.finite_rank import Kuu_operator
+from ..core.latents import LatentGPs, latent_gps, split_q
 from ..linalg import Root, full_operator, square_root, stack, whiten
 from ..linalg.full import gram, matmul
 from ..linalg.variational import (

@@ -17,12 +17,11 @@ from gpflow.mean_functions import Constant, Linear, MeanFunction, Zero
 
 from .._arguments import Array, BoolArray
 from .._tracing import Traced
-from ..covariances.blocks import flat_blocks
-from ..covariances.domains import Kuf_in_domain, boxes, complaint, outside_of_any
-from ..covariances.feature_sums import feature_sums
-from ..covariances.finite_rank import is_whole
-from ..inducing_variables.base import DecomposedInducingVariables
-from ..kernels._diagonals import DiagonalTerm, diagonal_terms
+from ..core.covariances import Kuf_in_domain, feature_sums
+from ..core.diagonals import DiagonalTerm, diagonal_terms
+from ..core.domains import boxes, complaint, outside_of_any
+from ..core.family import DecomposedInducingVariables, flat_blocks
+from ..core.finite_rank import is_whole
 
 _LISTED = 16
 """Numbers of an array that a description lists; of longer ones it has a checksum."""

@@ -13,7 +13,7 @@ from gpflow.kernels import Kernel
 from gpflow.mean_functions import MeanFunction
 
 from .._arguments import Array
-from ..covariances.domains import Box
+from ..core.domains import Box
 from .features import Features
 from .rows import Rows, draw_rows
 from .sums import SufficientStatistics, differing_parameter, statistics_of

@@ -10,7 +10,7 @@ import tensorflow as tf
 
 from .._arguments import Array, BoolArray, check_real_type, choice, integer
 from .._progress import bar_of_rows
-from ..covariances.domains import Box, complaint, extent_of, outside_of_any
+from ..core.domains import Box, complaint, extent_of, outside_of_any
 
 _BATCH_ENTRIES = 2**22
 """Numbers in the features of a batch: 32 MB, enough rows for products at full speed."""

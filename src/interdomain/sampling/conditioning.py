@@ -37,10 +37,9 @@ from gpflow.posteriors import (
 )
 
 from .._arguments import Array
-from ..covariances import Kuu_operator
-from ..covariances.columns import num_columns_of_latents
-from ..covariances.finite_rank import is_whole_sum
-from ..covariances.latents import LatentGPs, latent_gps
+from ..core.finite_rank import Kuu_operator, is_whole_sum
+from ..core.inputs import num_columns_of_latents
+from ..core.latents import LatentGPs, latent_gps
 from ..kernels.harmonic.invariant import take_whole_orbits
 from ..linalg import full_operator, square_root
 from ..posteriors import AdditivePosterior, OrthogonalPosterior

@@ -12,8 +12,8 @@ from gpflow.kernels import LinearCoregionalization
 
 from .._arguments import integer
 from .._tracing import unconverted
-from ..covariances.latents import in_order
-from ..kernels._columns import with_columns
+from ..core.columns import with_columns
+from ..core.latents import in_order
 from ..linalg.chunks import map_rows
 from ..posteriors.blockwise import as_inputs
 from .conditioning import Parts, functions_of

@@ -20,14 +20,14 @@ from gpflow.inducing_variables import InducingPoints, InducingVariables
 from gpflow.kernels import Kernel, Linear, Polynomial, Sum, White
 
 from .._arguments import Array
-from ..covariances import Kuu_operator, Kvu
-from ..covariances.blocks import pair_blocks
+from ..core.columns import select_columns, with_columns
+from ..core.covariances import Kvu
+from ..core.family import DecomposedInducingVariables, pair_blocks
+from ..core.finite_rank import Kuu_operator
 from ..inducing_variables import InterDomainInducingVariables
-from ..inducing_variables.base import DecomposedInducingVariables
 from ..inducing_variables.harmonic_points import ComponentInducingPoints
 from ..inducing_variables.set_points import SetInducingVariables
 from ..kernels import DecomposedKernel, FiniteRank, SetKernel
-from ..kernels._columns import select_columns, with_columns
 from ..kernels.convolutional.channel_additive import ChannelKernel
 from ..kernels.harmonic.decomposition import HarmonicComponent
 from ..linalg import square_root

@@ -32,15 +32,14 @@ from gpflow.kernels import (
 from scipy.stats import t as student
 
 from .._arguments import Array, ComplexArray
-from ..covariances.interval_fourier_features import (
+from ..core.columns import select_columns
+from ..inducing_variables import IntervalFourierFeatures
+from ..inducing_variables.interval_fourier_features import (
     INVERSE_ROOTS,
-    derivatives_at_ends,
     matern_order,
     noise_density,
     rate_of,
 )
-from ..inducing_variables import IntervalFourierFeatures
-from ..kernels._columns import select_columns
 from ..kernels.spectral.spectral_mixture import SpectralComponent
 from .priors import Draws, PriorSample, as_array, constant, prior_sample, raise_unknown
 
@@ -83,7 +82,7 @@ class Waves(PriorSample):
     @project.register(IntervalFourierFeatures)
     def _interval(self, inducing_variable: IntervalFourierFeatures) -> tf.Tensor:
         """Inner products in the RKHS, of which
-        :mod:`interdomain.covariances.interval_fourier_features` has the norm. For
+        :mod:`interdomain.inducing_variables.interval_fourier_features` has the norm. For
         ``f = Re sum_j C_j exp(i w_j x)``, with x from the interval's beginning on and lengths in
         units of one over the kernel's rate: the integral of ``Lf Lh``, and what value and
         derivatives at the beginning add to it."""
@@ -115,7 +114,7 @@ class Waves(PriorSample):
         powers = np.stack([(1j * nu) ** n for n in range(order + 1)], axis=-1)
         values = np.real(np.einsum("sf,sfn->sn", amplitudes, powers))  # of f, at the beginning
         root = INVERSE_ROOTS[order]
-        ends = as_array(derivatives_at_ends(inducing_variable, order, rate_as_tensor))
+        ends = as_array(inducing_variable.derivatives_at_ends(order, rate_as_tensor))
         inner += values @ root @ (ends @ root).T
         return constant(inner / as_array(self.kernel.variance))
 

@@ -15,10 +15,10 @@ import tensorflow as tf
 from gpflow.inducing_variables import InducingVariables
 
 from .._arguments import Array
-from ..covariances.spherical_harmonics import inverse_eigenvalues
+from ..core.columns import select_columns
 from ..inducing_variables import ActivationFeatures, SphericalHarmonics
+from ..inducing_variables._on_sphere import inverse_eigenvalues
 from ..kernels import ZonalKernel
-from ..kernels._columns import select_columns
 from ..sphere import num_harmonics
 from ..sphere.zonal_series import zonal_series_of_each
 from .priors import MOST_ENTRIES, Draws, PriorSample, as_array, constant, prior_sample

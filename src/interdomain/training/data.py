@@ -17,7 +17,7 @@ from gpflow.models.training_mixins import (
 
 from .._arguments import integer, numeric
 from .._targets import check_number_of_targets, check_targets, takes_missing, targets_type
-from ..covariances.columns import check_inputs
+from ..core.inputs import check_inputs
 from ..regression.rows import MISSING, check_dataset, check_shapes_of_rows
 from ..sites.algebra import expectations
 from .batches import Batches, DatasetBatches, Minibatches, types_of

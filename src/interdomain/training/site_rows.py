@@ -11,7 +11,7 @@ import numpy as np
 import tensorflow as tf
 
 from .._arguments import Array
-from ..covariances.blocks import Block
+from ..core.family import Block
 from ..models import CollapsedSVGP
 from ..regression.residuals import OfBatch, Residuals
 from ..sites.algebra import Sites, log_normaliser, whitened_q

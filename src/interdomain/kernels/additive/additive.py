@@ -13,10 +13,10 @@ from gpflow.kernels.base import ActiveDims
 
 from ..._arguments import instance, items, short
 from ..._tracing import unconverted
-from .._columns import of_columns, select_columns
-from .._diagonals import UniformVariance
-from .._parameters import positive_parameter, positive_vector
-from ..decomposed import DecomposedKernel
+from ...core.columns import of_columns, select_columns
+from ...core.decomposed import DecomposedKernel
+from ...core.diagonals import UniformVariance
+from ...core.parameters import positive_parameter, positive_vector
 from ..periodic._images import wave_variances
 from ..periodic.spectral_density import KNOWN
 from .columns import Column

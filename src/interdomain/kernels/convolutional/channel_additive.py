@@ -12,10 +12,10 @@ from gpflow.kernels import Kernel
 
 from ..._arguments import as_integers, items
 from ..._tracing import unconverted
+from ...core.columns import of_columns, select_columns
+from ...core.decomposed import DecomposedKernel
 from ...linalg.radial_terms import RadialTerm
-from .._columns import of_columns, select_columns
 from .._radial_forms import sum_of_terms
-from ..decomposed import DecomposedKernel
 from .images import one_per_channel
 
 

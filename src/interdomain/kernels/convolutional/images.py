@@ -15,11 +15,11 @@ from gpflow.kernels import Kernel
 
 from ..._arguments import finite_array, items
 from ..._tracing import unconverted
+from ...core.columns import of_columns
+from ...core.decomposed import DecomposedKernel
+from ...core.parameters import single_output
 from ...linalg.radial_terms import RadialTerm, product_of_terms
-from .._columns import of_columns
-from .._parameters import single_output
 from .._radial_forms import radial_terms
-from ..decomposed import DecomposedKernel
 from ..set_kernel import SetKernel, mean_weights
 from ._patches import PatchGrid
 

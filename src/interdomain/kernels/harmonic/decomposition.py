@@ -14,10 +14,10 @@ from gpflow.kernels import Kernel
 
 from ..._arguments import Array
 from ..._tracing import unconverted
+from ...core.columns import with_columns
+from ...core.decomposed import DecomposedKernel
+from ...core.parameters import single_output
 from ...transforms import CyclicTransform, Product
-from .._columns import with_columns
-from .._parameters import single_output
-from ..decomposed import DecomposedKernel
 from ..set_kernel import SetKernel, SetKernelView, SummedKernel
 from ._orbit_sums import orbit_sums
 from ._symmetry import validate_invariance

@@ -10,8 +10,8 @@ from check_shapes import inherit_check_shapes
 from gpflow.kernels import Kernel
 
 from ..._arguments import as_integer
+from ...core.parameters import single_output
 from ...transforms import CyclicTransform, Product
-from .._parameters import single_output
 from .._point_sums import cross_sums, quadratic_sums
 from ..set_kernel import SetKernel, mean_weights
 

@@ -13,9 +13,9 @@ from gpflow.kernels import Kernel
 
 from ..._arguments import Array, IntArray, check_num_inducing, finite_array, integer, number
 from ..._tracing import unconverted
-from .._columns import as_rows, of_columns, select_columns
-from .._diagonals import UniformVariance
-from .._parameters import single_output
+from ...core.columns import as_rows, of_columns, select_columns
+from ...core.diagonals import UniformVariance
+from ...core.parameters import single_output
 from ._images import sum_of_images
 from ._waves import check_box, largest_frequencies, num_functions, products, read_only
 from .spectral_density import check_base, column_lengthscales, spectral_density

@@ -23,8 +23,8 @@ from gpflow.utilities.ops import square_distance
 
 from ..._arguments import Array, finite_array, items
 from ..._tracing import Function, compiled, unconverted
-from .._columns import of_columns, select_columns
-from ..decomposed import DecomposedKernel
+from ...core.columns import of_columns, select_columns
+from ...core.decomposed import DecomposedKernel
 
 
 def as_definite(name: str, value: TensorType, dimension: int) -> Array:

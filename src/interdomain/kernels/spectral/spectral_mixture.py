@@ -10,7 +10,7 @@ from gpflow.base import TensorType
 from gpflow.utilities import positive
 
 from ..._arguments import finite_array, number
-from .._diagonals import UniformVariance
+from ...core.diagonals import UniformVariance
 from ._gaussian_factors import (
     MixtureComponent,
     MixtureKernel,

@@ -11,9 +11,9 @@ import tensorflow as tf
 from gpflow.base import TensorType
 
 from ..._arguments import Array
+from ...core.columns import of_columns
+from ...core.parameters import positive_parameter
 from ...sphere.globe import check_latitude_longitude, on_the_globe, warn_of_radians
-from .._columns import of_columns
-from .._parameters import positive_parameter
 
 if TYPE_CHECKING:
     from .base import ZonalKernel
@@ -90,7 +90,7 @@ class Lift(abc.ABC):
         return None
 
     def domain(self) -> tuple[Array, Array, bool, str] | None:
-        """The box that inputs have to be in, as ``covariances.domains.Domain``; None for any."""
+        """The box that inputs have to be in, as ``core.family.Domain``; None for any."""
         return None
 
 

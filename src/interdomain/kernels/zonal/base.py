@@ -14,10 +14,10 @@ from gpflow.kernels.base import ActiveDims
 
 from ..._arguments import choice
 from ..._tracing import unconverted
+from ...core.columns import select_columns
+from ...core.diagonals import DiagonalTerm
+from ...core.parameters import positive_parameter
 from ...sphere import funk_hecke_coefficients, num_harmonics
-from .._columns import select_columns
-from .._diagonals import DiagonalTerm
-from .._parameters import positive_parameter
 from ._lifts import LIFTS, Lift
 
 

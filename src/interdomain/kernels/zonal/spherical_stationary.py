@@ -15,13 +15,13 @@ from gpflow.kernels.base import ActiveDims
 from scipy.special import gammaln
 
 from ..._arguments import number
+from ...core.parameters import positive_parameter
 from ...sphere.heat_kernel import haversines
 from ...sphere.laplace_beltrami import (
     LaplaceBeltramiSpectrum,
     MaternSpectrum,
     SquaredExponentialSpectrum,
 )
-from .._parameters import positive_parameter
 from .base import ZonalKernel, ZonalKernelOfDimension, sphere_dimension
 
 

@@ -12,52 +12,18 @@ from typing import Any
 import gpflow
 import tensorflow as tf
 from check_shapes.exceptions import ShapeMismatchError
-from gpflow.base import TensorType
 from gpflow.covariances import Kuf
-from gpflow.inducing_variables import InducingPoints, InducingVariables
-from gpflow.kernels import Kernel, Sum
-from gpflow.utilities import Dispatcher
+from gpflow.inducing_variables import InducingVariables
+from gpflow.kernels import Kernel
 
-from ..inducing_variables import SumInducingVariables
-from ..kernels import DecomposedKernel
-from ..kernels._columns import num_columns, with_columns
-from .blocks import Block, pair_blocks
+from .finite_rank import num_input_columns
 from .latents import LatentGPs, latent_gps
 
 # How TensorFlow, check_shapes and the dispatchers say that shapes or types do not fit.
 _MISFITS = (NotImplementedError, ShapeMismatchError, tf.errors.InvalidArgumentError)
 
-num_input_columns = Dispatcher("num_input_columns")
-num_input_columns.__doc__ = """The number of columns of X that an inducing variable is made for.
 
-``num_input_columns(inducing_variable, kernel)``; None where they do not determine it, as for a
-kernel with ``active_dims``, which selects its columns from any number of them. A family registers
-what it knows of itself beside its kernel's ``input_dim``.
-"""
-
-
-@num_input_columns.register(InducingVariables, Kernel)
-def num_input_columns_of_kernel(inducing_variable: InducingVariables, kernel: Kernel) -> int | None:
-    """Those that the kernel is made for, if it says so by an attribute ``input_dim``."""
-    return num_columns(kernel, getattr(kernel, "input_dim", None))
-
-
-@num_input_columns.register(InducingPoints, Kernel)
-def num_input_columns_points(inducing_variable: InducingPoints, kernel: Kernel) -> int | None:
-    """Points have all columns of X, those included that the kernel does not see."""
-    columns: int | None = inducing_variable.Z.shape[-1]
-    return columns
-
-
-@num_input_columns.register(SumInducingVariables, (Sum, DecomposedKernel))
-def num_input_columns_sum(
-    inducing_variable: SumInducingVariables, kernel: Sum | DecomposedKernel
-) -> int | None:
-    """One block that knows it is enough."""
-    return num_columns_of_any(pair_blocks(inducing_variable, kernel))
-
-
-def num_columns_of_any(pairs: Iterable[Block]) -> int | None:
+def num_columns_of_any(pairs: Iterable[tuple[InducingVariables, Kernel]]) -> int | None:
     """The number that the first pair knows that knows any; all have the same X."""
     found = (num_input_columns(*pair) for pair in pairs)
     return next((columns for columns in found if columns is not None), None)
@@ -70,16 +36,6 @@ def num_columns_of_latents(latents: Iterable[LatentGPs]) -> int | None:
         for of_one in latents
         for inducing_variable in of_one.inducing_variables
     )
-
-
-def with_input_columns(
-    inducing_variable: InducingVariables, kernel: Kernel, Xnew: TensorType
-) -> tf.Tensor:
-    """X with a static number of columns, if it has none and the other two know it."""
-    Xnew = tf.convert_to_tensor(Xnew)
-    if Xnew.shape[-1] is not None:
-        return Xnew
-    return with_columns(Xnew, num_input_columns(inducing_variable, kernel))
 
 
 def check_inputs(model: Any, num_columns: int) -> None:

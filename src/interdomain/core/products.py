@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import math
+import operator
 from collections.abc import Sequence
 from functools import reduce
 from typing import Any
 
 import numpy as np
 import tensorflow as tf
+from gpflow.base import TensorType
+from gpflow.covariances import Kuf
 from gpflow.inducing_variables import InducingVariables
 from gpflow.kernels import Kernel, Product
-from gpflow.utilities import Dispatcher
 
 from .._arguments import (
     Array,
@@ -23,18 +25,20 @@ from .._arguments import (
     integer,
     short,
 )
-from .base import InterDomainInducingVariables, are_among, checked_list, complaints, each_once
+from ..linalg import diagonal_operator, full_operator
+from ..linalg.diagonal import least_eigenvalue, sole_diagonal
+from .columns import with_columns
+from .covariances import Kuf_in_domain
+from .diagonals import DiagonalTerm, product_terms
+from .domains import boxed_parts
+from .family import Block, InterDomainInducingVariables, are_among, with_jitter
+from .finite_rank import Kuu_operator, complaints, explained, explained_terms
+from .inputs import num_columns_of_any
 from .multioutput import num_inducing
+from .parameters import checked_list, each_once
 
 _DIGITS = 12
 """Logarithms of variances that agree to so many digits are equal: rounding takes no part."""
-
-feature_variances = Dispatcher("feature_variances")
-feature_variances.__doc__ = """The prior variance that each feature carries, if Kuu is diagonal.
-
-``feature_variances(inducing_variable, kernel)`` returns the inverse of Kuu's diagonal, ``[M]``, or
-None where Kuu has other entries.
-"""
 
 
 class ProductInducingVariables(InterDomainInducingVariables):
@@ -95,6 +99,9 @@ class ProductInducingVariables(InterDomainInducingVariables):
         are not integers with one column for each factor, one of them is not a feature of its
         factor, or a product is given twice; or if there are too many.
     """
+
+    kernels = (Product,)
+    relative_jitter = True
 
     def __init__(
         self,
@@ -208,6 +215,94 @@ class ProductInducingVariables(InterDomainInducingVariables):
         :raises ValueError: If there is not one for each factor of the kernel.
         """
         return _paired(self.inducing_variables, kernel)
+
+    def num_columns(self, kernel: Product) -> int | None:
+        """One factor that knows it is enough."""
+        return num_columns_of_any(self.pairs(kernel))
+
+    def parts(self, kernel: Product) -> list[Block]:
+        """Those of the factors: a row is outside where it is outside for one of them."""
+        return [part for pair in self.pairs(kernel) for part in boxed_parts(*pair)]
+
+    def Kuf(self, kernel: Product, X: TensorType) -> tf.Tensor:
+        """The products of the factors' covariances, each of which is computed once."""
+        X = with_columns(X, self.num_columns(kernel))
+        return self._products([Kuf(*pair, X) for pair in self.pairs(kernel)])
+
+    def Kuf_in_domain(self, kernel: Product, X: TensorType) -> tf.Tensor:
+        """The same, of what the factors' features are in their domains."""
+        X = with_columns(X, self.num_columns(kernel))
+        return self._products([Kuf_in_domain(*pair, X) for pair in self.pairs(kernel)])
+
+    def _products(self, features: Sequence[tf.Tensor]) -> tf.Tensor:
+        """The products ``[M, ...]`` of what belongs to features of each factor, ``[M_i, ...]``."""
+        if self.has_all:
+            return reduce(_all_products, features)
+        columns = self.members.T
+        rows = [tf.gather(own, column) for own, column in zip(features, columns, strict=True)]
+        return reduce(operator.mul, rows)
+
+    def Kuu(self, kernel: Product, *, jitter: float = 0.0) -> tf.linalg.LinearOperator:
+        """A diagonal, if those of all factors are, to which ``jitter`` is not added. Otherwise a
+        dense matrix, to which it is, times the diagonal: the scale of u is a product of any ones.
+
+        A prior variance that underflows leaves a feature of no effect, not NaN.
+        """
+        operators = [Kuu_operator(*pair) for pair in self.pairs(kernel)]
+        diagonals = [own for one in operators if (own := sole_diagonal(one)) is not None]
+        if len(diagonals) == len(operators):
+            variances = self._products([1 / diagonal for diagonal in diagonals])
+            return diagonal_operator(1 / tf.maximum(variances, least_eigenvalue(variances.dtype)))
+        matrices = [one.to_dense() for one in operators]
+        if self.has_all:
+            matrix = reduce(_kronecker, matrices)
+        else:
+            pairs = zip(matrices, self.members.T, strict=True)
+            chosen = [tf.gather(tf.gather(own, rows), rows, axis=1) for own, rows in pairs]
+            matrix = reduce(operator.mul, chosen)
+        return full_operator(with_jitter(matrix, jitter, relative=True))
+
+    def _is_product_of_parts(self, kernel: Product) -> bool:
+        """Whether what the products explain is the product of what the factors' features explain,
+        to the last digit: jitter would be another."""
+        pairs = self.pairs(kernel)
+        return self.has_all and all(feature_variances(*pair) is not None for pair in pairs)
+
+    def explained(self, kernel: Product, X: TensorType, X2: TensorType | None) -> tf.Tensor | None:
+        """Of all products the product of what the factors' features explain."""
+        if not self._is_product_of_parts(kernel):
+            return None
+        return reduce(operator.mul, [explained(*pair, X, X2) for pair in self.pairs(kernel)])
+
+    def explained_terms(self, kernel: Product) -> list[DiagonalTerm] | None:
+        """The products of the factors' terms, if all know theirs."""
+        if not self._is_product_of_parts(kernel):
+            return None
+        terms = [explained_terms(*pair) for pair in self.pairs(kernel)]
+        known = [own for own in terms if own is not None]
+        return product_terms(known) if len(known) == len(terms) else None
+
+
+def feature_variances(inducing_variable: InducingVariables, kernel: Kernel) -> tf.Tensor | None:
+    """The prior variance that each feature carries, the inverse of Kuu's diagonal, ``[M]``; None
+    where Kuu has other entries."""
+    diagonal = sole_diagonal(Kuu_operator(inducing_variable, kernel))
+    return None if diagonal is None else 1 / diagonal
+
+
+def _all_products(first: tf.Tensor, second: tf.Tensor) -> tf.Tensor:
+    shape = tf.concat([[_size(first) * _size(second)], tf.shape(second)[1:]], axis=0)
+    return tf.reshape(first[:, None] * second[None], shape)
+
+
+def _kronecker(first: tf.Tensor, second: tf.Tensor) -> tf.Tensor:
+    size = _size(first) * _size(second)
+    return tf.reshape(first[:, None, :, None] * second[None, :, None, :], [size, size])
+
+
+def _size(tensor: tf.Tensor) -> int | tf.Tensor:
+    size = tensor.shape[0]
+    return tf.shape(tensor)[0] if size is None else size
 
 
 def _paired(

@@ -20,7 +20,7 @@ from gpflow.kernels import (
     SharedIndependent,
 )
 
-from ..inducing_variables.multioutput import num_inducing
+from .multioutput import num_inducing
 
 
 @dataclass(frozen=True)

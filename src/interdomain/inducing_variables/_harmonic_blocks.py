@@ -2,26 +2,61 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import abc
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
 
 import numpy as np
 import tensorflow as tf
 from gpflow.base import TensorType
-from gpflow.covariances import Kuf
+from gpflow.kernels import Kernel
 
 from .._arguments import Array
-from ..inducing_variables import HarmonicInducingPoints
-from ..inducing_variables.harmonic_points import ComponentInducingPoints
+from ..core.blocks import BlockBatch
+from ..core.columns import as_rows, num_columns, with_columns
+from ..core.family import InterDomainInducingVariables, with_jitter
 from ..kernels import HarmonicKernel, SetKernel
-from ..kernels._columns import as_rows, num_columns
 from ..kernels.harmonic._orbit_sums import orbit_sums
-from ..kernels.harmonic.decomposition import HarmonicComponent
 from ..linalg import block_diagonal, full_operator
-from .blocks import BlockBatch, block_batches
-from .columns import num_input_columns, with_input_columns
-from .dispatch import Kuf_shapes, Kuu_operator, with_jitter
+
+
+class PointsOfComponents(InterDomainInducingVariables, abc.ABC):
+    """Inducing points of all components of a harmonic kernel, or of one."""
+
+    @abc.abstractmethod
+    def points(self, components: Sequence[int]) -> tf.Tensor:
+        """The points of some components, ``[T, m, D]``, or ``[1, m, D]`` if they are shared."""
+
+    @abc.abstractmethod
+    def block_batches(self, kernel: Any) -> list[BlockBatch]:
+        """The components, in batches of equal multiplicity."""
+
+    def columns_under(self, base: Kernel) -> int | None:
+        """The number of columns of X: that of the points, or of the kernel that sums over them."""
+        if isinstance(base, SetKernel):
+            return num_columns(base, base.input_dim)
+        columns: int = self.points([0]).shape[-1]
+        return columns
+
+    def Kuf(self, kernel: Any, X: TensorType) -> tf.Tensor:
+        """``k_t(z, x)`` for the points of each component, one component below the other."""
+        X = with_columns(X, self.num_columns(kernel))
+        rows = as_rows(X)
+        batches = self.block_batches(kernel)
+        features = [batch.features(rows) for batch in batches]
+        if len(batches) == 1:
+            joint = tf.reshape(features[0], [-1, tf.shape(rows)[0]])
+        else:
+            joint = tf.concat(_ordered(batches, [tf.unstack(part) for part in features]), axis=0)
+        return tf.reshape(joint, tf.concat([[-1], tf.shape(X)[:-1]], axis=0))
+
+    def Kuu(self, kernel: Any, *, jitter: float = 0.0) -> tf.linalg.LinearOperator:
+        """Block-diagonal, with one block for each component."""
+        batches = self.block_batches(kernel)
+        matrices = [tf.unstack(batch.operator(jitter).to_dense()) for batch in batches]
+        operators = [full_operator(matrix) for matrix in _ordered(batches, matrices)]
+        return operators[0] if len(operators) == 1 else block_diagonal(operators)
 
 
 class HarmonicBlocks(BlockBatch):
@@ -36,7 +71,7 @@ class HarmonicBlocks(BlockBatch):
 
     def __init__(
         self,
-        inducing_variable: HarmonicInducingPoints | ComponentInducingPoints,
+        inducing_variable: PointsOfComponents,
         kernel: HarmonicKernel,
         components: tuple[int, ...],
         positions: tuple[int, ...],
@@ -117,68 +152,8 @@ class HarmonicBlocks(BlockBatch):
         return tf.reshape(sums, [num_blocks, side * size, side * columns])
 
 
-@block_batches.register(HarmonicInducingPoints, HarmonicKernel)
-def block_batches_harmonic(
-    inducing_variable: HarmonicInducingPoints, kernel: HarmonicKernel
-) -> list[BlockBatch]:
-    """Components of equal multiplicity together."""
-    inducing_variable.validate_kernel(kernel)
-    multiplicities = inducing_variable.multiplicities
-    batches: list[BlockBatch] = []
-    for multiplicity in sorted(set(multiplicities)):
-        components = tuple(t for t, other in enumerate(multiplicities) if other == multiplicity)
-        batches.append(
-            HarmonicBlocks(inducing_variable, kernel, components, components, multiplicity > 1)
-        )
-    return batches
-
-
-@block_batches.register(ComponentInducingPoints, HarmonicComponent)
-def block_batches_component(
-    inducing_variable: ComponentInducingPoints, kernel: HarmonicComponent
-) -> list[BlockBatch]:
-    """One component by itself."""
-    images = inducing_variable.multiplicity > 1
-    return [HarmonicBlocks(inducing_variable, kernel.parent, (kernel.component,), (0,), images)]
-
-
-@block_batches.register(ComponentInducingPoints, SetKernel)
-def block_batches_set_component(
-    inducing_variable: ComponentInducingPoints, kernel: SetKernel
-) -> list[BlockBatch]:
-    """The component of a set kernel: a sum over points of a part of the base function.
-
-    :raises ValueError: If the kernel of its points is not a part of a :class:`HarmonicKernel`.
-    """
-    component = kernel.point_kernel
-    if not isinstance(component, HarmonicComponent):
-        raise ValueError(
-            f"kernel must be a part of a HarmonicKernel, found {type(kernel).__name__}; use "
-            "InducingPatches or OrbitInducingPoints with it."
-        )
-    return block_batches_component(inducing_variable, component)
-
-
 def _difference(first: tuple[int, ...], second: tuple[int, ...]) -> tuple[int, ...]:
     return tuple(p - q for p, q in zip(first, second, strict=True))
-
-
-HarmonicPoints = (HarmonicInducingPoints, ComponentInducingPoints)
-HarmonicKernels = (HarmonicKernel, HarmonicComponent, SetKernel)
-
-
-@num_input_columns.register(HarmonicPoints, HarmonicKernels)
-def num_input_columns_harmonic(
-    inducing_variable: HarmonicInducingPoints | ComponentInducingPoints,
-    kernel: HarmonicKernel | HarmonicComponent | SetKernel,
-) -> int | None:
-    """Those of the points; or those of the kernel that sums over them."""
-    decomposed = kernel.parent if isinstance(kernel, HarmonicComponent) else kernel
-    base = decomposed.base_kernel if isinstance(decomposed, HarmonicKernel) else decomposed
-    if isinstance(base, SetKernel):
-        return num_columns(base, base.input_dim)
-    columns: int = inducing_variable.points([0]).shape[-1]
-    return columns
 
 
 def _ordered(batches: list[BlockBatch], parts: list[list[Any]]) -> list[Any]:
@@ -186,36 +161,3 @@ def _ordered(batches: list[BlockBatch], parts: list[list[Any]]) -> list[Any]:
     positions = [position for batch in batches for position in batch.positions]
     flat = [part for of_batch in parts for part in of_batch]
     return [flat[i] for i in np.argsort(positions)]
-
-
-@Kuf.register(HarmonicPoints, HarmonicKernels, object)
-@Kuf_shapes
-def Kuf_harmonic(
-    inducing_variable: HarmonicInducingPoints | ComponentInducingPoints,
-    kernel: HarmonicKernel | HarmonicComponent | SetKernel,
-    Xnew: TensorType,
-) -> tf.Tensor:
-    """``k_t(z, x)`` for the points of each component, one component below the other."""
-    Xnew = with_input_columns(inducing_variable, kernel, Xnew)
-    X = as_rows(Xnew)
-    batches = block_batches(inducing_variable, kernel)
-    features = [batch.features(X) for batch in batches]
-    if len(batches) == 1:
-        joint = tf.reshape(features[0], [-1, tf.shape(X)[0]])
-    else:
-        joint = tf.concat(_ordered(batches, [tf.unstack(part) for part in features]), axis=0)
-    return tf.reshape(joint, tf.concat([[-1], tf.shape(Xnew)[:-1]], axis=0))
-
-
-@Kuu_operator.register(HarmonicPoints, HarmonicKernels)
-def Kuu_operator_harmonic(
-    inducing_variable: HarmonicInducingPoints | ComponentInducingPoints,
-    kernel: HarmonicKernel | HarmonicComponent | SetKernel,
-    *,
-    jitter: float = 0.0,
-) -> tf.linalg.LinearOperator:
-    """Block-diagonal, with one block for each component."""
-    batches = block_batches(inducing_variable, kernel)
-    matrices = [tf.unstack(batch.operator(jitter).to_dense()) for batch in batches]
-    operators = [full_operator(matrix) for matrix in _ordered(batches, matrices)]
-    return operators[0] if len(operators) == 1 else block_diagonal(operators)

@@ -7,12 +7,8 @@ from typing import Any, NamedTuple
 import numpy as np
 import tensorflow as tf
 from gpflow.base import TensorType
-from gpflow.inducing_variables import InducingVariables
-from gpflow.kernels import Kernel
-from gpflow.utilities import Dispatcher
 
 from .._arguments import Array
-from .domains import Kuf_in_domain
 
 _LARGE = 400
 """Features from which on half of their products takes less time, the way to NumPy included."""
@@ -29,27 +25,12 @@ class FeatureSums(NamedTuple):
     products: tf.Tensor
 
 
-feature_sums = Dispatcher("feature_sums")
-feature_sums.__doc__ = """The sums over rows of products of their features.
-
-``feature_sums(inducing_variable, kernel, X, weights, targets)``, with X ``[n, D]`` in the domain of
-the features phi = Kuf, weights ``[n, L]`` that are not negative, or None for ones, and targets
-``[n, T]``, returns :class:`FeatureSums`, with gradients. By default it is one product of the dense
-features. A family that has a quicker way, such as sums of waves or of banded features, registers
-its own.
-"""
-
-
-@feature_sums.register(InducingVariables, Kernel, object, object, object)
-def feature_sums_dense(
-    inducing_variable: InducingVariables,
-    kernel: Kernel,
-    X: TensorType,
-    weights: TensorType | None,
-    targets: TensorType,
+def sums_of_features(
+    features: tf.Tensor, weights: TensorType | None, targets: TensorType
 ) -> FeatureSums:
-    """By the dense features."""
-    features = tf.cast(Kuf_in_domain(inducing_variable, kernel, X), tf.float64)
+    """The sums of dense features ``[M, n]``, with weights ``[n, L]`` or None, and targets
+    ``[n, T]``."""
+    features = tf.cast(features, tf.float64)
     products = tf.matmul(features, tf.cast(targets, tf.float64))
     if weights is None:
         return FeatureSums(gram_of(features), products)

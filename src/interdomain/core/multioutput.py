@@ -16,7 +16,7 @@ from check_shapes import Shape
 from gpflow.inducing_variables import InducingVariables
 
 from .._arguments import instance
-from .base import checked_list
+from .parameters import checked_list
 
 
 class SharedIndependentInducingVariables(

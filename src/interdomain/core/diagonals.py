@@ -14,7 +14,7 @@ from gpflow.base import TensorType
 from gpflow.kernels import Kernel, Product, Static, Stationary, Sum
 
 from .._tracing import unconverted
-from ._columns import select_columns
+from .columns import select_columns
 
 DiagonalTerm = tuple[Callable[[tf.Tensor], tf.Tensor], Callable[[], tf.Tensor]]
 """What each row of ``[N, D]`` brings, ``[N]``, and the factor, a scalar, that all rows share."""

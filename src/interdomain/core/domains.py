@@ -1,4 +1,4 @@
-"""Domains of features: the box that rows have to be in, and covariances with rows in it."""
+"""Domains of features: the boxes that rows have to be in."""
 
 from __future__ import annotations
 
@@ -8,112 +8,23 @@ from typing import Any, NamedTuple
 import gpflow
 import numpy as np
 import tensorflow as tf
-from gpflow.base import TensorType
-from gpflow.covariances import Kuf
 from gpflow.inducing_variables import InducingVariables
-from gpflow.kernels import Kernel, Sum
-from gpflow.utilities import Dispatcher
+from gpflow.kernels import Kernel
 
 from .._arguments import Array, BoolArray
-from ..inducing_variables import SumInducingVariables
-from ..inducing_variables.base import DecomposedInducingVariables
-from ..kernels import DecomposedKernel, FiniteRank
-from ..kernels._columns import select_columns
-from .blocks import Block, pair_blocks
-from .columns import with_input_columns
+from .columns import select_columns
+from .family import Block, answers
+from .finite_rank import FiniteRank
 
 
-class Domain(NamedTuple):
-    """A box, its ends included, in the columns that a kernel sees.
-
-    :ivar lower: ``[D]``.
-    :ivar upper: ``[D]``.
-    :ivar repeats: Whether the prior repeats outside, so that no model should be trained on data
-        there.
-    :ivar remedy: What to do about rows outside, for messages.
-    """
-
-    lower: Array
-    upper: Array
-    repeats: bool = False
-    remedy: str = "build the features with a wider one"
-
-
-domain = Dispatcher("domain")
-domain.__doc__ = """The box that features are made for.
-
-``domain(inducing_variable, kernel)`` returns a :class:`Domain` for the columns that the kernel
-sees, or None if there are no bounds. Outside, the Kuf of a family may be different, or carry little
-information. :class:`interdomain.models.StructuredSGPR` takes no rows from there. For sums, each
-block has its own domain, and for products each factor: see :func:`boxed_parts`.
-"""
-
-
-@domain.register(InducingVariables, Kernel)
-def domain_everything(inducing_variable: InducingVariables, kernel: Kernel) -> None:
-    """No end is known of other inducing variables."""
-    return None
-
-
-boxed_parts = Dispatcher("boxed_parts")
-boxed_parts.__doc__ = """The pairs of inducing variable and kernel that may have a domain.
-
-``boxed_parts(inducing_variable, kernel)`` returns these pairs. Inducing variables that consist of
-several, each for some of the columns of X, register the pairs of these. By default there is only
-the pair itself.
-"""
-
-
-@boxed_parts.register(InducingVariables, Kernel)
-def boxed_parts_one(inducing_variable: InducingVariables, kernel: Kernel) -> list[Block]:
-    """It answers for itself."""
+def boxed_parts(inducing_variable: InducingVariables, kernel: Kernel) -> list[Block]:
+    """The pairs that may have a domain each: of a kernel of finite rank, those of the features that
+    the prior is made of, whatever the inducing variable is."""
+    if isinstance(kernel, FiniteRank):
+        return boxed_parts(kernel.inducing_variable, kernel.kernel)
+    if answers(inducing_variable, kernel):
+        return inducing_variable.parts(kernel)
     return [(inducing_variable, kernel)]
-
-
-@boxed_parts.register(DecomposedInducingVariables, (Sum, DecomposedKernel))
-def boxed_parts_sum(
-    inducing_variable: DecomposedInducingVariables, kernel: Sum | DecomposedKernel
-) -> list[Block]:
-    """Those of the blocks."""
-    pairs = pair_blocks(inducing_variable, kernel)
-    return [part for pair in pairs for part in boxed_parts(*pair)]
-
-
-@boxed_parts.register(InducingVariables, FiniteRank)
-def boxed_parts_finite_rank(
-    inducing_variable: InducingVariables, kernel: FiniteRank
-) -> list[Block]:
-    """Those of the features that the prior is made of, whatever the inducing variable is."""
-    found: list[Block] = boxed_parts(kernel.inducing_variable, kernel.kernel)
-    return found
-
-
-Kuf_in_domain = Dispatcher("Kuf_in_domain")
-Kuf_in_domain.__doc__ = """Kuf at rows that are known to be in the domain.
-
-``Kuf_in_domain(inducing_variable, kernel, X)``, ``[M, N]``, has the values of ``Kuf`` there. Its
-graph leaves out what only rows outside need, so that it does not depend on parameters that matter
-only there. By default it is ``Kuf``. A family that registers it registers :func:`domain` too; a
-subclass with a Kuf of its own has to register its own.
-"""
-
-
-@Kuf_in_domain.register(InducingVariables, Kernel, object)
-def Kuf_in_domain_everywhere(
-    inducing_variable: InducingVariables, kernel: Kernel, X: TensorType
-) -> tf.Tensor:
-    """The same as everywhere."""
-    return Kuf(inducing_variable, kernel, X)
-
-
-@Kuf_in_domain.register(SumInducingVariables, (Sum, DecomposedKernel), object)
-def Kuf_in_domain_sum(
-    inducing_variable: SumInducingVariables, kernel: Sum | DecomposedKernel, X: TensorType
-) -> tf.Tensor:
-    """The blocks' own, one below the other."""
-    X = with_input_columns(inducing_variable, kernel, X)
-    blocks = pair_blocks(inducing_variable, kernel)
-    return tf.concat([Kuf_in_domain(block, summand, X) for block, summand in blocks], axis=0)
 
 
 class Box(NamedTuple):
@@ -121,7 +32,7 @@ class Box(NamedTuple):
 
     :ivar kind: The class of the inducing variable.
     :ivar columns: The columns that it is about, ``[D]``.
-    :ivar lower: ``[D]``; the rest is as of :class:`Domain`.
+    :ivar lower: ``[D]``; the rest is as of :class:`.Domain`.
     """
 
     kind: type
@@ -153,7 +64,7 @@ def boxes(inducing_variable: InducingVariables, kernel: Kernel, num_columns: int
     """
     found: list[Box] = []
     for block, part in boxed_parts(inducing_variable, kernel):
-        own: Domain | None = domain(block, part)
+        own = block.domain(part) if answers(block, part) else None
         if own is None:
             continue
         with tf.init_scope():  # numbers, also while a graph is made

@@ -1,0 +1,171 @@
+"""Covariances of any inducing variable with any kernel: a family's methods, behind GPflow's
+dispatchers, and the pairs that are no family's."""
+
+from __future__ import annotations
+
+from typing import NoReturn
+
+import tensorflow as tf
+from check_shapes import check_shapes
+from gpflow.base import TensorType
+from gpflow.covariances import Kuf, Kuu
+from gpflow.inducing_variables import InducingPoints, InducingVariables
+from gpflow.kernels import Kernel
+from gpflow.utilities import Dispatcher
+
+from .._tracing import unconverted
+from .family import InterDomainInducingVariables, answers, raise_no_covariance, with_jitter
+from .feature_sums import FeatureSums, sums_of_features
+from .finite_rank import FiniteRank, base_kernel
+
+Kvu = Dispatcher("Kvu")
+Kvu.__doc__ = """The covariance between two sets of inducing variables, ``[K, M]``.
+
+``Kvu(iv_v, iv_u, kernel)`` is for v of ``iv_v`` and u of ``iv_u`` (Tiao et al. 2023, Appendix A).
+Either may be ``InducingPoints``, whatever the other is. Other pairs are registered by their
+families.
+"""
+
+Kvu_shapes = check_shapes(
+    "iv_v: [K, D, 1]",
+    "iv_u: [M, E, 1]",
+    "return: [K, M]",
+)
+
+
+@Kuf.register(InterDomainInducingVariables, Kernel, object)
+@unconverted
+@check_shapes(
+    "inducing_variable: [M, D, 1]",
+    "Xnew: [batch..., N, E]",
+    "return: [M, batch..., N]",
+)
+def Kuf_of_family(
+    inducing_variable: InterDomainInducingVariables, kernel: Kernel, Xnew: TensorType
+) -> tf.Tensor:
+    """What the family answers; of a kernel of finite rank, with that whose features it is made of.
+
+    :raises ValueError: If there is no covariance.
+    """
+    base = base_kernel(inducing_variable, kernel)
+    if base is not kernel:
+        return Kuf(inducing_variable, base, Xnew)
+    if not answers(inducing_variable, kernel):
+        raise_no_covariance(inducing_variable, kernel)
+    return inducing_variable.Kuf(kernel, Xnew)
+
+
+@Kuu.register(InterDomainInducingVariables, Kernel)
+@unconverted
+@check_shapes(
+    "inducing_variable: [M, D, 1]",
+    "return: [M, M]",
+)
+def Kuu_of_family(
+    inducing_variable: InterDomainInducingVariables, kernel: Kernel, *, jitter: float = 0.0
+) -> tf.Tensor:
+    """The dense matrix, likewise.
+
+    :raises ValueError: If there is no covariance.
+    """
+    base = base_kernel(inducing_variable, kernel)
+    if base is not kernel:
+        return Kuu(inducing_variable, base, jitter=jitter)
+    if not answers(inducing_variable, kernel):
+        raise_no_covariance(inducing_variable, kernel)
+    return inducing_variable.dense_Kuu(kernel, jitter)
+
+
+@Kuu.register(InducingPoints, FiniteRank)
+@unconverted
+def Kuu_finite_rank_points(
+    inducing_variable: InducingPoints, kernel: FiniteRank, *, jitter: float = 0.0
+) -> tf.Tensor:
+    """The base kernel's at its own points; at others the values of f there."""
+    if inducing_variable is kernel.inducing_variable:
+        return Kuu(inducing_variable, kernel.kernel, jitter=jitter)
+    return with_jitter(kernel(inducing_variable.Z), jitter)
+
+
+@Kuf.register(InducingPoints, FiniteRank, object)
+@unconverted
+def Kuf_finite_rank_points(
+    inducing_variable: InducingPoints, kernel: FiniteRank, Xnew: TensorType
+) -> tf.Tensor:
+    """The base kernel's at its own points; at others the values of f there."""
+    if inducing_variable is kernel.inducing_variable:
+        return Kuf(inducing_variable, kernel.kernel, Xnew)
+    return kernel(inducing_variable.Z, Xnew)
+
+
+def Kuf_in_domain(inducing_variable: InducingVariables, kernel: Kernel, X: TensorType) -> tf.Tensor:
+    """Kuf at rows that are known to be in the domain, ``[M, N]``, with the values that ``Kuf`` has
+    there, and without what only rows outside need."""
+    if isinstance(inducing_variable, InterDomainInducingVariables):
+        kernel = base_kernel(inducing_variable, kernel)
+        if answers(inducing_variable, kernel):
+            return inducing_variable.Kuf_in_domain(kernel, X)
+    return Kuf(inducing_variable, kernel, X)
+
+
+def feature_sums(
+    inducing_variable: InducingVariables,
+    kernel: Kernel,
+    X: TensorType,
+    weights: TensorType | None,
+    targets: TensorType,
+) -> FeatureSums:
+    """The sums over rows of products of their features, in the family's own way if it has one.
+
+    :param X: ``[n, D]``, in the domain of the features phi = Kuf.
+    :param weights: ``[n, L]``, not negative, or None for ones.
+    :param targets: ``[n, T]``.
+    """
+    if isinstance(inducing_variable, InterDomainInducingVariables):
+        kernel = base_kernel(inducing_variable, kernel)
+        if answers(inducing_variable, kernel):
+            return inducing_variable.sums(kernel, X, weights, targets)
+    return sums_of_features(Kuf(inducing_variable, kernel, X), weights, targets)
+
+
+@Kvu.register(InducingVariables, InducingVariables, Kernel)
+def Kvu_unknown(iv_v: InducingVariables, iv_u: InducingVariables, kernel: Kernel) -> NoReturn:
+    """:raises ValueError: Always; families register the pairs they know."""
+    raise ValueError(
+        f"iv_v, iv_u: there is no covariance between {type(iv_v).__name__} and "
+        f"{type(iv_u).__name__} under {type(kernel).__name__}; use InducingPoints for one of them."
+    )
+
+
+@Kvu.register(InducingPoints, InducingPoints, Kernel)
+@Kvu_shapes
+def Kvu_points_points(iv_v: InducingPoints, iv_u: InducingPoints, kernel: Kernel) -> tf.Tensor:
+    """``k(w, z)`` (eq. 25)."""
+    return kernel(iv_v.Z, iv_u.Z)
+
+
+@Kvu.register(InducingPoints, InterDomainInducingVariables, Kernel)
+@Kvu_shapes
+def Kvu_points_inter_domain(
+    iv_v: InducingPoints, iv_u: InterDomainInducingVariables, kernel: Kernel
+) -> tf.Tensor:
+    """v is f itself at points, so this is Kuf there (eqs. 36 and 47)."""
+    return tf.linalg.matrix_transpose(Kuf(iv_u, kernel, iv_v.Z))
+
+
+@Kvu.register(InterDomainInducingVariables, InducingPoints, Kernel)
+@Kvu_shapes
+def Kvu_inter_domain_points(
+    iv_v: InterDomainInducingVariables, iv_u: InducingPoints, kernel: Kernel
+) -> tf.Tensor:
+    """u is f itself at points, so this is Kuf there (eq. 28)."""
+    return Kuf(iv_v, kernel, iv_u.Z)
+
+
+@Kvu.register(InterDomainInducingVariables, InterDomainInducingVariables, FiniteRank)
+def Kvu_finite_rank(
+    iv_v: InterDomainInducingVariables, iv_u: InterDomainInducingVariables, kernel: FiniteRank
+) -> tf.Tensor:
+    """The base kernel's."""
+    base_kernel(iv_v, kernel)
+    return Kvu(iv_v, iv_u, base_kernel(iv_u, kernel))

@@ -1,0 +1,300 @@
+"""The part of a kernel that a set of features explains, as a kernel of its own."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import gpflow
+import tensorflow as tf
+from check_shapes import inherit_check_shapes
+from gpflow.base import TensorType
+from gpflow.covariances import Kuf, Kuu
+from gpflow.inducing_variables import InducingPoints, InducingVariables
+from gpflow.kernels import Kernel, Sum
+from gpflow.kernels.base import ActiveDims, NormalizedActiveDims
+
+from .._arguments import instance
+from .._tracing import unconverted
+from ..linalg import full_operator, square_root
+from .columns import num_columns, with_columns
+from .decomposed import DecomposedKernel
+from .diagonals import DiagonalTerm
+from .family import (
+    DecomposedInducingVariables,
+    InterDomainInducingVariables,
+    answers,
+    are_among,
+)
+from .parameters import single_output
+
+
+class FiniteRank(Kernel):
+    """The finite-rank prior of a set of features: ``K(x, x') = Kfu Kuu^{-1} Kuf``.
+
+    It is the part of a kernel that the features explain. As a prior of its own, it is that of a
+    Bayesian linear model with one weight for each feature. A sparse model with the same features
+    leaves nothing out (``Qff = Kff``): its bound has no penalty for what the features lack, and
+    rough kernels cost no accuracy. The price is the uncertainty that a GP keeps where there are no
+    data: this prior has none about functions that the features cannot represent.
+
+    With spherical harmonics up to some degree it seems to be the model of the experiments of
+    Dutordoir et al. 2020: the paper does not say so, but its figures agree with this prior alone.
+    Any other kernel and inducing variable with registered covariances will do: box features
+    (:class:`~interdomain.inducing_variables.PeriodicFourierFeatures`), points, activation features,
+    patches. Where Kuu is diagonal, ``gpflow.models.SVGP`` and this library's models factorise
+    nothing; ``gpflow.models.SGPR`` factorises every Kuu.
+
+    >>> import gpflow, numpy as np, interdomain as idm
+    >>> kernel = idm.kernels.SphericalMatern52()
+    >>> harmonics = idm.inducing_variables.SphericalHarmonics.for_kernel(kernel, 2, max_degree=4)
+    >>> prior = idm.kernels.FiniteRank(kernel, harmonics)
+    >>> model = gpflow.models.SVGP(prior, gpflow.likelihoods.Gaussian(0.1), harmonics)
+    >>> X = np.ones([1, 2])
+    >>> bool(prior(X, full_cov=False) < kernel(X, full_cov=False))
+    True
+
+    The inducing variable of a model must be this kernel's own, or hold some of its features
+    (harmonics of fewer degrees, fewer frequencies). ``gpflow.inducing_variables.InducingPoints``
+    may be at any points. GPflow's kernels of several outputs can wrap it like any other kernel. For
+    a sum of kernels, make each summand one of finite rank.
+
+    :param kernel: The kernel that the features belong to: any kernel of one output. This kernel has
+        its parameters, and its ``active_dims`` select the columns.
+    :param inducing_variable: An inducing variable that the kernel has covariances with.
+    :ivar kernel: As given.
+    :ivar inducing_variable: As given.
+    :raises ValueError: If ``kernel`` is not a kernel of one output, ``inducing_variable`` is not an
+        inducing variable, or they are a sum and its blocks of features; at first use, if there are
+        no covariances between them.
+    """
+
+    def __init__(
+        self,
+        kernel: Kernel,
+        inducing_variable: InducingVariables,
+        *,
+        name: str | None = None,
+    ) -> None:
+        kernel = single_output("kernel", kernel)
+        instance("inducing_variable", inducing_variable, InducingVariables, "an inducing variable")
+        parts = isinstance(kernel, (Sum, DecomposedKernel)) and not getattr(
+            kernel, "has_features_of_its_own", False
+        )
+        if parts and not isinstance(inducing_variable, InducingPoints):
+            raise ValueError(
+                f"kernel must not be a sum with a block of features for each summand, found "
+                f"{type(kernel).__name__} with {type(inducing_variable).__name__}; pass a sum of "
+                "kernels of finite rank, FiniteRank(first, first_block) + FiniteRank(second, "
+                "second_block)."
+            )
+        super().__init__(name=name)
+        self.kernel = kernel
+        self.inducing_variable = inducing_variable
+
+    @property
+    def active_dims(self) -> NormalizedActiveDims:
+        """The ``active_dims`` of the kernel that the features belong to."""
+        return self.kernel.active_dims
+
+    @active_dims.setter
+    def active_dims(self, value: ActiveDims) -> None:
+        self.kernel.active_dims = value
+
+    @unconverted
+    def __call__(
+        self,
+        X: TensorType,
+        X2: TensorType | None = None,
+        *,
+        full_cov: bool = True,
+        presliced: bool = False,
+    ) -> tf.Tensor:
+        """As of any kernel, but that X keeps all its columns: covariances of features select their
+        own, and points have columns that the kernel does not see."""
+        return super().__call__(X, X2, full_cov=full_cov, presliced=True)
+
+    @inherit_check_shapes
+    @unconverted
+    def K(self, X: TensorType, X2: TensorType | None = None) -> tf.Tensor:
+        return explained(self.inducing_variable, self.kernel, X, X2)
+
+    @inherit_check_shapes
+    @unconverted
+    def K_diag(self, X: TensorType) -> tf.Tensor:
+        X = tf.convert_to_tensor(X)
+        terms = self.diagonal_terms()
+        if terms is not None:
+            return tf.add_n([factor() * row(X) for row, factor in terms])
+        features = whitened_features(self.inducing_variable, self.kernel, X)
+        return tf.reduce_sum(tf.square(features), axis=0)
+
+    def summands(self) -> list[FiniteRank]:
+        """Of a sum that was taken as a whole, each part with its features."""
+        if not getattr(self.kernel, "has_features_of_its_own", False):
+            return []
+        pairs = zip(self.kernel.kernels, self.inducing_variable.inducing_variables, strict=True)
+        return [FiniteRank(part, block) for part, block in pairs]
+
+    def diagonal_terms(self) -> list[DiagonalTerm] | None:
+        """What the family of features knows of the diagonal."""
+        return explained_terms(self.inducing_variable, self.kernel)
+
+
+def base_of(kernel: Kernel) -> Kernel:
+    """The kernel whose features a :class:`FiniteRank` is made of; any other kernel as it is."""
+    while isinstance(kernel, FiniteRank):
+        kernel = kernel.kernel
+    return kernel
+
+
+def is_whole(inducing_variable: InducingVariables | None, kernel: Kernel) -> bool:
+    """Whether a kernel is of finite rank, and the features are all that it is made of: nothing is
+    left out then, ``Kff = Kfu Kuu^{-1} Kuf``."""
+    if not isinstance(kernel, FiniteRank) or not _is_as_defined(type(kernel)):
+        return False
+    own = kernel.inducing_variable
+    if inducing_variable is own:
+        return True
+    return (
+        inducing_variable is not None
+        and are_among(inducing_variable, own)
+        and are_among(own, inducing_variable)
+    )
+
+
+def _is_as_defined(kind: type[FiniteRank]) -> bool:
+    """Whether a subclass leaves the covariances as they are."""
+    return kind.K is FiniteRank.K and kind.K_diag is FiniteRank.K_diag
+
+
+def is_whole_sum(inducing_variable: InducingVariables | None, kernel: Kernel) -> bool:
+    """The same of a kernel, or of every summand of a sum with its block of features."""
+    if type(kernel) is not Sum or not isinstance(inducing_variable, DecomposedInducingVariables):
+        return is_whole(inducing_variable, kernel)
+    blocks = inducing_variable.inducing_variables
+    return len(blocks) == len(kernel.kernels) and all(map(is_whole_sum, blocks, kernel.kernels))
+
+
+def base_for(inducing_variable: InducingVariables, kernel: FiniteRank) -> Kernel:
+    """The base kernel, for features that the kernel consists of.
+
+    :raises ValueError: For other features.
+    """
+    own = kernel.inducing_variable
+    if inducing_variable is not own and not are_among(inducing_variable, own):
+        name, own_name = type(inducing_variable).__name__, type(own).__name__
+        raise ValueError(
+            f"inducing_variable must be that of the FiniteRank kernel, or some of its features, "
+            f"found {name} with others than its {own_name}; pass kernel.inducing_variable, or make "
+            "the kernel as FiniteRank(kernel, inducing_variable)."
+        )
+    return kernel.kernel
+
+
+def base_kernel(inducing_variable: InducingVariables, kernel: Kernel) -> Kernel:
+    """The kernel whose covariances with u a pair has: u has the covariances with f that it has
+    under the whole kernel, ``cov(u, f) = Kuu Kuu^{-1} Kuf``, and its own Kuu; of some of the
+    features, the rows of both.
+
+    :raises ValueError: For features that a kernel of finite rank does not consist of.
+    """
+    while isinstance(kernel, FiniteRank):
+        kernel = base_for(inducing_variable, kernel)
+    return kernel
+
+
+def Kuu_operator(
+    inducing_variable: InducingVariables, kernel: Kernel, *, jitter: float = 0.0
+) -> tf.linalg.LinearOperator:
+    """Kuu as a linear operator that keeps its structure.
+
+    The structured posterior and KL divergence use it, and so does ``gpflow.models.SVGP`` through
+    them. ``gpflow.models.SGPR`` uses the dense ``Kuu`` only;
+    :class:`interdomain.models.StructuredSGPR` takes its place.
+
+    :param jitter: Is added where a matrix of M rows (or of the rows of a block) has to be
+        factorised; diagonal operators, and those of diagonal plus low rank, ignore it.
+    :return: A positive-definite ``tf.linalg.LinearOperator`` ``[M, M]``: diagonal, block-diagonal,
+        diagonal plus low rank or a full matrix made of GPflow's dense ``Kuu``.
+    :raises ValueError: If there is no covariance.
+    """
+    if isinstance(inducing_variable, InterDomainInducingVariables):
+        kernel = base_kernel(inducing_variable, kernel)
+        if answers(inducing_variable, kernel):
+            return inducing_variable.Kuu(kernel, jitter=jitter)
+    return full_operator(Kuu(inducing_variable, kernel, jitter=jitter))
+
+
+def num_input_columns(inducing_variable: InducingVariables, kernel: Kernel) -> int | None:
+    """The number of columns of X that a pair is made for; None if it does not determine it.
+
+    Points have all columns of X, those included that the kernel does not see.
+    """
+    if isinstance(inducing_variable, InducingPoints):
+        columns: int | None = inducing_variable.Z.shape[-1]
+        return columns
+    kernel = base_of(kernel)
+    if answers(inducing_variable, kernel):
+        return inducing_variable.num_columns(kernel)
+    return num_columns(kernel, getattr(kernel, "input_dim", None))
+
+
+def with_input_columns(
+    inducing_variable: InducingVariables, kernel: Kernel, Xnew: TensorType
+) -> tf.Tensor:
+    """X with a static number of columns, if it has none and the other two know it."""
+    Xnew = tf.convert_to_tensor(Xnew)
+    if Xnew.shape[-1] is not None:
+        return Xnew
+    return with_columns(Xnew, num_input_columns(inducing_variable, kernel))
+
+
+def whitened_features(
+    inducing_variable: InducingVariables, kernel: Kernel, X: TensorType
+) -> tf.Tensor:
+    """``A = R^{-1} Kuf``, ``[M, batch..., N]`` for X ``[batch..., N, D]`` with all its columns.
+
+    The root R has the structure of Kuu; nothing is factorised if that is diagonal.
+    """
+    X = with_input_columns(inducing_variable, kernel, X)
+    features = Kuf(inducing_variable, kernel, X)
+    jitter = gpflow.config.default_jitter()
+    root = square_root(Kuu_operator(inducing_variable, kernel, jitter=jitter))
+    if X.shape.rank == 2:
+        return root.solve(features)
+    columns = root.solve(tf.reshape(features, [tf.shape(features)[0], -1]))
+    return tf.reshape(columns, tf.shape(features))
+
+
+def explained(
+    inducing_variable: InducingVariables, kernel: Kernel, X: TensorType, X2: TensorType | None
+) -> tf.Tensor:
+    """``Kfu Kuu^{-1} Kuf``, what features explain of a kernel, in the shape of ``kernel.K(X, X2)``:
+    what their family knows, or ``A^T A`` of the :func:`whitened_features` A."""
+    if answers(inducing_variable, kernel):
+        known: tf.Tensor | None = inducing_variable.explained(kernel, X, X2)
+        if known is not None:
+            return known
+    A = whitened_features(inducing_variable, kernel, X)
+    if X2 is not None:
+        return tf.tensordot(A, whitened_features(inducing_variable, kernel, X2), [[0], [0]])
+    if A.shape.rank == 2:
+        return tf.matmul(A, A, transpose_a=True)
+    return tf.einsum("m...i,m...j->...ij", A, A)
+
+
+def explained_terms(
+    inducing_variable: InducingVariables, kernel: Kernel
+) -> list[DiagonalTerm] | None:
+    """The diagonal of :func:`explained` as terms, if the family of the features knows them."""
+    known = answers(inducing_variable, kernel)
+    return inducing_variable.explained_terms(kernel) if known else None
+
+
+def complaints(inducing_variable: Any, kernel: Kernel, finite: bool = False) -> list[str]:
+    """What is wrong with any inducing variable and its kernel after training; of a kernel of finite
+    rank, with its features."""
+    base, features = base_of(kernel), getattr(kernel, "inducing_variable", inducing_variable)
+    if not isinstance(features, InterDomainInducingVariables):
+        return []
+    return features.complaints(base, finite or base is not kernel)

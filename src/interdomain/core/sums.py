@@ -1,0 +1,138 @@
+"""One inducing variable per summand of a kernel."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, ClassVar
+
+import tensorflow as tf
+from gpflow.base import TensorType
+from gpflow.covariances import Kuf, Kuu
+from gpflow.inducing_variables import InducingVariables
+from gpflow.kernels import Kernel, Sum
+
+from ..linalg import block_diagonal
+from .blocks import BlockBatch, StackedBlocks, block_batches
+from .columns import with_columns
+from .covariances import Kuf_in_domain, Kvu, Kvu_shapes
+from .decomposed import DecomposedKernel
+from .domains import boxed_parts
+from .family import Block, DecomposedInducingVariables, flat_blocks, pair_blocks
+from .finite_rank import FiniteRank, Kuu_operator
+from .inputs import num_columns_of_any
+from .multioutput import num_inducing
+from .parameters import checked_list, each_once
+
+
+class SumInducingVariables(DecomposedInducingVariables):
+    """Independent blocks of inducing variables, one for each summand of a sum kernel.
+
+    ``f = sum_i f_i`` with independent ``f_i ~ GP(0, k_i)``; block i describes f_i alone. So Kuu is
+    block-diagonal, and Kuf stacks those of the blocks (van der Wilk et al., *Convolutional Gaussian
+    Processes*, 2017, section 3.3 and Appendix C). The blocks have a joint q(u) in a stock ``SVGP``
+    and in :class:`interdomain.models.StructuredSGPR`.
+
+    Blocks may differ in kind, size and input space; stock ``InducingPoints`` are allowed. The
+    kernel is a ``gpflow.kernels.Sum``, whose summands pick their columns by ``active_dims``, or a
+    :class:`interdomain.kernels.DecomposedKernel`. A summand may itself be such a sum, with a sum of
+    inducing variables. :class:`interdomain.models.AdditiveSVGP` has an independent q for each
+    block instead of the joint one.
+
+    :param inducing_variables: One per summand, in the order of ``kernel.kernels``; None for a
+        summand without inducing variables. If the same object is given several times, the summands
+        share its parameters, but each has its own variables.
+    :ivar blocks: The distinct objects among them.
+    :raises ValueError: If the list is empty or has only None, or an entry is neither None nor an
+        inducing variable.
+    """
+
+    kernels: ClassVar[tuple[type[Kernel], ...]] = (Sum, DecomposedKernel, FiniteRank)
+
+    def __init__(
+        self, inducing_variables: Sequence[InducingVariables | None], *, name: str | None = None
+    ) -> None:
+        super().__init__(name=name)
+        blocks = checked_list("inducing_variables", inducing_variables, "summand", optional=True)
+        self.blocks, self._order = each_once(blocks)
+        if not self.blocks:
+            raise ValueError(
+                "inducing_variables must have an entry that is not None, found "
+                f"{list(blocks)}; pass inducing variables for one summand at least."
+            )
+
+    @property
+    def inducing_variables(self) -> tuple[InducingVariables | None, ...]:
+        """The inducing variable of each summand, or None; several may have the same object."""
+        return tuple(None if i is None else self.blocks[i] for i in self._order)
+
+    @property
+    def num_inducing(self) -> tf.Tensor | int:
+        """The number M of inducing variables in all blocks."""
+        return sum(num_inducing(block) for block in self.inducing_variables if block is not None)
+
+    def Kuf(self, kernel: Any, X: TensorType) -> tf.Tensor:
+        """The blocks' covariances, one below the other."""
+        return self._stacked(Kuf, kernel, X)
+
+    def Kuf_in_domain(self, kernel: Any, X: TensorType) -> tf.Tensor:
+        """The blocks' own, one below the other."""
+        return self._stacked(Kuf_in_domain, kernel, X)
+
+    def _stacked(self, of_block: Callable[..., tf.Tensor], kernel: Any, X: TensorType) -> tf.Tensor:
+        X = with_columns(X, self.num_columns(kernel))
+        return tf.concat([of_block(*pair, X) for pair in pair_blocks(self, kernel)], axis=0)
+
+    def Kuu(self, kernel: Any, *, jitter: float = 0.0) -> tf.linalg.LinearOperator:
+        """The blocks' own operators; ``jitter`` reaches the blocks that have to be factorised."""
+        pairs = pair_blocks(self, kernel)
+        return block_diagonal([Kuu_operator(*pair, jitter=jitter) for pair in pairs])
+
+    def dense_Kuu(self, kernel: Any, jitter: float) -> tf.Tensor:
+        matrices = [Kuu(*pair, jitter=jitter) for pair in pair_blocks(self, kernel)]
+        return dense_blocks(matrices)
+
+    def parts(self, kernel: Any) -> list[Block]:
+        """Those of the blocks."""
+        return [part for pair in pair_blocks(self, kernel) for part in boxed_parts(*pair)]
+
+    def num_columns(self, kernel: Any) -> int | None:
+        """One block that knows it is enough."""
+        return num_columns_of_any(pair_blocks(self, kernel))
+
+    def block_batches(self, kernel: Any) -> list[BlockBatch]:
+        """Those of the summands; single blocks of one size and one kind are put together."""
+        batches: list[BlockBatch] = []
+        alike: dict[tuple[int, object], list[tuple[Block, int]]] = {}
+        position = 0
+        for block, summand in pair_blocks(self, kernel):
+            inner = block_batches(block, summand)
+            count = len(flat_blocks(block, summand))
+            size = block.shape[0] if block.shape else None
+            if count == 1 and isinstance(inner[0], StackedBlocks) and size is not None:
+                kind = getattr(type(block), "Kuu", None)
+                alike.setdefault((size, kind), []).append(((block, summand), position))
+            else:
+                for batch in inner:
+                    batch.positions = tuple(position + other for other in batch.positions)
+                    batches.append(batch)
+            position += count
+        for members in alike.values():
+            blocks, positions = zip(*members, strict=True)
+            batches.append(StackedBlocks(blocks, positions))
+        return batches
+
+
+def dense_blocks(matrices: Sequence[tf.Tensor]) -> tf.Tensor:
+    """The block-diagonal matrix of some, which need not be square."""
+    operators = [tf.linalg.LinearOperatorFullMatrix(matrix) for matrix in matrices]
+    return tf.linalg.LinearOperatorBlockDiag(operators).to_dense()
+
+
+@Kvu.register(SumInducingVariables, SumInducingVariables, (Sum, DecomposedKernel))
+@Kvu_shapes
+def Kvu_sums(
+    iv_v: SumInducingVariables, iv_u: SumInducingVariables, kernel: Sum | DecomposedKernel
+) -> tf.Tensor:
+    """Block-diagonal: different summands are independent."""
+    pairs = zip(pair_blocks(iv_v, kernel), pair_blocks(iv_u, kernel), strict=True)
+    return dense_blocks([Kvu(block_v, block_u, part) for (block_v, part), (block_u, _) in pairs])
