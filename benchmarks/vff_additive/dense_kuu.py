@@ -9,13 +9,13 @@ import tensorflow as tf
 from gpflow.kernels import Kernel
 
 from interdomain.inducing_variables import IntervalFourierFeatures, SumInducingVariables
-from interdomain.linalg import full_operator
+from interdomain.linalg import Full
 
 
 def as_dense(operator: tf.linalg.LinearOperator, jitter: float) -> tf.linalg.LinearOperator:
     """The operator as a dense matrix, to be factorised."""
     matrix = operator.to_dense()
-    return full_operator(matrix + jitter * tf.eye(tf.shape(matrix)[0], dtype=matrix.dtype))
+    return Full(matrix + jitter * tf.eye(tf.shape(matrix)[0], dtype=matrix.dtype))
 
 
 class DenseFeatures(IntervalFourierFeatures):

@@ -10,7 +10,6 @@ from gpflow.covariances import Kuf, Kuu
 
 from interdomain.core.blocks import block_batches
 from interdomain.inducing_variables import IntervalFourierFeatures, SumInducingVariables
-from interdomain.linalg import square_root
 from tests.conformance.helpers import assert_close, assert_gradients, assert_same_objective
 
 from .interval_cases import LOWER, UPPER, by_quadrature, features, kernel, on_grids, phi
@@ -104,7 +103,7 @@ def test_root_of_a_batch_of_two_ranks() -> None:
     assert_close(batch.features(BEYOND * [1, 1])[1], Kuf(blocks.blocks[1], kernel(2), BEYOND))
 
     def by_root() -> tf.Tensor:
-        root = square_root(batch.operator(0.0))
+        root = batch.operator(0.0).root()
         solved = tf.reduce_sum(tf.square(root.solve(B)))
         back = tf.reduce_sum(weights * root.solve(root.solve(B), adjoint=True))
         return solved + back + tf.reduce_sum(root.log_determinant())

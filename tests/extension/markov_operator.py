@@ -15,10 +15,10 @@ from collections.abc import Callable, Sequence
 
 import tensorflow as tf
 
-from interdomain.linalg import Root, cast, square_root, stack_alike
+from interdomain.linalg import Root, StructuredOperator
 
 
-class MarkovChain(tf.linalg.LinearOperator):
+class MarkovChain(StructuredOperator):
     """The covariance of a stationary chain.
 
     :param decays: Correlations of neighbours ``[..., M - 1]``.
@@ -48,6 +48,18 @@ class MarkovChain(tf.linalg.LinearOperator):
 
     def _matmul(self, x: tf.Tensor, adjoint: bool = False, adjoint_arg: bool = False) -> tf.Tensor:
         return tf.matmul(self._to_dense(), x, adjoint_b=adjoint_arg)
+
+    def root(self) -> MarkovRoot:
+        return MarkovRoot(self)
+
+    def stacked_with(self, *others: MarkovChain) -> MarkovChain:
+        """Chains of equal length."""
+        chains = (self, *others)
+        decays = tf.stack([chain.decays for chain in chains])
+        return MarkovChain(decays, tf.stack([chain.variance for chain in chains]))
+
+    def cast(self, dtype: tf.DType) -> MarkovChain:
+        return MarkovChain(tf.cast(self.decays, dtype), tf.cast(self.variance, dtype))
 
 
 class MarkovRoot(Root):
@@ -101,23 +113,3 @@ def _shifted(rows: tf.Tensor, *, before: bool) -> tf.Tensor:
 
 def _padding(entries: tf.Tensor, *, before: bool) -> list[list[int]]:
     return [*([[0, 0]] * (entries.shape.rank - 1)), [int(before), int(not before)]]
-
-
-@square_root.register(MarkovChain)
-def square_root_markov_chain(operator: MarkovChain) -> MarkovRoot:
-    """Two diagonals of its inverse."""
-    return MarkovRoot(operator)
-
-
-@stack_alike.register(MarkovChain)
-def stack_markov_chains(operator: MarkovChain, *others: MarkovChain) -> MarkovChain:
-    """Chains of equal length."""
-    chains = (operator, *others)
-    decays = tf.stack([chain.decays for chain in chains])
-    return MarkovChain(decays, tf.stack([chain.variance for chain in chains]))
-
-
-@cast.register(MarkovChain)
-def cast_markov_chain(operator: MarkovChain, dtype: tf.DType) -> MarkovChain:
-    """In another float type."""
-    return MarkovChain(tf.cast(operator.decays, dtype), tf.cast(operator.variance, dtype))

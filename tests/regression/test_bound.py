@@ -9,15 +9,15 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from interdomain.linalg import diagonal_operator, full_operator
+from interdomain.linalg import Diagonal, Full
 from interdomain.linalg.precision import precision_terms
 from interdomain.regression.bound import DataSums, bound, collapse, data_sums, optimal_q
 from interdomain.training.losses import NumericalBreakdown, tensorflow_errors_as_breakdowns
 
 NUM_ROWS, NUM_INDUCING, NUM_MEANS = 300, 70, 2  # more than a panel of the factorisation
 OPERATORS: dict[str, Callable[[tf.Tensor], tf.linalg.LinearOperator]] = {
-    "diagonal": diagonal_operator,
-    "full": lambda spectrum: full_operator(tf.linalg.diag(spectrum) + 0.3),
+    "diagonal": Diagonal,
+    "full": lambda spectrum: Full(tf.linalg.diag(spectrum) + 0.3),
 }
 both_operators = pytest.mark.parametrize("name", OPERATORS)
 both_modes = pytest.mark.parametrize("compiled", [False, True], ids=["eager", "compiled"])
@@ -153,7 +153,7 @@ def test_a_constant_gram_costs_no_dense_gradient(monkeypatch: pytest.MonkeyPatch
         with tf.GradientTape() as tape:
             tape.watch([inputs[0], inputs[1]])
             sums = sums_of(inputs, gram_gradient=gram_gradient)
-            value = bound(collapse(diagonal_operator(inputs[0]), sums), sums, inputs[1])
+            value = bound(collapse(Diagonal(inputs[0]), sums), sums, inputs[1])
         return list(tape.gradient(value, [inputs[0], inputs[1]]))
 
     expected = gradients(True)
@@ -192,10 +192,10 @@ def test_a_factorisation_that_fails(compiled: bool) -> None:
 
     def value(*inputs: tf.Tensor) -> tf.Tensor:
         sums = sums_of(list(inputs))
-        return bound(collapse(diagonal_operator(inputs[0]), sums), sums, inputs[1])
+        return bound(collapse(Diagonal(inputs[0]), sums), sums, inputs[1])
 
     def mean(*inputs: tf.Tensor) -> tf.Tensor:
-        return optimal_q(collapse(diagonal_operator(inputs[0]), sums_of(list(inputs))), inputs[1])
+        return optimal_q(collapse(Diagonal(inputs[0]), sums_of(list(inputs))), inputs[1])
 
     for function in (value, mean):
         evaluate = tf.function(function, autograph=False) if compiled else function

@@ -15,7 +15,7 @@ from gpflow.covariances import Kuf
 from gpflow.inducing_variables import InducingVariables
 from gpflow.kernels import Kernel
 
-from ..linalg import stack
+from ..linalg import StructuredOperator, stack
 from .family import Block, answers
 from .finite_rank import Kuu_operator
 
@@ -34,7 +34,7 @@ class BlockBatch(abc.ABC):
         """Kuf of each block, ``[T, m, N]``, for X ``[N, D]``."""
 
     @abc.abstractmethod
-    def operator(self, jitter: float) -> tf.linalg.LinearOperator:
+    def operator(self, jitter: float) -> StructuredOperator:
         """Kuu of each block, as an operator ``[T, m, m]``."""
 
 
@@ -49,7 +49,7 @@ class StackedBlocks(BlockBatch):
         features = [Kuf(block, kernel, X) for block, kernel in self.blocks]
         return tf.expand_dims(features[0], 0) if len(features) == 1 else tf.stack(features)
 
-    def operator(self, jitter: float) -> tf.linalg.LinearOperator:
+    def operator(self, jitter: float) -> StructuredOperator:
         return stack([Kuu_operator(block, kernel, jitter=jitter) for block, kernel in self.blocks])
 
 

@@ -15,7 +15,7 @@ from gpflow.inducing_variables import InducingVariables
 from gpflow.kernels import Kernel
 
 from .._arguments import Array
-from ..linalg import full_operator
+from ..linalg import Full, StructuredOperator
 from .columns import num_columns
 from .decomposed import DecomposedKernel, summands
 from .diagonals import DiagonalTerm
@@ -94,7 +94,7 @@ class InterDomainInducingVariables(gpflow.inducing_variables.InducingVariables, 
         """
         raise_no_covariance(self, kernel)
 
-    def Kuu(self, kernel: Any, *, jitter: float = 0.0) -> tf.linalg.LinearOperator:
+    def Kuu(self, kernel: Any, *, jitter: float = 0.0) -> StructuredOperator:
         """The covariance of u, as an operator ``[M, M]`` that keeps its structure.
 
         By default the dense matrix that is registered with GPflow's ``Kuu``.
@@ -106,7 +106,7 @@ class InterDomainInducingVariables(gpflow.inducing_variables.InducingVariables, 
             InterDomainInducingVariables, Kernel
         ):
             raise_no_covariance(self, kernel)
-        return full_operator(Kuu(self, kernel, jitter=jitter))
+        return Full(Kuu(self, kernel, jitter=jitter))
 
     def dense_Kuu(self, kernel: Any, jitter: float) -> tf.Tensor:
         """Kuu for consumers that need a matrix; ``jitter`` is added as GPflow asks."""

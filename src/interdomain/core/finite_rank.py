@@ -15,7 +15,7 @@ from gpflow.kernels.base import ActiveDims, NormalizedActiveDims
 
 from .._arguments import instance
 from .._tracing import unconverted
-from ..linalg import full_operator, square_root
+from ..linalg import Full, StructuredOperator
 from .columns import num_columns, with_columns
 from .decomposed import DecomposedKernel
 from .diagonals import DiagonalTerm
@@ -205,7 +205,7 @@ def base_kernel(inducing_variable: InducingVariables, kernel: Kernel) -> Kernel:
 
 def Kuu_operator(
     inducing_variable: InducingVariables, kernel: Kernel, *, jitter: float = 0.0
-) -> tf.linalg.LinearOperator:
+) -> StructuredOperator:
     """Kuu as a linear operator that keeps its structure.
 
     The structured posterior and KL divergence use it, and so does ``gpflow.models.SVGP`` through
@@ -222,7 +222,7 @@ def Kuu_operator(
         kernel = base_kernel(inducing_variable, kernel)
         if answers(inducing_variable, kernel):
             return inducing_variable.Kuu(kernel, jitter=jitter)
-    return full_operator(Kuu(inducing_variable, kernel, jitter=jitter))
+    return Full(Kuu(inducing_variable, kernel, jitter=jitter))
 
 
 def num_input_columns(inducing_variable: InducingVariables, kernel: Kernel) -> int | None:
@@ -259,7 +259,7 @@ def whitened_features(
     X = with_input_columns(inducing_variable, kernel, X)
     features = Kuf(inducing_variable, kernel, X)
     jitter = gpflow.config.default_jitter()
-    root = square_root(Kuu_operator(inducing_variable, kernel, jitter=jitter))
+    root = Kuu_operator(inducing_variable, kernel, jitter=jitter).root()
     if X.shape.rank == 2:
         return root.solve(features)
     columns = root.solve(tf.reshape(features, [tf.shape(features)[0], -1]))

@@ -25,8 +25,8 @@ from .._arguments import (
     integer,
     short,
 )
-from ..linalg import diagonal_operator, full_operator
-from ..linalg.diagonal import least_eigenvalue, sole_diagonal
+from ..linalg import Diagonal, Full, StructuredOperator
+from ..linalg.diagonal import least_eigenvalue
 from .columns import with_columns
 from .covariances import Kuf_in_domain
 from .diagonals import DiagonalTerm, product_terms
@@ -74,7 +74,7 @@ class ProductInducingVariables(InterDomainInducingVariables):
     >>> features.num_inducing, harmonics.num_inducing * waves.num_inducing
     (191, 735)
     >>> type(idm.covariances.Kuu_operator(features, space * time)).__name__
-    'LinearOperatorDiag'
+    'Diagonal'
     >>> prior = idm.kernels.FiniteRank(space * time, features)
     >>> gpflow.set_trainable(space.weight_variances, False)
     >>> gpflow.set_trainable(space.bias_variance, False)
@@ -242,17 +242,17 @@ class ProductInducingVariables(InterDomainInducingVariables):
         rows = [tf.gather(own, column) for own, column in zip(features, columns, strict=True)]
         return reduce(operator.mul, rows)
 
-    def Kuu(self, kernel: Product, *, jitter: float = 0.0) -> tf.linalg.LinearOperator:
+    def Kuu(self, kernel: Product, *, jitter: float = 0.0) -> StructuredOperator:
         """A diagonal, if those of all factors are, to which ``jitter`` is not added. Otherwise a
         dense matrix, to which it is, times the diagonal: the scale of u is a product of any ones.
 
         A prior variance that underflows leaves a feature of no effect, not NaN.
         """
         operators = [Kuu_operator(*pair) for pair in self.pairs(kernel)]
-        diagonals = [own for one in operators if (own := sole_diagonal(one)) is not None]
+        diagonals = [one.sole_diagonal for one in operators if one.sole_diagonal is not None]
         if len(diagonals) == len(operators):
             variances = self._products([1 / diagonal for diagonal in diagonals])
-            return diagonal_operator(1 / tf.maximum(variances, least_eigenvalue(variances.dtype)))
+            return Diagonal(1 / tf.maximum(variances, least_eigenvalue(variances.dtype)))
         matrices = [one.to_dense() for one in operators]
         if self.has_all:
             matrix = reduce(_kronecker, matrices)
@@ -260,7 +260,7 @@ class ProductInducingVariables(InterDomainInducingVariables):
             pairs = zip(matrices, self.members.T, strict=True)
             chosen = [tf.gather(tf.gather(own, rows), rows, axis=1) for own, rows in pairs]
             matrix = reduce(operator.mul, chosen)
-        return full_operator(with_jitter(matrix, jitter, relative=True))
+        return Full(with_jitter(matrix, jitter, relative=True))
 
     def _is_product_of_parts(self, kernel: Product) -> bool:
         """Whether what the products explain is the product of what the factors' features explain,
@@ -286,7 +286,7 @@ class ProductInducingVariables(InterDomainInducingVariables):
 def feature_variances(inducing_variable: InducingVariables, kernel: Kernel) -> tf.Tensor | None:
     """The prior variance that each feature carries, the inverse of Kuu's diagonal, ``[M]``; None
     where Kuu has other entries."""
-    diagonal = sole_diagonal(Kuu_operator(inducing_variable, kernel))
+    diagonal = Kuu_operator(inducing_variable, kernel).sole_diagonal
     return None if diagonal is None else 1 / diagonal
 
 

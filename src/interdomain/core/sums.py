@@ -11,7 +11,7 @@ from gpflow.covariances import Kuf, Kuu
 from gpflow.inducing_variables import InducingVariables
 from gpflow.kernels import Kernel, Sum
 
-from ..linalg import block_diagonal
+from ..linalg import StructuredOperator, block_diagonal
 from .blocks import BlockBatch, StackedBlocks, block_batches
 from .columns import with_columns
 from .covariances import Kuf_in_domain, Kvu, Kvu_shapes
@@ -82,7 +82,7 @@ class SumInducingVariables(DecomposedInducingVariables):
         X = with_columns(X, self.num_columns(kernel))
         return tf.concat([of_block(*pair, X) for pair in pair_blocks(self, kernel)], axis=0)
 
-    def Kuu(self, kernel: Any, *, jitter: float = 0.0) -> tf.linalg.LinearOperator:
+    def Kuu(self, kernel: Any, *, jitter: float = 0.0) -> StructuredOperator:
         """The blocks' own operators; ``jitter`` reaches the blocks that have to be factorised."""
         pairs = pair_blocks(self, kernel)
         return block_diagonal([Kuu_operator(*pair, jitter=jitter) for pair in pairs])

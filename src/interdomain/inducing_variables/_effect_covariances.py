@@ -18,7 +18,7 @@ from ..core.columns import as_rows
 from ..core.diagonals import DiagonalTerm
 from ..core.family import InterDomainInducingVariables
 from ..kernels import Additive
-from ..linalg import diagonal_operator
+from ..linalg import Diagonal, StructuredOperator
 from ..linalg.diagonal import least_eigenvalue
 
 Parts: TypeAlias = list[tuple[tuple[int, ...], IntArray]]
@@ -58,9 +58,9 @@ class OfEffects(InterDomainInducingVariables, abc.ABC):
         column again."""
         return self.Kuf(kernel, X)
 
-    def Kuu(self, kernel: Any, *, jitter: float = 0.0) -> tf.linalg.LinearOperator:
+    def Kuu(self, kernel: Any, *, jitter: float = 0.0) -> StructuredOperator:
         """The diagonal; ``jitter`` is not added, because a diagonal needs no factorisation."""
-        return diagonal_operator(1 / self.prior_variances(kernel))
+        return Diagonal(1 / self.prior_variances(kernel))
 
     def prior_variances(self, kernel: Any) -> tf.Tensor:
         """What each feature carries of the prior variance of f; one over the diagonal of Kuu,

@@ -18,7 +18,7 @@ from ..core.columns import as_rows, num_columns, with_columns
 from ..core.family import InterDomainInducingVariables, with_jitter
 from ..kernels import HarmonicKernel, SetKernel
 from ..kernels.harmonic._orbit_sums import orbit_sums
-from ..linalg import block_diagonal, full_operator
+from ..linalg import Full, StructuredOperator, block_diagonal
 
 
 class PointsOfComponents(InterDomainInducingVariables, abc.ABC):
@@ -51,11 +51,11 @@ class PointsOfComponents(InterDomainInducingVariables, abc.ABC):
             joint = tf.concat(_ordered(batches, [tf.unstack(part) for part in features]), axis=0)
         return tf.reshape(joint, tf.concat([[-1], tf.shape(X)[:-1]], axis=0))
 
-    def Kuu(self, kernel: Any, *, jitter: float = 0.0) -> tf.linalg.LinearOperator:
+    def Kuu(self, kernel: Any, *, jitter: float = 0.0) -> StructuredOperator:
         """Block-diagonal, with one block for each component."""
         batches = self.block_batches(kernel)
         matrices = [tf.unstack(batch.operator(jitter).to_dense()) for batch in batches]
-        operators = [full_operator(matrix) for matrix in _ordered(batches, matrices)]
+        operators = [Full(matrix) for matrix in _ordered(batches, matrices)]
         return operators[0] if len(operators) == 1 else block_diagonal(operators)
 
 
@@ -94,7 +94,7 @@ class HarmonicBlocks(BlockBatch):
         ]
         return self._sums(self.kernel.orbit_covariances, self._points(), X, np.asarray(weights))
 
-    def operator(self, jitter: float) -> tf.linalg.LinearOperator:
+    def operator(self, jitter: float) -> StructuredOperator:
         """``k_t(G^p z, G^q z')`` for all shifts p and q; it depends on p - q.
 
         G^s and G^-s give matrices that are each other's transpose, so one of the two is computed;
@@ -113,7 +113,7 @@ class HarmonicBlocks(BlockBatch):
         points = self._points()
         sums = self._sums(of_base, points, points, np.asarray(weights), representatives, split=True)
         matrix = sums + tf.linalg.matrix_transpose(sums)
-        return full_operator(with_jitter(matrix, jitter))
+        return Full(with_jitter(matrix, jitter))
 
     def _representatives(self) -> tuple[Array, Array]:
         """One of each pair of exponents s and -s, and 1/2 where they are the same."""

@@ -13,7 +13,7 @@ from .._arguments import Array, check_num_inducing, check_size, filled_matrix, i
 from ..core.family import with_jitter
 from ..kernels import ZonalKernel
 from ..kernels._clustering import k_means
-from ..linalg import full_operator
+from ..linalg import Full, StructuredOperator
 from ..sphere import num_harmonics, zonal_series
 from ..sphere.activations import Activation, resolve_activation
 from ..sphere.dimensions import validate_dimension, validate_max_degree
@@ -181,14 +181,14 @@ class ActivationFeatures(OnSphere):
         t = tf.tensordot(self.directions, unit, [[-1], [-1]])
         return self.truncated_activation(kernel, t) * scale
 
-    def Kuu(self, kernel: ZonalKernel, *, jitter: float = 0.0) -> tf.linalg.LinearOperator:
+    def Kuu(self, kernel: ZonalKernel, *, jitter: float = 0.0) -> StructuredOperator:
         """``sum_l a_l^2 / lambda_l N(d, l) P_l(z^T z') / variance``, over the degrees of Kuf.
 
         ``jitter`` is relative to the diagonal: its scale is that of the activation in the RKHS,
         from less than one to more than 1e12, where that of a kernel matrix is its variance.
         """
         products = self.inner_products(self, kernel)
-        return full_operator(with_jitter(products, jitter, relative=True))
+        return Full(with_jitter(products, jitter, relative=True))
 
     def truncated_activation(self, kernel: ZonalKernel, t: tf.Tensor) -> tf.Tensor:
         """``sum_l a_l N(d, l) P_l(t)``: the activation of units as Kuf has it, of cosines t."""

@@ -102,7 +102,7 @@ class AdditiveFeatures(OfEffects, SumInducingVariables):
     >>> features.num_inducing  # the constant, two for each frequency, four for each pair of them
     41
     >>> type(idm.covariances.Kuu_operator(features, kernel)).__name__
-    'LinearOperatorDiag'
+    'Diagonal'
 
     It is a :class:`SumInducingVariables`, with a block for the constant and one for each effect.
 

@@ -14,7 +14,7 @@ from ..core.family import InterDomainInducingVariables, with_jitter
 from ..core.sums import SumInducingVariables
 from ..kernels import DecomposedKernel, HarmonizableComponent, HarmonizableMixture
 from ..kernels.spectral._algebra import densities, fourier_correlations, fourier_covariance
-from ..linalg import full_operator
+from ..linalg import Full, StructuredOperator
 
 _CANDIDATES = 512
 _WIDTH = 3.0
@@ -96,14 +96,12 @@ class FourierFeatures(InterDomainInducingVariables):
         columns = self._kept_rows(fourier_covariance(kernel.tensors(), w, centred))
         return tf.reshape(columns, tf.concat([tf.shape(columns)[:1], tf.shape(X)[:-1]], axis=0))
 
-    def Kuu(
-        self, kernel: HarmonizableComponent, *, jitter: float = 0.0
-    ) -> tf.linalg.LinearOperator:
+    def Kuu(self, kernel: HarmonizableComponent, *, jitter: float = 0.0) -> StructuredOperator:
         """Correlations, which the generalized spectral density at w and -w gives (eq. 36)."""
         w = self.validate_kernel(kernel)
         rows = self._kept_rows(fourier_correlations(kernel.tensors(), w))
         matrix = self._kept_rows(tf.linalg.matrix_transpose(rows))
-        return full_operator(with_jitter(matrix, jitter))
+        return Full(with_jitter(matrix, jitter))
 
     def _kept_rows(self, rows: tf.Tensor) -> tf.Tensor:
         """The rows of real parts and, but for w = 0, of imaginary ones; of all ``[2m, n]``."""

@@ -21,7 +21,7 @@ from gpflow.kernels import Matern12, Matern32, Matern52, Stationary
 from .._arguments import Array, check_num_inducing, finite_array, integer, number
 from ..core.columns import num_columns, select_columns, with_columns
 from ..core.family import Domain, InterDomainInducingVariables
-from ..linalg import low_rank_operator
+from ..linalg import LowRankUpdate
 
 _MATERNS = (Matern12, Matern32, Matern52)
 
@@ -45,7 +45,7 @@ class IntervalFourierFeatures(InterDomainInducingVariables):
     61
     >>> kernel = gpflow.kernels.Matern32()
     >>> type(idm.covariances.Kuu_operator(features, kernel)).__name__
-    'LinearOperatorLowRankUpdate'
+    'LowRankUpdate'
     >>> model = idm.models.StructuredSGPR((X, np.sin(X)), kernel, features, noise_variance=0.1)
     >>> model.feature_parameters  # none: one pass over the data serves the whole training
     {}
@@ -186,9 +186,7 @@ class IntervalFourierFeatures(InterDomainInducingVariables):
         """The features, which know no parameter of the kernel."""
         return self._waves(self._column(kernel, X))
 
-    def Kuu(
-        self, kernel: Stationary, *, jitter: float = 0.0
-    ) -> tf.linalg.LinearOperatorLowRankUpdate:
+    def Kuu(self, kernel: Stationary, *, jitter: float = 0.0) -> LowRankUpdate:
         """Diagonal plus low rank; ``jitter`` is not added, as nothing of M rows is factorised."""
         self.validate_kernel(kernel)
         order, rate = matern_order(kernel), rate_of(kernel)
@@ -199,7 +197,7 @@ class IntervalFourierFeatures(InterDomainInducingVariables):
         diagonal = tf.concat([constant[None], waves, waves], axis=0)
         derivatives = self.derivatives_at_ends(order, rate)
         update = tf.linalg.matmul(derivatives, tf.constant(INVERSE_ROOTS[order], dtype))
-        return low_rank_operator(diagonal, update / tf.sqrt(kernel.variance))
+        return LowRankUpdate(diagonal, update / tf.sqrt(kernel.variance))
 
     def derivatives_at_ends(self, order: int, rate: tf.Tensor) -> tf.Tensor:
         """Value and derivatives of the features at an end of the interval, ``[M, order + 1]``: the

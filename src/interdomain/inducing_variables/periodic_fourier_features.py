@@ -21,7 +21,7 @@ from ..kernels.periodic._waves import (
     read_only,
 )
 from ..kernels.periodic.spectral_density import column_lengthscales
-from ..linalg import diagonal_operator
+from ..linalg import Diagonal, StructuredOperator
 
 NOTABLE_SHARE = 0.25
 """Of a kernel's variance: what its finite rank lacks deserves a warning from here on."""
@@ -52,7 +52,7 @@ class PeriodicFourierFeatures(InterDomainInducingVariables):
     >>> features.num_inducing
     297
     >>> type(idm.covariances.Kuu_operator(features, kernel)).__name__
-    'LinearOperatorDiag'
+    'Diagonal'
 
     Outside the box the features repeat, like the kernel.
 
@@ -195,7 +195,7 @@ class PeriodicFourierFeatures(InterDomainInducingVariables):
         _warn_outside(kernel, X)
         return kernel.waves(X, self.functions)
 
-    def Kuu(self, kernel: Periodized, *, jitter: float = 0.0) -> tf.linalg.LinearOperator:
+    def Kuu(self, kernel: Periodized, *, jitter: float = 0.0) -> StructuredOperator:
         """Poisson's summation formula: a diagonal ``1 / S(w_m)``, S being computed once for the
         sines and cosines of a frequency. ``jitter`` is not added: nothing is factorised.
 
@@ -208,7 +208,7 @@ class PeriodicFourierFeatures(InterDomainInducingVariables):
         greatest = tf.stop_gradient(densities[0])
         least = 1e4 * float(np.sqrt(np.finfo(densities.dtype.as_numpy_dtype).tiny))
         shares = tf.maximum(densities[1:] / greatest, least)  # the gradient has their squares
-        return diagonal_operator(tf.gather(1 / shares / greatest, places.reshape(-1)))
+        return Diagonal(tf.gather(1 / shares / greatest, places.reshape(-1)))
 
     def explained_terms(self, kernel: Periodized) -> list[DiagonalTerm]:
         """The variance of the waves, the same everywhere."""

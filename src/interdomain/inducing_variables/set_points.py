@@ -19,7 +19,7 @@ from ..core.covariances import Kvu, Kvu_shapes
 from ..core.family import InterDomainInducingVariables, with_jitter
 from ..kernels import Convolutional, MultiChannelConvolutional, SetKernel
 from ..kernels._clustering import k_means
-from ..linalg import full_operator
+from ..linalg import Full, StructuredOperator
 
 _MAX_PATCHES = 100_000
 
@@ -51,9 +51,9 @@ class SetInducingVariables(InterDomainInducingVariables, abc.ABC):
         """``sum_p w_p k_g(z, x_p)``."""
         return kernel.point_covariance(self.points(kernel), X)
 
-    def Kuu(self, kernel: SetKernel, *, jitter: float = 0.0) -> tf.linalg.LinearOperator:
+    def Kuu(self, kernel: SetKernel, *, jitter: float = 0.0) -> StructuredOperator:
         """``k_g(z, z')``."""
-        return full_operator(with_jitter(kernel.point_kernel(self.points(kernel)), jitter))
+        return Full(with_jitter(kernel.point_kernel(self.points(kernel)), jitter))
 
     def points(self, kernel: SetKernel) -> tf.Tensor:
         """z ``[M, E]``, for the kernel they are used with.

@@ -23,7 +23,7 @@ from ..core.diagonals import DiagonalTerm
 from ..core.finite_rank import base_of
 from ..kernels import ZonalKernel
 from ..kernels.zonal.base import cosines, products
-from ..linalg import diagonal_operator
+from ..linalg import Diagonal, StructuredOperator
 from ..sphere import num_harmonics, spherical_harmonics, zonal_series
 from ..sphere.dimensions import (
     chains_of_degree,
@@ -54,7 +54,7 @@ class SphericalHarmonics(OnSphere):
     >>> harmonics.num_inducing
     81
     >>> type(idm.covariances.Kuu_operator(harmonics, kernel)).__name__
-    'LinearOperatorDiag'
+    'Diagonal'
     >>> prior = idm.kernels.FiniteRank(kernel, harmonics)
     >>> model = gpflow.models.SVGP(prior, gpflow.likelihoods.Gaussian(0.1), harmonics)
     >>> model.predict_f(np.zeros([5, 2]))[0].shape
@@ -285,9 +285,9 @@ class SphericalHarmonics(OnSphere):
         self.validate_kernel(kernel)
         return self.at(unit, scale=scale)
 
-    def Kuu(self, kernel: ZonalKernel, *, jitter: float = 0.0) -> tf.linalg.LinearOperator:
+    def Kuu(self, kernel: ZonalKernel, *, jitter: float = 0.0) -> StructuredOperator:
         """The diagonal; ``jitter`` is not added, because a diagonal needs no factorisation."""
-        return diagonal_operator(self.diagonal(kernel))
+        return Diagonal(self.diagonal(kernel))
 
     def diagonal(self, kernel: ZonalKernel) -> tf.Tensor:
         """That of Kuu, ``[M]``: ``1 / (variance lambda_l)``, l being the degree of each."""

@@ -5,33 +5,52 @@ from __future__ import annotations
 import itertools
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import TypeAlias
 
 import tensorflow as tf
 
-from .diagonal import diagonal_operator, sole_diagonal
-from .operators import (
-    Inverse,
-    Root,
-    Tensors,
-    cast,
-    last_axis,
-    square_root,
-    stack,
-    stack_alike,
-    stack_dense,
-    whiten,
-)
-
-BlockDiagonal: TypeAlias = tf.linalg.LinearOperatorBlockDiag
+from .diagonal import Diagonal
+from .full import Full, stack
+from .operators import Inverse, Root, StructuredOperator, Tensors, last_axis
 
 
-def block_diagonal(operators: Sequence[tf.linalg.LinearOperator]) -> tf.linalg.LinearOperator:
-    """A block-diagonal operator of positive-definite operators; diagonal if all of them are."""
-    diagonals = [sole_diagonal(one) for one in operators]
+class BlockDiagonal(StructuredOperator, tf.linalg.LinearOperatorBlockDiag):  # type: ignore[misc]
+    """Blocks along the diagonal.
+
+    :param blocks: With the same leading axes.
+    """
+
+    def __init__(self, blocks: Sequence[StructuredOperator]) -> None:
+        super().__init__(blocks, is_self_adjoint=True, is_positive_definite=True)
+
+    def root(self) -> BlockDiagonalRoot:
+        return BlockDiagonalRoot([block.root() for block in self.operators])
+
+    def whiten(self, columns: tf.Tensor) -> tf.Tensor:
+        """Each block for itself."""
+        parts = tf.split(columns, [_size(block) for block in self.operators], axis=-2)
+        pairs = zip(self.operators, parts, strict=True)
+        return tf.concat([block.whiten(part) for block, part in pairs], axis=-2)
+
+    def stacked_with(self, *others: BlockDiagonal) -> StructuredOperator:
+        """Block by block if all have the same sizes; as dense matrices otherwise."""
+        operators = (self, *others)
+        sizes = [[block.shape[-1] for block in one.operators] for one in operators]
+        if any(of_one != sizes[0] for of_one in sizes) or (others and None in sizes[0]):
+            return Full(tf.stack([one.to_dense() for one in operators]))
+        return BlockDiagonal(
+            [stack(blocks) for blocks in zip(*(one.operators for one in operators), strict=True)]
+        )
+
+    def cast(self, dtype: tf.DType) -> BlockDiagonal:
+        return BlockDiagonal([block.cast(dtype) for block in self.operators])
+
+
+def block_diagonal(blocks: Sequence[StructuredOperator]) -> StructuredOperator:
+    """The block-diagonal operator of some; diagonal if all of them are."""
+    diagonals = [block.sole_diagonal for block in blocks]
     if all(diagonal is not None for diagonal in diagonals):
-        return diagonal_operator(tf.concat(diagonals, axis=-1))
-    return BlockDiagonal(operators, is_self_adjoint=True, is_positive_definite=True)
+        return Diagonal(tf.concat(diagonals, axis=-1))
+    return BlockDiagonal(blocks)
 
 
 class BlockDiagonalRoot(Root):
@@ -93,46 +112,3 @@ def _inverses(
 def _size(operator: tf.linalg.LinearOperator) -> int | tf.Tensor:
     size = operator.shape[-1]
     return operator.domain_dimension_tensor() if size is None else size
-
-
-@square_root.register(BlockDiagonal)
-def square_root_block_diagonal(operator: BlockDiagonal) -> BlockDiagonalRoot:
-    """That of each block."""
-    return BlockDiagonalRoot([square_root(block) for block in operator.operators])
-
-
-@whiten.register(BlockDiagonal)
-def whiten_block_diagonal(operator: BlockDiagonal, columns: tf.Tensor) -> tf.Tensor:
-    """Each block for itself."""
-    sizes = [_size(block) for block in operator.operators]
-    parts = tf.split(columns, sizes, axis=-2)
-    return tf.concat(
-        [whiten(block, part) for block, part in zip(operator.operators, parts, strict=True)],
-        axis=-2,
-    )
-
-
-@stack_alike.register(BlockDiagonal)
-def stack_block_diagonal(
-    operator: BlockDiagonal, *others: BlockDiagonal
-) -> tf.linalg.LinearOperator:
-    """Block by block if all have the same sizes; as dense matrices otherwise."""
-    operators = (operator, *others)
-    sizes = [[block.shape[-1] for block in one.operators] for one in operators]
-    if any(of_one != sizes[0] for of_one in sizes) or (others and None in sizes[0]):
-        return stack_dense(operators)
-    return BlockDiagonal(
-        [stack(blocks) for blocks in zip(*(one.operators for one in operators), strict=True)],
-        is_self_adjoint=True,
-        is_positive_definite=True,
-    )
-
-
-@cast.register(BlockDiagonal)
-def cast_block_diagonal(operator: BlockDiagonal, dtype: tf.DType) -> BlockDiagonal:
-    """The blocks in another type."""
-    return BlockDiagonal(
-        [cast(block, dtype) for block in operator.operators],
-        is_self_adjoint=True,
-        is_positive_definite=True,
-    )

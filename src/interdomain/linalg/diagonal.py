@@ -2,24 +2,33 @@
 
 from __future__ import annotations
 
-from typing import TypeAlias
-
 import numpy as np
 import tensorflow as tf
 
-from .operators import Inverse, Root, Tensors, cast, last_axis, square_root, stack_alike
-
-Diagonal: TypeAlias = tf.linalg.LinearOperatorDiag
+from .operators import Inverse, Root, StructuredOperator, Tensors, last_axis
 
 
-def diagonal_operator(diagonal: tf.Tensor) -> Diagonal:
-    """The positive-definite operator with this diagonal ``[..., M]``."""
-    return Diagonal(diagonal, is_self_adjoint=True, is_positive_definite=True)
+class Diagonal(StructuredOperator, tf.linalg.LinearOperatorDiag):  # type: ignore[misc]
+    """A positive diagonal.
 
+    :param diagonal: ``[..., M]``.
+    """
 
-def sole_diagonal(operator: tf.linalg.LinearOperator) -> tf.Tensor | None:
-    """The diagonal ``[..., M]`` of an operator that has nothing else; None for any other."""
-    return operator.diag_part() if isinstance(operator, tf.linalg.LinearOperatorDiag) else None
+    def __init__(self, diagonal: tf.Tensor) -> None:
+        super().__init__(diagonal, is_self_adjoint=True, is_positive_definite=True)
+
+    def root(self) -> DiagonalRoot:
+        return DiagonalRoot(tf.sqrt(self.diag))
+
+    def stacked_with(self, *others: Diagonal) -> Diagonal:
+        return Diagonal(tf.stack([one.diag for one in (self, *others)]))
+
+    def cast(self, dtype: tf.DType) -> Diagonal:
+        return Diagonal(tf.cast(self.diag, dtype))
+
+    @property
+    def sole_diagonal(self) -> tf.Tensor:
+        return self.diag
 
 
 class DiagonalRoot(Root):
@@ -55,24 +64,6 @@ class DiagonalRoot(Root):
 def _scaled(tensors: Tensors, columns: tf.Tensor, *, adjoint: bool = False) -> tf.Tensor:
     """The inverse of a diagonal matrix is its own transpose."""
     return tensors[0][..., None] * columns
-
-
-@square_root.register(Diagonal)
-def square_root_diagonal(operator: Diagonal) -> DiagonalRoot:
-    """Square roots of the entries."""
-    return DiagonalRoot(tf.sqrt(operator.diag_part()))
-
-
-@stack_alike.register(Diagonal)
-def stack_diagonal(operator: Diagonal, *others: Diagonal) -> Diagonal:
-    """Diagonals of equal length."""
-    return diagonal_operator(tf.stack([one.diag_part() for one in (operator, *others)]))
-
-
-@cast.register(Diagonal)
-def cast_diagonal(operator: Diagonal, dtype: tf.DType) -> Diagonal:
-    """The diagonal in another type."""
-    return diagonal_operator(tf.cast(operator.diag_part(), dtype))
 
 
 def least_eigenvalue(dtype: tf.DType) -> float:

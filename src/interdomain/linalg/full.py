@@ -2,28 +2,47 @@
 
 from __future__ import annotations
 
-from typing import Any, TypeAlias
+from collections.abc import Sequence
+from typing import Any
 
 import tensorflow as tf
 
-from .operators import (
-    Inverse,
-    Root,
-    Tensors,
-    cast,
-    last_axis,
-    square_root,
-    stack_alike,
-    stack_dense,
-    whiten,
-)
-
-Full: TypeAlias = tf.linalg.LinearOperatorFullMatrix
+from .operators import Inverse, Root, StructuredOperator, Tensors, last_axis
 
 
-def full_operator(matrix: tf.Tensor) -> Full:
-    """A positive-definite matrix, or a batch of them, ``[..., M, M]``, as an operator."""
-    return Full(matrix, is_self_adjoint=True, is_positive_definite=True)
+class Full(StructuredOperator, tf.linalg.LinearOperatorFullMatrix):  # type: ignore[misc]
+    """A positive-definite matrix, or a batch of them, ``[..., M, M]``, without structure.
+
+    :param matrix: ``[..., M, M]``.
+    """
+
+    def __init__(self, matrix: tf.Tensor) -> None:
+        super().__init__(matrix, is_self_adjoint=True, is_positive_definite=True)
+
+    def root(self) -> FullRoot:
+        return FullRoot(_cholesky(self.to_dense()))
+
+    def stacked_with(self, *others: Full) -> Full:
+        return Full(tf.stack([one.to_dense() for one in (self, *others)]))
+
+    def cast(self, dtype: tf.DType) -> Full:
+        return Full(tf.cast(self.to_dense(), dtype))
+
+    def whiten(self, columns: tf.Tensor) -> tf.Tensor:
+        """With one gradient for the two steps.
+
+        The gradient to L is ``-L^{-T} dA A^T``, and that of the factorisation multiplies it by L^T:
+        neither the solve nor the product are needed.
+        """
+        return _solve_with_factor(self.to_dense(), columns)
+
+
+def stack(operators: Sequence[StructuredOperator]) -> StructuredOperator:
+    """Operators ``[M, M]`` as one batch ``[T, M, M]``; as dense matrices if classes differ."""
+    first, *others = operators
+    if all(type(other) is type(first) for other in others):
+        return first.stacked_with(*others)
+    return Full(tf.stack([operator.to_dense() for operator in operators]))
 
 
 class FullRoot(Root):
@@ -60,34 +79,6 @@ class FullRoot(Root):
 def _product(tensors: Tensors, columns: tf.Tensor, *, adjoint: bool = False) -> tf.Tensor:
     """With the dense inverse: a product is faster than a triangular solve."""
     return matmul(tensors[0], columns, transpose_a=adjoint)
-
-
-@square_root.register(Full)
-def square_root_full(operator: Full) -> FullRoot:
-    """The Cholesky factor."""
-    return FullRoot(_cholesky(operator.to_dense()))
-
-
-@stack_alike.register(Full)
-def stack_full(operator: Full, *others: Full) -> Full:
-    """Matrices of equal size."""
-    return stack_dense([operator, *others])
-
-
-@cast.register(Full)
-def cast_full(operator: Full, dtype: tf.DType) -> Full:
-    """The matrix in another type."""
-    return full_operator(tf.cast(operator.to_dense(), dtype))
-
-
-@whiten.register(Full)
-def whiten_full(operator: Full, columns: tf.Tensor) -> tf.Tensor:
-    """With one gradient for the two steps.
-
-    The gradient to L is ``-L^{-T} dA A^T``, and that of the factorisation multiplies it by L^T:
-    neither the solve nor the product are needed.
-    """
-    return _solve_with_factor(operator.to_dense(), columns)
 
 
 @tf.custom_gradient

@@ -20,31 +20,36 @@ Both are applied to columns by cumulative sums, at a cost of M r for each column
 
 from __future__ import annotations
 
-from typing import TypeAlias
-
 import tensorflow as tf
 
-from .diagonal import diagonal_operator, sole_diagonal
-from .full import full_operator
-from .operators import (
-    Inverse,
-    Root,
-    Tensors,
-    cast,
-    last_axis,
-    square_root,
-    stack_alike,
-    stack_dense,
-)
-
-LowRankUpdate: TypeAlias = tf.linalg.LinearOperatorLowRankUpdate
+from .diagonal import Diagonal
+from .operators import Inverse, Root, StructuredOperator, Tensors, last_axis
 
 
-def low_rank_operator(diagonal: tf.Tensor, update: tf.Tensor) -> LowRankUpdate:
-    """``D + U U^T`` for a positive diagonal ``[..., M]`` and U ``[..., M, r]``."""
-    return LowRankUpdate(
-        diagonal_operator(diagonal), update, is_self_adjoint=True, is_positive_definite=True
-    )
+class LowRankUpdate(StructuredOperator, tf.linalg.LinearOperatorLowRankUpdate):  # type: ignore[misc]
+    """``D + U U^T``.
+
+    :param diagonal: D ``[..., M]``, positive.
+    :param update: U ``[..., M, r]``.
+    """
+
+    def __init__(self, diagonal: tf.Tensor, update: tf.Tensor) -> None:
+        base = Diagonal(diagonal)
+        super().__init__(base, update, is_self_adjoint=True, is_positive_definite=True)
+
+    def root(self) -> LowRankRoot:
+        return LowRankRoot(self.base_operator.diag, self.u)
+
+    def stacked_with(self, *others: LowRankUpdate) -> LowRankUpdate:
+        """Columns of zeros make ranks equal."""
+        operators = (self, *others)
+        rank = max(one.u.shape[-1] for one in operators)
+        updates = [tf.pad(one.u, [[0, 0], [0, rank - one.u.shape[-1]]]) for one in operators]
+        diagonals = [one.base_operator.diag for one in operators]
+        return LowRankUpdate(tf.stack(diagonals), tf.stack(updates))
+
+    def cast(self, dtype: tf.DType) -> LowRankUpdate:
+        return LowRankUpdate(tf.cast(self.base_operator.diag, dtype), tf.cast(self.u, dtype))
 
 
 class LowRankRoot(Root):
@@ -108,48 +113,3 @@ def _product_below_diagonal(
             for k in range(left.shape[-1])
         ]
     )
-
-
-@square_root.register(LowRankUpdate)
-def square_root_low_rank(operator: LowRankUpdate) -> Root:
-    """In its structure for ``D + U U^T`` and for ``D + U C U^T`` where the operator says that the
-    diagonal C is positive; that of the dense matrix otherwise."""
-    diagonal = sole_diagonal(operator.base_operator)
-    of_diagonal = diagonal is not None
-    update = operator.u
-    if operator.diag_update is not None:
-        of_diagonal = of_diagonal and operator.is_diag_update_positive
-        update = update * tf.sqrt(operator.diag_update)[..., None, :] if of_diagonal else None
-    if not of_diagonal or operator.v is not operator.u:
-        return square_root(full_operator(operator.to_dense()))
-    return LowRankRoot(diagonal, update)
-
-
-def _is_plain(operator: LowRankUpdate) -> bool:
-    """Whether it is ``D + U U^T``."""
-    return (
-        sole_diagonal(operator.base_operator) is not None
-        and operator.diag_update is None
-        and operator.v is operator.u
-    )
-
-
-@stack_alike.register(LowRankUpdate)
-def stack_low_rank(operator: LowRankUpdate, *others: LowRankUpdate) -> tf.linalg.LinearOperator:
-    """Diagonals, and updates whose ranks columns of zeros make equal."""
-    operators = (operator, *others)
-    if not all(_is_plain(one) for one in operators):
-        return stack_dense(operators)
-    rank = max(one.u.shape[-1] for one in operators)
-    updates = [tf.pad(one.u, [[0, 0], [0, rank - one.u.shape[-1]]]) for one in operators]
-    diagonals = [one.base_operator.diag_part() for one in operators]
-    return low_rank_operator(tf.stack(diagonals), tf.stack(updates))
-
-
-@cast.register(LowRankUpdate)
-def cast_low_rank(operator: LowRankUpdate, dtype: tf.DType) -> tf.linalg.LinearOperator:
-    """Diagonal and update in another type."""
-    if not _is_plain(operator):
-        return full_operator(tf.cast(operator.to_dense(), dtype))
-    diagonal = operator.base_operator.diag_part()
-    return low_rank_operator(tf.cast(diagonal, dtype), tf.cast(operator.u, dtype))

@@ -30,7 +30,7 @@ from gpflow.kernels import Kernel
 from ..core.covariances import Kvu
 from ..core.finite_rank import Kuu_operator
 from ..core.latents import LatentGPs, latent_gps, split_q
-from ..linalg import Root, full_operator, square_root, stack, whiten
+from ..linalg import Full, Root, StructuredOperator, stack
 from ..linalg.full import gram, matmul
 from ..linalg.variational import (
     Kept,
@@ -78,12 +78,12 @@ def _residuals(cross: tf.Tensor, A: tf.Tensor, columns: tf.Tensor) -> tf.Tensor:
 
 def factorise(pair: OrthogonalPair, kernel: Kernel) -> Roots:
     """Both square roots; that of Kuu keeps its structure, and costs no Cholesky if diagonal."""
-    base = square_root(_base_operator(pair, kernel))
+    base = _base_operator(pair, kernel).root()
     cross = base.solve(_cross_covariance(pair, kernel)[None])
-    return Roots(base, cross, square_root(_residual_operator(pair, kernel, cross)))
+    return Roots(base, cross, _residual_operator(pair, kernel, cross).root())
 
 
-def _base_operator(pair: OrthogonalPair, kernel: Kernel) -> tf.linalg.LinearOperator:
+def _base_operator(pair: OrthogonalPair, kernel: Kernel) -> StructuredOperator:
     return stack([Kuu_operator(pair.base, kernel, jitter=default_jitter())])
 
 
@@ -94,9 +94,9 @@ def _cross_covariance(pair: OrthogonalPair, kernel: Kernel) -> tf.Tensor:
 
 def _residual_operator(
     pair: OrthogonalPair, kernel: Kernel, cross: tf.Tensor
-) -> tf.linalg.LinearOperator:
+) -> StructuredOperator:
     """C, the prior covariance of v'."""
-    return full_operator(Kuu(pair.orthogonal, kernel, jitter=default_jitter()) - gram(cross))
+    return Full(Kuu(pair.orthogonal, kernel, jitter=default_jitter()) - gram(cross))
 
 
 def residual_shares(pair: OrthogonalPair, kernel: Kernel) -> tf.Tensor:
@@ -104,7 +104,7 @@ def residual_shares(pair: OrthogonalPair, kernel: Kernel) -> tf.Tensor:
 
     Where it is zero, S_vf is as well: u determines the variable.
     """
-    cross = whiten(_base_operator(pair, kernel), _cross_covariance(pair, kernel)[None])
+    cross = _base_operator(pair, kernel).whiten(_cross_covariance(pair, kernel)[None])
     if isinstance(pair.orthogonal, InducingPoints):
         prior = kernel(pair.orthogonal.Z, full_cov=False)
     else:
@@ -169,11 +169,11 @@ def _whitened_features(
     pair: OrthogonalPair, kernel: Kernel, X: tf.Tensor
 ) -> tuple[tf.Tensor, tf.Tensor]:
     """A and D at X, where the roots are not needed."""
-    both = whiten(_base_operator(pair, kernel), _base_columns(pair, kernel, X)[None])
+    both = _base_operator(pair, kernel).whiten(_base_columns(pair, kernel, X)[None])
     num_data = tf.shape(X)[0]
     A, cross = both[..., :num_data], both[..., num_data:]
     residuals = _residuals(cross, A, Kuf(pair.orthogonal, kernel, X)[None])
-    return A, whiten(_residual_operator(pair, kernel, cross), residuals)
+    return A, _residual_operator(pair, kernel, cross).whiten(residuals)
 
 
 def _base_columns(pair: OrthogonalPair, kernel: Kernel, X: tf.Tensor) -> tf.Tensor:

@@ -22,7 +22,7 @@ from gpflow.utilities import triangular
 
 from ..core.blocks import BlockBatch
 from ..devices import pinned
-from ..linalg import Root, square_root
+from ..linalg import Root
 from ..linalg.variational import (
     Kept,
     Terms,
@@ -173,7 +173,7 @@ class KeptPart(FeaturePart):
 
 def batch_root(batch: BlockBatch) -> Root:
     """The factor of each block's Kuu, with GPflow's jitter where one is needed."""
-    return square_root(batch.operator(default_jitter()))
+    return batch.operator(default_jitter()).root()
 
 
 def batch_kl(batch: BlockBatch, q: Variational, whiten: bool) -> tf.Tensor:

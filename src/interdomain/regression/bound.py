@@ -28,7 +28,7 @@ import numpy as np
 import tensorflow as tf
 
 from .._arguments import BoolArray
-from ..linalg import Root, cast, square_root
+from ..linalg import Root, StructuredOperator
 from ..linalg.precision import precision_root, precision_terms
 
 
@@ -96,14 +96,14 @@ class Collapsed(NamedTuple):
     columns: tf.Tensor
 
 
-def collapse(kuu: tf.linalg.LinearOperator, sums: DataSums) -> Collapsed:
+def collapse(kuu: StructuredOperator, sums: DataSums) -> Collapsed:
     """Whiten the sums, and factorise Kuu if it has no structure."""
     return whiten(root_of(kuu), sums.gram, sums.psi, gram_gradient=sums.gram_gradient)
 
 
-def root_of(kuu: tf.linalg.LinearOperator) -> Root:
+def root_of(kuu: StructuredOperator) -> Root:
     """R, in float64."""
-    return square_root(kuu if kuu.dtype == tf.float64 else cast(kuu, tf.float64))
+    return (kuu if kuu.dtype == tf.float64 else kuu.cast(tf.float64)).root()
 
 
 def whiten(root: Root, gram: tf.Tensor, columns: tf.Tensor, *, gram_gradient: bool) -> Collapsed:

@@ -41,7 +41,7 @@ from ..core.finite_rank import Kuu_operator, is_whole_sum
 from ..core.inputs import num_columns_of_latents
 from ..core.latents import LatentGPs, latent_gps
 from ..kernels.harmonic.invariant import take_whole_orbits
-from ..linalg import full_operator, square_root
+from ..linalg import Full, StructuredOperator
 from ..posteriors import AdditivePosterior, OrthogonalPosterior
 from ..posteriors.groups import BlockGroup, additive_groups, joint_groups
 from ..posteriors.orthogonal_terms import (
@@ -209,10 +209,10 @@ def _of_jitter(diagonal: Callable[[float], tf.Tensor]) -> Array:
 def _of_operator(inducing_variable: InducingVariables, kernel: Kernel) -> tuple[Solve, Array]:
     """How to solve with the root of Kuu, and the jitter in it."""
 
-    def operator(jitter: float) -> tf.linalg.LinearOperator:
+    def operator(jitter: float) -> StructuredOperator:
         return Kuu_operator(inducing_variable, kernel, jitter=jitter)
 
-    root = square_root(operator(gpflow.config.default_jitter()))
+    root = operator(gpflow.config.default_jitter()).root()
     return root.solve, _of_jitter(lambda jitter: operator(jitter).diag_part())
 
 
@@ -270,7 +270,7 @@ def _of_rows(
     errors, noise = _errors_and_noise(posterior)
     matrix = kernel(rows.Z)
     matrix = tf.linalg.set_diag(matrix, tf.linalg.diag_part(matrix) + noise)
-    solve, variances = square_root(full_operator(matrix)).solve, as_array(noise)
+    solve, variances = Full(matrix).root().solve, as_array(noise)
     mean, number = solve(errors), int(errors.shape[1])
     latents = LatentGPs(kernel, (rows,))
     return _condition(latents, number, solve, variances, lambda: _draw(mean, None, draws), draws)

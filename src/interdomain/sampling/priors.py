@@ -30,7 +30,6 @@ from ..inducing_variables.set_points import SetInducingVariables
 from ..kernels import DecomposedKernel, FiniteRank, SetKernel
 from ..kernels.convolutional.channel_additive import ChannelKernel
 from ..kernels.harmonic.decomposition import HarmonicComponent
-from ..linalg import square_root
 from ..linalg.chunks import map_rows
 
 MOST_ENTRIES = 2**24
@@ -195,7 +194,7 @@ class FeatureSums(PriorSample):
 
     def __init__(self, kernel: FiniteRank, draws: Draws) -> None:
         own, self.kernel = kernel.inducing_variable, kernel
-        root = square_root(Kuu_operator(own, kernel, jitter=gpflow.config.default_jitter()))
+        root = Kuu_operator(own, kernel, jitter=gpflow.config.default_jitter()).root()
         white = constant(draws.rng.standard_normal((int(own.num_inducing), draws.num_samples)))
         self._weights = tf.transpose(root.solve(white, adjoint=True))  # [S, M]
         self.entries_per_row = sum(map(int, self._weights.shape))

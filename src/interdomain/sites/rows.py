@@ -25,7 +25,6 @@ from .._arguments import Array
 from .._targets import targets_type
 from .._tracing import Traced
 from ..core.finite_rank import Kuu_operator
-from ..linalg import square_root
 from ..regression.features import Features
 from .algebra import expectations
 
@@ -162,7 +161,7 @@ class SiteContributions:
         Kuf, offset, columns = stacked[:size], stacked[size:end], stacked[end:]
         jitter = gpflow.config.default_jitter()
         kuu = Kuu_operator(features.inducing_variable, features.kernel, jitter=jitter)
-        whitened = square_root(kuu).solve(Kuf)
+        whitened = kuu.root().solve(Kuf)
         factors = features.diagonal_factors()
         explained = tf.where(features.charged[:, None], tf.square(whitened), 0.0)
         left = tf.linalg.matvec(terms, factors, transpose_a=True) - tf.reduce_sum(explained, axis=0)
