@@ -25,10 +25,20 @@ GAPS = np.where(np.arange(ROWS)[:, None] == 3, np.nan, TABLE)
 TEXT = np.array(["red", "green"], dtype=object)[np.arange(ROWS) % 2]
 
 
+class Frame(dict[Any, Any]):
+    """What a data frame has: columns by name, each of a type of its own."""
+
+    columns = property(lambda self: list(self))
+
+
+FRAME = Frame(site=TEXT, age=TABLE[:, 0], kind=np.array(list("cab"))[np.arange(ROWS) % 3])
+
+
 @pytest.mark.parametrize(
     ("X", "arguments", "columns"),
     [
         (TABLE, {}, 3),
+        (FRAME, {}, 4),
         (np.arange(2 * ROWS).reshape(ROWS, 2) % 7, {}, 2),
         (np.hstack([TABLE, TABLE]), {"image_shape": (2, 3)}, 6),
     ],
@@ -59,6 +69,10 @@ def test_scales() -> None:
 def test_columns_with_two_values_are_categories() -> None:
     X = np.column_stack([TABLE[:, 0], np.arange(ROWS) % 2, np.arange(ROWS) % 3])
     assert prepare(X, TARGETS).categorical == [1]
+    framed = prepare(FRAME, TARGETS)
+    assert framed.categorical == [0, 2, 3]  # a column for each level but the first, "a" and "green"
+    for column, level in ((0, TEXT == "red"), (2, FRAME["kind"] == "b"), (3, FRAME["kind"] == "c")):
+        np.testing.assert_array_equal(framed.X[:, column] > 0, level)
 
 
 @pytest.mark.parametrize(
@@ -66,6 +80,8 @@ def test_columns_with_two_values_are_categories() -> None:
     [
         (np.column_stack([TABLE, TEXT]), TARGETS, {}, "X must be .* of real numbers"),
         (GAPS, TARGETS, {}, "X must be finite"),
+        (Frame(age=GAPS[:, 0]), TARGETS, {}, "X: column 'age' must not have missing or infinite"),
+        (Frame(day=np.full(ROWS, None)), TARGETS, {}, "X: column .day. must be a column of real n"),
         (TABLE, np.arange(ROWS) - 1, {"likelihood": gpflow.likelihoods.Poisson()}, "counts"),
         (TABLE, TARGETS, {"likelihood": by_source()}, "SwitchedLikelihood likelihood take 2"),
         (TABLE, np.ones(ROWS), {}, "Y: a column does not vary"),

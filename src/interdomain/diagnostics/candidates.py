@@ -137,7 +137,7 @@ def candidates(
     size; its X and Y must be standardised already. :func:`recommend` compares small versions, and
     prepares the rows itself.
 
-    :param X: ``[N, D]``; see :func:`recommend`.
+    :param X: ``[N, D]``, or a data frame; see :func:`recommend`.
     :param Y: ``[N, P]`` or ``[N]``.
     :param likelihood: None for Gaussian noise; see :func:`recommend`.
     :param image_shape: as for :func:`recommend`.

@@ -13,7 +13,7 @@ from gpflow import Parameter
 from gpflow.functions import Function
 from gpflow.likelihoods import Gaussian, Likelihood
 
-from .._arguments import Array, as_integers, filled_matrix, finite_array, instance
+from .._arguments import Array, as_integers, filled_matrix, finite_array, instance, real_array
 from .._targets import check_targets, densities_of, number_of_latents, takes_missing
 from ..tables.race import check_enough
 
@@ -52,12 +52,12 @@ def prepare(
 
     :param likelihood: whose targets Y must be; None for Gaussian noise.
     :param image_shape: the shape of the images, if rows are images.
-    :raises ValueError: for X or Y that are not finite numbers, do not fit each other or do not vary
-        in a column, Y that is unknown to the likelihood, fewer than 20 rows, or a likelihood of
-        which a part is a function of other X than the models have.
+    :raises ValueError: for X or Y that are not finite numbers (a frame may have categories), do not
+        fit each other or do not vary in a column, Y that is unknown to the likelihood, fewer than
+        20 rows, or a likelihood of which a part is a function of other X than the models have.
     """
-    passed, code = X, []
-    X = filled_matrix("X", X, "a matrix [N, D]")
+    passed = X
+    X, code = _numbers(X)
     Y = finite_array("Y", Y, (1, 2), "[N, P] or [N]", missing=takes_missing(likelihood))
     if len(Y) != len(X) or Y.size == 0:
         raise ValueError(f"Y must be [N, P] with the {len(X)} rows of X, found shape {Y.shape}.")
@@ -93,6 +93,39 @@ def prepare(
             "as X."
         )
     return PreparedData(X, Y, tuple(code), shape)
+
+
+def _numbers(X: Any) -> tuple[Array, list[str]]:
+    """X as numbers, and the code that makes these of a frame: a column of zeros and ones for each
+    level of a category but the first.
+
+    :raises ValueError: naming a column of a frame that is neither numbers nor categories.
+    """
+    names = getattr(X, "columns", None)
+    if names is None:
+        rule = "a matrix [N, D], or a data frame of numbers and categories,"
+        return filled_matrix("X", X, rule), []
+    parts, lines = [], []
+    for name in names:
+        values, text = np.asarray(X[name]), f"np.asarray(X[{name!r}])"
+        text_only = all(isinstance(value, str) for value in values)
+        if text_only or str(X[name].dtype) == "category":
+            gaps = any(value is None or value != value for value in values)
+            if not gaps:
+                values = (values[:, None] == np.unique(values)[1:]).astype(float)
+            text += f"[:, None] == np.unique({text})[1:]"
+        else:
+            remedy = "pass numbers, or text for categories"
+            values = real_array(f"X: column {name!r}", values, "a column", remedy)[:, None]
+            gaps = not np.all(np.isfinite(values))
+        if gaps:
+            raise ValueError(
+                f"X: column {name!r} must not have missing or infinite values; remove these rows, "
+                "or fill in what is missing."
+            )
+        parts.append(values)
+        lines.append(f"    {text},")
+    return np.hstack(parts), ["X = np.column_stack([", *lines, "])"]
 
 
 def _standardised(values: Array) -> Array:

@@ -114,9 +114,9 @@ def recommend(
     Columns are standardised, and so is Y under Gaussian noise; a column with two values counts as
     categories where effects of columns are summed.
 
-    :param X: ``[N, D]``, finite numbers; of categories a column of zeros and ones for each level
-        but the first, such as ``pandas.get_dummies(frame, drop_first=True, dtype=float)`` makes.
-        Leave out rows with missing values and columns that do not vary.
+    :param X: ``[N, D]``, finite numbers; or a data frame of columns of numbers and of categories
+        (text, or what pandas calls a category), which become a column of zeros and ones for each
+        level but the first. Leave out rows with missing values and columns that do not vary.
     :param Y: ``[N, P]`` or ``[N]``; numbers.
     :param likelihood: the likelihood of Y, such as ``gpflow.likelihoods.Bernoulli()`` for two
         classes. None for Gaussian noise of one variance, which is trained: so is a
